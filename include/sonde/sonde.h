@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde: runs ONNX models and shows where time and memory go.
+ *
+ *     sonde_model *model;
+ *     sonde_session *session;
+ *     sonde_error err;
+ *     if (sonde_model_load(NULL, "model.onnx", NULL, &model, &err) ||
+ *         sonde_session_create(model, NULL, &session, &err))
+ *         die(err.message);
+ *     sonde_value *in, *out = NULL;
+ *     sonde_tensor_borrow(NULL, SONDE_DTYPE_F32, dims, 4, pixels, bytes, &in, &err);
+ *     const char *in_name = sonde_session_input_name(session, 0);
+ *     sonde_session_run(session, NULL, &in_name, &in, 1, NULL, &out, 1, &err);
+ *     const float *scores = sonde_tensor_data(out);
+ *
+ * Rules that hold everywhere:
+ *  - A function that can fail returns sonde_status and fills `err` (which may be NULL) with one sentence.
+ *  - `create`, `load` and `new` hand over one reference; give it back with the matching `release`.
+ *    Releasing NULL does nothing. An object keeps alive what it needs: a session its model, a model
+ *    its context, so they may be released in any order.
+ *  - Strings returned are owned by the object asked and live as long as it.
+ *  - Option structs start with struct_size: set it with SONDE_INIT(type) and fields added later keep
+ *    their defaults. NULL options mean defaults.
+ *  - Objects may be used from many threads at once unless said otherwise; values must not be written
+ *    while a run reads them.
+ *  - The library never prints, unless asked through SONDE_TIMING, SONDE_LOG and the like; it never
+ *    exits, and never aborts on input.
+ */
+#ifndef SONDE_SONDE_H
+#define SONDE_SONDE_H
+
+#include "sonde/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SONDE_VERSION_MAJOR 0
+#define SONDE_VERSION_MINOR 1
+#define SONDE_VERSION_PATCH 0
+
+/* A zeroed option struct with its size set: sonde_run_options o = SONDE_INIT(sonde_run_options); */
+#ifdef __cplusplus
+#define SONDE_INIT(T) (T{sizeof(T)})
+#else
+#define SONDE_INIT(T) {.struct_size = sizeof(T)}
+#endif
+
+SONDE_API const char *sonde_version(void);                      /* "0.1.0" */
+SONDE_API const char *sonde_status_text(sonde_status status);   /* "invalid model" */
+SONDE_API const char *sonde_dtype_text(sonde_dtype dtype);      /* "f32" */
+SONDE_API const char *sonde_dtype_onnx_text(sonde_dtype dtype); /* "float" */
+SONDE_API size_t sonde_dtype_bytes(sonde_dtype dtype);          /* in memory; sub-byte types take 1 */
+
+/* ---------------------------------------------------------------- context
+ * Thread pool, allocator, log and recorder. NULL everywhere means the process default, made at first
+ * use from the environment (SONDE_THREADS, SONDE_CPU, SONDE_LOG). */
+typedef struct sonde_context sonde_context;
+
+typedef struct sonde_context_options {
+    size_t struct_size;
+    int threads;        /* 0 = SONDE_THREADS, else all cores that affinity and cgroup quota allow */
+    const char *cpu;    /* "baseline", "avx2", …; NULL = SONDE_CPU, else the best */
+    size_t max_memory;  /* bytes the context may hold at once; 0 = no limit */
+    /* Log lines; NULL = silent unless SONDE_LOG is set. level: 1 error … 4 debug. */
+    void (*log)(void *user, int level, const char *line);
+    void *log_user;
+    int log_level;
+    /* Memory: both or neither. alloc returns 64-byte-aligned memory or NULL. */
+    void *(*alloc)(void *user, size_t bytes);
+    void (*free)(void *user, void *ptr, size_t bytes);
+    void *alloc_user;
+} sonde_context_options;
+
+SONDE_API sonde_status sonde_context_create(const sonde_context_options *options,
+                                            sonde_context **context, sonde_error *err);
+SONDE_API void sonde_context_release(sonde_context *context);
+SONDE_API int sonde_context_threads(sonde_context *context);
+SONDE_API const char *sonde_context_cpu(sonde_context *context); /* "avx512" */
+
+/* ---------------------------------------------------------------- values
+ * A tensor, sequence, optional or map; refcounted. */
+typedef struct sonde_value sonde_value;
+
+/* A tensor with memory of its own, copied from `data` (NULL: zeroed). `bytes` must be the exact size. */
+SONDE_API sonde_status sonde_tensor_create(sonde_context *context, sonde_dtype dtype,
+                                           const int64_t *dims, size_t rank, const void *data,
+                                           size_t bytes, sonde_value **value, sonde_error *err);
+/* A tensor over the caller's memory, which must be aligned for its element type and outlive the
+ * value and every run that uses it. As an output it is written to. */
+SONDE_API sonde_status sonde_tensor_borrow(sonde_context *context, sonde_dtype dtype,
+                                           const int64_t *dims, size_t rank, void *data,
+                                           size_t bytes, sonde_value **value, sonde_error *err);
+SONDE_API sonde_status sonde_tensor_create_strings(sonde_context *context, const int64_t *dims,
+                                                   size_t rank, const sonde_string *elements,
+                                                   sonde_value **value, sonde_error *err);
+SONDE_API sonde_status sonde_sequence_create(sonde_context *context, sonde_value *const *items,
+                                             size_t count, sonde_value **value, sonde_error *err);
+/* item NULL: an optional that holds nothing. */
+SONDE_API sonde_status sonde_optional_create(sonde_context *context, sonde_value *item,
+                                             sonde_value **value, sonde_error *err);
+SONDE_API sonde_value *sonde_value_retain(sonde_value *value);
+SONDE_API void sonde_value_release(sonde_value *value);
+
+SONDE_API sonde_kind sonde_value_kind(const sonde_value *value);
+SONDE_API sonde_dtype sonde_tensor_dtype(const sonde_value *value); /* UNDEFINED: not a tensor */
+SONDE_API size_t sonde_tensor_rank(const sonde_value *value);
+SONDE_API const int64_t *sonde_tensor_dims(const sonde_value *value);
+SONDE_API int64_t sonde_tensor_count(const sonde_value *value); /* elements */
+SONDE_API size_t sonde_tensor_bytes(const sonde_value *value);
+/* Dense, row-major; string tensors: sonde_string elements. NULL for anything but a tensor. */
+SONDE_API void *sonde_tensor_data(const sonde_value *value);
+/* Sequences and optionals: how many items, and a new reference to one. */
+SONDE_API size_t sonde_value_count(const sonde_value *value);
+SONDE_API sonde_status sonde_value_item(const sonde_value *value, size_t index, sonde_value **item,
+                                        sonde_error *err);
+
+/* ---------------------------------------------------------------- models */
+typedef struct sonde_model sonde_model;
+
+typedef struct sonde_model_options {
+    size_t struct_size;
+    int no_mmap;              /* read the file instead of mapping it */
+    const char *external_dir; /* where external data lies; NULL = the model's folder */
+} sonde_model_options;
+
+SONDE_API sonde_status sonde_model_load(sonde_context *context, const char *path,
+                                        const sonde_model_options *options, sonde_model **model,
+                                        sonde_error *err);
+/* `data` is copied. */
+SONDE_API sonde_status sonde_model_load_memory(sonde_context *context, const void *data,
+                                               size_t bytes, const sonde_model_options *options,
+                                               sonde_model **model, sonde_error *err);
+SONDE_API void sonde_model_release(sonde_model *model);
+SONDE_API int64_t sonde_model_ir_version(const sonde_model *model);
+SONDE_API const char *sonde_model_producer(const sonde_model *model);
+SONDE_API size_t sonde_model_metadata_count(const sonde_model *model);
+SONDE_API const char *sonde_model_metadata_key(const sonde_model *model, size_t index);
+SONDE_API const char *sonde_model_metadata_value(const sonde_model *model, size_t index);
+
+/* ---------------------------------------------------------------- sessions
+ * A model made ready to run: passes applied, weights packed. Sessions with equal options share one
+ * program of their model, so weights exist once. */
+typedef struct sonde_session sonde_session;
+
+typedef struct sonde_session_options {
+    size_t struct_size;
+    int no_optimize;                   /* no passes */
+    const char *const *disabled_passes; /* names, see sonde_pass_name */
+    size_t disabled_pass_count;
+    int no_prepack;                    /* leave weights as they are in the file */
+    int threads;                       /* for this session; 0 = the context's */
+} sonde_session_options;
+
+SONDE_API sonde_status sonde_session_create(sonde_model *model,
+                                            const sonde_session_options *options,
+                                            sonde_session **session, sonde_error *err);
+SONDE_API void sonde_session_release(sonde_session *session);
+
+/* Dims: >= 0 known, -1 free. dim_name is NULL for free dims without a name and for known dims. */
+typedef struct sonde_type_info {
+    size_t struct_size;
+    const char *name;
+    sonde_kind kind;
+    sonde_dtype dtype;    /* tensor; for sequences and optionals of tensors: of the element */
+    int rank;             /* -1 unknown */
+    const int64_t *dims;
+    const char *const *dim_names;
+    const char *text;     /* "f32[N, 3, 224, 224]" */
+    int optional_input;   /* has a default (an initializer of the same name) */
+} sonde_type_info;
+
+SONDE_API size_t sonde_session_input_count(const sonde_session *session);
+SONDE_API size_t sonde_session_output_count(const sonde_session *session);
+SONDE_API const char *sonde_session_input_name(const sonde_session *session, size_t index);
+SONDE_API const char *sonde_session_output_name(const sonde_session *session, size_t index);
+SONDE_API sonde_status sonde_session_input_info(const sonde_session *session, size_t index,
+                                                sonde_type_info *info, sonde_error *err);
+SONDE_API sonde_status sonde_session_output_info(const sonde_session *session, size_t index,
+                                                 sonde_type_info *info, sonde_error *err);
+
+/* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step. */
+typedef struct sonde_cancel_token sonde_cancel_token;
+SONDE_API sonde_status sonde_cancel_token_create(sonde_cancel_token **token, sonde_error *err);
+SONDE_API void sonde_cancel_token_release(sonde_cancel_token *token);
+SONDE_API void sonde_cancel(sonde_cancel_token *token);
+SONDE_API void sonde_cancel_reset(sonde_cancel_token *token);
+
+typedef struct sonde_run_options {
+    size_t struct_size;
+    sonde_cancel_token *cancel;
+    int timing;               /* print the timing table of this run on stderr */
+    int timing_sort_by_name;
+    int timing_by_shape;
+    const char *timing_filter; /* "Conv,MatMul" */
+    int verbose;              /* print every step as it runs, on stderr */
+    int warmup;               /* mark this run as a warm-up in profiles */
+} sonde_run_options;
+
+/* Runs the model. `input_names` may name graph inputs or inner values (whose producers are then
+ * skipped); NULL: the graph's inputs in order. `output_names` may name graph outputs or inner values;
+ * NULL: the graph's outputs in order. On entry outputs[i] is NULL (a fresh value is made) or a tensor
+ * of the right type and shape to be written to. */
+SONDE_API sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *options,
+                                         const char *const *input_names,
+                                         sonde_value *const *inputs, size_t input_count,
+                                         const char *const *output_names, sonde_value **outputs,
+                                         size_t output_count, sonde_error *err);
+
+/* A set of named values, as partial runs return. */
+typedef struct sonde_value_set sonde_value_set;
+/* Runs everything that can be computed from these feeds and returns the values the rest of the
+ * model needs: feed them, with the missing inputs, to sonde_session_run. */
+SONDE_API sonde_status sonde_session_partial_run(sonde_session *session,
+                                                 const sonde_run_options *options,
+                                                 const char *const *input_names,
+                                                 sonde_value *const *inputs, size_t input_count,
+                                                 sonde_value_set **set, sonde_error *err);
+SONDE_API size_t sonde_value_set_count(const sonde_value_set *set);
+SONDE_API const char *sonde_value_set_name(const sonde_value_set *set, size_t index);
+SONDE_API sonde_value *sonde_value_set_value(const sonde_value_set *set, size_t index); /* borrowed */
+SONDE_API void sonde_value_set_release(sonde_value_set *set);
+
+/* ---------------------------------------------------------------- profiling
+ * Recording covers every session of the context. Start and stop act at run boundaries. */
+typedef struct sonde_profile sonde_profile;
+
+SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err);
+/* Stops and hands over what was recorded. */
+SONDE_API sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile,
+                                           sonde_error *err);
+SONDE_API void sonde_profile_release(sonde_profile *profile);
+
+typedef struct sonde_table_options {
+    size_t struct_size;
+    int sort_by_name, by_shape, by_node;
+    const char *filter_op; /* "Conv,MatMul" */
+    int width;             /* terminal columns for the extra columns; 0 = the plain table */
+    int color;
+} sonde_table_options;
+/* The timing table, piece by piece. */
+SONDE_API sonde_status sonde_profile_table(const sonde_profile *profile,
+                                           const sonde_table_options *options,
+                                           void (*write)(void *user, const char *text, size_t size),
+                                           void *user, sonde_error *err);
+/* The suffix of `path` picks the format (".json" = Chrome trace); "-" is not a path here. */
+SONDE_API sonde_status sonde_profile_save(const sonde_profile *profile, const char *path,
+                                          sonde_error *err);
+/* Names of passes and formats, for --help; NULL past the end. */
+SONDE_API const char *sonde_pass_name(size_t index);
+SONDE_API const char *sonde_pass_summary(size_t index);
+SONDE_API const char *sonde_format_suffix(size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

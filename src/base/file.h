@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: mapped read-only, or read whole where mapping is refused or unwanted. */
+#ifndef SN_BASE_FILE_H
+#define SN_BASE_FILE_H
+
+#include "base/alloc.h"
+
+typedef struct sn_file {
+    const uint8_t *data;
+    size_t bytes;
+    bool mapped;
+    sn_allocator *alloc; /* of the copy when not mapped */
+} sn_file;
+
+/* Errors name the path. A zero-byte file is valid: data non-NULL, bytes 0. Directories are refused;
+ * pipes and other unmappable files are read whole. */
+sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err);
+void sn_file_close(sn_file *f);
+/* Tells the kernel that this byte range is not needed any more (whole pages inside it). */
+void sn_file_release(const sn_file *f, const void *start, size_t bytes);
+
+/* Writes atomically: a temporary file beside `path`, then a rename. */
+sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runtime values: tensor views, refcounted buffers, and the slot, the tagged union that holds any
+ * ONNX value (tensor, string tensor, sequence, optional, map). Constants of the graph and values in
+ * a frame are the same type. */
+#ifndef SN_GRAPH_TENSOR_H
+#define SN_GRAPH_TENSOR_H
+
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "graph/dtype.h"
+
+#define SN_MAX_RANK 16
+
+/* Refcounted memory. Immutable once more than one owner exists. */
+typedef struct sn_buffer {
+    _Atomic int refs;
+    sn_allocator *alloc;
+    size_t bytes;      /* of data */
+    void *data;        /* SN_ALIGN-aligned when allocated here */
+    void (*release)(void *user, void *data, size_t bytes); /* foreign memory; NULL: ours */
+    void *user;
+} sn_buffer;
+
+typedef struct sn_buffers {
+    SN_VEC(sn_buffer *) list;
+} sn_buffers;
+
+sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes); /* NULL: out of memory */
+sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
+                          void (*release)(void *, void *, size_t), void *user);
+sn_buffer *sn_buffer_ref(sn_buffer *b);   /* NULL accepted by both */
+void sn_buffer_unref(sn_buffer *b);
+
+/* A view: dense, row-major, unless `block` > 0: then axis 1 (channels) is split into blocks of
+ * `block`, memory is [d0][ceil(d1/block)][d2]…[dn][block] and padding lanes are zero. */
+typedef struct sn_tensor {
+    sn_dtype dtype;
+    uint8_t block;         /* 0 plain, else 8 or 16 */
+    uint8_t pack;          /* 0, or an id from compute/packs.inc: data is a packed weight */
+    int32_t rank;
+    int64_t dims[SN_MAX_RANK]; /* logical dims, also for blocked and packed tensors */
+    void *data;
+    size_t bytes;          /* physical size of data */
+    sn_buffer *owner;      /* NULL: memory of an arena, a mapped file or the caller */
+} sn_tensor;
+
+/* Product of the dims; false on overflow or a negative dim. Rank 0 has one element. */
+bool sn_dims_count(const int64_t *dims, int rank, int64_t *count);
+int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
+/* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */
+bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
+
+typedef enum sn_kind {
+    SN_KIND_NONE = SONDE_KIND_NONE,
+    SN_KIND_TENSOR = SONDE_KIND_TENSOR,
+    SN_KIND_SEQUENCE = SONDE_KIND_SEQUENCE,
+    SN_KIND_OPTIONAL = SONDE_KIND_OPTIONAL,
+    SN_KIND_MAP = SONDE_KIND_MAP
+} sn_kind;
+
+typedef struct sn_list sn_list;
+
+typedef struct sn_slot {
+    sn_kind kind;
+    sn_tensor t;    /* TENSOR */
+    sn_list *list;  /* SEQUENCE: its elements; OPTIONAL: none or one; MAP: two, keys and values */
+} sn_slot;
+
+/* Refcounted, copy-on-write list of slots (payload of sequences, optionals, maps). */
+struct sn_list {
+    _Atomic int refs;
+    sn_allocator *alloc;
+    sn_dtype elem_dtype;   /* of an empty sequence, UNDEFINED when unknown */
+    sn_kind elem_kind;
+    size_t n, cap;
+    sn_slot *items;
+};
+
+sn_list *sn_list_new(sn_allocator *alloc, size_t cap);
+sn_list *sn_list_ref(sn_list *l);
+void sn_list_unref(sn_list *l);
+/* Appends a new reference to what `s` holds. A borrowed tensor (owner NULL) is copied. */
+sonde_status sn_list_push(sn_list *l, const sn_slot *s, sonde_error *err);
+
+/* Drops what the slot owns and makes it NONE. */
+void sn_slot_clear(sn_slot *s);
+/* dst (any previous content is cleared) refers to the same payload; borrowed memory is copied when
+ * `own` is set, so that dst may outlive src's arena. Blocked or packed tensors are never shared so. */
+sonde_status sn_slot_share(sn_slot *dst, const sn_slot *src, bool own, sn_allocator *alloc,
+                           sonde_error *err);
+/* A fresh tensor with its own buffer; contents undefined (strings: empty). */
+sonde_status sn_slot_new_tensor(sn_slot *dst, sn_dtype dtype, const int64_t *dims, int rank,
+                                sn_allocator *alloc, sonde_error *err);
+/* A fresh string tensor: copies n elements' bytes into one buffer. */
+sonde_status sn_slot_new_strings(sn_slot *dst, const int64_t *dims, int rank,
+                                 const sonde_string *elems, sn_allocator *alloc, sonde_error *err);
+
+#endif

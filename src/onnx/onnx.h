@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ONNX files ⇄ the graph. The reader is bounded and zero-copy: it never allocates more than the file
+ * can justify, raw initializers stay views of the mapped file (unless misaligned for their element
+ * type), and every error names the place. */
+#ifndef SN_ONNX_ONNX_H
+#define SN_ONNX_ONNX_H
+
+#include "graph/model.h"
+
+typedef struct sn_onnx_options {
+    bool no_mmap;
+    const char *external_dir; /* NULL: the model's folder */
+} sn_onnx_options;
+
+/* IR versions 3 to 13. The result has gone through sn_model_finish. */
+sonde_status sn_onnx_load_file(sn_context *ctx, const char *path, const sn_onnx_options *opt,
+                               sn_model **m, sonde_error *err);
+/* `data` is not copied: it must outlive the model, or `owner` (a buffer, may be NULL) keeps it. */
+sonde_status sn_onnx_load_memory(sn_context *ctx, const void *data, size_t bytes, sn_buffer *owner,
+                                 const sn_onnx_options *opt, sn_model **m, sonde_error *err);
+
+/* A graph as a ModelProto (onnx.checker agrees). Internal `sonde` domain nodes are written as such
+ * with an opset import. `write` returns false to stop. Files past 2 GiB need external data: refused
+ * with a sentence that says so. */
+typedef bool (*sn_onnx_write_fn)(void *user, const void *data, size_t bytes);
+sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, sn_onnx_write_fn write, void *user,
+                           sonde_error *err);
+sonde_status sn_onnx_save_file(const sn_model *m, const sn_graph *g, const char *path,
+                               sonde_error *err);
+
+/* Serialized TensorProto, SequenceProto or OptionalProto (test data). `as` says what to expect: the
+ * type of the graph value it belongs to (NULL: a tensor). */
+sonde_status sn_onnx_read_value(const void *data, size_t bytes, const sn_type *as,
+                                sn_allocator *alloc, sn_slot *out, const char **name,
+                                sn_arena *name_arena, sonde_error *err);
+/* A tensor, sequence or optional as bytes of the matching proto. */
+sonde_status sn_onnx_write_value(const sn_slot *v, const char *name, sn_onnx_write_fn write,
+                                 void *user, sonde_error *err);
+
+#endif

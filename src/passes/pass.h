@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass rewrites a graph through sn_graph_replace and friends. One file each, one row in passes.inc,
+ * run in that order; each can be switched off by name and is timed as a span. */
+#ifndef SN_PASSES_PASS_H
+#define SN_PASSES_PASS_H
+
+#include "ops/op.h"
+
+typedef struct sn_pass_env {
+    sn_context *ctx;
+    uint32_t cpu_flags;
+    sn_buffers *buffers; /* constants a pass makes: push the buffer, it lives with the program */
+    sonde_error *err;
+} sn_pass_env;
+
+typedef struct sn_pass {
+    const char *name;    /* "fold-constants" */
+    const char *summary; /* one line for people */
+    sonde_status (*run)(sn_graph *g, sn_pass_env *env, uint32_t *changes);
+    bool bodies;         /* also runs on the bodies of control flow */
+} sn_pass;
+
+const sn_pass *sn_pass_row(size_t k); /* NULL past the end */
+
+/* A new constant tensor owned by the program; data to be filled by the caller. */
+sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
+                              const int64_t *dims, int rank, sn_value **v, void **data);
+
+/* Runs the passes not named in `disabled`, in order. */
+sonde_status sn_passes_run(sn_graph *g, sn_pass_env *env, const char *const *disabled,
+                           size_t n_disabled);
+
+#endif
