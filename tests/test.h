@@ -47,7 +47,7 @@ static int test_errors;
 #define CHECK_EQ(a, b)                                                                             \
     do {                                                                                           \
         long long test_a_ = (long long)(a), test_b_ = (long long)(b);                              \
-        CHECK_MSG(test_a_ == test_b_, #a " = %lld, expected " #b " = %lld", test_a_, test_b_);     \
+        CHECK_MSG(test_a_ == test_b_, "%s = %lld, expected %s = %lld", #a, test_a_, #b, test_b_);  \
     } while (0)
 #define CHECK_STR(a, b)                                                                            \
     do {                                                                                           \

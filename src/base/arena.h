@@ -14,8 +14,8 @@ typedef struct sn_arena {
 } sn_arena;
 
 void sn_arena_init(sn_arena *a, sn_allocator *alloc);
-void sn_arena_free(sn_arena *a);   /* everything; the arena may be used again */
-void sn_arena_reset(sn_arena *a);  /* forget the objects, keep the largest block */
+void sn_arena_free(sn_arena *a);  /* everything; the arena may be used again */
+void sn_arena_reset(sn_arena *a); /* forget the objects, keep the largest block */
 
 void *sn_arena_alloc(sn_arena *a, size_t bytes, size_t align); /* zeroed; NULL when out of memory */
 void *sn_arena_array(sn_arena *a, size_t n, size_t elem_bytes, size_t align); /* checked n*size */
@@ -23,7 +23,7 @@ char *sn_arena_strdup(sn_arena *a, const char *s);
 char *sn_arena_strndup(sn_arena *a, const char *s, size_t n);
 char *sn_arena_printf(sn_arena *a, const char *fmt, ...) SONDE_PRINTF(2, 3);
 
-#define SN_NEW(arena, T) ((T *)sn_arena_alloc((arena), sizeof(T), _Alignof(T)))
+#define SN_NEW(arena, T)      ((T *)sn_arena_alloc((arena), sizeof(T), _Alignof(T)))
 #define SN_NEW_N(arena, T, n) ((T *)sn_arena_array((arena), (size_t)(n), sizeof(T), _Alignof(T)))
 
 #endif

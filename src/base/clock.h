@@ -8,7 +8,10 @@
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
-static inline uint64_t sn_ticks(void) { return __rdtsc(); }
+static inline uint64_t sn_ticks(void)
+{
+    return __rdtsc();
+}
 #elif defined(__aarch64__)
 static inline uint64_t sn_ticks(void)
 {
@@ -39,7 +42,8 @@ static inline double sn_ticks_to_ns(const sn_clock *c, uint64_t ticks)
 }
 static inline uint64_t sn_clock_ns(const sn_clock *c, uint64_t ticks)
 {
-    return c->base_ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - c->base_ticks) * c->ns_per_tick);
+    return c->base_ns +
+           (uint64_t)(int64_t)((double)(int64_t)(ticks - c->base_ticks) * c->ns_per_tick);
 }
 
 #endif

@@ -9,6 +9,9 @@
 #include "base/pool.h"
 #include "base/trace.h"
 
+struct sn_call; /* exec's: one run of a program */
+typedef sonde_status (*sn_call_fn)(const struct sn_call *call);
+
 typedef struct sn_context {
     sn_allocator *alloc;
     sn_log log;
@@ -16,6 +19,10 @@ typedef struct sn_context {
     sn_pool *pool;
     int threads;
     sn_trace *trace; /* always there; level 0 = nothing is recorded */
+    /* How a program is run: plainly, or by the profiling twin while something records. One indirect
+     * call a run instead of a branch a step. Set by exec. */
+    _Atomic(sn_call_fn) call;
+    void *pins; /* exec's: bindings whose names a recording needs */
 } sn_context;
 
 #endif

@@ -7,12 +7,12 @@
 
 /* X(NAME, bit, text used in kernel names and SONDE_CPU, level: rank in "restrict to" order) */
 #define SN_CPU_LIST(X)                                                                             \
-    X(AVX2, 0, "avx2")         /* AVX2 + FMA + F16C */                                             \
-    X(AVX512, 1, "avx512")     /* F, CD, BW, DQ, VL */                                             \
-    X(VNNI, 2, "vnni")         /* AVX-512 VNNI */                                                  \
-    X(BF16, 3, "bf16")         /* AVX-512 BF16 */                                                  \
-    X(AMX, 4, "amx")           /* AMX tile, int8, bf16, with permission from the kernel */         \
-    X(NEON, 8, "neon")         /* aarch64 baseline */                                              \
+    X(AVX2, 0, "avx2")     /* AVX2 + FMA + F16C */                                                 \
+    X(AVX512, 1, "avx512") /* F, CD, BW, DQ, VL */                                                 \
+    X(VNNI, 2, "vnni")     /* AVX-512 VNNI */                                                      \
+    X(BF16, 3, "bf16")     /* AVX-512 BF16 */                                                      \
+    X(AMX, 4, "amx")       /* AMX tile, int8, bf16, with permission from the kernel */             \
+    X(NEON, 8, "neon")     /* aarch64 baseline */                                                  \
     X(DOTPROD, 9, "dotprod")                                                                       \
     X(I8MM, 10, "i8mm")                                                                            \
     X(ARMBF16, 11, "armbf16")
@@ -24,23 +24,34 @@ enum {
 };
 
 typedef struct sn_cpu {
-    uint32_t flags;         /* SN_CPU_* that may be used */
-    uint32_t found;         /* SN_CPU_* the machine has */
+    uint32_t flags; /* SN_CPU_* that may be used */
+    uint32_t found; /* SN_CPU_* the machine has */
     char model[64];
-    size_t l1_bytes, l2_bytes, l3_bytes;
-    int cores;              /* online */
-    int usable_cores;       /* after affinity and cgroup quota; at least 1 */
-    double quota_cores;     /* cgroup quota in cores, 0 = none */
+    size_t l1_bytes, l2_bytes, l3_bytes; /* data caches; cautious guesses when unknown, never 0 */
+    int cores;                           /* online */
+    int usable_cores;                    /* after affinity and cgroup quota; at least 1 */
+    double quota_cores;                  /* cgroup quota in cores, 0 = none */
 } sn_cpu;
 
-/* `restrict_to`: NULL, or a level ("baseline", "avx2", "avx512", "vnni", "bf16", "amx", "neon", ...):
- * that level and all below it; a level the machine lacks or an unknown word is an error. */
+/* `restrict_to`: NULL, or a level ("baseline", "avx2", "avx512", "vnni", "bf16", "amx", "neon",
+ * ...): that level and all below it; a level the machine lacks or an unknown word is an error. */
 sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *err);
+
+/* Cores that affinity and cgroup quota leave (the quota rounded down, because threads beyond it
+ * make the others wait); at least 1. `quota_cores` may be NULL. */
+int sn_cpu_usable_cores(double *quota_cores);
+/* The tightest cgroup quota (v2 cpu.max, v1 cfs) on the way from this process's group to the root,
+ * in cores; 0 = none. `root` is put before /proc and /sys: "" is this machine, tests give a folder.
+ */
+double sn_cpu_quota(const char *root);
 
 /* The best level in `flags`, as text ("avx512", "baseline"). */
 const char *sn_cpu_level_name(uint32_t flags);
 
 /* Vector block of the blocked activation layout: 16 with AVX-512, else 8. */
-static inline int sn_cpu_block(uint32_t flags) { return (flags & SN_CPU_AVX512) ? 16 : 8; }
+static inline int sn_cpu_block(uint32_t flags)
+{
+    return (flags & SN_CPU_AVX512) ? 16 : 8;
+}
 
 #endif

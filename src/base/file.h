@@ -10,9 +10,11 @@ typedef struct sn_file {
     size_t bytes;
     bool mapped;
     sn_allocator *alloc; /* of the copy when not mapped */
+    size_t cap;          /* bytes of that copy's block, 0 = none */
 } sn_file;
 
-/* Errors name the path. A zero-byte file is valid: data non-NULL, bytes 0. Directories are refused;
+/* Errors name the path and the cause; a path that does not exist is SONDE_NOT_FOUND, the rest
+ * SONDE_IO. A zero-byte file is valid: data non-NULL, bytes 0. Directories are refused;
  * pipes and other unmappable files are read whole. */
 sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
                           sonde_error *err);
@@ -20,7 +22,9 @@ void sn_file_close(sn_file *f);
 /* Tells the kernel that this byte range is not needed any more (whole pages inside it). */
 void sn_file_release(const sn_file *f, const void *start, size_t bytes);
 
-/* Writes atomically: a temporary file beside `path`, then a rename. */
+/* Writes atomically: a temporary file beside `path`, then a rename, so that readers see the old or
+ * the new content and a failure leaves the old. Links are followed; pipes and devices are written
+ * to as they are. */
 sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err);
 
 #endif

@@ -17,6 +17,7 @@ typedef struct sn_map {
     sn_allocator *alloc;
     sn_map_entry *entries; /* key == NULL: free */
     size_t cap, n;
+    uint64_t seed; /* drawn by sn_map_init */
 } sn_map;
 
 void sn_map_init(sn_map *m, sn_allocator *alloc);

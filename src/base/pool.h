@@ -15,14 +15,15 @@ typedef void (*sn_task_fn)(void *arg, size_t task, int worker);
 
 /* `threads` counts the caller: 1 makes no thread. Threads start at the first region. */
 sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, sonde_error *err);
-void sn_pool_free(sn_pool *pool);   /* waits for the workers; NULL accepted */
+void sn_pool_free(sn_pool *pool);         /* waits for the workers; NULL accepted */
 int sn_pool_threads(const sn_pool *pool); /* NULL: 1 */
 
 /* Runs fn(arg, 0..n-1), dynamically balanced; returns when all are done. Never fails: when no
  * worker could be started the caller does it all. Nested calls run inline. */
 void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg);
 
-/* Where level-3 slices go (one per worker and region); NULL turns them off. Set only between runs. */
+/* Where level-3 slices go (one per worker and region); NULL turns them off. Set only between runs.
+ */
 void sn_pool_set_trace(sn_pool *pool, struct sn_trace *trace);
 
 /* A forked child: forget the workers (they do not exist there) and start anew when needed. */

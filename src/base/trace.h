@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The recorder: rings of opaque fixed-size records, one ring per (recorder, thread). A ring's
- * memory is reserved at a thread's first record and touched only as it fills; pushing never blocks; an overfull ring drops the newest and counts.
+ * memory is reserved at a thread's first record and touched only as it fills; pushing never blocks;
+ * an overfull ring drops the newest and counts.
  * The recorder knows no names: `table` and `index` are ids that whoever recorded can explain.
  * Rings outlive their threads and are read after recording has stopped. */
 #ifndef SN_BASE_TRACE_H
@@ -12,24 +13,24 @@
 #include "base/clock.h"
 
 typedef enum sn_trace_kind {
-    SN_TRACE_STEP = 1,   /* table = binding id, index = step */
-    SN_TRACE_RUN = 2,    /* one inference or one body run; table = binding id */
-    SN_TRACE_EXEC = 3,   /* executor work (load, parse, pass, pack, bind, …); index = name id */
-    SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker */
-    SN_TRACE_USER = 5,   /* a labelled scope; index = name id */
-    SN_TRACE_ALLOC = 6   /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
+    SN_TRACE_STEP = 1,  /* table = binding id, index = step */
+    SN_TRACE_RUN = 2,   /* one inference or one body run; table = binding id */
+    SN_TRACE_EXEC = 3,  /* executor work (load, parse, pass, pack, bind, …); index = name id */
+    SN_TRACE_SLICE = 4, /* a worker's share of a parallel region; index = worker */
+    SN_TRACE_USER = 5,  /* a labelled scope; index = name id */
+    SN_TRACE_ALLOC = 6  /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
 } sn_trace_kind;
 
 #define SN_TRACE_NONE UINT32_MAX
 
 typedef struct sn_trace_rec {
-    uint64_t t0, t1;  /* ticks */
+    uint64_t t0, t1; /* ticks */
     uint32_t table, index;
-    uint32_t run;     /* id of the inference or body run it belongs to; 0 = none */
-    uint32_t parent;  /* RUN: the run that called this body, 0 for a top-level run */
+    uint32_t run;          /* id of the inference or body run it belongs to; 0 = none */
+    uint32_t parent;       /* RUN: the run that called this body, 0 for a top-level run */
     uint32_t parent_index; /* RUN of a body: step of the parent run; ALLOC: bytes / 64 */
-    uint16_t kind;    /* sn_trace_kind */
-    uint16_t flags;   /* SN_TRACE_WARMUP */
+    uint16_t kind;         /* sn_trace_kind */
+    uint16_t flags;        /* SN_TRACE_WARMUP */
 } sn_trace_rec;
 
 enum { SN_TRACE_WARMUP = 1 };
@@ -37,9 +38,10 @@ enum { SN_TRACE_WARMUP = 1 };
 typedef struct sn_trace_ring {
     sn_trace_rec *recs;
     size_t cap;
-    _Atomic size_t n;       /* written by the owner thread only */
+    _Atomic size_t n; /* written by the owner thread only */
     _Atomic size_t dropped;
-    uint32_t thread_id;     /* small number, order of first record */
+    uint32_t thread_id; /* 1, 2, … in the order of first records */
+    uint64_t owner;     /* the thread's number in this process, never reused */
     long os_tid;
     char thread_name[32];
     struct sn_trace_ring *next;
@@ -47,16 +49,17 @@ typedef struct sn_trace_ring {
 
 typedef struct sn_trace {
     sn_allocator *alloc;
-    _Atomic int level;              /* 0 off, 1 operators, 2 + executor, 3 + worker slices */
+    _Atomic int level; /* 0 off, 1 operators, 2 + executor, 3 + worker slices */
     _Atomic uint32_t next_run;
     _Atomic(sn_trace_ring *) rings; /* push-only list */
     size_t ring_cap;                /* records per thread */
     uint64_t id;                    /* never reused, so a thread's cached ring cannot be stale */
     uint64_t start_ticks;
-    double record_ns;               /* measured cost of recording one step */
+    double record_ns; /* measured cost of recording one step */
     struct sn_trace_names *names;
 } sn_trace;
 
+/* ring_cap 0: about a million records per thread. */
 sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_cap,
                              sonde_error *err);
 void sn_trace_free(sn_trace *t);
@@ -82,12 +85,16 @@ static inline bool sn_trace_on(const sn_trace *t, int level)
 }
 
 /* Id of a span name (EXEC, USER): interned, copied, thread-safe; 0 when out of memory. Ids count
- * from 1. sn_trace_name_text gives the text back (valid while the recorder lives). */
+ * from 1. sn_trace_name_text gives the text back (valid while the recorder lives), "" for other
+ * ids. */
 uint32_t sn_trace_name(sn_trace *t, const char *name);
 const char *sn_trace_name_text(sn_trace *t, uint32_t id);
 
 /* One executor span (level 2). `detail` may be NULL; shown after the name as "name: detail". */
-static inline uint64_t sn_span_begin(const sn_trace *t) { return sn_trace_on(t, 2) ? sn_ticks() : 0; }
+static inline uint64_t sn_span_begin(const sn_trace *t)
+{
+    return sn_trace_on(t, 2) ? sn_ticks() : 0;
+}
 void sn_span_end(sn_trace *t, uint64_t begin, const char *name, const char *detail);
 
 /* Forgets all records; only while nothing records. */

@@ -26,4 +26,9 @@ enum {
 
 const sn_pack_format *sn_pack_get(unsigned id); /* NULL for 0 and unknown ids */
 
+/* Every row of packs.inc. */
+#define SN_PACK(id, symbol) extern const sn_pack_format symbol;
+#include "compute/packs.inc"
+#undef SN_PACK
+
 #endif

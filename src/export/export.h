@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exporters: profile ► bytes. One file each, one row in exporters.inc; the file suffix picks one. */
+/* Exporters: profile ► bytes. One file each, one row in exporters.inc; the file suffix picks one.
+ */
 #ifndef SN_EXPORT_EXPORT_H
 #define SN_EXPORT_EXPORT_H
 
@@ -17,13 +18,14 @@ bool sn_sink_printf(sn_sink *s, const char *fmt, ...) SONDE_PRINTF(2, 3);
 
 typedef struct sn_table_options { /* the timing table */
     bool sort_by_name, by_shape, by_node;
-    const char *filter_op;  /* comma-separated operator types, NULL = all */
-    int width;              /* terminal columns: extra columns are shown as far as they fit; 0 = the plain table */
+    const char *filter_op; /* comma-separated operator types, NULL = all */
+    int width; /* terminal columns: extra columns are shown as far as they fit; 0 = the plain table
+                */
     bool color;
 } sn_table_options;
 
-/* Parses "sort=name by-shape=1 …" (SONDE_TIMING). Never fails: problems are told to `warn`. Strings
- * kept by `out` live in `arena`. */
+/* Parses "sort=name by-shape=1 …" (SONDE_TIMING) into `out`, which is reset first. Never fails:
+ * problems are told to `warn` (may be NULL). Strings kept by `out` live in `arena`. */
 void sn_table_options_parse(const char *text, sn_table_options *out, sn_arena *arena,
                             void (*warn)(void *user, const char *message), void *user);
 
@@ -31,14 +33,19 @@ sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, s
                              sonde_error *err);
 
 typedef struct sn_exporter {
-    const char *suffix;  /* ".json" */
-    const char *name;    /* "chrome" */
+    const char *suffix; /* ".json" */
+    const char *name;   /* "chrome" */
     const char *summary;
     sonde_status (*write)(const sn_profile *p, sn_sink *sink, sonde_error *err);
 } sn_exporter;
-const sn_exporter *sn_exporter_row(size_t k);               /* NULL past the end */
-const sn_exporter *sn_exporter_for_path(const char *path);  /* longest suffix wins; NULL: none */
-/* To a file, "-" = stdout. Errors name the path and the cause. */
+#define SN_EXPORTER(symbol) extern const sn_exporter symbol;
+#include "export/exporters.inc"
+#undef SN_EXPORTER
+
+const sn_exporter *sn_exporter_row(size_t k);              /* NULL past the end */
+const sn_exporter *sn_exporter_for_path(const char *path); /* longest suffix wins; NULL: none */
+/* To a file, written beside it first and then renamed. "-" is the Chrome trace on stdout, "-.md"
+ * and the like another format there. Errors name the path and the cause. */
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err);
 
 #endif

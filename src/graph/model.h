@@ -4,6 +4,8 @@
 #ifndef SN_GRAPH_MODEL_H
 #define SN_GRAPH_MODEL_H
 
+#include <pthread.h>
+
 #include "base/context.h"
 #include "base/file.h"
 #include "graph/graph.h"
@@ -18,13 +20,18 @@ typedef struct sn_function {
     const char *name, *domain, *overload;
     const char *const *inputs, *const *outputs;
     uint32_t n_inputs, n_outputs;
-    const char *const *attr_names; uint32_t n_attr_names;   /* required attributes */
-    const sn_attr *attr_defaults; uint32_t n_attr_defaults; /* attributes with defaults */
-    const sn_opset *opsets; uint32_t n_opsets;
+    const char *const *attr_names;
+    uint32_t n_attr_names; /* required attributes */
+    const sn_attr *attr_defaults;
+    uint32_t n_attr_defaults; /* attributes with defaults */
+    const sn_opset *opsets;
+    uint32_t n_opsets;
     sn_graph *body; /* inputs and outputs as graph inputs and outputs */
 } sn_function;
 
-typedef struct sn_meta { const char *key, *value; } sn_meta;
+typedef struct sn_meta {
+    const char *key, *value;
+} sn_meta;
 
 typedef struct sn_model {
     _Atomic int refs;
@@ -38,14 +45,17 @@ typedef struct sn_model {
     SN_VEC(sn_opset) opsets;
     SN_VEC(sn_meta) metadata;
     SN_VEC(sn_function) functions; /* as in the file, for inspect; already inlined in graph */
-    SN_VEC(sn_file *) files; /* the model and its external data, mapped */
+    SN_VEC(sn_file *) files; /* the model and its external data, mapped; structs in the arena */
     sn_buffers buffers; /* owned initializer memory (typed data converted, misaligned copies) */
     uint64_t file_bytes;
+    pthread_mutex_t lock; /* of `programs` */
+    void *programs;       /* plan's: the live programs of this model; empty when the model dies */
 } sn_model;
 
+/* With an empty graph that shares the model's arena and origins; a reader fills it. */
 sonde_status sn_model_new(sn_model **m, sn_context *ctx, sonde_error *err);
 sn_model *sn_model_ref(sn_model *m);
-void sn_model_unref(sn_model *m); /* the last one frees everything */
+void sn_model_unref(sn_model *m);                              /* the last one frees everything */
 int64_t sn_model_opset(const sn_model *m, const char *domain); /* -1 when not imported */
 
 /* After reading: replaces calls of model-local functions by their bodies (recursion is an error;

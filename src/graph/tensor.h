@@ -16,8 +16,8 @@
 typedef struct sn_buffer {
     _Atomic int refs;
     sn_allocator *alloc;
-    size_t bytes;      /* of data */
-    void *data;        /* SN_ALIGN-aligned when allocated here */
+    size_t bytes; /* of data */
+    void *data;   /* SN_ALIGN-aligned when allocated here */
     void (*release)(void *user, void *data, size_t bytes); /* foreign memory; NULL: ours */
     void *user;
 } sn_buffer;
@@ -29,20 +29,20 @@ typedef struct sn_buffers {
 sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes); /* NULL: out of memory */
 sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
                           void (*release)(void *, void *, size_t), void *user);
-sn_buffer *sn_buffer_ref(sn_buffer *b);   /* NULL accepted by both */
+sn_buffer *sn_buffer_ref(sn_buffer *b); /* NULL accepted by both */
 void sn_buffer_unref(sn_buffer *b);
 
 /* A view: dense, row-major, unless `block` > 0: then axis 1 (channels) is split into blocks of
  * `block`, memory is [d0][ceil(d1/block)][d2]…[dn][block] and padding lanes are zero. */
 typedef struct sn_tensor {
     sn_dtype dtype;
-    uint8_t block;         /* 0 plain, else 8 or 16 */
-    uint8_t pack;          /* 0, or an id from compute/packs.inc: data is a packed weight */
+    uint8_t block; /* 0 plain, else 8 or 16 */
+    uint8_t pack;  /* 0, or an id from compute/packs.inc: data is a packed weight */
     int32_t rank;
     int64_t dims[SN_MAX_RANK]; /* logical dims, also for blocked and packed tensors */
     void *data;
-    size_t bytes;          /* physical size of data */
-    sn_buffer *owner;      /* NULL: memory of an arena, a mapped file or the caller */
+    size_t bytes;     /* physical size of data */
+    sn_buffer *owner; /* NULL: memory of an arena, a mapped file or the caller */
 } sn_tensor;
 
 /* Product of the dims; false on overflow or a negative dim. Rank 0 has one element. */
@@ -63,15 +63,15 @@ typedef struct sn_list sn_list;
 
 typedef struct sn_slot {
     sn_kind kind;
-    sn_tensor t;    /* TENSOR */
-    sn_list *list;  /* SEQUENCE: its elements; OPTIONAL: none or one; MAP: two, keys and values */
+    sn_tensor t;   /* TENSOR */
+    sn_list *list; /* SEQUENCE: its elements; OPTIONAL: none or one; MAP: two, keys and values */
 } sn_slot;
 
 /* Refcounted, copy-on-write list of slots (payload of sequences, optionals, maps). */
 struct sn_list {
     _Atomic int refs;
     sn_allocator *alloc;
-    sn_dtype elem_dtype;   /* of an empty sequence, UNDEFINED when unknown */
+    sn_dtype elem_dtype; /* of an empty sequence, UNDEFINED when unknown */
     sn_kind elem_kind;
     size_t n, cap;
     sn_slot *items;
@@ -82,11 +82,15 @@ sn_list *sn_list_ref(sn_list *l);
 void sn_list_unref(sn_list *l);
 /* Appends a new reference to what `s` holds. A borrowed tensor (owner NULL) is copied. */
 sonde_status sn_list_push(sn_list *l, const sn_slot *s, sonde_error *err);
+/* A list with the same elements and room for `extra` more, owned by the caller alone: what a writer
+ * takes before it changes a list that others may hold. */
+sonde_status sn_list_copy(sn_list **out, const sn_list *l, size_t extra, sonde_error *err);
 
 /* Drops what the slot owns and makes it NONE. */
 void sn_slot_clear(sn_slot *s);
 /* dst (any previous content is cleared) refers to the same payload; borrowed memory is copied when
- * `own` is set, so that dst may outlive src's arena. Blocked or packed tensors are never shared so. */
+ * `own` is set, so that dst may outlive src's arena. Blocked or packed tensors are never shared so.
+ */
 sonde_status sn_slot_share(sn_slot *dst, const sn_slot *src, bool own, sn_allocator *alloc,
                            sonde_error *err);
 /* A fresh tensor with its own buffer; contents undefined (strings: empty). */

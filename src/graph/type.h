@@ -9,15 +9,28 @@
 #include "graph/tensor.h"
 
 /* Known: any value >= SN_DIM_FIRST_KNOWN, negative ones too (values, not dims, can be negative).
- * Below that: SN_DIM_UNKNOWN + id, where id 0 is "unknown" and id k > 0 the k-th symbol of the graph. */
+ * Below that: SN_DIM_UNKNOWN + id, where id 0 is "unknown" and id k > 0 the k-th symbol of the
+ * graph. */
 typedef int64_t sn_dim;
-#define SN_DIM_UNKNOWN INT64_MIN
+#define SN_DIM_UNKNOWN     INT64_MIN
 #define SN_DIM_FIRST_KNOWN (INT64_MIN + ((int64_t)1 << 33))
-static inline bool sn_dim_known(sn_dim d) { return d >= SN_DIM_FIRST_KNOWN; }
-static inline sn_dim sn_dim_symbol(uint32_t id) { return SN_DIM_UNKNOWN + (int64_t)id; }
-static inline uint32_t sn_dim_symbol_id(sn_dim d) { return (uint32_t)(d - SN_DIM_UNKNOWN); }
+static inline bool sn_dim_known(sn_dim d)
+{
+    return d >= SN_DIM_FIRST_KNOWN;
+}
+static inline sn_dim sn_dim_symbol(uint32_t id)
+{
+    return SN_DIM_UNKNOWN + (int64_t)id;
+}
+static inline uint32_t sn_dim_symbol_id(sn_dim d)
+{
+    return (uint32_t)(d - SN_DIM_UNKNOWN);
+}
 /* The same known number, or the same symbol. Two unknowns are not the same. */
-static inline bool sn_dim_same(sn_dim a, sn_dim b) { return a == b && a != SN_DIM_UNKNOWN; }
+static inline bool sn_dim_same(sn_dim a, sn_dim b)
+{
+    return a == b && a != SN_DIM_UNKNOWN;
+}
 
 typedef struct sn_type {
     sn_kind kind;               /* NONE: nothing known */
@@ -27,15 +40,16 @@ typedef struct sn_type {
     const struct sn_type *elem; /* SEQUENCE, OPTIONAL: element; MAP: value type */
 } sn_type;
 
-/* What is known of a value: its type; its elements when it is a small integer tensor (entries may be
- * symbols); its data when it is constant. Inference maps facts to facts, at every phase: symbolic
- * when a program is made, concrete when it is bound, and from real slots when shapes depend on data. */
+/* What is known of a value: its type; its elements when it is a small integer tensor (entries may
+ * be symbols); its data when it is constant. Inference maps facts to facts, at every phase:
+ * symbolic when a program is made, concrete when it is bound, and from real slots when shapes
+ * depend on data. */
 typedef struct sn_fact {
     sn_type type;
-    const sn_dim *ints;      /* n_ints elements in row-major order, or NULL */
+    const sn_dim *ints; /* n_ints elements in row-major order, or NULL */
     int64_t n_ints;
-    const sn_tensor *data;   /* constant (or, in a data-dependent step, actual) contents, or NULL */
-    uint8_t block, pack;     /* physical layout of the value as planned (see sn_tensor) */
+    const sn_tensor *data; /* constant (or, in a data-dependent step, actual) contents, or NULL */
+    uint8_t block, pack;   /* physical layout of the value as planned (see sn_tensor) */
 } sn_fact;
 
 #define SN_MAX_KNOWN_INTS 256 /* larger integer tensors are not propagated */
@@ -44,6 +58,8 @@ typedef struct sn_fact {
 bool sn_type_is_concrete(const sn_type *t);
 /* Number of elements when concrete; false otherwise or on overflow. */
 bool sn_type_count(const sn_type *t, int64_t *count);
+/* Both tensors of known rank with the same dims, each known or the same symbol. */
+bool sn_type_same_shape(const sn_type *a, const sn_type *b);
 /* "f32[1, 3, N, ?]", "seq(f32[?])" into buf; always terminated. `symbols` may be NULL. */
 const char *sn_type_text(const sn_type *t, const char *const *symbols, char *buf, size_t cap);
 /* Deep copy of dims and element types into an arena. */

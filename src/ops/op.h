@@ -56,7 +56,8 @@ static inline bool sn_infer_has(const sn_infer *c, uint32_t i) { return i < c->n
 sonde_status sn_infer_tensor(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank);
 sonde_status sn_infer_same(sn_infer *c, uint32_t o, uint32_t i); /* type of input i */
 /* Elements of a small integer input if known (from ints or from constant data of i32/i64/…): *ints
- * in row-major order, arena-owned; *ints = NULL when unknown. Entries may be symbols. */
+ * in row-major order, arena-owned; *ints = NULL when unknown. Entries may be symbols. Values near
+ * INT64_MIN are clamped to SN_DIM_FIRST_KNOWN (as Slice ends they mean the same). */
 sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t *n);
 /* Says which integers output o holds (copied); ignored above SN_MAX_KNOWN_INTS. */
 sonde_status sn_infer_set_ints(sn_infer *c, uint32_t o, const sn_dim *ints, int64_t n);
@@ -64,6 +65,12 @@ sonde_status sn_infer_set_ints(sn_infer *c, uint32_t o, const sn_dim *ints, int6
 sonde_status sn_infer_broadcast(sn_infer *c, const sn_type *a, const sn_type *b, sn_dim *dims, int *rank);
 /* Resolves a possibly negative axis against rank; error names the node. allow_rank: axis == rank ok. */
 sonde_status sn_infer_axis(sn_infer *c, int64_t axis, int rank, bool allow_rank, int *out);
+/* Control flow, while a program is made: sets the facts of a body's inputs (`formal`, n of them, a
+ * NULL entry or kind NONE: keep what the file declares; captures come from the node's extra inputs)
+ * and infers the whole body afresh, so that it can be called again with more general facts. Does
+ * nothing when facts are inferred for a binding or a real run: bodies are shared then and keep what
+ * the program inferred. Results: the facts of body->outputs. */
+sonde_status sn_infer_body(sn_infer *c, sn_graph *body, const sn_fact *const *formal, uint32_t n);
 sonde_status sn_infer_fail(sn_infer *c, const char *fmt, ...) SONDE_PRINTF(2, 3);
 /* Dim arithmetic: unknown when either is not known; overflow gives unknown. */
 sn_dim sn_dim_add(sn_dim a, sn_dim b);
@@ -163,6 +170,9 @@ static inline bool sn_wants(const sn_step *s, uint32_t o) { return o < s->n_out 
  * then *t is NULL. */
 sonde_status sn_run_output(const sn_step *s, sn_frame *f, uint32_t o, sn_dtype dtype,
                            const int64_t *dims, int rank, sn_tensor **t);
+/* String outputs are made by run, whatever the operator's flags: copies the elements. */
+sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims, int rank,
+                            const sonde_string *elems);
 sonde_status sn_run_fail(const sn_step *s, sn_frame *f, const char *fmt, ...) SONDE_PRINTF(3, 4);
 
 /* ------------------------------------------------------------------ descriptor */
@@ -191,7 +201,10 @@ struct sn_op {
     const char *name;   /* "Conv" */
     const char *domain; /* "" = ai.onnx */
     int16_t since, until; /* opset range, both inclusive; until 0 = open */
-    int16_t min_in, max_in, min_out, max_out; /* max -1: any number */
+    /* Arity; max -1: any number. The first min_in inputs are always present (an operator whose
+     * leading input may be left out says 0); outputs below min_out, and all of a variadic one, are
+     * always wanted. */
+    int16_t min_in, max_in, min_out, max_out;
     uint32_t flags;
     size_t params_size;
     sonde_status (*prepare)(sn_prep *p);    /* NULL: no attributes that matter */
@@ -219,5 +232,13 @@ sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err);
 sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);
 /* All nodes in order, bodies included. */
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err);
+
+/* "node 'conv1' (Conv): …" into err; what the *_fail helpers of each phase are made of. */
+sonde_status sn_node_fail_va(sonde_error *err, sonde_status st, const sn_node *n, const char *fmt,
+                             va_list args);
+
+#define SN_OP(symbol) extern const sn_op symbol[];
+#include "ops/ops.inc"
+#undef SN_OP
 
 #endif

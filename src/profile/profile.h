@@ -11,76 +11,110 @@
 
 typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *name;
-    const char *dtype;   /* "f32"; "" when absent */
-    int32_t rank;        /* -1: absent or not a tensor */
+    const char *dtype; /* "f32"; "" when absent */
+    int32_t rank;      /* -1: absent or not a tensor */
     const int64_t *dims;
-    const char *text;    /* "seq(f32[?])" when not a tensor, else NULL */
+    const char *text; /* "seq(f32[?])" when not a tensor, else NULL */
 } sn_prof_tensor;
 
-typedef struct sn_prof_origin { const char *name, *op_type; } sn_prof_origin;
+typedef struct sn_prof_origin {
+    const char *name, *op_type;
+} sn_prof_origin;
 
 /* One step of one binding ("node table"). */
 typedef struct sn_prof_step {
-    uint32_t table, index;     /* binding id and position in it */
-    const char *op_type;       /* the anchor's */
-    const char *name;          /* the anchor's; "" when the node is unnamed */
-    const char *post_op;       /* "Add+Relu" or "" */
-    const sn_prof_origin *origins; uint32_t n_origins;
-    const sn_prof_tensor *inputs; uint32_t n_inputs;
-    const sn_prof_tensor *outputs; uint32_t n_outputs;
-    const char *kernel;        /* "f32_conv1x1_14x2_avx512" or "" */
-    const char *attributes;    /* "kernel_shape=3,3;strides=1,1" */
+    uint32_t table, index; /* binding id and position in it */
+    const char *op_type;   /* the anchor's */
+    const char *name;      /* the anchor's; "" when the node is unnamed */
+    const char *post_op;   /* "Add+Relu" or "" */
+    const sn_prof_origin *origins;
+    uint32_t n_origins;
+    const sn_prof_tensor *inputs;
+    uint32_t n_inputs;
+    const sn_prof_tensor *outputs;
+    uint32_t n_outputs;
+    const char *kernel;     /* "f32_conv1x1_14x2_avx512" or "" */
+    const char *attributes; /* "kernel_shape=3,3;strides=1,1" */
     uint64_t flops, bytes;
-    uint64_t bind_ns;          /* what binding this step cost ("reshape_time") */
-    bool folded;               /* listed at zero time: folded away or merged, never executed */
-    bool dynamic;              /* shapes depend on data */
-    bool control;              /* runs bodies: its time contains theirs */
+    uint64_t bind_ns; /* what binding this step cost ("reshape_time") */
+    bool folded;      /* listed at zero time: folded away or merged, never executed */
+    bool dynamic;     /* shapes depend on data */
+    bool control;     /* runs bodies: its time contains theirs */
 } sn_prof_step;
 
 typedef enum sn_prof_cat {
-    SN_CAT_MODEL, SN_CAT_ITERATION, SN_CAT_OPERATOR, SN_CAT_EXECUTOR, SN_CAT_MEMORY,
-    SN_CAT_THREAD, SN_CAT_USER, SN_CAT_DEVICE, SN_CAT_COUNT
+    SN_CAT_MODEL,
+    SN_CAT_ITERATION,
+    SN_CAT_OPERATOR,
+    SN_CAT_EXECUTOR,
+    SN_CAT_MEMORY,
+    SN_CAT_THREAD,
+    SN_CAT_USER,
+    SN_CAT_DEVICE,
+    SN_CAT_COUNT
 } sn_prof_cat;
 const char *sn_prof_cat_name(sn_prof_cat c); /* "operator" */
 
 typedef struct sn_prof_span {
-    uint32_t id;       /* from 1 */
-    uint32_t parent;   /* span id, 0 = none: operator ► its run; body run ► its control step's span */
+    uint32_t id;     /* from 1 */
+    uint32_t parent; /* span id, 0 = none: operator ► its run; body run ► its control step's span */
     sn_prof_cat cat;
-    uint32_t thread;   /* index into threads */
+    uint32_t thread; /* index into threads */
     uint64_t start_ns, dur_ns;
-    uint32_t step;     /* OPERATOR: index into steps; else UINT32_MAX */
-    uint32_t run;      /* number of the top-level inference it belongs to, from 1; 0 = none */
+    uint32_t step;      /* OPERATOR: index into steps; else UINT32_MAX */
+    uint32_t run;       /* number of the top-level inference it belongs to, from 1; 0 = none */
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
     bool warmup;
-    const char *name;  /* "Iteration3", "parse", "Conv" … */
+    const char *name; /* "Iteration3", "parse", "Conv" … */
 } sn_prof_span;
 
-typedef struct sn_prof_thread { uint32_t id; long os_tid; const char *name; } sn_prof_thread;
+typedef struct sn_prof_thread {
+    uint32_t id;
+    long os_tid;
+    const char *name;
+} sn_prof_thread;
 
-typedef struct sn_prof_counter { uint64_t at_ns; const char *name; double value; } sn_prof_counter;
+typedef struct sn_prof_counter {
+    uint64_t at_ns;
+    const char *name;
+    double value;
+} sn_prof_counter;
 
 typedef struct sn_profile {
     sn_allocator *alloc;
     sn_arena arena;
     const char *model_name;
-    const char *version;       /* of sonde */
+    const char *version; /* of sonde */
     const char *cpu_model, *cpu_level;
     int cores, threads, level;
     int64_t pid;
-    uint64_t start_wall_ns;    /* epoch time of ns 0 */
-    double record_ns;          /* cost of recording one step */
-    uint64_t dropped;          /* records lost to overflow */
+    uint64_t start_wall_ns; /* epoch time of ns 0 */
+    double record_ns;       /* cost of recording one step */
+    uint64_t dropped;       /* records lost to overflow */
     SN_VEC(sn_prof_step) steps;
-    SN_VEC(sn_prof_span) spans;      /* sorted by start, parents before children */
+    SN_VEC(sn_prof_span) spans; /* sorted by start, parents before children */
     SN_VEC(sn_prof_thread) threads_seen;
     SN_VEC(sn_prof_counter) counters;
 } sn_profile;
 
+/* Finds spans by id. Ids are usually 1, 2, 3 … in order; any unique numbers work. */
+typedef struct sn_prof_index {
+    struct sn_prof_index_entry {
+        uint32_t id, at;
+    } * entries; /* sorted by id */
+    size_t n;
+    sn_allocator *alloc;
+} sn_prof_index;
+sonde_status sn_prof_index_build(const sn_profile *p, sn_prof_index *index, sonde_error *err);
+void sn_prof_index_free(sn_prof_index *index);
+/* Position in spans of the span with this id, UINT32_MAX when there is none. */
+uint32_t sn_prof_index_find(const sn_prof_index *index, uint32_t id);
+
 sonde_status sn_profile_new(sn_profile **p, sn_allocator *alloc, sonde_error *err);
 void sn_profile_free(sn_profile *p);
 
-/* ---- aggregation: warm-up runs are left out everywhere; all figures are means per iteration ---- */
+/* ---- aggregation: warm-up runs are left out everywhere; all figures are means per iteration ----
+ */
 typedef struct sn_prof_stats {
     uint64_t count;
     double min, max, mean, stddev, p50, p90, p95, p97, p99, p999, total; /* linear interpolation */
@@ -91,32 +125,37 @@ void sn_prof_stats_of(double *samples, size_t n, sn_prof_stats *out);
 typedef enum sn_prof_key { SN_BY_OP, SN_BY_NODE, SN_BY_SHAPE, SN_BY_KERNEL } sn_prof_key;
 
 typedef struct sn_prof_row {
-    const char *name;       /* BY_OP: op type, or "[Other]", "[Mem alloc/free]"; BY_NODE:
-                               "Conv+Add+Relu"; BY_SHAPE: "[1, 3, 224, 224], [32, 3, 3, 3], _" */
-    const char *op_type;    /* the operator the row belongs to */
-    const char *kernel;     /* most used kernel, "" if none */
-    const char *example;    /* an example node name */
-    const char *nodes;      /* BY_NODE: original nodes, comma-separated */
-    double calls;           /* per iteration */
-    double mean_ns;         /* per iteration: the rows add up to mean wall time */
-    double share;           /* 0…1 of the wall time */
+    const char *name;    /* BY_OP: op type, or "[Other]", "[Mem alloc/free]"; BY_NODE:
+                            "Conv+Add+Relu"; BY_SHAPE: "[1, 3, 224, 224], [32, 3, 3, 3], _" */
+    const char *op_type; /* the operator the row belongs to */
+    const char *kernel;  /* most used kernel, "" if none */
+    const char *example; /* an example node name */
+    const char *nodes;   /* BY_NODE: original nodes, comma-separated */
+    double calls;        /* per iteration; [Other]: 1 */
+    double mean_ns;      /* per iteration: the rows add up to mean wall time */
+    double share;        /* 0…1 of the wall time */
     double per_call_p50_ns, per_call_p99_ns, per_call_mean_ns;
-    double flops, bytes;    /* per iteration */
-    double input_elems;     /* per iteration */
-    bool bracket;           /* [Other], [Mem alloc/free] */
+    double flops, bytes; /* per iteration */
+    double input_elems;  /* per iteration */
+    bool bracket;        /* [Other], [Mem alloc/free] */
 } sn_prof_row;
 
 typedef struct sn_prof_summary {
     uint64_t iterations, warmups;
-    double ops;                 /* executed steps per iteration */
-    sn_prof_stats wall_ns;      /* per iteration */
-    double cost_ns;             /* recorder's own cost per iteration (not included in any row) */
-    SN_VEC(sn_prof_row) rows;   /* sorted by time, then name */
+    double ops;               /* executed steps per iteration */
+    sn_prof_stats wall_ns;    /* per iteration */
+    double cost_ns;           /* recorder's own cost per iteration (not included in any row) */
+    SN_VEC(sn_prof_row) rows; /* sorted by time, then name */
     sn_allocator *alloc;
     sn_arena arena;
 } sn_prof_summary;
 
-/* A control step's own row holds its self time: bodies are counted in their own operators. */
+/* Measured iterations are spans of ITERATION that are not warm-up and not inside another one. A
+ * step counts where its parents lead to such an iteration; a body run (EXECUTOR "body", parent =
+ * the control step's span) is only a link of that chain. A control step's own row holds its self
+ * time: bodies are counted in their own operators. The recorder's cost is taken off the span it
+ * fell into, so no row and no wall time contains it. Folded steps are listed at zero time BY_NODE.
+ */
 sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_summary *out,
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recorder costs: the same run with and without it, in pairs inside one process, the order
+ * within a pair alternating, so that drift of the machine falls on both alike. Reported is the median
+ * of the paired differences with the 95 % confidence interval of that median (order statistics: no
+ * assumption about the noise). Usage: sonde_bench_overhead [MODEL [PAIRS [LEVEL]]]. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "exec/session.h"
+#include "zoo/zoo.h"
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void die(const sonde_error *err)
+{
+    fprintf(stderr, "sonde_bench_overhead: %s\n", err->message);
+    exit(1);
+}
+
+static sonde_value *make_input(sonde_context *ctx, sonde_session *s, size_t i)
+{
+    sonde_error err;
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    int64_t dims[16];
+    size_t bytes;
+    sonde_value *v = NULL;
+    if (sonde_session_input_info(s, i, &info, &err))
+        die(&err);
+    bytes = sonde_dtype_bytes(info.dtype);
+    for (int d = 0; d < info.rank; d++) {
+        dims[d] = info.dims[d] < 0 ? 1 : info.dims[d];
+        bytes *= (size_t)dims[d];
+    }
+    if (sonde_tensor_create(ctx, info.dtype, dims, (size_t)info.rank, NULL, bytes, &v, &err))
+        die(&err);
+    return v;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "regnet_x_400mf";
+    size_t pairs = argc > 2 ? strtoul(argv[2], NULL, 10) : 2000;
+    int level = argc > 3 ? atoi(argv[3]) : 1;
+    sonde_error err;
+    sonde_context *ctx;
+    sonde_model *model;
+    sonde_session *session;
+    sn_model *core;
+    if (pairs < 10 || level < 1 || level > 3) {
+        fprintf(stderr, "usage: sonde_bench_overhead [MODEL [PAIRS >= 10 [LEVEL 1-3]]]\n");
+        return 2;
+    }
+    if (sonde_context_create(NULL, &ctx, &err) || sn_zoo_build(name, 1, &ctx->core, &core, &err) ||
+        sn_api_model(ctx, core, name, &model, &err) ||
+        sonde_session_create(model, NULL, &session, &err))
+        die(&err);
+    size_t n_in = sonde_session_input_count(session), n_out = sonde_session_output_count(session);
+    sonde_value **in = calloc(n_in, sizeof *in), **out = calloc(n_out, sizeof *out);
+    double *diff = malloc(pairs * sizeof *diff), *off = malloc(pairs * sizeof *off);
+    for (size_t i = 0; i < n_in; i++)
+        in[i] = make_input(ctx, session, i);
+    sn_clock clock;
+    sn_clock_calibrate(&clock);
+    for (size_t k = 0; k < pairs + 20; k++) { /* 20 pairs of warm-up */
+        double ns[2];
+        for (int half = 0; half < 2; half++) {
+            int on = (half ^ (int)(k & 1)) != 0;
+            if (sn_exec_record(&ctx->core, on ? level : 0, &err))
+                die(&err);
+            uint64_t t0 = sn_ticks();
+            if (sonde_session_run(session, NULL, NULL, in, n_in, NULL, out, n_out, &err))
+                die(&err);
+            ns[on] = sn_ticks_to_ns(&clock, sn_ticks() - t0);
+            if (sn_exec_record(&ctx->core, 0, &err))
+                die(&err);
+            sn_exec_clear(&ctx->core);
+        }
+        if (k >= 20) {
+            diff[k - 20] = ns[1] - ns[0];
+            off[k - 20] = ns[0];
+        }
+    }
+    qsort(diff, pairs, sizeof *diff, compare_doubles);
+    qsort(off, pairs, sizeof *off, compare_doubles);
+    double half_width = 0.98 * sqrt((double)pairs); /* 1.96 · sqrt(n) / 2 ranks */
+    size_t lo = (size_t)fmax(0, floor((double)pairs / 2 - half_width));
+    size_t hi = (size_t)fmin((double)pairs - 1, ceil((double)pairs / 2 + half_width));
+    double base = off[pairs / 2];
+    uint32_t steps = sn_session_program(session->core)->n_steps;
+    printf("%s, %u steps, %d threads, level %d, %zu pairs\n", name, steps,
+           sonde_context_threads(ctx), level, pairs);
+    printf("off: median %.4f ms\n", base / 1e6);
+    printf("recorder: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a step (median, 95 %%)\n",
+           100 * diff[pairs / 2] / base, 100 * diff[lo] / base, 100 * diff[hi] / base,
+           diff[pairs / 2] / steps, diff[lo] / steps, diff[hi] / steps);
+    for (size_t i = 0; i < n_in; i++)
+        sonde_value_release(in[i]);
+    for (size_t i = 0; i < n_out; i++)
+        sonde_value_release(out[i]);
+    free(in);
+    free(out);
+    free(diff);
+    free(off);
+    sonde_session_release(session);
+    sonde_model_release(model);
+    sonde_context_release(ctx);
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking into models: nodes with their types, operators, parameters, what a session made of them.
+ *
+ *     sonde_inspection *look;
+ *     sonde_inspect_model(model, &look, &err);
+ *     for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
+ *         sonde_node_info node = SONDE_INIT(sonde_node_info);
+ *         sonde_inspection_node(look, i, &node, &err);
+ *         printf("%s %s\n", node.op_type, node.name);
+ *     }
+ *
+ * An inspection is a snapshot: it keeps alive what it needs and never changes. Texts belong to it.
+ * Experimental: may change between versions. */
+#ifndef SONDE_EXPERIMENTAL_INSPECT_H
+#define SONDE_EXPERIMENTAL_INSPECT_H
+
+#include "sonde/sonde.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes the model as it was read (functions inlined) to an ONNX file. */
+SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err);
+SONDE_API const char *sonde_model_name(const sonde_model *model); /* file name, or the zoo's name */
+
+typedef struct sonde_inspection sonde_inspection;
+
+/* The graph as read, with inferred types. A model with operators this library does not know can be
+ * inspected: sonde_inspection_note then says what stopped inference. */
+SONDE_API sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspection,
+                                           sonde_error *err);
+/* What a session runs: the graph after the passes, in order. With inputs (see sonde_session_run) it
+ * is bound to their shapes: types are concrete; kernels, FLOPs and memory are known. Without
+ * (input_count 0) they are not. Nothing is computed. */
+SONDE_API sonde_status sonde_inspect_session(sonde_session *session, const char *const *input_names,
+                                             sonde_value *const *inputs, size_t input_count,
+                                             sonde_inspection **inspection, sonde_error *err);
+SONDE_API void sonde_inspection_release(sonde_inspection *inspection);
+
+/* Why types are missing, as a sentence; "" when nothing stood in the way. */
+SONDE_API const char *sonde_inspection_note(const sonde_inspection *inspection);
+
+typedef struct sonde_inspection_totals {
+    size_t struct_size;
+    uint64_t nodes;           /* bodies included */
+    uint64_t parameters;      /* weights; running statistics of normalisations are not counted */
+    uint64_t parameter_bytes; /* all constants, as they lie in memory */
+    uint64_t file_bytes;      /* of the model as read; 0 for built-in ones */
+    /* Bound sessions only, else 0. */
+    uint64_t flops;           /* of one inference, bodies not counted */
+    uint64_t arena_bytes;     /* activations, after reuse of memory */
+    uint64_t workspace_bytes;
+    uint64_t packed_bytes;    /* weights in the form kernels read them */
+    int bound;                /* whether they are known */
+} sonde_inspection_totals;
+SONDE_API sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,
+                                                   sonde_inspection_totals *totals, sonde_error *err);
+
+typedef struct sonde_port_info {
+    const char *name; /* "" for an input left out */
+    const char *type; /* "f32[1, 3, 224, 224]"; "" when unknown */
+    int constant;
+} sonde_port_info;
+
+typedef struct sonde_node_info {
+    size_t struct_size;
+    const char *name, *op_type, *domain; /* of the anchor where nodes were fused */
+    const char *post_op;                 /* "Add+Relu": what was fused behind it; "" */
+    const char *origins;                 /* names of the original nodes, comma-separated */
+    const char *attributes;              /* "kernel_shape=3,3;strides=1,1" */
+    const char *kernel;                  /* bound sessions: "f32_conv1x1_…"; else "" */
+    const sonde_port_info *inputs, *outputs;
+    size_t input_count, output_count;
+    int depth;                           /* 0 = the graph itself, 1 = a body of one of its nodes … */
+    uint64_t flops, bytes;               /* bound sessions */
+} sonde_node_info;
+SONDE_API size_t sonde_inspection_node_count(const sonde_inspection *inspection);
+SONDE_API sonde_status sonde_inspection_node(const sonde_inspection *inspection, size_t index,
+                                             sonde_node_info *node, sonde_error *err);
+
+/* Operator types by how often they occur, most frequent first; NULL past the end. */
+SONDE_API const char *sonde_inspection_operator(const sonde_inspection *inspection, size_t index,
+                                                uint64_t *count);
+/* Imported operator sets; the domain is "" for ONNX's own; NULL past the end. */
+SONDE_API const char *sonde_inspection_opset(const sonde_inspection *inspection, size_t index,
+                                             int64_t *version);
+
+/* The graph as ".dot" (graphviz), ".onnx" (a bound or unbound session: internal operators are in
+ * the domain "sonde") or ".txt", by suffix. */
+SONDE_API sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
+                                             sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

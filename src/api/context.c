@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts, and the process default: the only global of the library. Live contexts are listed so
+ * that a forked child can reset their pools and so that traces asked for by SONDE_TRACE are written
+ * when the process ends. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/internal.h"
+
+/* Records per thread before the recorder drops and counts: 40 bytes each, touched as they fill. */
+#define RING_CAP ((size_t)1 << 22)
+
+static struct {
+    pthread_mutex_t lock;
+    sonde_context *fallback; /* the process default, made at first use, never released */
+    sonde_context *live;
+    bool hooked;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ------------------------------------------------------------------ hooks of the process */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&process.lock);
+}
+
+static void after_fork_parent(void)
+{
+    pthread_mutex_unlock(&process.lock);
+}
+
+static void after_fork_child(void)
+{
+    for (sonde_context *c = process.live; c; c = c->next) {
+        sn_pool_after_fork_child(c->core.pool);
+        /* Calls under way on other threads do not exist here, nor does anyone who held the lock. */
+        pthread_mutex_init(&c->lock, NULL);
+        atomic_store(&c->in_flight, 0);
+        atomic_store(&c->clearing, 0);
+        c->fork_ticks = sn_ticks();
+    }
+    pthread_mutex_unlock(&process.lock);
+}
+
+static void at_exit(void)
+{
+    pthread_mutex_lock(&process.lock);
+    for (sonde_context *c = process.live; c; c = c->next)
+        sn_api_write_trace(c);
+    pthread_mutex_unlock(&process.lock);
+}
+
+/* With the lock held. A process that cannot register hooks works, without them. */
+static void hook_process(void)
+{
+    if (process.hooked)
+        return;
+    process.hooked = true;
+    (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    if (sn_api_env()->trace_path)
+        (void)atexit(at_exit);
+}
+
+/* ------------------------------------------------------------------ memory and log */
+static void *alloc_user(sn_allocator *a, size_t bytes)
+{
+    const sonde_context *c = a->user;
+    return c->user_alloc(c->user, bytes);
+}
+
+static void free_user(sn_allocator *a, void *ptr, size_t bytes)
+{
+    const sonde_context *c = a->user;
+    c->user_free(c->user, ptr, bytes);
+}
+
+static void log_user(void *user, sn_log_level level, const char *line)
+{
+    const sonde_context *c = user;
+    c->user_log(c->log_user, (int)level, line);
+}
+
+static sonde_status init_log(sonde_context *c, const sonde_context_options *o, sonde_error *err)
+{
+    if (o->log) {
+        c->user_log = o->log;
+        c->log_user = o->log_user;
+        if (o->log_level < 0 || o->log_level > SN_LOG_DEBUG)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "log_level is %d, expected 1 to 4",
+                           o->log_level);
+        c->core.log = (sn_log){
+            .level = o->log_level ? (sn_log_level)o->log_level : SN_LOG_WARN, .sink = log_user, .user = c};
+        return SONDE_OK;
+    }
+    const char *text = getenv("SONDE_LOG");
+    sn_log_level level = SN_LOG_NONE;
+    if (text && *text) {
+        c->core.log.sink = sn_log_stderr;
+        c->core.log.level = SN_LOG_WARN;
+        if (sn_log_parse_level(text, &level))
+            c->core.log.level = level;
+        else
+            sn_log_write(&c->core.log, SN_LOG_WARN,
+                         "SONDE_LOG is '%s', expected error, warn, info or debug", text);
+    }
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ life */
+/* SONDE_THREADS, or 0 when it is unset or no number. */
+static int env_threads(const sonde_context *c)
+{
+    const char *text = getenv("SONDE_THREADS");
+    if (!text || !*text)
+        return 0;
+    char *end = NULL;
+    errno = 0;
+    const long n = strtol(text, &end, 10);
+    if (*end == 0 && errno == 0 && n >= 0 && n <= 4096)
+        return (int)n;
+    sn_log_write(&c->core.log, SN_LOG_WARN, "SONDE_THREADS is '%s', expected a number", text);
+    return 0;
+}
+
+static void context_free(sonde_context *c)
+{
+    if (c->core.trace)
+        sn_exec_fini_context(&c->core);
+    sn_pool_free(c->core.pool);
+    sn_trace_free(c->core.trace);
+    pthread_mutex_destroy(&c->lock);
+    /* The allocator lives in what it frees: the last call goes through a copy. */
+    if (c->user_free) {
+        c->user_free(c->user, c, sizeof *c);
+        return;
+    }
+    sn_allocator system;
+    sn_allocator_init_system(&system);
+    system.free(&system, c, sizeof *c);
+}
+
+static sonde_status context_init(sonde_context *c, const sonde_context_options *o, sonde_error *err)
+{
+    SN_TRY(init_log(c, o, err));
+    const char *cpu = o->cpu ? o->cpu : getenv("SONDE_CPU");
+    SN_TRY(sn_cpu_detect(&c->core.cpu, cpu && *cpu ? cpu : NULL, err));
+    int threads = o->threads ? o->threads : env_threads(c);
+    if (threads < 0 || threads > 4096)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", threads);
+    if (threads == 0)
+        threads = c->core.cpu.usable_cores;
+    c->core.threads = threads;
+    SN_TRY(sn_trace_create(&c->core.trace, &c->alloc, RING_CAP, err));
+    SN_TRY(sn_pool_create(&c->core.pool, threads, &c->alloc, err));
+    sn_pool_set_trace(c->core.pool, c->core.trace);
+    SN_TRY(sn_exec_init_context(&c->core, err));
+    if (sn_api_env()->trace_path) {
+        c->env_level = sn_api_env()->level ? sn_api_env()->level : 2;
+        SN_TRY(sn_api_set_level(c, err));
+    }
+    return SONDE_OK;
+}
+
+sonde_status sonde_context_create(const sonde_context_options *options, sonde_context **context,
+                                  sonde_error *err)
+{
+    SN_REQUIRE(context, err);
+    *context = NULL;
+    sonde_context_options o;
+    SN_OPTIONS(o, options, err);
+    if (!o.alloc != !o.free)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "alloc and free are set both or not at all");
+
+    sn_allocator system;
+    sn_allocator_init_system(&system);
+    sonde_context *c = o.alloc ? o.alloc(o.alloc_user, sizeof *c) : system.alloc(&system, sizeof *c);
+    if (!c)
+        return sn_fail_memory(err, sizeof *c);
+    memset(c, 0, sizeof *c);
+    atomic_init(&c->refs, 1);
+    pthread_mutex_init(&c->lock, NULL);
+    sn_allocator_init_system(&c->alloc);
+    if (o.alloc) {
+        c->user_alloc = o.alloc;
+        c->user_free = o.free;
+        c->user = o.alloc_user;
+        c->alloc.alloc = alloc_user;
+        c->alloc.free = free_user;
+        c->alloc.user = c;
+    }
+    c->alloc.limit_bytes = o.max_memory;
+    c->core.alloc = &c->alloc;
+    const sonde_status st = context_init(c, &o, err);
+    if (st != SONDE_OK) {
+        context_free(c);
+        return st;
+    }
+    pthread_mutex_lock(&process.lock);
+    hook_process();
+    c->next = process.live;
+    process.live = c;
+    pthread_mutex_unlock(&process.lock);
+    *context = c;
+    return SONDE_OK;
+}
+
+sonde_context *sn_api_context_ref(sonde_context *c)
+{
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void sonde_context_release(sonde_context *c)
+{
+    if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_lock(&process.lock);
+    for (sonde_context **p = &process.live; *p; p = &(*p)->next)
+        if (*p == c) {
+            *p = c->next;
+            break;
+        }
+    pthread_mutex_unlock(&process.lock);
+    sn_api_write_trace(c);
+    context_free(c);
+}
+
+sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *err)
+{
+    if (c) {
+        *out = sn_api_context_ref(c);
+        return SONDE_OK;
+    }
+    *out = NULL;
+    pthread_mutex_lock(&process.lock);
+    sonde_context *found = process.fallback;
+    pthread_mutex_unlock(&process.lock);
+    if (!found) {
+        sonde_context *made = NULL;
+        SN_TRY(sonde_context_create(NULL, &made, err));
+        pthread_mutex_lock(&process.lock);
+        if (!process.fallback)
+            process.fallback = sn_api_context_ref(made);
+        found = process.fallback;
+        pthread_mutex_unlock(&process.lock);
+        if (found == made) {
+            *out = made;
+            return SONDE_OK;
+        }
+        sonde_context_release(made); /* another thread was first */
+    }
+    *out = sn_api_context_ref(found);
+    return SONDE_OK;
+}
+
+int sonde_context_threads(sonde_context *context)
+{
+    sonde_context *c = NULL;
+    if (sn_api_context(context, &c, NULL) != SONDE_OK)
+        return 0;
+    const int threads = c->core.threads;
+    sonde_context_release(c);
+    return threads;
+}
+
+const char *sonde_context_cpu(sonde_context *context)
+{
+    sonde_context *c = NULL;
+    if (sn_api_context(context, &c, NULL) != SONDE_OK)
+        return "";
+    const char *name = sn_cpu_level_name(c->core.cpu.flags);
+    sonde_context_release(c);
+    return name;
+}
+
+/* ------------------------------------------------------------------ who records */
+void sn_api_enter(sonde_context *c)
+{
+    atomic_fetch_add(&c->in_flight, 1);
+    while (atomic_load(&c->clearing)) {
+        /* Step back until the records are gone: whoever clears holds the lock. */
+        atomic_fetch_sub(&c->in_flight, 1);
+        pthread_mutex_lock(&c->lock);
+        pthread_mutex_unlock(&c->lock);
+        atomic_fetch_add(&c->in_flight, 1);
+    }
+}
+
+void sn_api_leave(sonde_context *c)
+{
+    atomic_fetch_sub(&c->in_flight, 1);
+}
+
+void sn_api_forget(sonde_context *c)
+{
+    if (c->api_level || c->env_level)
+        return;
+    atomic_store(&c->clearing, 1);
+    if (atomic_load(&c->in_flight) == 0)
+        sn_exec_clear(&c->core);
+    atomic_store(&c->clearing, 0);
+}
+
+sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
+{
+    const int level = c->api_level > c->env_level ? c->api_level : c->env_level;
+    return sn_exec_record(&c->core, level, err);
+}

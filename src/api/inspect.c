@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inspections: a snapshot of a graph as plain rows, made once, so that looking needs no lock and
+ * survives the session. The graph itself is kept for saving. */
+#include "sonde/experimental/inspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/internal.h"
+#include "api/profile_steps.h"
+#include "base/file.h"
+#include "onnx/onnx.h"
+#include "plan/binding.h"
+
+typedef struct op_count {
+    const char *name;
+    uint64_t count;
+} op_count;
+
+struct sonde_inspection {
+    sonde_context *context;
+    sonde_model *model;
+    sn_program *program; /* of a session; else NULL */
+    sn_arena arena;
+    sn_graph *own;          /* a typed copy of the model's graph; else NULL */
+    const sn_graph *graph;  /* what is shown */
+    const sn_binding *bound; /* while rows are made */
+    SN_VEC(sonde_node_info) nodes;
+    SN_VEC(op_count) operators;
+    sonde_inspection_totals totals;
+    const char *note;
+};
+
+/* ------------------------------------------------------------------ rows */
+static const sn_type *type_of(const sonde_inspection *s, const sn_graph *g, const sn_value *v)
+{
+    return s->bound && g == s->graph ? &s->bound->facts[v->id].type : &v->fact.type;
+}
+
+static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sonde_port_info *row)
+{
+    *row = (sonde_port_info){.name = "", .type = ""};
+    if (!v)
+        return true;
+    const sn_type *t = type_of(s, g, v);
+    char text[512] = "";
+    const sn_graph *root = s->graph;
+    if (t->kind != SN_KIND_NONE)
+        sn_type_text(t, root->symbols.data, text, sizeof text);
+    row->name = sn_arena_strdup(&s->arena, v->name);
+    row->type = sn_arena_strdup(&s->arena, text);
+    row->constant = sn_value_is_const(v);
+    return row->name && row->type;
+}
+
+/* Names of the nodes a fused one stands for. */
+static const char *origin_names(sonde_inspection *s, const sn_graph *g, const sn_node *n)
+{
+    char text[1024];
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; g->origins && i < n->n_origins; i++) {
+        if (n->origins[i] >= g->origins->list.n || used + 1 >= sizeof text)
+            continue;
+        const int w = snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
+                               g->origins->list.data[n->origins[i]].name);
+        used = w > 0 && (size_t)w < sizeof text - used ? used + (size_t)w : sizeof text - 1;
+    }
+    return sn_arena_strndup(&s->arena, text, used);
+}
+
+static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_node *n, int depth,
+                             sonde_error *err)
+{
+    sonde_port_info *in = SN_NEW_N(&s->arena, sonde_port_info, n->n_in + 1);
+    sonde_port_info *out = SN_NEW_N(&s->arena, sonde_port_info, n->n_out + 1);
+    bool fine = in && out;
+    for (uint32_t i = 0; fine && i < n->n_in; i++)
+        fine = port(s, g, n->in[i].value, &in[i]);
+    for (uint32_t i = 0; fine && i < n->n_out; i++)
+        fine = port(s, g, n->out[i], &out[i]);
+    const sn_origin *anchor = g->origins && n->anchor < g->origins->list.n
+                                  ? &g->origins->list.data[n->anchor]
+                                  : NULL;
+    const char *type = anchor && anchor->op_type ? anchor->op_type : n->op_type;
+    const char *name = anchor && anchor->name ? anchor->name : n->name;
+    const sonde_node_info row = {.struct_size = sizeof row,
+                                 .name = sn_arena_strdup(&s->arena, name),
+                                 .op_type = sn_arena_strdup(&s->arena, type),
+                                 .domain = sn_arena_strdup(&s->arena, n->domain ? n->domain : ""),
+                                 .post_op = sn_arena_strdup(&s->arena, n->post_op ? n->post_op : ""),
+                                 .origins = origin_names(s, g, n),
+                                 .attributes = sn_api_attributes_text(n, &s->arena),
+                                 .kernel = "",
+                                 .inputs = in,
+                                 .outputs = out,
+                                 .input_count = n->n_in,
+                                 .output_count = n->n_out,
+                                 .depth = depth};
+    if (!fine || !row.name || !row.op_type || !row.domain || !row.post_op || !row.origins ||
+        !row.attributes || !sn_vec_push(&s->nodes, &s->context->alloc, row))
+        return sn_fail_memory(err, sizeof row);
+    return SONDE_OK;
+}
+
+static sonde_status graph_rows(sonde_inspection *s, const sn_graph *g, int depth, sonde_error *err)
+{
+    for (const sn_node *n = g->first; n; n = n->next) {
+        SN_TRY(node_row(s, g, n, depth, err));
+        for (uint32_t k = 0; sn_node_body(n, k); k++)
+            SN_TRY(graph_rows(s, sn_node_body(n, k), depth + 1, err));
+    }
+    return SONDE_OK;
+}
+
+/* Step i is node i of the program's graph: what the binding knows of it. */
+static sonde_status bound_rows(sonde_inspection *s, const sn_binding *b, sonde_error *err)
+{
+    size_t row = 0;
+    for (uint32_t i = 0; i < b->n_steps; i++) {
+        while (row < s->nodes.n && s->nodes.data[row].depth > 0)
+            row++;
+        if (row == s->nodes.n)
+            break;
+        sonde_node_info *n = &s->nodes.data[row++];
+        n->flops = b->info[i].flops;
+        n->bytes = b->info[i].bytes;
+        n->kernel = sn_arena_strdup(&s->arena, b->info[i].kernel ? b->info[i].kernel : "");
+        if (!n->kernel)
+            return sn_fail_memory(err, 0);
+        s->totals.flops += n->flops;
+    }
+    s->totals.arena_bytes = b->arena_bytes;
+    s->totals.workspace_bytes = b->workspace_bytes;
+    s->totals.packed_bytes = s->program->packed_bytes;
+    s->totals.bound = 1;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ totals */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const op_count *)a)->name, ((const op_count *)b)->name);
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const op_count *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static sonde_status count_operators(sonde_inspection *s, sonde_error *err)
+{
+    sn_allocator *alloc = &s->context->alloc;
+    if (!sn_vec_reserve(&s->operators, alloc, s->nodes.n))
+        return sn_fail_memory(err, s->nodes.n * sizeof(op_count));
+    op_count *rows = s->operators.data;
+    for (size_t i = 0; i < s->nodes.n; i++)
+        rows[i] = (op_count){.name = s->nodes.data[i].op_type, .count = 1};
+    if (s->nodes.n > 1)
+        qsort(rows, s->nodes.n, sizeof *rows, by_name);
+    size_t n = 0;
+    for (size_t i = 0; i < s->nodes.n; i++)
+        if (n && strcmp(rows[n - 1].name, rows[i].name) == 0)
+            rows[n - 1].count++;
+        else
+            rows[n++] = rows[i];
+    s->operators.n = n;
+    if (n > 1)
+        qsort(rows, n, sizeof *rows, by_count);
+    return SONDE_OK;
+}
+
+/* Weights people train: floats of any width, and quantised matrices. */
+static bool is_parameter(const sn_value *v)
+{
+    const sn_tensor *t = v->fact.data;
+    if (!t)
+        return false;
+    for (const sn_edge *e = v->uses; e; e = e->next)
+        if (strcmp(e->node->op_type, "BatchNormalization") == 0 && e->index >= 3)
+            return false; /* running statistics */
+    return sn_dtype_is_float(t->dtype) || (t->rank >= 2 && sn_dtype_bits(t->dtype) <= 8);
+}
+
+static void count_parameters(sonde_inspection *s, const sn_graph *g)
+{
+    for (size_t i = 0; i < g->values.n; i++) {
+        const sn_value *v = g->values.data[i];
+        if (!v || !v->fact.data || !(v->is_initializer || v->n_uses))
+            continue;
+        s->totals.parameter_bytes += v->fact.data->bytes;
+        if (is_parameter(v))
+            s->totals.parameters += (uint64_t)sn_tensor_count(v->fact.data);
+    }
+    for (const sn_node *n = g->first; n; n = n->next)
+        for (uint32_t k = 0; sn_node_body(n, k); k++)
+            count_parameters(s, sn_node_body(n, k));
+}
+
+/* ------------------------------------------------------------------ life */
+static sonde_status inspection_new(sonde_model *model, sonde_inspection **out, sonde_error *err)
+{
+    sonde_context *c = model->context;
+    sonde_inspection *s = sn_alloc_zero(&c->alloc, sizeof *s);
+    if (!s)
+        return sn_fail_memory(err, sizeof *s);
+    s->context = sn_api_context_ref(c);
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+    s->model = model;
+    sn_arena_init(&s->arena, &c->alloc);
+    s->note = "";
+    s->totals.struct_size = sizeof s->totals;
+    s->totals.file_bytes = model->core->file_bytes;
+    *out = s;
+    return SONDE_OK;
+}
+
+void sonde_inspection_release(sonde_inspection *s)
+{
+    if (!s)
+        return;
+    sonde_context *c = s->context;
+    if (s->own)
+        sn_graph_free(s->own);
+    if (s->program)
+        sn_program_unref(s->program);
+    sn_vec_free(&s->nodes, &c->alloc);
+    sn_vec_free(&s->operators, &c->alloc);
+    sn_arena_free(&s->arena);
+    sonde_model_release(s->model);
+    sn_free(&c->alloc, s, sizeof *s);
+    sonde_context_release(c);
+}
+
+/* Rows and totals of s->graph; on failure `s` is gone. */
+static sonde_status finish(sonde_inspection *s, sonde_status st, sonde_inspection **out,
+                           sonde_error *err)
+{
+    if (st == SONDE_OK)
+        st = graph_rows(s, s->graph, 0, err);
+    if (st == SONDE_OK && s->bound)
+        st = bound_rows(s, s->bound, err);
+    if (st == SONDE_OK)
+        st = count_operators(s, err);
+    if (st != SONDE_OK) {
+        sonde_inspection_release(s);
+        return st;
+    }
+    s->totals.nodes = s->nodes.n;
+    /* Passes fold constants: parameters are those of the model. */
+    count_parameters(s, s->model->core->graph);
+    *out = s;
+    return SONDE_OK;
+}
+
+sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspection, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    *inspection = NULL;
+    SN_REQUIRE(model, err);
+    sonde_inspection *s = NULL;
+    SN_TRY(inspection_new(model, &s, err));
+    sonde_status st = sn_graph_clone(model->core->graph, &s->arena, &s->own, err);
+    if (st == SONDE_OK) {
+        s->graph = s->own;
+        sonde_error why = {.status = SONDE_OK};
+        sonde_status typed = sn_ops_resolve(s->own, &why);
+        if (typed == SONDE_OK)
+            typed = sn_ops_infer(s->own, &why);
+        if (typed == SONDE_OUT_OF_MEMORY)
+            st = sn_fail(err, typed, "%s", why.message);
+        else if (typed != SONDE_OK && !(s->note = sn_arena_strdup(&s->arena, why.message)))
+            st = sn_fail_memory(err, sizeof why.message);
+    }
+    return finish(s, st, inspection, err);
+}
+
+/* The program's inputs from those given by name; what is missing must have a default. */
+static sonde_status bind_inputs(sonde_session *session, const char *const *names,
+                                sonde_value *const *inputs, size_t count, sn_binding **bound,
+                                sonde_error *err)
+{
+    static const sn_slot none = {.kind = SN_KIND_NONE};
+    sonde_context *c = session->model->context;
+    const sn_program *p = sn_session_program(session->core);
+    const size_t n = p->graph->inputs.n;
+    const sn_slot **in = sn_alloc(&c->alloc, (n + 1) * sizeof *in);
+    if (!in)
+        return sn_fail_memory(err, n * sizeof *in);
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < n && st == SONDE_OK; i++) {
+        const sn_value *v = p->graph->inputs.data[i];
+        in[i] = NULL;
+        for (size_t k = 0; k < count && !in[i]; k++)
+            if (inputs[k] && strcmp(names ? names[k] : session->input_names[k], v->name) == 0)
+                in[i] = &inputs[k]->slot;
+        if (!in[i] && !v->is_initializer)
+            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "input '%s' is not given", v->name);
+        if (!in[i])
+            in[i] = &none;
+    }
+    if (st == SONDE_OK) {
+        sn_api_enter(c);
+        st = sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
+                            bound, err);
+        sn_api_leave(c);
+    }
+    sn_free(&c->alloc, in, (n + 1) * sizeof *in);
+    return st;
+}
+
+sonde_status sonde_inspect_session(sonde_session *session, const char *const *input_names,
+                                   sonde_value *const *inputs, size_t input_count,
+                                   sonde_inspection **inspection, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    *inspection = NULL;
+    SN_REQUIRE(session, err);
+    if (input_count > 0)
+        SN_REQUIRE(inputs, err);
+    if (!input_names && input_count > session->n_inputs)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu inputs given, the model has %zu", input_count,
+                       session->n_inputs);
+    sonde_inspection *s = NULL;
+    SN_TRY(inspection_new(session->model, &s, err));
+    s->program = sn_program_ref(sn_session_program(session->core));
+    s->graph = s->program->graph;
+    sn_binding *bound = NULL;
+    sonde_status st = SONDE_OK;
+    if (input_count > 0 || session->n_inputs == 0)
+        st = bind_inputs(session, input_names, inputs, input_count, &bound, err);
+    s->bound = bound;
+    sonde_inspection *made = NULL;
+    st = finish(s, st, &made, err);
+    if (made)
+        made->bound = NULL;
+    if (bound)
+        sn_binding_unref(bound);
+    *inspection = made;
+    return st;
+}
+
+/* ------------------------------------------------------------------ reading */
+const char *sonde_inspection_note(const sonde_inspection *s)
+{
+    return s ? s->note : "";
+}
+
+/* Copies a row into a struct of the caller's version. */
+static sonde_status copy_row(void *to, size_t theirs, const void *from, size_t ours, sonde_error *err)
+{
+    if (theirs < sizeof(size_t))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+    memcpy(to, from, theirs < ours ? theirs : ours);
+    memcpy(to, &theirs, sizeof theirs);
+    return SONDE_OK;
+}
+
+sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,
+                                         sonde_inspection_totals *totals, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    SN_REQUIRE(totals, err);
+    return copy_row(totals, totals->struct_size, &inspection->totals, sizeof *totals, err);
+}
+
+size_t sonde_inspection_node_count(const sonde_inspection *s)
+{
+    return s ? s->nodes.n : 0;
+}
+
+sonde_status sonde_inspection_node(const sonde_inspection *inspection, size_t index,
+                                   sonde_node_info *node, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    SN_REQUIRE(node, err);
+    if (index >= inspection->nodes.n)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "node %zu of a graph with %zu", index,
+                       inspection->nodes.n);
+    return copy_row(node, node->struct_size, &inspection->nodes.data[index], sizeof *node, err);
+}
+
+const char *sonde_inspection_operator(const sonde_inspection *s, size_t index, uint64_t *count)
+{
+    if (!s || index >= s->operators.n)
+        return NULL;
+    if (count)
+        *count = s->operators.data[index].count;
+    return s->operators.data[index].name;
+}
+
+const char *sonde_inspection_opset(const sonde_inspection *s, size_t index, int64_t *version)
+{
+    if (!s || index >= s->model->core->opsets.n)
+        return NULL;
+    if (version)
+        *version = s->model->core->opsets.data[index].version;
+    return s->model->core->opsets.data[index].domain;
+}
+
+/* ------------------------------------------------------------------ saving */
+typedef struct text_buffer {
+    SN_VEC(char) text;
+    sn_allocator *alloc;
+    bool failed;
+} text_buffer;
+
+static void append(void *user, const char *text, size_t n)
+{
+    text_buffer *b = user;
+    if (b->failed || !sn_vec_reserve(&b->text, b->alloc, n)) {
+        b->failed = true;
+        return;
+    }
+    memcpy(b->text.data + b->text.n, text, n);
+    b->text.n += n;
+}
+
+static sonde_status save_text(const sonde_inspection *s, const char *path,
+                              void (*print)(const sn_graph *, sn_write_fn, void *), sonde_error *err)
+{
+    text_buffer b = {.alloc = &s->context->alloc};
+    print(s->graph, append, &b);
+    const sonde_status st = b.failed ? sn_fail_memory(err, b.text.n)
+                                     : sn_file_write(path, b.text.data, b.text.n, err);
+    sn_vec_free(&b.text, b.alloc);
+    return st;
+}
+
+sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
+                                   sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    SN_REQUIRE(path, err);
+    const char *dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".dot") == 0)
+        return save_text(inspection, path, sn_graph_print_dot, err);
+    if (dot && strcmp(dot, ".txt") == 0)
+        return save_text(inspection, path, sn_graph_print, err);
+    if (dot && strcmp(dot, ".onnx") == 0)
+        return sn_onnx_save_file(inspection->model->core, inspection->graph, path, err);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                   "'%s': a graph is saved as .dot, .txt or .onnx, by suffix", path);
+}
+
+sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)
+{
+    SN_REQUIRE(model, err);
+    SN_REQUIRE(path, err);
+    return sn_onnx_save_file(model->core, model->core->graph, path, err);
+}
+
+const char *sonde_model_name(const sonde_model *model)
+{
+    return model ? model->name : "";
+}

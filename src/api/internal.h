@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public objects laid open to the files of this room. Each is a refcount around an object of a
+ * lower room plus a reference to the context, whose allocator everything came from. */
+#ifndef SN_API_INTERNAL_H
+#define SN_API_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "exec/session.h"
+#include "export/export.h"
+#include "graph/model.h"
+#include "profile/profile.h"
+#include "sonde/sonde.h"
+
+struct sonde_context {
+    _Atomic int refs;
+    sn_context core;
+    sn_allocator alloc;
+    void *(*user_alloc)(void *user, size_t bytes);
+    void (*user_free)(void *user, void *ptr, size_t bytes);
+    void *user;
+    void (*user_log)(void *user, int level, const char *line);
+    void *log_user;
+
+    /* Who may record now, and who may forget records: a call that may record counts itself in
+     * `in_flight` first and then looks at `clearing`; the one who clears does it the other way
+     * round, so one of them always sees the other (sequentially consistent). */
+    _Atomic int in_flight;
+    _Atomic int clearing;
+    pthread_mutex_t lock; /* everything below, and clearing */
+    int api_level;        /* of sonde_profiler_start; 0 = stopped */
+    int env_level;        /* of SONDE_TRACE; 0 = off */
+    uint64_t api_start;   /* ticks at sonde_profiler_start */
+    uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
+    sonde_model *models;  /* live ones, for their names */
+
+    sonde_context *next; /* live contexts of the process; guarded by the process's lock */
+};
+
+struct sonde_value {
+    _Atomic int refs;
+    sonde_context *context;
+    sn_slot slot;
+};
+
+struct sonde_model {
+    _Atomic int refs;
+    sonde_context *context;
+    sn_model *core;
+    char *name; /* "mobilenet.onnx", "regnet_x_400mf" */
+    size_t name_bytes;
+    sonde_model *next; /* of the context */
+};
+
+struct sonde_session {
+    _Atomic int refs;
+    sonde_model *model;
+    sn_session *core;
+    sn_arena arena;
+    sonde_type_info *inputs, *outputs;
+    const char **input_names, **output_names;
+    size_t n_inputs, n_outputs;
+    bool reordered; /* optional inputs were moved behind the required ones */
+};
+
+struct sonde_value_set {
+    sonde_context *context;
+    sn_arena arena; /* names */
+    SN_VEC(sonde_value *) values;
+    SN_VEC(const char *) names;
+};
+
+struct sonde_profile {
+    sonde_context *context;
+    sn_profile *core;
+};
+
+/* Copies the caller's option struct into a zeroed one of ours, whatever version he was built with. */
+#define SN_OPTIONS(own, theirs, err)                                                               \
+    do {                                                                                           \
+        memset(&(own), 0, sizeof(own));                                                            \
+        if (theirs) {                                                                              \
+            if ((theirs)->struct_size < sizeof(size_t))                                            \
+                return sn_fail((err), SONDE_INVALID_ARGUMENT,                                      \
+                               "struct_size of the options is not set; use SONDE_INIT");           \
+            memcpy(&(own), (theirs),                                                               \
+                   (theirs)->struct_size < sizeof(own) ? (theirs)->struct_size : sizeof(own));     \
+        }                                                                                          \
+        (own).struct_size = sizeof(own);                                                           \
+    } while (0)
+
+/* A required pointer argument. */
+#define SN_REQUIRE(ptr, err)                                                                       \
+    do {                                                                                           \
+        if (!(ptr))                                                                                \
+            return sn_fail((err), SONDE_INVALID_ARGUMENT, "%s: %s is NULL", __func__, #ptr);       \
+    } while (0)
+
+/* ---- context.c ---- */
+/* A new reference to `c`, or to the process default when it is NULL. */
+sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *err);
+sonde_context *sn_api_context_ref(sonde_context *c);
+/* Around every call that may record. */
+void sn_api_enter(sonde_context *c);
+void sn_api_leave(sonde_context *c);
+/* Forgets records and lets go of pinned bindings, if nothing records and nobody needs them. With the
+ * context's lock held. */
+void sn_api_forget(sonde_context *c);
+/* The recorder's level from those who asked for one. With the context's lock held. */
+sonde_status sn_api_set_level(sonde_context *c, sonde_error *err);
+
+/* ---- value.c ---- */
+/* Takes over what `slot` holds (it becomes NONE) on success. */
+sonde_status sn_api_value(sonde_context *c, sn_slot *slot, sonde_value **value, sonde_error *err);
+sonde_status sn_api_set_new(sonde_context *c, sonde_value_set **set, sonde_error *err);
+/* The name is copied; the reference to the value is taken over on success. */
+sonde_status sn_api_set_add(sonde_value_set *set, const char *name, sonde_value *value,
+                            sonde_error *err);
+
+/* ---- model.c ---- */
+/* Takes over the reference to `core`, also on failure. */
+sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
+                          sonde_error *err);
+
+/* ---- profile_build.c ---- */
+/* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. */
+sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
+                                  sn_profile **profile, sonde_error *err);
+
+/* ---- env.c ---- */
+/* What the environment asks for; read once per process. */
+typedef struct sn_env {
+    bool timing;
+    const char *timing_text; /* "sort=name …" */
+    const char *trace_path;  /* SONDE_TRACE, or NULL */
+    int level;               /* SONDE_LEVEL, 0 = unset */
+} sn_env;
+const sn_env *sn_api_env(void);
+/* Prints the table of one run on stderr. `options` NULL: as SONDE_TIMING says. */
+void sn_api_print_timing(sonde_context *c, uint32_t run, const sn_table_options *options);
+/* Writes the SONDE_TRACE file of this context. */
+void sn_api_write_trace(sonde_context *c);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models: loading, and what can be asked of one without running it. */
+#include "api/internal.h"
+#include "onnx/onnx.h"
+
+sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
+                          sonde_error *err)
+{
+    sonde_model *m = sn_alloc_zero(&c->alloc, sizeof *m);
+    const size_t name_bytes = strlen(name) + 1;
+    char *copy = m ? sn_alloc(&c->alloc, name_bytes) : NULL;
+    if (!copy) {
+        sn_free(&c->alloc, m, sizeof *m);
+        sn_model_unref(core);
+        return sn_fail_memory(err, name_bytes);
+    }
+    memcpy(copy, name, name_bytes);
+    atomic_init(&m->refs, 1);
+    m->context = sn_api_context_ref(c);
+    m->core = core;
+    m->name = copy;
+    m->name_bytes = name_bytes;
+    pthread_mutex_lock(&c->lock);
+    m->next = c->models;
+    c->models = m;
+    pthread_mutex_unlock(&c->lock);
+    *model = m;
+    return SONDE_OK;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+sonde_status sonde_model_load(sonde_context *context, const char *path,
+                              const sonde_model_options *options, sonde_model **model,
+                              sonde_error *err)
+{
+    SN_REQUIRE(model, err);
+    *model = NULL;
+    SN_REQUIRE(path, err);
+    sonde_model_options o;
+    SN_OPTIONS(o, options, err);
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_api_enter(c);
+    const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
+    sn_model *core = NULL;
+    sonde_status st = sn_onnx_load_file(&c->core, path, &onnx, &core, err);
+    sn_api_leave(c);
+    if (st == SONDE_OK)
+        st = sn_api_model(c, core, base_name(path), model, err);
+    sonde_context_release(c);
+    return st;
+}
+
+sonde_status sonde_model_load_memory(sonde_context *context, const void *data, size_t bytes,
+                                     const sonde_model_options *options, sonde_model **model,
+                                     sonde_error *err)
+{
+    SN_REQUIRE(model, err);
+    *model = NULL;
+    SN_REQUIRE(data, err);
+    sonde_model_options o;
+    SN_OPTIONS(o, options, err);
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_api_enter(c);
+    const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
+    sn_model *core = NULL;
+    sonde_status st = SONDE_OK;
+    sn_buffer *copy = sn_buffer_new(&c->alloc, bytes);
+    if (copy) {
+        memcpy(copy->data, data, bytes);
+        st = sn_onnx_load_memory(&c->core, copy->data, bytes, copy, &onnx, &core, err);
+        sn_buffer_unref(copy);
+    } else {
+        st = sn_fail_memory(err, bytes);
+    }
+    sn_api_leave(c);
+    if (st == SONDE_OK)
+        st = sn_api_model(c, core, core->graph_name ? core->graph_name : "", model, err);
+    sonde_context_release(c);
+    return st;
+}
+
+void sonde_model_release(sonde_model *m)
+{
+    if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    sonde_context *c = m->context;
+    pthread_mutex_lock(&c->lock);
+    for (sonde_model **p = &c->models; *p; p = &(*p)->next)
+        if (*p == m) {
+            *p = m->next;
+            break;
+        }
+    pthread_mutex_unlock(&c->lock);
+    sn_model_unref(m->core);
+    sn_free(&c->alloc, m->name, m->name_bytes);
+    sn_free(&c->alloc, m, sizeof *m);
+    sonde_context_release(c);
+}
+
+int64_t sonde_model_ir_version(const sonde_model *model)
+{
+    return model ? model->core->ir_version : 0;
+}
+
+const char *sonde_model_producer(const sonde_model *model)
+{
+    return model && model->core->producer_name ? model->core->producer_name : "";
+}
+
+size_t sonde_model_metadata_count(const sonde_model *model)
+{
+    return model ? model->core->metadata.n : 0;
+}
+
+const char *sonde_model_metadata_key(const sonde_model *model, size_t index)
+{
+    return index < sonde_model_metadata_count(model) ? model->core->metadata.data[index].key : NULL;
+}
+
+const char *sonde_model_metadata_value(const sonde_model *model, size_t index)
+{
+    return index < sonde_model_metadata_count(model) ? model->core->metadata.data[index].value : NULL;
+}

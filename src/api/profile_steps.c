@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step tables of a profile: names, shapes, kernels and costs copied out of the bindings that ran
+ * under the recorder, so that a profile knows no graph and outlives every session. */
+#include "api/profile_steps.h"
+
+#include <stdio.h>
+
+#include "plan/binding.h"
+
+/* A growing line of text; cut, never overrun. */
+typedef struct line {
+    char text[512];
+    size_t n;
+} line;
+
+SONDE_PRINTF(2, 3) static void line_add(line *l, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int w = vsnprintf(l->text + l->n, sizeof l->text - l->n, fmt, args);
+    va_end(args);
+    if (w > 0)
+        l->n = l->n + (size_t)w < sizeof l->text ? l->n + (size_t)w : sizeof l->text - 1;
+}
+
+static void add_attr(line *l, const sn_attr *a)
+{
+    switch (a->kind) {
+    case SN_ATTR_INT:
+        line_add(l, "%s=%lld", a->name, (long long)a->i);
+        break;
+    case SN_ATTR_FLOAT:
+        line_add(l, "%s=%g", a->name, (double)a->f);
+        break;
+    case SN_ATTR_STRING:
+        line_add(l, "%s=%.*s", a->name, (int)(a->s.size < 80 ? a->s.size : 80), a->s.data);
+        break;
+    case SN_ATTR_INTS:
+        line_add(l, "%s=", a->name);
+        for (size_t i = 0; i < a->n; i++)
+            line_add(l, i ? ",%lld" : "%lld", (long long)a->ints[i]);
+        break;
+    default:
+        line_add(l, "%s=…", a->name);
+    }
+}
+
+const char *sn_api_attributes_text(const sn_node *node, sn_arena *arena)
+{
+    line l = {.n = 0};
+    for (uint32_t i = 0; i < node->n_attrs; i++) {
+        if (i)
+            line_add(&l, ";");
+        add_attr(&l, &node->attrs[i]);
+    }
+    return sn_arena_strndup(arena, l.text, l.n);
+}
+
+/* False: out of memory. */
+static bool tensor_row(const sn_value *v, const sn_fact *fact, const sn_graph *g, sn_arena *arena,
+                       sn_prof_tensor *row)
+{
+    *row = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1};
+    if (!v)
+        return true;
+    const sn_type *t = &fact->type;
+    row->name = sn_arena_strdup(arena, v->name);
+    if (t->kind == SN_KIND_TENSOR)
+        row->dtype = sn_dtype_name(t->dtype);
+    if (t->kind == SN_KIND_TENSOR && sn_type_is_concrete(t)) {
+        int64_t *dims = SN_NEW_N(arena, int64_t, t->rank + 1);
+        if (!dims)
+            return false;
+        for (int32_t i = 0; i < t->rank; i++)
+            dims[i] = t->dims[i];
+        row->rank = t->rank;
+        row->dims = dims;
+    } else {
+        char text[256];
+        row->text = sn_arena_strdup(arena, sn_type_text(t, g->symbols.data, text, sizeof text));
+        if (!row->text)
+            return false;
+    }
+    return row->name != NULL;
+}
+
+static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *arena, sn_prof_step *row)
+{
+    const sn_graph *g = b->program->graph;
+    sn_prof_tensor *in = SN_NEW_N(arena, sn_prof_tensor, node->n_in + 1);
+    sn_prof_tensor *out = SN_NEW_N(arena, sn_prof_tensor, node->n_out + 1);
+    if (!in || !out)
+        return false;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        const sn_value *v = node->in[i].value;
+        if (!tensor_row(v, v ? &b->facts[v->id] : NULL, g, arena, &in[i]))
+            return false;
+    }
+    for (uint32_t i = 0; i < node->n_out; i++) {
+        const sn_value *v = node->out[i];
+        if (!tensor_row(v, v ? &b->facts[v->id] : NULL, g, arena, &out[i]))
+            return false;
+    }
+    row->inputs = in;
+    row->n_inputs = node->n_in;
+    row->outputs = out;
+    row->n_outputs = node->n_out;
+    return true;
+}
+
+static bool origin_row(const sn_graph *g, uint32_t id, sn_arena *arena, sn_prof_origin *row)
+{
+    if (!g->origins || id >= g->origins->list.n) {
+        *row = (sn_prof_origin){.name = "", .op_type = ""};
+        return true;
+    }
+    const sn_origin *o = &g->origins->list.data[id];
+    row->name = sn_arena_strdup(arena, o->name ? o->name : "");
+    row->op_type = sn_arena_strdup(arena, o->op_type);
+    return row->name && row->op_type;
+}
+
+static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_arena *arena,
+                     sn_prof_step *row)
+{
+    const sn_step *step = &b->steps[i];
+    const sn_step_info *info = &b->info[i];
+    const sn_node *node = step->node;
+    const sn_graph *g = b->program->graph;
+    *row = (sn_prof_step){.table = b->id,
+                          .index = i,
+                          .flops = info->flops,
+                          .bytes = info->bytes,
+                          .bind_ns = (uint64_t)sn_ticks_to_ns(clock, info->bind_ticks),
+                          .dynamic = info->dynamic,
+                          .control = step->op && (step->op->flags & SN_OP_CONTROL)};
+    sn_prof_origin anchor = {.name = node->name, .op_type = node->op_type};
+    sn_prof_origin *origins = SN_NEW_N(arena, sn_prof_origin, node->n_origins + 1);
+    if (!origins || (node->n_origins && !origin_row(g, node->anchor, arena, &anchor)))
+        return false;
+    for (uint32_t k = 0; k < node->n_origins; k++)
+        if (!origin_row(g, node->origins[k], arena, &origins[k]))
+            return false;
+    row->op_type = sn_arena_strdup(arena, anchor.op_type);
+    row->name = sn_arena_strdup(arena, anchor.name);
+    row->post_op = sn_arena_strdup(arena, node->post_op ? node->post_op : "");
+    row->kernel = sn_arena_strdup(arena, info->kernel ? info->kernel : "");
+    row->attributes = sn_api_attributes_text(node, arena);
+    row->origins = origins;
+    row->n_origins = node->n_origins;
+    return row->op_type && row->name && row->post_op && row->kernel && row->attributes &&
+           tensor_rows(b, node, arena, row);
+}
+
+static bool folded_row(const sn_binding *b, uint32_t id, sn_arena *arena, sn_prof_step *row)
+{
+    sn_prof_origin *origin = SN_NEW(arena, sn_prof_origin);
+    if (!origin || !origin_row(b->program->graph, id, arena, origin))
+        return false;
+    *row = (sn_prof_step){.table = b->id,
+                          .index = SN_TRACE_NONE,
+                          .op_type = origin->op_type,
+                          .name = origin->name,
+                          .post_op = "",
+                          .origins = origin,
+                          .n_origins = 1,
+                          .kernel = "",
+                          .attributes = "",
+                          .folded = true};
+    return true;
+}
+
+sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
+                                  sonde_error *err)
+{
+    const sn_graph *g = b->program->graph;
+    bool fine = sn_vec_reserve(&p->steps, p->alloc, (size_t)b->n_steps + g->folded.n);
+    for (uint32_t i = 0; fine && i < b->n_steps; i++)
+        fine = step_row(b, i, clock, &p->arena, &p->steps.data[p->steps.n++]);
+    for (size_t i = 0; fine && i < g->folded.n; i++)
+        fine = folded_row(b, g->folded.data[i], &p->arena, &p->steps.data[p->steps.n++]);
+    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_step));
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values to and from files: io's lists of slots as sets of public values. */
+#include "sonde/experimental/tensor_file.h"
+
+#include "api/internal.h"
+#include "io/io.h"
+
+/* Moves every slot of `list` into a set. */
+static sonde_status to_set(sonde_context *c, sn_named_list *list, sonde_value_set **set,
+                           sonde_error *err)
+{
+    sonde_value_set *made = NULL;
+    SN_TRY(sn_api_set_new(c, &made, err));
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < list->list.n && st == SONDE_OK; i++) {
+        sonde_value *v = NULL;
+        st = sn_api_value(c, &list->list.data[i].slot, &v, err);
+        if (st == SONDE_OK)
+            st = sn_api_set_add(made, list->list.data[i].name, v, err);
+        if (st != SONDE_OK)
+            sonde_value_release(v);
+    }
+    if (st != SONDE_OK) {
+        sonde_value_set_release(made);
+        return st;
+    }
+    *set = made;
+    return SONDE_OK;
+}
+
+static sonde_status load(sonde_context *c, const char *path, const sn_type *as, sonde_value_set **set,
+                         sonde_error *err)
+{
+    sn_named_list list;
+    sn_named_init(&list, &c->alloc);
+    sonde_status st = sn_io_read(path, as, &list, err);
+    if (st == SONDE_OK)
+        st = to_set(c, &list, set, err);
+    sn_named_free(&list);
+    return st;
+}
+
+sonde_status sonde_values_load(sonde_context *context, const char *path, sonde_value_set **set,
+                               sonde_error *err)
+{
+    SN_REQUIRE(set, err);
+    *set = NULL;
+    SN_REQUIRE(path, err);
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    const sonde_status st = load(c, path, NULL, set, err);
+    sonde_context_release(c);
+    return st;
+}
+
+/* The declared type of a graph input or output; NULL when there is none of that name. */
+static const sn_type *port_type(const sn_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->inputs.n; i++)
+        if (strcmp(g->inputs.data[i]->name, name) == 0)
+            return &g->inputs.data[i]->fact.type;
+    for (size_t i = 0; i < g->outputs.n; i++)
+        if (strcmp(g->outputs.data[i]->name, name) == 0)
+            return &g->outputs.data[i]->fact.type;
+    return NULL;
+}
+
+sonde_status sonde_value_load_for(const sonde_session *session, const char *name, const char *path,
+                                  sonde_value **value, sonde_error *err)
+{
+    SN_REQUIRE(value, err);
+    *value = NULL;
+    SN_REQUIRE(session, err);
+    SN_REQUIRE(name, err);
+    SN_REQUIRE(path, err);
+    const sn_type *type = port_type(session->model->core->graph, name);
+    if (type && type->kind == SN_KIND_NONE)
+        type = NULL;
+    sonde_value_set *set = NULL;
+    SN_TRY(load(session->model->context, path, type, &set, err));
+    sonde_status st = SONDE_OK;
+    if (set->values.n == 1)
+        *value = sonde_value_retain(set->values.data[0]);
+    else
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' holds %zu values, expected one for '%s'", path,
+                     set->values.n, name);
+    sonde_value_set_release(set);
+    return st;
+}
+
+sonde_status sonde_values_save(const char *path, const char *const *names, sonde_value *const *values,
+                               size_t count, sonde_error *err)
+{
+    SN_REQUIRE(path, err);
+    if (count > 0) {
+        SN_REQUIRE(names, err);
+        SN_REQUIRE(values, err);
+    }
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(count && values[0] ? values[0]->context : NULL, &c, err));
+    sn_named_list list;
+    sn_named_init(&list, &c->alloc);
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < count && st == SONDE_OK; i++) {
+        sn_slot slot = {.kind = SN_KIND_NONE};
+        if (!names[i] || !values[i])
+            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "value %zu to save is NULL or has no name", i);
+        if (st == SONDE_OK)
+            st = sn_slot_share(&slot, &values[i]->slot, false, &c->alloc, err);
+        if (st == SONDE_OK)
+            st = sn_named_add(&list, names[i], &slot, err);
+        sn_slot_clear(&slot);
+    }
+    if (st == SONDE_OK)
+        st = sn_io_write(path, &list, err);
+    sn_named_free(&list);
+    sonde_context_release(c);
+    return st;
+}
+
+sonde_status sonde_image_load(sonde_context *context, const char *path,
+                              const sonde_image_options *options, sonde_value **value,
+                              sonde_error *err)
+{
+    SN_REQUIRE(value, err);
+    *value = NULL;
+    SN_REQUIRE(path, err);
+    sonde_image_options o;
+    SN_OPTIONS(o, options, err);
+    if (o.width < 0 || o.height < 0 || o.resize < 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d×%d, expected positive sizes",
+                       o.width, o.height);
+    sn_image_options image;
+    sn_image_options_default(&image);
+    if (o.width)
+        image.width = o.width;
+    if (o.height)
+        image.height = o.height;
+    image.resize = o.resize;
+    image.nhwc = o.nhwc != 0;
+    image.bgr = o.bgr != 0;
+    image.no_normalize = o.no_normalize != 0;
+    for (int i = 0; i < 3; i++) {
+        if (o.mean)
+            image.mean[i] = o.mean[i];
+        if (o.deviation)
+            image.deviation[i] = o.deviation[i];
+    }
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_slot slot = {.kind = SN_KIND_NONE};
+    sonde_status st = sn_io_read_image(path, &image, &c->alloc, &slot, err);
+    if (st == SONDE_OK)
+        st = sn_api_value(c, &slot, value, err);
+    sn_slot_clear(&slot);
+    sonde_context_release(c);
+    return st;
+}

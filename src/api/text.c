@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of the public API: versions, status and type names, lists of passes and formats. */
+#include "api/internal.h"
+#include "passes/pass.h"
+
+const char *sonde_version(void)
+{
+    return SONDE_VERSION_TEXT;
+}
+
+const char *sonde_status_text(sonde_status status)
+{
+    switch (status) {
+#define CASE(name, number, text)                                                                   \
+    case SONDE_##name:                                                                             \
+        return text;
+        SONDE_STATUS_LIST(CASE)
+#undef CASE
+    }
+    return "unknown status";
+}
+
+/* Any number may come in through an enum of a public API. */
+static sn_dtype checked(sonde_dtype dtype)
+{
+    return sn_dtype_valid((int64_t)dtype) ? dtype : SONDE_DTYPE_UNDEFINED;
+}
+
+const char *sonde_dtype_text(sonde_dtype dtype)
+{
+    return sn_dtype_name(checked(dtype));
+}
+
+const char *sonde_dtype_onnx_text(sonde_dtype dtype)
+{
+    return sn_dtype_onnx_name(checked(dtype));
+}
+
+size_t sonde_dtype_bytes(sonde_dtype dtype)
+{
+    return sn_dtype_bytes(checked(dtype));
+}
+
+const char *sonde_pass_name(size_t index)
+{
+    const sn_pass *pass = sn_pass_row(index);
+    return pass ? pass->name : NULL;
+}
+
+const char *sonde_pass_summary(size_t index)
+{
+    const sn_pass *pass = sn_pass_row(index);
+    return pass ? pass->summary : NULL;
+}
+
+const char *sonde_format_suffix(size_t index)
+{
+    const sn_exporter *exporter = sn_exporter_row(index);
+    return exporter ? exporter->suffix : NULL;
+}

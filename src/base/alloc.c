@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocation with counting and a limit. The counters are statistics shared by threads: relaxed
+ * atomics are enough, because nobody reads memory on the strength of them. The limit reserves first
+ * and gives back on refusal, so that threads racing for the last bytes never exceed it together. */
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+static void *system_alloc(sn_allocator *self, size_t bytes)
+{
+    (void)self;
+    bool huge = bytes >= HUGE_PAGE_BYTES;
+    void *p = NULL;
+    if (bytes > PTRDIFF_MAX || posix_memalign(&p, huge ? HUGE_PAGE_BYTES : SN_ALIGN, bytes) != 0)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    /* Only whole huge pages, so that a tail does not cost 2 MiB. Advice: a refusal changes nothing.
+     */
+    if (huge)
+        (void)madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
+static void system_free(sn_allocator *self, void *ptr, size_t bytes)
+{
+    (void)self;
+    (void)bytes;
+    free(ptr);
+}
+
+void sn_allocator_init_system(sn_allocator *a)
+{
+    memset(a, 0, sizeof *a);
+    a->alloc = system_alloc;
+    a->free = system_free;
+    atomic_init(&a->live_bytes, 0);
+    atomic_init(&a->peak_bytes, 0);
+}
+
+/* Zero bytes are one byte everywhere, so that every block has an address of its own. */
+static size_t real_bytes(size_t bytes)
+{
+    return bytes ? bytes : 1;
+}
+
+static bool reserve(sn_allocator *a, size_t bytes)
+{
+    size_t live = atomic_fetch_add_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+    size_t total;
+    if (!sn_size_add(live, bytes, &total) || (a->limit_bytes && total > a->limit_bytes)) {
+        atomic_fetch_sub_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+        return false;
+    }
+    size_t peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
+    while (total > peak &&
+           !atomic_compare_exchange_weak_explicit(&a->peak_bytes, &peak, total,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return true;
+}
+
+void *sn_alloc(sn_allocator *a, size_t bytes)
+{
+    bytes = real_bytes(bytes);
+    if (!reserve(a, bytes))
+        return NULL;
+    void *p = a->alloc(a, bytes);
+    if (!p)
+        atomic_fetch_sub_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+    return p;
+}
+
+void *sn_alloc_zero(sn_allocator *a, size_t bytes)
+{
+    void *p = sn_alloc(a, bytes);
+    if (p)
+        memset(p, 0, real_bytes(bytes));
+    return p;
+}
+
+void *sn_realloc(sn_allocator *a, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    void *p = sn_alloc(a, new_bytes);
+    if (p && ptr) {
+        memcpy(p, ptr, old_bytes < new_bytes ? old_bytes : new_bytes);
+        sn_free(a, ptr, old_bytes);
+    }
+    return p;
+}
+
+void sn_free(sn_allocator *a, void *ptr, size_t bytes)
+{
+    if (!ptr)
+        return;
+    bytes = real_bytes(bytes);
+    a->free(a, ptr, bytes);
+    atomic_fetch_sub_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processor can do is one question, whether the operating system saves the registers it
+ * takes is another, and for AMX a third is whether the kernel lets this process use them: a level
+ * counts as found only when all answers are yes. */
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#else
+#include <sys/auxv.h>
+#endif
+
+typedef struct level {
+    uint32_t flag;
+    const char *text;
+} level;
+
+/* The rows of this architecture, lowest first. */
+static const level levels[] = {
+#define LEVEL(name, bit, text) {SN_CPU_##name, text},
+    SN_CPU_LIST(LEVEL)
+#undef LEVEL
+};
+enum { LEVEL_COUNT = sizeof levels / sizeof *levels };
+
+#if defined(__x86_64__)
+static const uint32_t arch_flags =
+    SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_BF16 | SN_CPU_AMX;
+
+/* Bits of XCR0: the state the operating system saves when it switches threads. */
+enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xE6, XCR0_AMX = 0x60000 };
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+static uint64_t read_xcr0(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return ((uint64_t)hi << 32) | lo;
+}
+
+static bool has(uint64_t word, uint64_t bits)
+{
+    return (word & bits) == bits;
+}
+
+static uint32_t find_flags(void)
+{
+    uint32_t a, b, c, d, c1, flags = 0;
+    if (!__get_cpuid(1, &a, &b, &c1, &d) || !has(c1, bit_OSXSAVE))
+        return 0;
+    uint64_t xcr0 = read_xcr0();
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return 0;
+    uint32_t sub_leaves = a, a1 = 0;
+    if (sub_leaves >= 1) {
+        uint32_t b1, c2, d1;
+        __get_cpuid_count(7, 1, &a1, &b1, &c2, &d1);
+    }
+    if (!has(xcr0, XCR0_AVX) || !has(c1, bit_AVX | bit_FMA | bit_F16C) || !has(b, bit_AVX2))
+        return 0;
+    flags |= SN_CPU_AVX2;
+    if (!has(xcr0, XCR0_AVX512) ||
+        !has(b, bit_AVX512F | bit_AVX512CD | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL))
+        return flags;
+    flags |= SN_CPU_AVX512;
+    if (has(c, 1u << 11))
+        flags |= SN_CPU_VNNI;
+    if (has(a1, 1u << 5))
+        flags |= SN_CPU_BF16;
+    /* AMX-BF16, AMX-TILE, AMX-INT8; asking for the permission twice is harmless. */
+    if (has(d, 1u << 22 | 1u << 24 | 1u << 25) && has(xcr0, XCR0_AMX) &&
+        syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0)
+        flags |= SN_CPU_AMX;
+    return flags;
+}
+
+static void find_model(char *model, size_t bytes)
+{
+    uint32_t words[12] = {0};
+    for (uint32_t i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                         &words[4 * i + 3]))
+            break;
+    char text[sizeof words + 1] = {0};
+    memcpy(text, words, sizeof words);
+    const char *p = text + strspn(text, " ");
+    snprintf(model, bytes, "%s", *p ? p : "x86_64");
+}
+#else
+static const uint32_t arch_flags = SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | SN_CPU_ARMBF16;
+
+/* Bits of the kernel's AT_HWCAP and AT_HWCAP2 for aarch64. */
+#define HWCAP_BIT_ASIMD   (1ul << 1)
+#define HWCAP_BIT_ASIMDDP (1ul << 20)
+#define HWCAP2_BIT_I8MM   (1ul << 13)
+#define HWCAP2_BIT_BF16   (1ul << 14)
+
+static uint32_t find_flags(void)
+{
+    unsigned long cap = getauxval(AT_HWCAP), cap2 = getauxval(AT_HWCAP2);
+    uint32_t flags = 0;
+    if (!(cap & HWCAP_BIT_ASIMD))
+        return 0;
+    flags |= SN_CPU_NEON;
+    if (cap & HWCAP_BIT_ASIMDDP)
+        flags |= SN_CPU_DOTPROD;
+    if (cap2 & HWCAP2_BIT_I8MM)
+        flags |= SN_CPU_I8MM;
+    if (cap2 & HWCAP2_BIT_BF16)
+        flags |= SN_CPU_ARMBF16;
+    return flags;
+}
+
+static void find_model(char *model, size_t bytes)
+{
+    snprintf(model, bytes, "aarch64");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (!f)
+        return;
+    char line[256], text[64];
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "model name : %63[^\n]", text) == 1 ||
+            sscanf(line, "Model : %63[^\n]", text) == 1) {
+            snprintf(model, bytes, "%s", text);
+            break;
+        }
+    fclose(f);
+}
+#endif
+
+/* A cache's size as the kernel tells it ("48K"), for machines whose libc does not know. */
+static size_t cache_from_sys(int cache_level)
+{
+    for (int index = 0; index < 8; index++) {
+        char path[96], type[32];
+        int found = 0;
+        size_t size = 0;
+        char unit = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+        FILE *f = fopen(path, "re");
+        if (!f)
+            return 0;
+        if (fscanf(f, "%d", &found) != 1)
+            found = 0;
+        fclose(f);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+        f = fopen(path, "re");
+        if (!f || fscanf(f, "%31s", type) != 1)
+            type[0] = '\0';
+        if (f)
+            fclose(f);
+        if (found != cache_level || strcmp(type, "Instruction") == 0)
+            continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+        f = fopen(path, "re");
+        if (!f)
+            continue;
+        int fields = fscanf(f, "%zu%c", &size, &unit);
+        fclose(f);
+        if (fields >= 1 && size < SIZE_MAX >> 20)
+            return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+    }
+    return 0;
+}
+
+static size_t cache_bytes(int sysconf_name, int cache_level, size_t guess)
+{
+    long told = sysconf(sysconf_name);
+    if (told > 0)
+        return (size_t)told;
+    size_t found = cache_from_sys(cache_level);
+    return found ? found : guess;
+}
+
+/* "baseline, avx2, avx512": the words that sn_cpu_detect would take here. */
+static void list_words(uint32_t found, char *text, size_t bytes)
+{
+    size_t n = (size_t)snprintf(text, bytes, "baseline");
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if ((levels[i].flag & found) && n < bytes)
+            n += (size_t)snprintf(text + n, bytes - n, ", %s", levels[i].text);
+}
+
+static sonde_status restrict_flags(sn_cpu *cpu, const char *word, sonde_error *err)
+{
+    if (strcmp(word, "baseline") == 0) {
+        cpu->flags = 0;
+        return SONDE_OK;
+    }
+    char words[128];
+    list_words(cpu->found, words, sizeof words);
+    uint32_t below = 0;
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (!(levels[i].flag & arch_flags))
+            continue;
+        below |= levels[i].flag;
+        if (strcmp(word, levels[i].text) != 0)
+            continue;
+        if (!(levels[i].flag & cpu->found))
+            return sn_fail(err, SONDE_UNSUPPORTED,
+                           "this machine cannot run instruction level '%s'; it can run %s", word,
+                           words);
+        cpu->flags = cpu->found & below;
+        return SONDE_OK;
+    }
+    return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                   "unknown instruction level '%s'; the levels of this machine are %s", word,
+                   words);
+}
+
+sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *err)
+{
+    memset(cpu, 0, sizeof *cpu);
+    cpu->found = find_flags();
+    cpu->flags = cpu->found;
+    find_model(cpu->model, sizeof cpu->model);
+    cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 1, (size_t)32 << 10);
+    cpu->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2, (size_t)512 << 10);
+    cpu->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 3, (size_t)4 << 20);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu->cores = online > 0 ? (int)online : 1;
+    cpu->usable_cores = sn_cpu_usable_cores(&cpu->quota_cores);
+    return restrict_to ? restrict_flags(cpu, restrict_to, err) : SONDE_OK;
+}
+
+const char *sn_cpu_level_name(uint32_t flags)
+{
+    const char *best = "baseline";
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (levels[i].flag & flags)
+            best = levels[i].text;
+    return best;
+}

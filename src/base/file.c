@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing whole files. A size told by the file system is a hint only: pipes and /proc
+ * tell 0, and a file may grow or shrink while it is read, so reading goes on until the end. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Where `data` of an empty file points. */
+static const uint8_t nothing[1];
+
+static sonde_status fail_errno(sonde_error *err, const char *verb, const char *path, int cause)
+{
+    return sn_fail(err, cause == ENOENT ? SONDE_NOT_FOUND : SONDE_IO, "cannot %s '%s': %s", verb,
+                   path, strerror(cause));
+}
+
+static int open_retry(const char *path, int flags, mode_t mode)
+{
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static ssize_t read_retry(int fd, void *buf, size_t bytes)
+{
+    ssize_t n;
+    do {
+        n = read(fd, buf, bytes);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Reads to the end of fd, starting with room for `hint` bytes and one more that proves the end. */
+static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, sonde_error *err)
+{
+    size_t cap, n = 0;
+    if (!sn_size_add(hint < 4096 ? 4096 : hint, 1, &cap))
+        return sn_fail_memory(err, hint);
+    uint8_t *buf = sn_alloc(f->alloc, cap);
+    if (!buf)
+        return sn_fail_memory(err, cap);
+    for (;;) {
+        if (n == cap) {
+            size_t more;
+            uint8_t *bigger =
+                sn_size_mul(cap, 2, &more) ? sn_realloc(f->alloc, buf, cap, more) : NULL;
+            if (!bigger) {
+                sn_free(f->alloc, buf, cap);
+                return sn_fail_memory(err, cap);
+            }
+            buf = bigger;
+            cap = more;
+        }
+        ssize_t got = read_retry(fd, buf + n, cap - n);
+        if (got < 0) {
+            int cause = errno;
+            sn_free(f->alloc, buf, cap);
+            return fail_errno(err, "read", path, cause);
+        }
+        if (got == 0)
+            break;
+        n += (size_t)got;
+    }
+    f->data = buf;
+    f->bytes = n;
+    f->cap = cap;
+    return SONDE_OK;
+}
+
+sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err)
+{
+    *f = (sn_file){.data = nothing, .alloc = alloc};
+    int fd = open_retry(path, O_RDONLY, 0);
+    if (fd < 0)
+        return fail_errno(err, "open", path, errno);
+    struct stat info;
+    sonde_status st = SONDE_OK;
+    if (fstat(fd, &info) != 0) {
+        st = fail_errno(err, "open", path, errno);
+    } else if (S_ISDIR(info.st_mode)) {
+        st = sn_fail(err, SONDE_IO, "cannot open '%s': it is a directory", path);
+    } else {
+        size_t size = S_ISREG(info.st_mode) && info.st_size > 0 ? (size_t)info.st_size : 0;
+        void *p = map && size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+        if (p != MAP_FAILED) {
+            f->data = p;
+            f->bytes = size;
+            f->mapped = true;
+        } else {
+            st = read_all(f, fd, path, size, err);
+        }
+    }
+    close(fd);
+    return st;
+}
+
+void sn_file_close(sn_file *f)
+{
+    if (f->mapped)
+        munmap((void *)(uintptr_t)f->data, f->bytes);
+    else if (f->cap)
+        sn_free(f->alloc, (void *)(uintptr_t)f->data, f->cap);
+    *f = (sn_file){0};
+}
+
+void sn_file_release(const sn_file *f, const void *start, size_t bytes)
+{
+    if (!f->mapped)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)start, to = from + bytes;
+    uintptr_t begin = (uintptr_t)f->data, end = begin + f->bytes;
+    if (from < begin || to > end || to < from)
+        return;
+    from = (from + page - 1) / page * page;
+    /* The file's last page counts as whole: nothing lies behind it. */
+    if (to != end)
+        to = to / page * page;
+    if (from < to)
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+    const uint8_t *p = data;
+    while (bytes) {
+        ssize_t n = write(fd, p, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        p += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* Writes to what cannot be replaced: pipes, terminals, devices. */
+static sonde_status write_in_place(const char *path, const void *data, size_t bytes,
+                                   sonde_error *err)
+{
+    int fd = open_retry(path, O_WRONLY | O_TRUNC, 0);
+    if (fd < 0)
+        return fail_errno(err, "write", path, errno);
+    bool ok = write_all(fd, data, bytes);
+    int cause = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        cause = errno;
+    }
+    return ok ? SONDE_OK : fail_errno(err, "write", path, cause);
+}
+
+/* Opens a file that did not exist before; `temp` receives its name. */
+static int open_temp(const char *path, char *temp, size_t temp_bytes)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        int n = snprintf(temp, temp_bytes, "%s.%ld.%llx.tmp", path, (long)getpid(),
+                         (unsigned long long)sn_ticks());
+        if (n < 0 || (size_t)n >= temp_bytes) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open_retry(temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static sonde_status replace(const char *path, const struct stat *existing, const void *data,
+                            size_t bytes, sonde_error *err)
+{
+    char temp[4096 + 64];
+    int fd = open_temp(path, temp, sizeof temp);
+    if (fd < 0)
+        return fail_errno(err, "write", path, errno);
+    bool ok = write_all(fd, data, bytes);
+    if (ok && existing)
+        ok = fchmod(fd, existing->st_mode & 07777) == 0;
+    int cause = errno;
+    /* Some file systems tell only at close that the disk is full. */
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        cause = errno;
+    }
+    if (ok && rename(temp, path) != 0) {
+        ok = false;
+        cause = errno;
+    }
+    if (ok)
+        return SONDE_OK;
+    unlink(temp);
+    return fail_errno(err, "write", path, cause);
+}
+
+sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return replace(path, NULL, data, bytes, err);
+    if (S_ISDIR(info.st_mode))
+        return sn_fail(err, SONDE_IO, "cannot write '%s': it is a directory", path);
+    if (!S_ISREG(info.st_mode))
+        return write_in_place(path, data, bytes, err);
+    /* Renaming onto a link would replace the link: go where it leads. */
+    char *real = realpath(path, NULL);
+    if (!real)
+        return fail_errno(err, "write", path, errno);
+    sonde_status st = replace(real, &info, data, bytes, err);
+    free(real);
+    return st;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A parallel region, from both sides:
+ *
+ *     caller                                  worker
+ *     take `busy`, write the job              sees `epoch` move (spinning, or woken from its futex)
+ *     gate = OPEN, epoch++, wake sleepers     gate: OPEN + k  ->  OPEN + k + 1     (joins)
+ *     takes tasks from `next`                 takes tasks from `next`
+ *     gate: clears OPEN, nobody joins now     gate: k -> k - 1                     (leaves)
+ *     waits until gate counts nobody          …
+ *     gives `busy` back
+ *
+ * A worker that wakes late finds the gate closed and goes back to waiting, so a short region never
+ * waits for a sleeper to get up. Joining may happen in a later region than the one whose epoch was
+ * seen: the gate, not the epoch, orders the worker's reads after the caller's writes of the job.
+ * Busy pools turn away a second caller and nested calls alike: both run their tasks inline. */
+#include "base/pool.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/trace.h"
+
+/* Longer than the gap between two parallel steps, short enough not to be noticed as load. */
+enum { SPIN_NS = 40000 };
+
+/* Bits of the gate; the rest counts the workers inside. */
+enum { GATE_OPEN = 1 << 30, GATE_CALLER_SLEEPS = 1 << 29, GATE_COUNT = GATE_CALLER_SLEEPS - 1 };
+
+typedef struct worker {
+    sn_pool *pool;
+    pthread_t thread;
+    int index;
+    uint32_t seen_epoch;
+} worker;
+
+typedef struct job {
+    sn_task_fn fn;
+    void *arg;
+    size_t n;
+    sn_trace *trace; /* where slices go, NULL = not recorded */
+} job;
+
+struct sn_pool {
+    sn_allocator *alloc;
+    int threads;
+    int started; /* workers that exist; changes under `busy` only */
+    bool start_tried;
+    unsigned spins; /* pauses before sleeping; 0 where threads outnumber cores */
+    sn_trace *trace;
+    worker *workers; /* threads - 1 */
+    alignas(64) _Atomic bool busy;
+    /* One cache line carries all of a region's news, because each line a worker must fetch from the
+     * caller's core costs about 100 ns; the task counter, fought over by all, has its own. */
+    alignas(64) _Atomic uint32_t epoch; /* futex of sleeping workers */
+    _Atomic uint32_t gate;              /* futex of a caller who waits long */
+    _Atomic uint32_t sleepers;
+    _Atomic bool stop;
+    job job; /* written while the gate is closed and empty, read by those inside */
+    alignas(64) _Atomic size_t next;
+};
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("isb" ::: "memory"); /* `yield` is a no-op on most cores */
+#endif
+}
+
+/* Sleeps while *word is `value`; may return early. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int count)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+/* How many pauses last SPIN_NS here: between 10 and 150 cycles each, depending on the processor. */
+static unsigned measure_spins(void)
+{
+    enum { PAUSES = 256 };
+    uint64_t best_ns = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t begin = sn_now_ns();
+        for (int k = 0; k < PAUSES; k++)
+            pause_cpu();
+        uint64_t ns = sn_now_ns() - begin;
+        if (ns < best_ns)
+            best_ns = ns;
+    }
+    return (unsigned)((uint64_t)SPIN_NS * PAUSES / (best_ns ? best_ns : 1));
+}
+
+/* Works on the open job until no task is left, and leaves a slice when it got any. */
+static void take_tasks(sn_pool *pool, int index)
+{
+    const job *j = &pool->job;
+    size_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+    if (task >= j->n)
+        return;
+    uint64_t t0 = j->trace ? sn_ticks() : 0;
+    do {
+        j->fn(j->arg, task, index);
+        task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+    } while (task < j->n);
+    if (!j->trace)
+        return;
+    sn_trace_rec rec = {.t0 = t0,
+                        .t1 = sn_ticks(),
+                        .table = SN_TRACE_NONE,
+                        .index = (uint32_t)index,
+                        .kind = SN_TRACE_SLICE};
+    sn_trace_ring *ring = sn_trace_ring_get(j->trace);
+    if (ring)
+        sn_trace_push(ring, &rec);
+}
+
+/* Returns once `epoch` is no longer `seen`, with its new value. */
+static uint32_t wait_epoch(sn_pool *pool, uint32_t seen)
+{
+    for (unsigned i = 0;; i++) {
+        uint32_t epoch = atomic_load_explicit(&pool->epoch, memory_order_acquire);
+        if (epoch != seen)
+            return epoch;
+        if (i < pool->spins) {
+            pause_cpu();
+            continue;
+        }
+        /* The caller moves the epoch, then looks for sleepers; here it is the other way round, and
+         * the kernel looks at the epoch once more: one of the two sees the other. */
+        atomic_fetch_add(&pool->sleepers, 1);
+        futex_wait(&pool->epoch, seen);
+        atomic_fetch_sub(&pool->sleepers, 1);
+    }
+}
+
+static bool join_region(sn_pool *pool)
+{
+    uint32_t gate = atomic_load_explicit(&pool->gate, memory_order_relaxed);
+    while (gate & GATE_OPEN)
+        if (atomic_compare_exchange_weak_explicit(&pool->gate, &gate, gate + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void leave_region(sn_pool *pool)
+{
+    uint32_t before = atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
+    if (before == (GATE_CALLER_SLEEPS | 1))
+        futex_wake(&pool->gate, 1);
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    sn_pool *pool = w->pool;
+    char name[16];
+    snprintf(name, sizeof name, "sonde-%d", w->index);
+    pthread_setname_np(pthread_self(), name);
+    for (uint32_t seen = w->seen_epoch;;) {
+        seen = wait_epoch(pool, seen);
+        if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
+            return NULL;
+        if (join_region(pool)) {
+            take_tasks(pool, w->index);
+            leave_region(pool);
+        }
+    }
+}
+
+/* Starts the workers once; those that cannot be had are done without. Under `busy`. */
+static void start_workers(sn_pool *pool)
+{
+    pool->start_tried = true;
+    /* Workers inherit the mask: signals are for the threads of the program. */
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+        return;
+    for (int i = 0; i < pool->threads - 1; i++) {
+        worker *w = &pool->workers[i];
+        *w = (worker){.pool = pool, .index = i + 1, .seen_epoch = atomic_load(&pool->epoch)};
+        if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
+            break;
+        pool->started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, sonde_error *err)
+{
+    *pool = NULL;
+    if (threads < 1 || threads > 4096)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a pool takes 1 to 4096 threads, not %d",
+                       threads);
+    sn_pool *p = sn_alloc_zero(alloc, sizeof *p);
+    if (!p)
+        return sn_fail_memory(err, sizeof *p);
+    p->alloc = alloc;
+    p->threads = threads;
+    if (threads > 1) {
+        size_t bytes = (size_t)(threads - 1) * sizeof *p->workers;
+        p->workers = sn_alloc_zero(alloc, bytes);
+        if (!p->workers) {
+            sn_free(alloc, p, sizeof *p);
+            return sn_fail_memory(err, bytes);
+        }
+        if (threads <= sn_cpu_usable_cores(NULL))
+            p->spins = measure_spins();
+    }
+    *pool = p;
+    return SONDE_OK;
+}
+
+void sn_pool_free(sn_pool *pool)
+{
+    if (!pool)
+        return;
+    atomic_store_explicit(&pool->stop, true, memory_order_relaxed);
+    atomic_fetch_add(&pool->epoch, 1);
+    futex_wake(&pool->epoch, INT_MAX);
+    for (int i = 0; i < pool->started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    sn_free(pool->alloc, pool->workers, (size_t)(pool->threads - 1) * sizeof *pool->workers);
+    sn_free(pool->alloc, pool, sizeof *pool);
+}
+
+int sn_pool_threads(const sn_pool *pool)
+{
+    return pool ? pool->threads : 1;
+}
+
+void sn_pool_set_trace(sn_pool *pool, sn_trace *trace)
+{
+    if (pool)
+        pool->trace = trace;
+}
+
+void sn_pool_after_fork_child(sn_pool *pool)
+{
+    if (!pool)
+        return;
+    pool->started = 0;
+    pool->start_tried = false;
+    atomic_store(&pool->gate, 0);
+    atomic_store(&pool->sleepers, 0);
+    atomic_store(&pool->busy, false);
+}
+
+static void run_inline(size_t n, sn_task_fn fn, void *arg)
+{
+    for (size_t task = 0; task < n; task++)
+        fn(arg, task, 0);
+}
+
+/* Closes the gate and waits for those inside. */
+static void finish_region(sn_pool *pool)
+{
+    uint32_t gate =
+        atomic_fetch_and_explicit(&pool->gate, ~(uint32_t)GATE_OPEN, memory_order_acq_rel);
+    for (unsigned i = 0; (gate & GATE_COUNT) && i < pool->spins; i++) {
+        pause_cpu();
+        gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
+    }
+    if ((gate & GATE_COUNT) == 0)
+        return;
+    gate = atomic_fetch_or_explicit(&pool->gate, GATE_CALLER_SLEEPS, memory_order_acquire) |
+           GATE_CALLER_SLEEPS;
+    while (gate & GATE_COUNT) {
+        futex_wait(&pool->gate, gate);
+        gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
+    }
+}
+
+void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
+{
+    if (!pool || pool->threads == 1 || n < 2 ||
+        atomic_load_explicit(&pool->busy, memory_order_relaxed) ||
+        atomic_exchange_explicit(&pool->busy, true, memory_order_acquire)) {
+        run_inline(n, fn, arg);
+        return;
+    }
+    if (!pool->start_tried)
+        start_workers(pool);
+    if (pool->started == 0) {
+        atomic_store_explicit(&pool->busy, false, memory_order_release);
+        run_inline(n, fn, arg);
+        return;
+    }
+    pool->job = (job){.fn = fn, .arg = arg, .n = n};
+#if SONDE_RECORDER
+    if (pool->trace && sn_trace_on(pool->trace, 3))
+        pool->job.trace = pool->trace;
+#endif
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
+    atomic_fetch_add(&pool->epoch, 1);
+    if (atomic_load(&pool->sleepers))
+        futex_wake(&pool->epoch, n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX);
+    take_tasks(pool, 0);
+    finish_region(pool);
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread finds its ring through a small thread-local cache keyed by the recorder's id, which is
+ * never reused; when the cache misses, through the recorder's list, by the thread's own number
+ * (never reused either, unlike the kernel's thread ids). Only a thread's first record allocates. */
+#include "base/trace.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#define DEFAULT_RING_CAP ((size_t)1 << 20)
+
+/* Interned span names; texts lie in the arena and never move. */
+typedef struct sn_trace_names {
+    pthread_mutex_t lock;
+    sn_arena arena;
+    sn_map ids; /* text -> id as a pointer-sized number */
+    SN_VEC(const char *) texts;
+} sn_trace_names;
+
+/* Numbers handed out for the life of the process; 0 is never one of them. */
+static _Atomic uint64_t next_trace_id = 1, next_thread_id = 1;
+
+enum { CACHE_SLOTS = 4 };
+static _Thread_local struct {
+    uint64_t thread;
+    unsigned turn;
+    struct {
+        uint64_t trace;
+        sn_trace_ring *ring;
+    } slots[CACHE_SLOTS];
+} cache;
+
+sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_cap,
+                             sonde_error *err)
+{
+    *trace = NULL;
+    sn_trace *t = sn_alloc_zero(alloc, sizeof *t);
+    sn_trace_names *names = sn_alloc_zero(alloc, sizeof *names);
+    if (!t || !names) {
+        sn_free(alloc, t, sizeof *t);
+        sn_free(alloc, names, sizeof *names);
+        return sn_fail_memory(err, sizeof *t + sizeof *names);
+    }
+    pthread_mutex_init(&names->lock, NULL);
+    sn_arena_init(&names->arena, alloc);
+    sn_map_init(&names->ids, alloc);
+    t->alloc = alloc;
+    atomic_init(&t->level, 0);
+    atomic_init(&t->next_run, 1);
+    atomic_init(&t->rings, NULL);
+    t->ring_cap = ring_cap ? ring_cap : DEFAULT_RING_CAP;
+    t->id = atomic_fetch_add_explicit(&next_trace_id, 1, memory_order_relaxed);
+    t->start_ticks = sn_ticks();
+    t->names = names;
+    *trace = t;
+    return SONDE_OK;
+}
+
+void sn_trace_free(sn_trace *t)
+{
+    if (!t)
+        return;
+    for (sn_trace_ring *r = atomic_load(&t->rings); r;) {
+        sn_trace_ring *next = r->next;
+        munmap(r->recs, r->cap * sizeof *r->recs);
+        sn_free(t->alloc, r, sizeof *r);
+        r = next;
+    }
+    sn_vec_free(&t->names->texts, t->alloc);
+    sn_map_free(&t->names->ids);
+    sn_arena_free(&t->names->arena);
+    pthread_mutex_destroy(&t->names->lock);
+    sn_free(t->alloc, t->names, sizeof *t->names);
+    sn_free(t->alloc, t, sizeof *t);
+}
+
+/* Address space for a full ring; the kernel gives pages as records arrive. */
+static sn_trace_ring *ring_create(sn_trace *t)
+{
+    size_t bytes;
+    if (!sn_size_mul(t->ring_cap, sizeof(sn_trace_rec), &bytes))
+        return NULL;
+    sn_trace_ring *r = sn_alloc_zero(t->alloc, sizeof *r);
+    if (!r)
+        return NULL;
+    void *recs = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (recs == MAP_FAILED) {
+        sn_free(t->alloc, r, sizeof *r);
+        return NULL;
+    }
+    r->recs = recs;
+    r->cap = t->ring_cap;
+    atomic_init(&r->n, 0);
+    atomic_init(&r->dropped, 0);
+    r->owner = cache.thread;
+    r->os_tid = syscall(SYS_gettid);
+    if (pthread_getname_np(pthread_self(), r->thread_name, sizeof r->thread_name) != 0)
+        snprintf(r->thread_name, sizeof r->thread_name, "thread");
+    sn_trace_ring *head = atomic_load_explicit(&t->rings, memory_order_acquire);
+    do {
+        r->next = head;
+        r->thread_id = head ? head->thread_id + 1 : 1;
+    } while (!atomic_compare_exchange_weak_explicit(&t->rings, &head, r, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    return r;
+}
+
+sn_trace_ring *sn_trace_ring_get(sn_trace *t)
+{
+    for (int i = 0; i < CACHE_SLOTS; i++)
+        if (cache.slots[i].trace == t->id)
+            return cache.slots[i].ring;
+    if (cache.thread == 0)
+        cache.thread = atomic_fetch_add_explicit(&next_thread_id, 1, memory_order_relaxed);
+    sn_trace_ring *r = atomic_load_explicit(&t->rings, memory_order_acquire);
+    while (r && r->owner != cache.thread)
+        r = r->next;
+    if (!r)
+        r = ring_create(t);
+    if (r) {
+        unsigned slot = cache.turn++ % CACHE_SLOTS;
+        cache.slots[slot].trace = t->id;
+        cache.slots[slot].ring = r;
+    }
+    return r;
+}
+
+/* With the lock held. */
+static uint32_t intern(sn_trace *t, const char *name)
+{
+    sn_trace_names *names = t->names;
+    uintptr_t id = (uintptr_t)sn_map_get(&names->ids, name);
+    if (id)
+        return (uint32_t)id;
+    if (names->texts.n >= SN_TRACE_NONE - 1 || !sn_vec_reserve(&names->texts, t->alloc, 1))
+        return 0;
+    const char *copy = sn_arena_strdup(&names->arena, name);
+    id = names->texts.n + 1;
+    if (!copy || !sn_map_put(&names->ids, copy, (void *)id, NULL))
+        return 0;
+    names->texts.data[names->texts.n++] = copy;
+    return (uint32_t)id;
+}
+
+uint32_t sn_trace_name(sn_trace *t, const char *name)
+{
+    pthread_mutex_lock(&t->names->lock);
+    uint32_t id = intern(t, name);
+    pthread_mutex_unlock(&t->names->lock);
+    return id;
+}
+
+const char *sn_trace_name_text(sn_trace *t, uint32_t id)
+{
+    pthread_mutex_lock(&t->names->lock);
+    const char *text = id >= 1 && id <= t->names->texts.n ? t->names->texts.data[id - 1] : "";
+    pthread_mutex_unlock(&t->names->lock);
+    return text;
+}
+
+void sn_span_end(sn_trace *t, uint64_t begin, const char *name, const char *detail)
+{
+    if (begin == 0 || !sn_trace_on(t, 2))
+        return;
+    sn_trace_rec rec = {
+        .t0 = begin, .t1 = sn_ticks(), .table = SN_TRACE_NONE, .kind = SN_TRACE_EXEC};
+    char text[256];
+    if (detail) {
+        snprintf(text, sizeof text, "%s: %s", name, detail);
+        name = text;
+    }
+    rec.index = sn_trace_name(t, name);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    if (r)
+        sn_trace_push(r, &rec);
+}
+
+void sn_trace_clear(sn_trace *t)
+{
+    /* Pages stay: whoever records next does not pay for them again. */
+    for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next) {
+        atomic_store(&r->n, 0);
+        atomic_store(&r->dropped, 0);
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void sn_trace_measure_cost(sn_trace *t)
+{
+    enum { RECORDS = 1000, BATCHES = 15 };
+    sn_trace_ring scratch = {.cap = RECORDS};
+    scratch.recs = sn_alloc_zero(t->alloc, RECORDS * sizeof(sn_trace_rec));
+    if (!scratch.recs)
+        return;
+    double ns[BATCHES];
+    for (int batch = 0; batch < BATCHES; batch++) {
+        atomic_store(&scratch.n, 0);
+        uint64_t begin = sn_now_ns();
+        for (uint32_t i = 0; i < RECORDS; i++) {
+            uint64_t t0 = sn_ticks();
+            sn_trace_rec rec = {
+                .t0 = t0, .t1 = sn_ticks(), .index = i, .run = 1, .kind = SN_TRACE_STEP};
+            sn_trace_push(&scratch, &rec);
+        }
+        ns[batch] = (double)(sn_now_ns() - begin) / RECORDS;
+    }
+    /* The median: the first batches warm up, and an interruption spoils some. */
+    qsort(ns, BATCHES, sizeof *ns, compare_doubles);
+    t->record_ns = ns[BATCHES / 2];
+    sn_free(t->alloc, scratch.recs, RECORDS * sizeof(sn_trace_rec));
+}

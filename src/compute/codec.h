@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small floats as this room sees them: 16-bit floats are computed in f32, chunk by chunk. The bit
+ * work is here and not in graph/dtype.h because compute stands below graph. */
+#ifndef SN_COMPUTE_CODEC_H
+#define SN_COMPUTE_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sonde/types.h"
+
+/* Is it a float this room computes in f32 (f16, bf16)? */
+static inline bool sn_is_half(sonde_dtype t)
+{
+    return t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
+}
+
+/* n elements of any float type below f64 (f32, f16, bf16, f8*, f4, f8e8m0) to f32; exact. */
+void sn_load_f32(sonde_dtype t, float *dst, const void *src, size_t n);
+
+/* How f32 becomes a smaller float: `saturate` (float8: out of range becomes the largest number
+ * instead of infinity or NaN) and the rounding of float8e8m0. Zero means ONNX's defaults off. */
+typedef struct sn_rounding {
+    bool saturate;
+    uint8_t e8m0; /* 0 up, 1 down, 2 nearest */
+} sn_rounding;
+/* f32 to any float type below f64, to nearest even. */
+void sn_store_f32(sonde_dtype t, void *dst, const float *src, size_t n, sn_rounding how);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace) when
+ * a shape is bound; running a plan neither allocates nor fails.
+ *
+ * Three ways: direct on blocked output (blocked input, or plain input for first layers), depthwise on
+ * blocked tensors, and for plain tensors of one to three spatial dims a matrix product over gathered
+ * columns. */
+#ifndef SN_COMPUTE_CONV_H
+#define SN_COMPUTE_CONV_H
+
+#include "base/cpu.h"
+#include "base/pool.h"
+#include "compute/act.h"
+
+enum { SN_CONV_MAX_MERGE = 8 }; /* narrow groups joined to fill a block: at most 8 times the work */
+
+/* How channels fall into blocks. */
+typedef struct sn_conv_blocks {
+    unsigned block;
+    int64_t groups;              /* after merging */
+    int64_t group_in, group_out; /* channels of one group as the model has it */
+    int64_t in, out;             /* channels of one merged group */
+    int64_t in_blocks, out_blocks;
+    int64_t channels, channels_last; /* input channels of a block, of the last block */
+} sn_conv_blocks;
+/* From the weight's dims [out, in per group, …]; false: channels do not fit blocks. */
+bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool plain_input,
+                       sn_conv_blocks *out);
+
+/* Spatial arrays are depth, height, width; dims a model does not have come first and are 1 (pads 0). */
+typedef struct sn_conv_desc {
+    int64_t n, c, oc, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3]; /* pad: at the beginning */
+    unsigned in_block, out_block;                                     /* 0 = plain */
+    bool residual;
+    bool packed; /* weights come in the format sn_conv_pack_id names */
+    sn_act act;
+} sn_conv_desc;
+
+typedef enum sn_conv_kind { SN_CONV_DIRECT, SN_CONV_DEPTHWISE, SN_CONV_COLUMNS } sn_conv_kind;
+
+typedef struct sn_conv_plan {
+    sn_conv_desc d;
+    sn_conv_kind kind;
+    const sn_kernels *k;
+    sn_f32_tile_fn *tile;
+    sn_conv_blocks b;
+    unsigned block;     /* vector block of the kernels */
+    int threads;
+    float lo, hi;       /* clip inside the kernel */
+    bool post;          /* the activation is more than that */
+    bool clear;         /* padding lanes have to be set to zero again */
+    bool flat;          /* 1×1 at stride 1: all pixels are one row */
+    int64_t rows, cols; /* of the output, after flattening */
+    /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the last
+     * may miss taps; the others go one by one. */
+    int64_t run_from, run_to;
+    int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
+    int64_t seg, segs;            /* rows (flat: pixels) per segment */
+    bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
+    size_t items, tasks;
+    size_t pack_bytes;  /* workspace for packing weights at run, 0 when they come packed */
+    size_t panel_bytes; /* workspace per thread for gathered columns */
+    uint64_t flops;
+    char name[48];      /* "f32_conv3x3_14x2_avx512" */
+} sn_conv_plan;
+
+/* Can a 2-D convolution with these weights run on blocked output, with blocked or plain input? */
+bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block,
+                       bool plain_input);
+/* The packed format (compute/packs.inc) for these weights and layouts; 0: none. Its argument is the
+ * number of groups. */
+unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
+                         unsigned out_block);
+
+/* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
+sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                               size_t l2_bytes, int threads, sonde_error *err);
+size_t sn_conv_workspace(const sn_conv_plan *p);
+/* bias and z (residual, laid out like y) may be NULL; y may be z. */
+void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
+                 const float *z, float *y, void *workspace, sn_pool *pool);
+
+/* Taps of one axis that lie inside: first … end-1 for output position o. */
+void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel,
+                  int64_t in, int64_t *first, int64_t *end);
+
+/* One call per way, for sn_conv_run. */
+typedef struct sn_conv_call {
+    const sn_conv_plan *p;
+    const float *x, *w, *bias, *z;
+    float *y;
+    uint8_t *panels; /* threads × panel_bytes */
+} sn_conv_call;
+void sn_conv_direct_task(void *call, size_t task, int worker);
+void sn_conv_depthwise_task(void *call, size_t task, int worker);
+void sn_conv_columns_task(void *call, size_t task, int worker);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Direct and depthwise convolution on blocked tensors: walks the items of a task and calls the kernel
+ * row by row. Rows of taps outside of the image are left out; columns outside are left to the kernel
+ * for the pixels at both ends of a run, or cut by calling it for a single pixel. */
+#include <string.h>
+
+#include "compute/conv.h"
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* First item of a task; task + 1 gives the end. */
+static size_t item_of(const sn_conv_plan *p, size_t task)
+{
+    return (size_t)((unsigned __int128)p->items * task / p->tasks);
+}
+
+/* Sets the padding lanes of the last block to zero after an activation with f(0) != 0. */
+static void clear_lanes(float *y, int64_t pixels, unsigned block, unsigned lanes)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        memset(y + i * block + lanes, 0, (block - lanes) * sizeof(float));
+}
+
+typedef struct item {
+    int64_t image, group, chunk, from, to; /* rows, or pixels when flat */
+} item;
+
+static item item_at(const sn_conv_plan *p, size_t index)
+{
+    const int64_t i = (int64_t)index;
+    const int64_t inner = p->chunk_outer ? p->segs : p->chunks;
+    const int64_t outer = p->chunk_outer ? p->chunks : p->segs;
+    const int64_t a = i % inner, b = i / inner % outer, rest = i / inner / outer;
+    const int64_t seg = p->chunk_outer ? a : b;
+    const int64_t end = p->flat ? p->cols : p->rows;
+    return (item){.image = rest / p->b.groups,
+                  .group = rest % p->b.groups,
+                  .chunk = p->chunk_outer ? b : a,
+                  .from = seg * p->seg,
+                  .to = min64(end, (seg + 1) * p->seg)};
+}
+
+/* Blocks of chunk c: spread evenly, so that no chunk is much smaller than the others. */
+static int64_t chunk_start(const sn_conv_plan *p, int64_t c)
+{
+    return c * p->b.out_blocks / p->chunks;
+}
+
+/* Pixels [from, from + n) of the current row; x is at tap (first row, column 0) of output column 0. */
+static void call_tile(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z,
+                      float *y, int64_t from, int64_t n)
+{
+    const sn_conv_desc *d = &p->d;
+    int64_t first = 0, end = d->kernel[2], ignored;
+    if (!p->flat) {
+        sn_conv_taps(from, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
+                     n == 1 ? &end : &ignored);
+        if (n > 1)
+            sn_conv_taps(from + n - 1, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
+                         d->in[2], &ignored, &end);
+    }
+    t->x = x + from * t->x_pixel;
+    t->y = y + from * t->y_pixel;
+    t->z = z ? z + from * t->z_pixel : NULL;
+    t->pixels = (size_t)n;
+    t->first_kw = (size_t)first;
+    t->last_kw = (size_t)end;
+    p->tile(t);
+}
+
+static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y)
+{
+    for (int64_t i = 0; i < p->run_from; i++)
+        call_tile(p, t, x, z, y, i, 1);
+    if (p->run_to > p->run_from)
+        call_tile(p, t, x, z, y, p->run_from, p->run_to - p->run_from);
+    for (int64_t i = p->run_to; i < p->cols; i++)
+        call_tile(p, t, x, z, y, i, 1);
+}
+
+static void direct_item(const sn_conv_call *c, const item *it)
+{
+    const sn_conv_plan *p = c->p;
+    const sn_conv_desc *d = &p->d;
+    const sn_conv_blocks *b = &p->b;
+    const int64_t block = b->block, in_pixels = d->in[1] * d->in[2];
+    const int64_t out_pixels = d->out[1] * d->out[2];
+    const bool plain = d->in_block == 0;
+    const int64_t b0 = chunk_start(p, it->chunk), blocks = chunk_start(p, it->chunk + 1) - b0;
+    const int64_t unit = plain ? 1 : block; /* distance of neighbouring input pixels */
+    const int64_t tap = b->channels * block;
+    float bias[4 * 16];
+
+    const float *x = c->x + (plain ? it->image * d->c * in_pixels
+                                   : (it->image * b->groups + it->group) * b->in_blocks *
+                                         in_pixels * block);
+    const int64_t out_at =
+        ((it->image * b->groups + it->group) * b->out_blocks + b0) * out_pixels * block;
+    float *y = c->y + out_at;
+    const float *z = c->z ? c->z + out_at : NULL;
+
+    sn_f32_tile t = {
+        .blocks = (unsigned)blocks,
+        .block = (unsigned)block,
+        .ic_blocks = (size_t)b->in_blocks,
+        .ic = (size_t)b->channels,
+        .ic_last = (size_t)b->channels_last,
+        .kw = (size_t)d->kernel[2],
+        .x_pixel = d->stride[2] * unit,
+        .x_ic = plain ? in_pixels : 1,
+        .x_block = in_pixels * block,
+        .x_kh = d->dilation[1] * d->in[2] * unit,
+        .x_kw = d->dilation[2] * unit,
+        .w_block = d->kernel[1] * d->kernel[2] * tap,
+        .w_kh = d->kernel[2] * tap,
+        .w_kw = tap,
+        .y_pixel = block,
+        .y_q = out_pixels * block,
+        .z_pixel = block,
+        .z_q = out_pixels * block,
+        .lo = p->lo,
+        .hi = p->hi,
+    };
+    t.w_q = b->in_blocks * t.w_block;
+    const float *w = c->w + (it->group * b->out_blocks + b0) * t.w_q;
+
+    const int64_t lanes = min64(b->out - b0 * block, blocks * block); /* real channels */
+    if (c->bias) {
+        t.bias = c->bias + it->group * b->out + b0 * block;
+        if (lanes < blocks * block) {
+            memset(bias, 0, sizeof bias);
+            memcpy(bias, t.bias, (size_t)lanes * sizeof(float));
+            t.bias = bias;
+        }
+    }
+    if (p->flat) {
+        t.kh = 1;
+        t.w = w;
+        call_tile(p, &t, x, z, y, it->from, it->to - it->from);
+    }
+    for (int64_t row = p->flat ? it->to : it->from; row < it->to; row++) {
+        int64_t first, end;
+        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
+                     &end);
+        t.kh = (size_t)(end - first);
+        t.w = w + first * t.w_kh;
+        const int64_t top = row * d->stride[1] - d->pad[1] + first * d->dilation[1];
+        const int64_t at = row * d->out[2] * block;
+        run_row(p, &t, x + (top * d->in[2] - d->pad[2]) * unit, z ? z + at : NULL, y + at);
+    }
+    if (!p->post && !p->clear)
+        return;
+    const int64_t from = p->flat ? it->from : it->from * d->out[2];
+    const int64_t pixels = (p->flat ? it->to : it->to * d->out[2]) - from;
+    for (int64_t q = 0; q < blocks; q++) {
+        float *part = y + (q * out_pixels + from) * block;
+        if (p->post)
+            sn_act_apply(&d->act, p->k, part, (size_t)(pixels * block));
+        if (p->clear && lanes < (q + 1) * block)
+            clear_lanes(part, pixels, b->block, (unsigned)(lanes - q * block));
+    }
+}
+
+void sn_conv_direct_task(void *call, size_t task, int worker)
+{
+    const sn_conv_call *c = call;
+    (void)worker;
+    for (size_t i = item_of(c->p, task); i < item_of(c->p, task + 1); i++) {
+        item it = item_at(c->p, i);
+        direct_item(c, &it);
+    }
+}
+
+/* ---- depthwise: an item is rows of one channel block ---- */
+
+static void depthwise_rows(const sn_conv_call *c, int64_t plane, int64_t from, int64_t to)
+{
+    const sn_conv_plan *p = c->p;
+    const sn_conv_desc *d = &p->d;
+    const int64_t block = p->block, blocks = (d->c + block - 1) / block, cb = plane % blocks;
+    const int64_t lanes = min64(d->c - cb * block, block);
+    const int64_t taps = d->kernel[1] * d->kernel[2];
+    const float *x = c->x + plane * d->in[1] * d->in[2] * block;
+    float *y = c->y + plane * d->out[1] * d->out[2] * block;
+    const float *z = c->z ? c->z + plane * d->out[1] * d->out[2] * block : NULL;
+    float bias[16] = {0};
+    if (c->bias)
+        memcpy(bias, c->bias + cb * block, (size_t)lanes * sizeof(float));
+    sn_f32_depthwise t = {.bias = bias,
+                          .block = p->block,
+                          .x_pixel = d->stride[2] * block,
+                          .x_kh = d->dilation[1] * d->in[2] * block,
+                          .x_kw = d->dilation[2] * block,
+                          .w_kh = d->kernel[2] * block,
+                          .w_kw = block,
+                          .lo = p->lo,
+                          .hi = p->hi};
+    for (int64_t row = from; row < to; row++) {
+        int64_t i0, i1;
+        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
+                     &i1);
+        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
+        t.kh = (size_t)(i1 - i0);
+        for (int64_t col = 0; col < d->out[2];) {
+            int64_t j0, j1, k0, k1, n = 1;
+            sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0,
+                         &j1);
+            if (j0 == 0 && j1 == d->kernel[2]) { /* all pixels up to the first that misses taps */
+                const int64_t reach = (d->kernel[2] - 1) * d->dilation[2];
+                const int64_t last = (d->in[2] - 1 - reach + d->pad[2]) / d->stride[2];
+                n = min64(last + 1, d->out[2]) - col;
+            } else {
+                while (col + n < d->out[2]) { /* neighbours that miss the same taps */
+                    sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
+                                 d->in[2], &k0, &k1);
+                    if (k0 != j0 || k1 != j1)
+                        break;
+                    n++;
+                }
+            }
+            const int64_t at = (row * d->out[2] + col) * block;
+            t.x = x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) *
+                          block;
+            t.w = c->w + cb * taps * block + i0 * t.w_kh + j0 * t.w_kw;
+            t.y = y + at;
+            t.z = z ? z + at : NULL;
+            t.kw = (size_t)(j1 - j0);
+            t.pixels = (size_t)n;
+            p->k->f32_depthwise(&t);
+            col += n;
+        }
+    }
+    float *part = y + from * d->out[2] * block;
+    const int64_t pixels = (to - from) * d->out[2];
+    if (p->post)
+        sn_act_apply(&d->act, p->k, part, (size_t)(pixels * block));
+    if (p->clear && lanes < block)
+        clear_lanes(part, pixels, p->block, (unsigned)lanes);
+}
+
+void sn_conv_depthwise_task(void *call, size_t task, int worker)
+{
+    const sn_conv_call *c = call;
+    const sn_conv_plan *p = c->p;
+    (void)worker;
+    for (size_t i = item_of(p, task); i < item_of(p, task + 1); i++) {
+        const int64_t plane = (int64_t)i / p->segs, seg = (int64_t)i % p->segs;
+        depthwise_rows(c, plane, seg * p->seg, min64(p->rows, (seg + 1) * p->seg));
+    }
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing how a convolution runs. The unit of work is an item: a few output blocks (chunk) of a run
+ * of rows (segment) of one image and group. Items are numbered so that neighbours share what is
+ * large: when all weights of a group fit well into the second-level cache, neighbours share the
+ * input rows, otherwise they share the weights. A task is a range of neighbouring items. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compute/conv.h"
+#include "compute/packs.h"
+
+enum {
+    TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
+    TASKS_PER_THREAD = 8,
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_depthwise(const int64_t *w, int64_t groups)
+{
+    return groups > 1 && w[1] == 1 && w[0] == groups;
+}
+
+bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block, bool plain_input)
+{
+    sn_conv_blocks b;
+    if (rank != 4)
+        return false;
+    if (is_depthwise(w, groups))
+        return !plain_input;
+    return sn_conv_blocks_of(w, groups, block, plain_input, &b);
+}
+
+unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
+                         unsigned out_block)
+{
+    if (out_block == 0 || (in_block != 0 && in_block != out_block) ||
+        !sn_conv_can_block(w, rank, groups, out_block, in_block == 0))
+        return SN_PACK_NONE;
+    const bool wide = out_block == 16;
+    if (in_block == 0)
+        return wide ? SN_PACK_F32_CONV_PLAIN16 : SN_PACK_F32_CONV_PLAIN8;
+    if (is_depthwise(w, groups))
+        return wide ? SN_PACK_F32_DEPTHWISE16 : SN_PACK_F32_DEPTHWISE8;
+    return wide ? SN_PACK_F32_CONV16 : SN_PACK_F32_CONV8;
+}
+
+void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel,
+                  int64_t in, int64_t *first, int64_t *end)
+{
+    const int64_t at = o * stride - pad;
+    int64_t a = at >= 0 ? 0 : ceil_div(-at, dilation);
+    int64_t b = at >= in ? 0 : ceil_div(in - at, dilation);
+    a = min64(a, kernel);
+    b = min64(b, kernel);
+    *first = a;
+    *end = max64(a, b);
+}
+
+/* The widest stretch of a row that one kernel call can do. */
+static void plan_run(sn_conv_plan *p)
+{
+    const sn_conv_desc *d = &p->d;
+    const int64_t k = d->kernel[2], in = d->in[2], cols = p->cols;
+    int64_t a = 0, b = cols, first, end, first_a, end_b;
+    p->run_from = 0;
+    p->run_to = cols;
+    if (p->flat)
+        return;
+    for (; a < cols; a++) {
+        sn_conv_taps(a, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end);
+        if (first == 0)
+            break;
+    }
+    a = max64(a - 1, 0);
+    for (; b > 0; b--) {
+        sn_conv_taps(b - 1, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end);
+        if (end == k)
+            break;
+    }
+    b = min64(b + 1, cols);
+    if (b - a < 2) {
+        p->run_from = p->run_to = 0;
+        return;
+    }
+    sn_conv_taps(a, d->stride[2], d->pad[2], d->dilation[2], k, in, &first_a, &end);
+    if (end < k) { /* the first pixel misses taps on both sides */
+        a++;
+        first_a = 0;
+    }
+    sn_conv_taps(b - 1, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end_b);
+    if (first > 0) {
+        b--;
+        end_b = k;
+    }
+    if (b - a < 2 || first_a > end_b)
+        a = b = 0;
+    p->run_from = a;
+    p->run_to = b;
+}
+
+/* Blocks per kernel call: as many pixels as a row offers, then as many blocks as registers allow. */
+static int64_t pick_blocks(const sn_conv_plan *p)
+{
+    const int64_t ob = p->b.out_blocks, cols = p->flat ? INT64_MAX : p->cols;
+    int64_t q = 2;
+    if (p->block == 16 && cols <= 7)
+        q = 4;
+    else if (p->block == 16 && cols <= 9)
+        q = 3;
+    return min64(q, ob);
+}
+
+static int64_t tile_pixels(const sn_conv_plan *p)
+{
+    static const int64_t wide[5] = {0, 28, 14, 9, 7}, narrow[5] = {0, 12, 6, 4, 2};
+    const int64_t cap = p->block == 16 ? wide[p->chunk_blocks] : narrow[p->chunk_blocks];
+    return min64(cap, p->cols);
+}
+
+static const char *isa(const sn_conv_plan *p)
+{
+    const char *at = strrchr(p->k->f32_conv_name, '_');
+    return at ? at + 1 : "ref";
+}
+
+/* Segments and tasks, given chunks and rows. `row_flops`: of one row and chunk. */
+static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int64_t weight_bytes,
+                       size_t l2_bytes)
+{
+    const int64_t unit = p->flat ? tile_pixels(p) : 1; /* segments are multiples of this */
+    const int64_t units = max64(ceil_div(p->flat ? p->cols : p->rows, unit), 1);
+    const int64_t l2 = (int64_t)l2_bytes;
+    int64_t seg = units;
+    p->chunk_outer = weight_bytes > l2 / 4;
+    if (!p->chunk_outer) /* input rows of a segment stay in the cache for all chunks */
+        seg = max64(min64(seg, l2 / 8 / max64(row_in_bytes * unit, 1)), 1);
+    /* Enough items for the threads, as long as they are worth it. */
+    const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
+    const int64_t wanted = p->threads == 1 ? 1 : min64((int64_t)p->threads * TASKS_PER_THREAD,
+                                                       by_flops);
+    const int64_t others = max64(outer * p->chunks, 1);
+    if (others * ceil_div(units, seg) < wanted)
+        seg = max64(units / ceil_div(wanted, others), 1);
+    p->segs = ceil_div(units, seg);
+    p->seg = ceil_div(units, p->segs) * unit; /* even segments */
+    p->segs = max64(ceil_div(p->flat ? p->cols : p->rows, p->seg), 1);
+    p->items = (size_t)(outer * p->chunks * p->segs);
+    p->tasks = (size_t)min64((int64_t)p->items, max64(wanted, 1));
+}
+
+static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
+{
+    const sn_conv_desc *d = &p->d;
+    const int64_t b = p->block;
+    const bool plain = d->in_block == 0;
+    p->flat = !plain && d->kernel[1] == 1 && d->kernel[2] == 1 && d->stride[1] == 1 &&
+              d->stride[2] == 1 && d->pad[1] == 0 && d->pad[2] == 0 && d->out[1] == d->in[1] &&
+              d->out[2] == d->in[2];
+    p->rows = p->flat ? 1 : d->out[1];
+    p->cols = p->flat ? d->out[1] * d->out[2] : d->out[2];
+    p->tile = plain || d->stride[2] > 2 ? p->k->f32_conv_any
+              : d->stride[2] == 2       ? p->k->f32_conv_s2
+                                        : p->k->f32_conv;
+    plan_run(p);
+    const int64_t q = pick_blocks(p);
+    p->chunks = ceil_div(p->b.out_blocks, q);
+    p->chunk_blocks = ceil_div(p->b.out_blocks, p->chunks);
+    const int64_t taps = d->kernel[1] * d->kernel[2];
+    const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
+    const int64_t row_in_bytes =
+        p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * min64(d->stride[1], d->in[1]);
+    plan_split(p, d->n * p->b.groups, row_in_bytes, weight_bytes, l2_bytes);
+    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_%dx%d_%s", (int)d->kernel[1],
+             (int)d->kernel[2], (int)tile_pixels(p), (int)p->chunk_blocks, isa(p));
+    return SONDE_OK;
+}
+
+static void plan_depthwise(sn_conv_plan *p, size_t l2_bytes)
+{
+    const sn_conv_desc *d = &p->d;
+    p->rows = d->out[1];
+    p->cols = d->out[2];
+    p->chunks = 1;
+    p->chunk_blocks = 1;
+    plan_split(p, d->n * ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
+    snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
+             isa(p));
+}
+
+/* Columns: the gathered matrix of a segment of pixels, K × seg, is packed per thread. */
+static sonde_status plan_columns(sn_conv_plan *p, sonde_error *err)
+{
+    const sn_conv_desc *d = &p->d;
+    const int64_t b = p->block;
+    int64_t k, pixels = d->out[0] * d->out[1] * d->out[2];
+    if (!sn_i64_mul(d->c / d->groups, d->kernel[0] * d->kernel[1] * d->kernel[2], &k) ||
+        k > INT64_MAX / 1024)
+        return sn_fail(err, SONDE_LIMIT, "the convolution's kernel is too large");
+    p->rows = 1;
+    p->cols = pixels;
+    p->chunks = 1;
+    p->chunk_blocks = 2;
+    int64_t panels = max64((int64_t)(128 << 10) / max64(k * b * 4, 1), 2);
+    panels = min64(panels - panels % 2, max64(ceil_div(pixels, b), 1));
+    const int64_t outer = d->n * d->groups;
+    const int64_t wanted = p->threads == 1 ? 1 : (int64_t)p->threads * 4;
+    while (panels > 2 && outer * ceil_div(pixels, panels * b) < wanted)
+        panels /= 2;
+    p->seg = panels * b;
+    p->segs = ceil_div(pixels, p->seg);
+    p->items = (size_t)(outer * p->segs);
+    p->tasks = (size_t)min64((int64_t)p->items, max64(wanted, 1));
+    if (!sn_size_mul((size_t)(k * b) * sizeof(float), (size_t)panels, &p->panel_bytes))
+        return sn_fail(err, SONDE_LIMIT, "the convolution's kernel is too large");
+    p->panel_bytes = sn_round_up(p->panel_bytes, 64);
+    snprintf(p->name, sizeof p->name, "f32_conv_columns_%s", isa(p));
+    return SONDE_OK;
+}
+
+sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                               size_t l2_bytes, int threads, sonde_error *err)
+{
+    const int64_t w[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+    memset(p, 0, sizeof *p);
+    p->d = *d;
+    p->k = sn_kernels_get(cpu_flags);
+    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->threads = threads > 0 ? threads : 1;
+    p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
+    p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
+    p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
+    for (int i = 0; i < 3; i++)
+        p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
+    if (d->out_block == 0 && d->in_block == 0) {
+        p->kind = SN_CONV_COLUMNS;
+        return plan_columns(p, err);
+    }
+    const unsigned pack = sn_conv_pack_id(w, 4, d->groups, d->in_block, d->out_block);
+    if (pack == SN_PACK_NONE || d->out_block != p->block || d->in[0] != 1 || d->kernel[0] != 1)
+        return sn_fail(err, SONDE_INTERNAL, "no kernel for a convolution from blocks of %u to %u",
+                       d->in_block, d->out_block);
+    if (!d->packed && !sn_pack_get(pack)->bytes(w, 4, d->groups, &p->pack_bytes))
+        return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
+    p->pack_bytes = sn_round_up(p->pack_bytes, 64);
+    if (d->in_block != 0 && is_depthwise(w, d->groups)) {
+        p->kind = SN_CONV_DEPTHWISE;
+        plan_depthwise(p, l2_bytes);
+        return SONDE_OK;
+    }
+    p->kind = SN_CONV_DIRECT;
+    if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
+        return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
+    return plan_direct(p, l2_bytes);
+}
+
+size_t sn_conv_workspace(const sn_conv_plan *p)
+{
+    return p->pack_bytes + p->panel_bytes * (size_t)p->threads;
+}
+
+typedef struct pack_call {
+    const sn_pack_format *format;
+    const int64_t *dims;
+    int64_t groups;
+    float *dst;
+    const float *src;
+} pack_call;
+
+static void pack_task(void *arg, size_t unit, int worker)
+{
+    const pack_call *c = arg;
+    (void)worker;
+    c->format->pack(c->dst, c->src, c->dims, 4, c->groups, unit);
+}
+
+void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
+                 const float *z, float *y, void *workspace, sn_pool *pool)
+{
+    static const sn_task_fn tasks[] = {[SN_CONV_DIRECT] = sn_conv_direct_task,
+                                       [SN_CONV_DEPTHWISE] = sn_conv_depthwise_task,
+                                       [SN_CONV_COLUMNS] = sn_conv_columns_task};
+    /* Workspace is planned per worker: a larger pool than planned may not help. */
+    if (sn_pool_threads(pool) > p->threads)
+        pool = NULL;
+    uint8_t *space = workspace;
+    if (p->pack_bytes > 0) {
+        const sn_conv_desc *d = &p->d;
+        const int64_t dims[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+        const sn_pack_format *f =
+            sn_pack_get(sn_conv_pack_id(dims, 4, d->groups, d->in_block, d->out_block));
+        pack_call c = {f, dims, d->groups, (float *)(void *)space, w};
+        sn_pool_run(pool, f->units(dims, 4, d->groups), pack_task, &c);
+        w = (const float *)(const void *)space;
+        space += p->pack_bytes;
+    }
+    sn_conv_call call = {p, x, w, bias, z, y, space};
+    if (p->tasks > 0)
+        sn_pool_run(pool, p->tasks, tasks[p->kind], &call);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profiling twin of run.c: the same run with a record for every step, for memory taken and given
+ * back, and for the run itself; and the verbose form that prints every step. What recording costs
+ * lies between the intervals, never inside one. Not built when SONDE_RECORDER is off, which is how
+ * one can see that a recorder that is off costs nothing. */
+#include "exec/frame.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ------------------------------------------------------------------ pins */
+
+typedef struct pin_table {
+    pthread_mutex_t lock;
+    SN_VEC(sn_binding *) list;
+} pin_table;
+
+/* Keeps the binding and its root program until sn_exec_clear: a recording refers to their names. */
+static void pin(sn_context *ctx, sn_binding *b)
+{
+    pin_table *pins = ctx->pins;
+    pthread_mutex_lock(&pins->lock);
+    if (!atomic_load_explicit(&b->pinned, memory_order_relaxed) &&
+        sn_vec_push(&pins->list, ctx->alloc, b)) {
+        sn_program *root = b->program;
+        while (root->parent)
+            root = root->parent;
+        sn_program_ref(root);
+        sn_binding_ref(b);
+        atomic_store_explicit(&b->pinned, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&pins->lock);
+}
+
+sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table)
+{
+    const pin_table *pins = ctx->pins;
+    for (size_t i = 0; pins && i < pins->list.n; i++)
+        if (pins->list.data[i]->id == table)
+            return pins->list.data[i];
+    return NULL;
+}
+
+void sn_exec_clear(sn_context *ctx)
+{
+    pin_table *pins = ctx->pins;
+    sn_trace_clear(ctx->trace);
+    for (size_t i = 0; pins && i < pins->list.n; i++) {
+        sn_binding *b = pins->list.data[i];
+        sn_program *root = b->program;
+        while (root->parent)
+            root = root->parent;
+        atomic_store_explicit(&b->pinned, false, memory_order_release);
+        sn_binding_unref(b);
+        sn_program_unref(root);
+    }
+    if (pins)
+        pins->list.n = 0;
+}
+
+sonde_status sn_exec_init_context(sn_context *ctx, sonde_error *err)
+{
+    pin_table *pins = sn_alloc_zero(ctx->alloc, sizeof *pins);
+    if (!pins)
+        return sn_fail_memory(err, sizeof *pins);
+    pthread_mutex_init(&pins->lock, NULL);
+    ctx->pins = pins;
+    atomic_store(&ctx->call, sn_call_plain);
+    return SONDE_OK;
+}
+
+void sn_exec_fini_context(sn_context *ctx)
+{
+    pin_table *pins = ctx->pins;
+    if (!pins)
+        return;
+    sn_exec_clear(ctx);
+    sn_vec_free(&pins->list, ctx->alloc);
+    pthread_mutex_destroy(&pins->lock);
+    sn_free(ctx->alloc, pins, sizeof *pins);
+    ctx->pins = NULL;
+}
+
+sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
+{
+#if SONDE_RECORDER
+    if (level < 0 || level > 3)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler has levels 0 to 3, not %d", level);
+    if (level && ctx->trace->record_ns == 0)
+        sn_trace_measure_cost(ctx->trace);
+    atomic_store(&ctx->trace->level, level);
+    atomic_store(&ctx->call, level ? sn_call_recorded : sn_call_plain);
+    return SONDE_OK;
+#else
+    (void)ctx;
+    if (level == 0)
+        return SONDE_OK;
+    return sn_fail(err, SONDE_UNSUPPORTED, "this sonde was built without its recorder");
+#endif
+}
+
+#if SONDE_RECORDER
+
+/* ------------------------------------------------------------------ recording */
+
+static sonde_status loop_profile(sn_run *run)
+{
+    const sn_binding *b = run->binding;
+    sn_frame *f = &run->frame->f;
+    sn_trace_ring *ring = run->ring;
+    sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
+    sonde_status st = SONDE_OK;
+    for (uint32_t i = 0; i < b->n_steps && !st; i++) {
+        const sn_step *s = &b->steps[i];
+        if (sn_run_cancelled(f))
+            return sn_run_cancel_error(run);
+        rec.t0 = sn_ticks();
+        st = s->run(s, f);
+        rec.t1 = sn_ticks();
+        rec.index = i;
+        sn_trace_push(ring, &rec);
+        if (b->is_static || b->release_start[i] == b->release_start[i + 1] || st)
+            continue;
+        sn_trace_rec mem = rec;
+        mem.kind = SN_TRACE_ALLOC;
+        mem.t0 = sn_ticks();
+        sn_run_release(b, f, i);
+        mem.t1 = sn_ticks();
+        sn_trace_push(ring, &mem);
+    }
+    return st;
+}
+
+/* ------------------------------------------------------------------ verbose */
+
+static void print_slot(const sn_run *run, const char *what, uint32_t k, const sn_value *v,
+                       const sn_slot *slot)
+{
+    char type[256], line[640];
+    if (slot->kind == SN_KIND_TENSOR) {
+        sn_type t = {.kind = SN_KIND_TENSOR, .dtype = slot->t.dtype, .rank = slot->t.rank,
+                     .dims = slot->t.dims};
+        sn_type_text(&t, NULL, type, sizeof type);
+    } else {
+        sn_type_text(&v->fact.type, NULL, type, sizeof type);
+    }
+    int n = snprintf(line, sizeof line, "  %s %" PRIu32 ": %s (%s)\n", what, k, v->name, type);
+    if (n > 0)
+        run->call->cfg->verbose(run->call->cfg->verbose_user, line,
+                          (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static sonde_status loop_verbose(sn_run *run)
+{
+    const sn_binding *b = run->binding;
+    sn_frame *f = &run->frame->f;
+    sn_clock clock;
+    sn_clock_calibrate(&clock);
+    sonde_status st = SONDE_OK;
+    char line[640];
+    for (uint32_t i = 0; i < b->n_steps && !st; i++) {
+        const sn_step *s = &b->steps[i];
+        const sn_node *n = s->node;
+        if (sn_run_cancelled(f))
+            return sn_run_cancel_error(run);
+        int len = snprintf(line, sizeof line, "#%" PRIu32 " %s%s%s (%s)\n", i, n->op_type,
+                           n->post_op && *n->post_op ? "+" : "", n->post_op ? n->post_op : "", n->name);
+        run->call->cfg->verbose(run->call->cfg->verbose_user, line,
+                          (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
+        for (uint32_t k = 0; k < s->n_in; k++)
+            if (sn_has(s, k))
+                print_slot(run, "input", k, n->in[k].value, sn_in_slot(s, f, k));
+        uint64_t t0 = sn_ticks();
+        st = s->run(s, f);
+        uint64_t t1 = sn_ticks();
+        for (uint32_t k = 0; k < s->n_out && !st; k++)
+            if (sn_wants(s, k))
+                print_slot(run, "output", k, n->out[k], sn_out_slot(s, f, k));
+        len = snprintf(line, sizeof line, "  time: %.3fms%s\n",
+                       sn_ticks_to_ns(&clock, t1 - t0) / 1e6, st ? " (failed)" : "");
+        run->call->cfg->verbose(run->call->cfg->verbose_user, line, (size_t)len);
+        if (run->ring) {
+            sn_trace_rec rec = {.t0 = t0, .t1 = t1, .table = b->id, .index = i, .run = run->id,
+                                .kind = SN_TRACE_STEP, .flags = run->flags};
+            sn_trace_push(run->ring, &rec);
+        }
+        if (!b->is_static)
+            sn_run_release(b, f, i);
+    }
+    return st;
+}
+
+/* ------------------------------------------------------------------ the call */
+
+static void push_run(const sn_run *run, sn_trace_kind kind, uint64_t t0, uint64_t t1)
+{
+    const sn_run *parent = run->call->parent;
+    sn_trace_rec rec = {.t0 = t0, .t1 = t1, .table = run->binding->id, .index = SN_TRACE_NONE,
+                        .run = run->id, .parent = parent ? parent->id : 0,
+                        .parent_index = run->call->parent_step, .kind = (uint16_t)kind,
+                        .flags = run->flags};
+    sn_trace_push(run->ring, &rec);
+}
+
+sonde_status sn_call_recorded(const sn_call *call)
+{
+    sn_context *ctx = call->program->ctx;
+    sn_trace *trace = ctx->trace;
+    sn_run_config *cfg = call->cfg;
+    sn_run run = {.call = call, .self = sn_call_recorded};
+    SN_TRY(sn_run_begin(&run));
+    if (cfg->record || sn_trace_on(trace, 1))
+        run.ring = sn_trace_ring_get(trace); /* out of memory: the run goes on unrecorded */
+    if (run.ring) {
+        run.id = atomic_fetch_add(&trace->next_run, 1) + 1;
+        run.flags = cfg->warmup ? SN_TRACE_WARMUP : 0;
+        if (!call->parent)
+            cfg->run_id = run.id;
+        if (!atomic_load_explicit(&run.binding->pinned, memory_order_acquire))
+            pin(ctx, run.binding);
+    }
+    uint64_t t0 = sn_ticks();
+    sonde_status st = sn_run_set_outputs(&run);
+    uint64_t t1 = sn_ticks();
+    if (run.ring)
+        push_run(&run, SN_TRACE_ALLOC, t0, t1);
+    if (!st)
+        st = cfg->verbose ? loop_verbose(&run) : run.ring ? loop_profile(&run) : sn_run_steps(&run);
+    if (!st)
+        st = sn_run_take_outputs(&run);
+    if (run.ring)
+        push_run(&run, SN_TRACE_RUN, t0, sn_ticks());
+    sn_run_end(&run, st);
+    return st;
+}
+
+#else
+
+sonde_status sn_call_recorded(const sn_call *call)
+{
+    return sn_call_plain(call);
+}
+
+#endif

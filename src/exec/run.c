@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: find the binding, check out a frame, point the slots of inputs and outputs at memory, loop
+ * over the steps, hand over the results. Bodies of control flow come through the same door. The loop
+ * does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed load a step.
+ * Profiling is a twin of this call (record.c), not a branch in it. */
+#include <string.h>
+
+#include "exec/frame.h"
+
+static const _Atomic int never_cancelled;
+
+/* ------------------------------------------------------------------ frames */
+
+static void frame_free(sn_frame_impl *f)
+{
+    sn_allocator *alloc = f->binding->arena.alloc;
+    if (f->binding->frames == f)
+        f->binding->frames = f->next;
+    sn_buffer_unref(f->memory);
+    sn_free(alloc, f->f.slots, f->binding->n_slots * sizeof *f->f.slots);
+    sn_free(alloc, f, sizeof *f);
+}
+
+static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in,
+                             uint32_t n_in, sn_slot *out, uint32_t n_out);
+
+static const sn_frame_hooks hooks = {run_body};
+
+static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *err)
+{
+    sn_context *ctx = b->program->ctx;
+    size_t bytes;
+    if (!sn_size_add(sn_round_up(b->arena_bytes, SN_ALIGN), b->workspace_bytes, &bytes))
+        return sn_fail(err, SONDE_LIMIT, "the values of the model exceed the address space");
+    sn_frame_impl *f = sn_alloc_zero(ctx->alloc, sizeof *f);
+    if (!f)
+        return sn_fail_memory(err, sizeof *f);
+    f->binding = b;
+    f->f.slots = sn_alloc(ctx->alloc, b->n_slots * sizeof *f->f.slots);
+    f->memory = sn_buffer_new(ctx->alloc, bytes);
+    if (!f->f.slots || !f->memory) {
+        frame_free(f);
+        return sn_fail_memory(err, bytes);
+    }
+    memcpy(f->f.slots, b->slots, b->n_slots * sizeof *f->f.slots);
+    uint8_t *arena = f->memory->data;
+    for (uint32_t s = 0; s < b->n_slots; s++)
+        if (b->place[s] == SN_PLACE_ARENA)
+            f->f.slots[s].t.data = arena + b->offset[s];
+    f->f.workspace = arena + sn_round_up(b->arena_bytes, SN_ALIGN);
+    f->f.ctx = ctx;
+    f->f.alloc = ctx->alloc;
+    f->f.hooks = &hooks;
+    b->free_frame = frame_free;
+    *out = f;
+    return SONDE_OK;
+}
+
+static sonde_status frame_checkout(sn_binding *b, sn_frame_impl **frame, sonde_error *err)
+{
+    pthread_mutex_lock(&b->lock);
+    *frame = b->frames;
+    if (*frame)
+        b->frames = (*frame)->next;
+    pthread_mutex_unlock(&b->lock);
+    return *frame ? SONDE_OK : frame_new(b, frame, err);
+}
+
+static void frame_return(sn_frame_impl *f)
+{
+    sn_binding *b = f->binding;
+    pthread_mutex_lock(&b->lock);
+    f->next = b->frames;
+    b->frames = f;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ------------------------------------------------------------------ inputs and outputs */
+
+static void set_inputs(const sn_call *c, const sn_binding *b, sn_frame *f)
+{
+    for (uint32_t i = 0; i < c->program->n_inputs; i++) {
+        sn_slot *slot = &f->slots[b->inputs[i]];
+        *slot = *c->in[i];
+        slot->t.owner = NULL; /* borrowed for the length of the run */
+    }
+    for (uint32_t v = 0; v < b->n_views; v++)
+        f->slots[b->views[v].slot].t.data = f->slots[b->views[v].of].t.data;
+}
+
+static bool same_shape(const sn_tensor *a, const sn_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static sonde_status shape_error(const sn_call *c, uint32_t o, const sn_tensor *want,
+                                const sn_tensor *given)
+{
+    char a[200], b[200];
+    sn_type ta = {.kind = SN_KIND_TENSOR, .dtype = want->dtype, .rank = want->rank, .dims = want->dims};
+    sn_type tb = {.kind = SN_KIND_TENSOR, .dtype = given->dtype, .rank = given->rank,
+                  .dims = given->dims};
+    return sn_fail(c->err, SONDE_INVALID_ARGUMENT, "output '%s' is %s but the buffer given is %s",
+                   c->program->graph->outputs.data[o]->name,
+                   sn_type_text(&ta, NULL, a, sizeof a), sn_type_text(&tb, NULL, b, sizeof b));
+}
+
+/* Outputs with static shapes: the caller's buffer, or a fresh one the caller will own. */
+sonde_status sn_run_set_outputs(sn_run *run)
+{
+    const sn_call *c = run->call;
+    const sn_binding *b = run->binding;
+    sn_frame *f = &run->frame->f;
+    for (uint32_t o = 0; o < c->program->n_outputs; o++) {
+        uint32_t s = b->outputs[o];
+        if (b->place[s] != SN_PLACE_OUTPUT)
+            continue;
+        sn_tensor *t = &f->slots[s].t;
+        if (c->out[o].kind == SN_KIND_TENSOR) {
+            if (!same_shape(t, &c->out[o].t))
+                return shape_error(c, o, t, &c->out[o].t);
+        } else {
+            SN_TRY(sn_slot_new_tensor(&c->out[o], t->dtype, t->dims, t->rank, f->alloc, c->err));
+        }
+        t->data = c->out[o].t.data; /* listed twice: the last place is written, the others copied */
+    }
+    return SONDE_OK;
+}
+
+sonde_status sn_run_take_outputs(sn_run *run)
+{
+    const sn_call *c = run->call;
+    const sn_binding *b = run->binding;
+    sn_frame *f = &run->frame->f;
+    for (uint32_t o = 0; o < c->program->n_outputs; o++) {
+        uint32_t s = b->outputs[o];
+        const sn_slot *slot = &f->slots[s];
+        sn_slot *out = &c->out[o];
+        bool string = slot->kind == SN_KIND_TENSOR && slot->t.dtype == SONDE_DTYPE_STRING;
+        if (b->place[s] == SN_PLACE_OUTPUT && !string) {
+            if (out->t.data != slot->t.data)
+                memcpy(out->t.data, slot->t.data, slot->t.bytes);
+        } else if (out->kind == SN_KIND_TENSOR && !string) {
+            if (slot->kind != SN_KIND_TENSOR || !same_shape(&slot->t, &out->t))
+                return shape_error(c, o, &slot->t, &out->t);
+            memcpy(out->t.data, slot->t.data, slot->t.bytes);
+        } else {
+            sn_slot owned = {0};
+            SN_TRY(sn_slot_share(&owned, slot, true, f->alloc, c->err));
+            sn_slot_clear(out); /* strings: elements that pointed elsewhere */
+            *out = owned;
+        }
+    }
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ the call */
+
+sonde_status sn_run_cancel_error(const sn_run *run)
+{
+    return sn_fail(run->call->err, SONDE_CANCELLED, "the run was cancelled");
+}
+
+sonde_status sn_run_begin(sn_run *run)
+{
+    const sn_call *c = run->call;
+    SN_TRY(sn_binding_get(c->program, c->in, c->threads, &run->binding, c->err));
+    sonde_status st = frame_checkout(run->binding, &run->frame, c->err);
+    if (st) {
+        sn_binding_unref(run->binding);
+        return st;
+    }
+    sn_frame_impl *f = run->frame;
+    f->run = run;
+    f->f.err = c->err;
+    f->f.pool = c->pool;
+    f->f.cancel = c->cfg->cancel ? c->cfg->cancel : &never_cancelled;
+    set_inputs(c, run->binding, &f->f);
+    return SONDE_OK;
+}
+
+sonde_status sn_run_steps(sn_run *run)
+{
+    const sn_binding *b = run->binding;
+    sn_frame *f = &run->frame->f;
+    for (const sn_step *s = b->steps, *end = s + b->n_steps; s < end; s++) {
+        if (sn_run_cancelled(f))
+            return sn_run_cancel_error(run);
+        sonde_status st = s->run(s, f);
+        if (st)
+            return st;
+        if (!b->is_static)
+            sn_run_release(b, f, s->index);
+    }
+    return SONDE_OK;
+}
+
+/* What dynamic steps left behind: outputs once they are shared, everything after a failure. */
+void sn_run_end(sn_run *run, sonde_status st)
+{
+    const sn_binding *b = run->binding;
+    uint32_t first = st ? 0 : b->release_start[b->n_steps];
+    for (uint32_t r = first; r < b->release_start[b->n_steps + 1]; r++)
+        sn_slot_clear(&run->frame->f.slots[b->release[r]]);
+    frame_return(run->frame);
+    sn_binding_unref(run->binding);
+}
+
+sonde_status sn_call_plain(const sn_call *call)
+{
+    sn_run run = {.call = call, .self = sn_call_plain};
+    SN_TRY(sn_run_begin(&run));
+    sonde_status st = sn_run_set_outputs(&run);
+    if (!st)
+        st = sn_run_steps(&run);
+    if (!st)
+        st = sn_run_take_outputs(&run);
+    sn_run_end(&run, st);
+    return st;
+}
+
+/* ------------------------------------------------------------------ bodies */
+
+static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in,
+                             uint32_t n_in, sn_slot *out, uint32_t n_out)
+{
+    sn_frame_impl *impl = (sn_frame_impl *)f;
+    sn_program *p = (sn_program *)(uintptr_t)s->bodies[body];
+    if (n_in != p->n_formal_inputs || n_out != p->n_outputs)
+        return sn_fail(f->err, SONDE_INVALID_MODEL,
+                       "node '%s' (%s): its body takes %u inputs and gives %u outputs, but %u and %u "
+                       "were expected",
+                       s->node->name, s->node->op_type, p->n_formal_inputs, p->n_outputs, n_in, n_out);
+    const sn_slot *small[32], **all = small;
+    size_t bytes = p->n_inputs * sizeof *all;
+    if (p->n_inputs > 32) {
+        all = sn_alloc(f->alloc, bytes);
+        if (!all)
+            return sn_fail_memory(f->err, bytes);
+    }
+    for (uint32_t i = 0; i < n_in; i++)
+        all[i] = &in[i];
+    for (uint32_t i = n_in; i < p->n_inputs; i++)
+        all[i] = &f->slots[s->in[p->graph->capture_map.data[i - n_in]]];
+    for (uint32_t o = 0; o < n_out; o++)
+        sn_slot_clear(&out[o]);
+    sn_call call = {.program = p, .in = all, .out = out, .pool = f->pool,
+                    .threads = impl->binding->threads, .cfg = impl->run->call->cfg,
+                    .parent = impl->run, .parent_step = s->index, .err = f->err};
+    sonde_status st = impl->run->self(&call);
+    for (uint32_t o = 0; st && o < n_out; o++)
+        sn_slot_clear(&out[o]);
+    if (all != small)
+        sn_free(f->alloc, all, bytes);
+    return st;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: which program serves a run. The graph's own inputs and outputs are served by one program
+ * made at the start; asking for other feeds or outputs makes, and keeps, one more. */
+#include "exec/session.h"
+
+#include <string.h>
+
+#include "exec/frame.h"
+
+typedef struct variant { /* a program for other feeds or outputs */
+    sn_program *program;
+    char *key;
+    size_t key_bytes;
+} variant;
+
+struct sn_session {
+    sn_context *ctx;
+    sn_model *model;
+    sn_session_config cfg;
+    sn_arena arena; /* copies of option strings */
+    sn_pool *pool;  /* own, or the context's */
+    bool own_pool;
+    int threads;
+    sn_program *program;
+    pthread_mutex_t lock; /* variants */
+    SN_VEC(variant) variants;
+};
+
+static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, sonde_error *err)
+{
+    s->cfg = *cfg;
+    const char **names = SN_NEW_N(&s->arena, const char *, cfg->n_disabled);
+    if (!names)
+        return sn_fail_memory(err, cfg->n_disabled * sizeof *names);
+    for (size_t i = 0; i < cfg->n_disabled; i++) {
+        names[i] = sn_arena_strdup(&s->arena, cfg->disabled[i]);
+        if (!names[i])
+            return sn_fail_memory(err, strlen(cfg->disabled[i]));
+    }
+    s->cfg.disabled = names;
+    return SONDE_OK;
+}
+
+static sn_program_config program_config(const sn_session *s)
+{
+    return (sn_program_config){.no_optimize = s->cfg.no_optimize, .no_prepack = s->cfg.no_prepack,
+                               .disabled = s->cfg.disabled, .n_disabled = s->cfg.n_disabled};
+}
+
+sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
+                               sn_session **session, sonde_error *err)
+{
+    static const sn_session_config defaults;
+    sn_session *s = sn_alloc_zero(ctx->alloc, sizeof *s);
+    if (!s)
+        return sn_fail_memory(err, sizeof *s);
+    sonde_status st;
+    s->ctx = ctx;
+    s->model = sn_model_ref(model);
+    pthread_mutex_init(&s->lock, NULL);
+    sn_arena_init(&s->arena, ctx->alloc);
+    SN_TRY_GOTO(st, copy_config(s, cfg ? cfg : &defaults, err));
+    s->pool = ctx->pool;
+    s->threads = ctx->threads;
+    if (s->cfg.threads > 0 && s->cfg.threads != ctx->threads) {
+        SN_TRY_GOTO(st, sn_pool_create(&s->pool, s->cfg.threads, ctx->alloc, err));
+        s->own_pool = true;
+        s->threads = s->cfg.threads;
+        sn_pool_set_trace(s->pool, ctx->trace);
+    }
+    sn_program_config pc = program_config(s);
+    SN_TRY_GOTO(st, sn_program_get(ctx, model, &pc, s->pool, &s->program, err));
+    *session = s;
+    return SONDE_OK;
+fail:
+    sn_session_free(s);
+    return st;
+}
+
+void sn_session_free(sn_session *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->variants.n; i++) {
+        sn_program_unref(s->variants.data[i].program);
+        sn_free(s->ctx->alloc, s->variants.data[i].key, s->variants.data[i].key_bytes);
+    }
+    sn_vec_free(&s->variants, s->ctx->alloc);
+    sn_program_unref(s->program);
+    if (s->own_pool)
+        sn_pool_free(s->pool);
+    sn_model_unref(s->model);
+    sn_arena_free(&s->arena);
+    pthread_mutex_destroy(&s->lock);
+    sn_free(s->ctx->alloc, s, sizeof *s);
+}
+
+sn_model *sn_session_model(const sn_session *s) { return s->model; }
+sn_program *sn_session_program(const sn_session *s) { return s->program; }
+int sn_session_threads(const sn_session *s) { return s->threads; }
+
+/* ------------------------------------------------------------------ which program */
+
+static bool same_names(const char *const *names, size_t n, sn_value *const *values, size_t n_values)
+{
+    if (!names)
+        return true;
+    if (n != n_values)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (names[i] != values[i]->name && strcmp(names[i], values[i]->name) != 0)
+            return false;
+    return true;
+}
+
+static size_t names_bytes(const char *const *names, size_t n)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; names && i < n; i++)
+        bytes += strlen(names[i]) + 1;
+    return bytes;
+}
+
+/* A key: how many feeds, then both lists, each name with its terminator. */
+static char *put_names(char *at, char tag, const char *const *names, size_t n)
+{
+    *at++ = tag;
+    for (size_t i = 0; names && i < n; i++) {
+        size_t len = strlen(names[i]) + 1;
+        memcpy(at, names[i], len);
+        at += len;
+    }
+    return at;
+}
+
+/* The program for other feeds or outputs than the graph's own, from the list or made now. */
+static sonde_status find_variant(sn_session *s, const char *const *in, size_t n_in,
+                                 const char *const *out, size_t n_out, sn_program **program,
+                                 sonde_error *err)
+{
+    size_t bytes = sizeof n_in + names_bytes(in, n_in) + names_bytes(out, n_out);
+    char *key = sn_alloc(s->ctx->alloc, bytes);
+    if (!key)
+        return sn_fail_memory(err, bytes);
+    memcpy(key, &n_in, sizeof n_in);
+    put_names(put_names(key + sizeof n_in, in ? 'I' : 'i', in, n_in), out ? 'O' : 'o', out, n_out);
+    sonde_status st = SONDE_OK;
+    *program = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->variants.n && !*program; i++)
+        if (s->variants.data[i].key_bytes == bytes &&
+            memcmp(s->variants.data[i].key, key, bytes) == 0)
+            *program = s->variants.data[i].program;
+    if (!*program) {
+        sn_program_config pc = program_config(s);
+        pc.feeds = in;
+        pc.n_feeds = n_in;
+        pc.outputs = out;
+        pc.n_outputs = n_out;
+        variant v = {NULL, key, bytes};
+        st = sn_program_get(s->ctx, s->model, &pc, s->pool, &v.program, err);
+        if (!st && !sn_vec_push(&s->variants, s->ctx->alloc, v)) {
+            sn_program_unref(v.program);
+            st = sn_fail_memory(err, sizeof v);
+        }
+        if (!st) {
+            *program = v.program;
+            key = NULL; /* the list has it now */
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    sn_free(s->ctx->alloc, key, key ? bytes : 0);
+    return st;
+}
+
+/* Feeds may come in any order and leave out inputs with defaults; NULL names mean the graph's order. */
+static sonde_status choose_program(sn_session *s, const char *const **in_names, size_t n_in,
+                                   const char *const *out_names, size_t n_out, sn_program **program,
+                                   sonde_error *err)
+{
+    const sn_graph *g = s->program->graph;
+    if (same_names(*in_names, n_in, g->inputs.data, g->inputs.n) &&
+        same_names(out_names, n_out, g->outputs.data, g->outputs.n)) {
+        if (!*in_names && n_in != g->inputs.n)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has %zu inputs but %zu were given",
+                           g->inputs.n, n_in);
+        if (!out_names && n_out != g->outputs.n)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the model has %zu outputs but %zu were asked for", g->outputs.n, n_out);
+        *program = s->program;
+        return SONDE_OK;
+    }
+    return find_variant(s, *in_names, n_in, out_names, n_out, program, err);
+}
+
+/* When the names given are the graph's own inputs in another order, the default program serves: says
+ * where each of its inputs stands among the names. False otherwise. */
+static bool reorder_inputs(const sn_session *s, const char *const *names, const sn_slot *const *in,
+                           size_t n_in, const sn_slot **ordered)
+{
+    const sn_graph *g = s->program->graph;
+    if (!names || n_in != g->inputs.n)
+        return false;
+    for (size_t i = 0; i < n_in; i++) {
+        ordered[i] = NULL;
+        for (size_t k = 0; k < n_in && !ordered[i]; k++)
+            if (strcmp(names[k], g->inputs.data[i]->name) == 0)
+                ordered[i] = in[k];
+        if (!ordered[i])
+            return false;
+    }
+    return true;
+}
+
+sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const *in_names,
+                            const sn_slot *const *in, size_t n_in, const char *const *out_names,
+                            sn_slot *out, size_t n_out, sonde_error *err)
+{
+    sn_run_config none = {0};
+    sn_program *program = NULL;
+    const sn_slot *small[32], **ordered = small;
+    sn_slot small_out[8], *results = small_out;
+    if (!cfg)
+        cfg = &none;
+    bool big_in = n_in > 32, big_out = n_out > 8;
+    if (big_in)
+        ordered = sn_alloc(s->ctx->alloc, n_in * sizeof *ordered);
+    if (big_out)
+        results = sn_alloc(s->ctx->alloc, n_out * sizeof *results);
+    sonde_status st = ordered && results ? SONDE_OK : sn_fail_memory(err, n_out * sizeof *results);
+    if (!st) {
+        if (reorder_inputs(s, in_names, in, n_in, ordered)) {
+            in = ordered;
+            in_names = NULL;
+        }
+        st = choose_program(s, &in_names, n_in, out_names, n_out, &program, err);
+    }
+    if (!st) {
+        memcpy(results, out, n_out * sizeof *results);
+        sn_call call = {.program = program, .in = in, .out = results, .pool = s->pool,
+                        .threads = s->threads, .cfg = cfg, .err = err};
+        sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);
+        if (cfg->record || cfg->verbose)
+            run = sn_call_recorded;
+        st = run(&call);
+        for (size_t o = 0; o < n_out; o++) {
+            if (!st)
+                out[o] = results[o];
+            else if (out[o].kind == SN_KIND_NONE)
+                sn_slot_clear(&results[o]);
+        }
+    }
+    if (big_in)
+        sn_free(s->ctx->alloc, ordered, n_in * sizeof *ordered);
+    if (big_out)
+        sn_free(s->ctx->alloc, results, n_out * sizeof *results);
+    return st;
+}
+
+/* ------------------------------------------------------------------ partial runs */
+
+sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, size_t n_in,
+                                 sn_arena *arena, const char ***names, size_t *n, sonde_error *err)
+{
+    enum { NEEDS_MORE, FED, CONSTANT }; /* what a value depends on */
+    const sn_graph *g = s->model->graph;
+    sn_map fed;
+    sn_map_init(&fed, s->ctx->alloc);
+    uint8_t *state = SN_NEW_N(arena, uint8_t, g->values.n);
+    uint8_t *given = SN_NEW_N(arena, uint8_t, g->values.n);
+    *names = SN_NEW_N(arena, const char *, g->values.n);
+    *n = 0;
+    sonde_status st = state && given && *names ? SONDE_OK : sn_fail_memory(err, g->values.n);
+    for (size_t i = 0; i < n_in && !st; i++)
+        if (!sn_map_put(&fed, in_names[i], (void *)(uintptr_t)in_names[i], NULL))
+            st = sn_fail_memory(err, sizeof(sn_map_entry));
+    size_t found = 0;
+    for (size_t i = 0; i < g->values.n && !st; i++) {
+        const sn_value *v = g->values.data[i];
+        if (*v->name && sn_map_get(&fed, v->name)) {
+            state[i] = FED;
+            given[i] = 1;
+            found++;
+        } else if (v->fact.data) {
+            state[i] = CONSTANT;
+        }
+    }
+    if (!st && found < n_in)
+        st = sn_fail(err, SONDE_NOT_FOUND, "one of the %zu feeds is not a value of the model", n_in);
+    for (const sn_node *node = st ? NULL : g->first; node; node = node->next) {
+        uint8_t result = CONSTANT;
+        for (uint32_t i = 0; i < node->n_in; i++)
+            if (node->in[i].value && state[node->in[i].value->id] < result)
+                result = state[node->in[i].value->id];
+        for (uint32_t o = 0; o < node->n_out; o++)
+            if (node->out[o] && !given[node->out[o]->id])
+                state[node->out[o]->id] = result;
+    }
+    for (size_t i = 0; i < g->values.n && !st; i++) {
+        const sn_value *v = g->values.data[i];
+        if (state[i] != FED || given[i] || !*v->name)
+            continue;
+        bool needed = v->n_outputs > 0;
+        for (const sn_edge *e = v->uses; e && !needed; e = e->next)
+            for (uint32_t o = 0; o < e->node->n_out && !needed; o++)
+                needed = e->node->out[o] && state[e->node->out[o]->id] == NEEDS_MORE;
+        if (needed)
+            (*names)[(*n)++] = v->name;
+    }
+    sn_map_free(&fed);
+    return st;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session: a model made ready to run with certain options. Runs may come from many threads at
+ * once; each checks out a frame. Programs are shared between sessions of one model with equal
+ * options, so packed weights exist once. */
+#ifndef SN_EXEC_SESSION_H
+#define SN_EXEC_SESSION_H
+
+#include "graph/model.h"
+#include "plan/program.h"
+
+typedef struct sn_session sn_session;
+
+typedef struct sn_session_config {
+    bool no_optimize, no_prepack;
+    const char *const *disabled; /* pass names */
+    size_t n_disabled;
+    int threads; /* 0 = the context's; otherwise the session has a pool of its own */
+} sn_session_config;
+
+/* Keeps a reference to the model. Makes the default program: all errors of the model show here. */
+sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
+                               sn_session **session, sonde_error *err);
+void sn_session_free(sn_session *s); /* no run may be under way */
+sn_model *sn_session_model(const sn_session *s);
+/* The program of the graph's own inputs and outputs. */
+sn_program *sn_session_program(const sn_session *s);
+int sn_session_threads(const sn_session *s);
+
+typedef struct sn_run_config {
+    const _Atomic int *cancel;
+    bool warmup;
+    bool record;          /* record this run's steps even when the context's recorder is off */
+    sn_write_fn verbose;  /* every step as it runs, as text; NULL: no */
+    void *verbose_user;
+    uint32_t run_id;      /* out, when recorded: its number in the recorder; 0 otherwise */
+} sn_run_config;
+
+/* names NULL: the graph's inputs / outputs in order. in[i] are read, not consumed. out[i] on entry:
+ * NONE (receives an owned value) or a TENSOR whose memory is written to. `cfg` may be NULL. */
+sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const *in_names,
+                            const sn_slot *const *in, size_t n_in, const char *const *out_names,
+                            sn_slot *out, size_t n_out, sonde_error *err);
+
+/* Names of the inner values that a partial run with these feeds returns (arena-owned array). */
+sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, size_t n_in,
+                                 sn_arena *arena, const char ***names, size_t *n, sonde_error *err);
+
+/* Once on a fresh context before its first session (pool, trace and allocator are set), and once
+ * before it goes. */
+sonde_status sn_exec_init_context(sn_context *ctx, sonde_error *err);
+void sn_exec_fini_context(sn_context *ctx);
+/* Recorder on (level 1–3) or off for every run of the context that begins afterwards. */
+sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err);
+/* The binding with this id that has run under the recorder, or NULL. */
+struct sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table);
+/* Lets go of pinned bindings and forgets all records. Nothing may be recording. */
+void sn_exec_clear(sn_context *ctx);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chrome's trace event JSON, as chrome://tracing and ui.perfetto.dev read it. Viewers nest complete
+ * events by time within a thread, so what overlaps without nesting gets a lane of its own: the
+ * model, and iterations (a second lane where two run at once). Everything else lies on its real
+ * thread. Events are written one by one; the file is never held in memory. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "export/writer.h"
+
+enum {
+    MODEL_LANE = 1,
+    FIRST_ITERATION_LANE = 2,
+    MAX_ITERATION_LANES = 64, /* more at once share the last one */
+    FIRST_THREAD_LANE = 100
+};
+
+#define MODEL_TITLE "model_inference"
+
+typedef struct chrome {
+    const sn_profile *p;
+    sn_writer w;
+    sn_prof_index index;
+    sn_prof_summary summary;
+    uint64_t lane_end[MAX_ITERATION_LANES];
+    unsigned lanes;
+    uint8_t *step_seen; /* one byte per step: binding is shown once, at its first use */
+    bool first_event;
+} chrome;
+
+/* ------------------------------------------------------------------ events */
+static void begin(chrome *c, const char *phase, const char *name, const char *cat, uint64_t tid)
+{
+    sn_put(&c->w, c->first_event ? "\n" : ",\n");
+    c->first_event = false;
+    sn_put(&c->w, "{\"ph\":\"");
+    sn_put(&c->w, phase);
+    sn_put(&c->w, "\",\"name\":");
+    sn_put_json(&c->w, name);
+    if (cat) {
+        sn_put(&c->w, ",\"cat\":\"");
+        sn_put(&c->w, cat);
+        sn_put(&c->w, "\"");
+    }
+    sn_put(&c->w, ",\"pid\":");
+    sn_put_i64(&c->w, c->p->pid);
+    sn_put(&c->w, ",\"tid\":");
+    sn_put_u64(&c->w, tid);
+}
+
+static void at(chrome *c, uint64_t ns)
+{
+    sn_put(&c->w, ",\"ts\":");
+    sn_put_us(&c->w, ns);
+}
+
+static void metadata(chrome *c, const char *what, uint64_t tid, const char *name)
+{
+    begin(c, "M", what, NULL, tid);
+    sn_put(&c->w, ",\"args\":{\"name\":");
+    sn_put_json(&c->w, name);
+    sn_put(&c->w, "}}");
+}
+
+static void sort_index(chrome *c, uint64_t tid)
+{
+    begin(c, "M", "thread_sort_index", NULL, tid);
+    sn_put(&c->w, ",\"args\":{\"sort_index\":");
+    sn_put_u64(&c->w, tid);
+    sn_put(&c->w, "}}");
+}
+
+static void lane(chrome *c, uint64_t tid, const char *name)
+{
+    metadata(c, "thread_name", tid, name);
+    sort_index(c, tid);
+}
+
+static void put_threads(chrome *c)
+{
+    char text[64];
+    const char *model = c->p->model_name;
+    begin(c, "M", "process_name", NULL, 0);
+    sn_put(&c->w, ",\"args\":{\"name\":\"sonde");
+    sn_put(&c->w, model && *model ? ": " : "");
+    sn_put_json_part(&c->w, model);
+    sn_put(&c->w, "\"}}");
+    lane(c, MODEL_LANE, "model");
+    for (size_t i = 0; i < c->p->threads_seen.n; i++) {
+        const sn_prof_thread *t = &c->p->threads_seen.data[i];
+        snprintf(text, sizeof text, "thread %" PRIu32, t->id);
+        lane(c, FIRST_THREAD_LANE + i, t->name && *t->name ? t->name : text);
+    }
+}
+
+/* Iterations of one lane never overlap; lanes are named as they appear. */
+static uint64_t iteration_lane(chrome *c, const sn_prof_span *s)
+{
+    unsigned k = 0;
+    while (k < c->lanes && c->lane_end[k] > s->start_ns)
+        k++;
+    if (k == MAX_ITERATION_LANES)
+        k--;
+    if (k == c->lanes) {
+        char text[32];
+        snprintf(text, sizeof text, k ? "iteration (%u)" : "iteration", k + 1);
+        c->lanes++;
+        lane(c, FIRST_ITERATION_LANE + k, text);
+    }
+    c->lane_end[k] = s->start_ns + s->dur_ns;
+    return FIRST_ITERATION_LANE + k;
+}
+
+/* ------------------------------------------------------------------ arguments of a step */
+static void arg_text(chrome *c, bool *first, const char *key, const char *value)
+{
+    sn_put_key(&c->w, first, key);
+    sn_put_json(&c->w, value);
+}
+
+static void arg_u64(chrome *c, bool *first, const char *key, uint64_t value)
+{
+    sn_put_key(&c->w, first, key);
+    sn_put_u64(&c->w, value);
+}
+
+static void arg_ms(chrome *c, bool *first, const char *key, uint64_t ns)
+{
+    sn_put_key(&c->w, first, key);
+    sn_put(&c->w, "\"");
+    sn_put_ms_text(&c->w, ns);
+    sn_put(&c->w, "\"");
+}
+
+static void put_dims(sn_writer *w, const sn_prof_tensor *t, const char *between)
+{
+    for (int32_t d = 0; d < t->rank; d++) {
+        sn_put(w, d ? between : "");
+        if (t->dims[d] < 0)
+            sn_put(w, "?");
+        else
+            sn_put_i64(w, t->dims[d]);
+    }
+}
+
+static void put_name(sn_writer *w, const sn_prof_tensor *t)
+{
+    sn_put_json_part(w, t->name);
+}
+
+/* The floats are called fp32 here and f32 in args_string, as in the tools these forms come from. */
+static void put_type(sn_writer *w, const sn_prof_tensor *t)
+{
+    const char *type = t->dtype ? t->dtype : "";
+    bool plain_float =
+        strcmp(type, "f16") == 0 || strcmp(type, "f32") == 0 || strcmp(type, "f64") == 0;
+    sn_put(w, plain_float ? "fp" : "");
+    sn_put_json_part(w, plain_float ? type + 1 : type);
+}
+
+static void put_shape(sn_writer *w, const sn_prof_tensor *t)
+{
+    if (t->rank >= 0)
+        put_dims(w, t, "*");
+    else
+        sn_put_json_part(w, t->text);
+}
+
+/* T<1x768xf32>; a scalar is T<f32>, an absent input nothing. */
+static void put_raf(sn_writer *w, const sn_prof_tensor *t)
+{
+    if (t->rank < 0) {
+        sn_put_json_part(w, t->text);
+        return;
+    }
+    sn_put(w, "T<");
+    put_dims(w, t, "x");
+    sn_put(w, t->rank ? "x" : "");
+    sn_put_json_part(w, t->dtype);
+    sn_put(w, ">");
+}
+
+static void arg_list(chrome *c, bool *first, const char *key, const sn_prof_tensor *list,
+                     uint32_t n, void (*put)(sn_writer *, const sn_prof_tensor *))
+{
+    sn_put_key(&c->w, first, key);
+    sn_put(&c->w, "\"");
+    for (uint32_t i = 0; i < n; i++) {
+        sn_put(&c->w, i ? "," : "");
+        put(&c->w, &list[i]);
+    }
+    sn_put(&c->w, "\"");
+}
+
+static void step_args(chrome *c, bool *first, const sn_prof_span *span)
+{
+    const sn_prof_step *s = &c->p->steps.data[span->step];
+    sn_writer *w = &c->w;
+    arg_text(c, first, "op", s->op_type);
+    arg_text(c, first, "post_op", s->post_op);
+    sn_put_key(w, first, "nodes");
+    sn_put(w, "[");
+    for (uint32_t i = 0; i < s->n_origins; i++) {
+        sn_put(w, i ? "," : "");
+        sn_put_json(w, s->origins[i].name);
+    }
+    sn_put(w, "]");
+    arg_text(c, first, "kernel", s->kernel);
+    arg_list(c, first, "input_tensor_name", s->inputs, s->n_inputs, put_name);
+    arg_list(c, first, "input_type", s->inputs, s->n_inputs, put_type);
+    arg_list(c, first, "input_shape", s->inputs, s->n_inputs, put_shape);
+    arg_list(c, first, "output_tensor_name", s->outputs, s->n_outputs, put_name);
+    arg_list(c, first, "output_type", s->outputs, s->n_outputs, put_type);
+    arg_list(c, first, "output_shape", s->outputs, s->n_outputs, put_shape);
+    arg_text(c, first, "attributes", s->attributes);
+    arg_u64(c, first, "flops", s->flops);
+    arg_u64(c, first, "bytes", s->bytes);
+    sn_put_key(w, first, "args_string");
+    sn_put(w, "\"");
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        put_raf(w, &s->inputs[i]);
+        sn_put(w, ",");
+    }
+    sn_put(w, "|");
+    for (uint32_t i = 0; i < s->n_outputs; i++) {
+        sn_put(w, i ? "," : "");
+        put_raf(w, &s->outputs[i]);
+    }
+    sn_put(w, "\"");
+    arg_ms(c, first, "reshape_time", c->step_seen[span->step] ? 0 : s->bind_ns);
+    c->step_seen[span->step] = 1;
+    arg_ms(c, first, "forward_time", span->dur_ns);
+}
+
+/* ------------------------------------------------------------------ spans */
+static const sn_prof_step *step_of(const chrome *c, const sn_prof_span *s)
+{
+    return s->step < c->p->steps.n ? &c->p->steps.data[s->step] : NULL;
+}
+
+/* A step goes by its node's name, as its author knows it; unnamed nodes by their type. */
+static const char *span_title(const chrome *c, const sn_prof_span *s)
+{
+    if (s->cat == SN_CAT_MODEL)
+        return MODEL_TITLE;
+    const sn_prof_step *step = s->cat == SN_CAT_OPERATOR ? step_of(c, s) : NULL;
+    if (step && step->name && *step->name)
+        return step->name;
+    if (step && step->op_type && *step->op_type)
+        return step->op_type;
+    return s->name && *s->name ? s->name : sn_prof_cat_name(s->cat);
+}
+
+static uint64_t lane_of(chrome *c, const sn_prof_span *s)
+{
+    if (s->cat == SN_CAT_MODEL)
+        return MODEL_LANE;
+    if (s->cat == SN_CAT_ITERATION)
+        return iteration_lane(c, s);
+    return (uint64_t)FIRST_THREAD_LANE + s->thread;
+}
+
+/* An arrow from the step to one worker's share of it. */
+static void put_flow(chrome *c, const sn_prof_span *slice, const sn_prof_span *step)
+{
+    uint64_t step_end = step->start_ns + step->dur_ns, from = slice->start_ns;
+    from = from < step->start_ns ? step->start_ns : from > step_end ? step_end : from;
+    begin(c, "s", "parallel", "thread", (uint64_t)FIRST_THREAD_LANE + step->thread);
+    at(c, from);
+    sn_put(&c->w, ",\"id\":");
+    sn_put_u64(&c->w, slice->id);
+    sn_put(&c->w, "}");
+    begin(c, "f", "parallel", "thread", (uint64_t)FIRST_THREAD_LANE + slice->thread);
+    at(c, slice->start_ns);
+    sn_put(&c->w, ",\"bp\":\"e\",\"id\":");
+    sn_put_u64(&c->w, slice->id);
+    sn_put(&c->w, "}");
+}
+
+static void put_span(chrome *c, const sn_prof_span *s)
+{
+    uint64_t tid = lane_of(c, s);
+    uint32_t parent = sn_prof_index_find(&c->index, s->parent);
+    const sn_prof_span *up = parent != UINT32_MAX ? &c->p->spans.data[parent] : NULL;
+    begin(c, "X", span_title(c, s), sn_prof_cat_name(s->cat), tid);
+    at(c, s->start_ns);
+    sn_put(&c->w, ",\"dur\":");
+    sn_put_us(&c->w, s->dur_ns);
+    sn_put(&c->w, ",\"args\":{");
+    bool first = true;
+    if (s->cat == SN_CAT_OPERATOR && step_of(c, s))
+        step_args(c, &first, s);
+    if (s->cat == SN_CAT_MODEL)
+        arg_text(c, &first, "model", c->p->model_name);
+    if (s->cat == SN_CAT_THREAD && up && step_of(c, up)) {
+        arg_text(c, &first, "op", step_of(c, up)->op_type);
+        arg_text(c, &first, "node", step_of(c, up)->name);
+    }
+    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION) {
+        arg_u64(c, &first, "iteration", s->iteration);
+        if (s->warmup) {
+            sn_put_key(&c->w, &first, "warmup");
+            sn_put(&c->w, "true");
+        }
+    }
+    if (s->run)
+        arg_u64(c, &first, "run", s->run);
+    arg_u64(c, &first, "span_id", s->id);
+    if (up)
+        arg_u64(c, &first, "parent_span_id", s->parent);
+    sn_put(&c->w, "}}");
+    if (s->cat == SN_CAT_THREAD && up && up->cat == SN_CAT_OPERATOR)
+        put_flow(c, s, up);
+}
+
+/* The outermost level, where nobody recorded it: from the first iteration to the end of the last.
+ */
+static void put_model(chrome *c)
+{
+    uint64_t start = UINT64_MAX, end = 0;
+    for (size_t i = 0; i < c->p->spans.n; i++) {
+        const sn_prof_span *s = &c->p->spans.data[i];
+        if (s->cat == SN_CAT_MODEL)
+            return;
+        if (s->cat != SN_CAT_ITERATION)
+            continue;
+        start = s->start_ns < start ? s->start_ns : start;
+        end = s->start_ns + s->dur_ns > end ? s->start_ns + s->dur_ns : end;
+    }
+    if (start > end)
+        return;
+    begin(c, "X", MODEL_TITLE, "model", MODEL_LANE);
+    at(c, start);
+    sn_put(&c->w, ",\"dur\":");
+    sn_put_us(&c->w, end - start);
+    sn_put(&c->w, ",\"args\":{\"model\":");
+    sn_put_json(&c->w, c->p->model_name);
+    sn_put(&c->w, "}}");
+}
+
+static void put_counters(chrome *c)
+{
+    for (size_t i = 0; i < c->p->counters.n; i++) {
+        const sn_prof_counter *k = &c->p->counters.data[i];
+        begin(c, "C", k->name, NULL, 0);
+        at(c, k->at_ns);
+        sn_put(&c->w, ",\"args\":{\"value\":");
+        sn_put_number(&c->w, k->value);
+        sn_put(&c->w, "}}");
+    }
+}
+
+/* ------------------------------------------------------------------ what surrounds the events */
+static void put_folded(chrome *c)
+{
+    bool first = true;
+    for (size_t i = 0; i < c->p->steps.n; i++) {
+        const sn_prof_step *s = &c->p->steps.data[i];
+        if (!s->folded)
+            continue;
+        sn_put(&c->w, first ? "{\"name\":" : ",{\"name\":");
+        sn_put_json(&c->w, s->name);
+        sn_put(&c->w, ",\"op\":");
+        sn_put_json(&c->w, s->op_type);
+        sn_put(&c->w, "}");
+        first = false;
+    }
+}
+
+static void put_other_data(chrome *c)
+{
+    const sn_profile *p = c->p;
+    const sn_prof_summary *s = &c->summary;
+    sn_writer *w = &c->w;
+    bool first = true;
+    arg_text(c, &first, "tool", "sonde");
+    arg_text(c, &first, "version", p->version);
+    arg_text(c, &first, "model", p->model_name);
+    arg_text(c, &first, "cpu", p->cpu_model);
+    arg_text(c, &first, "cpu_level", p->cpu_level);
+    sn_put_key(w, &first, "cores");
+    sn_put_i64(w, p->cores);
+    sn_put_key(w, &first, "threads");
+    sn_put_i64(w, p->threads);
+    sn_put_key(w, &first, "level");
+    sn_put_i64(w, p->level);
+    time_t seconds = (time_t)(p->start_wall_ns / 1000000000u);
+    struct tm utc;
+    char text[64] = "";
+    if (gmtime_r(&seconds, &utc))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    arg_text(c, &first, "start_time", text);
+    snprintf(text, sizeof text, "%" PRIu64, p->start_wall_ns); /* a string: beyond 2^53 */
+    arg_text(c, &first, "start_time_ns", text);
+    arg_u64(c, &first, "iterations", s->iterations);
+    arg_u64(c, &first, "warmups", s->warmups);
+    sn_put_key(w, &first, "profiler_ns_per_record");
+    sn_put_number(w, p->record_ns);
+    sn_put_key(w, &first, "profiler_cost_ms_per_iteration");
+    sn_put_fixed(w, s->cost_ns / 1e6, 6);
+    arg_u64(c, &first, "dropped", p->dropped);
+    sn_put_key(w, &first, "thread_ids");
+    sn_put(w, "[");
+    for (size_t i = 0; i < p->threads_seen.n; i++) {
+        sn_put(w, i ? ",{\"tid\":" : "{\"tid\":");
+        sn_put_u64(w, FIRST_THREAD_LANE + i);
+        sn_put(w, ",\"os_tid\":");
+        sn_put_i64(w, p->threads_seen.data[i].os_tid);
+        sn_put(w, "}");
+    }
+    sn_put(w, "]");
+    sn_put_key(w, &first, "folded_nodes");
+    sn_put(w, "[");
+    put_folded(c);
+    sn_put(w, "]");
+}
+
+static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    chrome c = {.p = p, .first_event = true};
+    SN_TRY(sn_profile_summarise(p, SN_BY_OP, &c.summary, err));
+    sonde_status st;
+    SN_TRY_GOTO(st, sn_prof_index_build(p, &c.index, err));
+    c.step_seen = sn_alloc_zero(p->alloc, p->steps.n);
+    if (!c.step_seen) {
+        st = sn_fail_memory(err, p->steps.n);
+        goto fail;
+    }
+    sn_writer_init(&c.w, sink);
+    sn_put(&c.w, "{\"traceEvents\":[");
+    put_threads(&c);
+    put_model(&c);
+    for (size_t i = 0; i < p->spans.n && !sink->failed; i++)
+        put_span(&c, &p->spans.data[i]);
+    put_counters(&c);
+    sn_put(&c.w, "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{");
+    put_other_data(&c);
+    sn_put(&c.w, "}}\n");
+    st = sn_writer_finish(&c.w, err);
+fail:
+    sn_free(p->alloc, c.step_seen, p->steps.n);
+    sn_prof_index_free(&c.index);
+    sn_prof_summary_free(&c.summary);
+    return st;
+}
+
+const sn_exporter sn_exporter_chrome = {
+    ".json", "chrome", "Trace for chrome://tracing and ui.perfetto.dev", write_chrome};

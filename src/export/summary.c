@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of a profile without its events: as JSON for programs ("schema" names the form, keys
+ * are only added), and as Markdown for people to paste. */
+#include <string.h>
+
+#include "export/writer.h"
+
+/* ------------------------------------------------------------------ JSON */
+static void key_text(sn_writer *w, bool *first, const char *key, const char *value)
+{
+    sn_put_key(w, first, key);
+    sn_put_json(w, value);
+}
+
+static void key_ms(sn_writer *w, bool *first, const char *key, double ns)
+{
+    sn_put_key(w, first, key);
+    sn_put_fixed(w, ns / 1e6, 6);
+}
+
+static void key_number(sn_writer *w, bool *first, const char *key, double value)
+{
+    sn_put_key(w, first, key);
+    sn_put_number(w, value);
+}
+
+static void put_latency(sn_writer *w, const sn_prof_stats *s)
+{
+    bool first = true;
+    sn_put(w, "{");
+    key_ms(w, &first, "min", s->min);
+    key_ms(w, &first, "mean", s->mean);
+    key_ms(w, &first, "p50", s->p50);
+    key_ms(w, &first, "p90", s->p90);
+    key_ms(w, &first, "p95", s->p95);
+    key_ms(w, &first, "p97", s->p97);
+    key_ms(w, &first, "p99", s->p99);
+    key_ms(w, &first, "p999", s->p999);
+    key_ms(w, &first, "max", s->max);
+    key_ms(w, &first, "stddev", s->stddev);
+    sn_put(w, "}");
+}
+
+static void put_machine(sn_writer *w, const sn_profile *p)
+{
+    bool first = true;
+    sn_put(w, "{");
+    key_text(w, &first, "cpu", p->cpu_model);
+    key_text(w, &first, "cpu_level", p->cpu_level);
+    key_number(w, &first, "cores", p->cores);
+    key_number(w, &first, "threads", p->threads);
+    sn_put(w, "}");
+}
+
+static void put_row(sn_writer *w, const sn_prof_row *r, sn_prof_key key)
+{
+    bool first = true;
+    sn_put(w, "\n{");
+    key_text(w, &first, "name", r->name);
+    if (key != SN_BY_OP)
+        key_text(w, &first, "op", r->op_type);
+    key_number(w, &first, "calls", r->calls);
+    key_ms(w, &first, "mean_ms", r->mean_ns);
+    sn_put_key(w, &first, "share");
+    sn_put_fixed(w, r->share, 6);
+    key_ms(w, &first, "per_call_mean_ms", r->per_call_mean_ns);
+    key_ms(w, &first, "per_call_p50_ms", r->per_call_p50_ns);
+    key_ms(w, &first, "per_call_p99_ms", r->per_call_p99_ns);
+    key_number(w, &first, "flops", r->flops);
+    key_number(w, &first, "bytes", r->bytes);
+    key_number(w, &first, "input_elems", r->input_elems);
+    key_text(w, &first, "kernel", r->kernel);
+    key_text(w, &first, key == SN_BY_NODE ? "node" : "example", r->example);
+    if (key == SN_BY_NODE)
+        key_text(w, &first, "nodes", r->nodes);
+    sn_put(w, "}");
+}
+
+static sonde_status put_rows(sn_writer *w, const sn_profile *p, const char *name, sn_prof_key key,
+                             sonde_error *err)
+{
+    sn_prof_summary s;
+    SN_TRY(sn_profile_summarise(p, key, &s, err));
+    bool first = false, any = false;
+    sn_put(w, "\n");
+    sn_put_key(w, &first, name);
+    sn_put(w, "[");
+    for (size_t i = 0; i < s.rows.n; i++) {
+        if (key != SN_BY_OP && s.rows.data[i].bracket)
+            continue;
+        sn_put(w, any ? "," : "");
+        put_row(w, &s.rows.data[i], key);
+        any = true;
+    }
+    sn_put(w, "]");
+    sn_prof_summary_free(&s);
+    return SONDE_OK;
+}
+
+static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    sn_prof_summary s;
+    SN_TRY(sn_profile_summarise(p, SN_BY_OP, &s, err));
+    sn_writer w;
+    sn_writer_init(&w, sink);
+    bool first = true;
+    sn_put(&w, "{");
+    key_text(&w, &first, "schema", "sonde.summary/1");
+    key_text(&w, &first, "version", p->version);
+    key_text(&w, &first, "model", p->model_name);
+    sn_put_key(&w, &first, "machine");
+    put_machine(&w, p);
+    key_number(&w, &first, "iterations", (double)s.iterations);
+    key_number(&w, &first, "warmups", (double)s.warmups);
+    key_number(&w, &first, "ops", s.ops);
+    sn_put_key(&w, &first, "latency_ms");
+    put_latency(&w, &s.wall_ns);
+    key_ms(&w, &first, "profiler_cost_ms", s.cost_ns);
+    key_number(&w, &first, "dropped", (double)p->dropped);
+    sn_prof_summary_free(&s);
+    SN_TRY(put_rows(&w, p, "operators", SN_BY_OP, err));
+    SN_TRY(put_rows(&w, p, "shapes", SN_BY_SHAPE, err));
+    SN_TRY(put_rows(&w, p, "nodes", SN_BY_NODE, err));
+    SN_TRY(put_rows(&w, p, "kernels", SN_BY_KERNEL, err));
+    sn_put(&w, "}\n");
+    return sn_writer_finish(&w, err);
+}
+
+const sn_exporter sn_exporter_summary = {
+    ".summary.json", "summary", "Latency and one row per operator, shape, node and kernel, as JSON",
+    write_summary};
+
+/* ------------------------------------------------------------------ Markdown */
+/* A table cell: the characters Markdown or HTML would take for their own are escaped. */
+static void put_cell(sn_writer *w, const char *text)
+{
+    char one[2] = "";
+    for (const char *s = text ? text : ""; *s; s++) {
+        if (*s == '\n' || *s == '\r') {
+            sn_put(w, " ");
+            continue;
+        }
+        one[0] = *s;
+        sn_put(w, strchr("\\`*_{}[]<>#|~&", *s) ? "\\" : "");
+        sn_put_bytes(w, one, 1);
+    }
+}
+
+static void put_stat(sn_writer *w, const char *name, double ns)
+{
+    sn_put(w, "| ");
+    sn_put(w, name);
+    sn_put(w, " | ");
+    sn_put_fixed(w, ns / 1e6, 3);
+    sn_put(w, " |\n");
+}
+
+static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    sn_prof_summary s;
+    SN_TRY(sn_profile_summarise(p, SN_BY_OP, &s, err));
+    sn_writer w;
+    sn_writer_init(&w, sink);
+    sn_put(&w, "# Profile of ");
+    put_cell(&w, p->model_name && *p->model_name ? p->model_name : "a model");
+    sn_put(&w, "\n\n");
+    put_cell(&w, p->cpu_model);
+    sn_put(&w, " (");
+    put_cell(&w, p->cpu_level);
+    sn_put(&w, "), threads: ");
+    sn_put_i64(&w, p->threads);
+    sn_put(&w, "; sonde ");
+    put_cell(&w, p->version);
+    sn_put(&w, ". Measured runs: ");
+    sn_put_u64(&w, s.iterations);
+    sn_put(&w, ", warm-up: ");
+    sn_put_u64(&w, s.warmups);
+    sn_put(&w, ", operators per run: ");
+    sn_put_fixed(&w, s.ops, 0);
+    sn_put(&w, ".\n\n| latency | ms |\n| --- | ---: |\n");
+    put_stat(&w, "mean", s.wall_ns.mean);
+    put_stat(&w, "min", s.wall_ns.min);
+    put_stat(&w, "median", s.wall_ns.p50);
+    put_stat(&w, "p95", s.wall_ns.p95);
+    put_stat(&w, "p99", s.wall_ns.p99);
+    put_stat(&w, "max", s.wall_ns.max);
+    put_stat(&w, "profiler (not included)", s.cost_ns);
+    sn_put(&w, "\n| operator | calls | ms | share | GFLOP/s | kernel |\n"
+               "| --- | ---: | ---: | ---: | ---: | --- |\n");
+    for (size_t i = 0; i < s.rows.n; i++) {
+        const sn_prof_row *r = &s.rows.data[i];
+        sn_put(&w, "| ");
+        put_cell(&w, r->name);
+        sn_put(&w, " | ");
+        sn_put_fixed(&w, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1);
+        sn_put(&w, " | ");
+        sn_put_fixed(&w, r->mean_ns / 1e6, 3);
+        sn_put(&w, " | ");
+        sn_put_fixed(&w, r->share * 100, 2);
+        sn_put(&w, " % | ");
+        if (r->flops > 0 && r->mean_ns > 0)
+            sn_put_fixed(&w, r->flops / r->mean_ns, 1);
+        sn_put(&w, " | ");
+        put_cell(&w, r->kernel);
+        sn_put(&w, " |\n");
+    }
+    sn_prof_summary_free(&s);
+    return sn_writer_finish(&w, err);
+}
+
+const sn_exporter sn_exporter_markdown = {".md", "markdown", "Latency and operators, as Markdown",
+                                          write_markdown};

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timing table: one line for the run, one row per operator (or node), one line of statistics.
+ * Plain it has the columns every user of such tables knows (name, time, share); given a terminal's
+ * width it adds as many columns as fit. Rows are means per iteration and add up to the first line.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "export/writer.h"
+
+enum {
+    MIN_TIME_WIDTH = 7,    /* "99.99ms": tables of successive runs line up */
+    MAX_SHAPE_WIDTH = 100, /* longer shape lists push their own row only */
+    CELL = 32
+};
+
+typedef struct table {
+    const sn_profile *p;
+    const sn_table_options *opt;
+    sn_prof_summary ops, nodes, shapes; /* the latter two only when asked for */
+    const sn_prof_row **shapes_by_op;   /* sorted by operator, then time */
+    sn_writer w;
+} table;
+
+/* ------------------------------------------------------------------ cells */
+/* Extra columns in the order they are added while they fit; all but the last are numbers. */
+static void ns_as_us(char *cell, double ns)
+{
+    sn_fixed_text(cell, ns / 1e3, 1);
+}
+static void rate(char *cell, double amount, double ns) /* per nanosecond = giga per second */
+{
+    if (amount > 0 && ns > 0)
+        sn_fixed_text(cell, amount / ns, 1);
+    else
+        strcpy(cell, "-");
+}
+static void cell_calls(char *c, const sn_prof_row *r)
+{
+    sn_fixed_text(c, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1);
+}
+static void cell_mean(char *c, const sn_prof_row *r)
+{
+    ns_as_us(c, r->per_call_mean_ns);
+}
+static void cell_p50(char *c, const sn_prof_row *r)
+{
+    ns_as_us(c, r->per_call_p50_ns);
+}
+static void cell_p99(char *c, const sn_prof_row *r)
+{
+    ns_as_us(c, r->per_call_p99_ns);
+}
+static void cell_flops(char *c, const sn_prof_row *r)
+{
+    rate(c, r->flops, r->mean_ns);
+}
+static void cell_bytes(char *c, const sn_prof_row *r)
+{
+    rate(c, r->bytes, r->mean_ns);
+}
+
+static const struct column {
+    const char *title;
+    void (*cell)(char *cell, const sn_prof_row *row); /* NULL: the kernel's name */
+} columns[] = {
+    {"calls", cell_calls},   {"mean us", cell_mean}, {"p50 us", cell_p50}, {"p99 us", cell_p99},
+    {"GFLOP/s", cell_flops}, {"GB/s", cell_bytes},   {"kernel", NULL},
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t time_text(char *cell, const sn_prof_row *r)
+{
+    sn_fixed_text(cell, r->mean_ns / 1e6, 2);
+    strcat(cell, "ms");
+    return strlen(cell);
+}
+
+static size_t share_text(char *cell, const sn_prof_row *r)
+{
+    cell[0] = '(';
+    sn_fixed_text(cell + 1, r->share * 100, 2);
+    strcat(cell, "%)");
+    return strlen(cell);
+}
+
+/* ------------------------------------------------------------------ which rows, in which order */
+static bool shown(const table *t, const sn_prof_row *row)
+{
+    const char *list = t->opt->filter_op;
+    if (!list || !*list)
+        return true;
+    size_t n = strlen(row->op_type);
+    for (const char *s = list; *s;) {
+        size_t word = strcspn(s, ",");
+        if (word == n && strncasecmp(s, row->op_type, n) == 0)
+            return true;
+        s += word + (s[word] == ',');
+    }
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const sn_prof_row *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->example, y->example);
+}
+
+static int by_op_then_time(const void *a, const void *b)
+{
+    const sn_prof_row *x = *(const sn_prof_row *const *)a, *y = *(const sn_prof_row *const *)b;
+    int order = strcmp(x->op_type, y->op_type);
+    return order ? order : (x > y) - (x < y); /* rows lie sorted by time */
+}
+
+/* ------------------------------------------------------------------ colours */
+static void style(table *t, const char *code)
+{
+    if (t->opt->color) {
+        sn_put(&t->w, "\x1b[");
+        sn_put(&t->w, code);
+        sn_put(&t->w, "m");
+    }
+}
+
+/* ------------------------------------------------------------------ shapes under an operator */
+static void put_right(sn_writer *w, double v, int decimals, size_t width)
+{
+    char cell[CELL];
+    size_t n = strlen(sn_fixed_text(cell, v, decimals));
+    sn_put_spaces(w, width > n ? width - n : 0);
+    sn_put(w, cell);
+}
+
+static void put_left(sn_writer *w, const char *text, size_t width)
+{
+    size_t n = sn_terminal_width(text);
+    sn_put_terminal(w, text);
+    sn_put_spaces(w, width > n ? width - n : 0);
+}
+
+static void put_shapes(table *t, const char *op_type)
+{
+    const sn_prof_row **rows = t->shapes_by_op;
+    size_t lo = 0, hi = t->shapes.rows.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(rows[mid]->op_type, op_type) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    size_t end = lo, width = strlen("Shape");
+    for (; end < t->shapes.rows.n && strcmp(rows[end]->op_type, op_type) == 0; end++) {
+        size_t n = sn_terminal_width(rows[end]->name);
+        if (n <= MAX_SHAPE_WIDTH)
+            width = max_size(width, n);
+    }
+    sn_writer *w = &t->w;
+    sn_put(w, "\n    ");
+    put_left(w, "Shape", width);
+    sn_put(w, " | Count | Mean (ms) | Total (ms) | ns/input elem | Example node\n");
+    for (size_t i = lo; i < end; i++) {
+        const sn_prof_row *r = rows[i];
+        sn_put(w, "    ");
+        put_left(w, r->name, width);
+        sn_put(w, " | ");
+        put_right(w, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1, 5);
+        sn_put(w, " | ");
+        put_right(w, r->per_call_mean_ns / 1e6, 4, 9);
+        sn_put(w, " | ");
+        put_right(w, r->mean_ns / 1e6, 4, 10);
+        sn_put(w, " | ");
+        if (r->input_elems > 0)
+            put_right(w, r->mean_ns / r->input_elems, 3, 13);
+        else
+            sn_put(w, "            -");
+        sn_put(w, " | ");
+        sn_put_terminal(w, r->example);
+        sn_put(w, "\n");
+    }
+    sn_put(w, "\n");
+}
+
+/* ------------------------------------------------------------------ one block of rows */
+typedef struct layout {
+    size_t type, label, time, share; /* widths; label = type and node name */
+    size_t column[COLUMNS];
+    int columns; /* how many fit */
+} layout;
+
+static size_t label_width(const layout *l, const sn_prof_row *r, bool by_node)
+{
+    if (!by_node || r->bracket || !*r->example)
+        return sn_terminal_width(r->name);
+    return max_size(l->type, sn_terminal_width(r->name)) + 2 + sn_terminal_width(r->example);
+}
+
+static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
+{
+    layout l = {.time = MIN_TIME_WIDTH};
+    char cell[CELL + 8];
+    for (int c = 0; c < COLUMNS; c++)
+        l.column[c] = strlen(columns[c].title);
+    for (size_t i = 0; i < s->rows.n; i++)
+        if (shown(t, &s->rows.data[i]) && !s->rows.data[i].bracket)
+            l.type = max_size(l.type, sn_terminal_width(s->rows.data[i].name));
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const sn_prof_row *r = &s->rows.data[i];
+        if (!shown(t, r))
+            continue;
+        l.label = max_size(l.label, label_width(&l, r, by_node));
+        l.time = max_size(l.time, time_text(cell, r));
+        l.share = max_size(l.share, share_text(cell, r));
+        for (int c = 0; c < COLUMNS; c++) {
+            if (columns[c].cell)
+                columns[c].cell(cell, r);
+            size_t n = columns[c].cell ? strlen(cell) : sn_terminal_width(r->kernel);
+            l.column[c] = max_size(l.column[c], n);
+        }
+    }
+    if (t->opt->width <= 0)
+        return l;
+    size_t label = max_size(l.label, strlen("operator"));
+    size_t used = label + 1 + l.time + 1 + max_size(l.share, strlen("share"));
+    while (l.columns < COLUMNS && used + 2 + l.column[l.columns] <= (size_t)t->opt->width)
+        used += 2 + l.column[l.columns++];
+    if (l.columns) {
+        l.label = label;
+        l.share = max_size(l.share, strlen("share"));
+    }
+    return l;
+}
+
+static void put_titles(table *t, const layout *l)
+{
+    sn_writer *w = &t->w;
+    style(t, "2");
+    put_left(w, "operator", l->label + 1);
+    put_left(w, "time", l->time + 1);
+    put_left(w, "share", l->share);
+    for (int c = 0; c < l->columns; c++) {
+        size_t n = strlen(columns[c].title);
+        sn_put_spaces(w, 2 + (columns[c].cell ? l->column[c] - n : 0));
+        sn_put(w, columns[c].title);
+    }
+    style(t, "0");
+    sn_put(w, "\n");
+}
+
+static void put_row(table *t, const layout *l, const sn_prof_row *r, bool by_node)
+{
+    sn_writer *w = &t->w;
+    char cell[CELL + 8];
+    if (r->bracket)
+        style(t, "2");
+    if (by_node && !r->bracket && *r->example) {
+        put_left(w, r->name, l->type + 2);
+        put_left(w, r->example, l->label - l->type - 2);
+    } else {
+        put_left(w, r->name, l->label);
+    }
+    sn_put(w, " ");
+    time_text(cell, r);
+    put_left(w, cell, l->time);
+    sn_put(w, " ");
+    share_text(cell, r);
+    bool nodes = by_node && *r->nodes && strcmp(r->nodes, r->example) != 0;
+    put_left(w, cell, l->columns || nodes ? l->share : 0);
+    for (int c = 0; c < l->columns; c++) {
+        if (columns[c].cell) {
+            columns[c].cell(cell, r);
+            sn_put_spaces(w, 2 + l->column[c] - strlen(cell));
+            sn_put(w, cell);
+        } else if (*r->kernel || nodes) {
+            sn_put(w, "  ");
+            put_left(w, r->kernel, nodes ? l->column[c] : 0);
+        }
+    }
+    if (nodes) {
+        sn_put(w, "  ");
+        sn_put_terminal(w, r->nodes);
+    }
+    if (r->bracket)
+        style(t, "0");
+    sn_put(w, "\n");
+}
+
+static void put_block(table *t, sn_prof_summary *s, bool by_node)
+{
+    if (t->opt->sort_by_name)
+        qsort(s->rows.data, s->rows.n, sizeof *s->rows.data, by_name);
+    layout l = measure(t, s, by_node);
+    if (l.columns)
+        put_titles(t, &l);
+    size_t hidden = 0;
+    sn_prof_row rest = {0};
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const sn_prof_row *r = &s->rows.data[i];
+        if (!shown(t, r)) {
+            hidden++;
+            rest.mean_ns += r->mean_ns;
+            rest.share += r->share;
+            continue;
+        }
+        put_row(t, &l, r, by_node);
+        if (t->opt->by_shape && !by_node && !r->bracket)
+            put_shapes(t, r->op_type);
+    }
+    if (hidden) {
+        char time[CELL + 8], share[CELL + 8];
+        time_text(time, &rest);
+        share_text(share, &rest);
+        sn_writer *w = &t->w;
+        sn_put_u64(w, hidden);
+        sn_put(w, hidden == 1 ? " row hidden: " : " rows hidden: ");
+        sn_put(w, time);
+        sn_put(w, " ");
+        sn_put(w, share);
+        sn_put(w, "\n");
+    }
+}
+
+/* ------------------------------------------------------------------ first and last line */
+static void put_heading(table *t)
+{
+    sn_writer *w = &t->w;
+    style(t, "1");
+    sn_put(w, "Graph run of ");
+    sn_put_fixed(w, t->ops.ops, 0);
+    sn_put(w, " ops finished in ");
+    sn_put_fixed(w, t->ops.wall_ns.mean / 1e6, 3);
+    sn_put(w, "ms");
+    style(t, "0");
+    sn_put(w, "\n\n");
+}
+
+static void put_closing(table *t)
+{
+    sn_writer *w = &t->w;
+    const sn_prof_summary *s = &t->ops;
+    style(t, "2");
+    sn_put(w, "mean of ");
+    sn_put_u64(w, s->iterations);
+    sn_put(w, s->iterations == 1 ? " run; median " : " runs; median ");
+    sn_put_fixed(w, s->wall_ns.p50 / 1e6, 2);
+    sn_put(w, ", p95 ");
+    sn_put_fixed(w, s->wall_ns.p95 / 1e6, 2);
+    sn_put(w, ", p99 ");
+    sn_put_fixed(w, s->wall_ns.p99 / 1e6, 2);
+    sn_put(w, " ms; warm-up ");
+    sn_put_u64(w, s->warmups);
+    sn_put(w, "; profiler cost ");
+    sn_put_fixed(w, s->cost_ns / 1e6, 2);
+    sn_put(w, " ms (");
+    sn_put_fixed(w, s->wall_ns.mean > 0 ? s->cost_ns / s->wall_ns.mean * 100 : 0, 1);
+    sn_put(w, " %), not included");
+    style(t, "0");
+    sn_put(w, "\n");
+    if (t->p->dropped) {
+        sn_put_u64(w, t->p->dropped);
+        sn_put(w, " records were dropped because the recorder was full: their time is missing from "
+                  "the rows or counted in [Other]\n");
+    }
+}
+
+static void put_table(table *t)
+{
+    if (t->ops.iterations == 0) {
+        sn_put(&t->w, "No measured run in this profile (warm-up ");
+        sn_put_u64(&t->w, t->ops.warmups);
+        sn_put(&t->w, ")\n");
+        return;
+    }
+    put_heading(t);
+    if (t->opt->by_shape || !t->opt->by_node)
+        put_block(t, &t->ops, false);
+    if (t->opt->by_shape && t->opt->by_node)
+        sn_put(&t->w, "\n");
+    if (t->opt->by_node)
+        put_block(t, &t->nodes, true);
+    put_closing(t);
+}
+
+static sonde_status index_shapes(table *t, sonde_error *err)
+{
+    size_t n = t->shapes.rows.n;
+    t->shapes_by_op = sn_alloc(t->p->alloc, n * sizeof *t->shapes_by_op);
+    if (!t->shapes_by_op)
+        return sn_fail_memory(err, n * sizeof *t->shapes_by_op);
+    for (size_t i = 0; i < n; i++)
+        t->shapes_by_op[i] = &t->shapes.rows.data[i];
+    qsort(t->shapes_by_op, n, sizeof *t->shapes_by_op, by_op_then_time);
+    return SONDE_OK;
+}
+
+sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, sn_sink *sink,
+                             sonde_error *err)
+{
+    static const sn_table_options plain = {0};
+    table t = {.p = p, .opt = opt ? opt : &plain};
+    t.nodes.alloc = t.shapes.alloc = t.nodes.arena.alloc = t.shapes.arena.alloc = p->alloc;
+    SN_TRY(sn_profile_summarise(p, SN_BY_OP, &t.ops, err));
+    sonde_status st = SONDE_OK;
+    if (t.opt->by_node)
+        SN_TRY_GOTO(st, sn_profile_summarise(p, SN_BY_NODE, &t.nodes, err));
+    if (t.opt->by_shape) {
+        SN_TRY_GOTO(st, sn_profile_summarise(p, SN_BY_SHAPE, &t.shapes, err));
+        SN_TRY_GOTO(st, index_shapes(&t, err));
+    }
+    sn_writer_init(&t.w, sink);
+    put_table(&t);
+    st = sn_writer_finish(&t.w, err);
+fail:
+    if (t.shapes_by_op)
+        sn_free(p->alloc, t.shapes_by_op, t.shapes.rows.n * sizeof *t.shapes_by_op);
+    sn_prof_summary_free(&t.shapes);
+    sn_prof_summary_free(&t.nodes);
+    sn_prof_summary_free(&t.ops);
+    return st;
+}
+
+/* The plain table as a file format. */
+static sonde_status write_text(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    sn_table_options options = {.by_shape = true};
+    return sn_export_table(p, &options, sink, err);
+}
+
+const sn_exporter sn_exporter_text = {".txt", "text", "The timing table with shapes, as text",
+                                      write_text};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A buffered writer in front of a sink, with the few forms exporters need. Numbers never depend on
+ * the host program's locale; names from a model are made safe for JSON, Markdown or a terminal. */
+#ifndef SN_EXPORT_WRITER_H
+#define SN_EXPORT_WRITER_H
+
+#include "export/export.h"
+
+typedef struct sn_writer {
+    sn_sink *sink;
+    size_t n;
+    char buf[16384];
+} sn_writer;
+
+void sn_writer_init(sn_writer *w, sn_sink *sink);
+/* Hands the rest to the sink; SONDE_IO when anything could not be written. */
+sonde_status sn_writer_finish(sn_writer *w, sonde_error *err);
+
+void sn_put_bytes(sn_writer *w, const void *data, size_t n);
+void sn_put(sn_writer *w, const char *text);
+void sn_put_spaces(sn_writer *w, size_t n);
+void sn_put_u64(sn_writer *w, uint64_t v);
+void sn_put_i64(sn_writer *w, int64_t v);
+/* With that many decimals (0 to 9). Not finite: "null". */
+void sn_put_fixed(sn_writer *w, double v, int decimals);
+/* A JSON number: whole ones without a point, others with six decimals. */
+void sn_put_number(sn_writer *w, double v);
+/* Nanoseconds as microseconds with three decimals: exact. */
+void sn_put_us(sn_writer *w, uint64_t ns);
+/* Nanoseconds as "0.044ms": three decimals, up to six where they matter: exact. */
+void sn_put_ms_text(sn_writer *w, uint64_t ns);
+
+/* Inside a JSON string: escaped, bytes that are not UTF-8 become U+FFFD. NULL is "". */
+void sn_put_json_part(sn_writer *w, const char *s);
+void sn_put_json(sn_writer *w, const char *s); /* with the quotes */
+/* "key": before a value, with the comma that separates it from what came before unless *first. */
+void sn_put_key(sn_writer *w, bool *first, const char *key);
+
+/* For a terminal: control characters, direction marks and bytes that are not UTF-8 as \xNN. */
+void sn_put_terminal(sn_writer *w, const char *s);
+size_t sn_terminal_width(const char *s); /* columns of the above, one per character */
+
+/* The same fixed-point text in a buffer of at least 32 bytes; returns it. */
+const char *sn_fixed_text(char *buf, double v, int decimals);
+
+/* One UTF-8 character of the n > 0 bytes at s: its length, 0 when they are not one. */
+size_t sn_utf8_char(const unsigned char *s, size_t n, uint32_t *code);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers, lists and slots: the refcounts of runtime values. A buffer is one allocation (header and
+ * data); a string tensor is one buffer too: its elements first, then the bytes they point into, so
+ * that sharing a tensor is always one count. */
+#include "graph/tensor.h"
+
+#include <string.h>
+
+/* The data follows the header at the next aligned address. */
+#define HEADER_BYTES 64
+_Static_assert(sizeof(sn_buffer) <= HEADER_BYTES && HEADER_BYTES % SN_ALIGN == 0,
+               "the header keeps the data aligned");
+
+sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
+{
+    size_t total;
+    if (!sn_size_add(bytes, HEADER_BYTES, &total))
+        return NULL;
+    sn_buffer *b = sn_alloc(alloc, total);
+    if (!b)
+        return NULL;
+    memset(b, 0, sizeof *b);
+    atomic_init(&b->refs, 1);
+    b->alloc = alloc;
+    b->bytes = bytes;
+    b->data = (uint8_t *)b + HEADER_BYTES;
+    return b;
+}
+
+sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
+                          void (*release)(void *, void *, size_t), void *user)
+{
+    sn_buffer *b = sn_alloc(alloc, HEADER_BYTES);
+    if (!b)
+        return NULL;
+    memset(b, 0, sizeof *b);
+    atomic_init(&b->refs, 1);
+    b->alloc = alloc;
+    b->bytes = bytes;
+    b->data = data;
+    b->release = release;
+    b->user = user;
+    return b;
+}
+
+sn_buffer *sn_buffer_ref(sn_buffer *b)
+{
+    if (b)
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return b;
+}
+
+void sn_buffer_unref(sn_buffer *b)
+{
+    if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    bool ours = b->data == (uint8_t *)b + HEADER_BYTES;
+    if (b->release)
+        b->release(b->user, b->data, b->bytes);
+    sn_free(b->alloc, b, ours ? b->bytes + HEADER_BYTES : HEADER_BYTES);
+}
+
+bool sn_dims_count(const int64_t *dims, int rank, int64_t *count)
+{
+    int64_t n = 1;
+    bool zero = false;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return false;
+        if (dims[i] == 0)
+            zero = true;
+        else if (!sn_i64_mul(n, dims[i], &n))
+            return false;
+    }
+    *count = zero ? 0 : n;
+    return true;
+}
+
+int64_t sn_tensor_count(const sn_tensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes)
+{
+    int64_t n;
+    if (rank < 0 || rank > SN_MAX_RANK)
+        return false;
+    if (block > 0 && rank >= 2) {
+        int64_t padded[SN_MAX_RANK];
+        memcpy(padded, dims, (size_t)rank * sizeof *dims);
+        if (padded[1] < 0 || !sn_i64_add(padded[1], block - 1, &padded[1]))
+            return false;
+        padded[1] -= padded[1] % block;
+        if (!sn_dims_count(padded, rank, &n))
+            return false;
+    } else if (!sn_dims_count(dims, rank, &n)) {
+        return false;
+    }
+    return sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
+}
+
+sn_list *sn_list_new(sn_allocator *alloc, size_t cap)
+{
+    sn_list *l = sn_alloc_zero(alloc, sizeof *l);
+    if (!l)
+        return NULL;
+    atomic_init(&l->refs, 1);
+    l->alloc = alloc;
+    size_t bytes;
+    if (cap) {
+        if (!sn_size_mul(cap, sizeof *l->items, &bytes) || !(l->items = sn_alloc(alloc, bytes))) {
+            sn_free(alloc, l, sizeof *l);
+            return NULL;
+        }
+        l->cap = cap;
+    }
+    return l;
+}
+
+sn_list *sn_list_ref(sn_list *l)
+{
+    if (l)
+        atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
+void sn_list_unref(sn_list *l)
+{
+    if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < l->n; i++)
+        sn_slot_clear(&l->items[i]);
+    sn_free(l->alloc, l->items, l->cap * sizeof *l->items);
+    sn_free(l->alloc, l, sizeof *l);
+}
+
+sonde_status sn_list_push(sn_list *l, const sn_slot *s, sonde_error *err)
+{
+    if (l->n == l->cap &&
+        !sn_vec_grow((void **)&l->items, &l->cap, l->n, 1, sizeof *l->items, l->alloc))
+        return sn_fail_memory(err, (l->cap + 1) * sizeof *l->items);
+    sn_slot *dst = &l->items[l->n];
+    memset(dst, 0, sizeof *dst);
+    SN_TRY(sn_slot_share(dst, s, true, l->alloc, err));
+    l->n++;
+    return SONDE_OK;
+}
+
+sonde_status sn_list_copy(sn_list **out, const sn_list *l, size_t extra, sonde_error *err)
+{
+    size_t cap;
+    sn_list *made = sn_size_add(l->n, extra, &cap) ? sn_list_new(l->alloc, cap) : NULL;
+    if (!made)
+        return sn_fail_memory(err, (l->n + extra) * sizeof *l->items);
+    made->elem_dtype = l->elem_dtype;
+    made->elem_kind = l->elem_kind;
+    /* What a list holds is whole already: sharing it cannot fail. */
+    for (; made->n < l->n; made->n++) {
+        memset(&made->items[made->n], 0, sizeof *made->items);
+        (void)sn_slot_share(&made->items[made->n], &l->items[made->n], false, l->alloc, err);
+    }
+    *out = made;
+    return SONDE_OK;
+}
+
+void sn_slot_clear(sn_slot *s)
+{
+    if (s->kind == SN_KIND_TENSOR)
+        sn_buffer_unref(s->t.owner);
+    else if (s->kind != SN_KIND_NONE)
+        sn_list_unref(s->list);
+    memset(s, 0, sizeof *s);
+}
+
+sonde_status sn_slot_share(sn_slot *dst, const sn_slot *src, bool own, sn_allocator *alloc,
+                           sonde_error *err)
+{
+    sn_slot made = *src;
+    if (src->kind == SN_KIND_TENSOR) {
+        if (own && src->t.dtype == SONDE_DTYPE_STRING) {
+            /* Even an owned one: operators move elements without the bytes they point at. */
+            memset(&made, 0, sizeof made);
+            SN_TRY(sn_slot_new_strings(&made, src->t.dims, src->t.rank, src->t.data, alloc, err));
+        } else if (src->t.owner || !own) {
+            sn_buffer_ref(made.t.owner);
+        } else {
+            sn_buffer *b = sn_buffer_new(alloc, src->t.bytes);
+            if (!b)
+                return sn_fail_memory(err, src->t.bytes);
+            if (src->t.bytes)
+                memcpy(b->data, src->t.data, src->t.bytes);
+            made.t.owner = b;
+            made.t.data = b->data;
+        }
+    } else if (src->kind != SN_KIND_NONE) {
+        sn_list_ref(made.list); /* elements of a list are always owned */
+    }
+    sn_slot_clear(dst);
+    *dst = made;
+    return SONDE_OK;
+}
+
+/* A tensor header for these dims; the caller fills data and owner. */
+static sonde_status make_header(sn_tensor *t, sn_dtype dtype, const int64_t *dims, int rank,
+                                sonde_error *err)
+{
+    memset(t, 0, sizeof *t);
+    if (!sn_tensor_bytes(dtype, dims, rank, 0, &t->bytes))
+        return sn_fail(err, SONDE_LIMIT, "a tensor of rank %d is larger than memory can be", rank);
+    t->dtype = dtype;
+    t->rank = rank;
+    for (int i = 0; i < rank; i++)
+        t->dims[i] = dims[i];
+    return SONDE_OK;
+}
+
+sonde_status sn_slot_new_tensor(sn_slot *dst, sn_dtype dtype, const int64_t *dims, int rank,
+                                sn_allocator *alloc, sonde_error *err)
+{
+    sn_slot made = {.kind = SN_KIND_TENSOR};
+    SN_TRY(make_header(&made.t, dtype, dims, rank, err));
+    made.t.owner = sn_buffer_new(alloc, made.t.bytes);
+    if (!made.t.owner)
+        return sn_fail_memory(err, made.t.bytes);
+    made.t.data = made.t.owner->data;
+    if (dtype == SONDE_DTYPE_STRING) {
+        sonde_string *s = made.t.data;
+        for (size_t i = 0; i < made.t.bytes / sizeof *s; i++)
+            s[i] = (sonde_string){"", 0};
+    }
+    sn_slot_clear(dst);
+    *dst = made;
+    return SONDE_OK;
+}
+
+sonde_status sn_slot_new_strings(sn_slot *dst, const int64_t *dims, int rank,
+                                 const sonde_string *elems, sn_allocator *alloc, sonde_error *err)
+{
+    sn_slot made = {.kind = SN_KIND_TENSOR};
+    SN_TRY(make_header(&made.t, SONDE_DTYPE_STRING, dims, rank, err));
+    size_t n = made.t.bytes / sizeof *elems, total = made.t.bytes;
+    for (size_t i = 0; i < n; i++)
+        if (!sn_size_add(total, elems[i].size, &total))
+            return sn_fail(err, SONDE_LIMIT,
+                           "the strings of a tensor are larger than memory can be");
+    made.t.owner = sn_buffer_new(alloc, total);
+    if (!made.t.owner)
+        return sn_fail_memory(err, total);
+    made.t.data = made.t.owner->data;
+    sonde_string *out = made.t.data;
+    char *text = (char *)made.t.data + made.t.bytes;
+    for (size_t i = 0; i < n; i++) {
+        if (elems[i].size)
+            memcpy(text, elems[i].data, elems[i].size);
+        out[i] = (sonde_string){text, elems[i].size};
+        text += elems[i].size;
+    }
+    sn_slot_clear(dst);
+    *dst = made;
+    return SONDE_OK;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementwise f32 kernels in the vector vocabulary. Polynomials are minimax fits (relative error
+ * below 1e-8 unless said otherwise); each function keeps NaN and the limits at the infinities. */
+#include "kernels/kernels.h"
+
+/* e^x: x = n ln2 + r, |r| <= ln2/2, polynomial in r; 2^n in two factors so that subnormal results
+ * come out right. About 1 ulp. */
+SN_INLINE sn_v v_exp(sn_v x)
+{
+    x = v_at_most(v_at_least(x, v_set1(-104.0f)), v_set1(89.0f));
+    sn_v n = v_round(v_mul(x, v_set1(1.44269504f)));
+    sn_v r = v_fnma(n, v_set1(0.693145752f), x); /* ln2 in two parts: the first has trailing zeros */
+    r = v_fnma(n, v_set1(1.42860677e-6f), r);
+    sn_v p = v_set1(1.38131424e-3f);
+    p = v_fma(p, r, v_set1(8.36941879e-3f));
+    p = v_fma(p, r, v_set1(4.16684560e-2f));
+    p = v_fma(p, r, v_set1(1.66665152e-1f));
+    p = v_fma(p, r, v_set1(4.99999940e-1f));
+    sn_v e = v_add(v_fma(v_mul(r, r), p, r), v_set1(1.0f));
+    sn_vi k = vi_from_v(n), half = vi_sar(k, 1), bias = vi_set1(127);
+    sn_v s0 = v_cast(vi_shl(vi_add(half, bias), 23));
+    sn_v s1 = v_cast(vi_shl(vi_add(vi_sub(k, half), bias), 23));
+    return v_mul(v_mul(e, s0), s1);
+}
+
+/* 1 / (1 + e^-x) from z = e^-|x| <= 1: no overflow, exact tails. */
+SN_INLINE sn_v v_sigmoid(sn_v x)
+{
+    sn_v z = v_exp(v_neg(v_abs(x)));
+    sn_v top = v_select(v_lt(x, v_zero()), z, v_set1(1.0f));
+    return v_div(top, v_add(z, v_set1(1.0f)));
+}
+
+SN_INLINE sn_v v_with_sign_of(sn_v magnitude, sn_v x)
+{
+    return v_or(v_abs(magnitude), v_and(x, v_set1(-0.0f)));
+}
+
+/* Odd polynomial below 0.65, 1 - 2 / (e^2|x| + 1) above. */
+SN_INLINE sn_v v_tanh(sn_v x)
+{
+    sn_v a = v_abs(x), t = v_mul(x, x);
+    sn_v p = v_set1(2.06466205e-3f);
+    p = v_fma(p, t, v_set1(-8.09196476e-3f));
+    p = v_fma(p, t, v_set1(2.16663443e-2f));
+    p = v_fma(p, t, v_set1(-5.39405644e-2f));
+    p = v_fma(p, t, v_set1(1.33331582e-1f));
+    p = v_fma(p, t, v_set1(-3.33333284e-1f));
+    sn_v small = v_fma(v_mul(p, t), x, x);
+    sn_v e = v_exp(v_add(a, a));
+    sn_v big = v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(e, v_set1(1.0f))));
+    sn_v r = v_select(v_lt(a, v_set1(0.65f)), small, v_with_sign_of(big, x));
+    return v_select(v_nan(x), x, r);
+}
+
+/* erfc(a) for a = sqrt(h + l) >= 0, where h + l is a^2 to twice the precision:
+ * e^(-a^2) P((a - 3) / (a + 3)) / (a + 3). About 3 ulp down to the subnormals. */
+SN_INLINE sn_v v_erfc_tail(sn_v a, sn_v h, sn_v l)
+{
+    sn_v q = v_div(v_set1(1.0f), v_add(a, v_set1(3.0f)));
+    sn_v u = v_mul(v_sub(a, v_set1(3.0f)), q);
+    sn_v p = v_set1(-3.25335510e-4f);
+    p = v_fma(p, u, v_set1(-4.83179378e-4f));
+    p = v_fma(p, u, v_set1(3.08032939e-3f));
+    p = v_fma(p, u, v_set1(-1.22642890e-3f));
+    p = v_fma(p, u, v_set1(-2.68398263e-2f));
+    p = v_fma(p, u, v_set1(1.19529068e-1f));
+    p = v_fma(p, u, v_set1(-3.10466021e-1f));
+    p = v_fma(p, u, v_set1(5.90228319e-1f));
+    p = v_fma(p, u, v_set1(-8.83394480e-1f));
+    p = v_fma(p, u, v_set1(1.07400692f));
+    p = v_mul(p, q);
+    return v_mul(v_exp(v_neg(h)), v_fnma(l, p, p));
+}
+
+SN_INLINE sn_v v_erf(sn_v x)
+{
+    sn_v a = v_at_most(v_abs(x), v_set1(10.2f)), t = v_mul(a, a);
+    sn_v p = v_set1(7.85385782e-5f);
+    p = v_fma(p, t, v_set1(-8.01019254e-4f));
+    p = v_fma(p, t, v_set1(5.18832775e-3f));
+    p = v_fma(p, t, v_set1(-2.68538110e-2f));
+    p = v_fma(p, t, v_set1(1.12835854e-1f));
+    p = v_fma(p, t, v_set1(-3.76126260e-1f));
+    p = v_fma(p, t, v_set1(1.12837911f));
+    sn_v big = v_sub(v_set1(1.0f), v_erfc_tail(a, t, v_zero()));
+    sn_v r = v_select(v_lt(a, v_set1(1.0f)), v_mul(p, x), v_with_sign_of(big, x));
+    return v_select(v_nan(x), x, r);
+}
+
+/* x * (1 - erfc(x / sqrt 2) / 2); for x < 0 the tail itself, so nothing cancels. */
+SN_INLINE sn_v v_gelu(sn_v x)
+{
+    sn_v a = v_at_most(v_abs(x), v_set1(14.4f));
+    sn_v h = v_mul(a, a), l = v_fma(a, a, v_neg(h)), half = v_set1(0.5f);
+    sn_v c = v_erfc_tail(v_mul(a, v_set1(0.707106781f)), v_mul(h, half), v_mul(l, half));
+    sn_v tail = v_mul(c, half);
+    return v_mul(x, v_select(v_lt(x, v_zero()), tail, v_sub(v_set1(1.0f), tail)));
+}
+
+SN_INLINE sn_v v_gelu_tanh(sn_v x)
+{
+    sn_v cube = v_mul(v_mul(x, x), v_set1(0.044715f));
+    return v_mul(x, v_sigmoid(v_mul(v_fma(cube, x, x), v_set1(1.59576912f))));
+}
+
+SN_INLINE sn_v v_limit(sn_v x, sn_v lo, sn_v hi) { return v_at_most(v_at_least(x, lo), hi); }
+
+/* ------------------------------------------------------------------ loops */
+#define UNARY(name, n_params, expr)                                                                \
+    void SN_ISA(sn_f32_##name)(float *y, const float *px, size_t n, const float *params)           \
+    {                                                                                              \
+        const sn_v p0 = v_set1((n_params) > 0 ? params[0] : 0.0f);                                 \
+        const sn_v p1 = v_set1((n_params) > 1 ? params[1] : 0.0f);                                 \
+        size_t i = 0;                                                                              \
+        (void)p0;                                                                                  \
+        (void)p1;                                                                                  \
+        for (; i + SN_VL <= n; i += SN_VL) {                                                       \
+            sn_v x = v_load(px + i);                                                               \
+            v_store(y + i, (expr));                                                                \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            sn_v x = v_load_n(px + i, n - i);                                                      \
+            v_store_n(y + i, (expr), n - i);                                                       \
+        }                                                                                          \
+    }
+UNARY(relu, 0, v_at_least(x, v_zero()))
+UNARY(clip, 2, v_limit(x, p0, p1))
+UNARY(leaky_relu, 1, v_select(v_lt(x, v_zero()), v_mul(x, p0), x))
+UNARY(exp, 0, v_exp(x))
+UNARY(sigmoid, 0, v_sigmoid(x))
+UNARY(tanh, 0, v_tanh(x))
+UNARY(erf, 0, v_erf(x))
+UNARY(gelu, 0, v_gelu(x))
+UNARY(gelu_tanh, 0, v_gelu_tanh(x))
+UNARY(swish, 1, v_mul(x, v_sigmoid(v_mul(x, p0))))
+UNARY(hard_sigmoid, 2, v_limit(v_add(v_mul(x, p0), p1), v_zero(), v_set1(1.0f)))
+UNARY(hard_swish, 0,
+      v_mul(x, v_limit(v_add(v_mul(x, v_set1(1.0f / 6.0f)), v_set1(0.5f)), v_zero(), v_set1(1.0f))))
+UNARY(sqrt, 0, v_sqrt(x))
+UNARY(abs, 0, v_abs(x))
+UNARY(neg, 0, v_neg(x))
+
+/* One loop per mode: the scalar operand stays in a register. */
+#define BINARY_LOOP(load_a, load_b, load_a_n, load_b_n, expr)                                      \
+    for (; i + SN_VL <= n; i += SN_VL) {                                                           \
+        sn_v a = load_a, b = load_b;                                                               \
+        v_store(y + i, (expr));                                                                    \
+    }                                                                                              \
+    if (i < n) {                                                                                   \
+        sn_v a = load_a_n, b = load_b_n;                                                           \
+        v_store_n(y + i, (expr), n - i);                                                           \
+    }
+#define BINARY(name, expr)                                                                         \
+    void SN_ISA(sn_f32_##name)(float *y, const float *pa, const float *pb, size_t n, int mode)     \
+    {                                                                                              \
+        size_t i = 0;                                                                              \
+        if (n == 0)                                                                                \
+            return;                                                                                \
+        const sn_v sa = v_bcast(pa), sb = v_bcast(pb);                                             \
+        if (mode == SN_BINARY_VV) {                                                                \
+            BINARY_LOOP(v_load(pa + i), v_load(pb + i), v_load_n(pa + i, n - i),                   \
+                        v_load_n(pb + i, n - i), expr)                                             \
+        } else if (mode == SN_BINARY_SV) {                                                         \
+            BINARY_LOOP(sa, v_load(pb + i), sa, v_load_n(pb + i, n - i), expr)                     \
+        } else {                                                                                   \
+            BINARY_LOOP(v_load(pa + i), sb, v_load_n(pa + i, n - i), sb, expr)                     \
+        }                                                                                          \
+    }
+BINARY(add, v_add(a, b))
+BINARY(sub, v_sub(a, b))
+BINARY(mul, v_mul(a, b))
+BINARY(div, v_div(a, b))
+BINARY(min, v_select(v_nan(a), a, v_at_most(b, a)))
+BINARY(max, v_select(v_nan(a), a, v_at_least(b, a)))
+#undef UNARY
+#undef BINARY
+#undef BINARY_LOOP

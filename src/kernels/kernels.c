@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dispatch. A table is filled by walking the rows in order: a later row whose CPU flags are all
+ * there replaces an earlier one. Tables are kept in a small static array and published with an
+ * atomic state, so that any thread may ask at any time and nothing is ever freed. */
+#include "kernels/kernels.h"
+
+#include <stdatomic.h>
+
+enum { TABLES = 32 };
+
+typedef struct table {
+    _Atomic int state; /* 0 free, 1 being filled, 2 ready */
+    uint32_t flags;
+    sn_kernels kernels;
+} table;
+
+#define SN_SLOT(slot, signature) static const char signature_of_##slot[] = #signature;
+#include "kernels/slots.inc"
+#undef SN_SLOT
+
+/* "sn_f32_relu_avx512" is shown to people without the prefix. */
+#define SHOWN(symbol) (&#symbol[3])
+
+static const sn_kernel_row rows[] = {
+#define SN_KERNEL(slot, flags, symbol, ulp)                                                        \
+    {#slot,                                                                                        \
+     signature_of_##slot,                                                                          \
+     SHOWN(symbol),                                                                                \
+     flags,                                                                                        \
+     (flags) == 0 ? 0 : ((flags)&SN_CPU_AVX512) ? 16 : 8,                                          \
+     ulp,                                                                                          \
+     (void (*)(void))symbol},
+#include "kernels/kernels.inc"
+#undef SN_KERNEL
+};
+
+static void fill(sn_kernels *k, uint32_t have)
+{
+#define SN_KERNEL(s, needs, symbol, ulp)                                                           \
+    if (((needs) & ~have) == 0) {                                                                  \
+        k->s = symbol;                                                                             \
+        k->s##_name = SHOWN(symbol);                                                              \
+    }
+#include "kernels/kernels.inc"
+#undef SN_KERNEL
+}
+
+static uint32_t used_flags(void)
+{
+    uint32_t used = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        used |= rows[i].flags;
+    return used;
+}
+
+const sn_kernels *sn_kernels_get(uint32_t cpu_flags)
+{
+    static table tables[TABLES];
+    uint32_t flags = cpu_flags & used_flags();
+    for (size_t i = 0; i < TABLES; i++) {
+        table *t = &tables[i];
+        int state = atomic_load_explicit(&t->state, memory_order_acquire);
+        if (state == 0 && atomic_compare_exchange_strong(&t->state, &state, 1)) {
+            /* The last table serves every set that comes too late: it runs everywhere. */
+            t->flags = i + 1 < TABLES ? flags : 0;
+            fill(&t->kernels, t->flags);
+            atomic_store_explicit(&t->state, 2, memory_order_release);
+        }
+        while (atomic_load_explicit(&t->state, memory_order_acquire) != 2)
+            ;
+        if (t->flags == flags)
+            return &t->kernels;
+    }
+    return &tables[TABLES - 1].kernels;
+}
+
+const sn_kernel_row *sn_kernel_row_get(size_t k)
+{
+    return k < sizeof rows / sizeof rows[0] ? &rows[k] : NULL;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tile kernel (sn_f32_tile) in the vocabulary of simd_<isa>.h: P pixels × Q channel blocks stay in
+ * registers while all taps and input channels stream by; each input element is broadcast once and
+ * meets Q weight vectors. Written once, included by conv_<isa>.c after the vocabulary.
+ *
+ * Sizes: P*Q*SN_BV accumulators + Q*SN_BV weights + 1 broadcast must fit SN_REGS. Small tiles would
+ * wait for the latency of their few accumulators, so they keep two sets (even and odd channels). */
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+
+/* Tile sizes that exist, X(P, Q); MASK_q has bit P set for each. Rows of 56, 28, 14 and 7 pixels divide. */
+#if SN_REGS == 32 && SN_BV == 1
+#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1) X(14, 1) X(20, 1) X(28, 1)
+#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(6, 2) X(7, 2) X(8, 2) X(10, 2) X(12, 2) X(14, 2)
+#define SN_TILES_3(X) X(1, 3) X(2, 3) X(4, 3) X(6, 3) X(7, 3) X(9, 3)
+#define SN_TILES_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(6, 4) X(7, 4)
+#elif SN_REGS == 32
+#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
+#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
+#define SN_TILES_4(X) X(1, 4) X(2, 4)
+#else
+#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
+#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
+#define SN_TILES_4(X) X(1, 4) X(2, 4)
+#endif
+#define SN_TILES(X) SN_TILES_1(X) SN_TILES_2(X) SN_TILES_3(X) SN_TILES_4(X)
+#define SN_TILE_BIT(P, Q) | (1u << (P))
+
+enum {
+    TILE_FIRST = 1,    /* the tile holds pixel 0 of the run */
+    TILE_LAST = 2,     /* the tile holds the last pixel */
+    TILE_MAX_P = 28,
+    TILE_MAX_ACC = 28,
+    TILE_MIN_ACC = 10, /* accumulators that hide the latency of an FMA at two a cycle */
+};
+
+/* acc[p] += x[p] * w over `channels`, for pixels from … to-1 of the tile. */
+SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, size_t channels,
+                             ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q, const int P,
+                             const int Q, const int sets, const int from, const int to)
+{
+    const int QV = Q * SN_BV;
+    size_t c = 0;
+    if (sets > 1) {
+        for (; c + 2 <= channels; c += 2) {
+            SN_UNROLL for (int s = 0; s < 2; s++)
+            {
+                sn_v wv[4 * SN_BV];
+                SN_UNROLL for (int i = 0; i < QV; i++) wv[i] =
+                    v_load(w + s * SN_BLOCK + i / SN_BV * w_q + i % SN_BV * SN_VL);
+                SN_UNROLL for (int p = from; p < to; p++)
+                {
+                    sn_v b = v_bcast(x + p * x_pixel + s * x_ic);
+                    SN_UNROLL for (int i = 0; i < QV; i++)
+                    {
+                        sn_v *a = &acc[(s * P + p) * QV + i];
+                        *a = v_fma(b, wv[i], *a);
+                    }
+                }
+            }
+            x += 2 * x_ic;
+            w += 2 * SN_BLOCK;
+        }
+    }
+    SN_NO_UNROLL for (; c < channels; c++)
+    {
+        sn_v wv[4 * SN_BV];
+        SN_UNROLL for (int i = 0; i < QV; i++) wv[i] =
+            v_load(w + i / SN_BV * w_q + i % SN_BV * SN_VL);
+        SN_UNROLL for (int p = from; p < to; p++)
+        {
+            sn_v b = v_bcast(x + p * x_pixel);
+            SN_UNROLL for (int i = 0; i < QV; i++)
+            {
+                sn_v *a = &acc[p * QV + i];
+                *a = v_fma(b, wv[i], *a);
+            }
+        }
+        x += x_ic;
+        w += SN_BLOCK;
+    }
+}
+
+/* The rare end: a partial last block. `from` holds P × Q blocks of sums without bias. */
+static __attribute__((noinline)) void tile_finish_slow(const sn_f32_tile *t, size_t at,
+                                                       const float *from, size_t P)
+{
+    const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
+    const size_t Q = t->blocks;
+    for (size_t p = 0; p < P; p++) {
+        const ptrdiff_t pixel = (ptrdiff_t)(at + p);
+        for (size_t q = 0; q < Q; q++) {
+            const size_t lanes = q + 1 == Q && t->lanes ? t->lanes : SN_BLOCK;
+            for (size_t l = 0; l < lanes; l += SN_VL) {
+                const size_t n = lanes - l < SN_VL ? lanes - l : SN_VL;
+                float *y = t->y + pixel * t->y_pixel + (ptrdiff_t)q * t->y_q + l;
+                const float *add[2] = {
+                    t->bias ? t->bias + q * SN_BLOCK + l : NULL,
+                    t->z ? t->z + pixel * t->z_pixel + (ptrdiff_t)q * t->z_q + l : NULL};
+                sn_v v = v_load(from + (p * Q + q) * SN_BLOCK + l);
+                for (int i = 0; i < 2; i++)
+                    if (add[i])
+                        v = v_add(v, n == SN_VL ? v_load(add[i]) : v_load_n(add[i], n));
+                v = v_at_most(v_at_least(v, lo), hi);
+                if (n == SN_VL)
+                    v_store(y, v);
+                else
+                    v_store_n(y, v, n);
+            }
+        }
+    }
+}
+
+/* Adds z, clips and stores. */
+SN_INLINE void tile_finish(const sn_f32_tile *t, size_t at, sn_v *acc, const int P, const int Q)
+{
+    const int QV = Q * SN_BV;
+    const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
+    float *y = t->y + (ptrdiff_t)at * t->y_pixel;
+    const ptrdiff_t y_pixel = t->y_pixel, y_q = t->y_q;
+    if (t->z) {
+        const float *z = t->z + (ptrdiff_t)at * t->z_pixel;
+        const ptrdiff_t z_pixel = t->z_pixel, z_q = t->z_q;
+        SN_UNROLL for (int p = 0; p < P; p++)
+            SN_UNROLL for (int i = 0; i < QV; i++) acc[p * QV + i] =
+                v_add(acc[p * QV + i],
+                      v_load(z + p * z_pixel + i / SN_BV * z_q + i % SN_BV * SN_VL));
+    }
+    SN_UNROLL for (int p = 0; p < P; p++)
+        SN_UNROLL for (int i = 0; i < QV; i++)
+            v_store(y + p * y_pixel + i / SN_BV * y_q + i % SN_BV * SN_VL,
+                    v_at_most(v_at_least(acc[p * QV + i], lo), hi));
+}
+
+/* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
+ * tile's first and last pixel may miss taps; otherwise only a tile of one pixel may. */
+SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P, const int Q,
+                    const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const bool taps,
+                    const bool borders)
+{
+    const int QV = Q * SN_BV, sets = P * QV < TILE_MIN_ACC ? 2 : 1;
+    const bool slow = t->lanes != 0;
+    sn_v acc[2 * TILE_MAX_ACC];
+    if (t->bias && !slow) {
+        SN_UNROLL for (int i = 0; i < QV; i++)
+        {
+            sn_v b = v_load(t->bias + i * SN_VL);
+            SN_UNROLL for (int p = 0; p < P; p++) acc[p * QV + i] = b;
+        }
+    } else {
+        SN_UNROLL for (int i = 0; i < P * QV; i++) acc[i] = v_zero();
+    }
+    if (sets > 1)
+        SN_UNROLL for (int i = P * QV; i < 2 * P * QV; i++) acc[i] = v_zero();
+
+    const float *x = t->x + (ptrdiff_t)at * x_pixel;
+    const ptrdiff_t w_q = t->w_q;
+    if (!taps) {
+        tile_channels(acc, x, t->w, t->ic_last, x_pixel, x_ic, w_q, P, Q, sets, 0, P);
+    } else {
+        const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0;
+        const size_t j1 = edges & TILE_LAST ? t->last_kw : t->kw;
+        for (size_t b = 0; b < t->ic_blocks; b++) {
+            const size_t channels = b + 1 == t->ic_blocks ? t->ic_last : t->ic;
+            for (size_t i = 0; i < t->kh; i++) {
+                const float *xi = x + (ptrdiff_t)b * t->x_block + (ptrdiff_t)i * t->x_kh;
+                const float *wi = t->w + (ptrdiff_t)b * t->w_block + (ptrdiff_t)i * t->w_kh;
+                size_t j = 0;
+                if (borders && P > 1)
+                    for (; j < j0; j++)
+                        tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
+                                      channels, x_pixel, x_ic, w_q, P, Q, sets, 1, P);
+                for (j = j0; j < j1; j++)
+                    tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
+                                  channels, x_pixel, x_ic, w_q, P, Q, sets, 0, P);
+                if (borders && P > 1)
+                    for (; j < t->kw; j++)
+                        tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
+                                      channels, x_pixel, x_ic, w_q, P, Q, sets, 0, P - 1);
+            }
+        }
+    }
+    if (sets > 1)
+        SN_UNROLL for (int i = 0; i < P * QV; i++) acc[i] = v_add(acc[i], acc[P * QV + i]);
+    if (slow) {
+        float sums[TILE_MAX_ACC * SN_VL];
+        SN_UNROLL for (int i = 0; i < P * QV; i++) v_store(sums + i * SN_VL, acc[i]);
+        tile_finish_slow(t, at, sums, (size_t)P);
+        return;
+    }
+    tile_finish(t, at, acc, P, Q);
+}
+
+typedef void tile_fn(const sn_f32_tile *t, size_t at, unsigned edges);
+
+/* How many of `left` pixels the next tile takes: the largest tile, but two even ones rather than a
+ * large and a tiny one. */
+static inline unsigned tile_pick(size_t left, uint32_t mask)
+{
+    unsigned max = 31u - (unsigned)__builtin_clz(mask);
+    if (left >= 2 * max)
+        return max;
+    unsigned n = (unsigned)left;
+    if (n <= max && (mask >> n & 1u))
+        return n;
+    unsigned half = (n + 1) / 2;
+    return half + (unsigned)__builtin_ctz(mask >> half);
+}
+
+/* Walks pixels at … end-1 of the run. */
+static inline void tile_walk(const sn_f32_tile *t, size_t at, size_t end,
+                             tile_fn *const table[5][TILE_MAX_P + 1])
+{
+    static const uint32_t masks[5] = {1, 0 SN_TILES_1(SN_TILE_BIT), 0 SN_TILES_2(SN_TILE_BIT),
+                                      0 SN_TILES_3(SN_TILE_BIT), 0 SN_TILES_4(SN_TILE_BIT)};
+    while (at < end) {
+        unsigned n = tile_pick(end - at, masks[t->blocks]);
+        table[t->blocks][n](
+            t, at, (at == 0 ? TILE_FIRST : 0u) | (at + n == t->pixels ? TILE_LAST : 0u));
+        at += n;
+    }
+}
+
+/* One slot: an instance per tile size, named by TILE_NAME(P, Q). */
+#define TILE_ENTRY(P, Q) [Q][P] = TILE_NAME(P, Q),
+#define TILE_TABLE       {SN_TILES(TILE_ENTRY)}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of two tensors with broadcasting: arithmetic, comparison, logic, bits; PRelu too, whose
+ * slope broadcasts to its input. Integer values flow through where shapes are computed from them. */
+#include <string.h>
+
+#include "ops/elementwise.h"
+
+typedef struct binary_params {
+    sn_binary op;
+} binary_params;
+
+typedef struct binary_bound {
+    sn_elt elt;
+    sn_elt_plan plan;
+} binary_bound;
+
+static const struct {
+    const char *name;
+    sn_binary op;
+} rows[] = {
+    {"Add", SN_BINARY_ADD},
+    {"Sub", SN_BINARY_SUB},
+    {"Mul", SN_BINARY_MUL},
+    {"Div", SN_BINARY_DIV},
+    {"PRelu", SN_BINARY_PRELU},
+    {"And", SN_BINARY_AND},
+    {"Or", SN_BINARY_OR},
+    {"Xor", SN_BINARY_XOR},
+    {"Equal", SN_BINARY_EQUAL},
+    {"Greater", SN_BINARY_GREATER},
+    {"GreaterOrEqual", SN_BINARY_GREATER_EQUAL},
+    {"Less", SN_BINARY_LESS},
+    {"LessOrEqual", SN_BINARY_LESS_EQUAL},
+    {"BitwiseAnd", SN_BINARY_BIT_AND},
+    {"BitwiseOr", SN_BINARY_BIT_OR},
+    {"BitwiseXor", SN_BINARY_BIT_XOR},
+};
+
+static sonde_status prepare_binary(sn_prep *p)
+{
+    binary_params *b = p->params;
+    size_t k = 0;
+    while (strcmp(rows[k].name, p->node->op_type) != 0)
+        k++; /* every operator that comes here has a row */
+    b->op = rows[k].op;
+    return SONDE_OK;
+}
+
+static sonde_status prepare_mod(sn_prep *p)
+{
+    binary_params *b = p->params;
+    int64_t fmod;
+    SN_TRY(sn_prep_int(p, "fmod", 0, &fmod));
+    b->op = fmod ? SN_BINARY_FMOD : SN_BINARY_MOD;
+    return SONDE_OK;
+}
+
+static sonde_status prepare_shift(sn_prep *p)
+{
+    binary_params *b = p->params;
+    const char *direction;
+    SN_TRY(sn_prep_string(p, "direction", "", &direction));
+    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
+        return sn_prep_fail(p, "attribute 'direction' is '%s', expected 'LEFT' or 'RIGHT'", direction);
+    b->op = direction[0] == 'L' ? SN_BINARY_SHIFT_LEFT : SN_BINARY_SHIFT_RIGHT;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ values */
+static sn_dim known_value(sn_binary op, int64_t a, int64_t b)
+{
+    switch (op) {
+    case SN_BINARY_DIV:
+        return b == 0 ? SN_DIM_UNKNOWN : b == -1 ? -a : a / b;
+    case SN_BINARY_FMOD:
+        return b == 0 || b == -1 ? SN_DIM_UNKNOWN : a % b;
+    case SN_BINARY_MOD:
+        if (b == 0 || b == -1)
+            return SN_DIM_UNKNOWN;
+        return a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b;
+    case SN_BINARY_EQUAL:
+        return a == b;
+    case SN_BINARY_GREATER:
+        return a > b;
+    case SN_BINARY_GREATER_EQUAL:
+        return a >= b;
+    case SN_BINARY_LESS:
+        return a < b;
+    case SN_BINARY_LESS_EQUAL:
+        return a <= b;
+    case SN_BINARY_AND:
+        return a && b;
+    case SN_BINARY_OR:
+        return a || b;
+    case SN_BINARY_XOR:
+        return !a != !b;
+    default:
+        return SN_DIM_UNKNOWN;
+    }
+}
+
+static sn_dim int_value(int op, sn_dim a, sn_dim b)
+{
+    switch (op) {
+    case SN_BINARY_ADD:
+        return sn_dim_add(a, b);
+    case SN_BINARY_SUB:
+        if (sn_dim_same(a, b))
+            return 0;
+        if (b == 0)
+            return a;
+        return sn_dim_known(b) && sn_dim_known(a) ? sn_dim_add(a, -b) : SN_DIM_UNKNOWN;
+    case SN_BINARY_MUL:
+        return sn_dim_mul(a, b);
+    case SN_BINARY_DIV:
+        if (b == 1)
+            return a;
+        break;
+    case SN_BINARY_EQUAL:
+        if (sn_dim_same(a, b))
+            return 1;
+        break;
+    default:
+        break;
+    }
+    return sn_dim_known(a) && sn_dim_known(b) ? known_value((sn_binary)op, a, b) : SN_DIM_UNKNOWN;
+}
+
+static sonde_status infer_arithmetic(sn_infer *c)
+{
+    const binary_params *p = c->params;
+    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_UNDEFINED));
+    return sn_infer_ints_2(c, int_value, (int)p->op);
+}
+
+static sonde_status infer_compare(sn_infer *c)
+{
+    const binary_params *p = c->params;
+    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_BOOL));
+    return sn_infer_ints_2(c, int_value, (int)p->op);
+}
+
+/* The slope broadcasts to the input, never the other way. */
+static sonde_status infer_prelu(sn_infer *c)
+{
+    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_UNDEFINED));
+    const sn_type *x = &c->in[0]->type, *y = &c->out[0].type;
+    if (x->rank >= 0 && y->rank >= 0) {
+        bool same = x->rank == y->rank;
+        for (int i = 0; i < x->rank && same; i++)
+            same = !(sn_dim_known(x->dims[i]) && sn_dim_known(y->dims[i])) || x->dims[i] == y->dims[i];
+        if (!same)
+            return sn_infer_fail(c, "the slope does not broadcast to the input");
+    }
+    return sn_infer_same(c, 0, 0);
+}
+
+/* ------------------------------------------------------------------ running */
+static sonde_status run_equal_strings(const sn_step *s, sn_frame *f)
+{
+    const binary_bound *k = s->bound;
+    const sn_tensor *a = sn_in(s, f, 0), *b = sn_in(s, f, 1);
+    const sonde_string *sa = a->data, *sb = b->data;
+    sn_tensor *y = sn_out(s, f, 0);
+    uint8_t *r = y->data;
+    const sn_type ty = {.rank = y->rank, .dims = y->dims};
+    const sn_type ta = {.rank = a->rank, .dims = a->dims}, tb = {.rank = b->rank, .dims = b->dims};
+    for (size_t i = 0; i < k->plan.bcast.total; i++) {
+        const sonde_string *p = &sa[sn_bcast_index(&ty, &ta, (int64_t)i)];
+        const sonde_string *q = &sb[sn_bcast_index(&ty, &tb, (int64_t)i)];
+        r[i] = p->size == q->size && (p->size == 0 || memcmp(p->data, q->data, p->size) == 0);
+    }
+    return SONDE_OK;
+}
+
+static sonde_status bind_binary(sn_bind *b)
+{
+    const binary_params *p = b->params;
+    binary_bound *k = SN_NEW(b->arena, binary_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
+    SN_TRY(sn_elt_plan_make(b, 0, 2, &k->plan));
+    b->bound = k;
+    sn_dtype t = b->in[0]->type.dtype;
+    if (t != b->in[1]->type.dtype)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "inputs have different element types: %s and %s",
+                            sn_dtype_onnx_name(t), sn_dtype_onnx_name(b->in[1]->type.dtype));
+    b->flops = k->plan.bcast.total;
+    if (t == SONDE_DTYPE_STRING && p->op == SN_BINARY_EQUAL) {
+        b->run = run_equal_strings;
+        b->kernel = "str_equal";
+        return SONDE_OK;
+    }
+    if (!sn_binary_get(&k->elt, p->op, t, b->cpu_flags))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
+                            sn_dtype_onnx_name(t));
+    b->kernel = k->elt.name;
+    return SONDE_OK;
+}
+
+static sonde_status run_binary(const sn_step *s, sn_frame *f)
+{
+    const binary_bound *k = s->bound;
+    sn_tensor *y = sn_out(s, f, 0);
+    sn_binary_run(&k->elt, &k->plan.bcast, y->data, sn_in(s, f, 0)->data, sn_in(s, f, 1)->data, NULL,
+                  f->pool);
+    sn_elt_plan_finish(&k->plan, y->data);
+    return SONDE_OK;
+}
+
+#define BINARY(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                          \
+    {                                                                                              \
+        {SN_ELT_HEAD(NAME, SINCE, 0, 2, 2), .flags = (FLAGS), .params_size = sizeof(binary_params), \
+         .prepare = PREPARE, .infer = INFER, .bind = bind_binary, .run = run_binary,               \
+         .types = TYPES},                                                                          \
+            {.name = NULL}                                                                         \
+    }
+enum {
+    INPLACE = SN_OP_INPLACE0 | SN_OP_INPLACE1,
+    ANY = INPLACE | SN_OP_LAYOUT_ANY,
+};
+#define NUMBERS SN_FLOATS " " SN_INTS
+#define ARITHMETIC(symbol, NAME)                                                                   \
+    const sn_op sn_op_##symbol[] = BINARY(NAME, 7, prepare_binary, infer_arithmetic, ANY, NUMBERS);
+#define COMPARE(symbol, NAME, SINCE, TYPES)                                                        \
+    const sn_op sn_op_##symbol[] = BINARY(NAME, SINCE, prepare_binary, infer_compare, 0, TYPES);
+#define LOGIC(symbol, NAME)                                                                        \
+    const sn_op sn_op_##symbol[] = BINARY(NAME, 7, prepare_binary, infer_compare, INPLACE, "bool");
+#define BITS(symbol, NAME)                                                                         \
+    const sn_op sn_op_##symbol[] =                                                                 \
+        BINARY(NAME, 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS);
+
+ARITHMETIC(add, "Add")
+ARITHMETIC(sub, "Sub")
+ARITHMETIC(mul, "Mul")
+ARITHMETIC(div, "Div")
+COMPARE(equal, "Equal", 7, "bool " NUMBERS " str")
+COMPARE(greater, "Greater", 7, NUMBERS)
+COMPARE(greater_or_equal, "GreaterOrEqual", 12, NUMBERS)
+COMPARE(less, "Less", 7, NUMBERS)
+COMPARE(less_or_equal, "LessOrEqual", 12, NUMBERS)
+LOGIC(and, "And")
+LOGIC(or, "Or")
+LOGIC(xor, "Xor")
+BITS(bitwise_and, "BitwiseAnd")
+BITS(bitwise_or, "BitwiseOr")
+BITS(bitwise_xor, "BitwiseXor")
+const sn_op sn_op_mod[] = BINARY("Mod", 10, prepare_mod, infer_arithmetic, INPLACE, NUMBERS);
+const sn_op sn_op_bit_shift[] =
+    BINARY("BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, "u8 u16 u32 u64");
+const sn_op sn_op_prelu[] = BINARY("PRelu", 7, prepare_binary, infer_prelu, SN_OP_INPLACE0,
+                                   "bf16 f16 f32 f64 i32 i64 u32 u64");

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Model ► program: clone the graph, cut it at the feeds and outputs asked for, resolve, infer, run the
+ * passes, and write the nodes down as steps over slots. A model remembers its live programs, so that
+ * sessions with equal options share one (and with it one copy of the packed weights). */
+#include "plan/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "passes/pass.h"
+#include "plan/binding.h"
+
+/* ------------------------------------------------------------------ key */
+
+static sonde_status append_text(sn_arena *arena, char **text, const char *part, sonde_error *err)
+{
+    *text = sn_arena_printf(arena, "%s%s", *text, part);
+    return *text ? SONDE_OK : sn_fail_memory(err, strlen(part));
+}
+
+/* Names may hold any character: each is written with its length, so two lists never look alike. */
+static sonde_status append_names(sn_arena *arena, char **text, const char *tag,
+                                 const char *const *names, size_t n, sonde_error *err)
+{
+    if (!names)
+        return SONDE_OK;
+    SN_TRY(append_text(arena, text, tag, err));
+    for (size_t i = 0; i < n; i++) {
+        char *part = sn_arena_printf(arena, "%zu:%s;", strlen(names[i]), names[i]);
+        if (!part)
+            return sn_fail_memory(err, strlen(names[i]));
+        SN_TRY(append_text(arena, text, part, err));
+    }
+    return SONDE_OK;
+}
+
+static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg, sn_arena *arena,
+                             char **key, sonde_error *err)
+{
+    *key = sn_arena_printf(arena, "o%d p%d c%x ", cfg->no_optimize, cfg->no_prepack, ctx->cpu.flags);
+    if (!*key)
+        return sn_fail_memory(err, 32);
+    SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
+    SN_TRY(append_names(arena, key, "F", cfg->feeds, cfg->n_feeds, err));
+    return append_names(arena, key, "O", cfg->outputs, cfg->n_outputs, err);
+}
+
+/* ------------------------------------------------------------------ cutting */
+
+static sonde_status find_value(const sn_map *names, const char *name, const char *role,
+                               sn_value **v, sonde_error *err)
+{
+    *v = sn_map_get(names, name);
+    if (!*v)
+        return sn_fail(err, SONDE_NOT_FOUND, "the model has no value named '%s' to use as %s", name,
+                       role);
+    return SONDE_OK;
+}
+
+/* Makes `outputs` the graph's outputs. */
+static sonde_status cut_outputs(sn_graph *g, const sn_map *names, const sn_program_config *cfg,
+                                sonde_error *err)
+{
+    for (size_t i = 0; i < g->outputs.n; i++)
+        g->outputs.data[i]->n_outputs--;
+    g->outputs.n = 0;
+    for (size_t i = 0; i < cfg->n_outputs; i++) {
+        sn_value *v;
+        SN_TRY(find_value(names, cfg->outputs[i], "an output", &v, err));
+        SN_TRY(sn_graph_add_output(g, v, err));
+    }
+    return SONDE_OK;
+}
+
+/* Makes `feeds` the graph's inputs: an inner value loses its producer, a default its constant. */
+static sonde_status cut_feeds(sn_graph *g, const sn_map *names, const sn_program_config *cfg,
+                              sonde_error *err)
+{
+    for (size_t i = 0; i < g->inputs.n; i++)
+        g->inputs.data[i]->is_input = false;
+    g->inputs.n = 0;
+    for (size_t i = 0; i < cfg->n_feeds; i++) {
+        sn_value *v;
+        SN_TRY(find_value(names, cfg->feeds[i], "an input", &v, err));
+        if (v->is_input)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "input '%s' is given twice", cfg->feeds[i]);
+        if (v->producer) {
+            v->producer->out[v->output_index] = NULL;
+            v->producer = NULL;
+        }
+        v->fact.data = NULL;
+        v->fact.ints = NULL;
+        SN_TRY(sn_graph_add_input(g, v, err));
+    }
+    g->n_formal_inputs = (uint32_t)g->inputs.n;
+    return SONDE_OK;
+}
+
+/* Inputs with a default (an initializer of the same name) are constants unless they are fed. */
+static void drop_defaults(sn_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->inputs.n; i++) {
+        sn_value *v = g->inputs.data[i];
+        if (v->fact.data)
+            v->is_input = false;
+        else
+            g->inputs.data[kept++] = v;
+    }
+    g->inputs.n = kept;
+    g->n_formal_inputs = (uint32_t)kept;
+}
+
+/* Removes what the outputs do not need, walking backwards: the list is in topological order. */
+static sonde_status prune(sn_graph *g, sonde_error *err)
+{
+    for (sn_node *n = g->last, *prev; n; n = prev) {
+        prev = n->prev;
+        bool needed = false;
+        for (uint32_t o = 0; o < n->n_out; o++)
+            needed |= n->out[o] && (n->out[o]->n_uses || n->out[o]->n_outputs);
+        if (!needed)
+            SN_TRY(sn_graph_remove(g, n, err));
+    }
+    return SONDE_OK;
+}
+
+/* A value read by a step, or returned, that nothing provides. */
+static sonde_status check_provided(const sn_graph *g, sonde_error *err)
+{
+    for (size_t i = 0; i < g->values.n; i++) {
+        const sn_value *v = g->values.data[i];
+        if ((v->n_uses || v->n_outputs) && !v->producer && !v->fact.data && !v->is_input)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "input '%s' is missing: the outputs asked for depend on it", v->name);
+    }
+    return SONDE_OK;
+}
+
+static sonde_status cut(sn_graph *g, const sn_program_config *cfg, sn_allocator *alloc,
+                        sonde_error *err)
+{
+    if (!cfg->feeds && !cfg->outputs) {
+        drop_defaults(g);
+        return SONDE_OK;
+    }
+    sn_map names;
+    sn_map_init(&names, alloc);
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < g->values.n && !st; i++)
+        if (*g->values.data[i]->name &&
+            !sn_map_put(&names, g->values.data[i]->name, g->values.data[i], NULL))
+            st = sn_fail_memory(err, sizeof(sn_map_entry));
+    if (!st && cfg->outputs)
+        st = cut_outputs(g, &names, cfg, err);
+    if (!st && cfg->feeds)
+        st = cut_feeds(g, &names, cfg, err);
+    else if (!st)
+        drop_defaults(g);
+    sn_map_free(&names);
+    SN_TRY(st);
+    SN_TRY(prune(g, err));
+    return check_provided(g, err);
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static sonde_status build(sn_program *root, sn_program *p, sonde_error *err);
+
+static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, sn_program **out,
+                             sonde_error *err)
+{
+    sn_program *p = SN_NEW(&root->arena, sn_program);
+    if (!p)
+        return sn_fail_memory(err, sizeof *p);
+    atomic_init(&p->refs, 1);
+    p->ctx = root->ctx;
+    p->model = root->model;
+    p->parent = owner;
+    p->graph = g;
+    pthread_mutex_init(&p->lock, NULL);
+    *out = p; /* from here on the parent frees it */
+    return build(root, p, err);
+}
+
+static uint32_t count_bodies(const sn_node *n)
+{
+    uint32_t k = 0;
+    for (uint32_t a = 0; a < n->n_attrs; a++) {
+        if (n->attrs[a].kind == SN_ATTR_GRAPH)
+            k++;
+        else if (n->attrs[a].kind == SN_ATTR_GRAPHS)
+            k += (uint32_t)n->attrs[a].n;
+    }
+    return k;
+}
+
+static sonde_status build_step(sn_program *root, sn_program *p, sn_node *n, sn_step *s,
+                               sonde_error *err)
+{
+    uint32_t *in = SN_NEW_N(&root->arena, uint32_t, n->n_in);
+    uint32_t *out = SN_NEW_N(&root->arena, uint32_t, n->n_out);
+    if (!in || !out)
+        return sn_fail_memory(err, (n->n_in + n->n_out) * sizeof *in);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        in[i] = n->in[i].value ? n->in[i].value->id : SN_NO_SLOT;
+    for (uint32_t o = 0; o < n->n_out; o++)
+        out[o] = n->out[o] ? n->out[o]->id : SN_NO_SLOT;
+    s->op = n->op;
+    s->node = n;
+    s->params = n->params;
+    s->run = n->op->run;
+    s->in = in;
+    s->out = out;
+    s->n_in = n->n_in;
+    s->n_out = n->n_out;
+    uint32_t n_bodies = count_bodies(n);
+    if (!n_bodies)
+        return SONDE_OK;
+    const void **handles = SN_NEW_N(&root->arena, const void *, n_bodies);
+    if (!handles)
+        return sn_fail_memory(err, n_bodies * sizeof *handles);
+    s->bodies = handles;
+    for (uint32_t a = 0; a < n->n_attrs; a++) {
+        const sn_attr *attr = &n->attrs[a];
+        size_t k = attr->kind == SN_ATTR_GRAPH ? 1 : attr->kind == SN_ATTR_GRAPHS ? attr->n : 0;
+        for (size_t i = 0; i < k; i++) {
+            sn_graph *g = attr->kind == SN_ATTR_GRAPH ? attr->graph : attr->graphs[i];
+            sn_program **body = &p->bodies[p->n_bodies];
+            sonde_status st = new_body(root, p, g, body, err);
+            if (*body)
+                p->n_bodies++;
+            SN_TRY(st);
+            handles[s->n_bodies++] = *body;
+        }
+    }
+    return SONDE_OK;
+}
+
+/* Slots, steps and bodies of p->graph (passes are done). */
+static sonde_status build(sn_program *root, sn_program *p, sonde_error *err)
+{
+    sn_graph *g = p->graph;
+    uint32_t n_bodies = 0;
+    for (const sn_node *n = g->first; n; n = n->next)
+        n_bodies += count_bodies(n);
+    p->n_slots = (uint32_t)g->values.n;
+    p->n_inputs = (uint32_t)g->inputs.n;
+    p->n_formal_inputs = g->n_formal_inputs;
+    p->n_outputs = (uint32_t)g->outputs.n;
+    p->steps = SN_NEW_N(&root->arena, sn_step, g->n_live_nodes);
+    p->inputs = SN_NEW_N(&root->arena, uint32_t, p->n_inputs);
+    p->outputs = SN_NEW_N(&root->arena, uint32_t, p->n_outputs);
+    p->bodies = SN_NEW_N(&root->arena, sn_program *, n_bodies);
+    if (!p->steps || !p->inputs || !p->outputs || !p->bodies)
+        return sn_fail_memory(err, g->n_live_nodes * sizeof *p->steps);
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        p->inputs[i] = g->inputs.data[i]->id;
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+        p->outputs[i] = g->outputs.data[i]->id;
+    for (sn_node *n = g->first; n; n = n->next) {
+        sn_step *s = &p->steps[p->n_steps];
+        s->index = p->n_steps++;
+        SN_TRY(build_step(root, p, n, s, err));
+    }
+    return SONDE_OK;
+}
+
+/* Constant slots; sn_program_pack may add packed ones behind them. */
+static sonde_status set_consts(sn_program *root, sn_program *p, sonde_error *err)
+{
+    p->consts = SN_NEW_N(&root->arena, sn_slot, p->n_slots);
+    if (!p->consts)
+        return sn_fail_memory(err, p->n_slots * sizeof *p->consts);
+    for (size_t i = 0; i < p->graph->values.n; i++) {
+        const sn_value *v = p->graph->values.data[i];
+        if (!v->fact.data || v->is_input)
+            continue;
+        p->consts[i].kind = SN_KIND_TENSOR;
+        p->consts[i].t = *v->fact.data;
+        p->consts[i].t.owner = NULL;
+    }
+    for (uint32_t k = 0; k < p->n_bodies; k++)
+        SN_TRY(set_consts(root, p->bodies[k], err));
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ life */
+
+static void free_tree(sn_program *p)
+{
+    for (uint32_t k = 0; k < p->n_bodies; k++)
+        free_tree(p->bodies[k]);
+    while (p->bindings) {
+        sn_binding *b = p->bindings;
+        p->bindings = b->next;
+        sn_binding_unref(b);
+    }
+    pthread_mutex_destroy(&p->lock);
+}
+
+static void program_free(sn_program *p)
+{
+    sn_allocator *alloc = p->ctx->alloc;
+    free_tree(p);
+    if (p->graph)
+        sn_graph_free(p->graph);
+    for (size_t i = 0; i < p->buffers.list.n; i++)
+        sn_buffer_unref(p->buffers.list.data[i]);
+    sn_vec_free(&p->buffers.list, alloc);
+    sn_buffer_unref(p->packed);
+    sn_arena_free(&p->arena);
+    if (p->model)
+        sn_model_unref(p->model);
+    sn_free(alloc, p, sizeof *p);
+}
+
+sn_program *sn_program_ref(sn_program *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void sn_program_unref(sn_program *p)
+{
+    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_lock(&p->model->lock);
+    for (sn_program **q = (sn_program **)&p->model->programs; *q; q = &(*q)->next_shared)
+        if (*q == p) {
+            *q = p->next_shared;
+            break;
+        }
+    pthread_mutex_unlock(&p->model->lock);
+    program_free(p);
+}
+
+/* Takes a reference unless the last one is already gone. */
+static bool try_ref(sn_program *p)
+{
+    int n = atomic_load_explicit(&p->refs, memory_order_relaxed);
+    while (n > 0)
+        if (atomic_compare_exchange_weak(&p->refs, &n, n + 1))
+            return true;
+    return false;
+}
+
+static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
+                                sn_pool *pool, sn_program **out, sonde_error *err)
+{
+    sn_program *p = sn_alloc_zero(ctx->alloc, sizeof *p);
+    if (!p)
+        return sn_fail_memory(err, sizeof *p);
+    sonde_status st;
+    atomic_init(&p->refs, 1);
+    p->ctx = ctx;
+    p->model = sn_model_ref(model);
+    pthread_mutex_init(&p->lock, NULL);
+    sn_arena_init(&p->arena, ctx->alloc);
+    uint64_t t = sn_span_begin(ctx->trace);
+    SN_TRY_GOTO(st, sn_graph_clone(model->graph, &p->arena, &p->graph, err));
+    SN_TRY_GOTO(st, cut(p->graph, cfg, ctx->alloc, err));
+    sn_span_end(ctx->trace, t, "clone", NULL);
+    t = sn_span_begin(ctx->trace);
+    SN_TRY_GOTO(st, sn_ops_resolve(p->graph, err));
+    SN_TRY_GOTO(st, sn_ops_infer(p->graph, err));
+    sn_span_end(ctx->trace, t, "infer", NULL);
+    if (!cfg->no_optimize) {
+        sn_pass_env env = {
+            .ctx = ctx, .cpu_flags = ctx->cpu.flags, .buffers = &p->buffers, .err = err};
+        SN_TRY_GOTO(st, sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled));
+    }
+    t = sn_span_begin(ctx->trace);
+    SN_TRY_GOTO(st, build(p, p, err));
+    SN_TRY_GOTO(st, set_consts(p, p, err));
+    sn_span_end(ctx->trace, t, "build steps", NULL);
+    if (!cfg->no_prepack) {
+        t = sn_span_begin(ctx->trace);
+        SN_TRY_GOTO(st, sn_program_pack(p, p, pool, err));
+        sn_span_end(ctx->trace, t, "pack weights", NULL);
+    }
+    *out = p;
+    return SONDE_OK;
+fail:
+    program_free(p);
+    return st;
+}
+
+sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
+                            sn_pool *pool, sn_program **program, sonde_error *err)
+{
+    sn_arena scratch;
+    sn_arena_init(&scratch, ctx->alloc);
+    char *key;
+    sonde_status st = make_key(ctx, cfg, &scratch, &key, err);
+    sn_program *p = NULL;
+    if (st) {
+        sn_arena_free(&scratch);
+        return st;
+    }
+    /* Held while a program is made: a second session with the same options waits and shares. */
+    pthread_mutex_lock(&model->lock);
+    for (p = model->programs; p; p = p->next_shared)
+        if (strcmp(p->key, key) == 0 && try_ref(p))
+            break;
+    if (!p) {
+        st = program_new(ctx, model, cfg, pool, &p, err);
+        if (!st && !(p->key = sn_arena_strdup(&p->arena, key))) {
+            st = sn_fail_memory(err, strlen(key));
+            program_free(p);
+        }
+        if (!st) {
+            p->next_shared = model->programs;
+            model->programs = p;
+        }
+    }
+    pthread_mutex_unlock(&model->lock);
+    sn_arena_free(&scratch);
+    if (!st)
+        *program = p;
+    return st;
+}

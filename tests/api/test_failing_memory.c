@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation of load, bind and run is made to fail once: the call must say so, leave nothing
+ * behind and not crash. Memory comes from the context's allocator, which counts down. */
+#include "sonde/experimental/inspect.h"
+#include "zoo_session.h"
+
+typedef struct counting {
+    long left;   /* allocations until one fails; negative: never */
+    long live;   /* blocks not given back */
+    long failed;
+} counting;
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    counting *c = user;
+    if (c->left == 0) {
+        c->failed++;
+        return NULL;
+    }
+    if (c->left > 0)
+        c->left--;
+    void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (p)
+        c->live++;
+    return p;
+}
+
+static void count_free(void *user, void *ptr, size_t bytes)
+{
+    (void)bytes;
+    if (ptr)
+        ((counting *)user)->live--;
+    free(ptr);
+}
+
+/* Loads from bytes, makes a session, runs it once. */
+static sonde_status whole_life(counting *count, const void *bytes, size_t size, sonde_error *err)
+{
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    o.threads = 1;
+    o.alloc = count_alloc;
+    o.free = count_free;
+    o.alloc_user = count;
+    sonde_context *ctx = NULL;
+    sonde_model *model = NULL;
+    sonde_session *s = NULL;
+    sonde_value *in[MAX_PORTS] = {0}, *out[MAX_PORTS] = {0};
+    size_t n_in = 0, n_out = 0;
+    sonde_status st = sonde_context_create(&o, &ctx, err);
+    if (!st)
+        st = sonde_model_load_memory(ctx, bytes, size, NULL, &model, err);
+    if (!st)
+        st = sonde_session_create(model, NULL, &s, err);
+    if (!st)
+        st = random_inputs(ctx, s, 1, in, &n_in, err);
+    if (!st) {
+        n_out = sonde_session_output_count(s);
+        st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, out, n_out, err);
+    }
+    release_all(in, MAX_PORTS);
+    release_all(out, MAX_PORTS);
+    sonde_session_release(s);
+    sonde_model_release(model);
+    sonde_context_release(ctx);
+    return st;
+}
+
+static void walk(const char *name)
+{
+    sonde_error err;
+    sonde_context *ctx = NULL;
+    sonde_model *model = NULL;
+    char path[] = "/tmp/sonde-test-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    FILE *f = fdopen(fd, "rb");
+    CHECK_OK(sonde_context_create(NULL, &ctx, &err));
+    CHECK_OK(zoo_model(ctx, name, &model, &err));
+    CHECK_OK(sonde_model_save(model, path, &err));
+    sonde_model_release(model);
+    sonde_context_release(ctx);
+    f = freopen(path, "rb", f);
+    fseek(f, 0, SEEK_END);
+    size_t size = (size_t)ftell(f);
+    rewind(f);
+    void *bytes = malloc(size);
+    CHECK_EQ(fread(bytes, 1, size, f), size);
+    fclose(f);
+    remove(path);
+
+    counting count = {.left = -1};
+    CHECK_OK(whole_life(&count, bytes, size, &err));
+    CHECK_EQ(count.live, 0);
+    long k = 0;
+    for (;; k++) {
+        count = (counting){.left = k};
+        sonde_status st = whole_life(&count, bytes, size, &err);
+        CHECK_MSG(count.live == 0, "%s: failing allocation %ld leaves %ld blocks", name, k, count.live);
+        if (!count.failed)
+            break;
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY || st == SONDE_OK, "%s: allocation %ld: %d, %s", name, k,
+                  (int)st, err.message);
+    }
+    CHECK_MSG(k > 20, "only %ld allocations were walked", k);
+    free(bytes);
+}
+
+TEST(every_allocation_of_a_convolutional_model_may_fail) { walk("tiny_cnn"); }
+TEST(every_allocation_of_a_loop_with_captures_may_fail) { walk("tiny_loop"); }
+TEST(every_allocation_of_a_conditional_may_fail) { walk("tiny_if"); }
+TEST(every_allocation_of_a_sequence_model_may_fail) { walk("tiny_sequence"); }
+TEST(every_allocation_of_a_data_dependent_model_may_fail) { walk("tiny_dynamic"); }
+TEST(every_allocation_of_an_attention_model_may_fail) { walk("tiny_attention"); }
+
+TEST_MAIN()

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the machine allows, how it is restricted, and how cgroup quotas are found. */
+#include "base/cpu.h"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test.h"
+
+TEST(detection_gives_sane_facts)
+{
+    sn_cpu cpu;
+    sonde_error err = {0};
+    CHECK_OK(sn_cpu_detect(&cpu, NULL, &err));
+    CHECK_EQ(cpu.flags, cpu.found);
+    CHECK(cpu.model[0] != '\0');
+    CHECK(cpu.cores >= 1 && cpu.usable_cores >= 1);
+    CHECK(cpu.l1_bytes >= 4096 && cpu.l2_bytes >= cpu.l1_bytes && cpu.l3_bytes > 0);
+#if defined(__x86_64__)
+    CHECK_EQ(cpu.found & (SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | SN_CPU_ARMBF16), 0);
+    CHECK_EQ((cpu.found & SN_CPU_AVX2) != 0,
+             __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#else
+    CHECK(cpu.found & SN_CPU_NEON);
+#endif
+}
+
+TEST(every_level_found_can_be_asked_for_and_excludes_those_above)
+{
+    sn_cpu all, cpu;
+    sonde_error err = {0};
+    CHECK_OK(sn_cpu_detect(&all, NULL, &err));
+    CHECK_OK(sn_cpu_detect(&cpu, "baseline", &err));
+    CHECK_EQ(cpu.flags, 0);
+    CHECK_EQ(cpu.found, all.found);
+    CHECK_STR(sn_cpu_level_name(cpu.flags), "baseline");
+#define ASK(name, bit, text)                                                                       \
+    if (all.found & SN_CPU_##name) {                                                               \
+        CHECK_OK(sn_cpu_detect(&cpu, text, &err));                                                 \
+        CHECK_STR(sn_cpu_level_name(cpu.flags), text);                                             \
+        CHECK_EQ(cpu.flags, all.found &((2u << bit) - 1));                                         \
+    } else {                                                                                       \
+        CHECK(sn_cpu_detect(&cpu, text, &err) != SONDE_OK);                                        \
+        CHECK_HAS(err.message, text);                                                              \
+        CHECK_HAS(err.message, "baseline");                                                        \
+    }
+    SN_CPU_LIST(ASK)
+#undef ASK
+}
+
+TEST(an_unknown_level_lists_the_words_accepted_here)
+{
+    sn_cpu cpu;
+    sonde_error err = {0};
+    CHECK_EQ(sn_cpu_detect(&cpu, "mmx", &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "'mmx'");
+    CHECK_HAS(err.message, "baseline");
+    CHECK_EQ(sn_cpu_detect(&cpu, "", NULL), SONDE_INVALID_ARGUMENT);
+}
+
+TEST(blocks_follow_the_vector_length)
+{
+    CHECK_EQ(sn_cpu_block(SN_CPU_AVX2 | SN_CPU_AVX512), 16);
+    CHECK_EQ(sn_cpu_block(SN_CPU_AVX2), 8);
+    CHECK_EQ(sn_cpu_block(0), 8);
+}
+
+TEST(usable_cores_follow_affinity)
+{
+    cpu_set_t was, one;
+    CHECK(sched_getaffinity(0, sizeof was, &was) == 0);
+    size_t first = 0;
+    while (!CPU_ISSET(first, &was))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        return; /* not allowed here */
+    int cores = sn_cpu_usable_cores(NULL);
+    CHECK(sched_setaffinity(0, sizeof was, &was) == 0);
+    CHECK_EQ(cores, 1);
+    CHECK(sn_cpu_usable_cores(NULL) <= CPU_COUNT(&was));
+}
+
+static char root[64];
+
+/* Writes root + path, making its folders. */
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+        *p = '\0';
+        mkdir(full, 0700);
+        *p = '/';
+    }
+    FILE *f = fopen(full, "w");
+    if (f) {
+        fputs(text, f);
+        fclose(f);
+    }
+}
+
+static void new_root(void)
+{
+    strcpy(root, "/tmp/sonde_test_cpu_XXXXXX");
+    if (!mkdtemp(root))
+        root[0] = '\0';
+}
+
+static void drop_root(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    if (root[0] && system(command) != 0)
+        fprintf(stderr, "cannot remove %s\n", root);
+}
+
+TEST(the_tightest_v2_quota_on_the_way_up_counts)
+{
+    new_root();
+    put("/proc/self/cgroup", "0::/outer/inner/leaf\n");
+    put("/sys/fs/cgroup/outer/inner/leaf/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/outer/inner/cpu.max", "400000 100000\n");
+    put("/sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
+    double quota = sn_cpu_quota(root);
+    drop_root();
+    CHECK_MSG(quota == 2.5, "%g", quota);
+}
+
+TEST(a_v1_quota_is_found_where_the_group_is_invisible)
+{
+    new_root();
+    put("/proc/self/cgroup", "5:memory:/x\n4:cpuset:/x\n3:cpu,cpuacct:/docker/abc\n0::/\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    double quota = sn_cpu_quota(root);
+    drop_root();
+    CHECK_MSG(quota == 1.5, "%g", quota);
+}
+
+TEST(no_quota_and_nonsense_are_no_quota)
+{
+    new_root();
+    CHECK(sn_cpu_quota(root) == 0);
+    put("/proc/self/cgroup", "garbage\n1:cpu:/a\n0::/b\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/b/cpu.max", "what 0\n");
+    double quota = sn_cpu_quota(root);
+    drop_root();
+    CHECK_MSG(quota == 0, "%g", quota);
+}
+
+TEST_MAIN()

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder: rings per thread, overflow that drops and counts, names, spans, its own cost. */
+#include "base/trace.h"
+
+#include <pthread.h>
+
+#include "test.h"
+
+static sn_allocator allocator;
+
+static sn_trace *make_trace(size_t ring_cap)
+{
+    sn_trace *t;
+    sn_allocator_init_system(&allocator);
+    return sn_trace_create(&t, &allocator, ring_cap, NULL) == SONDE_OK ? t : NULL;
+}
+
+TEST(records_come_back_in_order)
+{
+    sn_trace *t = make_trace(0);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    CHECK(r != NULL && r == sn_trace_ring_get(t));
+    for (uint32_t i = 0; i < 10000; i++)
+        sn_trace_push(r, &(sn_trace_rec){.t0 = i, .t1 = i + 1, .index = i, .kind = SN_TRACE_STEP});
+    CHECK_EQ(r->n, 10000);
+    for (uint32_t i = 0; i < 10000; i++)
+        CHECK_EQ(r->recs[i].index, i);
+    CHECK_EQ(r->dropped, 0);
+    CHECK_EQ(r->thread_id, 1);
+    CHECK(r->os_tid > 0 && r->thread_name[0]);
+    sn_trace_free(t);
+    CHECK_EQ(allocator.live_bytes, 0);
+}
+
+TEST(a_full_ring_drops_the_newest_and_counts_and_clearing_makes_room)
+{
+    sn_trace *t = make_trace(10);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    for (uint32_t i = 0; i < 25; i++)
+        sn_trace_push(r, &(sn_trace_rec){.index = i});
+    CHECK_EQ(r->n, 10);
+    CHECK_EQ(r->dropped, 15);
+    CHECK_EQ(r->recs[9].index, 9);
+    sn_trace_clear(t);
+    CHECK_EQ(r->n, 0);
+    CHECK_EQ(r->dropped, 0);
+    sn_trace_push(r, &(sn_trace_rec){.index = 77});
+    CHECK_EQ(r->recs[0].index, 77);
+    sn_trace_free(t);
+}
+
+static void *record_some(void *arg)
+{
+    sn_trace *t = arg;
+    for (uint32_t i = 0; i < 1000; i++) {
+        sn_trace_ring *r = sn_trace_ring_get(t);
+        if (r)
+            sn_trace_push(r, &(sn_trace_rec){.index = i, .kind = SN_TRACE_USER});
+        char name[16];
+        snprintf(name, sizeof name, "span %u", i % 50);
+        if (sn_trace_name(t, name) == 0)
+            return arg;
+    }
+    return NULL;
+}
+
+TEST(every_thread_has_its_own_ring_which_outlives_it)
+{
+    enum { THREADS = 6 };
+    sn_trace *t = make_trace(5000);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, record_some, t) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        CHECK(wrong == NULL);
+    }
+    int rings = 0;
+    unsigned ids = 0;
+    for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next) {
+        CHECK_EQ(r->n, 1000);
+        for (uint32_t i = 0; i < 1000; i++)
+            CHECK_EQ(r->recs[i].index, i);
+        ids |= 1u << r->thread_id;
+        rings++;
+    }
+    CHECK_EQ(rings, THREADS);
+    CHECK_EQ(ids, (2u << THREADS) - 2);
+    CHECK_EQ(sn_trace_name(t, "new"), 51);
+    sn_trace_free(t);
+    CHECK_EQ(allocator.live_bytes, 0);
+}
+
+TEST(one_thread_may_use_more_recorders_than_it_caches)
+{
+    sn_trace *t[9];
+    for (int i = 0; i < 9; i++)
+        t[i] = make_trace(100);
+    for (int round = 0; round < 10; round++)
+        for (int i = 0; i < 9; i++)
+            sn_trace_push(sn_trace_ring_get(t[i]), &(sn_trace_rec){.index = (uint32_t)i});
+    for (int i = 0; i < 9; i++) {
+        sn_trace_ring *r = atomic_load(&t[i]->rings);
+        CHECK_EQ(r->n, 10);
+        CHECK_EQ(r->recs[9].index, i);
+        CHECK(r->next == NULL);
+        sn_trace_free(t[i]);
+    }
+    sn_trace *fresh = make_trace(100); /* may lie where an old one lay; must not find its ring */
+    CHECK_EQ(sn_trace_ring_get(fresh)->n, 0);
+    sn_trace_free(fresh);
+}
+
+TEST(names_are_interned)
+{
+    sn_trace *t = make_trace(10);
+    char name[] = "parse";
+    uint32_t id = sn_trace_name(t, name);
+    name[0] = 'x';
+    CHECK_EQ(id, 1);
+    CHECK_EQ(sn_trace_name(t, "parse"), 1);
+    CHECK_EQ(sn_trace_name(t, ""), 2);
+    CHECK_STR(sn_trace_name_text(t, 1), "parse");
+    CHECK_STR(sn_trace_name_text(t, 0), "");
+    CHECK_STR(sn_trace_name_text(t, 99), "");
+    sn_trace_free(t);
+}
+
+TEST(spans_are_recorded_from_level_two)
+{
+    sn_trace *t = make_trace(10);
+    for (int level = 0; level <= 3; level++) {
+        atomic_store(&t->level, level);
+        uint64_t begin = sn_span_begin(t);
+        CHECK_EQ(begin != 0, level >= 2);
+        sn_span_end(t, begin, "load", level == 3 ? "model.onnx" : NULL);
+    }
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    CHECK_EQ(r->n, 2);
+    CHECK_EQ(r->recs[0].kind, SN_TRACE_EXEC);
+    CHECK_EQ(r->recs[0].run, 0);
+    CHECK(r->recs[0].t1 >= r->recs[0].t0);
+    CHECK_STR(sn_trace_name_text(t, r->recs[0].index), "load");
+    CHECK_STR(sn_trace_name_text(t, r->recs[1].index), "load: model.onnx");
+    sn_trace_free(t);
+}
+
+TEST(the_recorder_knows_its_own_cost)
+{
+    sn_trace *t = make_trace(10);
+    sn_trace_measure_cost(t);
+    CHECK_MSG(t->record_ns > 0 && t->record_ns < 100000, "%g ns", t->record_ns);
+    CHECK(atomic_load(&t->rings) == NULL);
+    sn_trace_free(t);
+    CHECK_EQ(allocator.live_bytes, 0);
+}
+
+TEST(every_failing_allocation_is_survived)
+{
+    for (size_t limit = 1; limit < 20000; limit += 64) {
+        sn_allocator_init_system(&allocator);
+        allocator.limit_bytes = limit;
+        sn_trace *t = NULL;
+        sonde_error err = {0};
+        if (sn_trace_create(&t, &allocator, 10, &err) == SONDE_OK) {
+            atomic_store(&t->level, 3);
+            sn_span_end(t, sn_span_begin(t), "a", "b");
+            sn_trace_measure_cost(t);
+        } else {
+            CHECK_EQ(err.status, SONDE_OUT_OF_MEMORY);
+        }
+        sn_trace_free(t);
+        CHECK_EQ(allocator.live_bytes, 0);
+    }
+    sn_trace *huge = make_trace(SIZE_MAX / 8);
+    CHECK(sn_trace_ring_get(huge) == NULL);
+    sn_trace_free(huge);
+}
+
+TEST_MAIN()

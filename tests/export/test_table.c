@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timing table, letter by letter. */
+#include <locale.h>
+
+#include "export/memory_sink.h"
+#include "test.h"
+
+#define CHECK_TABLE(p, options, expected)                                                          \
+    do {                                                                                           \
+        memory_sink table_out;                                                                     \
+        CHECK_OK(sn_export_table((p), (options), memory_sink_init(&table_out), &err));             \
+        CHECK_STR(table_out.text, (expected));                                                     \
+        free(table_out.text);                                                                      \
+    } while (0)
+
+TEST(the_plain_table_has_the_layout_people_know)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    const char *expected =
+        "Graph run of 2 ops finished in 11.000ms\n"
+        "\n"
+        "Conv             7.00ms  (63.64%)\n"
+        "MatMul           2.00ms  (18.18%)\n"
+        "[Other]          1.50ms  (13.64%)\n"
+        "[Mem alloc/free] 0.50ms  (4.55%)\n"
+        "mean of 2 runs; median 11.00, p95 11.90, p99 11.98 ms; warm-up 1; profiler cost 0.00 ms "
+        "(0.0 %), not included\n";
+    CHECK_TABLE(p, NULL, expected);
+    if (setlocale(LC_ALL, "de_DE.UTF-8")) { /* where installed: a decimal comma must not appear */
+        CHECK_TABLE(p, NULL, expected);
+        setlocale(LC_ALL, "C");
+    }
+    sn_profile_free(p);
+    CHECK_EQ(m.live, 0);
+}
+
+TEST(long_times_widen_the_time_column)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_profile(syn_memory_init(&m));
+    uint32_t op = syn_step(p, "Conv", "c", "", "");
+    p->record_ns = 10000;
+    uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 1300u * MS, "Iteration0")->id;
+    syn_op(p, it, 0, 1234u * MS, op);
+    CHECK_TABLE(p, NULL,
+                "Graph run of 1 ops finished in 1299.990ms\n"
+                "\n"
+                "Conv             1234.00ms (94.92%)\n"
+                "[Other]          65.99ms   (5.08%)\n"
+                "[Mem alloc/free] 0.00ms    (0.00%)\n"
+                "mean of 1 run; median 1299.99, p95 1299.99, p99 1299.99 ms; warm-up 0; profiler "
+                "cost 0.01 ms (0.0 %), not included\n");
+    sn_profile_free(p);
+}
+
+TEST(sorting_by_name_puts_bracket_rows_among_the_rest)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    p->steps.data[1].op_type = "softmax";
+    memory_sink out;
+    sn_table_options o = {.sort_by_name = true};
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\nConv             7.00ms  (63.64%)\n[Mem alloc/free] 0.50ms  (4.55%)\n"
+                        "[Other]          1.50ms  (13.64%)\nsoftmax          2.00ms  (18.18%)\n");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(a_filter_hides_rows_and_says_so)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_table_options o = {.filter_op = "Relu,conv"};
+    CHECK_TABLE(p, &o,
+                "Graph run of 2 ops finished in 11.000ms\n"
+                "\n"
+                "Conv 7.00ms  (63.64%)\n"
+                "3 rows hidden: 4.00ms (36.36%)\n"
+                "mean of 2 runs; median 11.00, p95 11.90, p99 11.98 ms; warm-up 1; profiler cost "
+                "0.00 ms (0.0 %), not included\n");
+    sn_profile_free(p);
+}
+
+TEST(shapes_are_a_table_under_each_operator)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_table_options o = {.by_shape = true};
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(
+        out.text,
+        "Conv             7.00ms  (63.64%)\n"
+        "\n"
+        "    Shape                         | Count | Mean (ms) | Total (ms) | ns/input elem | "
+        "Example node\n"
+        "    [1, 3, 4, 4], [2, 3, 1, 1], _ |     1 |    7.0000 |     7.0000 |    129629.630 | "
+        "conv1\n"
+        "\n"
+        "MatMul           2.00ms  (18.18%)\n"
+        "\n");
+    CHECK_HAS(out.text, "[Other]          1.50ms  (13.64%)\n[Mem alloc/free] 0.50ms  (4.55%)\n");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(nodes_show_what_was_fused_into_them)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_table_options o = {.by_node = true};
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\nConv+Add+Relu  conv1 7.00ms  (63.64%)  conv1, add1, relu1\n"
+                        "MatMul         fc    2.00ms  (18.18%)\n"
+                        "[Other]              1.50ms  (13.64%)\n"
+                        "[Mem alloc/free]     0.50ms  (4.55%)\n"
+                        "mean of");
+    free(out.text);
+    o.by_shape = true; /* both: operators with their shapes, then the nodes */
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "Example node\n");
+    CHECK_HAS(out.text, "\n\nConv+Add+Relu  conv1");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(a_wide_terminal_gets_as_many_columns_as_fit)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_table_options o = {.width = 120};
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(
+        out.text,
+        "\n"
+        "operator         time    share     calls  mean us  p50 us  p99 us  GFLOP/s  GB/s  kernel\n"
+        "Conv             7.00ms  (63.64%)      1   7000.0  7000.0  7980.0      0.1   0.0  "
+        "f32_conv1x1_avx2\n"
+        "MatMul           2.00ms  (18.18%)      1   2000.0  2000.0  2000.0      0.5   0.0  "
+        "f32_gemm_6x16_avx2\n"
+        "[Other]          1.50ms  (13.64%)      1   1500.0  1500.0  1500.0        -     -\n"
+        "[Mem alloc/free] 0.50ms  (4.55%)       1    500.0   500.0   500.0        -     -\n");
+    free(out.text);
+    o.width = 50;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\noperator         time    share     calls  mean us\n");
+    free(out.text);
+    o.width = 20; /* nothing fits: the plain table */
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "11.000ms\n\nConv             7.00ms  (63.64%)\n");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(colour_appears_only_when_asked_for)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_table_options o = {.color = true};
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\x1b[1mGraph run");
+    CHECK_HAS(out.text, "\x1b[2m[Other]");
+    free(out.text);
+    o.color = false;
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK(strchr(out.text, 0x1b) == NULL);
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(names_cannot_play_with_the_terminal)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    p->steps.data[0].op_type = "Conv\x1b[31m\n";
+    p->steps.data[1].op_type = "M\xc3\xa4t\xff\xe2\x80\xae";
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, NULL, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\nConv\\x1b[31m\\x0a    7.00ms  (63.64%)\n");
+    CHECK_HAS(out.text, "\nM\xc3\xa4t\\xff\\xe2\\x80\\xae 2.00ms  (18.18%)\n");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(lost_records_and_missing_runs_are_said)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    p->dropped = 5;
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, NULL, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "5 records were dropped");
+    free(out.text);
+    for (size_t i = 0; i < p->spans.n; i++)
+        p->spans.data[i].warmup = true;
+    CHECK_TABLE(p, NULL, "No measured run in this profile (warm-up 3)\n");
+    sn_profile_free(p);
+}
+
+/* ------------------------------------------------------------------ options */
+typedef struct warnings {
+    int n;
+    char last[512];
+} warnings;
+
+static void warn(void *user, const char *message)
+{
+    warnings *w = user;
+    w->n++;
+    snprintf(w->last, sizeof w->last, "%s", message);
+}
+
+static sn_table_options parse(const char *text, sn_arena *arena, warnings *w)
+{
+    sn_table_options o;
+    memset(w, 0, sizeof *w);
+    sn_table_options_parse(text, &o, arena, warn, w);
+    return o;
+}
+
+TEST(options_are_read_from_the_environment_variables_form)
+{
+    syn_memory m;
+    sn_arena arena;
+    warnings w;
+    sn_arena_init(&arena, syn_memory_init(&m));
+    sn_table_options o =
+        parse("sort=name  by-shape=Yes\tby-node=t filter-op=Conv,MatMul ", &arena, &w);
+    CHECK_EQ(w.n, 0);
+    CHECK(o.sort_by_name && o.by_shape && o.by_node && !o.color && o.width == 0);
+    CHECK_STR(o.filter_op, "Conv,MatMul");
+    o = parse("sort=time by-shape=0 by-node=n filter-op=", &arena, &w);
+    CHECK_EQ(w.n, 0);
+    CHECK(!o.sort_by_name && !o.by_shape && !o.by_node && !o.filter_op);
+    static const char *const harmless[] = {"", "1", "true", "  ", "0", NULL};
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        o = parse(harmless[i], &arena, &w);
+        CHECK_EQ(w.n, 0);
+        CHECK(!o.by_shape && !o.filter_op);
+    }
+    sn_arena_free(&arena);
+}
+
+TEST(bad_options_warn_and_never_fail)
+{
+    syn_memory m;
+    sn_arena arena;
+    warnings w;
+    sn_arena_init(&arena, syn_memory_init(&m));
+    sn_table_options o = parse("colour=1 by-shape=1", &arena, &w);
+    CHECK_EQ(w.n, 1);
+    CHECK_HAS(w.last, "unknown key 'colour'");
+    CHECK(o.by_shape);
+    parse("sort=size", &arena, &w);
+    CHECK_HAS(w.last, "bad value 'size'");
+    o = parse("by-node=maybe by-shape", &arena, &w);
+    CHECK_EQ(w.n, 2);
+    CHECK_HAS(w.last, "no value in 'by-shape'");
+    CHECK(!o.by_node && !o.by_shape);
+    parse("= == a=b=c", &arena, &w);
+    CHECK_EQ(w.n, 3);
+    m.fail_at = 0;
+    m.calls = 0;
+    sn_arena_free(&arena);
+    o = parse("filter-op=Conv", &arena, &w);
+    CHECK_EQ(w.n, 1);
+    CHECK(!o.filter_op);
+    sn_table_options_parse("nonsense", &o, &arena, NULL, NULL);
+    sn_arena_free(&arena);
+}
+
+TEST(every_failing_allocation_of_the_table_is_reported)
+{
+    syn_memory m;
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    long live = m.live;
+    sn_table_options o = {.by_shape = true, .by_node = true};
+    bool done = false;
+    for (long k = 0; !done && k < 1000; k++) {
+        sonde_error err = {0};
+        memory_sink out;
+        m.calls = 0;
+        m.fail_at = k;
+        sonde_status st = sn_export_table(p, &o, memory_sink_init(&out), &err);
+        m.fail_at = -1;
+        done = st == SONDE_OK;
+        CHECK(done || st == SONDE_OUT_OF_MEMORY);
+        CHECK_EQ(m.live, live);
+        free(out.text);
+    }
+    CHECK(done);
+    sn_profile_free(p);
+}
+
+TEST_MAIN()

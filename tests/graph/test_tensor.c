@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots, lists and buffers: shared by count, copied when borrowed, released to the last byte. */
+#include "test.h"
+
+#include "graph/type.h"
+
+static sn_allocator alloc;
+static sonde_error err;
+
+#define CHECK_NO_LEAK() CHECK_EQ(atomic_load(&alloc.live_bytes), 0)
+
+static void fill(sn_slot *s)
+{
+    int64_t dims[] = {2, 3};
+    sn_allocator_init_system(&alloc);
+    memset(s, 0, sizeof *s);
+    if (sn_slot_new_tensor(s, SONDE_DTYPE_F32, dims, 2, &alloc, &err) == SONDE_OK)
+        for (int i = 0; i < 6; i++)
+            ((float *)s->t.data)[i] = (float)i;
+}
+
+TEST(sharing_an_owned_tensor_is_one_count)
+{
+    sn_slot a, b = {0};
+    fill(&a);
+    CHECK_OK(sn_slot_share(&b, &a, true, &alloc, &err));
+    CHECK(a.t.data == b.t.data);
+    CHECK_EQ(atomic_load(&a.t.owner->refs), 2);
+    sn_slot_clear(&a);
+    CHECK(((float *)b.t.data)[5] == 5.0f);
+    sn_slot_clear(&b);
+    CHECK_EQ(b.kind, SN_KIND_NONE);
+    CHECK_NO_LEAK();
+}
+
+TEST(a_borrowed_tensor_is_copied_when_it_must_be_owned)
+{
+    sn_allocator_init_system(&alloc);
+    float memory[2] = {1, 2};
+    sn_slot a = {
+        .kind = SN_KIND_TENSOR,
+        .t = {.dtype = SONDE_DTYPE_F32, .rank = 1, .dims = {2}, .data = memory, .bytes = 8}};
+    sn_slot b = {0}, c = {0};
+    CHECK_OK(sn_slot_share(&b, &a, true, &alloc, &err));
+    CHECK_OK(sn_slot_share(&c, &a, false, &alloc, &err));
+    CHECK(b.t.data != (void *)memory && c.t.data == (void *)memory);
+    memory[1] = 9;
+    CHECK(((float *)b.t.data)[1] == 2);
+    sn_slot_clear(&b);
+    sn_slot_clear(&c);
+    CHECK_NO_LEAK();
+}
+
+TEST(a_string_tensor_lives_in_one_buffer)
+{
+    sn_allocator_init_system(&alloc);
+    char text[] = "hello";
+    sonde_string in[] = {{text, 5}, {"", 0}, {text + 1, 2}};
+    int64_t dims[] = {3};
+    sn_slot s = {0}, copy = {0};
+    CHECK_OK(sn_slot_new_strings(&s, dims, 1, in, &alloc, &err));
+    memset(text, 'x', 5);
+    const sonde_string *out = s.t.data;
+    CHECK(out[0].size == 5 && memcmp(out[0].data, "hello", 5) == 0);
+    CHECK(out[1].size == 0 && out[2].size == 2 && memcmp(out[2].data, "el", 2) == 0);
+    CHECK_OK(sn_slot_share(&copy, &s, true, &alloc, &err));
+    sn_slot_clear(&s);
+    sn_slot borrowed = copy;
+    borrowed.t.owner = NULL;
+    CHECK_OK(sn_slot_share(&s, &borrowed, true, &alloc, &err));
+    sn_slot_clear(&copy);
+    CHECK(memcmp(((sonde_string *)s.t.data)[0].data, "hello", 5) == 0);
+    sn_slot_clear(&s);
+    CHECK_OK(sn_slot_new_tensor(&s, SONDE_DTYPE_STRING, dims, 1, &alloc, &err));
+    CHECK_EQ(((sonde_string *)s.t.data)[2].size, 0);
+    sn_slot_clear(&s);
+    CHECK_NO_LEAK();
+}
+
+TEST(lists_share_their_elements_and_nest)
+{
+    sn_slot a;
+    fill(&a);
+    sn_list *l = sn_list_new(&alloc, 0), *copy = NULL;
+    CHECK(l);
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(sn_list_push(l, &a, &err));
+    CHECK_EQ(atomic_load(&a.t.owner->refs), 6);
+    CHECK_OK(sn_list_copy(&copy, l, 1, &err));
+    sn_slot nested = {.kind = SN_KIND_SEQUENCE, .list = l};
+    CHECK_OK(sn_list_push(copy, &nested, &err));
+    CHECK_EQ(l->n, 5);
+    CHECK_EQ(copy->n, 6);
+    sn_slot_clear(&a);
+    sn_slot_clear(&nested);
+    CHECK(copy->items[5].list->items[4].t.rank == 2);
+    sn_list_unref(copy);
+    CHECK_NO_LEAK();
+}
+
+TEST(sizes_never_overflow)
+{
+    size_t bytes;
+    int64_t n, big[] = {INT64_MAX, 2}, zero[] = {0, INT64_MAX, INT64_MAX}, neg[] = {-1};
+    CHECK(!sn_dims_count(big, 2, &n));
+    CHECK(!sn_dims_count(neg, 1, &n));
+    CHECK(!sn_dims_count(zero, 3, &n)); /* the rest must still be sane */
+    CHECK(!sn_tensor_bytes(SONDE_DTYPE_F32, big, 1, 0, &bytes));
+    CHECK(!sn_tensor_bytes(SONDE_DTYPE_F32, big, 2, 16, &bytes));
+    int64_t dims[] = {1, 20, 3, 3};
+    CHECK(sn_tensor_bytes(SONDE_DTYPE_F32, dims, 4, 16, &bytes) && bytes == 32 * 9 * 4);
+    CHECK(sn_tensor_bytes(SONDE_DTYPE_F32, dims, 4, 0, &bytes) && bytes == 20 * 9 * 4);
+    CHECK(sn_tensor_bytes(SONDE_DTYPE_F64, NULL, 0, 0, &bytes) && bytes == 8);
+}
+
+static int released;
+static void on_release(void *user, void *data, size_t bytes)
+{
+    (void)data;
+    (void)bytes;
+    *(int *)user += 1;
+}
+
+TEST(foreign_memory_is_released_once)
+{
+    sn_allocator_init_system(&alloc);
+    int x = 0;
+    released = 0;
+    sn_buffer *b = sn_buffer_wrap(&alloc, &x, sizeof x, on_release, &released);
+    CHECK(b);
+    sn_buffer_unref(sn_buffer_ref(b));
+    CHECK_EQ(released, 0);
+    sn_buffer_unref(b);
+    CHECK_EQ(released, 1);
+    sn_buffer_unref(NULL);
+    CHECK_NO_LEAK();
+}
+
+TEST(types_have_a_text)
+{
+    char buf[64];
+    const char *symbols[] = {"N", "seq"};
+    sn_dim dims[] = {1, sn_dim_symbol(2), SN_DIM_UNKNOWN};
+    sn_type t = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_F32, .rank = 3, .dims = dims};
+    CHECK_STR(sn_type_text(&t, symbols, buf, sizeof buf), "f32[1, seq, ?]");
+    CHECK_STR(sn_type_text(&t, NULL, buf, sizeof buf), "f32[1, s2, ?]");
+    sn_type seq = {.kind = SN_KIND_SEQUENCE, .elem = &t};
+    CHECK_STR(sn_type_text(&seq, symbols, buf, sizeof buf), "seq(f32[1, seq, ?])");
+    CHECK_STR(sn_type_text(&seq, symbols, buf, 8), "seq(f32");
+    t.rank = -1;
+    CHECK_STR(sn_type_text(&t, NULL, buf, sizeof buf), "f32[...]");
+    CHECK(!sn_type_is_concrete(&t));
+    t.rank = 3;
+    CHECK(sn_type_same_shape(&(sn_type){.kind = SN_KIND_TENSOR, .rank = 2, .dims = dims},
+                             &(sn_type){.kind = SN_KIND_TENSOR, .rank = 2, .dims = dims}));
+    CHECK(!sn_type_same_shape(&t, &t)); /* an unknown equals nothing */
+}
+
+TEST_MAIN()

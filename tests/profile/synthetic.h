@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles made by hand, with times chosen so that every figure can be checked on paper, and an
+ * allocator that fails at the k-th call. */
+#ifndef SONDE_TESTS_PROFILE_SYNTHETIC_H
+#define SONDE_TESTS_PROFILE_SYNTHETIC_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/profile.h"
+
+#define MS 1000000u /* nanoseconds */
+
+/* ---- allocator ---- */
+typedef struct syn_memory {
+    sn_allocator a;
+    long fail_at; /* the k-th allocation fails and all after it; < 0: none */
+    long calls, live;
+} syn_memory;
+
+static inline void *syn_alloc(sn_allocator *a, size_t bytes)
+{
+    syn_memory *m = a->user;
+    if (m->fail_at >= 0 && m->calls >= m->fail_at)
+        return NULL;
+    m->calls++;
+    void *p = aligned_alloc(SN_ALIGN, sn_round_up(bytes ? bytes : 1, SN_ALIGN));
+    m->live += p != NULL;
+    return p;
+}
+
+static inline void syn_free(sn_allocator *a, void *ptr, size_t bytes)
+{
+    (void)bytes;
+    syn_memory *m = a->user;
+    m->live -= ptr != NULL;
+    free(ptr);
+}
+
+static inline sn_allocator *syn_memory_init(syn_memory *m)
+{
+    memset(m, 0, sizeof *m);
+    m->fail_at = -1;
+    m->a.alloc = syn_alloc;
+    m->a.free = syn_free;
+    m->a.user = m;
+    return &m->a;
+}
+
+/* ---- profiles ---- */
+static inline sn_profile *syn_profile(sn_allocator *alloc)
+{
+    sn_profile *p = NULL;
+    if (sn_profile_new(&p, alloc, NULL) != SONDE_OK)
+        abort();
+    p->model_name = "tiny";
+    p->version = "0.1.0";
+    p->cpu_model = "Test CPU";
+    p->cpu_level = "avx2";
+    p->cores = 4;
+    p->threads = 2;
+    p->level = 2;
+    p->pid = 77;
+    p->start_wall_ns = 1700000000000000000u;
+    sn_prof_thread main_thread = {0, 4242, "main"}, worker = {1, 4243, "worker 1"};
+    if (!sn_vec_push(&p->threads_seen, alloc, main_thread) ||
+        !sn_vec_push(&p->threads_seen, alloc, worker))
+        abort();
+    return p;
+}
+
+/* A tensor of that name, type and up to four dims (0 ends them; rank 0 has none). */
+static inline sn_prof_tensor syn_tensor(sn_profile *p, const char *name, const char *dtype,
+                                        int rank, const int64_t *dims)
+{
+    int64_t *copy = SN_NEW_N(&p->arena, int64_t, rank > 0 ? rank : 1);
+    for (int d = 0; d < rank; d++)
+        copy[d] = dims[d];
+    return (sn_prof_tensor){.name = name, .dtype = dtype, .rank = rank, .dims = copy};
+}
+
+/* Returns the step's index. Inputs: x [1, 3, 4, 4], w [2, 3, 1, 1], none; output: y. */
+static inline uint32_t syn_step(sn_profile *p, const char *op, const char *name, const char *post,
+                                const char *kernel)
+{
+    sn_prof_step s = {.table = 1,
+                      .index = (uint32_t)p->steps.n,
+                      .op_type = op,
+                      .name = name,
+                      .post_op = post,
+                      .kernel = kernel,
+                      .attributes = "strides=1,1",
+                      .flops = 1000000,
+                      .bytes = 2000,
+                      .bind_ns = 4000};
+    sn_prof_tensor *in = SN_NEW_N(&p->arena, sn_prof_tensor, 3);
+    in[0] = syn_tensor(p, "x", "f32", 4, (int64_t[]){1, 3, 4, 4});
+    in[1] = syn_tensor(p, "w", "f32", 4, (int64_t[]){2, 3, 1, 1});
+    in[2] = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1};
+    s.inputs = in;
+    s.n_inputs = 3;
+    sn_prof_tensor *out = SN_NEW(&p->arena, sn_prof_tensor);
+    *out = syn_tensor(p, "y", "f16", 4, (int64_t[]){1, 2, 4, 4});
+    s.outputs = out;
+    s.n_outputs = 1;
+    sn_prof_origin *origins = SN_NEW_N(&p->arena, sn_prof_origin, 3);
+    origins[0] = (sn_prof_origin){name, op};
+    s.origins = origins;
+    s.n_origins = 1;
+    if (post && *post) { /* "Add+Relu" stands for two more original nodes */
+        origins[1] = (sn_prof_origin){"add1", "Add"};
+        origins[2] = (sn_prof_origin){"relu1", "Relu"};
+        s.n_origins = 3;
+    }
+    if (!sn_vec_push(&p->steps, p->alloc, s))
+        abort();
+    return s.index;
+}
+
+/* Appends a span on thread 0 and returns it; spans must come in order of start. */
+static inline sn_prof_span *syn_span(sn_profile *p, sn_prof_cat cat, uint32_t parent,
+                                     uint64_t start, uint64_t dur, const char *name)
+{
+    sn_prof_span s = {.id = (uint32_t)p->spans.n + 1,
+                      .parent = parent,
+                      .cat = cat,
+                      .start_ns = start,
+                      .dur_ns = dur,
+                      .step = UINT32_MAX,
+                      .name = name};
+    if (!sn_vec_push(&p->spans, p->alloc, s))
+        abort();
+    return &p->spans.data[p->spans.n - 1];
+}
+
+static inline uint32_t syn_op(sn_profile *p, uint32_t parent, uint64_t start, uint64_t dur,
+                              uint32_t step)
+{
+    sn_prof_span *s = syn_span(p, SN_CAT_OPERATOR, parent, start, dur, p->steps.data[step].op_type);
+    s->step = step;
+    s->run = 1;
+    return s->id;
+}
+
+/* One warm-up and two measured runs of Conv+Add+Relu (6 ms), MatMul (2 ms), 0.5 ms of memory and
+ * 1.5 ms of nothing: 10 ms each; the second measured run's Conv takes 2 ms longer. */
+static inline sn_profile *syn_tiny(sn_allocator *alloc)
+{
+    sn_profile *p = syn_profile(alloc);
+    uint32_t conv = syn_step(p, "Conv", "conv1", "Add+Relu", "f32_conv1x1_avx2");
+    uint32_t matmul = syn_step(p, "MatMul", "fc", "", "f32_gemm_6x16_avx2");
+    uint64_t t = 0;
+    for (uint32_t run = 0; run < 3; run++) {
+        uint64_t more = run == 2 ? 2 * MS : 0;
+        uint32_t it;
+        sn_prof_span *s = syn_span(p, SN_CAT_ITERATION, 0, t, 10 * MS + more,
+                                   run ? (run == 1 ? "Iteration0" : "Iteration1") : "Warm-up0");
+        s->warmup = run == 0;
+        s->iteration = run ? run - 1 : 0;
+        it = s->id;
+        syn_op(p, it, t + 1 * MS, 6 * MS + more, conv);
+        syn_span(p, SN_CAT_MEMORY, it, t + 7 * MS + more, MS / 2, "alloc");
+        syn_op(p, it, t + 8 * MS + more, 2 * MS, matmul);
+        t += 20 * MS;
+    }
+    return p;
+}
+
+#endif

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The include checker must see what it is there to see: each case is a tiny tree with one mistake."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CHECKER = Path(__file__).resolve().parents[2] / "script" / "check_includes.py"
+LAW = """# x
+<!-- law:begin -->
+| room | may include |
+| --- | --- |
+| include/sonde | itself |
+| `base` | libc |
+| kernels | `base/cpu.h` |
+| graph | base |
+| api | everything |
+| tools/sonde | include/sonde |
+<!-- law:end -->
+"""
+GOOD = {
+    "src/base/a.c": '#include "base/a.h"\n#include <stdio.h>\n#include "sonde/types.h"\n',
+    "src/kernels/k.c": '#include "base/cpu.h"\n#include "kernels/k.h"\n',
+    "src/graph/g.c": "  #  include \"base/a.h\"\n",
+    "src/api/p.c": '#include "sonde/sonde.h"\n#include "graph/g.h"\n',
+    "tools/sonde/main.c": '#include "sonde/sonde.h"\n#include "command.h"\n',
+    "include/sonde/sonde.h": '#include "sonde/types.h"\n',
+    "docs/architecture.md": LAW,
+    "CMakeLists.txt": "sonde_room(base)\nsonde_room(kernels base)\nsonde_room(graph base)\nsonde_room(api base graph)\n",
+}
+# name: (files changed, what the checker must say, or None when it must be content)
+CASES = {
+    "a lawful tree passes": ({}, None),
+    "a backwards include is found": ({"src/base/a.c": '#include "graph/g.h"\n'}, 'src/base/a.c:1: includes "graph/g.h"'),
+    "a single allowed file does not open its room": ({"src/kernels/k.c": '#include "base/pool.h"\n'}, "base/pool.h"),
+    "a room in angle brackets is found too": ({"src/base/a.c": "#include <graph/g.h>\n"}, "graph/g.h"),
+    "a room may not use the public API": ({"src/graph/g.c": '#include "sonde/sonde.h"\n'}, "only api"),
+    "the program may not reach inside": ({"tools/sonde/main.c": '#include "graph/g.h"\n'}, "the program"),
+    "public headers stand alone": ({"include/sonde/sonde.h": '#include "base/a.h"\n'}, "public headers"),
+    "an include without its room is found": ({"src/graph/g.c": '#include "g.h"\n'}, 'write "graph/g.h"'),
+    "a path that climbs out is found": ({"src/graph/g.c": '#include "graph/../base/a.h"\n'}, "leaves its room"),
+    "an include in a list file is found": ({"src/base/list.inc": '#include "graph/g.h"\n'}, "list.inc:1"),
+    "a folder missing in the law is found": ({"src/attic/x.c": ""}, "src/attic/ is missing"),
+    "a room of the law without a folder is found": (
+        {"docs/architecture.md": LAW.replace("| graph |", "| cellar | base |\n| graph |")},
+        "room cellar is not a folder",
+    ),
+    "links that differ from the law are found": (
+        {"CMakeLists.txt": GOOD["CMakeLists.txt"].replace("graph base", "graph base kernels", 1)},
+        "sonde_room(graph)",
+    ),
+}
+
+
+def run(files):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**GOOD, **files}.items():
+            path = Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return subprocess.run([sys.executable, str(CHECKER), root], capture_output=True, text=True, check=False)
+
+
+def main():
+    failed = 0
+    for name, (files, expected) in CASES.items():
+        result = run(files)
+        ok = result.returncode == 0 if expected is None else result.returncode == 1 and expected in result.stdout
+        if not ok:
+            failed += 1
+            print(f"FAILED {name}: exit {result.returncode}, expected {expected!r} in:\n{result.stdout}{result.stderr}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
