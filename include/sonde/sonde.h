@@ -42,7 +42,15 @@ extern "C" {
 
 /* A zeroed option struct with its size set: sonde_run_options o = SONDE_INIT(sonde_run_options); */
 #ifdef __cplusplus
-#define SONDE_INIT(T) (T{sizeof(T)})
+extern "C++" {
+template <class T> inline T sonde_init_options()
+{
+    T options = T();
+    options.struct_size = sizeof(T);
+    return options;
+}
+}
+#define SONDE_INIT(T) (sonde_init_options<T>())
 #else
 #define SONDE_INIT(T) {.struct_size = sizeof(T)}
 #endif

@@ -70,7 +70,7 @@ static const mini *mini_of(sonde_dtype t)
 {
     static const mini e4m3fn = {3, 7, 0x7e, 0x7f, 0, 0x80, false};
     static const mini e4m3fnuz = {3, 8, 0x7f, 0x80, 0, 0x80, true};
-    static const mini e5m2 = {2, 15, 0x7b, 0x7f, 0x7c, 0x80, false};
+    static const mini e5m2 = {2, 15, 0x7b, 0x7e, 0x7c, 0x80, false};
     static const mini e5m2fnuz = {2, 16, 0x7f, 0x80, 0, 0x80, true};
     static const mini e2m1 = {1, 1, 0x7, 0, 0, 0x8, false};
     switch (t) {
@@ -108,8 +108,8 @@ static float mini_load(const mini *m, uint8_t code)
 static uint8_t mini_store(const mini *m, float f, bool saturate)
 {
     uint8_t sign = signbit(f) ? m->sign : 0;
-    if (isnan(f)) /* float4 has no NaN: the largest number stands for it */
-        return m->nan ? (uint8_t)(m->unsigned_zero ? m->nan : (m->nan | sign)) : m->max;
+    if (isnan(f)) /* float4 has no NaN: -0 stands for it */
+        return m->nan ? (uint8_t)(m->unsigned_zero ? m->nan : (m->nan | sign)) : m->sign;
     float a = fabsf(f);
     uint8_t code;
     if (isinf(a)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace) when
- * a shape is bound; running a plan neither allocates nor fails.
+/* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
+ * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Three ways: direct on blocked output (blocked input, or plain input for first layers), depthwise on
- * blocked tensors, and for plain tensors of one to three spatial dims a matrix product over gathered
- * columns. */
+ * Three ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * on blocked tensors, and for plain tensors of one to three spatial dims a matrix product over
+ * gathered columns. */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -27,7 +27,8 @@ typedef struct sn_conv_blocks {
 bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool plain_input,
                        sn_conv_blocks *out);
 
-/* Spatial arrays are depth, height, width; dims a model does not have come first and are 1 (pads 0). */
+/* Spatial arrays are depth, height, width; dims a model does not have come first and are 1 (pads
+ * 0). */
 typedef struct sn_conv_desc {
     int64_t n, c, oc, groups;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3]; /* pad: at the beginning */
@@ -45,15 +46,15 @@ typedef struct sn_conv_plan {
     const sn_kernels *k;
     sn_f32_tile_fn *tile;
     sn_conv_blocks b;
-    unsigned block;     /* vector block of the kernels */
+    unsigned block; /* vector block of the kernels */
     int threads;
     float lo, hi;       /* clip inside the kernel */
     bool post;          /* the activation is more than that */
     bool clear;         /* padding lanes have to be set to zero again */
     bool flat;          /* 1×1 at stride 1: all pixels are one row */
     int64_t rows, cols; /* of the output, after flattening */
-    /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the last
-     * may miss taps; the others go one by one. */
+    /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the
+     * last may miss taps; the others go one by one. */
     int64_t run_from, run_to;
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
     int64_t seg, segs;            /* rows (flat: pixels) per segment */
@@ -62,7 +63,7 @@ typedef struct sn_conv_plan {
     size_t pack_bytes;  /* workspace for packing weights at run, 0 when they come packed */
     size_t panel_bytes; /* workspace per thread for gathered columns */
     uint64_t flops;
-    char name[48];      /* "f32_conv3x3_14x2_avx512" */
+    char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
 
 /* Can a 2-D convolution with these weights run on blocked output, with blocked or plain input? */

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution of plain tensors, one to three spatial dims, any groups: the input values that a segment
- * of output pixels needs are gathered into panels of `block` pixels, column by column of the kernel,
- * and multiplied with the weights, whose rows are read where they lie. */
+/* Convolution of plain tensors, one to three spatial dims, any groups: the input values that a
+ * segment of output pixels needs are gathered into panels of `block` pixels, column by column of
+ * the kernel, and multiplied with the weights, whose rows are read where they lie. */
 #include <string.h>
 
 #include "compute/conv.h"
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "compute/split.h"
 
 /* Where a pixel's window starts in the input. */
 typedef struct corner {
@@ -34,8 +30,8 @@ static void gather(const sn_conv_plan *p, const float *x, int64_t first, int64_t
     for (int64_t l = 0; l < n; l++)
         at[l] = corner_of(d, first + l);
     /* A full panel inside one output row at stride 1 reads consecutive floats. */
-    const bool straight = n == block && d->stride[2] == 1 && at[n - 1].h == at[0].h &&
-                          at[n - 1].d == at[0].d;
+    const bool straight =
+        n == block && d->stride[2] == 1 && at[n - 1].h == at[0].h && at[n - 1].d == at[0].d;
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t kd = 0; kd < d->kernel[0]; kd++) {
             for (int64_t kh = 0; kh < d->kernel[1]; kh++) {
@@ -87,11 +83,11 @@ static void columns_item(const sn_conv_call *c, size_t index, float *panels)
     const int64_t k = channels * d->kernel[0] * d->kernel[1] * d->kernel[2];
     const int64_t seg = (int64_t)index % p->segs, rest = (int64_t)index / p->segs;
     const int64_t image = rest / d->groups, group = rest % d->groups;
-    const int64_t first = seg * p->seg, n = min64(p->cols - first, p->seg);
+    const int64_t first = seg * p->seg, n = sn_min(p->cols - first, p->seg);
     const int64_t volume = d->in[0] * d->in[1] * d->in[2];
     const float *x = c->x + (image * d->c + group * channels) * volume;
     for (int64_t i = 0; i < n; i += block)
-        gather(p, x, first + i, min64(block, n - i), panels + i * k);
+        gather(p, x, first + i, sn_min(block, n - i), panels + i * k);
 
     const int64_t at = (image * d->oc + group * rows) * p->cols + first;
     float *y = c->y + at;
@@ -99,7 +95,7 @@ static void columns_item(const sn_conv_call *c, size_t index, float *panels)
     if (add)
         prefill(c, y, c->z ? c->z + at : NULL, group * rows, rows, p->cols, n);
     for (int64_t i = 0; i < n; i += p->chunk_blocks * block) {
-        const int64_t width = min64(p->chunk_blocks * block, n - i);
+        const int64_t width = sn_min(p->chunk_blocks * block, n - i);
         sn_f32_tile t = {
             .x = c->w + group * rows * k,
             .w = panels + i * k,
@@ -137,8 +133,7 @@ void sn_conv_columns_task(void *call, size_t task, int worker)
     const sn_conv_call *c = call;
     const sn_conv_plan *p = c->p;
     float *panels = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
-    const size_t from = (size_t)((unsigned __int128)p->items * task / p->tasks);
-    const size_t to = (size_t)((unsigned __int128)p->items * (task + 1) / p->tasks);
-    for (size_t i = from; i < to; i++)
+    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
+         i++)
         columns_item(c, i, panels);
 }

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Direct and depthwise convolution on blocked tensors: walks the items of a task and calls the kernel
- * row by row. Rows of taps outside of the image are left out; columns outside are left to the kernel
- * for the pixels at both ends of a run, or cut by calling it for a single pixel. */
+/* Direct and depthwise convolution on blocked tensors: walks the items of a task and calls the
+ * kernel row by row. Rows of taps outside of the image are left out; columns outside are left to
+ * the kernel for the pixels at both ends of a run, or cut by calling it for a single pixel. */
 #include <string.h>
 
 #include "compute/conv.h"
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* First item of a task; task + 1 gives the end. */
-static size_t item_of(const sn_conv_plan *p, size_t task)
-{
-    return (size_t)((unsigned __int128)p->items * task / p->tasks);
-}
+#include "compute/split.h"
 
 /* Sets the padding lanes of the last block to zero after an activation with f(0) != 0. */
 static void clear_lanes(float *y, int64_t pixels, unsigned block, unsigned lanes)
@@ -40,7 +30,7 @@ static item item_at(const sn_conv_plan *p, size_t index)
                   .group = rest % p->b.groups,
                   .chunk = p->chunk_outer ? b : a,
                   .from = seg * p->seg,
-                  .to = min64(end, (seg + 1) * p->seg)};
+                  .to = sn_min(end, (seg + 1) * p->seg)};
 }
 
 /* Blocks of chunk c: spread evenly, so that no chunk is much smaller than the others. */
@@ -49,7 +39,8 @@ static int64_t chunk_start(const sn_conv_plan *p, int64_t c)
     return c * p->b.out_blocks / p->chunks;
 }
 
-/* Pixels [from, from + n) of the current row; x is at tap (first row, column 0) of output column 0. */
+/* Pixels [from, from + n) of the current row; x is at tap (first row, column 0) of output column 0.
+ */
 static void call_tile(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z,
                       float *y, int64_t from, int64_t n)
 {
@@ -94,9 +85,9 @@ static void direct_item(const sn_conv_call *c, const item *it)
     const int64_t tap = b->channels * block;
     float bias[4 * 16];
 
-    const float *x = c->x + (plain ? it->image * d->c * in_pixels
-                                   : (it->image * b->groups + it->group) * b->in_blocks *
-                                         in_pixels * block);
+    const float *x =
+        c->x + (plain ? it->image * d->c * in_pixels
+                      : (it->image * b->groups + it->group) * b->in_blocks * in_pixels * block);
     const int64_t out_at =
         ((it->image * b->groups + it->group) * b->out_blocks + b0) * out_pixels * block;
     float *y = c->y + out_at;
@@ -127,7 +118,7 @@ static void direct_item(const sn_conv_call *c, const item *it)
     t.w_q = b->in_blocks * t.w_block;
     const float *w = c->w + (it->group * b->out_blocks + b0) * t.w_q;
 
-    const int64_t lanes = min64(b->out - b0 * block, blocks * block); /* real channels */
+    const int64_t lanes = sn_min(b->out - b0 * block, blocks * block); /* real channels */
     if (c->bias) {
         t.bias = c->bias + it->group * b->out + b0 * block;
         if (lanes < blocks * block) {
@@ -168,7 +159,8 @@ void sn_conv_direct_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
     (void)worker;
-    for (size_t i = item_of(c->p, task); i < item_of(c->p, task + 1); i++) {
+    for (size_t i = sn_split(c->p->items, c->p->tasks, task);
+         i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
         direct_item(c, &it);
     }
@@ -181,7 +173,7 @@ static void depthwise_rows(const sn_conv_call *c, int64_t plane, int64_t from, i
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
     const int64_t block = p->block, blocks = (d->c + block - 1) / block, cb = plane % blocks;
-    const int64_t lanes = min64(d->c - cb * block, block);
+    const int64_t lanes = sn_min(d->c - cb * block, block);
     const int64_t taps = d->kernel[1] * d->kernel[2];
     const float *x = c->x + plane * d->in[1] * d->in[2] * block;
     float *y = c->y + plane * d->out[1] * d->out[2] * block;
@@ -211,7 +203,7 @@ static void depthwise_rows(const sn_conv_call *c, int64_t plane, int64_t from, i
             if (j0 == 0 && j1 == d->kernel[2]) { /* all pixels up to the first that misses taps */
                 const int64_t reach = (d->kernel[2] - 1) * d->dilation[2];
                 const int64_t last = (d->in[2] - 1 - reach + d->pad[2]) / d->stride[2];
-                n = min64(last + 1, d->out[2]) - col;
+                n = sn_min(last + 1, d->out[2]) - col;
             } else {
                 while (col + n < d->out[2]) { /* neighbours that miss the same taps */
                     sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
@@ -222,8 +214,8 @@ static void depthwise_rows(const sn_conv_call *c, int64_t plane, int64_t from, i
                 }
             }
             const int64_t at = (row * d->out[2] + col) * block;
-            t.x = x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) *
-                          block;
+            t.x =
+                x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) * block;
             t.w = c->w + cb * taps * block + i0 * t.w_kh + j0 * t.w_kw;
             t.y = y + at;
             t.z = z ? z + at : NULL;
@@ -246,8 +238,9 @@ void sn_conv_depthwise_task(void *call, size_t task, int worker)
     const sn_conv_call *c = call;
     const sn_conv_plan *p = c->p;
     (void)worker;
-    for (size_t i = item_of(p, task); i < item_of(p, task + 1); i++) {
+    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
+         i++) {
         const int64_t plane = (int64_t)i / p->segs, seg = (int64_t)i % p->segs;
-        depthwise_rows(c, plane, seg * p->seg, min64(p->rows, (seg + 1) * p->seg));
+        depthwise_rows(c, plane, seg * p->seg, sn_min(p->rows, (seg + 1) * p->seg));
     }
 }

@@ -135,7 +135,8 @@ static void depthwise_pack(float *dst, const float *src, const int64_t *dims, un
         conv_pack(dst, src, dims, arg, block, plain, unit);                                        \
     }                                                                                              \
     const sn_pack_format sn_pack_f32_##family##block = {                                           \
-        "f32_" #family #block, family##block##_bytes, family##block##_units, family##block##_pack};
+        "f32_" #family #block, family##block##_bytes, family##block##_units,                       \
+        family##block##_pack};
 
 #define DEPTHWISE_FORMAT(block)                                                                    \
     static bool depthwise##block##_bytes(const int64_t *dims, int rank, int64_t arg,               \

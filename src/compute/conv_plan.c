@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing how a convolution runs. The unit of work is an item: a few output blocks (chunk) of a run
- * of rows (segment) of one image and group. Items are numbered so that neighbours share what is
+/* Choosing how a convolution runs. The unit of work is an item: a few output blocks (chunk) of a
+ * run of rows (segment) of one image and group. Items are numbered so that neighbours share what is
  * large: when all weights of a group fit well into the second-level cache, neighbours share the
  * input rows, otherwise they share the weights. A task is a range of neighbouring items. */
 #include <stdio.h>
@@ -8,24 +8,12 @@
 
 #include "compute/conv.h"
 #include "compute/packs.h"
+#include "compute/split.h"
 
 enum {
     TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
     TASKS_PER_THREAD = 8,
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static bool is_depthwise(const int64_t *w, int64_t groups)
 {
@@ -60,12 +48,12 @@ void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int6
                   int64_t in, int64_t *first, int64_t *end)
 {
     const int64_t at = o * stride - pad;
-    int64_t a = at >= 0 ? 0 : ceil_div(-at, dilation);
-    int64_t b = at >= in ? 0 : ceil_div(in - at, dilation);
-    a = min64(a, kernel);
-    b = min64(b, kernel);
+    int64_t a = at >= 0 ? 0 : sn_ceil_div(-at, dilation);
+    int64_t b = at >= in ? 0 : sn_ceil_div(in - at, dilation);
+    a = sn_min(a, kernel);
+    b = sn_min(b, kernel);
     *first = a;
-    *end = max64(a, b);
+    *end = sn_max(a, b);
 }
 
 /* The widest stretch of a row that one kernel call can do. */
@@ -83,13 +71,13 @@ static void plan_run(sn_conv_plan *p)
         if (first == 0)
             break;
     }
-    a = max64(a - 1, 0);
+    a = sn_max(a - 1, 0);
     for (; b > 0; b--) {
         sn_conv_taps(b - 1, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end);
         if (end == k)
             break;
     }
-    b = min64(b + 1, cols);
+    b = sn_min(b + 1, cols);
     if (b - a < 2) {
         p->run_from = p->run_to = 0;
         return;
@@ -110,7 +98,8 @@ static void plan_run(sn_conv_plan *p)
     p->run_to = b;
 }
 
-/* Blocks per kernel call: as many pixels as a row offers, then as many blocks as registers allow. */
+/* Blocks per kernel call: as many pixels as a row offers, then as many blocks as registers allow.
+ */
 static int64_t pick_blocks(const sn_conv_plan *p)
 {
     const int64_t ob = p->b.out_blocks, cols = p->flat ? INT64_MAX : p->cols;
@@ -119,14 +108,14 @@ static int64_t pick_blocks(const sn_conv_plan *p)
         q = 4;
     else if (p->block == 16 && cols <= 9)
         q = 3;
-    return min64(q, ob);
+    return sn_min(q, ob);
 }
 
 static int64_t tile_pixels(const sn_conv_plan *p)
 {
     static const int64_t wide[5] = {0, 28, 14, 9, 7}, narrow[5] = {0, 12, 6, 4, 2};
     const int64_t cap = p->block == 16 ? wide[p->chunk_blocks] : narrow[p->chunk_blocks];
-    return min64(cap, p->cols);
+    return sn_min(cap, p->cols);
 }
 
 static const char *isa(const sn_conv_plan *p)
@@ -140,24 +129,24 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
                        size_t l2_bytes)
 {
     const int64_t unit = p->flat ? tile_pixels(p) : 1; /* segments are multiples of this */
-    const int64_t units = max64(ceil_div(p->flat ? p->cols : p->rows, unit), 1);
+    const int64_t units = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, unit), 1);
     const int64_t l2 = (int64_t)l2_bytes;
     int64_t seg = units;
     p->chunk_outer = weight_bytes > l2 / 4;
     if (!p->chunk_outer) /* input rows of a segment stay in the cache for all chunks */
-        seg = max64(min64(seg, l2 / 8 / max64(row_in_bytes * unit, 1)), 1);
+        seg = sn_max(sn_min(seg, l2 / 8 / sn_max(row_in_bytes * unit, 1)), 1);
     /* Enough items for the threads, as long as they are worth it. */
     const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
-    const int64_t wanted = p->threads == 1 ? 1 : min64((int64_t)p->threads * TASKS_PER_THREAD,
-                                                       by_flops);
-    const int64_t others = max64(outer * p->chunks, 1);
-    if (others * ceil_div(units, seg) < wanted)
-        seg = max64(units / ceil_div(wanted, others), 1);
-    p->segs = ceil_div(units, seg);
-    p->seg = ceil_div(units, p->segs) * unit; /* even segments */
-    p->segs = max64(ceil_div(p->flat ? p->cols : p->rows, p->seg), 1);
+    const int64_t wanted =
+        p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
+    const int64_t others = sn_max(outer * p->chunks, 1);
+    if (others * sn_ceil_div(units, seg) < wanted)
+        seg = sn_max(units / sn_ceil_div(wanted, others), 1);
+    p->segs = sn_ceil_div(units, seg);
+    p->seg = sn_ceil_div(units, p->segs) * unit; /* even segments */
+    p->segs = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, p->seg), 1);
     p->items = (size_t)(outer * p->chunks * p->segs);
-    p->tasks = (size_t)min64((int64_t)p->items, max64(wanted, 1));
+    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
 }
 
 static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
@@ -175,12 +164,12 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
                                         : p->k->f32_conv;
     plan_run(p);
     const int64_t q = pick_blocks(p);
-    p->chunks = ceil_div(p->b.out_blocks, q);
-    p->chunk_blocks = ceil_div(p->b.out_blocks, p->chunks);
+    p->chunks = sn_ceil_div(p->b.out_blocks, q);
+    p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     const int64_t taps = d->kernel[1] * d->kernel[2];
     const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
     const int64_t row_in_bytes =
-        p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * min64(d->stride[1], d->in[1]);
+        p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * sn_min(d->stride[1], d->in[1]);
     plan_split(p, d->n * p->b.groups, row_in_bytes, weight_bytes, l2_bytes);
     snprintf(p->name, sizeof p->name, "f32_conv%dx%d_%dx%d_%s", (int)d->kernel[1],
              (int)d->kernel[2], (int)tile_pixels(p), (int)p->chunk_blocks, isa(p));
@@ -194,7 +183,7 @@ static void plan_depthwise(sn_conv_plan *p, size_t l2_bytes)
     p->cols = d->out[2];
     p->chunks = 1;
     p->chunk_blocks = 1;
-    plan_split(p, d->n * ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
+    plan_split(p, d->n * sn_ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
     snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
              isa(p));
 }
@@ -212,16 +201,16 @@ static sonde_status plan_columns(sn_conv_plan *p, sonde_error *err)
     p->cols = pixels;
     p->chunks = 1;
     p->chunk_blocks = 2;
-    int64_t panels = max64((int64_t)(128 << 10) / max64(k * b * 4, 1), 2);
-    panels = min64(panels - panels % 2, max64(ceil_div(pixels, b), 1));
+    int64_t panels = sn_max((int64_t)(128 << 10) / sn_max(k * b * 4, 1), 2);
+    panels = sn_min(panels - panels % 2, sn_max(sn_ceil_div(pixels, b), 1));
     const int64_t outer = d->n * d->groups;
     const int64_t wanted = p->threads == 1 ? 1 : (int64_t)p->threads * 4;
-    while (panels > 2 && outer * ceil_div(pixels, panels * b) < wanted)
+    while (panels > 2 && outer * sn_ceil_div(pixels, panels * b) < wanted)
         panels /= 2;
     p->seg = panels * b;
-    p->segs = ceil_div(pixels, p->seg);
+    p->segs = sn_ceil_div(pixels, p->seg);
     p->items = (size_t)(outer * p->segs);
-    p->tasks = (size_t)min64((int64_t)p->items, max64(wanted, 1));
+    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
     if (!sn_size_mul((size_t)(k * b) * sizeof(float), (size_t)panels, &p->panel_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's kernel is too large");
     p->panel_bytes = sn_round_up(p->panel_bytes, 64);

@@ -184,33 +184,35 @@ void sn_bcast_plan(sn_bcast *b, const int64_t *out, int rank, int n, const int64
 typedef struct range_job {
     sn_range_fn fn;
     void *arg;
-    size_t n, pieces;
+    size_t n, step;
 } range_job;
 
 static void range_task(void *arg, size_t task, int worker)
 {
     const range_job *j = arg;
     (void)worker;
-    /* Pieces begin at multiples of 64 elements: no two threads share a cache line of the result. */
-    size_t step = ((j->n + j->pieces - 1) / j->pieces + 63) / 64 * 64;
-    size_t lo = task * step, hi = lo + step < j->n ? lo + step : j->n;
-    if (lo < hi)
-        j->fn(j->arg, lo, hi);
+    size_t lo = task * j->step, hi = j->n - lo < j->step ? j->n : lo + j->step;
+    j->fn(j->arg, lo, hi);
 }
 
 void sn_parallel_range(sn_pool *pool, size_t n, size_t cost, sn_range_fn fn, void *arg)
 {
+    if (n == 0)
+        return;
     size_t threads = (size_t)sn_pool_threads(pool);
-    size_t pieces = threads > 1 && cost > 0 && n > GRAIN / cost ? n / (GRAIN / cost + 1) + 1 : 1;
-    if (pieces > threads * 4)
-        pieces = threads * 4;
-    if (pieces < 2 || n < 128) {
-        if (n > 0)
-            fn(arg, 0, n);
+    size_t step = cost > 0 && cost < GRAIN ? GRAIN / cost : 1; /* at least this much each */
+    size_t fair = n / (threads * 4) + 1;
+    if (step < fair)
+        step = fair;
+    if (threads < 2 || step >= n) {
+        fn(arg, 0, n);
         return;
     }
-    range_job job = {fn, arg, n, pieces};
-    sn_pool_run(pool, pieces, range_task, &job);
+    /* Pieces of single elements begin at multiples of 64: no two threads share a cache line. */
+    if (step >= 1024)
+        step = (step + 63) / 64 * 64;
+    range_job job = {fn, arg, n, step};
+    sn_pool_run(pool, (n + step - 1) / step, range_task, &job);
 }
 
 /* ------------------------------------------------------------------ one operand */

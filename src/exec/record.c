@@ -34,11 +34,14 @@ static void pin(sn_context *ctx, sn_binding *b)
 
 sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table)
 {
-    const pin_table *pins = ctx->pins;
-    for (size_t i = 0; pins && i < pins->list.n; i++)
+    pin_table *pins = ctx->pins;
+    sn_binding *found = NULL;
+    pthread_mutex_lock(&pins->lock); /* a run on another thread may be adding to the list */
+    for (size_t i = 0; i < pins->list.n && !found; i++)
         if (pins->list.data[i]->id == table)
-            return pins->list.data[i];
-    return NULL;
+            found = pins->list.data[i];
+    pthread_mutex_unlock(&pins->lock);
+    return found;
 }
 
 void sn_exec_clear(sn_context *ctx)

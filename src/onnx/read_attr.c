@@ -286,7 +286,7 @@ sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
         return sn_reader_name(r, &a.ref, "an attribute", &out->ref);
     }
     sonde_status st = fill(r, w, g, &a, type, out);
-    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)
+    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY && !r->located)
         sn_error_prefix(r->err, "attribute '%.200s'", out->name);
     return st;
 }

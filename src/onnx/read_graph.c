@@ -248,8 +248,10 @@ static sonde_status read_node(sn_reader *r, sn_scope *s, sn_wire w)
         n->attr_cap = (uint32_t)c.attrs;
     }
     sonde_status st = fill_node(r, s, w, n);
-    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)
+    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY && !r->located) {
         sn_error_prefix(r->err, "node '%.200s' (%.100s)", n->name, n->op_type);
+        r->located = true;
+    }
     return st;
 }
 

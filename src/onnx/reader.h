@@ -21,6 +21,7 @@ typedef struct sn_reader {
     sn_arena scratch;           /* names on their way into the graph, which copies them */
     unsigned depth;
     size_t sparse_bytes, dense_bytes; /* all sparse tensors so far: in the file, made dense */
+    bool located; /* the error already names the innermost node: those around it add nothing */
     sonde_error *err;
 } sn_reader;
 

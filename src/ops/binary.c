@@ -7,6 +7,7 @@
 
 typedef struct binary_params {
     sn_binary op;
+    sn_legacy legacy;
 } binary_params;
 
 typedef struct binary_bound {
@@ -43,6 +44,20 @@ static sonde_status prepare_binary(sn_prep *p)
     while (strcmp(rows[k].name, p->node->op_type) != 0)
         k++; /* every operator that comes here has a row */
     b->op = rows[k].op;
+    return SONDE_OK;
+}
+
+static sonde_status prepare_legacy(sn_prep *p)
+{
+    SN_TRY(prepare_binary(p));
+    return sn_prep_legacy(p, &((binary_params *)p->params)->legacy);
+}
+
+/* The slope has one element per channel, or one for all. */
+static sonde_status prepare_prelu_1(sn_prep *p)
+{
+    SN_TRY(prepare_binary(p));
+    ((binary_params *)p->params)->legacy = (sn_legacy){true, 1};
     return SONDE_OK;
 }
 
@@ -126,24 +141,26 @@ static sn_dim int_value(int op, sn_dim a, sn_dim b)
     return sn_dim_known(a) && sn_dim_known(b) ? known_value((sn_binary)op, a, b) : SN_DIM_UNKNOWN;
 }
 
-static sonde_status infer_arithmetic(sn_infer *c)
+static sonde_status infer_as(sn_infer *c, sn_dtype dtype)
 {
     const binary_params *p = c->params;
-    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_UNDEFINED));
-    return sn_infer_ints_2(c, int_value, (int)p->op);
+    sn_dim dims[SN_MAX_RANK];
+    sn_fact second;
+    sn_legacy_align(&p->legacy, c->in[0], c->in[1], &second, dims);
+    const sn_fact *in[2] = {c->in[0], &second};
+    sn_infer aligned = *c;
+    aligned.in = in;
+    SN_TRY(sn_infer_elementwise(&aligned, 0, dtype));
+    return sn_infer_ints_2(&aligned, int_value, (int)p->op);
 }
 
-static sonde_status infer_compare(sn_infer *c)
-{
-    const binary_params *p = c->params;
-    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_BOOL));
-    return sn_infer_ints_2(c, int_value, (int)p->op);
-}
+static sonde_status infer_arithmetic(sn_infer *c) { return infer_as(c, SONDE_DTYPE_UNDEFINED); }
+static sonde_status infer_compare(sn_infer *c) { return infer_as(c, SONDE_DTYPE_BOOL); }
 
 /* The slope broadcasts to the input, never the other way. */
 static sonde_status infer_prelu(sn_infer *c)
 {
-    SN_TRY(sn_infer_elementwise(c, 0, SONDE_DTYPE_UNDEFINED));
+    SN_TRY(infer_as(c, SONDE_DTYPE_UNDEFINED));
     const sn_type *x = &c->in[0]->type, *y = &c->out[0].type;
     if (x->rank >= 0 && y->rank >= 0) {
         bool same = x->rank == y->rank;
@@ -179,7 +196,13 @@ static sonde_status bind_binary(sn_bind *b)
     binary_bound *k = SN_NEW(b->arena, binary_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof(*k));
-    SN_TRY(sn_elt_plan_make(b, 0, 2, &k->plan));
+    sn_dim dims[SN_MAX_RANK];
+    sn_fact second;
+    sn_legacy_align(&p->legacy, b->in[0], b->in[1], &second, dims);
+    const sn_fact *in[2] = {b->in[0], &second};
+    sn_bind aligned = *b;
+    aligned.in = in;
+    SN_TRY(sn_elt_plan_make(&aligned, 0, 2, &k->plan));
     b->bound = k;
     sn_dtype t = b->in[0]->type.dtype;
     if (t != b->in[1]->type.dtype)
@@ -208,45 +231,41 @@ static sonde_status run_binary(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define BINARY(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                          \
-    {                                                                                              \
-        {SN_ELT_HEAD(NAME, SINCE, 0, 2, 2), .flags = (FLAGS), .params_size = sizeof(binary_params), \
-         .prepare = PREPARE, .infer = INFER, .bind = bind_binary, .run = run_binary,               \
-         .types = TYPES},                                                                          \
-            {.name = NULL}                                                                         \
-    }
+#define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, TYPES)                                  \
+    {SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2), .flags = (FLAGS), .params_size = sizeof(binary_params), \
+     .prepare = PREPARE, .infer = INFER, .bind = bind_binary, .run = run_binary, .types = TYPES}
+/* Old: with the broadcasting of before opset 7 (which allowed floats, or bool, only). */
+#define OLD_AND_NEW(symbol, NAME, INFER, FLAGS, TYPES)                                             \
+    const sn_op sn_op_##symbol[] = {                                                               \
+        VERSION(NAME, 1, 6, prepare_legacy, INFER, (FLAGS) & ~(uint32_t)SN_OP_LAYOUT_ANY, TYPES),  \
+        VERSION(NAME, 7, 0, prepare_binary, INFER, FLAGS, TYPES), {.name = NULL}};
+#define NEW(symbol, NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                     \
+    const sn_op sn_op_##symbol[] = {VERSION(NAME, SINCE, 0, PREPARE, INFER, FLAGS, TYPES),         \
+                                    {.name = NULL}};
 enum {
     INPLACE = SN_OP_INPLACE0 | SN_OP_INPLACE1,
     ANY = INPLACE | SN_OP_LAYOUT_ANY,
 };
 #define NUMBERS SN_FLOATS " " SN_INTS
-#define ARITHMETIC(symbol, NAME)                                                                   \
-    const sn_op sn_op_##symbol[] = BINARY(NAME, 7, prepare_binary, infer_arithmetic, ANY, NUMBERS);
-#define COMPARE(symbol, NAME, SINCE, TYPES)                                                        \
-    const sn_op sn_op_##symbol[] = BINARY(NAME, SINCE, prepare_binary, infer_compare, 0, TYPES);
-#define LOGIC(symbol, NAME)                                                                        \
-    const sn_op sn_op_##symbol[] = BINARY(NAME, 7, prepare_binary, infer_compare, INPLACE, "bool");
-#define BITS(symbol, NAME)                                                                         \
-    const sn_op sn_op_##symbol[] =                                                                 \
-        BINARY(NAME, 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS);
 
-ARITHMETIC(add, "Add")
-ARITHMETIC(sub, "Sub")
-ARITHMETIC(mul, "Mul")
-ARITHMETIC(div, "Div")
-COMPARE(equal, "Equal", 7, "bool " NUMBERS " str")
-COMPARE(greater, "Greater", 7, NUMBERS)
-COMPARE(greater_or_equal, "GreaterOrEqual", 12, NUMBERS)
-COMPARE(less, "Less", 7, NUMBERS)
-COMPARE(less_or_equal, "LessOrEqual", 12, NUMBERS)
-LOGIC(and, "And")
-LOGIC(or, "Or")
-LOGIC(xor, "Xor")
-BITS(bitwise_and, "BitwiseAnd")
-BITS(bitwise_or, "BitwiseOr")
-BITS(bitwise_xor, "BitwiseXor")
-const sn_op sn_op_mod[] = BINARY("Mod", 10, prepare_mod, infer_arithmetic, INPLACE, NUMBERS);
-const sn_op sn_op_bit_shift[] =
-    BINARY("BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, "u8 u16 u32 u64");
-const sn_op sn_op_prelu[] = BINARY("PRelu", 7, prepare_binary, infer_prelu, SN_OP_INPLACE0,
-                                   "bf16 f16 f32 f64 i32 i64 u32 u64");
+OLD_AND_NEW(add, "Add", infer_arithmetic, ANY, NUMBERS)
+OLD_AND_NEW(sub, "Sub", infer_arithmetic, ANY, NUMBERS)
+OLD_AND_NEW(mul, "Mul", infer_arithmetic, ANY, NUMBERS)
+OLD_AND_NEW(div, "Div", infer_arithmetic, ANY, NUMBERS)
+OLD_AND_NEW(equal, "Equal", infer_compare, 0, "bool " NUMBERS " str")
+OLD_AND_NEW(greater, "Greater", infer_compare, 0, NUMBERS)
+OLD_AND_NEW(less, "Less", infer_compare, 0, NUMBERS)
+OLD_AND_NEW(and, "And", infer_compare, INPLACE, "bool")
+OLD_AND_NEW(or, "Or", infer_compare, INPLACE, "bool")
+OLD_AND_NEW(xor, "Xor", infer_compare, INPLACE, "bool")
+NEW(greater_or_equal, "GreaterOrEqual", 12, prepare_binary, infer_compare, 0, NUMBERS)
+NEW(less_or_equal, "LessOrEqual", 12, prepare_binary, infer_compare, 0, NUMBERS)
+NEW(bitwise_and, "BitwiseAnd", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
+NEW(bitwise_or, "BitwiseOr", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
+NEW(bitwise_xor, "BitwiseXor", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
+NEW(mod, "Mod", 10, prepare_mod, infer_arithmetic, INPLACE, NUMBERS)
+NEW(bit_shift, "BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, "u8 u16 u32 u64")
+#define SLOPED "bf16 f16 f32 f64 i32 i64 u32 u64"
+const sn_op sn_op_prelu[] = {
+    VERSION("PRelu", 1, 6, prepare_prelu_1, infer_prelu, SN_OP_INPLACE0, SN_FLOATS),
+    VERSION("PRelu", 7, 0, prepare_binary, infer_prelu, SN_OP_INPLACE0, SLOPED), {.name = NULL}};

@@ -100,6 +100,33 @@ sonde_status sn_infer_ints_2(sn_infer *c, sn_ints_fn f, int op)
     return sn_infer_set_ints(c, 0, y, count);
 }
 
+/* ------------------------------------------------------------------ before opset 7 */
+sonde_status sn_prep_legacy(sn_prep *p, sn_legacy *legacy)
+{
+    int64_t broadcast;
+    legacy->on = true;
+    SN_TRY(sn_prep_int(p, "broadcast", 0, &broadcast));
+    SN_TRY(sn_prep_int(p, "axis", -1, &legacy->axis));
+    if (!broadcast)
+        legacy->axis = -1;
+    return SONDE_OK;
+}
+
+void sn_legacy_align(const sn_legacy *legacy, const sn_fact *a, const sn_fact *b, sn_fact *out,
+                     sn_dim *dims)
+{
+    *out = *b;
+    const sn_type *ta = &a->type, *tb = &b->type;
+    if (!legacy->on || legacy->axis < 0 || ta->rank < 0 || tb->rank < 0 || ta->rank > SN_MAX_RANK ||
+        legacy->axis + tb->rank >= ta->rank)
+        return;
+    int rank = ta->rank - (int)legacy->axis;
+    for (int i = 0; i < rank; i++)
+        dims[i] = i < tb->rank ? tb->dims[i] : 1;
+    out->type.rank = rank;
+    out->type.dims = dims;
+}
+
 /* ------------------------------------------------------------------ plans */
 size_t sn_fact_elems(const sn_fact *f)
 {

@@ -28,6 +28,18 @@ sn_dim sn_int_in_type(sn_dim d, sn_dtype t);
 /* Index into an operand of these dims for flat element k of `out` (broadcast; all concrete). */
 int64_t sn_bcast_index(const sn_type *out, const sn_type *in, int64_t k);
 
+/* Before opset 7 the second operand was lined up with an axis of the first (attributes `broadcast` and
+ * `axis`) instead of with its end. */
+typedef struct sn_legacy {
+    bool on;
+    int64_t axis; /* where input 1 begins in input 0; -1: at the end, as now */
+} sn_legacy;
+sonde_status sn_prep_legacy(sn_prep *p, sn_legacy *legacy);
+/* *out is `b` as it would be written today: with unit dims behind it. `dims` has room for
+ * SN_MAX_RANK. */
+void sn_legacy_align(const sn_legacy *legacy, const sn_fact *a, const sn_fact *b, sn_fact *out,
+                     sn_dim *dims);
+
 /* A plan over the physical elements of output 0 and inputs [first, first + n), n <= 3: plain, or all
  * blocked alike. A one-element operand may be plain beside blocked ones. */
 typedef struct sn_elt_plan {

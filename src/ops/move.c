@@ -167,7 +167,8 @@ bool sn_move_cancelled(const sn_frame *f)
 
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
 {
-    if (!sn_wants(s, o) || sn_out(s, f, o)->dtype != SONDE_DTYPE_STRING)
+    /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends. */
+    if (!sn_wants(s, o) || sn_out(s, f, o)->dtype != SONDE_DTYPE_STRING || !sn_out(s, f, o)->owner)
         return SONDE_OK;
     sn_slot fresh = {0};
     const sn_tensor *t = sn_out(s, f, o);

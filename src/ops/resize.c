@@ -90,6 +90,16 @@ static sonde_status prepare_resize(sn_prep *p)
 }
 
 /* ------------------------------------------------------------------ sizes */
+/* floor(dim * scale); false when that is no size. */
+static bool scaled_dim(int64_t dim, double scale, int64_t *out)
+{
+    double v = floor((double)dim * scale);
+    if (!(scale > 0) || !(v < 0x1p62))
+        return false;
+    *out = (int64_t)v;
+    return true;
+}
+
 /* Output size and scale of every axis, from the lists given. Returns NULL or what is wrong. */
 static const char *plan_axes(const resize_params *r, int rank, const int64_t *dims, const int64_t *sizes,
                              const double *scales, int64_t n, sn_resize_axis *axes)
@@ -113,10 +123,8 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
             double s = axes[a].scale;
             kept = i == 0 ? s : r->keep == KEEP_NOT_LARGER ? fmin(kept, s) : fmax(kept, s);
         } else {
-            double out = floor((double)dims[a] * scales[i]);
-            if (!(scales[i] > 0) || out >= 0x1p62)
+            if (!scaled_dim(dims[a], scales[i], &axes[a].out))
                 return "a scale is not possible";
-            axes[a].out = (int64_t)out;
             axes[a].scale = scales[i];
         }
     }
@@ -202,8 +210,10 @@ static sonde_status infer_resize(sn_infer *c)
         SN_TRY(sn_infer_axis(c, r->n_axes ? r->axes[i] : i, x.rank, false, &a));
         if (sizes)
             dims[a] = r->keep == KEEP_STRETCH ? sizes[i] : SN_DIM_UNKNOWN;
-        else if (scales[i] != 1)
-            dims[a] = sn_dim_known(dims[a]) ? (int64_t)floor((double)dims[a] * scales[i]) : SN_DIM_UNKNOWN;
+        else if (scales[i] != 1 && !sn_dim_known(dims[a]))
+            dims[a] = SN_DIM_UNKNOWN;
+        else if (scales[i] != 1 && !scaled_dim(dims[a], scales[i], &dims[a]))
+            return sn_infer_fail(c, "a scale is not possible");
     }
     return sn_move_out(c, 0, x.dtype, dims, x.rank);
 }

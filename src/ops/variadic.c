@@ -122,7 +122,7 @@ static sonde_status run_variadic(const sn_step *s, sn_frame *f)
 
 #define VARIADIC(symbol, NAME, FLAGS, TYPES)                                                       \
     const sn_op sn_op_##symbol[] = {                                                               \
-        {SN_ELT_HEAD(NAME, 8, 0, 1, -1), .flags = (FLAGS), .params_size = sizeof(variadic_params), \
+        {SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = (FLAGS), .params_size = sizeof(variadic_params), \
          .prepare = prepare_variadic, .infer = infer_variadic, .bind = bind_variadic,              \
          .run = run_variadic, .types = TYPES},                                                     \
         {.name = NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only look at the same elements in another shape: Reshape, Flatten, Squeeze,
- * Unsqueeze, Identity, Dropout at inference. The plan lets them share memory; what runs here is the
- * copy for when it could not. */
+ * Unsqueeze, Identity. The plan lets them share memory; what runs here is the copy for when it could
+ * not. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -268,46 +268,3 @@ const sn_op sn_op_identity[] = {
     {SN_MOVE_HEAD("Identity", 14, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW | SN_OP_NONTENSOR,
      .infer = infer_identity, .run = run_identity, .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
-
-/* ------------------------------------------------------------------ Dropout */
-static sonde_status infer_dropout_mask(sn_infer *c, sn_dtype mask)
-{
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_infer_same(c, 0, 0));
-    return sn_move_out(c, 1, mask == SONDE_DTYPE_UNDEFINED ? x.dtype : mask, x.dims, x.rank);
-}
-
-static sonde_status infer_dropout_1(sn_infer *c)
-{
-    return infer_dropout_mask(c, SONDE_DTYPE_UNDEFINED); /* the mask has the data's type */
-}
-
-static sonde_status infer_dropout_10(sn_infer *c)
-{
-    return infer_dropout_mask(c, SONDE_DTYPE_BOOL);
-}
-
-/* Inference keeps every element; the mask says so. */
-static sonde_status run_dropout(const sn_step *s, sn_frame *f)
-{
-    if (sn_has(s, 2) && sn_move_int(sn_in(s, f, 2), 0) != 0) {
-        const sn_tensor *ratio = sn_has(s, 1) ? sn_in(s, f, 1) : NULL;
-        if (!ratio || sn_elem_f64(ratio->dtype, ratio->data, 0) != 0)
-            return sn_run_fail(s, f, "training mode is not supported");
-    }
-    SN_TRY(run_view(s, f));
-    if (!sn_wants(s, 1))
-        return SONDE_OK;
-    sn_tensor *mask = sn_out(s, f, 1);
-    uint8_t one[16] = {0};
-    sn_elem_set_f64(mask->dtype, one, 0, 1.0);
-    sn_copy_fill(mask->data, one, sn_dtype_bytes(mask->dtype), sn_tensor_count(mask), f->pool);
-    return SONDE_OK;
-}
-
-#define DROPOUT(SINCE, UNTIL, MAX_IN, INFER)                                                       \
-    {SN_MOVE_HEAD("Dropout", SINCE, UNTIL, 1, MAX_IN, 1, 2), .flags = SN_OP_VIEW, .infer = INFER,  \
-     .run = run_dropout, .types = "f16 bf16 f32 f64"}
-const sn_op sn_op_dropout[] = {DROPOUT(1, 9, 1, infer_dropout_1), DROPOUT(10, 11, 1, infer_dropout_10),
-                               DROPOUT(12, 0, 3, infer_dropout_10), {.name = NULL}};

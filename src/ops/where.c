@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where: picks from one of two tensors by a condition, with broadcasting; any element type. */
-#include <string.h>
-
 #include "ops/elementwise.h"
 
 typedef struct where_bound {
     sn_bcast bcast;
     size_t elem_bytes;
+    const int64_t *dims; /* of the result */
+    int rank;
 } where_bound;
 
 static sonde_status infer_values(sn_infer *c)
@@ -63,6 +63,8 @@ static sonde_status bind_where(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "expects a bool condition and two inputs of one type");
     sn_bcast_plan(&k->bcast, y->dims, y->rank, 3, dims, ranks);
     k->elem_bytes = sn_dtype_bytes(y->dtype);
+    k->dims = y->dims;
+    k->rank = y->rank;
     b->bound = k;
     b->kernel = "where";
     return SONDE_OK;
@@ -71,17 +73,13 @@ static sonde_status bind_where(sn_bind *b)
 /* Elements borrow their bytes from the inputs until sn_run_strings copies them. */
 static sonde_status run_strings(const sn_step *s, sn_frame *f, const where_bound *k)
 {
-    const sn_tensor *y = sn_out(s, f, 0);
-    int64_t dims[SN_MAX_RANK];
-    int rank = y->rank;
-    memcpy(dims, y->dims, sizeof(dims));
     size_t bytes = k->bcast.total * sizeof(sonde_string);
     sonde_string *elems = sn_alloc(f->alloc, bytes);
     if (!elems)
         return sn_fail_memory(f->err, bytes);
     sn_where_run(&k->bcast, sizeof(sonde_string), elems, sn_in(s, f, 0)->data, sn_in(s, f, 1)->data,
                  sn_in(s, f, 2)->data, NULL);
-    sonde_status st = sn_run_strings(s, f, 0, dims, rank, elems);
+    sonde_status st = sn_run_strings(s, f, 0, k->dims, k->rank, elems);
     sn_free(f->alloc, elems, bytes);
     return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass rewrites a graph through sn_graph_replace and friends. One file each, one row in passes.inc,
- * run in that order; each can be switched off by name and is timed as a span. */
+/* A pass rewrites a graph through sn_graph_replace and friends. One file each, one row in
+ * passes.inc, run in that order; each can be switched off by name and is timed as a span. */
 #ifndef SN_PASSES_PASS_H
 #define SN_PASSES_PASS_H
 
@@ -17,7 +17,7 @@ typedef struct sn_pass {
     const char *name;    /* "fold-constants" */
     const char *summary; /* one line for people */
     sonde_status (*run)(sn_graph *g, sn_pass_env *env, uint32_t *changes);
-    bool bodies;         /* also runs on the bodies of control flow */
+    bool bodies; /* also runs on the bodies of control flow */
 } sn_pass;
 
 const sn_pass *sn_pass_row(size_t k); /* NULL past the end */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fold.h. Each tap adds whole rows of the innermost axis, cut to what lies inside the image. */
+#include "compute/fold.h"
+
+#include "compute/codec.h"
+#include "compute/split.h"
+
+/* y[i * step] += x[i] */
+typedef void add_row_fn(void *y, int64_t step, const void *x, int64_t n);
+
+/* X(DTYPE, element type, type the sum is made in, elements of that type per tensor element) */
+#define NATIVE_LIST(X)                                                                             \
+    X(F32, float, float, 1)                                                                        \
+    X(F64, double, double, 1)                                                                      \
+    X(C64, float, float, 2)                                                                        \
+    X(C128, double, double, 2)                                                                     \
+    X(I8, int8_t, uint32_t, 1)                                                                     \
+    X(I16, int16_t, uint32_t, 1)                                                                   \
+    X(I32, int32_t, uint32_t, 1)                                                                   \
+    X(I64, int64_t, uint64_t, 1)                                                                   \
+    X(U8, uint8_t, uint32_t, 1)                                                                    \
+    X(U16, uint16_t, uint32_t, 1)                                                                  \
+    X(U32, uint32_t, uint32_t, 1)                                                                  \
+    X(U64, uint64_t, uint64_t, 1)
+
+#define ADD_ROW(dtype, T, S, parts)                                                                \
+    static void add_row_##dtype(void *py, int64_t step, const void *px, int64_t n)                 \
+    {                                                                                              \
+        T *y = py;                                                                                 \
+        const T *x = px;                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t k = 0; k < (parts); k++)                                                  \
+                y[i * step * (parts) + k] =                                                        \
+                    (T)((S)y[i * step * (parts) + k] + (S)x[i * (parts) + k]);                     \
+    }
+NATIVE_LIST(ADD_ROW)
+#undef ADD_ROW
+
+static void add_row_BOOL(void *py, int64_t step, const void *px, int64_t n)
+{
+    uint8_t *y = py;
+    const uint8_t *x = px;
+    for (int64_t i = 0; i < n; i++)
+        y[i * step] = y[i * step] || x[i];
+}
+
+#define ADD_HALF(dtype)                                                                            \
+    static void add_row_##dtype(void *py, int64_t step, const void *px, int64_t n)                 \
+    {                                                                                              \
+        uint16_t *y = py;                                                                          \
+        const uint16_t *x = px;                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float a, b;                                                                            \
+            sn_load_f32(SONDE_DTYPE_##dtype, &a, y + i * step, 1);                                 \
+            sn_load_f32(SONDE_DTYPE_##dtype, &b, x + i, 1);                                        \
+            a += b;                                                                                \
+            sn_store_f32(SONDE_DTYPE_##dtype, y + i * step, &a, 1, (sn_rounding){0});              \
+        }                                                                                          \
+    }
+ADD_HALF(F16)
+ADD_HALF(BF16)
+#undef ADD_HALF
+
+static add_row_fn *row_of(sonde_dtype t, size_t *bytes)
+{
+    switch (t) {
+#define CASE(dtype, T, S, parts)                                                                   \
+    case SONDE_DTYPE_##dtype:                                                                      \
+        *bytes = sizeof(T) * (parts);                                                              \
+        return add_row_##dtype;
+        NATIVE_LIST(CASE)
+        CASE(BOOL, uint8_t, uint8_t, 1)
+        CASE(F16, uint16_t, float, 1)
+        CASE(BF16, uint16_t, float, 1)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+bool sn_fold_takes(sonde_dtype dtype)
+{
+    size_t bytes;
+    return row_of(dtype, &bytes) != NULL;
+}
+
+/* Grid positions whose tap at `offset` lies inside the image: first … end-1. */
+static void inside(int64_t offset, int64_t stride, int64_t image, int64_t grid, int64_t *first,
+                   int64_t *end)
+{
+    *first = offset >= 0 ? 0 : sn_ceil_div(-offset, stride);
+    *end = offset >= image ? 0 : sn_min(grid, (image - 1 - offset) / stride + 1);
+}
+
+/* All rows of one tap. */
+static void add_tap(const sn_fold *f, add_row_fn *add, size_t bytes, const int64_t *tap, const char *x,
+                    char *y)
+{
+    const int last = f->rank - 1;
+    int64_t first[SN_FOLD_MAX_RANK], end[SN_FOLD_MAX_RANK], at[SN_FOLD_MAX_RANK], offset[SN_FOLD_MAX_RANK];
+    for (int a = 0; a <= last; a++) {
+        offset[a] = tap[a] * f->dilation[a] - f->pad[a];
+        inside(offset[a], f->stride[a], f->image[a], f->grid[a], &first[a], &end[a]);
+        if (first[a] >= end[a])
+            return;
+        at[a] = first[a];
+    }
+    for (;;) {
+        int64_t from = 0, to = 0;
+        for (int a = 0; a <= last; a++) {
+            from = from * f->grid[a] + at[a];
+            to = to * f->image[a] + at[a] * f->stride[a] + offset[a];
+        }
+        add(y + (size_t)to * bytes, f->stride[last], x + (size_t)from * bytes, end[last] - first[last]);
+        int a = last - 1;
+        for (; a >= 0 && ++at[a] == end[a]; a--)
+            at[a] = first[a];
+        if (a < 0)
+            return;
+    }
+}
+
+void sn_fold_add(const sn_fold *f, const void *columns, void *y)
+{
+    size_t bytes = 0;
+    add_row_fn *add = row_of(f->dtype, &bytes);
+    int64_t tap[SN_FOLD_MAX_RANK] = {0}, grid = 1, taps = 1;
+    const char *x = columns;
+    for (int a = 0; a < f->rank; a++) {
+        grid *= f->grid[a];
+        taps *= f->kernel[a];
+    }
+    for (int64_t k = 0; k < taps; k++, x += (size_t)grid * bytes) {
+        add_tap(f, add, bytes, tap, x, y);
+        for (int a = f->rank - 1; a >= 0 && ++tap[a] == f->kernel[a]; a--)
+            tap[a] = 0;
+    }
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Driving matrix products. An item is a few panels of columns (chunk) times a run of rows (segment) of
+ * one batch; the rows of a segment fit the second-level cache while all chunks pass over them. With
+ * few rows the kernel takes more panels at once, which is all a matrix-vector product needs. */
+#include "compute/gemm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compute/packs.h"
+#include "compute/split.h"
+
+enum {
+    TASK_FLOPS = 500000, /* below this a task is not worth handing out */
+    TASKS_PER_THREAD = 8,
+};
+
+static int64_t pick_panels(const sn_gemm_plan *p)
+{
+    const int64_t m = p->d.m;
+    int64_t q = 2;
+    if (p->block == 16)
+        q = m <= 7 ? 4 : m <= 9 ? 3 : 2;
+    else
+        q = m <= 2 ? 4 : m <= 4 ? 3 : 2;
+    return sn_min(q, p->panels);
+}
+
+static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
+{
+    const sn_gemm_desc *d = &p->d;
+    const int64_t q = sn_max(pick_panels(p), 1);
+    p->chunks = sn_max(sn_ceil_div(p->panels, q), 1);
+    p->chunk_panels = sn_ceil_div(p->panels, p->chunks);
+    const int64_t tile = p->block == 16 ? 14 : 6;
+    const int64_t units = sn_max(sn_ceil_div(d->m, tile), 1);
+    int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 2 / sn_max(d->k * 4 * tile, 1)), 1);
+    const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
+    const int64_t wanted =
+        p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
+    const int64_t others = sn_max(p->batches * p->chunks, 1);
+    if (others * sn_ceil_div(units, seg) < wanted)
+        seg = sn_max(units / sn_ceil_div(wanted, others), 1);
+    p->seg = sn_ceil_div(units, sn_ceil_div(units, seg)) * tile;
+    p->segs = sn_max(sn_ceil_div(d->m, p->seg), 1);
+    p->items = (size_t)(p->batches * p->chunks * p->segs);
+    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
+}
+
+sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
+                               size_t l2_bytes, int threads, sonde_error *err)
+{
+    memset(p, 0, sizeof *p);
+    p->d = *d;
+    p->k = sn_kernels_get(cpu_flags);
+    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->threads = threads > 0 ? threads : 1;
+    p->batches = 1;
+    for (int i = 0; i < d->batch_rank; i++)
+        p->batches *= d->batch[i];
+    p->panels = sn_ceil_div(d->n, p->block);
+    p->flops = 2 * (uint64_t)p->batches * (uint64_t)d->m * (uint64_t)d->n * (uint64_t)d->k;
+    p->tile = d->trans_a ? p->k->f32_conv_any : p->k->f32_gemm;
+
+    const bool clip = sn_act_limits(&d->act, &p->lo, &p->hi);
+    const bool c_row = d->has_c && d->c_m == 0 && d->c_n == 1;
+    const bool c_full = d->has_c && d->c_m == d->n && d->c_n == 1;
+    const bool plain = d->alpha == 1.0f && (!d->has_c || d->beta == 1.0f);
+    /* What the kernel can add itself: one bias row, one full matrix. */
+    const bool inside = plain && (!d->has_c || c_row || (c_full && !d->residual));
+    p->bias = inside && c_row;
+    p->add = inside && (d->residual || (c_full && !c_row));
+    p->raw = !inside;
+    p->post = p->raw || !clip;
+    if (!inside) {
+        p->lo = -INFINITY;
+        p->hi = INFINITY;
+    }
+    if (!d->packed) {
+        const int64_t dims[3] = {d->b_count, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
+        if (d->n > 0 && d->k > 0 && d->b_count > 0 &&
+            !sn_pack_get(sn_gemm_pack_id(p->block))->bytes(dims, 3, d->trans_b, &p->pack_bytes))
+            return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
+    }
+    plan_split(p, l2_bytes);
+    const char *isa = strrchr(p->k->f32_gemm_name, '_');
+    const int64_t rows = p->block == 16 ? (p->chunk_panels >= 4   ? 7
+                                           : p->chunk_panels == 3 ? 9
+                                           : p->chunk_panels == 2 ? 14
+                                                                  : 28)
+                                        : (p->chunk_panels >= 4   ? 2
+                                           : p->chunk_panels == 3 ? 4
+                                           : p->chunk_panels == 2 ? 6
+                                                                  : 12);
+    snprintf(p->name, sizeof p->name, "f32_gemm_%dx%d_%s", (int)sn_min(rows, sn_max(d->m, 1)),
+             (int)(p->chunk_panels * p->block), isa ? isa + 1 : "ref");
+    return SONDE_OK;
+}
+
+typedef struct gemm_call {
+    const sn_gemm_plan *p;
+    const float *a, *b, *c, *z;
+    float *y;
+} gemm_call;
+
+/* Which A and which B batch number i takes. */
+static void batch_at(const sn_gemm_desc *d, int64_t i, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int k = d->batch_rank - 1; k >= 0; k--) {
+        const int64_t at = i % d->batch[k];
+        i /= d->batch[k];
+        *a += at * d->a_batch[k];
+        *b += at * d->b_batch[k];
+    }
+}
+
+/* alpha, C and Z where the kernel could not, then the activation: rows × n elements at y. */
+static void finish(const sn_gemm_plan *p, const float *c, const float *z, float *y, int64_t rows,
+                   int64_t n)
+{
+    const sn_gemm_desc *d = &p->d;
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = y + i * d->n;
+        if (p->raw) {
+            for (int64_t j = 0; j < n; j++) {
+                float v = d->alpha * row[j];
+                if (c)
+                    v = v + d->beta * c[i * d->c_m + j * d->c_n];
+                if (z)
+                    v = v + z[i * d->n + j];
+                row[j] = v;
+            }
+        }
+        sn_act_apply(&d->act, p->k, row, (size_t)n);
+    }
+}
+
+static void gemm_item(const gemm_call *call, size_t index)
+{
+    const sn_gemm_plan *p = call->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t block = p->block;
+    const int64_t chunk = (int64_t)index % p->chunks, rest = (int64_t)index / p->chunks;
+    const int64_t seg = rest % p->segs, batch = rest / p->segs;
+    const int64_t p0 = chunk * p->panels / p->chunks, p1 = (chunk + 1) * p->panels / p->chunks;
+    const int64_t col = p0 * block, width = sn_min(d->n, p1 * block) - col;
+    const int64_t row = seg * p->seg, rows = sn_min(d->m - row, p->seg);
+    int64_t ia, ib;
+    if (rows <= 0 || width <= 0)
+        return;
+    batch_at(d, batch, &ia, &ib);
+    const int64_t out = batch * d->m * d->n + row * d->n + col;
+    const float *c = call->c ? call->c + row * d->c_m + col * d->c_n : NULL;
+    const float *z = call->z ? call->z + out : NULL;
+    const float *addend = !p->add ? NULL : z ? z : c;
+    sn_f32_tile t = {
+        .x = call->a + ia * d->m * d->k + (d->trans_a ? row : row * d->k),
+        .w = call->b + ib * p->panels * d->k * block + p0 * d->k * block,
+        .bias = p->bias ? c : NULL,
+        .z = addend,
+        .y = call->y + out,
+        .pixels = (size_t)rows,
+        .blocks = (unsigned)(p1 - p0),
+        .lanes = (unsigned)(width % block),
+        .block = p->block,
+        .ic_blocks = 1,
+        .ic = (size_t)d->k,
+        .ic_last = (size_t)d->k,
+        .kh = 1,
+        .kw = 1,
+        .last_kw = 1,
+        .x_pixel = d->trans_a ? 1 : d->k,
+        .x_ic = d->trans_a ? d->m : 1,
+        .w_q = d->k * block,
+        .y_pixel = d->n,
+        .y_q = block,
+        .z_pixel = d->n,
+        .z_q = block,
+        .lo = p->lo,
+        .hi = p->hi,
+    };
+    p->tile(&t);
+    if (p->post)
+        finish(p, c, z, t.y, rows, width);
+}
+
+static void gemm_task(void *arg, size_t task, int worker)
+{
+    const gemm_call *c = arg;
+    const sn_gemm_plan *p = c->p;
+    (void)worker;
+    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
+         i++)
+        gemm_item(c, i);
+}
+
+typedef struct pack_call {
+    const sn_gemm_plan *p;
+    const sn_pack_format *format;
+    float *dst;
+    const float *src;
+    size_t units, tasks;
+} pack_call;
+
+static void pack_task(void *arg, size_t task, int worker)
+{
+    const pack_call *c = arg;
+    const sn_gemm_desc *d = &c->p->d;
+    const int64_t dims[3] = {d->b_count, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
+    (void)worker;
+    for (size_t u = sn_split(c->units, c->tasks, task); u < sn_split(c->units, c->tasks, task + 1);
+         u++)
+        c->format->pack(c->dst, c->src, dims, 3, d->trans_b, u);
+}
+
+void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const float *c,
+                 const float *z, float *y, void *workspace, sn_pool *pool)
+{
+    if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
+        return;
+    if (p->pack_bytes > 0) {
+        pack_call pc = {.p = p,
+                        .format = sn_pack_get(sn_gemm_pack_id(p->block)),
+                        .dst = workspace,
+                        .src = b,
+                        .units = (size_t)(p->d.b_count * p->panels)};
+        const size_t worth = p->pack_bytes / (64 << 10) + 1;
+        pc.tasks = (size_t)sn_min((int64_t)pc.units, (int64_t)worth);
+        sn_pool_run(pool, pc.tasks, pack_task, &pc);
+        b = workspace;
+    }
+    gemm_call call = {p, a, b, c, z, y};
+    sn_pool_run(pool, p->tasks, gemm_task, &call);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products of f32: Y = act(alpha * A · B + beta * C + Z), batched. B is read in packed panels of
+ * `block` columns (packed with the weights, or at run into the workspace); A is read where it lies,
+ * transposed or not. */
+#ifndef SN_COMPUTE_GEMM_H
+#define SN_COMPUTE_GEMM_H
+
+#include "base/cpu.h"
+#include "base/pool.h"
+#include "compute/act.h"
+
+#define SN_GEMM_MAX_BATCH_RANK 16
+
+typedef struct sn_gemm_desc {
+    int64_t m, n, k;
+    /* Batch dims, outermost first; strides in whole matrices (0 = broadcast). Y is dense. */
+    int batch_rank;
+    int64_t batch[SN_GEMM_MAX_BATCH_RANK], a_batch[SN_GEMM_MAX_BATCH_RANK],
+        b_batch[SN_GEMM_MAX_BATCH_RANK];
+    int64_t b_count; /* distinct B matrices in memory, at least 1 */
+    bool trans_a, trans_b; /* stored as [k, m], [n, k] */
+    bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
+    bool has_c;
+    int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
+    bool residual;    /* Z, dense like Y */
+    float alpha, beta;
+    sn_act act;
+} sn_gemm_desc;
+
+typedef struct sn_gemm_plan {
+    sn_gemm_desc d;
+    const sn_kernels *k;
+    sn_f32_tile_fn *tile;
+    unsigned block;
+    int64_t batches;
+    int64_t panels;               /* of one B */
+    int64_t chunk_panels, chunks; /* per kernel call */
+    int64_t seg, segs;            /* rows */
+    size_t items, tasks;
+    int threads;
+    float lo, hi;      /* clip inside the kernel */
+    bool bias, add;    /* C is the kernel's bias, C or Z its addend */
+    bool raw;          /* scaling and odd broadcasts of C remain for a second pass */
+    bool post;         /* that, or an activation that is not a clip */
+    size_t pack_bytes; /* workspace */
+    uint64_t flops;
+    char name[48];
+} sn_gemm_plan;
+
+unsigned sn_gemm_pack_id(unsigned block);
+/* Floats of one packed B. */
+size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
+
+sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
+                               size_t l2_bytes, int threads, sonde_error *err);
+/* c, z: NULL where the desc has none. y may be z. */
+void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const float *c,
+                 const float *z, float *y, void *workspace, sn_pool *pool);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Driving pooling. Blocked: an item is the rows of one channel block; neighbouring pixels whose windows
+ * have the same taps inside the image go in one kernel call. Plain: an item is one channel. */
+#include "compute/pooling.h"
+
+#include <string.h>
+
+#include "compute/conv.h"
+#include "compute/split.h"
+
+enum { TASK_READS = 100000 }; /* elements; fewer are not worth a task */
+
+bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype)
+{
+    switch (dtype) {
+    case SONDE_DTYPE_F32:
+    case SONDE_DTYPE_F64:
+        return true;
+    case SONDE_DTYPE_I8:
+    case SONDE_DTYPE_U8:
+    case SONDE_DTYPE_I32:
+    case SONDE_DTYPE_I64:
+        return kind == SN_POOL_MAX;
+    default:
+        return false;
+    }
+}
+
+void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
+                          int threads)
+{
+    memset(p, 0, sizeof *p);
+    p->d = *d;
+    p->k = sn_kernels_get(cpu_flags);
+    p->items = (size_t)(d->n * (d->block ? sn_ceil_div(d->c, d->block) : d->c));
+    int64_t reads = d->kernel[0] * d->kernel[1] * d->kernel[2];
+    for (int i = 0; i < 3; i++)
+        reads = reads > INT64_MAX / sn_max(d->out[i], 1) ? INT64_MAX : reads * d->out[i];
+    const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
+    p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
+                              (int64_t)(threads > 0 ? threads : 1) * 8);
+    p->name = d->block == 0             ? "pool_plain"
+              : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
+                                        : p->k->f32_avgpool_name;
+}
+
+typedef struct pool_call {
+    const sn_pooling_plan *p;
+    const uint8_t *x;
+    uint8_t *y;
+    int64_t *indices;
+} pool_call;
+
+/* Taps inside the padded image, the divisor when padding counts. */
+static int64_t padded_taps(const sn_pooling_desc *d, int axis, int64_t o)
+{
+    const int64_t at = o * d->stride[axis] - d->pad[axis];
+    const int64_t room = d->in[axis] + d->pad_end[axis] - at;
+    return sn_min(d->kernel[axis], sn_ceil_div(room, d->dilation[axis]));
+}
+
+static void blocked_plane(const pool_call *c, int64_t plane)
+{
+    const sn_pooling_plan *p = c->p;
+    const sn_pooling_desc *d = &p->d;
+    const int64_t block = d->block;
+    const float *x = (const float *)(const void *)c->x + plane * d->in[1] * d->in[2] * block;
+    float *y = (float *)(void *)c->y + plane * d->out[1] * d->out[2] * block;
+    sn_f32_pool t = {.block = d->block,
+                     .x_pixel = d->stride[2] * block,
+                     .x_kh = d->dilation[1] * d->in[2] * block,
+                     .x_kw = d->dilation[2] * block};
+    for (int64_t row = 0; row < d->out[1]; row++) {
+        int64_t i0, i1;
+        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
+                     &i1);
+        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
+        for (int64_t col = 0, n; col < d->out[2]; col += n) {
+            int64_t j0, j1, k0, k1;
+            sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0,
+                         &j1);
+            const int64_t counted = padded_taps(d, 2, col);
+            for (n = 1; col + n < d->out[2]; n++) {
+                sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
+                             d->in[2], &k0, &k1);
+                if (k0 != j0 || k1 != j1 || padded_taps(d, 2, col + n) != counted)
+                    break;
+            }
+            float *to = y + (row * d->out[2] + col) * block;
+            const int64_t taps = (i1 - i0) * (j1 - j0);
+            if (taps <= 0) { /* a window in the padding: nothing to take */
+                memset(to, 0, (size_t)(n * block) * sizeof(float));
+                continue;
+            }
+            t.x = x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) *
+                          block;
+            t.y = to;
+            t.pixels = (size_t)n;
+            t.kh = (size_t)(i1 - i0);
+            t.kw = (size_t)(j1 - j0);
+            t.scale =
+                1.0f / (float)(d->include_pad ? padded_taps(d, 1, row) * counted : taps);
+            if (d->kind == SN_POOL_MAX)
+                p->k->f32_maxpool(&t);
+            else
+                p->k->f32_avgpool(&t);
+        }
+    }
+}
+
+static void pool_task(void *arg, size_t task, int worker)
+{
+    const pool_call *c = arg;
+    const sn_pooling_plan *p = c->p;
+    (void)worker;
+    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
+         i++) {
+        if (p->d.block)
+            blocked_plane(c, (int64_t)i);
+        else
+            sn_pooling_plane(&p->d, (int64_t)i, c->x, c->y, c->indices);
+    }
+}
+
+void sn_pooling_run(const sn_pooling_plan *p, const void *x, void *y, int64_t *indices,
+                    sn_pool *pool)
+{
+    pool_call c = {p, x, y, indices};
+    if (p->tasks > 0)
+        sn_pool_run(pool, p->tasks, pool_task, &c);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Driving a recurrent layer; see recurrent.h. Sequences of a batch may have different lengths: step s
+ * reads time s, or counted from the sequence's own end when going backward, and a sequence that is
+ * over keeps its state. */
+#include "compute/recurrent.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compute/packs.h"
+#include "compute/split.h"
+
+/* ------------------------------------------------------------------ plan */
+bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden, unsigned block)
+{
+    return cell != SN_CELL_GRU || linear_before_reset || 2 * hidden % block == 0;
+}
+
+static bool take(size_t *at, size_t n, size_t elem_bytes, size_t *total)
+{
+    size_t bytes;
+    *at = *total;
+    if (!sn_size_mul(n, elem_bytes, &bytes) || bytes > PTRDIFF_MAX / 2 || *total > PTRDIFF_MAX / 2)
+        return false;
+    *total += sn_round_up(bytes, SN_ALIGN);
+    return true;
+}
+
+static bool plan_workspace(sn_recurrent_plan *p)
+{
+    const sn_recurrent_desc *d = &p->d;
+    size_t batch = (size_t)d->batch, hidden = (size_t)d->hidden, rows, state, wide, all_gates;
+    size_t dirs = (size_t)d->dirs;
+    if (!sn_size_mul((size_t)d->seq, batch, &rows) || !sn_size_mul(batch, hidden, &state) ||
+        !sn_size_mul(state, (size_t)p->gates, &wide) ||
+        !sn_size_mul(rows, hidden * (size_t)p->gates, &all_gates))
+        return false;
+    return take(&p->w_at, d->w_packed ? 0 : p->w_floats * dirs, sizeof(float), &p->bytes) &&
+           take(&p->r_at, d->r_packed ? 0 : (p->r_floats[0] + p->r_floats[1]) * dirs, sizeof(float),
+                &p->bytes) &&
+           take(&p->x_at, all_gates, sizeof(float), &p->bytes) &&
+           take(&p->gates_at, wide, sizeof(float), &p->bytes) &&
+           take(&p->hidden_at, state, sizeof(float), &p->bytes) &&
+           take(&p->cell_at, state, sizeof(float), &p->bytes) &&
+           take(&p->reset_at, 2 * state, sizeof(float), &p->bytes) &&
+           take(&p->bias_at, hidden * (size_t)p->gates, sizeof(float), &p->bytes);
+}
+
+static const char *cell_name(sn_cell c)
+{
+    return c == SN_CELL_LSTM ? "lstm" : c == SN_CELL_GRU ? "gru" : "rnn";
+}
+
+sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d, uint32_t cpu_flags,
+                                    size_t l2_bytes, int threads, sonde_error *err)
+{
+#define X(id, text, unary, n, a, b) SN_UNARY_##unary,
+    static const sn_unary functions[SN_GATE_ACT_COUNT] = {SN_GATE_ACT_LIST(X)};
+#undef X
+    memset(p, 0, sizeof *p);
+    p->d = *d;
+    p->k = sn_kernels_get(cpu_flags);
+    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->gates = sn_cell_gates(d->cell);
+    for (int i = 0; i < d->dirs; i++)
+        for (int k = 0; k < SN_CELL_MAX_ACTS; k++)
+            if (!sn_unary_get(&p->act[i][k], functions[d->act[i][k].kind], SONDE_DTYPE_F32, cpu_flags))
+                return sn_fail(err, SONDE_INTERNAL, "an activation has no f32 loop");
+    const bool split = d->cell == SN_CELL_GRU && !d->linear_before_reset;
+    const int64_t wide = p->gates * d->hidden;
+    int64_t rows;
+    if (!sn_i64_mul(d->seq, d->batch, &rows))
+        return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
+    p->r_rows[0] = split ? 2 * d->hidden : wide;
+    p->r_rows[1] = wide - p->r_rows[0];
+    p->w_floats = sn_gemm_packed_floats(wide, d->input, p->block);
+    for (int i = 0; i < 2; i++)
+        p->r_floats[i] = sn_gemm_packed_floats(p->r_rows[i], d->hidden, p->block);
+    sn_gemm_desc g = {.m = rows, .n = wide, .k = d->input, .b_count = 1, .trans_b = true, .packed = true,
+                      .has_c = true, .c_n = 1, .alpha = 1.0f, .beta = 1.0f};
+    SN_TRY(sn_gemm_plan_make(&p->from_x, &g, cpu_flags, l2_bytes, threads, err));
+    g.has_c = false;
+    g.m = d->batch;
+    g.k = d->hidden;
+    for (int i = 0; i < 2; i++) {
+        g.n = p->r_rows[i];
+        SN_TRY(sn_gemm_plan_make(&p->from_h[i], &g, cpu_flags, l2_bytes, threads, err));
+    }
+    if (!plan_workspace(p))
+        return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
+    p->flops = (uint64_t)d->dirs * (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
+    const char *tile = strstr(p->from_h[0].name, "gemm_");
+    snprintf(p->name, sizeof p->name, "f32_%s_%s", cell_name(d->cell), tile ? tile + 5 : "ref");
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ packing at run */
+typedef struct pack_job {
+    const sn_pack_format *format;
+    float *dst;
+    const float *src;
+    int64_t dims[2];
+} pack_job;
+
+static void pack_unit(void *arg, size_t task, int worker)
+{
+    const pack_job *j = arg;
+    (void)worker;
+    j->format->pack(j->dst, j->src, j->dims, 2, 1, task);
+}
+
+static void pack_rows(const sn_recurrent_plan *p, float *dst, const float *src, int64_t rows, int64_t k,
+                      sn_pool *pool)
+{
+    pack_job j = {sn_pack_get(sn_gemm_pack_id(p->block)), dst, src, {rows, k}};
+    if (rows > 0 && k > 0)
+        sn_pool_run(pool, j.format->units(j.dims, 2, 1), pack_unit, &j);
+}
+
+/* ------------------------------------------------------------------ gates */
+typedef struct layer {
+    const sn_recurrent_plan *p;
+    const sn_recurrent_call *c;
+    int dir;
+    bool backward;
+    int64_t step;
+    const float *peepholes, *reset_bias; /* of this direction; NULL: none */
+    float *x, *gates, *h, *cell, *reset, *candidate;
+} layer;
+
+static void activate(const layer *l, int which, float *y, size_t n)
+{
+    const sn_recurrent_plan *p = l->p;
+    const sn_gate_act *a = &p->d.act[l->dir][which];
+    const float limits[2] = {-p->d.clip, p->d.clip};
+    if (isfinite(p->d.clip))
+        p->k->f32_clip(y, y, n, limits);
+    if (a->kind == SN_GATE_AFFINE) {
+        for (size_t i = 0; i < n; i++)
+            y[i] = a->params[0] * y[i] + a->params[1];
+        return;
+    }
+    if (a->kind == SN_GATE_SCALED_TANH)
+        p->k->f32_mul(y, y, &a->params[1], n, SN_BINARY_VS);
+    sn_unary_run(&p->act[l->dir][which], y, y, n, a->params, NULL);
+    if (a->kind == SN_GATE_SCALED_TANH)
+        p->k->f32_mul(y, y, &a->params[0], n, SN_BINARY_VS);
+}
+
+static void add_product(float *y, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += a[i] * b[i];
+}
+
+static void lstm_row(const layer *l, float *g, float *h, float *c)
+{
+    const size_t n = (size_t)l->p->d.hidden;
+    float *in = g, *out = g + n, *forget = g + 2 * n, *fresh = g + 3 * n;
+    if (l->peepholes) {
+        add_product(in, l->peepholes, c, n);
+        add_product(forget, l->peepholes + 2 * n, c, n);
+        activate(l, 0, in, n);
+        activate(l, 0, forget, n);
+    } else {
+        activate(l, 0, in, 3 * n);
+    }
+    activate(l, 1, fresh, n);
+    if (l->p->d.input_forget)
+        for (size_t i = 0; i < n; i++)
+            forget[i] = 1.0f - in[i];
+    for (size_t i = 0; i < n; i++)
+        c[i] = forget[i] * c[i] + in[i] * fresh[i];
+    if (l->peepholes) {
+        add_product(out, l->peepholes + n, c, n);
+        activate(l, 0, out, n);
+    }
+    memcpy(h, c, n * sizeof *h);
+    activate(l, 2, h, n);
+    l->p->k->f32_mul(h, h, out, n, SN_BINARY_VV);
+}
+
+static void gru_mix(const layer *l, const float *update, float *fresh, float *h)
+{
+    const size_t n = (size_t)l->p->d.hidden;
+    activate(l, 1, fresh, n);
+    for (size_t i = 0; i < n; i++)
+        h[i] = (1.0f - update[i]) * fresh[i] + update[i] * h[i];
+}
+
+/* Time that batch row b is at in this step; -1: its sequence is over. */
+static int64_t time_of(const layer *l, int64_t b)
+{
+    const int64_t n = l->c->lens ? l->c->lens[b] : l->p->d.seq;
+    return l->step >= n ? -1 : l->backward ? n - 1 - l->step : l->step;
+}
+
+static const float *x_row(const layer *l, int64_t t, int64_t b)
+{
+    const sn_recurrent_desc *d = &l->p->d;
+    return l->x + (d->batch_first ? b * d->seq + t : t * d->batch + b) * l->p->gates * d->hidden;
+}
+
+static void store_row(const layer *l, int64_t t, int64_t b, const float *h)
+{
+    const sn_recurrent_desc *d = &l->p->d;
+    if (!l->c->y)
+        return;
+    const int64_t row = d->batch_first ? (b * d->seq + t) * d->dirs + l->dir
+                                       : (t * d->dirs + l->dir) * d->batch + b;
+    memcpy(l->c->y + row * d->hidden, h, (size_t)d->hidden * sizeof *h);
+}
+
+/* All that a step does after the product with the state; GRU with an inner reset stops before the
+ * candidate, which needs another product. */
+static void rows_task(void *arg, size_t lo, size_t hi)
+{
+    const layer *l = arg;
+    const sn_recurrent_desc *d = &l->p->d;
+    const int64_t n = d->hidden;
+    const bool split = l->p->r_rows[1] > 0;
+    const int64_t width = l->p->r_rows[0];
+    for (int64_t b = (int64_t)lo; b < (int64_t)hi; b++) {
+        const int64_t t = time_of(l, b);
+        float *g = l->gates + b * width, *h = l->h + b * n;
+        if (t < 0) {
+            if (split)
+                memset(l->reset + b * n, 0, (size_t)n * sizeof *g);
+            continue;
+        }
+        const float *x = x_row(l, t, b);
+        if (d->cell == SN_CELL_GRU) {
+            l->p->k->f32_add(g, g, x, (size_t)(2 * n), SN_BINARY_VV);
+            activate(l, 0, g, (size_t)(2 * n));
+            if (split) {
+                l->p->k->f32_mul(l->reset + b * n, g + n, h, (size_t)n, SN_BINARY_VV);
+                continue;
+            }
+            float *fresh = g + 2 * n;
+            for (int64_t i = 0; i < n; i++)
+                fresh[i] = x[2 * n + i] + g[n + i] * (fresh[i] + (l->reset_bias ? l->reset_bias[i] : 0.0f));
+            gru_mix(l, g, fresh, h);
+        } else {
+            l->p->k->f32_add(g, g, x, (size_t)width, SN_BINARY_VV);
+            if (d->cell == SN_CELL_LSTM) {
+                lstm_row(l, g, h, l->cell + b * n);
+            } else {
+                activate(l, 0, g, (size_t)n);
+                memcpy(h, g, (size_t)n * sizeof *h);
+            }
+        }
+        store_row(l, t, b, h);
+    }
+}
+
+static void candidate_task(void *arg, size_t lo, size_t hi)
+{
+    const layer *l = arg;
+    const int64_t n = l->p->d.hidden;
+    for (int64_t b = (int64_t)lo; b < (int64_t)hi; b++) {
+        const int64_t t = time_of(l, b);
+        float *fresh = l->candidate + b * n, *h = l->h + b * n;
+        if (t < 0)
+            continue;
+        l->p->k->f32_add(fresh, fresh, x_row(l, t, b) + 2 * n, (size_t)n, SN_BINARY_VV);
+        gru_mix(l, l->gates + b * 2 * n, fresh, h);
+        store_row(l, t, b, h);
+    }
+}
+
+/* ------------------------------------------------------------------ one direction */
+/* Biases of input and recurrence meet in one product, except the one the reset gate scales. */
+static void join_bias(layer *l, float *bias)
+{
+    const sn_recurrent_desc *d = &l->p->d;
+    const int64_t n = d->hidden, wide = l->p->gates * n;
+    const float *b = l->c->b;
+    if (!b) {
+        memset(bias, 0, (size_t)wide * sizeof *bias);
+        return;
+    }
+    b += l->dir * 2 * wide;
+    const bool apart = d->cell == SN_CELL_GRU && d->linear_before_reset;
+    const int64_t joined = apart ? 2 * n : wide;
+    memcpy(bias, b, (size_t)wide * sizeof *bias);
+    for (int64_t i = 0; i < joined; i++)
+        bias[i] += b[wide + i];
+    l->reset_bias = apart ? b + wide + 2 * n : NULL;
+}
+
+/* The state in ONNX's order ↔ ours: [batch][hidden] of one direction. */
+static void move_state(const layer *l, float *ours, float *theirs, bool out)
+{
+    const sn_recurrent_desc *d = &l->p->d;
+    for (int64_t b = 0; b < d->batch; b++) {
+        const int64_t row = d->batch_first ? b * d->dirs + l->dir : l->dir * d->batch + b;
+        float *a = ours + b * d->hidden, *z = theirs + row * d->hidden;
+        memcpy(out ? z : a, out ? a : z, (size_t)d->hidden * sizeof *a);
+    }
+}
+
+static void load_state(const layer *l, float *ours, const float *theirs)
+{
+    if (theirs)
+        move_state(l, ours, (float *)(uintptr_t)theirs, false);
+    else
+        memset(ours, 0, (size_t)(l->p->d.batch * l->p->d.hidden) * sizeof *ours);
+}
+
+static bool run_direction(layer *l, const float *w, const float *r, float *bias, sn_pool *pool)
+{
+    const sn_recurrent_plan *p = l->p;
+    const sn_recurrent_desc *d = &p->d;
+    const int64_t wide = p->gates * d->hidden;
+    const size_t cost = (size_t)wide * 12;
+    join_bias(l, bias);
+    if (d->input > 0)
+        sn_gemm_run(&p->from_x, l->c->x, w, bias, NULL, l->x, NULL, pool);
+    else
+        for (int64_t i = 0; i < d->seq * d->batch; i++)
+            memcpy(l->x + i * wide, bias, (size_t)wide * sizeof *bias);
+    load_state(l, l->h, l->c->h0);
+    if (d->cell == SN_CELL_LSTM)
+        load_state(l, l->cell, l->c->c0);
+    int64_t steps = l->c->lens ? 0 : d->seq;
+    for (int64_t b = 0; l->c->lens && b < d->batch; b++)
+        steps = sn_max(steps, l->c->lens[b]);
+    for (l->step = 0; l->step < steps; l->step++) {
+        if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
+            return false;
+        sn_gemm_run(&p->from_h[0], l->h, r, NULL, NULL, l->gates, NULL, pool);
+        sn_parallel_range(pool, (size_t)d->batch, cost, rows_task, l);
+        if (p->r_rows[1] == 0)
+            continue;
+        sn_gemm_run(&p->from_h[1], l->reset, r + p->r_floats[0], NULL, NULL, l->candidate, NULL, pool);
+        sn_parallel_range(pool, (size_t)d->batch, cost / 3, candidate_task, l);
+    }
+    if (l->c->yh)
+        move_state(l, l->h, l->c->yh, true);
+    if (l->c->yc)
+        move_state(l, l->cell, l->c->yc, true);
+    return true;
+}
+
+bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, void *workspace,
+                      sn_pool *pool)
+{
+    const sn_recurrent_desc *d = &p->d;
+    uint8_t *space = workspace;
+    const int64_t wide = p->gates * d->hidden;
+    if (d->batch == 0 || d->hidden == 0)
+        return true;
+    if (c->y && c->lens) /* what lies behind the end of a sequence is zero */
+        memset(c->y, 0, (size_t)(d->seq * d->dirs * d->batch * d->hidden) * sizeof *c->y);
+    for (int dir = 0; dir < d->dirs; dir++) {
+        const size_t r_floats = p->r_floats[0] + p->r_floats[1];
+        const float *w = c->w + (size_t)dir * p->w_floats, *r = c->r + (size_t)dir * r_floats;
+        if (!d->w_packed) {
+            float *dst = (float *)(void *)(space + p->w_at) + (size_t)dir * p->w_floats;
+            pack_rows(p, dst, c->w + dir * wide * d->input, wide, d->input, pool);
+            w = dst;
+        }
+        if (!d->r_packed) {
+            float *dst = (float *)(void *)(space + p->r_at) + (size_t)dir * r_floats;
+            const float *src = c->r + dir * wide * d->hidden;
+            pack_rows(p, dst, src, p->r_rows[0], d->hidden, pool);
+            pack_rows(p, dst + p->r_floats[0], src + p->r_rows[0] * d->hidden, p->r_rows[1], d->hidden, pool);
+            r = dst;
+        }
+        layer l = {.p = p,
+                   .c = c,
+                   .dir = dir,
+                   .backward = d->reverse || dir == 1,
+                   .peepholes = c->peepholes ? c->peepholes + dir * 3 * d->hidden : NULL,
+                   .x = (float *)(void *)(space + p->x_at),
+                   .gates = (float *)(void *)(space + p->gates_at),
+                   .h = (float *)(void *)(space + p->hidden_at),
+                   .cell = (float *)(void *)(space + p->cell_at),
+                   .reset = (float *)(void *)(space + p->reset_at)};
+        l.candidate = l.reset + d->batch * d->hidden;
+        if (!run_direction(&l, w, r, (float *)(void *)(space + p->bias_at), pool))
+            return false;
+    }
+    return true;
+}

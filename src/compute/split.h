@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small arithmetic of the drivers: how work is cut. */
+#ifndef SN_COMPUTE_SPLIT_H
+#define SN_COMPUTE_SPLIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline int64_t sn_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t sn_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static inline int64_t sn_ceil_div(int64_t a, int64_t b) /* b > 0 */
+{
+    return a / b + (a % b > 0);
+}
+
+/* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */
+static inline size_t sn_split(size_t n, size_t parts, size_t k)
+{
+    const size_t rest = n % parts;
+    return n / parts * k + (k < rest ? k : rest);
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocked layout: decides which values lie in channel blocks and inserts sonde.Reorder where a
+ * blocked and a plain world meet.
+ *
+ * Convolutions that can are blocked for good: their kernels are made for it. Nodes that do not care
+ * (elementwise ones, pools, …) are elastic: those that hang together form a group, and a group
+ * becomes blocked only when that needs no more reorders at its border than staying plain. Nodes
+ * that only take blocked input (a global pool) follow their input. Everything else is plain: graph
+ * inputs and outputs, constants, captures and inputs of control flow. */
+#include <string.h>
+
+#include "passes/rewrite.h"
+
+enum {
+    FIXED_IN = 1,   /* reads input 0 blocked */
+    FIXED_OUT = 2,  /* gives output 0 blocked; a residual lies like the output */
+    ELASTIC = 4,    /* input and output in either layout, the same for both */
+    ALL_INPUTS = 8, /* elementwise: all its inputs share the layout */
+    SOFT_IN = 16    /* reads input 0 in either layout, gives plain */
+};
+
+typedef struct group {                 /* of elastic nodes, at its root's node id */
+    uint32_t plain_cost, blocked_cost; /* values to be reordered at the border */
+    uint32_t blocked_links;            /* borders to fixed blocked nodes */
+} group;
+
+typedef struct layout {
+    sn_graph *g;
+    sn_pass_env *env;
+    int block;
+    uint8_t *kind;            /* by node id */
+    uint32_t *parent;         /* by node id: union-find over elastic nodes */
+    group *groups;            /* by node id */
+    uint32_t *seen;           /* by value id: root + 1 of the group that counted it last */
+    sn_value **other;         /* by value id: the same value in the other layout */
+    size_t n_nodes, n_values; /* when the pass began */
+    uint32_t changes;
+} layout;
+
+static bool fits(const sn_value *v)
+{
+    return sn_value_is_dtype(v, SONDE_DTYPE_F32) && v->fact.type.rank == 4;
+}
+
+/* Elementwise on tensors of one shape? Constants are left out: they would be reordered in every
+ * run. */
+static bool all_same(const sn_node *n)
+{
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        present += n->in[i].value != NULL;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const sn_value *v = n->in[i].value;
+        if (!v)
+            continue;
+        if (!fits(v) || v->fact.data)
+            return false;
+        if (present > 1 && !sn_type_same_shape(&v->fact.type, &n->out[0]->fact.type))
+            return false;
+    }
+    return present > 0;
+}
+
+static bool is_conv(const sn_node *n)
+{
+    return sn_node_is(n, "Conv") || sn_node_is_internal(n, "FusedConv") ||
+           sn_node_is(n, "ConvTranspose");
+}
+
+static uint8_t kind_of(const sn_node *n, int block)
+{
+    const sn_op *op = n->op;
+    if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
+        !n->n_out)
+        return 0;
+    for (uint32_t o = 1; o < n->n_out; o++)
+        if (n->out[o])
+            return 0; /* second outputs (indices, masks) are plain: so is the node */
+    bool out_fits = n->out[0] && fits(n->out[0]);
+    uint32_t want = op->blocking ? op->blocking(n, n->params, block) : 0;
+    bool in = (want & SN_BLOCK_IN) && fits(n->in[0].value), out = (want & SN_BLOCK_OUT) && out_fits;
+    if (is_conv(n)) {
+        bool agrees = in == ((want & SN_BLOCK_IN) != 0) && out == ((want & SN_BLOCK_OUT) != 0);
+        return agrees ? (uint8_t)((in ? FIXED_IN : 0) | (out ? FIXED_OUT : 0)) : 0;
+    }
+    if (in && out)
+        return ELASTIC;
+    if (in && !(want & SN_BLOCK_OUT))
+        return SOFT_IN;
+    if ((op->flags & SN_OP_LAYOUT_ANY) && out_fits && all_same(n))
+        return ELASTIC | ALL_INPUTS;
+    return 0;
+}
+
+static uint32_t find(layout *l, uint32_t i)
+{
+    while (l->parent[i] != i)
+        i = l->parent[i] = l->parent[l->parent[i]];
+    return i;
+}
+
+/* Does node n read input i in the layout its kind speaks of? */
+static bool is_activation(const layout *l, const sn_node *n, uint32_t i)
+{
+    uint8_t k = l->kind[n->id];
+    if (k & ALL_INPUTS)
+        return true;
+    return i == 0 && (k & (FIXED_IN | ELASTIC | SOFT_IN));
+}
+
+static bool is_residual(const layout *l, const sn_node *n, uint32_t i)
+{
+    return i == 3 && (l->kind[n->id] & FIXED_OUT) && sn_node_is_internal(n, "FusedConv");
+}
+
+static void join_groups(layout *l)
+{
+    sn_graph_each (n, l->g) {
+        if (!(l->kind[n->id] & ELASTIC))
+            continue;
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            const sn_value *v = n->in[i].value;
+            if (v && v->producer && is_activation(l, n, i) &&
+                (l->kind[v->producer->id] & ELASTIC) && v->output_index == 0)
+                l->parent[find(l, n->id)] = find(l, v->producer->id);
+        }
+    }
+}
+
+/* What the group around an elastic node's inputs and output would cost either way. */
+static void count_borders(layout *l, const sn_node *n)
+{
+    uint32_t root = find(l, n->id);
+    group *gr = &l->groups[root];
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const sn_value *v = n->in[i].value;
+        if (!v || !is_activation(l, n, i) || l->seen[v->id] == root + 1)
+            continue;
+        const sn_node *p = v->output_index == 0 ? v->producer : NULL;
+        if (p && (l->kind[p->id] & ELASTIC))
+            continue;
+        l->seen[v->id] = root + 1;
+        if (p && (l->kind[p->id] & FIXED_OUT)) {
+            gr->plain_cost++;
+            gr->blocked_links++;
+        } else {
+            gr->blocked_cost++;
+        }
+    }
+    const sn_value *out = n->out[0];
+    bool wants_blocked = false, wants_plain = out->n_outputs > 0;
+    for (const sn_edge *e = out->uses; e; e = e->next) {
+        uint8_t k = l->kind[e->node->id];
+        bool takes = is_activation(l, e->node, e->index);
+        if ((takes && (k & FIXED_IN)) || is_residual(l, e->node, e->index))
+            wants_blocked = true;
+        else if (!takes) /* elastic readers are of the group, soft ones take either */
+            wants_plain = true;
+    }
+    gr->plain_cost += wants_blocked;
+    gr->blocked_links += wants_blocked;
+    gr->blocked_cost += wants_plain;
+}
+
+static bool gives_blocked(layout *l, const sn_node *n)
+{
+    uint8_t k = l->kind[n->id];
+    if (!(k & ELASTIC))
+        return k & FIXED_OUT;
+    const group *gr = &l->groups[find(l, n->id)];
+    return gr->blocked_links && gr->blocked_cost <= gr->plain_cost;
+}
+
+/* A Reorder from `from` to `to` (values of one type), before `before`. */
+static sonde_status add_reorder(layout *l, sn_value *from, sn_value *to, sn_node *before,
+                                const sn_node *origin)
+{
+    sn_node *r;
+    sonde_error *err = l->env->err;
+    uint8_t block = to->fact.block;
+    SN_TRY(sn_graph_add_node(l->g, before, "sonde", "Reorder", "", 1, 1, &r, err));
+    r->opset = 1;
+    sn_node_set_input(r, 0, from);
+    sn_node_set_output(r, 0, to);
+    sn_attr a = {.name = "block", .kind = SN_ATTR_INT, .n = 1, .i = block};
+    SN_TRY(sn_node_set_attr(l->g, r, &a, err));
+    SN_TRY(sn_node_inherit(l->g, r, origin, err));
+    SN_TRY(sn_node_refresh(l->g, r, err));
+    to->fact.block = block;
+    l->changes++;
+    return SONDE_OK;
+}
+
+/* A value like v in layout `block`. */
+static sonde_status twin(layout *l, const sn_value *v, int block, sn_value **out)
+{
+    const char *name = "";
+    if (v->name[0]) {
+        name = sn_arena_printf(l->g->arena, "%s#%s%u", v->name, block ? "blocked" : "plain", v->id);
+        if (!name)
+            return sn_fail_memory(l->env->err, strlen(v->name) + 24);
+    }
+    SN_TRY(sn_graph_add_value(l->g, name, out, l->env->err));
+    (*out)->fact.type = v->fact.type;
+    (*out)->fact.block = (uint8_t)block;
+    return SONDE_OK;
+}
+
+/* Input i of n wants `block`; v lies otherwise. The reorder is made once and shared. */
+static sonde_status switch_input(layout *l, sn_node *n, uint32_t i, int block)
+{
+    sn_value *v = n->in[i].value;
+    sn_value *t = l->other[v->id];
+    if (!t) {
+        SN_TRY(twin(l, v, block, &t));
+        SN_TRY(add_reorder(l, v, t, n, v->producer ? v->producer : n));
+        l->other[v->id] = t;
+    }
+    sn_node_set_input(n, i, t);
+    return SONDE_OK;
+}
+
+/* n gives its output blocked. A graph output stays the plain value under its name; the node then
+ * makes a blocked twin. */
+static sonde_status block_output(layout *l, sn_node *n)
+{
+    sn_value *v = n->out[0];
+    if (!v->n_outputs) {
+        v->fact.block = (uint8_t)l->block;
+        return SONDE_OK;
+    }
+    sn_value *t;
+    SN_TRY(twin(l, v, l->block, &t));
+    sn_node_set_output(n, 0, t);
+    l->other[v->id] = t;
+    return add_reorder(l, t, v, n->next, n);
+}
+
+static sonde_status rewrite(layout *l)
+{
+    sn_graph_each (n, l->g) {
+        if (n->id >= l->n_nodes)
+            continue; /* a Reorder */
+        uint8_t k = l->kind[n->id];
+        bool out_blocked = gives_blocked(l, n);
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            sn_value *v = n->in[i].value;
+            if (!v)
+                continue;
+            bool blocked = false;
+            if (is_residual(l, n, i) || (is_activation(l, n, i) && (k & ELASTIC)))
+                blocked = out_blocked;
+            else if (is_activation(l, n, i))
+                blocked = (k & FIXED_IN) || v->fact.block ||
+                          (l->other[v->id] && l->other[v->id]->fact.block);
+            int want = blocked ? l->block : 0;
+            if (want != v->fact.block)
+                SN_TRY(switch_input(l, n, i, want));
+        }
+        if (out_blocked)
+            SN_TRY(block_output(l, n));
+        n_next = n->next; /* a Reorder may follow now */
+    }
+    return SONDE_OK;
+}
+
+static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+{
+    layout l = {.g = g,
+                .env = env,
+                .block = sn_cpu_block(env->cpu_flags),
+                .n_nodes = g->n_nodes,
+                .n_values = g->values.n};
+    if (!sn_op_find("sonde", "Reorder", 1, NULL))
+        return SONDE_OK;
+    sn_arena scratch;
+    sn_arena_init(&scratch, g->alloc);
+    l.kind = SN_NEW_N(&scratch, uint8_t, l.n_nodes + 1);
+    l.parent = SN_NEW_N(&scratch, uint32_t, l.n_nodes + 1);
+    l.groups = SN_NEW_N(&scratch, group, l.n_nodes + 1);
+    l.seen = SN_NEW_N(&scratch, uint32_t, l.n_values + 1);
+    l.other = SN_NEW_N(&scratch, sn_value *, l.n_values + 1);
+    sonde_status st = SONDE_OK;
+    if (!l.kind || !l.parent || !l.groups || !l.seen || !l.other) {
+        st = sn_fail_memory(env->err, l.n_nodes * sizeof(group));
+    } else {
+        bool any = false;
+        sn_graph_each (n, g) {
+            l.parent[n->id] = n->id;
+            l.kind[n->id] = kind_of(n, l.block);
+            any |= (l.kind[n->id] & (FIXED_IN | FIXED_OUT)) != 0;
+        }
+        if (any) {
+            join_groups(&l);
+            sn_graph_each (n, g)
+                if (l.kind[n->id] & ELASTIC)
+                    count_borders(&l, n);
+            st = rewrite(&l);
+        }
+    }
+    sn_arena_free(&scratch);
+    *changes += l.changes;
+    return st;
+}
+
+const sn_pass sn_pass_blocked_layout = {
+    .name = "blocked-layout",
+    .summary = "keeps activations in channel blocks between convolutions",
+    .run = run,
+    .bodies = true,
+};

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared small change of the passes. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+bool sn_node_is(const sn_node *n, const char *op_type)
+{
+    return !n->domain[0] && strcmp(n->op_type, op_type) == 0;
+}
+
+bool sn_node_is_internal(const sn_node *n, const char *op_type)
+{
+    return strcmp(n->domain, "sonde") == 0 && strcmp(n->op_type, op_type) == 0;
+}
+
+sn_node *sn_value_only_reader(const sn_value *v)
+{
+    return v && v->n_uses == 1 && !v->n_outputs ? v->uses->node : NULL;
+}
+
+bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype)
+{
+    return v && v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == dtype;
+}
+
+bool sn_value_scalar_f32(const sn_value *v, float *out)
+{
+    if (!v || !sn_value_is_const(v) || v->fact.data->dtype != SONDE_DTYPE_F32 ||
+        v->fact.data->pack || v->fact.data->block || sn_tensor_count(v->fact.data) != 1)
+        return false;
+    memcpy(out, v->fact.data->data, sizeof *out);
+    return true;
+}
+
+sn_value *sn_node_other_input(const sn_node *n, const sn_value *v)
+{
+    if (n->n_in != 2 || n->in[0].value == n->in[1].value)
+        return NULL;
+    return n->in[0].value == v ? n->in[1].value : n->in[1].value == v ? n->in[0].value : NULL;
+}
+
+int64_t sn_node_attr_int(const sn_node *n, const char *name, int64_t def)
+{
+    const sn_attr *a = sn_node_attr(n, name);
+    return a && a->kind == SN_ATTR_INT ? a->i : def;
+}
+
+float sn_node_attr_float(const sn_node *n, const char *name, float def)
+{
+    const sn_attr *a = sn_node_attr(n, name);
+    return a && a->kind == SN_ATTR_FLOAT ? a->f : def;
+}
+
+sonde_status sn_node_refresh(sn_graph *g, sn_node *n, sonde_error *err)
+{
+    n->op = NULL;
+    n->params = NULL;
+    SN_TRY(sn_op_prepare(g, n, err));
+    return sn_op_infer_node(g, n, err);
+}
+
+sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, sonde_error *err)
+{
+    if (!n->post_op[0]) {
+        n->post_op = op_type;
+        return SONDE_OK;
+    }
+    char *text = sn_arena_printf(g->arena, "%s+%s", n->post_op, op_type);
+    if (!text)
+        return sn_fail_memory(err, strlen(n->post_op) + strlen(op_type) + 2);
+    n->post_op = text;
+    return SONDE_OK;
+}
+
+/* Inputs of the node that carry no capture of any body become absent. */
+static sonde_status clear_unused_inputs(sn_graph *g, sn_node *n, sonde_error *err)
+{
+    uint32_t n_captures = n->n_in - n->n_formal_in;
+    uint8_t *used = sn_alloc_zero(g->alloc, n_captures);
+    if (!used)
+        return sn_fail_memory(err, n_captures);
+    sn_graph *body;
+    for (uint32_t b = 0; (body = sn_node_body(n, b)); b++)
+        for (size_t k = 0; k < body->capture_map.n; k++)
+            used[body->capture_map.data[k] - n->n_formal_in] = 1;
+    for (uint32_t i = 0; i < n_captures; i++)
+        if (!used[i])
+            sn_node_set_input(n, n->n_formal_in + i, NULL);
+    sn_free(g->alloc, used, n_captures);
+    return SONDE_OK;
+}
+
+/* Walks the captures of all bodies; `drop` decides which go. One sweep per body, in place. */
+typedef bool (*drop_fn)(const sn_value *outer, sn_value *inner);
+
+static sonde_status drop_captures(sn_graph *g, sn_node *n, drop_fn drop, uint32_t *changes,
+                                  sonde_error *err)
+{
+    sn_graph *body;
+    uint32_t dropped = 0;
+    for (uint32_t b = 0; (body = sn_node_body(n, b)); b++) {
+        size_t kept = 0;
+        for (size_t k = 0; k < body->capture_map.n; k++) {
+            sn_value *inner = body->inputs.data[body->n_formal_inputs + k];
+            if (drop(n->in[body->capture_map.data[k]].value, inner)) {
+                inner->is_input = false;
+                dropped++;
+                continue;
+            }
+            body->inputs.data[body->n_formal_inputs + kept] = inner;
+            body->capture_map.data[kept++] = body->capture_map.data[k];
+        }
+        body->inputs.n = body->n_formal_inputs + kept;
+        body->capture_map.n = kept;
+    }
+    *changes += dropped;
+    return dropped ? clear_unused_inputs(g, n, err) : SONDE_OK;
+}
+
+static bool drop_constant(const sn_value *outer, sn_value *inner)
+{
+    if (!outer || !sn_value_is_const(outer))
+        return false;
+    inner->fact = outer->fact;
+    inner->is_initializer = true;
+    return true;
+}
+
+static bool drop_unread(const sn_value *outer, sn_value *inner)
+{
+    (void)outer;
+    return !inner->n_uses && !inner->n_outputs;
+}
+
+sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err)
+{
+    return drop_captures(g, n, drop_constant, changes, err);
+}
+
+sonde_status sn_node_prune_captures(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err)
+{
+    return drop_captures(g, n, drop_unread, changes, err);
+}

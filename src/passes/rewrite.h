@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rewrites have in common: small questions about nodes and constants, and the changes that
+ * need a node's parameters and facts made anew. */
+#ifndef SN_PASSES_REWRITE_H
+#define SN_PASSES_REWRITE_H
+
+#include "passes/pass.h"
+
+#define SN_PASS(symbol) extern const sn_pass symbol;
+#include "passes/passes.inc"
+#undef SN_PASS
+
+/* An operator of the default domain? */
+bool sn_node_is(const sn_node *n, const char *op_type);
+bool sn_node_is_internal(const sn_node *n, const char *op_type); /* of domain "sonde" */
+
+/* The one node that reads v, when it is read exactly once and is no output; else NULL. */
+sn_node *sn_value_only_reader(const sn_value *v);
+/* A tensor value of that element type. */
+bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype);
+/* The number when v is a constant f32 tensor with one element. */
+bool sn_value_scalar_f32(const sn_value *v, float *out);
+/* The other input of a two-input node of which v is one; NULL when v is both or neither. */
+sn_value *sn_node_other_input(const sn_node *n, const sn_value *v);
+
+int64_t sn_node_attr_int(const sn_node *n, const char *name, int64_t def);
+float sn_node_attr_float(const sn_node *n, const char *name, float def);
+
+/* After a node changed what it is or reads: resolves it again and infers its outputs. */
+sonde_status sn_node_refresh(sn_graph *g, sn_node *n, sonde_error *err);
+/* "Add" behind "" is "Add", "Relu" behind "Add" is "Add+Relu". */
+sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, sonde_error *err);
+
+/* Captures whose outer value became constant turn into constants of the body. */
+sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
+/* Captures nothing in the bodies reads any more go away; the node's inputs that carried them become
+ * absent. */
+sonde_status sn_node_prune_captures(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
+
+/* Convolution n (constant f32 weights) followed by a scale and a shift per output channel, done to
+ * its weights and bias instead. `scale` may be NULL. *done = false: not possible, nothing changed.
+ */
+sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
+                                 const double *shift, bool *done);
+/* Output channels when n is a Conv or FusedConv whose weights are constant f32; else 0. */
+int64_t sn_conv_channels(const sn_node *n);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking into models, saving them, and values in files. */
+#include <unistd.h>
+
+#include "sonde/experimental/compare.h"
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/tensor_file.h"
+#include "sonde/experimental/zoo.h"
+#include "sonde/sonde.h"
+
+#include "test.h"
+
+static const char *temporary(char *path, size_t cap, const char *suffix)
+{
+    snprintf(path, cap, "/tmp/sonde-test-%ld%s", (long)getpid(), suffix);
+    return path;
+}
+
+TEST(the_zoo_lists_its_models)
+{
+    CHECK_STR(sonde_zoo_name(0), "regnet_x_400mf");
+    CHECK_EQ(sonde_zoo_parameters(0), 5495976);
+    CHECK(sonde_zoo_summary(0)[0] != 0);
+    CHECK(sonde_zoo_name(1000) == NULL);
+    sonde_error err;
+    sonde_model *model = NULL;
+    CHECK_EQ(sonde_zoo_build(NULL, "nothing", 0, &model, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sonde_zoo_build(NULL, NULL, 0, &model, &err), SONDE_INVALID_ARGUMENT);
+}
+
+TEST(a_model_is_described_with_types)
+{
+    sonde_error err;
+    sonde_model *model = NULL;
+    sonde_inspection *look = NULL;
+    CHECK_OK(sonde_zoo_build(NULL, "regnet_x_400mf", 0, &model, &err));
+    CHECK_STR(sonde_model_name(model), "regnet_x_400mf");
+    CHECK_OK(sonde_inspect_model(model, &look, &err));
+    CHECK_STR(sonde_inspection_note(look), "");
+    sonde_inspection_totals totals = SONDE_INIT(sonde_inspection_totals);
+    CHECK_OK(sonde_inspection_totals_get(look, &totals, &err));
+    CHECK_EQ(totals.parameters, 5495976);
+    CHECK_EQ(totals.bound, 0);
+    CHECK_EQ(totals.nodes, sonde_inspection_node_count(look));
+    uint64_t count = 0;
+    CHECK_STR(sonde_inspection_operator(look, 0, &count), "BatchNormalization");
+    CHECK_EQ(count, 71);
+    int64_t version = 0;
+    CHECK_STR(sonde_inspection_opset(look, 0, &version), "");
+    CHECK_EQ(version, 17);
+    sonde_node_info node = SONDE_INIT(sonde_node_info);
+    CHECK_OK(sonde_inspection_node(look, 0, &node, &err));
+    CHECK_STR(node.op_type, "Conv");
+    CHECK_STR(node.name, "/stem/stem.0/Conv");
+    CHECK_STR(node.outputs[0].type, "f32[batch, 32, 112, 112]");
+    CHECK_HAS(node.attributes, "kernel_shape=3,3");
+    CHECK_EQ(sonde_inspection_node(look, 100000, &node, &err), SONDE_INVALID_ARGUMENT);
+    sonde_model_release(model);
+    CHECK_OK(sonde_inspection_node(look, 1, &node, &err));
+    sonde_inspection_release(look);
+    sonde_inspection_release(NULL);
+}
+
+TEST(a_bound_session_knows_flops_kernels_and_memory)
+{
+    sonde_error err;
+    sonde_model *model = NULL;
+    sonde_session *session = NULL;
+    sonde_inspection *look = NULL;
+    sonde_value *in = NULL;
+    const int64_t dims[4] = {1, 3, 32, 32};
+    CHECK_OK(sonde_zoo_build(NULL, "tiny_cnn", 0, &model, &err));
+    CHECK_OK(sonde_session_create(model, NULL, &session, &err));
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 4, NULL, 3 * 32 * 32 * 4, &in, &err));
+    CHECK_OK(sonde_inspect_session(session, NULL, &in, 1, &look, &err));
+    sonde_inspection_totals totals = SONDE_INIT(sonde_inspection_totals);
+    CHECK_OK(sonde_inspection_totals_get(look, &totals, &err));
+    CHECK_EQ(totals.bound, 1);
+    CHECK_EQ(totals.parameters, 1802);
+    CHECK(totals.flops > 100000);
+    CHECK(totals.arena_bytes > 0);
+    sonde_inspection_release(look);
+    CHECK_OK(sonde_inspect_session(session, NULL, NULL, 0, &look, &err));
+    CHECK_OK(sonde_inspection_totals_get(look, &totals, &err));
+    CHECK_EQ(totals.bound, 0);
+    sonde_inspection_release(look);
+    sonde_value_release(in);
+    sonde_session_release(session);
+    sonde_model_release(model);
+}
+
+TEST(a_saved_model_loads_and_computes_the_same)
+{
+    sonde_error err;
+    char path[64];
+    temporary(path, sizeof path, ".onnx");
+    const int64_t dims[4] = {1, 3, 32, 32};
+    sonde_value *in = NULL, *out[2] = {NULL, NULL};
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 4, NULL, 3 * 32 * 32 * 4, &in, &err));
+    for (int i = 0; i < 2; i++) {
+        sonde_model *model = NULL;
+        sonde_session *session = NULL;
+        if (i == 0) {
+            CHECK_OK(sonde_zoo_build(NULL, "tiny_cnn", 5, &model, &err));
+            CHECK_OK(sonde_model_save(model, path, &err));
+        } else {
+            CHECK_OK(sonde_model_load(NULL, path, NULL, &model, &err));
+            CHECK_EQ(sonde_model_metadata_count(model), 1);
+        }
+        CHECK_OK(sonde_session_create(model, NULL, &session, &err));
+        CHECK_OK(sonde_session_run(session, NULL, NULL, &in, 1, NULL, &out[i], 1, &err));
+        sonde_session_release(session);
+        sonde_model_release(model);
+    }
+    CHECK_OK(sonde_value_compare(out[1], out[0], 0, 0, &err));
+    sonde_value_release(in);
+    sonde_value_release(out[0]);
+    sonde_value_release(out[1]);
+    remove(path);
+}
+
+TEST(graphs_are_saved_by_suffix)
+{
+    sonde_error err;
+    char path[64];
+    sonde_model *model = NULL;
+    sonde_inspection *look = NULL;
+    CHECK_OK(sonde_zoo_build(NULL, "tiny_mlp", 0, &model, &err));
+    CHECK_OK(sonde_inspect_model(model, &look, &err));
+    CHECK_OK(sonde_inspection_save(look, temporary(path, sizeof path, ".dot"), &err));
+    char text[64] = "";
+    FILE *f = fopen(path, "rb");
+    CHECK(f != NULL);
+    CHECK(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    remove(path);
+    CHECK_HAS(text, "digraph");
+    CHECK_EQ(sonde_inspection_save(look, "graph.bmp", &err), SONDE_INVALID_ARGUMENT);
+    sonde_inspection_release(look);
+    sonde_model_release(model);
+}
+
+TEST(values_survive_a_file)
+{
+    sonde_error err;
+    char path[64];
+    const int64_t dims[2] = {2, 2};
+    const float data[4] = {1, -2, 3.5f, 0};
+    const int64_t ints[2] = {7, -7}, two[1] = {2};
+    sonde_value *values[2] = {NULL, NULL};
+    const char *names[2] = {"a", "b"};
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 2, data, sizeof data, &values[0], &err));
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_I64, two, 1, ints, sizeof ints, &values[1], &err));
+    static const char *const suffixes[] = {".npz", ".safetensors"};
+    for (int k = 0; k < 2; k++) {
+        CHECK_OK(sonde_values_save(temporary(path, sizeof path, suffixes[k]), names, values, 2, &err));
+        sonde_value_set *set = NULL;
+        CHECK_OK(sonde_values_load(NULL, path, &set, &err));
+        CHECK_EQ(sonde_value_set_count(set), 2);
+        for (size_t i = 0; i < 2; i++) {
+            const int at = strcmp(sonde_value_set_name(set, i), "a") == 0 ? 0 : 1;
+            CHECK_OK(sonde_value_compare(sonde_value_set_value(set, i), values[at], 0, 0, &err));
+        }
+        sonde_value_set_release(set);
+        remove(path);
+    }
+    sonde_value_release(values[0]);
+    sonde_value_release(values[1]);
+    sonde_value_set *set = NULL;
+    CHECK_EQ(sonde_values_load(NULL, "/no/such/file.npz", &set, &err), SONDE_IO);
+    CHECK_EQ(sonde_values_load(NULL, NULL, &set, &err), SONDE_INVALID_ARGUMENT);
+}
+
+TEST_MAIN()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The table and the files of a profile; figures are cut out.
+sonde profile zoo:tiny_mlp -n 12 -o trace.json -o mlp.summary.json | grep -v '^$' |
+    sed 's/  *[0-9.]*ms  *([0-9.]*%)//; s/ in [0-9.]*ms//; s/;.*//' | LC_ALL=C sort
+ls
+head -c 15 trace.json
+echo
+sonde zoo:tiny_mlp -n 10 -q
+sonde profile zoo:tiny_mlp -n 10 --json - | head -c 1
+echo
+sonde run zoo:tiny_mlp -p | grep -c 'Graph run of'
+sonde profile zoo:tiny_loop -n 10 --filter-op Loop | grep -c Loop
+SONDE_TIMING= sonde run zoo:tiny_mlp -q 2>&1 | grep -c 'Graph run of'
+SONDE_TRACE=whole.json sonde run zoo:tiny_mlp -q
+ls whole.json
+try sonde profile zoo:tiny_mlp -n 10 -q -o out.nothing 2>&1 | cut -c1-6
+sonde run zoo:tiny_mlp -v 2>&1 | grep -c '^#'

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Wrong usage: one line that says what is wrong, exit 2.
+try sonde --version | sed 's/[0-9.]*$/X/'
+try sonde prifile
+try sonde nonsense
+try sonde --frobnicate
+try sonde run
+try sonde run a.onnx b.onnx
+try sonde run --iteration 5 zoo:tiny_mlp
+try sonde run --iterations=five zoo:tiny_mlp
+try sonde run -n -5 zoo:tiny_mlp
+try sonde run -x zoo:tiny_mlp
+try sonde run zoo:tiny_mlp --iterations
+try sonde run zoo:tiny_mlp --print=yes
+try sonde run zoo:tiny_mlp --device cuda:0
+try sonde run zoo:tiny_mlp --precision int8
+try sonde profile zoo:tiny_mlp -n 0
+try sonde profile zoo:tiny_mlp --sort size
+try sonde check
+try sonde zoo save
+try sonde zoo sell

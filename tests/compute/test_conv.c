@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution drivers against a naive sum in double precision, over many shapes and every CPU level. */
+#include <math.h>
+
+#include "compute/conv.h"
+#include "compute/packs.h"
+#include "levels.h"
+
+static double activation(const sn_act *a, double v)
+{
+    double s = 1.0 / (1.0 + exp(-v));
+    switch (a->kind) {
+    case SN_ACT_RELU:
+        return v < 0 ? 0 : v;
+    case SN_ACT_CLIP:
+        return v < (double)a->params[0]   ? (double)a->params[0]
+               : v > (double)a->params[1] ? (double)a->params[1]
+                                          : v;
+    case SN_ACT_SIGMOID:
+        return s;
+    case SN_ACT_SILU:
+        return v * s;
+    default:
+        return v;
+    }
+}
+
+/* One output element and the sum of absolute products, the scale of its rounding error. */
+static double naive(const sn_conv_desc *d, const float *x, const float *w, const float *bias,
+                    const float *z, int64_t n, int64_t oc, const int64_t o[3], double *scale)
+{
+    const int64_t icg = d->c / d->groups, group = oc / (d->oc / d->groups);
+    const int64_t plane = d->in[0] * d->in[1] * d->in[2];
+    double sum = bias ? (double)bias[oc] : 0;
+    *scale = fabs(sum);
+    for (int64_t c = 0; c < icg; c++)
+        for (int64_t k0 = 0; k0 < d->kernel[0]; k0++)
+            for (int64_t k1 = 0; k1 < d->kernel[1]; k1++)
+                for (int64_t k2 = 0; k2 < d->kernel[2]; k2++) {
+                    const int64_t i0 = o[0] * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
+                    const int64_t i1 = o[1] * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
+                    const int64_t i2 = o[2] * d->stride[2] - d->pad[2] + k2 * d->dilation[2];
+                    if (i0 < 0 || i0 >= d->in[0] || i1 < 0 || i1 >= d->in[1] || i2 < 0 ||
+                        i2 >= d->in[2])
+                        continue;
+                    double a = (double)x[(n * d->c + group * icg + c) * plane +
+                                         (i0 * d->in[1] + i1) * d->in[2] + i2];
+                    double b = (double)w[(((oc * icg + c) * d->kernel[0] + k0) * d->kernel[1] +
+                                          k1) *
+                                             d->kernel[2] +
+                                         k2];
+                    sum += a * b;
+                    *scale += fabs(a * b);
+                }
+    if (z) {
+        double v = (double)z[((n * d->oc + oc) * d->out[0] + o[0]) * d->out[1] * d->out[2] +
+                             o[1] * d->out[2] + o[2]];
+        sum += v;
+        *scale += fabs(v);
+    }
+    return activation(&d->act, sum);
+}
+
+static bool set_out(sn_conv_desc *d, const int64_t pad_end[3])
+{
+    for (int i = 0; i < 3; i++) {
+        int64_t room = d->in[i] + d->pad[i] + pad_end[i] - (d->kernel[i] - 1) * d->dilation[i] - 1;
+        if (room < 0)
+            return false;
+        d->out[i] = room / d->stride[i] + 1;
+    }
+    return true;
+}
+
+static const char *describe(const sn_conv_desc *d, const char *cpu)
+{
+    static char text[400];
+    snprintf(text, sizeof text,
+             "%s: n %d c %d oc %d g %d in %dx%dx%d out %dx%dx%d k %dx%dx%d s %d,%d,%d d %d,%d,%d "
+             "pad %d,%d,%d blocks %u>%u act %d res %d packed %d",
+             cpu, (int)d->n, (int)d->c, (int)d->oc, (int)d->groups, (int)d->in[0], (int)d->in[1],
+             (int)d->in[2], (int)d->out[0], (int)d->out[1], (int)d->out[2], (int)d->kernel[0],
+             (int)d->kernel[1], (int)d->kernel[2], (int)d->stride[0], (int)d->stride[1],
+             (int)d->stride[2], (int)d->dilation[0], (int)d->dilation[1], (int)d->dilation[2],
+             (int)d->pad[0], (int)d->pad[1], (int)d->pad[2], d->in_block, d->out_block,
+             (int)d->act.kind, d->residual, d->packed);
+    return text;
+}
+
+/* Runs d on one level and compares every element; padding lanes must be zero. */
+static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int threads,
+                  sn_pool *pool)
+{
+    sonde_error err = {0};
+    const int64_t in = d->in[0] * d->in[1] * d->in[2], out = d->out[0] * d->out[1] * d->out[2];
+    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
+    float *x = random_floats((size_t)(d->n * d->c * in));
+    float *w = random_floats((size_t)(d->oc * (d->c / d->groups) * taps));
+    float *bias = with_bias ? random_floats((size_t)d->oc) : NULL;
+    float *z = d->residual ? random_floats((size_t)(d->n * d->oc * out)) : NULL;
+    const int64_t ob = d->out_block ? d->out_block : 1;
+    const int64_t out_all = d->n * ((d->oc + ob - 1) / ob * ob) * out;
+    float *y = random_floats((size_t)out_all);
+    float *xb = d->in_block ? to_blocked(x, d->n, d->c, in, d->in_block) : x;
+    float *zb = z && d->out_block ? to_blocked(z, d->n, d->oc, out, d->out_block) : z;
+    float *wp = w;
+    const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+    if (d->packed) {
+        const sn_pack_format *f =
+            sn_pack_get(sn_conv_pack_id(wd, 4, d->groups, d->in_block, d->out_block));
+        size_t bytes;
+        CHECK(f && f->bytes(wd, 4, d->groups, &bytes));
+        wp = malloc(bytes);
+        for (size_t u = 0; u < f->units(wd, 4, d->groups); u++)
+            f->pack(wp, w, wd, 4, d->groups, u);
+    }
+    sn_conv_plan p;
+    CHECK_OK(sn_conv_plan_make(&p, d, lv->flags, 1 << 16, threads, &err));
+    void *space = aligned_alloc(64, sn_round_up(sn_conv_workspace(&p) + 64, 64));
+    sn_conv_run(&p, xb, wp, bias, zb, y, space, pool);
+    int bad = 0;
+    for (int64_t n = 0; n < d->n && bad < 3; n++)
+        for (int64_t oc = 0; oc < d->oc && bad < 3; oc++)
+            for (int64_t i = 0; i < out && bad < 3; i++) {
+                const int64_t o[3] = {i / d->out[2] / d->out[1], i / d->out[2] % d->out[1],
+                                      i % d->out[2]};
+                double scale, want = naive(d, x, w, bias, z, n, oc, o, &scale);
+                float got = d->out_block ? blocked_at(y, d->oc, out, d->out_block, n, oc, i)
+                                         : y[(n * d->oc + oc) * out + i];
+                if (!(fabs((double)got - want) <= 4e-6 * (scale + 1))) {
+                    test_errors++;
+                    bad++;
+                    fprintf(stderr, "%s %s: image %d channel %d pixel %d: %g, expected %g\n",
+                            describe(d, lv->name), p.name, (int)n, (int)oc, (int)i, (double)got,
+                            want);
+                }
+            }
+    if (d->out_block) {
+        const int64_t all = (d->oc + ob - 1) / ob * ob;
+        for (int64_t n = 0; n < d->n && !bad; n++)
+            for (int64_t oc = d->oc; oc < all && !bad; oc++)
+                for (int64_t i = 0; i < out && !bad; i++)
+                    if (blocked_at(y, all, out, d->out_block, n, oc, i) != 0.0f) {
+                        test_errors++;
+                        bad++;
+                        fprintf(stderr, "%s: padding lane %d of pixel %d is not zero\n",
+                                describe(d, lv->name), (int)oc, (int)i);
+                    }
+    }
+    if (xb != x)
+        free(xb);
+    if (zb != z)
+        free(zb);
+    if (wp != w)
+        free(wp);
+    free(x), free(w), free(bias), free(z), free(y), free(space);
+}
+
+static sn_act random_act(void)
+{
+    static const sn_act acts[] = {{SN_ACT_NONE, {0, 0}},     {SN_ACT_RELU, {0, 0}},
+                                  {SN_ACT_CLIP, {0.25f, 1}}, {SN_ACT_SIGMOID, {0, 0}},
+                                  {SN_ACT_SILU, {1, 0}},     {SN_ACT_CLIP, {-1, 6}}};
+    return acts[test_rand() % 6];
+}
+
+static void random_window(sn_conv_desc *d, int axis, int64_t in_max, int64_t k_max, int64_t pad_end[3])
+{
+    d->in[axis] = test_between(1, in_max);
+    d->kernel[axis] = test_between(1, k_max);
+    d->stride[axis] = test_between(1, 3);
+    d->dilation[axis] = test_rand() % 3 ? 1 : 2;
+    d->pad[axis] = test_between(0, d->kernel[axis]);
+    pad_end[axis] = test_between(0, d->kernel[axis]);
+}
+
+static const sn_conv_desc unit = {.n = 1,
+                                  .c = 1,
+                                  .oc = 1,
+                                  .groups = 1,
+                                  .in = {1, 1, 1},
+                                  .kernel = {1, 1, 1},
+                                  .stride = {1, 1, 1},
+                                  .dilation = {1, 1, 1}};
+
+TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = (unsigned)sn_cpu_block(lv->flags);
+        for (int i = 0; i < 250 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.n = test_between(1, 2);
+            d.c = test_between(1, 40);
+            d.oc = test_between(1, 75);
+            random_window(&d, 1, 12, 4, pad_end);
+            random_window(&d, 2, i % 5 ? 17 : 60, 5, pad_end);
+            if (i % 4 == 0) { /* 1×1 at stride 1 */
+                for (int a = 1; a < 3; a++) {
+                    d.kernel[a] = d.stride[a] = d.dilation[a] = 1;
+                    d.pad[a] = pad_end[a] = 0;
+                }
+            }
+            if (i % 3 == 0) { /* groups of whole blocks, or narrow ones that are merged */
+                static const int64_t widths[] = {16, 32, 8, 4, 24, 2};
+                const int64_t width = widths[test_rand() % 6];
+                d.groups = width == 24 ? 4 : width < 16 ? 16 / width * 2 : test_between(2, 3);
+                d.c = d.oc = width * d.groups;
+            }
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = test_rand() % 2;
+            d.out_block = block;
+            d.in_block = i % 7 == 0 && d.groups == 1 ? 0 : block;
+            const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
+            if (!set_out(&d, pad_end) || !sn_conv_can_block(wd, 4, d.groups, block, !d.in_block))
+                continue;
+            check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
+TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 150 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.n = test_between(1, 2);
+            d.c = d.oc = d.groups = test_between(2, 50);
+            random_window(&d, 1, 12, 5, pad_end);
+            random_window(&d, 2, 30, 5, pad_end);
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = test_rand() % 2;
+            d.in_block = d.out_block = (unsigned)sn_cpu_block(lv->flags);
+            if (set_out(&d, pad_end))
+                check(&d, lv, test_rand() % 2, 1, NULL);
+        }
+    }
+}
+
+TEST(plain_convolution_of_one_to_three_dims_matches_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 150 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.n = test_between(1, 2);
+            d.groups = i % 3 ? 1 : test_between(2, 4);
+            d.c = d.groups * test_between(1, 9);
+            d.oc = d.groups * test_between(1, 20);
+            for (int a = i % 3; a < 3; a++)
+                random_window(&d, a, a == 2 ? 40 : 6, 4, pad_end);
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            if (set_out(&d, pad_end))
+                check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
+TEST(layers_of_known_networks_match_the_naive_sum)
+{
+    static const int64_t layers[][7] = {/* c, oc, groups, image, kernel, stride, pad */
+                                        {3, 32, 1, 32, 3, 2, 1},  {3, 64, 1, 30, 7, 2, 3},
+                                        {32, 32, 2, 28, 3, 2, 1}, {64, 64, 4, 14, 3, 1, 1},
+                                        {48, 160, 1, 14, 1, 2, 0}, {400, 400, 25, 7, 3, 1, 1},
+                                        {80, 400, 1, 7, 1, 1, 0}, {64, 80, 1, 7, 3, 1, 1}};
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+            const int64_t *l = layers[i];
+            const int64_t pad_end[3] = {0, l[6], l[6]};
+            sn_conv_desc d = unit;
+            d.c = l[0];
+            d.oc = l[1];
+            d.groups = l[2];
+            d.packed = true;
+            d.act.kind = SN_ACT_RELU;
+            d.out_block = (unsigned)sn_cpu_block(lv->flags);
+            d.in_block = l[0] == 3 ? 0 : d.out_block;
+            for (int a = 1; a < 3; a++) {
+                d.in[a] = l[3];
+                d.kernel[a] = l[4];
+                d.stride[a] = l[5];
+                d.pad[a] = l[6];
+            }
+            CHECK(set_out(&d, pad_end));
+            check(&d, lv, true, 2, NULL);
+        }
+    }
+}
+
+TEST_MAIN()

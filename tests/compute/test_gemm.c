@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix driver against a naive product in double precision, over many shapes and CPU levels. */
+#include <math.h>
+
+#include "compute/gemm.h"
+#include "compute/packs.h"
+#include "levels.h"
+
+static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
+{
+    sonde_error err = {0};
+    int64_t batches = 1, a_count = 1;
+    for (int i = 0; i < d->batch_rank; i++) {
+        batches *= d->batch[i];
+        a_count += (d->batch[i] - 1) * d->a_batch[i];
+    }
+    const int64_t m = d->m, n = d->n, k = d->k;
+    float *a = random_floats((size_t)(a_count * m * k));
+    float *b = random_floats((size_t)(d->b_count * n * k));
+    const size_t c_size = d->has_c ? (size_t)((m - 1) * d->c_m + (n - 1) * d->c_n + 1) : 0;
+    float *c = d->has_c ? random_floats(c_size) : NULL;
+    float *z = d->residual ? random_floats((size_t)(batches * m * n)) : NULL;
+    float *y = random_floats((size_t)(batches * m * n));
+    float *bp = b;
+    const int64_t dims[3] = {d->b_count, d->trans_b ? n : k, d->trans_b ? k : n};
+    if (d->packed) {
+        const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id((unsigned)sn_cpu_block(lv->flags)));
+        size_t bytes;
+        CHECK(f->bytes(dims, 3, d->trans_b, &bytes));
+        bp = malloc(bytes);
+        for (size_t u = 0; u < f->units(dims, 3, d->trans_b); u++)
+            f->pack(bp, b, dims, 3, d->trans_b, u);
+    }
+    sn_gemm_plan p;
+    CHECK_OK(sn_gemm_plan_make(&p, d, lv->flags, 1 << 14, 2, &err));
+    void *space = aligned_alloc(64, sn_round_up(p.pack_bytes + 64, 64));
+    sn_gemm_run(&p, a, bp, c, z, y, space, pool);
+    int bad = 0;
+    for (int64_t i = 0; i < batches && !bad; i++) {
+        int64_t ia = 0, ib = 0, rest = i;
+        for (int r = d->batch_rank - 1; r >= 0; r--) {
+            ia += rest % d->batch[r] * d->a_batch[r];
+            ib += rest % d->batch[r] * d->b_batch[r];
+            rest /= d->batch[r];
+        }
+        for (int64_t r = 0; r < m && !bad; r++) {
+            for (int64_t s = 0; s < n && !bad; s++) {
+                double sum = 0, scale = 0;
+                for (int64_t t = 0; t < k; t++) {
+                    double u = (double)a[ia * m * k + (d->trans_a ? t * m + r : r * k + t)];
+                    double v = (double)b[ib * n * k + (d->trans_b ? s * k + t : t * n + s)];
+                    sum += u * v;
+                    scale += fabs(u * v);
+                }
+                sum *= (double)d->alpha;
+                scale *= fabs((double)d->alpha);
+                if (c)
+                    sum += (double)d->beta * (double)c[r * d->c_m + s * d->c_n];
+                if (z)
+                    sum += (double)z[(i * m + r) * n + s];
+                if (d->act.kind == SN_ACT_RELU && sum < 0)
+                    sum = 0;
+                if (d->act.kind == SN_ACT_TANH)
+                    sum = tanh(sum);
+                float got = y[(i * m + r) * n + s];
+                if (!(fabs((double)got - sum) <= 4e-6 * (scale + 2))) {
+                    bad++;
+                    test_errors++;
+                    fprintf(stderr,
+                            "%s %s: m %d n %d k %d ta %d tb %d alpha %g beta %g c %d,%d,%d z %d: "
+                            "[%d, %d, %d] = %g, expected %g\n",
+                            lv->name, p.name, (int)m, (int)n, (int)k, d->trans_a, d->trans_b,
+                            (double)d->alpha, (double)d->beta, d->has_c, (int)d->c_m, (int)d->c_n,
+                            d->residual, (int)i, (int)r, (int)s, (double)got, sum);
+                }
+            }
+        }
+    }
+    if (bp != b)
+        free(bp);
+    free(a), free(b), free(c), free(z), free(y), free(space);
+}
+
+TEST(products_of_random_shapes_match_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 400 && !test_errors; i++) {
+            sn_gemm_desc d = {.alpha = 1, .beta = 1, .b_count = 1};
+            d.m = i % 3 ? test_between(1, 40) : test_between(1, 9);
+            d.n = test_between(1, 150);
+            d.k = test_between(i % 10 ? 1 : 0, 60);
+            d.trans_a = test_rand() % 3 == 0;
+            d.trans_b = test_rand() % 2;
+            d.packed = d.k > 0 && test_rand() % 2;
+            d.has_c = test_rand() % 2;
+            switch (test_rand() % 4) {
+            case 0:
+                d.c_n = 1;
+                break;
+            case 1:
+                d.c_m = d.n, d.c_n = 1;
+                break;
+            case 2:
+                d.c_m = 1;
+                break;
+            }
+            d.residual = test_rand() % 2;
+            if (test_rand() % 4 == 0)
+                d.alpha = 0.5f;
+            if (test_rand() % 4 == 0)
+                d.beta = -2.0f;
+            d.act.kind = i % 3 == 0 ? SN_ACT_RELU : i % 3 == 1 ? SN_ACT_TANH : SN_ACT_NONE;
+            if (!d.has_c && test_rand() % 2) {
+                d.batch_rank = 2;
+                d.batch[0] = test_between(1, 3);
+                d.batch[1] = test_between(1, 3);
+                d.a_batch[0] = test_rand() % 2 ? d.batch[1] : 0;
+                d.a_batch[1] = 1;
+                d.b_batch[1] = test_rand() % 2;
+                d.b_count = d.b_batch[1] ? d.batch[1] : 1;
+            }
+            check(&d, lv, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
+TEST_MAIN()

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling on blocked tensors against pooling of the same numbers in plain layout, the plain loops
+ * against small cases worked out by hand, and the change of layout there and back. */
+#include <math.h>
+
+#include "compute/pooling.h"
+#include "compute/reorder.h"
+#include "levels.h"
+
+TEST(blocked_pooling_matches_plain_pooling)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = (unsigned)sn_cpu_block(lv->flags);
+        for (int i = 0; i < 200 && !test_errors; i++) {
+            sn_pooling_desc d = {.dtype = SONDE_DTYPE_F32,
+                                 .n = test_between(1, 2),
+                                 .c = test_between(1, 40),
+                                 .in = {1, 0, 0},
+                                 .out = {1, 0, 0},
+                                 .kernel = {1, 0, 0},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1}};
+            bool fits = true;
+            d.kind = i % 2 ? SN_POOL_MAX : SN_POOL_AVERAGE;
+            d.include_pad = test_rand() % 2;
+            for (int a = 1; a < 3; a++) {
+                d.in[a] = test_between(1, 20);
+                d.kernel[a] = test_between(1, 4);
+                d.stride[a] = test_between(1, 3);
+                d.dilation[a] = test_between(1, 2);
+                d.pad[a] = test_between(0, d.kernel[a] - 1);
+                d.pad_end[a] = test_between(0, d.kernel[a] - 1);
+                int64_t room = d.in[a] + d.pad[a] + d.pad_end[a] -
+                               (d.kernel[a] - 1) * d.dilation[a] - 1;
+                fits = fits && room >= 0;
+                d.out[a] = room / d.stride[a] + 1;
+            }
+            if (!fits)
+                continue;
+            const int64_t in = d.in[1] * d.in[2], out = d.out[1] * d.out[2];
+            float *x = random_floats((size_t)(d.n * d.c * in));
+            if (i % 5 == 0)
+                x[0] = NAN;
+            float *xb = to_blocked(x, d.n, d.c, in, block);
+            float *y = random_floats((size_t)(d.n * d.c * out));
+            float *yb = random_floats((size_t)(d.n * (d.c + block) * out));
+            sn_pooling_plan p;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, x, y, NULL, NULL);
+            d.block = block;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, xb, yb, NULL, NULL);
+            for (int64_t n = 0; n < d.n; n++)
+                for (int64_t c = 0; c < d.c; c++)
+                    for (int64_t o = 0; o < out; o++) {
+                        float want = y[(n * d.c + c) * out + o];
+                        float got = blocked_at(yb, d.c, out, block, n, c, o);
+                        CHECK_MSG((isnan(want) && isnan(got)) || fabsf(got - want) <= 1e-6f,
+                                  "%s case %d: image %d channel %d pixel %d: %g, expected %g",
+                                  lv->name, i, (int)n, (int)c, (int)o, (double)got, (double)want);
+                    }
+            free(x), free(xb), free(y), free(yb);
+        }
+    }
+}
+
+TEST(maximum_indices_count_rows_or_columns_first)
+{
+    const float x[6] = {1, 2, 3, 4, 9, 5}; /* 2 × 3 */
+    float y;
+    int64_t index;
+    sn_pooling_desc d = {.kind = SN_POOL_MAX,
+                         .dtype = SONDE_DTYPE_F32,
+                         .n = 1,
+                         .c = 1,
+                         .in = {1, 2, 3},
+                         .out = {1, 1, 1},
+                         .kernel = {1, 2, 3},
+                         .stride = {1, 1, 1},
+                         .dilation = {1, 1, 1}};
+    sn_pooling_plan p;
+    sn_pooling_plan_make(&p, &d, 0, 1);
+    sn_pooling_run(&p, x, &y, &index, NULL);
+    CHECK(y == 9.0f);
+    CHECK_EQ(index, 4);
+    d.column_major = true;
+    sn_pooling_plan_make(&p, &d, 0, 1);
+    sn_pooling_run(&p, x, &y, &index, NULL);
+    CHECK_EQ(index, 3);
+}
+
+TEST(layout_there_and_back_is_the_same_tensor)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 60; i++) {
+            const unsigned block = test_rand() % 2 ? 8 : 16;
+            sn_reorder r = {test_between(1, 2), test_between(1, 40), test_between(1, 2500), 0,
+                            block};
+            float *x = random_floats((size_t)(r.n * r.c * r.pixels));
+            float *b = random_floats((size_t)(r.n * (r.c + 16) * r.pixels));
+            float *o = random_floats((size_t)(r.n * (r.c + 16) * r.pixels));
+            float *y = random_floats((size_t)(r.n * r.c * r.pixels));
+            sn_reorder_run(&r, lv->flags, x, b, NULL);
+            float *want = to_blocked(x, r.n, r.c, r.pixels, block);
+            const size_t all = (size_t)(r.n * ((r.c + block - 1) / block * block) * r.pixels);
+            CHECK(memcmp(want, b, all * sizeof *b) == 0);
+            sn_reorder other = r, back = r;
+            other.from = block;
+            other.to = block == 8 ? 16 : 8;
+            sn_reorder_run(&other, lv->flags, b, o, NULL);
+            back.from = other.to;
+            back.to = 0;
+            sn_reorder_run(&back, lv->flags, o, y, NULL);
+            CHECK(memcmp(x, y, (size_t)(r.n * r.c * r.pixels) * sizeof *x) == 0);
+            free(x), free(b), free(o), free(y), free(want);
+        }
+    }
+}
+
+TEST_MAIN()

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every row of kernels.inc against row 0 of its slot, the plain C reference: sizes around the vector
+ * length, arrays against guard pages on both sides (which also misaligns them), in place where that is
+ * allowed, and the special values of floats. */
+#include <float.h>
+#include <math.h>
+
+#include "guard.h"
+#include "kernels/kernels.h"
+
+/* The largest numbers come last: where sums overflow depends on their order, so kernels that add are
+ * tested without them. */
+static const float specials[] = {0.0f,    -0.0f,   INFINITY, -INFINITY, NAN,      FLT_MIN,
+                                 1e-40f,  -1e-42f, -FLT_MIN, 1.0f,      -1.0f,    88.5f,
+                                 -104.0f, 0.5f,    2.5f,     -7.0f,     -FLT_MAX, FLT_MAX};
+enum { NONE = 0, SMALL = 16, ALL = 18 }; /* how many of them take part */
+
+static void fill(float *p, size_t n, unsigned n_specials)
+{
+    for (size_t i = 0; i < n; i++) {
+        p[i] = test_randf() * (test_rand() % 4 ? 1.0f : 8.0f);
+        if (n_specials && test_rand() % 4 == 0)
+            p[i] = specials[test_rand() % n_specials];
+    }
+}
+
+/* Equal up to `ulp` units in the last place of `scale` (or of the reference, when larger). */
+static bool close_to(float got, float want, double ulp, double scale)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (got == want)
+        return true;
+    if (isinf(want) || isinf(got))
+        return false;
+    const double top = fmax(fabs((double)want), isfinite(scale) ? scale : 0.0);
+    return fabs((double)got - (double)want) <= ulp * fmax(top * 0x1p-23, 0x1p-149);
+}
+
+static bool same(const char *what, const sn_kernel_row *row, const char *info, const float *got,
+                 const float *want, const float *scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!close_to(got[i], want[i], row->ulp, scale ? (double)scale[i] : 0.0)) {
+            fprintf(stderr, "%s %s %s: element %zu is %.9g, expected %.9g\n", row->name, what, info,
+                    i, (double)got[i], (double)want[i]);
+            test_errors++;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ tiles */
+/* Sizes of the arrays a tile touches, for strides that are all positive. */
+typedef struct tile_case {
+    sn_f32_tile t;
+    size_t x, w, y, bias;
+} tile_case;
+
+static size_t rnd(size_t lo, size_t hi)
+{
+    return lo + test_rand() % (hi - lo + 1);
+}
+
+static tile_case tile_random(const char *slot, unsigned block)
+{
+    tile_case c = {.t = {.block = block}};
+    sn_f32_tile *t = &c.t;
+    const bool gemm = strcmp(slot, "f32_gemm") == 0, any = strcmp(slot, "f32_conv_any") == 0;
+    const bool s2 = strcmp(slot, "f32_conv_s2") == 0;
+    t->blocks = (unsigned)rnd(1, 4);
+    t->pixels = rnd(0, 70);
+    t->ic_blocks = gemm ? 1 : rnd(1, 3);
+    t->ic = gemm || any ? rnd(0, 20) : block;
+    t->ic_last = t->ic_blocks == 1 || any ? t->ic : rnd(1, block);
+    t->kh = gemm ? 1 : rnd(0, 3);
+    t->kw = gemm ? 1 : rnd(1, 3);
+    t->first_kw = gemm ? 0 : rnd(0, t->kw);
+    t->last_kw = gemm ? 1 : rnd(0, t->kw);
+    if (t->first_kw > t->last_kw && t->pixels != 1)
+        t->last_kw = t->kw;
+    t->lanes = test_rand() % 3 ? 0 : (unsigned)rnd(1, block - 1);
+    if (gemm || any) {
+        t->x_ic = gemm || test_rand() % 2 ? 1 : 29;
+        t->x_kw = (ptrdiff_t)rnd(1, 3) * (ptrdiff_t)t->ic;
+        t->x_pixel = (ptrdiff_t)rnd(1, 60);
+    } else {
+        t->x_ic = 1;
+        t->x_pixel = s2 ? 2 * (ptrdiff_t)block : (ptrdiff_t)block;
+        t->x_kw = (ptrdiff_t)(rnd(1, 2) * block);
+    }
+    t->x_kh = (ptrdiff_t)rnd(0, 100);
+    t->x_block = (ptrdiff_t)rnd(0, 200);
+    t->w_kw = (ptrdiff_t)(t->ic * block);
+    t->w_kh = t->w_kw * (ptrdiff_t)t->kw;
+    t->w_block = t->w_kh * (ptrdiff_t)t->kh;
+    t->w_q = t->w_block * (ptrdiff_t)t->ic_blocks;
+    t->y_q = t->z_q = (ptrdiff_t)block;
+    t->y_pixel = t->z_pixel = (ptrdiff_t)(t->blocks * block);
+    if (!t->lanes && test_rand() % 2) { /* blocks far apart, as in blocked tensors */
+        t->y_pixel = t->z_pixel = (ptrdiff_t)block;
+        t->y_q = t->z_q = (ptrdiff_t)(block * (t->pixels + 1));
+    }
+    t->lo = test_rand() % 2 ? -INFINITY : -0.25f;
+    t->hi = test_rand() % 2 ? INFINITY : 0.75f;
+    const size_t lanes = t->lanes ? t->lanes : block;
+    /* The last element the last pixel and the last block may touch. */
+    const ptrdiff_t channels = (ptrdiff_t)(t->ic > t->ic_last ? t->ic : t->ic_last);
+    if (t->pixels > 0) {
+        c.x = (size_t)((ptrdiff_t)(t->pixels - 1) * t->x_pixel +
+                       (ptrdiff_t)(t->ic_blocks - 1) * t->x_block +
+                       (ptrdiff_t)(t->kh ? t->kh - 1 : 0) * t->x_kh +
+                       (ptrdiff_t)(t->kw - 1) * t->x_kw +
+                       (channels > 0 ? (channels - 1) * t->x_ic : 0) + 1);
+        c.y = (size_t)((ptrdiff_t)(t->pixels - 1) * t->y_pixel +
+                       (ptrdiff_t)(t->blocks - 1) * t->y_q) +
+              lanes;
+    }
+    c.w = (size_t)t->w_q * t->blocks;
+    c.bias = (t->blocks - 1) * block + lanes;
+    return c;
+}
+
+static void check_tile(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    sn_f32_tile_fn *fn = (sn_f32_tile_fn *)row->fn, *want_fn = (sn_f32_tile_fn *)ref->fn;
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        tile_case c = tile_random(row->slot, row->block ? row->block : 8);
+        const bool at_end = i % 2, odd = i % 7 == 0;
+        guarded x = guard_floats(c.x, at_end), w = guard_floats(c.w, at_end);
+        guarded bias = guard_floats(c.bias, at_end), z = guard_floats(c.y, at_end);
+        guarded got = guard_floats(c.y, at_end), want = guard_floats(c.y, at_end);
+        guarded scale = guard_floats(c.y, at_end);
+        char info[160];
+        fill(x.data, c.x, odd ? SMALL : NONE);
+        fill(w.data, c.w, NONE);
+        fill(bias.data, c.bias, NONE);
+        fill(z.data, c.y, odd ? SMALL : NONE);
+        fill(got.data, c.y, NONE);
+        memcpy(want.data, got.data, c.y * sizeof(float));
+        memcpy(scale.data, got.data, c.y * sizeof(float));
+        sn_f32_tile t = c.t;
+        t.x = x.data;
+        t.w = w.data;
+        t.bias = test_rand() % 3 ? bias.data : NULL;
+        t.z = test_rand() % 3 ? z.data : NULL;
+        const bool in_place = t.z && test_rand() % 3 == 0;
+        if (in_place) {
+            memcpy(got.data, z.data, c.y * sizeof(float));
+            memcpy(want.data, z.data, c.y * sizeof(float));
+        }
+        t.y = want.data;
+        want_fn(&t);
+        sn_f32_tile u = t;
+        u.y = got.data;
+        if (in_place)
+            u.z = got.data;
+        fn(&u);
+        /* The same sum of absolute values: the unit of its rounding error. */
+        float *all[] = {x.data, w.data, bias.data, z.data};
+        const size_t sizes[] = {c.x, c.w, c.bias, c.y};
+        for (int k = 0; k < 4; k++)
+            for (size_t j = 0; j < sizes[k]; j++)
+                all[k][j] = fabsf(all[k][j]);
+        t.y = scale.data;
+        t.lo = -INFINITY;
+        t.hi = INFINITY;
+        want_fn(&t);
+        snprintf(info, sizeof info,
+                 "case %d: pixels %zu blocks %u lanes %u ic %zu×%zu…%zu taps %zu×%zu [%zu, %zu)", i,
+                 t.pixels, t.blocks, t.lanes, t.ic_blocks, t.ic, t.ic_last, t.kh, t.kw, t.first_kw,
+                 t.last_kw);
+        same("tile", row, info, got.data, want.data, scale.data, c.y);
+        guard_free(&x), guard_free(&w), guard_free(&bias), guard_free(&z);
+        guard_free(&got), guard_free(&want), guard_free(&scale);
+    }
+}
+
+/* ------------------------------------------------------------------ depthwise, pooling */
+static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const unsigned block = row->block ? row->block : 8;
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        sn_f32_depthwise t = {.pixels = rnd(0, 40), .kh = rnd(0, 3), .kw = rnd(0, 5), .block = block};
+        const bool at_end = i % 2;
+        t.x_pixel = (ptrdiff_t)(rnd(1, 2) * block);
+        t.x_kw = (ptrdiff_t)(rnd(1, 2) * block);
+        t.x_kh = (ptrdiff_t)rnd(0, 200);
+        t.w_kw = (ptrdiff_t)block;
+        t.w_kh = (ptrdiff_t)(block * t.kw);
+        t.lo = i % 3 ? -INFINITY : 0.0f;
+        t.hi = i % 4 ? INFINITY : 6.0f;
+        const size_t ny = t.pixels * block, nw = t.kh * t.kw * block;
+        const size_t nx = t.pixels && t.kh && t.kw
+                              ? (t.pixels - 1) * (size_t)t.x_pixel + (t.kh - 1) * (size_t)t.x_kh +
+                                    (t.kw - 1) * (size_t)t.x_kw + block
+                              : 0;
+        guarded x = guard_floats(nx, at_end), w = guard_floats(nw, at_end);
+        guarded bias = guard_floats(block, at_end), z = guard_floats(ny, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        guarded scale = guard_floats(ny, at_end);
+        fill(x.data, nx, i % 7 == 0 ? SMALL : NONE);
+        fill(w.data, nw, NONE);
+        fill(bias.data, block, NONE);
+        fill(z.data, ny, NONE);
+        t.x = x.data, t.w = w.data;
+        t.bias = test_rand() % 2 ? bias.data : NULL;
+        t.z = test_rand() % 2 ? z.data : NULL;
+        t.y = want.data;
+        ((sn_f32_depthwise_fn *)ref->fn)(&t);
+        t.y = got.data;
+        ((sn_f32_depthwise_fn *)row->fn)(&t);
+        for (size_t k = 0; k < ny; k++)
+            scale.data[k] = 8.0f * 8.0f * 16.0f; /* at most 15 products of numbers below 8 */
+        same("depthwise", row, "", got.data, want.data, scale.data, ny);
+        guard_free(&x), guard_free(&w), guard_free(&bias), guard_free(&z);
+        guard_free(&got), guard_free(&want), guard_free(&scale);
+    }
+}
+
+static void check_pool(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const unsigned block = row->block ? row->block : 8;
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        sn_f32_pool t = {.pixels = rnd(0, 30), .kh = rnd(1, 4), .kw = rnd(1, 4), .block = block};
+        const bool at_end = i % 2;
+        t.x_pixel = (ptrdiff_t)(rnd(1, 3) * block);
+        t.x_kw = (ptrdiff_t)(rnd(1, 2) * block);
+        t.x_kh = (ptrdiff_t)rnd(0, 300);
+        t.scale = 1.0f / (float)(t.kh * t.kw);
+        const size_t ny = t.pixels * block;
+        const size_t nx = t.pixels ? (t.pixels - 1) * (size_t)t.x_pixel +
+                                         (t.kh - 1) * (size_t)t.x_kh +
+                                         (t.kw - 1) * (size_t)t.x_kw + block
+                                   : 0;
+        guarded x = guard_floats(nx, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        fill(x.data, nx, i % 3 == 0 ? SMALL : NONE);
+        t.x = x.data;
+        t.y = want.data;
+        ((sn_f32_pool_fn *)ref->fn)(&t);
+        t.y = got.data;
+        ((sn_f32_pool_fn *)row->fn)(&t);
+        same("pool", row, "", got.data, want.data, NULL, ny);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+/* ------------------------------------------------------------------ layout */
+static void check_layout(const sn_kernel_row *row, const sn_kernel_row *ref, bool to_blocks)
+{
+    const unsigned block = row->block ? row->block : 8;
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = rnd(0, 70), channel = n + rnd(0, 3);
+        const unsigned lanes = (unsigned)rnd(1, block);
+        const bool at_end = i % 2;
+        const size_t plain = n ? (lanes - 1) * channel + n : 0, blocked = n * block;
+        const size_t nx = to_blocks ? plain : blocked, ny = to_blocks ? blocked : plain;
+        guarded x = guard_floats(nx, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        fill(x.data, nx, ALL);
+        fill(got.data, ny, NONE);
+        memcpy(want.data, got.data, ny * sizeof(float));
+        if (to_blocks) {
+            ((sn_f32_block_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
+            ((sn_f32_block_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
+        } else {
+            ((sn_f32_unblock_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
+            ((sn_f32_unblock_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
+        }
+        CHECK_MSG(memcmp(got.data, want.data, ny * sizeof(float)) == 0,
+                  "%s: n %zu lanes %u channel %zu", row->name, n, lanes, channel);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+static void check_block(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_layout(row, ref, true);
+}
+static void check_unblock(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_layout(row, ref, false);
+}
+
+/* ------------------------------------------------------------------ elementwise */
+static const float params[2] = {0.5f, 0.75f}; /* good for every function that takes some */
+
+static void check_unary(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        char info[64];
+        fill(x.data, n, i % 3 == 0 ? ALL : NONE);
+        if (i % 5 == 0)
+            for (size_t k = 0; k < n; k++)
+                x.data[k] *= 20.0f;
+        ((sn_f32_unary_fn *)ref->fn)(want.data, x.data, n, params);
+        snprintf(info, sizeof info, "case %d of %zu", i, n);
+        if (i % 4 == 0) { /* in place */
+            memcpy(got.data, x.data, n * sizeof(float));
+            ((sn_f32_unary_fn *)row->fn)(got.data, got.data, n, params);
+        } else {
+            ((sn_f32_unary_fn *)row->fn)(got.data, x.data, n, params);
+        }
+        same("unary", row, info, got.data, want.data, NULL, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_binary(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 450 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 300);
+        const int mode = i % 3;
+        const bool at_end = i % 2;
+        const size_t na = mode == SN_BINARY_SV ? 1 : n, nb = mode == SN_BINARY_VS ? 1 : n;
+        guarded a = guard_floats(na, at_end), b = guard_floats(nb, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        char info[64];
+        fill(a.data, na, i % 2 ? ALL : NONE);
+        fill(b.data, nb, i % 2 ? ALL : NONE);
+        ((sn_f32_binary_fn *)ref->fn)(want.data, a.data, b.data, n, mode);
+        snprintf(info, sizeof info, "mode %d of %zu", mode, n);
+        const float *pa = a.data, *pb = b.data;
+        if (i % 4 == 1 && na == n) {
+            memcpy(got.data, a.data, n * sizeof(float));
+            pa = got.data;
+        } else if (i % 4 == 2 && nb == n) {
+            memcpy(got.data, b.data, n * sizeof(float));
+            pb = got.data;
+        }
+        ((sn_f32_binary_fn *)row->fn)(got.data, pa, pb, n, mode);
+        same("binary", row, info, got.data, want.data, NULL, n);
+        guard_free(&a), guard_free(&b), guard_free(&got), guard_free(&want);
+    }
+}
+
+/* ------------------------------------------------------------------ rows */
+static void check_reduce(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 1000);
+        guarded x = guard_floats(n, i % 2);
+        float scale = 0;
+        fill(x.data, n, i % 4 == 0 ? SMALL : NONE);
+        const float want = ((sn_f32_reduce_fn *)ref->fn)(x.data, n);
+        const float got = ((sn_f32_reduce_fn *)row->fn)(x.data, n);
+        for (size_t k = 0; k < n; k++)
+            scale += x.data[k] * x.data[k] + fabsf(x.data[k]);
+        same("row", row, "", &got, &want, &scale, 1);
+        guard_free(&x);
+    }
+}
+
+static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
+        guarded x = guard_floats(n, i % 2), got = guard_floats(n, i % 2), want = guard_floats(n, i % 2);
+        fill(x.data, n, NONE);
+        ((sn_f32_softmax_fn *)ref->fn)(want.data, x.data, n);
+        if (i % 2)
+            memcpy(got.data, x.data, n * sizeof(float));
+        ((sn_f32_softmax_fn *)row->fn)(got.data, i % 2 ? got.data : x.data, n);
+        same("row", row, "", got.data, want.data, NULL, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_norm(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 1000);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), s = guard_floats(n, at_end), b = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        guarded scale = guard_floats(n, at_end);
+        float stats_want[2], stats_got[2];
+        fill(x.data, n, NONE);
+        fill(s.data, n, NONE);
+        fill(b.data, n, NONE);
+        const float *ps = i % 3 ? s.data : NULL, *pb = i % 5 ? b.data : NULL;
+        ((sn_f32_norm_fn *)ref->fn)(want.data, x.data, ps, pb, n, 1e-5f, stats_want);
+        ((sn_f32_norm_fn *)row->fn)(got.data, x.data, ps, pb, n, 1e-5f, i % 2 ? stats_got : NULL);
+        for (size_t k = 0; k < n; k++)
+            scale.data[k] = 1.0f + fabsf(want.data[k]) + (pb ? fabsf(pb[k]) : 0.0f) +
+                            (ps ? fabsf(ps[k]) : 1.0f) * stats_want[1] * 8.0f;
+        same("row", row, "", got.data, want.data, scale.data, n);
+        guard_free(&x), guard_free(&s), guard_free(&b), guard_free(&got), guard_free(&want);
+        guard_free(&scale);
+    }
+}
+
+/* ------------------------------------------------------------------ all rows */
+static const struct {
+    const char *signature;
+    void (*check)(const sn_kernel_row *row, const sn_kernel_row *ref);
+} checkers[] = {
+    {"sn_f32_tile", check_tile},       {"sn_f32_depthwise", check_depthwise},
+    {"sn_f32_pool", check_pool},       {"sn_f32_block", check_block},
+    {"sn_f32_unblock", check_unblock}, {"sn_f32_unary", check_unary},
+    {"sn_f32_binary", check_binary},   {"sn_f32_reduce", check_reduce},
+    {"sn_f32_softmax", check_softmax}, {"sn_f32_norm", check_norm},
+};
+
+static const sn_kernel_row *reference_of(const sn_kernel_row *row)
+{
+    for (size_t k = 0;; k++) {
+        const sn_kernel_row *r = sn_kernel_row_get(k);
+        if (!r || strcmp(r->slot, row->slot) == 0)
+            return r;
+    }
+}
+
+TEST(every_kernel_matches_its_reference)
+{
+    sn_cpu cpu;
+    int failed = 0, compared = 0;
+    CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
+    for (size_t k = 0; sn_kernel_row_get(k); k++) {
+        const sn_kernel_row *row = sn_kernel_row_get(k), *ref = reference_of(row);
+        size_t c = 0;
+        while (c < sizeof checkers / sizeof checkers[0] &&
+               strcmp(checkers[c].signature, row->signature) != 0)
+            c++;
+        CHECK_MSG(c < sizeof checkers / sizeof checkers[0], "no checker for %s", row->signature);
+        if (row->flags & ~cpu.found)
+            continue;
+        test_errors = 0;
+        checkers[c].check(row, ref);
+        failed += test_errors != 0;
+        compared++;
+    }
+    test_errors = failed;
+    printf("%d rows compared\n", compared);
+}
+
+TEST(the_first_row_of_every_slot_is_plain_c)
+{
+    for (size_t k = 0; sn_kernel_row_get(k); k++) {
+        const sn_kernel_row *row = sn_kernel_row_get(k);
+        CHECK_MSG(reference_of(row)->flags == 0, "%s", row->slot);
+    }
+}
+
+TEST(tables_are_filled_upward_and_shared)
+{
+    sn_cpu cpu;
+    CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
+    const sn_kernels *plain = sn_kernels_get(0), *best = sn_kernels_get(cpu.flags);
+    CHECK(plain->f32_conv == sn_f32_conv_ref);
+    CHECK_STR(plain->f32_conv_name, "f32_conv_ref");
+    CHECK(best == sn_kernels_get(cpu.flags));
+#define SN_SLOT(slot, signature) CHECK(plain->slot != NULL && best->slot != NULL);
+#include "kernels/slots.inc"
+#undef SN_SLOT
+}
+
+TEST_MAIN()

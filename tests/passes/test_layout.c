@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocked layout: where reorders go, how many there are, and that results stay the same. */
+#include "passes/interpret.h"
+
+static sn_node *conv(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic)
+{
+    char w[80], ins[200];
+    snprintf(w, sizeof w, "w_%s", out);
+    const_f32(g, w, 0, DIMS(oc, ic, 3, 3));
+    snprintf(ins, sizeof ins, "%s %s", in, w);
+    sn_node *n = node(g, "Conv", out, ins);
+    attr_ints(g, n, "pads", DIMS(1, 1, 1, 1));
+    return n;
+}
+
+static sn_model *image_model(int64_t channels)
+{
+    sn_model *m = pass_model(0);
+    typed_input(m->graph, "x", SONDE_DTYPE_F32, DIMS(1, channels, 6, 5));
+    return m;
+}
+
+static int finish_and_run(sn_model *m, sn_graph **p, const char *only)
+{
+    if (sn_model_finish(m, &err) != SONDE_OK || ready_copy(m, p) != SONDE_OK ||
+        run_passes(*p, only) != SONDE_OK) {
+        test_errors++;
+        fprintf(stderr, "%s\n", err.message);
+        return 0;
+    }
+    return 1;
+}
+
+TEST(a_chain_of_convolutions_has_reorders_at_its_ends_only)
+{
+    sn_model *m = image_model(32);
+    sn_graph *g = m->graph, *p = NULL;
+    conv(g, "a", "x", 32, 32);
+    node(g, "Relu", "b", "a");
+    conv(g, "c", "b", 32, 32);
+    node(g, "Add", "d", "c b");
+    node(g, "Tanh", "e", "d");
+    conv(g, "y", "e", 32, 32);
+    outputs(g, "y");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 2);
+    CHECK_STR(p->first->op_type, "Reorder");
+    CHECK_EQ(p->first->n_origins, 1);
+    CHECK_STR(p->last->op_type, "Reorder");
+    CHECK_STR(p->outputs.data[0]->name, "y");
+    CHECK_EQ(p->outputs.data[0]->fact.block, 0);
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(one_reorder_serves_all_readers)
+{
+    sn_model *m = image_model(16);
+    sn_graph *g = m->graph, *p = NULL;
+    conv(g, "a", "x", 16, 16);
+    conv(g, "b", "x", 16, 16);
+    const_f32(g, "row", 0, DIMS(5));
+    node(g, "Add", "c", "a row"); /* broadcast: plain */
+    node(g, "Mul", "d", "a row");
+    conv(g, "e", "a", 16, 16);
+    outputs(g, "b c d e");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 4); /* x, a, and the outputs b and e */
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(an_output_that_is_read_on_keeps_its_name)
+{
+    sn_model *m = image_model(16);
+    sn_graph *g = m->graph, *p = NULL;
+    conv(g, "a", "x", 16, 16);
+    conv(g, "y", "a", 16, 16);
+    node(g, "Neg", "z", "a");
+    outputs(g, "a y z");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_STR(p->outputs.data[0]->name, "a");
+    CHECK_EQ(p->outputs.data[0]->fact.block, 0);
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(elementwise_nodes_far_from_convolutions_stay_plain)
+{
+    sn_model *m = image_model(16);
+    sn_graph *g = m->graph, *p = NULL;
+    node(g, "Relu", "a", "x");
+    node(g, "Neg", "b", "a");
+    node(g, "Add", "y", "a b");
+    conv(g, "c", "x", 16, 16);
+    sn_node *sm = node(g, "Softmax", "s", "c");
+    attr_int(g, sm, "axis", 1);
+    node(g, "Relu", "z", "s");
+    outputs(g, "y z");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 2); /* into and out of the convolution */
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(free_dims_are_no_obstacle)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    int64_t dims[] = {sn_dim_symbol(sn_graph_symbol(g, "N")), 20, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
+    typed_input(g, "x", SONDE_DTYPE_F32, 4, dims);
+    conv(g, "a", "x", 20, 20);
+    node(g, "Sigmoid", "b", "a");
+    conv(g, "y", "b", 20, 20);
+    outputs(g, "y");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 2);
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(all_passes_together_compute_the_same)
+{
+    for (int block = 8; block <= 16; block += 8) {
+        sn_model *m = image_model(3);
+        sn_graph *g = m->graph, *p = NULL;
+        if (block == 8) {
+            pass_cpu_flags &= ~(uint32_t)SN_CPU_AVX512;
+            build_ctx.cpu.flags = pass_cpu_flags;
+        }
+        conv(g, "a", "x", 24, 3); /* first layer */
+        const_f32(g, "scale", 1, DIMS(24));
+        const_f32(g, "var", 1.5f, DIMS(24));
+        node(g, "BatchNormalization", "b", "a scale scale scale var");
+        node(g, "Relu", "c", "b");
+        sn_node *pool = node(g, "MaxPool", "d", "c");
+        attr_ints(g, pool, "kernel_shape", DIMS(2, 2));
+        attr_ints(g, pool, "strides", DIMS(2, 2));
+        conv(g, "e", "d", 24, 24);
+        node(g, "BatchNormalization", "f", "e scale scale scale var");
+        node(g, "Add", "h", "f d");
+        node(g, "Relu", "i", "h");
+        node(g, "GlobalAveragePool", "j", "i");
+        sn_node *fl = node(g, "Flatten", "k", "j");
+        attr_int(g, fl, "axis", 1);
+        const_f32(g, "fc", 0, DIMS(10, 24));
+        const_f32(g, "fb", 0, DIMS(10));
+        sn_node *gemm = node(g, "Gemm", "l", "k fc fb");
+        attr_int(g, gemm, "transB", 1);
+        node(g, "Softmax", "y", "l");
+        outputs(g, "y");
+        if (!finish_and_run(m, &p, NULL))
+            return;
+        CHECK_EQ(count_ops(p, "BatchNormalization") + count_ops(p, "Relu") + count_ops(p, "Add"),
+                 0);
+        CHECK_EQ(count_ops(p, "FusedConv"), 2);
+        CHECK(count_ops(p, "Reorder") <= 1);
+        check_same(m, p, 1e-4);
+        end_pass_model(m, p);
+    }
+}
+
+/* Everything from building to the last pass, with the k-th allocation refused. */
+static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
+{
+    *p = NULL;
+    *m = pass_model(fail_at);
+    if (!*m)
+        return build_status;
+    sn_graph *g = (*m)->graph;
+    if (!typed_input(g, "x", SONDE_DTYPE_F32, DIMS(1, 16, 4, 4)) || !conv(g, "a", "x", 16, 16) ||
+        !const_f32(g, "scale", 1, DIMS(16)))
+        return SONDE_OUT_OF_MEMORY;
+    node(g, "BatchNormalization", "b", "a scale scale scale scale");
+    node(g, "Relu", "c", "b");
+    node(g, "Neg", "k", "scale");
+    node(g, "Identity", "id", "c");
+    if (!conv(g, "d", "id", 16, 16))
+        return SONDE_OUT_OF_MEMORY;
+    node(g, "Add", "e", "d c");
+    outputs(g, "e k");
+    if (build_status != SONDE_OK)
+        return build_status;
+    SN_TRY(sn_model_finish(*m, &err));
+    SN_TRY(ready_copy(*m, p));
+    return run_passes(*p, NULL);
+}
+
+TEST(every_failing_allocation_in_a_pass_is_reported)
+{
+    sn_model *m;
+    sn_graph *p;
+    CHECK_OK(whole(0, &m, &p));
+    size_t total = build_alloc.count;
+    end_pass_model(m, p);
+    for (size_t k = 1; k <= total; k++) {
+        sonde_status st = whole(k, &m, &p);
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
+                  err.message);
+        end_pass_model(m, p);
+    }
+}
+
+TEST_MAIN()

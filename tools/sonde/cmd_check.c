@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde check: ONNX's test-data folders, model.onnx beside test_data_set_*, each with input_k.pb and
+ * output_k.pb. Tolerances are those of ONNX's own runner. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/compare.h"
+#include "sonde/experimental/tensor_file.h"
+#include "tool.h"
+
+static const char details[] =
+    "\n"
+    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. One\n"
+    "line per failure with its reason; the last line says how many passed and failed. Models that use\n"
+    "what this build does not support are skipped, and counted on the line before. Exit status 3: a\n"
+    "comparison failed.\n"
+    "\n"
+    "  sonde check onnx/backend/test/data/node\n"
+    "  sonde check --filter conv --rtol 1e-5 onnx/backend/test/data/node\n";
+
+typedef struct tally {
+    size_t passed, failed, skipped;
+} tally;
+
+typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
+
+/* ------------------------------------------------------------------ folders */
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Paths of the entries of a folder, sorted; they and the list are the caller's. */
+static bool entries(const char *path, list *out)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return false;
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            list_add(out, text_of("%s/%s", path, e->d_name));
+    closedir(d);
+    if (out->n > 1)
+        qsort(out->items, out->n, sizeof *out->items, by_text);
+    return true;
+}
+
+static void free_entries(list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free((void *)(uintptr_t)l->items[i]);
+    list_free(l);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static bool has_model(const char *folder)
+{
+    char *path = text_of("%s/model.onnx", folder);
+    const bool found = is_file(path);
+    free(path);
+    return found;
+}
+
+/* ------------------------------------------------------------------ one data set */
+/* Files NAME_0.pb … of a data set as values; fewer than `most` when they end. */
+static sonde_status load_values(const sonde_session *s, const char *folder, bool inputs, size_t most,
+                                sonde_value **values, size_t *n, sonde_error *err)
+{
+    sonde_status st = SONDE_OK;
+    for (*n = 0; *n < most && st == SONDE_OK;) {
+        char *path = text_of("%s/%s_%zu.pb", folder, inputs ? "input" : "output", *n);
+        const bool there = is_file(path);
+        const char *name =
+            inputs ? sonde_session_input_name(s, *n) : sonde_session_output_name(s, *n);
+        if (there)
+            st = sonde_value_load_for(s, name, path, &values[*n], err);
+        free(path);
+        if (!there)
+            break;
+        *n += st == SONDE_OK;
+    }
+    return st;
+}
+
+static void release_all(sonde_value **values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sonde_value_release(values[i]);
+    free(values);
+}
+
+static sonde_status run_set(sonde_session *s, const char *folder, const options *o, sonde_error *err)
+{
+    const size_t most_in = sonde_session_input_count(s), most_out = sonde_session_output_count(s);
+    sonde_value **in = need(calloc(most_in + 1, sizeof *in));
+    sonde_value **want = need(calloc(most_out + 1, sizeof *want));
+    sonde_value **got = need(calloc(most_out + 1, sizeof *got));
+    size_t n_in = 0, n_out = 0;
+    sonde_status st = load_values(s, folder, true, most_in, in, &n_in, err);
+    if (st == SONDE_OK)
+        st = load_values(s, folder, false, most_out, want, &n_out, err);
+    if (st == SONDE_OK)
+        st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, got, most_out, err);
+    for (size_t k = 0; k < n_out && st == SONDE_OK; k++) {
+        st = sonde_value_compare(got[k], want[k], o->rtol, o->atol, err);
+        if (st != SONDE_OK) {
+            char *message = text_of("output '%s': %s", sonde_session_output_name(s, k), err->message);
+            snprintf(err->message, sizeof err->message, "%s", message);
+            free(message);
+        }
+    }
+    release_all(in, most_in);
+    release_all(want, most_out);
+    release_all(got, most_out);
+    return st;
+}
+
+/* ------------------------------------------------------------------ one folder */
+static verdict judge(sonde_status st)
+{
+    return st == SONDE_OK ? PASSED : st == SONDE_UNSUPPORTED ? SKIPPED : FAILED;
+}
+
+static sonde_status run_sets(sonde_session *s, const char *folder, const options *o, sonde_error *err)
+{
+    list sets = {.n = 0};
+    (void)entries(folder, &sets);
+    sonde_status st = SONDE_OK;
+    size_t found = 0;
+    for (size_t i = 0; i < sets.n && st == SONDE_OK; i++)
+        if (strncmp(base_name(sets.items[i]), "test_data_set_", 14) == 0 && is_folder(sets.items[i])) {
+            st = run_set(s, sets.items[i], o, err);
+            found++;
+        }
+    if (st == SONDE_OK && !found) {
+        st = SONDE_NOT_FOUND;
+        snprintf(err->message, sizeof err->message, "there is no test_data_set_* folder");
+    }
+    free_entries(&sets);
+    return st;
+}
+
+static void check_one(sonde_context *c, const char *folder, const options *o, tally *t)
+{
+    if (o->filter && !strstr(base_name(folder), o->filter))
+        return;
+    char *path = text_of("%s/model.onnx", folder);
+    sonde_model_options mo = SONDE_INIT(sonde_model_options);
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    mo.no_mmap = o->no_mmap;
+    so.no_optimize = o->no_optimize;
+    so.no_prepack = o->no_prepack;
+    so.disabled_passes = o->disabled_passes.items;
+    so.disabled_pass_count = o->disabled_passes.n;
+    sonde_model *model = NULL;
+    sonde_session *session = NULL;
+    sonde_error err = {.status = SONDE_OK};
+    sonde_status st = sonde_model_load(c, path, &mo, &model, &err);
+    if (st == SONDE_OK)
+        st = sonde_session_create(model, &so, &session, &err);
+    if (st == SONDE_OK)
+        st = run_sets(session, folder, o, &err);
+    sonde_session_release(session);
+    sonde_model_release(model);
+    free(path);
+
+    const verdict v = judge(st);
+    t->passed += v == PASSED;
+    t->failed += v == FAILED || (v == SKIPPED && o->strict);
+    t->skipped += v == SKIPPED && !o->strict;
+    progress_end();
+    if (v == PASSED ? o->verbose : !o->quiet)
+        printf("%s %s%s%s\n", v == PASSED ? "passed " : v == FAILED ? "FAILED " : "skipped",
+               base_name(folder), v == PASSED ? "" : ": ", v == PASSED ? "" : err.message);
+}
+
+/* Folders of folders, as deep as ONNX keeps them. */
+static bool check_tree(sonde_context *c, const char *path, const options *o, int depth, tally *t)
+{
+    if (has_model(path)) {
+        check_one(c, path, o, t);
+        return true;
+    }
+    list inside = {.n = 0};
+    bool found = false;
+    if (depth > 0 && entries(path, &inside))
+        for (size_t i = 0; i < inside.n; i++) {
+            progress(o, "checking", (double)i / (double)inside.n);
+            if (is_folder(inside.items[i]))
+                found |= check_tree(c, inside.items[i], o, depth - 1, t);
+        }
+    free_entries(&inside);
+    return found;
+}
+
+static int check(const options *o)
+{
+    sonde_context_options co = SONDE_INIT(sonde_context_options);
+    co.threads = (int)o->threads;
+    co.cpu = o->cpu;
+    sonde_context *c = NULL;
+    sonde_error err;
+    if (sonde_context_create(&co, &c, &err))
+        return fail("%s", err.message);
+    tally t = {.passed = 0};
+    int code = EXIT_OK;
+    for (size_t i = 0; i < o->rest.n && !code; i++) {
+        char *path = text_of("%s", o->rest.items[i]);
+        for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+            path[n - 1] = 0;
+        if (!is_folder(path))
+            code = fail("'%s' is not a folder", path);
+        else if (!check_tree(c, path, o, 3, &t))
+            code = fail("there is no model.onnx in or below '%s'", path);
+        free(path);
+    }
+    sonde_context_release(c);
+    if (code)
+        return code;
+    if (t.skipped)
+        printf("%zu skipped: not supported\n", t.skipped);
+    printf("%zu passed, %zu failed\n", t.passed, t.failed);
+    return t.failed ? EXIT_MISMATCH : EXIT_OK;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    options o;
+    int code = options_parse(&o, "check", OPT_CHECK | OPT_MODEL, details, argc, argv);
+    if (code < 0 && o.rest.n == 0)
+        code = fail_usage("check needs a DIR; see 'sonde check --help'");
+    if (code < 0)
+        code = check(&o);
+    options_free(&o);
+    return code;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde profile: run a model under the profiler. The table goes to the terminal, everything else to
+ * files whose suffix says how. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "runner.h"
+#include "sonde/experimental/inspect.h"
+
+static const char details[] =
+    "\n"
+    "MODEL is a path or zoo:NAME. Three warm-up runs, then as many as fit into two seconds, at least\n"
+    "10, unless -w, --duration or -n say otherwise. Times in the table are means per run.\n"
+    "\n"
+    "  sonde profile zoo:regnet_x_400mf\n"
+    "  sonde profile model.onnx -o trace.json -o model.summary.json\n"
+    "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n";
+
+/* A recorder keeps this many records per thread; more runs than fit would be dropped. */
+enum { RECORDS = 3000000 };
+
+static void write_stdout(void *user, const char *s, size_t n)
+{
+    (void)user;
+    fwrite(s, 1, n, stdout);
+}
+
+/* Columns of the terminal; 0 where the output goes elsewhere: the plain table. */
+static int terminal_width(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    const long n = columns ? strtol(columns, NULL, 10) : 0;
+    return n > 0 && n < 10000 ? (int)n : 0;
+}
+
+static int print_table(const sonde_profile *profile, const options *o)
+{
+    sonde_table_options table = SONDE_INIT(sonde_table_options);
+    table.sort_by_name = o->sort && strcmp(o->sort, "name") == 0;
+    table.by_shape = o->by_shape;
+    table.by_node = o->by_node;
+    table.filter_op = o->filter_op;
+    table.width = terminal_width();
+    table.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    sonde_error err;
+    if (sonde_profile_table(profile, &table, write_stdout, NULL, &err))
+        return fail("%s", err.message);
+    return EXIT_OK;
+}
+
+/* --json is always the summary, whatever the file is called: saved under a name that says so, then
+ * moved to where it belongs. */
+static int save_summary(const sonde_profile *profile, const char *path)
+{
+    const bool to_stdout = strcmp(path, "-") == 0;
+    const char *folder = getenv("TMPDIR");
+    char *base = to_stdout ? text_of("%s/sonde-%ld", folder && *folder ? folder : "/tmp", (long)getpid())
+                           : text_of("%s", path);
+    char *saved = text_of("%s.summary.json", base);
+    sonde_error err;
+    int code = EXIT_OK;
+    if (sonde_profile_save(profile, saved, &err))
+        code = fail("%s", err.message);
+    else if (!to_stdout && rename(saved, path) != 0)
+        code = fail("cannot write '%s': %s", path, strerror(errno));
+    if (to_stdout && !code) {
+        FILE *f = fopen(saved, "rb");
+        char piece[4096];
+        for (size_t n; f && (n = fread(piece, 1, sizeof piece, f)) > 0;)
+            fwrite(piece, 1, n, stdout);
+        if (f)
+            fclose(f);
+        remove(saved);
+    }
+    free(saved);
+    free(base);
+    return code;
+}
+
+/* Steps of one run, so that the recorder is not asked to keep more than it can. */
+static size_t steps_of(const runner *r)
+{
+    sonde_inspection *look = NULL;
+    if (sonde_inspect_session(r->model.session, NULL, NULL, 0, &look, NULL))
+        return 1;
+    const size_t n = sonde_inspection_node_count(look);
+    sonde_inspection_release(look);
+    return n + 4;
+}
+
+static int measure(runner *r, const options *o)
+{
+    const size_t fit = RECORDS / steps_of(r);
+    return runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, fit < 10 ? 10 : fit);
+}
+
+static int report(const runner *r, const options *o)
+{
+    sonde_profile *profile = NULL;
+    sonde_error err;
+    if (sonde_profiler_stop(r->model.context, &profile, &err))
+        return fail("%s", err.message);
+    const bool json_only = o->json && strcmp(o->json, "-") == 0;
+    int code = json_only || o->quiet ? EXIT_OK : print_table(profile, o);
+    if (!code && o->json)
+        code = save_summary(profile, o->json);
+    for (size_t i = 0; i < o->outputs.n && !code; i++)
+        if (sonde_profile_save(profile, o->outputs.items[i], &err))
+            code = fail("%s", err.message);
+    sonde_profile_release(profile);
+    return code;
+}
+
+int cmd_profile(int argc, char **argv)
+{
+    options o;
+    int code =
+        options_parse(&o, "profile", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_TABLE, details, argc, argv);
+    if (code < 0 && o.rest.n != 1)
+        code = o.rest.n ? fail_usage("profile takes one MODEL, not %zu", o.rest.n)
+                        : fail_usage("profile needs a MODEL; see 'sonde profile --help'");
+    if (code < 0 && o.iterations == 0)
+        code = fail_usage("--iterations 0: nothing would be measured");
+    if (code < 0) {
+        o.record_level = (int)o.level;
+        runner r;
+        code = runner_open(&r, &o, o.rest.items[0]);
+        if (!code)
+            code = measure(&r, &o);
+        if (!code)
+            code = report(&r, &o);
+        runner_close(&r);
+    }
+    options_free(&o);
+    return code;
+}

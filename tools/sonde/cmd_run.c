@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde run: run a model and show what comes out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/tensor_file.h"
+
+static const char details[] =
+    "\n"
+    "MODEL is a path or zoo:NAME. Inputs that no -i gives are made up: random numbers from 0 to 1,\n"
+    "small indices for integers, ones for masks. Exit status 3: --check found a difference.\n"
+    "\n"
+    "  sonde run model.onnx -i image=cat.jpg --top 5 --labels labels.txt\n"
+    "  sonde run model.onnx -s batch=8 -n 20 -o out.npz\n"
+    "  sonde run model.onnx -i test_data_set_0 --check test_data_set_0\n";
+
+static void write_stdout(void *user, const char *s, size_t n)
+{
+    (void)user;
+    fwrite(s, 1, n, stdout);
+}
+
+static int print_table(const runner *r, const options *o)
+{
+    sonde_profile *profile = NULL;
+    sonde_error err;
+    if (sonde_profiler_stop(r->model.context, &profile, &err))
+        return fail("%s", err.message);
+    sonde_table_options table = SONDE_INIT(sonde_table_options);
+    table.by_shape = o->profile > 1;
+    printf("\n");
+    const sonde_status st = sonde_profile_table(profile, &table, write_stdout, NULL, &err);
+    sonde_profile_release(profile);
+    return st ? fail("%s", err.message) : EXIT_OK;
+}
+
+static void json_value(text *t, const char *name, const sonde_value *v)
+{
+    text_add(t, "{\"name\":");
+    text_json(t, name);
+    char *type = value_type_text(v);
+    text_add(t, ",\"type\":");
+    text_json(t, type);
+    free(type);
+    if (sonde_value_kind(v) == SONDE_KIND_TENSOR) {
+        text_add(t, ",\"dtype\":\"%s\",\"shape\":[", sonde_dtype_text(sonde_tensor_dtype(v)));
+        for (size_t i = 0; i < sonde_tensor_rank(v); i++)
+            text_add(t, "%s%lld", i ? "," : "", (long long)sonde_tensor_dims(v)[i]);
+        text_add(t, "]");
+        summary s;
+        /* JSON has no infinity: such a tensor goes without figures. */
+        if (summarize(v, &s) && s.max - s.min < 1e308)
+            text_add(t, ",\"min\":%.9g,\"max\":%.9g,\"mean\":%.9g", s.min, s.max, s.mean);
+    }
+    text_add(t, "}");
+}
+
+static int write_json(const runner *r, const options *o)
+{
+    text t = {.n = 0};
+    text_add(&t, "{\"schema\":\"sonde.run/1\",\"model\":");
+    text_json(&t, sonde_model_name(r->model.model));
+    text_add(&t, ",");
+    runner_json(r, o, &t);
+    text_add(&t, ",\"inputs\":[");
+    for (size_t i = 0; i < r->in.n; i++) {
+        text_add(&t, i ? "," : "");
+        json_value(&t, r->in.names[i], r->in.values[i]);
+    }
+    text_add(&t, "],\"outputs\":[");
+    for (size_t i = 0; i < r->n_out; i++) {
+        text_add(&t, i ? "," : "");
+        json_value(&t, r->names[i], r->out[i]);
+    }
+    text_add(&t, "]}\n");
+    const int code = write_text(o->json, t.data, t.n);
+    text_free(&t);
+    return code;
+}
+
+static void show(runner *r, const options *o)
+{
+    if (o->json && strcmp(o->json, "-") == 0)
+        return; /* the terminal belongs to the JSON */
+    if (!o->quiet || o->print || o->top)
+        for (size_t i = 0; i < r->n_out; i++)
+            print_value(r->names[i], r->out[i], o);
+    if (r->runs > 1 && !o->quiet) {
+        latency l;
+        double *sorted = need(malloc(r->runs * sizeof *sorted));
+        memcpy(sorted, r->ms, r->runs * sizeof *sorted);
+        latency_of(sorted, r->runs, &l);
+        free(sorted);
+        printf("\n%zu runs: mean %.3f ms, median %.3f, p95 %.3f, min %.3f, max %.3f\n", l.n, l.mean,
+               l.p50, l.p95, l.min, l.max);
+    }
+}
+
+static int run(runner *r, const options *o)
+{
+    const int64_t iterations = o->iterations < 0 ? 1 : o->iterations;
+    const int64_t warmup = o->warmup >= 0 ? o->warmup : o->iterations < 0 ? 0 : 1;
+    sonde_error err;
+    int code = runner_run(r, o, warmup, iterations < 1 ? 1 : iterations, SIZE_MAX);
+    if (code)
+        return code;
+    show(r, o);
+    if (o->profile)
+        code = print_table(r, o);
+    if (!code && o->json)
+        code = write_json(r, o);
+    for (size_t i = 0; i < o->outputs.n && !code; i++)
+        if (sonde_values_save(o->outputs.items[i], r->names, r->out, r->n_out, &err))
+            code = fail("%s", err.message);
+    if (!code && o->check)
+        code = runner_check(r, o, o->check);
+    return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    options o;
+    int code = options_parse(&o, "run", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_SHOW, details, argc, argv);
+    if (code < 0 && o.rest.n != 1)
+        code = o.rest.n ? fail_usage("run takes one MODEL, not %zu", o.rest.n)
+                        : fail_usage("run needs a MODEL; see 'sonde run --help'");
+    if (code < 0) {
+        o.record_level = o.profile ? 1 : 0;
+        runner r;
+        code = runner_open(&r, &o, o.rest.items[0]);
+        if (!code)
+            code = run(&r, &o);
+        runner_close(&r);
+    }
+    options_free(&o);
+    return code;
+}

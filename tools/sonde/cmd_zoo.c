@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde zoo: the built-in models. */
+#include <string.h>
+
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/zoo.h"
+#include "tool.h"
+
+static const char details[] =
+    "\n"
+    "Built-in models have the structure of well-known networks and seeded random weights: good for\n"
+    "measuring and testing, useless for answers. Everywhere a MODEL is asked for, zoo:NAME is one.\n"
+    "\n"
+    "  sonde zoo\n"
+    "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
+
+static int list_models(void)
+{
+    for (size_t i = 0; sonde_zoo_name(i); i++)
+        printf("%-16s  %12s  %s\n", sonde_zoo_name(i), grouped(sonde_zoo_parameters(i)),
+               sonde_zoo_summary(i));
+    return EXIT_OK;
+}
+
+static int save_model(const options *o, const char *name, const char *path)
+{
+    sonde_model *model = NULL;
+    sonde_error err;
+    if (strncmp(name, "zoo:", 4) == 0)
+        name += 4;
+    if (sonde_zoo_build(NULL, name, (uint64_t)o->seed, &model, &err))
+        return fail("%s", err.message);
+    const sonde_status st = sonde_model_save(model, path, &err);
+    sonde_model_release(model);
+    return st ? fail("%s", err.message) : EXIT_OK;
+}
+
+int cmd_zoo(int argc, char **argv)
+{
+    options o;
+    int code = options_parse(&o, "zoo", OPT_SEED, details, argc, argv);
+    if (code < 0) {
+        const char *const *a = o.rest.items;
+        if (o.rest.n == 0 || (o.rest.n == 1 && strcmp(a[0], "list") == 0))
+            code = list_models();
+        else if (strcmp(a[0], "save") == 0)
+            code = o.rest.n == 3 ? save_model(&o, a[1], a[2])
+                                 : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
+        else
+            code = fail_usage("zoo knows 'list' and 'save', not '%s'", a[0]);
+    }
+    options_free(&o);
+    return code;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what people type to a session: contexts, paths, zoo:NAME?dim=n, session options. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/zoo.h"
+#include "tool.h"
+
+static int make_context(loaded *l, const options *o)
+{
+    sonde_context_options c = SONDE_INIT(sonde_context_options);
+    c.threads = (int)o->threads;
+    c.cpu = o->cpu;
+    sonde_error err;
+    if (sonde_context_create(&c, &l->context, &err))
+        return fail("%s", err.message);
+    return EXIT_OK;
+}
+
+/* "NAME?batch=8&seq=384": the name is built, the rest become sizes. */
+static int load_zoo(loaded *l, const options *o, const char *spec)
+{
+    char *copy = text_of("%s", spec);
+    char *query = strchr(copy, '?');
+    if (query)
+        *query++ = 0;
+    sonde_error err;
+    int code = EXIT_OK;
+    if (sonde_zoo_build(l->context, copy, (uint64_t)o->seed, &l->model, &err)) {
+        const char *names[256];
+        size_t n = 0;
+        for (; n < 255 && sonde_zoo_name(n); n++)
+            names[n] = sonde_zoo_name(n);
+        names[n] = NULL;
+        const char *near = err.status == SONDE_NOT_FOUND ? closest(copy, names) : NULL;
+        code = near ? fail("there is no built-in model '%s'; did you mean 'zoo:%s'?", copy, near)
+                    : fail("%s", err.message);
+    }
+    for (char *part = query ? strtok(query, "&") : NULL; part && !code; part = strtok(NULL, "&")) {
+        if (!strchr(part, '='))
+            code = fail_usage("'zoo:%s': '%s' is not DIM=N", spec, part);
+        else
+            list_add(&l->sizes, text_of("%s", part));
+    }
+    free(copy);
+    return code;
+}
+
+static int load_model(loaded *l, const options *o, const char *model)
+{
+    const double start = now_ms();
+    if (strncmp(model, "zoo:", 4) == 0) {
+        const int code = load_zoo(l, o, model + 4);
+        l->load_ms = now_ms() - start;
+        return code;
+    }
+    sonde_model_options m = SONDE_INIT(sonde_model_options);
+    m.no_mmap = o->no_mmap;
+    sonde_error err;
+    if (sonde_model_load(l->context, model, &m, &l->model, &err))
+        return fail("%s", err.message);
+    l->load_ms = now_ms() - start;
+    return EXIT_OK;
+}
+
+int load(loaded *l, const options *o, const char *model, bool allow_no_session)
+{
+    *l = (loaded){.load_ms = 0};
+    int code = make_context(l, o);
+    sonde_error err;
+    if (!code && o->record_level && sonde_profiler_start(l->context, o->record_level, &err))
+        code = fail("%s", err.message);
+    if (!code)
+        code = load_model(l, o, model);
+    if (code)
+        return code;
+    for (size_t i = 0; i < o->sizes.n; i++)
+        list_add(&l->sizes, text_of("%s", o->sizes.items[i]));
+    sonde_session_options s = SONDE_INIT(sonde_session_options);
+    s.no_optimize = o->no_optimize;
+    s.no_prepack = o->no_prepack;
+    s.disabled_passes = o->disabled_passes.items;
+    s.disabled_pass_count = o->disabled_passes.n;
+    const double start = now_ms();
+    if (sonde_session_create(l->model, &s, &l->session, &err)) {
+        if (!allow_no_session)
+            return fail("%s", err.message);
+        warn("%s", err.message);
+    }
+    l->prepare_ms = now_ms() - start;
+    return EXIT_OK;
+}
+
+void unload(loaded *l)
+{
+    for (size_t i = 0; i < l->sizes.n; i++)
+        free((void *)(uintptr_t)l->sizes.items[i]);
+    list_free(&l->sizes);
+    sonde_session_release(l->session);
+    sonde_model_release(l->model);
+    sonde_context_release(l->context);
+}

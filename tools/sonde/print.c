@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values for people: type, range, the first elements, the best classes; and latency figures. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/compare.h"
+#include "tool.h"
+
+enum { FIRST = 6, BATCH = 1024 };
+
+char *value_type_text(const sonde_value *v)
+{
+    text t = {.n = 0};
+    switch (sonde_value_kind(v)) {
+    case SONDE_KIND_TENSOR:
+        text_add(&t, "%s[", sonde_dtype_text(sonde_tensor_dtype(v)));
+        for (size_t i = 0; i < sonde_tensor_rank(v); i++)
+            text_add(&t, "%s%lld", i ? ", " : "", (long long)sonde_tensor_dims(v)[i]);
+        text_add(&t, "]");
+        break;
+    case SONDE_KIND_SEQUENCE:
+        text_add(&t, "sequence of %zu", sonde_value_count(v));
+        break;
+    case SONDE_KIND_OPTIONAL:
+        text_add(&t, "optional of %zu", sonde_value_count(v));
+        break;
+    case SONDE_KIND_MAP:
+        text_add(&t, "map");
+        break;
+    default:
+        text_add(&t, "nothing");
+    }
+    return t.data;
+}
+
+bool summarize(const sonde_value *v, summary *s)
+{
+    double chunk[BATCH], sum = 0;
+    uint64_t counted = 0;
+    *s = (summary){.min = INFINITY, .max = -INFINITY};
+    int64_t at = 0;
+    for (size_t n; (n = sonde_tensor_read(v, at, BATCH, chunk)) > 0; at += (int64_t)n)
+        for (size_t i = 0; i < n; i++) {
+            if (isnan(chunk[i])) {
+                s->nans++;
+                continue;
+            }
+            s->min = chunk[i] < s->min ? chunk[i] : s->min;
+            s->max = chunk[i] > s->max ? chunk[i] : s->max;
+            sum += chunk[i];
+            counted++;
+        }
+    s->mean = counted ? sum / (double)counted : 0;
+    return counted > 0;
+}
+
+/* ------------------------------------------------------------------ elements */
+static void print_string(const sonde_string *s)
+{
+    putchar('"');
+    for (size_t i = 0; i < s->size; i++) {
+        const unsigned char c = (unsigned char)s->data[i];
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20 || c == 0x7F)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static bool is_whole(sonde_dtype t)
+{
+    return t == SONDE_DTYPE_I64 || t == SONDE_DTYPE_U64 || t == SONDE_DTYPE_I32 ||
+           t == SONDE_DTYPE_U32;
+}
+
+static void print_elements(const sonde_value *v, int64_t limit)
+{
+    const int64_t n = sonde_tensor_count(v), shown = limit < n ? limit : n;
+    const sonde_dtype dtype = sonde_tensor_dtype(v);
+    for (int64_t i = 0; i < shown; i++) {
+        double x = 0;
+        if (i)
+            printf(", ");
+        if (dtype == SONDE_DTYPE_STRING)
+            print_string(&((const sonde_string *)sonde_tensor_data(v))[i]);
+        else if (sonde_tensor_read(v, i, 1, &x))
+            printf(is_whole(dtype) ? "%.0f" : "%.5g", x);
+    }
+    printf("%s\n", shown < n ? ", ..." : "");
+}
+
+/* ------------------------------------------------------------------ best classes */
+typedef struct score {
+    int64_t index;
+    double value;
+} score;
+
+static int by_value(const void *a, const void *b)
+{
+    const score *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* Scores that are no probabilities yet go through a softmax. */
+static void to_probabilities(score *s, int64_t n)
+{
+    double sum = 0, max = -INFINITY;
+    bool probabilities = true;
+    for (int64_t i = 0; i < n; i++) {
+        sum += s[i].value;
+        max = s[i].value > max ? s[i].value : max;
+        probabilities &= s[i].value >= 0;
+    }
+    if (probabilities && fabs(sum - 1) < 1e-3)
+        return;
+    sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += s[i].value = exp(s[i].value - max);
+    for (int64_t i = 0; i < n; i++)
+        s[i].value /= sum;
+}
+
+static char *read_labels(const char *path, list *labels)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        warn("cannot read labels from '%s': %s", path, strerror(errno));
+        return NULL;
+    }
+    size_t n = 0, cap = 4096;
+    char *data = need(malloc(cap));
+    for (size_t got; (got = fread(data + n, 1, cap - n - 1, f)) > 0;) {
+        n += got;
+        if (cap - n < 2)
+            data = need(realloc(data, cap *= 2));
+    }
+    fclose(f);
+    data[n] = 0;
+    for (char *line = data; line && *line;) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end++ = 0;
+        line[strcspn(line, "\r")] = 0;
+        list_add(labels, line);
+        line = end;
+    }
+    return data;
+}
+
+static void print_top(const sonde_value *v, const options *o)
+{
+    const size_t rank = sonde_tensor_rank(v);
+    const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
+    const int64_t rows = classes ? sonde_tensor_count(v) / classes : 0;
+    if (classes < 2)
+        return;
+    list labels = {.n = 0};
+    char *memory = o->labels ? read_labels(o->labels, &labels) : NULL;
+    score *s = need(malloc((size_t)classes * sizeof *s));
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t i = 0; i < classes; i++) {
+            s[i] = (score){.index = i};
+            if (!sonde_tensor_read(v, r * classes + i, 1, &s[i].value))
+                s[i].value = 0;
+        }
+        to_probabilities(s, classes);
+        qsort(s, (size_t)classes, sizeof *s, by_value);
+        for (int64_t i = 0; i < o->top && i < classes; i++)
+            printf("  %3lld. %6.2f %%  class %lld%s%s\n", (long long)i + 1, s[i].value * 100,
+                   (long long)s[i].index, (size_t)s[i].index < labels.n ? "  " : "",
+                   (size_t)s[i].index < labels.n ? labels.items[s[i].index] : "");
+        if (r + 1 < rows)
+            printf("\n");
+    }
+    free(s);
+    list_free(&labels);
+    free(memory);
+}
+
+void print_value(const char *name, const sonde_value *v, const options *o)
+{
+    char *type = value_type_text(v);
+    printf("%s: %s\n", name, type);
+    free(type);
+    if (sonde_value_kind(v) != SONDE_KIND_TENSOR) {
+        for (size_t i = 0; i < sonde_value_count(v); i++) {
+            sonde_value *item = NULL;
+            if (sonde_value_item(v, i, &item, NULL))
+                continue;
+            char *item_name = text_of("%s[%zu]", name, i);
+            print_value(item_name, item, o);
+            free(item_name);
+            sonde_value_release(item);
+        }
+        return;
+    }
+    if (o->top) {
+        print_top(v, o);
+        return;
+    }
+    summary s;
+    if (summarize(v, &s) && sonde_tensor_count(v) > 1) {
+        printf("  min %.5g  max %.5g  mean %.5g", s.min, s.max, s.mean);
+        if (s.nans)
+            printf("  NaN %s", grouped(s.nans));
+        printf("\n");
+    }
+    if (sonde_tensor_count(v) > 0) {
+        printf("  ");
+        print_elements(v, o->print ? INT64_MAX : FIRST);
+    }
+}
+
+/* ------------------------------------------------------------------ latency */
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Linear interpolation between the samples around it. */
+static double percentile(const double *sorted, size_t n, double p)
+{
+    const double at = p * (double)(n - 1);
+    const size_t below = (size_t)at;
+    if (below + 1 >= n)
+        return sorted[n - 1];
+    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+void latency_of(double *ms, size_t n, latency *out)
+{
+    *out = (latency){.n = n};
+    if (!n)
+        return;
+    qsort(ms, n, sizeof *ms, by_size);
+    for (size_t i = 0; i < n; i++)
+        out->mean += ms[i] / (double)n;
+    out->min = ms[0];
+    out->max = ms[n - 1];
+    out->p50 = percentile(ms, n, 0.5);
+    out->p95 = percentile(ms, n, 0.95);
+    out->p99 = percentile(ms, n, 0.99);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory is
+ * what the next run takes first. */
+#include "runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/compare.h"
+#include "sonde/experimental/tensor_file.h"
+
+int runner_open(runner *r, const options *o, const char *model)
+{
+    *r = (runner){.n_out = 0};
+    int code = load(&r->model, o, model, false);
+    if (!code)
+        code = feeds_make(&r->in, &r->model, o);
+    if (code)
+        return code;
+    r->n_out = sonde_session_output_count(r->model.session);
+    r->names = need(calloc(r->n_out + 1, sizeof *r->names));
+    r->out = need(calloc(r->n_out + 1, sizeof *r->out));
+    for (size_t i = 0; i < r->n_out; i++)
+        r->names[i] = sonde_session_output_name(r->model.session, i);
+    return EXIT_OK;
+}
+
+static void drop_outputs(runner *r)
+{
+    for (size_t i = 0; i < r->n_out; i++) {
+        sonde_value_release(r->out[i]);
+        r->out[i] = NULL;
+    }
+}
+
+void runner_close(runner *r)
+{
+    drop_outputs(r);
+    free((void *)r->names);
+    free(r->out);
+    free(r->ms);
+    feeds_free(&r->in);
+    unload(&r->model);
+}
+
+/* One run; *ms receives how long it took. */
+static int run_once(runner *r, bool warmup, bool verbose, double *ms)
+{
+    sonde_run_options run = SONDE_INIT(sonde_run_options);
+    run.warmup = warmup;
+    run.verbose = verbose;
+    sonde_error err;
+    drop_outputs(r);
+    const double start = now_ms();
+    const sonde_status st =
+        sonde_session_run(r->model.session, &run, r->in.names, r->in.values, r->in.n, NULL, r->out,
+                          r->n_out, &err);
+    *ms = now_ms() - start;
+    return st ? fail("%s", err.message) : EXIT_OK;
+}
+
+int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
+{
+    enum { AT_LEAST = 10 };
+    double ms = 0;
+    for (int64_t i = 0; i < warmup; i++) {
+        progress(o, "warming up", (double)i / (double)warmup);
+        const int code = run_once(r, true, false, &ms);
+        if (code)
+            return code;
+    }
+    const double start = now_ms(), budget = o->duration_s * 1e3;
+    for (;;) {
+        const double spent = now_ms() - start;
+        const bool by_count = iterations >= 0;
+        if (by_count ? r->runs >= (size_t)iterations
+                     : r->runs >= most || (r->runs >= AT_LEAST && spent >= budget))
+            break;
+        progress(o, "measuring",
+                 by_count ? (double)r->runs / (double)iterations : budget > 0 ? spent / budget : 1);
+        const int code = run_once(r, false, o->verbose && r->runs == 0, &ms);
+        if (code)
+            return code;
+        r->ms = grow(r->ms, r->runs, sizeof *r->ms);
+        r->ms[r->runs++] = ms;
+    }
+    progress_end();
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ comparing */
+static int compare(const runner *r, const options *o, size_t k, const sonde_value *expected)
+{
+    sonde_error err;
+    if (sonde_value_compare(r->out[k], expected, o->rtol, o->atol, &err) == SONDE_OK)
+        return EXIT_OK;
+    (void)fail("output '%s': %s", r->names[k], err.message);
+    return EXIT_MISMATCH;
+}
+
+static int check_folder(const runner *r, const options *o, const char *path, size_t *compared)
+{
+    int code = EXIT_OK;
+    for (size_t k = 0; k < r->n_out && code != EXIT_ERROR; k++) {
+        char *file = text_of("%s/output_%zu.pb", path, k);
+        sonde_value *expected = NULL;
+        sonde_error err;
+        if (is_file(file)) {
+            if (sonde_value_load_for(r->model.session, r->names[k], file, &expected, &err))
+                code = fail("%s", err.message);
+            else if (compare(r, o, k, expected))
+                code = EXIT_MISMATCH;
+            ++*compared;
+        }
+        sonde_value_release(expected);
+        free(file);
+    }
+    return code;
+}
+
+static int check_file(const runner *r, const options *o, const char *path, size_t *compared)
+{
+    sonde_value_set *set = NULL;
+    sonde_error err;
+    if (sonde_values_load(r->model.context, path, &set, &err))
+        return fail("%s", err.message);
+    int code = EXIT_OK;
+    for (size_t i = 0; i < sonde_value_set_count(set) && code != EXIT_ERROR; i++) {
+        const char *name = sonde_value_set_name(set, i);
+        size_t k = 0;
+        while (*name && k < r->n_out && strcmp(r->names[k], name) != 0)
+            k++;
+        if (k == r->n_out) {
+            code = fail("'%s' expects an output '%s', which the model does not have", path, name);
+            break;
+        }
+        if (compare(r, o, k, sonde_value_set_value(set, i)))
+            code = EXIT_MISMATCH;
+        ++*compared;
+    }
+    sonde_value_set_release(set);
+    return code;
+}
+
+int runner_check(const runner *r, const options *o, const char *path)
+{
+    size_t compared = 0;
+    int code = is_folder(path) ? check_folder(r, o, path, &compared)
+                               : check_file(r, o, path, &compared);
+    if (!code && !compared)
+        code = fail("'%s' holds no expected outputs", path);
+    if (!code && !o->quiet)
+        printf("check: %zu %s as expected\n", compared, compared == 1 ? "output is" : "outputs are");
+    return code;
+}
+
+/* ------------------------------------------------------------------ JSON */
+void runner_json(const runner *r, const options *o, text *t)
+{
+    (void)o;
+    double *sorted = need(malloc((r->runs + 1) * sizeof *sorted));
+    memcpy(sorted, r->ms, r->runs * sizeof *sorted);
+    latency l;
+    latency_of(sorted, r->runs, &l);
+    free(sorted);
+    text_add(t, "\"threads\":%d,\"cpu\":", sonde_context_threads(r->model.context));
+    text_json(t, sonde_context_cpu(r->model.context));
+    text_add(t, ",\"load_ms\":%.3f,\"prepare_ms\":%.3f,\"iterations\":%zu", r->model.load_ms,
+             r->model.prepare_ms, r->runs);
+    text_add(t,
+             ",\"latency_ms\":{\"min\":%.6f,\"mean\":%.6f,\"p50\":%.6f,\"p95\":%.6f,\"p99\":%.6f,"
+             "\"max\":%.6f}",
+             l.min, l.mean, l.p50, l.p95, l.p99, l.max);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all verbs share: exit codes, the options people type, models, inputs and printing. The program
+ * uses nothing but the installed headers. */
+#ifndef SONDE_TOOL_H
+#define SONDE_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sonde/sonde.h"
+
+enum { EXIT_OK = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+
+/* ---- util.c ---- */
+/* One line on stderr: "sonde: …". Returns EXIT_ERROR, or EXIT_USAGE, to be returned on. */
+int fail(const char *fmt, ...) SONDE_PRINTF(1, 2);
+int fail_usage(const char *fmt, ...) SONDE_PRINTF(1, 2);
+void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
+void *need(void *memory);              /* exits when it is NULL: a program may, a library may not */
+void *grow(void *memory, size_t n, size_t bytes); /* room for element n; doubles */
+char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
+double now_ms(void);
+bool is_folder(const char *path);
+bool is_file(const char *path);
+bool ends_with(const char *text, const char *suffix);
+/* Text to a file, or to stdout for "-". */
+int write_text(const char *path, const char *text, size_t bytes);
+/* 1234567 ► "1,234,567" and 22020096 ► "21.0 MiB", in one of a few static buffers. */
+const char *grouped(uint64_t n);
+const char *bytes_text(uint64_t n);
+/* The candidate closest to `word`, or NULL when none is near; candidates end with NULL. */
+const char *closest(const char *word, const char *const *candidates);
+
+typedef struct list {
+    const char **items;
+    size_t n;
+} list;
+void list_add(list *l, const char *item);
+void list_free(list *l);
+
+/* A growing text. */
+typedef struct text {
+    char *data;
+    size_t n, cap;
+} text;
+void text_add(text *t, const char *fmt, ...) SONDE_PRINTF(2, 3);
+void text_json(text *t, const char *s); /* quoted and escaped */
+void text_free(text *t);
+
+/* ---- options.c ---- */
+typedef struct options {
+    list rest; /* arguments that are no options */
+    bool help, version;
+
+    /* how often */
+    int64_t iterations, warmup; /* -1: not given */
+    double duration_s;
+
+    /* how */
+    int64_t threads, seed, batch_size, seq_len; /* sizes: 0 = not given */
+    const char *cpu, *device, *precision;
+    bool no_optimize, no_mmap, no_prepack;
+    list disabled_passes;
+
+    /* on what */
+    list inputs, sizes, ranges;
+    int64_t image_resize;
+    const char *image_layout, *image_mean, *image_std;
+    bool image_bgr, image_raw;
+
+    /* what to show */
+    list outputs; /* -o */
+    const char *json, *check, *labels, *sort, *filter_op, *graph, *filter;
+    int64_t top, level;
+    int profile, verbose;
+    bool quiet, print, by_shape, by_node, nodes, optimized, strict;
+    double rtol, atol;
+
+    int record_level; /* set by verbs that profile: recording starts before the model is loaded */
+} options;
+
+/* Which groups of options a verb takes. */
+enum { OPT_RUN = 1, OPT_MODEL = 2, OPT_INPUT = 4, OPT_SHOW = 8, OPT_TABLE = 16, OPT_INSPECT = 32,
+       OPT_CHECK = 64, OPT_SEED = 128 };
+
+typedef struct command {
+    const char *name, *arguments, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+extern const command commands[]; /* ended by a row without a name */
+
+/* Parses argv (without program and verb). Returns -1 to go on, or an exit code: after --help, or
+ * after an error, which has been said. `details` is shown by --help below the summary; may be NULL. */
+int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
+                  char **argv);
+void options_free(options *o);
+
+/* ---- load.c ---- */
+typedef struct loaded {
+    sonde_context *context;
+    sonde_model *model;
+    sonde_session *session;
+    list sizes;      /* "name=number" from a zoo model's query, then those of -s */
+    double load_ms, prepare_ms;
+} loaded;
+/* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it. With
+ * `allow_no_session` a model that cannot be run leaves session NULL and says why as a warning. */
+int load(loaded *l, const options *o, const char *model, bool allow_no_session);
+void unload(loaded *l);
+
+/* ---- feeds.c ---- */
+typedef struct feeds {
+    const char **names;
+    sonde_value **values;
+    size_t n;
+} feeds;
+/* One value for every input that has no default: from files, else made up. */
+int feeds_make(feeds *f, const loaded *l, const options *o);
+void feeds_free(feeds *f);
+
+/* ---- sizes.c ---- */
+/* Every -s must be DIM=N and name a dimension the model has. */
+int sizes_check(const loaded *l);
+/* The number N for the dim `name` (NULL: none) number `dim` of `input`; false: nobody said. */
+bool size_of_dim(const loaded *l, const options *o, const char *input, const char *name, int dim,
+                 int64_t *size);
+
+/* ---- print.c ---- */
+/* "f32[1, 1000]" of an actual value. */
+char *value_type_text(const sonde_value *v);
+void print_value(const char *name, const sonde_value *v, const options *o);
+/* The statistics a tensor of numbers has; false for anything else. */
+typedef struct summary {
+    double min, max, mean;
+    uint64_t nans;
+} summary;
+bool summarize(const sonde_value *v, summary *s);
+
+/* Latencies in milliseconds; sorts them. */
+typedef struct latency {
+    double min, max, mean, p50, p95, p99;
+    size_t n;
+} latency;
+void latency_of(double *ms, size_t n, latency *out);
+
+/* ---- progress.c ---- */
+/* A bar on stderr while that is a terminal and -q is not given; `done` in 0…1. */
+void progress(const options *o, const char *what, double done);
+void progress_end(void);
+
+/* ---- the verbs ---- */
+#define COMMAND(name, arguments, summary) int cmd_##name(int argc, char **argv);
+#include "commands.inc"
+#undef COMMAND
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small things: messages, memory, text, files. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tool.h"
+
+static void say(const char *prefix, const char *fmt, va_list args)
+{
+    fflush(stdout);
+    fputs(prefix, stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+int fail(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    progress_end();
+    say("sonde: ", fmt, args);
+    va_end(args);
+    return EXIT_ERROR;
+}
+
+int fail_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("sonde: ", fmt, args);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+void warn(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("sonde: warning: ", fmt, args);
+    va_end(args);
+}
+
+void *need(void *memory)
+{
+    if (!memory) {
+        fputs("sonde: out of memory\n", stderr);
+        exit(EXIT_ERROR);
+    }
+    return memory;
+}
+
+void *grow(void *memory, size_t n, size_t bytes)
+{
+    /* Called for every element: memory moves only when n reaches a power of two. */
+    if (n & (n - 1))
+        return memory;
+    return need(realloc(memory, (n ? 2 * n : 1) * bytes));
+}
+
+static char *format(const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *s = need(malloc((size_t)(n > 0 ? n : 0) + 1));
+    vsnprintf(s, (size_t)(n > 0 ? n : 0) + 1, fmt, args);
+    return s;
+}
+
+char *text_of(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *s = format(fmt, args);
+    va_end(args);
+    return s;
+}
+
+double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool ends_with(const char *s, const char *suffix)
+{
+    const size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+int write_text(const char *path, const char *data, size_t bytes)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
+    if (!f)
+        return fail("cannot write '%s': %s", path, strerror(errno));
+    const bool fine = fwrite(data, 1, bytes, f) == bytes && fflush(f) == 0;
+    const int why = errno;
+    if (f != stdout)
+        fclose(f);
+    return fine ? EXIT_OK : fail("cannot write '%s': %s", path, strerror(why));
+}
+
+/* Four buffers, so that one printf may use several. */
+static char *next_buffer(void)
+{
+    static char buffers[4][48];
+    static unsigned turn;
+    return buffers[turn++ % 4];
+}
+
+const char *grouped(uint64_t n)
+{
+    char digits[24], *out = next_buffer();
+    const int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    int at = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
+    return out;
+}
+
+const char *bytes_text(uint64_t n)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)n;
+    int unit = 0;
+    for (; x >= 1024 && unit < 4; unit++)
+        x /= 1024;
+    char *out = next_buffer();
+    snprintf(out, 48, unit ? "%.1f %s" : "%.0f %s", x, units[unit]);
+    return out;
+}
+
+/* Edit distance of short words; long ones count as far apart. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { MAX = 32 };
+    const size_t n = strlen(a), m = strlen(b);
+    size_t row[MAX + 1];
+    if (n > MAX || m > MAX)
+        return MAX;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            const size_t change = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            const size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < other ? change : other;
+        }
+    }
+    return row[m];
+}
+
+const char *closest(const char *word, const char *const *candidates)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;
+    for (; *candidates; candidates++) {
+        const size_t d = distance(word, *candidates);
+        if (d < best_distance) {
+            best_distance = d;
+            best = *candidates;
+        }
+    }
+    return best;
+}
+
+void list_add(list *l, const char *item)
+{
+    l->items = grow(l->items, l->n, sizeof *l->items);
+    l->items[l->n++] = item;
+}
+
+void list_free(list *l)
+{
+    free((void *)l->items);
+    *l = (list){.n = 0};
+}
+
+void text_add(text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *piece = format(fmt, args);
+    va_end(args);
+    const size_t n = strlen(piece);
+    if (t->n + n + 1 > t->cap) {
+        t->cap = 2 * (t->n + n + 1);
+        t->data = need(realloc(t->data, t->cap));
+    }
+    memcpy(t->data + t->n, piece, n + 1);
+    t->n += n;
+    free(piece);
+}
+
+void text_json(text *t, const char *s)
+{
+    text_add(t, "\"");
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            text_add(t, "\\%c", c);
+        else if (c < 0x20)
+            text_add(t, "\\u%04x", c);
+        else
+            text_add(t, "%c", c);
+    }
+    text_add(t, "\"");
+}
+
+void text_free(text *t)
+{
+    free(t->data);
+    *t = (text){.n = 0};
+}
