@@ -188,7 +188,7 @@ static sonde_status bind_past(sn_bind *b, attention_bound *k, const sn_heads *ke
     return SONDE_OK;
 }
 
-static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q, sn_scratch *ws)
+static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q, sn_room *ws)
 {
     const attention_params *a = b->params;
     int64_t count = 0;
@@ -210,8 +210,8 @@ static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q
                                 (long long)k->batch);
     }
     if (k->ws_bias)
-        k->bias = sn_scratch_take(ws, count, sn_dtype_bytes(k->compute));
-    k->lens = sn_scratch_take(ws, k->batch, 2 * sizeof(int64_t));
+        k->bias = sn_room_take(ws, count, sn_dtype_bytes(k->compute));
+    k->lens = sn_room_take(ws, k->batch, 2 * sizeof(int64_t));
     return SONDE_OK;
 }
 
@@ -242,7 +242,7 @@ static sonde_status bind_attention(sn_bind *b)
     k->kv_heads = key.heads;
     SN_TRY(bind_past(b, k, &key, &value));
 
-    sn_scratch ws = {0};
+    sn_room ws = {0};
     const size_t elem = sn_dtype_bytes(k->compute);
     const bool past = has(b, PAST_K);
     sn_heads y = q;
@@ -258,15 +258,15 @@ static sonde_status bind_attention(sn_bind *b)
     if (k->ws_q) {
         q = sn_heads_bhsd(k->compute, NULL, q.batch, q.heads, q.len, q.size);
         y = sn_heads_bhsd(k->compute, NULL, q.batch, q.heads, q.len, value.size);
-        k->q = sn_scratch_take(&ws, product4(q.batch, q.heads, q.len, q.size), elem);
-        k->y = sn_scratch_take(&ws, product4(q.batch, q.heads, q.len, value.size), elem);
+        k->q = sn_room_take(&ws, product4(q.batch, q.heads, q.len, q.size), elem);
+        k->y = sn_room_take(&ws, product4(q.batch, q.heads, q.len, value.size), elem);
     }
     if (k->ws_qk)
-        k->qk = sn_scratch_take(&ws, product4(q.batch, q.heads, q.len, k->total), elem);
+        k->qk = sn_room_take(&ws, product4(q.batch, q.heads, q.len, k->total), elem);
     if (k->ws_k)
-        k->k = sn_scratch_take(&ws, product4(k->batch, k->kv_heads, k->total, key.size), elem);
+        k->k = sn_room_take(&ws, product4(k->batch, k->kv_heads, k->total, key.size), elem);
     if (k->ws_v)
-        k->v = sn_scratch_take(&ws, product4(k->batch, k->kv_heads, k->total, value.size), elem);
+        k->v = sn_room_take(&ws, product4(k->batch, k->kv_heads, k->total, value.size), elem);
     if (k->ws_k || past)
         key = sn_heads_bhsd(k->compute, NULL, k->batch, k->kv_heads, k->total, key.size);
     if (k->ws_v || past)

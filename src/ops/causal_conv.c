@@ -69,7 +69,7 @@ static sonde_status bind_causal(sn_bind *b)
         (b->n_in > PAST && b->in[PAST] &&
          !dims_are(b->in[PAST], 3, k->batch, k->channels, k->taps - 1)))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "weight, bias or past_state do not fit the input");
-    sn_scratch ws = {0};
+    sn_room ws = {0};
     int64_t count = 0, row;
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++) {
         if (!b->in[i])
@@ -79,11 +79,11 @@ static sonde_status bind_causal(sn_bind *b)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                                 sn_dtype_onnx_name(b->in[i]->type.dtype));
         if (x->dtype != SONDE_DTYPE_F32)
-            k->in[i] = sn_scratch_take(&ws, count, sizeof(float));
+            k->in[i] = sn_room_take(&ws, count, sizeof(float));
     }
     if (!sn_i64_add(k->len, k->taps, &row) || !sn_i64_mul(row, k->batch * k->channels, &row))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->row = sn_scratch_take(&ws, row, sizeof(float));
+    k->row = sn_room_take(&ws, row, sizeof(float));
     if (ws.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     b->workspace_bytes = ws.bytes;

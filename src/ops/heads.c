@@ -7,15 +7,6 @@
 #include "compute/codec.h"
 #include "compute/eltwise.h"
 
-size_t sn_scratch_take(sn_scratch *s, int64_t n, size_t elem_bytes)
-{
-    size_t at = s->bytes, bytes;
-    if (n < 0 || !sn_size_mul((size_t)n, elem_bytes, &bytes) || bytes > PTRDIFF_MAX - SN_ALIGN ||
-        !sn_size_add(at, sn_round_up(bytes, SN_ALIGN), &s->bytes) || s->bytes > PTRDIFF_MAX)
-        s->overflow = true;
-    return at;
-}
-
 sn_heads sn_heads_bhsd(sn_dtype t, void *data, int64_t batch, int64_t heads, int64_t len, int64_t size)
 {
     return (sn_heads){.dtype = t,

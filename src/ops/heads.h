@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the attention operators share: tensors seen as [batch][head][position][size] wherever the heads
- * lie, moving them between element types and caches, rotating them by their position, and carving a
- * step's workspace. */
+ * lie, moving them between element types and caches, and rotating them by their position. */
 #ifndef SN_OPS_HEADS_H
 #define SN_OPS_HEADS_H
 
 #include "compute/attention.h"
-#include "ops/op.h"
+#include "ops/wide.h"
 
 #define SN_MS_DOMAIN "com.microsoft"
-
-/* ---- workspace ---- */
-/* Pieces of a step's scratch, handed out while binding. */
-typedef struct sn_scratch {
-    size_t bytes;
-    bool overflow;
-} sn_scratch;
-/* Offset of n elements of elem_bytes (n < 0: overflow). */
-size_t sn_scratch_take(sn_scratch *s, int64_t n, size_t elem_bytes);
 
 /* ---- views ---- */
 typedef struct sn_heads {

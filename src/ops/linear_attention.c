@@ -115,7 +115,7 @@ static sonde_status bind_linear(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     SN_TRY(bind_shapes(b, k));
-    sn_scratch ws = {0};
+    sn_room ws = {0};
     int64_t count = 0;
     for (uint32_t i = 0; i < N_IN; i++) {
         if (!has(b, i))
@@ -125,16 +125,16 @@ static sonde_status bind_linear(sn_bind *b)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                                 sn_dtype_onnx_name(b->in[i]->type.dtype));
         if (b->in[i]->type.dtype != SONDE_DTYPE_F32)
-            k->in[i] = sn_scratch_take(&ws, count, sizeof(float));
+            k->in[i] = sn_room_take(&ws, count, sizeof(float));
     }
     int64_t state = k->batch, out = k->batch, row = k->batch;
     if (!sn_i64_mul(state, l->kv_heads * k->dk, &state) || !sn_i64_mul(state, k->dv, &state) ||
         !sn_i64_mul(out, k->len, &out) || !sn_i64_mul(out, l->q_heads * k->dv, &out) ||
         !sn_i64_mul(row, l->kv_heads * k->dv, &row))
         return sn_bind_fail(b, SONDE_LIMIT, "the state is too large");
-    k->state = sn_scratch_take(&ws, state, sizeof(float));
-    k->out = sn_scratch_take(&ws, out, sizeof(float));
-    k->row = sn_scratch_take(&ws, row, sizeof(float));
+    k->state = sn_room_take(&ws, state, sizeof(float));
+    k->out = sn_room_take(&ws, out, sizeof(float));
+    k->row = sn_room_take(&ws, row, sizeof(float));
     if (ws.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the state is too large");
     k->scale = l->scale != 0.0f ? l->scale : (float)(1.0 / sqrt((double)(k->dk > 0 ? k->dk : 1)));

@@ -24,7 +24,7 @@ typedef struct sn_ms_mask {
 } sn_ms_mask;
 
 /* Plans the mask in input i (absent: none) and takes workspace for it. */
-sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_scratch *ws);
+sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_room *ws);
 /* Fills the workspace and says where it is. */
 void sn_ms_mask_run(const sn_ms_mask *m, const sn_tensor *t, uint8_t *workspace,
                     sn_attention_mask *out);
@@ -35,7 +35,7 @@ typedef struct sn_ms_bias {
     size_t at; /* workspace when it is not f32 */
 } sn_ms_bias;
 sonde_status sn_ms_bias_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t heads, int64_t q_len,
-                             int64_t total, sn_ms_bias *m, sn_scratch *ws);
+                             int64_t total, sn_ms_bias *m, sn_room *ws);
 void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace, sn_attention_mask *out);
 
 /* ---- keys and values ---- */
@@ -47,7 +47,7 @@ typedef struct sn_ms_cache {
 } sn_ms_cache;
 /* `now` is f32 and is used as it lies when nothing has to be done with it; `keep` = present is wanted. */
 void sn_ms_cache_bind(sn_ms_cache *c, const sn_heads *now, bool past, bool bias, bool keep,
-                      int64_t total, sn_scratch *ws);
+                      int64_t total, sn_room *ws);
 /* past and present may have data NULL (absent, not wanted); start: positions of the new ones, per
  * batch; bias: f32 per column, or NULL. Returns the view the core reads; present is filled. */
 sn_heads sn_ms_cache_run(const sn_ms_cache *c, const sn_heads *past, const sn_heads *now,

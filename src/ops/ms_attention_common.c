@@ -11,7 +11,7 @@ int64_t sn_ms_count(int64_t a, int64_t b, int64_t c, int64_t d)
 }
 
 /* ------------------------------------------------------------------ masks */
-sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_scratch *ws)
+sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_room *ws)
 {
     m->kind = SN_MS_MASK_NONE;
     if (!sn_ms_has(b, i))
@@ -27,7 +27,8 @@ sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_scratch *
         m->kind = SN_MS_MASK_KEYS;
     else if (t->rank == 3 && d[0] == m->batch && d[1] == m->q_len && d[2] == m->total)
         m->kind = SN_MS_MASK_QUERIES;
-    else if (t->rank == 4 && d[0] == m->batch && d[1] == 1 && d[2] == d[3] && d[3] >= m->total)
+    else if (t->rank == 4 && d[0] == m->batch && d[1] == 1 && d[2] == d[3] && d[3] >= m->total &&
+             m->total >= m->q_len)
         m->kind = SN_MS_MASK_SQUARE;
     if (m->kind == SN_MS_MASK_NONE)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "a mask of this shape is not supported");
@@ -36,7 +37,7 @@ sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, sn_ms_mask *m, sn_scratch *
                             sn_dtype_onnx_name(t->dtype));
     m->width = d[t->rank - 1];
     const bool rows = m->kind == SN_MS_MASK_QUERIES || m->kind == SN_MS_MASK_SQUARE;
-    m->at = sn_scratch_take(ws, sn_ms_count(m->batch, rows ? m->q_len : 1, m->total, 1), 1);
+    m->at = sn_room_take(ws, sn_ms_count(m->batch, rows ? m->q_len : 1, m->total, 1), 1);
     return SONDE_OK;
 }
 
@@ -78,7 +79,7 @@ void sn_ms_mask_run(const sn_ms_mask *m, const sn_tensor *t, uint8_t *workspace,
 }
 
 sonde_status sn_ms_bias_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t heads, int64_t q_len,
-                             int64_t total, sn_ms_bias *m, sn_scratch *ws)
+                             int64_t total, sn_ms_bias *m, sn_room *ws)
 {
     int64_t count = 0;
     if (!sn_ms_has(b, i))
@@ -92,7 +93,7 @@ sonde_status sn_ms_bias_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t head
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "attention_bias of type %s is not supported",
                             sn_dtype_onnx_name(t->dtype));
     if (t->dtype != SONDE_DTYPE_F32)
-        m->at = sn_scratch_take(ws, count, sizeof(float));
+        m->at = sn_room_take(ws, count, sizeof(float));
     return SONDE_OK;
 }
 
@@ -104,13 +105,13 @@ void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace,
 
 /* ------------------------------------------------------------------ keys and values */
 void sn_ms_cache_bind(sn_ms_cache *c, const sn_heads *now, bool past, bool bias, bool keep,
-                      int64_t total, sn_scratch *ws)
+                      int64_t total, sn_room *ws)
 {
     const bool f32 = now->dtype == SONDE_DTYPE_F32;
     c->direct = f32 && !past && !bias;
     c->present = !c->direct && f32 && !bias && keep;
     if (!c->direct && !c->present)
-        c->at = sn_scratch_take(ws, sn_ms_count(now->batch, now->heads, total, now->size), sizeof(float));
+        c->at = sn_room_take(ws, sn_ms_count(now->batch, now->heads, total, now->size), sizeof(float));
 }
 
 sn_heads sn_ms_cache_run(const sn_ms_cache *c, const sn_heads *past, const sn_heads *now,

@@ -184,7 +184,7 @@ static sonde_status check_mha(sn_bind *b, const mha_views *v, mha_bound *k)
     return SONDE_OK;
 }
 
-static sonde_status bind_projection_bias(sn_bind *b, const mha_views *v, mha_bound *k, sn_scratch *ws)
+static sonde_status bind_projection_bias(sn_bind *b, const mha_views *v, mha_bound *k, sn_room *ws)
 {
     if (!sn_ms_has(b, BIAS))
         return SONDE_OK;
@@ -195,7 +195,7 @@ static sonde_status bind_projection_bias(sn_bind *b, const mha_views *v, mha_bou
     if (t->rank != 1 || t->dims[0] != k->bias_q + k->bias_k + v->v.heads * v->v.size ||
         t->dtype != v->q.dtype)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not fit the projections");
-    k->bias_room = sn_scratch_take(ws, t->dims[0], sizeof(float));
+    k->bias_room = sn_room_take(ws, t->dims[0], sizeof(float));
     return SONDE_OK;
 }
 
@@ -210,7 +210,7 @@ static sonde_status bind_mha(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit %lld heads",
                             (long long)m->heads);
     SN_TRY(check_mha(b, &v, k));
-    sn_scratch ws = {0};
+    sn_room ws = {0};
     const bool bias = sn_ms_has(b, BIAS), past = sn_ms_has(b, PAST_K);
     SN_TRY(bind_projection_bias(b, &v, k, &ws));
     const bool half = v.q.dtype != SONDE_DTYPE_F32;
@@ -221,20 +221,20 @@ static sonde_status bind_mha(sn_bind *b)
     k->ws_qk = half && sn_ms_wants(b, QK);
     if (k->ws_q) {
         q = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, q.batch, q.heads, q.len, q.size);
-        k->q = sn_scratch_take(&ws, sn_ms_count(q.batch, q.heads, q.len, q.size), sizeof(float));
+        k->q = sn_room_take(&ws, sn_ms_count(q.batch, q.heads, q.len, q.size), sizeof(float));
     }
     if (k->ws_y) {
         y = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, y.batch, y.heads, y.len, y.size);
-        k->y = sn_scratch_take(&ws, sn_ms_count(y.batch, y.heads, y.len, y.size), sizeof(float));
+        k->y = sn_room_take(&ws, sn_ms_count(y.batch, y.heads, y.len, y.size), sizeof(float));
     }
     if (k->ws_qk)
-        k->qk = sn_scratch_take(&ws, sn_ms_count(q.batch, q.heads, q.len, k->total), sizeof(float));
+        k->qk = sn_room_take(&ws, sn_ms_count(q.batch, q.heads, q.len, k->total), sizeof(float));
     sn_ms_cache_bind(&k->k, &v.k, past, k->bias_kv, sn_ms_wants(b, PRESENT_K), k->total, &ws);
     sn_ms_cache_bind(&k->v, &v.v, past, k->bias_kv, sn_ms_wants(b, PRESENT_V), k->total, &ws);
     k->mask = (sn_ms_mask){.batch = q.batch, .q_len = q.len, .total = k->total, .past = k->past};
     SN_TRY(sn_ms_mask_bind(b, MASK, &k->mask, &ws));
     SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, q.batch, q.heads, q.len, k->total, &k->bias, &ws));
-    k->lens = sn_scratch_take(&ws, q.batch, 2 * sizeof(int64_t));
+    k->lens = sn_room_take(&ws, q.batch, 2 * sizeof(int64_t));
 
     sn_heads key = v.k, value = v.v;
     if (!k->k.direct)

@@ -131,10 +131,10 @@ static sonde_status bind_rotary(sn_bind *b)
     if (!sn_type_count(x, &count) || !sn_type_count(table, &table_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     if (k->convert) {
-        sn_scratch ws = {0};
-        k->x = sn_scratch_take(&ws, count, sizeof(float));
-        k->cos = sn_scratch_take(&ws, table_count, sizeof(float));
-        k->sin = sn_scratch_take(&ws, table_count, sizeof(float));
+        sn_room ws = {0};
+        k->x = sn_room_take(&ws, count, sizeof(float));
+        k->cos = sn_room_take(&ws, table_count, sizeof(float));
+        k->sin = sn_room_take(&ws, table_count, sizeof(float));
         if (ws.overflow)
             return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
         b->workspace_bytes = ws.bytes;

@@ -5,12 +5,6 @@
 #include "ops/body.h"
 
 /* ------------------------------------------------------------------ Scan */
-typedef struct scan_params {
-    sn_body_ref body;
-    uint32_t n_state, n_in, n_out; /* state values, scanned inputs, scanned outputs */
-    const int64_t *in_axes, *in_directions, *out_axes, *out_directions; /* NULL: all 0 */
-} scan_params;
-
 static sonde_status list_of(sn_prep *p, const char *name, uint32_t want, const int64_t **out)
 {
     size_t n;
@@ -22,7 +16,7 @@ static sonde_status list_of(sn_prep *p, const char *name, uint32_t want, const i
 
 static sonde_status prepare_scan(sn_prep *p)
 {
-    scan_params *r = p->params;
+    sn_scan_params *r = p->params;
     int64_t n;
     SN_TRY(sn_body_find(p, "body", &r->body));
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
@@ -44,7 +38,7 @@ static sonde_status prepare_scan(sn_prep *p)
 
 static sonde_status infer_scan(sn_infer *c)
 {
-    const scan_params *r = c->params;
+    const sn_scan_params *r = c->params;
     uint32_t n = r->n_state + r->n_in;
     sn_fact *formal = SN_NEW_N(c->arena, sn_fact, n);
     sn_dim trips = SN_DIM_UNKNOWN;
@@ -154,7 +148,7 @@ static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, 
 }
 
 typedef struct scan_state {
-    const scan_params *r;
+    const sn_scan_params *r;
     int64_t trips;
     sn_slot *in;     /* borrowed views for the body */
     sn_slot *now;    /* state: owned */
@@ -194,7 +188,7 @@ static void scan_end(sn_frame *f, scan_state *l)
 
 static sonde_status scan_slices(const sn_step *s, sn_frame *f, scan_state *l, int64_t t)
 {
-    const scan_params *r = l->r;
+    const sn_scan_params *r = l->r;
     for (uint32_t i = 0; i < r->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, r->n_state + i);
         int axis;
@@ -208,7 +202,7 @@ static sonde_status scan_slices(const sn_step *s, sn_frame *f, scan_state *l, in
 
 static sonde_status scan_iterate(const sn_step *s, sn_frame *f, scan_state *l)
 {
-    const scan_params *r = l->r;
+    const sn_scan_params *r = l->r;
     uint32_t n_in = r->n_state + r->n_in, n_out = r->n_state + r->n_out;
     for (uint32_t i = 0; i < r->n_state; i++)
         l->in[i] = *sn_in_slot(s, f, i);
@@ -261,10 +255,12 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_scan[] = {{SN_MOVE_HEAD("Scan", 9, 0, 1, -1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
-                             .params_size = sizeof(scan_params), .prepare = prepare_scan, .infer = infer_scan,
-                             .run = run_scan, .types = SN_MOVE_ALL_TYPES},
-                            {.name = NULL}};
+#define SCAN(SINCE, UNTIL, MIN_IN, PREPARE, INFER, RUN)                                            \
+    {SN_MOVE_HEAD("Scan", SINCE, UNTIL, MIN_IN, -1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR, \
+     .params_size = sizeof(sn_scan_params), .prepare = PREPARE, .infer = INFER, .run = RUN,        \
+     .types = SN_MOVE_ALL_TYPES}
+const sn_op sn_op_scan[] = {SCAN(8, 8, 0, sn_scan_batch_prepare, sn_scan_batch_infer, sn_scan_batch_run),
+                            SCAN(9, 0, 1, prepare_scan, infer_scan, run_scan), {.name = NULL}};
 
 /* ------------------------------------------------------------------ SequenceMap */
 typedef struct map_params {

@@ -5,22 +5,16 @@
 
 #include "ops/body.h"
 
-typedef struct batch_params {
-    sn_body_ref body;
-    uint32_t n_state, n_in, n_out;
-    const int64_t *directions; /* NULL: all forward */
-} batch_params;
-
-static sonde_status prepare_batch(sn_prep *p)
+sonde_status sn_scan_batch_prepare(sn_prep *p)
 {
-    batch_params *r = p->params;
+    sn_scan_params *r = p->params;
     int64_t n;
     size_t n_directions;
     SN_TRY(sn_body_find(p, "body", &r->body));
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
-    SN_TRY(sn_prep_ints(p, "directions", &r->directions, &n_directions));
+    SN_TRY(sn_prep_ints(p, "directions", &r->in_directions, &n_directions));
     uint32_t given = p->node->n_formal_in > 0 ? p->node->n_formal_in - 1 : 0; /* without the lengths */
-    if (n < 1 || n > (int64_t)given || (r->directions && n_directions != (size_t)n))
+    if (n < 1 || n > (int64_t)given || (r->in_directions && n_directions != (size_t)n))
         return sn_prep_fail(p, "attributes 'num_scan_inputs' and 'directions' do not fit %u inputs", given);
     r->n_in = (uint32_t)n;
     r->n_state = given - r->n_in;
@@ -32,9 +26,9 @@ static sonde_status prepare_batch(sn_prep *p)
     return SONDE_OK;
 }
 
-static sonde_status infer_batch(sn_infer *c)
+sonde_status sn_scan_batch_infer(sn_infer *c)
 {
-    const batch_params *r = c->params;
+    const sn_scan_params *r = c->params;
     uint32_t n = r->n_state + r->n_in;
     sn_dim batch = SN_DIM_UNKNOWN, steps = SN_DIM_UNKNOWN;
     sn_fact *formal = SN_NEW_N(c->arena, sn_fact, n);
@@ -81,7 +75,7 @@ static sn_slot row_view(const sn_tensor *x, int drop, int64_t at)
 }
 
 typedef struct batch_state {
-    const batch_params *r;
+    const sn_scan_params *r;
     int64_t batch, steps;
     sn_slot *in, *now, *out;
     sn_stack *stacks; /* states, then scanned outputs */
@@ -89,7 +83,7 @@ typedef struct batch_state {
 
 static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, int64_t b, int64_t length)
 {
-    const batch_params *r = l->r;
+    const sn_scan_params *r = l->r;
     uint32_t n_in = r->n_state + r->n_in, n_out = r->n_state + r->n_out;
     for (uint32_t i = 0; i < r->n_state; i++) {
         sn_slot first = row_view(sn_in(s, f, 1 + i), 1, b);
@@ -100,7 +94,7 @@ static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, 
         for (uint32_t i = 0; i < r->n_state; i++)
             l->in[i] = l->now[i];
         for (uint32_t i = 0; i < r->n_in; i++) {
-            bool back = r->directions && r->directions[i];
+            bool back = r->in_directions && r->in_directions[i];
             l->in[r->n_state + i] =
                 row_view(sn_in(s, f, 1 + r->n_state + i), 2, b * l->steps + (back ? length - 1 - t : t));
         }
@@ -129,7 +123,7 @@ static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, 
 
 static sonde_status run_all(const sn_step *s, sn_frame *f, batch_state *l)
 {
-    const batch_params *r = l->r;
+    const sn_scan_params *r = l->r;
     for (int64_t b = 0; b < l->batch; b++) {
         int64_t length = l->steps;
         if (sn_has(s, 0) && sn_in_slot(s, f, 0)->kind == SN_KIND_TENSOR) {
@@ -157,10 +151,10 @@ static sonde_status run_all(const sn_step *s, sn_frame *f, batch_state *l)
     return SONDE_OK;
 }
 
-static sonde_status run_batch(const sn_step *s, sn_frame *f)
+sonde_status sn_scan_batch_run(const sn_step *s, sn_frame *f)
 {
     batch_state l = {.r = s->params, .batch = -1, .steps = -1};
-    const batch_params *r = l.r;
+    const sn_scan_params *r = l.r;
     uint32_t n_in = r->n_state + r->n_in, n_out = r->n_state + r->n_out;
     for (uint32_t i = 0; i < n_in; i++) {
         const sn_slot *x = sn_in_slot(s, f, 1 + i);
@@ -186,9 +180,3 @@ static sonde_status run_batch(const sn_step *s, sn_frame *f)
     sn_free(f->alloc, block, bytes);
     return st;
 }
-
-const sn_op sn_op_scan_batch[] = {{SN_MOVE_HEAD("Scan", 8, 8, 0, -1, 1, -1),
-                                   .flags = SN_OP_CONTROL | SN_OP_NONTENSOR, .params_size = sizeof(batch_params),
-                                   .prepare = prepare_batch, .infer = infer_batch, .run = run_batch,
-                                   .types = SN_MOVE_ALL_TYPES},
-                                  {.name = NULL}};

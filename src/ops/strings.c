@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that make new text: StringConcat, StringSplit, StringNormalizer. Case changes are ASCII;
+/* Operators that make new text: StringConcat, StringSplit, StringNormalizer; and RegexFullMatch.
+ * Case changes are ASCII;
  * other bytes pass unchanged. */
 #include <string.h>
 
 #include "ops/move.h"
+#include "ops/regex.h"
 
 static sonde_status need_strings(const sn_step *s, sn_frame *f, const sn_tensor *t)
 {
@@ -324,4 +326,44 @@ const sn_op sn_op_string_normalizer[] = {
     {SN_MOVE_HEAD("StringNormalizer", 10, 0, 1, 1, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
      .params_size = sizeof(normalize_params), .prepare = prepare_normalize, .infer = infer_normalize,
      .run = run_normalize, .types = "str"},
+    {.name = NULL}};
+
+/* ------------------------------------------------------------------ RegexFullMatch */
+static sonde_status prepare_regex(sn_prep *p)
+{
+    const char *pattern;
+    SN_TRY(sn_prep_string(p, "pattern", NULL, &pattern));
+    if (!pattern)
+        return sn_prep_fail(p, "attribute 'pattern' is missing");
+    const char *wrong = sn_regex_compile(p->params, pattern, p->arena);
+    return wrong ? sn_prep_fail(p, "pattern '%.200s': %s", pattern, wrong) : SONDE_OK;
+}
+
+static sonde_status infer_regex(sn_infer *c)
+{
+    sn_move_type x;
+    SN_TRY(sn_move_in(c, 0, &x));
+    return sn_move_out(c, 0, SONDE_DTYPE_BOOL, x.dims, x.rank);
+}
+
+static sonde_status bind_regex(sn_bind *b)
+{
+    b->workspace_bytes = sn_regex_workspace(b->params);
+    return SONDE_OK;
+}
+
+static sonde_status run_regex(const sn_step *s, sn_frame *f)
+{
+    const sn_tensor *x = sn_in(s, f, 0);
+    const sonde_string *text = x->data;
+    uint8_t *out = sn_out(s, f, 0)->data;
+    SN_TRY(need_strings(s, f, x));
+    for (int64_t i = 0, n = sn_tensor_count(x); i < n; i++)
+        out[i] = sn_regex_full_match(s->params, text[i].data, text[i].size, f->workspace);
+    return SONDE_OK;
+}
+
+const sn_op sn_op_regex_full_match[] = {
+    {SN_MOVE_HEAD("RegexFullMatch", 20, 0, 1, 1, 1, 1), .params_size = sizeof(sn_regex), .prepare = prepare_regex,
+     .infer = infer_regex, .bind = bind_regex, .run = run_regex, .types = "str"},
     {.name = NULL}};

@@ -20,7 +20,7 @@ enum {
 };
 
 typedef struct group {                 /* of elastic nodes, at its root's node id */
-    uint32_t plain_cost, blocked_cost; /* values to be reordered at the border */
+    uint64_t plain_cost, blocked_cost; /* what reordering at the border weighs */
     uint32_t blocked_links;            /* borders to fixed blocked nodes */
 } group;
 
@@ -42,11 +42,42 @@ static bool fits(const sn_value *v)
     return sn_value_is_dtype(v, SONDE_DTYPE_F32) && v->fact.type.rank == 4;
 }
 
-/* Elementwise on tensors of one shape? Constants are left out: they would be reordered in every
- * run. */
+static bool is_scalar_const(const sn_value *v)
+{
+    return sn_value_is_const(v) && sn_tensor_count(v->fact.data) == 1;
+}
+
+/* Add, Sub, Mul and Div broadcast over physical dims, so in blocks they need only agree on the
+ * channels; a constant is put into blocks here, and one element stays as it is. */
+static bool is_broadcast(const sn_node *n)
+{
+    static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (sn_node_is(n, names[i]) && n->opset >= 7)
+            return n->n_in == 2 && n->in[0].value && n->in[1].value;
+    return false;
+}
+
+static bool same_channels(const sn_value *v, sn_dim channels)
+{
+    if (is_scalar_const(v))
+        return sn_value_is_dtype(v, SONDE_DTYPE_F32);
+    if (!sn_value_is_const(v))
+        return fits(v) && sn_dim_same(v->fact.type.dims[1], channels);
+    const sn_tensor *t = v->fact.data; /* [C, 1, 1] and [1, C, 1, 1] */
+    return t->dtype == SONDE_DTYPE_F32 && !t->pack && !t->block && (t->rank == 3 || t->rank == 4) &&
+           sn_dim_same(t->dims[t->rank - 3], channels);
+}
+
+/* Elementwise on tensors that share one layout? */
 static bool all_same(const sn_node *n)
 {
     uint32_t present = 0;
+    if (is_broadcast(n)) {
+        sn_dim channels = n->out[0]->fact.type.dims[1];
+        return sn_dim_known(channels) && same_channels(n->in[0].value, channels) &&
+               same_channels(n->in[1].value, channels);
+    }
     for (uint32_t i = 0; i < n->n_in; i++)
         present += n->in[i].value != NULL;
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -104,7 +135,7 @@ static bool is_activation(const layout *l, const sn_node *n, uint32_t i)
 {
     uint8_t k = l->kind[n->id];
     if (k & ALL_INPUTS)
-        return true;
+        return !is_scalar_const(n->in[i].value);
     return i == 0 && (k & (FIXED_IN | ELASTIC | SOFT_IN));
 }
 
@@ -127,6 +158,13 @@ static void join_groups(layout *l)
     }
 }
 
+/* Reordering a pixel per channel is nothing beside an image. */
+static uint32_t weight(const sn_value *v)
+{
+    const sn_type *t = &v->fact.type;
+    return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : 16;
+}
+
 /* What the group around an elastic node's inputs and output would cost either way. */
 static void count_borders(layout *l, const sn_node *n)
 {
@@ -134,17 +172,17 @@ static void count_borders(layout *l, const sn_node *n)
     group *gr = &l->groups[root];
     for (uint32_t i = 0; i < n->n_in; i++) {
         const sn_value *v = n->in[i].value;
-        if (!v || !is_activation(l, n, i) || l->seen[v->id] == root + 1)
+        if (!v || !is_activation(l, n, i) || l->seen[v->id] == root + 1 || sn_value_is_const(v))
             continue;
         const sn_node *p = v->output_index == 0 ? v->producer : NULL;
         if (p && (l->kind[p->id] & ELASTIC))
             continue;
         l->seen[v->id] = root + 1;
         if (p && (l->kind[p->id] & FIXED_OUT)) {
-            gr->plain_cost++;
+            gr->plain_cost += weight(v);
             gr->blocked_links++;
         } else {
-            gr->blocked_cost++;
+            gr->blocked_cost += weight(v);
         }
     }
     const sn_value *out = n->out[0];
@@ -157,9 +195,9 @@ static void count_borders(layout *l, const sn_node *n)
         else if (!takes) /* elastic readers are of the group, soft ones take either */
             wants_plain = true;
     }
-    gr->plain_cost += wants_blocked;
+    gr->plain_cost += wants_blocked ? weight(out) : 0;
     gr->blocked_links += wants_blocked;
-    gr->blocked_cost += wants_plain;
+    gr->blocked_cost += wants_plain ? weight(out) : 0;
 }
 
 static bool gives_blocked(layout *l, const sn_node *n)
@@ -206,14 +244,44 @@ static sonde_status twin(layout *l, const sn_value *v, int block, sn_value **out
     return SONDE_OK;
 }
 
+/* A constant operand in blocks, as [d0, C, d2, d3]. */
+static sonde_status blocked_constant(layout *l, const sn_value *v, sn_value **out)
+{
+    const sn_tensor *from = v->fact.data;
+    int64_t dims[4] = {1}, b = l->block;
+    sn_pass_env *env = l->env;
+    for (int i = 0; i < from->rank; i++)
+        dims[4 - from->rank + i] = from->dims[i];
+    int64_t blocks = (dims[1] + b - 1) / b, pixels = dims[2] * dims[3];
+    int64_t padded[4] = {dims[0], blocks * b, dims[2], dims[3]};
+    void *data;
+    SN_TRY(sn_pass_constant(l->g, env, v->name, SONDE_DTYPE_F32, padded, 4, out, &data));
+    float *dst = data;
+    const float *src = from->data;
+    memset(dst, 0, (*out)->fact.data->bytes);
+    for (int64_t n = 0; n < dims[0]; n++)
+        for (int64_t c = 0; c < dims[1]; c++)
+            for (int64_t p = 0; p < pixels; p++)
+                dst[((n * blocks + c / b) * pixels + p) * b + c % b] =
+                    src[(n * dims[1] + c) * pixels + p];
+    sn_tensor *t = (sn_tensor *)(uintptr_t)(*out)->fact.data; /* made above */
+    t->dims[1] = dims[1];
+    t->block = (uint8_t)b;
+    return sn_value_set_constant(l->g, *out, t, env->err);
+}
+
 /* Input i of n wants `block`; v lies otherwise. The reorder is made once and shared. */
 static sonde_status switch_input(layout *l, sn_node *n, uint32_t i, int block)
 {
     sn_value *v = n->in[i].value;
     sn_value *t = l->other[v->id];
     if (!t) {
-        SN_TRY(twin(l, v, block, &t));
-        SN_TRY(add_reorder(l, v, t, n, v->producer ? v->producer : n));
+        if (sn_value_is_const(v) && (l->kind[n->id] & ALL_INPUTS)) {
+            SN_TRY(blocked_constant(l, v, &t));
+        } else {
+            SN_TRY(twin(l, v, block, &t));
+            SN_TRY(add_reorder(l, v, t, n, v->producer ? v->producer : n));
+        }
         l->other[v->id] = t;
     }
     sn_node_set_input(n, i, t);

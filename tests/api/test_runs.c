@@ -181,7 +181,7 @@ TEST(values_that_live_at_the_same_time_never_share_memory)
             CHECK_MSG(apart || disjoint || view, "slots %u and %u", x, y);
         }
     }
-    CHECK_MSG(b->arena_bytes * 4 < sum, "arena %zu for %zu bytes of values", b->arena_bytes, sum);
+    CHECK_MSG(b->arena_bytes * 3 < sum, "arena %zu for %zu bytes of values", b->arena_bytes, sum);
     free(life);
     release_all(in, n);
     sonde_value_release(out);

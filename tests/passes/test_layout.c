@@ -61,7 +61,7 @@ TEST(one_reorder_serves_all_readers)
     conv(g, "a", "x", 16, 16);
     conv(g, "b", "x", 16, 16);
     const_f32(g, "row", 0, DIMS(5));
-    node(g, "Add", "c", "a row"); /* broadcast: plain */
+    node(g, "Add", "c", "a row"); /* along the width: plain */
     node(g, "Mul", "d", "a row");
     conv(g, "e", "a", 16, 16);
     outputs(g, "b c d e");
@@ -120,6 +120,33 @@ TEST(free_dims_are_no_obstacle)
     if (!finish_and_run(m, &p, "blocked-layout"))
         return;
     CHECK_EQ(count_ops(p, "Reorder"), 2);
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(a_gate_per_channel_keeps_the_blocks)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 20, 6, 5));
+    conv(g, "a", "x", 20, 20);
+    node(g, "GlobalAveragePool", "s", "a");
+    const_f32(g, "wf", 0, DIMS(20, 20, 1, 1));
+    node(g, "Conv", "f", "s wf");
+    node(g, "Sigmoid", "gate", "f");
+    node(g, "Mul", "b", "a gate"); /* [N, C, H, W] by [N, C, 1, 1] */
+    scalar_f32(g, "k", 0.75f);
+    node(g, "Mul", "c", "b k");
+    const_f32(g, "k3", 0, DIMS(20, 1, 1));
+    node(g, "Relu", "c2", "c");
+    node(g, "Add", "d", "k3 c2"); /* a constant per channel, put into blocks */
+    const_f32(g, "k4", 2, DIMS(1, 20, 6, 5));
+    node(g, "Div", "e", "d k4");
+    conv(g, "y", "e", 20, 20);
+    outputs(g, "y");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 3); /* the ends, and the pooled pixel */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
 }
