@@ -4,8 +4,8 @@
  *
  *     classify MODEL IMAGE [LABELS]
  *
- * MODEL is an ONNX file or zoo:NAME, a built-in model whose random weights give random answers. IMAGE
- * is a .jpg, .png or .ppm file; "-" makes one up. LABELS has one class name a line.
+ * MODEL is an ONNX file or zoo:NAME, a built-in model whose random weights give random answers.
+ * IMAGE is a .jpg, .png or .ppm file; "-" makes one up. LABELS has one class name a line.
  */
 #include <math.h>
 #include <stdio.h>
@@ -157,7 +157,8 @@ int main(int argc, char **argv)
     if (status == SONDE_OK)
         status = load_image(session, argv[2], &image, &err);
 
-    /* The first run also plans memory for these shapes; the second shows what every further one costs. */
+    /* The first run also plans memory for these shapes; the second shows what every further one
+     * costs. */
     double first = 0, second = 0;
     for (int run = 0; run < 2 && status == SONDE_OK; run++) {
         sonde_value_release(scores);
@@ -171,7 +172,8 @@ int main(int argc, char **argv)
 
     if (status == SONDE_OK) {
         print_guesses(scores, argc > 3 ? argv[3] : NULL);
-        printf("\nload %.1f ms, first run %.1f ms, next run %.1f ms\n", loaded - start, first, second);
+        printf("\nload %.1f ms, first run %.1f ms, next run %.1f ms\n", loaded - start, first,
+               second);
     } else {
         fprintf(stderr, "classify: %s\n", err.message);
     }

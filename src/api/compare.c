@@ -108,8 +108,8 @@ static sn_tensor as_reals(const sn_tensor *t, int64_t *parts)
     return real;
 }
 
-static void compare_numbers(const sn_tensor *got, const sn_tensor *expected, double rtol, double atol,
-                            difference *d)
+static void compare_numbers(const sn_tensor *got, const sn_tensor *expected, double rtol,
+                            double atol, difference *d)
 {
     int64_t parts = 1;
     const sn_tensor g = as_reals(got, &parts), e = as_reals(expected, &parts);
@@ -161,26 +161,28 @@ static sonde_status compare_tensors(const sn_tensor *got, const sn_tensor *expec
         if (d.count) {
             const sonde_string g = ((const sonde_string *)got->data)[d.first];
             const sonde_string e = ((const sonde_string *)expected->data)[d.first];
-            return sn_fail(err, SONDE_RUNTIME,
-                           "%lld of %lld elements differ, first at %lld: got \"%.*s\", expected \"%.*s\"",
-                           (long long)d.count, total, (long long)d.first,
-                           (int)(g.size < 60 ? g.size : 60), g.data, (int)(e.size < 60 ? e.size : 60),
-                           e.data);
+            return sn_fail(
+                err, SONDE_RUNTIME,
+                "%lld of %lld elements differ, first at %lld: got \"%.*s\", expected \"%.*s\"",
+                (long long)d.count, total, (long long)d.first, (int)(g.size < 60 ? g.size : 60),
+                g.data, (int)(e.size < 60 ? e.size : 60), e.data);
         }
         return SONDE_OK;
     }
     compare_numbers(got, expected, rtol, atol, &d);
     if (d.count)
-        return sn_fail(err, SONDE_RUNTIME,
-                       "%lld of %lld elements differ, first at %lld: got %.9g, expected %.9g; largest "
-                       "difference %.3g",
-                       (long long)d.count, total, (long long)d.first, d.got, d.expected, d.largest);
+        return sn_fail(
+            err, SONDE_RUNTIME,
+            "%lld of %lld elements differ, first at %lld: got %.9g, expected %.9g; largest "
+            "difference %.3g",
+            (long long)d.count, total, (long long)d.first, d.got, d.expected, d.largest);
     return SONDE_OK;
 }
 
 static const char *kind_text(sn_kind kind)
 {
-    static const char *const names[] = {"nothing", "a tensor", "a sequence", "an optional", "a map"};
+    static const char *const names[] = {"nothing", "a tensor", "a sequence", "an optional",
+                                        "a map"};
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "something unknown";
 }
 
@@ -201,8 +203,8 @@ static sonde_status compare_slots(const sn_slot *got, const sn_slot *expected, d
         return compare_tensors(&got->t, &expected->t, rtol, atol, err);
     const size_t n = got->list ? got->list->n : 0, want = expected->list ? expected->list->n : 0;
     if (n != want)
-        return sn_fail(err, SONDE_RUNTIME, "got %s of %zu items, expected %zu", kind_text(got->kind), n,
-                       want);
+        return sn_fail(err, SONDE_RUNTIME, "got %s of %zu items, expected %zu",
+                       kind_text(got->kind), n, want);
     for (size_t i = 0; i < n; i++) {
         const sonde_status st =
             compare_slots(&got->list->items[i], &expected->list->items[i], rtol, atol, err);

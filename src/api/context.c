@@ -87,8 +87,9 @@ static sonde_status init_log(sonde_context *c, const sonde_context_options *o, s
         if (o->log_level < 0 || o->log_level > SN_LOG_DEBUG)
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "log_level is %d, expected 1 to 4",
                            o->log_level);
-        c->core.log = (sn_log){
-            .level = o->log_level ? (sn_log_level)o->log_level : SN_LOG_WARN, .sink = log_user, .user = c};
+        c->core.log = (sn_log){.level = o->log_level ? (sn_log_level)o->log_level : SN_LOG_WARN,
+                               .sink = log_user,
+                               .user = c};
         return SONDE_OK;
     }
     const char *text = getenv("SONDE_LOG");
@@ -172,7 +173,8 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
 
     sn_allocator system;
     sn_allocator_init_system(&system);
-    sonde_context *c = o.alloc ? o.alloc(o.alloc_user, sizeof *c) : system.alloc(&system, sizeof *c);
+    sonde_context *c =
+        o.alloc ? o.alloc(o.alloc_user, sizeof *c) : system.alloc(&system, sizeof *c);
     if (!c)
         return sn_fail_memory(err, sizeof *c);
     memset(c, 0, sizeof *c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment asks of any program that links the library: SONDE_TIMING prints a table after
- * every run, SONDE_TRACE writes a trace of the whole process when it ends, SONDE_LEVEL says how much
- * is recorded. Nothing here can fail a program: problems are said on stderr and that is all. */
+/* What the environment asks of any program that links the library: SONDE_TIMING prints a table
+ * after every run, SONDE_TRACE writes a trace of the whole process when it ends, SONDE_LEVEL says
+ * how much is recorded. Nothing here can fail a program: problems are said on stderr and that is
+ * all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,8 +13,8 @@
 static struct {
     pthread_once_t once;
     sn_env env;
-    pid_t pid;              /* of the process that read the environment: a forked child differs */
-    _Atomic int written;    /* traces so far: the second context gets a name of its own */
+    pid_t pid;           /* of the process that read the environment: a forked child differs */
+    _Atomic int written; /* traces so far: the second context gets a name of its own */
 } state = {.once = PTHREAD_ONCE_INIT};
 
 static void read_env(void)
@@ -75,8 +76,8 @@ void sn_api_print_timing(sonde_context *c, uint32_t run, const sn_table_options 
 }
 
 /* ------------------------------------------------------------------ SONDE_TRACE */
-/* "%p" ► process id, "%t" ► seconds since the epoch, "%%" ► "%"; then, before the suffix, the id of a
- * forked child and the number of a further context. */
+/* "%p" ► process id, "%t" ► seconds since the epoch, "%%" ► "%"; then, before the suffix, the id of
+ * a forked child and the number of a further context. */
 static void expand_path(const char *pattern, char *out, size_t cap)
 {
     const long pid = (long)getpid();

@@ -22,8 +22,8 @@ struct sonde_inspection {
     sonde_model *model;
     sn_program *program; /* of a session; else NULL */
     sn_arena arena;
-    sn_graph *own;          /* a typed copy of the model's graph; else NULL */
-    const sn_graph *graph;  /* what is shown */
+    sn_graph *own;           /* a typed copy of the model's graph; else NULL */
+    const sn_graph *graph;   /* what is shown */
     const sn_binding *bound; /* while rows are made */
     SN_VEC(sonde_node_info) nodes;
     SN_VEC(op_count) operators;
@@ -79,16 +79,16 @@ static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_no
         fine = port(s, g, n->in[i].value, &in[i]);
     for (uint32_t i = 0; fine && i < n->n_out; i++)
         fine = port(s, g, n->out[i], &out[i]);
-    const sn_origin *anchor = g->origins && n->anchor < g->origins->list.n
-                                  ? &g->origins->list.data[n->anchor]
-                                  : NULL;
+    const sn_origin *anchor =
+        g->origins && n->anchor < g->origins->list.n ? &g->origins->list.data[n->anchor] : NULL;
     const char *type = anchor && anchor->op_type ? anchor->op_type : n->op_type;
     const char *name = anchor && anchor->name ? anchor->name : n->name;
     const sonde_node_info row = {.struct_size = sizeof row,
                                  .name = sn_arena_strdup(&s->arena, name),
                                  .op_type = sn_arena_strdup(&s->arena, type),
                                  .domain = sn_arena_strdup(&s->arena, n->domain ? n->domain : ""),
-                                 .post_op = sn_arena_strdup(&s->arena, n->post_op ? n->post_op : ""),
+                                 .post_op =
+                                     sn_arena_strdup(&s->arena, n->post_op ? n->post_op : ""),
                                  .origins = origin_names(s, g, n),
                                  .attributes = sn_api_attributes_text(n, &s->arena),
                                  .kernel = "",
@@ -256,7 +256,8 @@ static sonde_status finish(sonde_inspection *s, sonde_status st, sonde_inspectio
     return SONDE_OK;
 }
 
-sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspection, sonde_error *err)
+sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspection,
+                                 sonde_error *err)
 {
     SN_REQUIRE(inspection, err);
     *inspection = NULL;
@@ -304,8 +305,8 @@ static sonde_status bind_inputs(sonde_session *session, const char *const *names
     }
     if (st == SONDE_OK) {
         sn_api_enter(c);
-        st = sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
-                            bound, err);
+        st = sn_binding_get(sn_session_program(session->core), in,
+                            sn_session_threads(session->core), bound, err);
         sn_api_leave(c);
     }
     sn_free(&c->alloc, in, (n + 1) * sizeof *in);
@@ -322,8 +323,8 @@ sonde_status sonde_inspect_session(sonde_session *session, const char *const *in
     if (input_count > 0)
         SN_REQUIRE(inputs, err);
     if (!input_names && input_count > session->n_inputs)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu inputs given, the model has %zu", input_count,
-                       session->n_inputs);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu inputs given, the model has %zu",
+                       input_count, session->n_inputs);
     sonde_inspection *s = NULL;
     SN_TRY(inspection_new(session->model, &s, err));
     s->program = sn_program_ref(sn_session_program(session->core));
@@ -350,7 +351,8 @@ const char *sonde_inspection_note(const sonde_inspection *s)
 }
 
 /* Copies a row into a struct of the caller's version. */
-static sonde_status copy_row(void *to, size_t theirs, const void *from, size_t ours, sonde_error *err)
+static sonde_status copy_row(void *to, size_t theirs, const void *from, size_t ours,
+                             sonde_error *err)
 {
     if (theirs < sizeof(size_t))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
@@ -420,12 +422,13 @@ static void append(void *user, const char *text, size_t n)
 }
 
 static sonde_status save_text(const sonde_inspection *s, const char *path,
-                              void (*print)(const sn_graph *, sn_write_fn, void *), sonde_error *err)
+                              void (*print)(const sn_graph *, sn_write_fn, void *),
+                              sonde_error *err)
 {
     text_buffer b = {.alloc = &s->context->alloc};
     print(s->graph, append, &b);
-    const sonde_status st = b.failed ? sn_fail_memory(err, b.text.n)
-                                     : sn_file_write(path, b.text.data, b.text.n, err);
+    const sonde_status st =
+        b.failed ? sn_fail_memory(err, b.text.n) : sn_file_write(path, b.text.data, b.text.n, err);
     sn_vec_free(&b.text, b.alloc);
     return st;
 }

@@ -77,7 +77,8 @@ struct sonde_profile {
     sn_profile *core;
 };
 
-/* Copies the caller's option struct into a zeroed one of ours, whatever version he was built with. */
+/* Copies the caller's option struct into a zeroed one of ours, whatever version he was built with.
+ */
 #define SN_OPTIONS(own, theirs, err)                                                               \
     do {                                                                                           \
         memset(&(own), 0, sizeof(own));                                                            \
@@ -105,8 +106,8 @@ sonde_context *sn_api_context_ref(sonde_context *c);
 /* Around every call that may record. */
 void sn_api_enter(sonde_context *c);
 void sn_api_leave(sonde_context *c);
-/* Forgets records and lets go of pinned bindings, if nothing records and nobody needs them. With the
- * context's lock held. */
+/* Forgets records and lets go of pinned bindings, if nothing records and nobody needs them. With
+ * the context's lock held. */
 void sn_api_forget(sonde_context *c);
 /* The recorder's level from those who asked for one. With the context's lock held. */
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err);

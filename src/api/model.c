@@ -126,5 +126,6 @@ const char *sonde_model_metadata_key(const sonde_model *model, size_t index)
 
 const char *sonde_model_metadata_value(const sonde_model *model, size_t index)
 {
-    return index < sonde_model_metadata_count(model) ? model->core->metadata.data[index].value : NULL;
+    return index < sonde_model_metadata_count(model) ? model->core->metadata.data[index].value
+                                                     : NULL;
 }

@@ -16,9 +16,9 @@ typedef struct event {
     uint32_t span;   /* 1 + index into spans, once made */
 } event;
 
-typedef struct run_row { /* one RUN record; sorted by id */
+typedef struct run_row {              /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
-    uint32_t number, iteration; /* of a root */
+    uint32_t number, iteration;       /* of a root */
 } run_row;
 
 typedef struct table_row { /* one binding; sorted by id */
@@ -142,15 +142,16 @@ static sonde_status list_runs(builder *b, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Drops what is not wanted: steps of unfinished runs and, with `only_run`, all but that inference. */
+/* Drops what is not wanted: steps of unfinished runs and, with `only_run`, all but that inference.
+ */
 static void filter(builder *b, uint32_t only_run)
 {
     size_t kept = 0;
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
         const run_row *root = root_of(b, r->run);
-        const bool loose = r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER ||
-                           r->kind == SN_TRACE_SLICE;
+        const bool loose =
+            r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER || r->kind == SN_TRACE_SLICE;
         if (only_run ? root && root->id == only_run : root || loose)
             b->events.data[kept++] = b->events.data[i];
     }
@@ -257,7 +258,8 @@ static sonde_status add_model_span(builder *b, sonde_error *err)
                                .dur_ns = to_ns(b, last) - start,
                                .step = UINT32_MAX,
                                .name = b->p->model_name};
-    return sn_vec_push(&b->p->spans, b->p->alloc, span) ? SONDE_OK : sn_fail_memory(err, sizeof span);
+    return sn_vec_push(&b->p->spans, b->p->alloc, span) ? SONDE_OK
+                                                        : sn_fail_memory(err, sizeof span);
 }
 
 /* The latest operator that began before `t0` and ended after it. */
@@ -317,9 +319,8 @@ static uint32_t parent_of(const builder *b, const event *e, const sn_prof_span *
             return b->p->spans.data[0].cat == SN_CAT_MODEL ? 1 : 0;
         const step_key key = {.run = r->parent, .index = r->parent_index};
         const step_key *control =
-            b->controls.n
-                ? bsearch(&key, b->controls.data, b->controls.n, sizeof key, by_step)
-                : NULL;
+            b->controls.n ? bsearch(&key, b->controls.data, b->controls.n, sizeof key, by_step)
+                          : NULL;
         return control ? control->span + 1 : 0;
     }
     if (r->kind == SN_TRACE_SLICE) {
@@ -333,10 +334,8 @@ static uint32_t parent_of(const builder *b, const event *e, const sn_prof_span *
 static sonde_status add_span(builder *b, event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
-    sn_prof_span s = {.cat = category(r),
-                      .thread = e->thread,
-                      .start_ns = to_ns(b, r->t0),
-                      .step = UINT32_MAX};
+    sn_prof_span s = {
+        .cat = category(r), .thread = e->thread, .start_ns = to_ns(b, r->t0), .step = UINT32_MAX};
     s.dur_ns = to_ns(b, r->t1) - s.start_ns;
     const run_row *root = root_of(b, r->run);
     if (root) {
@@ -362,7 +361,8 @@ static sonde_status add_span(builder *b, event *e, sonde_error *err)
         const step_key key = {.run = r->run, .index = r->index, .span = at};
         if (!sn_vec_push(&b->controls, b->p->alloc, key))
             return sn_fail_memory(err, sizeof key);
-        for (size_t k = b->controls.n - 1; k > 0 && by_step(&b->controls.data[k - 1], &key) > 0; k--) {
+        for (size_t k = b->controls.n - 1; k > 0 && by_step(&b->controls.data[k - 1], &key) > 0;
+             k--) {
             b->controls.data[k] = b->controls.data[k - 1];
             b->controls.data[k - 1] = key;
         }

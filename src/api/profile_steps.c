@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step tables of a profile: names, shapes, kernels and costs copied out of the bindings that ran
- * under the recorder, so that a profile knows no graph and outlives every session. */
+/* The step tables of a profile: names, shapes, kernels and costs copied out of the bindings that
+ * ran under the recorder, so that a profile knows no graph and outlives every session. */
 #include "api/profile_steps.h"
 
 #include <stdio.h>
@@ -84,7 +84,8 @@ static bool tensor_row(const sn_value *v, const sn_fact *fact, const sn_graph *g
     return row->name != NULL;
 }
 
-static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *arena, sn_prof_step *row)
+static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *arena,
+                        sn_prof_step *row)
 {
     const sn_graph *g = b->program->graph;
     sn_prof_tensor *in = SN_NEW_N(arena, sn_prof_tensor, node->n_in + 1);

@@ -7,13 +7,15 @@
 sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
 {
     if (level < 1 || level > 3)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3", level);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
+                       level);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     sonde_status st = SONDE_OK;
     if (c->api_level) {
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is already running");
+        st =
+            sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is already running");
     } else {
         sn_api_forget(c);
         c->api_level = level;
@@ -88,8 +90,8 @@ static bool write_to_caller(sn_sink *sink, const void *data, size_t bytes)
 }
 
 sonde_status sonde_profile_table(const sonde_profile *profile, const sonde_table_options *options,
-                                 void (*write)(void *user, const char *text, size_t size), void *user,
-                                 sonde_error *err)
+                                 void (*write)(void *user, const char *text, size_t size),
+                                 void *user, sonde_error *err)
 {
     SN_REQUIRE(profile, err);
     SN_REQUIRE(write, err);

@@ -189,11 +189,12 @@ const char *sonde_session_output_name(const sonde_session *s, size_t index)
     return s && index < s->n_outputs ? s->output_names[index] : NULL;
 }
 
-static sonde_status copy_info(const sonde_type_info *from, size_t count, size_t index, const char *what,
-                              sonde_type_info *to, sonde_error *err)
+static sonde_status copy_info(const sonde_type_info *from, size_t count, size_t index,
+                              const char *what, sonde_type_info *to, sonde_error *err)
 {
     if (index >= count)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%s %zu of a model with %zu", what, index, count);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%s %zu of a model with %zu", what, index,
+                       count);
     if (to->struct_size < sizeof(size_t))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
     const size_t theirs = to->struct_size;
@@ -328,8 +329,8 @@ static sonde_status check_counts(const sonde_session *s, const char *const *inpu
     if (input_count > 0)
         SN_REQUIRE(inputs, err);
     if (!input_names && input_count > s->n_inputs)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu inputs given, the model has %zu", input_count,
-                       s->n_inputs);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu inputs given, the model has %zu",
+                       input_count, s->n_inputs);
     for (size_t i = 0; i < input_count; i++) {
         if (input_names && !input_names[i])
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the name of input %zu is NULL", i);

@@ -28,8 +28,8 @@ static sonde_status to_set(sonde_context *c, sn_named_list *list, sonde_value_se
     return SONDE_OK;
 }
 
-static sonde_status load(sonde_context *c, const char *path, const sn_type *as, sonde_value_set **set,
-                         sonde_error *err)
+static sonde_status load(sonde_context *c, const char *path, const sn_type *as,
+                         sonde_value_set **set, sonde_error *err)
 {
     sn_named_list list;
     sn_named_init(&list, &c->alloc);
@@ -82,14 +82,14 @@ sonde_status sonde_value_load_for(const sonde_session *session, const char *name
     if (set->values.n == 1)
         *value = sonde_value_retain(set->values.data[0]);
     else
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' holds %zu values, expected one for '%s'", path,
-                     set->values.n, name);
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' holds %zu values, expected one for '%s'",
+                     path, set->values.n, name);
     sonde_value_set_release(set);
     return st;
 }
 
-sonde_status sonde_values_save(const char *path, const char *const *names, sonde_value *const *values,
-                               size_t count, sonde_error *err)
+sonde_status sonde_values_save(const char *path, const char *const *names,
+                               sonde_value *const *values, size_t count, sonde_error *err)
 {
     SN_REQUIRE(path, err);
     if (count > 0) {
@@ -104,7 +104,8 @@ sonde_status sonde_values_save(const char *path, const char *const *names, sonde
     for (size_t i = 0; i < count && st == SONDE_OK; i++) {
         sn_slot slot = {.kind = SN_KIND_NONE};
         if (!names[i] || !values[i])
-            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "value %zu to save is NULL or has no name", i);
+            st =
+                sn_fail(err, SONDE_INVALID_ARGUMENT, "value %zu to save is NULL or has no name", i);
         if (st == SONDE_OK)
             st = sn_slot_share(&slot, &values[i]->slot, false, &c->alloc, err);
         if (st == SONDE_OK)

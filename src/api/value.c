@@ -34,14 +34,15 @@ static sonde_status check_shape(sonde_dtype dtype, const int64_t *dims, size_t r
     if (!sn_dtype_valid((int64_t)dtype))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not an element type", (int)dtype);
     if (rank > SN_MAX_RANK)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of rank %zu, expected at most %d", rank,
-                       SN_MAX_RANK);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of rank %zu, expected at most %d",
+                       rank, SN_MAX_RANK);
     if (rank > 0 && !dims)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "dims is NULL for a tensor of rank %zu", rank);
     for (size_t i = 0; i < rank; i++)
         if (dims[i] < 0)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "dim %zu of a tensor is %lld, expected 0 or more",
-                           i, (long long)dims[i]);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "dim %zu of a tensor is %lld, expected 0 or more", i,
+                           (long long)dims[i]);
     if (!sn_tensor_bytes(dtype, dims, (int)rank, 0, want))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the tensor's size overflows");
     return SONDE_OK;
@@ -56,7 +57,8 @@ static sonde_status check_tensor(sonde_dtype dtype, const int64_t *dims, size_t 
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "string tensors are made by sonde_tensor_create_strings");
     if (bytes != want)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu bytes given, the tensor takes %zu", bytes, want);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu bytes given, the tensor takes %zu", bytes,
+                       want);
     return SONDE_OK;
 }
 
@@ -88,14 +90,15 @@ sonde_status sonde_tensor_borrow(sonde_context *context, sonde_dtype dtype, cons
     *value = NULL;
     SN_TRY(check_tensor(dtype, dims, rank, bytes, err));
     if (!data && bytes > 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "data is NULL for a tensor of %zu bytes", bytes);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "data is NULL for a tensor of %zu bytes",
+                       bytes);
     /* Complex numbers are aligned as their parts. */
     size_t align = sn_dtype_bytes(dtype);
     if (align > 8 || dtype == SONDE_DTYPE_C64)
         align /= 2;
     if ((uintptr_t)data % align)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "data is not aligned to %zu bytes as %s needs", align,
-                       sn_dtype_name(dtype));
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "data is not aligned to %zu bytes as %s needs",
+                       align, sn_dtype_name(dtype));
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_slot slot = {.kind = SN_KIND_TENSOR,
@@ -123,8 +126,8 @@ sonde_status sonde_tensor_create_strings(sonde_context *context, const int64_t *
 }
 
 /* A list value of these items; those without memory of their own are copied. */
-static sonde_status make_list(sonde_context *c, sn_kind kind, sonde_value *const *items, size_t count,
-                              sn_slot *slot, sonde_error *err)
+static sonde_status make_list(sonde_context *c, sn_kind kind, sonde_value *const *items,
+                              size_t count, sn_slot *slot, sonde_error *err)
 {
     sn_list *list = sn_list_new(&c->alloc, count);
     if (!list)
@@ -242,7 +245,8 @@ void *sonde_tensor_data(const sonde_value *value)
 
 size_t sonde_value_count(const sonde_value *value)
 {
-    return value && value->slot.list && value->slot.kind != SN_KIND_TENSOR ? value->slot.list->n : 0;
+    return value && value->slot.list && value->slot.kind != SN_KIND_TENSOR ? value->slot.list->n
+                                                                           : 0;
 }
 
 sonde_status sonde_value_item(const sonde_value *value, size_t index, sonde_value **item,

@@ -40,11 +40,26 @@ static uint64_t to_u64(double x)
         return (uint64_t)to_i64(x);
     return isnan(x) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x;
 }
-static uint32_t to_u32(double x) { return (uint32_t)to_i64(x); }
-static uint8_t to_u8(double x) { return (uint8_t)to_i32(x); }
-static int8_t to_i8(double x) { return (int8_t)to_i32(x); }
-static uint16_t to_u16(double x) { return (uint16_t)to_i32(x); }
-static int16_t to_i16(double x) { return (int16_t)to_i32(x); }
+static uint32_t to_u32(double x)
+{
+    return (uint32_t)to_i64(x);
+}
+static uint8_t to_u8(double x)
+{
+    return (uint8_t)to_i32(x);
+}
+static int8_t to_i8(double x)
+{
+    return (int8_t)to_i32(x);
+}
+static uint16_t to_u16(double x)
+{
+    return (uint16_t)to_i32(x);
+}
+static int16_t to_i16(double x)
+{
+    return (int16_t)to_i32(x);
+}
 
 #define FROM_FLOAT_U8(x)  to_u8((double)(x))
 #define FROM_FLOAT_I8(x)  to_i8((double)(x))
@@ -129,7 +144,10 @@ static int sub_byte_bits(sonde_dtype t)
     return t == SONDE_DTYPE_U2 || t == SONDE_DTYPE_I2 ? 2 : 0;
 }
 
-static bool sub_byte_signed(sonde_dtype t) { return t == SONDE_DTYPE_I4 || t == SONDE_DTYPE_I2; }
+static bool sub_byte_signed(sonde_dtype t)
+{
+    return t == SONDE_DTYPE_I4 || t == SONDE_DTYPE_I2;
+}
 
 static unsigned bytes_of(sonde_dtype t)
 {
@@ -228,8 +246,8 @@ static void cast_range(void *arg, size_t lo, size_t hi)
         return;
     }
     for (size_t i = lo; i < hi; i += CHUNK)
-        cast_chunk(j->to, j->dst + i * out, j->from, j->src + i * in, hi - i < CHUNK ? hi - i : CHUNK,
-                   j->how);
+        cast_chunk(j->to, j->dst + i * out, j->from, j->src + i * in,
+                   hi - i < CHUNK ? hi - i : CHUNK, j->how);
 }
 
 void sn_cast_run(sonde_dtype to, void *dst, sonde_dtype from, const void *src, size_t n,

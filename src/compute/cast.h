@@ -10,14 +10,14 @@
 bool sn_cast_supported(sonde_dtype t);
 
 /* n elements; dst and src do not overlap unless the types are equal and so are the pointers.
- * Float to integer truncates; 32- and 64-bit results saturate, narrower ones keep the low bits of the
- * 32-bit result, NaN gives 0. Integers wrap. Anything but zero (NaN too) becomes true. */
+ * Float to integer truncates; 32- and 64-bit results saturate, narrower ones keep the low bits of
+ * the 32-bit result, NaN gives 0. Integers wrap. Anything but zero (NaN too) becomes true. */
 void sn_cast_run(sonde_dtype to, void *dst, sonde_dtype from, const void *src, size_t n,
                  sn_rounding how, sn_pool *pool);
 
 /* Geometry of a scale against the data: element (o, c, i) of [outer][channels][inner]. Its scale is
- * scale[(o * channel_blocks + c / block) * scale_inner + (scale_inner > 1 ? i : 0)], o counting only when
- * scale_outer is set. Per tensor: channels = channel_blocks = 1. */
+ * scale[(o * channel_blocks + c / block) * scale_inner + (scale_inner > 1 ? i : 0)], o counting
+ * only when scale_outer is set. Per tensor: channels = channel_blocks = 1. */
 typedef struct sn_quant_shape {
     int64_t outer, channels, inner;
     int64_t block;          /* channels that share a scale: 1 per axis, block_size when blocked */
@@ -26,8 +26,8 @@ typedef struct sn_quant_shape {
     bool scale_outer;       /* blocked: scales differ along the outer dims too */
 } sn_quant_shape;
 
-/* y = saturate(round(x / scale) + zero). x, scale: f32; zero: as int32 (0 when absent), NULL for none.
- * `to`: an integer type up to 16 bits (sub-byte: one byte per element) or a small float. */
+/* y = saturate(round(x / scale) + zero). x, scale: f32; zero: as int32 (0 when absent), NULL for
+ * none. `to`: an integer type up to 16 bits (sub-byte: one byte per element) or a small float. */
 void sn_quantize_run(const sn_quant_shape *q, sonde_dtype to, void *y, const float *x,
                      const float *scale, const int32_t *zero, bool saturate, sn_pool *pool);
 /* y = (x - zero) * scale in f32; `from` as `to` above, or int32. */

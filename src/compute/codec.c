@@ -46,7 +46,10 @@ static uint16_t f16_store(float f)
     return (uint16_t)(sign | (r + 0xfffu + (r >> 13 & 1u)) >> 13);
 }
 
-static float bf16_load(uint16_t h) { return float_of((uint32_t)h << 16); }
+static float bf16_load(uint16_t h)
+{
+    return float_of((uint32_t)h << 16);
+}
 
 static uint16_t bf16_store(float f)
 {
@@ -59,10 +62,10 @@ static uint16_t bf16_store(float f)
 /* ------------------------------------------------------------------ 8 and 4 bits */
 typedef struct mini {
     int man, bias;
-    uint8_t max;      /* code of the largest finite number, sign excluded */
-    uint8_t nan;      /* code of NaN; 0: none */
-    uint8_t inf;      /* code of infinity, sign excluded; 0: none */
-    uint8_t sign;     /* sign bit */
+    uint8_t max;        /* code of the largest finite number, sign excluded */
+    uint8_t nan;        /* code of NaN; 0: none */
+    uint8_t inf;        /* code of infinity, sign excluded; 0: none */
+    uint8_t sign;       /* sign bit */
     bool unsigned_zero; /* FNUZ: no -0, the code of -0 is NaN */
 } mini;
 
@@ -140,7 +143,10 @@ static uint8_t mini_store(const mini *m, float f, bool saturate)
 }
 
 /* float8e8m0 is a power of two, 2^(code - 127); 0xff is NaN. */
-static float e8m0_load(uint8_t code) { return code == 0xff ? NAN : ldexpf(1.0f, (int)code - 127); }
+static float e8m0_load(uint8_t code)
+{
+    return code == 0xff ? NAN : ldexpf(1.0f, (int)code - 127);
+}
 
 static uint8_t e8m0_store(float f, sn_rounding how)
 {

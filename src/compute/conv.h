@@ -56,7 +56,9 @@ typedef struct sn_conv_plan {
     /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the
      * last may miss taps; the others go one by one. */
     int64_t run_from, run_to;
+    int64_t run_first, run_end;   /* taps inside: of the first pixel from, of the last up to */
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
+    int64_t tiles;                /* of a run */
     int64_t seg, segs;            /* rows (flat: pixels) per segment */
     bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
     size_t items, tasks;

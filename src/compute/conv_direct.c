@@ -16,6 +16,7 @@ static void clear_lanes(float *y, int64_t pixels, unsigned block, unsigned lanes
 
 typedef struct item {
     int64_t image, group, chunk, from, to; /* rows, or pixels when flat */
+    bool last_use; /* the next item has other weights, which lie behind this one's */
 } item;
 
 static item item_at(const sn_conv_plan *p, size_t index)
@@ -30,7 +31,9 @@ static item item_at(const sn_conv_plan *p, size_t index)
                   .group = rest % p->b.groups,
                   .chunk = p->chunk_outer ? b : a,
                   .from = seg * p->seg,
-                  .to = sn_min(end, (seg + 1) * p->seg)};
+                  .to = sn_min(end, (seg + 1) * p->seg),
+                  .last_use =
+                      p->chunk_outer ? seg + 1 == p->segs : p->chunks == 1 && b + 1 == p->segs};
 }
 
 /* Blocks of chunk c: spread evenly, so that no chunk is much smaller than the others. */
@@ -39,20 +42,11 @@ static int64_t chunk_start(const sn_conv_plan *p, int64_t c)
     return c * p->b.out_blocks / p->chunks;
 }
 
-/* Pixels [from, from + n) of the current row; x is at tap (first row, column 0) of output column 0.
- */
+/* Pixels [from, from + n) of a row whose first pixel has taps from `first`, the last up to `end`; x
+ * is at tap (first row, column 0) of output column 0. */
 static void call_tile(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z,
-                      float *y, int64_t from, int64_t n)
+                      float *y, int64_t from, int64_t n, int64_t first, int64_t end)
 {
-    const sn_conv_desc *d = &p->d;
-    int64_t first = 0, end = d->kernel[2], ignored;
-    if (!p->flat) {
-        sn_conv_taps(from, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
-                     n == 1 ? &end : &ignored);
-        if (n > 1)
-            sn_conv_taps(from + n - 1, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
-                         d->in[2], &ignored, &end);
-    }
     t->x = x + from * t->x_pixel;
     t->y = y + from * t->y_pixel;
     t->z = z ? z + from * t->z_pixel : NULL;
@@ -62,14 +56,25 @@ static void call_tile(const sn_conv_plan *p, sn_f32_tile *t, const float *x, con
     p->tile(t);
 }
 
+/* One by one: pixels at the border that miss taps on their own. */
+static void border(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y,
+                   int64_t from, int64_t to)
+{
+    const sn_conv_desc *d = &p->d;
+    for (int64_t i = from; i < to; i++) {
+        int64_t first, end;
+        sn_conv_taps(i, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
+                     &end);
+        call_tile(p, t, x, z, y, i, 1, first, end);
+    }
+}
+
 static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y)
 {
-    for (int64_t i = 0; i < p->run_from; i++)
-        call_tile(p, t, x, z, y, i, 1);
+    border(p, t, x, z, y, 0, p->run_from);
     if (p->run_to > p->run_from)
-        call_tile(p, t, x, z, y, p->run_from, p->run_to - p->run_from);
-    for (int64_t i = p->run_to; i < p->cols; i++)
-        call_tile(p, t, x, z, y, i, 1);
+        call_tile(p, t, x, z, y, p->run_from, p->run_to - p->run_from, p->run_first, p->run_end);
+    border(p, t, x, z, y, p->run_to, p->cols);
 }
 
 static void direct_item(const sn_conv_call *c, const item *it)
@@ -112,6 +117,7 @@ static void direct_item(const sn_conv_call *c, const item *it)
         .y_q = out_pixels * block,
         .z_pixel = block,
         .z_q = out_pixels * block,
+        .x_next = p->flat ? 0 : d->stride[1] * d->in[2] * unit,
         .lo = p->lo,
         .hi = p->hi,
     };
@@ -127,10 +133,15 @@ static void direct_item(const sn_conv_call *c, const item *it)
             t.bias = bias;
         }
     }
+    /* The next item's weights follow; every run fetches a part of them, if they change at all. */
+    const int64_t next_size = it->last_use ? blocks * t.w_q : 0;
+    const int64_t next_part = p->tiles * t.w_q * 16 / block;
+    if (next_size > 0)
+        t.w_next = w + blocks * t.w_q;
     if (p->flat) {
         t.kh = 1;
         t.w = w;
-        call_tile(p, &t, x, z, y, it->from, it->to - it->from);
+        call_tile(p, &t, x, z, y, it->from, it->to - it->from, 0, 1);
     }
     for (int64_t row = p->flat ? it->to : it->from; row < it->to; row++) {
         int64_t first, end;
@@ -140,6 +151,8 @@ static void direct_item(const sn_conv_call *c, const item *it)
         t.w = w + first * t.w_kh;
         const int64_t top = row * d->stride[1] - d->pad[1] + first * d->dilation[1];
         const int64_t at = row * d->out[2] * block;
+        const int64_t fetched = (row - it->from) * next_part;
+        t.w_next = fetched < next_size ? w + next_size + fetched : NULL;
         run_row(p, &t, x + (top * d->in[2] - d->pad[2]) * unit, z ? z + at : NULL, y + at);
     }
     if (!p->post && !p->clear)

@@ -48,10 +48,11 @@ void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int6
                   int64_t in, int64_t *first, int64_t *end)
 {
     const int64_t at = o * stride - pad;
-    int64_t a = at >= 0 ? 0 : sn_ceil_div(-at, dilation);
-    int64_t b = at >= in ? 0 : sn_ceil_div(in - at, dilation);
-    a = sn_min(a, kernel);
-    b = sn_min(b, kernel);
+    int64_t a = 0, b = kernel;
+    if (at < 0)
+        a = sn_min(sn_ceil_div(-at, dilation), kernel);
+    if (at + (kernel - 1) * dilation >= in)
+        b = at >= in ? 0 : sn_min(sn_ceil_div(in - at, dilation), kernel);
     *first = a;
     *end = sn_max(a, b);
 }
@@ -62,8 +63,9 @@ static void plan_run(sn_conv_plan *p)
     const sn_conv_desc *d = &p->d;
     const int64_t k = d->kernel[2], in = d->in[2], cols = p->cols;
     int64_t a = 0, b = cols, first, end, first_a, end_b;
-    p->run_from = 0;
+    p->run_from = p->run_first = 0;
     p->run_to = cols;
+    p->run_end = k;
     if (p->flat)
         return;
     for (; a < cols; a++) {
@@ -96,6 +98,8 @@ static void plan_run(sn_conv_plan *p)
         a = b = 0;
     p->run_from = a;
     p->run_to = b;
+    p->run_first = first_a;
+    p->run_end = end_b;
 }
 
 /* Blocks per kernel call: as many pixels as a row offers, then as many blocks as registers allow.
@@ -128,7 +132,8 @@ static const char *isa(const sn_conv_plan *p)
 static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int64_t weight_bytes,
                        size_t l2_bytes)
 {
-    const int64_t unit = p->flat ? tile_pixels(p) : 1; /* segments are multiples of this */
+    const int64_t unit =
+        p->flat ? sn_max(tile_pixels(p), 1) : 1; /* segments are multiples of this */
     const int64_t units = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, unit), 1);
     const int64_t l2 = (int64_t)l2_bytes;
     int64_t seg = units;
@@ -166,6 +171,7 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     const int64_t q = pick_blocks(p);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
+    p->tiles = sn_ceil_div(p->cols, sn_max(tile_pixels(p), 1));
     const int64_t taps = d->kernel[1] * d->kernel[2];
     const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
     const int64_t row_in_bytes =

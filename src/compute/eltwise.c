@@ -24,13 +24,18 @@ static unsigned type_bytes(sonde_dtype t)
     }
 }
 
-static bool is_f8(sonde_dtype t) { return t >= SONDE_DTYPE_F8E4M3FN && t <= SONDE_DTYPE_F8E5M2FNUZ; }
+static bool is_f8(sonde_dtype t)
+{
+    return t >= SONDE_DTYPE_F8E4M3FN && t <= SONDE_DTYPE_F8E5M2FNUZ;
+}
 
 /* "i64_add": texts of all types times all functions, laid out by the compiler. */
 #define TYPE_NAMES(text)                                                                           \
-    {"?_" text,   "f32_" text,  "u8_" text,   "i8_" text,   "u16_" text, "i16_" text,              \
-     "i32_" text, "i64_" text,  "str_" text,  "bool_" text, "f16_" text, "f64_" text,              \
-     "u32_" text, "u64_" text,  "c64_" text,  "c128_" text, "bf16_" text}
+    {                                                                                              \
+        "?_" text, "f32_" text, "u8_" text, "i8_" text, "u16_" text, "i16_" text, "i32_" text,     \
+            "i64_" text, "str_" text, "bool_" text, "f16_" text, "f64_" text, "u32_" text,         \
+            "u64_" text, "c64_" text, "c128_" text, "bf16_" text                                   \
+    }
 enum { NAMED_TYPES = 17 };
 
 bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
@@ -255,7 +260,8 @@ static void unary_range(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_unary_run(const sn_elt *e, void *y, const void *x, size_t n, const void *params, sn_pool *pool)
+void sn_unary_run(const sn_elt *e, void *y, const void *x, size_t n, const void *params,
+                  sn_pool *pool)
 {
     job j = {.e = e, .y = y, .in = {x}, .params = params};
     sn_parallel_range(pool, n, e->cost, unary_range, &j);
@@ -366,14 +372,26 @@ typedef struct bytes16 {
     uint64_t part[2];
 } bytes16;
 
+/* The usual cases first, with strides the compiler can see: everything dense, or one value fixed.
+ */
+#define WHERE_LOOP(sc, sa, sb)                                                                     \
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++)                                                   \
+        y[i] = c[i * (sc)] ? a[i * (sa)] : b[i * (sb)];
 #define WHERE(name, T)                                                                             \
     static void name(void *py, const uint8_t *c, const void *pa, const void *pb, size_t n,         \
                      ptrdiff_t sc, ptrdiff_t sa, ptrdiff_t sb)                                     \
     {                                                                                              \
         T *y = py;                                                                                 \
         const T *a = pa, *b = pb;                                                                  \
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++)                                               \
-            y[i] = c[i * sc] ? a[i * sa] : b[i * sb];                                              \
+        if (sc == 1 && sa == 1 && sb == 1) {                                                       \
+            WHERE_LOOP(1, 1, 1)                                                                    \
+        } else if (sc == 1 && sa == 1) {                                                           \
+            WHERE_LOOP(1, 1, 0)                                                                    \
+        } else if (sc == 1 && sb == 1) {                                                           \
+            WHERE_LOOP(1, 0, 1)                                                                    \
+        } else {                                                                                   \
+            WHERE_LOOP(sc, sa, sb)                                                                 \
+        }                                                                                          \
     }
 WHERE(where_1, uint8_t)
 WHERE(where_2, uint16_t)
@@ -418,8 +436,8 @@ static void where_range(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_where_run(const sn_bcast *b, size_t elem_bytes, void *y, const uint8_t *cond, const void *pa,
-                  const void *pb, sn_pool *pool)
+void sn_where_run(const sn_bcast *b, size_t elem_bytes, void *y, const uint8_t *cond,
+                  const void *pa, const void *pb, sn_pool *pool)
 {
     job j = {.b = b, .y = y, .in = {cond, pa, pb}, .elem_bytes = elem_bytes};
     sn_parallel_range(pool, b->total, 1, where_range, &j);

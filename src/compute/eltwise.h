@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise functions of one, two or three operands with multidirectional broadcasting.
  *
- * A call is made in two steps: sn_unary_get / sn_binary_get choose the loop for an element type and a
- * CPU; sn_bcast_plan turns shapes into a few collapsed dims. Running neither allocates nor fails.
+ * A call is made in two steps: sn_unary_get / sn_binary_get choose the loop for an element type and
+ * a CPU; sn_bcast_plan turns shapes into a few collapsed dims. Running neither allocates nor fails.
  * 16-bit (and, for tests on them, 8-bit) floats go through f32 in chunks. */
 #ifndef SN_COMPUTE_ELTWISE_H
 #define SN_COMPUTE_ELTWISE_H
@@ -11,8 +11,9 @@
 #include "kernels/kernels.h"
 
 /* X(ID, text, cost of one element in additions). Parameters, in the element's type (f32 for 16-bit
- * floats): ELU, CELU, LEAKY_RELU, THRESHOLDED_RELU, SWISH alpha; SELU gamma, alpha; HARD_SIGMOID alpha,
- * beta; CLIP low, high. IS_NAN, IS_INF (params: detect negative, positive) and NOT give bool. */
+ * floats): ELU, CELU, LEAKY_RELU, THRESHOLDED_RELU, SWISH alpha; SELU gamma, alpha; HARD_SIGMOID
+ * alpha, beta; CLIP low, high. IS_NAN, IS_INF (params: detect negative, positive) and NOT give
+ * bool. */
 #define SN_UNARY_LIST(X)                                                                           \
     X(RELU, "relu", 1)                                                                             \
     X(LEAKY_RELU, "leaky_relu", 1)                                                                 \
@@ -89,36 +90,38 @@ typedef enum sn_unary {
 #define X(id, text, cost) SN_UNARY_##id,
     SN_UNARY_LIST(X)
 #undef X
-    SN_UNARY_COUNT
+        SN_UNARY_COUNT
 } sn_unary;
 
 typedef enum sn_binary {
 #define X(id, text, cost) SN_BINARY_##id,
     SN_BINARY_LIST(X)
 #undef X
-    SN_BINARY_COUNT
+        SN_BINARY_COUNT
 } sn_binary;
 
 /* A typed loop: y[i] = f(a[i], b[i]); b is NULL and mode ignored for one operand. */
-typedef void sn_elt_fn(void *y, const void *a, const void *b, size_t n, int mode, const void *params);
+typedef void sn_elt_fn(void *y, const void *a, const void *b, size_t n, int mode,
+                       const void *params);
 
 /* A chosen loop. */
 typedef struct sn_elt {
-    sn_elt_fn *fn;                   /* or one of the kernels: */
+    sn_elt_fn *fn; /* or one of the kernels: */
     sn_f32_unary_fn *f32_unary;
     sn_f32_binary_fn *f32_binary;
-    const char *name;                /* for people: "f32_relu_avx512", "i64_add" */
+    const char *name; /* for people: "f32_relu_avx512", "i64_add" */
     unsigned cost;
-    uint8_t in_bytes, out_bytes;     /* of an element */
-    sonde_dtype via;                 /* a small float computed in f32; UNDEFINED: directly */
-    bool is_bool;                    /* the result is bool whatever the operands are */
+    uint8_t in_bytes, out_bytes; /* of an element */
+    sonde_dtype via;             /* a small float computed in f32; UNDEFINED: directly */
+    bool is_bool;                /* the result is bool whatever the operands are */
 } sn_elt;
 
 /* False: this function is not defined for that element type. */
 bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags);
 bool sn_binary_get(sn_elt *e, sn_binary op, sonde_dtype t, uint32_t cpu_flags);
 
-/* Shapes, collapsed: the last dim is the inner loop, where each operand moves by 1 or stands still. */
+/* Shapes, collapsed: the last dim is the inner loop, where each operand moves by 1 or stands still.
+ */
 #define SN_BCAST_RANK 16
 typedef struct sn_bcast {
     int rank; /* at least 1 */
@@ -133,15 +136,17 @@ void sn_bcast_plan(sn_bcast *b, const int64_t *out, int rank, int n, const int64
 void sn_bcast_flat(sn_bcast *b, size_t total, int n);
 
 /* y may be x / one of the operands when that has the result's shape and element size. */
-void sn_unary_run(const sn_elt *e, void *y, const void *x, size_t n, const void *params, sn_pool *pool);
+void sn_unary_run(const sn_elt *e, void *y, const void *x, size_t n, const void *params,
+                  sn_pool *pool);
 void sn_binary_run(const sn_elt *e, const sn_bcast *b, void *y, const void *pa, const void *pb,
                    const void *params, sn_pool *pool);
 /* y = cond ? a : b, operands 0, 1, 2 of the plan; elements of 1, 2, 4, 8 or 16 bytes. */
-void sn_where_run(const sn_bcast *b, size_t elem_bytes, void *y, const uint8_t *cond, const void *pa,
-                  const void *pb, sn_pool *pool);
+void sn_where_run(const sn_bcast *b, size_t elem_bytes, void *y, const uint8_t *cond,
+                  const void *pa, const void *pb, sn_pool *pool);
 
 /* Sets the padding lanes of a blocked f32 tensor [outer][blocks][inner][block] to zero: what a
- * function with f(0) != 0 must do afterwards. `channels` is the logical size of the blocked axis. */
+ * function with f(0) != 0 must do afterwards. `channels` is the logical size of the blocked axis.
+ */
 void sn_blocked_zero_pad(float *y, int64_t outer, int64_t channels, int64_t inner, int block);
 
 /* Runs fn(arg, lo, hi) over [0, n) in pieces: several at once when n * cost is large. */

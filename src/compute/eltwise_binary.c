@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of two operands, instantiated per element type from lists of expressions. Either operand may
- * be one element for the whole run. Integer arithmetic is done in unsigned numbers: it wraps. */
+/* Loops of two operands, instantiated per element type from lists of expressions. Either operand
+ * may be one element for the whole run. Integer arithmetic is done in unsigned numbers: it wraps.
+ */
 #include <math.h>
 
 #include "compute/eltwise_loops.h"
@@ -61,8 +62,8 @@
 FLOORED_MOD(floored_mod_f32, float, fmodf)
 FLOORED_MOD(floored_mod_f64, double, fmod)
 
-#define M(fn)       fn##f
-#define floored_mod floored_mod_f32
+#define M(fn)              fn##f
+#define floored_mod        floored_mod_f32
 #define F32_LOOP(id, expr) LOOP(id##_f32, float, float, expr)
 #define F32_CMP(id, expr)  LOOP(id##_f32, float, uint8_t, expr)
 FLOAT_LIST(F32_LOOP)
@@ -70,8 +71,8 @@ COMPARE_LIST(F32_CMP)
 #undef M
 #undef floored_mod
 
-#define M(fn)       fn
-#define floored_mod floored_mod_f64
+#define M(fn)              fn
+#define floored_mod        floored_mod_f64
 #define F64_LOOP(id, expr) LOOP(id##_f64, double, double, expr)
 #define F64_CMP(id, expr)  LOOP(id##_f64, double, uint8_t, expr)
 FLOAT_LIST(F64_LOOP)
@@ -162,7 +163,7 @@ SN_INT_TYPES(INT_LOOPS)
     LOOP(SHIFT_RIGHT_##D, T, T, b < sizeof(T) * 8 ? (W)a >> b : 0)
 SN_UNSIGNED_TYPES(SHIFT_LOOPS)
 
-LOOP(AND_bool, uint8_t, uint8_t, a && b)
+LOOP(AND_bool, uint8_t, uint8_t, a &&b)
 LOOP(OR_bool, uint8_t, uint8_t, a || b)
 LOOP(XOR_bool, uint8_t, uint8_t, !a != !b)
 LOOP(EQUAL_bool, uint8_t, uint8_t, !a == !b)
@@ -190,27 +191,27 @@ sn_elt_fn *sn_binary_loop(sn_binary op, sonde_dtype t)
     static sn_elt_fn *const f32[SN_BINARY_COUNT] = {FLOAT_LIST(F32_NAME) COMPARE_LIST(F32_NAME)};
     static sn_elt_fn *const f64[SN_BINARY_COUNT] = {FLOAT_LIST(F64_NAME) COMPARE_LIST(F64_NAME)};
 #define INT_TABLE(D, T, W)                                                                         \
-    static sn_elt_fn *const table_##D[SN_BINARY_COUNT] = {                                         \
-        [SN_BINARY_ADD] = ADD_##D,                                                                 \
-        [SN_BINARY_SUB] = SUB_##D,                                                                 \
-        [SN_BINARY_MUL] = MUL_##D,                                                                 \
-        [SN_BINARY_DIV] = DIV_##D,                                                                 \
-        [SN_BINARY_MIN] = MIN_##D,                                                                 \
-        [SN_BINARY_MAX] = MAX_##D,                                                                 \
-        [SN_BINARY_POW] = POW_##D,                                                                 \
-        [SN_BINARY_MOD] = MOD_##D,                                                                 \
-        [SN_BINARY_FMOD] = FMOD_##D,                                                               \
-        [SN_BINARY_PRELU] = PRELU_##D,                                                             \
-        [SN_BINARY_BIT_AND] = BIT_AND_##D,                                                         \
-        [SN_BINARY_BIT_OR] = BIT_OR_##D,                                                           \
-        [SN_BINARY_BIT_XOR] = BIT_XOR_##D,                                                         \
-        [SN_BINARY_EQUAL] = EQUAL_##D,                                                             \
-        [SN_BINARY_GREATER] = GREATER_##D,                                                         \
-        [SN_BINARY_GREATER_EQUAL] = GREATER_EQUAL_##D,                                             \
-        [SN_BINARY_LESS] = LESS_##D,                                                               \
-        [SN_BINARY_LESS_EQUAL] = LESS_EQUAL_##D,                                                   \
-        SHIFTS_##D};
-#define SHIFTS(D) [SN_BINARY_SHIFT_LEFT] = SHIFT_LEFT_##D, [SN_BINARY_SHIFT_RIGHT] = SHIFT_RIGHT_##D
+    static sn_elt_fn *const table_##D[SN_BINARY_COUNT] = {[SN_BINARY_ADD] = ADD_##D,               \
+                                                          [SN_BINARY_SUB] = SUB_##D,               \
+                                                          [SN_BINARY_MUL] = MUL_##D,               \
+                                                          [SN_BINARY_DIV] = DIV_##D,               \
+                                                          [SN_BINARY_MIN] = MIN_##D,               \
+                                                          [SN_BINARY_MAX] = MAX_##D,               \
+                                                          [SN_BINARY_POW] = POW_##D,               \
+                                                          [SN_BINARY_MOD] = MOD_##D,               \
+                                                          [SN_BINARY_FMOD] = FMOD_##D,             \
+                                                          [SN_BINARY_PRELU] = PRELU_##D,           \
+                                                          [SN_BINARY_BIT_AND] = BIT_AND_##D,       \
+                                                          [SN_BINARY_BIT_OR] = BIT_OR_##D,         \
+                                                          [SN_BINARY_BIT_XOR] = BIT_XOR_##D,       \
+                                                          [SN_BINARY_EQUAL] = EQUAL_##D,           \
+                                                          [SN_BINARY_GREATER] = GREATER_##D,       \
+                                                          [SN_BINARY_GREATER_EQUAL] =              \
+                                                              GREATER_EQUAL_##D,                   \
+                                                          [SN_BINARY_LESS] = LESS_##D,             \
+                                                          [SN_BINARY_LESS_EQUAL] = LESS_EQUAL_##D, \
+                                                          SHIFTS_##D};
+#define SHIFTS(D)  [SN_BINARY_SHIFT_LEFT] = SHIFT_LEFT_##D, [SN_BINARY_SHIFT_RIGHT] = SHIFT_RIGHT_##D
 #define SHIFTS_U8  SHIFTS(U8)
 #define SHIFTS_U16 SHIFTS(U16)
 #define SHIFTS_U32 SHIFTS(U32)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The typed loops behind eltwise.c, one table per number of operands; private to compute/eltwise*. */
+/* The typed loops behind eltwise.c, one table per number of operands; private to compute/eltwise*.
+ */
 #ifndef SN_COMPUTE_ELTWISE_LOOPS_H
 #define SN_COMPUTE_ELTWISE_LOOPS_H
 

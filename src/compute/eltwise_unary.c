@@ -28,8 +28,8 @@
     X(SELU, p[0] * (x <= 0 ? p[1] * M(expm1)(x) : x))                                              \
     X(CELU, x < 0 ? p[0] * M(expm1)(x / p[0]) : x)                                                 \
     X(THRESHOLDED_RELU, x <= p[0] ? 0 : x)                                                         \
-    X(HARD_SIGMOID, LIMIT(x * p[0] + p[1], 0, 1))                                                  \
-    X(HARD_SWISH, x *LIMIT(x * (T)(1.0 / 6.0) + (T)0.5, 0, 1))                                     \
+    X(HARD_SIGMOID, LIMIT(x *p[0] + p[1], 0, 1))                                                   \
+    X(HARD_SWISH, x *LIMIT(x *(T)(1.0 / 6.0) + (T)0.5, 0, 1))                                      \
     X(SIGMOID, x < 0 ? M(exp)(x) / (1 + M(exp)(x)) : 1 / (1 + M(exp)(-x)))                         \
     X(TANH, M(tanh)(x))                                                                            \
     X(SOFTPLUS, M(log1p)(M(exp)(-M(fabs)(x))) + (x < 0 ? 0 : x))                                   \
@@ -64,7 +64,6 @@
 
 /* Keeps NaN: both comparisons are false then. The upper bound wins when the bounds cross. */
 #define LIMIT(v, lo, hi) limit(v, lo, hi)
-
 
 #define T     float
 #define M(fn) fn##f

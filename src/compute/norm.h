@@ -7,9 +7,10 @@
 #include "base/pool.h"
 #include "kernels/kernels.h"
 
-/* [rows][n]: each row is normalised. scale and bias have n elements (may be NULL), or, when `group` is
- * set, belong to pieces of a row: piece g of row r has the single scale[(r % scale_rows) * pieces + g]
- * (instance and group normalisation). mean and inv, where not NULL, get one f32 per row. */
+/* [rows][n]: each row is normalised. scale and bias have n elements (may be NULL), or, when `group`
+ * is set, belong to pieces of a row: piece g of row r has the single scale[(r % scale_rows) *
+ * pieces + g] (instance and group normalisation). mean and inv, where not NULL, get one f32 per
+ * row. */
 typedef struct sn_norm_plan {
     sonde_dtype dtype;
     bool rms;   /* no mean is taken off */
@@ -30,8 +31,8 @@ typedef struct sn_lpnorm_plan {
 } sn_lpnorm_plan;
 void sn_lpnorm_run(const sn_lpnorm_plan *p, void *y, const void *x, sn_pool *pool);
 
-/* Local response over [batch][channels][inner]: x / (bias + alpha / size * sum of squares over `size`
- * channels around)^beta. f32. y does not overlap x. */
+/* Local response over [batch][channels][inner]: x / (bias + alpha / size * sum of squares over
+ * `size` channels around)^beta. f32. y does not overlap x. */
 typedef struct sn_lrn_plan {
     int64_t batch, channels, inner, size;
     float alpha, beta, bias;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear quantisation in both directions: per tensor, per axis and blocked are one geometry. Work is
- * split into rows of `inner` elements, each of one channel. */
+/* Linear quantisation in both directions: per tensor, per axis and blocked are one geometry. Work
+ * is split into rows of `inner` elements, each of one channel. */
 #include <math.h>
 #include <string.h>
 
@@ -105,7 +105,8 @@ void sn_quantize_run(const sn_quant_shape *q, sonde_dtype to, void *y, const flo
                      const float *scale, const int32_t *zero, bool saturate, sn_pool *pool)
 {
     quant_job j = {q, to, y, x, scale, zero, saturate};
-    sn_parallel_range(pool, (size_t)(q->outer * q->channels), 4 * (size_t)q->inner, quantize_rows, &j);
+    sn_parallel_range(pool, (size_t)(q->outer * q->channels), 4 * (size_t)q->inner, quantize_rows,
+                      &j);
 }
 
 static void dequantize_rows(void *arg, size_t lo, size_t hi)

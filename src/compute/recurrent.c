@@ -129,13 +129,10 @@ typedef struct layer {
     float *x, *gates, *h, *cell, *reset, *candidate;
 } layer;
 
-static void activate(const layer *l, int which, float *y, size_t n)
+static void activate_plain(const layer *l, int which, float *y, size_t n)
 {
     const sn_recurrent_plan *p = l->p;
     const sn_gate_act *a = &p->d.act[l->dir][which];
-    const float limits[2] = {-p->d.clip, p->d.clip};
-    if (isfinite(p->d.clip))
-        p->k->f32_clip(y, y, n, limits);
     if (a->kind == SN_GATE_AFFINE) {
         for (size_t i = 0; i < n; i++)
             y[i] = a->params[0] * y[i] + a->params[1];
@@ -146,6 +143,15 @@ static void activate(const layer *l, int which, float *y, size_t n)
     sn_unary_run(&p->act[l->dir][which], y, y, n, a->params, NULL);
     if (a->kind == SN_GATE_SCALED_TANH)
         p->k->f32_mul(y, y, &a->params[0], n, SN_BINARY_VS);
+}
+
+/* Clips what goes in first. */
+static void activate(const layer *l, int which, float *y, size_t n)
+{
+    const float limits[2] = {-l->p->d.clip, l->p->d.clip};
+    if (isfinite(l->p->d.clip))
+        l->p->k->f32_clip(y, y, n, limits);
+    activate_plain(l, which, y, n);
 }
 
 static void add_product(float *y, const float *a, const float *b, size_t n)
@@ -177,7 +183,7 @@ static void lstm_row(const layer *l, float *g, float *h, float *c)
         activate(l, 0, out, n);
     }
     memcpy(h, c, n * sizeof *h);
-    activate(l, 2, h, n);
+    activate_plain(l, 2, h, n);
     l->p->k->f32_mul(h, h, out, n, SN_BINARY_VV);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions. Whatever the axes, memory is read in order: either whole contiguous rows fold into one
- * number, or rows of kept elements fold into a row of accumulators. Floats accumulate in double,
- * integers in 64 bits. */
+/* Reductions. Whatever the axes, memory is read in order: either whole contiguous rows fold into
+ * one number, or rows of kept elements fold into a row of accumulators. Floats accumulate in
+ * double, integers in 64 bits. */
 #include "compute/reduce.h"
 
 #include <math.h>
@@ -62,21 +62,21 @@ typedef union acc {
 #define A_i int64_t
 #define A_u uint64_t
 /* Signed sums wrap as unsigned ones do. */
-#define ADD_f(a, x) ((a) + (x))
-#define ADD_i(a, x) ((int64_t)((uint64_t)(a) + (uint64_t)(x)))
-#define ADD_u(a, x) ((a) + (x))
-#define MUL_f(a, x) ((a) * (x))
-#define MUL_i(a, x) ((int64_t)((uint64_t)(a) * (uint64_t)(x)))
-#define MUL_u(a, x) ((a) * (x))
-#define ABS_f(x)    fabs(x)
-#define ABS_i(x)    ((x) < 0 ? (int64_t)((uint64_t)0 - (uint64_t)(x)) : (x))
-#define ABS_u(x)    (x)
-#define MAX_f(a, x) (isnan(a) || (a) > (x) ? (a) : (x))
-#define MAX_i(a, x) ((a) > (x) ? (a) : (x))
-#define MAX_u(a, x) ((a) > (x) ? (a) : (x))
-#define MIN_f(a, x) (isnan(a) || (a) < (x) ? (a) : (x))
-#define MIN_i(a, x) ((a) < (x) ? (a) : (x))
-#define MIN_u(a, x) ((a) < (x) ? (a) : (x))
+#define ADD_f(a, x)    ((a) + (x))
+#define ADD_i(a, x)    ((int64_t)((uint64_t)(a) + (uint64_t)(x)))
+#define ADD_u(a, x)    ((a) + (x))
+#define MUL_f(a, x)    ((a) * (x))
+#define MUL_i(a, x)    ((int64_t)((uint64_t)(a) * (uint64_t)(x)))
+#define MUL_u(a, x)    ((a) * (x))
+#define ABS_f(x)       fabs(x)
+#define ABS_i(x)       ((x) < 0 ? (int64_t)((uint64_t)0 - (uint64_t)(x)) : (x))
+#define ABS_u(x)       (x)
+#define MAX_f(a, x)    (isnan(a) || (a) > (x) ? (a) : (x))
+#define MAX_i(a, x)    ((a) > (x) ? (a) : (x))
+#define MAX_u(a, x)    ((a) > (x) ? (a) : (x))
+#define MIN_f(a, x)    (isnan(a) || (a) < (x) ? (a) : (x))
+#define MIN_i(a, x)    ((a) < (x) ? (a) : (x))
+#define MIN_u(a, x)    ((a) < (x) ? (a) : (x))
 #define EXP_f(a, x, m) ((a) + exp((x) - (m)))
 #define EXP_i(a, x, m) ((void)(x), (void)(m), (a))
 #define EXP_u(a, x, m) ((void)(x), (void)(m), (a))
@@ -224,7 +224,8 @@ static bool is_float(sonde_dtype t)
 }
 static bool is_signed(sonde_dtype t)
 {
-    return t == SONDE_DTYPE_I8 || t == SONDE_DTYPE_I16 || t == SONDE_DTYPE_I32 || t == SONDE_DTYPE_I64;
+    return t == SONDE_DTYPE_I8 || t == SONDE_DTYPE_I16 || t == SONDE_DTYPE_I32 ||
+           t == SONDE_DTYPE_I64;
 }
 
 static unsigned bytes_of(sonde_dtype t)
@@ -257,7 +258,7 @@ static acc start_value(step s, sonde_dtype t)
     else if (s == STEP_MAX)
         a.i = is_signed(t) ? (int64_t)((uint64_t)-1 << (bits - 1)) : 0;
     else if (s == STEP_MIN && is_signed(t))
-        a.i = (int64_t)~((uint64_t)-1 << (bits - 1));
+        a.i = (int64_t) ~((uint64_t)-1 << (bits - 1));
     else if (s == STEP_MIN)
         a.u = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
     else
@@ -315,7 +316,8 @@ static void finish(const sn_reduce_plan *p, uint8_t *y, size_t at, acc a, double
 
 /* ------------------------------------------------------------------ walking */
 /* Adds one to a counter over dims; returns false after the last. *off follows along. */
-static bool advance(int n, const int64_t *dims, const ptrdiff_t *stride, int64_t *at, ptrdiff_t *off)
+static bool advance(int n, const int64_t *dims, const ptrdiff_t *stride, int64_t *at,
+                    ptrdiff_t *off)
 {
     for (int i = n - 1; i >= 0; i--) {
         *off += stride[i];
@@ -360,7 +362,10 @@ static acc fold_element(const sn_reduce_plan *p, step s, const uint8_t *base, do
     return a;
 }
 
-static double finite_or_zero(double m) { return isfinite(m) ? m : 0.0; }
+static double finite_or_zero(double m)
+{
+    return isfinite(m) ? m : 0.0;
+}
 
 static void rows_range(void *arg, size_t lo, size_t hi)
 {

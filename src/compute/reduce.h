@@ -33,11 +33,13 @@ typedef struct sn_reduce_plan {
     bool rows; /* the innermost dim is reduced: an output element is a sum of contiguous rows */
 } sn_reduce_plan;
 
-/* Native integers, bool (MAX, MIN), f32, f64, and 16-bit floats (through f32). False: not defined. */
+/* Native integers, bool (MAX, MIN), f32, f64, and 16-bit floats (through f32). False: not defined.
+ */
 bool sn_reduce_supported(sn_reduce op, sonde_dtype t);
 void sn_reduce_make(sn_reduce_plan *p, sn_reduce op, sonde_dtype t, const int64_t *dims, int rank,
                     const bool *reduced, uint32_t cpu_flags);
-/* An empty reduction gives the neutral element: 0, 1, or the type's limits; a mean of nothing NaN. */
+/* An empty reduction gives the neutral element: 0, 1, or the type's limits; a mean of nothing NaN.
+ */
 void sn_reduce_run(const sn_reduce_plan *p, void *y, const void *x, sn_pool *pool);
 
 /* Index of the largest (or smallest) along the middle of [outer][n][inner]. A NaN counts as the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What works along one axis of [outer][n][inner]: the index of the extreme element, running sums and
- * products. Inner elements are walked side by side in chunks, so memory is read in order. */
+/* What works along one axis of [outer][n][inner]: the index of the extreme element, running sums
+ * and products. Inner elements are walked side by side in chunks, so memory is read in order. */
 #include <math.h>
 #include <string.h>
 
@@ -103,7 +103,10 @@ static size_t elem_bytes(sonde_dtype t)
     }
 }
 
-bool sn_arg_supported(sonde_dtype t) { return elem_bytes(t) != 0; }
+bool sn_arg_supported(sonde_dtype t)
+{
+    return elem_bytes(t) != 0;
+}
 
 void sn_arg_run(const sn_arg_plan *p, int64_t *y, const void *x, sn_pool *pool)
 {

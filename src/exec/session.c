@@ -44,7 +44,7 @@ static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, son
 static sn_program_config program_config(const sn_session *s)
 {
     return (sn_program_config){.no_optimize = s->cfg.no_optimize, .no_prepack = s->cfg.no_prepack,
-                               .disabled = s->cfg.disabled, .n_disabled = s->cfg.n_disabled};
+                               .plan_only = s->cfg.plan_only, .disabled = s->cfg.disabled, .n_disabled = s->cfg.n_disabled};
 }
 
 sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
@@ -222,6 +222,8 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
     sn_slot small_out[8], *results = small_out;
     if (!cfg)
         cfg = &none;
+    if (s->cfg.plan_only)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "this session was made to be looked at, not to run");
     bool big_in = n_in > 32, big_out = n_out > 8;
     if (big_in)
         ordered = sn_alloc(s->ctx->alloc, n_in * sizeof *ordered);

@@ -262,3 +262,16 @@ sonde_status sn_graph_remove(sn_graph *g, sn_node *n, sonde_error *err)
     sn_node_unlink(g, n);
     return SONDE_OK;
 }
+
+sonde_status sn_value_align(sn_graph *g, sn_value *v, sn_buffers *buffers, sonde_error *err)
+{
+    if (!v->fact.data || sn_tensor_is_aligned(v->fact.data))
+        return SONDE_OK;
+    sn_tensor *copy = SN_NEW(g->arena, sn_tensor);
+    if (!copy)
+        return sn_fail_memory(err, sizeof *copy);
+    *copy = *v->fact.data;
+    SN_TRY(sn_tensor_align(copy, buffers, g->alloc, err));
+    v->fact.data = copy;
+    return SONDE_OK;
+}

@@ -103,6 +103,26 @@ bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, s
     return sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
 }
 
+bool sn_tensor_is_aligned(const sn_tensor *t)
+{
+    size_t align = sn_dtype_bytes(t->dtype);
+    return align < 2 || (uintptr_t)t->data % (align > 8 ? 8 : align) == 0;
+}
+
+sonde_status sn_tensor_align(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                             sonde_error *err)
+{
+    sn_buffer *b = sn_buffer_new(alloc, t->bytes);
+    if (!b || !sn_vec_push(&buffers->list, alloc, b)) {
+        sn_buffer_unref(b);
+        return sn_fail_memory(err, t->bytes);
+    }
+    memcpy(b->data, t->data, t->bytes);
+    t->data = b->data;
+    t->owner = b;
+    return SONDE_OK;
+}
+
 sn_list *sn_list_new(sn_allocator *alloc, size_t cap)
 {
     sn_list *l = sn_alloc_zero(alloc, sizeof *l);

@@ -51,6 +51,12 @@ int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
 /* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */
 bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
 
+/* Is the data where its element type may be read? (Views of files need not be.) */
+bool sn_tensor_is_aligned(const sn_tensor *t);
+/* An aligned copy of the data, added to `buffers`; t keeps its other fields. */
+sonde_status sn_tensor_align(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                             sonde_error *err);
+
 typedef enum sn_kind {
     SN_KIND_NONE = SONDE_KIND_NONE,
     SN_KIND_TENSOR = SONDE_KIND_TENSOR,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: one reader and one writer per format, over bytes in memory. Every
- * reader is bounded: it reads within the bytes it got and allocates no more than they justify. */
+/* What the files of this room share: one reader and one writer per format, over bytes in memory.
+ * Every reader is bounded: it reads within the bytes it got and allocates no more than they
+ * justify. */
 #ifndef SN_IO_FORMATS_H
 #define SN_IO_FORMATS_H
 
@@ -35,8 +36,8 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
                                  sn_named_list *out, sonde_error *err);
 sonde_status sn_safetensors_write(const sn_named_list *l, sn_bytes *out, sonde_error *err);
 
-/* Files that store sub-byte elements as whole bytes: a tensor of int8 or uint8 that is really of type
- * `as`. Does nothing where that is not so; values out of range are an error. */
+/* Files that store sub-byte elements as whole bytes: a tensor of int8 or uint8 that is really of
+ * type `as`. Does nothing where that is not so; values out of range are an error. */
 sonde_status sn_narrow_elements(sn_slot *s, const sn_type *as, sonde_error *err);
 
 /* A decoded picture, three bytes a pixel, rows from the top. */
@@ -45,8 +46,8 @@ typedef struct sn_picture {
     uint8_t *rgb;
     size_t bytes; /* of rgb, from alloc */
 } sn_picture;
-sonde_status sn_picture_decode(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                               sonde_error *err);
+sonde_status sn_picture_decode(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                               sn_picture *p, sonde_error *err);
 void sn_picture_free(sn_picture *p, sn_allocator *alloc);
 bool sn_is_image_path(const char *path);
 sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, sn_allocator *alloc,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures to model inputs: the shorter side is resized, the centre cut out, channels normalised. The
- * resize is bilinear with a filter that widens as the picture shrinks (as in Pillow), so that detail is
- * averaged instead of skipped. Only the rows and columns of the crop are computed: one row of sums
- * is all the memory it takes, whatever the shape of the picture. */
+/* Pictures to model inputs: the shorter side is resized, the centre cut out, channels normalised.
+ * The resize is bilinear with a filter that widens as the picture shrinks (as in Pillow), so that
+ * detail is averaged instead of skipped. Only the rows and columns of the crop are computed: one
+ * row of sums is all the memory it takes, whatever the shape of the picture. */
 #include <math.h>
 #include <string.h>
 
@@ -25,10 +25,13 @@ typedef struct filter {
 } filter;
 
 /* How wide the filter is, in source pixels on either side. */
-static double support_of(double step) { return step > 1.0 ? step : 1.0; }
+static double support_of(double step)
+{
+    return step > 1.0 ? step : 1.0;
+}
 
-/* Weights of output position `at` (in the resized picture) over `size` source pixels; `step` is source
- * pixels per output pixel. */
+/* Weights of output position `at` (in the resized picture) over `size` source pixels; `step` is
+ * source pixels per output pixel. */
 static void make_filter(filter *f, double at, double step, int size)
 {
     double centre = (at + 0.5) * step, support = support_of(step), sum = 0;
@@ -49,10 +52,10 @@ static void make_filter(filter *f, double at, double step, int size)
 typedef struct resizer {
     const sn_picture *p;
     const sn_image_options *o;
-    double step;           /* source pixels per output pixel, both axes */
-    double left, top;      /* of the crop, in the resized picture */
-    float *row;            /* width * 3 sums */
-    float *weights;        /* scratch of one filter */
+    double step;      /* source pixels per output pixel, both axes */
+    double left, top; /* of the crop, in the resized picture */
+    float *row;       /* width * 3 sums */
+    float *weights;   /* scratch of one filter */
 } resizer;
 
 /* Row y of the crop, summed over source rows, all columns of the source. */
@@ -98,13 +101,14 @@ static void write_row(const resizer *r, int y, float *out)
 
 static sonde_status check_options(const sn_image_options *o, sonde_error *err)
 {
-    if (o->width < 1 || o->height < 1 || o->width > 1 << 14 || o->height > 1 << 14 || o->resize < 0 ||
-        o->resize > 1 << 15)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels cannot be made", o->width,
-                       o->height);
+    if (o->width < 1 || o->height < 1 || o->width > 1 << 14 || o->height > 1 << 14 ||
+        o->resize < 0 || o->resize > 1 << 15)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels cannot be made",
+                       o->width, o->height);
     for (int c = 0; c < 3 && !o->no_normalize; c++)
         if (!(o->deviation[c] > 0))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the deviation of channel %d must be positive", c);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the deviation of channel %d must be positive", c);
     return SONDE_OK;
 }
 
@@ -116,7 +120,8 @@ sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, 
     int crop = o->width > o->height ? o->width : o->height;
     double side = o->resize ? o->resize : floor(crop * 256.0 / 224.0 + 0.5);
     /* Never smaller than the crop. */
-    double scale = fmax(side / shorter, fmax((double)o->width / p->width, (double)o->height / p->height));
+    double scale =
+        fmax(side / shorter, fmax((double)o->width / p->width, (double)o->height / p->height));
     double wide = fmax(floor(p->width * scale + 0.5), o->width);
     double high = fmax(floor(p->height * scale + 0.5), o->height);
     resizer r = {.p = p, .o = o, .step = 1.0 / scale};
@@ -125,7 +130,8 @@ sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, 
     size_t most = (size_t)(2 * support_of(r.step)) + 4;
     size_t row_bytes = (size_t)p->width * 3 * sizeof(float), weight_bytes = most * sizeof(float);
     int64_t nchw[4] = {1, 3, o->height, o->width}, nhwc[4] = {1, o->height, o->width, 3};
-    sonde_status st = sn_slot_new_tensor(out, SONDE_DTYPE_F32, o->nhwc ? nhwc : nchw, 4, alloc, err);
+    sonde_status st =
+        sn_slot_new_tensor(out, SONDE_DTYPE_F32, o->nhwc ? nhwc : nchw, 4, alloc, err);
     SN_TRY(st);
     r.row = sn_alloc(alloc, row_bytes);
     r.weights = sn_alloc(alloc, weight_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named values, and the choice of a format by suffix. ONNX test data (.pb) is handled here: one file
- * holds one value, a folder holds a set of them. */
+/* Named values, and the choice of a format by suffix. ONNX test data (.pb) is handled here: one
+ * file holds one value, a folder holds a set of them. */
 #include "io/io.h"
 
 #include <dirent.h>
@@ -31,7 +31,10 @@ void sn_bytes_le(sn_bytes *b, uint64_t v, size_t bytes)
     sn_bytes_put(b, &v, bytes); /* little-endian, as every machine sonde runs on */
 }
 
-void sn_bytes_free(sn_bytes *b) { sn_vec_free(&b->v, b->alloc); }
+void sn_bytes_free(sn_bytes *b)
+{
+    sn_vec_free(&b->v, b->alloc);
+}
 
 /* ---- lists ---- */
 
@@ -75,7 +78,8 @@ sonde_status sn_narrow_elements(sn_slot *s, const sn_type *as, sonde_error *err)
         int v = s->t.dtype == SONDE_DTYPE_I8 ? ((const int8_t *)s->t.data)[i]
                                              : ((const uint8_t *)s->t.data)[i];
         if (v < low || v > high)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the file has the value %d, outside of %s (%d to %d)", v,
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the file has the value %d, outside of %s (%d to %d)", v,
                            sn_dtype_onnx_name(as->dtype), low, high);
     }
     s->t.dtype = as->dtype;
@@ -84,12 +88,13 @@ sonde_status sn_narrow_elements(sn_slot *s, const sn_type *as, sonde_error *err)
 
 /* ---- .pb ---- */
 
-/* Without a type to go by, what the bytes can be read as: a tensor, else a sequence, optional or map
- * that holds something (nearly any message passes for an empty one). */
+/* Without a type to go by, what the bytes can be read as: a tensor, else a sequence, optional or
+ * map that holds something (nearly any message passes for an empty one). */
 static sonde_status read_pb_bytes(const sn_file *f, const sn_type *as, const char *fallback_name,
                                   sn_named_list *out, sonde_error *err)
 {
-    static const sn_kind guesses[] = {SN_KIND_TENSOR, SN_KIND_SEQUENCE, SN_KIND_OPTIONAL, SN_KIND_MAP};
+    static const sn_kind guesses[] = {SN_KIND_TENSOR, SN_KIND_SEQUENCE, SN_KIND_OPTIONAL,
+                                      SN_KIND_MAP};
     bool known = as && as->kind != SN_KIND_NONE;
     sn_slot slot = {0};
     const char *name = "";
@@ -122,19 +127,24 @@ static bool has_suffix(const char *path, const char *suffix)
     return strcasecmp(suffix_of(path), suffix) == 0;
 }
 
-static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
 
 /* "input_2.pb" before "input_10.pb": runs of digits compare as numbers. */
 static int natural_order(const void *pa, const void *pb)
 {
-    const unsigned char *a = *(const unsigned char *const *)pa, *b = *(const unsigned char *const *)pb;
+    const unsigned char *a = *(const unsigned char *const *)pa,
+                        *b = *(const unsigned char *const *)pb;
     while (*a && *b) {
         if (is_digit(*a) && is_digit(*b)) {
             while (*a == '0')
                 a++;
             while (*b == '0')
                 b++;
-            size_t na = strspn((const char *)a, "0123456789"), nb = strspn((const char *)b, "0123456789");
+            size_t na = strspn((const char *)a, "0123456789"),
+                   nb = strspn((const char *)b, "0123456789");
             if (na != nb)
                 return na < nb ? -1 : 1;
             int c = memcmp(a, b, na);
@@ -217,8 +227,9 @@ static sonde_status write_folder(const char *path, const sn_named_list *l, sonde
     for (size_t i = 0; i < l->list.n && st == SONDE_OK; i++) {
         sn_bytes b = {.alloc = l->alloc};
         char *file = sn_arena_printf(&scratch, "%soutput_%zu.pb", path, i);
-        st = file ? sn_onnx_write_value(&l->list.data[i].slot, l->list.data[i].name, append, &b, err)
-                  : sn_fail_memory(err, strlen(path));
+        st = file
+                 ? sn_onnx_write_value(&l->list.data[i].slot, l->list.data[i].name, append, &b, err)
+                 : sn_fail_memory(err, strlen(path));
         if (b.failed)
             st = sn_fail_memory(err, b.v.n);
         if (st == SONDE_OK)
@@ -258,8 +269,8 @@ static sonde_status read_image(const char *path, const sn_type *as, sn_named_lis
     return st;
 }
 
-static sonde_status read_npy(const uint8_t *data, size_t bytes, const sn_type *as, sn_named_list *out,
-                             sonde_error *err)
+static sonde_status read_npy(const uint8_t *data, size_t bytes, const sn_type *as,
+                             sn_named_list *out, sonde_error *err)
 {
     sn_slot slot = {0};
     SN_TRY(sn_npy_read(data, bytes, as, out->alloc, &slot, err));
@@ -272,9 +283,11 @@ static sonde_status write_npy(const sn_named_list *l, sn_bytes *out, sonde_error
 {
     if (l->list.n != 1)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "a .npy file holds one tensor, not %zu; use .npz or .safetensors", l->list.n);
+                       "a .npy file holds one tensor, not %zu; use .npz or .safetensors",
+                       l->list.n);
     if (l->list.data[0].slot.kind != SN_KIND_TENSOR)
-        return sn_fail(err, SONDE_UNSUPPORTED, "'%.200s' is not a tensor; write a folder of .pb files",
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "'%.200s' is not a tensor; write a folder of .pb files",
                        l->list.data[0].name);
     return sn_npy_write(&l->list.data[0].slot.t, out, err);
 }
@@ -310,10 +323,11 @@ sonde_status sn_io_read(const char *path, const sn_type *as, sn_named_list *out,
     if (sn_is_image_path(path))
         return read_image(path, as, out, err);
     if (!format)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "cannot tell what '%.300s' is; .npy, .npz, .safetensors, .pb, .jpg, .png and .ppm "
-                       "can be read",
-                       path);
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "cannot tell what '%.300s' is; .npy, .npz, .safetensors, .pb, .jpg, .png and .ppm "
+            "can be read",
+            path);
     SN_TRY(sn_file_open(&f, path, true, out->alloc, err));
     sonde_status st = format->read(f.data, f.bytes, as, out, err);
     sn_file_close(&f);
@@ -329,10 +343,11 @@ sonde_status sn_io_write(const char *path, const sn_named_list *l, sonde_error *
     if (n && path[n - 1] == '/')
         return write_folder(path, l, err);
     if (!format)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "cannot tell what to write to '%.300s'; .npy, .npz, .safetensors or a folder "
-                       "ending in / can be written",
-                       path);
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "cannot tell what to write to '%.300s'; .npy, .npz, .safetensors or a folder "
+            "ending in / can be written",
+            path);
     sn_bytes b = {.alloc = l->alloc};
     sonde_status st = format->write(l, &b, err);
     if (st == SONDE_OK && b.failed)

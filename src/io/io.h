@@ -5,7 +5,10 @@
 
 #include "onnx/onnx.h"
 
-typedef struct sn_named { const char *name; sn_slot slot; } sn_named;
+typedef struct sn_named {
+    const char *name;
+    sn_slot slot;
+} sn_named;
 typedef struct sn_named_list {
     sn_allocator *alloc;
     sn_arena arena; /* names */
@@ -16,15 +19,15 @@ void sn_named_free(sn_named_list *l);
 /* Moves `slot` in (the source becomes NONE). */
 sonde_status sn_named_add(sn_named_list *l, const char *name, sn_slot *slot, sonde_error *err);
 
-/* By suffix. Names: as in the file; "" for .npy and images. Bounded like the ONNX reader. `as` (may be
- * NULL) is the type expected, needed for .pb files of sequences and optionals. */
+/* By suffix. Names: as in the file; "" for .npy and images. Bounded like the ONNX reader. `as` (may
+ * be NULL) is the type expected, needed for .pb files of sequences and optionals. */
 sonde_status sn_io_read(const char *path, const sn_type *as, sn_named_list *out, sonde_error *err);
 /* .npy (one), .npz, .safetensors, or a folder path ending in "/" of output_k.pb. */
 sonde_status sn_io_write(const char *path, const sn_named_list *l, sonde_error *err);
 
 typedef struct sn_image_options {
-    int width, height;       /* of the crop */
-    int resize;              /* shorter side; 0: 256/224 of the crop's */
+    int width, height; /* of the crop */
+    int resize;        /* shorter side; 0: 256/224 of the crop's */
     bool nhwc, bgr, no_normalize;
     float mean[3], deviation[3]; /* used unless no_normalize */
 } sn_image_options;

@@ -49,7 +49,8 @@ static sonde_status parse_descr(sn_text *t, npy_header *h, sonde_error *err)
     h->kind = *s.at++;
     int64_t size = 0;
     if (h->kind == 'O')
-        return sn_fail(err, SONDE_UNSUPPORTED, "the array holds Python objects, which are not tensors");
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "the array holds Python objects, which are not tensors");
     if (!sn_text_number(&s, &size) || s.at != s.end)
         return sn_fail(err, SONDE_UNSUPPORTED, "the element type of the array is not known");
     h->size = (uint64_t)size;
@@ -67,7 +68,8 @@ static sonde_status parse_shape(sn_text *t, npy_header *h, sonde_error *err)
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
         sn_text_word(t, "L"); /* Python 2 wrote long numbers so */
         if (h->rank == SN_MAX_RANK)
-            return sn_fail(err, SONDE_UNSUPPORTED, "the array has more than %d dimensions", SN_MAX_RANK);
+            return sn_fail(err, SONDE_UNSUPPORTED, "the array has more than %d dimensions",
+                           SN_MAX_RANK);
         h->dims[h->rank++] = d;
         if (!sn_text_take(t, ',') && !(t->at < t->end && *t->at == ')'))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
@@ -107,18 +109,19 @@ static const struct {
     sn_dtype dtype;
     const char *descr;
 } descrs[] = {
-    {SONDE_DTYPE_F32, "<f4"},      {SONDE_DTYPE_F64, "<f8"},        {SONDE_DTYPE_F16, "<f2"},
-    {SONDE_DTYPE_I8, "|i1"},       {SONDE_DTYPE_I16, "<i2"},        {SONDE_DTYPE_I32, "<i4"},
-    {SONDE_DTYPE_I64, "<i8"},      {SONDE_DTYPE_U8, "|u1"},         {SONDE_DTYPE_U16, "<u2"},
-    {SONDE_DTYPE_U32, "<u4"},      {SONDE_DTYPE_U64, "<u8"},        {SONDE_DTYPE_BOOL, "|b1"},
-    {SONDE_DTYPE_C64, "<c8"},      {SONDE_DTYPE_C128, "<c16"},      {SONDE_DTYPE_BF16, "<V2"},
-    {SONDE_DTYPE_I4, "|i1"},       {SONDE_DTYPE_U4, "|u1"},         {SONDE_DTYPE_I2, "|i1"},
-    {SONDE_DTYPE_U2, "|u1"},       {SONDE_DTYPE_F8E4M3FN, "|V1"},   {SONDE_DTYPE_F8E5M2, "|V1"},
+    {SONDE_DTYPE_F32, "<f4"},        {SONDE_DTYPE_F64, "<f8"},        {SONDE_DTYPE_F16, "<f2"},
+    {SONDE_DTYPE_I8, "|i1"},         {SONDE_DTYPE_I16, "<i2"},        {SONDE_DTYPE_I32, "<i4"},
+    {SONDE_DTYPE_I64, "<i8"},        {SONDE_DTYPE_U8, "|u1"},         {SONDE_DTYPE_U16, "<u2"},
+    {SONDE_DTYPE_U32, "<u4"},        {SONDE_DTYPE_U64, "<u8"},        {SONDE_DTYPE_BOOL, "|b1"},
+    {SONDE_DTYPE_C64, "<c8"},        {SONDE_DTYPE_C128, "<c16"},      {SONDE_DTYPE_BF16, "<V2"},
+    {SONDE_DTYPE_I4, "|i1"},         {SONDE_DTYPE_U4, "|u1"},         {SONDE_DTYPE_I2, "|i1"},
+    {SONDE_DTYPE_U2, "|u1"},         {SONDE_DTYPE_F8E4M3FN, "|V1"},   {SONDE_DTYPE_F8E5M2, "|V1"},
     {SONDE_DTYPE_F8E4M3FNUZ, "|V1"}, {SONDE_DTYPE_F8E5M2FNUZ, "|V1"}, {SONDE_DTYPE_F8E8M0, "|V1"},
     {SONDE_DTYPE_F4E2M1, "|V1"},
 };
 
-static sonde_status find_dtype(const npy_header *h, const sn_type *as, sn_dtype *out, sonde_error *err)
+static sonde_status find_dtype(const npy_header *h, const sn_type *as, sn_dtype *out,
+                               sonde_error *err)
 {
     char descr[24];
     snprintf(descr, sizeof descr, "%c%llu", h->kind, (unsigned long long)h->size);
@@ -132,7 +135,8 @@ static sonde_status find_dtype(const npy_header *h, const sn_type *as, sn_dtype 
             *out = descrs[k].dtype;
             return SONDE_OK;
         }
-    return sn_fail(err, SONDE_UNSUPPORTED, "the array has element type '%s', which is no tensor's", descr);
+    return sn_fail(err, SONDE_UNSUPPORTED, "the array has element type '%s', which is no tensor's",
+                   descr);
 }
 
 /* ---- elements ---- */
@@ -157,7 +161,8 @@ static int64_t place_of(const npy_header *h, int64_t i)
     return h->fortran && h->rank > 1 ? fortran_place(h, i) : i;
 }
 
-/* One element of a unicode array as UTF-8 at dst (room for four bytes a character); returns the end. */
+/* One element of a unicode array as UTF-8 at dst (room for four bytes a character); returns the
+ * end. */
 static char *utf8_of(const uint8_t *src, uint64_t chars, char *dst)
 {
     while (chars && sn_get_le(src + 4 * (chars - 1), 4) == 0)
@@ -167,8 +172,8 @@ static char *utf8_of(const uint8_t *src, uint64_t chars, char *dst)
     return dst;
 }
 
-static sonde_status read_strings(const npy_header *h, const uint8_t *data, size_t bytes, int64_t count,
-                                 sn_allocator *alloc, sn_slot *out, sonde_error *err)
+static sonde_status read_strings(const npy_header *h, const uint8_t *data, size_t bytes,
+                                 int64_t count, sn_allocator *alloc, sn_slot *out, sonde_error *err)
 {
     size_t width = (size_t)h->size * (h->kind == 'U' ? 4 : 1), list_bytes;
     if (!sn_size_mul((size_t)count, sizeof(sonde_string), &list_bytes))
@@ -232,7 +237,8 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "this is not a .npy file");
     unsigned major = data[6];
     if (major < 1 || major > 3)
-        return sn_fail(err, SONDE_UNSUPPORTED, "the .npy file has version %u; 1 to 3 can be read", major);
+        return sn_fail(err, SONDE_UNSUPPORTED, "the .npy file has version %u; 1 to 3 can be read",
+                       major);
     size_t start = major == 1 ? 10 : 12;
     if (bytes < start)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is cut short");
@@ -242,21 +248,24 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
     sn_text t = {(const char *)data + start, (const char *)data + start + header};
     SN_TRY(parse_header(t, &h, err));
     if (h.order == '>' && (h.size > 1 || h.kind == 'U') && h.kind != 'S')
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "the array is big-endian; convert it with a.astype(a.dtype.newbyteorder('<'))");
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "the array is big-endian; convert it with a.astype(a.dtype.newbyteorder('<'))");
     data += start + header;
     bytes -= start + header;
     bool strings = h.kind == 'U' || h.kind == 'S';
     if (!sn_dims_count(h.dims, h.rank, &count) ||
         !sn_size_mul((size_t)h.size, h.kind == 'U' ? 4 : 1, &elems) ||
         !sn_size_mul((size_t)count, elems, &need))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the shape of the array is too large for any memory");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "the shape of the array is too large for any memory");
     /* Strings of no characters take no bytes: such an array could be of any size. */
     if (strings && elems == 0 && count > 65536)
         return sn_fail(err, SONDE_LIMIT, "the array has %lld empty strings", (long long)count);
     if (need != bytes)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the array has %zu bytes of data, but its type and shape need %zu", bytes, need);
+                       "the array has %zu bytes of data, but its type and shape need %zu", bytes,
+                       need);
     if (strings)
         return read_strings(&h, data, bytes, count, alloc, out, err);
     return read_numbers(&h, data, count, as, alloc, out, err);
@@ -264,14 +273,18 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
 
 /* ---- writing ---- */
 
-/* Characters of UTF-8 text; broken bytes count as one character each. Stores them when dst is given. */
+/* Characters of UTF-8 text; broken bytes count as one character each. Stores them when dst is
+ * given. */
 static size_t decode_utf8(const sonde_string *s, uint8_t *dst)
 {
     const uint8_t *p = (const uint8_t *)s->data, *end = p + s->size;
     size_t n = 0;
     while (p < end) {
-        unsigned more = *p < 0x80 ? 0 : (*p & 0xE0) == 0xC0 ? 1 : (*p & 0xF0) == 0xE0 ? 2
-                                    : (*p & 0xF8) == 0xF0 ? 3 : 9;
+        unsigned more = *p < 0x80             ? 0
+                        : (*p & 0xE0) == 0xC0 ? 1
+                        : (*p & 0xF0) == 0xE0 ? 2
+                        : (*p & 0xF8) == 0xF0 ? 3
+                                              : 9;
         uint32_t c = more == 0 ? *p : *p & (0x3Fu >> more);
         bool ok = more < 4 && (size_t)(end - p) > more;
         for (unsigned k = 1; ok && k <= more; k++) {
@@ -288,7 +301,8 @@ static size_t decode_utf8(const sonde_string *s, uint8_t *dst)
     return n;
 }
 
-static sonde_status write_header(sn_bytes *out, const char *descr, const sn_tensor *t, sonde_error *err)
+static sonde_status write_header(sn_bytes *out, const char *descr, const sn_tensor *t,
+                                 sonde_error *err)
 {
     char shape[32 * SN_MAX_RANK], header[sizeof shape + 128];
     size_t n = 0;
@@ -296,8 +310,8 @@ static sonde_status write_header(sn_bytes *out, const char *descr, const sn_tens
     for (int i = 0; i < t->rank; i++)
         n += (size_t)snprintf(shape + n, sizeof shape - n, i || t->rank > 1 ? "%lld%s" : "%lld,%s",
                               (long long)t->dims[i], i + 1 < t->rank ? ", " : "");
-    int len = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                       descr, shape);
+    int len = snprintf(header, sizeof header,
+                       "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
     if (len < 0 || (size_t)len >= sizeof header)
         return sn_fail(err, SONDE_INTERNAL, "the .npy header does not fit");
     size_t total = sn_round_up(10 + (size_t)len + 1, 64);
@@ -339,7 +353,8 @@ static sonde_status write_strings(const sn_tensor *t, sn_bytes *out, sonde_error
 sonde_status sn_npy_write(const sn_tensor *t, sn_bytes *out, sonde_error *err)
 {
     if (t->block || t->pack)
-        return sn_fail(err, SONDE_UNSUPPORTED, "a tensor with an internal layout cannot be written");
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "a tensor with an internal layout cannot be written");
     if (t->dtype == SONDE_DTYPE_STRING)
         return write_strings(t, out, err);
     for (size_t k = 0; k < sizeof descrs / sizeof descrs[0]; k++)

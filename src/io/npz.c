@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's .npz: a zip archive of .npy files. The central directory is the truth, as for every zip
- * tool; entries are stored or deflated (with zlib), sizes may be 64-bit. Entries may not overlap, and
- * none may unpack to more than deflate can hold, so an archive costs no more than its bytes allow. */
+ * tool; entries are stored or deflated (with zlib), sizes may be 64-bit. Entries may not overlap,
+ * and none may unpack to more than deflate can hold, so an archive costs no more than its bytes
+ * allow. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,9 +13,16 @@
 #endif
 
 enum {
-    LOCAL_SIG = 0x04034b50, CENTRAL_SIG = 0x02014b50, END_SIG = 0x06054b50,
-    END64_SIG = 0x06064b50, LOCATOR64_SIG = 0x07064b50,
-    LOCAL_BYTES = 30, CENTRAL_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20,
+    LOCAL_SIG = 0x04034b50,
+    CENTRAL_SIG = 0x02014b50,
+    END_SIG = 0x06054b50,
+    END64_SIG = 0x06064b50,
+    LOCATOR64_SIG = 0x07064b50,
+    LOCAL_BYTES = 30,
+    CENTRAL_BYTES = 46,
+    END_BYTES = 22,
+    END64_BYTES = 56,
+    LOCATOR64_BYTES = 20,
 };
 #define DEFLATE_MAX_RATIO 1032u /* of deflate itself: 258 bytes from two bits */
 
@@ -63,8 +71,7 @@ static uint32_t crc32_of(const uint8_t *p, size_t n)
 /* The 64-bit end record, where the plain one has no room for its numbers. */
 static sonde_status find_end64(zip *z, size_t end)
 {
-    if (end < LOCATOR64_BYTES ||
-        sn_get_le(z->data + end - LOCATOR64_BYTES, 4) != LOCATOR64_SIG)
+    if (end < LOCATOR64_BYTES || sn_get_le(z->data + end - LOCATOR64_BYTES, 4) != LOCATOR64_SIG)
         return broken(z, "its 64-bit directory is missing");
     uint64_t at = sn_get_le(z->data + end - LOCATOR64_BYTES + 8, 8);
     if (!within(z, at, END64_BYTES) || sn_get_le(z->data + at, 4) != END64_SIG)
@@ -87,10 +94,12 @@ static sonde_status find_directory(zip *z)
         z->entries = sn_get_le(p + 10, 2);
         z->directory_bytes = sn_get_le(p + 12, 4);
         z->directory = sn_get_le(p + 16, 4);
-        if (z->entries == UINT16_MAX || z->directory_bytes == UINT32_MAX || z->directory == UINT32_MAX)
+        if (z->entries == UINT16_MAX || z->directory_bytes == UINT32_MAX ||
+            z->directory == UINT32_MAX)
             SN_TRY(find_end64(z, at));
-        return within(z, z->directory, z->directory_bytes) ? SONDE_OK
-                                                           : broken(z, "its directory lies outside");
+        return within(z, z->directory, z->directory_bytes)
+                   ? SONDE_OK
+                   : broken(z, "its directory lies outside");
     }
     return broken(z, "it has no directory");
 }
@@ -209,8 +218,9 @@ static sonde_status unpack(zip *z, const zip_entry *e, const uint8_t *data, sn_a
     return SONDE_OK;
 #else
     (void)e, (void)data, (void)alloc;
-    return sn_fail(z->err, SONDE_UNSUPPORTED,
-                   "the .npz archive is compressed and this build has no zlib; write it with numpy.savez");
+    return sn_fail(
+        z->err, SONDE_UNSUPPORTED,
+        "the .npz archive is compressed and this build has no zlib; write it with numpy.savez");
 #endif
 }
 
@@ -293,8 +303,8 @@ static sonde_status put_entry(const sn_named *n, size_t k, sn_bytes *out, sn_byt
     char fallback[32];
     const char *name = n->name;
     if (n->slot.kind != SN_KIND_TENSOR)
-        return sn_fail(err, SONDE_UNSUPPORTED, "'%.200s' is not a tensor; write a folder of .pb files",
-                       n->name);
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "'%.200s' is not a tensor; write a folder of .pb files", n->name);
     if (!name[0]) {
         snprintf(fallback, sizeof fallback, "arr_%zu", k);
         name = fallback;
@@ -323,8 +333,9 @@ static sonde_status put_entry(const sn_named *n, size_t k, sn_bytes *out, sn_byt
         sn_bytes_put(directory, name, name_bytes - 4);
         sn_bytes_put(directory, ".npy", 4);
         if (out->v.n > UINT32_MAX)
-            st = sn_fail(err, SONDE_LIMIT, "the values are too large for a .npz archive (4 GiB); "
-                                           "use .safetensors");
+            st = sn_fail(err, SONDE_LIMIT,
+                         "the values are too large for a .npz archive (4 GiB); "
+                         "use .safetensors");
     }
     sn_bytes_free(&npy);
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures to RGB bytes. What a file is, its first bytes say, not its name. JPEG and PNG go through the
- * libraries made for them where the build has them; PPM and PGM are read here. A picture may not
- * have more pixels than its bytes can justify. */
+/* Pictures to RGB bytes. What a file is, its first bytes say, not its name. JPEG and PNG go through
+ * the libraries made for them where the build has them; PPM and PGM are read here. A picture may
+ * not have more pixels than its bytes can justify. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +16,9 @@
 #include <png.h>
 #endif
 
-#define MAX_PIXELS            ((uint64_t)64 << 20)
-#define FREE_PIXELS           ((uint64_t)1 << 20)
-#define MAX_PIXELS_PER_BYTE   8192u /* one-bit pixels in deflate's best case */
+#define MAX_PIXELS          ((uint64_t)64 << 20)
+#define FREE_PIXELS         ((uint64_t)1 << 20)
+#define MAX_PIXELS_PER_BYTE 8192u /* one-bit pixels in deflate's best case */
 
 void sn_picture_free(sn_picture *p, sn_allocator *alloc)
 {
@@ -71,8 +71,8 @@ static bool header_number(cursor *c, uint64_t *out)
     return true;
 }
 
-static sonde_status decode_ppm(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                               sonde_error *err)
+static sonde_status decode_ppm(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                               sn_picture *p, sonde_error *err)
 {
     cursor c = {data + 2, data + bytes};
     uint64_t width, height, most;
@@ -116,8 +116,8 @@ static void jpeg_silent(j_common_ptr info, int level)
     (void)info, (void)level;
 }
 
-static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                                sonde_error *err)
+static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                                sn_picture *p, sonde_error *err)
 {
     struct jpeg_decompress_struct info = {0};
     jpeg_failure failure;
@@ -133,7 +133,8 @@ static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator 
     jpeg_read_header(&info, TRUE);
     sonde_status st = make_room(p, info.image_width, info.image_height, bytes, alloc, err);
     if (st == SONDE_OK) {
-        info.out_color_space = JCS_RGB; /* the library refuses, by jpeg_fail, what it cannot convert */
+        info.out_color_space =
+            JCS_RGB; /* the library refuses, by jpeg_fail, what it cannot convert */
         jpeg_start_decompress(&info);
         while (info.output_scanline < info.output_height) {
             JSAMPROW row = p->rgb + (size_t)info.output_scanline * info.output_width * 3;
@@ -145,19 +146,20 @@ static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator 
     return st;
 }
 #else
-static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                                sonde_error *err)
+static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                                sn_picture *p, sonde_error *err)
 {
     (void)data, (void)bytes, (void)alloc, (void)p;
-    return sn_fail(err, SONDE_UNSUPPORTED, "this build has no libjpeg, so JPEG files cannot be read");
+    return sn_fail(err, SONDE_UNSUPPORTED,
+                   "this build has no libjpeg, so JPEG files cannot be read");
 }
 #endif
 
 /* ---- PNG ---- */
 
 #ifdef SONDE_HAVE_PNG
-static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                               sonde_error *err)
+static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                               sn_picture *p, sonde_error *err)
 {
     png_image image = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_memory(&image, data, bytes))
@@ -184,8 +186,8 @@ static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *
     return st;
 }
 #else
-static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                               sonde_error *err)
+static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                               sn_picture *p, sonde_error *err)
 {
     (void)data, (void)bytes, (void)alloc, (void)p;
     return sn_fail(err, SONDE_UNSUPPORTED, "this build has no libpng, so PNG files cannot be read");
@@ -202,8 +204,8 @@ bool sn_is_image_path(const char *path)
     return false;
 }
 
-sonde_status sn_picture_decode(const uint8_t *data, size_t bytes, sn_allocator *alloc, sn_picture *p,
-                               sonde_error *err)
+sonde_status sn_picture_decode(const uint8_t *data, size_t bytes, sn_allocator *alloc,
+                               sn_picture *p, sonde_error *err)
 {
     sonde_status st;
     *p = (sn_picture){0};

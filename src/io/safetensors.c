@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .safetensors: eight bytes of header length, a JSON object that gives each tensor its type, shape and
- * byte range, then the bytes. The JSON is read by a small parser that knows only what may stand there
- * and skips the rest, to a bounded depth. */
+/* .safetensors: eight bytes of header length, a JSON object that gives each tensor its type, shape
+ * and byte range, then the bytes. The JSON is read by a small parser that knows only what may stand
+ * there and skips the rest, to a bounded depth. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,19 +14,30 @@ static const struct {
     const char *name;
     sn_dtype dtype;
 } dtypes[] = {
-    {"F32", SONDE_DTYPE_F32},          {"F64", SONDE_DTYPE_F64},
-    {"F16", SONDE_DTYPE_F16},          {"BF16", SONDE_DTYPE_BF16},
-    {"I8", SONDE_DTYPE_I8},            {"I16", SONDE_DTYPE_I16},
-    {"I32", SONDE_DTYPE_I32},          {"I64", SONDE_DTYPE_I64},
-    {"U8", SONDE_DTYPE_U8},            {"U16", SONDE_DTYPE_U16},
-    {"U32", SONDE_DTYPE_U32},          {"U64", SONDE_DTYPE_U64},
-    {"BOOL", SONDE_DTYPE_BOOL},        {"F8_E4M3", SONDE_DTYPE_F8E4M3FN},
-    {"F8_E5M2", SONDE_DTYPE_F8E5M2},   {"F8_E8M0", SONDE_DTYPE_F8E8M0},
-    {"C64", SONDE_DTYPE_C64},          {"F8_E4M3FNUZ", SONDE_DTYPE_F8E4M3FNUZ},
+    {"F32", SONDE_DTYPE_F32},
+    {"F64", SONDE_DTYPE_F64},
+    {"F16", SONDE_DTYPE_F16},
+    {"BF16", SONDE_DTYPE_BF16},
+    {"I8", SONDE_DTYPE_I8},
+    {"I16", SONDE_DTYPE_I16},
+    {"I32", SONDE_DTYPE_I32},
+    {"I64", SONDE_DTYPE_I64},
+    {"U8", SONDE_DTYPE_U8},
+    {"U16", SONDE_DTYPE_U16},
+    {"U32", SONDE_DTYPE_U32},
+    {"U64", SONDE_DTYPE_U64},
+    {"BOOL", SONDE_DTYPE_BOOL},
+    {"F8_E4M3", SONDE_DTYPE_F8E4M3FN},
+    {"F8_E5M2", SONDE_DTYPE_F8E5M2},
+    {"F8_E8M0", SONDE_DTYPE_F8E8M0},
+    {"C64", SONDE_DTYPE_C64},
+    {"F8_E4M3FNUZ", SONDE_DTYPE_F8E4M3FNUZ},
     {"F8_E5M2FNUZ", SONDE_DTYPE_F8E5M2FNUZ},
     /* Written only: files hold sub-byte integers as bytes. */
-    {"I8", SONDE_DTYPE_I4},            {"I8", SONDE_DTYPE_I2},
-    {"U8", SONDE_DTYPE_U4},            {"U8", SONDE_DTYPE_U2},
+    {"I8", SONDE_DTYPE_I4},
+    {"I8", SONDE_DTYPE_I2},
+    {"U8", SONDE_DTYPE_U4},
+    {"U8", SONDE_DTYPE_U2},
 };
 
 /* ---- JSON ---- */
@@ -48,8 +59,10 @@ static bool skip_string(sn_text *j, sn_text *body)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* The four digits of \uXXXX; -1 when there are none. */
@@ -67,7 +80,8 @@ static int32_t hex4(const char *p, const char *end)
     return v;
 }
 
-/* A \u escape at *p (behind the u), maybe a pair of them, as UTF-8 at dst; returns the end or NULL. */
+/* A \u escape at *p (behind the u), maybe a pair of them, as UTF-8 at dst; returns the end or NULL.
+ */
 static char *unescape_unicode(const char **p, const char *end, char *dst)
 {
     int32_t c = hex4(*p, end);
@@ -161,8 +175,8 @@ typedef struct entry {
 
 static sonde_status broken(const entry *e, sonde_error *err)
 {
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "the entry of tensor '%.200s' in the header is broken",
-                   e->name);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                   "the entry of tensor '%.200s' in the header is broken", e->name);
 }
 
 static sonde_status parse_dtype(sn_text *j, entry *e, sonde_error *err)
@@ -176,8 +190,8 @@ static sonde_status parse_dtype(sn_text *j, entry *e, sonde_error *err)
             e->has_dtype = true;
             return SONDE_OK;
         }
-    return sn_fail(err, SONDE_UNSUPPORTED, "tensor '%.200s' has type '%.*s', which is not known", e->name,
-                   (int)(s.end - s.at > 40 ? 40 : s.end - s.at), s.at);
+    return sn_fail(err, SONDE_UNSUPPORTED, "tensor '%.200s' has type '%.*s', which is not known",
+                   e->name, (int)(s.end - s.at > 40 ? 40 : s.end - s.at), s.at);
 }
 
 /* A list of at most `most` numbers. */
@@ -233,12 +247,13 @@ static sonde_status add_tensor(const entry *e, const uint8_t *data, size_t bytes
 {
     size_t need;
     if (!sn_tensor_bytes(e->dtype, e->dims, e->rank, 0, &need))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "tensor '%.200s' has a shape too large for any memory",
-                       e->name);
-    if (e->begin > e->end || (uint64_t)e->end > bytes || (size_t)(e->end - e->begin) != need)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "tensor '%.200s' has bytes %lld to %lld of %zu, but its type and shape need %zu",
-                       e->name, (long long)e->begin, (long long)e->end, bytes, need);
+                       "tensor '%.200s' has a shape too large for any memory", e->name);
+    if (e->begin > e->end || (uint64_t)e->end > bytes || (size_t)(e->end - e->begin) != need)
+        return sn_fail(
+            err, SONDE_INVALID_ARGUMENT,
+            "tensor '%.200s' has bytes %lld to %lld of %zu, but its type and shape need %zu",
+            e->name, (long long)e->begin, (long long)e->end, bytes, need);
     /* Tensors do not overlap, so together they are no larger than the file. */
     if (!sn_size_add(*spent, need, spent) || *spent > bytes)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "tensors overlap");
@@ -260,13 +275,15 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
                                  sn_named_list *out, sonde_error *err)
 {
     if (bytes < 8 || sn_get_le(data, 8) > bytes - 8)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "this is not a .safetensors file: its header is cut short");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "this is not a .safetensors file: its header is cut short");
     size_t header = (size_t)sn_get_le(data, 8), spent = 0;
     sn_text j = {(const char *)data + 8, (const char *)data + 8 + header};
     data += 8 + header;
     bytes -= 8 + header;
     if (!sn_text_take(&j, '{'))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "this is not a .safetensors file: its header is no JSON object");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "this is not a .safetensors file: its header is no JSON object");
     if (sn_text_take(&j, '}'))
         return SONDE_OK;
     do {
@@ -283,12 +300,16 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
         SN_TRY(parse_entry(&j, &e, err));
         SN_TRY(add_tensor(&e, data, bytes, &spent, as, out, err));
     } while (sn_text_take(&j, ','));
-    return sn_text_take(&j, '}') ? SONDE_OK : sn_fail(err, SONDE_INVALID_ARGUMENT, "the header is cut short");
+    return sn_text_take(&j, '}') ? SONDE_OK
+                                 : sn_fail(err, SONDE_INVALID_ARGUMENT, "the header is cut short");
 }
 
 /* ---- writing ---- */
 
-static void put_text(sn_bytes *b, const char *s) { sn_bytes_put(b, s, strlen(s)); }
+static void put_text(sn_bytes *b, const char *s)
+{
+    sn_bytes_put(b, s, strlen(s));
+}
 
 static void put_string(sn_bytes *b, const char *s)
 {
@@ -308,7 +329,8 @@ static void put_string(sn_bytes *b, const char *s)
     put_text(b, "\"");
 }
 
-static sonde_status put_entry(sn_bytes *b, const sn_named *n, size_t k, size_t begin, sonde_error *err)
+static sonde_status put_entry(sn_bytes *b, const sn_named *n, size_t k, size_t begin,
+                              sonde_error *err)
 {
     char text[64];
     const char *dtype = NULL;
@@ -319,10 +341,11 @@ static sonde_status put_entry(sn_bytes *b, const sn_named *n, size_t k, size_t b
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0] && !dtype; i++)
         dtype = dtypes[i].dtype == t->dtype ? dtypes[i].name : NULL;
     if (!dtype)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "'%.200s' is a tensor of %s, which .safetensors has no name for; use .npz or a "
-                       "folder of .pb files",
-                       n->name, sn_dtype_onnx_name(t->dtype));
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "'%.200s' is a tensor of %s, which .safetensors has no name for; use .npz or a "
+            "folder of .pb files",
+            n->name, sn_dtype_onnx_name(t->dtype));
     snprintf(text, sizeof text, "arr_%zu", k);
     put_text(b, k ? "," : "");
     put_string(b, n->name[0] ? n->name : text);

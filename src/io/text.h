@@ -56,7 +56,8 @@ static inline bool sn_text_is(const sn_text *t, const char *word)
     return (size_t)(t->end - t->at) == n && memcmp(t->at, word, n) == 0;
 }
 
-/* A character as UTF-8, at most four bytes; what is no character becomes U+FFFD. Returns the end. */
+/* A character as UTF-8, at most four bytes; what is no character becomes U+FFFD. Returns the end.
+ */
 static inline char *sn_utf8_put(char *dst, uint32_t c)
 {
     if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))

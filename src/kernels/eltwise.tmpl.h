@@ -9,7 +9,8 @@ SN_INLINE sn_v v_exp(sn_v x)
 {
     x = v_at_most(v_at_least(x, v_set1(-104.0f)), v_set1(89.0f));
     sn_v n = v_round(v_mul(x, v_set1(1.44269504f)));
-    sn_v r = v_fnma(n, v_set1(0.693145752f), x); /* ln2 in two parts: the first has trailing zeros */
+    sn_v r =
+        v_fnma(n, v_set1(0.693145752f), x); /* ln2 in two parts: the first has trailing zeros */
     r = v_fnma(n, v_set1(1.42860677e-6f), r);
     sn_v p = v_set1(1.38131424e-3f);
     p = v_fma(p, r, v_set1(8.36941879e-3f));
@@ -104,7 +105,10 @@ SN_INLINE sn_v v_gelu_tanh(sn_v x)
     return v_mul(x, v_sigmoid(v_mul(v_fma(cube, x, x), v_set1(1.59576912f))));
 }
 
-SN_INLINE sn_v v_limit(sn_v x, sn_v lo, sn_v hi) { return v_at_most(v_at_least(x, lo), hi); }
+SN_INLINE sn_v v_limit(sn_v x, sn_v lo, sn_v hi)
+{
+    return v_at_most(v_at_least(x, lo), hi);
+}
 
 /* ------------------------------------------------------------------ loops */
 #define UNARY(name, n_params, expr)                                                                \

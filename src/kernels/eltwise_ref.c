@@ -6,8 +6,14 @@
 #include "kernels/kernels.h"
 
 /* A NaN in either operand comes out. */
-static float larger(float a, float b) { return isnan(a) || a > b ? a : b; }
-static float smaller(float a, float b) { return isnan(a) || a < b ? a : b; }
+static float larger(float a, float b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+static float smaller(float a, float b)
+{
+    return isnan(a) || a < b ? a : b;
+}
 
 #define BINARY(name, expr)                                                                         \
     void sn_f32_##name##_ref(float *y, const float *pa, const float *pb, size_t n, int mode)       \
@@ -40,7 +46,10 @@ static float limit(float x, float lo, float hi)
     float v = x < lo ? lo : x;
     return v > hi ? hi : v;
 }
-static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
 static double gelu_tanh(double x)
 {
     const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
@@ -49,14 +58,14 @@ static double gelu_tanh(double x)
 
 UNARY(relu, x < 0.0f ? 0.0f : x)
 UNARY(clip, limit(x, p[0], p[1]))
-UNARY(leaky_relu, x < 0.0f ? x *p[0] : x)
+UNARY(leaky_relu, x < 0.0f ? x * p[0] : x)
 UNARY(exp, (float)exp((double)x))
 UNARY(sigmoid, (float)sigmoid((double)x))
 UNARY(tanh, (float)tanh((double)x))
 UNARY(erf, (float)erf((double)x))
 UNARY(gelu, (float)(0.5 * (double)x * erfc(-(double)x * 0.70710678118654752440)))
 UNARY(gelu_tanh, (float)gelu_tanh((double)x))
-UNARY(swish, (float)((double)x * sigmoid((double)(x * p[0]))))
+UNARY(swish, (float)((double)x *sigmoid((double)(x *p[0]))))
 UNARY(hard_sigmoid, limit(x *p[0] + p[1], 0.0f, 1.0f))
 UNARY(hard_swish, x *limit(x *(1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
 UNARY(sqrt, sqrtf(x))

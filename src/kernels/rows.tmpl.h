@@ -4,7 +4,7 @@
 
 /* Folds f over the row: full vectors into four accumulators, then the tail into the first one.
  * `tail` makes lanes past the end neutral. */
-#define FOLD(acc, start, step)                                                               \
+#define FOLD(acc, start, step)                                                                     \
     sn_v acc = (start), acc##1 = acc, acc##2 = acc, acc##3 = acc;                                  \
     {                                                                                              \
         size_t i = 0;                                                                              \
@@ -17,15 +17,27 @@
         for (; i + SN_VL <= n; i += SN_VL)                                                         \
             acc = step(acc, v_load(x + i));                                                        \
         if (i < n)                                                                                 \
-            acc##1 = step(acc##1, v_load_n(x + i, n - i));                             \
+            acc##1 = step(acc##1, v_load_n(x + i, n - i));                                         \
     }
 
-SN_INLINE sn_v step_square(sn_v acc, sn_v x) { return v_fma(x, x, acc); }
+SN_INLINE sn_v step_square(sn_v acc, sn_v x)
+{
+    return v_fma(x, x, acc);
+}
 /* A NaN, once met, stays in the accumulator. */
-SN_INLINE sn_v step_max(sn_v acc, sn_v x) { return v_select(v_nan(acc), acc, v_at_least(x, acc)); }
-SN_INLINE sn_v step_min(sn_v acc, sn_v x) { return v_select(v_nan(acc), acc, v_at_most(x, acc)); }
+SN_INLINE sn_v step_max(sn_v acc, sn_v x)
+{
+    return v_select(v_nan(acc), acc, v_at_least(x, acc));
+}
+SN_INLINE sn_v step_min(sn_v acc, sn_v x)
+{
+    return v_select(v_nan(acc), acc, v_at_most(x, acc));
+}
 
-SN_INLINE sn_v sum4(sn_v a, sn_v b, sn_v c, sn_v d) { return v_add(v_add(a, b), v_add(c, d)); }
+SN_INLINE sn_v sum4(sn_v a, sn_v b, sn_v c, sn_v d)
+{
+    return v_add(v_add(a, b), v_add(c, d));
+}
 
 float SN_ISA(sn_f32_sum)(const float *x, size_t n)
 {
@@ -112,7 +124,8 @@ SN_INLINE sn_v norm_step(sn_v x, sn_v mean, sn_v inv, const float *scale, const 
         sn_v s = scale ? v_load(scale + i) : v_set1(1.0f), b = bias ? v_load(bias + i) : v_zero();
         return v_fma(v, s, b);
     }
-    sn_v s = scale ? v_load_n(scale + i, n) : v_set1(1.0f), b = bias ? v_load_n(bias + i, n) : v_zero();
+    sn_v s = scale ? v_load_n(scale + i, n) : v_set1(1.0f),
+         b = bias ? v_load_n(bias + i, n) : v_zero();
     return v_fma(v, s, b);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels over one row, in plain C: reductions, softmax, normalisations. Sums are kept in double. */
+/* Kernels over one row, in plain C: reductions, softmax, normalisations. Sums are kept in double.
+ */
 #include <math.h>
 
 #include "kernels/kernels.h"

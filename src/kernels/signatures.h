@@ -44,6 +44,10 @@ typedef struct sn_f32_tile {
      * pixels-1: they count as zero and are never read. 0 and kw: all inside. With more than one pixel
      * first_kw <= last_kw. */
     size_t first_kw, last_kw;
+    /* Hints, never read: the weights needed next (NULL: unknown), fetched into the second-level cache
+     * one line per input channel while this run is computed, and how far from x the next run's x is. */
+    const float *w_next;
+    ptrdiff_t x_next;
     float lo, hi;
 } sn_f32_tile;
 typedef void sn_f32_tile_fn(const sn_f32_tile *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tile kernel (sn_f32_tile) in the vocabulary of simd_<isa>.h: P pixels × Q channel blocks stay in
- * registers while all taps and input channels stream by; each input element is broadcast once and
- * meets Q weight vectors. Written once, included by conv_<isa>.c after the vocabulary.
+/* The tile kernel (sn_f32_tile) in the vocabulary of simd_<isa>.h: P pixels × Q channel blocks stay
+ * in registers while all taps and input channels stream by; each input element is broadcast once
+ * and meets Q weight vectors. Written once, included by conv_<isa>.c after the vocabulary.
  *
  * Sizes: P*Q*SN_BV accumulators + Q*SN_BV weights + 1 broadcast must fit SN_REGS. Small tiles would
  * wait for the latency of their few accumulators, so they keep two sets (even and odd channels). */
@@ -9,10 +9,14 @@
 
 #include "kernels/kernels.h"
 
-/* Tile sizes that exist, X(P, Q); MASK_q has bit P set for each. Rows of 56, 28, 14 and 7 pixels divide. */
+/* Tile sizes that exist, X(P, Q); MASK_q has bit P set for each. Rows of 56, 28, 14 and 7 pixels
+ * divide. */
 #if SN_REGS == 32 && SN_BV == 1
-#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1) X(14, 1) X(20, 1) X(28, 1)
-#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(6, 2) X(7, 2) X(8, 2) X(10, 2) X(12, 2) X(14, 2)
+#define SN_TILES_1(X)                                                                              \
+    X(1, 1)                                                                                        \
+    X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1) X(14, 1) X(20, 1) X(28, 1)
+#define SN_TILES_2(X)                                                                              \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(6, 2) X(7, 2) X(8, 2) X(10, 2) X(12, 2) X(14, 2)
 #define SN_TILES_3(X) X(1, 3) X(2, 3) X(4, 3) X(6, 3) X(7, 3) X(9, 3)
 #define SN_TILES_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(6, 4) X(7, 4)
 #elif SN_REGS == 32
@@ -26,21 +30,39 @@
 #define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
 #define SN_TILES_4(X) X(1, 4) X(2, 4)
 #endif
-#define SN_TILES(X) SN_TILES_1(X) SN_TILES_2(X) SN_TILES_3(X) SN_TILES_4(X)
+#define SN_TILES(X)       SN_TILES_1(X) SN_TILES_2(X) SN_TILES_3(X) SN_TILES_4(X)
 #define SN_TILE_BIT(P, Q) | (1u << (P))
 
 enum {
-    TILE_FIRST = 1,    /* the tile holds pixel 0 of the run */
-    TILE_LAST = 2,     /* the tile holds the last pixel */
+    TILE_FIRST = 1, /* the tile holds pixel 0 of the run */
+    TILE_LAST = 2,  /* the tile holds the last pixel */
     TILE_MAX_P = 28,
     TILE_MAX_ACC = 28,
+    SN_LINE = 16,      /* floats of a cache line */
     TILE_MIN_ACC = 10, /* accumulators that hide the latency of an FMA at two a cycle */
 };
 
+/* What comes next: each input channel fetches one more line of it. Without this every new tile
+ * waits for its pixels, and every new panel for its weights. */
+typedef struct tile_next {
+    const float *w, *x;
+} tile_next;
+
+SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
+{
+    SN_FETCH_L2(next->w);
+    next->w += SN_LINE;
+    if (blocked) {
+        SN_FETCH_L1(next->x);
+        next->x += SN_LINE;
+    }
+}
+
 /* acc[p] += x[p] * w over `channels`, for pixels from … to-1 of the tile. */
-SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, size_t channels,
-                             ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q, const int P,
-                             const int Q, const int sets, const int from, const int to)
+SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_next *next,
+                             size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q,
+                             const int P, const int Q, const int sets, const int from, const int to,
+                             const bool blocked)
 {
     const int QV = Q * SN_BV;
     size_t c = 0;
@@ -61,6 +83,7 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, size_t c
                     }
                 }
             }
+            tile_fetch(next, blocked); /* once for two channels: such tiles need few lines */
             x += 2 * x_ic;
             w += 2 * SN_BLOCK;
         }
@@ -79,6 +102,7 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, size_t c
                 *a = v_fma(b, wv[i], *a);
             }
         }
+        tile_fetch(next, blocked);
         x += x_ic;
         w += SN_BLOCK;
     }
@@ -97,9 +121,9 @@ static __attribute__((noinline)) void tile_finish_slow(const sn_f32_tile *t, siz
             for (size_t l = 0; l < lanes; l += SN_VL) {
                 const size_t n = lanes - l < SN_VL ? lanes - l : SN_VL;
                 float *y = t->y + pixel * t->y_pixel + (ptrdiff_t)q * t->y_q + l;
-                const float *add[2] = {
-                    t->bias ? t->bias + q * SN_BLOCK + l : NULL,
-                    t->z ? t->z + pixel * t->z_pixel + (ptrdiff_t)q * t->z_q + l : NULL};
+                const float *add[2] = {t->bias ? t->bias + q * SN_BLOCK + l : NULL,
+                                       t->z ? t->z + pixel * t->z_pixel + (ptrdiff_t)q * t->z_q + l
+                                            : NULL};
                 sn_v v = v_load(from + (p * Q + q) * SN_BLOCK + l);
                 for (int i = 0; i < 2; i++)
                     if (add[i])
@@ -124,15 +148,19 @@ SN_INLINE void tile_finish(const sn_f32_tile *t, size_t at, sn_v *acc, const int
     if (t->z) {
         const float *z = t->z + (ptrdiff_t)at * t->z_pixel;
         const ptrdiff_t z_pixel = t->z_pixel, z_q = t->z_q;
-        SN_UNROLL for (int p = 0; p < P; p++)
-            SN_UNROLL for (int i = 0; i < QV; i++) acc[p * QV + i] =
-                v_add(acc[p * QV + i],
-                      v_load(z + p * z_pixel + i / SN_BV * z_q + i % SN_BV * SN_VL));
+        SN_UNROLL for (int p = 0; p < P; p++) SN_UNROLL for (int i = 0; i < QV;
+                                                             i++) acc[p * QV + i] =
+            v_add(acc[p * QV + i], v_load(z + p * z_pixel + i / SN_BV * z_q + i % SN_BV * SN_VL));
     }
-    SN_UNROLL for (int p = 0; p < P; p++)
-        SN_UNROLL for (int i = 0; i < QV; i++)
-            v_store(y + p * y_pixel + i / SN_BV * y_q + i % SN_BV * SN_VL,
-                    v_at_most(v_at_least(acc[p * QV + i], lo), hi));
+    SN_UNROLL for (int p = 0; p < P; p++) SN_UNROLL for (int i = 0; i < QV; i++)
+        v_store(y + p * y_pixel + i / SN_BV * y_q + i % SN_BV * SN_VL,
+                v_at_most(v_at_least(acc[p * QV + i], lo), hi));
+}
+
+/* Input channels of all taps: the lines one tile fetches. */
+SN_INLINE size_t tile_lines(const sn_f32_tile *t, const bool taps)
+{
+    return taps ? ((t->ic_blocks - 1) * t->ic + t->ic_last) * t->kh * t->kw : t->ic_last;
 }
 
 /* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
@@ -158,28 +186,37 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
 
     const float *x = t->x + (ptrdiff_t)at * x_pixel;
     const ptrdiff_t w_q = t->w_q;
+    /* Tile k of the run goes on where tile k-1 stopped, supposing that all are of this size.
+     * Without anything to fetch the weights just used are asked for, which costs next to nothing.
+     */
+    tile_next next = {
+        t->w_next ? t->w_next + at / (unsigned)P * tile_lines(t, taps) * SN_LINE : t->w, x};
     if (!taps) {
-        tile_channels(acc, x, t->w, t->ic_last, x_pixel, x_ic, w_q, P, Q, sets, 0, P);
+        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, w_q, P, Q, sets, 0, P, false);
     } else {
         const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0;
         const size_t j1 = edges & TILE_LAST ? t->last_kw : t->kw;
+        const ptrdiff_t x_next =
+            edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel;
         for (size_t b = 0; b < t->ic_blocks; b++) {
             const size_t channels = b + 1 == t->ic_blocks ? t->ic_last : t->ic;
             for (size_t i = 0; i < t->kh; i++) {
                 const float *xi = x + (ptrdiff_t)b * t->x_block + (ptrdiff_t)i * t->x_kh;
                 const float *wi = t->w + (ptrdiff_t)b * t->w_block + (ptrdiff_t)i * t->w_kh;
                 size_t j = 0;
+                next.x = xi + x_next;
+#define TILE_TAP(from, to)                                                                         \
+    tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw, &next, channels,  \
+                  x_pixel, x_ic, w_q, P, Q, sets, from, to, borders)
                 if (borders && P > 1)
                     for (; j < j0; j++)
-                        tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
-                                      channels, x_pixel, x_ic, w_q, P, Q, sets, 1, P);
+                        TILE_TAP(1, P);
                 for (j = j0; j < j1; j++)
-                    tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
-                                  channels, x_pixel, x_ic, w_q, P, Q, sets, 0, P);
+                    TILE_TAP(0, P);
                 if (borders && P > 1)
                     for (; j < t->kw; j++)
-                        tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw,
-                                      channels, x_pixel, x_ic, w_q, P, Q, sets, 0, P - 1);
+                        TILE_TAP(0, P - 1);
+#undef TILE_TAP
             }
         }
     }
@@ -218,12 +255,15 @@ static inline void tile_walk(const sn_f32_tile *t, size_t at, size_t end,
                                       0 SN_TILES_3(SN_TILE_BIT), 0 SN_TILES_4(SN_TILE_BIT)};
     while (at < end) {
         unsigned n = tile_pick(end - at, masks[t->blocks]);
-        table[t->blocks][n](
-            t, at, (at == 0 ? TILE_FIRST : 0u) | (at + n == t->pixels ? TILE_LAST : 0u));
+        table[t->blocks][n](t, at,
+                            (at == 0 ? TILE_FIRST : 0u) | (at + n == t->pixels ? TILE_LAST : 0u));
         at += n;
     }
 }
 
 /* One slot: an instance per tile size, named by TILE_NAME(P, Q). */
 #define TILE_ENTRY(P, Q) [Q][P] = TILE_NAME(P, Q),
-#define TILE_TABLE       {SN_TILES(TILE_ENTRY)}
+#define TILE_TABLE                                                                                 \
+    {                                                                                              \
+        SN_TILES(TILE_ENTRY)                                                                       \
+    }

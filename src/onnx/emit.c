@@ -17,10 +17,11 @@ sonde_status sn_emit_second_pass(sn_emitter *e, sonde_error *err)
     if (e->no_memory)
         return sn_fail_memory(err, e->sizes.n * sizeof(uint64_t));
     if (e->count > INT32_MAX)
-        return sn_fail(err, SONDE_LIMIT,
-                       "the file would have %llu bytes; past 2 GiB a model needs external data, which "
-                       "is not written",
-                       (unsigned long long)e->count);
+        return sn_fail(
+            err, SONDE_LIMIT,
+            "the file would have %llu bytes; past 2 GiB a model needs external data, which "
+            "is not written",
+            (unsigned long long)e->count);
     e->counting = false;
     e->count = 0;
     e->next = 0;
@@ -40,7 +41,10 @@ sonde_status sn_emit_finish(sn_emitter *e, sonde_error *err)
     return e->stopped ? sn_fail(err, SONDE_IO, "writing was stopped") : SONDE_OK;
 }
 
-void sn_emit_free(sn_emitter *e) { sn_vec_free(&e->sizes, e->alloc); }
+void sn_emit_free(sn_emitter *e)
+{
+    sn_vec_free(&e->sizes, e->alloc);
+}
 
 void sn_emit_raw(sn_emitter *e, const void *data, size_t bytes)
 {

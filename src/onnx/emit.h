@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing protobuf. A message's length stands before its bytes, so everything is walked twice by the
- * same code: the first pass counts and remembers the length of each message in the order they begin,
- * the second one writes. Tensor contents go straight to the sink; nothing large is ever copied. */
+/* Writing protobuf. A message's length stands before its bytes, so everything is walked twice by
+ * the same code: the first pass counts and remembers the length of each message in the order they
+ * begin, the second one writes. Tensor contents go straight to the sink; nothing large is ever
+ * copied. */
 #ifndef SN_ONNX_EMIT_H
 #define SN_ONNX_EMIT_H
 
@@ -23,7 +24,8 @@ typedef struct sn_emitter {
 } sn_emitter;
 
 void sn_emit_start(sn_emitter *e, sn_allocator *alloc, sn_onnx_write_fn write, void *user);
-/* Ends the counting pass; the same calls must follow once more. Refuses what protobuf cannot hold. */
+/* Ends the counting pass; the same calls must follow once more. Refuses what protobuf cannot hold.
+ */
 sonde_status sn_emit_second_pass(sn_emitter *e, sonde_error *err);
 sonde_status sn_emit_finish(sn_emitter *e, sonde_error *err); /* flushes */
 void sn_emit_free(sn_emitter *e);
@@ -39,8 +41,8 @@ void sn_emit_end(sn_emitter *e, sn_emit_mark mark);
 void sn_emit_int(sn_emitter *e, uint32_t field, uint64_t v);
 void sn_emit_float(sn_emitter *e, uint32_t field, float f);
 void sn_emit_bytes(sn_emitter *e, uint32_t field, const void *data, size_t bytes);
-void sn_emit_text(sn_emitter *e, uint32_t field, const char *s);     /* NULL and "" are written too */
-void sn_emit_text_if(sn_emitter *e, uint32_t field, const char *s);  /* left out when NULL or "" */
+void sn_emit_text(sn_emitter *e, uint32_t field, const char *s); /* NULL and "" are written too */
+void sn_emit_text_if(sn_emitter *e, uint32_t field, const char *s); /* left out when NULL or "" */
 /* A bytes field in pieces: its length first, then exactly that many bytes. */
 void sn_emit_head(sn_emitter *e, uint32_t field, uint64_t bytes);
 void sn_emit_raw(sn_emitter *e, const void *data, size_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* External data: tensors in files beside the model. A model comes from anywhere, so it may only name
- * files inside its folder: absolute paths, "..", and links that lead out are refused. Each file is
- * opened once, whatever its spelling. */
+/* External data: tensors in files beside the model. A model comes from anywhere, so it may only
+ * name files inside its folder: absolute paths, "..", and links that lead out are refused. Each
+ * file is opened once, whatever its spelling. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,14 +48,15 @@ static sonde_status resolve(sn_reader *r, const sn_tensor_source *s, const char 
     char *real = realpath(joined, NULL);
     if (!real)
         return sn_fail(r->err, errno == ENOENT ? SONDE_NOT_FOUND : SONDE_IO,
-                       "initializer '%.*s' lies in '%s', which cannot be opened: %s", SN_SHOW(s->name),
-                       joined, strerror(errno));
+                       "initializer '%.*s' lies in '%s', which cannot be opened: %s",
+                       SN_SHOW(s->name), joined, strerror(errno));
     size_t n = strlen(r->real_dir);
     bool inside = n == 1 || (strncmp(real, r->real_dir, n) == 0 && real[n] == '/');
     struct stat info;
     if (!inside || stat(real, &info) != 0 || !S_ISREG(info.st_mode)) {
         free(real);
-        return refuse(r, s, inside ? "not a plain file" : "a link that leads out of the model's folder");
+        return refuse(r, s,
+                      inside ? "not a plain file" : "a link that leads out of the model's folder");
     }
     *out = real;
     return SONDE_OK;
@@ -100,10 +101,11 @@ sonde_status sn_external_resolve(sn_reader *r, sn_tensor_source *s)
             return sn_fail_memory(r->err, key_bytes);
     }
     if (s->offset > f->bytes || s->file_bytes > f->bytes - s->offset)
-        return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "initializer '%.*s' lies at bytes %llu to %llu of '%.*s', which has only %zu",
-                       SN_SHOW(s->name), (unsigned long long)s->offset,
-                       (unsigned long long)s->offset + s->file_bytes, SN_SHOW(s->location), f->bytes);
+        return sn_fail(
+            r->err, SONDE_INVALID_MODEL,
+            "initializer '%.*s' lies at bytes %llu to %llu of '%.*s', which has only %zu",
+            SN_SHOW(s->name), (unsigned long long)s->offset,
+            (unsigned long long)s->offset + s->file_bytes, SN_SHOW(s->location), f->bytes);
     s->raw = f->data + s->offset;
     return SONDE_OK;
 }

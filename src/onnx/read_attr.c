@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AttributeProto. One walk counts and finds the single values, a second one fills the list the
- * attribute's type names. Files of the first years leave the type out: then what is there decides. */
+ * attribute's type names. Files of the first years leave the type out: then what is there decides.
+ */
 #include <string.h>
 
 #include "onnx/reader.h"
@@ -198,7 +199,8 @@ static sonde_status fill_messages(sn_reader *r, sn_wire w, sn_graph *g, uint64_t
             break;
         case SPARSE_TENSORS:
             out->tensors = list;
-            SN_TRY(sn_read_sparse(r, f.body, "sparse tensor", &((const sn_tensor **)list)[k], NULL));
+            SN_TRY(
+                sn_read_sparse(r, f.body, "sparse tensor", &((const sn_tensor **)list)[k], NULL));
             break;
         case SN_ATTR_GRAPHS:
             out->graphs = list;
@@ -216,7 +218,8 @@ static sonde_status fill_messages(sn_reader *r, sn_wire w, sn_graph *g, uint64_t
 
 static sonde_status missing(sn_reader *r, const sn_attr *a)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' has a type but no value", a->name);
+    return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' has a type but no value",
+                   a->name);
 }
 
 static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields *a, uint64_t type,
@@ -280,8 +283,8 @@ sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
     if (a.ref.at != a.ref.end) {
         if (type > TYPE_PROTOS)
             return sn_fail(r->err, SONDE_INVALID_MODEL,
-                           "attribute '%.200s' has type %lld, which ONNX does not define", out->name,
-                           (long long)type);
+                           "attribute '%.200s' has type %lld, which ONNX does not define",
+                           out->name, (long long)type);
         out->kind = (sn_attr_kind)type;
         return sn_reader_name(r, &a.ref, "an attribute", &out->ref);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GraphProto, NodeProto and FunctionProto. Names become values through one map per graph; what a
- * name is (input, initializer, output of a node) is written into the value, and being two of these at
- * once is an error. Nodes may come in any order: sn_model_finish sorts them and gives free names of
- * bodies their meaning. */
+ * name is (input, initializer, output of a node) is written into the value, and being two of these
+ * at once is an error. Nodes may come in any order: sn_model_finish sorts them and gives free names
+ * of bodies their meaning. */
 #include <string.h>
 
 #include "onnx/reader.h"
@@ -171,7 +171,8 @@ static sonde_status collect_node(sn_reader *r, sn_wire w, node_fields *n)
     return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a node") : SONDE_OK;
 }
 
-static sonde_status set_output(sn_reader *r, sn_scope *s, const sn_wire *name, sn_node *n, uint32_t i)
+static sonde_status set_output(sn_reader *r, sn_scope *s, const sn_wire *name, sn_node *n,
+                               uint32_t i)
 {
     sn_value *v;
     SN_TRY(find_value(r, s, name, &v));
@@ -188,7 +189,8 @@ static sonde_status add_attr(sn_reader *r, sn_scope *s, sn_wire w, sn_node *n)
     n->n_attrs++;
     for (uint32_t k = 0; k + 1 < n->n_attrs; k++)
         if (strcmp(n->attrs[k].name, a->name) == 0)
-            return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' is given twice", a->name);
+            return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' is given twice",
+                           a->name);
     return SONDE_OK;
 }
 
@@ -235,8 +237,8 @@ static sonde_status read_node(sn_reader *r, sn_scope *s, sn_wire w)
     if (!op_type[0])
         return sn_fail(r->err, SONDE_INVALID_MODEL, "node '%.200s' has no operator type", name);
     if (c.inputs > UINT32_MAX / 2 || c.outputs > UINT32_MAX / 2 || c.attrs > SN_MAX_ATTRS)
-        return sn_fail(r->err, SONDE_LIMIT, "node '%.200s' (%.100s) has more than %d attributes", name,
-                       op_type, SN_MAX_ATTRS);
+        return sn_fail(r->err, SONDE_LIMIT, "node '%.200s' (%.100s) has more than %d attributes",
+                       name, op_type, SN_MAX_ATTRS);
     sn_node *n;
     SN_TRY(sn_graph_add_node(s->g, NULL, domain, op_type, name, (uint32_t)c.inputs,
                              (uint32_t)c.outputs, &n, r->err));
@@ -284,7 +286,8 @@ static sonde_status read_graph_field(sn_reader *r, sn_scope *s, const sn_field *
     case SN_LEN(1):
         return pass == NODES ? read_node(r, s, f->body) : SONDE_OK;
     case SN_LEN(2):
-        return pass == INITIALIZERS ? sn_reader_name(r, &f->body, "a graph", &s->g->name) : SONDE_OK;
+        return pass == INITIALIZERS ? sn_reader_name(r, &f->body, "a graph", &s->g->name)
+                                    : SONDE_OK;
     case SN_LEN(5):
         return pass == INITIALIZERS ? read_initializer(r, s, f->body, false) : SONDE_OK;
     case SN_LEN(11):
@@ -388,7 +391,8 @@ static sonde_status function_port(sn_reader *r, sn_scope *s, const sn_wire *name
 {
     sn_value *v;
     if (name->at == name->end)
-        return sn_fail(r->err, SONDE_INVALID_MODEL, "an %s has no name", output ? "output" : "input");
+        return sn_fail(r->err, SONDE_INVALID_MODEL, "an %s has no name",
+                       output ? "output" : "input");
     SN_TRY(find_value(r, s, name, &v));
     *out = v->name;
     if (output)
@@ -404,7 +408,8 @@ static sonde_status function_default(sn_reader *r, sn_wire w, sn_graph *g, sn_at
     SN_TRY(sn_read_attr(r, w, g, a));
     if (a->ref || (a->kind != SN_ATTR_GRAPH && a->kind != SN_ATTR_GRAPHS))
         return SONDE_OK;
-    return sn_fail(r->err, SONDE_UNSUPPORTED, "attribute '%.200s' has a graph as its default", a->name);
+    return sn_fail(r->err, SONDE_UNSUPPORTED, "attribute '%.200s' has a graph as its default",
+                   a->name);
 }
 
 static sonde_status fill_function(sn_reader *r, sn_wire w, sn_scope *s, sn_function *fn,
@@ -454,8 +459,8 @@ sonde_status sn_read_function(sn_reader *r, sn_wire w, sn_function *out)
         return sn_fail(r->err, SONDE_INVALID_MODEL, "a function has no name");
     if (c.inputs > UINT32_MAX || c.outputs > UINT32_MAX || c.attr_names > UINT32_MAX ||
         c.attr_defaults > SN_MAX_ATTRS || c.opsets > UINT32_MAX)
-        return sn_fail(r->err, SONDE_LIMIT, "function '%.200s' has more than %d attributes", fn.name,
-                       SN_MAX_ATTRS);
+        return sn_fail(r->err, SONDE_LIMIT, "function '%.200s' has more than %d attributes",
+                       fn.name, SN_MAX_ATTRS);
     function_lists l = {
         SN_NEW_N(r->arena, const char *, c.inputs + 1),
         SN_NEW_N(r->arena, const char *, c.outputs + 1),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ModelProto, and the way in: open the file, read it, finish the model. The first walk over the top
- * level decides whether this is an ONNX model at all, so that a wrong file gets a plain sentence. */
+ * level decides whether this is an ONNX model at all, so that a wrong file gets a plain sentence.
+ */
 #include <string.h>
 
 #include "onnx/reader.h"
@@ -78,8 +79,8 @@ static sonde_status add_opset(sn_reader *r, sn_wire w)
         return SONDE_OK;
     if (known > 0)
         return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "operator set '%.200s' is imported twice, as version %lld and %lld", o.domain,
-                       (long long)known, (long long)o.version);
+                       "operator set '%.200s' is imported twice, as version %lld and %lld",
+                       o.domain, (long long)known, (long long)o.version);
     /* sn_model_opset looks through the list: keep that short. */
     if (r->m->opsets.n >= 1024)
         return sn_fail(r->err, SONDE_LIMIT, "more than 1024 operator sets are imported");
@@ -99,7 +100,8 @@ static sonde_status add_metadata(sn_reader *r, sn_wire w)
     }
     if (got == SN_WIRE_BROKEN)
         return sn_reader_broken(r, "a metadata entry");
-    return sn_vec_push(&r->m->metadata, r->alloc, meta) ? SONDE_OK : sn_fail_memory(r->err, sizeof meta);
+    return sn_vec_push(&r->m->metadata, r->alloc, meta) ? SONDE_OK
+                                                        : sn_fail_memory(r->err, sizeof meta);
 }
 
 static sonde_status not_a_model(sn_reader *r, const char *why)
@@ -149,7 +151,8 @@ static sonde_status find_graph(sn_reader *r, sn_wire w, sn_wire *graph)
     if (got == SN_WIRE_BROKEN)
         return not_protobuf(r, &w);
     if (ir_version == 0)
-        return not_a_model(r, has_graph ? "it states no IR version" : "it states no IR version and has no graph");
+        return not_a_model(r, has_graph ? "it states no IR version"
+                                        : "it states no IR version and has no graph");
     if (ir_version < MIN_IR_VERSION || ir_version > MAX_IR_VERSION)
         return sn_fail(r->err, SONDE_UNSUPPORTED,
                        "the model has IR version %lld; versions %d to %d can be read",

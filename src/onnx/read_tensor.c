@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers and tensor attributes. Raw contents that lie aligned in the file stay there; the rest
- * is decoded once into memory of the model. Sparse tensors are made dense, within a bound on how
- * much memory a small file may ask for. */
+/* Initializers and tensor attributes. Raw contents that lie aligned in the file stay there; the
+ * rest is decoded once into memory of the model. Sparse tensors are made dense, within a bound on
+ * how much memory a small file may ask for. */
 #include <string.h>
 
 #include "onnx/reader.h"
@@ -143,19 +143,21 @@ static sonde_status sparse_bounds(sn_reader *r, const sparse_parts *p, const sn_
 {
     if (!sn_dims_count(p->dims, p->rank, count) ||
         !sn_tensor_bytes(v->dtype, p->dims, p->rank, 0, bytes))
-        return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "%s '%.*s' has a shape with a negative dimension or too large for any memory",
-                       what, SN_SHOW(v->name));
+        return sn_fail(
+            r->err, SONDE_INVALID_MODEL,
+            "%s '%.*s' has a shape with a negative dimension or too large for any memory", what,
+            SN_SHOW(v->name));
     size_t total, allowed;
     r->sparse_bytes += file_bytes;
     if (!sn_size_mul(r->sparse_bytes, SPARSE_MAX_GROWTH, &allowed))
         allowed = SIZE_MAX;
     if (!sn_size_add(r->dense_bytes, *bytes, &total) ||
         (total > SPARSE_FREE_BYTES && total > allowed))
-        return sn_fail(r->err, SONDE_LIMIT,
-                       "%s '%.*s' would take %zu bytes made dense, too many for the %zu bytes it has "
-                       "in the file",
-                       what, SN_SHOW(v->name), *bytes, file_bytes);
+        return sn_fail(
+            r->err, SONDE_LIMIT,
+            "%s '%.*s' would take %zu bytes made dense, too many for the %zu bytes it has "
+            "in the file",
+            what, SN_SHOW(v->name), *bytes, file_bytes);
     r->dense_bytes = total;
     return SONDE_OK;
 }

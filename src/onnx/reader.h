@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the reader share: the state of one load, and one function per message. A model is
- * read in one go and never touches the contents of raw tensors; whatever outlives the load goes to
- * the model's arena or, when it is tensor memory of some size, to its buffers. */
+/* What the files of the reader share: the state of one load, and one function per message. A model
+ * is read in one go and never touches the contents of raw tensors; whatever outlives the load goes
+ * to the model's arena or, when it is tensor memory of some size, to its buffers. */
 #ifndef SN_ONNX_READER_H
 #define SN_ONNX_READER_H
 
@@ -13,12 +13,12 @@ typedef struct sn_reader {
     sn_model *m;
     sn_arena *arena;
     sn_allocator *alloc;
-    const sn_onnx_options *opt; /* never NULL */
-    const char *dir;            /* folder of external data; NULL: there is none */
-    char *real_dir;             /* resolved, made at first use; from malloc */
+    const sn_onnx_options *opt;  /* never NULL */
+    const char *dir;             /* folder of external data; NULL: there is none */
+    char *real_dir;              /* resolved, made at first use; from malloc */
     sn_map by_location, by_path; /* external files, sn_file * */
-    sn_map symbols;             /* name ► id */
-    sn_arena scratch;           /* names on their way into the graph, which copies them */
+    sn_map symbols;              /* name ► id */
+    sn_arena scratch;            /* names on their way into the graph, which copies them */
     unsigned depth;
     size_t sparse_bytes, dense_bytes; /* all sparse tensors so far: in the file, made dense */
     bool located; /* the error already names the innermost node: those around it add nothing */
@@ -33,7 +33,10 @@ typedef struct sn_scope {
 
 /* Refuses what nests deeper than SN_WIRE_MAX_DEPTH; `what` is plural. Pair with sn_reader_leave. */
 sonde_status sn_reader_enter(sn_reader *r, const char *what);
-static inline void sn_reader_leave(sn_reader *r) { r->depth--; }
+static inline void sn_reader_leave(sn_reader *r)
+{
+    r->depth--;
+}
 /* The sentence for bytes that are no protobuf message. */
 sonde_status sn_reader_broken(sn_reader *r, const char *what);
 /* A name as a NUL-terminated string in the model's arena; an embedded NUL is an error. */

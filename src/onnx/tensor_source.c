@@ -167,7 +167,8 @@ static void collect(sn_tensor_source *s, tensor_fields *t, sn_wire w)
     t->broken |= got == SN_WIRE_BROKEN;
 }
 
-/* Counts the typed elements; a single packed run of fixed-size numbers is raw data by another name. */
+/* Counts the typed elements; a single packed run of fixed-size numbers is raw data by another name.
+ */
 static bool count_typed(sn_tensor_source *s, size_t *n)
 {
     sn_wire w = s->body;
@@ -210,13 +211,15 @@ static sonde_status check_contents(sn_tensor_source *s, const tensor_fields *t, 
                            "%s '%.*s' has an external offset or length that is not a number", what,
                            SN_SHOW(s->name));
         if (t->has_length && t->length != s->file_bytes)
-            return sn_fail(err, SONDE_INVALID_MODEL,
-                           "%s '%.*s' has %llu bytes of external data, but its type and shape need %zu",
-                           what, SN_SHOW(s->name), (unsigned long long)t->length, s->file_bytes);
+            return sn_fail(
+                err, SONDE_INVALID_MODEL,
+                "%s '%.*s' has %llu bytes of external data, but its type and shape need %zu", what,
+                SN_SHOW(s->name), (unsigned long long)t->length, s->file_bytes);
         return SONDE_OK;
     }
     if (!count_typed(s, &have))
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has broken data", what, SN_SHOW(s->name));
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has broken data", what,
+                       SN_SHOW(s->name));
     if (t->has_raw && (t->raw.at != t->raw.end || have == 0)) {
         if (s->dtype == SONDE_DTYPE_STRING)
             return sn_fail(err, SONDE_INVALID_MODEL,
@@ -250,24 +253,25 @@ sonde_status sn_tensor_source_open(sn_tensor_source *s, sn_wire w, const char *w
         return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is cut short or broken", what,
                        SN_SHOW(s->name));
     if (!sn_dtype_valid((int64_t)t.dtype))
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has element type %lld, which ONNX does not define",
-                       what, SN_SHOW(s->name), (long long)t.dtype);
+        return sn_fail(err, SONDE_INVALID_MODEL,
+                       "%s '%.*s' has element type %lld, which ONNX does not define", what,
+                       SN_SHOW(s->name), (long long)t.dtype);
     s->dtype = (sn_dtype)t.dtype;
     if (t.too_many_dims)
         return sn_fail(err, SONDE_UNSUPPORTED, "%s '%.*s' has more than %d dimensions", what,
                        SN_SHOW(s->name), SN_MAX_RANK);
     for (int i = 0; i < s->rank; i++)
         if (s->dims[i] < 0)
-            return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has the negative dimension %lld", what,
-                           SN_SHOW(s->name), (long long)s->dims[i]);
+            return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has the negative dimension %lld",
+                           what, SN_SHOW(s->name), (long long)s->dims[i]);
     if (t.has_segment)
         return sn_fail(err, SONDE_UNSUPPORTED, "%s '%.*s' is stored in segments", what,
                        SN_SHOW(s->name));
     if (!sn_dims_count(s->dims, s->rank, &s->count) ||
         !sn_tensor_bytes(s->dtype, s->dims, s->rank, 0, &s->bytes) ||
         !sn_dtype_file_bytes(s->dtype, s->count, &s->file_bytes))
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has a shape too large for any memory", what,
-                       SN_SHOW(s->name));
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has a shape too large for any memory",
+                       what, SN_SHOW(s->name));
     typed_field(s->dtype, &s->field, &s->elem);
     return check_contents(s, &t, what, err);
 }

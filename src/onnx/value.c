@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test data: TensorProto, SequenceProto, OptionalProto and MapProto as runtime values, both ways. A
- * map is a pair of keys (a 1-D tensor) and values (a 1-D tensor when each is one number or string of
- * one type, else a sequence). */
+ * map is a pair of keys (a 1-D tensor) and values (a 1-D tensor when each is one number or string
+ * of one type, else a sequence). */
 #include <string.h>
 
 #include "onnx/emit.h"
@@ -29,7 +29,8 @@ static sonde_status read_tensor(value_reader *r, sn_wire w, sn_slot *out)
     sn_tensor_source s;
     SN_TRY(sn_tensor_source_open(&s, w, "tensor", r->err));
     if (s.external)
-        return sn_fail(r->err, SONDE_UNSUPPORTED, "tensor '%.*s' lies in external data", SN_SHOW(s.name));
+        return sn_fail(r->err, SONDE_UNSUPPORTED, "tensor '%.*s' lies in external data",
+                       SN_SHOW(s.name));
     if (s.dtype != SONDE_DTYPE_STRING) {
         SN_TRY(sn_slot_new_tensor(out, s.dtype, s.dims, s.rank, r->alloc, r->err));
         sn_tensor_source_fill(&s, out->t.data);
@@ -388,8 +389,8 @@ sonde_status sn_onnx_write_value(const sn_slot *v, const char *name, sn_onnx_wri
                                  void *user, sonde_error *err)
 {
     if (!writable(v))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "value '%.200s' is absent or has an internal layout",
-                       name ? name : "");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "value '%.200s' is absent or has an internal layout", name ? name : "");
     sn_allocator alloc;
     sn_emitter e;
     sonde_status st;

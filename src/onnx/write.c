@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph as a ModelProto. Captures, which the graph spells out as inputs of bodies, and constants that
- * bodies share with the graphs around them go back to being plain names of the outer scope: the name
- * of each value as written is decided once, in the counting pass, such that no body hides a name of a
- * graph around it. */
+/* A graph as a ModelProto. Captures, which the graph spells out as inputs of bodies, and constants
+ * that bodies share with the graphs around them go back to being plain names of the outer scope:
+ * the name of each value as written is decided once, in the counting pass, such that no body hides
+ * a name of a graph around it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ typedef struct writer {
     sn_emitter e;
     sn_arena arena; /* names, scopes, imports */
     sn_map used;    /* names of this graph and the ones around it; a NULL value: free again */
-    sn_map constants; /* address of the contents (the bytes of a pointer) ► constant, where visible */
+    sn_map
+        constants; /* address of the contents (the bytes of a pointer) ► constant, where visible */
     SN_VEC(scope) scopes; /* in the order graphs begin */
     size_t next_scope;
     SN_VEC(sn_opset) imports;
@@ -50,7 +51,10 @@ static void fail(writer *w, sonde_status st)
         w->status = st;
 }
 
-static void no_memory(writer *w) { fail(w, sn_fail_memory(w->err, 64)); }
+static void no_memory(writer *w)
+{
+    fail(w, sn_fail_memory(w->err, 64));
+}
 
 /* ---- names ---- */
 
@@ -75,8 +79,8 @@ static bool is_constant(const sn_value *v)
     return v->fact.data && !v->producer;
 }
 
-/* A constant of a graph around this one, if v is one. An input with a default is never shared: it may
- * be overridden. */
+/* A constant of a graph around this one, if v is one. An input with a default is never shared: it
+ * may be overridden. */
 static void share_constant(writer *w, const sn_value *v, scope *s)
 {
     constant *c = sn_map_get_n(&w->constants, &v->fact.data, sizeof v->fact.data);
@@ -130,7 +134,8 @@ static bool is_foreign(const sn_value *v, const scope *s)
     return s->constants[v->id] && s->constants[v->id]->owner != v;
 }
 
-/* An output that comes from outside, or that another output names already, needs a value of its own. */
+/* An output that comes from outside, or that another output names already, needs a value of its
+ * own. */
 static void name_outputs(writer *w, const sn_graph *g, scope *s)
 {
     uint8_t *taken = SN_NEW_N(&w->arena, uint8_t, g->values.n + 1);
@@ -190,20 +195,22 @@ static void write_graph(writer *w, const sn_graph *g, const scope *outer, const 
 
 static void need_ir(writer *w, sn_dtype t)
 {
-    int64_t least = t == SONDE_DTYPE_U2 || t == SONDE_DTYPE_I2 ? 13
-                    : t == SONDE_DTYPE_F8E8M0                  ? 12
-                    : t == SONDE_DTYPE_F4E2M1                  ? 11
+    int64_t least = t == SONDE_DTYPE_U2 || t == SONDE_DTYPE_I2   ? 13
+                    : t == SONDE_DTYPE_F8E8M0                    ? 12
+                    : t == SONDE_DTYPE_F4E2M1                    ? 11
                     : t == SONDE_DTYPE_U4 || t == SONDE_DTYPE_I4 ? 10
-                    : t >= SONDE_DTYPE_F8E4M3FN                ? 9
-                                                               : LEAST_IR_VERSION;
+                    : t >= SONDE_DTYPE_F8E4M3FN                  ? 9
+                                                                 : LEAST_IR_VERSION;
     if (w->ir_version < least)
         w->ir_version = least;
 }
 
-static void write_tensor(writer *w, uint32_t field, const sn_tensor *t, const char *name, bool sparse)
+static void write_tensor(writer *w, uint32_t field, const sn_tensor *t, const char *name,
+                         bool sparse)
 {
     if (t->block || t->pack) {
-        fail(w, sn_fail(w->err, SONDE_UNSUPPORTED, "constant '%.200s' has an internal layout that ONNX cannot hold",
+        fail(w, sn_fail(w->err, SONDE_UNSUPPORTED,
+                        "constant '%.200s' has an internal layout that ONNX cannot hold",
                         name ? name : ""));
         return;
     }
@@ -225,7 +232,8 @@ static void write_type(writer *w, uint32_t field, const sn_type *t)
     sn_emit_end(&w->e, mark);
 }
 
-static void write_body(writer *w, uint32_t field, const sn_graph *g, const scope *s, const sn_node *n)
+static void write_body(writer *w, uint32_t field, const sn_graph *g, const scope *s,
+                       const sn_node *n)
 {
     sn_emit_mark mark = sn_emit_begin(&w->e, field);
     write_graph(w, g, s, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of two tensors with broadcasting: arithmetic, comparison, logic, bits; PRelu too, whose
- * slope broadcasts to its input. Integer values flow through where shapes are computed from them. */
+ * slope broadcasts to its input. Integer values flow through where shapes are computed from them.
+ */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -76,7 +77,8 @@ static sonde_status prepare_shift(sn_prep *p)
     const char *direction;
     SN_TRY(sn_prep_string(p, "direction", "", &direction));
     if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
-        return sn_prep_fail(p, "attribute 'direction' is '%s', expected 'LEFT' or 'RIGHT'", direction);
+        return sn_prep_fail(p, "attribute 'direction' is '%s', expected 'LEFT' or 'RIGHT'",
+                            direction);
     b->op = direction[0] == 'L' ? SN_BINARY_SHIFT_LEFT : SN_BINARY_SHIFT_RIGHT;
     return SONDE_OK;
 }
@@ -154,8 +156,14 @@ static sonde_status infer_as(sn_infer *c, sn_dtype dtype)
     return sn_infer_ints_2(&aligned, int_value, (int)p->op);
 }
 
-static sonde_status infer_arithmetic(sn_infer *c) { return infer_as(c, SONDE_DTYPE_UNDEFINED); }
-static sonde_status infer_compare(sn_infer *c) { return infer_as(c, SONDE_DTYPE_BOOL); }
+static sonde_status infer_arithmetic(sn_infer *c)
+{
+    return infer_as(c, SONDE_DTYPE_UNDEFINED);
+}
+static sonde_status infer_compare(sn_infer *c)
+{
+    return infer_as(c, SONDE_DTYPE_BOOL);
+}
 
 /* The slope broadcasts to the input, never the other way. */
 static sonde_status infer_prelu(sn_infer *c)
@@ -165,7 +173,8 @@ static sonde_status infer_prelu(sn_infer *c)
     if (x->rank >= 0 && y->rank >= 0) {
         bool same = x->rank == y->rank;
         for (int i = 0; i < x->rank && same; i++)
-            same = !(sn_dim_known(x->dims[i]) && sn_dim_known(y->dims[i])) || x->dims[i] == y->dims[i];
+            same =
+                !(sn_dim_known(x->dims[i]) && sn_dim_known(y->dims[i])) || x->dims[i] == y->dims[i];
         if (!same)
             return sn_infer_fail(c, "the slope does not broadcast to the input");
     }
@@ -206,8 +215,9 @@ static sonde_status bind_binary(sn_bind *b)
     b->bound = k;
     sn_dtype t = b->in[0]->type.dtype;
     if (t != b->in[1]->type.dtype)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "inputs have different element types: %s and %s",
-                            sn_dtype_onnx_name(t), sn_dtype_onnx_name(b->in[1]->type.dtype));
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "inputs have different element types: %s and %s", sn_dtype_onnx_name(t),
+                            sn_dtype_onnx_name(b->in[1]->type.dtype));
     b->flops = k->plan.bcast.total;
     if (t == SONDE_DTYPE_STRING && p->op == SN_BINARY_EQUAL) {
         b->run = run_equal_strings;
@@ -225,20 +235,24 @@ static sonde_status run_binary(const sn_step *s, sn_frame *f)
 {
     const binary_bound *k = s->bound;
     sn_tensor *y = sn_out(s, f, 0);
-    sn_binary_run(&k->elt, &k->plan.bcast, y->data, sn_in(s, f, 0)->data, sn_in(s, f, 1)->data, NULL,
-                  f->pool);
+    sn_binary_run(&k->elt, &k->plan.bcast, y->data, sn_in(s, f, 0)->data, sn_in(s, f, 1)->data,
+                  NULL, f->pool);
     sn_elt_plan_finish(&k->plan, y->data);
     return SONDE_OK;
 }
 
 #define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, TYPES)                                  \
-    {SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2), .flags = (FLAGS), .params_size = sizeof(binary_params), \
-     .prepare = PREPARE, .infer = INFER, .bind = bind_binary, .run = run_binary, .types = TYPES}
+    {                                                                                              \
+        SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2),                                                     \
+            .flags = (FLAGS), .params_size = sizeof(binary_params), .prepare = PREPARE,            \
+            .infer = INFER, .bind = bind_binary, .run = run_binary, .types = TYPES                 \
+    }
 /* Old: with the broadcasting of before opset 7 (which allowed floats, or bool, only). */
 #define OLD_AND_NEW(symbol, NAME, INFER, FLAGS, TYPES)                                             \
     const sn_op sn_op_##symbol[] = {                                                               \
         VERSION(NAME, 1, 6, prepare_legacy, INFER, (FLAGS) & ~(uint32_t)SN_OP_LAYOUT_ANY, TYPES),  \
-        VERSION(NAME, 7, 0, prepare_binary, INFER, FLAGS, TYPES), {.name = NULL}};
+        VERSION(NAME, 7, 0, prepare_binary, INFER, FLAGS, TYPES),                                  \
+        {.name = NULL}};
 #define NEW(symbol, NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                     \
     const sn_op sn_op_##symbol[] = {VERSION(NAME, SINCE, 0, PREPARE, INFER, FLAGS, TYPES),         \
                                     {.name = NULL}};
@@ -268,4 +282,5 @@ NEW(bit_shift, "BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, "u8 u16
 #define SLOPED "bf16 f16 f32 f64 i32 i64 u32 u64"
 const sn_op sn_op_prelu[] = {
     VERSION("PRelu", 1, 6, prepare_prelu_1, infer_prelu, SN_OP_INPLACE0, SN_FLOATS),
-    VERSION("PRelu", 7, 0, prepare_binary, infer_prelu, SN_OP_INPLACE0, SLOPED), {.name = NULL}};
+    VERSION("PRelu", 7, 0, prepare_binary, infer_prelu, SN_OP_INPLACE0, SLOPED),
+    {.name = NULL}};

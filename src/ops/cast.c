@@ -31,7 +31,8 @@ static sonde_status prepare_how(sn_prep *p)
     SN_TRY(sn_prep_string(p, "round_mode", "up", &mode));
     c->how.saturate = saturate != 0;
     if (strcmp(mode, "up") != 0 && strcmp(mode, "down") != 0 && strcmp(mode, "nearest") != 0)
-        return sn_prep_fail(p, "attribute 'round_mode' is '%s', expected up, down or nearest", mode);
+        return sn_prep_fail(p, "attribute 'round_mode' is '%s', expected up, down or nearest",
+                            mode);
     c->how.e8m0 = mode[0] == 'u' ? 0 : mode[0] == 'd' ? 1 : 2;
     return SONDE_OK;
 }
@@ -208,13 +209,14 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
 }
 
 #define ALL_TYPES                                                                                  \
-    "bool " SN_INTS " " SN_FLOATS " str f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0 f4e2m1 u4 i4 u2 i2"
+    "bool " SN_INTS " " SN_FLOATS                                                                  \
+    " str f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0 f4e2m1 u4 i4 u2 i2"
 const sn_op sn_op_cast[] = {{SN_ELT_HEAD("Cast", 6, 0, 1, 1), .params_size = sizeof(cast_params),
                              .prepare = prepare_cast, .infer = infer_cast, .bind = bind_cast,
                              .run = run_cast, .types = ALL_TYPES},
                             {.name = NULL}};
-const sn_op sn_op_cast_like[] = {
-    {SN_ELT_HEAD("CastLike", 15, 0, 2, 2), .params_size = sizeof(cast_params),
-     .prepare = prepare_how, .infer = infer_cast, .bind = bind_cast, .run = run_cast,
-     .types = ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_cast_like[] = {{SN_ELT_HEAD("CastLike", 15, 0, 2, 2),
+                                  .params_size = sizeof(cast_params), .prepare = prepare_how,
+                                  .infer = infer_cast, .bind = bind_cast, .run = run_cast,
+                                  .types = ALL_TYPES},
+                                 {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clip. The bounds are attributes up to opset 6 and optional scalar inputs since 11; either way they
- * reach the loop as two numbers of the element type. */
+/* Clip. The bounds are attributes up to opset 6 and optional scalar inputs since 11; either way
+ * they reach the loop as two numbers of the element type. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -167,9 +167,12 @@ static uint32_t blocking_clip(const sn_node *node, const void *params, int block
 }
 
 #define CLIP(SINCE, UNTIL, MAX_IN, PREPARE, TYPES)                                                 \
-    {SN_ELT_HEAD("Clip", SINCE, UNTIL, 1, MAX_IN), .flags = SN_OP_INPLACE0,                        \
-     .params_size = sizeof(clip_params), .prepare = PREPARE, .infer = infer_clip,                  \
-     .bind = bind_clip, .run = run_clip, .blocking = blocking_clip, .types = TYPES}
+    {                                                                                              \
+        SN_ELT_HEAD("Clip", SINCE, UNTIL, 1, MAX_IN),                                              \
+            .flags = SN_OP_INPLACE0, .params_size = sizeof(clip_params), .prepare = PREPARE,       \
+            .infer = infer_clip, .bind = bind_clip, .run = run_clip, .blocking = blocking_clip,    \
+            .types = TYPES                                                                         \
+    }
 const sn_op sn_op_clip[] = {CLIP(1, 10, 1, prepare_clip_6, SN_FLOATS),
                             CLIP(11, 0, 3, NULL, SN_FLOATS " " SN_INTS),
                             {.name = NULL}};

@@ -25,8 +25,8 @@ static sonde_status prepare_if(sn_prep *p)
     SN_TRY(sn_body_find(p, "then_branch", &r->branch[1]));
     for (int i = 0; i < 2; i++)
         if (r->branch[i].graph->outputs.n != p->node->n_out || r->branch[i].graph->n_formal_inputs != 0)
-            return sn_prep_fail(p, "a branch gives %zu outputs, expected %u", r->branch[i].graph->outputs.n,
-                                p->node->n_out);
+            return sn_prep_fail(p, "a branch takes %u inputs and gives %zu outputs, expected none and %u",
+                                r->branch[i].graph->n_formal_inputs, r->branch[i].graph->outputs.n, p->node->n_out);
     return SONDE_OK;
 }
 
@@ -189,6 +189,24 @@ static sn_slot scalar_slot(sn_dtype dtype, void *data)
     return (sn_slot){.kind = SN_KIND_TENSOR, .t = {.dtype = dtype, .data = data, .bytes = sn_dtype_bytes(dtype)}};
 }
 
+/* A body that declares an optional may be handed, or return, the bare value: it is wrapped. */
+static sonde_status wrap_optional(sn_frame *f, const sn_graph *body, uint32_t i, const sn_slot *x, sn_slot *out)
+{
+    if (body->inputs.data[i]->fact.type.kind != SN_KIND_OPTIONAL || x->kind == SN_KIND_OPTIONAL || x->kind == SN_KIND_NONE)
+        return SONDE_OK;
+    sn_slot made = {.kind = SN_KIND_OPTIONAL, .list = sn_list_new(f->alloc, 1)};
+    if (!made.list)
+        return sn_fail_memory(f->err, sizeof *made.list);
+    made.list->elem_kind = x->kind;
+    sonde_status st = sn_list_push(made.list, x, f->err);
+    if (st != SONDE_OK) {
+        sn_slot_clear(&made);
+        return st;
+    }
+    sn_body_move(out, &made);
+    return SONDE_OK;
+}
+
 static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, int64_t limit, bool go)
 {
     uint32_t carried = l->r->n_carried, n_out = 1 + carried + l->r->n_scan;
@@ -197,8 +215,10 @@ static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, i
     l->in[0] = scalar_slot(SONDE_DTYPE_I64, &number);
     l->in[1] = scalar_slot(SONDE_DTYPE_BOOL, &yes);
     for (uint32_t i = 0; i < carried; i++)
-        if (sn_has(s, 2 + i))
-            l->in[2 + i] = *sn_in_slot(s, f, 2 + i);
+        if (sn_has(s, 2 + i)) {
+            SN_TRY(wrap_optional(f, l->r->body.graph, 2 + i, sn_in_slot(s, f, 2 + i), &l->now[i]));
+            l->in[2 + i] = l->now[i].kind == SN_KIND_NONE ? *sn_in_slot(s, f, 2 + i) : l->now[i];
+        }
     for (; go && number < limit; number++) {
         SN_TRY(sn_body_cancelled(s, f));
         SN_TRY(sn_body_run(s, f, &l->r->body, l->in, 2 + carried, l->out, n_out));
@@ -206,6 +226,10 @@ static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, i
         for (uint32_t i = 0; i < carried; i++) {
             sn_body_move(&l->now[i], &l->out[1 + i]);
             l->in[2 + i] = l->now[i];
+            if (go && number + 1 < limit) {
+                SN_TRY(wrap_optional(f, l->r->body.graph, 2 + i, &l->in[2 + i], &l->now[i]));
+                l->in[2 + i] = l->now[i];
+            }
         }
         for (uint32_t i = 0; i < l->r->n_scan; i++)
             SN_TRY(sn_stack_push(s, f, &l->stacks[i], &l->out[1 + carried + i], limit == INT64_MAX ? 0 : limit));

@@ -13,7 +13,8 @@ sonde_status sn_infer_elementwise(sn_infer *c, uint32_t first, sn_dtype dtype)
         if (!c->in[i])
             continue;
         const sn_type *t = &c->in[i]->type;
-        if (t->dtype != SONDE_DTYPE_UNDEFINED && common != SONDE_DTYPE_UNDEFINED && t->dtype != common)
+        if (t->dtype != SONDE_DTYPE_UNDEFINED && common != SONDE_DTYPE_UNDEFINED &&
+            t->dtype != common)
             return sn_infer_fail(c, "inputs have different element types: %s and %s",
                                  sn_dtype_onnx_name(common), sn_dtype_onnx_name(t->dtype));
         if (common == SONDE_DTYPE_UNDEFINED)
@@ -158,7 +159,8 @@ sonde_status sn_elt_plan_make(sn_bind *b, uint32_t first, uint32_t n, sn_elt_pla
     const sn_fact *y = &b->out[0];
     plan->block = y->block;
     if (y->block && (y->type.rank < 2 || y->type.rank >= SN_BCAST_RANK))
-        return sn_bind_fail(b, SONDE_INTERNAL, "a tensor of rank %d cannot be blocked", y->type.rank);
+        return sn_bind_fail(b, SONDE_INTERNAL, "a tensor of rank %d cannot be blocked",
+                            y->type.rank);
     int rank = physical(y, out);
     for (uint32_t k = 0; k < n; k++) {
         const sn_fact *f = b->in[first + k];

@@ -12,14 +12,15 @@
 
 /* The common head of a descriptor. */
 #define SN_ELT_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN)                                            \
-    .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN, .max_in = MAX_IN, \
-    .min_out = 1, .max_out = 1
+    .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN,                  \
+    .max_in = MAX_IN, .min_out = 1, .max_out = 1
 
 /* Output 0 has the broadcast shape of inputs [first, n_in). dtype UNDEFINED: theirs, which must
  * agree. */
 sonde_status sn_infer_elementwise(sn_infer *c, uint32_t first, sn_dtype dtype);
 /* Values of output 0 of a one- or two-operand function when the operands' are known; f may return
- * SN_DIM_UNKNOWN. Call after the type is inferred; does nothing for other than integers and bool. */
+ * SN_DIM_UNKNOWN. Call after the type is inferred; does nothing for other than integers and bool.
+ */
 typedef sn_dim (*sn_ints_fn)(int op, sn_dim a, sn_dim b);
 sonde_status sn_infer_ints_1(sn_infer *c, sn_ints_fn f, int op);
 sonde_status sn_infer_ints_2(sn_infer *c, sn_ints_fn f, int op);
@@ -28,8 +29,8 @@ sn_dim sn_int_in_type(sn_dim d, sn_dtype t);
 /* Index into an operand of these dims for flat element k of `out` (broadcast; all concrete). */
 int64_t sn_bcast_index(const sn_type *out, const sn_type *in, int64_t k);
 
-/* Before opset 7 the second operand was lined up with an axis of the first (attributes `broadcast` and
- * `axis`) instead of with its end. */
+/* Before opset 7 the second operand was lined up with an axis of the first (attributes `broadcast`
+ * and `axis`) instead of with its end. */
 typedef struct sn_legacy {
     bool on;
     int64_t axis; /* where input 1 begins in input 0; -1: at the end, as now */
@@ -40,8 +41,8 @@ sonde_status sn_prep_legacy(sn_prep *p, sn_legacy *legacy);
 void sn_legacy_align(const sn_legacy *legacy, const sn_fact *a, const sn_fact *b, sn_fact *out,
                      sn_dim *dims);
 
-/* A plan over the physical elements of output 0 and inputs [first, first + n), n <= 3: plain, or all
- * blocked alike. A one-element operand may be plain beside blocked ones. */
+/* A plan over the physical elements of output 0 and inputs [first, first + n), n <= 3: plain, or
+ * all blocked alike. A one-element operand may be plain beside blocked ones. */
 typedef struct sn_elt_plan {
     sn_bcast bcast;
     /* blocked output: its padding lanes are set to zero afterwards */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One operator from real slots: the same infer, bind and run a planned step goes through, in one go.
- * Facts point at the slots (data = the actual tensor), outputs get buffers of their own. */
+/* One operator from real slots: the same infer, bind and run a planned step goes through, in one
+ * go. Facts point at the slots (data = the actual tensor), outputs get buffers of their own. */
 #include "ops/eval.h"
 
 #include <string.h>
@@ -43,11 +43,11 @@ static sonde_status make_output(const sn_step *s, sn_frame *f, uint32_t o, const
         !sn_tensor_bytes(fact->type.dtype, fact->type.dims, fact->type.rank, fact->block, &bytes))
         return sn_run_fail(s, f, "output %u is too large", o);
     const sn_tensor *in0 = sn_has(s, 0) ? sn_in(s, f, 0) : NULL;
-    bool share = (s->op->flags & SN_OP_VIEW) && o == 0 && in0 && in0->owner && in0->bytes == bytes &&
-                 in0->dtype == fact->type.dtype && in0->block == fact->block;
+    bool share = (s->op->flags & SN_OP_VIEW) && o == 0 && in0 && in0->owner &&
+                 in0->bytes == bytes && in0->dtype == fact->type.dtype && in0->block == fact->block;
     if (!share && fact->block == 0)
-        return sn_slot_new_tensor(slot, fact->type.dtype, fact->type.dims, fact->type.rank, f->alloc,
-                                  f->err);
+        return sn_slot_new_tensor(slot, fact->type.dtype, fact->type.dims, fact->type.rank,
+                                  f->alloc, f->err);
     sn_buffer *b = share ? sn_buffer_ref(in0->owner) : sn_buffer_new(f->alloc, bytes);
     if (!b)
         return sn_fail_memory(f->err, bytes);
@@ -192,11 +192,8 @@ sonde_status sn_eval_node(const sn_context *ctx, const sn_node *node, const sn_s
                         .out = numbers + node->n_in,
                         .n_in = node->n_in,
                         .n_out = node->n_out};
-        sn_frame f = {.slots = slots,
-                      .ctx = ctx,
-                      .pool = ctx->pool,
-                      .alloc = ctx->alloc,
-                      .err = err};
+        sn_frame f = {
+            .slots = slots, .ctx = ctx, .pool = ctx->pool, .alloc = ctx->alloc, .err = err};
         st = sn_eval_step(&step, &f, &scratch);
         if (st == SONDE_OK && node->n_out > 0)
             memcpy(out, slots + node->n_in, sizeof(sn_slot) * node->n_out);

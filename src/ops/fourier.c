@@ -184,12 +184,11 @@ static sonde_status bind_dft(sn_bind *b)
     fourier_bound *k = SN_NEW(b->arena, fourier_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(x->dtype) || (b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
-        (has_length && !known_scalar(b->in[1], &length)) || !sn_move_axis(axis, x->rank - 1, &a)) {
-        /* sn_move_axis counts from the axis before the last: bring negative axes there first */
-        if (!sn_wide_takes(x->dtype) || !sn_move_axis(axis, x->rank, &a) || a == x->rank - 1)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis or the length is not known");
-    }
+    if (!sn_wide_takes(x->dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(x->dtype));
+    if ((b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
+        (has_length && !known_scalar(b->in[1], &length)))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis or the length is not known");
     if (!sn_move_axis(axis, x->rank, &a) || a == x->rank - 1)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "axis %lld is outside the signal", (long long)axis);
     k->in = x->dims[a];
@@ -197,12 +196,10 @@ static sonde_status bind_dft(sn_bind *b)
     k->length = has_length ? length : to_real ? 2 * (k->in - 1) : k->in;
     k->in_parts = x->dims[x->rank - 1];
     k->out_parts = y->dims[x->rank - 1];
-    k->inner = 1;
-    for (int i = a + 1; i < x->rank - 1; i++)
-        k->inner *= x->dims[i];
-    k->lines = k->inner;
-    for (int i = 0; i < a; i++)
-        k->lines *= x->dims[i];
+    int64_t outer;
+    if (!sn_dims_count(x->dims, a, &outer) || !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
+        !sn_i64_mul(outer, k->inner, &k->lines))
+        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     return bind_fft(b, k);
 }
 
@@ -264,7 +261,6 @@ enum { SIGNAL, STEP, WINDOW, LENGTH };
 static sonde_status infer_stft(sn_infer *c)
 {
     const fourier_params *r = c->params;
-    const sn_type *x = &c->in[SIGNAL]->type;
     bool has_step, has_length;
     sn_dim step, length, frames = SN_DIM_UNKNOWN;
     SN_TRY(sn_wide_float(c, SIGNAL));
@@ -290,7 +286,6 @@ static sonde_status infer_stft(sn_infer *c)
     }
     const sn_dim half = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
     const sn_dim out[4] = {dims[0], frames, r->onesided ? half : length, 2};
-    (void)x;
     return sn_wide_out(c, 0, c->in[SIGNAL]->type.dtype, out, 4);
 }
 

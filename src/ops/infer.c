@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference: the helpers operators use to map facts of inputs to facts of outputs, and the walk over
- * a graph that stores the result. A type the file declares and one that is inferred are merged: what
- * is known wins over symbols, two different known numbers are the model's contradiction. */
+/* Inference: the helpers operators use to map facts of inputs to facts of outputs, and the walk
+ * over a graph that stores the result. A type the file declares and one that is inferred are
+ * merged: what is known wins over symbols, two different known numbers are the model's
+ * contradiction. */
 #include <string.h>
 
 #include "ops/op.h"
@@ -216,8 +217,9 @@ static sonde_status merge_type(const sn_type *declared, sn_type *made, sn_arena 
     if (made->dtype == SONDE_DTYPE_UNDEFINED)
         made->dtype = declared->dtype;
     else if (declared->dtype != SONDE_DTYPE_UNDEFINED && declared->dtype != made->dtype)
-        return sn_fail(err, SONDE_INVALID_MODEL, "value '%s' is declared as %s but its node makes %s",
-                       what, sn_dtype_onnx_name(declared->dtype), sn_dtype_onnx_name(made->dtype));
+        return sn_fail(err, SONDE_INVALID_MODEL,
+                       "value '%s' is declared as %s but its node makes %s", what,
+                       sn_dtype_onnx_name(declared->dtype), sn_dtype_onnx_name(made->dtype));
     if (declared->rank < 0)
         return SONDE_OK;
     if (made->rank < 0) {
@@ -292,6 +294,9 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
             in[i] = any_kind ? &unknown_value : &unknown_tensor;
         else if (v->fact.type.kind != SN_KIND_TENSOR && !any_kind)
             return sn_infer_fail(&c, "input %u ('%s') must be a tensor", i, v->name);
+        else if (v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.rank > SN_MAX_RANK)
+            return sn_infer_fail(&c, "input %u ('%s') has rank %d, at most %d is supported", i,
+                                 v->name, v->fact.type.rank, SN_MAX_RANK);
     }
     for (uint32_t o = 0; o < n->n_out; o++)
         out[o].type.rank = -1;
@@ -315,15 +320,15 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
 
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err)
 {
-    sn_graph_each(n, g) SN_TRY(sn_op_infer_node(g, n, err));
+    sn_graph_each (n, g)
+        SN_TRY(sn_op_infer_node(g, n, err));
     return SONDE_OK;
 }
 
 /* Forgets what an earlier inference stored on the values nodes make; element types stay. */
 static void forget(sn_graph *g)
 {
-    sn_graph_each(n, g)
-    {
+    sn_graph_each (n, g) {
         for (uint32_t o = 0; o < n->n_out; o++) {
             if (!n->out[o])
                 continue;

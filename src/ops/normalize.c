@@ -17,8 +17,8 @@ typedef struct norm_params {
     sn_dtype stash; /* of the statistics LayerNormalization gives */
 } norm_params;
 
-/* A tensor as the driver reads it: in the computing type, and for scale and bias with one element per
- * element of a row. What does not lie so in memory is copied to the workspace. */
+/* A tensor as the driver reads it: in the computing type, and for scale and bias with one element
+ * per element of a row. What does not lie so in memory is copied to the workspace. */
 typedef struct operand {
     bool copy;
     size_t at, n;
@@ -226,9 +226,11 @@ static const void *load(const norm_bound *k, const operand *o, const sn_step *s,
     }
     uint8_t *tmp = f->workspace + k->tmp_at;
     size_t each = sn_dtype_bytes(compute);
-    sn_cast_run(compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t), (sn_rounding){0}, NULL);
+    sn_cast_run(compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t), (sn_rounding){0},
+                NULL);
     for (size_t e = 0; e < o->n; e++)
-        memcpy(dst + e * each, tmp + (size_t)sn_bcast_index(&o->to, &o->from, (int64_t)e) * each, each);
+        memcpy(dst + e * each, tmp + (size_t)sn_bcast_index(&o->to, &o->from, (int64_t)e) * each,
+               each);
     return dst;
 }
 
@@ -262,10 +264,12 @@ static sonde_status run_norm(const sn_step *s, sn_frame *f)
 }
 
 #define NORM(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, MAX_OUT, PREPARE, INFER)                          \
-    {.name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN,                 \
-     .max_in = MAX_IN, .min_out = 1, .max_out = MAX_OUT, .flags = SN_OP_INPLACE0,                  \
-     .params_size = sizeof(norm_params), .prepare = PREPARE, .infer = INFER, .bind = bind_norm,    \
-     .run = run_norm, .types = SN_FLOATS}
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN,              \
+        .max_in = MAX_IN, .min_out = 1, .max_out = MAX_OUT, .flags = SN_OP_INPLACE0,               \
+        .params_size = sizeof(norm_params), .prepare = PREPARE, .infer = INFER, .bind = bind_norm, \
+        .run = run_norm, .types = SN_FLOATS                                                        \
+    }
 const sn_op sn_op_layer_normalization[] = {
     NORM("LayerNormalization", 17, 0, 2, 3, 3, prepare_layer, infer_layer), {.name = NULL}};
 const sn_op sn_op_rms_normalization[] = {

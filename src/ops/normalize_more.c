@@ -8,7 +8,10 @@
 #include "ops/elementwise.h"
 #include "ops/via.h"
 
-static sonde_status infer_same(sn_infer *c) { return sn_infer_same(c, 0, 0); }
+static sonde_status infer_same(sn_infer *c)
+{
+    return sn_infer_same(c, 0, 0);
+}
 
 static sonde_status float_only(sn_bind *b)
 {
@@ -73,11 +76,11 @@ static sonde_status run_lp(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_lp_normalization[] = {
-    {SN_ELT_HEAD("LpNormalization", 1, 0, 1, 1), .flags = SN_OP_INPLACE0,
-     .params_size = sizeof(lp_params), .prepare = prepare_lp, .infer = infer_lp, .bind = bind_lp,
-     .run = run_lp, .types = SN_FLOATS},
-    {.name = NULL}};
+const sn_op sn_op_lp_normalization[] = {{SN_ELT_HEAD("LpNormalization", 1, 0, 1, 1),
+                                         .flags = SN_OP_INPLACE0, .params_size = sizeof(lp_params),
+                                         .prepare = prepare_lp, .infer = infer_lp, .bind = bind_lp,
+                                         .run = run_lp, .types = SN_FLOATS},
+                                        {.name = NULL}};
 
 /* ------------------------------------------------------------------ LRN */
 typedef struct lrn_params {
@@ -119,9 +122,12 @@ static sonde_status bind_lrn(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof(*k));
     SN_TRY(float_only(b));
-    k->plan = (sn_lrn_plan){.batch = x->dims[0], .channels = x->dims[1],
+    k->plan = (sn_lrn_plan){.batch = x->dims[0],
+                            .channels = x->dims[1],
                             .inner = sn_dims_product(x->dims, 2, x->rank),
-                            .alpha = l->alpha, .beta = l->beta, .bias = l->bias};
+                            .alpha = l->alpha,
+                            .beta = l->beta,
+                            .bias = l->bias};
     int64_t widest = 2 * x->dims[1] + 1; /* more than that reaches no further */
     k->plan.size = l->size;
     if (l->size > widest) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operator registry: finds the descriptor of a node, checks its arity, makes its typed params.
- * The index is a fixed-size hash table over the rows of ops.inc, filled once; it never allocates, so
- * looking an operator up cannot fail. */
+ * The index is a fixed-size hash table over the rows of ops.inc, filled once; it never allocates,
+ * so looking an operator up cannot fail. */
 #include "ops/op.h"
 
 #include <pthread.h>
@@ -41,7 +41,10 @@ static void table_build(void)
     }
 }
 
-const sn_op *sn_op_row(size_t k) { return k < N_ROWS ? rows[k] : NULL; }
+const sn_op *sn_op_row(size_t k)
+{
+    return k < N_ROWS ? rows[k] : NULL;
+}
 
 const sn_op *sn_op_find(const char *domain, const char *op_type, int64_t version, bool *other)
 {
@@ -214,8 +217,7 @@ static sonde_status collect_unknown(sn_graph *g, void *user, int depth, sonde_er
 {
     if (depth > MAX_DEPTH)
         return sn_fail(err, SONDE_LIMIT, "bodies are nested deeper than %d", MAX_DEPTH);
-    sn_graph_each(n, g)
-    {
+    sn_graph_each (n, g) {
         bool other;
         if (!sn_op_find(n->domain, n->op_type, n->opset, &other))
             unknown_add(user, n, other);
@@ -226,8 +228,7 @@ static sonde_status collect_unknown(sn_graph *g, void *user, int depth, sonde_er
 
 static sonde_status prepare_all(sn_graph *g, void *user, int depth, sonde_error *err)
 {
-    sn_graph_each(n, g)
-    {
+    sn_graph_each (n, g) {
         SN_TRY(sn_op_prepare(g, n, err));
         SN_TRY(each_body(n, prepare_all, user, depth, err));
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pow, whose exponent may have another element type than its base. The pair is brought to one type in
- * the workspace: the base's when it is a float, i64 for two integers, f64 for an integer to a float. */
+/* Pow, whose exponent may have another element type than its base. The pair is brought to one type
+ * in the workspace: the base's when it is a float, i64 for two integers, f64 for an integer to a
+ * float. */
 #include "ops/elementwise.h"
 #include "ops/via.h"
 
@@ -11,7 +12,10 @@ typedef struct pow_bound {
     size_t n[2], base_at, exponent_at, out_at;
 } pow_bound;
 
-static sonde_status prepare_pow_1(sn_prep *p) { return sn_prep_legacy(p, p->params); }
+static sonde_status prepare_pow_1(sn_prep *p)
+{
+    return sn_prep_legacy(p, p->params);
+}
 
 static sonde_status infer_pow(sn_infer *c)
 {
@@ -82,9 +86,10 @@ static sonde_status run_pow(const sn_step *s, sn_frame *f)
 }
 
 #define POW(SINCE, UNTIL, PREPARE, TYPES)                                                          \
-    {SN_ELT_HEAD("Pow", SINCE, UNTIL, 2, 2), .flags = SN_OP_INPLACE0,                              \
-     .params_size = sizeof(sn_legacy), .prepare = PREPARE, .infer = infer_pow, .bind = bind_pow,   \
-     .run = run_pow, .types = TYPES}
-const sn_op sn_op_pow[] = {POW(1, 6, prepare_pow_1, SN_FLOATS),
-                           POW(7, 0, NULL, SN_FLOATS " i32 i64"),
-                           {.name = NULL}};
+    {                                                                                              \
+        SN_ELT_HEAD("Pow", SINCE, UNTIL, 2, 2),                                                    \
+            .flags = SN_OP_INPLACE0, .params_size = sizeof(sn_legacy), .prepare = PREPARE,         \
+            .infer = infer_pow, .bind = bind_pow, .run = run_pow, .types = TYPES                   \
+    }
+const sn_op sn_op_pow[] = {
+    POW(1, 6, prepare_pow_1, SN_FLOATS), POW(7, 0, NULL, SN_FLOATS " i32 i64"), {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Scales and zero points are small: they
- * are brought to f32 and int32 in the workspace, the drivers know nothing else. */
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Scales and zero points are small:
+ * they are brought to f32 and int32 in the workspace, the drivers know nothing else. */
 #include <math.h>
 #include <string.h>
 
@@ -64,8 +64,8 @@ static sonde_status make_shape(sn_bind *b, sn_quant_shape *s, size_t *n_scales)
     int64_t n = 1;
     sn_type_count(scale, &n);
     *n_scales = (size_t)n;
-    *s = (sn_quant_shape){.outer = 1, .channels = 1, .inner = 1, .block = 1, .channel_blocks = 1,
-                          .scale_inner = 1};
+    *s = (sn_quant_shape){
+        .outer = 1, .channels = 1, .inner = 1, .block = 1, .channel_blocks = 1, .scale_inner = 1};
     if (n == 1 && scale->rank <= 1) { /* rows of a few thousand elements, to share among threads */
         sn_type_count(x, &s->inner);
         if (x->rank > 1 && x->dims[0] > 0) {
@@ -93,9 +93,10 @@ static sonde_status make_shape(sn_bind *b, sn_quant_shape *s, size_t *n_scales)
     bool fits = scale->rank == x->rank;
     for (int i = 0; i < x->rank && fits; i++)
         fits = i == a || scale->dims[i] == x->dims[i];
-    s->block = q->block_size > 0              ? q->block_size
-               : fits && s->channel_blocks > 0 ? (s->channels + s->channel_blocks - 1) / s->channel_blocks
-                                               : 0;
+    s->block = q->block_size > 0 ? q->block_size
+               : fits && s->channel_blocks > 0
+                   ? (s->channels + s->channel_blocks - 1) / s->channel_blocks
+                   : 0;
     if (!fits || s->block == 0 || (s->channels + s->block - 1) / s->block != s->channel_blocks)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "the scale's shape does not fit blocks of %lld along axis %d",
@@ -233,8 +234,12 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
     if (!(scale > 0.0f))
         scale = 1.0f;
     int32_t zero_point = (int32_t)zero;
-    sn_quant_shape shape = {.outer = 1, .channels = 1, .inner = (int64_t)n, .block = 1,
-                            .channel_blocks = 1, .scale_inner = 1};
+    sn_quant_shape shape = {.outer = 1,
+                            .channels = 1,
+                            .inner = (int64_t)n,
+                            .block = 1,
+                            .channel_blocks = 1,
+                            .scale_inner = 1};
     if (n > 0)
         sn_quantize_run(&shape, SONDE_DTYPE_U8, sn_out(s, f, 0)->data, x->data, &scale, &zero_point,
                         true, f->pool);
@@ -245,17 +250,30 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
 
 #define QUANT(NAME, INFER, TYPES)                                                                  \
     {                                                                                              \
-        {SN_ELT_HEAD(NAME, 10, 0, 2, 3), .params_size = sizeof(quant_params),                      \
-         .prepare = prepare_quant, .infer = INFER, .bind = bind_quant, .run = run_quant,           \
+        {SN_ELT_HEAD(NAME, 10, 0, 2, 3),                                                           \
+         .params_size = sizeof(quant_params),                                                      \
+         .prepare = prepare_quant,                                                                 \
+         .infer = INFER,                                                                           \
+         .bind = bind_quant,                                                                       \
+         .run = run_quant,                                                                         \
          .types = TYPES},                                                                          \
-            {.name = NULL}                                                                         \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
     }
 const sn_op sn_op_quantize_linear[] = QUANT("QuantizeLinear", infer_quantize, "f32 f16 bf16 i32");
 const sn_op sn_op_dequantize_linear[] =
     QUANT("DequantizeLinear", infer_dequantize,
           "i8 u8 i16 u16 i32 i4 u4 i2 u2 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f4e2m1");
-const sn_op sn_op_dynamic_quantize_linear[] = {
-    {.name = "DynamicQuantizeLinear", .domain = "", .since = 11, .min_in = 1, .max_in = 1,
-     .min_out = 3, .max_out = 3, .infer = infer_dynamic, .bind = bind_dynamic, .run = run_dynamic,
-     .types = "f32"},
-    {.name = NULL}};
+const sn_op sn_op_dynamic_quantize_linear[] = {{.name = "DynamicQuantizeLinear",
+                                                .domain = "",
+                                                .since = 11,
+                                                .min_in = 1,
+                                                .max_in = 1,
+                                                .min_out = 3,
+                                                .max_out = 3,
+                                                .infer = infer_dynamic,
+                                                .bind = bind_dynamic,
+                                                .run = run_dynamic,
+                                                .types = "f32"},
+                                               {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ten reductions. Axes are an attribute at first and an input since opset 13 (ReduceSum) or 18; in
- * the latter case a shape is known before the run only when the axes are. */
+/* The ten reductions. Axes are an attribute at first and an input since opset 13 (ReduceSum) or 18;
+ * in the latter case a shape is known before the run only when the axes are. */
 #include "compute/reduce.h"
 
 #include <string.h>
@@ -134,7 +134,8 @@ static sonde_status infer_reduce(sn_infer *c)
     const sn_dim *v;
     int64_t n, count;
     SN_TRY(sn_infer_ints(c, 0, &v, &n));
-    if (!v || noop || x->rank != 1 || !reduced[0] || !sn_type_count(x, &count) || count != n || n == 0)
+    if (!v || noop || x->rank != 1 || !reduced[0] || !sn_type_count(x, &count) || count != n ||
+        n == 0)
         return SONDE_OK;
     sn_dim total = v[0];
     for (int64_t i = 1; i < n; i++) {
@@ -155,14 +156,18 @@ static sonde_status infer_reduce(sn_infer *c)
     return passes ? sn_infer_set_ints(c, 0, &total, 1) : SONDE_OK;
 }
 
-/* The axes at bind time: known from the values (constant, propagated or actual), or, when keepdims says
- * where they are, from the shapes. */
+/* The axes at bind time: known from the values (constant, propagated or actual), or, when keepdims
+ * says where they are, from the shapes. */
 static sonde_status bind_axes(sn_bind *b, bool *reduced, bool *noop)
 {
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
     const reduce_params *r = b->params;
-    sn_infer c = {.node = b->node, .params = b->params, .in = b->in, .n_in = b->n_in,
-                  .arena = b->arena, .err = b->err};
+    sn_infer c = {.node = b->node,
+                  .params = b->params,
+                  .in = b->in,
+                  .n_in = b->n_in,
+                  .arena = b->arena,
+                  .err = b->err};
     bool known;
     SN_TRY(mark_axes(&c, x->rank, reduced, &known, noop));
     if (known)
@@ -219,14 +224,17 @@ static sonde_status run_reduce(const sn_step *s, sn_frame *f)
     void *out = f->workspace + k->out_at;
     sn_cast_run(k->compute, f->workspace, x->dtype, x->data, k->n, (sn_rounding){0}, f->pool);
     sn_reduce_run(&k->plan, out, f->workspace, f->pool);
-    sn_cast_run(y->dtype, y->data, k->compute, out, (size_t)k->plan.out_count, (sn_rounding){0}, NULL);
+    sn_cast_run(y->dtype, y->data, k->compute, out, (size_t)k->plan.out_count, (sn_rounding){0},
+                NULL);
     return SONDE_OK;
 }
 
 #define REDUCE(NAME, SINCE, UNTIL, MAX_IN, PREPARE, TYPES)                                         \
-    {SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, MAX_IN), .params_size = sizeof(reduce_params),             \
-     .prepare = PREPARE, .infer = infer_reduce, .bind = bind_reduce, .run = run_reduce,            \
-     .types = TYPES}
+    {                                                                                              \
+        SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, MAX_IN),                                                \
+            .params_size = sizeof(reduce_params), .prepare = PREPARE, .infer = infer_reduce,       \
+            .bind = bind_reduce, .run = run_reduce, .types = TYPES                                 \
+    }
 #define REDUCE_OP(symbol, NAME, INPUT_SINCE, TYPES)                                                \
     const sn_op sn_op_##symbol[] = {REDUCE(NAME, 1, INPUT_SINCE - 1, 1, prepare_attr, TYPES),      \
                                     REDUCE(NAME, INPUT_SINCE, 0, 2, prepare_input, TYPES),         \

@@ -112,7 +112,10 @@ static sonde_status prepare_cum(sn_prep *p)
     return SONDE_OK;
 }
 
-static sonde_status infer_cum(sn_infer *c) { return sn_infer_same(c, 0, 0); }
+static sonde_status infer_cum(sn_infer *c)
+{
+    return sn_infer_same(c, 0, 0);
+}
 
 static sonde_status bind_cum(sn_bind *b)
 {
@@ -141,8 +144,10 @@ static sonde_status run_cum(const sn_step *s, sn_frame *f)
     if (x->rank > 0 && (a < -x->rank || a >= x->rank))
         return sn_run_fail(s, f, "axis %lld is outside a tensor of rank %d", (long long)a, x->rank);
     const sn_type type = {.rank = x->rank, .dims = x->dims};
-    sn_cum_plan p = {.dtype = sn_via_dtype(x->dtype), .product = c->product,
-                     .exclusive = c->exclusive, .reverse = c->reverse};
+    sn_cum_plan p = {.dtype = sn_via_dtype(x->dtype),
+                     .product = c->product,
+                     .exclusive = c->exclusive,
+                     .reverse = c->reverse};
     around(&type, a, &p.outer, &p.n, &p.inner);
     size_t at = sn_via_bytes(x->dtype, sn_tensor_count(x));
     sn_tensor *y = sn_out(s, f, 0);

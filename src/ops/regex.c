@@ -6,7 +6,14 @@
 
 #include <string.h>
 
-enum { MAX_CODE = 10000, MAX_RANGES = 100000, MAX_REPEAT = 1000, MAX_DEPTH = 200, MAX_POINT = 0x10FFFF };
+enum {
+    MAX_CODE = 10000,
+    MAX_RANGES = 100000,
+    MAX_REPEAT = 1000,
+    MAX_DEPTH = 200,
+    MAX_ATOMS = 100000,
+    MAX_POINT = 0x10FFFF
+};
 
 typedef struct parser {
     sn_regex *r;
@@ -14,6 +21,7 @@ typedef struct parser {
     const char *at;
     const char *error; /* the first thing that went wrong */
     int depth;
+    int atoms; /* read so far: counted repetitions read theirs again */
 } parser;
 
 static bool fail(parser *p, const char *why)
@@ -287,6 +295,8 @@ static bool parse_escape(parser *p)
 static bool parse_atom(parser *p)
 {
     uint32_t first = p->r->n_ranges, point;
+    if (++p->atoms > MAX_ATOMS)
+        return fail(p, "the pattern is too large");
     switch (*p->at) {
     case '(': p->at++; return parse_group(p);
     case '[': p->at++; return parse_class(p);

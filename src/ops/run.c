@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of the bind and run phases: outputs whose shape only the run knows, and error sentences. */
+/* Helpers of the bind and run phases: outputs whose shape only the run knows, and error sentences.
+ */
 #include "ops/op.h"
 
 sonde_status sn_bind_fail(sn_bind *b, sonde_status st, const char *fmt, ...)
@@ -33,8 +34,8 @@ sonde_status sn_run_output(const sn_step *s, sn_frame *f, uint32_t o, sn_dtype d
     return SONDE_OK;
 }
 
-sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims, int rank,
-                            const sonde_string *elems)
+sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims,
+                            int rank, const sonde_string *elems)
 {
     if (!sn_wants(s, o))
         return SONDE_OK;

@@ -20,8 +20,14 @@ static sonde_status prepare(sn_prep *p, int64_t axis, bool flatten)
     s->flatten = flatten;
     return sn_prep_int(p, "axis", axis, &s->axis);
 }
-static sonde_status prepare_1(sn_prep *p) { return prepare(p, 1, true); }
-static sonde_status prepare_13(sn_prep *p) { return prepare(p, -1, false); }
+static sonde_status prepare_1(sn_prep *p)
+{
+    return prepare(p, 1, true);
+}
+static sonde_status prepare_13(sn_prep *p)
+{
+    return prepare(p, -1, false);
+}
 
 static sonde_status infer_softmax(sn_infer *c)
 {
@@ -57,7 +63,7 @@ static sonde_status bind_softmax(sn_bind *b)
     int64_t count = p->outer * p->n * p->inner;
     b->workspace_bytes = sn_via_bytes(x->dtype, count);
     b->bound = p;
-    b->kernel = p->dtype == SONDE_DTYPE_F64       ? "f64_softmax"
+    b->kernel = p->dtype == SONDE_DTYPE_F64              ? "f64_softmax"
                 : p->inner == 1 && s->kind == SN_SOFTMAX ? p->kernels->f32_softmax_name
                                                          : "f32_softmax_strips";
     b->flops = 10 * (uint64_t)count;
@@ -74,12 +80,14 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
 }
 
 #define VERSION(NAME, SINCE, UNTIL, PREPARE)                                                       \
-    {SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, 1), .flags = SN_OP_INPLACE0,                               \
-     .params_size = sizeof(softmax_params), .prepare = PREPARE, .infer = infer_softmax,            \
-     .bind = bind_softmax, .run = run_softmax, .types = SN_FLOATS}
+    {                                                                                              \
+        SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, 1),                                                     \
+            .flags = SN_OP_INPLACE0, .params_size = sizeof(softmax_params), .prepare = PREPARE,    \
+            .infer = infer_softmax, .bind = bind_softmax, .run = run_softmax, .types = SN_FLOATS   \
+    }
 #define SOFTMAX(symbol, NAME)                                                                      \
-    const sn_op sn_op_##symbol[] = {VERSION(NAME, 1, 12, prepare_1),                               \
-                                    VERSION(NAME, 13, 0, prepare_13), {.name = NULL}};
+    const sn_op sn_op_##symbol[] = {                                                               \
+        VERSION(NAME, 1, 12, prepare_1), VERSION(NAME, 13, 0, prepare_13), {.name = NULL}};
 SOFTMAX(softmax, "Softmax")
 SOFTMAX(log_softmax, "LogSoftmax")
 SOFTMAX(hardmax, "Hardmax")

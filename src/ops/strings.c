@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that make new text: StringConcat, StringSplit, StringNormalizer; and RegexFullMatch.
- * Case changes are ASCII;
- * other bytes pass unchanged. */
+ * Case changes are ASCII; other bytes pass unchanged. */
 #include <string.h>
 
 #include "ops/move.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of one tensor, element by element: activations, rounding, trigonometry, tests. One table
- * says which function each is and which attributes it takes. */
+/* Operators of one tensor, element by element: activations, rounding, trigonometry, tests. One
+ * table says which function each is and which attributes it takes. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -34,7 +34,9 @@ static const unary_row rows[] = {
     {"Relu", SN_UNARY_RELU, {{NULL, 0}}},
     {"LeakyRelu", SN_UNARY_LEAKY_RELU, {{"alpha", 0.01f}}},
     {"Elu", SN_UNARY_ELU, {{"alpha", 1.0f}}},
-    {"Selu", SN_UNARY_SELU, {{"gamma", 1.05070102214813232421875f}, {"alpha", 1.67326319217681884765625f}}},
+    {"Selu",
+     SN_UNARY_SELU,
+     {{"gamma", 1.05070102214813232421875f}, {"alpha", 1.67326319217681884765625f}}},
     {"Celu", SN_UNARY_CELU, {{"alpha", 1.0f}}},
     {"ThresholdedRelu", SN_UNARY_THRESHOLDED_RELU, {{"alpha", 1.0f}}},
     {"HardSigmoid", SN_UNARY_HARD_SIGMOID, {{"alpha", 0.2f}, {"beta", 0.5f}}},
@@ -176,9 +178,17 @@ static sonde_status run_unary(const sn_step *s, sn_frame *f)
 
 #define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                             \
     {                                                                                              \
-        {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1), .flags = (FLAGS), .params_size = sizeof(unary_params), \
-         .prepare = PREPARE, .infer = INFER, .bind = bind_unary, .run = run_unary, .types = TYPES}, \
-            {.name = NULL}                                                                         \
+        {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1),                                                        \
+         .flags = (FLAGS),                                                                         \
+         .params_size = sizeof(unary_params),                                                      \
+         .prepare = PREPARE,                                                                       \
+         .infer = INFER,                                                                           \
+         .bind = bind_unary,                                                                       \
+         .run = run_unary,                                                                         \
+         .types = TYPES},                                                                          \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
     }
 enum { ANY = SN_OP_INPLACE0 | SN_OP_LAYOUT_ANY };
 #define FLOAT_OP(symbol, NAME, SINCE)                                                              \
@@ -227,7 +237,7 @@ const sn_op sn_op_gelu[] = ROW("Gelu", 20, prepare_gelu, infer_unary, ANY, SN_FL
 const sn_op sn_op_not[] = ROW("Not", 1, prepare_unary, infer_unary, SN_OP_INPLACE0, "bool");
 const sn_op sn_op_bitwise_not[] =
     ROW("BitwiseNot", 18, prepare_unary, infer_unary, SN_OP_INPLACE0, SN_INTS);
-const sn_op sn_op_is_nan[] =
-    ROW("IsNaN", 9, prepare_unary, infer_test, 0, SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");
-const sn_op sn_op_is_inf[] =
-    ROW("IsInf", 10, prepare_is_inf, infer_test, 0, SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");
+const sn_op sn_op_is_nan[] = ROW("IsNaN", 9, prepare_unary, infer_test, 0,
+                                 SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");
+const sn_op sn_op_is_inf[] = ROW("IsInf", 10, prepare_is_inf, infer_test, 0,
+                                 SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");

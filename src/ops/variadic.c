@@ -121,11 +121,11 @@ static sonde_status run_variadic(const sn_step *s, sn_frame *f)
 }
 
 #define VARIADIC(symbol, NAME, FLAGS, TYPES)                                                       \
-    const sn_op sn_op_##symbol[] = {                                                               \
-        {SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = (FLAGS), .params_size = sizeof(variadic_params), \
-         .prepare = prepare_variadic, .infer = infer_variadic, .bind = bind_variadic,              \
-         .run = run_variadic, .types = TYPES},                                                     \
-        {.name = NULL}};
+    const sn_op sn_op_##symbol[] = {{SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = (FLAGS),             \
+                                     .params_size = sizeof(variadic_params),                       \
+                                     .prepare = prepare_variadic, .infer = infer_variadic,         \
+                                     .bind = bind_variadic, .run = run_variadic, .types = TYPES},  \
+                                    {.name = NULL}};
 enum { ANY = SN_OP_INPLACE0 | SN_OP_LAYOUT_ANY };
 VARIADIC(min, "Min", ANY, SN_FLOATS " " SN_INTS)
 VARIADIC(max, "Max", ANY, SN_FLOATS " " SN_INTS)

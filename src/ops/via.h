@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators whose drivers know f32 and f64 only: 16-bit floats are copied to f32 in the workspace
- * before, and back after. Offsets are the operator's own; sn_via_bytes says how much room one takes. */
+ * before, and back after. Offsets are the operator's own; sn_via_bytes says how much room one
+ * takes. */
 #ifndef SN_OPS_VIA_H
 #define SN_OPS_VIA_H
 
@@ -8,7 +9,10 @@
 #include "ops/op.h"
 
 /* The type the driver computes in. */
-static inline sn_dtype sn_via_dtype(sn_dtype t) { return sn_is_half(t) ? SONDE_DTYPE_F32 : t; }
+static inline sn_dtype sn_via_dtype(sn_dtype t)
+{
+    return sn_is_half(t) ? SONDE_DTYPE_F32 : t;
+}
 
 /* Workspace for the f32 copy of a tensor of n elements; 0 when none is needed. */
 static inline size_t sn_via_bytes(sn_dtype t, int64_t n)

@@ -60,7 +60,8 @@ static sonde_status bind_where(sn_bind *b)
         ranks[i] = b->in[i]->type.rank;
     }
     if (b->in[0]->type.dtype != SONDE_DTYPE_BOOL || b->in[1]->type.dtype != b->in[2]->type.dtype)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "expects a bool condition and two inputs of one type");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "expects a bool condition and two inputs of one type");
     sn_bcast_plan(&k->bcast, y->dims, y->rank, 3, dims, ranks);
     k->elem_bytes = sn_dtype_bytes(y->dtype);
     k->dims = y->dims;
@@ -94,7 +95,7 @@ static sonde_status run_where(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_where[] = {
-    {SN_ELT_HEAD("Where", 9, 0, 3, 3), .flags = SN_OP_INPLACE1, .infer = infer_where,
-     .bind = bind_where, .run = run_where, .types = "bool"},
-    {.name = NULL}};
+const sn_op sn_op_where[] = {{SN_ELT_HEAD("Where", 9, 0, 3, 3), .flags = SN_OP_INPLACE1,
+                              .infer = infer_where, .bind = bind_where, .run = run_where,
+                              .types = "bool"},
+                             {.name = NULL}};

@@ -27,6 +27,10 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     *done = false;
     int64_t channels = sn_conv_channels(n);
     sn_value *bias_value = n->n_in > 2 ? n->in[2].value : NULL;
+    if (channels)
+        SN_TRY(sn_value_align(g, n->in[1].value, env->buffers, env->err));
+    if (bias_value)
+        SN_TRY(sn_value_align(g, bias_value, env->buffers, env->err));
     const sn_tensor *w = channels ? n->in[1].value->fact.data : NULL, *b = const_f32(bias_value);
     if (!w || (bias_value && (!b || sn_tensor_count(b) != channels)))
         return SONDE_OK;

@@ -119,6 +119,7 @@ static sonde_status grow_consts(packer *k, sn_program *p)
 typedef struct pack_run {
     const pack_job *job;
     void *dst;
+    const void *src;
 } pack_run;
 
 static void pack_unit(void *arg, size_t task, int worker)
@@ -126,7 +127,7 @@ static void pack_unit(void *arg, size_t task, int worker)
     (void)worker;
     const pack_run *r = arg;
     const sn_tensor *t = r->job->src;
-    r->job->format->pack(r->dst, t->data, t->dims, t->rank, r->job->key.arg, task);
+    r->job->format->pack(r->dst, r->src, t->dims, t->rank, r->job->key.arg, task);
 }
 
 static void release_pages(const sn_model *m, const sn_tensor *t)
@@ -137,6 +138,33 @@ static void release_pages(const sn_model *m, const sn_tensor *t)
         if (f->mapped && p >= f->data && p < f->data + f->bytes)
             sn_file_release(f, p, t->bytes);
     }
+}
+
+static sonde_status do_job(packer *k, const pack_job *job, sn_pool *pool)
+{
+    const sn_tensor *t = job->src;
+    sn_slot *slot = &job->owner->consts[job->slot];
+    slot->kind = SN_KIND_TENSOR;
+    slot->t = *t;
+    slot->t.owner = NULL;
+    slot->t.pack = (uint8_t)job->key.pack;
+    slot->t.bytes = job->bytes;
+    slot->t.data = NULL;
+    if (k->root->plan_only)
+        return SONDE_OK;
+    pack_run run = {job, (uint8_t *)k->root->packed->data + job->offset, t->data};
+    slot->t.data = run.dst;
+    void *copy = NULL; /* of a view that is misaligned in its file, for as long as it is packed */
+    if (!sn_tensor_is_aligned(t)) {
+        run.src = copy = sn_alloc(k->root->ctx->alloc, t->bytes);
+        if (!copy)
+            return sn_fail_memory(k->err, t->bytes);
+        memcpy(copy, t->data, t->bytes);
+    }
+    sn_pool_run(pool, job->format->units(t->dims, t->rank, job->key.arg), pack_unit, &run);
+    sn_free(k->root->ctx->alloc, copy, copy ? t->bytes : 0);
+    release_pages(k->root->model, t);
+    return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ what is not needed any more */
@@ -190,27 +218,15 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, son
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
-    if (!st && k.store_bytes) {
+    if (!st && k.store_bytes && !root->plan_only) {
         root->packed = sn_buffer_new(root->ctx->alloc, k.store_bytes);
         if (!root->packed)
             st = sn_fail_memory(err, k.store_bytes);
     }
-    for (size_t i = 0; i < k.jobs.n && !st; i++) {
-        const pack_job *job = k.jobs.data[i];
-        pack_run run = {job, (uint8_t *)root->packed->data + job->offset};
-        sn_pool_run(pool, job->format->units(job->src->dims, job->src->rank, job->key.arg),
-                    pack_unit, &run);
-        sn_slot *slot = &job->owner->consts[job->slot];
-        slot->kind = SN_KIND_TENSOR;
-        slot->t = *job->src;
-        slot->t.owner = NULL;
-        slot->t.pack = (uint8_t)job->key.pack;
-        slot->t.data = run.dst;
-        slot->t.bytes = job->bytes;
-        release_pages(root->model, job->src);
-    }
+    for (size_t i = 0; i < k.jobs.n && !st; i++)
+        st = do_job(&k, k.jobs.data[i], pool);
     root->packed_bytes = k.store_bytes;
-    if (!st)
+    if (!st && !root->plan_only)
         st = drop_unused(&k, root);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);

@@ -38,7 +38,8 @@ static sonde_status append_names(sn_arena *arena, char **text, const char *tag,
 static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg, sn_arena *arena,
                              char **key, sonde_error *err)
 {
-    *key = sn_arena_printf(arena, "o%d p%d c%x ", cfg->no_optimize, cfg->no_prepack, ctx->cpu.flags);
+    *key = sn_arena_printf(arena, "o%d p%d l%d c%x ", cfg->no_optimize, cfg->no_prepack,
+                           cfg->plan_only, ctx->cpu.flags);
     if (!*key)
         return sn_fail_memory(err, 32);
     SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
@@ -286,6 +287,25 @@ static sonde_status set_consts(sn_program *root, sn_program *p, sonde_error *err
     return SONDE_OK;
 }
 
+/* Steps may read the elements of every constant they see: what stays unpacked is aligned now. */
+static sonde_status align_consts(sn_program *root, sn_program *p, sonde_error *err)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        for (uint32_t j = 0; j < p->steps[i].n_in; j++) {
+            uint32_t s = p->steps[i].in[j];
+            if (s == SN_NO_SLOT || p->consts[s].kind != SN_KIND_TENSOR || p->consts[s].t.pack ||
+                sn_tensor_is_aligned(&p->consts[s].t))
+                continue;
+            sn_value *v = p->graph->values.data[s];
+            SN_TRY(sn_value_align(p->graph, v, &root->buffers, err));
+            p->consts[s].t = *v->fact.data;
+            p->consts[s].t.owner = NULL;
+        }
+    for (uint32_t k = 0; k < p->n_bodies; k++)
+        SN_TRY(align_consts(root, p->bodies[k], err));
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------ life */
 
 static void free_tree(sn_program *p)
@@ -356,6 +376,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     atomic_init(&p->refs, 1);
     p->ctx = ctx;
     p->model = sn_model_ref(model);
+    p->plan_only = cfg->plan_only;
     pthread_mutex_init(&p->lock, NULL);
     sn_arena_init(&p->arena, ctx->alloc);
     uint64_t t = sn_span_begin(ctx->trace);
@@ -380,6 +401,8 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
         SN_TRY_GOTO(st, sn_program_pack(p, p, pool, err));
         sn_span_end(ctx->trace, t, "pack weights", NULL);
     }
+    if (!cfg->plan_only)
+        SN_TRY_GOTO(st, align_consts(p, p, err));
     *out = p;
     return SONDE_OK;
 fail:

@@ -14,6 +14,7 @@ typedef struct sn_binding sn_binding;
 
 typedef struct sn_program_config {
     bool no_optimize, no_prepack;
+    bool plan_only; /* packed formats are chosen but not filled: to look at, not to run */
     const char *const *disabled;
     size_t n_disabled;
     /* Values to be fed and to be returned, by name; NULL = the graph's own. */
@@ -41,7 +42,8 @@ struct sn_program {
     sn_graph *graph;      /* rewritten; slot number = value id */
     sn_buffers buffers;   /* root only: constants made by passes */
     sn_buffer *packed;    /* root only: the packed weight store */
-    size_t packed_bytes, weight_bytes;
+    size_t packed_bytes;
+    bool plan_only;
     sn_step *steps;       /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the builder works: thin calls over graph.h, plus the weight generator. Every value of a weight
- * is a hash of (stream, index), two per 64-bit word, so five million of them take milliseconds and
- * no value depends on another. A uniform distribution of the right variance does what a normal one
- * would: nothing here is trained. */
+/* How the builder works: thin calls over graph.h, plus the weight generator. Every value of a
+ * weight is a hash of (stream, index), two per 64-bit word, so five million of them take
+ * milliseconds and no value depends on another. A uniform distribution of the right variance does
+ * what a normal one would: nothing here is trained. */
 #include "zoo/builder.h"
 
 #include <ctype.h>
@@ -39,7 +39,8 @@ void sn_b_init(sn_builder *b, sn_model *m, int64_t opset, uint64_t seed, sonde_e
     m->producer_name = "sonde zoo";
     m->producer_version = "1";
     m->graph_name = "main_graph";
-    if (!m->graph && !ok(b, sn_graph_new(&m->graph, &m->arena, alloc_of(b), "main_graph", NULL, err)))
+    if (!m->graph &&
+        !ok(b, sn_graph_new(&m->graph, &m->arena, alloc_of(b), "main_graph", NULL, err)))
         return;
     b->graph = m->graph;
     b->graph->origins = &m->origins;
@@ -76,8 +77,9 @@ static const char *scope_name(sn_builder *b, const char *path, const char *op_ty
     for (const char *p = path; *p;) {
         size_t len = strcspn(p, ".");
         const bool number = prev && isdigit((unsigned char)*p) && strspn(p, "0123456789") == len;
-        int w = number ? snprintf(buf + n, sizeof buf - n, "/%.*s.%.*s", (int)prev_n, prev, (int)len, p)
-                       : snprintf(buf + n, sizeof buf - n, "/%.*s", (int)len, p);
+        int w =
+            number ? snprintf(buf + n, sizeof buf - n, "/%.*s.%.*s", (int)prev_n, prev, (int)len, p)
+                   : snprintf(buf + n, sizeof buf - n, "/%.*s", (int)len, p);
         if (w < 0 || (size_t)w >= sizeof buf - n)
             break;
         n += (size_t)w;
@@ -98,8 +100,8 @@ sn_dim sn_b_symbol(sn_builder *b, const char *name, int64_t default_size)
     const uint32_t id = sn_graph_symbol(b->model->graph, name);
     const sn_meta meta = {.key = sn_arena_printf(arena, "sonde.default.%s", name),
                           .value = sn_arena_printf(arena, "%lld", (long long)default_size)};
-    const bool fine = id && meta.key && meta.value &&
-                      sn_vec_push(&b->model->metadata, alloc_of(b), meta);
+    const bool fine =
+        id && meta.key && meta.value && sn_vec_push(&b->model->metadata, alloc_of(b), meta);
     return got(b, fine ? b : NULL) ? sn_dim_symbol(id) : SN_DIM_UNKNOWN;
 }
 
@@ -225,7 +227,8 @@ sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int
     return v;
 }
 
-sn_value *sn_b_weight(sn_builder *b, const char *name, const int64_t *dims, int rank, int64_t fan_in)
+sn_value *sn_b_weight(sn_builder *b, const char *name, const int64_t *dims, int rank,
+                      int64_t fan_in)
 {
     /* Variance 2 / fan_in; a uniform distribution of half width h has h² / 3. */
     return sn_b_uniform(b, name, dims, rank, 0.0f, sqrtf(6.0f / (float)fan_in));
@@ -285,7 +288,8 @@ bool sn_b_multi(sn_builder *b, const char *path, const char *op_type, sn_value *
         return false;
     const char *name = scope_name(b, path, op_type);
     sn_node *node = NULL;
-    if (!name || !ok(b, sn_graph_add_node(b->graph, NULL, "", op_type, name, n_in, n_out, &node, b->err)))
+    if (!name ||
+        !ok(b, sn_graph_add_node(b->graph, NULL, "", op_type, name, n_in, n_out, &node, b->err)))
         return false;
     node->opset = (int32_t)b->model->opsets.data[0].version;
     for (uint32_t i = 0; i < n_in; i++)
@@ -317,15 +321,16 @@ sn_value *sn_b_conv(sn_builder *b, sn_value *x, const char *path, const sn_conv_
     sn_value *w = sn_b_weight(b, sn_b_name(b, path, "weight"), dims, 4, dims[1] * k * k);
     sn_value *bias =
         spec->bias ? sn_b_uniform(b, sn_b_name(b, path, "bias"), dims, 1, 0.0f, 0.1f) : NULL;
-    const sn_attr attrs[] = {sn_a_ints("dilations", (const int64_t[]){1, 1}, 2),
-                             sn_a_int("group", groups),
-                             sn_a_ints("kernel_shape", (const int64_t[]){k, k}, 2),
-                             sn_a_ints("pads", (const int64_t[]){p, p, p, p}, 4),
-                             sn_a_ints("strides", (const int64_t[]){spec->stride, spec->stride}, 2)};
+    const sn_attr attrs[] = {
+        sn_a_ints("dilations", (const int64_t[]){1, 1}, 2), sn_a_int("group", groups),
+        sn_a_ints("kernel_shape", (const int64_t[]){k, k}, 2),
+        sn_a_ints("pads", (const int64_t[]){p, p, p, p}, 4),
+        sn_a_ints("strides", (const int64_t[]){spec->stride, spec->stride}, 2)};
     return sn_b_op(b, path, "Conv", (sn_value *const[]){x, w, bias}, spec->bias ? 3 : 2, attrs, 5);
 }
 
-sn_value *sn_b_batch_norm(sn_builder *b, sn_value *x, const char *path, int64_t channels, float gamma)
+sn_value *sn_b_batch_norm(sn_builder *b, sn_value *x, const char *path, int64_t channels,
+                          float gamma)
 {
     /* Leaf, centre and half width, in the order of the operator's inputs. */
     const struct {
@@ -337,8 +342,8 @@ sn_value *sn_b_batch_norm(sn_builder *b, sn_value *x, const char *path, int64_t 
                  {"running_var", 1.0f, 0.25f}};
     sn_value *in[5] = {x};
     for (int i = 0; i < 4; i++)
-        in[i + 1] = sn_b_uniform(b, sn_b_name(b, path, parts[i].leaf), &channels, 1, parts[i].center,
-                                 parts[i].half);
+        in[i + 1] = sn_b_uniform(b, sn_b_name(b, path, parts[i].leaf), &channels, 1,
+                                 parts[i].center, parts[i].half);
     return sn_b_op(b, path, "BatchNormalization", in, 5,
                    SN_ATTRS(sn_a_float("epsilon", 1e-5f), sn_a_float("momentum", 0.9f),
                             sn_a_int("training_mode", 0)));
@@ -349,9 +354,9 @@ sn_value *sn_b_linear(sn_builder *b, sn_value *x, const char *path, int64_t in, 
     const int64_t dims[2] = {out, in};
     sn_value *w = sn_b_weight(b, sn_b_name(b, path, "weight"), dims, 2, in);
     sn_value *bias = sn_b_uniform(b, sn_b_name(b, path, "bias"), dims, 1, 0.0f, 0.1f);
-    return sn_b_op(b, path, "Gemm", SN_IN(x, w, bias),
-                   SN_ATTRS(sn_a_float("alpha", 1.0f), sn_a_float("beta", 1.0f),
-                            sn_a_int("transB", 1)));
+    return sn_b_op(
+        b, path, "Gemm", SN_IN(x, w, bias),
+        SN_ATTRS(sn_a_float("alpha", 1.0f), sn_a_float("beta", 1.0f), sn_a_int("transB", 1)));
 }
 
 sn_value *sn_b_project(sn_builder *b, sn_value *x, const char *path, int64_t in, int64_t out)

@@ -2,9 +2,10 @@
 /* A small language for writing models down: each call adds one node and returns the value it makes.
  *
  * Errors are sticky: after the first failure every call returns NULL and does nothing, so a builder
- * reads straight through and asks for `status` once, at the end. Names follow what torch.onnx writes:
- * from the module path "stem.0" come the weight "stem.0.weight", the node "/stem/stem.0/Conv" and the
- * value "/stem/stem.0/Conv_output_0". Weights are a pure function of (seed, order of creation). */
+ * reads straight through and asks for `status` once, at the end. Names follow what torch.onnx
+ * writes: from the module path "stem.0" come the weight "stem.0.weight", the node
+ * "/stem/stem.0/Conv" and the value "/stem/stem.0/Conv_output_0". Weights are a pure function of
+ * (seed, order of creation). */
 #ifndef SN_ZOO_BUILDER_H
 #define SN_ZOO_BUILDER_H
 
@@ -24,7 +25,10 @@ typedef struct sn_builder {
 void sn_b_init(sn_builder *b, sn_model *m, int64_t opset, uint64_t seed, sonde_error *err);
 /* A builder for the body of a control-flow node of `outer`. */
 void sn_b_init_body(sn_builder *b, sn_builder *outer, const char *name);
-static inline bool sn_b_ok(const sn_builder *b) { return *b->status == SONDE_OK; }
+static inline bool sn_b_ok(const sn_builder *b)
+{
+    return *b->status == SONDE_OK;
+}
 
 /* ---- values ---- */
 /* A named dimension with the size it takes when nobody says otherwise. */
@@ -41,7 +45,8 @@ void sn_b_output_sequence(sn_builder *b, sn_value *v, const char *name, sn_dtype
 sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int rank, float center,
                        float half_width);
 /* Kaiming: keeps the variance of activations through a layer of `fan_in` inputs and a ReLU. */
-sn_value *sn_b_weight(sn_builder *b, const char *name, const int64_t *dims, int rank, int64_t fan_in);
+sn_value *sn_b_weight(sn_builder *b, const char *name, const int64_t *dims, int rank,
+                      int64_t fan_in);
 /* i64 constants. rank 0: n is 1. */
 sn_value *sn_b_ints(sn_builder *b, const char *name, const int64_t *values, int64_t n, int rank);
 sn_value *sn_b_bool(sn_builder *b, const char *name, bool value);
@@ -49,7 +54,8 @@ sn_value *sn_b_strings(sn_builder *b, const char *name, const char *const *texts
 
 /* ---- nodes ---- */
 #define SN_COUNT_OF(T, ...) ((uint32_t)(sizeof((T[]){__VA_ARGS__}) / sizeof(T)))
-/* SN_IN(x, w) and SN_ATTRS(sn_a_int("axis", 1), …) each stand for two arguments: array and length. */
+/* SN_IN(x, w) and SN_ATTRS(sn_a_int("axis", 1), …) each stand for two arguments: array and length.
+ */
 #define SN_IN(...)    (sn_value *const[]){__VA_ARGS__}, SN_COUNT_OF(sn_value *const, __VA_ARGS__)
 #define SN_ATTRS(...) (const sn_attr[]){__VA_ARGS__}, SN_COUNT_OF(sn_attr, __VA_ARGS__)
 #define SN_NO_ATTRS   NULL, 0

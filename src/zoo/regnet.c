@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RegNet X (Radosavovic et al., "Designing Network Design Spaces", 2020) as torchvision builds it in
- * eval mode: block widths follow the line w_0 + w_a·i, quantised to powers of w_m and to whole
- * groups; each block is 1×1, grouped 3×3, 1×1 with a residual. BatchNormalization nodes are kept, as
- * exporters of training frameworks often leave them: folding them is the engine's work. */
+/* RegNet X (Radosavovic et al., "Designing Network Design Spaces", 2020) as torchvision builds it
+ * in eval mode: block widths follow the line w_0 + w_a·i, quantised to powers of w_m and to whole
+ * groups; each block is 1×1, grouped 3×3, 1×1 with a residual. BatchNormalization nodes are kept,
+ * as exporters of training frameworks often leave them: folding them is the engine's work. */
 #include <math.h>
 #include <stdio.h>
 
@@ -77,8 +77,8 @@ static sn_value *block(sn_builder *b, sn_value *x, const char *path, int64_t in,
     sn_value *shortcut = x;
     if (in != w || stride != 1) {
         snprintf(part, sizeof part, "%s.proj", path);
-        shortcut = conv_norm(b, x, part,
-                             &(layer){{.in = in, .out = w, .kernel = 1, .stride = stride}, 1.0f, false});
+        shortcut = conv_norm(
+            b, x, part, &(layer){{.in = in, .out = w, .kernel = 1, .stride = stride}, 1.0f, false});
     }
     const layer layers[3] = {
         {{.in = in, .out = w, .kernel = 1, .stride = 1}, 1.0f, true},
@@ -99,8 +99,7 @@ static sonde_status build(sn_model *m, uint64_t seed, const regnet_params *param
     sn_builder b;
     sn_b_init(&b, m, 17, seed, err);
     const sn_dim batch = sn_b_symbol(&b, "batch", 1);
-    sn_value *x =
-        sn_b_input(&b, "input", SONDE_DTYPE_F32, (const sn_dim[]){batch, 3, 224, 224}, 4);
+    sn_value *x = sn_b_input(&b, "input", SONDE_DTYPE_F32, (const sn_dim[]){batch, 3, 224, 224}, 4);
     x = conv_norm(&b, x, "stem",
                   &(layer){{.in = 3, .out = STEM_WIDTH, .kernel = 3, .stride = 2}, 1.0f, true});
 

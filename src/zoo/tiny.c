@@ -40,9 +40,9 @@ sonde_status sn_zoo_build_tiny_cnn(sn_model *m, uint64_t seed, sonde_error *err)
     sn_value *x = sn_b_input(&b, "input", F32, (const sn_dim[]){batch, 3, 32, 32}, 4);
     x = conv_bn(&b, x, "stem", &(sn_conv_spec){.in = 3, .out = 16, .kernel = 3, .stride = 2});
     x = sn_b_op(&b, "stem.act", "Relu", SN_IN(x), SN_NO_ATTRS);
-    sn_value *y = conv_bn(
-        &b, x, "depthwise",
-        &(sn_conv_spec){.in = 16, .out = 16, .kernel = 3, .stride = 1, .groups = 16});
+    sn_value *y =
+        conv_bn(&b, x, "depthwise",
+                &(sn_conv_spec){.in = 16, .out = 16, .kernel = 3, .stride = 1, .groups = 16});
     y = sn_b_op(&b, "depthwise.act", "Relu", SN_IN(y), SN_NO_ATTRS);
     y = conv_bn(&b, y, "pointwise", &(sn_conv_spec){.in = 16, .out = 16, .kernel = 1, .stride = 1});
     x = sn_b_op(&b, "", "Add", SN_IN(x, y), SN_NO_ATTRS);
@@ -75,7 +75,8 @@ static sn_value *layer_norm(sn_builder *b, sn_value *x, const char *path, int64_
 /* x · Φ(x) written out the way exporters write it. */
 static sn_value *gelu(sn_builder *b, sn_value *x, const char *path)
 {
-    sn_value *t = sn_b_op(b, path, "Div", SN_IN(x, scalar(b, "gelu.sqrt2", 1.41421356f)), SN_NO_ATTRS);
+    sn_value *t =
+        sn_b_op(b, path, "Div", SN_IN(x, scalar(b, "gelu.sqrt2", 1.41421356f)), SN_NO_ATTRS);
     t = sn_b_op(b, path, "Erf", SN_IN(t), SN_NO_ATTRS);
     t = sn_b_op(b, path, "Add", SN_IN(t, scalar(b, "gelu.one", 1.0f)), SN_NO_ATTRS);
     t = sn_b_op(b, path, "Mul", SN_IN(x, t), SN_NO_ATTRS);
@@ -85,8 +86,10 @@ static sn_value *gelu(sn_builder *b, sn_value *x, const char *path)
 
 enum { VOCAB = 128, WIDTH = 32, HEADS = 2, FFN = 64 };
 
-/* [batch, seq, WIDTH] ► [batch, HEADS, seq, WIDTH / HEADS], or with the last two swapped for keys. */
-static sn_value *split_heads(sn_builder *b, sn_value *x, const char *path, sn_value *shape, bool key)
+/* [batch, seq, WIDTH] ► [batch, HEADS, seq, WIDTH / HEADS], or with the last two swapped for keys.
+ */
+static sn_value *split_heads(sn_builder *b, sn_value *x, const char *path, sn_value *shape,
+                             bool key)
 {
     const int64_t perm[2][4] = {{0, 2, 1, 3}, {0, 2, 3, 1}};
     x = sn_b_op(b, path, "Reshape", SN_IN(x, shape), SN_NO_ATTRS);

@@ -34,8 +34,8 @@ sonde_status sn_zoo_build_tiny_loop(sn_model *m, uint64_t seed, sonde_error *err
 
     sn_value *start = sn_b_bool(&b, "go", true);
     sn_value *out[2];
-    sn_b_multi(&b, "", "Loop", SN_IN(steps, start, x), SN_ATTRS(sn_a_graph("body", body.graph)), out,
-               2);
+    sn_b_multi(&b, "", "Loop", SN_IN(steps, start, x), SN_ATTRS(sn_a_graph("body", body.graph)),
+               out, 2);
     sn_b_output(&b, out[0], "final", F32, &width, 1);
     sn_b_output(&b, out[1], "history", F32, (const sn_dim[]){SN_DIM_UNKNOWN, WIDTH}, 2);
     return *b.status;
@@ -87,8 +87,7 @@ sonde_status sn_zoo_build_tiny_sequence(sn_model *m, uint64_t seed, sonde_error 
     sn_value *count = sn_b_op(&b, "", "SequenceLength", SN_IN(parts), SN_NO_ATTRS);
     sn_value *head = sn_b_op(&b, "", "SequenceAt", SN_IN(parts, first), SN_NO_ATTRS);
     sn_value *more = sn_b_op(&b, "", "SequenceInsert", SN_IN(parts, head), SN_NO_ATTRS);
-    sn_value *y =
-        sn_b_op(&b, "", "ConcatFromSequence", SN_IN(more), SN_ATTRS(sn_a_int("axis", 0)));
+    sn_value *y = sn_b_op(&b, "", "ConcatFromSequence", SN_IN(more), SN_ATTRS(sn_a_int("axis", 0)));
     sn_b_output_sequence(&b, parts, "parts", F32);
     sn_b_output(&b, count, "count", I64, NULL, 0);
     sn_b_output(&b, y, "joined", F32, (const sn_dim[]){SN_DIM_UNKNOWN, WIDTH}, 2);

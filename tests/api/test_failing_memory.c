@@ -5,8 +5,8 @@
 #include "zoo_session.h"
 
 typedef struct counting {
-    long left;   /* allocations until one fails; negative: never */
-    long live;   /* blocks not given back */
+    long left; /* allocations until one fails; negative: never */
+    long live; /* blocks not given back */
     long failed;
 } counting;
 
@@ -95,21 +95,40 @@ static void walk(const char *name)
     for (;; k++) {
         count = (counting){.left = k};
         sonde_status st = whole_life(&count, bytes, size, &err);
-        CHECK_MSG(count.live == 0, "%s: failing allocation %ld leaves %ld blocks", name, k, count.live);
+        CHECK_MSG(count.live == 0, "%s: failing allocation %ld leaves %ld blocks", name, k,
+                  count.live);
         if (!count.failed)
             break;
-        CHECK_MSG(st == SONDE_OUT_OF_MEMORY || st == SONDE_OK, "%s: allocation %ld: %d, %s", name, k,
-                  (int)st, err.message);
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY || st == SONDE_OK, "%s: allocation %ld: %d, %s", name,
+                  k, (int)st, err.message);
     }
     CHECK_MSG(k > 20, "only %ld allocations were walked", k);
     free(bytes);
 }
 
-TEST(every_allocation_of_a_convolutional_model_may_fail) { walk("tiny_cnn"); }
-TEST(every_allocation_of_a_loop_with_captures_may_fail) { walk("tiny_loop"); }
-TEST(every_allocation_of_a_conditional_may_fail) { walk("tiny_if"); }
-TEST(every_allocation_of_a_sequence_model_may_fail) { walk("tiny_sequence"); }
-TEST(every_allocation_of_a_data_dependent_model_may_fail) { walk("tiny_dynamic"); }
-TEST(every_allocation_of_an_attention_model_may_fail) { walk("tiny_attention"); }
+TEST(every_allocation_of_a_convolutional_model_may_fail)
+{
+    walk("tiny_cnn");
+}
+TEST(every_allocation_of_a_loop_with_captures_may_fail)
+{
+    walk("tiny_loop");
+}
+TEST(every_allocation_of_a_conditional_may_fail)
+{
+    walk("tiny_if");
+}
+TEST(every_allocation_of_a_sequence_model_may_fail)
+{
+    walk("tiny_sequence");
+}
+TEST(every_allocation_of_a_data_dependent_model_may_fail)
+{
+    walk("tiny_dynamic");
+}
+TEST(every_allocation_of_an_attention_model_may_fail)
+{
+    walk("tiny_attention");
+}
 
 TEST_MAIN()

@@ -149,11 +149,14 @@ TEST(values_survive_a_file)
     const int64_t ints[2] = {7, -7}, two[1] = {2};
     sonde_value *values[2] = {NULL, NULL};
     const char *names[2] = {"a", "b"};
-    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 2, data, sizeof data, &values[0], &err));
-    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_I64, two, 1, ints, sizeof ints, &values[1], &err));
+    CHECK_OK(
+        sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 2, data, sizeof data, &values[0], &err));
+    CHECK_OK(
+        sonde_tensor_create(NULL, SONDE_DTYPE_I64, two, 1, ints, sizeof ints, &values[1], &err));
     static const char *const suffixes[] = {".npz", ".safetensors"};
     for (int k = 0; k < 2; k++) {
-        CHECK_OK(sonde_values_save(temporary(path, sizeof path, suffixes[k]), names, values, 2, &err));
+        CHECK_OK(
+            sonde_values_save(temporary(path, sizeof path, suffixes[k]), names, values, 2, &err));
         sonde_value_set *set = NULL;
         CHECK_OK(sonde_values_load(NULL, path, &set, &err));
         CHECK_EQ(sonde_value_set_count(set), 2);
@@ -167,7 +170,7 @@ TEST(values_survive_a_file)
     sonde_value_release(values[0]);
     sonde_value_release(values[1]);
     sonde_value_set *set = NULL;
-    CHECK_EQ(sonde_values_load(NULL, "/no/such/file.npz", &set, &err), SONDE_IO);
+    CHECK_EQ(sonde_values_load(NULL, "/no/such/file.npz", &set, &err), SONDE_NOT_FOUND);
     CHECK_EQ(sonde_values_load(NULL, NULL, &set, &err), SONDE_INVALID_ARGUMENT);
 }
 

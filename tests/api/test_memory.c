@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of load, bind and run fails once: each time the call says so, nothing crashes and
- * nothing is left behind. */
+/* Every allocation of load, bind and run fails once: each time the call says so, nothing crashes
+ * and nothing is left behind. */
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
@@ -86,8 +86,10 @@ static void walk(const char *name, const int64_t *dims, size_t rank, bool profil
         memory m = {.left = left};
         const sonde_status st = whole_life(&m, name, dims, rank, profile, &err);
         CHECK_MSG(st == SONDE_OUT_OF_MEMORY || (st == SONDE_OK && profile),
-                  "%s: allocation %ld failed but the status is %d: %s", name, left, (int)st, err.message);
-        CHECK_MSG(m.live == 0, "%s: %ld blocks left after allocation %ld failed", name, m.live, left);
+                  "%s: allocation %ld failed but the status is %d: %s", name, left, (int)st,
+                  err.message);
+        CHECK_MSG(m.live == 0, "%s: %ld blocks left after allocation %ld failed", name, m.live,
+                  left);
     }
 }
 

@@ -24,8 +24,8 @@ static void capture(void *user, const char *text, size_t size)
     }
 }
 
-static sonde_status run_model(const char *name, int warmups, int runs, const sonde_run_options *options,
-                              sonde_error *err)
+static sonde_status run_model(const char *name, int warmups, int runs,
+                              const sonde_run_options *options, sonde_error *err)
 {
     sonde_model *model = NULL;
     sonde_session *session = NULL;

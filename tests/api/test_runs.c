@@ -60,9 +60,10 @@ TEST(passes_threads_prepacking_and_instruction_sets_do_not_change_the_answer)
         size_t n = 0;
         CHECK_OK(outputs_of(float_models[m], 1, NULL, 1, 1, want, &n, &err));
         for (int way = 0; way < 3; way++) {
-            CHECK_OK(outputs_of(float_models[m], way == 1 ? 2 : 1, NULL, 0, way == 2, got, &n, &err));
-            CHECK_MSG(f32_difference(got[0], want[0]) <= 1e-4, "%s, way %d: %g", float_models[m], way,
-                      f32_difference(got[0], want[0]));
+            CHECK_OK(
+                outputs_of(float_models[m], way == 1 ? 2 : 1, NULL, 0, way == 2, got, &n, &err));
+            CHECK_MSG(f32_difference(got[0], want[0]) <= 1e-4, "%s, way %d: %g", float_models[m],
+                      way, f32_difference(got[0], want[0]));
             release_all(got, n);
         }
         for (size_t c = 0; cpus[c]; c++) {
@@ -207,14 +208,15 @@ TEST(an_output_buffer_of_the_caller_is_written_to)
     float buffer[4096];
     CHECK(sonde_tensor_bytes(fresh) <= sizeof buffer);
     CHECK_OK(sonde_tensor_borrow(ctx, SONDE_DTYPE_F32, sonde_tensor_dims(fresh),
-                                 sonde_tensor_rank(fresh), buffer, sonde_tensor_bytes(fresh), &given,
-                                 &err));
+                                 sonde_tensor_rank(fresh), buffer, sonde_tensor_bytes(fresh),
+                                 &given, &err));
     CHECK_OK(sonde_session_run(s, NULL, NULL, in, n, NULL, &given, 1, &err));
     CHECK(memcmp(buffer, sonde_tensor_data(fresh), sonde_tensor_bytes(fresh)) == 0);
     sonde_value *wrong = NULL;
     const int64_t dims[1] = {3};
     CHECK_OK(sonde_tensor_create(ctx, SONDE_DTYPE_F32, dims, 1, NULL, 12, &wrong, &err));
-    CHECK_EQ(sonde_session_run(s, NULL, NULL, in, n, NULL, &wrong, 1, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_session_run(s, NULL, NULL, in, n, NULL, &wrong, 1, &err),
+             SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "the buffer given is f32[3]");
     release_all(in, n);
     sonde_value_release(wrong);
@@ -237,7 +239,8 @@ TEST(inner_values_can_be_outputs_and_feeds_and_partial_runs_add_up_to_the_whole)
     CHECK_OK(sonde_session_create(model, NULL, &s, &err));
     CHECK_OK(random_inputs(ctx, s, 1, in, &n, &err));
     CHECK_OK(sonde_session_run(s, NULL, NULL, in, n, NULL, &want, 1, &err));
-    /* Every inner value, also those a fusion would swallow: out, and back in instead of the input. */
+    /* Every inner value, also those a fusion would swallow: out, and back in instead of the input.
+     */
     const sn_graph *g = model->core->graph;
     for (const sn_node *node = g->first; node; node = node->next) {
         const char *name = node->out[0]->name;
@@ -318,7 +321,8 @@ TEST(each_shape_gets_its_binding_and_wrong_inputs_are_named)
     const int64_t dims[2] = {1, 1};
     sonde_value *bad = NULL, *out = NULL;
     CHECK_OK(sonde_tensor_create(ctx, SONDE_DTYPE_I32, dims, 2, NULL, 4, &bad, &err));
-    CHECK_EQ(sonde_session_run(s, NULL, NULL, &bad, 1, NULL, &out, 1, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_session_run(s, NULL, NULL, &bad, 1, NULL, &out, 1, &err),
+             SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, sonde_session_input_name(s, 0));
     CHECK_HAS(err.message, "i32[1, 1]");
     sonde_value_release(bad);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions through the public API, on built-in models. */
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sonde/experimental/compare.h"
 #include "sonde/experimental/zoo.h"
@@ -74,7 +76,8 @@ TEST(a_run_makes_outputs_or_writes_to_the_callers)
     const int64_t dims[4] = {2, 3, 32, 32}, out_dims[2] = {2, 10};
     sonde_value *in = ramp(dims, 4), *fresh = NULL, *mine = NULL;
     float memory[20] = {0};
-    CHECK_OK(sonde_tensor_borrow(NULL, SONDE_DTYPE_F32, out_dims, 2, memory, sizeof memory, &mine, &err));
+    CHECK_OK(sonde_tensor_borrow(NULL, SONDE_DTYPE_F32, out_dims, 2, memory, sizeof memory, &mine,
+                                 &err));
     CHECK_OK(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &fresh, 1, &err));
     CHECK_EQ(sonde_tensor_rank(fresh), 2);
     CHECK_EQ(sonde_tensor_dims(fresh)[0], 2);
@@ -398,6 +401,36 @@ TEST(one_session_serves_many_threads)
     close_zoo(&f);
 }
 
+TEST(a_forked_child_runs_on_threads_of_its_own)
+{
+    if (getenv("SONDE_EMULATED"))
+        return;
+    sonde_error err;
+    sonde_context_options co = SONDE_INIT(sonde_context_options);
+    co.threads = 2;
+    sonde_context *c = NULL;
+    fixture f = {NULL, NULL};
+    CHECK_OK(sonde_context_create(&co, &c, &err));
+    CHECK_OK(sonde_zoo_build(c, "tiny_cnn", 1, &f.model, &err));
+    CHECK_OK(sonde_session_create(f.model, NULL, &f.session, &err));
+    const int64_t dims[4] = {4, 3, 32, 32};
+    sonde_value *in = ramp(dims, 4), *out = NULL, *again = NULL;
+    CHECK_OK(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err));
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const sonde_status st =
+            sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &again, 1, &err);
+        _exit(st || sonde_value_compare(again, out, 0, 0, &err) ? 1 : 0);
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+    sonde_value_release(in);
+    sonde_value_release(out);
+    close_zoo(&f);
+    sonde_context_release(c);
+}
+
 TEST(objects_may_be_released_in_any_order)
 {
     sonde_error err;
@@ -437,7 +470,7 @@ TEST(null_objects_are_harmless)
     CHECK(sonde_model_metadata_key(NULL, 0) == NULL);
     CHECK_EQ(sonde_session_create(NULL, NULL, &session, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sonde_model_load(NULL, NULL, NULL, &model, &err), SONDE_INVALID_ARGUMENT);
-    CHECK_EQ(sonde_model_load(NULL, "/no/such/model.onnx", NULL, &model, &err), SONDE_IO);
+    CHECK_EQ(sonde_model_load(NULL, "/no/such/model.onnx", NULL, &model, &err), SONDE_NOT_FOUND);
     CHECK_HAS(err.message, "/no/such/model.onnx");
     CHECK(sonde_model_load_memory(NULL, "not a model", 11, NULL, &model, &err) != SONDE_OK);
     CHECK(model == NULL);

@@ -136,9 +136,12 @@ TEST(sequences_and_optionals_hold_their_items)
     sonde_error err;
     float data[2] = {1, 2};
     const int64_t dims[1] = {2};
-    sonde_value *items[2] = {NULL, NULL}, *sequence = NULL, *some = NULL, *nothing = NULL, *got = NULL;
-    CHECK_OK(sonde_tensor_borrow(NULL, SONDE_DTYPE_F32, dims, 1, data, sizeof data, &items[0], &err));
-    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 1, data, sizeof data, &items[1], &err));
+    sonde_value *items[2] = {NULL, NULL}, *sequence = NULL, *some = NULL, *nothing = NULL,
+                *got = NULL;
+    CHECK_OK(
+        sonde_tensor_borrow(NULL, SONDE_DTYPE_F32, dims, 1, data, sizeof data, &items[0], &err));
+    CHECK_OK(
+        sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 1, data, sizeof data, &items[1], &err));
     CHECK_OK(sonde_sequence_create(NULL, items, 2, &sequence, &err));
     CHECK_OK(sonde_optional_create(NULL, items[0], &some, &err));
     CHECK_OK(sonde_optional_create(NULL, NULL, &nothing, &err));

@@ -6,6 +6,6 @@ python3 - <<'PY' 2>/dev/null || sed 's/sonde.default.batch/sonde.ignored.batch/'
 data = open("mlp.onnx", "rb").read()
 open("plain.onnx", "wb").write(data.replace(b"sonde.default.batch", b"sonde.ignored.batch"))
 PY
-sonde run plain.onnx | head -2
+sonde run plain.onnx | head -1
 sonde run plain.onnx -q
 sonde run plain.onnx -s batch=2 | head -1

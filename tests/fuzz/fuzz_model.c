@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a model, through the public API alone: load, make a session, run once on zeros. What the
- * bytes may cost is bounded: memory by the context, inputs by size, a run by a watcher that cancels
- * it. Whatever happens must be a status; crashes, leaks and hangs are what the fuzzer looks for. */
+/* Any bytes as a model, through the public API alone: load, make a session, run once on zeros. What
+ * the bytes may cost is bounded: memory by the context, inputs by size, a run by a watcher that
+ * cancels it. Whatever happens must be a status; crashes, leaks and hangs are what the fuzzer looks
+ * for. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,7 +46,8 @@ static void *watch_run(void *arg)
 
 /* ---- one model ---- */
 
-/* A zero tensor for input i, free dims set to 1 or 2 as `bits` says; NULL when it would be large. */
+/* A zero tensor for input i, free dims set to 1 or 2 as `bits` says; NULL when it would be large.
+ */
 static sonde_value *zero_input(sonde_context *ctx, const sonde_session *s, size_t i, unsigned bits)
 {
     sonde_type_info info = SONDE_INIT(sonde_type_info);
@@ -65,7 +67,8 @@ static sonde_value *zero_input(sonde_context *ctx, const sonde_session *s, size_
         return NULL;
     size_t rank = info.rank < 0 ? 1 : (size_t)info.rank;
     for (size_t k = 0; k < rank; k++) {
-        dims[k] = info.rank < 0 || info.dims[k] < 0 ? 1 + (int64_t)(bits >> (k & 7) & 1) : info.dims[k];
+        dims[k] =
+            info.rank < 0 || info.dims[k] < 0 ? 1 + (int64_t)(bits >> (k & 7) & 1) : info.dims[k];
         if (dims[k] > MAX_INPUT_ELEMS || (count *= dims[k]) > MAX_INPUT_ELEMS)
             return NULL;
     }
@@ -78,7 +81,8 @@ static sonde_value *zero_input(sonde_context *ctx, const sonde_session *s, size_
         free(empty);
         return v;
     }
-    sonde_tensor_create(ctx, dtype, dims, rank, NULL, (size_t)count * sonde_dtype_bytes(dtype), &v, NULL);
+    sonde_tensor_create(ctx, dtype, dims, rank, NULL, (size_t)count * sonde_dtype_bytes(dtype), &v,
+                        NULL);
     return v;
 }
 

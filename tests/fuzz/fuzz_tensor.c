@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a tensor file: the first byte picks the reader, the rest is the file. What is read is
- * written again, so that writers see every value readers can make. */
+/* Any bytes as a tensor file: the first byte picks the reader, the rest is the file. What is read
+ * is written again, so that writers see every value readers can make. */
 #include <stddef.h>
 
 #include "io/formats.h"
@@ -75,15 +75,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_value(data, size, (sn_kind)((choice & 3) + 1), &list);
         break;
     }
-    sonde_status (*writers[])(const sn_named_list *, sn_bytes *, sonde_error *) = {sn_npz_write,
-                                                                                   sn_safetensors_write};
+    sonde_status (*writers[])(const sn_named_list *, sn_bytes *,
+                              sonde_error *) = {sn_npz_write, sn_safetensors_write};
     for (size_t k = 0; k < 2; k++) {
         sn_bytes out = {.alloc = &alloc};
         (void)writers[k](&list, &out, NULL);
         sn_bytes_free(&out);
     }
     for (size_t i = 0; i < list.list.n; i++)
-        (void)sn_onnx_write_value(&list.list.data[i].slot, list.list.data[i].name, discard, NULL, NULL);
+        (void)sn_onnx_write_value(&list.list.data[i].slot, list.list.data[i].name, discard, NULL,
+                                  NULL);
     sn_named_free(&list);
     if (atomic_load(&alloc.live_bytes) != 0)
         __builtin_trap(); /* a leak */

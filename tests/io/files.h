@@ -26,7 +26,8 @@ static inline void files_init(files *f)
     memset(f, 0, sizeof *f);
     sn_allocator_init_system(&f->alloc);
     sn_named_init(&f->list, &f->alloc);
-    snprintf(f->folder, sizeof f->folder, "%s/sonde_XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(f->folder, sizeof f->folder, "%s/sonde_XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(f->folder))
         abort();
 }
@@ -68,8 +69,8 @@ static inline bool files_free(files *f)
     return atomic_load(&f->alloc.live_bytes) == 0;
 }
 
-static inline void add_tensor(files *f, const char *name, sn_dtype dtype, int rank, const int64_t *dims,
-                              const void *data)
+static inline void add_tensor(files *f, const char *name, sn_dtype dtype, int rank,
+                              const int64_t *dims, const void *data)
 {
     sn_slot s = {0};
     sonde_status st = dtype == SONDE_DTYPE_STRING
@@ -97,7 +98,8 @@ static inline bool same_tensor(const sn_tensor *a, const sn_tensor *b)
     return true;
 }
 
-typedef sonde_status (*read_fn)(const uint8_t *, size_t, const sn_type *, sn_named_list *, sonde_error *);
+typedef sonde_status (*read_fn)(const uint8_t *, size_t, const sn_type *, sn_named_list *,
+                                sonde_error *);
 
 /* Cuts the bytes at every place and flips every bit: reading must succeed or fail, and cost no more
  * memory than the file justifies. Returns how often it failed, -1 when a rule was broken. */

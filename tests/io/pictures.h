@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One small picture, 32 x 16, as PNG (with alpha) and as JPEG: the left half is (200, 40, 30), the right
- * half (20, 40, 180). */
+/* One small picture, 32 x 16, as PNG (with alpha) and as JPEG: the left half is (200, 40, 30), the
+ * right half (20, 40, 180). */
 #ifndef SONDE_TESTS_IO_PICTURES_H
 #define SONDE_TESTS_IO_PICTURES_H
 

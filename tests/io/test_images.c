@@ -67,7 +67,8 @@ TEST(shrinking_averages_and_keeps_the_centre)
     sn_image_options o = {.width = 8, .height = 8, .resize = 8, .no_normalize = true};
     CHECK_MSG(sn_io_read_image(f.path, &o, &f.alloc, &s, &f.err) == SONDE_OK, "%s", f.err.message);
     for (int i = 0; i < 3 * 8 * 8; i++)
-        CHECK_MSG(fabsf(((const float *)s.t.data)[i] - 0.5f) < 0.07f, "%g", (double)((const float *)s.t.data)[i]);
+        CHECK_MSG(fabsf(((const float *)s.t.data)[i] - 0.5f) < 0.07f, "%g",
+                  (double)((const float *)s.t.data)[i]);
     sn_slot_clear(&s);
     CHECK(files_free(&f));
 }
@@ -89,8 +90,10 @@ TEST(png_and_jpeg_show_the_same_picture)
             const float *v = s.t.data;
             static const float left[3] = {200, 40, 30}, right[3] = {20, 40, 180};
             for (int c = 0; c < 3; c++) {
-                CHECK_MSG(fabsf(v[c * 512 + 4] * 255 - left[c]) < 6, "%g", (double)v[c * 512 + 4] * 255);
-                CHECK_MSG(fabsf(v[c * 512 + 28] * 255 - right[c]) < 6, "%g", (double)v[c * 512 + 28] * 255);
+                CHECK_MSG(fabsf(v[c * 512 + 4] * 255 - left[c]) < 6, "%g",
+                          (double)v[c * 512 + 4] * 255);
+                CHECK_MSG(fabsf(v[c * 512 + 28] * 255 - right[c]) < 6, "%g",
+                          (double)v[c * 512 + 28] * 255);
             }
         }
         sn_slot_clear(&s);
@@ -132,7 +135,8 @@ TEST(damaged_pictures_are_read_or_refused)
     CHECK(hurt(&f, ppm, plain_ppm(ppm, 4, 4, rgb), decode) > 0);
     CHECK(hurt(&f, picture_png, sizeof picture_png, decode) > 0);
     CHECK(hurt(&f, picture_jpg, sizeof picture_jpg, decode) > 0);
-    CHECK_EQ(decode((const uint8_t *)"P6 60000 60000 255 ", 19, NULL, &f.list, &f.err), SONDE_LIMIT);
+    CHECK_EQ(decode((const uint8_t *)"P6 60000 60000 255 ", 19, NULL, &f.list, &f.err),
+             SONDE_LIMIT);
     CHECK_HAS(f.err.message, "60000 x 60000");
     CHECK_EQ(decode((const uint8_t *)"GIF89a....", 10, NULL, &f.list, &f.err), SONDE_UNSUPPORTED);
     CHECK(files_free(&f));

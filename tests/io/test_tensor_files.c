@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy, .npz, .safetensors and folders of .pb: what is written comes back, what is broken is refused. */
+/* .npy, .npz, .safetensors and folders of .pb: what is written comes back, what is broken is
+ * refused. */
 #include "files.h"
 
 static const sn_dtype numbers[] = {
-    SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16, SONDE_DTYPE_I8,  SONDE_DTYPE_I16, SONDE_DTYPE_I32,
-    SONDE_DTYPE_I64, SONDE_DTYPE_U8,  SONDE_DTYPE_U16, SONDE_DTYPE_U32, SONDE_DTYPE_U64, SONDE_DTYPE_BOOL,
-    SONDE_DTYPE_C64, SONDE_DTYPE_BF16,
+    SONDE_DTYPE_F32, SONDE_DTYPE_F64,  SONDE_DTYPE_F16, SONDE_DTYPE_I8,   SONDE_DTYPE_I16,
+    SONDE_DTYPE_I32, SONDE_DTYPE_I64,  SONDE_DTYPE_U8,  SONDE_DTYPE_U16,  SONDE_DTYPE_U32,
+    SONDE_DTYPE_U64, SONDE_DTYPE_BOOL, SONDE_DTYPE_C64, SONDE_DTYPE_BF16,
 };
 enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 
@@ -36,7 +37,8 @@ static bool writes_and_reads(files *f, const char *name)
         ok = same_tensor(&f->list.list.data[i].slot.t, &back.list.data[i].slot.t) &&
              strcmp(f->list.list.data[i].name, back.list.data[i].name) == 0;
         if (!ok)
-            snprintf(f->err.message, sizeof f->err.message, "'%s' differs", f->list.list.data[i].name);
+            snprintf(f->err.message, sizeof f->err.message, "'%s' differs",
+                     f->list.list.data[i].name);
     }
     sn_named_free(&back);
     return ok;
@@ -61,7 +63,8 @@ TEST(one_tensor_goes_to_npy_and_comes_back)
         files f;
         files_init(&f);
         add_tensor(&f, "", numbers[k], 2, dims, pattern);
-        CHECK_MSG(writes_and_reads(&f, "a.npy"), "%s: %s", sn_dtype_name(numbers[k]), f.err.message);
+        CHECK_MSG(writes_and_reads(&f, "a.npy"), "%s: %s", sn_dtype_name(numbers[k]),
+                  f.err.message);
         add_tensor(&f, "", numbers[k], 2, dims, pattern);
         CHECK_EQ(sn_io_write(files_path(&f, "two.npy"), &f.list, &f.err), SONDE_INVALID_ARGUMENT);
         CHECK_HAS(f.err.message, "one tensor");
@@ -71,8 +74,8 @@ TEST(one_tensor_goes_to_npy_and_comes_back)
 
 TEST(sub_byte_and_small_float_types_come_back_when_the_type_is_known)
 {
-    static const sn_dtype small[] = {SONDE_DTYPE_I4, SONDE_DTYPE_U4, SONDE_DTYPE_I2, SONDE_DTYPE_U2,
-                                     SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F4E2M1};
+    static const sn_dtype small[] = {SONDE_DTYPE_I4, SONDE_DTYPE_U4,       SONDE_DTYPE_I2,
+                                     SONDE_DTYPE_U2, SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F4E2M1};
     int64_t dims[] = {2, 3};
     for (size_t k = 0; k < sizeof small / sizeof small[0]; k++) {
         files f;
@@ -81,7 +84,8 @@ TEST(sub_byte_and_small_float_types_come_back_when_the_type_is_known)
         files_init(&f);
         sn_named_init(&back, &f.alloc);
         add_tensor(&f, "", small[k], 2, dims, pattern);
-        CHECK_MSG(sn_io_write(files_path(&f, "a.npy"), &f.list, &f.err) == SONDE_OK, "%s", f.err.message);
+        CHECK_MSG(sn_io_write(files_path(&f, "a.npy"), &f.list, &f.err) == SONDE_OK, "%s",
+                  f.err.message);
         CHECK_MSG(sn_io_read(f.path, &as, &back, &f.err) == SONDE_OK, "%s", f.err.message);
         CHECK(same_tensor(&f.list.list.data[0].slot.t, &back.list.data[0].slot.t));
         sn_named_free(&back);
@@ -114,7 +118,8 @@ static size_t npy(uint8_t *out, int version, const char *header, const void *dat
     return start + n + bytes;
 }
 
-static sonde_status read_npy(files *f, int version, const char *header, const void *data, size_t bytes)
+static sonde_status read_npy(files *f, int version, const char *header, const void *data,
+                             size_t bytes)
 {
     uint8_t file[512];
     files_clear(f);
@@ -129,16 +134,17 @@ TEST(npy_versions_orders_and_shapes_are_understood)
     files_init(&f);
     for (int version = 1; version <= 3; version++)
         for (int fortran = 0; fortran < 2; fortran++) {
-            const char *header = fortran ? "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n"
-                                         : "{\"shape\":(2L,3L),\"descr\":\"<i4\",\"fortran_order\":False}";
-            CHECK_MSG(read_npy(&f, version, header, fortran ? by_columns : by_rows, 24) == SONDE_OK, "%s",
-                      f.err.message);
+            const char *header =
+                fortran ? "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n"
+                        : "{\"shape\":(2L,3L),\"descr\":\"<i4\",\"fortran_order\":False}";
+            CHECK_MSG(read_npy(&f, version, header, fortran ? by_columns : by_rows, 24) == SONDE_OK,
+                      "%s", f.err.message);
             const sn_tensor *t = &f.list.list.data[0].slot.t;
             CHECK(t->rank == 2 && t->dims[0] == 2 && t->dims[1] == 3);
             CHECK_EQ(memcmp(t->data, by_rows, 24), 0);
         }
-    CHECK_MSG(read_npy(&f, 1, "{'descr': '|S4', 'fortran_order': False, 'shape': (2,)}", "ab\0\0abcd", 8) ==
-                  SONDE_OK,
+    CHECK_MSG(read_npy(&f, 1, "{'descr': '|S4', 'fortran_order': False, 'shape': (2,)}",
+                       "ab\0\0abcd", 8) == SONDE_OK,
               "%s", f.err.message);
     const sonde_string *s = f.list.list.data[0].slot.t.data;
     CHECK(s[0].size == 2 && s[1].size == 4 && memcmp(s[1].data, "abcd", 4) == 0);
@@ -154,8 +160,10 @@ TEST(npy_files_that_cannot_be_tensors_get_a_sentence)
         {"{'descr': '|O', 'fortran_order': False, 'shape': (2,)}", "Python objects"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", "named fields"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", "need 12"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 8)}", "too large"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "broken shape"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 8)}",
+         "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+         "broken shape"},
         {"{'descr': '<f4', 'fortran_order': False}", "not complete"},
         {"{'descr': '<M8', 'fortran_order': False, 'shape': (1,)}", "'M8'"},
         {"{'descr': '<U0', 'fortran_order': False, 'shape': (4000000000,)}", "empty strings"},
@@ -176,8 +184,8 @@ TEST(npy_files_that_cannot_be_tensors_get_a_sentence)
 
 /* ---- hostile bytes ---- */
 
-static sonde_status read_npy_list(const uint8_t *data, size_t bytes, const sn_type *as, sn_named_list *out,
-                                  sonde_error *err)
+static sonde_status read_npy_list(const uint8_t *data, size_t bytes, const sn_type *as,
+                                  sn_named_list *out, sonde_error *err)
 {
     sn_slot s = {0};
     sonde_status st = sn_npy_read(data, bytes, as, out->alloc, &s, err);
@@ -206,9 +214,11 @@ TEST(damaged_files_are_read_or_refused)
                  SONDE_OK);
         files_clear(&f);
         long failures = hurt(&f, b.v.data, b.v.n,
-                             k == 0 ? read_npy_list : k == 1 ? sn_npz_read : sn_safetensors_read);
-        CHECK_MSG(failures > (long)b.v.n / 2, "format %d: %ld failures of %zu bytes, %s", k, failures, b.v.n,
-                  f.err.message);
+                             k == 0   ? read_npy_list
+                             : k == 1 ? sn_npz_read
+                                      : sn_safetensors_read);
+        CHECK_MSG(failures > (long)b.v.n / 2, "format %d: %ld failures of %zu bytes, %s", k,
+                  failures, b.v.n, f.err.message);
         sn_bytes_free(&b);
         CHECK(files_free(&f));
     }
@@ -278,7 +288,8 @@ TEST(safetensors_headers_are_checked)
         {"{\"__metadata__\":{\"a\":[1,{\"b\":\"c\\\"\"}]},\"w\":{\"dtype\":\"U8\",\"shape\":[2],"
          "\"data_offsets\":[1,3],\"extra\":null}}   ",
          NULL},
-        {"{\"\\u00e9\\ud83c\\udf88\\n\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", NULL},
+        {"{\"\\u00e9\\ud83c\\udf88\\n\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}",
+         NULL},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[0,9]}}", "0 to 9 of 8"},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,3]}}", "need 2"},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[3,1]}}", "need 2"},
@@ -301,7 +312,8 @@ TEST(safetensors_headers_are_checked)
         sn_bytes_put(&b, cases[k].header, strlen(cases[k].header));
         sn_bytes_put(&b, "12345678", 8);
         sonde_status st = sn_safetensors_read(b.v.data, b.v.n, NULL, &f.list, &f.err);
-        CHECK_MSG((st == SONDE_OK) == (cases[k].part == NULL), "%s: %s", cases[k].header, f.err.message);
+        CHECK_MSG((st == SONDE_OK) == (cases[k].part == NULL), "%s: %s", cases[k].header,
+                  f.err.message);
         if (cases[k].part)
             CHECK_HAS(f.err.message, cases[k].part);
         if (k == 2)
@@ -322,9 +334,11 @@ TEST(folders_of_pb_are_read_in_natural_order)
         snprintf(name, sizeof name, "v%d", k);
         add_tensor(&f, name, SONDE_DTYPE_U8, 0, NULL, pattern);
     }
-    CHECK_MSG(sn_io_write(files_path(&f, "set/"), &f.list, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_io_write(files_path(&f, "set/"), &f.list, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     files_clear(&f);
-    CHECK_MSG(sn_io_read(files_path(&f, "set"), NULL, &f.list, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_io_read(files_path(&f, "set"), NULL, &f.list, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     CHECK_EQ(f.list.list.n, 12);
     for (int k = 0; k < 12; k++) {
         snprintf(name, sizeof name, "v%d", k);
@@ -344,11 +358,12 @@ TEST(sequences_are_found_in_pb_without_being_told)
     CHECK_EQ(sn_list_push(seq.list, &item, &f.err), SONDE_OK);
     sn_slot_clear(&item);
     CHECK_EQ(sn_named_add(&f.list, "s", &seq, &f.err), SONDE_OK);
-    CHECK_MSG(sn_io_write(files_path(&f, "set/"), &f.list, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_io_write(files_path(&f, "set/"), &f.list, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     CHECK_EQ(sn_io_write(files_path(&f, "a.npz"), &f.list, &f.err), SONDE_UNSUPPORTED);
     files_clear(&f);
-    CHECK_MSG(sn_io_read(files_path(&f, "set/output_0.pb"), NULL, &f.list, &f.err) == SONDE_OK, "%s",
-              f.err.message);
+    CHECK_MSG(sn_io_read(files_path(&f, "set/output_0.pb"), NULL, &f.list, &f.err) == SONDE_OK,
+              "%s", f.err.message);
     CHECK_EQ(f.list.list.data[0].slot.kind, SN_KIND_SEQUENCE);
     CHECK(files_free(&f));
 }

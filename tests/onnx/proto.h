@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tiny protobuf emitter, so that tests can write any message, also wrong ones, and a context to load
- * them in. Not a wrapper of the writer under test. */
+/* A tiny protobuf emitter, so that tests can write any message, also wrong ones, and a context to
+ * load them in. Not a wrapper of the writer under test. */
 #ifndef SONDE_TESTS_ONNX_PROTO_H
 #define SONDE_TESTS_ONNX_PROTO_H
 
@@ -52,7 +52,10 @@ static inline void pb_bytes(pb *b, uint32_t field, const void *data, size_t n)
     pb_varint(b, n);
     pb_raw(b, data, n);
 }
-static inline void pb_text(pb *b, uint32_t field, const char *s) { pb_bytes(b, field, s, strlen(s)); }
+static inline void pb_text(pb *b, uint32_t field, const char *s)
+{
+    pb_bytes(b, field, s, strlen(s));
+}
 /* Appends `m` as a message and frees it. */
 static inline void pb_msg(pb *b, uint32_t field, pb m)
 {
@@ -181,7 +184,8 @@ static inline sonde_status fixture_load(fixture *f, pb model)
     sn_model_unref(f->m);
     f->m = NULL;
     f->err.message[0] = 0;
-    sonde_status st = sn_onnx_load_memory(&f->ctx, owner->data, model.n, owner, NULL, &f->m, &f->err);
+    sonde_status st =
+        sn_onnx_load_memory(&f->ctx, owner->data, model.n, owner, NULL, &f->m, &f->err);
     sn_buffer_unref(owner);
     return st;
 }
@@ -261,10 +265,12 @@ static inline pb pb_full_model(void)
     a = pb_attr("t", SN_ATTR_TENSOR);
     pb_msg(&a, 5, pb_tensor_raw("", SONDE_DTYPE_U4, 1, &three, nibbles, 2));
     pb_msg(&n, 5, a);
-    a = pb_attr("floats", SN_ATTR_FLOATS), pb_bytes(&a, 7, w, 8), pb_float(&a, 7, 9), pb_msg(&n, 5, a);
+    a = pb_attr("floats", SN_ATTR_FLOATS), pb_bytes(&a, 7, w, 8), pb_float(&a, 7, 9),
+    pb_msg(&n, 5, a);
     a = pb_attr("ints", SN_ATTR_INTS), pb_bytes(&a, 8, "\x01\x80\x01", 3), pb_int(&a, 8, 5);
     pb_msg(&n, 5, a);
-    a = pb_attr("strings", SN_ATTR_STRINGS), pb_text(&a, 9, "a"), pb_text(&a, 9, ""), pb_msg(&n, 5, a);
+    a = pb_attr("strings", SN_ATTR_STRINGS), pb_text(&a, 9, "a"), pb_text(&a, 9, ""),
+    pb_msg(&n, 5, a);
     a = pb_attr("tensors", SN_ATTR_TENSORS);
     pb_msg(&a, 10, pb_tensor_raw("", SONDE_DTYPE_F32, 1, &two, w, 8));
     pb_msg(&n, 5, a);
@@ -273,7 +279,8 @@ static inline pb pb_full_model(void)
     pb_msg(&n, 5, a);
     a = pb_attr("sparse", SN_ATTR_SPARSE_TENSOR), pb_msg(&a, 22, pb_sparse("")), pb_msg(&n, 5, a);
     a = pb_attr("sparses", 12), pb_msg(&a, 23, pb_sparse("")), pb_msg(&n, 5, a);
-    a = pb_attr("type", SN_ATTR_TYPE_PROTO), pb_msg(&a, 14, pb_tensor_type(1, 2, dims)), pb_msg(&n, 5, a);
+    a = pb_attr("type", SN_ATTR_TYPE_PROTO), pb_msg(&a, 14, pb_tensor_type(1, 2, dims)),
+    pb_msg(&n, 5, a);
     a = pb_attr("types", 14), pb_msg(&a, 15, pb_tensor_type(1, 2, dims));
     pb_msg(&a, 15, pb_tensor_type(7, 1, dims)), pb_msg(&n, 5, a);
     pb_msg(&g, 1, n);

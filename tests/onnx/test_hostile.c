@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A valid model is cut at every byte, has every bit flipped and random bytes overwritten: each result
- * must load or end in an error with a sentence, and leave nothing behind. Then the same model is
- * loaded with every single allocation failing in turn. */
+/* A valid model is cut at every byte, has every bit flipped and random bytes overwritten: each
+ * result must load or end in an error with a sentence, and leave nothing behind. Then the same
+ * model is loaded with every single allocation failing in turn. */
 #include <limits.h>
 
 #include "proto.h"

@@ -39,7 +39,8 @@ TEST(a_model_with_everything_is_read)
     CHECK_STR(sn_node_attr(n, "s")->s.data, "text");
     CHECK_EQ(((const uint8_t *)sn_node_attr(n, "t")->tensor->data)[2], 15);
     CHECK_EQ(sn_node_attr(n, "floats")->n, 3);
-    CHECK(sn_node_attr(n, "floats")->floats[1] == 2.0f && sn_node_attr(n, "floats")->floats[2] == 9.0f);
+    CHECK(sn_node_attr(n, "floats")->floats[1] == 2.0f &&
+          sn_node_attr(n, "floats")->floats[2] == 9.0f);
     CHECK_EQ(sn_node_attr(n, "ints")->n, 3);
     CHECK_EQ(sn_node_attr(n, "ints")->ints[1], 128);
     CHECK_EQ(sn_node_attr(n, "strings")->n, 2);
@@ -92,10 +93,12 @@ TEST(values_with_two_sources_are_refused_by_name)
     fixture_init(&f);
     pb g = pb_relu_graph();
     pb_msg(&g, 1, pb_node("Abs", "x", "y"));
-    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'y' is both the output of a node");
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
+                "'y' is both the output of a node");
     g = pb_relu_graph();
     pb_msg(&g, 5, pb_tensor_raw("y", 1, 0, NULL, &w, 4));
-    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'y' is both an initializer");
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
+                "'y' is both an initializer");
     g = pb_relu_graph();
     pb_msg(&g, 1, pb_node("Abs", "y", "x"));
     CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'x' is both a graph input");
@@ -105,7 +108,8 @@ TEST(values_with_two_sources_are_refused_by_name)
     g = pb_relu_graph();
     pb_msg(&g, 5, pb_tensor_raw("w", 1, 0, NULL, &w, 4));
     pb_msg(&g, 5, pb_tensor_raw("w", 1, 0, NULL, &w, 4));
-    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'w' is both an initializer");
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
+                "'w' is both an initializer");
     CHECK(fixture_free(&f));
 }
 
@@ -115,10 +119,12 @@ TEST(values_without_a_source_are_refused_by_name)
     fixture_init(&f);
     pb g = pb_relu_graph();
     pb_msg(&g, 1, pb_node("Abs", "nowhere", "z"));
-    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'nowhere', which nothing produces");
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
+                "'nowhere', which nothing produces");
     g = pb_relu_graph();
     pb_msg(&g, 12, pb_float_value("nothing"));
-    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "'nothing' is produced by nothing");
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
+                "'nothing' is produced by nothing");
     CHECK(fixture_free(&f));
 }
 
@@ -207,7 +213,8 @@ TEST(attributes_are_checked)
     fixture f;
     fixture_init(&f);
     for (int k = 0; k < 3; k++) {
-        static const char *const parts[] = {"'a' is given twice", "type 99", "has a type but no value"};
+        static const char *const parts[] = {"'a' is given twice", "type 99",
+                                            "has a type but no value"};
         pb g = pb_relu_graph(), n = pb_node("Abs", "x", "z");
         pb_msg(&n, 5, pb_attr("a", k == 1 ? 99 : k == 2 ? SN_ATTR_GRAPH : SN_ATTR_INT));
         if (k == 0)

@@ -32,7 +32,8 @@ TEST(raw_data_of_every_element_type_is_read)
         if (t == SONDE_DTYPE_STRING)
             continue;
         CHECK(sn_dtype_file_bytes((sn_dtype)t, 4, &bytes));
-        CHECK_MSG(fixture_load(&f, with_initializer(pb_tensor_raw("w", t, 2, dims, raw, bytes))) == SONDE_OK,
+        CHECK_MSG(fixture_load(&f, with_initializer(pb_tensor_raw("w", t, 2, dims, raw, bytes))) ==
+                      SONDE_OK,
                   "%s: %s", sn_dtype_name((sn_dtype)t), f.err.message);
         const sn_tensor *w = data_of(&f, "w");
         CHECK(w != NULL);
@@ -56,10 +57,8 @@ TEST(sub_byte_elements_unpack_low_bits_first_and_signed_ones_extend)
         uint8_t raw[2];
         int8_t want[3];
     } cases[] = {
-        {SONDE_DTYPE_U4, {0xF1, 0x08}, {1, 15, 8}},
-        {SONDE_DTYPE_I4, {0xF1, 0x08}, {1, -1, -8}},
-        {SONDE_DTYPE_F4E2M1, {0xF1, 0x08}, {1, 15, 8}},
-        {SONDE_DTYPE_U2, {0x39, 0}, {1, 2, 3}},
+        {SONDE_DTYPE_U4, {0xF1, 0x08}, {1, 15, 8}},     {SONDE_DTYPE_I4, {0xF1, 0x08}, {1, -1, -8}},
+        {SONDE_DTYPE_F4E2M1, {0xF1, 0x08}, {1, 15, 8}}, {SONDE_DTYPE_U2, {0x39, 0}, {1, 2, 3}},
         {SONDE_DTYPE_I2, {0x39, 0}, {1, -2, -1}},
     };
     fixture f;
@@ -107,9 +106,10 @@ TEST(typed_fields_hold_the_same_values_packed_or_not)
         CHECK_MSG(fixture_load(&f, with_initializer(t)) == SONDE_OK, "%s", f.err.message);
         CHECK_EQ(memcmp(data_of(&f, "w")->data, fl, 8), 0);
     }
-    static const int in_int32[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I16, SONDE_DTYPE_I8, SONDE_DTYPE_U8,
-                                   SONDE_DTYPE_U16, SONDE_DTYPE_BOOL, SONDE_DTYPE_F16, SONDE_DTYPE_BF16,
-                                   SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F8E8M0};
+    static const int in_int32[] = {SONDE_DTYPE_I32,   SONDE_DTYPE_I16,  SONDE_DTYPE_I8,
+                                   SONDE_DTYPE_U8,    SONDE_DTYPE_U16,  SONDE_DTYPE_BOOL,
+                                   SONDE_DTYPE_F16,   SONDE_DTYPE_BF16, SONDE_DTYPE_F8E4M3FN,
+                                   SONDE_DTYPE_F8E8M0};
     for (size_t k = 0; k < sizeof in_int32 / sizeof in_int32[0]; k++) {
         pb t = pb_tensor("w", in_int32[k], 1, &two);
         pb_int(&t, 5, 1), pb_int(&t, 5, in_int32[k] == SONDE_DTYPE_BOOL ? 0 : 0x7F);
@@ -156,7 +156,8 @@ TEST(aligned_raw_data_stays_in_the_file_and_misaligned_data_is_copied)
     for (int shift = 0; shift < 4; shift++) {
         char name[16] = "wwwwwwww";
         name[shift + 1] = 0;
-        pb model = with_initializer(pb_tensor_raw(name, SONDE_DTYPE_F32, 1, &dims, big, sizeof big));
+        pb model =
+            with_initializer(pb_tensor_raw(name, SONDE_DTYPE_F32, 1, &dims, big, sizeof big));
         CHECK_MSG(fixture_load(&f, model) == SONDE_OK, "%s", f.err.message);
         const sn_tensor *w = data_of(&f, name);
         CHECK_EQ((uintptr_t)w->data % 4, 0);
@@ -181,11 +182,12 @@ TEST(alignment_can_wait_until_it_is_asked_for)
         sn_onnx_options opt = {.defer_alignment = true};
         sn_model *m;
         name[shift + 1] = 0;
-        pb model = with_initializer(pb_tensor_raw(name, SONDE_DTYPE_F32, 1, &dims, big, sizeof big));
+        pb model =
+            with_initializer(pb_tensor_raw(name, SONDE_DTYPE_F32, 1, &dims, big, sizeof big));
         uint8_t *aligned = aligned_alloc(64, sn_round_up(model.n, 64));
         memcpy(aligned, model.data, model.n);
-        CHECK_MSG(sn_onnx_load_memory(&f.ctx, aligned, model.n, NULL, &opt, &m, &f.err) == SONDE_OK, "%s",
-                  f.err.message);
+        CHECK_MSG(sn_onnx_load_memory(&f.ctx, aligned, model.n, NULL, &opt, &m, &f.err) == SONDE_OK,
+                  "%s", f.err.message);
         const sn_tensor *w = find_value(m->graph, name)->fact.data;
         CHECK(w->owner == NULL);
         misaligned += (uintptr_t)w->data % 4 != 0;
@@ -205,8 +207,9 @@ TEST(an_empty_tensor_needs_no_data)
     fixture f;
     int64_t dims[] = {0, 4};
     fixture_init(&f);
-    CHECK_MSG(fixture_load(&f, with_initializer(pb_tensor("w", SONDE_DTYPE_F32, 2, dims))) == SONDE_OK, "%s",
-              f.err.message);
+    CHECK_MSG(fixture_load(&f, with_initializer(pb_tensor("w", SONDE_DTYPE_F32, 2, dims))) ==
+                  SONDE_OK,
+              "%s", f.err.message);
     CHECK_EQ(data_of(&f, "w")->bytes, 0);
     CHECK(data_of(&f, "w")->data != NULL);
     CHECK(fixture_free(&f));
@@ -220,17 +223,18 @@ TEST(shapes_that_do_not_match_the_data_are_refused_by_name)
     float two[2] = {1, 2};
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor_raw("odd", 1, 1, &three, two, 8))),
                 SONDE_INVALID_MODEL, "'odd' has 8 bytes of data, but its type and shape need 12");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 1, &three))), SONDE_INVALID_MODEL,
-                "'odd' has 0 data entries");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 1, &minus))), SONDE_INVALID_MODEL,
-                "'odd' has the negative dimension -1");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 2, huge))), SONDE_INVALID_MODEL,
-                "'odd' has a shape too large");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 17, many))), SONDE_UNSUPPORTED,
-                "'odd' has more than 16 dimensions");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 27, 0, NULL))), SONDE_INVALID_MODEL,
-                "'odd' has element type 27");
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor_raw("odd", SONDE_DTYPE_STRING, 1, &three, "abc", 3))),
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 1, &three))),
+                SONDE_INVALID_MODEL, "'odd' has 0 data entries");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 1, &minus))),
+                SONDE_INVALID_MODEL, "'odd' has the negative dimension -1");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 2, huge))),
+                SONDE_INVALID_MODEL, "'odd' has a shape too large");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 17, many))),
+                SONDE_UNSUPPORTED, "'odd' has more than 16 dimensions");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 27, 0, NULL))),
+                SONDE_INVALID_MODEL, "'odd' has element type 27");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor_raw("odd", SONDE_DTYPE_STRING, 1,
+                                                                &three, "abc", 3))),
                 SONDE_INVALID_MODEL, "strings have none");
     CHECK(fixture_free(&f));
 }
@@ -240,7 +244,8 @@ TEST(a_claim_of_many_elements_costs_no_memory)
     fixture f;
     int64_t dims[] = {1 << 20, 1 << 10};
     fixture_init(&f);
-    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 2, dims))), SONDE_INVALID_MODEL, "'odd'");
+    CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 2, dims))),
+                SONDE_INVALID_MODEL, "'odd'");
     CHECK(atomic_load(&f.alloc.peak_bytes) < 1 << 20);
     CHECK(fixture_free(&f));
 }
@@ -269,12 +274,15 @@ TEST(sparse_initializers_become_dense_from_either_kind_of_index)
 {
     fixture f;
     float values[] = {5, 7}, want[6] = {0, 5, 0, 0, 7, 0};
-    int64_t linear[] = {1, 4}, pairs[] = {0, 1, 1, 1}, dims[] = {2, 3}, one_d[] = {2}, two_d[] = {2, 2};
+    int64_t linear[] = {1, 4}, pairs[] = {0, 1, 1, 1}, dims[] = {2, 3}, one_d[] = {2},
+            two_d[] = {2, 2};
     fixture_init(&f);
-    CHECK_MSG(fixture_load(&f, with_sparse(sparse_of(2, values, 1, one_d, linear, 2, dims, 2))) == SONDE_OK,
+    CHECK_MSG(fixture_load(&f, with_sparse(sparse_of(2, values, 1, one_d, linear, 2, dims, 2))) ==
+                  SONDE_OK,
               "%s", f.err.message);
     CHECK_EQ(memcmp(data_of(&f, "w")->data, want, sizeof want), 0);
-    CHECK_MSG(fixture_load(&f, with_sparse(sparse_of(2, values, 2, two_d, pairs, 4, dims, 2))) == SONDE_OK,
+    CHECK_MSG(fixture_load(&f, with_sparse(sparse_of(2, values, 2, two_d, pairs, 4, dims, 2))) ==
+                  SONDE_OK,
               "%s", f.err.message);
     CHECK_EQ(memcmp(data_of(&f, "w")->data, want, sizeof want), 0);
     CHECK(fixture_free(&f));
@@ -293,8 +301,8 @@ TEST(sparse_indices_outside_the_shape_and_bombs_are_refused)
                 SONDE_INVALID_MODEL, "outside its shape");
     CHECK_FAILS(fixture_load(&f, with_sparse(sparse_of(1, &value, 2, pair_dims, pair, 2, dims, 2))),
                 SONDE_INVALID_MODEL, "outside its shape");
-    CHECK_FAILS(fixture_load(&f, with_sparse(sparse_of(1, &value, 1, &one, &zero, 1, bomb, 2))), SONDE_LIMIT,
-                "too many for");
+    CHECK_FAILS(fixture_load(&f, with_sparse(sparse_of(1, &value, 1, &one, &zero, 1, bomb, 2))),
+                SONDE_LIMIT, "too many for");
     CHECK(atomic_load(&f.alloc.peak_bytes) < 1 << 20);
     /* Many small ones count together. */
     pb g = pb_relu_graph();
@@ -351,7 +359,8 @@ TEST(external_data_is_read_from_the_models_folder_only)
     float values[4] = {1, 2, 3, 4};
     char path[128];
     fixture_init(&f);
-    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/data", folder);
     FILE *file = fopen(path, "wb");
@@ -369,17 +378,22 @@ TEST(external_data_is_read_from_the_models_folder_only)
     CHECK_EQ(memcmp(data_of(&f, "w")->data, values, 8), 0);
     CHECK_EQ(f.m->files.n, 2);
 
-    CHECK_FAILS(load_external(&f, external("/etc/passwd", NULL, NULL)), SONDE_INVALID_MODEL, "absolute");
-    CHECK_FAILS(load_external(&f, external("../data", NULL, NULL)), SONDE_INVALID_MODEL, "leads out");
-    CHECK_FAILS(load_external(&f, external("a/../../data", NULL, NULL)), SONDE_INVALID_MODEL, "leads out");
+    CHECK_FAILS(load_external(&f, external("/etc/passwd", NULL, NULL)), SONDE_INVALID_MODEL,
+                "absolute");
+    CHECK_FAILS(load_external(&f, external("../data", NULL, NULL)), SONDE_INVALID_MODEL,
+                "leads out");
+    CHECK_FAILS(load_external(&f, external("a/../../data", NULL, NULL)), SONDE_INVALID_MODEL,
+                "leads out");
     CHECK_FAILS(load_external(&f, external("out", NULL, NULL)), SONDE_INVALID_MODEL, "link");
     CHECK_FAILS(load_external(&f, external(".", NULL, NULL)), SONDE_INVALID_MODEL, "'w'");
     CHECK_FAILS(load_external(&f, external("absent", NULL, NULL)), SONDE_NOT_FOUND, "absent");
-    CHECK_FAILS(load_external(&f, external("data", "12", "8")), SONDE_INVALID_MODEL, "which has only 16");
-    CHECK_FAILS(load_external(&f, external("data", "18446744073709551615", "8")), SONDE_INVALID_MODEL,
+    CHECK_FAILS(load_external(&f, external("data", "12", "8")), SONDE_INVALID_MODEL,
                 "which has only 16");
+    CHECK_FAILS(load_external(&f, external("data", "18446744073709551615", "8")),
+                SONDE_INVALID_MODEL, "which has only 16");
     CHECK_FAILS(load_external(&f, external("data", "0", "4")), SONDE_INVALID_MODEL, "need 8");
-    CHECK_FAILS(load_external(&f, external("data", "x", NULL)), SONDE_INVALID_MODEL, "not a number");
+    CHECK_FAILS(load_external(&f, external("data", "x", NULL)), SONDE_INVALID_MODEL,
+                "not a number");
     CHECK_FAILS(load_external(&f, external(NULL, NULL, NULL)), SONDE_INVALID_MODEL, "no location");
     CHECK_FAILS(fixture_load(&f, external("data", NULL, NULL)), SONDE_INVALID_MODEL, "no folder");
     static const char *const files[] = {"data", "out", "in", "m.onnx", ""};

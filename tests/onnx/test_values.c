@@ -42,8 +42,8 @@ static bool returns(sn_slot *v, fixture *f)
     sn_type as = {.kind = v->kind, .rank = -1};
     sn_arena_init(&names, &f->alloc);
     bool ok = sn_onnx_write_value(v, "value", append, &bytes, &f->err) == SONDE_OK &&
-              sn_onnx_read_value(bytes.data, bytes.n, &as, &f->alloc, &back, &name, &names, &f->err) ==
-                  SONDE_OK &&
+              sn_onnx_read_value(bytes.data, bytes.n, &as, &f->alloc, &back, &name, &names,
+                                 &f->err) == SONDE_OK &&
               same(v, &back) && strcmp(name, "value") == 0;
     for (size_t n = 0; n < bytes.n; n++) {
         uint8_t *exact = malloc(n + 1);
@@ -125,7 +125,8 @@ TEST(sequences_optionals_and_maps_return)
     seq = list(&f, SN_KIND_SEQUENCE, 2, nested);
     CHECK_MSG(returns(&seq, &f), "%s", f.err.message);
 
-    sn_slot parts[2] = {tensor(&f, SONDE_DTYPE_I64, 1, &three), tensor(&f, SONDE_DTYPE_F32, 1, &three)};
+    sn_slot parts[2] = {tensor(&f, SONDE_DTYPE_I64, 1, &three),
+                        tensor(&f, SONDE_DTYPE_F32, 1, &three)};
     sn_slot map = list(&f, SN_KIND_MAP, 2, parts);
     CHECK_MSG(returns(&map, &f), "%s", f.err.message);
     sonde_string words[] = {{"one", 3}, {"two", 3}, {"three", 5}};
@@ -149,8 +150,8 @@ TEST(wrong_values_get_a_sentence)
     sn_slot s = {0};
     sn_type optional = {.kind = SN_KIND_OPTIONAL}, map = {.kind = SN_KIND_MAP};
     fixture_init(&f);
-    CHECK_FAILS(sn_onnx_read_value("", 0, NULL, &f.alloc, &s, NULL, NULL, &f.err), SONDE_INVALID_MODEL,
-                "element type 0");
+    CHECK_FAILS(sn_onnx_read_value("", 0, NULL, &f.alloc, &s, NULL, NULL, &f.err),
+                SONDE_INVALID_MODEL, "element type 0");
     pb b = {0};
     for (int k = 0; k < 2; k++)
         pb_msg(&b, 3, pb_tensor_raw("", SONDE_DTYPE_U8, 0, NULL, "x", 1));
@@ -169,8 +170,8 @@ TEST(wrong_values_get_a_sentence)
         pb_msg(&outer, 7, b);
         b = outer;
     }
-    CHECK_FAILS(sn_onnx_read_value(b.data, b.n, &optional, &f.alloc, &s, NULL, NULL, &f.err), SONDE_LIMIT,
-                "nested deeper");
+    CHECK_FAILS(sn_onnx_read_value(b.data, b.n, &optional, &f.alloc, &s, NULL, NULL, &f.err),
+                SONDE_LIMIT, "nested deeper");
     free(b.data);
     CHECK_EQ(sn_onnx_write_value(&s, "absent", append, NULL, &f.err), SONDE_INVALID_ARGUMENT);
     CHECK(fixture_free(&f));

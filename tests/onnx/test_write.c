@@ -36,7 +36,10 @@ static bool same_tensor(const sn_tensor *a, const sn_tensor *b)
     return true;
 }
 
-static void append_text(void *user, const char *text, size_t n) { pb_raw(user, text, n); }
+static void append_text(void *user, const char *text, size_t n)
+{
+    pb_raw(user, text, n);
+}
 
 /* Both models as text, NUL-terminated. */
 static bool same_text(const fixture *f, const fixture *g)
@@ -64,14 +67,17 @@ TEST(a_model_with_everything_reads_back_the_same)
     CHECK_STR(g.m->metadata.data[0].key, "key");
     CHECK_EQ(sn_model_opset(g.m, "tests"), 1);
     CHECK_STR(g.m->graph->symbols.data[0], "N");
-    const sn_node *a = find_value(f.m->graph, "e")->producer, *b = find_value(g.m->graph, "e")->producer;
+    const sn_node *a = find_value(f.m->graph, "e")->producer,
+                  *b = find_value(g.m->graph, "e")->producer;
     CHECK_EQ(b->n_attrs, a->n_attrs);
     CHECK(same_tensor(sn_node_attr(a, "t")->tensor, sn_node_attr(b, "t")->tensor));
     CHECK(same_tensor(sn_node_attr(a, "sparse")->tensor, sn_node_attr(b, "sparse")->tensor));
-    CHECK(same_tensor(sn_node_attr(a, "tensors")->tensors[0], sn_node_attr(b, "tensors")->tensors[0]));
+    CHECK(same_tensor(sn_node_attr(a, "tensors")->tensors[0],
+                      sn_node_attr(b, "tensors")->tensors[0]));
     CHECK_EQ(sn_node_attr(b, "types")->n, 2);
     CHECK_EQ(sn_node_attr(b, "strings")->n, 2);
-    CHECK(same_tensor(find_value(f.m->graph, "w")->fact.data, find_value(g.m->graph, "w")->fact.data));
+    CHECK(same_tensor(find_value(f.m->graph, "w")->fact.data,
+                      find_value(g.m->graph, "w")->fact.data));
     /* Once unused constants are gone nothing changes any more. */
     CHECK_MSG(again(&g, &h) == SONDE_OK, "%s", h.err.message);
     CHECK(same_text(&g, &h));
@@ -101,7 +107,8 @@ TEST(constants_of_every_element_type_read_back_the_same)
         CHECK_MSG(fixture_load(&f, pb_model(13, graph)) == SONDE_OK, "%s", f.err.message);
         f.m->ir_version = 8; /* the writer must raise it where the type is younger */
         CHECK_MSG(again(&f, &g) == SONDE_OK, "%s", g.err.message);
-        CHECK_MSG(same_tensor(find_value(f.m->graph, "w")->fact.data, find_value(g.m->graph, "w")->fact.data),
+        CHECK_MSG(same_tensor(find_value(f.m->graph, "w")->fact.data,
+                              find_value(g.m->graph, "w")->fact.data),
                   "%s", sn_dtype_name((sn_dtype)t));
         CHECK(t < SONDE_DTYPE_U2 || g.m->ir_version == 13);
         CHECK(t != SONDE_DTYPE_F32 || g.m->ir_version == 8);
@@ -109,8 +116,8 @@ TEST(constants_of_every_element_type_read_back_the_same)
     CHECK(fixture_free(&f) && fixture_free(&g));
 }
 
-/* If(c) { then: t = Abs(x); else: t = x } with a constant of the outer graph, read in both branches,
- * and names inside that hide names outside. */
+/* If(c) { then: t = Abs(x); else: t = x } with a constant of the outer graph, read in both
+ * branches, and names inside that hide names outside. */
 static pb model_with_captures(void)
 {
     float w[3] = {1, 2, 3};
@@ -139,7 +146,8 @@ TEST(captures_are_written_under_the_outer_names)
     CHECK_MSG(again(&f, &g) == SONDE_OK, "%s", g.err.message);
     const sn_node *n = find_value(g.m->graph, "z")->producer;
     CHECK_EQ(n->n_formal_in, 1);
-    const sn_graph *then = sn_node_attr(n, "then_branch")->graph, *other = sn_node_attr(n, "else_branch")->graph;
+    const sn_graph *then = sn_node_attr(n, "then_branch")->graph,
+                   *other = sn_node_attr(n, "else_branch")->graph;
     CHECK_EQ(then->n_formal_inputs, 0);
     CHECK_EQ(then->inputs.n, 1);
     CHECK_STR(then->inputs.data[0]->name, "y");
@@ -165,13 +173,15 @@ TEST(a_graph_made_by_hand_is_written_with_names_and_imports_of_its_own)
     CHECK_EQ(sn_graph_add_value(f.m->graph, "x", &x, &f.err), SONDE_OK);
     CHECK_EQ(sn_graph_add_input(f.m->graph, x, &f.err), SONDE_OK);
     sn_dim dims[] = {sn_dim_symbol(sn_graph_symbol(f.m->graph, "batch")), SN_DIM_UNKNOWN, 4};
-    x->fact.type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_F32, .rank = 3, .dims = dims};
+    x->fact.type =
+        (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_F32, .rank = 3, .dims = dims};
     CHECK_EQ(sn_graph_add_value(f.m->graph, "", &a, &f.err), SONDE_OK);
     CHECK_EQ(sn_graph_add_value(f.m->graph, "", &b, &f.err), SONDE_OK);
     CHECK_EQ(sn_graph_add_node(f.m->graph, NULL, "", "Relu", "", 1, 1, &n, &f.err), SONDE_OK);
     sn_node_set_input(n, 0, x);
     sn_node_set_output(n, 0, a);
-    CHECK_EQ(sn_graph_add_node(f.m->graph, NULL, "sonde", "Reorder", "r", 1, 1, &n, &f.err), SONDE_OK);
+    CHECK_EQ(sn_graph_add_node(f.m->graph, NULL, "sonde", "Reorder", "r", 1, 1, &n, &f.err),
+             SONDE_OK);
     sn_node_set_input(n, 0, a);
     sn_node_set_output(n, 0, b);
     CHECK_EQ(sn_graph_add_output(f.m->graph, b, &f.err), SONDE_OK);
@@ -194,7 +204,8 @@ TEST(a_file_is_written_whole_or_not_at_all)
     char folder[64], path[128];
     struct stat info;
     fixture_init(&f), fixture_init(&g);
-    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);

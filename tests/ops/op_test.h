@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One operator under test: op_begin("Add", 14); op_f32("2 3", 1, 2, 3, 4, 5, 6); …; CHECK_OK(op_run(1)).
- * Shapes are texts ("" = scalar). Results are read with op_out. op_end frees everything. */
+/* One operator under test: op_begin("Add", 14); op_f32("2 3", 1, 2, 3, 4, 5, 6); …;
+ * CHECK_OK(op_run(1)). Shapes are texts ("" = scalar). Results are read with op_out. op_end frees
+ * everything. */
 #ifndef SONDE_TESTS_OPS_OP_TEST_H
 #define SONDE_TESTS_OPS_OP_TEST_H
 
@@ -62,7 +63,10 @@ static inline void *op_input(sn_dtype dtype, const char *shape)
         abort();
     return s->t.data;
 }
-static inline void op_absent(void) { op.n_in++; }
+static inline void op_absent(void)
+{
+    op.n_in++;
+}
 
 /* Inputs of each type from numbers written out. */
 #define OP_INPUT(D, T, shape, ...)                                                                 \
@@ -82,8 +86,14 @@ static inline sn_attr *op_attr(const char *name, sn_attr_kind kind)
     a->n = 1;
     return a;
 }
-static inline void op_int(const char *name, int64_t v) { op_attr(name, SN_ATTR_INT)->i = v; }
-static inline void op_float(const char *name, float v) { op_attr(name, SN_ATTR_FLOAT)->f = v; }
+static inline void op_int(const char *name, int64_t v)
+{
+    op_attr(name, SN_ATTR_INT)->i = v;
+}
+static inline void op_float(const char *name, float v)
+{
+    op_attr(name, SN_ATTR_FLOAT)->f = v;
+}
 static inline void op_string(const char *name, const char *v)
 {
     op_attr(name, SN_ATTR_STRING)->s = (sonde_string){v, strlen(v)};
@@ -114,8 +124,8 @@ static inline sonde_status op_make(uint32_t n_out)
         if ((st = sn_graph_add_value(op.g, sn_arena_strdup(&op.arena, name), &v, &err)) != SONDE_OK)
             return st;
         sn_slot *s = &op.in[i];
-        v->fact.type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = s->t.dtype, .rank = s->t.rank,
-                                 .dims = s->t.dims};
+        v->fact.type = (sn_type){
+            .kind = SN_KIND_TENSOR, .dtype = s->t.dtype, .rank = s->t.rank, .dims = s->t.dims};
         sn_node_set_input(op.node, i, v);
     }
     for (uint32_t o = 0; o < n_out; o++) {
@@ -142,7 +152,10 @@ static inline sonde_status op_run(uint32_t n_out)
     return st != SONDE_OK ? st : sn_eval_node(&op.ctx, op.node, in, op.out, &err);
 }
 
-static inline const void *op_out(uint32_t o) { return op.out[o].t.data; }
+static inline const void *op_out(uint32_t o)
+{
+    return op.out[o].t.data;
+}
 
 static inline void op_end(void)
 {
@@ -159,7 +172,8 @@ static inline bool op_has_shape(uint32_t o, const char *shape)
     int64_t dims[SN_MAX_RANK];
     int rank = op_shape(shape, dims);
     const sn_tensor *t = &op.out[o].t;
-    return t->rank == rank && (rank == 0 || memcmp(t->dims, dims, sizeof(int64_t) * (size_t)rank) == 0);
+    return t->rank == rank &&
+           (rank == 0 || memcmp(t->dims, dims, sizeof(int64_t) * (size_t)rank) == 0);
 }
 
 /* Output o is an f32 tensor with these numbers, to within tol (relative and absolute). */
@@ -192,8 +206,9 @@ static inline int op_differs(uint32_t o, const float *want, size_t n, double tol
         CHECK_EQ(op.out[o].t.dtype, SONDE_DTYPE_##D);                                              \
         CHECK(op_has_shape(o, shape));                                                             \
         for (size_t i_ = 0; i_ < sizeof(want_) / sizeof(want_[0]); i_++)                           \
-            CHECK_MSG(((const T *)op_out(o))[i_] == want_[i_], "element %zu: got %.17g, expected %.17g", \
-                      i_, (double)((const T *)op_out(o))[i_], (double)want_[i_]);                  \
+            CHECK_MSG(((const T *)op_out(o))[i_] == want_[i_],                                     \
+                      "element %zu: got %.17g, expected %.17g", i_,                                \
+                      (double)((const T *)op_out(o))[i_], (double)want_[i_]);                      \
     } while (0)
 
 #endif

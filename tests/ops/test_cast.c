@@ -114,8 +114,10 @@ TEST(numbers_become_the_shortest_strings)
     op_f32("3", 0.1f, 16777216.0f, NAN);
     CHECK_OK(cast_to(SONDE_DTYPE_STRING));
     const sonde_string *s = op_out(0);
-    CHECK_MSG(s[0].size == 3 && memcmp(s[0].data, "0.1", 3) == 0, "%.*s", (int)s[0].size, s[0].data);
-    CHECK_MSG(s[1].size == 8 && memcmp(s[1].data, "16777216", 8) == 0, "%.*s", (int)s[1].size, s[1].data);
+    CHECK_MSG(s[0].size == 3 && memcmp(s[0].data, "0.1", 3) == 0, "%.*s", (int)s[0].size,
+              s[0].data);
+    CHECK_MSG(s[1].size == 8 && memcmp(s[1].data, "16777216", 8) == 0, "%.*s", (int)s[1].size,
+              s[1].data);
     CHECK(s[2].size == 3 && memcmp(s[2].data, "NaN", 3) == 0);
     op_end();
 }

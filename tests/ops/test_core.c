@@ -10,8 +10,8 @@ static sn_value *add_value(const char *name)
     return v;
 }
 
-static sn_node *add_node(const char *domain, const char *type, const char *name, int opset, sn_value *x,
-                         sn_value *y)
+static sn_node *add_node(const char *domain, const char *type, const char *name, int opset,
+                         sn_value *x, sn_value *y)
 {
     sn_node *n = NULL;
     if (sn_graph_add_node(op.g, NULL, domain, type, name, x ? 1 : 0, 1, &n, &err) != SONDE_OK)
@@ -30,7 +30,8 @@ TEST(every_row_is_found_by_its_own_name_and_versions)
     for (const sn_op *row; (row = sn_op_row(rows)); rows++) {
         int16_t last = 0;
         for (const sn_op *o = row; o->name; o++) {
-            CHECK_MSG(sn_op_find(o->domain, o->name, o->since, &other) == o, "%s %d", o->name, o->since);
+            CHECK_MSG(sn_op_find(o->domain, o->name, o->since, &other) == o, "%s %d", o->name,
+                      o->since);
             CHECK_MSG(strcmp(o->name, row->name) == 0 && o->since > last, "%s", o->name);
             CHECK_MSG(o->infer && o->run && o->types, "%s", o->name);
             CHECK_MSG(o->until == 0 || o->until >= o->since, "%s", o->name);
@@ -60,8 +61,9 @@ TEST(all_unsupported_operators_are_listed_at_once)
     add_node("", "Gelu", "early", 12, x, add_value("c"));
     add_node("", "Relu", "fine", 13, x, add_value("d"));
     CHECK_EQ(sn_ops_resolve(op.g, &err), SONDE_UNSUPPORTED);
-    CHECK_HAS(err.message, "unsupported operators: com.foo.Bar (2 nodes, first 'first'), Gelu opset 12 "
-                           "(1 node, first 'early')");
+    CHECK_HAS(err.message,
+              "unsupported operators: com.foo.Bar (2 nodes, first 'first'), Gelu opset 12 "
+              "(1 node, first 'early')");
     op_end();
 }
 

@@ -219,7 +219,7 @@ TEST(activations_match_their_formulas)
         const char *type;
         int opset;
         double (*f)(double);
-    } cases[] = {{"Tanh", 13, tanh}, {"Erf", 13, erf}, {"Exp", 13, exp}, {"Sin", 7, sin},
+    } cases[] = {{"Tanh", 13, tanh},  {"Erf", 13, erf},      {"Exp", 13, exp},     {"Sin", 7, sin},
                  {"Atanh", 9, atanh}, {"Softplus", 1, NULL}, {"Sigmoid", 13, NULL}};
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         op_begin(cases[c].type, cases[c].opset);
@@ -230,11 +230,11 @@ TEST(activations_match_their_formulas)
         const float *y = op_out(0);
         for (int i = 0; i <= 1000; i++) {
             double v = (double)x[i];
-            double want = cases[c].f                            ? cases[c].f(v)
+            double want = cases[c].f                              ? cases[c].f(v)
                           : strcmp(cases[c].type, "Sigmoid") == 0 ? 1 / (1 + exp(-v))
                                                                   : log1p(exp(v));
-            CHECK_MSG(fabs((double)y[i] - want) <= 3e-7 * (fabs(want) + 1e-30), "%s(%g) = %.9g, not %.9g",
-                      cases[c].type, v, (double)y[i], want);
+            CHECK_MSG(fabs((double)y[i] - want) <= 3e-7 * (fabs(want) + 1e-30),
+                      "%s(%g) = %.9g, not %.9g", cases[c].type, v, (double)y[i], want);
         }
         op_end();
     }
@@ -335,20 +335,38 @@ TEST(blocked_tensors_run_over_their_memory_and_keep_zero_padding)
     sn_fact in = op.node->in[0].value->fact, out = in;
     in.block = out.block = 8;
     const sn_fact *ins[1] = {&in};
-    sn_bind b = {.node = op.node, .params = op.node->params, .in = ins, .out = &out, .n_in = 1,
-                 .n_out = 1, .ctx = &op.ctx, .cpu_flags = op.ctx.cpu.flags, .threads = 1,
-                 .arena = &op.arena, .err = &err, .run = op.node->op->run};
+    sn_bind b = {.node = op.node,
+                 .params = op.node->params,
+                 .in = ins,
+                 .out = &out,
+                 .n_in = 1,
+                 .n_out = 1,
+                 .ctx = &op.ctx,
+                 .cpu_flags = op.ctx.cpu.flags,
+                 .threads = 1,
+                 .arena = &op.arena,
+                 .err = &err,
+                 .run = op.node->op->run};
     CHECK_OK(op.node->op->bind(&b));
-    sn_slot slots[2] = {{.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = x}},
-                        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = y}}};
+    sn_slot slots[2] = {
+        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = x}},
+        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = y}}};
     const uint32_t at[2] = {0, 1};
-    sn_step s = {.run = b.run, .params = op.node->params, .bound = b.bound, .in = at, .out = at + 1,
-                 .n_in = 1, .n_out = 1, .op = op.node->op, .node = op.node};
+    sn_step s = {.run = b.run,
+                 .params = op.node->params,
+                 .bound = b.bound,
+                 .in = at,
+                 .out = at + 1,
+                 .n_in = 1,
+                 .n_out = 1,
+                 .op = op.node->op,
+                 .node = op.node};
     sn_frame f = {.slots = slots, .ctx = &op.ctx, .alloc = &op.alloc, .err = &err};
     CHECK_OK(s.run(&s, &f));
     for (int i = 0; i < 16; i++) {
         double want = i % 8 < 3 ? 1.0 / (1.0 + exp(-(double)x[i])) : 0.0;
-        CHECK_MSG(fabs((double)y[i] - want) < 1e-6, "element %d: %g, not %g", i, (double)y[i], want);
+        CHECK_MSG(fabs((double)y[i] - want) < 1e-6, "element %d: %g, not %g", i, (double)y[i],
+                  want);
     }
     op_end();
 }

@@ -165,8 +165,8 @@ TEST(every_failing_allocation_is_an_error_and_leaks_nothing)
             sonde_error err = {0};
             sn_model *m = NULL;
             const sonde_status st = sn_zoo_build(names[k], 1, &small, &m, &err);
-            CHECK_MSG(st == SONDE_OK || st == SONDE_OUT_OF_MEMORY, "%s: allocation %ld: %s", names[k],
-                      limit, err.message);
+            CHECK_MSG(st == SONDE_OK || st == SONDE_OUT_OF_MEMORY, "%s: allocation %ld: %s",
+                      names[k], limit, err.message);
             built = st == SONDE_OK;
             sn_model_unref(m);
             CHECK_EQ(atomic_load(&alloc.live_bytes), 0);

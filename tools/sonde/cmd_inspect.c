@@ -71,8 +71,8 @@ static void print_nodes(const sonde_inspection *look)
         sonde_node_info n = SONDE_INIT(sonde_node_info);
         if (sonde_inspection_node(look, i, &n, NULL))
             continue;
-        printf("  %*s%s%s%s (%s)%s%s\n", n.depth * 2, "", n.op_type, *n.post_op ? "+" : "", n.post_op,
-               n.name, *n.kernel ? "  " : "", n.kernel);
+        printf("  %*s%s%s%s (%s)%s%s\n", n.depth * 2, "", n.op_type, *n.post_op ? "+" : "",
+               n.post_op, n.name, *n.kernel ? "  " : "", n.kernel);
         for (size_t k = 0; k < n.input_count; k++)
             if (*n.inputs[k].name)
                 printf("  %*s  input %zu: %s %s\n", n.depth * 2, "", k, n.inputs[k].name,
@@ -87,10 +87,21 @@ static void print_nodes(const sonde_inspection *look)
     }
 }
 
+/* 795312128 ► "795.3 M". */
+static void print_flops(uint64_t flops)
+{
+    static const char *const units[] = {"", " K", " M", " G", " T"};
+    double x = (double)flops;
+    int unit = 0;
+    for (; x >= 1000 && unit < 4; unit++)
+        x /= 1000;
+    printf("  %-12s  %.*f%s\n", "FLOPs", unit ? 1 : 0, x, units[unit]);
+}
+
 static void print_cost(const sonde_inspection_totals *totals)
 {
     printf("\none run\n");
-    printf("  %-12s  %.3f G\n", "FLOPs", (double)totals->flops / 1e9);
+    print_flops(totals->flops);
     printf("  %-12s  %s\n", "activations", bytes_text(totals->arena_bytes));
     if (totals->workspace_bytes)
         printf("  %-12s  %s\n", "workspace", bytes_text(totals->workspace_bytes));
@@ -144,7 +155,8 @@ static int inspect(const loaded *l, options *o)
             printf("\noutputs\n");
             print_ports(l->session, false);
         }
-        printf("\nparameters  %s (%s)\n", grouped(totals.parameters), bytes_text(totals.parameter_bytes));
+        printf("\nparameters  %s (%s)\n", grouped(totals.parameters),
+               bytes_text(totals.parameter_bytes));
         if (totals.file_bytes)
             printf("file        %s\n", bytes_text(totals.file_bytes));
         print_operators(shown, o->optimized ? &cost : &totals);

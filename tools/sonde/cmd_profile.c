@@ -12,7 +12,8 @@
 
 static const char details[] =
     "\n"
-    "MODEL is a path or zoo:NAME. Three warm-up runs, then as many as fit into two seconds, at least\n"
+    "MODEL is a path or zoo:NAME. Three warm-up runs, then as many as fit into two seconds, at "
+    "least\n"
     "10, unless -w, --duration or -n say otherwise. Times in the table are means per run.\n"
     "\n"
     "  sonde profile zoo:regnet_x_400mf\n"
@@ -60,8 +61,9 @@ static int save_summary(const sonde_profile *profile, const char *path)
 {
     const bool to_stdout = strcmp(path, "-") == 0;
     const char *folder = getenv("TMPDIR");
-    char *base = to_stdout ? text_of("%s/sonde-%ld", folder && *folder ? folder : "/tmp", (long)getpid())
-                           : text_of("%s", path);
+    char *base = to_stdout
+                     ? text_of("%s/sonde-%ld", folder && *folder ? folder : "/tmp", (long)getpid())
+                     : text_of("%s", path);
     char *saved = text_of("%s.summary.json", base);
     sonde_error err;
     int code = EXIT_OK;
@@ -120,8 +122,8 @@ static int report(const runner *r, const options *o)
 int cmd_profile(int argc, char **argv)
 {
     options o;
-    int code =
-        options_parse(&o, "profile", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_TABLE, details, argc, argv);
+    int code = options_parse(&o, "profile", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_TABLE, details,
+                             argc, argv);
     if (code < 0 && o.rest.n != 1)
         code = o.rest.n ? fail_usage("profile takes one MODEL, not %zu", o.rest.n)
                         : fail_usage("profile needs a MODEL; see 'sonde profile --help'");

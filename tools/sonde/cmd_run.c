@@ -9,7 +9,8 @@
 
 static const char details[] =
     "\n"
-    "MODEL is a path or zoo:NAME. Inputs that no -i gives are made up: random numbers from 0 to 1,\n"
+    "MODEL is a path or zoo:NAME. Inputs that no -i gives are made up: random numbers from 0 to "
+    "1,\n"
     "small indices for integers, ones for masks. Exit status 3: --check found a difference.\n"
     "\n"
     "  sonde run model.onnx -i image=cat.jpg --top 5 --labels labels.txt\n"
@@ -122,7 +123,8 @@ static int run(runner *r, const options *o)
 int cmd_run(int argc, char **argv)
 {
     options o;
-    int code = options_parse(&o, "run", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_SHOW, details, argc, argv);
+    int code =
+        options_parse(&o, "run", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_SHOW, details, argc, argv);
     if (code < 0 && o.rest.n != 1)
         code = o.rest.n ? fail_usage("run takes one MODEL, not %zu", o.rest.n)
                         : fail_usage("run needs a MODEL; see 'sonde run --help'");

@@ -6,13 +6,14 @@
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
-static const char details[] =
-    "\n"
-    "Built-in models have the structure of well-known networks and seeded random weights: good for\n"
-    "measuring and testing, useless for answers. Everywhere a MODEL is asked for, zoo:NAME is one.\n"
-    "\n"
-    "  sonde zoo\n"
-    "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
+static const char details[] = "\n"
+                              "Built-in models have the structure of well-known networks and "
+                              "seeded random weights: good for\n"
+                              "measuring and testing, useless for answers. Everywhere a MODEL is "
+                              "asked for, zoo:NAME is one.\n"
+                              "\n"
+                              "  sonde zoo\n"
+                              "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
 
 static int list_models(void)
 {
@@ -44,8 +45,9 @@ int cmd_zoo(int argc, char **argv)
         if (o.rest.n == 0 || (o.rest.n == 1 && strcmp(a[0], "list") == 0))
             code = list_models();
         else if (strcmp(a[0], "save") == 0)
-            code = o.rest.n == 3 ? save_model(&o, a[1], a[2])
-                                 : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
+            code = o.rest.n == 3
+                       ? save_model(&o, a[1], a[2])
+                       : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
         else
             code = fail_usage("zoo knows 'list' and 'save', not '%s'", a[0]);
     }

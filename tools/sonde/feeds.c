@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs: from files, images and folders where -i says so, else made up: random numbers in the range
- * -r gives, small indices for integers, ones for masks. */
+/* Inputs: from files, images and folders where -i says so, else made up: random numbers in the
+ * range -r gives, small indices for integers, ones for masks. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ static void put(sonde_value **slot, sonde_value *v)
 /* ------------------------------------------------------------------ images */
 static bool is_image(const char *path)
 {
-    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm", ".JPG", ".JPEG", ".PNG"};
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm",
+                                           ".JPG", ".JPEG", ".PNG"};
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (ends_with(path, suffixes[i]))
             return true;
@@ -304,7 +305,8 @@ static range limits(sonde_dtype t)
     }
 }
 
-/* Integers are mostly indices: small ones are valid nearly everywhere. Masks let everything through. */
+/* Integers are mostly indices: small ones are valid nearly everywhere. Masks let everything
+ * through. */
 static range usual_range(const sonde_type_info *info)
 {
     if (is_float(info->dtype))
@@ -354,8 +356,8 @@ static void shape_of(const loaded *l, const options *o, const sonde_type_info *i
             warn("dimension '%s' of input '%s' is not set, using 1; -s %s=N sets it",
                  info->dim_names[k], info->name, info->dim_names[k]);
         else
-            warn("dimension %d of input '%s' is not set, using 1; -s %s.%d=N sets it", k, info->name,
-                 info->name, k);
+            warn("dimension %d of input '%s' is not set, using 1; -s %s.%d=N sets it", k,
+                 info->name, info->name, k);
     }
 }
 
@@ -364,8 +366,8 @@ static int make_tensor(const loaded *l, const options *o, const sonde_type_info 
 {
     int64_t dims[64];
     if (info->rank < 0 || info->rank > 64)
-        return fail("the shape of input '%s' is not known; give it a value with -i %s=FILE", info->name,
-                    info->name);
+        return fail("the shape of input '%s' is not known; give it a value with -i %s=FILE",
+                    info->name, info->name);
     range r = {0, 0, true};
     const int code = range_of(o, info, &r);
     if (code)
@@ -387,7 +389,8 @@ static int make_tensor(const loaded *l, const options *o, const sonde_type_info 
         free(words);
         return st ? fail("%s", err.message) : EXIT_OK;
     }
-    if (sonde_tensor_create(l->context, info->dtype, dims, (size_t)info->rank, NULL, bytes, out, &err))
+    if (sonde_tensor_create(l->context, info->dtype, dims, (size_t)info->rank, NULL, bytes, out,
+                            &err))
         return fail("input '%s': %s", info->name, err.message);
     void *data = sonde_tensor_data(*out);
     for (size_t i = 0; i < count; i++) {
@@ -406,9 +409,11 @@ static int make_value(const loaded *l, const options *o, const sonde_type_info *
     case SONDE_KIND_TENSOR:
         return make_tensor(l, o, info, random, out);
     case SONDE_KIND_SEQUENCE:
-        return sonde_sequence_create(l->context, NULL, 0, out, &err) ? fail("%s", err.message) : EXIT_OK;
+        return sonde_sequence_create(l->context, NULL, 0, out, &err) ? fail("%s", err.message)
+                                                                     : EXIT_OK;
     case SONDE_KIND_OPTIONAL:
-        return sonde_optional_create(l->context, NULL, out, &err) ? fail("%s", err.message) : EXIT_OK;
+        return sonde_optional_create(l->context, NULL, out, &err) ? fail("%s", err.message)
+                                                                  : EXIT_OK;
     default:
         return fail("input '%s' is %s; give it a value with -i %s=FILE", info->name, info->text,
                     info->name);

@@ -26,44 +26,59 @@ typedef struct row {
 static const struct group {
     unsigned bit;
     const char *title;
-} groups_shown[] = {{OPT_INSPECT, "What to look at"}, {OPT_CHECK, "Comparing"},
-                    {OPT_RUN, "How often"},           {OPT_INPUT, "Inputs"},
-                    {OPT_SHOW, "Results"},            {OPT_TABLE, "The table"},
+} groups_shown[] = {{OPT_INSPECT, "What to look at"},
+                    {OPT_CHECK, "Comparing"},
+                    {OPT_RUN, "How often"},
+                    {OPT_INPUT, "Inputs"},
+                    {OPT_SHOW, "Results"},
+                    {OPT_TABLE, "The table"},
                     {OPT_MODEL, "How the model runs"}};
 
 static const row rows[] = {
     {OPT_RUN, 'n', "iterations", INT, AT(iterations), "N", "measured runs, warm-up not counted"},
     {OPT_RUN, 'w', "warmup", INT, AT(warmup), "N", "runs before that"},
     {OPT_RUN, 0, "w", INT, AT(warmup), "N", NULL},
-    {OPT_RUN, 0, "duration", REAL, AT(duration_s), "S", "measure for S seconds where -n is not given (2)"},
+    {OPT_RUN, 0, "duration", REAL, AT(duration_s), "S",
+     "measure for S seconds where -n is not given (2)"},
 
     {OPT_INPUT, 'i', "input", LIST, AT(inputs), "[NAME=]FILE",
-     "an input from a .npy, .npz, .safetensors, .pb, .jpg, .png or .ppm file, or all from a folder"},
+     "an input from a .npy, .npz, .safetensors, .pb, .jpg, .png or .ppm file, or all from a "
+     "folder"},
     {OPT_INPUT, 's', "size", LIST, AT(sizes), "DIM=N",
      "size of a symbolic dimension; INPUT.DIM=N or INPUT.k=N for one input"},
-    {OPT_INPUT, 'r', "range", LIST, AT(ranges), "INPUT=MIN:MAX", "range of the random numbers of an input"},
-    {OPT_INPUT | OPT_SEED, 0, "seed", INT, AT(seed), "N", "seed of random inputs and built-in weights (0)"},
+    {OPT_INPUT, 'r', "range", LIST, AT(ranges), "INPUT=MIN:MAX",
+     "range of the random numbers of an input"},
+    {OPT_INPUT | OPT_SEED, 0, "seed", INT, AT(seed), "N",
+     "seed of random inputs and built-in weights (0)"},
     {OPT_INPUT, 0, "batch-size", INT, AT(batch_size), "N", "size of the batch dimension"},
     {OPT_INPUT, 0, "batch_size", INT, AT(batch_size), "N", NULL},
     {OPT_INPUT, 0, "seq-len", INT, AT(seq_len), "N", "size of the sequence dimension"},
     {OPT_INPUT, 0, "seq_len", INT, AT(seq_len), "N", NULL},
-    {OPT_INPUT, 0, "image-resize", INT, AT(image_resize), "N", "shorter side of images before the crop"},
-    {OPT_INPUT, 0, "image-layout", TEXT, AT(image_layout), "nchw|nhwc", "instead of what the shape says"},
+    {OPT_INPUT, 0, "image-resize", INT, AT(image_resize), "N",
+     "shorter side of images before the crop"},
+    {OPT_INPUT, 0, "image-layout", TEXT, AT(image_layout), "nchw|nhwc",
+     "instead of what the shape says"},
     {OPT_INPUT, 0, "image-mean", TEXT, AT(image_mean), "R,G,B", "instead of ImageNet's"},
     {OPT_INPUT, 0, "image-std", TEXT, AT(image_std), "R,G,B", "instead of ImageNet's"},
-    {OPT_INPUT, 0, "image-bgr", FLAG, AT(image_bgr), NULL, "channels in the order blue, green, red"},
-    {OPT_INPUT, 0, "image-raw", FLAG, AT(image_raw), NULL, "values / 255, without mean and deviation"},
+    {OPT_INPUT, 0, "image-bgr", FLAG, AT(image_bgr), NULL,
+     "channels in the order blue, green, red"},
+    {OPT_INPUT, 0, "image-raw", FLAG, AT(image_raw), NULL,
+     "values / 255, without mean and deviation"},
 
     {OPT_SHOW | OPT_TABLE | OPT_INSPECT, 'o', "output", LIST, AT(outputs), "FILE",
      "save to FILE; the suffix picks the format; may be repeated"},
-    {OPT_SHOW, 0, "check", TEXT, AT(check), "FILE", "compare the outputs with those in a file or folder"},
-    {OPT_SHOW | OPT_CHECK, 0, "rtol", REAL, AT(rtol), "X", "relative tolerance of comparisons (1e-3)"},
-    {OPT_SHOW | OPT_CHECK, 0, "atol", REAL, AT(atol), "X", "absolute tolerance of comparisons (1e-7)"},
+    {OPT_SHOW, 0, "check", TEXT, AT(check), "FILE",
+     "compare the outputs with those in a file or folder"},
+    {OPT_SHOW | OPT_CHECK, 0, "rtol", REAL, AT(rtol), "X",
+     "relative tolerance of comparisons (1e-3)"},
+    {OPT_SHOW | OPT_CHECK, 0, "atol", REAL, AT(atol), "X",
+     "absolute tolerance of comparisons (1e-7)"},
     {OPT_SHOW, 0, "top", INT, AT(top), "K", "show the K largest scores of each output"},
     {OPT_SHOW, 0, "labels", TEXT, AT(labels), "FILE", "one label a line, for --top"},
     {OPT_SHOW, 0, "print", FLAG, AT(print), NULL, "print every element of the outputs"},
     {OPT_SHOW, 'p', "profile", COUNT, AT(profile), NULL, "show the timing table; twice: by shape"},
-    {OPT_SHOW | OPT_TABLE, 0, "json", TEXT, AT(json), "FILE", "a summary as JSON; '-' is the terminal"},
+    {OPT_SHOW | OPT_TABLE, 0, "json", TEXT, AT(json), "FILE",
+     "a summary as JSON; '-' is the terminal"},
 
     {OPT_CHECK, 0, "strict", FLAG, AT(strict), NULL, "what is not supported counts as failed"},
     {OPT_CHECK, 0, "filter", TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},
@@ -74,22 +89,30 @@ static const row rows[] = {
      "the graph after the passes; with -o out.onnx saved as a model"},
 
     {OPT_TABLE, 0, "sort", TEXT, AT(sort), "time|name", "order of the rows (time)"},
-    {OPT_TABLE, 0, "by-shape", FLAG, AT(by_shape), NULL, "split operators by the shapes of their inputs"},
-    {OPT_TABLE, 0, "by-node", FLAG, AT(by_node), NULL, "one row per step, with the nodes it stands for"},
+    {OPT_TABLE, 0, "by-shape", FLAG, AT(by_shape), NULL,
+     "split operators by the shapes of their inputs"},
+    {OPT_TABLE, 0, "by-node", FLAG, AT(by_node), NULL,
+     "one row per step, with the nodes it stands for"},
     {OPT_TABLE, 0, "filter-op", TEXT, AT(filter_op), "A,B", "only these operators"},
     {OPT_TABLE, 0, "level", INT, AT(level), "N",
      "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
 
-    {OPT_MODEL, 't', "threads", INT, AT(threads), "N", "threads; 0 = all cores the quota allows (0)"},
-    {OPT_MODEL, 0, "cpu", TEXT, AT(cpu), "NAME", "use no newer instructions than baseline, avx2, avx512, neon, …"},
+    {OPT_MODEL, 't', "threads", INT, AT(threads), "N",
+     "threads; 0 = all cores the quota allows (0)"},
+    {OPT_MODEL, 0, "cpu", TEXT, AT(cpu), "NAME",
+     "use no newer instructions than baseline, avx2, avx512, neon, …"},
     {OPT_MODEL, 0, "device", TEXT, AT(device), "cpu", "where to run"},
     {OPT_MODEL, 0, "precision", TEXT, AT(precision), "fp32", "of the arithmetic"},
-    {OPT_MODEL, 0, "no-optimize", FLAG, AT(no_optimize), NULL, "run the graph as it is in the file"},
-    {OPT_MODEL, 0, "disable-pass", LIST, AT(disabled_passes), "NAME", "leave one pass out; may be repeated"},
+    {OPT_MODEL, 0, "no-optimize", FLAG, AT(no_optimize), NULL,
+     "run the graph as it is in the file"},
+    {OPT_MODEL, 0, "disable-pass", LIST, AT(disabled_passes), "NAME",
+     "leave one pass out; may be repeated"},
     {OPT_MODEL, 0, "no-mmap", FLAG, AT(no_mmap), NULL, "read the file instead of mapping it"},
-    {OPT_MODEL, 0, "no-prepack", FLAG, AT(no_prepack), NULL, "leave weights as they are in the file"},
+    {OPT_MODEL, 0, "no-prepack", FLAG, AT(no_prepack), NULL,
+     "leave weights as they are in the file"},
 
-    {~0u, 'v', "verbose", COUNT, AT(verbose), NULL, "say more; run and profile: every step as it runs"},
+    {~0u, 'v', "verbose", COUNT, AT(verbose), NULL,
+     "say more; run and profile: every step as it runs"},
     {~0u, 'q', "quiet", FLAG, AT(quiet), NULL, "say less: no warnings, no progress"},
     {~0u, 'h', "help", FLAG, AT(help), NULL, "this text"},
     {~0u, 0, "version", FLAG, AT(version), NULL, "the version"},
@@ -100,8 +123,9 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 static void print_row(const row *r)
 {
     char left[64];
-    snprintf(left, sizeof left, "%c%c%c --%s%s%s", r->letter ? '-' : ' ', r->letter ? r->letter : ' ',
-             r->letter ? ',' : ' ', r->name, r->value ? " " : "", r->value ? r->value : "");
+    snprintf(left, sizeof left, "%c%c%c --%s%s%s", r->letter ? '-' : ' ',
+             r->letter ? r->letter : ' ', r->letter ? ',' : ' ', r->name, r->value ? " " : "",
+             r->value ? r->value : "");
     if (strlen(left) > 28)
         printf("  %s\n  %-28s  %s\n", left, "", r->help);
     else
@@ -140,8 +164,8 @@ static void print_help(const char *verb, unsigned groups, const char *details)
     }
     printf("\nAlways:\n");
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].group == ~0u || ((groups & OPT_SEED) && !(groups & OPT_INPUT) &&
-                                     strcmp(rows[i].name, "seed") == 0))
+        if (rows[i].group == ~0u ||
+            ((groups & OPT_SEED) && !(groups & OPT_INPUT) && strcmp(rows[i].name, "seed") == 0))
             print_row(&rows[i]);
     if (groups & OPT_MODEL) {
         printf("\nPasses:");
@@ -243,7 +267,8 @@ static int parse_long(options *o, const char *verb, unsigned groups, char **argv
 }
 
 /* -pv is -p -v; -n5 is -n 5. */
-static int parse_letters(options *o, const char *verb, unsigned groups, char **argv, int argc, int *i)
+static int parse_letters(options *o, const char *verb, unsigned groups, char **argv, int argc,
+                         int *i)
 {
     const char *word = argv[*i];
     for (const char *p = word + 1; *p; p++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory is
- * what the next run takes first. */
+/* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory
+ * is what the next run takes first. */
 #include "runner.h"
 
 #include <stdlib.h>
@@ -52,9 +52,8 @@ static int run_once(runner *r, bool warmup, bool verbose, double *ms)
     sonde_error err;
     drop_outputs(r);
     const double start = now_ms();
-    const sonde_status st =
-        sonde_session_run(r->model.session, &run, r->in.names, r->in.values, r->in.n, NULL, r->out,
-                          r->n_out, &err);
+    const sonde_status st = sonde_session_run(r->model.session, &run, r->in.names, r->in.values,
+                                              r->in.n, NULL, r->out, r->n_out, &err);
     *ms = now_ms() - start;
     return st ? fail("%s", err.message) : EXIT_OK;
 }
@@ -77,7 +76,9 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
                      : r->runs >= most || (r->runs >= AT_LEAST && spent >= budget))
             break;
         progress(o, "measuring",
-                 by_count ? (double)r->runs / (double)iterations : budget > 0 ? spent / budget : 1);
+                 by_count     ? (double)r->runs / (double)iterations
+                 : budget > 0 ? spent / budget
+                              : 1);
         const int code = run_once(r, false, o->verbose && r->runs == 0, &ms);
         if (code)
             return code;
@@ -145,12 +146,13 @@ static int check_file(const runner *r, const options *o, const char *path, size_
 int runner_check(const runner *r, const options *o, const char *path)
 {
     size_t compared = 0;
-    int code = is_folder(path) ? check_folder(r, o, path, &compared)
-                               : check_file(r, o, path, &compared);
+    int code =
+        is_folder(path) ? check_folder(r, o, path, &compared) : check_file(r, o, path, &compared);
     if (!code && !compared)
         code = fail("'%s' holds no expected outputs", path);
     if (!code && !o->quiet)
-        printf("check: %zu %s as expected\n", compared, compared == 1 ? "output is" : "outputs are");
+        printf("check: %zu %s as expected\n", compared,
+               compared == 1 ? "output is" : "outputs are");
     return code;
 }
 

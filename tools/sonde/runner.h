@@ -17,8 +17,8 @@ typedef struct runner {
 
 /* Loads the model and makes its inputs. */
 int runner_open(runner *r, const options *o, const char *model);
-/* `warmup` runs, then `iterations` measured ones, or as many as `duration_s` holds where that is -1,
- * at least 10 and at most `most`. With -v the first measured run prints every step. */
+/* `warmup` runs, then `iterations` measured ones, or as many as `duration_s` holds where that is
+ * -1, at least 10 and at most `most`. With -v the first measured run prints every step. */
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 

@@ -137,8 +137,8 @@ int sizes_check(const loaded *l)
         text t = {.n = 0};
         list_dims(l, &t);
         const int code =
-            t.n ? fail_usage("the model has no dimension '%.*s'; it has %s", (int)(equals - item), item,
-                             t.data)
+            t.n ? fail_usage("the model has no dimension '%.*s'; it has %s", (int)(equals - item),
+                             item, t.data)
                 : fail_usage("the model has no dimension '%.*s'; all its inputs have fixed shapes",
                              (int)(equals - item), item);
         text_free(&t);

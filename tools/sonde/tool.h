@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all verbs share: exit codes, the options people type, models, inputs and printing. The program
- * uses nothing but the installed headers. */
+/* What all verbs share: exit codes, the options people type, models, inputs and printing. The
+ * program uses nothing but the installed headers. */
 #ifndef SONDE_TOOL_H
 #define SONDE_TOOL_H
 
@@ -16,8 +16,8 @@ enum { EXIT_OK = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
 int fail(const char *fmt, ...) SONDE_PRINTF(1, 2);
 int fail_usage(const char *fmt, ...) SONDE_PRINTF(1, 2);
 void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
-void *need(void *memory);              /* exits when it is NULL: a program may, a library may not */
-void *grow(void *memory, size_t n, size_t bytes); /* room for element n; doubles */
+void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
+void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
 char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
 double now_ms(void);
 bool is_folder(const char *path);
@@ -80,8 +80,16 @@ typedef struct options {
 } options;
 
 /* Which groups of options a verb takes. */
-enum { OPT_RUN = 1, OPT_MODEL = 2, OPT_INPUT = 4, OPT_SHOW = 8, OPT_TABLE = 16, OPT_INSPECT = 32,
-       OPT_CHECK = 64, OPT_SEED = 128 };
+enum {
+    OPT_RUN = 1,
+    OPT_MODEL = 2,
+    OPT_INPUT = 4,
+    OPT_SHOW = 8,
+    OPT_TABLE = 16,
+    OPT_INSPECT = 32,
+    OPT_CHECK = 64,
+    OPT_SEED = 128
+};
 
 typedef struct command {
     const char *name, *arguments, *summary;
@@ -90,7 +98,8 @@ typedef struct command {
 extern const command commands[]; /* ended by a row without a name */
 
 /* Parses argv (without program and verb). Returns -1 to go on, or an exit code: after --help, or
- * after an error, which has been said. `details` is shown by --help below the summary; may be NULL. */
+ * after an error, which has been said. `details` is shown by --help below the summary; may be NULL.
+ */
 int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
                   char **argv);
 void options_free(options *o);
@@ -100,7 +109,7 @@ typedef struct loaded {
     sonde_context *context;
     sonde_model *model;
     sonde_session *session;
-    list sizes;      /* "name=number" from a zoo model's query, then those of -s */
+    list sizes; /* "name=number" from a zoo model's query, then those of -s */
     double load_ms, prepare_ms;
 } loaded;
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it. With

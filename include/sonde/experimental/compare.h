@@ -12,14 +12,15 @@ extern "C" {
 
 /* SONDE_OK when every floating-point element satisfies |got - expected| <= atol + rtol · |expected|
  * (NaN equals NaN, infinities equal themselves) and everything else, strings, integers, booleans,
- * shapes, types, is equal; else SONDE_RUNTIME and a sentence that names the first difference, how many
- * there are and the largest. Sequences and optionals are compared item by item. */
+ * shapes, types, is equal; else SONDE_RUNTIME and a sentence that names the first difference, how
+ * many there are and the largest. Sequences and optionals are compared item by item. */
 SONDE_API sonde_status sonde_value_compare(const sonde_value *got, const sonde_value *expected,
                                            double rtol, double atol, sonde_error *err);
 
-/* Elements [first, first + count) as doubles; booleans as 0 and 1, complex numbers as their real part.
- * Returns how many were written: 0 for strings and for what is not a tensor. */
-SONDE_API size_t sonde_tensor_read(const sonde_value *value, int64_t first, size_t count, double *out);
+/* Elements [first, first + count) as doubles; booleans as 0 and 1, complex numbers as their real
+ * part. Returns how many were written: 0 for strings and for what is not a tensor. */
+SONDE_API size_t sonde_tensor_read(const sonde_value *value, int64_t first, size_t count,
+                                   double *out);
 
 #ifdef __cplusplus
 }

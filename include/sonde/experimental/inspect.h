@@ -21,7 +21,8 @@ extern "C" {
 #endif
 
 /* Writes the model as it was read (functions inlined) to an ONNX file. */
-SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err);
+SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path,
+                                        sonde_error *err);
 SONDE_API const char *sonde_model_name(const sonde_model *model); /* file name, or the zoo's name */
 
 typedef struct sonde_inspection sonde_inspection;
@@ -48,14 +49,15 @@ typedef struct sonde_inspection_totals {
     uint64_t parameter_bytes; /* all constants, as they lie in memory */
     uint64_t file_bytes;      /* of the model as read; 0 for built-in ones */
     /* Bound sessions only, else 0. */
-    uint64_t flops;           /* of one inference, bodies not counted */
-    uint64_t arena_bytes;     /* activations, after reuse of memory */
+    uint64_t flops;       /* of one inference, bodies not counted */
+    uint64_t arena_bytes; /* activations, after reuse of memory */
     uint64_t workspace_bytes;
-    uint64_t packed_bytes;    /* weights in the form kernels read them */
-    int bound;                /* whether they are known */
+    uint64_t packed_bytes; /* weights in the form kernels read them */
+    int bound;             /* whether they are known */
 } sonde_inspection_totals;
 SONDE_API sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,
-                                                   sonde_inspection_totals *totals, sonde_error *err);
+                                                   sonde_inspection_totals *totals,
+                                                   sonde_error *err);
 
 typedef struct sonde_port_info {
     const char *name; /* "" for an input left out */
@@ -72,8 +74,8 @@ typedef struct sonde_node_info {
     const char *kernel;                  /* bound sessions: "f32_conv1x1_…"; else "" */
     const sonde_port_info *inputs, *outputs;
     size_t input_count, output_count;
-    int depth;                           /* 0 = the graph itself, 1 = a body of one of its nodes … */
-    uint64_t flops, bytes;               /* bound sessions */
+    int depth;             /* 0 = the graph itself, 1 = a body of one of its nodes … */
+    uint64_t flops, bytes; /* bound sessions */
 } sonde_node_info;
 SONDE_API size_t sonde_inspection_node_count(const sonde_inspection *inspection);
 SONDE_API sonde_status sonde_inspection_node(const sonde_inspection *inspection, size_t index,

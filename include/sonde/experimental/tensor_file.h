@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values in files: .npy and .npz (NumPy), .safetensors, .pb (ONNX test data), and images as tensors.
- * Experimental: may change between versions. */
+/* Values in files: .npy and .npz (NumPy), .safetensors, .pb (ONNX test data), and images as
+ * tensors. Experimental: may change between versions. */
 #ifndef SONDE_EXPERIMENTAL_TENSOR_FILE_H
 #define SONDE_EXPERIMENTAL_TENSOR_FILE_H
 
@@ -14,23 +14,25 @@ extern "C" {
  * file is read as a tensor, under the name it carries. */
 SONDE_API sonde_status sonde_values_load(sonde_context *context, const char *path,
                                          sonde_value_set **set, sonde_error *err);
-/* The one value of a file, for the input or output `name` of a session: its type says how a .pb file
- * is to be read (a tensor, a sequence or an optional). */
+/* The one value of a file, for the input or output `name` of a session: its type says how a .pb
+ * file is to be read (a tensor, a sequence or an optional). */
 SONDE_API sonde_status sonde_value_load_for(const sonde_session *session, const char *name,
-                                            const char *path, sonde_value **value, sonde_error *err);
+                                            const char *path, sonde_value **value,
+                                            sonde_error *err);
 
-/* By suffix: .npz, .safetensors, .npy (one value), or, where `path` ends in "/", a folder (made when
- * it is not there) of output_0.pb, output_1.pb … in ONNX's test-data form. */
+/* By suffix: .npz, .safetensors, .npy (one value), or, where `path` ends in "/", a folder (made
+ * when it is not there) of output_0.pb, output_1.pb … in ONNX's test-data form. */
 SONDE_API sonde_status sonde_values_save(const char *path, const char *const *names,
-                                         sonde_value *const *values, size_t count, sonde_error *err);
+                                         sonde_value *const *values, size_t count,
+                                         sonde_error *err);
 
 typedef struct sonde_image_options {
     size_t struct_size;
-    int width, height;   /* of the centre crop; 0 = 224 */
-    int resize;          /* shorter side before the crop; 0 = 256/224 of the crop's */
-    int nhwc;            /* [1, H, W, 3] instead of [1, 3, H, W] */
-    int bgr;             /* instead of RGB */
-    int no_normalize;    /* values / 255, without mean and deviation */
+    int width, height;             /* of the centre crop; 0 = 224 */
+    int resize;                    /* shorter side before the crop; 0 = 256/224 of the crop's */
+    int nhwc;                      /* [1, H, W, 3] instead of [1, 3, H, W] */
+    int bgr;                       /* instead of RGB */
+    int no_normalize;              /* values / 255, without mean and deviation */
     const float *mean, *deviation; /* 3 each; NULL = ImageNet's */
 } sonde_image_options;
 

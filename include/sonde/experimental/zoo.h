@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Built-in models: the structure of well-known networks with seeded weights, made in milliseconds,
- * nothing downloaded. Good for measuring, testing and trying things out; their answers mean nothing.
- * Experimental: may change between versions. */
+ * nothing downloaded. Good for measuring, testing and trying things out; their answers mean
+ * nothing. Experimental: may change between versions. */
 #ifndef SONDE_EXPERIMENTAL_ZOO_H
 #define SONDE_EXPERIMENTAL_ZOO_H
 
@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 /* The models there are, from 0; NULL (or 0) past the end. */
-SONDE_API const char *sonde_zoo_name(size_t index);         /* "regnet_x_400mf" */
-SONDE_API const char *sonde_zoo_summary(size_t index);      /* one line for people */
-SONDE_API uint64_t sonde_zoo_parameters(size_t index);      /* trainable ones, as published */
+SONDE_API const char *sonde_zoo_name(size_t index);    /* "regnet_x_400mf" */
+SONDE_API const char *sonde_zoo_summary(size_t index); /* one line for people */
+SONDE_API uint64_t sonde_zoo_parameters(size_t index); /* trainable ones, as published */
 
 /* Builds one. Equal seeds give equal weights on every machine. Defaults for its symbolic dimensions
  * are in its metadata: "sonde.default.batch" = "1". */

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models against ONNX Runtime: the saved zoo files, with passes on and off, at every
+instruction set this machine has, with one and two threads; and any model in the folder that
+SONDE_TEST_MODELS names (skipped when it is not set: users have none)."""
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+
+FLOAT_MODELS = ["regnet_x_400mf", "tiny_mlp", "tiny_cnn", "tiny_attention"]
+WAYS = {
+    "plain": ([], {}),
+    "no passes": (["--no-optimize"], {}),
+    "no prepacking": (["--no-prepack"], {}),
+    "two threads": (["-t", "2"], {}),
+    "baseline": ([], {"SONDE_CPU": "baseline"}),
+    "avx2": ([], {"SONDE_CPU": "avx2"}),
+    "avx512": ([], {"SONDE_CPU": "avx512"}),
+    "neon": ([], {"SONDE_CPU": "neon"}),
+}
+
+
+def sonde(*args, env=None):
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True,
+                          env={**os.environ, **(env or {})}, timeout=300)
+
+
+def feeds_for(session, rng):
+    feeds = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else 1 for d in i.shape]
+        if i.type == "tensor(float)":
+            feeds[i.name] = rng.standard_normal(shape).astype(np.float32)
+        elif i.type == "tensor(float16)":
+            feeds[i.name] = rng.standard_normal(shape).astype(np.float16)
+        elif i.type == "tensor(int64)":
+            feeds[i.name] = rng.integers(0, 2, shape)
+        else:
+            pytest.skip(f"no inputs of type {i.type} are made here")
+    return feeds
+
+
+def run_both(model, tmp_path, args=(), env=None, seed=0):
+    """(ours, theirs) by output name."""
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    feeds = feeds_for(session, np.random.default_rng(seed))
+    theirs = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
+    np.savez(tmp_path / "in.npz", **feeds)
+    done = sonde("run", model, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz", *args, env=env)
+    if done.returncode == 1 and "SONDE_CPU" in (env or {}) and "instruction level" in done.stderr:
+        pytest.skip("this machine has no such instructions")
+    assert done.returncode == 0, done.stderr
+    return dict(np.load(tmp_path / "out.npz")), theirs
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("zoo")
+
+    def save(name):
+        path = folder / f"{name}.onnx"
+        if not path.exists():
+            done = sonde("zoo", "save", name, path)
+            assert done.returncode == 0, done.stderr
+        return path
+
+    return save
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FLOAT_MODELS)
+def test_zoo_models_give_the_same_answer_as_onnxruntime(saved, tmp_path, name, way):
+    args, env = WAYS[way]
+    ours, theirs = run_both(saved(name), tmp_path, args, env)
+    assert ours.keys() == theirs.keys()
+    for key, b in theirs.items():
+        assert ours[key].shape == b.shape
+        bound = 1e-4 * max(1.0, float(np.abs(b).max()))
+        assert float(np.abs(ours[key] - b).max()) <= bound, key
+
+
+def zoo_names():
+    return [line.split()[0] for line in sonde("zoo").stdout.splitlines() if line.strip() and
+            line.split()[0].replace("_", "").isalnum() and line[0].islower()] if PROGRAM else []
+
+
+@pytest.mark.parametrize("name", zoo_names())
+def test_saved_zoo_models_satisfy_the_onnx_checker(saved, name):
+    onnx.checker.check_model(str(saved(name)), full_check=True)
+
+
+def test_regnet_has_the_published_number_of_parameters(saved):
+    model = onnx.load(saved("regnet_x_400mf"))
+    running = ("running_mean", "running_var")
+    count = sum(int(np.prod(t.dims)) for t in model.graph.initializer if not t.name.endswith(running))
+    assert count == 5_495_976
+
+
+MODELS = pathlib.Path(os.environ.get("SONDE_TEST_MODELS", "/nonexistent"))
+
+
+@pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")), ids=lambda p: p.name)
+def test_real_models_load_and_agree_with_onnxruntime(path, tmp_path):
+    ours, theirs = run_both(path, tmp_path)
+    half = any(b.dtype == np.float16 for b in theirs.values())
+    for key, b in theirs.items():
+        bound = (1e-2 if half else 1e-4) * max(1.0, float(np.abs(b.astype(np.float64)).max()))
+        assert float(np.abs(ours[key].astype(np.float64) - b.astype(np.float64)).max()) <= bound, key
