@@ -52,7 +52,8 @@ static void warn(void *user, const char *message)
     fprintf(stderr, "sonde: SONDE_TIMING: %s\n", message);
 }
 
-void sn_api_print_timing(sonde_context *c, uint32_t run, const sn_table_options *options)
+void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
+                         const sn_table_options *options)
 {
     sonde_error err = {.status = SONDE_OK};
     sn_profile *p = NULL;
@@ -61,7 +62,7 @@ void sn_api_print_timing(sonde_context *c, uint32_t run, const sn_table_options 
     sn_arena_init(&arena, &c->alloc);
     if (!options)
         sn_table_options_parse(sn_api_env()->timing_text, &from_env, &arena, warn, NULL);
-    sonde_status st = sn_api_profile_build(c, 0, run, 1, &p, &err);
+    sonde_status st = sn_api_profile_build(c, since, run, 1, &p, &err);
     if (st == SONDE_OK) {
         sn_sink sink = {.write = write_stderr};
         st = sn_export_table(p, options ? options : &from_env, &sink, &err);

@@ -173,31 +173,47 @@ static sonde_status count_operators(sonde_inspection *s, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Weights people train: floats of any width, and quantised matrices. */
-static bool is_parameter(const sn_value *v)
+/* Weights people train: floats of any width and quantised matrices, no scalars. `v` holds them. */
+static bool is_parameter(const sn_value *v, const sn_tensor *t)
 {
-    const sn_tensor *t = v->fact.data;
-    if (!t)
-        return false;
     for (const sn_edge *e = v->uses; e; e = e->next)
         if (strcmp(e->node->op_type, "BatchNormalization") == 0 && e->index >= 3)
             return false; /* running statistics */
-    return sn_dtype_is_float(t->dtype) || (t->rank >= 2 && sn_dtype_bits(t->dtype) <= 8);
+    return t->rank > 0 &&
+           (sn_dtype_is_float(t->dtype) || (t->rank >= 2 && sn_dtype_bits(t->dtype) <= 8));
 }
 
-static void count_parameters(sonde_inspection *s, const sn_graph *g)
+/* `t` is where the graph keeps the tensor; a body shares those of the graphs around it, which count
+ * once. False: out of memory. */
+static bool count_constant(sonde_inspection *s, sn_map *seen, const sn_value *v,
+                           const sn_tensor *const *t)
 {
-    for (size_t i = 0; i < g->values.n; i++) {
+    if (sn_map_get_n(seen, t, sizeof *t))
+        return true;
+    s->totals.parameter_bytes += (*t)->bytes;
+    if (is_parameter(v, *t))
+        s->totals.parameters += (uint64_t)sn_tensor_count(*t);
+    return sn_map_put_n(seen, t, sizeof *t, s, NULL);
+}
+
+/* Initializers, and Constant nodes, where some exporters keep their weights. */
+static bool count_parameters(sonde_inspection *s, sn_map *seen, const sn_graph *g)
+{
+    bool fine = true;
+    for (size_t i = 0; fine && i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
-        if (!v || !v->fact.data || !(v->is_initializer || v->n_uses))
-            continue;
-        s->totals.parameter_bytes += v->fact.data->bytes;
-        if (is_parameter(v))
-            s->totals.parameters += (uint64_t)sn_tensor_count(v->fact.data);
+        if (v && v->fact.data && (v->is_initializer || v->n_uses))
+            fine = count_constant(s, seen, v, &v->fact.data);
     }
-    for (const sn_node *n = g->first; n; n = n->next)
-        for (uint32_t k = 0; sn_node_body(n, k); k++)
-            count_parameters(s, sn_node_body(n, k));
+    for (const sn_node *n = g->first; fine && n; n = n->next) {
+        const sn_attr *value =
+            strcmp(n->op_type, "Constant") == 0 ? sn_node_attr(n, "value") : NULL;
+        if (value && value->kind == SN_ATTR_TENSOR && n->n_out && n->out[0])
+            fine = count_constant(s, seen, n->out[0], &value->tensor);
+        for (uint32_t k = 0; fine && sn_node_body(n, k); k++)
+            fine = count_parameters(s, seen, sn_node_body(n, k));
+    }
+    return fine;
 }
 
 /* ------------------------------------------------------------------ life */
@@ -245,13 +261,19 @@ static sonde_status finish(sonde_inspection *s, sonde_status st, sonde_inspectio
         st = bound_rows(s, s->bound, err);
     if (st == SONDE_OK)
         st = count_operators(s, err);
+    if (st == SONDE_OK) {
+        /* Passes fold constants: parameters are those of the model. */
+        sn_map seen;
+        sn_map_init(&seen, &s->context->alloc);
+        if (!count_parameters(s, &seen, s->model->core->graph))
+            st = sn_fail_memory(err, sizeof(sn_map_entry));
+        sn_map_free(&seen);
+    }
     if (st != SONDE_OK) {
         sonde_inspection_release(s);
         return st;
     }
     s->totals.nodes = s->nodes.n;
-    /* Passes fold constants: parameters are those of the model. */
-    count_parameters(s, s->model->core->graph);
     *out = s;
     return SONDE_OK;
 }

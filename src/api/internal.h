@@ -62,7 +62,7 @@ struct sonde_session {
     sonde_type_info *inputs, *outputs;
     const char **input_names, **output_names;
     size_t n_inputs, n_outputs;
-    bool reordered; /* optional inputs were moved behind the required ones */
+    bool has_defaults; /* inputs with a default come last: the program itself lacks them */
 };
 
 struct sonde_value_set {
@@ -139,8 +139,10 @@ typedef struct sn_env {
     int level;               /* SONDE_LEVEL, 0 = unset */
 } sn_env;
 const sn_env *sn_api_env(void);
-/* Prints the table of one run on stderr. `options` NULL: as SONDE_TIMING says. */
-void sn_api_print_timing(sonde_context *c, uint32_t run, const sn_table_options *options);
+/* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as
+ * SONDE_TIMING says. */
+void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
+                         const sn_table_options *options);
 /* Writes the SONDE_TRACE file of this context. */
 void sn_api_write_trace(sonde_context *c);
 

@@ -95,10 +95,14 @@ static sonde_status gather(builder *b, uint64_t since, sonde_error *err)
         const sn_prof_thread thread = {.id = r->thread_id,
                                        .os_tid = r->os_tid,
                                        .name = sn_arena_strdup(&p->arena, r->thread_name)};
+        /* A thread writes a record when its interval ends: the ones wanted are the last ones. */
+        size_t first = n;
+        while (first > 0 && r->recs[first - 1].t1 >= since)
+            first--;
         if (!thread.name || !sn_vec_push(&p->threads_seen, p->alloc, thread) ||
-            !sn_vec_reserve(&b->events, p->alloc, n))
-            return sn_fail_memory(err, n * sizeof(event));
-        for (size_t i = 0; i < n; i++)
+            !sn_vec_reserve(&b->events, p->alloc, n - first))
+            return sn_fail_memory(err, (n - first) * sizeof(event));
+        for (size_t i = first; i < n; i++)
             if (r->recs[i].t0 >= since && r->recs[i].t1 >= r->recs[i].t0)
                 b->events.data[b->events.n++] =
                     (event){.rec = r->recs[i], .thread = (uint32_t)(p->threads_seen.n - 1)};

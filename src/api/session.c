@@ -51,7 +51,7 @@ static sonde_status describe_inputs(sonde_session *s, const sn_graph *g, sonde_e
             if (v->is_initializer != (optional == 1))
                 continue;
             const size_t k = s->n_inputs++;
-            s->reordered |= k != i;
+            s->has_defaults |= optional == 1;
             SN_TRY(describe(s, g, v->name, &v->fact.type, &s->inputs[k], err));
             s->inputs[k].optional_input = optional;
             s->input_names[k] = s->inputs[k].name;
@@ -310,6 +310,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                          .warmup = o->warmup != 0,
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};
+    const uint64_t since = sn_ticks();
     sn_api_enter(c);
     const sonde_status st = sn_session_run(s->core, &cfg, input_names, p->in, p->n_in, output_names,
                                            p->out, p->n_out, err);
@@ -318,7 +319,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
         const sn_table_options table = {.sort_by_name = o->timing_sort_by_name != 0,
                                         .by_shape = o->timing_by_shape != 0,
                                         .filter_op = o->timing_filter};
-        sn_api_print_timing(c, cfg.run_id, o->timing ? &table : NULL);
+        sn_api_print_timing(c, since, cfg.run_id, o->timing ? &table : NULL);
     }
     return st;
 }
@@ -355,7 +356,7 @@ sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *
     if (!output_names && output_count > session->n_outputs)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu outputs asked for, the model has %zu",
                        output_count, session->n_outputs);
-    if (!input_names && (session->reordered || input_count != session->n_inputs))
+    if (!input_names && (session->has_defaults || input_count != session->n_inputs))
         input_names = session->input_names;
     if (!output_names && output_count != session->n_outputs)
         output_names = session->output_names;

@@ -27,10 +27,11 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
     const sn_attention_desc *d = &p->d;
     const size_t elem = d->dtype == SONDE_DTYPE_F64 ? 8 : 4;
     const int64_t block = p->block;
+    const bool pack_v = d->v_head % block != 0; /* whole blocks are read where they lie */
     size_t heads, packs, scores, total;
     if (!size_of(d->batch, d->kv_heads, &heads) ||
         !size_of(sn_ceil_div(d->kv_len, block) * block, d->head, &p->pack_k) ||
-        !size_of(sn_ceil_div(d->v_head, block) * block, d->kv_len, &p->pack_v) ||
+        !size_of(pack_v ? sn_ceil_div(d->v_head, block) * block : 0, d->kv_len, &p->pack_v) ||
         !sn_size_add(p->pack_k, p->pack_v, &packs) || !sn_size_mul(packs, heads, &packs) ||
         !size_of(p->rows, p->row_len, &scores) ||
         !sn_size_mul(scores, (size_t)p->threads, &scores) ||
@@ -134,13 +135,15 @@ static void pack_task(void *arg, size_t task, int worker)
     float *dst = c->packs + task * (c->p->pack_k + c->p->pack_v);
     (void)worker;
     pack_keys(c->p, (const float *)c->a->k + b * d->k[0] + h * d->k[1], dst);
-    pack_values(c->p, (const float *)c->a->v + b * d->v[0] + h * d->v[1], dst + c->p->pack_k);
+    if (c->p->pack_v > 0)
+        pack_values(c->p, (const float *)c->a->v + b * d->v[0] + h * d->v[1], dst + c->p->pack_k);
 }
 
-/* y[rows][cols] = x[rows][k] · panels, `cols` columns of y; y_row and x_row are row strides. */
+/* y[rows][cols] = x[rows][k] · w, where column block q of w begins at w + q * w_panel and its rows are
+ * w_row apart; x_row and y_row are row strides. `whole_blocks`: y has room for whole blocks. */
 static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row, const float *w,
-                    ptrdiff_t w_panel, int64_t k, float *y, ptrdiff_t y_row, int64_t rows,
-                    int64_t cols, bool whole_blocks)
+                    ptrdiff_t w_panel, ptrdiff_t w_row, int64_t k, float *y, ptrdiff_t y_row,
+                    int64_t rows, int64_t cols, bool whole_blocks)
 {
     const int64_t block = p->block, panels = sn_ceil_div(cols, block);
     const int64_t most = rows <= 7 ? 4 : 2;
@@ -164,6 +167,7 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
             .x_pixel = x_row,
             .x_ic = 1,
             .w_q = w_panel,
+            .w_ic = w_row,
             .y_pixel = y_row,
             .y_q = block,
             .lo = -INFINITY,
@@ -268,8 +272,8 @@ static void packed_item(const call *c, size_t item, float *scores)
     const int64_t piece = (int64_t)item % c->pieces, head = (int64_t)item / c->pieces;
     const int64_t b = head / d->heads, h = head % d->heads;
     const int64_t first = piece * p->rows, rows = sn_min(p->rows, d->q_len - first);
-    const float *pack = c->packs + (size_t)(b * d->kv_heads + h / (d->heads / d->kv_heads)) *
-                                       (p->pack_k + p->pack_v);
+    const int64_t kv = h / (d->heads / d->kv_heads);
+    const float *pack = c->packs + (size_t)(b * d->kv_heads + kv) * (p->pack_k + p->pack_v);
     const int64_t block = p->block;
     /* The range grows with the query: the first and the last row bound the others. */
     int64_t from, to, ignored;
@@ -287,12 +291,17 @@ static void packed_item(const call *c, size_t item, float *scores)
             memset(y + r * d->y[2], 0, sizeof(float) * (size_t)d->v_head);
         return;
     }
-    product(p, q, d->q[2], pack + from * d->head, d->head * block, d->head, scores + from,
+    product(p, q, d->q[2], pack + from * d->head, d->head * block, block, d->head, scores + from,
             p->row_len, rows, to - from, true);
     for (int64_t r = 0; r < rows; r++)
         finish_row(p, a, scores + r * p->row_len, b, h, first + r, from, to);
-    product(p, scores + from, p->row_len, pack + p->pack_k + (size_t)(from * block),
-            d->kv_len * block, to - from, y, d->y[2], rows, d->v_head, false);
+    if (p->pack_v > 0)
+        product(p, scores + from, p->row_len, pack + p->pack_k + (size_t)(from * block),
+                d->kv_len * block, block, to - from, y, d->y[2], rows, d->v_head, false);
+    else
+        product(p, scores + from, p->row_len,
+                (const float *)a->v + b * d->v[0] + kv * d->v[1] + from * d->v[2], block, d->v[2],
+                to - from, y, d->y[2], rows, d->v_head, false);
 }
 
 static void plain_item(const call *c, size_t item, void *scores)

@@ -2,7 +2,8 @@
 /* Scaled dot-product attention: y = softmax(mask(cap(scale * q · kᵀ))) · v for every batch and head,
  * with fewer key heads than query heads where wanted. Scores exist for a few rows at a time only.
  *
- * Many rows: keys and values are packed once per key head and the matrix kernels do the products.
+ * Many rows: keys (and values, unless their rows are whole vector blocks) are packed once per key
+ * head and the matrix kernels do the products.
  * Few rows (one token at a time) and f64: plain loops that read keys and values where they lie. */
 #ifndef SN_COMPUTE_ATTENTION_H
 #define SN_COMPUTE_ATTENTION_H
@@ -40,7 +41,7 @@ typedef struct sn_attention_plan {
     bool packed;      /* through the matrix kernels */
     int64_t rows;     /* queries per piece of work */
     int64_t row_len;  /* scores per query, rounded up to blocks */
-    size_t pack_k, pack_v; /* elements of one packed head */
+    size_t pack_k, pack_v; /* elements of one packed head; pack_v 0: values are read unpacked */
     size_t workspace_bytes;
     uint64_t flops;
     const char *name;

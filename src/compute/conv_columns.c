@@ -114,6 +114,7 @@ static void columns_item(const sn_conv_call *c, size_t index, float *panels)
             .x_pixel = k,
             .x_ic = 1,
             .w_q = k * block,
+            .w_ic = block,
             .y_pixel = p->cols,
             .y_q = block,
             .z_pixel = p->cols,

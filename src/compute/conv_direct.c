@@ -113,6 +113,7 @@ static void direct_item(const sn_conv_call *c, const item *it)
         .w_block = d->kernel[1] * d->kernel[2] * tap,
         .w_kh = d->kernel[2] * tap,
         .w_kw = tap,
+        .w_ic = block,
         .y_pixel = block,
         .y_q = out_pixels * block,
         .z_pixel = block,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define PARALLEL_BYTES ((size_t)256 << 10) /* below this a region costs more than it gives */
-#define TILE 16                            /* transpose tile edge, in elements: lines of both sides stay in L1 */
+#define TILE           16 /* transpose tile edge, in elements: lines of both sides stay in L1 */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -113,23 +113,33 @@ void sn_copy_plan(sn_copy *c, size_t elem_bytes, int rank, const int64_t *dims,
 
 static int size_index(uint32_t elem_bytes)
 {
-    return elem_bytes == 1 ? 0 : elem_bytes == 2 ? 1 : elem_bytes == 4 ? 2 : elem_bytes == 8 ? 3 : 4;
+    return elem_bytes == 1   ? 0
+           : elem_bytes == 2 ? 1
+           : elem_bytes == 4 ? 2
+           : elem_bytes == 8 ? 3
+                             : 4;
 }
 
 const char *sn_copy_name(const sn_copy *c)
 {
     static const char *const names[3][5] = {
-        {"copy_strided_1b", "copy_strided_2b", "copy_strided_4b", "copy_strided_8b", "copy_strided_16b"},
+        {"copy_strided_1b", "copy_strided_2b", "copy_strided_4b", "copy_strided_8b",
+         "copy_strided_16b"},
         {"copy_fill_1b", "copy_fill_2b", "copy_fill_4b", "copy_fill_8b", "copy_fill_16b"},
         {"copy_transpose_1b", "copy_transpose_2b", "copy_transpose_4b", "copy_transpose_8b",
          "copy_transpose_16b"}};
     int k = size_index(c->elem_bytes);
     switch (c->kind) {
-    case SN_COPY_STRIDED: return names[0][k];
-    case SN_COPY_FILL: return names[1][k];
-    case SN_COPY_TRANSPOSE: return names[2][k];
-    case SN_COPY_RUN: return c->outer == 1 ? "copy_contiguous" : "copy_runs";
-    case SN_COPY_EMPTY: break;
+    case SN_COPY_STRIDED:
+        return names[0][k];
+    case SN_COPY_FILL:
+        return names[1][k];
+    case SN_COPY_TRANSPOSE:
+        return names[2][k];
+    case SN_COPY_RUN:
+        return c->outer == 1 ? "copy_contiguous" : "copy_runs";
+    case SN_COPY_EMPTY:
+        break;
     }
     return "copy_empty";
 }
@@ -175,10 +185,14 @@ static void block_4(char *d, const char *s, ptrdiff_t md, ptrdiff_t ns)
     memcpy(&b, s + ns, 16);
     memcpy(&c, s + 2 * ns, 16);
     memcpy(&e, s + 3 * ns, 16);
-    u32x4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    u32x4 ce0 = __builtin_shufflevector(c, e, 0, 4, 1, 5), ce1 = __builtin_shufflevector(c, e, 2, 6, 3, 7);
-    u32x4 r0 = __builtin_shufflevector(ab0, ce0, 0, 1, 4, 5), r1 = __builtin_shufflevector(ab0, ce0, 2, 3, 6, 7);
-    u32x4 r2 = __builtin_shufflevector(ab1, ce1, 0, 1, 4, 5), r3 = __builtin_shufflevector(ab1, ce1, 2, 3, 6, 7);
+    u32x4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+          ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    u32x4 ce0 = __builtin_shufflevector(c, e, 0, 4, 1, 5),
+          ce1 = __builtin_shufflevector(c, e, 2, 6, 3, 7);
+    u32x4 r0 = __builtin_shufflevector(ab0, ce0, 0, 1, 4, 5),
+          r1 = __builtin_shufflevector(ab0, ce0, 2, 3, 6, 7);
+    u32x4 r2 = __builtin_shufflevector(ab1, ce1, 0, 1, 4, 5),
+          r3 = __builtin_shufflevector(ab1, ce1, 2, 3, 6, 7);
     memcpy(d, &r0, 16);
     memcpy(d + md, &r1, 16);
     memcpy(d + 2 * md, &r2, 16);
@@ -220,7 +234,8 @@ static void transpose(const sn_copy *c, const copy_loops *l, char *d, const char
 
 /* `rows` steps of the innermost outer dim, restricted to [first, first + count) of the split axis:
  * m for a transpose, n otherwise. */
-static void inner(const sn_copy *c, char *d, const char *s, int64_t rows, int64_t first, int64_t count)
+static void inner(const sn_copy *c, char *d, const char *s, int64_t rows, int64_t first,
+                  int64_t count)
 {
     const copy_loops *l = &loops[size_index(c->elem_bytes)];
     ptrdiff_t dd = c->dst[c->rank - 1], ss = c->src[c->rank - 1];
@@ -231,7 +246,8 @@ static void inner(const sn_copy *c, char *d, const char *s, int64_t rows, int64_
         return;
     case SN_COPY_STRIDED:
         for (int64_t r = 0; r < rows; r++)
-            l->strided(d + r * dd + first * c->n_dst, s + r * ss + first * c->n_src, count, c->n_dst, c->n_src);
+            l->strided(d + r * dd + first * c->n_dst, s + r * ss + first * c->n_src, count,
+                       c->n_dst, c->n_src);
         return;
     case SN_COPY_FILL:
         for (int64_t r = 0; r < rows; r++)
@@ -241,13 +257,14 @@ static void inner(const sn_copy *c, char *d, const char *s, int64_t rows, int64_
         for (int64_t r = 0; r < rows; r++)
             transpose(c, l, d + r * dd + first * c->m_dst, s + r * ss + first * c->m_src, count);
         return;
-    case SN_COPY_EMPTY: return;
+    case SN_COPY_EMPTY:
+        return;
     }
 }
 
 /* Outer items [lo, hi), each restricted to [first, first + count) of the split axis. */
-static void run_range(const sn_copy *c, char *d, const char *s, int64_t lo, int64_t hi, int64_t first,
-                      int64_t count)
+static void run_range(const sn_copy *c, char *d, const char *s, int64_t lo, int64_t hi,
+                      int64_t first, int64_t count)
 {
     int64_t index[SN_COPY_MAX_RANK];
     int last = c->rank - 1;

@@ -82,7 +82,8 @@ static void butterfly_4(const stage *s, const double *x, double *y)
             const double ur = b[0] + d[0], ui = b[1] + d[1];
             /* -i (b - d), conjugated for the inverse */
             const double vr = s->sign * (b[1] - d[1]), vi = -s->sign * (b[0] - d[0]);
-            const double r[8] = {sr + ur, si + ui, tr + vr, ti + vi, sr - ur, si - ui, tr - vr, ti - vi};
+            const double r[8] = {sr + ur, si + ui, tr + vr, ti + vi,
+                                 sr - ur, si - ui, tr - vr, ti - vi};
             double *out = y + 2 * (4 * p * s->stride + q);
             out[0] = r[0];
             out[1] = r[1];
@@ -190,13 +191,15 @@ void sn_fft_run(const sn_fft *f, double *x, bool inverse, double *scratch)
     memset(a, 0, 2 * (size_t)m * sizeof *a);
     /* The inverse is the forward transform of the conjugate, conjugated. */
     for (int64_t k = 0; k < n; k++) {
-        const double re = x[2 * k], im = sign * x[2 * k + 1], cr = f->chirp[2 * k], ci = f->chirp[2 * k + 1];
+        const double re = x[2 * k], im = sign * x[2 * k + 1], cr = f->chirp[2 * k],
+                     ci = f->chirp[2 * k + 1];
         a[2 * k] = re * cr - im * ci;
         a[2 * k + 1] = re * ci + im * cr;
     }
     stockham(m, f->roots, a, spare, 1.0);
     for (int64_t k = 0; k < m; k++) {
-        const double re = a[2 * k], im = a[2 * k + 1], sr = f->spectrum[2 * k], si = f->spectrum[2 * k + 1];
+        const double re = a[2 * k], im = a[2 * k + 1], sr = f->spectrum[2 * k],
+                     si = f->spectrum[2 * k + 1];
         a[2 * k] = re * sr - im * si;
         a[2 * k + 1] = re * si + im * sr;
     }

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 typedef struct sn_fft {
-    int64_t n;       /* length, at least 1 */
-    int64_t padded;  /* power of two of the chirp's convolution; 0: n has small factors only */
-    double *roots;   /* e^(-2πi k / m), m = padded or n */
-    double *chirp;   /* n numbers */
+    int64_t n;        /* length, at least 1 */
+    int64_t padded;   /* power of two of the chirp's convolution; 0: n has small factors only */
+    double *roots;    /* e^(-2πi k / m), m = padded or n */
+    double *chirp;    /* n numbers */
     double *spectrum; /* of the chirp, padded numbers */
 } sn_fft;
 

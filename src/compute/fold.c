@@ -93,11 +93,12 @@ static void inside(int64_t offset, int64_t stride, int64_t image, int64_t grid, 
 }
 
 /* All rows of one tap. */
-static void add_tap(const sn_fold *f, add_row_fn *add, size_t bytes, const int64_t *tap, const char *x,
-                    char *y)
+static void add_tap(const sn_fold *f, add_row_fn *add, size_t bytes, const int64_t *tap,
+                    const char *x, char *y)
 {
     const int last = f->rank - 1;
-    int64_t first[SN_FOLD_MAX_RANK], end[SN_FOLD_MAX_RANK], at[SN_FOLD_MAX_RANK], offset[SN_FOLD_MAX_RANK];
+    int64_t first[SN_FOLD_MAX_RANK], end[SN_FOLD_MAX_RANK], at[SN_FOLD_MAX_RANK],
+        offset[SN_FOLD_MAX_RANK];
     for (int a = 0; a <= last; a++) {
         offset[a] = tap[a] * f->dilation[a] - f->pad[a];
         inside(offset[a], f->stride[a], f->image[a], f->grid[a], &first[a], &end[a]);
@@ -111,7 +112,8 @@ static void add_tap(const sn_fold *f, add_row_fn *add, size_t bytes, const int64
             from = from * f->grid[a] + at[a];
             to = to * f->image[a] + at[a] * f->stride[a] + offset[a];
         }
-        add(y + (size_t)to * bytes, f->stride[last], x + (size_t)from * bytes, end[last] - first[last]);
+        add(y + (size_t)to * bytes, f->stride[last], x + (size_t)from * bytes,
+            end[last] - first[last]);
         int a = last - 1;
         for (; a >= 0 && ++at[a] == end[a]; a--)
             at[a] = first[a];

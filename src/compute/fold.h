@@ -11,8 +11,8 @@
 
 #define SN_FOLD_MAX_RANK 16
 
-/* Spatial dims, outermost first. Position g of axis a with tap k lands on g*stride + k*dilation - pad
- * of the image; what falls outside is dropped. */
+/* Spatial dims, outermost first. Position g of axis a with tap k lands on g*stride + k*dilation -
+ * pad of the image; what falls outside is dropped. */
 typedef struct sn_fold {
     sonde_dtype dtype; /* a native integer, f16, bf16, f32, f64, c64, c128, or bool (or) */
     int rank;          /* at least 1 */
@@ -21,7 +21,8 @@ typedef struct sn_fold {
 } sn_fold;
 
 bool sn_fold_takes(sonde_dtype dtype);
-/* One channel: y[image] += columns[kernel…][grid…]. Both dense; products of dims do not overflow. */
+/* One channel: y[image] += columns[kernel…][grid…]. Both dense; products of dims do not overflow.
+ */
 void sn_fold_add(const sn_fold *f, const void *columns, void *y);
 
 #endif

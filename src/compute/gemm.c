@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driving matrix products. An item is a few panels of columns (chunk) times a run of rows (segment) of
- * one batch; the rows of a segment fit the second-level cache while all chunks pass over them. With
- * few rows the kernel takes more panels at once, which is all a matrix-vector product needs. */
+/* Driving matrix products. An item is a few panels of columns (chunk) times a run of rows (segment)
+ * of one batch; the rows of a segment fit the second-level cache while all chunks pass over them.
+ * With few rows the kernel takes more panels at once, which is all a matrix-vector product needs.
+ */
 #include "compute/gemm.h"
 
 #include <math.h>
@@ -14,6 +15,8 @@
 enum {
     TASK_FLOPS = 500000, /* below this a task is not worth handing out */
     TASKS_PER_THREAD = 8,
+    FEW_ROWS = 12,      /* up to here packing B costs more than it saves */
+    SMALL_B = 32 << 10, /* bytes: such a B stays in the first-level cache as it is */
 };
 
 static int64_t pick_panels(const sn_gemm_plan *p)
@@ -77,7 +80,13 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
         p->lo = -INFINITY;
         p->hi = INFINITY;
     }
-    if (!d->packed) {
+    p->in_place = !d->packed && !d->trans_a && !d->trans_b &&
+                  (d->m <= FEW_ROWS || d->n * d->k <= SMALL_B / (int64_t)sizeof(float));
+    if (p->in_place) {
+        if (d->n % p->block != 0 && (!sn_size_mul((size_t)d->b_count * p->block * sizeof(float),
+                                                  (size_t)d->k, &p->pack_bytes)))
+            return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
+    } else if (!d->packed) {
         const int64_t dims[3] = {d->b_count, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
         if (d->n > 0 && d->k > 0 && d->b_count > 0 &&
             !sn_pack_get(sn_gemm_pack_id(p->block))->bytes(dims, 3, d->trans_b, &p->pack_bytes))
@@ -102,6 +111,7 @@ typedef struct gemm_call {
     const sn_gemm_plan *p;
     const float *a, *b, *c, *z;
     float *y;
+    const float *tails; /* packed last panels, when B is read in place */
 } gemm_call;
 
 /* Which A and which B batch number i takes. */
@@ -134,6 +144,33 @@ static void finish(const sn_gemm_plan *p, const float *c, const float *z, float 
             }
         }
         sn_act_apply(&d->act, p->k, row, (size_t)n);
+    }
+}
+
+/* Full panels from B itself, whose rows are n apart; a partial one from its packed copy. */
+static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int64_t col)
+{
+    const sn_gemm_plan *p = call->p;
+    const int64_t n = p->d.n, k = p->d.k, block = p->block;
+    const unsigned lanes = t->lanes, full = t->blocks - (lanes > 0);
+    t->lanes = 0;
+    if (full > 0) {
+        t->blocks = full;
+        t->w = call->b + ib * n * k + col;
+        t->w_q = block;
+        t->w_ic = n;
+        p->tile(t);
+    }
+    if (lanes > 0) {
+        const int64_t at = (int64_t)full * block;
+        t->blocks = 1;
+        t->lanes = lanes;
+        t->w = call->tails + ib * k * block;
+        t->w_ic = block;
+        t->y += at;
+        t->bias = t->bias ? t->bias + at : NULL;
+        t->z = t->z ? t->z + at : NULL;
+        p->tile(t);
     }
 }
 
@@ -174,6 +211,7 @@ static void gemm_item(const gemm_call *call, size_t index)
         .x_pixel = d->trans_a ? 1 : d->k,
         .x_ic = d->trans_a ? d->m : 1,
         .w_q = d->k * block,
+        .w_ic = block,
         .y_pixel = d->n,
         .y_q = block,
         .z_pixel = d->n,
@@ -181,9 +219,12 @@ static void gemm_item(const gemm_call *call, size_t index)
         .lo = p->lo,
         .hi = p->hi,
     };
-    p->tile(&t);
+    if (p->in_place)
+        tile_in_place(call, &t, ib, col);
+    else
+        p->tile(&t);
     if (p->post)
-        finish(p, c, z, t.y, rows, width);
+        finish(p, c, z, call->y + out, rows, width);
 }
 
 static void gemm_task(void *arg, size_t task, int worker)
@@ -198,21 +239,41 @@ static void gemm_task(void *arg, size_t task, int worker)
 
 typedef struct pack_call {
     const sn_gemm_plan *p;
-    const sn_pack_format *format;
     float *dst;
     const float *src;
     size_t units, tasks;
 } pack_call;
 
+/* Panel `unit` of all matrices, or with `in_place` the last panel of matrix `unit`. */
+static void pack_panel(const pack_call *c, int64_t unit)
+{
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t block = p->block;
+    const int64_t matrix = p->in_place ? unit : unit / p->panels;
+    const int64_t col = (p->in_place ? p->panels - 1 : unit % p->panels) * block;
+    const int64_t lanes = sn_min(d->n - col, block);
+    const float *src = c->src + matrix * d->n * d->k;
+    float *dst = c->dst + unit * d->k * block;
+    if (d->trans_b) { /* rows of B become lanes: the change of layout that blocks channels */
+        p->k->f32_block(dst, src + col * d->k, (size_t)d->k, (unsigned)lanes, p->block,
+                        (size_t)d->k);
+        return;
+    }
+    for (int64_t i = 0; i < d->k; i++) {
+        memcpy(dst + i * block, src + i * d->n + col, (size_t)lanes * sizeof(float));
+        if (lanes < block)
+            memset(dst + i * block + lanes, 0, (size_t)(block - lanes) * sizeof(float));
+    }
+}
+
 static void pack_task(void *arg, size_t task, int worker)
 {
     const pack_call *c = arg;
-    const sn_gemm_desc *d = &c->p->d;
-    const int64_t dims[3] = {d->b_count, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
     (void)worker;
     for (size_t u = sn_split(c->units, c->tasks, task); u < sn_split(c->units, c->tasks, task + 1);
          u++)
-        c->format->pack(c->dst, c->src, dims, 3, d->trans_b, u);
+        pack_panel(c, (int64_t)u);
 }
 
 void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const float *c,
@@ -220,17 +281,17 @@ void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const fl
 {
     if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
         return;
+    gemm_call call = {p, a, b, c, z, y, workspace};
     if (p->pack_bytes > 0) {
         pack_call pc = {.p = p,
-                        .format = sn_pack_get(sn_gemm_pack_id(p->block)),
                         .dst = workspace,
                         .src = b,
-                        .units = (size_t)(p->d.b_count * p->panels)};
+                        .units = (size_t)(p->d.b_count * (p->in_place ? 1 : p->panels))};
         const size_t worth = p->pack_bytes / (64 << 10) + 1;
         pc.tasks = (size_t)sn_min((int64_t)pc.units, (int64_t)worth);
         sn_pool_run(pool, pc.tasks, pack_task, &pc);
-        b = workspace;
+        if (!p->in_place)
+            call.b = workspace;
     }
-    gemm_call call = {p, a, b, c, z, y};
     sn_pool_run(pool, p->tasks, gemm_task, &call);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of f32: Y = act(alpha * A · B + beta * C + Z), batched. B is read in packed panels of
- * `block` columns (packed with the weights, or at run into the workspace); A is read where it lies,
- * transposed or not. */
+/* Matrix products of f32: Y = act(alpha * A · B + beta * C + Z), batched. B is read in packed
+ * panels of `block` columns (packed with the weights, or at run into the workspace), or where it
+ * lies when there are too few rows to earn the packing; A is always read where it lies, transposed
+ * or not. */
 #ifndef SN_COMPUTE_GEMM_H
 #define SN_COMPUTE_GEMM_H
 
@@ -17,7 +18,7 @@ typedef struct sn_gemm_desc {
     int batch_rank;
     int64_t batch[SN_GEMM_MAX_BATCH_RANK], a_batch[SN_GEMM_MAX_BATCH_RANK],
         b_batch[SN_GEMM_MAX_BATCH_RANK];
-    int64_t b_count; /* distinct B matrices in memory, at least 1 */
+    int64_t b_count;       /* distinct B matrices in memory, at least 1 */
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
     bool has_c;
@@ -42,6 +43,7 @@ typedef struct sn_gemm_plan {
     bool bias, add;    /* C is the kernel's bias, C or Z its addend */
     bool raw;          /* scaling and odd broadcasts of C remain for a second pass */
     bool post;         /* that, or an activation that is not a clip */
+    bool in_place;     /* B is read where it lies; only a partial last panel is packed */
     size_t pack_bytes; /* workspace */
     uint64_t flops;
     char name[48];

@@ -123,6 +123,7 @@ static void nbits_task(void *arg, size_t task, int worker)
                            .x_pixel = p->k,
                            .x_ic = 1,
                            .w_q = p->k * p->lanes,
+                           .w_ic = p->lanes,
                            .y_pixel = p->n,
                            .y_q = p->lanes,
                            .lo = -INFINITY,

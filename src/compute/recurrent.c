@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driving a recurrent layer; see recurrent.h. Sequences of a batch may have different lengths: step s
- * reads time s, or counted from the sequence's own end when going backward, and a sequence that is
- * over keeps its state. */
+/* Driving a recurrent layer; see recurrent.h. Sequences of a batch may have different lengths: step
+ * s reads time s, or counted from the sequence's own end when going backward, and a sequence that
+ * is over keeps its state. */
 #include "compute/recurrent.h"
 
 #include <math.h>
@@ -52,8 +52,9 @@ static const char *cell_name(sn_cell c)
     return c == SN_CELL_LSTM ? "lstm" : c == SN_CELL_GRU ? "gru" : "rnn";
 }
 
-sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d, uint32_t cpu_flags,
-                                    size_t l2_bytes, int threads, sonde_error *err)
+sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d,
+                                    uint32_t cpu_flags, size_t l2_bytes, int threads,
+                                    sonde_error *err)
 {
 #define X(id, text, unary, n, a, b) SN_UNARY_##unary,
     static const sn_unary functions[SN_GATE_ACT_COUNT] = {SN_GATE_ACT_LIST(X)};
@@ -65,7 +66,8 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     p->gates = sn_cell_gates(d->cell);
     for (int i = 0; i < d->dirs; i++)
         for (int k = 0; k < SN_CELL_MAX_ACTS; k++)
-            if (!sn_unary_get(&p->act[i][k], functions[d->act[i][k].kind], SONDE_DTYPE_F32, cpu_flags))
+            if (!sn_unary_get(&p->act[i][k], functions[d->act[i][k].kind], SONDE_DTYPE_F32,
+                              cpu_flags))
                 return sn_fail(err, SONDE_INTERNAL, "an activation has no f32 loop");
     const bool split = d->cell == SN_CELL_GRU && !d->linear_before_reset;
     const int64_t wide = p->gates * d->hidden;
@@ -77,8 +79,16 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     p->w_floats = sn_gemm_packed_floats(wide, d->input, p->block);
     for (int i = 0; i < 2; i++)
         p->r_floats[i] = sn_gemm_packed_floats(p->r_rows[i], d->hidden, p->block);
-    sn_gemm_desc g = {.m = rows, .n = wide, .k = d->input, .b_count = 1, .trans_b = true, .packed = true,
-                      .has_c = true, .c_n = 1, .alpha = 1.0f, .beta = 1.0f};
+    sn_gemm_desc g = {.m = rows,
+                      .n = wide,
+                      .k = d->input,
+                      .b_count = 1,
+                      .trans_b = true,
+                      .packed = true,
+                      .has_c = true,
+                      .c_n = 1,
+                      .alpha = 1.0f,
+                      .beta = 1.0f};
     SN_TRY(sn_gemm_plan_make(&p->from_x, &g, cpu_flags, l2_bytes, threads, err));
     g.has_c = false;
     g.m = d->batch;
@@ -89,7 +99,8 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     }
     if (!plan_workspace(p))
         return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
-    p->flops = (uint64_t)d->dirs * (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
+    p->flops = (uint64_t)d->dirs *
+               (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
     const char *tile = strstr(p->from_h[0].name, "gemm_");
     snprintf(p->name, sizeof p->name, "f32_%s_%s", cell_name(d->cell), tile ? tile + 5 : "ref");
     return SONDE_OK;
@@ -110,8 +121,8 @@ static void pack_unit(void *arg, size_t task, int worker)
     j->format->pack(j->dst, j->src, j->dims, 2, 1, task);
 }
 
-static void pack_rows(const sn_recurrent_plan *p, float *dst, const float *src, int64_t rows, int64_t k,
-                      sn_pool *pool)
+static void pack_rows(const sn_recurrent_plan *p, float *dst, const float *src, int64_t rows,
+                      int64_t k, sn_pool *pool)
 {
     pack_job j = {sn_pack_get(sn_gemm_pack_id(p->block)), dst, src, {rows, k}};
     if (rows > 0 && k > 0)
@@ -245,7 +256,8 @@ static void rows_task(void *arg, size_t lo, size_t hi)
             }
             float *fresh = g + 2 * n;
             for (int64_t i = 0; i < n; i++)
-                fresh[i] = x[2 * n + i] + g[n + i] * (fresh[i] + (l->reset_bias ? l->reset_bias[i] : 0.0f));
+                fresh[i] = x[2 * n + i] +
+                           g[n + i] * (fresh[i] + (l->reset_bias ? l->reset_bias[i] : 0.0f));
             gru_mix(l, g, fresh, h);
         } else {
             l->p->k->f32_add(g, g, x, (size_t)width, SN_BINARY_VV);
@@ -339,7 +351,8 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
         sn_parallel_range(pool, (size_t)d->batch, cost, rows_task, l);
         if (p->r_rows[1] == 0)
             continue;
-        sn_gemm_run(&p->from_h[1], l->reset, r + p->r_floats[0], NULL, NULL, l->candidate, NULL, pool);
+        sn_gemm_run(&p->from_h[1], l->reset, r + p->r_floats[0], NULL, NULL, l->candidate, NULL,
+                    pool);
         sn_parallel_range(pool, (size_t)d->batch, cost / 3, candidate_task, l);
     }
     if (l->c->yh)
@@ -371,7 +384,8 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
             float *dst = (float *)(void *)(space + p->r_at) + (size_t)dir * r_floats;
             const float *src = c->r + dir * wide * d->hidden;
             pack_rows(p, dst, src, p->r_rows[0], d->hidden, pool);
-            pack_rows(p, dst + p->r_floats[0], src + p->r_rows[0] * d->hidden, p->r_rows[1], d->hidden, pool);
+            pack_rows(p, dst + p->r_floats[0], src + p->r_rows[0] * d->hidden, p->r_rows[1],
+                      d->hidden, pool);
             r = dst;
         }
         layer l = {.p = p,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One recurrent layer of f32 (RNN, GRU, LSTM), one or two directions. The input part of all gates and
- * all steps is one matrix product; a step is the product of the state with the recurrence weights and
- * a pass over the gates. Weights are always read packed: packed with the program, or once a run. */
+/* One recurrent layer of f32 (RNN, GRU, LSTM), one or two directions. The input part of all gates
+ * and all steps is one matrix product; a step is the product of the state with the recurrence
+ * weights and a pass over the gates. Weights are always read packed: packed with the program, or
+ * once a run. */
 #ifndef SN_COMPUTE_RECURRENT_H
 #define SN_COMPUTE_RECURRENT_H
 
@@ -15,8 +16,8 @@ static inline int sn_cell_gates(sn_cell c)
     return c == SN_CELL_LSTM ? 4 : c == SN_CELL_GRU ? 3 : 1;
 }
 
-/* X(NAME, text in `activations`, elementwise function, parameters taken: 0 none, 1 alpha, 2 alpha and
- * beta, their defaults). AFFINE and SCALED_TANH are built around their function. */
+/* X(NAME, text in `activations`, elementwise function, parameters taken: 0 none, 1 alpha, 2 alpha
+ * and beta, their defaults). AFFINE and SCALED_TANH are built around their function. */
 #define SN_GATE_ACT_LIST(X)                                                                        \
     X(RELU, "Relu", RELU, 0, 0.0f, 0.0f)                                                           \
     X(TANH, "Tanh", TANH, 0, 0.0f, 0.0f)                                                           \
@@ -34,7 +35,7 @@ typedef enum sn_gate_act_kind {
 #define X(id, text, unary, n, a, b) SN_GATE_##id,
     SN_GATE_ACT_LIST(X)
 #undef X
-    SN_GATE_ACT_COUNT
+        SN_GATE_ACT_COUNT
 } sn_gate_act_kind;
 
 typedef struct sn_gate_act {
@@ -59,7 +60,7 @@ typedef struct sn_recurrent_plan {
     const sn_kernels *k;
     unsigned block;
     int gates;
-    int64_t r_rows[2];        /* recurrence weights in two products where a gate needs another's result */
+    int64_t r_rows[2]; /* recurrence weights in two products where a gate needs another's result */
     sn_gemm_plan from_x, from_h[2];
     sn_elt act[2][SN_CELL_MAX_ACTS];
     size_t w_floats, r_floats[2]; /* packed, of one direction */
@@ -70,17 +71,19 @@ typedef struct sn_recurrent_plan {
 } sn_recurrent_plan;
 
 /* Can recurrence weights of this size be packed with the program? */
-bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden, unsigned block);
+bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden,
+                             unsigned block);
 /* Sizes are checked and not negative; hidden, batch, seq and input may be zero. */
-sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d, uint32_t cpu_flags,
-                                    size_t l2_bytes, int threads, sonde_error *err);
+sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d,
+                                    uint32_t cpu_flags, size_t l2_bytes, int threads,
+                                    sonde_error *err);
 
 /* Tensors as ONNX lays them out; those marked ? may be NULL. lens are within 0 … seq. */
 typedef struct sn_recurrent_call {
     const float *x, *w, *r, *b /*?*/, *h0 /*?*/, *c0 /*?*/, *peepholes /*?*/;
-    const int32_t *lens;         /*?*/
+    const int32_t *lens; /*?*/
     float *y /*?*/, *yh /*?*/, *yc /*?*/;
-    const _Atomic int *cancel;   /*?*/
+    const _Atomic int *cancel; /*?*/
 } sn_recurrent_call;
 /* False: cancelled. */
 bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, void *workspace,

@@ -65,8 +65,8 @@ SN_INLINE void pool_pixels(const sn_f32_pool *t, size_t at, const int P, const i
             SN_UNROLL for (int k = 0; k < P * SN_BV; k++)
             {
                 sn_v v = v_load(xj + k / SN_BV * x_pixel + k % SN_BV * SN_VL);
-                acc[k] = max ? v_select(vm_or(v_gt(v, acc[k]), v_nan(v)), v, acc[k])
-                             : v_add(acc[k], v);
+                acc[k] =
+                    max ? v_select(vm_or(v_gt(v, acc[k]), v_nan(v)), v, acc[k]) : v_add(acc[k], v);
             }
         }
     }
@@ -93,8 +93,8 @@ void SN_ISA(sn_f32_avgpool)(const sn_f32_pool *t)
     pool_run(t, 0);
 }
 
-/* Squares of SN_VL pixels × SN_VL channels are transposed in registers; what remains at the end of a
- * row goes one by one. `block` is always SN_BLOCK here. */
+/* Squares of SN_VL pixels × SN_VL channels are transposed in registers; what remains at the end of
+ * a row goes one by one. `block` is always SN_BLOCK here. */
 void SN_ISA(sn_f32_block)(float *y, const float *x, size_t n, unsigned lanes, unsigned block,
                           size_t x_channel)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution on blocked input, strides 1 and 2: tile.tmpl.h with the distance of pixels as a constant. */
+/* Convolution on blocked input, strides 1 and 2: tile.tmpl.h with the distance of pixels as a
+ * constant. */
 #include "kernels/tile.tmpl.h"
 
 #define TILE_NAME(P, Q) conv_##P##x##Q

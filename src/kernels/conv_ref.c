@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The references of the convolution and matrix kernels: the formulas of signatures.h, one loop per
- * index. They are what "right" means for every other variant, and what runs on a CPU without vectors. */
+ * index. They are what "right" means for every other variant, and what runs on a CPU without
+ * vectors. */
 #include <math.h>
 
 #include "kernels/kernels.h"
@@ -35,7 +36,8 @@ void sn_f32_conv_ref(const sn_f32_tile *t)
                                          (ptrdiff_t)i * t->w_kh + (ptrdiff_t)j * t->w_kw;
                         for (size_t c = 0; c < channels; c++)
                             for (unsigned l = 0; l < lanes; l++)
-                                acc[l] = acc[l] + x[(ptrdiff_t)c * t->x_ic] * w[c * t->block + l];
+                                acc[l] = acc[l] +
+                                         x[(ptrdiff_t)c * t->x_ic] * w[(ptrdiff_t)c * t->w_ic + l];
                     }
                 }
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Function types of the kernels: one per kind of loop, shared by all slots that compute that kind of
- * thing. Rules for every kernel: sizes and strides are in elements, pointers are aligned for their
- * element type only, exactly the stated elements are read and written, nothing is allocated.
+/* Function types of the kernels: one per kind of loop, shared by all slots that compute that kind
+ * of thing. Rules for every kernel: sizes and strides are in elements, pointers are aligned for
+ * their element type only, exactly the stated elements are read and written, nothing is allocated.
  * A NaN that goes in comes out; which payload is not promised. */
 #ifndef SN_KERNELS_SIGNATURES_H
 #define SN_KERNELS_SIGNATURES_H
@@ -23,29 +23,31 @@ typedef void sn_f32_binary_fn(float *y, const float *a, const float *b, size_t n
  *   y[q][p][l] = clip(z[q][p][l] + bias[q][l]
  *                     + sum over b < ic_blocks, i < kh, j < kw, c < (channels of block b) of
  *                           x[b*x_block + i*x_kh + j*x_kw + c*x_ic + p*x_pixel]
- *                         * w[q*w_q + b*w_block + i*w_kh + j*w_kw + c*block + l], lo, hi)
+ *                         * w[q*w_q + b*w_block + i*w_kh + j*w_kw + c*w_ic + l], lo, hi)
  *
- * for q < blocks, p < pixels, l < block (l < lanes in the last q when lanes > 0). Block b has `ic`
- * channels, the last one `ic_last`. clip keeps NaN; lo = -inf and hi = +inf switch it off. */
+ * for q < blocks, p < pixels, l < block (l < lanes in the last q when lanes > 0; weights are there
+ * for all lanes). Block b has `ic` channels, the last one `ic_last`. clip keeps NaN; lo = -inf and
+ * hi = +inf switch it off. */
 typedef struct sn_f32_tile {
     const float *x, *w;
-    const float *bias;      /* blocks * block (or lanes) elements; NULL: 0 */
-    const float *z;         /* addend laid out by z_pixel, z_q; NULL: none */
-    float *y;               /* never overlaps an input, except z == y with equal strides */
-    size_t pixels;          /* any number */
-    unsigned blocks;        /* 1 … 4 */
-    unsigned lanes;         /* valid lanes of the last block; 0: all */
-    unsigned block;         /* lanes of a block: 16 with AVX-512, else 8 */
+    const float *bias; /* blocks * block (or lanes) elements; NULL: 0 */
+    const float *z;    /* addend laid out by z_pixel, z_q; NULL: none */
+    float *y;          /* never overlaps an input, except z == y with equal strides */
+    size_t pixels;     /* any number */
+    unsigned blocks;   /* 1 … 4 */
+    unsigned lanes;    /* valid lanes of the last block; 0: all */
+    unsigned block;    /* lanes of a block: 16 with AVX-512, else 8 */
     size_t ic_blocks, ic, ic_last, kh, kw;
     ptrdiff_t x_pixel, x_ic, x_block, x_kh, x_kw;
-    ptrdiff_t w_q, w_block, w_kh, w_kw;
+    ptrdiff_t w_q, w_block, w_kh, w_kw, w_ic; /* w_ic is `block`, except in f32_gemm */
     ptrdiff_t y_pixel, y_q, z_pixel, z_q;
     /* Taps j < first_kw are outside of the image for pixel 0, taps j >= last_kw for pixel
-     * pixels-1: they count as zero and are never read. 0 and kw: all inside. With more than one pixel
-     * first_kw <= last_kw. */
+     * pixels-1: they count as zero and are never read. 0 and kw: all inside. With more than one
+     * pixel first_kw <= last_kw. */
     size_t first_kw, last_kw;
-    /* Hints, never read: the weights needed next (NULL: unknown), fetched into the second-level cache
-     * one line per input channel while this run is computed, and how far from x the next run's x is. */
+    /* Hints, never read: the weights needed next (NULL: unknown), fetched into the second-level
+     * cache one line per input channel while this run is computed, and how far from x the next
+     * run's x is. */
     const float *w_next;
     ptrdiff_t x_next;
     float lo, hi;
@@ -53,7 +55,8 @@ typedef struct sn_f32_tile {
 typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 
 /* Depthwise convolution: a run of output pixels of one channel block, all taps inside the image.
- * y[p][l] = clip(bias[l] + z[p][l] + sum x[p*x_pixel + i*x_kh + j*x_kw + l] * w[i*w_kh + j*w_kw + l]) */
+ * y[p][l] = clip(bias[l] + z[p][l] + sum x[p*x_pixel + i*x_kh + j*x_kw + l] * w[i*w_kh + j*w_kw +
+ * l]) */
 typedef struct sn_f32_depthwise {
     const float *x, *w, *bias, *z; /* bias and z may be NULL */
     float *y;
@@ -65,7 +68,8 @@ typedef struct sn_f32_depthwise {
 typedef void sn_f32_depthwise_fn(const sn_f32_depthwise *t);
 
 /* Pooling of one channel block over a window wholly inside the image:
- * y[p][l] = scale * sum, or the maximum, of x[p*x_pixel + i*x_kh + j*x_kw + l] over i < kh, j < kw. */
+ * y[p][l] = scale * sum, or the maximum, of x[p*x_pixel + i*x_kh + j*x_kw + l] over i < kh, j < kw.
+ */
 typedef struct sn_f32_pool {
     const float *x;
     float *y;
@@ -93,7 +97,7 @@ typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
 /* y[i] = (x[i] - mean) * inv * scale[i] + bias[i] over one row, n >= 1; y may be x. layernorm: mean
  * of x and inv = 1 / sqrt(variance + epsilon); rmsnorm: mean 0 and inv = 1 / sqrt(mean of squares +
  * epsilon). scale and bias may be NULL. stats, when not NULL, receives mean and inv. */
-typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const float *bias, size_t n,
-                            float epsilon, float *stats);
+typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const float *bias,
+                            size_t n, float epsilon, float *stats);
 
 #endif

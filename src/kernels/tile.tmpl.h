@@ -11,7 +11,12 @@
 
 /* Tile sizes that exist, X(P, Q); MASK_q has bit P set for each. Rows of 56, 28, 14 and 7 pixels
  * divide. */
-#if SN_REGS == 32 && SN_BV == 1
+#if SONDE_FEW_TILES /* sanitizer builds, where every instance takes the compiler long */
+#define SN_TILES_1(X) X(1, 1) X(4, 1)
+#define SN_TILES_2(X) X(1, 2) X(3, 2)
+#define SN_TILES_3(X) X(1, 3)
+#define SN_TILES_4(X) X(1, 4) X(2, 4)
+#elif SN_REGS == 32 && SN_BV == 1
 #define SN_TILES_1(X)                                                                              \
     X(1, 1)                                                                                        \
     X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1) X(14, 1) X(20, 1) X(28, 1)
@@ -61,8 +66,8 @@ SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
 /* acc[p] += x[p] * w over `channels`, for pixels from … to-1 of the tile. */
 SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_next *next,
                              size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q,
-                             const int P, const int Q, const int sets, const int from, const int to,
-                             const bool blocked)
+                             ptrdiff_t w_ic, const int P, const int Q, const int sets,
+                             const int from, const int to, const bool blocked)
 {
     const int QV = Q * SN_BV;
     size_t c = 0;
@@ -72,7 +77,7 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_nex
             {
                 sn_v wv[4 * SN_BV];
                 SN_UNROLL for (int i = 0; i < QV; i++) wv[i] =
-                    v_load(w + s * SN_BLOCK + i / SN_BV * w_q + i % SN_BV * SN_VL);
+                    v_load(w + s * w_ic + i / SN_BV * w_q + i % SN_BV * SN_VL);
                 SN_UNROLL for (int p = from; p < to; p++)
                 {
                     sn_v b = v_bcast(x + p * x_pixel + s * x_ic);
@@ -85,7 +90,7 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_nex
             }
             tile_fetch(next, blocked); /* once for two channels: such tiles need few lines */
             x += 2 * x_ic;
-            w += 2 * SN_BLOCK;
+            w += 2 * w_ic;
         }
     }
     SN_NO_UNROLL for (; c < channels; c++)
@@ -104,7 +109,7 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_nex
         }
         tile_fetch(next, blocked);
         x += x_ic;
-        w += SN_BLOCK;
+        w += w_ic;
     }
 }
 
@@ -192,7 +197,8 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
     tile_next next = {
         t->w_next ? t->w_next + at / (unsigned)P * tile_lines(t, taps) * SN_LINE : t->w, x};
     if (!taps) {
-        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, w_q, P, Q, sets, 0, P, false);
+        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, w_q, t->w_ic, P, Q, sets, 0,
+                      P, false);
     } else {
         const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0;
         const size_t j1 = edges & TILE_LAST ? t->last_kw : t->kw;
@@ -207,7 +213,7 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
                 next.x = xi + x_next;
 #define TILE_TAP(from, to)                                                                         \
     tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw, &next, channels,  \
-                  x_pixel, x_ic, w_q, P, Q, sets, from, to, borders)
+                  x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, borders)
                 if (borders && P > 1)
                     for (; j < j0; j++)
                         TILE_TAP(1, P);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small operators that keep, reverse or mark elements by position: Trilu, ReverseSequence, OneHot. */
+/* Small operators that keep, reverse or mark elements by position: Trilu, ReverseSequence, OneHot.
+ */
 #include <string.h>
 
 #include "ops/move.h"
@@ -29,7 +30,8 @@ static sonde_status run_trilu(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     bool upper = ((const trilu_params *)s->params)->upper != 0;
     size_t elem = sn_dtype_bytes(x->dtype);
-    int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1], k = 0, total = sn_tensor_count(x);
+    int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1], k = 0,
+            total = sn_tensor_count(x);
     if (total == 0)
         return SONDE_OK;
     if (sn_has(s, 1) && sn_tensor_count(sn_in(s, f, 1)) > 0)
@@ -82,7 +84,8 @@ static sonde_status infer_reverse(sn_infer *c)
     if (x.rank >= 0 && lengths.rank == 1) {
         sn_dim a = x.dims[r->batch_axis], b = lengths.dims[0];
         if (sn_dim_known(a) && sn_dim_known(b) && a != b)
-            return sn_infer_fail(c, "%lld sequence lengths for a batch of %lld", (long long)b, (long long)a);
+            return sn_infer_fail(c, "%lld sequence lengths for a batch of %lld", (long long)b,
+                                 (long long)a);
     }
     return sn_infer_same(c, 0, 0);
 }
@@ -99,7 +102,8 @@ static sonde_status run_reverse(const sn_step *s, sn_frame *f)
     for (int64_t b = 0; b < batches; b++) {
         int64_t n = sn_move_int(lengths, b);
         if (n < 0 || n > times)
-            return sn_run_fail(s, f, "sequence length %lld is outside 0 to %lld", (long long)n, (long long)times);
+            return sn_run_fail(s, f, "sequence length %lld is outside 0 to %lld", (long long)n,
+                               (long long)times);
         for (int64_t t = 0; t < times; t++) {
             int64_t from = t < n ? n - 1 - t : t;
             size_t to_row = (size_t)(r->batch_axis ? t * batches + b : b * times + t);
@@ -110,10 +114,11 @@ static sonde_status run_reverse(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_reverse_sequence[] = {
-    {SN_MOVE_HEAD("ReverseSequence", 10, 0, 2, 2, 1, 1), .params_size = sizeof(reverse_params),
-     .prepare = prepare_reverse, .infer = infer_reverse, .run = run_reverse, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_reverse_sequence[] = {{SN_MOVE_HEAD("ReverseSequence", 10, 0, 2, 2, 1, 1),
+                                         .params_size = sizeof(reverse_params),
+                                         .prepare = prepare_reverse, .infer = infer_reverse,
+                                         .run = run_reverse, .types = SN_MOVE_ALL_TYPES},
+                                        {.name = NULL}};
 
 /* ------------------------------------------------------------------ OneHot */
 typedef struct onehot_params {
@@ -133,13 +138,15 @@ static sonde_status infer_onehot(sn_infer *c)
     int axis;
     SN_TRY(sn_move_in(c, 0, &index));
     SN_TRY(sn_move_in(c, 2, &values));
-    if (values.rank >= 0 && (values.rank != 1 || (sn_dim_known(values.dims[0]) && values.dims[0] != 2)))
+    if (values.rank >= 0 &&
+        (values.rank != 1 || (sn_dim_known(values.dims[0]) && values.dims[0] != 2)))
         return sn_infer_fail(c, "values must hold two elements, off and on");
     if (index.rank < 0)
         return sn_move_out_rank(c, 0, values.dtype, -1);
     if (index.rank >= SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
-    SN_TRY(sn_infer_axis(c, ((const onehot_params *)c->params)->axis, index.rank + 1, false, &axis));
+    SN_TRY(
+        sn_infer_axis(c, ((const onehot_params *)c->params)->axis, index.rank + 1, false, &axis));
     SN_TRY(sn_infer_ints(c, 1, &ints, &n));
     sn_dim depth = ints && n == 1 ? ints[0] : SN_DIM_UNKNOWN;
     const sn_tensor *d = c->in[1]->data;
@@ -158,7 +165,8 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     const sn_tensor *index = sn_in(s, f, 0), *values = sn_in(s, f, 2);
     sn_tensor *y = sn_out(s, f, 0);
     int axis;
-    if (!sn_move_axis(((const onehot_params *)s->params)->axis, y->rank, &axis) || sn_tensor_count(values) != 2)
+    if (!sn_move_axis(((const onehot_params *)s->params)->axis, y->rank, &axis) ||
+        sn_tensor_count(values) != 2)
         return sn_run_fail(s, f, "axis or values do not fit");
     size_t elem = sn_dtype_bytes(y->dtype);
     int64_t depth = y->dims[axis], inner = 1, n = sn_tensor_count(index);
@@ -171,12 +179,14 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
         if (v < -depth || v >= depth)
             continue; /* out of range: everything stays off */
         v += v < 0 ? depth : 0;
-        sn_move_elem((char *)y->data + (size_t)((i / inner * depth + v) * inner + i % inner) * elem, on, elem);
+        sn_move_elem((char *)y->data + (size_t)((i / inner * depth + v) * inner + i % inner) * elem,
+                     on, elem);
     }
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_one_hot[] = {{SN_MOVE_HEAD("OneHot", 9, 0, 3, 3, 1, 1), .params_size = sizeof(onehot_params),
-                                .prepare = prepare_onehot, .infer = infer_onehot, .run = run_onehot,
+const sn_op sn_op_one_hot[] = {{SN_MOVE_HEAD("OneHot", 9, 0, 3, 3, 1, 1),
+                                .params_size = sizeof(onehot_params), .prepare = prepare_onehot,
+                                .infer = infer_onehot, .run = run_onehot,
                                 .types = "u8 u16 u32 u64 i8 i16 i32 i64 f16 f32 f64"},
                                {.name = NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of control flow: see body.h. Type inference of a loop starts from the initial types, infers
- * the body and drops what an iteration changes, until nothing changes; three rounds at most, and one
- * with nothing assumed for loops nested deeply, so that hostile nesting stays linear. */
+/* Bodies of control flow: see body.h. Type inference of a loop starts from the initial types,
+ * infers the body and drops what an iteration changes, until nothing changes; three rounds at most,
+ * and one with nothing assumed for loops nested deeply, so that hostile nesting stays linear. */
 #include "ops/body.h"
 
 #include <string.h>
@@ -102,8 +102,8 @@ static void forget_shape(sn_type *t)
     }
 }
 
-sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal, uint32_t n, uint32_t first,
-                              uint32_t n_carried, uint32_t first_out)
+sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal, uint32_t n,
+                              uint32_t first, uint32_t n_carried, uint32_t first_out)
 {
     const sn_fact **facts = SN_NEW_N(c->arena, const sn_fact *, n ? n : 1);
     if (!facts)
@@ -120,8 +120,8 @@ sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal
     for (int round = 0;; round++) {
         SN_TRY(sn_infer_body(c, b->graph, facts, n));
         if (b->graph->outputs.n < (size_t)first_out + n_carried)
-            return sn_infer_fail(c, "its body gives %zu outputs, at least %u are needed", b->graph->outputs.n,
-                                 first_out + n_carried);
+            return sn_infer_fail(c, "its body gives %zu outputs, at least %u are needed",
+                                 b->graph->outputs.n, first_out + n_carried);
         bool stable = true;
         for (uint32_t i = 0; i < n_carried; i++) {
             sn_type *have = &formal[first + i].type, joined;
@@ -130,8 +130,10 @@ sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal
                 continue;
             if (!sn_body_join(have, made, &joined, c->arena)) {
                 if (have->kind == made->kind)
-                    return sn_infer_fail(c, "loop-carried value %u changes its type in the body", i);
-                joined = (sn_type){.kind = SN_KIND_NONE, .rank = -1}; /* an optional that gets filled */
+                    return sn_infer_fail(c, "loop-carried value %u changes its type in the body",
+                                         i);
+                joined =
+                    (sn_type){.kind = SN_KIND_NONE, .rank = -1}; /* an optional that gets filled */
             }
             stable = false;
             *have = joined;
@@ -160,8 +162,8 @@ sonde_status sn_body_stacked(sn_infer *c, uint32_t o, const sn_type *t, sn_dim c
 }
 
 /* ------------------------------------------------------------------ run */
-sonde_status sn_body_run(const sn_step *s, sn_frame *f, const sn_body_ref *b, const sn_slot *in, uint32_t n_in,
-                         sn_slot *out, uint32_t n_out)
+sonde_status sn_body_run(const sn_step *s, sn_frame *f, const sn_body_ref *b, const sn_slot *in,
+                         uint32_t n_in, sn_slot *out, uint32_t n_out)
 {
     if (!f->hooks || !f->hooks->run_body)
         return sn_run_fail(s, f, "its body cannot run here");
@@ -171,7 +173,8 @@ sonde_status sn_body_run(const sn_step *s, sn_frame *f, const sn_body_ref *b, co
 sonde_status sn_body_cancelled(const sn_step *s, sn_frame *f)
 {
     (void)s;
-    return sn_move_cancelled(f) ? sn_fail(f->err, SONDE_CANCELLED, "the run was cancelled") : SONDE_OK;
+    return sn_move_cancelled(f) ? sn_fail(f->err, SONDE_CANCELLED, "the run was cancelled")
+                                : SONDE_OK;
 }
 
 void sn_body_move(sn_slot *dst, sn_slot *src)
@@ -212,7 +215,8 @@ sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *
     if (k->n == 0) {
         k->row = *t;
         k->row.bytes = (size_t)sn_tensor_count(t) * sn_dtype_bytes(t->dtype);
-    } else if (t->dtype != k->row.dtype || !sn_move_same_dims(t->dims, t->rank, k->row.dims, k->row.rank)) {
+    } else if (t->dtype != k->row.dtype ||
+               !sn_move_same_dims(t->dims, t->rank, k->row.dims, k->row.rank)) {
         return sn_run_fail(s, f, "a scan output of the body changes its shape between iterations");
     }
     if (t->dtype == SONDE_DTYPE_STRING) {
@@ -225,7 +229,10 @@ sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *
     if (k->n == k->cap) {
         /* A trip count from the model is only believed for what fits a modest block. */
         int64_t limit = k->row.bytes ? (int64_t)(((size_t)1 << 24) / k->row.bytes) : 1 << 20;
-        int64_t rows = k->cap ? 2 * k->cap : expect < 8 ? 8 : expect > limit && limit > 8 ? limit : expect;
+        int64_t rows = k->cap                        ? 2 * k->cap
+                       : expect < 8                  ? 8
+                       : expect > limit && limit > 8 ? limit
+                                                     : expect;
         if (k->cap == 0 && limit < 8)
             rows = expect > 0 && expect < 8 ? expect : 2;
         SN_TRY(stack_grow(f, k, rows));
@@ -237,7 +244,8 @@ sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *
     return SONDE_OK;
 }
 
-static sonde_status finish_strings(sn_frame *f, sn_stack *k, const int64_t *dims, int rank, sn_slot *out)
+static sonde_status finish_strings(sn_frame *f, sn_stack *k, const int64_t *dims, int rank,
+                                   sn_slot *out)
 {
     size_t each = (size_t)sn_tensor_count(&k->row), n = each * k->strings.n, bytes;
     if (!sn_size_mul(n, sizeof(sonde_string), &bytes))
@@ -252,7 +260,8 @@ static sonde_status finish_strings(sn_frame *f, sn_stack *k, const int64_t *dims
     return st;
 }
 
-sonde_status sn_stack_finish(const sn_step *s, sn_frame *f, sn_stack *k, const sn_type *type, sn_slot *out)
+sonde_status sn_stack_finish(const sn_step *s, sn_frame *f, sn_stack *k, const sn_type *type,
+                             sn_slot *out)
 {
     int64_t dims[SN_MAX_RANK] = {k->n};
     int rank = k->n ? k->row.rank : type->rank > 0 ? type->rank : 0;
@@ -268,8 +277,11 @@ sonde_status sn_stack_finish(const sn_step *s, sn_frame *f, sn_stack *k, const s
         return finish_strings(f, k, dims, rank + 1, out);
     sn_slot_clear(out);
     out->kind = SN_KIND_TENSOR;
-    out->t = (sn_tensor){.dtype = k->row.dtype, .rank = rank + 1, .data = k->buffer->data,
-                         .bytes = (size_t)k->n * k->row.bytes, .owner = k->buffer};
+    out->t = (sn_tensor){.dtype = k->row.dtype,
+                         .rank = rank + 1,
+                         .data = k->buffer->data,
+                         .bytes = (size_t)k->n * k->row.bytes,
+                         .owner = k->buffer};
     memcpy(out->t.dims, dims, sizeof dims);
     k->buffer = NULL;
     return SONDE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat and Split: parts of one axis. Both are a strided copy per part between a dense tensor and a
- * window of the other. */
+/* Concat and Split: parts of one axis. Both are a strided copy per part between a dense tensor and
+ * a window of the other. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -12,7 +12,8 @@ typedef struct part_params {
     int64_t num_outputs; /* Split since 18; 0 = not given */
 } part_params;
 
-/* Copies between `dense` (dims) and the window of a tensor whose axis has `whole` entries, at `at`. */
+/* Copies between `dense` (dims) and the window of a tensor whose axis has `whole` entries, at `at`.
+ */
 static void copy_part(char *whole_data, char *dense_data, const int64_t *dims, int rank, int axis,
                       int64_t whole, int64_t at, size_t elem, bool into_whole, sn_pool *pool)
 {
@@ -27,7 +28,8 @@ static void copy_part(char *whole_data, char *dense_data, const int64_t *dims, i
         return;
     whole_data += (size_t)(step * at) * elem;
     sn_copy_plan(&c, elem, 2, shape, into_whole ? wide : tight, into_whole ? tight : wide);
-    sn_copy_run(&c, into_whole ? whole_data : dense_data, into_whole ? dense_data : whole_data, pool);
+    sn_copy_run(&c, into_whole ? whole_data : dense_data, into_whole ? dense_data : whole_data,
+                pool);
 }
 
 /* ------------------------------------------------------------------ Concat */
@@ -74,8 +76,8 @@ static sonde_status infer_concat(sn_infer *c)
         if (dtype == SONDE_DTYPE_UNDEFINED)
             dtype = x.dtype;
         else if (x.dtype != SONDE_DTYPE_UNDEFINED && x.dtype != dtype)
-            return sn_infer_fail(c, "input %u is %s, the ones before are %s", i, sn_dtype_name(x.dtype),
-                                 sn_dtype_name(dtype));
+            return sn_infer_fail(c, "input %u is %s, the ones before are %s", i,
+                                 sn_dtype_name(x.dtype), sn_dtype_name(dtype));
         if (x.rank < 0) {
             unknown_part = true;
             continue;
@@ -91,8 +93,8 @@ static sonde_status infer_concat(sn_infer *c)
             if (k == axis)
                 continue;
             if (sn_dim_known(dims[k]) && sn_dim_known(x.dims[k]) && dims[k] != x.dims[k])
-                return sn_infer_fail(c, "input %u has %lld in dim %d, expected %lld", i, (long long)x.dims[k],
-                                     k, (long long)dims[k]);
+                return sn_infer_fail(c, "input %u has %lld in dim %d, expected %lld", i,
+                                     (long long)x.dims[k], k, (long long)dims[k]);
             dims[k] = sn_move_merge(dims[k], x.dims[k]);
         }
         bool numbers = sn_dim_known(total) && sn_dim_known(x.dims[axis]);
@@ -123,18 +125,21 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "axis %lld is outside the output", (long long)p->axis);
     for (uint32_t i = 0; i < s->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, i);
-        copy_part(y->data, x->data, x->dims, x->rank, axis, y->dims[axis], at, sn_dtype_bytes(y->dtype), true,
-                  f->pool);
+        copy_part(y->data, x->data, x->dims, x->rank, axis, y->dims[axis], at,
+                  sn_dtype_bytes(y->dtype), true, f->pool);
         at += x->dims[axis];
     }
     return sn_move_own(s, f, 0);
 }
 
 #define CONCAT(SINCE, UNTIL, PREPARE)                                                              \
-    {SN_MOVE_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1), .params_size = sizeof(part_params),        \
-     .prepare = PREPARE, .infer = infer_concat, .bind = bind_concat, .run = run_concat,            \
-     .types = SN_MOVE_ALL_TYPES}
-const sn_op sn_op_concat[] = {CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                         \
+            .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
+            .bind = bind_concat, .run = run_concat, .types = SN_MOVE_ALL_TYPES                     \
+    }
+const sn_op sn_op_concat[] = {
+    CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};
 
 /* ------------------------------------------------------------------ Split */
 static sonde_status prepare_split(sn_prep *p)
@@ -143,8 +148,8 @@ static sonde_status prepare_split(sn_prep *p)
     SN_TRY(sn_prep_ints(p, "split", &r->sizes, &r->n_sizes));
     SN_TRY(sn_prep_int(p, "num_outputs", 0, &r->num_outputs));
     if (r->num_outputs < 0 || (r->num_outputs > 0 && r->num_outputs != (int64_t)p->node->n_out))
-        return sn_prep_fail(p, "attribute 'num_outputs' is %lld for %u outputs", (long long)r->num_outputs,
-                            p->node->n_out);
+        return sn_prep_fail(p, "attribute 'num_outputs' is %lld for %u outputs",
+                            (long long)r->num_outputs, p->node->n_out);
     return sn_prep_int(p, "axis", 0, &r->axis);
 }
 
@@ -160,7 +165,8 @@ static sonde_status split_ints(sn_infer *c, uint32_t o, sn_dim at, sn_dim size)
     const sn_dim *v;
     int64_t n;
     SN_TRY(sn_infer_ints(c, 0, &v, &n));
-    if (!v || !sn_dim_known(at) || !sn_dim_known(size) || at < 0 || size < 0 || at > n || size > n - at)
+    if (!v || !sn_dim_known(at) || !sn_dim_known(size) || at < 0 || size < 0 || at > n ||
+        size > n - at)
         return SONDE_OK;
     return sn_infer_set_ints(c, o, v + at, size);
 }
@@ -187,11 +193,13 @@ static sonde_status infer_split(sn_infer *c)
     sn_dim dims[SN_MAX_RANK], whole = x.dims[axis], at = 0;
     memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
     if (!given && p->num_outputs == 0 && sn_dim_known(whole) && whole % c->n_out)
-        return sn_infer_fail(c, "a dim of %lld does not divide by %u outputs", (long long)whole, c->n_out);
+        return sn_infer_fail(c, "a dim of %lld does not divide by %u outputs", (long long)whole,
+                             c->n_out);
     for (uint32_t o = 0; o < c->n_out; o++) {
-        dims[axis] = sizes                             ? sizes[o]
-                     : !given && sn_dim_known(whole) ? even_part(whole, (int64_t)c->n_out, (int64_t)o)
-                                                       : SN_DIM_UNKNOWN;
+        dims[axis] = sizes ? sizes[o]
+                     : !given && sn_dim_known(whole)
+                         ? even_part(whole, (int64_t)c->n_out, (int64_t)o)
+                         : SN_DIM_UNKNOWN;
         if (c->n_out == 1 && !sizes)
             dims[axis] = whole;
         SN_TRY(sn_move_out(c, o, x.dtype, dims, x.rank));
@@ -200,7 +208,8 @@ static sonde_status infer_split(sn_infer *c)
         at = sn_dim_add(at, dims[axis]);
     }
     if (sn_dim_known(at) && sn_dim_known(whole) && at != whole)
-        return sn_infer_fail(c, "the parts add up to %lld, the dim is %lld", (long long)at, (long long)whole);
+        return sn_infer_fail(c, "the parts add up to %lld, the dim is %lld", (long long)at,
+                             (long long)whole);
     return SONDE_OK;
 }
 
@@ -218,8 +227,8 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
         sn_tensor *y = sn_out(s, f, o);
         if (y->dims[axis] > x->dims[axis] - at)
             return sn_run_fail(s, f, "the parts are larger than the input");
-        copy_part(x->data, y->data, y->dims, y->rank, axis, x->dims[axis], at, sn_dtype_bytes(y->dtype), false,
-                  f->pool);
+        copy_part(x->data, y->data, y->dims, y->rank, axis, x->dims[axis], at,
+                  sn_dtype_bytes(y->dtype), false, f->pool);
         at += y->dims[axis];
         SN_TRY(sn_move_own(s, f, o));
     }
@@ -233,7 +242,9 @@ static sonde_status bind_split(sn_bind *b)
 }
 
 #define SPLIT(SINCE, UNTIL, MAX_IN)                                                                \
-    {SN_MOVE_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1), .params_size = sizeof(part_params),    \
-     .prepare = prepare_split, .infer = infer_split, .bind = bind_split, .run = run_split,         \
-     .types = SN_MOVE_ALL_TYPES}
+    {                                                                                              \
+        SN_MOVE_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1),                                     \
+            .params_size = sizeof(part_params), .prepare = prepare_split, .infer = infer_split,    \
+            .bind = bind_split, .run = run_split, .types = SN_MOVE_ALL_TYPES                       \
+    }
 const sn_op sn_op_split[] = {SPLIT(1, 1, 2), SPLIT(2, 12, 1), SPLIT(13, 0, 2), {.name = NULL}};

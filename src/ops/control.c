@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If and Loop. Their bodies run through the frame's hook; what a body returns is owned, so values go
- * round a loop by moving, never by copying. */
+/* If and Loop. Their bodies run through the frame's hook; what a body returns is owned, so values
+ * go round a loop by moving, never by copying. */
 #include <string.h>
 
 #include "ops/body.h"
 
-static sonde_status scalar_bool(const sn_step *s, sn_frame *f, const sn_slot *x, const char *what, bool *out)
+static sonde_status scalar_bool(const sn_step *s, sn_frame *f, const sn_slot *x, const char *what,
+                                bool *out)
 {
     if (x->kind != SN_KIND_TENSOR || x->t.dtype != SONDE_DTYPE_BOOL || sn_tensor_count(&x->t) != 1)
         return sn_run_fail(s, f, "%s is not one bool", what);
@@ -24,9 +25,11 @@ static sonde_status prepare_if(sn_prep *p)
     SN_TRY(sn_body_find(p, "else_branch", &r->branch[0]));
     SN_TRY(sn_body_find(p, "then_branch", &r->branch[1]));
     for (int i = 0; i < 2; i++)
-        if (r->branch[i].graph->outputs.n != p->node->n_out || r->branch[i].graph->n_formal_inputs != 0)
-            return sn_prep_fail(p, "a branch takes %u inputs and gives %zu outputs, expected none and %u",
-                                r->branch[i].graph->n_formal_inputs, r->branch[i].graph->outputs.n, p->node->n_out);
+        if (r->branch[i].graph->outputs.n != p->node->n_out ||
+            r->branch[i].graph->n_formal_inputs != 0)
+            return sn_prep_fail(
+                p, "a branch takes %u inputs and gives %zu outputs, expected none and %u",
+                r->branch[i].graph->n_formal_inputs, r->branch[i].graph->outputs.n, p->node->n_out);
     return SONDE_OK;
 }
 
@@ -44,7 +47,8 @@ static sonde_status infer_if(sn_infer *c)
     for (uint32_t o = 0; o < c->n_out; o++) {
         const sn_type *a = &r->branch[taken < 0 ? 0 : taken].graph->outputs.data[o]->fact.type;
         const sn_type *b = &r->branch[taken < 0 ? 1 : taken].graph->outputs.data[o]->fact.type;
-        if (!sn_body_join(a, b, &c->out[o].type, c->arena)) /* two kinds of value: known when it runs */
+        if (!sn_body_join(a, b, &c->out[o].type,
+                          c->arena)) /* two kinds of value: known when it runs */
             c->out[o].type = (sn_type){.kind = SN_KIND_NONE, .rank = -1};
     }
     return SONDE_OK;
@@ -71,9 +75,10 @@ static sonde_status run_if(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_if[] = {{SN_MOVE_HEAD("If", 1, 0, 1, 1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
-                           .params_size = sizeof(if_params), .prepare = prepare_if, .infer = infer_if,
-                           .run = run_if, .types = "bool"},
+const sn_op sn_op_if[] = {{SN_MOVE_HEAD("If", 1, 0, 1, 1, 1, -1),
+                           .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
+                           .params_size = sizeof(if_params), .prepare = prepare_if,
+                           .infer = infer_if, .run = run_if, .types = "bool"},
                           {.name = NULL}};
 
 /* ------------------------------------------------------------------ Loop */
@@ -89,11 +94,14 @@ static sonde_status prepare_loop(sn_prep *p)
     r->n_carried = p->node->n_formal_in > 2 ? p->node->n_formal_in - 2 : 0;
     size_t outputs = r->body.graph->outputs.n;
     if (r->body.graph->n_formal_inputs != 2 + r->n_carried || outputs < 1 + (size_t)r->n_carried)
-        return sn_prep_fail(p, "its body takes %u inputs and gives %zu outputs, which does not fit %u carried values",
-                            r->body.graph->n_formal_inputs, outputs, r->n_carried);
+        return sn_prep_fail(
+            p,
+            "its body takes %u inputs and gives %zu outputs, which does not fit %u carried values",
+            r->body.graph->n_formal_inputs, outputs, r->n_carried);
     r->n_scan = (uint32_t)(outputs - 1 - r->n_carried);
     if (p->node->n_out > r->n_carried + r->n_scan)
-        return sn_prep_fail(p, "it has %u outputs, its body gives %u", p->node->n_out, r->n_carried + r->n_scan);
+        return sn_prep_fail(p, "it has %u outputs, its body gives %u", p->node->n_out,
+                            r->n_carried + r->n_scan);
     return SONDE_OK;
 }
 
@@ -131,7 +139,8 @@ static sonde_status infer_loop(sn_infer *c)
         return sn_fail_memory(c->err, n * sizeof *formal);
     formal[0].type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_I64};
     /* The body only ever runs while the condition holds. */
-    formal[1] = (sn_fact){.type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL}, .ints = &yes, .n_ints = 1};
+    formal[1] = (sn_fact){
+        .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL}, .ints = &yes, .n_ints = 1};
     for (uint32_t i = 0; i < r->n_carried; i++)
         if (sn_infer_has(c, 2 + i))
             formal[2 + i].type = c->in[2 + i]->type;
@@ -186,13 +195,16 @@ static void loop_end(sn_frame *f, loop_state *l)
 /* A borrowed scalar. */
 static sn_slot scalar_slot(sn_dtype dtype, void *data)
 {
-    return (sn_slot){.kind = SN_KIND_TENSOR, .t = {.dtype = dtype, .data = data, .bytes = sn_dtype_bytes(dtype)}};
+    return (sn_slot){.kind = SN_KIND_TENSOR,
+                     .t = {.dtype = dtype, .data = data, .bytes = sn_dtype_bytes(dtype)}};
 }
 
 /* A body that declares an optional may be handed, or return, the bare value: it is wrapped. */
-static sonde_status wrap_optional(sn_frame *f, const sn_graph *body, uint32_t i, const sn_slot *x, sn_slot *out)
+static sonde_status wrap_optional(sn_frame *f, const sn_graph *body, uint32_t i, const sn_slot *x,
+                                  sn_slot *out)
 {
-    if (body->inputs.data[i]->fact.type.kind != SN_KIND_OPTIONAL || x->kind == SN_KIND_OPTIONAL || x->kind == SN_KIND_NONE)
+    if (body->inputs.data[i]->fact.type.kind != SN_KIND_OPTIONAL || x->kind == SN_KIND_OPTIONAL ||
+        x->kind == SN_KIND_NONE)
         return SONDE_OK;
     sn_slot made = {.kind = SN_KIND_OPTIONAL, .list = sn_list_new(f->alloc, 1)};
     if (!made.list)
@@ -207,7 +219,8 @@ static sonde_status wrap_optional(sn_frame *f, const sn_graph *body, uint32_t i,
     return SONDE_OK;
 }
 
-static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, int64_t limit, bool go)
+static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, int64_t limit,
+                                 bool go)
 {
     uint32_t carried = l->r->n_carried, n_out = 1 + carried + l->r->n_scan;
     int64_t number = 0;
@@ -232,14 +245,16 @@ static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, i
             }
         }
         for (uint32_t i = 0; i < l->r->n_scan; i++)
-            SN_TRY(sn_stack_push(s, f, &l->stacks[i], &l->out[1 + carried + i], limit == INT64_MAX ? 0 : limit));
+            SN_TRY(sn_stack_push(s, f, &l->stacks[i], &l->out[1 + carried + i],
+                                 limit == INT64_MAX ? 0 : limit));
     }
     for (uint32_t o = 0; o < s->n_out; o++) {
         if (!sn_wants(s, o))
             continue;
         sn_slot *y = sn_out_slot(s, f, o);
         if (o >= carried)
-            SN_TRY(sn_stack_finish(s, f, &l->stacks[o - carried], &l->r->body.graph->outputs.data[1 + o]->fact.type, y));
+            SN_TRY(sn_stack_finish(s, f, &l->stacks[o - carried],
+                                   &l->r->body.graph->outputs.data[1 + o]->fact.type, y));
         else if (number > 0)
             sn_body_move(y, &l->now[o]);
         else
@@ -268,7 +283,8 @@ static sonde_status run_loop(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_loop[] = {{SN_MOVE_HEAD("Loop", 1, 0, 0, -1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
-                             .params_size = sizeof(loop_params), .prepare = prepare_loop, .infer = infer_loop,
-                             .run = run_loop, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_loop[] = {{SN_MOVE_HEAD("Loop", 1, 0, 0, -1, 1, -1),
+                             .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
+                             .params_size = sizeof(loop_params), .prepare = prepare_loop,
+                             .infer = infer_loop, .run = run_loop, .types = SN_MOVE_ALL_TYPES},
                             {.name = NULL}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose: a matrix product gives, per output channel, one column of values per kernel tap, and
- * folding adds them where they belong. Output channels are done a few at a time, so that columns stay
- * in the cache and memory does not grow with the kernel. f64 makes its columns by plain loops. */
+/* ConvTranspose: a matrix product gives, per output channel, one column of values per kernel tap,
+ * and folding adds them where they belong. Output channels are done a few at a time, so that
+ * columns stay in the cache and memory does not grow with the kernel. f64 makes its columns by
+ * plain loops. */
 #include <string.h>
 
 #include "compute/codec.h"
@@ -56,7 +57,9 @@ static bool axis_of(const transpose_params *r, int i, int64_t in, int64_t kernel
 {
     const sn_window *w = &r->window;
     const bool same = w->auto_pad == SN_PAD_SAME_UPPER || w->auto_pad == SN_PAD_SAME_LOWER;
-    *a = (sn_axis){.in = in, .kernel = kernel, .stride = w->strides ? w->strides[i] : 1,
+    *a = (sn_axis){.in = in,
+                   .kernel = kernel,
+                   .stride = w->strides ? w->strides[i] : 1,
                    .dilation = w->dilations ? w->dilations[i] : 1};
     if (in < 0 || in > INT32_MAX || kernel < 1 || kernel > INT32_MAX)
         return false;
@@ -89,8 +92,9 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
     const int rank = x->rank >= 0 ? x->rank : w->rank;
     if (rank < 3 || rank > SN_MAX_RANK || (w->rank >= 0 && w->rank != rank))
-        return sn_infer_fail(c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed",
-                             (int)x->rank, (int)w->rank);
+        return sn_infer_fail(
+            c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed",
+            (int)x->rank, (int)w->rank);
     SN_TRY(sn_window_check(c, &r->window, rank - 2));
     sn_dim dims[SN_MAX_RANK];
     dims[0] = x->rank >= 0 ? x->dims[0] : SN_DIM_UNKNOWN;
@@ -101,9 +105,9 @@ static sonde_status infer(sn_infer *c)
                              (long long)x->dims[1], (long long)w->dims[0], (long long)r->groups);
     for (int i = 0; i < rank - 2; i++) {
         const sn_dim in = x->rank >= 0 ? x->dims[i + 2] : SN_DIM_UNKNOWN;
-        const sn_dim kernel = w->rank >= 0          ? w->dims[i + 2]
-                              : r->window.kernel    ? r->window.kernel[i]
-                                                    : SN_DIM_UNKNOWN;
+        const sn_dim kernel = w->rank >= 0       ? w->dims[i + 2]
+                              : r->window.kernel ? r->window.kernel[i]
+                                                 : SN_DIM_UNKNOWN;
         sn_axis a;
         if (r->window.kernel && sn_dim_known(kernel) && kernel != r->window.kernel[i])
             return sn_infer_fail(c, "kernel_shape says %lld, the weight %lld in spatial dim %d",
@@ -128,17 +132,23 @@ typedef struct transpose_bound {
     int64_t chunk, chunks;
     sn_gemm_plan plan, last; /* of a full chunk, of the last one */
     const sn_pack_format *format;
-    size_t x_at, w_at, b_at, y_at;    /* f32 copies */
+    size_t x_at, w_at, b_at, y_at;                           /* f32 copies */
     size_t weights_at, panels_at, columns_at, columns_bytes; /* the last one per worker */
 } transpose_bound;
 
 static sonde_status plan_f32(sn_bind *b, transpose_bound *k, sn_room *room)
 {
     const int64_t per_channel = k->taps * k->in_pixels;
-    k->chunk = sn_max(sn_min(CHUNK_BYTES / (int64_t)sizeof(float) / sn_max(per_channel, 1), k->out_channels), 1);
+    k->chunk = sn_max(
+        sn_min(CHUNK_BYTES / (int64_t)sizeof(float) / sn_max(per_channel, 1), k->out_channels), 1);
     k->chunks = sn_ceil_div(k->out_channels, k->chunk);
-    sn_gemm_desc d = {.m = k->chunk * k->taps, .n = k->in_pixels, .k = k->in_channels, .b_count = 1,
-                      .packed = true, .alpha = 1.0f, .beta = 1.0f};
+    sn_gemm_desc d = {.m = k->chunk * k->taps,
+                      .n = k->in_pixels,
+                      .k = k->in_channels,
+                      .b_count = 1,
+                      .packed = true,
+                      .alpha = 1.0f,
+                      .beta = 1.0f};
     SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, 1, b->err));
     d.m = (k->out_channels - (k->chunks - 1) * k->chunk) * k->taps;
     SN_TRY(sn_gemm_plan_make(&k->last, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, 1, b->err));
@@ -164,7 +174,8 @@ static sonde_status bind(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_wide_takes(x->dtype))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(x->dtype));
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(x->dtype));
     const bool narrow = x->dtype != SONDE_DTYPE_F64;
     k->n = x->dims[0];
     k->groups = r->groups;
@@ -175,7 +186,8 @@ static sonde_status bind(sn_bind *b)
     for (int i = 0; i < x->rank - 2; i++) {
         sn_axis a;
         if (!axis_of(r, i, x->dims[i + 2], w->dims[i + 2], &a))
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the pads leave nothing of spatial dim %d", i);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the pads leave nothing of spatial dim %d",
+                                i);
         k->fold.image[i] = a.out;
         k->fold.grid[i] = a.in;
         k->fold.kernel[i] = a.kernel;
@@ -203,14 +215,16 @@ static sonde_status bind(sn_bind *b)
         b->run = run_narrow;
     }
     int64_t all;
-    if (!sn_i64_mul(columns, k->chunk, &columns) || !sn_i64_mul(columns, b->threads > 0 ? b->threads : 1, &all) ||
-        columns > PTRDIFF_MAX / 16)
+    if (!sn_i64_mul(columns, k->chunk, &columns) ||
+        !sn_i64_mul(columns, b->threads > 0 ? b->threads : 1, &all) || columns > PTRDIFF_MAX / 16)
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     const size_t elem = narrow ? sizeof(float) : sizeof(double);
     k->columns_bytes = sn_round_up((size_t)columns * elem, SN_ALIGN);
-    k->columns_at = sn_room_take(&room, (int64_t)k->columns_bytes, (size_t)(b->threads > 0 ? b->threads : 1));
+    k->columns_at =
+        sn_room_take(&room, (int64_t)k->columns_bytes, (size_t)(b->threads > 0 ? b->threads : 1));
     b->bound = k;
-    b->flops = 2 * (uint64_t)x->dims[1] * (uint64_t)k->n * (uint64_t)k->out_channels * (uint64_t)k->taps * (uint64_t)k->in_pixels;
+    b->flops = 2 * (uint64_t)x->dims[1] * (uint64_t)k->n * (uint64_t)k->out_channels *
+               (uint64_t)k->taps * (uint64_t)k->in_pixels;
     return sn_room_done(b, &room);
 }
 
@@ -229,8 +243,8 @@ static void chunk_f32(void *arg, size_t task, int worker)
     const int64_t first = (int64_t)task * k->chunk, n = sn_min(k->chunk, k->out_channels - first);
     float *columns = (float *)(void *)(c->columns + (size_t)worker * k->columns_bytes), *y = c->y;
     const float *bias = c->bias, *w = c->w;
-    sn_gemm_run(n == k->chunk ? &k->plan : &k->last, w + first * k->taps * k->in_channels, c->x, NULL, NULL,
-                columns, NULL, NULL);
+    sn_gemm_run(n == k->chunk ? &k->plan : &k->last, w + first * k->taps * k->in_channels, c->x,
+                NULL, NULL, columns, NULL, NULL);
     for (int64_t i = 0; i < n; i++) {
         float *plane = y + (first + i) * k->out_pixels;
         const float value = bias ? bias[first + i] : 0.0f;
@@ -281,12 +295,15 @@ static sonde_status run_narrow(const sn_step *s, sn_frame *f)
     const float *bias = sn_wide_in(s, f, B, k->b_at);
     float *y = sn_wide_out_room(s, f, 0, k->y_at), *weights = sn_space_f32(f, k->weights_at);
     const int64_t rows = k->out_channels * k->taps, in = k->in_channels * k->in_pixels;
-    const int64_t dims[3] = {k->groups, rows, k->in_channels}, panel_dims[2] = {k->in_channels, k->in_pixels};
-    const ptrdiff_t dst[3] = {rows * k->in_channels, k->in_channels, 1}, src[3] = {k->in_channels * rows, 1, rows};
+    const int64_t dims[3] = {k->groups, rows, k->in_channels},
+                  panel_dims[2] = {k->in_channels, k->in_pixels};
+    const ptrdiff_t dst[3] = {rows * k->in_channels, k->in_channels, 1},
+                    src[3] = {k->in_channels * rows, 1, rows};
     sn_copy turn;
     sn_copy_plan(&turn, sizeof(float), 3, dims, dst, src);
     sn_copy_run(&turn, weights, w, f->pool);
-    transpose_call c = {.k = k, .x = sn_space_f32(f, k->panels_at), .columns = f->workspace + k->columns_at};
+    transpose_call c = {
+        .k = k, .x = sn_space_f32(f, k->panels_at), .columns = f->workspace + k->columns_at};
     for (int64_t i = 0; i < k->n * k->groups && k->out_pixels > 0; i++) {
         const int64_t g = i % k->groups;
         pack_job j = {k, x + i * in, sn_space_f32(f, k->panels_at)};

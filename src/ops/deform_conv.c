@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeformConv: samples are gathered by linear interpolation straight into the panels the matrix product
- * reads, then one product per image and group. Outside of the input lies zero. Computed in f32. */
+/* DeformConv: samples are gathered by linear interpolation straight into the panels the matrix
+ * product reads, then one product per image and group. Outside of the input lies zero. Computed in
+ * f32. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static sonde_status prepare(sn_prep *p)
     SN_TRY(sn_window_prepare(p, &r->window));
     SN_TRY(sn_prep_int(p, "group", 1, &r->groups));
     SN_TRY(sn_prep_int(p, "offset_group", 1, &r->offset_groups));
-    if (r->groups < 1 || r->groups > INT32_MAX || r->offset_groups < 1 || r->offset_groups > INT32_MAX)
+    if (r->groups < 1 || r->groups > INT32_MAX || r->offset_groups < 1 ||
+        r->offset_groups > INT32_MAX)
         return sn_prep_fail(p, "attributes 'group' and 'offset_group' must be positive");
     return SONDE_OK;
 }
@@ -40,16 +42,19 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
     const int rank = x->rank, spatial = rank - 2;
     if (rank < 3 || w->rank != rank)
-        return sn_infer_fail(c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed",
-                             rank, (int)w->rank);
+        return sn_infer_fail(
+            c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed", rank,
+            (int)w->rank);
     if (spatial > MAX_SPATIAL)
         return sn_infer_fail(c, "%d spatial dims are not supported", spatial);
     SN_TRY(sn_window_check(c, &r->window, spatial));
     if (sn_dim_known(x->dims[1]) &&
         (x->dims[1] % r->groups != 0 || x->dims[1] % r->offset_groups != 0))
-        return sn_infer_fail(c, "%lld channels do not divide into the groups", (long long)x->dims[1]);
+        return sn_infer_fail(c, "%lld channels do not divide into the groups",
+                             (long long)x->dims[1]);
     if (sn_dim_known(w->dims[0]) && w->dims[0] % r->groups != 0)
-        return sn_infer_fail(c, "%lld output channels do not divide into the groups", (long long)w->dims[0]);
+        return sn_infer_fail(c, "%lld output channels do not divide into the groups",
+                             (long long)w->dims[0]);
     sn_dim want[SN_MAX_RANK], dims[SN_MAX_RANK], taps = 1;
     want[0] = w->dims[0];
     want[1] = sn_dim_known(x->dims[1]) ? x->dims[1] / r->groups : SN_DIM_UNKNOWN;
@@ -88,7 +93,8 @@ static sonde_status bind(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_wide_takes(x->dtype))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(x->dtype));
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(x->dtype));
     k->spatial = x->rank - 2;
     k->n = x->dims[0];
     k->groups = r->groups;
@@ -99,15 +105,25 @@ static sonde_status bind(sn_bind *b)
     for (int i = 0; i < k->spatial; i++) {
         sn_axis *a = &k->axes[i];
         if (!sn_window_axis(&r->window, i, x->dims[i + 2], w->dims[i + 2], a))
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit spatial dim %d", i);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit spatial dim %d",
+                                i);
         in[i] = a->in;
         out[i] = a->out;
     }
-    if (!sn_dims_count(in, k->spatial, &k->in_pixels) || !sn_dims_count(out, k->spatial, &k->out_pixels) ||
-        !sn_dims_count(w->dims + 2, k->spatial, &k->taps) || !sn_i64_mul(k->in_channels, k->taps, &depth))
+    if (!sn_dims_count(in, k->spatial, &k->in_pixels) ||
+        !sn_dims_count(out, k->spatial, &k->out_pixels) ||
+        !sn_dims_count(w->dims + 2, k->spatial, &k->taps) ||
+        !sn_i64_mul(k->in_channels, k->taps, &depth))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    sn_gemm_desc d = {.m = k->out_channels, .n = k->out_pixels, .k = depth, .b_count = 1,
-                      .packed = true, .has_c = b->n_in > B && b->in[B], .c_m = 1, .alpha = 1.0f, .beta = 1.0f};
+    sn_gemm_desc d = {.m = k->out_channels,
+                      .n = k->out_pixels,
+                      .k = depth,
+                      .b_count = 1,
+                      .packed = true,
+                      .has_c = b->n_in > B && b->in[B],
+                      .c_m = 1,
+                      .alpha = 1.0f,
+                      .beta = 1.0f};
     SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     sn_room room = {0};
     if (!sn_i64_mul(d.k, k->plan.panels * k->plan.block, &floats))
@@ -200,9 +216,11 @@ static void gather_task(void *arg, size_t task, int worker)
                     float position[MAX_SPATIAL];
                     const int64_t cell = og * k->taps + tap;
                     for (int d = 0; d < k->spatial; d++)
-                        position[d] = (float)(o[d] * k->axes[d].stride - k->axes[d].pad + t[d] * k->axes[d].dilation) +
+                        position[d] = (float)(o[d] * k->axes[d].stride - k->axes[d].pad +
+                                              t[d] * k->axes[d].dilation) +
                                       c->offset[(cell * k->spatial + d) * k->out_pixels + pixel];
-                    corners_of(k, position, c->mask ? c->mask[cell * k->out_pixels + pixel] : 1.0f, &around);
+                    corners_of(k, position, c->mask ? c->mask[cell * k->out_pixels + pixel] : 1.0f,
+                               &around);
                     known = og;
                 }
                 const float *x = c->x + channel * k->in_pixels;
@@ -231,8 +249,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         c.offset = in[OFFSET] + image * cells * k->spatial;
         c.mask = in[MASK] ? in[MASK] + image * cells : NULL;
         sn_pool_run(f->pool, (size_t)k->plan.panels, gather_task, &c);
-        sn_gemm_run(&k->plan, in[W] + c.group * k->out_channels * k->in_channels * k->taps, c.panels,
-                    in[B] ? in[B] + c.group * k->out_channels : NULL, NULL,
+        sn_gemm_run(&k->plan, in[W] + c.group * k->out_channels * k->in_channels * k->taps,
+                    c.panels, in[B] ? in[B] + c.group * k->out_channels : NULL, NULL,
                     y + i * k->out_channels * k->out_pixels, NULL, f->pool);
         if (f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed))
             return sn_run_cancelled(s, f);

@@ -15,7 +15,8 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_fail(c, "the input has rank %d, at least 2 is needed", (int)x->rank);
     const sn_dim a = x->dims[x->rank - 2], b = x->dims[x->rank - 1];
     if (sn_dim_known(a) && sn_dim_known(b) && a != b)
-        return sn_infer_fail(c, "matrices of %lld by %lld have no determinant", (long long)a, (long long)b);
+        return sn_infer_fail(c, "matrices of %lld by %lld have no determinant", (long long)a,
+                             (long long)b);
     return sn_wide_out(c, 0, x->dtype, x->dims, x->rank - 2);
 }
 
@@ -28,7 +29,8 @@ static sonde_status bind(sn_bind *b)
     if (!sn_i64_mul(n, n, &cells))
         return sn_bind_fail(b, SONDE_LIMIT, "the matrices are too large");
     if (!sn_wide_takes(x->dtype))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(x->dtype));
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(x->dtype));
     sn_room_take(&room, cells, sizeof(double));
     b->kernel = "det_lu";
     b->flops = (uint64_t)sn_wide_count(b->in[0]) * (uint64_t)n * 2 / 3;
@@ -79,9 +81,6 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_det[] = {{SN_MOVE_HEAD("Det", 11, 0, 1, 1, 1, 1),
-                            .infer = infer,
-                            .bind = bind,
-                            .run = run,
-                            .types = SN_WIDE_TYPES},
+const sn_op sn_op_det[] = {{SN_MOVE_HEAD("Det", 11, 0, 1, 1, 1, 1), .infer = infer, .bind = bind,
+                            .run = run, .types = SN_WIDE_TYPES},
                            {.name = NULL}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout: identity and a mask of ones, which is all inference needs. Since opset 12 an input may ask
- * for training mode; its random numbers are those of the operator's reference text (the Mersenne
- * Twister of Matsumoto and Nishimura, 53-bit reals), so that a seed gives the documented result. */
+/* Dropout: identity and a mask of ones, which is all inference needs. Since opset 12 an input may
+ * ask for training mode; its random numbers are those of the operator's reference text (the
+ * Mersenne Twister of Matsumoto and Nishimura, 53-bit reals), so that a seed gives the documented
+ * result. */
 #include "base/clock.h"
 #include "ops/move.h"
 
@@ -68,8 +69,10 @@ static uint32_t twister_next(twister *t)
 {
     if (t->at == TWISTER_N) {
         for (int i = 0; i < TWISTER_N; i++) {
-            uint32_t y = (t->state[i] & 0x80000000u) | (t->state[(i + 1) % TWISTER_N] & 0x7fffffffu);
-            t->state[i] = t->state[(i + TWISTER_M) % TWISTER_N] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
+            uint32_t y =
+                (t->state[i] & 0x80000000u) | (t->state[(i + 1) % TWISTER_N] & 0x7fffffffu);
+            t->state[i] =
+                t->state[(i + TWISTER_M) % TWISTER_N] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
         }
         t->at = 0;
     }
@@ -92,18 +95,21 @@ static sonde_status run_dropout_12(const sn_step *s, sn_frame *f)
     const dropout_params *p = s->params;
     const sn_tensor *x = sn_in(s, f, 0), *ratio = sn_has(s, 1) ? sn_in(s, f, 1) : NULL;
     bool training = sn_has(s, 2) && sn_move_int(sn_in(s, f, 2), 0) != 0;
-    double drop = ratio && sn_tensor_count(ratio) == 1 ? sn_elem_f64(ratio->dtype, ratio->data, 0) : 0.5;
+    double drop =
+        ratio && sn_tensor_count(ratio) == 1 ? sn_elem_f64(ratio->dtype, ratio->data, 0) : 0.5;
     if (!training || drop == 0)
         return run_dropout(s, f);
     if (!(drop > 0 && drop < 1))
         return sn_run_fail(s, f, "the ratio is %g, expected 0 to below 1", drop);
     twister t;
     twister_seed(&t, p->seeded ? (uint32_t)p->seed : (uint32_t)sn_ticks());
-    sn_tensor *y = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL, *mask = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
+    sn_tensor *y = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL,
+              *mask = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
     for (int64_t i = 0, n = sn_tensor_count(x); i < n; i++) {
         bool keep = twister_real(&t) >= drop;
         if (y)
-            sn_elem_set_f64(y->dtype, y->data, i, keep ? sn_elem_f64(x->dtype, x->data, i) * (1 / (1 - drop)) : 0);
+            sn_elem_set_f64(y->dtype, y->data, i,
+                            keep ? sn_elem_f64(x->dtype, x->data, i) * (1 / (1 - drop)) : 0);
         if (mask)
             ((uint8_t *)mask->data)[i] = keep;
     }
@@ -112,10 +118,11 @@ static sonde_status run_dropout_12(const sn_step *s, sn_frame *f)
 
 #define DROPOUT_TYPES "f16 bf16 f32 f64"
 const sn_op sn_op_dropout[] = {
-    {SN_MOVE_HEAD("Dropout", 1, 9, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_1, .run = run_dropout,
-     .types = DROPOUT_TYPES},
-    {SN_MOVE_HEAD("Dropout", 10, 11, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_10, .run = run_dropout,
-     .types = DROPOUT_TYPES},
-    {SN_MOVE_HEAD("Dropout", 12, 0, 1, 3, 1, 2), .flags = SN_OP_INPLACE0, .params_size = sizeof(dropout_params),
-     .prepare = prepare_dropout, .infer = infer_dropout_10, .run = run_dropout_12, .types = DROPOUT_TYPES},
+    {SN_MOVE_HEAD("Dropout", 1, 9, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_1,
+     .run = run_dropout, .types = DROPOUT_TYPES},
+    {SN_MOVE_HEAD("Dropout", 10, 11, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_10,
+     .run = run_dropout, .types = DROPOUT_TYPES},
+    {SN_MOVE_HEAD("Dropout", 12, 0, 1, 3, 1, 2), .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(dropout_params), .prepare = prepare_dropout, .infer = infer_dropout_10,
+     .run = run_dropout_12, .types = DROPOUT_TYPES},
     {.name = NULL}};

@@ -81,7 +81,8 @@ static sonde_status prepare_einsum(sn_prep *p)
     const char *s = text;
     for (;; s++) {
         if (r->n == MAX_OPERANDS)
-            return sn_prep_fail(p, "an equation of more than %d operands is not supported", MAX_OPERANDS);
+            return sn_prep_fail(p, "an equation of more than %d operands is not supported",
+                                MAX_OPERANDS);
         s = parse_term(s, &r->in[r->n++]);
         if (!s || (*s == '-' && s[1] != '>'))
             return sn_prep_fail(p, "equation '%s' is not understood", text);
@@ -89,9 +90,11 @@ static sonde_status prepare_einsum(sn_prep *p)
             break;
     }
     if (r->n != p->node->n_formal_in)
-        return sn_prep_fail(p, "equation '%s' is for %u operands, %u are given", text, r->n, p->node->n_formal_in);
+        return sn_prep_fail(p, "equation '%s' is for %u operands, %u are given", text, r->n,
+                            p->node->n_formal_in);
     if (*s == '\0')
-        return implicit_output(r) ? SONDE_OK : sn_prep_fail(p, "the rank would exceed %d", SN_MAX_RANK);
+        return implicit_output(r) ? SONDE_OK
+                                  : sn_prep_fail(p, "the rank would exceed %d", SN_MAX_RANK);
     s = parse_term(s + 2, &r->out);
     if (!s || *s)
         return sn_prep_fail(p, "equation '%s' is not understood", text);
@@ -104,7 +107,8 @@ static sonde_status prepare_einsum(sn_prep *p)
         for (uint32_t i = 0; i < r->n; i++)
             known |= memchr(r->in[i].labels, l, (size_t)r->in[i].n) != NULL;
         if (seen[l] || !known)
-            return sn_prep_fail(p, "an output label of '%s' is repeated or appears in no operand", text);
+            return sn_prep_fail(p, "an output label of '%s' is repeated or appears in no operand",
+                                text);
         seen[l] = true;
     }
     return SONDE_OK;
@@ -144,22 +148,24 @@ static sonde_status infer_einsum(sn_infer *c)
         if (dtype == SONDE_DTYPE_UNDEFINED)
             dtype = x.dtype;
         else if (x.dtype != SONDE_DTYPE_UNDEFINED && x.dtype != dtype)
-            return sn_infer_fail(c, "operand %u is %s, the others are %s", i, sn_dtype_name(x.dtype),
-                                 sn_dtype_name(dtype));
+            return sn_infer_fail(c, "operand %u is %s, the others are %s", i,
+                                 sn_dtype_name(x.dtype), sn_dtype_name(dtype));
         if (x.rank < 0) {
             ranks_known = false;
             continue;
         }
         int extra = axis_labels(&r->in[i], x.rank, labels);
         if (extra < 0)
-            return sn_infer_fail(c, "operand %u has rank %d, which the equation does not fit", i, x.rank);
+            return sn_infer_fail(c, "operand %u has rank %d, which the equation does not fit", i,
+                                 x.rank);
         ellipsis = extra > ellipsis ? extra : ellipsis;
         for (int k = 0; k < x.rank; k++) {
             sn_dim *s = &sizes[labels[k]], d = x.dims[k];
             if (d == 1 || sn_dim_same(*s, d))
                 continue;
             if (*s != 1 && sn_dim_known(*s) && sn_dim_known(d))
-                return sn_infer_fail(c, "operand %u has %lld where another has %lld", i, (long long)d, (long long)*s);
+                return sn_infer_fail(c, "operand %u has %lld where another has %lld", i,
+                                     (long long)d, (long long)*s);
             *s = *s == 1 ? d : sn_move_merge(*s, d);
         }
     }
@@ -207,7 +213,8 @@ static sonde_status bind_einsum(sn_bind *b)
             if (sizes[labels[k]] == 0 || sizes[labels[k]] == 1 || x->dims[k] == 0)
                 sizes[labels[k]] = x->dims[k] == 0 ? -1 : x->dims[k]; /* -1: really empty */
     }
-    *e = (einsum_bound){.n = r->n, .dtype = y->dtype, .out_rank = y->rank, .out_count = 1, .sum_count = 1};
+    *e = (einsum_bound){
+        .n = r->n, .dtype = y->dtype, .out_rank = y->rank, .out_count = 1, .sum_count = 1};
     axis_labels(&r->out, y->rank, labels);
     for (int k = 0; k < y->rank; k++) {
         where[labels[k]] = k;
@@ -230,8 +237,10 @@ static sonde_status bind_einsum(sn_bind *b)
         axis_labels(&r->in[i], x->rank, labels);
         for (int k = 0; k < x->rank; k++) {
             int w = where[labels[k]];
-            ptrdiff_t *s = w < SN_MAX_RANK ? &e->out_strides[i][w] : &e->sum_strides[i][w - SN_MAX_RANK];
-            *s += x->dims[k] == 1 ? 0 : strides[k]; /* a label twice in one operand is its diagonal */
+            ptrdiff_t *s =
+                w < SN_MAX_RANK ? &e->out_strides[i][w] : &e->sum_strides[i][w - SN_MAX_RANK];
+            *s +=
+                x->dims[k] == 1 ? 0 : strides[k]; /* a label twice in one operand is its diagonal */
         }
     }
     b->bound = e;
@@ -250,9 +259,11 @@ typedef struct einsum_job {
     int64_t per_task;
 } einsum_job;
 
-/* The innermost sum: n terms at these offsets and strides. Acc is wide enough not to lose digits. */
+/* The innermost sum: n terms at these offsets and strides. Acc is wide enough not to lose digits.
+ */
 #define DEFINE_DOT(NAME, T, ACC)                                                                   \
-    static void dot_##NAME(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step, int64_t n, void *sum) \
+    static void dot_##NAME(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step,        \
+                           int64_t n, void *sum)                                                   \
     {                                                                                              \
         ACC total = 0;                                                                             \
         const T *a = (const T *)j->src[0] + at[0];                                                 \
@@ -279,7 +290,8 @@ DEFINE_DOT(I32, int32_t, uint64_t)
 DEFINE_DOT(I64, int64_t, uint64_t)
 
 /* Every other type, one element at a time through its codec. */
-static void dot_any(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step, int64_t n, void *sum)
+static void dot_any(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step, int64_t n,
+                    void *sum)
 {
     for (int64_t i = 0; i < n; i++) {
         double product = 1;
@@ -310,11 +322,21 @@ static void sum_terms(const einsum_job *j, const ptrdiff_t *base, void *sum)
         step[k] = e->sum_rank ? e->sum_strides[k][e->sum_rank - 1] : 0;
     for (int64_t t = 0; t < e->sum_count / inner; t++) {
         switch (e->dtype) {
-        case SONDE_DTYPE_F32: dot_F32(j, at, step, inner, sum); break;
-        case SONDE_DTYPE_F64: dot_F64(j, at, step, inner, sum); break;
-        case SONDE_DTYPE_I32: dot_I32(j, at, step, inner, sum); break;
-        case SONDE_DTYPE_I64: dot_I64(j, at, step, inner, sum); break;
-        default: dot_any(j, at, step, inner, sum); break;
+        case SONDE_DTYPE_F32:
+            dot_F32(j, at, step, inner, sum);
+            break;
+        case SONDE_DTYPE_F64:
+            dot_F64(j, at, step, inner, sum);
+            break;
+        case SONDE_DTYPE_I32:
+            dot_I32(j, at, step, inner, sum);
+            break;
+        case SONDE_DTYPE_I64:
+            dot_I64(j, at, step, inner, sum);
+            break;
+        default:
+            dot_any(j, at, step, inner, sum);
+            break;
         }
         int d = e->sum_rank - 2;
         for (; d >= 0; d--) {
@@ -367,7 +389,8 @@ static sonde_status run_einsum(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_einsum[] = {{SN_MOVE_HEAD("Einsum", 12, 0, 1, -1, 1, 1), .params_size = sizeof(einsum_params),
-                               .prepare = prepare_einsum, .infer = infer_einsum, .bind = bind_einsum,
-                               .run = run_einsum, .types = "f16 bf16 f32 f64 i32 i64"},
+const sn_op sn_op_einsum[] = {{SN_MOVE_HEAD("Einsum", 12, 0, 1, -1, 1, 1),
+                               .params_size = sizeof(einsum_params), .prepare = prepare_einsum,
+                               .infer = infer_einsum, .bind = bind_einsum, .run = run_einsum,
+                               .types = "f16 bf16 f32 f64 i32 i64"},
                               {.name = NULL}};

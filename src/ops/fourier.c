@@ -67,13 +67,14 @@ static sonde_status scalar(sn_infer *c, uint32_t i, bool *given, sn_dim *v)
 static sonde_status check_complex(sn_infer *c, sn_dim last)
 {
     if (sn_dim_known(last) && last != 1 && last != 2)
-        return sn_infer_fail(c, "the last dimension is %lld: 1 (real) or 2 (complex) is needed", (long long)last);
+        return sn_infer_fail(c, "the last dimension is %lld: 1 (real) or 2 (complex) is needed",
+                             (long long)last);
     return SONDE_OK;
 }
 
 typedef struct fourier_bound {
     sn_fft fft;
-    int64_t length;             /* of the transform */
+    int64_t length; /* of the transform */
     int64_t lines, tasks;
     size_t buffer_at, per_task; /* doubles in bytes: the line, then the scratch */
     /* DFT */
@@ -87,7 +88,8 @@ static sonde_status bind_fft(sn_bind *b, fourier_bound *k)
     size_t table, scratch;
     sn_room room = {0};
     if (!sn_fft_sizes(k->length, &table, &scratch))
-        return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible", (long long)k->length);
+        return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible",
+                            (long long)k->length);
     double *space = SN_NEW_N(b->arena, double, table + scratch);
     if (!space)
         return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
@@ -185,19 +187,22 @@ static sonde_status bind_dft(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_wide_takes(x->dtype))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(x->dtype));
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(x->dtype));
     if ((b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
         (has_length && !known_scalar(b->in[1], &length)))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis or the length is not known");
     if (!sn_move_axis(axis, x->rank, &a) || a == x->rank - 1)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "axis %lld is outside the signal", (long long)axis);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "axis %lld is outside the signal",
+                            (long long)axis);
     k->in = x->dims[a];
     k->out = y->dims[a];
     k->length = has_length ? length : to_real ? 2 * (k->in - 1) : k->in;
     k->in_parts = x->dims[x->rank - 1];
     k->out_parts = y->dims[x->rank - 1];
     int64_t outer;
-    if (!sn_dims_count(x->dims, a, &outer) || !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
+    if (!sn_dims_count(x->dims, a, &outer) ||
+        !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
         !sn_i64_mul(outer, k->inner, &k->lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     return bind_fft(b, k);
@@ -228,7 +233,8 @@ static void dft_line(const fourier_call *c, int64_t line, double *z, double *scr
     const double scale = c->r->inverse ? 1.0 / (double)k->length : 1.0;
     for (int64_t i = 0; i < k->out; i++)
         for (int64_t part = 0; part < k->out_parts; part++)
-            sn_elem_set_f64(c->y->dtype, c->y->data, ((outer * k->out + i) * k->inner + inner) * k->out_parts + part,
+            sn_elem_set_f64(c->y->dtype, c->y->data,
+                            ((outer * k->out + i) * k->inner + inner) * k->out_parts + part,
                             z[2 * i + part] * scale);
 }
 
@@ -244,16 +250,24 @@ static void dft_task(void *arg, size_t task, int worker)
 
 static sonde_status run_dft(const sn_step *s, sn_frame *f)
 {
-    fourier_call c = {.k = s->bound, .r = s->params, .x = sn_in(s, f, 0), .y = sn_out(s, f, 0), .space = f->workspace};
+    fourier_call c = {.k = s->bound,
+                      .r = s->params,
+                      .x = sn_in(s, f, 0),
+                      .y = sn_out(s, f, 0),
+                      .space = f->workspace};
     sn_pool_run(f->pool, (size_t)c.k->tasks, dft_task, &c);
     return SONDE_OK;
 }
 
 #define DFT(SINCE, UNTIL, MAX_IN, PREPARE)                                                         \
-    {.name = "DFT", .domain = "", .since = SINCE, .until = UNTIL, .min_in = 1, .max_in = MAX_IN,   \
-     .min_out = 1, .max_out = 1, .params_size = sizeof(fourier_params), .prepare = PREPARE,        \
-     .infer = infer_dft, .bind = bind_dft, .run = run_dft, .types = SN_WIDE_TYPES}
-const sn_op sn_op_dft[] = {DFT(17, 19, 2, prepare_dft_17), DFT(20, 0, 3, prepare_dft_20), {.name = NULL}};
+    {                                                                                              \
+        .name = "DFT", .domain = "", .since = SINCE, .until = UNTIL, .min_in = 1,                  \
+        .max_in = MAX_IN, .min_out = 1, .max_out = 1, .params_size = sizeof(fourier_params),       \
+        .prepare = PREPARE, .infer = infer_dft, .bind = bind_dft, .run = run_dft,                  \
+        .types = SN_WIDE_TYPES                                                                     \
+    }
+const sn_op sn_op_dft[] = {
+    DFT(17, 19, 2, prepare_dft_17), DFT(20, 0, 3, prepare_dft_20), {.name = NULL}};
 
 /* ------------------------------------------------------------------ STFT */
 enum { SIGNAL, STEP, WINDOW, LENGTH };
@@ -274,14 +288,14 @@ static sonde_status infer_stft(sn_infer *c)
     if (!has_length)
         length = sn_infer_has(c, WINDOW) ? window[0] : dims[1];
     if (sn_dim_known(length) && sn_dim_known(window[0]) && window[0] > length)
-        return sn_infer_fail(c, "a window of %lld does not fit frames of %lld", (long long)window[0],
-                             (long long)length);
+        return sn_infer_fail(c, "a window of %lld does not fit frames of %lld",
+                             (long long)window[0], (long long)length);
     if ((sn_dim_known(step) && step < 1) || (sn_dim_known(length) && length < 1))
         return sn_infer_fail(c, "frame_step and frame_length must be positive");
     if (sn_dim_known(step) && sn_dim_known(length) && sn_dim_known(dims[1])) {
         if (dims[1] < length)
-            return sn_infer_fail(c, "a frame of %lld is longer than the signal of %lld", (long long)length,
-                                 (long long)dims[1]);
+            return sn_infer_fail(c, "a frame of %lld is longer than the signal of %lld",
+                                 (long long)length, (long long)dims[1]);
         frames = 1 + (dims[1] - length) / step;
     }
     const sn_dim half = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
@@ -295,7 +309,8 @@ static sonde_status bind_stft(sn_bind *b)
     fourier_bound *k = SN_NEW(b->arena, fourier_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    const bool has_window = b->n_in > WINDOW && b->in[WINDOW], has_length = b->n_in > LENGTH && b->in[LENGTH];
+    const bool has_window = b->n_in > WINDOW && b->in[WINDOW],
+               has_length = b->n_in > LENGTH && b->in[LENGTH];
     k->signal = x->dims[1];
     k->in_parts = x->dims[2];
     k->frames = b->out[0].type.dims[1];
@@ -303,7 +318,8 @@ static sonde_status bind_stft(sn_bind *b)
     k->window = has_window ? b->in[WINDOW]->type.dims[0] : 0;
     k->length = has_window ? k->window : k->signal;
     if (!sn_wide_takes(x->dtype) || !known_scalar(b->in[STEP], &k->step) ||
-        (has_length && !known_scalar(b->in[LENGTH], &k->length)) || k->step < 1 || k->window > k->length)
+        (has_length && !known_scalar(b->in[LENGTH], &k->length)) || k->step < 1 ||
+        k->window > k->length)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "frame_step or frame_length is not known");
     if (!sn_i64_mul(x->dims[0], k->frames, &k->lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the signal is too long");

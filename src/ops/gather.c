@@ -19,14 +19,16 @@ static sonde_status prepare_axis(sn_prep *p)
 
 static sonde_status check_index_type(sn_infer *c, const sn_move_type *t)
 {
-    if (t->dtype != SONDE_DTYPE_I64 && t->dtype != SONDE_DTYPE_I32 && t->dtype != SONDE_DTYPE_UNDEFINED)
+    if (t->dtype != SONDE_DTYPE_I64 && t->dtype != SONDE_DTYPE_I32 &&
+        t->dtype != SONDE_DTYPE_UNDEFINED)
         return sn_infer_fail(c, "indices are %s, expected i32 or i64", sn_dtype_name(t->dtype));
     return SONDE_OK;
 }
 
 static sonde_status bad_index(const sn_step *s, sn_frame *f, int64_t index, int64_t dim)
 {
-    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index, (long long)dim);
+    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index,
+                       (long long)dim);
 }
 
 /* ------------------------------------------------------------------ Gather */
@@ -45,7 +47,8 @@ static sonde_status gather_ints(sn_infer *c, int index_rank)
             continue;
         }
         if (index[i] < -n || index[i] >= n)
-            return sn_infer_fail(c, "index %lld is outside a dim of %lld", (long long)index[i], (long long)n);
+            return sn_infer_fail(c, "index %lld is outside a dim of %lld", (long long)index[i],
+                                 (long long)n);
         out[i] = v[index[i] < 0 ? index[i] + n : index[i]];
     }
     return sn_infer_set_ints(c, 0, out, n_index);
@@ -122,8 +125,13 @@ static sonde_status run_gather(const sn_step *s, sn_frame *f)
     int axis;
     if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    gather_job j = {.dst = y->data, .src = x->data, .index = index, .n_index = sn_tensor_count(index),
-                    .dim = x->dims[axis], .row_bytes = (int64_t)sn_dtype_bytes(x->dtype), .rows = 1};
+    gather_job j = {.dst = y->data,
+                    .src = x->data,
+                    .index = index,
+                    .n_index = sn_tensor_count(index),
+                    .dim = x->dims[axis],
+                    .row_bytes = (int64_t)sn_dtype_bytes(x->dtype),
+                    .rows = 1};
     for (int i = 0; i < axis; i++)
         j.rows *= x->dims[i];
     for (int i = axis + 1; i < x->rank; i++)
@@ -158,9 +166,10 @@ static sonde_status bind_gather(sn_bind *b)
     return SONDE_OK;
 }
 
-const sn_op sn_op_gather[] = {{SN_MOVE_HEAD("Gather", 1, 0, 2, 2, 1, 1), .params_size = sizeof(gather_params),
-                               .prepare = prepare_axis, .infer = infer_gather, .bind = bind_gather,
-                               .run = run_gather, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_gather[] = {{SN_MOVE_HEAD("Gather", 1, 0, 2, 2, 1, 1),
+                               .params_size = sizeof(gather_params), .prepare = prepare_axis,
+                               .infer = infer_gather, .bind = bind_gather, .run = run_gather,
+                               .types = SN_MOVE_ALL_TYPES},
                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ GatherElements */
@@ -176,7 +185,8 @@ static sonde_status infer_gather_elements(sn_infer *c)
             return sn_infer_fail(c, "indices have rank %d, the input has %d", index.rank, x.rank);
         SN_TRY(sn_infer_axis(c, ((const gather_params *)c->params)->axis, x.rank, false, &axis));
         for (int i = 0; i < x.rank; i++)
-            if (i != axis && sn_dim_known(x.dims[i]) && sn_dim_known(index.dims[i]) && index.dims[i] > x.dims[i])
+            if (i != axis && sn_dim_known(x.dims[i]) && sn_dim_known(index.dims[i]) &&
+                index.dims[i] > x.dims[i])
                 return sn_infer_fail(c, "dim %d of the indices is larger than the input's", i);
     }
     return sn_move_out(c, 0, x.dtype, index.dims, index.rank);
@@ -207,20 +217,20 @@ static sonde_status run_gather_elements(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_gather_elements[] = {
-    {SN_MOVE_HEAD("GatherElements", 11, 0, 2, 2, 1, 1), .params_size = sizeof(gather_params),
-     .prepare = prepare_axis, .infer = infer_gather_elements, .run = run_gather_elements,
-     .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_gather_elements[] = {{SN_MOVE_HEAD("GatherElements", 11, 0, 2, 2, 1, 1),
+                                        .params_size = sizeof(gather_params),
+                                        .prepare = prepare_axis, .infer = infer_gather_elements,
+                                        .run = run_gather_elements, .types = SN_MOVE_ALL_TYPES},
+                                       {.name = NULL}};
 
 /* ------------------------------------------------------------------ GatherND */
 static sonde_status prepare_gather_nd(sn_prep *p)
 {
     gather_params *r = p->params;
     SN_TRY(sn_prep_int(p, "batch_dims", 0, &r->axis));
-    return r->axis < 0 || r->axis > SN_MAX_RANK ? sn_prep_fail(p, "attribute 'batch_dims' is %lld",
-                                                               (long long)r->axis)
-                                                : SONDE_OK;
+    return r->axis < 0 || r->axis > SN_MAX_RANK
+               ? sn_prep_fail(p, "attribute 'batch_dims' is %lld", (long long)r->axis)
+               : SONDE_OK;
 }
 
 static sonde_status infer_gather_nd(sn_infer *c)
@@ -233,13 +243,14 @@ static sonde_status infer_gather_nd(sn_infer *c)
     if (x.rank < 0 || index.rank < 0)
         return sn_move_out_rank(c, 0, x.dtype, -1);
     if (index.rank < 1 || x.rank < 1 || batch >= index.rank || batch >= x.rank)
-        return sn_infer_fail(c, "%d batch dims with an input of rank %d and indices of rank %d", batch, x.rank,
-                             index.rank);
+        return sn_infer_fail(c, "%d batch dims with an input of rank %d and indices of rank %d",
+                             batch, x.rank, index.rank);
     sn_dim depth = index.dims[index.rank - 1];
     if (!sn_dim_known(depth))
         return sn_move_out_rank(c, 0, x.dtype, -1);
     if (depth < 1 || depth > x.rank - batch)
-        return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d", (long long)depth, x.rank);
+        return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d",
+                             (long long)depth, x.rank);
     sn_dim dims[2 * SN_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < index.rank - 1; i++)
@@ -280,7 +291,8 @@ static sonde_status run_gather_nd(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_gather_nd[] = {
-    {SN_MOVE_HEAD("GatherND", 11, 0, 2, 2, 1, 1), .params_size = sizeof(gather_params),
-     .prepare = prepare_gather_nd, .infer = infer_gather_nd, .run = run_gather_nd, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_gather_nd[] = {{SN_MOVE_HEAD("GatherND", 11, 0, 2, 2, 1, 1),
+                                  .params_size = sizeof(gather_params),
+                                  .prepare = prepare_gather_nd, .infer = infer_gather_nd,
+                                  .run = run_gather_nd, .types = SN_MOVE_ALL_TYPES},
+                                 {.name = NULL}};

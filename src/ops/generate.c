@@ -57,9 +57,9 @@ static sonde_status run_shape(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_shape[] = {{SN_MOVE_HEAD("Shape", 1, 0, 1, 1, 1, 1), .params_size = sizeof(shape_params),
-                              .prepare = prepare_shape, .infer = infer_shape, .run = run_shape,
-                              .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_shape[] = {{SN_MOVE_HEAD("Shape", 1, 0, 1, 1, 1, 1),
+                              .params_size = sizeof(shape_params), .prepare = prepare_shape,
+                              .infer = infer_shape, .run = run_shape, .types = SN_MOVE_ALL_TYPES},
                              {.name = NULL}};
 
 static sonde_status infer_size(sn_infer *c)
@@ -81,8 +81,8 @@ static sonde_status run_size(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_size[] = {{SN_MOVE_HEAD("Size", 1, 0, 1, 1, 1, 1), .infer = infer_size, .run = run_size,
-                             .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_size[] = {{SN_MOVE_HEAD("Size", 1, 0, 1, 1, 1, 1), .infer = infer_size,
+                             .run = run_size, .types = SN_MOVE_ALL_TYPES},
                             {.name = NULL}};
 
 /* ------------------------------------------------------------------ Constant */
@@ -142,16 +142,18 @@ static sonde_status run_constant(const sn_step *s, sn_frame *f)
     return sn_move_whole(s, f, 0, ((const constant_params *)s->params)->value);
 }
 
-const sn_op sn_op_constant[] = {
-    {SN_MOVE_HEAD("Constant", 1, 0, 0, 0, 1, 1), .params_size = sizeof(constant_params),
-     .prepare = prepare_constant, .infer = infer_constant, .run = run_constant, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_constant[] = {{SN_MOVE_HEAD("Constant", 1, 0, 0, 0, 1, 1),
+                                 .params_size = sizeof(constant_params),
+                                 .prepare = prepare_constant, .infer = infer_constant,
+                                 .run = run_constant, .types = SN_MOVE_ALL_TYPES},
+                                {.name = NULL}};
 
 /* ------------------------------------------------------------------ ConstantOfShape */
 static sonde_status prepare_constant_of_shape(sn_prep *p)
 {
     static const float zero;
-    static const sn_tensor f32_zero = {.dtype = SONDE_DTYPE_F32, .data = (void *)(uintptr_t)&zero, .bytes = 4};
+    static const sn_tensor f32_zero = {
+        .dtype = SONDE_DTYPE_F32, .data = (void *)(uintptr_t)&zero, .bytes = 4};
     constant_params *r = p->params;
     const sn_attr *a = sn_node_attr(p->node, "value");
     r->value = &f32_zero;
@@ -194,8 +196,8 @@ static sonde_status run_constant_of_shape(const sn_step *s, sn_frame *f)
 
 const sn_op sn_op_constant_of_shape[] = {
     {SN_MOVE_HEAD("ConstantOfShape", 9, 0, 1, 1, 1, 1), .params_size = sizeof(constant_params),
-     .prepare = prepare_constant_of_shape, .infer = infer_constant_of_shape, .run = run_constant_of_shape,
-     .types = "i64"},
+     .prepare = prepare_constant_of_shape, .infer = infer_constant_of_shape,
+     .run = run_constant_of_shape, .types = "i64"},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Range */
@@ -212,7 +214,8 @@ static int64_t range_count_i64(int64_t start, int64_t limit, int64_t delta)
 {
     if ((delta > 0 && limit <= start) || (delta < 0 && limit >= start))
         return 0;
-    uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+    uint64_t span =
+        delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     uint64_t step = delta > 0 ? (uint64_t)delta : (uint64_t)0 - (uint64_t)delta;
     uint64_t n = (span - 1) / step + 1;
     return n < (uint64_t)1 << 62 ? (int64_t)n : -1;
@@ -221,8 +224,10 @@ static int64_t range_count_i64(int64_t start, int64_t limit, int64_t delta)
 static int64_t range_count(sn_dtype t, const void *start, const void *limit, const void *delta)
 {
     if (sn_dtype_is_float(t))
-        return range_count_f64(sn_elem_f64(t, start, 0), sn_elem_f64(t, limit, 0), sn_elem_f64(t, delta, 0));
-    return range_count_i64(sn_elem_i64(t, start, 0), sn_elem_i64(t, limit, 0), sn_elem_i64(t, delta, 0));
+        return range_count_f64(sn_elem_f64(t, start, 0), sn_elem_f64(t, limit, 0),
+                               sn_elem_f64(t, delta, 0));
+    return range_count_i64(sn_elem_i64(t, start, 0), sn_elem_i64(t, limit, 0),
+                           sn_elem_i64(t, delta, 0));
 }
 
 static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
@@ -295,7 +300,8 @@ static sonde_status run_range(const sn_step *s, sn_frame *f)
         FILL(F32, float, float)
         FILL(F64, double, double)
 #undef FILL
-    default: break;
+    default:
+        break;
     }
     double start = sn_elem_f64(a->dtype, a->data, 0), delta = sn_elem_f64(d->dtype, d->data, 0);
     for (int64_t i = 0; i < n; i++)
@@ -317,7 +323,8 @@ static sonde_status prepare_eye(sn_prep *p)
     eye_params *r = p->params;
     SN_TRY(sn_prep_int(p, "dtype", 0, &r->dtype));
     if (r->dtype != 0 && !sn_dtype_valid(r->dtype))
-        return sn_prep_fail(p, "attribute 'dtype' is %lld, not an element type", (long long)r->dtype);
+        return sn_prep_fail(p, "attribute 'dtype' is %lld, not an element type",
+                            (long long)r->dtype);
     return sn_prep_int(p, "k", 0, &r->k);
 }
 
@@ -348,7 +355,7 @@ static sonde_status run_eye(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_eye_like[] = {{SN_MOVE_HEAD("EyeLike", 9, 0, 1, 1, 1, 1), .params_size = sizeof(eye_params),
-                                 .prepare = prepare_eye, .infer = infer_eye, .run = run_eye,
-                                 .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_eye_like[] = {{SN_MOVE_HEAD("EyeLike", 9, 0, 1, 1, 1, 1),
+                                 .params_size = sizeof(eye_params), .prepare = prepare_eye,
+                                 .infer = infer_eye, .run = run_eye, .types = SN_MOVE_ALL_TYPES},
                                 {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample and AffineGrid. A grid position becomes, axis by axis, a few input positions with their
- * weights; their product is a short list of taps that all channels share. */
+/* GridSample and AffineGrid. A grid position becomes, axis by axis, a few input positions with
+ * their weights; their product is a short list of taps that all channels share. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,11 @@ static sonde_status prepare_sample(sn_prep *p)
     static const struct {
         const char *text;
         sample_mode mode;
-    } modes[] = {{"linear", LINEAR}, {"bilinear", LINEAR}, {"nearest", NEAREST}, {"cubic", CUBIC}, {"bicubic", CUBIC}};
+    } modes[] = {{"linear", LINEAR},
+                 {"bilinear", LINEAR},
+                 {"nearest", NEAREST},
+                 {"cubic", CUBIC},
+                 {"bicubic", CUBIC}};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
     sample_params *r = p->params;
     const char *mode, *padding;
@@ -73,11 +77,14 @@ static sonde_status infer_sample(sn_infer *c)
 
 static sonde_status bind_sample(sn_bind *b)
 {
-    static const char *const names[] = {"grid_sample_nearest", "grid_sample_linear", "grid_sample_cubic"};
+    static const char *const names[] = {"grid_sample_nearest", "grid_sample_linear",
+                                        "grid_sample_cubic"};
     const sample_params *r = b->params;
     const sn_dtype t = b->in[0]->type.dtype;
-    if (r->mode != NEAREST && (t == SONDE_DTYPE_STRING || t == SONDE_DTYPE_C64 || t == SONDE_DTYPE_C128))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of %s is not possible", sn_dtype_name(t));
+    if (r->mode != NEAREST &&
+        (t == SONDE_DTYPE_STRING || t == SONDE_DTYPE_C64 || t == SONDE_DTYPE_C128))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of %s is not possible",
+                            sn_dtype_name(t));
     if (!sn_wide_takes(b->in[1]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "a grid of %s is not supported",
                             sn_dtype_name(b->in[1]->type.dtype));
@@ -119,13 +126,15 @@ static int64_t resolve(const sample_params *r, int64_t i, int64_t size)
 }
 
 /* A grid value in elements of the input; in the grid's own precision, which decides about ties. */
-static double position_of(const sample_params *r, sn_dtype t, const void *grid, int64_t i, int64_t size)
+static double position_of(const sample_params *r, sn_dtype t, const void *grid, int64_t i,
+                          int64_t size)
 {
     if (t == SONDE_DTYPE_F64) {
         const double v = ((const double *)grid)[i];
         return r->align ? (v + 1) / 2 * (double)(size - 1) : ((v + 1) * (double)size - 1) / 2;
     }
-    const float v = t == SONDE_DTYPE_F32 ? ((const float *)grid)[i] : (float)sn_elem_f64(t, grid, i);
+    const float v =
+        t == SONDE_DTYPE_F32 ? ((const float *)grid)[i] : (float)sn_elem_f64(t, grid, i);
     return (double)(r->align ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2);
 }
 
@@ -212,7 +221,8 @@ static void move_pixel(const sample_call *c, const tap_list *list, int64_t from,
     const size_t bytes = sn_dtype_bytes(c->x->dtype);
     for (int64_t ch = 0; ch < c->channels; ch++, from += c->in_pixels, to += c->out_pixels)
         sn_move_elem((char *)c->y->data + (size_t)to * bytes,
-                     list->n ? (const char *)c->x->data + (size_t)(from + list->at[0]) * bytes : (const char *)zero,
+                     list->n ? (const char *)c->x->data + (size_t)(from + list->at[0]) * bytes
+                             : (const char *)zero,
                      bytes);
 }
 
@@ -239,7 +249,8 @@ static void sample_range(void *arg, size_t lo, size_t hi)
     tap_list list;
     for (int64_t i = (int64_t)lo; i < (int64_t)hi; i++) {
         const int64_t image = i / c->out_pixels, pixel = i % c->out_pixels;
-        const int64_t from = image * c->channels * c->in_pixels, to = image * c->channels * c->out_pixels + pixel;
+        const int64_t from = image * c->channels * c->in_pixels,
+                      to = image * c->channels * c->out_pixels + pixel;
         collect(c, i, &list);
         if (c->r->mode == NEAREST)
             move_pixel(c, &list, from, to);
@@ -250,7 +261,8 @@ static void sample_range(void *arg, size_t lo, size_t hi)
 
 static sonde_status run_sample(const sn_step *s, sn_frame *f)
 {
-    sample_call c = {.r = s->params, .x = sn_in(s, f, 0), .grid = sn_in(s, f, 1), .y = sn_out(s, f, 0)};
+    sample_call c = {
+        .r = s->params, .x = sn_in(s, f, 0), .grid = sn_in(s, f, 1), .y = sn_out(s, f, 0)};
     if (sn_tensor_count(c.y) == 0)
         return SONDE_OK;
     c.spatial = c.x->rank - 2;
@@ -260,14 +272,18 @@ static sonde_status run_sample(const sn_step *s, sn_frame *f)
         c.in_pixels *= c.x->dims[i + 2];
         c.out_pixels *= c.y->dims[i + 2];
     }
-    sn_parallel_range(f->pool, (size_t)(c.y->dims[0] * c.out_pixels), (size_t)(50 + 20 * c.channels), sample_range, &c);
+    sn_parallel_range(f->pool, (size_t)(c.y->dims[0] * c.out_pixels),
+                      (size_t)(50 + 20 * c.channels), sample_range, &c);
     return sn_move_own(s, f, 0);
 }
 
 #define SAMPLE(SINCE, UNTIL)                                                                       \
-    {SN_MOVE_HEAD("GridSample", SINCE, UNTIL, 2, 2, 1, 1), .params_size = sizeof(sample_params),   \
-     .prepare = prepare_sample, .infer = infer_sample, .bind = bind_sample, .run = run_sample,     \
-     .types = SN_MOVE_ALL_TYPES}
+    {                                                                                              \
+        SN_MOVE_HEAD("GridSample", SINCE, UNTIL, 2, 2, 1, 1),                                      \
+            .params_size = sizeof(sample_params), .prepare = prepare_sample,                       \
+            .infer = infer_sample, .bind = bind_sample, .run = run_sample,                         \
+            .types = SN_MOVE_ALL_TYPES                                                             \
+    }
 const sn_op sn_op_grid_sample[] = {SAMPLE(16, 0), {.name = NULL}};
 
 /* ------------------------------------------------------------------ AffineGrid */
@@ -314,7 +330,8 @@ static sonde_status run_affine(const sn_step *s, sn_frame *f)
         int64_t rest = i % per_image;
         for (int d = spatial; d > 0; d--) { /* innermost axis first, as rows of theta expect */
             const int64_t size = y->dims[d], k = rest % size;
-            const double step = r->align ? (size > 1 ? 2.0 / (double)(size - 1) : 0.0) : 2.0 / (double)size;
+            const double step =
+                r->align ? (size > 1 ? 2.0 / (double)(size - 1) : 0.0) : 2.0 / (double)size;
             at[spatial - d] = -1.0 + (double)k * step + (r->align ? 0.0 : step / 2);
             rest /= size;
         }
@@ -322,17 +339,15 @@ static sonde_status run_affine(const sn_step *s, sn_frame *f)
         for (int row = 0; row < spatial; row++) {
             double sum = 0;
             for (int k = 0; k <= spatial; k++)
-                sum += at[k] * sn_elem_f64(theta->dtype, theta->data, (image * spatial + row) * (spatial + 1) + k);
+                sum += at[k] * sn_elem_f64(theta->dtype, theta->data,
+                                           (image * spatial + row) * (spatial + 1) + k);
             sn_elem_set_f64(y->dtype, y->data, i * spatial + row, sum);
         }
     }
     return SONDE_OK;
 }
 
-const sn_op sn_op_affine_grid[] = {{SN_MOVE_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1),
-                                    .params_size = sizeof(sample_params),
-                                    .prepare = prepare_affine,
-                                    .infer = infer_affine,
-                                    .run = run_affine,
-                                    .types = SN_WIDE_TYPES},
-                                   {.name = NULL}};
+const sn_op sn_op_affine_grid[] = {
+    {SN_MOVE_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1), .params_size = sizeof(sample_params),
+     .prepare = prepare_affine, .infer = infer_affine, .run = run_affine, .types = SN_WIDE_TYPES},
+    {.name = NULL}};

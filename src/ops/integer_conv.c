@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvInteger and QLinearConv: bytes become f32 with their zero points taken off, the f32 convolution
- * runs over as many channels as stay exact, and partial sums meet in int32 (see integer.h). Kernels
- * with more taps than that take plain integer loops. */
+/* ConvInteger and QLinearConv: bytes become f32 with their zero points taken off, the f32
+ * convolution runs over as many channels as stay exact, and partial sums meet in int32 (see
+ * integer.h). Kernels with more taps than that take plain integer loops. */
 #include "ops/integer.h"
 
 #include <math.h>
@@ -46,7 +46,13 @@ static sonde_status prepare_quantized(sn_prep *p)
 {
     conv_params *r = p->params;
     r->quantized = true;
-    r->at = (conv_ports){.x_scale = 1, .x_zero = 2, .w = 3, .w_scale = 4, .w_zero = 5, .y_scale = 6, .y_zero = 7,
+    r->at = (conv_ports){.x_scale = 1,
+                         .x_zero = 2,
+                         .w = 3,
+                         .w_scale = 4,
+                         .w_zero = 5,
+                         .y_scale = 6,
+                         .y_zero = 7,
                          .bias = 8};
     return prepare(p);
 }
@@ -89,13 +95,15 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_tensor(c, 0, dtype, NULL, -1);
     const int rank = x->rank;
     if (rank < 3 || rank > 5 || w->rank != rank)
-        return sn_infer_fail(c, "input and weight have ranks %d and %d: equal ones of 3 to 5 are needed", rank,
-                             (int)w->rank);
+        return sn_infer_fail(
+            c, "input and weight have ranks %d and %d: equal ones of 3 to 5 are needed", rank,
+            (int)w->rank);
     SN_TRY(sn_window_check(c, &r->window, rank - 2));
     sn_dim want[5], dims[5];
     if ((sn_dim_known(x->dims[1]) && x->dims[1] % r->groups != 0) ||
         (sn_dim_known(w->dims[0]) && w->dims[0] % r->groups != 0))
-        return sn_infer_fail(c, "the channels do not divide into %lld groups", (long long)r->groups);
+        return sn_infer_fail(c, "the channels do not divide into %lld groups",
+                             (long long)r->groups);
     want[0] = w->dims[0];
     want[1] = sn_dim_known(x->dims[1]) ? x->dims[1] / r->groups : SN_DIM_UNKNOWN;
     dims[0] = x->dims[0];
@@ -118,7 +126,7 @@ static sonde_status infer(sn_infer *c)
 
 /* ------------------------------------------------------------------ bind */
 typedef struct conv_bound {
-    sn_conv_desc d; /* the whole convolution */
+    sn_conv_desc d;                                                 /* the whole convolution */
     int64_t in_channels, out_channels, in_pixels, out_pixels, taps; /* channels of one group */
     int64_t chunk, chunks;   /* channels whose sums are exact; 0: plain loops */
     sn_conv_plan plan, last; /* one image, one group, a chunk of channels */
@@ -211,8 +219,10 @@ static void widen_weights(void *arg, size_t lo, size_t hi)
                                                      sn_tensor_count(c->w_zero) == 1 ? 0 : oc);
         for (int64_t first = 0; first < k->in_channels; first += k->chunk) {
             const int64_t n = sn_min(k->chunk, k->in_channels - first);
-            float *dst = c->wide + group * k->out_channels * row + first * k->out_channels * k->taps + own * n * k->taps;
-            sn_bytes_to_f32(c->w->dtype, dst, (const uint8_t *)c->w->data + oc * row + first * k->taps, n * k->taps,
+            float *dst = c->wide + group * k->out_channels * row +
+                         first * k->out_channels * k->taps + own * n * k->taps;
+            sn_bytes_to_f32(c->w->dtype, dst,
+                            (const uint8_t *)c->w->data + oc * row + first * k->taps, n * k->taps,
                             zero);
         }
     }
@@ -222,7 +232,8 @@ static void widen_input(void *arg, size_t lo, size_t hi)
 {
     const conv_call *c = arg;
     const int64_t image = c->k->d.c * c->k->in_pixels;
-    sn_bytes_to_f32(c->x->dtype, c->wide + lo, (const uint8_t *)c->x->data + c->image * image + (int64_t)lo,
+    sn_bytes_to_f32(c->x->dtype, c->wide + lo,
+                    (const uint8_t *)c->x->data + c->image * image + (int64_t)lo,
                     (int64_t)(hi - lo), c->x_zero);
 }
 
@@ -233,27 +244,32 @@ static void plain_plane(void *arg, size_t task, int worker)
     const conv_bound *k = c->k;
     const sn_conv_desc *d = &k->d;
     const int64_t oc = (int64_t)task, group = oc / k->out_channels;
-    const uint8_t *x = (const uint8_t *)c->x->data + (c->image * d->c + group * k->in_channels) * k->in_pixels;
+    const uint8_t *x =
+        (const uint8_t *)c->x->data + (c->image * d->c + group * k->in_channels) * k->in_pixels;
     const uint8_t *w = (const uint8_t *)c->w->data + oc * k->in_channels * k->taps;
-    const int32_t zero =
-        !c->w_zero ? 0 : sn_byte_at(c->w_zero->dtype, c->w_zero->data, sn_tensor_count(c->w_zero) == 1 ? 0 : oc);
+    const int32_t zero = !c->w_zero ? 0
+                                    : sn_byte_at(c->w_zero->dtype, c->w_zero->data,
+                                                 sn_tensor_count(c->w_zero) == 1 ? 0 : oc);
     (void)worker;
     for (int64_t i = 0; i < k->out_pixels; i++) {
         const int64_t o[3] = {i / d->out[2] / d->out[1], i / d->out[2] % d->out[1], i % d->out[2]};
         int64_t first[3], end[3], at[3];
         uint32_t sum = 0;
         for (int a = 0; a < 3; a++)
-            sn_conv_taps(o[a], d->stride[a], d->pad[a], d->dilation[a], d->kernel[a], d->in[a], &first[a], &end[a]);
+            sn_conv_taps(o[a], d->stride[a], d->pad[a], d->dilation[a], d->kernel[a], d->in[a],
+                         &first[a], &end[a]);
         for (int64_t ch = 0; ch < k->in_channels; ch++)
             for (at[0] = first[0]; at[0] < end[0]; at[0]++)
                 for (at[1] = first[1]; at[1] < end[1]; at[1]++)
                     for (at[2] = first[2]; at[2] < end[2]; at[2]++) {
                         int64_t p = 0, t = 0;
                         for (int a = 0; a < 3; a++) {
-                            p = p * d->in[a] + o[a] * d->stride[a] - d->pad[a] + at[a] * d->dilation[a];
+                            p = p * d->in[a] + o[a] * d->stride[a] - d->pad[a] +
+                                at[a] * d->dilation[a];
                             t = t * d->kernel[a] + at[a];
                         }
-                        sum += (uint32_t)((sn_byte_at(c->x->dtype, x, ch * k->in_pixels + p) - c->x_zero) *
+                        sum += (uint32_t)((sn_byte_at(c->x->dtype, x, ch * k->in_pixels + p) -
+                                           c->x_zero) *
                                           (sn_byte_at(c->w->dtype, w, ch * k->taps + t) - zero));
                     }
         c->acc[oc * k->out_pixels + i] = (int32_t)sum;
@@ -261,7 +277,8 @@ static void plain_plane(void *arg, size_t task, int worker)
 }
 
 /* All output channels of one image into acc. */
-static void convolve(const conv_call *c, const float *weights, float *x, float *y, void *space, sn_pool *pool)
+static void convolve(const conv_call *c, const float *weights, float *x, float *y, void *space,
+                     sn_pool *pool)
 {
     const conv_bound *k = c->k;
     conv_call wide = *c;
@@ -272,9 +289,11 @@ static void convolve(const conv_call *c, const float *weights, float *x, float *
             const int64_t first = part * k->chunk;
             sn_conv_run(part + 1 < k->chunks ? &k->plan : &k->last,
                         x + (g * k->in_channels + first) * k->in_pixels,
-                        weights + g * k->out_channels * k->in_channels * k->taps + first * k->out_channels * k->taps,
+                        weights + g * k->out_channels * k->in_channels * k->taps +
+                            first * k->out_channels * k->taps,
                         NULL, NULL, y, space, pool);
-            sn_exact_join(c->acc + g * k->out_channels * k->out_pixels, y, k->out_channels * k->out_pixels, part == 0);
+            sn_exact_join(c->acc + g * k->out_channels * k->out_pixels, y,
+                          k->out_channels * k->out_pixels, part == 0);
         }
 }
 
@@ -285,7 +304,8 @@ static float float_of(const sn_tensor *t, int64_t i)
 
 void sn_requantize(sn_dtype t, void *y, const int32_t *acc, int64_t n, float scale, int32_t zero)
 {
-    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f, hi = t == SONDE_DTYPE_U8 ? 255.0f : 127.0f;
+    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f,
+                hi = t == SONDE_DTYPE_U8 ? 255.0f : 127.0f;
     for (int64_t i = 0; i < n; i++) {
         float v = rintf((float)acc[i] * scale) + (float)zero;
         v = v > lo ? v : lo; /* NaN too */
@@ -301,13 +321,15 @@ static void finish(const sn_step *s, sn_frame *f, const conv_call *c)
     sn_tensor *y = sn_out(s, f, 0);
     const sn_tensor *w_scale = sn_in(s, f, r->at.w_scale), *zero = sn_in(s, f, r->at.y_zero);
     const int32_t *bias = sn_has(s, r->at.bias) ? sn_in(s, f, r->at.bias)->data : NULL;
-    const float x_scale = float_of(sn_in(s, f, r->at.x_scale), 0), y_scale = float_of(sn_in(s, f, r->at.y_scale), 0);
+    const float x_scale = float_of(sn_in(s, f, r->at.x_scale), 0),
+                y_scale = float_of(sn_in(s, f, r->at.y_scale), 0);
     for (int64_t oc = 0; oc < k->d.oc; oc++) {
         int32_t *acc = c->acc + oc * k->out_pixels;
         for (int64_t i = 0; bias && i < k->out_pixels; i++)
             acc[i] = (int32_t)((uint32_t)acc[i] + (uint32_t)bias[oc]);
-        sn_requantize(y->dtype, (uint8_t *)y->data + (c->image * k->d.oc + oc) * k->out_pixels, acc, k->out_pixels,
-                      x_scale * float_of(w_scale, oc) / y_scale, sn_byte_at(zero->dtype, zero->data, 0));
+        sn_requantize(y->dtype, (uint8_t *)y->data + (c->image * k->d.oc + oc) * k->out_pixels, acc,
+                      k->out_pixels, x_scale * float_of(w_scale, oc) / y_scale,
+                      sn_byte_at(zero->dtype, zero->data, 0));
     }
 }
 
@@ -327,13 +349,14 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(sn_out(s, f, 0)) == 0)
         return SONDE_OK;
     if (k->chunk > 0)
-        sn_parallel_range(f->pool, (size_t)k->d.oc, (size_t)(k->in_channels * k->taps), widen_weights, &c);
+        sn_parallel_range(f->pool, (size_t)k->d.oc, (size_t)(k->in_channels * k->taps),
+                          widen_weights, &c);
     for (c.image = 0; c.image < k->d.n; c.image++) {
         if (!r->quantized)
             c.acc = (int32_t *)sn_out(s, f, 0)->data + c.image * out;
         if (k->chunk > 0)
-            convolve(&c, sn_space_f32(f, k->w_at), sn_space_f32(f, k->x_at), sn_space_f32(f, k->y_at),
-                     f->workspace + k->space_at, f->pool);
+            convolve(&c, sn_space_f32(f, k->w_at), sn_space_f32(f, k->x_at),
+                     sn_space_f32(f, k->y_at), f->workspace + k->space_at, f->pool);
         else
             sn_pool_run(f->pool, (size_t)k->d.oc, plain_plane, &c);
         if (r->quantized)
@@ -345,8 +368,12 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 }
 
 #define INTEGER_CONV(NAME, MIN_IN, MAX_IN, PREPARE)                                                \
-    {.name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1,    \
-     .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,         \
-     .bind = bind, .run = run, .types = "i8 u8"}
-const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer), {.name = NULL}};
-const sn_op sn_op_qlinear_conv[] = {INTEGER_CONV("QLinearConv", 8, 9, prepare_quantized), {.name = NULL}};
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
+        .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,      \
+        .bind = bind, .run = run, .types = "i8 u8"                                                 \
+    }
+const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer),
+                                    {.name = NULL}};
+const sn_op sn_op_qlinear_conv[] = {INTEGER_CONV("QLinearConv", 8, 9, prepare_quantized),
+                                    {.name = NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMulInteger and QLinearMatMul: the inner dimension is cut into pieces whose f32 products are exact
- * (see integer.h); their sums meet in int32. Float8 operands of QLinearMatMul take the same way, with
- * sums in f32. */
+/* MatMulInteger and QLinearMatMul: the inner dimension is cut into pieces whose f32 products are
+ * exact (see integer.h); their sums meet in int32. Float8 operands of QLinearMatMul take the same
+ * way, with sums in f32. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +32,8 @@ static sonde_status prepare_quantized(sn_prep *p)
 {
     matmul_params *r = p->params;
     r->quantized = true;
-    r->at = (matmul_ports){.a_scale = 1, .a_zero = 2, .b = 3, .b_scale = 4, .b_zero = 5, .y_scale = 6, .y_zero = 7};
+    r->at = (matmul_ports){
+        .a_scale = 1, .a_zero = 2, .b = 3, .b_scale = 4, .b_zero = 5, .y_scale = 6, .y_zero = 7};
     return SONDE_OK;
 }
 
@@ -44,8 +45,9 @@ static bool is_f8(sn_dtype t)
 /* ------------------------------------------------------------------ infer */
 static sonde_status check_types(sn_infer *c, const matmul_params *r)
 {
-    static const sn_dtype narrow[] = {SONDE_DTYPE_U8,           SONDE_DTYPE_I8,     SONDE_DTYPE_F8E4M3FN,
-                                      SONDE_DTYPE_F8E4M3FNUZ,   SONDE_DTYPE_F8E5M2, SONDE_DTYPE_F8E5M2FNUZ};
+    static const sn_dtype narrow[] = {SONDE_DTYPE_U8,       SONDE_DTYPE_I8,
+                                      SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F8E4M3FNUZ,
+                                      SONDE_DTYPE_F8E5M2,   SONDE_DTYPE_F8E5M2FNUZ};
     const int n = r->quantized ? 6 : 2;
     SN_TRY(sn_wide_dtype(c, r->at.a, narrow, n));
     SN_TRY(sn_wide_dtype(c, r->at.b, narrow, n));
@@ -73,7 +75,8 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_fail(c, "matrices must have at least one dimension");
     const sn_dim ka = a->dims[a->rank - 1], kb = b->dims[b->rank > 1 ? b->rank - 2 : 0];
     if (sn_dim_known(ka) && sn_dim_known(kb) && ka != kb)
-        return sn_infer_fail(c, "inner dimensions %lld and %lld differ", (long long)ka, (long long)kb);
+        return sn_infer_fail(c, "inner dimensions %lld and %lld differ", (long long)ka,
+                             (long long)kb);
     const sn_type outer_a = {.rank = a->rank > 2 ? a->rank - 2 : 0, .dims = a->dims};
     const sn_type outer_b = {.rank = b->rank > 2 ? b->rank - 2 : 0, .dims = b->dims};
     sn_dim dims[SN_MAX_RANK + 2];
@@ -101,15 +104,17 @@ static sonde_status check_param(sn_bind *b, uint32_t i, int64_t per_matrix, int6
     const int64_t n = i && i < b->n_in ? sn_wide_count(b->in[i]) : 1;
     if (i == 0 || i >= b->n_in || !b->in[i] || n == 1 || n == per_matrix || n == per_matrix * count)
         return SONDE_OK;
-    return sn_bind_fail(b, SONDE_UNSUPPORTED, "input %u has %lld elements, expected 1, %lld or %lld", i,
-                        (long long)n, (long long)per_matrix, (long long)(per_matrix * count));
+    return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                        "input %u has %lld elements, expected 1, %lld or %lld", i, (long long)n,
+                        (long long)per_matrix, (long long)(per_matrix * count));
 }
 
 static sonde_status describe(sn_bind *b, matmul_bound *k, sn_gemm_desc *d)
 {
     const matmul_params *r = b->params;
     const sn_type *ta = &b->in[r->at.a]->type, *tb = &b->in[r->at.b]->type;
-    const int ra = ta->rank > 2 ? ta->rank - 2 : 0, rb = tb->rank > 2 ? tb->rank - 2 : 0, rank = ra > rb ? ra : rb;
+    const int ra = ta->rank > 2 ? ta->rank - 2 : 0, rb = tb->rank > 2 ? tb->rank - 2 : 0,
+              rank = ra > rb ? ra : rb;
     k->m = ta->rank > 1 ? ta->dims[ta->rank - 2] : 1;
     k->n = tb->rank > 1 ? tb->dims[tb->rank - 1] : 1;
     k->k = ta->dims[ta->rank - 1];
@@ -155,8 +160,9 @@ static sonde_status bind(sn_bind *b)
         d.k = 0;
     SN_TRY(sn_gemm_plan_make(&k->last, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     int64_t a, w, y;
-    if (!sn_i64_mul(k->m * k->piece, k->a_count, &a) || !sn_i64_mul(k->n * k->piece, k->b_count, &w) ||
-        !sn_i64_mul(k->m, k->n, &y) || !sn_i64_mul(y, k->batches, &y))
+    if (!sn_i64_mul(k->m * k->piece, k->a_count, &a) ||
+        !sn_i64_mul(k->n * k->piece, k->b_count, &w) || !sn_i64_mul(k->m, k->n, &y) ||
+        !sn_i64_mul(y, k->batches, &y))
         return sn_bind_fail(b, SONDE_LIMIT, "the matrices are too large");
     sn_room room = {0};
     k->a_at = sn_room_take(&room, a, sizeof(float));
@@ -224,8 +230,8 @@ static void widen_b(void *arg, size_t lo, size_t hi)
     }
 }
 
-static void multiply(const matmul_bound *k, widen_job *a, widen_job *b, float *y, void *acc, void *space,
-                     sn_pool *pool)
+static void multiply(const matmul_bound *k, widen_job *a, widen_job *b, float *y, void *acc,
+                     void *space, sn_pool *pool)
 {
     const int64_t cells = k->batches * k->m * k->n;
     for (int64_t part = 0; part < k->pieces; part++) {
@@ -233,7 +239,8 @@ static void multiply(const matmul_bound *k, widen_job *a, widen_job *b, float *y
         a->n = b->n = sn_min(k->piece, k->k - a->first);
         sn_parallel_range(pool, (size_t)a->rows, (size_t)a->n, widen_a, a);
         sn_parallel_range(pool, (size_t)(k->b_count * b->n), (size_t)k->n, widen_b, b);
-        sn_gemm_run(part + 1 < k->pieces ? &k->plan : &k->last, a->dst, b->dst, NULL, NULL, y, space, pool);
+        sn_gemm_run(part + 1 < k->pieces ? &k->plan : &k->last, a->dst, b->dst, NULL, NULL, y,
+                    space, pool);
         if (k->exact) {
             sn_exact_join(acc, y, cells, part == 0);
             continue;
@@ -265,13 +272,15 @@ static void quantize(const sn_step *s, sn_frame *f, const matmul_bound *k, const
         const float a = (float)sn_elem_f64(sa->dtype, sa->data, (ia * k->m + row % k->m) % na);
         if (nb == 1 && sn_is_byte(y->dtype) && k->exact) {
             const float scale = a * (float)sn_elem_f64(sb->dtype, sb->data, 0) / out_scale;
-            sn_requantize(y->dtype, (uint8_t *)y->data + row * k->n, (const int32_t *)acc + row * k->n, k->n, scale,
+            sn_requantize(y->dtype, (uint8_t *)y->data + row * k->n,
+                          (const int32_t *)acc + row * k->n, k->n, scale,
                           sn_byte_at(zero->dtype, zero->data, 0));
             continue;
         }
         for (int64_t col = 0; col < k->n; col++) {
             const int64_t i = row * k->n + col;
-            const float b = (float)sn_elem_f64(sb->dtype, sb->data, (ib * k->n + col) % nb), scale = a * b / out_scale;
+            const float b = (float)sn_elem_f64(sb->dtype, sb->data, (ib * k->n + col) % nb),
+                        scale = a * b / out_scale;
             if (sn_is_byte(y->dtype) && k->exact) {
                 sn_requantize(y->dtype, (uint8_t *)y->data + i, (const int32_t *)acc + i, 1, scale,
                               sn_byte_at(zero->dtype, zero->data, 0));
@@ -296,12 +305,14 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     widen_job a = {.t = sn_in(s, f, r->at.a),
-                   .zero = sn_has(s, r->at.a_zero) && r->at.a_zero ? sn_in(s, f, r->at.a_zero) : NULL,
+                   .zero =
+                       sn_has(s, r->at.a_zero) && r->at.a_zero ? sn_in(s, f, r->at.a_zero) : NULL,
                    .dst = sn_space_f32(f, k->a_at),
                    .rows = k->a_count * k->m,
                    .row = k->k};
     widen_job b = {.t = sn_in(s, f, r->at.b),
-                   .zero = sn_has(s, r->at.b_zero) && r->at.b_zero ? sn_in(s, f, r->at.b_zero) : NULL,
+                   .zero =
+                       sn_has(s, r->at.b_zero) && r->at.b_zero ? sn_in(s, f, r->at.b_zero) : NULL,
                    .dst = sn_space_f32(f, k->b_at),
                    .row = k->n,
                    .inner = k->k};
@@ -312,11 +323,13 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 }
 
 #define INTEGER_MATMUL(NAME, SINCE, MIN_IN, MAX_IN, PREPARE, TYPES)                                \
-    {.name = NAME, .domain = "", .since = SINCE, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
-     .max_out = 1, .params_size = sizeof(matmul_params), .prepare = PREPARE, .infer = infer,       \
-     .bind = bind, .run = run, .types = TYPES}
-const sn_op sn_op_matmul_integer[] = {INTEGER_MATMUL("MatMulInteger", 10, 2, 4, prepare_integer, "i8 u8"),
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = SINCE, .min_in = MIN_IN, .max_in = MAX_IN,            \
+        .min_out = 1, .max_out = 1, .params_size = sizeof(matmul_params), .prepare = PREPARE,      \
+        .infer = infer, .bind = bind, .run = run, .types = TYPES                                   \
+    }
+const sn_op sn_op_matmul_integer[] = {
+    INTEGER_MATMUL("MatMulInteger", 10, 2, 4, prepare_integer, "i8 u8"), {.name = NULL}};
+const sn_op sn_op_qlinear_matmul[] = {INTEGER_MATMUL("QLinearMatMul", 10, 8, 8, prepare_quantized,
+                                                     "i8 u8 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz"),
                                       {.name = NULL}};
-const sn_op sn_op_qlinear_matmul[] = {
-    INTEGER_MATMUL("QLinearMatMul", 10, 8, 8, prepare_quantized, "i8 u8 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz"),
-    {.name = NULL}};

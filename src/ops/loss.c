@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the second is the first on log-softmax over
- * axis 1. Sums are made in double whatever the element type. */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the second is the first on log-softmax
+ * over axis 1. Sums are made in double whatever the element type. */
 #include <math.h>
 #include <string.h>
 
@@ -64,7 +64,8 @@ static sonde_status infer(sn_infer *c)
         sn_dim classes[1] = {x->dims[1]};
         SN_TRY(sn_wide_dims(c, WEIGHTS, classes, 1));
     } else if (rank >= 0) {
-        memcpy(dims, labels->dims, (size_t)(rank < SN_MAX_RANK ? rank : SN_MAX_RANK) * sizeof *dims);
+        memcpy(dims, labels->dims,
+               (size_t)(rank < SN_MAX_RANK ? rank : SN_MAX_RANK) * sizeof *dims);
     }
     if (r->reduce != REDUCE_NONE)
         return sn_infer_tensor(c, 0, x->dtype, NULL, 0);
@@ -99,11 +100,14 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const loss_params *r = s->params;
     const sn_tensor *x = sn_in(s, f, SCORES), *labels = sn_in(s, f, LABELS);
     const sn_tensor *weights = sn_has(s, WEIGHTS) ? sn_in(s, f, WEIGHTS) : NULL;
-    sn_tensor *y = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL, *logs = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
-    const int64_t classes = x->dims[1], n = sn_tensor_count(labels), inner = x->dims[0] ? n / x->dims[0] : 1;
+    sn_tensor *y = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL,
+              *logs = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
+    const int64_t classes = x->dims[1], n = sn_tensor_count(labels),
+                  inner = x->dims[0] ? n / x->dims[0] : 1;
     double sum = 0, total = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t base = i / inner * classes * inner + i % inner, label = sn_move_int(labels, i);
+        const int64_t base = i / inner * classes * inner + i % inner,
+                      label = sn_move_int(labels, i);
         const double shift = r->softmax ? log_sum(x, base, classes, inner) : 0.0;
         for (int64_t k = 0; logs && k < classes; k++)
             sn_elem_set_f64(logs->dtype, logs->data, base + k * inner,
@@ -127,7 +131,11 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 }
 
 #define LOSS(NAME, MAX_OUT, PREPARE)                                                               \
-    {SN_MOVE_HEAD(NAME, 12, 0, 2, 3, 1, MAX_OUT), .params_size = sizeof(loss_params),              \
-     .prepare = PREPARE, .infer = infer, .bind = bind, .run = run, .types = SN_WIDE_TYPES}
+    {                                                                                              \
+        SN_MOVE_HEAD(NAME, 12, 0, 2, 3, 1, MAX_OUT),                                               \
+            .params_size = sizeof(loss_params), .prepare = PREPARE, .infer = infer, .bind = bind,  \
+            .run = run, .types = SN_WIDE_TYPES                                                     \
+    }
 const sn_op sn_op_nll_loss[] = {LOSS("NegativeLogLikelihoodLoss", 1, prepare_nll), {.name = NULL}};
-const sn_op sn_op_softmax_cross_entropy[] = {LOSS("SoftmaxCrossEntropyLoss", 2, prepare_softmax), {.name = NULL}};
+const sn_op sn_op_softmax_cross_entropy[] = {LOSS("SoftmaxCrossEntropyLoss", 2, prepare_softmax),
+                                             {.name = NULL}};

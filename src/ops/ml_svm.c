@@ -297,11 +297,9 @@ static int64_t choose(const svm_params *v, const double *scores, const double *v
     const bool linear = v->supports == 0;
     const int64_t best = linear ? largest(scores, v->classes) : largest(votes, v->classes);
     const double weight = linear ? scores[best] : votes[best];
-    if (v->n_rho != 1)
-        return best;
-    if (v->labels.n == 2)
+    if (v->n_rho == 1 && v->labels.n == 2)
         return !v->n_prob && !v->mixed && weight >= 0.5 ? 1 : best;
-    return weight > 0;
+    return v->labels.n < 2 && v->classes < 2 ? weight > 0 : best;
 }
 
 typedef struct svm_job {

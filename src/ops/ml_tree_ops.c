@@ -50,6 +50,8 @@ static sonde_status prepare_classifier(sn_prep *p)
         t->binary &= t->trees.weights[i].target == t->voted;
         t->mixed |= t->trees.weights[i].weight < 0;
     }
+    /* Positive votes without a transform are a probability; else the sign decides. */
+    t->mixed |= t->post == SN_ML_LOGISTIC || t->post == SN_ML_SOFTMAX || t->post == SN_ML_SOFTMAX_ZERO;
     return SONDE_OK;
 }
 

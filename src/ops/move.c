@@ -30,7 +30,8 @@ sonde_status sn_move_out(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *
     if (rank >= 0 && sn_move_known(dims, rank)) {
         for (int i = 0; i < rank; i++)
             if (dims[i] < 0)
-                return sn_infer_fail(c, "dim %d of output %u would be %lld", i, o, (long long)dims[i]);
+                return sn_infer_fail(c, "dim %d of output %u would be %lld", i, o,
+                                     (long long)dims[i]);
         if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes) || bytes > PTRDIFF_MAX)
             return sn_infer_fail(c, "output %u would be too large", o);
     }
@@ -148,7 +149,8 @@ bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_
     return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
 }
 
-ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank, ptrdiff_t offset)
+ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank,
+                       ptrdiff_t offset)
 {
     for (int k = rank - 1; k >= 0; k--) {
         offset += strides[k];
@@ -167,7 +169,8 @@ bool sn_move_cancelled(const sn_frame *f)
 
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
 {
-    /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends. */
+    /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends.
+     */
     if (!sn_wants(s, o) || sn_out(s, f, o)->dtype != SONDE_DTYPE_STRING || !sn_out(s, f, o)->owner)
         return SONDE_OK;
     sn_slot fresh = {0};
@@ -196,27 +199,33 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
 /* ------------------------------------------------------------------ elements by type */
 /* X(NAME, C type): the types C knows. */
 #define NATIVE_LIST(X)                                                                             \
-    X(F32, float) X(F64, double) X(I8, int8_t) X(I16, int16_t) X(I32, int32_t) X(I64, int64_t)     \
-    X(U8, uint8_t) X(U16, uint16_t) X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t)             \
-    X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
+    X(F32, float)                                                                                  \
+    X(F64, double) X(I8, int8_t) X(I16, int16_t) X(I32, int32_t) X(I64, int64_t) X(U8, uint8_t)    \
+        X(U16, uint16_t) X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t)          \
+            X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
 /* X(NAME, C type, smallest, largest) */
 #define INTEGER_LIST(X)                                                                            \
-    X(I8, int8_t, INT8_MIN, INT8_MAX) X(I16, int16_t, INT16_MIN, INT16_MAX)                        \
-    X(I32, int32_t, INT32_MIN, INT32_MAX) X(I64, int64_t, INT64_MIN, INT64_MAX)                    \
-    X(U8, uint8_t, 0, UINT8_MAX) X(U16, uint16_t, 0, UINT16_MAX) X(U32, uint32_t, 0, UINT32_MAX)   \
-    X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15)                     \
-    X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+    X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
+    X(I16, int16_t, INT16_MIN, INT16_MAX) X(I32, int32_t, INT32_MIN, INT32_MAX)                    \
+        X(I64, int64_t, INT64_MIN, INT64_MAX) X(U8, uint8_t, 0, UINT8_MAX)                         \
+            X(U16, uint16_t, 0, UINT16_MAX) X(U32, uint32_t, 0, UINT32_MAX)                        \
+                X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15)         \
+                    X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
 
 double sn_elem_f64(sn_dtype t, const void *data, int64_t i)
 {
     switch (t) {
 #define LOAD(NAME, T)                                                                              \
-    case SONDE_DTYPE_##NAME: return (double)((const T *)data)[i];
+    case SONDE_DTYPE_##NAME:                                                                       \
+        return (double)((const T *)data)[i];
         NATIVE_LIST(LOAD)
 #undef LOAD
-    case SONDE_DTYPE_F16: return (double)sn_f16_to_f32(((const uint16_t *)data)[i]);
-    case SONDE_DTYPE_BF16: return (double)sn_bf16_to_f32(((const uint16_t *)data)[i]);
-    default: break;
+    case SONDE_DTYPE_F16:
+        return (double)sn_f16_to_f32(((const uint16_t *)data)[i]);
+    case SONDE_DTYPE_BF16:
+        return (double)sn_bf16_to_f32(((const uint16_t *)data)[i]);
+    default:
+        break;
     }
     return sn_dtype_is_float(t) ? (double)sn_f8_to_f32(t, ((const uint8_t *)data)[i]) : 0.0;
 }
@@ -225,11 +234,14 @@ int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i)
 {
     switch (t) {
 #define LOAD(NAME, T, lo, hi)                                                                      \
-    case SONDE_DTYPE_##NAME: return (int64_t)((const T *)data)[i];
+    case SONDE_DTYPE_##NAME:                                                                       \
+        return (int64_t)((const T *)data)[i];
         INTEGER_LIST(LOAD)
 #undef LOAD
-    case SONDE_DTYPE_BOOL: return ((const uint8_t *)data)[i] != 0;
-    default: break;
+    case SONDE_DTYPE_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
+    default:
+        break;
     }
     double v = sn_elem_f64(t, data, i);
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : 0;
@@ -238,11 +250,21 @@ int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i)
 void sn_elem_set_f64(sn_dtype t, void *data, int64_t i, double v)
 {
     switch (t) {
-    case SONDE_DTYPE_F32: ((float *)data)[i] = (float)v; return;
-    case SONDE_DTYPE_F64: ((double *)data)[i] = v; return;
-    case SONDE_DTYPE_F16: ((uint16_t *)data)[i] = sn_f32_to_f16((float)v); return;
-    case SONDE_DTYPE_BF16: ((uint16_t *)data)[i] = sn_f32_to_bf16((float)v); return;
-    case SONDE_DTYPE_BOOL: ((uint8_t *)data)[i] = v != 0; return;
+    case SONDE_DTYPE_F32:
+        ((float *)data)[i] = (float)v;
+        return;
+    case SONDE_DTYPE_F64:
+        ((double *)data)[i] = v;
+        return;
+    case SONDE_DTYPE_F16:
+        ((uint16_t *)data)[i] = sn_f32_to_f16((float)v);
+        return;
+    case SONDE_DTYPE_BF16:
+        ((uint16_t *)data)[i] = sn_f32_to_bf16((float)v);
+        return;
+    case SONDE_DTYPE_BOOL:
+        ((uint8_t *)data)[i] = v != 0;
+        return;
 #define STORE(NAME, T, lo, hi)                                                                     \
     case SONDE_DTYPE_##NAME:                                                                       \
         ((T *)data)[i] = isnan(v)            ? (T)0                                                \
@@ -252,7 +274,8 @@ void sn_elem_set_f64(sn_dtype t, void *data, int64_t i, double v)
         return;
         INTEGER_LIST(STORE)
 #undef STORE
-    default: break;
+    default:
+        break;
     }
     if (sn_dtype_is_float(t))
         ((uint8_t *)data)[i] = sn_f32_to_f8(t, (float)v, true);

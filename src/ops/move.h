@@ -44,11 +44,12 @@ int64_t sn_move_int(const sn_tensor *t, int64_t i); /* element of an integer ten
 /* At most max elements of an integer tensor; returns how many. */
 int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max);
 void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides); /* dense, in elements */
-bool sn_move_axis(int64_t axis, int rank, int *out); /* false: out of range */
+bool sn_move_axis(int64_t axis, int rank, int *out);                     /* false: out of range */
 bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
 /* Steps a row-major position over `rank` dims and returns the new offset in a tensor of those
  * strides; wraps to the start after the last. */
-ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank, ptrdiff_t offset);
+ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank,
+                       ptrdiff_t offset);
 bool sn_move_cancelled(const sn_frame *f);
 /* After elements were copied shallowly: a string output gets its own bytes. */
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o);
@@ -60,16 +61,27 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
 static inline void sn_move_elem(void *dst, const void *src, size_t bytes)
 {
     switch (bytes) {
-    case 1: memcpy(dst, src, 1); return;
-    case 2: memcpy(dst, src, 2); return;
-    case 4: memcpy(dst, src, 4); return;
-    case 8: memcpy(dst, src, 8); return;
-    default: memcpy(dst, src, bytes); return;
+    case 1:
+        memcpy(dst, src, 1);
+        return;
+    case 2:
+        memcpy(dst, src, 2);
+        return;
+    case 4:
+        memcpy(dst, src, 4);
+        return;
+    case 8:
+        memcpy(dst, src, 8);
+        return;
+    default:
+        memcpy(dst, src, bytes);
+        return;
     }
 }
 double sn_elem_f64(sn_dtype t, const void *data, int64_t i);
 int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i);
-void sn_elem_set_f64(sn_dtype t, void *data, int64_t i, double v); /* integers: truncated, saturated */
+void sn_elem_set_f64(sn_dtype t, void *data, int64_t i,
+                     double v); /* integers: truncated, saturated */
 bool sn_elem_is_zero(sn_dtype t, const void *data, int64_t i);
 /* Orders as the elements do: smaller element, smaller key. NaN is above everything. Not for strings
  * and complex numbers. */

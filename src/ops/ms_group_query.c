@@ -267,9 +267,6 @@ static sonde_status read_lengths(const sn_step *s, sn_frame *f, int64_t *start, 
         if (end[b] < 1 || end[b] > k->total || start[b] < 0 || start[b] + k->len > k->capacity)
             return sn_run_fail(s, f, "seqlens_k says %lld for batch entry %lld, which does not fit",
                                (long long)lens[b], (long long)b);
-        /* A padded prompt: its padding attends to itself and is ignored by whoever reads it. */
-        if (prompt)
-            end[b] = k->len;
     }
     return SONDE_OK;
 }
@@ -300,17 +297,29 @@ static sonde_status rotate(const sn_step *s, sn_frame *f, const sn_heads *q, con
     return SONDE_OK;
 }
 
-/* The cache of keys or values: past, then the new ones at their places. Zero where nothing was. */
+/* The cache of keys or values: past, then the new ones at their places, then zeros. */
 static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_t present, size_t at,
                            const sn_heads *now, const int64_t *start)
 {
     const gqa_bound *k = s->bound;
     void *data = k->ws_cache ? f->workspace + at : sn_out(s, f, present)->data;
-    sn_heads cache = sn_heads_bhsd(SONDE_DTYPE_F32, data, now->batch, now->heads, k->capacity, now->size);
-    memset(data, 0, sizeof(float) * (size_t)(cache.batch * cache.stride[0]));
-    if (k->past) {
-        const sn_heads before = sn_heads_of(sn_in(s, f, past), 0);
-        sn_heads_copy(&cache, &before, NULL, f->pool);
+    const sn_heads cache =
+        sn_heads_bhsd(SONDE_DTYPE_F32, data, now->batch, now->heads, k->capacity, now->size);
+    for (int64_t b = 0; b < now->batch; b++) {
+        float *entry = (float *)data + b * cache.stride[0];
+        const int64_t used = start[b] + now->len;
+        for (int64_t h = 0; h < now->heads; h++)
+            memset(entry + h * cache.stride[1] + used * now->size, 0,
+                   sizeof(float) * (size_t)((k->capacity - used) * now->size));
+        if (!k->past || start[b] == 0)
+            continue;
+        sn_heads before = sn_heads_of(sn_in(s, f, past), 0), one = cache;
+        before.data = (uint8_t *)before.data +
+                      (size_t)(b * before.stride[0]) * sn_dtype_bytes(before.dtype);
+        one.data = entry;
+        before.batch = one.batch = 1;
+        before.len = start[b] < before.len ? start[b] : before.len;
+        sn_heads_copy(&one, &before, NULL, f->pool);
     }
     sn_heads_copy(&cache, now, start, f->pool);
     if (k->ws_cache && sn_wants(s, present)) {

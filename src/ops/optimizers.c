@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adagrad, Adam and Momentum of ai.onnx.preview.training: one step of an optimiser over any number of
- * tensors. Inputs are the rate, the update count, then groups of equally many tensors (parameters,
- * gradients, states); outputs are new parameters and new states, in the same order. */
+/* Adagrad, Adam and Momentum of ai.onnx.preview.training: one step of an optimiser over any number
+ * of tensors. Inputs are the rate, the update count, then groups of equally many tensors
+ * (parameters, gradients, states); outputs are new parameters and new states, in the same order. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static sonde_status prepare_step(sn_prep *p, optimizer kind)
     SN_TRY(number(p, "decay_factor", 0.0f, &r->decay));
     const uint32_t tensors = p->node->n_formal_in - FIRST, n = tensors / r->groups;
     if (tensors % r->groups != 0 || p->node->n_out > n * (r->groups - 1))
-        return sn_prep_fail(p, "has %u tensors and %u outputs, which do not match", tensors, p->node->n_out);
+        return sn_prep_fail(p, "has %u tensors and %u outputs, which do not match", tensors,
+                            p->node->n_out);
     return SONDE_OK;
 }
 
@@ -69,7 +70,8 @@ static uint32_t source_of(uint32_t n, uint32_t o)
 static sonde_status infer(sn_infer *c)
 {
     const step_params *r = c->params;
-    static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64}, int64[] = {SONDE_DTYPE_I64};
+    static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64},
+                          int64[] = {SONDE_DTYPE_I64};
     const uint32_t n = (c->n_in - FIRST) / r->groups;
     SN_TRY(sn_wide_dtype(c, RATE, floats, 2));
     SN_TRY(sn_wide_dtype(c, COUNT, int64, 1));
@@ -101,8 +103,8 @@ static sonde_status bind(sn_bind *b)
 
 typedef struct update {
     const step_params *r;
-    double rate;       /* adjusted */
-    double beta;       /* Momentum: adjusted */
+    double rate;            /* adjusted */
+    double beta;            /* Momentum: adjusted */
     const sn_tensor *in[4]; /* x, gradient, states */
     sn_tensor *out[3];      /* x, states; NULL: not wanted */
 } update;
@@ -162,9 +164,11 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 }
 
 #define OPTIMIZER(NAME, PREPARE)                                                                   \
-    {.name = NAME, .domain = "ai.onnx.preview.training", .since = 1, .min_in = 3, .max_in = -1,    \
-     .min_out = 1, .max_out = -1, .params_size = sizeof(step_params), .prepare = PREPARE,          \
-     .infer = infer, .bind = bind, .run = run, .types = "f32 f64"}
+    {                                                                                              \
+        .name = NAME, .domain = "ai.onnx.preview.training", .since = 1, .min_in = 3, .max_in = -1, \
+        .min_out = 1, .max_out = -1, .params_size = sizeof(step_params), .prepare = PREPARE,       \
+        .infer = infer, .bind = bind, .run = run, .types = "f32 f64"                               \
+    }
 const sn_op sn_op_adagrad[] = {OPTIMIZER("Adagrad", prepare_adagrad), {.name = NULL}};
 const sn_op sn_op_adam[] = {OPTIMIZER("Adam", prepare_adam), {.name = NULL}};
 const sn_op sn_op_momentum[] = {OPTIMIZER("Momentum", prepare_momentum), {.name = NULL}};

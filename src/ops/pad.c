@@ -13,7 +13,7 @@ typedef struct pad_params {
     bool from_attr;      /* until opset 10 */
     const int64_t *pads; /* from_attr */
     size_t n;
-    float value; /* from_attr */
+    float value;         /* from_attr */
     const int64_t *axes; /* CenterCropPad */
     size_t n_axes;
 } pad_params;
@@ -78,7 +78,8 @@ static sonde_status infer_pad(sn_infer *c)
         if (done[a])
             return sn_infer_fail(c, "axis %d is given twice", a);
         done[a] = true;
-        bool known = sn_dim_known(pads[i]) && sn_dim_known(pads[per_side + i]) && sn_dim_known(dims[a]);
+        bool known =
+            sn_dim_known(pads[i]) && sn_dim_known(pads[per_side + i]) && sn_dim_known(dims[a]);
         dims[a] = sn_dim_add(sn_dim_add(dims[a], pads[i]), pads[per_side + i]);
         if (known && (!sn_dim_known(dims[a]) || dims[a] < 0))
             return sn_infer_fail(c, "the pads of axis %d leave no valid size", a);
@@ -90,7 +91,8 @@ static sonde_status infer_pad(sn_infer *c)
 
 static sonde_status bind_pad(sn_bind *b)
 {
-    static const char *const names[PAD_MODES] = {"pad_constant", "pad_reflect", "pad_edge", "pad_wrap"};
+    static const char *const names[PAD_MODES] = {"pad_constant", "pad_reflect", "pad_edge",
+                                                 "pad_wrap"};
     const pad_params *r = b->params;
     b->kernel = names[r->mode];
     if (r->mode == PAD_CONSTANT)
@@ -130,7 +132,8 @@ static void pad_constant(const sn_tensor *x, sn_tensor *y, const int64_t *before
         return;
     sn_copy c;
     sn_copy_plan(&c, elem, x->rank, dims, dst, src);
-    sn_copy_run(&c, (char *)y->data + to * (ptrdiff_t)elem, (const char *)x->data + from * (ptrdiff_t)elem, pool);
+    sn_copy_run(&c, (char *)y->data + to * (ptrdiff_t)elem,
+                (const char *)x->data + from * (ptrdiff_t)elem, pool);
 }
 
 /* Which input position an output position takes, `at` counted from the input's start. */
@@ -147,7 +150,8 @@ static int64_t source_of(pad_mode mode, int64_t at, int64_t dim)
     return at < dim ? at : period - at;
 }
 
-static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const int64_t *before, int64_t *table)
+static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const int64_t *before,
+                       int64_t *table)
 {
     size_t elem = sn_dtype_bytes(x->dtype);
     int64_t *maps[SN_MAX_RANK], at[SN_MAX_RANK] = {0};
@@ -160,7 +164,8 @@ static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const in
             *table++ = source_of(mode, k - before[i], x->dims[i]) * strides[i];
     }
     /* The stretch of a row that is a plain copy. */
-    int64_t width = y->dims[last], lo = before[last] > 0 ? before[last] : 0, hi = before[last] + x->dims[last];
+    int64_t width = y->dims[last], lo = before[last] > 0 ? before[last] : 0,
+            hi = before[last] + x->dims[last];
     hi = hi > width ? width : hi;
     if (hi < lo)
         hi = lo = 0;
@@ -174,7 +179,8 @@ static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const in
         for (int64_t k = 0; k < lo; k++)
             sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
         if (hi > lo)
-            memcpy(d + (size_t)lo * elem, s + (size_t)maps[last][lo] * elem, (size_t)(hi - lo) * elem);
+            memcpy(d + (size_t)lo * elem, s + (size_t)maps[last][lo] * elem,
+                   (size_t)(hi - lo) * elem);
         for (int64_t k = hi; k < width; k++)
             sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
         for (int i = last - 1; i >= 0 && ++at[i] == y->dims[i]; i--)
@@ -236,10 +242,16 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
 }
 
 #define PAD(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                                 \
-    {SN_MOVE_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1), .params_size = sizeof(pad_params),   \
-     .prepare = PREPARE, .infer = infer_pad, .bind = bind_pad, .run = run_pad, .types = SN_MOVE_ALL_TYPES}
-const sn_op sn_op_pad[] = {PAD(1, 1, 1, 1, prepare_pad_1), PAD(2, 10, 1, 1, prepare_pad_2),
-                           PAD(11, 17, 2, 3, prepare_pad), PAD(18, 0, 2, 4, prepare_pad), {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
+            .params_size = sizeof(pad_params), .prepare = PREPARE, .infer = infer_pad,             \
+            .bind = bind_pad, .run = run_pad, .types = SN_MOVE_ALL_TYPES                           \
+    }
+const sn_op sn_op_pad[] = {PAD(1, 1, 1, 1, prepare_pad_1),
+                           PAD(2, 10, 1, 1, prepare_pad_2),
+                           PAD(11, 17, 2, 3, prepare_pad),
+                           PAD(18, 0, 2, 4, prepare_pad),
+                           {.name = NULL}};
 
 /* ------------------------------------------------------------------ CenterCropPad */
 static sonde_status prepare_center(sn_prep *p)
@@ -283,12 +295,14 @@ static sonde_status run_center(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     for (int i = 0; i < x->rank; i++) /* the smaller half goes first, cropping and padding alike */
-        before[i] = y->dims[i] >= x->dims[i] ? (y->dims[i] - x->dims[i]) / 2 : -((x->dims[i] - y->dims[i]) / 2);
+        before[i] = y->dims[i] >= x->dims[i] ? (y->dims[i] - x->dims[i]) / 2
+                                             : -((x->dims[i] - y->dims[i]) / 2);
     pad_constant(x, y, before, zero, f->pool);
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_center_crop_pad[] = {
-    {SN_MOVE_HEAD("CenterCropPad", 18, 0, 2, 2, 1, 1), .params_size = sizeof(pad_params),
-     .prepare = prepare_center, .infer = infer_center, .run = run_center, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_center_crop_pad[] = {{SN_MOVE_HEAD("CenterCropPad", 18, 0, 2, 2, 1, 1),
+                                        .params_size = sizeof(pad_params),
+                                        .prepare = prepare_center, .infer = infer_center,
+                                        .run = run_center, .types = SN_MOVE_ALL_TYPES},
+                                       {.name = NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random tensors: RandomNormal, RandomUniform and their Like forms, Bernoulli, Multinomial. Numbers
- * come from splitmix64; a node with a seed gives the same tensor in every run, one without takes its
- * seed from the clock. */
+ * come from splitmix64; a node with a seed gives the same tensor in every run, one without takes
+ * its seed from the clock. */
 #include <math.h>
 #include <string.h>
 
@@ -53,11 +53,13 @@ static sonde_status prepare_common(sn_prep *p, int64_t dtype)
     SN_TRY(sn_prep_float(p, "seed", 0, &r->seed));
     SN_TRY(sn_prep_int(p, "dtype", dtype, &r->dtype));
     if (r->dtype != 0 && !sn_dtype_valid(r->dtype))
-        return sn_prep_fail(p, "attribute 'dtype' is %lld, not an element type", (long long)r->dtype);
+        return sn_prep_fail(p, "attribute 'dtype' is %lld, not an element type",
+                            (long long)r->dtype);
     return SONDE_OK;
 }
 
-static sonde_status prepare_like(sn_prep *p, const char *a, float a_def, const char *b, int64_t dtype)
+static sonde_status prepare_like(sn_prep *p, const char *a, float a_def, const char *b,
+                                 int64_t dtype)
 {
     random_params *r = p->params;
     SN_TRY(sn_prep_float(p, a, a_def, &r->a));
@@ -153,7 +155,8 @@ static sonde_status run_normal(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     random_state r = start_random(p);
     for (int64_t i = 0, n = sn_tensor_count(y); i < n; i++) {
-        double radius = sqrt(-2 * log(1 - next_uniform(&r))), angle = 6.283185307179586 * next_uniform(&r);
+        double radius = sqrt(-2 * log(1 - next_uniform(&r))),
+               angle = 6.283185307179586 * next_uniform(&r);
         sn_elem_set_f64(y->dtype, y->data, i, (double)p->a + (double)p->b * radius * cos(angle));
     }
     return SONDE_OK;
@@ -165,7 +168,8 @@ static sonde_status run_bernoulli(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     random_state r = start_random(s->params);
     for (int64_t i = 0, n = sn_tensor_count(y); i < n; i++)
-        sn_elem_set_f64(y->dtype, y->data, i, next_uniform(&r) < sn_elem_f64(x->dtype, x->data, i) ? 1 : 0);
+        sn_elem_set_f64(y->dtype, y->data, i,
+                        next_uniform(&r) < sn_elem_f64(x->dtype, x->data, i) ? 1 : 0);
     return SONDE_OK;
 }
 
@@ -201,16 +205,27 @@ static sonde_status run_multinomial(const sn_step *s, sn_frame *f)
 }
 
 #define RANDOM_OP(NAME, SINCE, N_IN, PREPARE, INFER, RUN)                                          \
-    {{SN_MOVE_HEAD(NAME, SINCE, 0, N_IN, N_IN, 1, 1), .flags = SN_OP_RANDOM | SN_OP_NO_FOLD,       \
-      .params_size = sizeof(random_params), .prepare = PREPARE, .infer = INFER, .run = RUN,        \
-      .types = "f16 bf16 f32 f64"},                                                                \
-     {.name = NULL}}
-const sn_op sn_op_random_normal[] = RANDOM_OP("RandomNormal", 1, 0, prepare_normal, infer_shape, run_normal);
-const sn_op sn_op_random_uniform[] = RANDOM_OP("RandomUniform", 1, 0, prepare_uniform, infer_shape, run_uniform);
+    {                                                                                              \
+        {SN_MOVE_HEAD(NAME, SINCE, 0, N_IN, N_IN, 1, 1),                                           \
+         .flags = SN_OP_RANDOM | SN_OP_NO_FOLD,                                                    \
+         .params_size = sizeof(random_params),                                                     \
+         .prepare = PREPARE,                                                                       \
+         .infer = INFER,                                                                           \
+         .run = RUN,                                                                               \
+         .types = "f16 bf16 f32 f64"},                                                             \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
+    }
+const sn_op sn_op_random_normal[] =
+    RANDOM_OP("RandomNormal", 1, 0, prepare_normal, infer_shape, run_normal);
+const sn_op sn_op_random_uniform[] =
+    RANDOM_OP("RandomUniform", 1, 0, prepare_uniform, infer_shape, run_uniform);
 const sn_op sn_op_random_normal_like[] =
     RANDOM_OP("RandomNormalLike", 1, 1, prepare_normal_like, infer_like, run_normal);
 const sn_op sn_op_random_uniform_like[] =
     RANDOM_OP("RandomUniformLike", 1, 1, prepare_uniform_like, infer_like, run_uniform);
-const sn_op sn_op_bernoulli[] = RANDOM_OP("Bernoulli", 15, 1, prepare_bernoulli, infer_like, run_bernoulli);
+const sn_op sn_op_bernoulli[] =
+    RANDOM_OP("Bernoulli", 15, 1, prepare_bernoulli, infer_like, run_bernoulli);
 const sn_op sn_op_multinomial[] =
     RANDOM_OP("Multinomial", 7, 1, prepare_multinomial, infer_multinomial, run_multinomial);

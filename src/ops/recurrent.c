@@ -49,7 +49,8 @@ static int act_count(sn_cell cell)
     return cell == SN_CELL_LSTM ? 3 : cell == SN_CELL_GRU ? 2 : 1;
 }
 
-/* alpha and beta are lists that each function takes its own from, in order, as far as they reach. */
+/* alpha and beta are lists that each function takes its own from, in order, as far as they reach.
+ */
 static sonde_status prepare_acts(sn_prep *p)
 {
     cell_params *r = p->params;
@@ -75,8 +76,8 @@ static sonde_status prepare_acts(sn_prep *p)
             while (k < SN_GATE_ACT_COUNT && !same_word(acts[k].text, names->strings[i]))
                 k++;
             if (k == SN_GATE_ACT_COUNT)
-                return sn_prep_fail(p, "activation '%.*s' is unknown", (int)(names->strings[i].size & 63),
-                                    names->strings[i].data);
+                return sn_prep_fail(p, "activation '%.*s' is unknown",
+                                    (int)(names->strings[i].size & 63), names->strings[i].data);
             a->kind = (sn_gate_act_kind)k;
         }
         const act_info *info = &acts[a->kind];
@@ -96,7 +97,8 @@ static sonde_status prepare_cell(sn_prep *p, sn_cell cell)
     int64_t layout, flag;
     r->cell = cell;
     SN_TRY(sn_prep_string(p, "direction", "forward", &direction));
-    if (strcmp(direction, "forward") && strcmp(direction, "reverse") && strcmp(direction, "bidirectional"))
+    if (strcmp(direction, "forward") && strcmp(direction, "reverse") &&
+        strcmp(direction, "bidirectional"))
         return sn_prep_fail(p, "direction '%s' is unknown", direction);
     r->reverse = strcmp(direction, "reverse") == 0;
     r->dirs = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
@@ -148,7 +150,8 @@ static sonde_status infer_cell(sn_infer *c)
     sn_dim hidden = r->hidden ? r->hidden : SN_DIM_UNKNOWN;
     sn_dim rec[3] = {r->dirs, sn_dim_mul(hidden, gates), hidden};
     SN_TRY(sn_wide_dims(c, IN_R, rec, 3));
-    if (sn_dim_known(rec[2]) && (rec[2] > INT32_MAX || (sn_dim_known(rec[1]) && rec[1] != rec[2] * gates)))
+    if (sn_dim_known(rec[2]) &&
+        (rec[2] > INT32_MAX || (sn_dim_known(rec[1]) && rec[1] != rec[2] * gates)))
         return sn_infer_fail(c, "recurrence weights of %lld rows do not fit hidden size %lld",
                              (long long)rec[1], (long long)rec[2]);
     hidden = rec[2];
@@ -156,7 +159,8 @@ static sonde_status infer_cell(sn_infer *c)
     sn_dim w[3] = {r->dirs, wide, x[2]};
     SN_TRY(sn_wide_dims(c, IN_W, w, 3));
     sn_dim seq = x[r->batch_first ? 1 : 0], batch = x[r->batch_first ? 0 : 1];
-    sn_dim b[2] = {r->dirs, sn_dim_mul(wide, 2)}, lens[1] = {batch}, peep[2] = {r->dirs, sn_dim_mul(hidden, 3)};
+    sn_dim b[2] = {r->dirs, sn_dim_mul(wide, 2)}, lens[1] = {batch},
+           peep[2] = {r->dirs, sn_dim_mul(hidden, 3)};
     sn_dim state[3] = {r->batch_first ? batch : r->dirs, r->batch_first ? r->dirs : batch, hidden};
     SN_TRY(sn_wide_dims(c, IN_B, b, 2));
     SN_TRY(sn_wide_dims(c, IN_LENS, lens, 1));
@@ -176,9 +180,11 @@ static sonde_status pack_cell(sn_pack_request *p)
     const unsigned block = (unsigned)sn_cpu_block(p->cpu_flags);
     for (uint32_t i = IN_W; i <= IN_R; i++) {
         const sn_fact *f = p->in[i];
-        if (!f || f->type.dtype != SONDE_DTYPE_F32 || f->type.rank != 3 || !sn_type_is_concrete(&f->type))
+        if (!f || f->type.dtype != SONDE_DTYPE_F32 || f->type.rank != 3 ||
+            !sn_type_is_concrete(&f->type))
             continue;
-        if (i == IN_R && !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2], block))
+        if (i == IN_R &&
+            !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2], block))
             continue;
         p->pack[i] = (uint8_t)sn_gemm_pack_id(block);
         p->pack_arg[i] = 1;
@@ -215,7 +221,8 @@ static sonde_status bind_cell(sn_bind *b)
                            .r_packed = b->in[IN_R]->pack != 0,
                            .clip = r->clip};
     memcpy(d.act, r->act, sizeof d.act);
-    SN_TRY(sn_recurrent_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    SN_TRY(sn_recurrent_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
+                                  b->err));
     sn_room room = {.bytes = k->plan.bytes};
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
         if (i != IN_LENS)
@@ -235,8 +242,8 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
     const int32_t *lens = sn_has(s, IN_LENS) ? sn_in(s, f, IN_LENS)->data : NULL;
     for (int64_t i = 0; lens && i < d->batch; i++)
         if (lens[i] < 0 || lens[i] > d->seq)
-            return sn_run_fail(s, f, "sequence %lld has length %d, which is outside 0 … %lld", (long long)i,
-                               (int)lens[i], (long long)d->seq);
+            return sn_run_fail(s, f, "sequence %lld has length %d, which is outside 0 … %lld",
+                               (long long)i, (int)lens[i], (long long)d->seq);
     sn_recurrent_call c = {.lens = lens, .cancel = f->cancel};
     const float **views[N_IN] = {&c.x, &c.w, &c.r, &c.b, NULL, &c.h0, &c.c0, &c.peepholes};
     for (uint32_t i = 0; i < N_IN; i++)
@@ -253,9 +260,12 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
 }
 
 #define CELL(NAME, MAX_IN, MAX_OUT, PREPARE)                                                       \
-    {.name = NAME, .domain = "", .since = 7, .until = 0, .min_in = 3, .max_in = MAX_IN,            \
-     .min_out = 0, .max_out = MAX_OUT, .params_size = sizeof(cell_params), .prepare = PREPARE,     \
-     .infer = infer_cell, .pack = pack_cell, .bind = bind_cell, .run = run_cell, .types = SN_WIDE_TYPES}
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = 7, .until = 0, .min_in = 3, .max_in = MAX_IN,         \
+        .min_out = 0, .max_out = MAX_OUT, .params_size = sizeof(cell_params), .prepare = PREPARE,  \
+        .infer = infer_cell, .pack = pack_cell, .bind = bind_cell, .run = run_cell,                \
+        .types = SN_WIDE_TYPES                                                                     \
+    }
 const sn_op sn_op_rnn[] = {CELL("RNN", 6, 2, prepare_rnn), {.name = NULL}};
 const sn_op sn_op_gru[] = {CELL("GRU", 6, 2, prepare_gru), {.name = NULL}};
 const sn_op sn_op_lstm[] = {CELL("LSTM", 8, 3, prepare_lstm), {.name = NULL}};

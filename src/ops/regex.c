@@ -83,7 +83,10 @@ static bool add_range(parser *p, uint32_t lo, uint32_t hi)
 
 static bool emit_set(parser *p, uint32_t first, bool negate)
 {
-    return emit(p, (sn_regex_instr){.op = SN_REGEX_RANGES, .negate = negate, .first = first, .n = p->r->n_ranges - first});
+    return emit(p, (sn_regex_instr){.op = SN_REGEX_RANGES,
+                                    .negate = negate,
+                                    .first = first,
+                                    .n = p->r->n_ranges - first});
 }
 
 /* ------------------------------------------------------------------ characters */
@@ -91,7 +94,11 @@ static bool emit_set(parser *p, uint32_t first, bool negate)
 static size_t decode(const char *s, size_t left, uint32_t *point)
 {
     const unsigned char *b = (const unsigned char *)s;
-    size_t n = b[0] < 0x80 ? 1 : b[0] >= 0xF0 && b[0] < 0xF8 ? 4 : b[0] >= 0xE0 ? 3 : b[0] >= 0xC0 ? 2 : 1;
+    size_t n = b[0] < 0x80                   ? 1
+               : b[0] >= 0xF0 && b[0] < 0xF8 ? 4
+               : b[0] >= 0xE0                ? 3
+               : b[0] >= 0xC0                ? 2
+                                             : 1;
     *point = b[0];
     if (n == 1 || n > left || b[0] >= 0xF8)
         return 1;
@@ -115,18 +122,19 @@ typedef struct named_class {
     sn_regex_range ranges[4]; /* sorted, ended by {0, 0} unless full */
 } named_class;
 
-static const named_class classes[] = {{"d", {{'0', '9'}}},
-                                      {"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
-                                      {"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}},
-                                      {"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
-                                      {"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}},
-                                      {"[:digit:]", {{'0', '9'}}},
-                                      {"[:lower:]", {{'a', 'z'}}},
-                                      {"[:upper:]", {{'A', 'Z'}}},
-                                      {"[:space:]", {{'\t', '\r'}, {' ', ' '}}},
-                                      {"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
-                                      {"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
-                                      {"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}}};
+static const named_class classes[] = {
+    {"d", {{'0', '9'}}},
+    {"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+    {"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}},
+    {"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+    {"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}},
+    {"[:digit:]", {{'0', '9'}}},
+    {"[:lower:]", {{'a', 'z'}}},
+    {"[:upper:]", {{'A', 'Z'}}},
+    {"[:space:]", {{'\t', '\r'}, {' ', ' '}}},
+    {"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+    {"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
+    {"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}}};
 
 /* Adds a class, or everything else. */
 static bool add_class(parser *p, const named_class *c, bool negate)
@@ -156,7 +164,10 @@ static const named_class *perl_class(const parser *p, bool *negate)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* An escaped single character; p->at is behind the backslash. */
@@ -283,7 +294,10 @@ static bool parse_escape(parser *p)
     static const struct {
         char c;
         sn_regex_op op;
-    } edges[] = {{'b', SN_REGEX_WORD_EDGE}, {'B', SN_REGEX_NOT_WORD_EDGE}, {'A', SN_REGEX_BEGIN}, {'z', SN_REGEX_END}};
+    } edges[] = {{'b', SN_REGEX_WORD_EDGE},
+                 {'B', SN_REGEX_NOT_WORD_EDGE},
+                 {'A', SN_REGEX_BEGIN},
+                 {'z', SN_REGEX_END}};
     for (int i = 0; i < 4; i++)
         if (*p->at == edges[i].c) {
             p->at++;
@@ -298,16 +312,30 @@ static bool parse_atom(parser *p)
     if (++p->atoms > MAX_ATOMS)
         return fail(p, "the pattern is too large");
     switch (*p->at) {
-    case '(': p->at++; return parse_group(p);
-    case '[': p->at++; return parse_class(p);
-    case '\\': p->at++; return parse_escape(p);
-    case '^': p->at++; return emit(p, (sn_regex_instr){.op = SN_REGEX_BEGIN});
-    case '$': p->at++; return emit(p, (sn_regex_instr){.op = SN_REGEX_END});
-    case '.': p->at++; return add_range(p, '\n', '\n') && emit_set(p, first, true);
+    case '(':
+        p->at++;
+        return parse_group(p);
+    case '[':
+        p->at++;
+        return parse_class(p);
+    case '\\':
+        p->at++;
+        return parse_escape(p);
+    case '^':
+        p->at++;
+        return emit(p, (sn_regex_instr){.op = SN_REGEX_BEGIN});
+    case '$':
+        p->at++;
+        return emit(p, (sn_regex_instr){.op = SN_REGEX_END});
+    case '.':
+        p->at++;
+        return add_range(p, '\n', '\n') && emit_set(p, first, true);
     case '*':
     case '+':
-    case '?': return fail(p, "a repetition repeats nothing");
-    default: break;
+    case '?':
+        return fail(p, "a repetition repeats nothing");
+    default:
+        break;
     }
     p->at += decode(p->at, strlen(p->at), &point);
     return add_range(p, point, point) && emit_set(p, first, false);
@@ -316,7 +344,9 @@ static bool parse_atom(parser *p)
 /* Turns the piece from `start` into one taken at most once, or any number of times. */
 static bool make_optional(parser *p, uint32_t start)
 {
-    return insert(p, start, (sn_regex_instr){.op = SN_REGEX_SPLIT, .x = 1, .y = (int32_t)(p->r->n - start) + 1});
+    return insert(
+        p, start,
+        (sn_regex_instr){.op = SN_REGEX_SPLIT, .x = 1, .y = (int32_t)(p->r->n - start) + 1});
 }
 
 static bool make_star(parser *p, uint32_t start)
@@ -351,7 +381,8 @@ static const char *read_counts(const char *s, int *min, int *max)
     return *s == '}' ? s + 1 : NULL;
 }
 
-/* The atom whose source begins at `source` and whose program begins at `start`, min to max times. */
+/* The atom whose source begins at `source` and whose program begins at `start`, min to max times.
+ */
 static bool repeat(parser *p, const char *source, uint32_t start, int min, int max)
 {
     const char *after = p->at;
@@ -380,11 +411,20 @@ static bool parse_repeated(parser *p)
     if (!parse_atom(p))
         return false;
     switch (*p->at) {
-    case '*': min = 0, max = -1, after = p->at + 1; break;
-    case '+': min = 1, max = -1, after = p->at + 1; break;
-    case '?': min = 0, max = 1, after = p->at + 1; break;
-    case '{': after = read_counts(p->at, &min, &max); break;
-    default: return true;
+    case '*':
+        min = 0, max = -1, after = p->at + 1;
+        break;
+    case '+':
+        min = 1, max = -1, after = p->at + 1;
+        break;
+    case '?':
+        min = 0, max = 1, after = p->at + 1;
+        break;
+    case '{':
+        after = read_counts(p->at, &min, &max);
+        break;
+    default:
+        return true;
     }
     if (!after)
         return true;
@@ -460,18 +500,32 @@ static bool add_state(matcher *m, state_set *s, uint32_t pc)
         int32_t next[2] = {1, 0};
         int n = 1;
         switch (in->op) {
-        case SN_REGEX_RANGES: s->list[s->n++] = pc; continue;
-        case SN_REGEX_MATCH: matched = true; continue;
-        case SN_REGEX_JUMP: next[0] = in->x; break;
+        case SN_REGEX_RANGES:
+            s->list[s->n++] = pc;
+            continue;
+        case SN_REGEX_MATCH:
+            matched = true;
+            continue;
+        case SN_REGEX_JUMP:
+            next[0] = in->x;
+            break;
         case SN_REGEX_SPLIT:
             next[0] = in->x;
             next[1] = in->y;
             n = 2;
             break;
-        case SN_REGEX_BEGIN: n = m->at_begin; break;
-        case SN_REGEX_END: n = m->at_end; break;
-        case SN_REGEX_WORD_EDGE: n = m->edge; break;
-        case SN_REGEX_NOT_WORD_EDGE: n = !m->edge; break;
+        case SN_REGEX_BEGIN:
+            n = m->at_begin;
+            break;
+        case SN_REGEX_END:
+            n = m->at_end;
+            break;
+        case SN_REGEX_WORD_EDGE:
+            n = m->edge;
+            break;
+        case SN_REGEX_NOT_WORD_EDGE:
+            n = !m->edge;
+            break;
         }
         for (int i = 0; i < n; i++) {
             uint32_t to = (uint32_t)((int32_t)pc + next[i]);

@@ -22,7 +22,8 @@ typedef struct resize_params {
 } resize_params;
 
 /* ------------------------------------------------------------------ prepare */
-static sonde_status pick(sn_prep *p, const char *name, const char *def, const char *const *words, int n, int *out)
+static sonde_status pick(sn_prep *p, const char *name, const char *def, const char *const *words,
+                         int n, int *out)
 {
     const char *text;
     SN_TRY(sn_prep_string(p, name, def, &text));
@@ -58,16 +59,18 @@ static sonde_status prepare_upsample_7(sn_prep *p)
 static sonde_status prepare_resize(sn_prep *p)
 {
     static const char *const coords[SN_COORDS_COUNT] = {
-        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
         "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
-    static const char *const rounds[SN_ROUND_COUNT] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const rounds[SN_ROUND_COUNT] = {"round_prefer_floor", "round_prefer_ceil",
+                                                       "floor", "ceil"};
     static const char *const keeps[KEEP_COUNT] = {"stretch", "not_larger", "not_smaller"};
     resize_params *r = p->params;
     int coord, round, keep;
     int64_t antialias, exclude;
     float a;
     SN_TRY(prepare_mode(p));
-    SN_TRY(pick(p, "coordinate_transformation_mode", "half_pixel", coords, SN_COORDS_COUNT, &coord));
+    SN_TRY(
+        pick(p, "coordinate_transformation_mode", "half_pixel", coords, SN_COORDS_COUNT, &coord));
     SN_TRY(pick(p, "nearest_mode", "round_prefer_floor", rounds, SN_ROUND_COUNT, &round));
     SN_TRY(pick(p, "keep_aspect_ratio_policy", "stretch", keeps, KEEP_COUNT, &keep));
     SN_TRY(sn_prep_int(p, "antialias", 0, &antialias));
@@ -101,8 +104,9 @@ static bool scaled_dim(int64_t dim, double scale, int64_t *out)
 }
 
 /* Output size and scale of every axis, from the lists given. Returns NULL or what is wrong. */
-static const char *plan_axes(const resize_params *r, int rank, const int64_t *dims, const int64_t *sizes,
-                             const double *scales, int64_t n, sn_resize_axis *axes)
+static const char *plan_axes(const resize_params *r, int rank, const int64_t *dims,
+                             const int64_t *sizes, const double *scales, int64_t n,
+                             sn_resize_axis *axes)
 {
     bool seen[SN_MAX_RANK] = {false};
     double kept = 0;
@@ -239,7 +243,8 @@ static sonde_status take(sn_bind *b, size_t count, size_t elem, size_t *at)
 
 static sonde_status bind_resize(sn_bind *b)
 {
-    static const char *const names[SN_RESIZE_MODES] = {"resize_nearest", "resize_linear", "resize_cubic"};
+    static const char *const names[SN_RESIZE_MODES] = {"resize_nearest", "resize_linear",
+                                                       "resize_cubic"};
     const resize_params *r = b->params;
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
     resize_layout *l = SN_NEW(b->arena, resize_layout);
@@ -271,7 +276,8 @@ static sonde_status bind_resize(sn_bind *b)
     }
     if (r->how.mode == SN_RESIZE_NEAREST)
         return SONDE_OK;
-    b->flops = sn_dims_count(y->dims, y->rank, &count) ? 2 * (uint64_t)count * (uint64_t)taps_all : 0;
+    b->flops =
+        sn_dims_count(y->dims, y->rank, &count) ? 2 * (uint64_t)count * (uint64_t)taps_all : 0;
     l->buffer_elems = (size_t)largest;
     SN_TRY(take(b, (size_t)largest, sizeof(float), &l->buffer_at[0]));
     return take(b, (size_t)largest, sizeof(float), &l->buffer_at[1]);
@@ -307,7 +313,8 @@ static void nearest_rows(void *arg, size_t task, int worker)
     (void)worker;
     const nearest_job *j = arg;
     const int64_t *map = j->maps[j->y->rank - 1];
-    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task, width = j->y->dims[j->y->rank - 1], last = -2;
+    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task,
+            width = j->y->dims[j->y->rank - 1], last = -2;
     size_t row_bytes = (size_t)width * j->elem;
     for (int64_t r = lo; r < hi && r < j->rows; r++) {
         char *d = (char *)j->y->data + (size_t)r * row_bytes;
@@ -325,7 +332,9 @@ static void nearest_rows(void *arg, size_t task, int worker)
         }
         for (int64_t k = 0; k < width; k++)
             sn_move_elem(d + (size_t)k * j->elem,
-                         from < 0 || map[k] < 0 ? (const char *)j->outside : s + (size_t)map[k] * j->elem, j->elem);
+                         from < 0 || map[k] < 0 ? (const char *)j->outside
+                                                : s + (size_t)map[k] * j->elem,
+                         j->elem);
     }
 }
 
@@ -380,7 +389,8 @@ static void mix_rows(void *arg, size_t task, int worker)
     for (int64_t r = lo; r < hi && r < rows; r++) {
         int64_t o = r % j->out;
         const int32_t *index = j->index + o * j->taps;
-        const float *weight = j->weight + o * j->taps, *src = j->src + r / j->out * j->in * j->inner;
+        const float *weight = j->weight + o * j->taps,
+                    *src = j->src + r / j->out * j->in * j->inner;
         float *dst = j->dst + r * j->inner;
         if (index[0] < 0) {
             for (int64_t k = 0; k < j->inner; k++)
@@ -422,7 +432,8 @@ static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis 
     const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
     bool direct = x->dtype == SONDE_DTYPE_F32, crop = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
-    float *buffers[2] = {(float *)(void *)(f->workspace + l->buffer_at[0]), (float *)(void *)(f->workspace + l->buffer_at[1])};
+    float *buffers[2] = {(float *)(void *)(f->workspace + l->buffer_at[0]),
+                         (float *)(void *)(f->workspace + l->buffer_at[1])};
     const float *src = x->data;
     int64_t dims[SN_MAX_RANK], n = sn_tensor_count(y);
     int next = 0, todo = 0;
@@ -442,9 +453,16 @@ static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis 
             continue;
         int32_t *index = (int32_t *)(void *)(f->workspace + l->index_at[i]);
         float *weight = (float *)(void *)(f->workspace + l->weight_at[i]);
-        mix_job j = {.src = src, .dst = --todo == 0 && direct ? y->data : buffers[next], .outer = 1,
-                     .in = axes[i].in, .out = axes[i].out, .inner = 1, .taps = sn_resize_taps(&r->how, axes[i].scale),
-                     .index = index, .weight = weight, .outside = r->extrapolation};
+        mix_job j = {.src = src,
+                     .dst = --todo == 0 && direct ? y->data : buffers[next],
+                     .outer = 1,
+                     .in = axes[i].in,
+                     .out = axes[i].out,
+                     .inner = 1,
+                     .taps = sn_resize_taps(&r->how, axes[i].scale),
+                     .index = index,
+                     .weight = weight,
+                     .outside = r->extrapolation};
         if ((size_t)j.taps > l->taps_max[i])
             return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
         for (int k = 0; k < x->rank; k++)
@@ -470,8 +488,9 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     int64_t sizes[SN_MAX_RANK], n;
     double scales[SN_MAX_RANK];
     sn_resize_axis axes[SN_MAX_RANK];
-    const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input) ? sn_in(s, f, (uint32_t)r->sizes_input)
-                                                                                  : NULL;
+    const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)
+                             ? sn_in(s, f, (uint32_t)r->sizes_input)
+                             : NULL;
     bool by_size = t && sn_tensor_count(t) > 0;
     if (by_size) {
         n = sn_move_ints(t, sizes, SN_MAX_RANK);
@@ -491,9 +510,11 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     if (r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE) {
-        const sn_tensor *roi = sn_has(s, (uint32_t)r->roi_input) ? sn_in(s, f, (uint32_t)r->roi_input) : NULL;
+        const sn_tensor *roi =
+            sn_has(s, (uint32_t)r->roi_input) ? sn_in(s, f, (uint32_t)r->roi_input) : NULL;
         if (!roi || sn_tensor_count(roi) != 2 * n)
-            return sn_run_fail(s, f, "the region of interest must have %lld entries", (long long)(2 * n));
+            return sn_run_fail(s, f, "the region of interest must have %lld entries",
+                               (long long)(2 * n));
         for (int64_t i = 0; i < n; i++) {
             int a = 0;
             if (!sn_move_axis(r->n_axes ? r->axes[i] : i, x->rank, &a))
@@ -506,10 +527,15 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
 }
 
 #define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                        \
-    {SN_MOVE_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1), .params_size = sizeof(resize_params), \
-     .prepare = PREPARE, .infer = infer_resize, .bind = bind_resize, .run = run_resize,            \
-     .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"}
+    {                                                                                              \
+        SN_MOVE_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                    \
+            .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
+            .bind = bind_resize, .run = run_resize,                                                \
+            .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
+    }
 const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode),
-                              RESIZE("Resize", 11, 0, 1, 4, prepare_resize), {.name = NULL}};
+                              RESIZE("Resize", 11, 0, 1, 4, prepare_resize),
+                              {.name = NULL}};
 const sn_op sn_op_upsample[] = {RESIZE("Upsample", 7, 8, 1, 1, prepare_upsample_7),
-                                RESIZE("Upsample", 9, 0, 2, 2, prepare_mode), {.name = NULL}};
+                                RESIZE("Upsample", 9, 0, 2, 2, prepare_mode),
+                                {.name = NULL}};

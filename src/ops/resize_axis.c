@@ -8,21 +8,32 @@ static bool source_position(const sn_resize_how *how, const sn_resize_axis *a, i
 {
     double at = (double)o, in = (double)a->in, out = a->scale * in;
     switch (how->coords) {
-    case SN_COORDS_ALIGN_CORNERS: *x = out == 1 ? 0 : at * (in - 1) / (out - 1); break;
-    case SN_COORDS_ASYMMETRIC: *x = at / a->scale; break;
-    case SN_COORDS_TF_HALF_PIXEL_FOR_NN: *x = (at + 0.5) / a->scale; break;
+    case SN_COORDS_ALIGN_CORNERS:
+        *x = out == 1 ? 0 : at * (in - 1) / (out - 1);
+        break;
+    case SN_COORDS_ASYMMETRIC:
+        *x = at / a->scale;
+        break;
+    case SN_COORDS_TF_HALF_PIXEL_FOR_NN:
+        *x = (at + 0.5) / a->scale;
+        break;
     case SN_COORDS_TF_CROP_AND_RESIZE: {
         double size = a->roi_end - a->roi_begin;
-        *x = a->roi_begin * (in - 1) + (out == 1 ? size * (in - 1) / 2 : at * size * (in - 1) / (out - 1));
+        *x = a->roi_begin * (in - 1) +
+             (out == 1 ? size * (in - 1) / 2 : at * size * (in - 1) / (out - 1));
         return *x >= 0 && *x <= in - 1;
     }
-    case SN_COORDS_PYTORCH_HALF_PIXEL: *x = out == 1 ? -0.5 : (at + 0.5) / a->scale - 0.5; break;
+    case SN_COORDS_PYTORCH_HALF_PIXEL:
+        *x = out == 1 ? -0.5 : (at + 0.5) / a->scale - 0.5;
+        break;
     case SN_COORDS_HALF_PIXEL_SYMMETRIC:
         /* The output is a whole number of pixels: keep both centres in one place. */
         *x = in / 2 * (1 - (double)a->out / out) + (at + 0.5) / a->scale - 0.5;
         break;
     case SN_COORDS_HALF_PIXEL:
-    case SN_COORDS_COUNT: *x = (at + 0.5) / a->scale - 0.5; break;
+    case SN_COORDS_COUNT:
+        *x = (at + 0.5) / a->scale - 0.5;
+        break;
     }
     if (isnan(*x))
         *x = 0;
@@ -81,7 +92,8 @@ static double coefficient(const sn_resize_how *how, double x)
     return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
 }
 
-void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_t taps, int32_t *index, float *weight)
+void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_t taps,
+                       int32_t *index, float *weight)
 {
     double s = how->antialias && a->scale < 1 ? a->scale : 1;
     for (int64_t o = 0; o < a->out; o++, index += taps, weight += taps) {
@@ -96,7 +108,9 @@ void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_
         for (int pass = 0; pass < 2; pass++) /* the sum, then normalised weights */
             for (int64_t t = 0; t < taps; t++) {
                 bool outside = first + t < 0 || first + t >= a->in;
-                double w = how->exclude_outside && outside ? 0 : coefficient(how, s * ((double)(first + t) - x));
+                double w = how->exclude_outside && outside
+                               ? 0
+                               : coefficient(how, s * ((double)(first + t) - x));
                 if (pass == 0) {
                     sum += w;
                     continue;

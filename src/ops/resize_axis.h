@@ -7,7 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum sn_resize_mode { SN_RESIZE_NEAREST, SN_RESIZE_LINEAR, SN_RESIZE_CUBIC, SN_RESIZE_MODES } sn_resize_mode;
+typedef enum sn_resize_mode {
+    SN_RESIZE_NEAREST,
+    SN_RESIZE_LINEAR,
+    SN_RESIZE_CUBIC,
+    SN_RESIZE_MODES
+} sn_resize_mode;
 
 typedef enum sn_resize_coords {
     SN_COORDS_HALF_PIXEL,
@@ -49,8 +54,9 @@ int64_t sn_resize_taps(const sn_resize_how *how, double scale);
 
 /* Nearest: index[o] = input position, or -1 outside the region of interest. */
 void sn_resize_nearest(const sn_resize_how *how, const sn_resize_axis *a, int64_t *index);
-/* Linear and cubic: taps per output position; index[o * taps] = -1 outside the region of interest. */
-void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_t taps, int32_t *index,
-                       float *weight);
+/* Linear and cubic: taps per output position; index[o * taps] = -1 outside the region of interest.
+ */
+void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_t taps,
+                       int32_t *index, float *weight);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RoiAlign and MaxRoiPool: regions of an image on a fixed grid. Sample positions and weights are made
- * once for all channels. Regions come from data, so loops are cut to the image before they run. */
+/* RoiAlign and MaxRoiPool: regions of an image on a fixed grid. Sample positions and weights are
+ * made once for all channels. Regions come from data, so loops are cut to the image before they
+ * run. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ static sonde_status prepare_common(sn_prep *p)
     SN_TRY(sn_prep_float(p, "spatial_scale", 1.0f, &scale));
     r->scale = (double)scale;
     if (r->height < 1 || r->width < 1 || r->height > INT32_MAX || r->width > INT32_MAX)
-        return sn_prep_fail(p, "an output of %lld by %lld is not possible", (long long)r->height, (long long)r->width);
+        return sn_prep_fail(p, "an output of %lld by %lld is not possible", (long long)r->height,
+                            (long long)r->width);
     return SONDE_OK;
 }
 
@@ -46,7 +48,8 @@ static sonde_status prepare_align(sn_prep *p, const char *def)
     if (!r->half_pixel && strcmp(coords, "output_half_pixel") != 0)
         return sn_prep_fail(p, "coordinate_transformation_mode '%s' is unknown", coords);
     if (r->ratio < 0 || r->ratio > MAX_RATIO)
-        return sn_prep_fail(p, "sampling_ratio %lld is outside 0 … %d", (long long)r->ratio, (int)MAX_RATIO);
+        return sn_prep_fail(p, "sampling_ratio %lld is outside 0 … %d", (long long)r->ratio,
+                            (int)MAX_RATIO);
     return prepare_common(p);
 }
 
@@ -153,16 +156,19 @@ static bool sample_at(const roi_call *c, double y, double x, sample *s)
         x = (double)x0;
     }
     const double fy = y - (double)y0, fx = x - (double)x0;
-    const int64_t at[4] = {y0 * c->width + x0, y0 * c->width + x1, y1 * c->width + x0, y1 * c->width + x1};
+    const int64_t at[4] = {y0 * c->width + x0, y0 * c->width + x1, y1 * c->width + x0,
+                           y1 * c->width + x1};
     const double weight[4] = {(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx};
     memcpy(s->at, at, sizeof at);
     memcpy(s->weight, weight, sizeof weight);
     return true;
 }
 
-/* Adds a sample (or takes its maximum) in every channel; s NULL: a sample outside, which is zero. */
+/* Adds a sample (or takes its maximum) in every channel; s NULL: a sample outside, which is zero.
+ */
 #define ADD_SAMPLE(T)                                                                              \
-    static void add_sample_##T(const roi_call *c, const sample *s, int64_t image, T *y, int64_t bins, bool first) \
+    static void add_sample_##T(const roi_call *c, const sample *s, int64_t image, T *y,            \
+                               int64_t bins, bool first)                                           \
     {                                                                                              \
         const int64_t plane = c->height * c->width;                                                \
         const T *x = (const T *)c->x + image * c->channels * plane;                                \
@@ -183,7 +189,8 @@ static bool sample_at(const roi_call *c, double y, double x, sample *s)
         for (int64_t ch = 0; ch < c->channels; ch++, y += bins)                                    \
             *y = (T)((double)*y * factor);                                                         \
     }                                                                                              \
-    static void max_bin_##T(const roi_call *c, int64_t image, const int64_t *box, T *y, int64_t bins) \
+    static void max_bin_##T(const roi_call *c, int64_t image, const int64_t *box, T *y,            \
+                            int64_t bins)                                                          \
     {                                                                                              \
         const int64_t plane = c->height * c->width;                                                \
         const T *x = (const T *)c->x + image * c->channels * plane;                                \
@@ -227,14 +234,16 @@ static span span_of(double start, double bin, double n, double size)
     return s;
 }
 
-static void align_bin(const roi_call *c, int64_t image, const span *v, const span *h, void *y, int64_t bins)
+static void align_bin(const roi_call *c, int64_t image, const span *v, const span *h, void *y,
+                      int64_t bins)
 {
     bool first = true;
     const bool cut = (double)(v->hi - v->lo) < v->n || (double)(h->hi - h->lo) < h->n;
     for (int64_t i = v->lo; i < v->hi; i++)
         for (int64_t j = h->lo; j < h->hi; j++) {
             sample s;
-            const bool in = sample_at(c, v->start + ((double)i + 0.5) * v->step, h->start + ((double)j + 0.5) * h->step, &s);
+            const bool in = sample_at(c, v->start + ((double)i + 0.5) * v->step,
+                                      h->start + ((double)j + 0.5) * h->step, &s);
             if (!in && !c->r->max && !first)
                 continue;
             if (c->f64)
@@ -280,7 +289,8 @@ static void align_range(void *arg, size_t from, size_t to)
             h = h > 1 ? h : 1;
         }
         const double bin_h = h / (double)r->height, bin_w = w / (double)r->width;
-        const double nv = r->ratio ? (double)r->ratio : ceil(bin_h), nh = r->ratio ? (double)r->ratio : ceil(bin_w);
+        const double nv = r->ratio ? (double)r->ratio : ceil(bin_h),
+                     nh = r->ratio ? (double)r->ratio : ceil(bin_w);
         for (int64_t i = 0; i < r->height; i++) {
             const span v = span_of(edge[1] + (double)i * bin_h, bin_h, nv, (double)c->height);
             for (int64_t j = 0; j < r->width; j++) {
@@ -311,15 +321,18 @@ static void pool_range(void *arg, size_t from, size_t to)
     for (int64_t roi = (int64_t)from; roi < (int64_t)to; roi++) {
         int64_t edge[4];
         for (int i = 0; i < 4; i++)
-            edge[i] = pixel_of(sn_elem_f64(c->rois->dtype, c->rois->data, roi * 5 + 1 + i) * r->scale);
+            edge[i] =
+                pixel_of(sn_elem_f64(c->rois->dtype, c->rois->data, roi * 5 + 1 + i) * r->scale);
         const int64_t w = edge[2] - edge[0] + 1, h = edge[3] - edge[1] + 1;
-        const double bin_h = (double)(h > 1 ? h : 1) / (double)r->height, bin_w = (double)(w > 1 ? w : 1) / (double)r->width;
+        const double bin_h = (double)(h > 1 ? h : 1) / (double)r->height,
+                     bin_w = (double)(w > 1 ? w : 1) / (double)r->width;
         for (int64_t i = 0; i < r->height; i++)
             for (int64_t j = 0; j < r->width; j++) {
-                const int64_t box[4] = {cut(edge[1] + (int64_t)floor((double)i * bin_h), c->height),
-                                        cut(edge[1] + (int64_t)ceil((double)(i + 1) * bin_h), c->height),
-                                        cut(edge[0] + (int64_t)floor((double)j * bin_w), c->width),
-                                        cut(edge[0] + (int64_t)ceil((double)(j + 1) * bin_w), c->width)};
+                const int64_t box[4] = {
+                    cut(edge[1] + (int64_t)floor((double)i * bin_h), c->height),
+                    cut(edge[1] + (int64_t)ceil((double)(i + 1) * bin_h), c->height),
+                    cut(edge[0] + (int64_t)floor((double)j * bin_w), c->width),
+                    cut(edge[0] + (int64_t)ceil((double)(j + 1) * bin_w), c->width)};
                 void *y = bin_at(c, roi, i * r->width + j);
                 if (c->f64)
                     max_bin_double(c, image_of(c, roi), box, y, bins);
@@ -348,22 +361,26 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         return SONDE_OK;
     for (int64_t i = 0; i < n; i++)
         if (image_of(&c, i) < 0 || image_of(&c, i) >= c.images)
-            return sn_run_fail(s, f, "region %lld names an image outside the batch of %lld", (long long)i,
-                               (long long)c.images);
+            return sn_run_fail(s, f, "region %lld names an image outside the batch of %lld",
+                               (long long)i, (long long)c.images);
     if (c.height == 0 || c.width == 0)
         return sn_run_fail(s, f, "the image is empty");
     c.x = c.f64 ? x->data : sn_wide_in(s, f, X, k->x_at);
     c.y = c.f64 ? y->data : (void *)sn_wide_out_room(s, f, 0, k->y_at);
-    sn_parallel_range(f->pool, (size_t)n, (size_t)(c.channels * r->height * r->width * 16), r->pool ? pool_range : align_range, &c);
+    sn_parallel_range(f->pool, (size_t)n, (size_t)(c.channels * r->height * r->width * 16),
+                      r->pool ? pool_range : align_range, &c);
     if (!c.f64)
         sn_wide_put(s, f, 0, k->y_at);
     return SONDE_OK;
 }
 
 #define ROI(NAME, SINCE, UNTIL, N_IN, PREPARE)                                                     \
-    {.name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = N_IN, .max_in = N_IN,   \
-     .min_out = 1, .max_out = 1, .params_size = sizeof(roi_params), .prepare = PREPARE,            \
-     .infer = infer, .bind = bind, .run = run, .types = SN_WIDE_TYPES}
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = N_IN,                \
+        .max_in = N_IN, .min_out = 1, .max_out = 1, .params_size = sizeof(roi_params),             \
+        .prepare = PREPARE, .infer = infer, .bind = bind, .run = run, .types = SN_WIDE_TYPES       \
+    }
 const sn_op sn_op_roi_align[] = {ROI("RoiAlign", 10, 15, 3, prepare_align_10),
-                                 ROI("RoiAlign", 16, 0, 3, prepare_align_16), {.name = NULL}};
+                                 ROI("RoiAlign", 16, 0, 3, prepare_align_16),
+                                 {.name = NULL}};
 const sn_op sn_op_max_roi_pool[] = {ROI("MaxRoiPool", 1, 0, 2, prepare_pool), {.name = NULL}};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scan and SequenceMap: a body applied to the slices of tensors, or to the elements of sequences. */
+/* Scan and SequenceMap: a body applied to the slices of tensors, or to the elements of sequences.
+ */
 #include <string.h>
 
 #include "ops/body.h"
@@ -21,14 +22,16 @@ static sonde_status prepare_scan(sn_prep *p)
     SN_TRY(sn_body_find(p, "body", &r->body));
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
     if (n < 1 || n > (int64_t)p->node->n_formal_in)
-        return sn_prep_fail(p, "attribute 'num_scan_inputs' is %lld for %u inputs", (long long)n, p->node->n_formal_in);
+        return sn_prep_fail(p, "attribute 'num_scan_inputs' is %lld for %u inputs", (long long)n,
+                            p->node->n_formal_in);
     r->n_in = (uint32_t)n;
     r->n_state = p->node->n_formal_in - r->n_in;
-    if (r->body.graph->n_formal_inputs != p->node->n_formal_in || r->body.graph->outputs.n != p->node->n_out ||
-        p->node->n_out < r->n_state)
-        return sn_prep_fail(p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
-                            p->node->n_out);
+    if (r->body.graph->n_formal_inputs != p->node->n_formal_in ||
+        r->body.graph->outputs.n != p->node->n_out || p->node->n_out < r->n_state)
+        return sn_prep_fail(
+            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
+            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
+            p->node->n_out);
     r->n_out = p->node->n_out - r->n_state;
     SN_TRY(list_of(p, "scan_input_axes", r->n_in, &r->in_axes));
     SN_TRY(list_of(p, "scan_input_directions", r->n_in, &r->in_directions));
@@ -79,8 +82,10 @@ static sonde_status infer_scan(sn_infer *c)
     return SONDE_OK;
 }
 
-/* A dense view of slice i along the axis: borrowed when the axis is the first, else copied into *own. */
-static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_t i, sn_slot *own, sn_slot *view)
+/* A dense view of slice i along the axis: borrowed when the axis is the first, else copied into
+ * *own. */
+static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_t i, sn_slot *own,
+                               sn_slot *view)
 {
     int64_t dims[SN_MAX_RANK];
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK], dst[SN_MAX_RANK];
@@ -94,7 +99,8 @@ static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_
         }
     char *from = (char *)x->data + (size_t)(i * strides[axis]) * elem;
     if (axis == 0) {
-        *view = (sn_slot){.kind = SN_KIND_TENSOR, .t = {.dtype = x->dtype, .rank = rank, .data = from}};
+        *view =
+            (sn_slot){.kind = SN_KIND_TENSOR, .t = {.dtype = x->dtype, .rank = rank, .data = from}};
         memcpy(view->t.dims, dims, (size_t)rank * sizeof *dims);
         view->t.bytes = (size_t)strides[0] * elem;
         return SONDE_OK;
@@ -109,12 +115,14 @@ static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_
 }
 
 /* Moves the stacked first axis to where the output wants it, reversed if asked. */
-static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, int64_t axis, bool reverse, sn_slot *out)
+static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, int64_t axis,
+                               bool reverse, sn_slot *out)
 {
     const sn_tensor *x = &stacked->t;
     int at;
     if (!sn_move_axis(axis, x->rank, &at))
-        return sn_run_fail(s, f, "a scan output axis of %lld is outside rank %d", (long long)axis, x->rank);
+        return sn_run_fail(s, f, "a scan output axis of %lld is outside rank %d", (long long)axis,
+                           x->rank);
     if (at == 0 && !reverse) {
         sn_body_move(out, stacked);
         return SONDE_OK;
@@ -162,7 +170,8 @@ typedef struct scan_state {
 static sonde_status scan_begin(sn_frame *f, scan_state *l)
 {
     size_t n_in = (size_t)l->r->n_state + l->r->n_in, n_out = (size_t)l->r->n_state + l->r->n_out;
-    l->bytes = (n_in + l->r->n_state + l->r->n_in + n_out) * sizeof(sn_slot) + l->r->n_out * sizeof(sn_stack);
+    l->bytes = (n_in + l->r->n_state + l->r->n_in + n_out) * sizeof(sn_slot) +
+               l->r->n_out * sizeof(sn_stack);
     l->block = sn_alloc_zero(f->alloc, l->bytes);
     if (!l->block)
         return sn_fail_memory(f->err, l->bytes);
@@ -195,7 +204,8 @@ static sonde_status scan_slices(const sn_step *s, sn_frame *f, scan_state *l, in
         if (!sn_move_axis(r->in_axes ? r->in_axes[i] : 0, x->rank, &axis))
             return sn_run_fail(s, f, "a scan input axis is outside rank %d", x->rank);
         bool back = r->in_directions && r->in_directions[i];
-        SN_TRY(take_slice(f, x, axis, back ? l->trips - 1 - t : t, &l->slices[i], &l->in[r->n_state + i]));
+        SN_TRY(take_slice(f, x, axis, back ? l->trips - 1 - t : t, &l->slices[i],
+                          &l->in[r->n_state + i]));
     }
     return SONDE_OK;
 }
@@ -227,7 +237,8 @@ static sonde_status scan_iterate(const sn_step *s, sn_frame *f, scan_state *l)
             SN_TRY(sn_slot_share(y, &l->in[o], true, f->alloc, f->err));
         } else {
             uint32_t k = o - r->n_state;
-            SN_TRY(sn_stack_finish(s, f, &l->stacks[k], &r->body.graph->outputs.data[o]->fact.type, &l->out[o]));
+            SN_TRY(sn_stack_finish(s, f, &l->stacks[k], &r->body.graph->outputs.data[o]->fact.type,
+                                   &l->out[o]));
             SN_TRY(place_axis(s, f, &l->out[o], r->out_axes ? r->out_axes[k] : 0,
                               r->out_directions && r->out_directions[k], y));
         }
@@ -241,7 +252,8 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
     for (uint32_t i = 0; i < l.r->n_in; i++) {
         const sn_slot *x = sn_in_slot(s, f, l.r->n_state + i);
         int axis;
-        if (x->kind != SN_KIND_TENSOR || !sn_move_axis(l.r->in_axes ? l.r->in_axes[i] : 0, x->t.rank, &axis))
+        if (x->kind != SN_KIND_TENSOR ||
+            !sn_move_axis(l.r->in_axes ? l.r->in_axes[i] : 0, x->t.rank, &axis))
             return sn_run_fail(s, f, "scanned input %u has no such axis", i);
         if (l.trips >= 0 && x->t.dims[axis] != l.trips)
             return sn_run_fail(s, f, "scanned inputs have %lld and %lld slices", (long long)l.trips,
@@ -256,11 +268,15 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
 }
 
 #define SCAN(SINCE, UNTIL, MIN_IN, PREPARE, INFER, RUN)                                            \
-    {SN_MOVE_HEAD("Scan", SINCE, UNTIL, MIN_IN, -1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR, \
-     .params_size = sizeof(sn_scan_params), .prepare = PREPARE, .infer = INFER, .run = RUN,        \
-     .types = SN_MOVE_ALL_TYPES}
-const sn_op sn_op_scan[] = {SCAN(8, 8, 0, sn_scan_batch_prepare, sn_scan_batch_infer, sn_scan_batch_run),
-                            SCAN(9, 0, 1, prepare_scan, infer_scan, run_scan), {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD("Scan", SINCE, UNTIL, MIN_IN, -1, 1, -1),                                     \
+            .flags = SN_OP_CONTROL | SN_OP_NONTENSOR, .params_size = sizeof(sn_scan_params),       \
+            .prepare = PREPARE, .infer = INFER, .run = RUN, .types = SN_MOVE_ALL_TYPES             \
+    }
+const sn_op sn_op_scan[] = {
+    SCAN(8, 8, 0, sn_scan_batch_prepare, sn_scan_batch_infer, sn_scan_batch_run),
+    SCAN(9, 0, 1, prepare_scan, infer_scan, run_scan),
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ SequenceMap */
 typedef struct map_params {
@@ -271,10 +287,12 @@ static sonde_status prepare_map(sn_prep *p)
 {
     map_params *r = p->params;
     SN_TRY(sn_body_find(p, "body", &r->body));
-    if (r->body.graph->n_formal_inputs != p->node->n_formal_in || r->body.graph->outputs.n != p->node->n_out)
-        return sn_prep_fail(p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
-                            p->node->n_out);
+    if (r->body.graph->n_formal_inputs != p->node->n_formal_in ||
+        r->body.graph->outputs.n != p->node->n_out)
+        return sn_prep_fail(
+            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
+            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
+            p->node->n_out);
     return SONDE_OK;
 }
 
@@ -307,7 +325,8 @@ static sonde_status infer_map(sn_infer *c)
     return SONDE_OK;
 }
 
-static sonde_status map_elements(const sn_step *s, sn_frame *f, sn_slot *in, sn_slot *out, uint32_t n_in)
+static sonde_status map_elements(const sn_step *s, sn_frame *f, sn_slot *in, sn_slot *out,
+                                 uint32_t n_in)
 {
     const map_params *r = s->params;
     const sn_list *first = sn_in_slot(s, f, 0)->list;
@@ -330,7 +349,8 @@ static sonde_status map_elements(const sn_step *s, sn_frame *f, sn_slot *in, sn_
             const sn_slot *x = sn_in_slot(s, f, i);
             bool list = x->kind == SN_KIND_SEQUENCE;
             if (list && x->list->n != first->n)
-                return sn_run_fail(s, f, "input %u has %zu elements, input 0 has %zu", i, x->list->n, first->n);
+                return sn_run_fail(s, f, "input %u has %zu elements, input 0 has %zu", i,
+                                   x->list->n, first->n);
             in[i] = list ? x->list->items[e] : *x;
         }
         SN_TRY(sn_body_run(s, f, &r->body, in, n_in, out, s->n_out));

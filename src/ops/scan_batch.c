@@ -13,15 +13,18 @@ sonde_status sn_scan_batch_prepare(sn_prep *p)
     SN_TRY(sn_body_find(p, "body", &r->body));
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
     SN_TRY(sn_prep_ints(p, "directions", &r->in_directions, &n_directions));
-    uint32_t given = p->node->n_formal_in > 0 ? p->node->n_formal_in - 1 : 0; /* without the lengths */
+    uint32_t given =
+        p->node->n_formal_in > 0 ? p->node->n_formal_in - 1 : 0; /* without the lengths */
     if (n < 1 || n > (int64_t)given || (r->in_directions && n_directions != (size_t)n))
-        return sn_prep_fail(p, "attributes 'num_scan_inputs' and 'directions' do not fit %u inputs", given);
+        return sn_prep_fail(p, "attributes 'num_scan_inputs' and 'directions' do not fit %u inputs",
+                            given);
     r->n_in = (uint32_t)n;
     r->n_state = given - r->n_in;
     if (r->body.graph->n_formal_inputs != given || r->body.graph->outputs.n != p->node->n_out ||
         p->node->n_out < r->n_state)
-        return sn_prep_fail(p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, given, p->node->n_out);
+        return sn_prep_fail(
+            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
+            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, given, p->node->n_out);
     r->n_out = p->node->n_out - r->n_state;
     return SONDE_OK;
 }
@@ -42,7 +45,8 @@ sonde_status sn_scan_batch_infer(sn_infer *c)
         if (x.rank < 0)
             continue;
         if (x.rank < drop)
-            return sn_infer_fail(c, "input %u has rank %d, expected at least %d", 1 + i, x.rank, drop);
+            return sn_infer_fail(c, "input %u has rank %d, expected at least %d", 1 + i, x.rank,
+                                 drop);
         batch = sn_move_merge(batch, x.dims[0]);
         if (drop == 2)
             steps = sn_move_merge(steps, x.dims[1]);
@@ -81,7 +85,8 @@ typedef struct batch_state {
     sn_stack *stacks; /* states, then scanned outputs */
 } batch_state;
 
-static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, int64_t b, int64_t length)
+static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, int64_t b,
+                                 int64_t length)
 {
     const sn_scan_params *r = l->r;
     uint32_t n_in = r->n_state + r->n_in, n_out = r->n_state + r->n_out;
@@ -95,8 +100,8 @@ static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, 
             l->in[i] = l->now[i];
         for (uint32_t i = 0; i < r->n_in; i++) {
             bool back = r->in_directions && r->in_directions[i];
-            l->in[r->n_state + i] =
-                row_view(sn_in(s, f, 1 + r->n_state + i), 2, b * l->steps + (back ? length - 1 - t : t));
+            l->in[r->n_state + i] = row_view(sn_in(s, f, 1 + r->n_state + i), 2,
+                                             b * l->steps + (back ? length - 1 - t : t));
         }
         SN_TRY(sn_body_run(s, f, &r->body, l->in, n_in, l->out, n_out));
         for (uint32_t o = 0; o < n_out; o++) {
@@ -112,8 +117,10 @@ static sonde_status run_sequence(const sn_step *s, sn_frame *f, batch_state *l, 
         for (int64_t t = length; t < l->steps; t++) {
             const sn_tensor *row = &l->stacks[o].row;
             if (l->stacks[o].n == 0)
-                return sn_run_fail(s, f, "the first sequence is empty: the shape of its outputs is not known");
-            SN_TRY(sn_slot_new_tensor(&l->out[o], row->dtype, row->dims, row->rank, f->alloc, f->err));
+                return sn_run_fail(
+                    s, f, "the first sequence is empty: the shape of its outputs is not known");
+            SN_TRY(
+                sn_slot_new_tensor(&l->out[o], row->dtype, row->dims, row->rank, f->alloc, f->err));
             if (row->dtype != SONDE_DTYPE_STRING && l->out[o].t.bytes)
                 memset(l->out[o].t.data, 0, l->out[o].t.bytes);
             SN_TRY(sn_stack_push(s, f, &l->stacks[o], &l->out[o], 0));
@@ -159,9 +166,11 @@ sonde_status sn_scan_batch_run(const sn_step *s, sn_frame *f)
     for (uint32_t i = 0; i < n_in; i++) {
         const sn_slot *x = sn_in_slot(s, f, 1 + i);
         bool scanned = i >= r->n_state;
-        if (x->kind != SN_KIND_TENSOR || x->t.rank < (scanned ? 2 : 1) || (l.batch >= 0 && x->t.dims[0] != l.batch) ||
+        if (x->kind != SN_KIND_TENSOR || x->t.rank < (scanned ? 2 : 1) ||
+            (l.batch >= 0 && x->t.dims[0] != l.batch) ||
             (scanned && l.steps >= 0 && x->t.dims[1] != l.steps))
-            return sn_run_fail(s, f, "input %u does not have the batch and steps of the others", 1 + i);
+            return sn_run_fail(s, f, "input %u does not have the batch and steps of the others",
+                               1 + i);
         l.batch = x->t.dims[0];
         l.steps = scanned ? x->t.dims[1] : l.steps;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scatter, ScatterElements, ScatterND: the input with elements or rows replaced, or combined by add,
- * mul, min, max. Indices are checked before they are used. */
+/* Scatter, ScatterElements, ScatterND: the input with elements or rows replaced, or combined by
+ * add, mul, min, max. Indices are checked before they are used. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -17,9 +17,10 @@ typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
 
 /* X(NAME, C type, type the arithmetic is done in: unsigned so that overflow wraps) */
 #define NUMBER_LIST(X)                                                                             \
-    X(F32, float, float) X(F64, double, double) X(I8, int8_t, uint64_t) X(I16, int16_t, uint64_t)  \
-    X(I32, int32_t, uint64_t) X(I64, int64_t, uint64_t) X(U8, uint8_t, uint64_t)                   \
-    X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
+    X(F32, float, float)                                                                           \
+    X(F64, double, double) X(I8, int8_t, uint64_t) X(I16, int16_t, uint64_t)                       \
+        X(I32, int32_t, uint64_t) X(I64, int64_t, uint64_t) X(U8, uint8_t, uint64_t)               \
+            X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
 
 #define DEFINE_HOW(NAME, SUFFIX, T, EXPR)                                                          \
     static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
@@ -64,7 +65,8 @@ static scatter_fn find_how(sn_dtype t, scatter_how how)
     switch (t) {
 #define PICK(NAME, ...)                                                                            \
     case SONDE_DTYPE_##NAME: {                                                                     \
-        static const scatter_fn all[HOW_COUNT] = {NULL, NAME##_add, NAME##_mul, NAME##_min, NAME##_max}; \
+        static const scatter_fn all[HOW_COUNT] = {NULL, NAME##_add, NAME##_mul, NAME##_min,        \
+                                                  NAME##_max};                                     \
         return all[how];                                                                           \
     }
         NUMBER_LIST(PICK)
@@ -75,7 +77,8 @@ static scatter_fn find_how(sn_dtype t, scatter_how how)
         static const scatter_fn all[HOW_COUNT] = {NULL, U8_max, U8_mul, U8_min, U8_max};
         return all[how];
     }
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -98,9 +101,11 @@ static sonde_status check_types(sn_infer *c, const sn_move_type *x, const sn_mov
                                 const sn_move_type *updates)
 {
     const scatter_params *r = c->params;
-    if (index->dtype != SONDE_DTYPE_I64 && index->dtype != SONDE_DTYPE_I32 && index->dtype != SONDE_DTYPE_UNDEFINED)
+    if (index->dtype != SONDE_DTYPE_I64 && index->dtype != SONDE_DTYPE_I32 &&
+        index->dtype != SONDE_DTYPE_UNDEFINED)
         return sn_infer_fail(c, "indices are %s, expected i32 or i64", sn_dtype_name(index->dtype));
-    if (x->dtype != SONDE_DTYPE_UNDEFINED && updates->dtype != SONDE_DTYPE_UNDEFINED && x->dtype != updates->dtype)
+    if (x->dtype != SONDE_DTYPE_UNDEFINED && updates->dtype != SONDE_DTYPE_UNDEFINED &&
+        x->dtype != updates->dtype)
         return sn_infer_fail(c, "updates are %s, the input is %s", sn_dtype_name(updates->dtype),
                              sn_dtype_name(x->dtype));
     if (r->how != HOW_NONE && x->dtype != SONDE_DTYPE_UNDEFINED && !find_how(x->dtype, r->how))
@@ -110,7 +115,8 @@ static sonde_status check_types(sn_infer *c, const sn_move_type *x, const sn_mov
 
 static sonde_status bad_index(const sn_step *s, sn_frame *f, int64_t index, int64_t dim)
 {
-    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index, (long long)dim);
+    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index,
+                       (long long)dim);
 }
 
 /* Output 0 becomes input 0 unless it already is that memory. */
@@ -119,7 +125,8 @@ static void begin_with_input(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
     if (y->data != x->data)
-        sn_copy_bytes(y->data, x->data, (size_t)sn_tensor_count(x) * sn_dtype_bytes(x->dtype), f->pool);
+        sn_copy_bytes(y->data, x->data, (size_t)sn_tensor_count(x) * sn_dtype_bytes(x->dtype),
+                      f->pool);
 }
 
 /* ------------------------------------------------------------------ ScatterElements */
@@ -133,7 +140,8 @@ static sonde_status infer_scatter_elements(sn_infer *c)
     SN_TRY(check_types(c, &x, &index, &updates));
     if (x.rank >= 0) {
         SN_TRY(sn_infer_axis(c, ((const scatter_params *)c->params)->axis, x.rank, false, &axis));
-        if ((index.rank >= 0 && index.rank != x.rank) || (updates.rank >= 0 && updates.rank != x.rank))
+        if ((index.rank >= 0 && index.rank != x.rank) ||
+            (updates.rank >= 0 && updates.rank != x.rank))
             return sn_infer_fail(c, "input, indices and updates differ in rank");
         for (int i = 0; index.rank >= 0 && i < x.rank; i++) {
             sn_dim d = index.dims[i], u = updates.rank >= 0 ? updates.dims[i] : SN_DIM_UNKNOWN;
@@ -168,7 +176,8 @@ static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
     scatter_fn how = find_how(x->dtype, p->how);
     for (int64_t i = 0; i < n; i++) {
         int64_t v = sn_move_int(index, i);
-        char *d = (char *)y->data + (size_t)(offset + (ptrdiff_t)(v < 0 ? v + dim : v) * step) * elem;
+        char *d =
+            (char *)y->data + (size_t)(offset + (ptrdiff_t)(v < 0 ? v + dim : v) * step) * elem;
         const char *u = (const char *)updates->data + (size_t)i * elem;
         if (how)
             how(d, u, 1);
@@ -180,13 +189,16 @@ static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
 }
 
 #define SCATTER(NAME, SINCE, UNTIL, INFER, RUN)                                                    \
-    {SN_MOVE_HEAD(NAME, SINCE, UNTIL, 3, 3, 1, 1), .flags = SN_OP_INPLACE0,                        \
-     .params_size = sizeof(scatter_params), .prepare = prepare_how, .infer = INFER, .run = RUN,    \
-     .types = SN_MOVE_ALL_TYPES}
-const sn_op sn_op_scatter[] = {SCATTER("Scatter", 9, 0, infer_scatter_elements, run_scatter_elements),
-                               {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD(NAME, SINCE, UNTIL, 3, 3, 1, 1),                                              \
+            .flags = SN_OP_INPLACE0, .params_size = sizeof(scatter_params),                        \
+            .prepare = prepare_how, .infer = INFER, .run = RUN, .types = SN_MOVE_ALL_TYPES         \
+    }
+const sn_op sn_op_scatter[] = {
+    SCATTER("Scatter", 9, 0, infer_scatter_elements, run_scatter_elements), {.name = NULL}};
 const sn_op sn_op_scatter_elements[] = {
-    SCATTER("ScatterElements", 11, 0, infer_scatter_elements, run_scatter_elements), {.name = NULL}};
+    SCATTER("ScatterElements", 11, 0, infer_scatter_elements, run_scatter_elements),
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ ScatterND */
 static sonde_status infer_scatter_nd(sn_infer *c)
@@ -201,7 +213,8 @@ static sonde_status infer_scatter_nd(sn_infer *c)
     sn_dim depth = index.rank > 0 ? index.dims[index.rank - 1] : SN_DIM_UNKNOWN;
     if (x.rank >= 0 && sn_dim_known(depth)) {
         if (depth < 1 || depth > x.rank)
-            return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d", (long long)depth, x.rank);
+            return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d",
+                                 (long long)depth, x.rank);
         int lead = index.rank - 1, rank = lead + x.rank - (int)depth;
         if (updates.rank >= 0 && updates.rank != rank)
             return sn_infer_fail(c, "updates have rank %d, expected %d", updates.rank, rank);
@@ -259,4 +272,5 @@ static sonde_status run_scatter_nd(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_scatter_nd[] = {SCATTER("ScatterND", 11, 0, infer_scatter_nd, run_scatter_nd), {.name = NULL}};
+const sn_op sn_op_scatter_nd[] = {SCATTER("ScatterND", 11, 0, infer_scatter_nd, run_scatter_nd),
+                                  {.name = NULL}};

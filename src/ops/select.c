@@ -66,12 +66,13 @@ static sonde_status infer_picked(sn_infer *c, uint32_t o)
 }
 
 /* Row r of y (of `count`) on the axis = entry `from` of x. */
-static void copy_entry(const lanes *l, const sn_tensor *x, sn_tensor *y, int64_t count, int64_t r, int64_t from)
+static void copy_entry(const lanes *l, const sn_tensor *x, sn_tensor *y, int64_t count, int64_t r,
+                       int64_t from)
 {
     size_t elem = sn_dtype_bytes(x->dtype), row = (size_t)l->inner * elem;
     for (int64_t o = 0; o < l->outer; o++)
-        memcpy((char *)y->data + (size_t)(o * count + r) * row, (const char *)x->data + (size_t)(o * l->n + from) * row,
-               row);
+        memcpy((char *)y->data + (size_t)(o * count + r) * row,
+               (const char *)x->data + (size_t)(o * l->n + from) * row, row);
 }
 
 /* ------------------------------------------------------------------ Compress */
@@ -87,7 +88,8 @@ static sonde_status run_compress(const sn_step *s, sn_frame *f)
     lanes l;
     int64_t count = 0, dims[SN_MAX_RANK], n = sn_tensor_count(condition);
     if (condition->dtype != SONDE_DTYPE_BOOL)
-        return sn_run_fail(s, f, "the condition is %s, expected bool", sn_dtype_name(condition->dtype));
+        return sn_run_fail(s, f, "the condition is %s, expected bool",
+                           sn_dtype_name(condition->dtype));
     if (!split_lanes(s->params, x->dims, x->rank, &l))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     if (n > l.n)
@@ -105,10 +107,11 @@ static sonde_status run_compress(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_compress[] = {{SN_MOVE_HEAD("Compress", 9, 0, 2, 2, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
-                                 .params_size = sizeof(select_params), .prepare = prepare_select,
-                                 .infer = infer_compress, .run = run_compress, .types = SN_MOVE_ALL_TYPES},
-                                {.name = NULL}};
+const sn_op sn_op_compress[] = {
+    {SN_MOVE_HEAD("Compress", 9, 0, 2, 2, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
+     .params_size = sizeof(select_params), .prepare = prepare_select, .infer = infer_compress,
+     .run = run_compress, .types = SN_MOVE_ALL_TYPES},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ NonZero */
 static sonde_status infer_nonzero(sn_infer *c)
@@ -142,8 +145,9 @@ static sonde_status run_nonzero(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_non_zero[] = {{SN_MOVE_HEAD("NonZero", 9, 0, 1, 1, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
-                                 .infer = infer_nonzero, .run = run_nonzero, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_non_zero[] = {{SN_MOVE_HEAD("NonZero", 9, 0, 1, 1, 1, 1),
+                                 .flags = SN_OP_DATA_DEPENDENT, .infer = infer_nonzero,
+                                 .run = run_nonzero, .types = SN_MOVE_ALL_TYPES},
                                 {.name = NULL}};
 
 /* ------------------------------------------------------------------ Unique */
@@ -176,7 +180,8 @@ static sonde_status bind_unique(sn_bind *b)
     const sn_type *x = &b->in[0]->type;
     lanes l;
     if (!split_lanes(b->params, x->dims, x->rank, &l))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis is outside an input of rank %d", x->rank);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis is outside an input of rank %d",
+                            x->rank);
     if (!sn_size_mul((size_t)l.n, 4 * sizeof(int64_t), &b->workspace_bytes))
         return sn_fail_memory(b->err, SIZE_MAX);
     return SONDE_OK;
@@ -193,7 +198,8 @@ static int compare_elements(const sn_tensor *x, int64_t a, int64_t b)
     if (x->dtype == SONDE_DTYPE_C64 || x->dtype == SONDE_DTYPE_C128) {
         sn_dtype part = x->dtype == SONDE_DTYPE_C64 ? SONDE_DTYPE_F32 : SONDE_DTYPE_F64;
         for (int k = 0; k < 2; k++) {
-            uint64_t ka = sn_elem_key(part, x->data, 2 * a + k), kb = sn_elem_key(part, x->data, 2 * b + k);
+            uint64_t ka = sn_elem_key(part, x->data, 2 * a + k),
+                     kb = sn_elem_key(part, x->data, 2 * b + k);
             if (ka != kb)
                 return ka < kb ? -1 : 1;
         }
@@ -207,7 +213,8 @@ static int compare_entries(const sn_tensor *x, const lanes *l, int64_t a, int64_
 {
     for (int64_t o = 0; o < l->outer; o++)
         for (int64_t i = 0; i < l->inner; i++) {
-            int r = compare_elements(x, (o * l->n + a) * l->inner + i, (o * l->n + b) * l->inner + i);
+            int r =
+                compare_elements(x, (o * l->n + a) * l->inner + i, (o * l->n + b) * l->inner + i);
             if (r)
                 return r;
         }
@@ -221,7 +228,8 @@ static int64_t *sort_entries(const sn_tensor *x, const lanes *l, int64_t *order,
         order[i] = i;
     for (int64_t width = 1; width < l->n; width *= 2) {
         for (int64_t lo = 0; lo < l->n; lo += 2 * width) {
-            int64_t mid = lo + width < l->n ? lo + width : l->n, hi = mid + width < l->n ? mid + width : l->n;
+            int64_t mid = lo + width < l->n ? lo + width : l->n,
+                    hi = mid + width < l->n ? mid + width : l->n;
             for (int64_t i = lo, j = mid, k = lo; k < hi; k++) {
                 bool left = i < mid && (j >= hi || compare_entries(x, l, order[i], order[j]) <= 0);
                 space[k] = left ? order[i++] : order[j++];
@@ -235,8 +243,8 @@ static int64_t *sort_entries(const sn_tensor *x, const lanes *l, int64_t *order,
 }
 
 /* Numbers the groups of equal entries: by value when sorted, else by first appearance. */
-static int64_t number_groups(const sn_tensor *x, const lanes *l, const int64_t *order, int64_t *group,
-                             int64_t *number, bool sorted)
+static int64_t number_groups(const sn_tensor *x, const lanes *l, const int64_t *order,
+                             int64_t *group, int64_t *number, bool sorted)
 {
     int64_t groups = 0;
     for (int64_t i = 0; i < l->n; i++) {
@@ -264,7 +272,8 @@ static sonde_status run_unique(const sn_step *s, sn_frame *f)
     int64_t dims[SN_MAX_RANK];
     if (!split_lanes(p, x->dims, x->rank, &l))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    int64_t *tables = (int64_t *)(void *)f->workspace, *group = tables + 2 * l.n, *number = tables + 3 * l.n;
+    int64_t *tables = (int64_t *)(void *)f->workspace, *group = tables + 2 * l.n,
+            *number = tables + 3 * l.n;
     const int64_t *order = sort_entries(x, &l, tables, tables + l.n);
     int64_t groups = number_groups(x, &l, order, group, number, p->sorted != 0);
     int rank = picked_dims(p, x, groups, dims);
@@ -290,8 +299,8 @@ static sonde_status run_unique(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_unique[] = {{SN_MOVE_HEAD("Unique", 11, 0, 1, 1, 1, 4), .flags = SN_OP_DATA_DEPENDENT,
-                               .params_size = sizeof(select_params), .prepare = prepare_select,
-                               .infer = infer_unique, .bind = bind_unique, .run = run_unique,
-                               .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_unique[] = {{SN_MOVE_HEAD("Unique", 11, 0, 1, 1, 1, 4),
+                               .flags = SN_OP_DATA_DEPENDENT, .params_size = sizeof(select_params),
+                               .prepare = prepare_select, .infer = infer_unique,
+                               .bind = bind_unique, .run = run_unique, .types = SN_MOVE_ALL_TYPES},
                               {.name = NULL}};

@@ -61,7 +61,8 @@ static void set_list(const sn_step *s, sn_frame *f, sn_list *l)
 }
 
 /* Position in a list of n, negative from the end; `extra` allows n itself. */
-static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, size_t n, int extra, int64_t *at)
+static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, size_t n, int extra,
+                                  int64_t *at)
 {
     const sn_slot *x = sn_in_slot(s, f, i);
     if (x->kind != SN_KIND_TENSOR || sn_tensor_count(&x->t) != 1)
@@ -74,9 +75,18 @@ static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, siz
 }
 
 #define SEQUENCE_OP(NAME, SINCE, MIN_IN, MAX_IN, PARAMS, PREPARE, INFER, RUN)                      \
-    {{SN_MOVE_HEAD(NAME, SINCE, 0, MIN_IN, MAX_IN, 1, 1), .flags = SN_OP_NONTENSOR,                \
-      .params_size = PARAMS, .prepare = PREPARE, .infer = INFER, .run = RUN, .types = SN_MOVE_ALL_TYPES}, \
-     {.name = NULL}}
+    {                                                                                              \
+        {SN_MOVE_HEAD(NAME, SINCE, 0, MIN_IN, MAX_IN, 1, 1),                                       \
+         .flags = SN_OP_NONTENSOR,                                                                 \
+         .params_size = PARAMS,                                                                    \
+         .prepare = PREPARE,                                                                       \
+         .infer = INFER,                                                                           \
+         .run = RUN,                                                                               \
+         .types = SN_MOVE_ALL_TYPES},                                                              \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
+    }
 
 /* ------------------------------------------------------------------ SequenceEmpty */
 typedef struct empty_params {
@@ -87,7 +97,8 @@ static sonde_status prepare_empty(sn_prep *p)
 {
     empty_params *r = p->params;
     SN_TRY(sn_prep_int(p, "dtype", SONDE_DTYPE_F32, &r->dtype));
-    return sn_dtype_valid(r->dtype) ? SONDE_OK : sn_prep_fail(p, "attribute 'dtype' is not an element type");
+    return sn_dtype_valid(r->dtype) ? SONDE_OK
+                                    : sn_prep_fail(p, "attribute 'dtype' is not an element type");
 }
 
 static sonde_status infer_empty(sn_infer *c)
@@ -107,8 +118,8 @@ static sonde_status run_empty(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_sequence_empty[] =
-    SEQUENCE_OP("SequenceEmpty", 11, 0, 0, sizeof(empty_params), prepare_empty, infer_empty, run_empty);
+const sn_op sn_op_sequence_empty[] = SEQUENCE_OP("SequenceEmpty", 11, 0, 0, sizeof(empty_params),
+                                                 prepare_empty, infer_empty, run_empty);
 
 /* ------------------------------------------------------------------ SequenceConstruct */
 static sonde_status infer_construct(sn_infer *c)
@@ -149,7 +160,8 @@ static sonde_status run_construct(const sn_step *s, sn_frame *f)
 const sn_op sn_op_sequence_construct[] =
     SEQUENCE_OP("SequenceConstruct", 11, 1, -1, 0, NULL, infer_construct, run_construct);
 
-/* ------------------------------------------------------------------ SequenceInsert, SequenceErase */
+/* ------------------------------------------------------------------ SequenceInsert, SequenceErase
+ */
 static sonde_status infer_insert(sn_infer *c)
 {
     sn_type elem;
@@ -169,9 +181,10 @@ static sonde_status run_insert(const sn_step *s, sn_frame *f)
     int64_t at = (int64_t)l->n;
     if (sn_has(s, 2) && sn_in_slot(s, f, 2)->kind != SN_KIND_NONE)
         SN_TRY(read_position(s, f, 2, l->n, 1, &at));
-    if (l->elem_dtype != SONDE_DTYPE_UNDEFINED && item->kind == SN_KIND_TENSOR && item->t.dtype != l->elem_dtype)
-        return sn_run_fail(s, f, "a %s tensor cannot join a sequence of %s", sn_dtype_name(item->t.dtype),
-                           sn_dtype_name(l->elem_dtype));
+    if (l->elem_dtype != SONDE_DTYPE_UNDEFINED && item->kind == SN_KIND_TENSOR &&
+        item->t.dtype != l->elem_dtype)
+        return sn_run_fail(s, f, "a %s tensor cannot join a sequence of %s",
+                           sn_dtype_name(item->t.dtype), sn_dtype_name(l->elem_dtype));
     sn_list *made = NULL;
     SN_TRY(sn_list_copy(&made, l, 1, f->err));
     sonde_status st = sn_list_push(made, item, f->err);
@@ -186,7 +199,8 @@ static sonde_status run_insert(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_sequence_insert[] = SEQUENCE_OP("SequenceInsert", 11, 2, 3, 0, NULL, infer_insert, run_insert);
+const sn_op sn_op_sequence_insert[] =
+    SEQUENCE_OP("SequenceInsert", 11, 2, 3, 0, NULL, infer_insert, run_insert);
 
 static sonde_status infer_erase(sn_infer *c)
 {
@@ -207,13 +221,15 @@ static sonde_status run_erase(const sn_step *s, sn_frame *f)
     sn_list *made = NULL;
     SN_TRY(sn_list_copy(&made, l, 0, f->err));
     sn_slot_clear(&made->items[at]);
-    memmove(&made->items[at], &made->items[at + 1], (made->n - 1 - (size_t)at) * sizeof *made->items);
+    memmove(&made->items[at], &made->items[at + 1],
+            (made->n - 1 - (size_t)at) * sizeof *made->items);
     made->n--;
     set_list(s, f, made);
     return SONDE_OK;
 }
 
-const sn_op sn_op_sequence_erase[] = SEQUENCE_OP("SequenceErase", 11, 1, 2, 0, NULL, infer_erase, run_erase);
+const sn_op sn_op_sequence_erase[] =
+    SEQUENCE_OP("SequenceErase", 11, 1, 2, 0, NULL, infer_erase, run_erase);
 
 /* ------------------------------------------------------------------ SequenceAt, SequenceLength */
 static sonde_status infer_at(sn_infer *c)
@@ -251,7 +267,8 @@ static sonde_status run_length(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_sequence_length[] = SEQUENCE_OP("SequenceLength", 11, 1, 1, 0, NULL, infer_length, run_length);
+const sn_op sn_op_sequence_length[] =
+    SEQUENCE_OP("SequenceLength", 11, 1, 1, 0, NULL, infer_length, run_length);
 
 /* ------------------------------------------------------------------ SplitToSequence */
 typedef struct split_params {
@@ -291,7 +308,8 @@ static sonde_status infer_split(sn_infer *c)
 }
 
 /* Entries [at, at + size) of the axis as a tensor of its own. */
-static sonde_status push_part(sn_frame *f, sn_list *l, const sn_tensor *x, int axis, int64_t at, int64_t size, bool drop)
+static sonde_status push_part(sn_frame *f, sn_list *l, const sn_tensor *x, int axis, int64_t at,
+                              int64_t size, bool drop)
 {
     int64_t dims[SN_MAX_RANK], part[SN_MAX_RANK];
     ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK];
@@ -326,21 +344,26 @@ static sonde_status split_parts(const sn_step *s, sn_frame *f, sn_list *l, int a
         return sn_run_fail(s, f, "parts of %lld entries are not possible", (long long)step);
     int64_t n = listed ? sn_tensor_count(sizes) : (whole + step - 1) / step;
     for (int64_t i = 0; i < n; i++) {
-        int64_t left = whole - at, size = listed ? sn_move_int(sizes, i) : step < left ? step : left;
+        int64_t left = whole - at, size = listed        ? sn_move_int(sizes, i)
+                                          : step < left ? step
+                                                        : left;
         if (size < 0 || size > left)
-            return sn_run_fail(s, f, "part %lld of %lld entries does not fit", (long long)i, (long long)size);
+            return sn_run_fail(s, f, "part %lld of %lld entries does not fit", (long long)i,
+                               (long long)size);
         SN_TRY(push_part(f, l, x, axis, at, size, !sizes && !r->keepdims));
         at += size;
     }
-    return at == whole ? SONDE_OK : sn_run_fail(s, f, "the parts add up to %lld, the axis has %lld", (long long)at,
-                                                (long long)whole);
+    return at == whole ? SONDE_OK
+                       : sn_run_fail(s, f, "the parts add up to %lld, the axis has %lld",
+                                     (long long)at, (long long)whole);
 }
 
 static sonde_status run_split(const sn_step *s, sn_frame *f)
 {
     const sn_slot *x = sn_in_slot(s, f, 0);
     int axis;
-    if (x->kind != SN_KIND_TENSOR || !sn_move_axis(((const split_params *)s->params)->axis, x->t.rank, &axis))
+    if (x->kind != SN_KIND_TENSOR ||
+        !sn_move_axis(((const split_params *)s->params)->axis, x->t.rank, &axis))
         return sn_run_fail(s, f, "the axis is outside the input");
     sn_list *l = sn_list_new(f->alloc, 0);
     if (!l)
@@ -356,8 +379,8 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_split_to_sequence[] =
-    SEQUENCE_OP("SplitToSequence", 11, 1, 2, sizeof(split_params), prepare_split, infer_split, run_split);
+const sn_op sn_op_split_to_sequence[] = SEQUENCE_OP(
+    "SplitToSequence", 11, 1, 2, sizeof(split_params), prepare_split, infer_split, run_split);
 
 /* ------------------------------------------------------------------ ConcatFromSequence */
 static sonde_status prepare_concat(sn_prep *p)
@@ -402,7 +425,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "the axis is outside elements of rank %d", first->rank);
     for (size_t e = 0; e < l->n; e++) {
         const sn_tensor *x = &l->items[e].t;
-        bool same = l->items[e].kind == SN_KIND_TENSOR && x->rank == first->rank && x->dtype == first->dtype;
+        bool same = l->items[e].kind == SN_KIND_TENSOR && x->rank == first->rank &&
+                    x->dtype == first->dtype;
         for (int i = 0; same && i < x->rank; i++)
             same = x->dims[i] == first->dims[i] || (!fresh && i == axis);
         if (!same || !sn_i64_add(total, fresh ? 1 : x->dims[axis], &total))
@@ -420,7 +444,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         const sn_tensor *x = &l->items[e].t;
         int64_t run = inner * (fresh ? 1 : x->dims[axis]);
         sn_copy c;
-        sn_copy_plan(&c, elem, 2, (int64_t[2]){outer, run}, (ptrdiff_t[2]){(ptrdiff_t)(inner * total), 1},
+        sn_copy_plan(&c, elem, 2, (int64_t[2]){outer, run},
+                     (ptrdiff_t[2]){(ptrdiff_t)(inner * total), 1},
                      (ptrdiff_t[2]){(ptrdiff_t)run, 1});
         sn_copy_run(&c, to, x->data, f->pool);
         to += (size_t)run * elem;
@@ -428,5 +453,5 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_concat_from_sequence[] =
-    SEQUENCE_OP("ConcatFromSequence", 11, 1, 1, sizeof(split_params), prepare_concat, infer_concat, run_concat);
+const sn_op sn_op_concat_from_sequence[] = SEQUENCE_OP(
+    "ConcatFromSequence", 11, 1, 1, sizeof(split_params), prepare_concat, infer_concat, run_concat);

@@ -79,7 +79,8 @@ static sn_dim entry(const sn_dim *list, int64_t i)
     return list ? list[i] : SN_DIM_UNKNOWN;
 }
 
-static sonde_status slice_dim(sn_infer *c, sn_dim dim, sn_dim start, sn_dim end, sn_dim step, sn_dim *out)
+static sonde_status slice_dim(sn_infer *c, sn_dim dim, sn_dim start, sn_dim end, sn_dim step,
+                              sn_dim *out)
 {
     int64_t first;
     *out = SN_DIM_UNKNOWN;
@@ -161,7 +162,8 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
     } else {
         n_axes = read_list(s, f, 3, axes);
         n_steps = read_list(s, f, 4, steps);
-        if (read_list(s, f, 2, ends) != n || (n_axes >= 0 && n_axes != n) || (n_steps >= 0 && n_steps != n))
+        if (read_list(s, f, 2, ends) != n || (n_axes >= 0 && n_axes != n) ||
+            (n_steps >= 0 && n_steps != n))
             return sn_run_fail(s, f, "starts, ends, axes and steps differ in length");
     }
     ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK], offset = 0;
@@ -176,7 +178,8 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
         int a;
         int64_t first, step = n_steps >= 0 ? steps[i] : 1;
         if (!sn_move_axis(n_axes >= 0 ? axes[i] : i, x->rank, &a) || step == 0)
-            return sn_run_fail(s, f, "slice %lld has an axis or step that is not allowed", (long long)i);
+            return sn_run_fail(s, f, "slice %lld has an axis or step that is not allowed",
+                               (long long)i);
         counts[a] = window(x->dims[a], starts[i], ends[i], step, &first);
         if (counts[a] == 0)
             continue;
@@ -205,7 +208,10 @@ static sonde_status bind_slice(sn_bind *b)
 }
 
 #define SLICE(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                               \
-    {SN_MOVE_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1), .params_size = sizeof(slice_params), \
-     .prepare = PREPARE, .infer = infer_slice, .bind = bind_slice, .run = run_slice,               \
-     .types = SN_MOVE_ALL_TYPES}
-const sn_op sn_op_slice[] = {SLICE(1, 9, 1, 1, prepare_slice_1), SLICE(10, 0, 3, 5, NULL), {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                 \
+            .params_size = sizeof(slice_params), .prepare = PREPARE, .infer = infer_slice,         \
+            .bind = bind_slice, .run = run_slice, .types = SN_MOVE_ALL_TYPES                       \
+    }
+const sn_op sn_op_slice[] = {
+    SLICE(1, 9, 1, 1, prepare_slice_1), SLICE(10, 0, 3, 5, NULL), {.name = NULL}};

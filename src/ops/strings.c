@@ -8,8 +8,9 @@
 
 static sonde_status need_strings(const sn_step *s, sn_frame *f, const sn_tensor *t)
 {
-    return t->dtype == SONDE_DTYPE_STRING ? SONDE_OK
-                                          : sn_run_fail(s, f, "%s input, expected strings", sn_dtype_name(t->dtype));
+    return t->dtype == SONDE_DTYPE_STRING
+               ? SONDE_OK
+               : sn_run_fail(s, f, "%s input, expected strings", sn_dtype_name(t->dtype));
 }
 
 static bool same_text(sonde_string a, sonde_string b, bool fold)
@@ -127,8 +128,9 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_string_concat[] = {{SN_MOVE_HEAD("StringConcat", 20, 0, 2, 2, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
-                                      .infer = infer_concat, .run = run_concat, .types = "str"},
+const sn_op sn_op_string_concat[] = {{SN_MOVE_HEAD("StringConcat", 20, 0, 2, 2, 1, 1),
+                                      .flags = SN_OP_DATA_DEPENDENT, .infer = infer_concat,
+                                      .run = run_concat, .types = "str"},
                                      {.name = NULL}};
 
 /* ------------------------------------------------------------------ StringSplit */
@@ -164,7 +166,8 @@ static bool is_space(char ch)
     return ch == ' ' || (ch >= '\t' && ch <= '\r');
 }
 
-/* Parts of one string, at most `cap` of them written to out (which may be NULL); returns how many. */
+/* Parts of one string, at most `cap` of them written to out (which may be NULL); returns how many.
+ */
 static int64_t split_text(const split_params *r, sonde_string text, sonde_string *out, int64_t cap)
 {
     size_t width = strlen(r->delimiter), at = 0;
@@ -233,11 +236,11 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_string_split[] = {
-    {SN_MOVE_HEAD("StringSplit", 20, 0, 1, 1, 2, 2), .flags = SN_OP_DATA_DEPENDENT,
-     .params_size = sizeof(split_params), .prepare = prepare_split, .infer = infer_split, .run = run_split,
-     .types = "str"},
-    {.name = NULL}};
+const sn_op sn_op_string_split[] = {{SN_MOVE_HEAD("StringSplit", 20, 0, 1, 1, 2, 2),
+                                     .flags = SN_OP_DATA_DEPENDENT,
+                                     .params_size = sizeof(split_params), .prepare = prepare_split,
+                                     .infer = infer_split, .run = run_split, .types = "str"},
+                                    {.name = NULL}};
 
 /* ------------------------------------------------------------------ StringNormalizer */
 typedef struct normalize_params {
@@ -323,8 +326,8 @@ static sonde_status run_normalize(const sn_step *s, sn_frame *f)
 
 const sn_op sn_op_string_normalizer[] = {
     {SN_MOVE_HEAD("StringNormalizer", 10, 0, 1, 1, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
-     .params_size = sizeof(normalize_params), .prepare = prepare_normalize, .infer = infer_normalize,
-     .run = run_normalize, .types = "str"},
+     .params_size = sizeof(normalize_params), .prepare = prepare_normalize,
+     .infer = infer_normalize, .run = run_normalize, .types = "str"},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ RegexFullMatch */
@@ -362,7 +365,8 @@ static sonde_status run_regex(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_regex_full_match[] = {
-    {SN_MOVE_HEAD("RegexFullMatch", 20, 0, 1, 1, 1, 1), .params_size = sizeof(sn_regex), .prepare = prepare_regex,
-     .infer = infer_regex, .bind = bind_regex, .run = run_regex, .types = "str"},
-    {.name = NULL}};
+const sn_op sn_op_regex_full_match[] = {{SN_MOVE_HEAD("RegexFullMatch", 20, 0, 1, 1, 1, 1),
+                                         .params_size = sizeof(sn_regex), .prepare = prepare_regex,
+                                         .infer = infer_regex, .bind = bind_regex, .run = run_regex,
+                                         .types = "str"},
+                                        {.name = NULL}};

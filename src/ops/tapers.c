@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that signal models begin with.
- * Their sizes are values of scalars; with constant scalars they fold away. */
+/* HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that signal models begin
+ * with. Their sizes are values of scalars; with constant scalars they fold away. */
 #include <math.h>
 
 #include "ops/move.h"
@@ -94,9 +94,11 @@ static sonde_status run_taper(const sn_step *s, sn_frame *f)
 }
 
 #define TAPER(NAME, PREPARE)                                                                       \
-    {.name = NAME, .domain = "", .since = 17, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
-     .params_size = sizeof(taper_params), .prepare = PREPARE, .infer = infer_taper,                \
-     .run = run_taper, .types = "i32 i64"}
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = 17, .min_in = 1, .max_in = 1, .min_out = 1,           \
+        .max_out = 1, .params_size = sizeof(taper_params), .prepare = PREPARE,                     \
+        .infer = infer_taper, .run = run_taper, .types = "i32 i64"                                 \
+    }
 const sn_op sn_op_hann_window[] = {TAPER("HannWindow", prepare_hann), {.name = NULL}};
 const sn_op sn_op_hamming_window[] = {TAPER("HammingWindow", prepare_hamming), {.name = NULL}};
 const sn_op sn_op_blackman_window[] = {TAPER("BlackmanWindow", prepare_blackman), {.name = NULL}};
@@ -152,18 +154,23 @@ static sonde_status run_mel(const sn_step *s, sn_frame *f)
     const int64_t rows = y->dims[0], bands = y->dims[1];
     if (v[RATE] <= 0)
         return sn_run_fail(s, f, "the sample rate must be positive");
-    mel_scale m = {.low = 2595.0 * log10(1.0 + v[LOW] / 700.0), .length = v[LENGTH], .rate = v[RATE],
+    mel_scale m = {.low = 2595.0 * log10(1.0 + v[LOW] / 700.0),
+                   .length = v[LENGTH],
+                   .rate = v[RATE],
                    .limit = 4.0 * (double)rows + 4.0};
     m.step = (2595.0 * log10(1.0 + v[HIGH] / 700.0) - m.low) / (double)(bands + 2);
     memset(y->data, 0, y->bytes);
     for (int64_t band = 0; band < bands; band++) {
-        const int64_t left = mel_bin(&m, band), center = mel_bin(&m, band + 1), right = mel_bin(&m, band + 2);
+        const int64_t left = mel_bin(&m, band), center = mel_bin(&m, band + 1),
+                      right = mel_bin(&m, band + 2);
         if (left == center && center >= 0 && center < rows)
             sn_elem_set_f64(y->dtype, y->data, center * bands + band, 1.0);
         for (int64_t j = left > 0 ? left : 0; left < center && j <= center && j < rows; j++)
-            sn_elem_set_f64(y->dtype, y->data, j * bands + band, (double)(j - left) / (double)(center - left));
+            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
+                            (double)(j - left) / (double)(center - left));
         for (int64_t j = center > 0 ? center : 0; j < right && j < rows; j++)
-            sn_elem_set_f64(y->dtype, y->data, j * bands + band, (double)(right - j) / (double)(right - center));
+            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
+                            (double)(right - j) / (double)(right - center));
     }
     return SONDE_OK;
 }

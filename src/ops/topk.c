@@ -55,7 +55,8 @@ static sonde_status infer_topk(sn_infer *c)
     for (int i = 0; i < x.rank; i++)
         dims[i] = i == axis ? k : x.dims[i];
     if (sn_dim_known(k) && sn_dim_known(x.dims[axis]) && k > x.dims[axis])
-        return sn_infer_fail(c, "k is %lld, the axis has %lld", (long long)k, (long long)x.dims[axis]);
+        return sn_infer_fail(c, "k is %lld, the axis has %lld", (long long)k,
+                             (long long)x.dims[axis]);
     SN_TRY(sn_move_out(c, 0, x.dtype, dims, x.rank));
     return sn_move_out(c, 1, SONDE_DTYPE_I64, dims, x.rank);
 }
@@ -153,7 +154,11 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
 {
     const topk_params *r = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    topk_job j = {.x = x, .inner = 1, .lanes = 1, .largest = r->largest != 0, .heaps = (topk_item *)(void *)f->workspace};
+    topk_job j = {.x = x,
+                  .inner = 1,
+                  .lanes = 1,
+                  .largest = r->largest != 0,
+                  .heaps = (topk_item *)(void *)f->workspace};
     int axis;
     if (!sn_move_axis(r->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
@@ -183,7 +188,11 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
 }
 
 #define TOPK(SINCE, UNTIL, N_IN, PREPARE)                                                          \
-    {SN_MOVE_HEAD("TopK", SINCE, UNTIL, N_IN, N_IN, 2, 2), .params_size = sizeof(topk_params),     \
-     .prepare = PREPARE, .infer = infer_topk, .bind = bind_topk, .run = run_topk,                  \
-     .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"}
-const sn_op sn_op_topk[] = {TOPK(1, 9, 1, prepare_topk_1), TOPK(10, 0, 2, prepare_topk), {.name = NULL}};
+    {                                                                                              \
+        SN_MOVE_HEAD("TopK", SINCE, UNTIL, N_IN, N_IN, 2, 2),                                      \
+            .params_size = sizeof(topk_params), .prepare = PREPARE, .infer = infer_topk,           \
+            .bind = bind_topk, .run = run_topk,                                                    \
+            .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
+    }
+const sn_op sn_op_topk[] = {
+    TOPK(1, 9, 1, prepare_topk_1), TOPK(10, 0, 2, prepare_topk), {.name = NULL}};

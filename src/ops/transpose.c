@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that are one strided copy of their input: Transpose, DepthToSpace, SpaceToDepth, Expand,
- * Tile. Each says its dims and strides when it is bound; running is the copy engine alone. */
+/* Operators that are one strided copy of their input: Transpose, DepthToSpace, SpaceToDepth,
+ * Expand, Tile. Each says its dims and strides when it is bound; running is the copy engine alone.
+ */
 #include <string.h>
 
 #include "ops/move.h"
@@ -40,7 +41,8 @@ static sonde_status prepare_transpose(sn_prep *p)
     SN_TRY(sn_prep_ints(p, "perm", &perm, &n));
     r->n = a ? (int)n : -1;
     if (n > SN_MAX_RANK)
-        return sn_prep_fail(p, "attribute 'perm' has %zu entries, at most %d are supported", n, SN_MAX_RANK);
+        return sn_prep_fail(p, "attribute 'perm' has %zu entries, at most %d are supported", n,
+                            SN_MAX_RANK);
     bool seen[SN_MAX_RANK] = {false};
     for (size_t i = 0; i < n; i++) {
         int64_t v = perm[i] < 0 ? perm[i] + (int64_t)n : perm[i];
@@ -61,7 +63,8 @@ static sonde_status infer_transpose(sn_infer *c)
     if (x.rank < 0)
         return sn_move_out_rank(c, 0, x.dtype, r->n);
     if (r->n >= 0 && r->n != x.rank)
-        return sn_infer_fail(c, "attribute 'perm' has %d entries for an input of rank %d", r->n, x.rank);
+        return sn_infer_fail(c, "attribute 'perm' has %d entries for an input of rank %d", r->n,
+                             x.rank);
     for (int i = 0; i < x.rank; i++)
         dims[i] = x.dims[r->n < 0 ? x.rank - 1 - i : r->perm[i]];
     return sn_move_out(c, 0, x.dtype, dims, x.rank);
@@ -80,8 +83,8 @@ static sonde_status bind_transpose(sn_bind *b)
 
 const sn_op sn_op_transpose[] = {
     {SN_MOVE_HEAD("Transpose", 1, 0, 1, 1, 1, 1), .params_size = sizeof(transpose_params),
-     .prepare = prepare_transpose, .infer = infer_transpose, .bind = bind_transpose, .run = run_copy,
-     .types = SN_MOVE_ALL_TYPES},
+     .prepare = prepare_transpose, .infer = infer_transpose, .bind = bind_transpose,
+     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ DepthToSpace, SpaceToDepth */
@@ -96,17 +99,20 @@ static sonde_status prepare_block(sn_prep *p)
     const char *mode;
     SN_TRY(sn_prep_int(p, "blocksize", 0, &r->size));
     if (r->size < 1 || r->size > INT32_MAX)
-        return sn_prep_fail(p, "attribute 'blocksize' is %lld, expected a positive number", (long long)r->size);
+        return sn_prep_fail(p, "attribute 'blocksize' is %lld, expected a positive number",
+                            (long long)r->size);
     SN_TRY(sn_prep_string(p, "mode", "DCR", &mode));
     r->crd = strcmp(mode, "CRD") == 0;
-    return r->crd || strcmp(mode, "DCR") == 0 ? SONDE_OK : sn_prep_fail(p, "mode '%s' is unknown", mode);
+    return r->crd || strcmp(mode, "DCR") == 0 ? SONDE_OK
+                                              : sn_prep_fail(p, "mode '%s' is unknown", mode);
 }
 
 static sonde_status block_input(sn_infer *c, sn_move_type *x)
 {
     SN_TRY(sn_move_in(c, 0, x));
-    return x->rank >= 0 && x->rank != 4 ? sn_infer_fail(c, "the input has rank %d, expected 4", x->rank)
-                                        : SONDE_OK;
+    return x->rank >= 0 && x->rank != 4
+               ? sn_infer_fail(c, "the input has rank %d, expected 4", x->rank)
+               : SONDE_OK;
 }
 
 /* d / by, exactly. */
@@ -116,7 +122,8 @@ static sonde_status divide_dim(sn_infer *c, sn_dim d, int64_t by, sn_dim *out)
     if (!sn_dim_known(d))
         return SONDE_OK;
     if (d % by)
-        return sn_infer_fail(c, "a dim of %lld does not divide by %lld", (long long)d, (long long)by);
+        return sn_infer_fail(c, "a dim of %lld does not divide by %lld", (long long)d,
+                             (long long)by);
     *out = d / by;
     return SONDE_OK;
 }
@@ -128,7 +135,8 @@ static sonde_status infer_depth_to_space(sn_infer *c)
     SN_TRY(block_input(c, &x));
     if (x.rank < 0)
         return sn_move_out_rank(c, 0, x.dtype, 4);
-    sn_dim dims[4] = {x.dims[0], 0, sn_move_mul(x.dims[2], r->size), sn_move_mul(x.dims[3], r->size)};
+    sn_dim dims[4] = {x.dims[0], 0, sn_move_mul(x.dims[2], r->size),
+                      sn_move_mul(x.dims[3], r->size)};
     SN_TRY(divide_dim(c, x.dims[1], r->size * r->size, &dims[1]));
     return sn_move_out(c, 0, x.dtype, dims, 4);
 }
@@ -178,13 +186,13 @@ static sonde_status bind_space_to_depth(sn_bind *b)
 
 const sn_op sn_op_depth_to_space[] = {
     {SN_MOVE_HEAD("DepthToSpace", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
-     .prepare = prepare_block, .infer = infer_depth_to_space, .bind = bind_depth_to_space, .run = run_copy,
-     .types = SN_MOVE_ALL_TYPES},
+     .prepare = prepare_block, .infer = infer_depth_to_space, .bind = bind_depth_to_space,
+     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
 const sn_op sn_op_space_to_depth[] = {
     {SN_MOVE_HEAD("SpaceToDepth", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
-     .prepare = prepare_block, .infer = infer_space_to_depth, .bind = bind_space_to_depth, .run = run_copy,
-     .types = SN_MOVE_ALL_TYPES},
+     .prepare = prepare_block, .infer = infer_space_to_depth, .bind = bind_space_to_depth,
+     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Expand */
@@ -195,7 +203,8 @@ static sonde_status expand_dim(sn_infer *c, sn_dim have, sn_dim want, sn_dim *ou
     else if (have == 1)
         *out = want;
     else if (sn_dim_known(have) && sn_dim_known(want))
-        return sn_infer_fail(c, "a dim of %lld cannot be expanded to %lld", (long long)have, (long long)want);
+        return sn_infer_fail(c, "a dim of %lld cannot be expanded to %lld", (long long)have,
+                             (long long)want);
     else if (sn_dim_known(have))
         *out = have; /* not 1, so the other side must agree or be 1 */
     else
@@ -218,7 +227,10 @@ static sonde_status infer_expand(sn_infer *c)
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int xi = i - (rank - x.rank), si = i - (rank - (int)n);
-        SN_TRY(expand_dim(c, xi >= 0 ? x.dims[xi] : 1, si < 0 ? 1 : shape ? shape[si] : SN_DIM_UNKNOWN,
+        SN_TRY(expand_dim(c, xi >= 0 ? x.dims[xi] : 1,
+                          si < 0  ? 1
+                          : shape ? shape[si]
+                                  : SN_DIM_UNKNOWN,
                           &dims[i]));
     }
     SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
@@ -269,7 +281,8 @@ static sonde_status infer_tile(sn_infer *c)
     }
     SN_TRY(sn_move_out(c, 0, x.dtype, dims, x.rank));
     SN_TRY(sn_infer_ints(c, 0, &ints, &n_ints));
-    if (!ints || x.rank != 1 || !sn_dim_known(dims[0]) || dims[0] > SN_MAX_KNOWN_INTS || n_ints != x.dims[0])
+    if (!ints || x.rank != 1 || !sn_dim_known(dims[0]) || dims[0] > SN_MAX_KNOWN_INTS ||
+        n_ints != x.dims[0])
         return SONDE_OK;
     sn_dim all[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < dims[0]; i++)
@@ -293,6 +306,6 @@ static sonde_status bind_tile(sn_bind *b)
     return bind_copy(b, 2 * x->rank, dims, src);
 }
 
-const sn_op sn_op_tile[] = {{SN_MOVE_HEAD("Tile", 6, 0, 2, 2, 1, 1), .infer = infer_tile, .bind = bind_tile,
-                             .run = run_copy, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_tile[] = {{SN_MOVE_HEAD("Tile", 6, 0, 2, 2, 1, 1), .infer = infer_tile,
+                             .bind = bind_tile, .run = run_copy, .types = SN_MOVE_ALL_TYPES},
                             {.name = NULL}};

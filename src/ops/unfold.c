@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that put elements back where they came from: Col2Im adds overlapping blocks into an image,
- * MaxUnpool writes maxima to the positions a MaxPool found them at. */
+/* Operators that put elements back where they came from: Col2Im adds overlapping blocks into an
+ * image, MaxUnpool writes maxima to the positions a MaxPool found them at. */
 #include <string.h>
 
 #include "compute/eltwise.h"
@@ -37,8 +37,8 @@ static sonde_status infer_col2im(sn_infer *c)
     if (n_image < 0)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
     if (n_image < 1 || n_image > SN_MAX_RANK - 2 || (n_block >= 0 && n_block != n_image))
-        return sn_infer_fail(c, "image_shape has %lld entries and block_shape %lld", (long long)n_image,
-                             (long long)n_block);
+        return sn_infer_fail(c, "image_shape has %lld entries and block_shape %lld",
+                             (long long)n_image, (long long)n_block);
     SN_TRY(sn_window_check(c, &r->window, (int)n_image));
     sn_dim dims[SN_MAX_RANK] = {in[0], SN_DIM_UNKNOWN}, blocks = 1, size = 1;
     for (int i = 0; i < n_image; i++) {
@@ -51,11 +51,13 @@ static sonde_status infer_col2im(sn_infer *c)
     }
     if (sn_dim_known(size) && sn_dim_known(in[1])) {
         if (size < 1 || in[1] % size != 0)
-            return sn_infer_fail(c, "%lld rows do not divide into blocks of %lld", (long long)in[1], (long long)size);
+            return sn_infer_fail(c, "%lld rows do not divide into blocks of %lld", (long long)in[1],
+                                 (long long)size);
         dims[1] = in[1] / size;
     }
     if (sn_dim_known(blocks) && sn_dim_known(in[2]) && blocks != in[2])
-        return sn_infer_fail(c, "there are %lld blocks, the image takes %lld", (long long)in[2], (long long)blocks);
+        return sn_infer_fail(c, "there are %lld blocks, the image takes %lld", (long long)in[2],
+                             (long long)blocks);
     return sn_wide_out(c, 0, x->dtype, dims, (int)n_image + 2);
 }
 
@@ -86,7 +88,8 @@ static sonde_status bind_col2im(sn_bind *b)
     k->fold.rank = y->rank - 2;
     k->bytes = sn_dtype_bytes(x->dtype);
     if (!sn_fold_takes(x->dtype) || !known_list(b->in[BLOCK], block, k->fold.rank))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "block_shape is not known, or the type is not supported");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "block_shape is not known, or the type is not supported");
     for (int i = 0; i < k->fold.rank; i++) {
         sn_axis a;
         if (!sn_window_axis(&r->window, i, y->dims[i + 2], block[i], &a))
@@ -98,7 +101,8 @@ static sonde_status bind_col2im(sn_bind *b)
         k->fold.dilation[i] = a.dilation;
         k->fold.pad[i] = a.pad;
     }
-    if (!sn_dims_count(k->fold.image, k->fold.rank, &k->pixels) || !sn_dims_count(k->fold.kernel, k->fold.rank, &taps) ||
+    if (!sn_dims_count(k->fold.image, k->fold.rank, &k->pixels) ||
+        !sn_dims_count(k->fold.kernel, k->fold.rank, &taps) ||
         !sn_i64_mul(taps, x->dims[2], &k->columns))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
     b->bound = k;
@@ -127,18 +131,16 @@ static sonde_status run_col2im(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     memset(y->data, 0, y->bytes);
-    sn_parallel_range(f->pool, (size_t)(y->dims[0] * y->dims[1]), (size_t)c.k->columns, fold_range, &c);
+    sn_parallel_range(f->pool, (size_t)(y->dims[0] * y->dims[1]), (size_t)c.k->columns, fold_range,
+                      &c);
     return SONDE_OK;
 }
 
-const sn_op sn_op_col2im[] = {{SN_MOVE_HEAD("Col2Im", 18, 0, 3, 3, 1, 1),
-                               .params_size = sizeof(unfold_params),
-                               .prepare = prepare,
-                               .infer = infer_col2im,
-                               .bind = bind_col2im,
-                               .run = run_col2im,
-                               .types = "bf16 f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"},
-                              {.name = NULL}};
+const sn_op sn_op_col2im[] = {
+    {SN_MOVE_HEAD("Col2Im", 18, 0, 3, 3, 1, 1), .params_size = sizeof(unfold_params),
+     .prepare = prepare, .infer = infer_col2im, .bind = bind_col2im, .run = run_col2im,
+     .types = "bf16 f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ MaxUnpool */
 enum { MAXIMA, INDICES, SHAPE };
@@ -173,8 +175,8 @@ static sonde_status infer_unpool(sn_infer *c)
     SN_TRY(sn_move_list(c, SHAPE, &shape, &n));
     const int rank = (int)r->window.n + 2;
     if (r->window.n > SN_MAX_RANK - 2 || (x->rank >= 0 && x->rank != rank))
-        return sn_infer_fail(c, "the attributes are for %zu spatial dims, the input has rank %d", r->window.n,
-                             (int)x->rank);
+        return sn_infer_fail(c, "the attributes are for %zu spatial dims, the input has rank %d",
+                             r->window.n, (int)x->rank);
     if (x->rank < 0)
         return sn_move_out_rank(c, 0, x->dtype, rank);
     sn_dim want[SN_MAX_RANK], dims[SN_MAX_RANK];
@@ -182,15 +184,19 @@ static sonde_status infer_unpool(sn_infer *c)
     SN_TRY(sn_wide_dims(c, INDICES, want, rank));
     memcpy(dims, x->dims, 2 * sizeof *dims);
     for (int i = 0; i < rank - 2; i++)
-        dims[i + 2] = sn_dim_known(x->dims[i + 2]) ? unpooled(&r->window, i, x->dims[i + 2]) : SN_DIM_UNKNOWN;
+        dims[i + 2] =
+            sn_dim_known(x->dims[i + 2]) ? unpooled(&r->window, i, x->dims[i + 2]) : SN_DIM_UNKNOWN;
     if (sn_infer_has(c, SHAPE)) {
         if (n >= 0 && n != rank)
-            return sn_infer_fail(c, "output_shape has %lld entries, expected %d", (long long)n, rank);
+            return sn_infer_fail(c, "output_shape has %lld entries, expected %d", (long long)n,
+                                 rank);
         for (int i = 0; i < rank; i++) {
             const sn_dim given = shape ? shape[i] : SN_DIM_UNKNOWN;
-            if (sn_dim_known(given) && sn_dim_known(dims[i]) && (given < dims[i] || (i < 2 && given != dims[i])))
-                return sn_infer_fail(c, "output_shape has %lld in dimension %d, at least %lld is needed",
-                                     (long long)given, i, (long long)dims[i]);
+            if (sn_dim_known(given) && sn_dim_known(dims[i]) &&
+                (given < dims[i] || (i < 2 && given != dims[i])))
+                return sn_infer_fail(
+                    c, "output_shape has %lld in dimension %d, at least %lld is needed",
+                    (long long)given, i, (long long)dims[i]);
             dims[i] = given;
         }
     }
@@ -218,21 +224,20 @@ static sonde_status run_unpool(const sn_step *s, sn_frame *f)
     for (int64_t i = 0; i < n; i++) {
         int64_t rest = index[i], at = 0, step = 1;
         if (rest < 0 || rest >= total)
-            return sn_run_fail(s, f, "index %lld is outside of %lld elements", (long long)rest, (long long)total);
+            return sn_run_fail(s, f, "index %lld is outside of %lld elements", (long long)rest,
+                               (long long)total);
         for (int d = x->rank - 1; d >= 0; d--) {
             at += rest % dims[d] * step;
             rest /= dims[d];
             step *= y->dims[d];
         }
-        sn_move_elem((char *)y->data + (size_t)at * bytes, (const char *)x->data + (size_t)i * bytes, bytes);
+        sn_move_elem((char *)y->data + (size_t)at * bytes,
+                     (const char *)x->data + (size_t)i * bytes, bytes);
     }
     return SONDE_OK;
 }
 
-const sn_op sn_op_max_unpool[] = {{SN_MOVE_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1),
-                                   .params_size = sizeof(unfold_params),
-                                   .prepare = prepare_unpool,
-                                   .infer = infer_unpool,
-                                   .run = run_unpool,
-                                   .types = SN_WIDE_TYPES},
-                                  {.name = NULL}};
+const sn_op sn_op_max_unpool[] = {
+    {SN_MOVE_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1), .params_size = sizeof(unfold_params),
+     .prepare = prepare_unpool, .infer = infer_unpool, .run = run_unpool, .types = SN_WIDE_TYPES},
+    {.name = NULL}};

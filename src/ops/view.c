@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only look at the same elements in another shape: Reshape, Flatten, Squeeze,
- * Unsqueeze, Identity. The plan lets them share memory; what runs here is the copy for when it could
- * not. */
+ * Unsqueeze, Identity. The plan lets them share memory; what runs here is the copy for when it
+ * could not. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -32,7 +32,8 @@ static sonde_status prepare_reshape(sn_prep *p)
 }
 
 /* The one dim that is not given follows from the element count: numbers divide, symbols cancel. */
-static sonde_status solve_missing(sn_infer *c, const sn_move_type *x, sn_dim *dims, int rank, int missing)
+static sonde_status solve_missing(sn_infer *c, const sn_move_type *x, sn_dim *dims, int rank,
+                                  int missing)
 {
     int64_t in_count = 1, out_count = 1;
     sn_dim left[SN_MAX_RANK];
@@ -63,8 +64,8 @@ static sonde_status solve_missing(sn_infer *c, const sn_move_type *x, sn_dim *di
             dims[missing] = 0;
         } else {
             if (in_count % out_count)
-                return sn_infer_fail(c, "%lld elements do not divide into rows of %lld", (long long)in_count,
-                                     (long long)out_count);
+                return sn_infer_fail(c, "%lld elements do not divide into rows of %lld",
+                                     (long long)in_count, (long long)out_count);
             dims[missing] = in_count / out_count;
         }
     } else if (n_left == 1 && in_count == out_count && in_count != 0) {
@@ -83,8 +84,9 @@ static sonde_status infer_reshape(sn_infer *c)
     if (!r->from_attr) {
         SN_TRY(sn_move_list(c, 1, &shape, &n));
         if (!shape)
-            return n > SN_MAX_RANK ? sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n)
-                                   : sn_move_out_rank(c, 0, x.dtype, (int)n);
+            return n > SN_MAX_RANK
+                       ? sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n)
+                       : sn_move_out_rank(c, 0, x.dtype, (int)n);
     }
     if (n > SN_MAX_RANK)
         return sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n);
@@ -117,16 +119,19 @@ static sonde_status infer_reshape(sn_infer *c)
     int64_t a = 1, b = 1;
     if (x.rank >= 0 && sn_move_known(x.dims, x.rank) && sn_move_known(dims, n) &&
         sn_dims_count(x.dims, x.rank, &a) && (!sn_dims_count(dims, (int)n, &b) || a != b))
-        return sn_infer_fail(c, "cannot reshape %lld elements into %lld", (long long)a, (long long)b);
+        return sn_infer_fail(c, "cannot reshape %lld elements into %lld", (long long)a,
+                             (long long)b);
     SN_TRY(sn_move_out(c, 0, x.dtype, dims, (int)n));
     return sn_move_pass_ints(c, 0, 0);
 }
 
 const sn_op sn_op_reshape[] = {
-    {SN_MOVE_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW, .params_size = sizeof(reshape_params),
-     .prepare = prepare_reshape_1, .infer = infer_reshape, .run = run_view, .types = SN_MOVE_ALL_TYPES},
-    {SN_MOVE_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW, .params_size = sizeof(reshape_params),
-     .prepare = prepare_reshape, .infer = infer_reshape, .run = run_view, .types = SN_MOVE_ALL_TYPES},
+    {SN_MOVE_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW,
+     .params_size = sizeof(reshape_params), .prepare = prepare_reshape_1, .infer = infer_reshape,
+     .run = run_view, .types = SN_MOVE_ALL_TYPES},
+    {SN_MOVE_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW,
+     .params_size = sizeof(reshape_params), .prepare = prepare_reshape, .infer = infer_reshape,
+     .run = run_view, .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Flatten */
@@ -147,7 +152,8 @@ static sonde_status infer_flatten(sn_infer *c)
         return sn_move_out_rank(c, 0, x.dtype, 2);
     int64_t axis = ((const axis_params *)c->params)->axis;
     if (axis < -x.rank || axis > x.rank)
-        return sn_infer_fail(c, "axis %lld is outside a tensor of rank %d", (long long)axis, x.rank);
+        return sn_infer_fail(c, "axis %lld is outside a tensor of rank %d", (long long)axis,
+                             x.rank);
     if (axis < 0)
         axis += x.rank;
     sn_dim dims[2] = {1, 1};
@@ -158,7 +164,8 @@ static sonde_status infer_flatten(sn_infer *c)
 
 const sn_op sn_op_flatten[] = {{SN_MOVE_HEAD("Flatten", 1, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW,
                                 .params_size = sizeof(axis_params), .prepare = prepare_flatten,
-                                .infer = infer_flatten, .run = run_view, .types = SN_MOVE_ALL_TYPES},
+                                .infer = infer_flatten, .run = run_view,
+                                .types = SN_MOVE_ALL_TYPES},
                                {.name = NULL}};
 
 /* ------------------------------------------------------------------ Squeeze, Unsqueeze */
@@ -237,11 +244,20 @@ static sonde_status infer_unsqueeze(sn_infer *c)
 }
 
 #define AXES_OP(NAME, INFER, MIN_IN_13)                                                            \
-    {{SN_MOVE_HEAD(NAME, 1, 12, 1, 1, 1, 1), .flags = SN_OP_VIEW, .params_size = sizeof(axes_params), \
-      .prepare = prepare_axes, .infer = INFER, .run = run_view, .types = SN_MOVE_ALL_TYPES},       \
-     {SN_MOVE_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1), .flags = SN_OP_VIEW, .infer = INFER,          \
-      .run = run_view, .types = SN_MOVE_ALL_TYPES},                                                \
-     {.name = NULL}}
+    {                                                                                              \
+        {SN_MOVE_HEAD(NAME, 1, 12, 1, 1, 1, 1),                                                    \
+         .flags = SN_OP_VIEW,                                                                      \
+         .params_size = sizeof(axes_params),                                                       \
+         .prepare = prepare_axes,                                                                  \
+         .infer = INFER,                                                                           \
+         .run = run_view,                                                                          \
+         .types = SN_MOVE_ALL_TYPES},                                                              \
+            {SN_MOVE_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1), .flags = SN_OP_VIEW, .infer = INFER,   \
+             .run = run_view, .types = SN_MOVE_ALL_TYPES},                                         \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
+    }
 
 const sn_op sn_op_squeeze[] = AXES_OP("Squeeze", infer_squeeze, 1);
 const sn_op sn_op_unsqueeze[] = AXES_OP("Unsqueeze", infer_unsqueeze, 2);

@@ -18,7 +18,8 @@ sonde_status sn_wide_dtype(sn_infer *c, uint32_t i, const sn_dtype *allowed, int
 
 sonde_status sn_wide_float(sn_infer *c, uint32_t i)
 {
-    static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16, SONDE_DTYPE_BF16};
+    static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16,
+                                      SONDE_DTYPE_BF16};
     return sn_wide_dtype(c, i, floats, 4);
 }
 

@@ -12,7 +12,8 @@
 /* ---- infer ---- */
 static inline bool sn_wide_takes(sn_dtype t)
 {
-    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
+    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_F16 ||
+           t == SONDE_DTYPE_BF16;
 }
 /* Input i, when present and typed, is one of those floats; has the type of input j. */
 sonde_status sn_wide_float(sn_infer *c, uint32_t i);

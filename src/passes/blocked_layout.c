@@ -257,13 +257,12 @@ static sonde_status blocked_constant(layout *l, const sn_value *v, sn_value **ou
     void *data;
     SN_TRY(sn_pass_constant(l->g, env, v->name, SONDE_DTYPE_F32, padded, 4, out, &data));
     float *dst = data;
-    const float *src = from->data;
     memset(dst, 0, (*out)->fact.data->bytes);
     for (int64_t n = 0; n < dims[0]; n++)
         for (int64_t c = 0; c < dims[1]; c++)
             for (int64_t p = 0; p < pixels; p++)
                 dst[((n * blocks + c / b) * pixels + p) * b + c % b] =
-                    src[(n * dims[1] + c) * pixels + p];
+                    sn_read_f32(from, (n * dims[1] + c) * pixels + p);
     sn_tensor *t = (sn_tensor *)(uintptr_t)(*out)->fact.data; /* made above */
     t->dims[1] = dims[1];
     t->block = (uint8_t)b;

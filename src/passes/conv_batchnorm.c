@@ -29,7 +29,7 @@ static bool is_foldable(const sn_node *bn, int64_t channels)
 
 static double param(const sn_node *bn, uint32_t i, int64_t c)
 {
-    return (double)((const float *)bn->in[i].value->fact.data->data)[c];
+    return (double)sn_read_f32(bn->in[i].value->fact.data, c);
 }
 
 /* False: a variance that has no root; such a model keeps its node and its NaN. */

@@ -15,7 +15,7 @@ static bool is_candidate(const sn_node *n)
 
 /* A constant that broadcasts along channels only: its one axis of `channels` elements stands where
  * the channels are (axis 1 of `rank`), or it has one element. */
-static const float *per_channel(const sn_value *c, int32_t rank, int64_t channels, bool *scalar)
+static const sn_tensor *per_channel(const sn_value *c, int32_t rank, int64_t channels, bool *scalar)
 {
     if (!c || !sn_value_is_const(c) || c->fact.data->dtype != SONDE_DTYPE_F32 ||
         c->fact.data->pack || c->fact.data->block || c->fact.data->rank > rank)
@@ -25,7 +25,7 @@ static const float *per_channel(const sn_value *c, int32_t rank, int64_t channel
     int axis = 1 - (rank - t->rank); /* of the channels in t */
     *scalar = n == 1;
     if (n == 1 || (n == channels && axis >= 0 && t->dims[axis] == channels))
-        return t->data;
+        return t;
     return NULL;
 }
 
@@ -40,8 +40,8 @@ static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv
     bool add = sn_node_is(next, "Add"), scalar;
     if (!add && !sn_node_is(next, "Mul"))
         return SONDE_OK;
-    const float *values = per_channel(sn_node_other_input(next, conv->out[0]),
-                                      conv->out[0]->fact.type.rank, channels, &scalar);
+    const sn_tensor *values = per_channel(sn_node_other_input(next, conv->out[0]),
+                                          conv->out[0]->fact.type.rank, channels, &scalar);
     if (!values)
         return SONDE_OK;
     size_t bytes = (size_t)channels * 2 * sizeof(double);
@@ -50,7 +50,7 @@ static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv
         return sn_fail_memory(env->err, bytes);
     double *shift = scale + channels;
     for (int64_t c = 0; c < channels; c++) {
-        double x = (double)values[scalar ? 0 : c];
+        double x = (double)sn_read_f32(values, scalar ? 0 : c);
         scale[c] = add ? 1.0 : x;
         shift[c] = add ? x : 0.0;
     }

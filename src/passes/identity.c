@@ -48,10 +48,13 @@ static bool all_equal(const sn_value *v, int x)
     for (int64_t i = 0; i < n; i++) {
         switch (t->dtype) {
 #define CASE(D, T)                                                                                 \
-    case SONDE_DTYPE_##D:                                                                          \
-        if (((const T *)t->data)[i] != (T)x)                                                       \
+    case SONDE_DTYPE_##D: {                                                                        \
+        T y; /* files do not align their data */                                                   \
+        memcpy(&y, (const uint8_t *)t->data + (size_t)i * sizeof y, sizeof y);                     \
+        if (y != (T)x)                                                                             \
             return false;                                                                          \
-        break;
+        break;                                                                                     \
+    }
             CASE(F32, float)
             CASE(F64, double)
             CASE(I32, int32_t)

@@ -61,6 +61,23 @@ TEST(a_model_is_described_with_types)
     sonde_inspection_release(NULL);
 }
 
+TEST(every_built_in_model_is_counted_as_published)
+{
+    for (size_t i = 0; sonde_zoo_name(i); i++) {
+        sonde_error err;
+        sonde_model *model = NULL;
+        sonde_inspection *look = NULL;
+        CHECK_OK(sonde_zoo_build(NULL, sonde_zoo_name(i), 0, &model, &err));
+        CHECK_OK(sonde_inspect_model(model, &look, &err));
+        CHECK_STR(sonde_inspection_note(look), "");
+        sonde_inspection_totals totals = SONDE_INIT(sonde_inspection_totals);
+        CHECK_OK(sonde_inspection_totals_get(look, &totals, &err));
+        CHECK_MSG(totals.parameters == sonde_zoo_parameters(i), "%s", sonde_zoo_name(i));
+        sonde_inspection_release(look);
+        sonde_model_release(model);
+    }
+}
+
 TEST(a_bound_session_knows_flops_kernels_and_memory)
 {
     sonde_error err;

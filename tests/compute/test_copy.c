@@ -8,15 +8,16 @@ enum { RANK = 5, MAX_BYTES = 1 << 20 };
 
 static uint8_t source[MAX_BYTES], got[MAX_BYTES], want[MAX_BYTES];
 
-static void plain_copy(size_t elem, int rank, const int64_t *dims, const ptrdiff_t *dst, const ptrdiff_t *src,
-                       ptrdiff_t to, ptrdiff_t from)
+static void plain_copy(size_t elem, int rank, const int64_t *dims, const ptrdiff_t *dst,
+                       const ptrdiff_t *src, ptrdiff_t to, ptrdiff_t from)
 {
     if (rank == 0) {
         memcpy(want + to * (ptrdiff_t)elem, source + from * (ptrdiff_t)elem, elem);
         return;
     }
     for (int64_t i = 0; i < dims[0]; i++)
-        plain_copy(elem, rank - 1, dims + 1, dst + 1, src + 1, to + (ptrdiff_t)i * dst[0], from + (ptrdiff_t)i * src[0]);
+        plain_copy(elem, rank - 1, dims + 1, dst + 1, src + 1, to + (ptrdiff_t)i * dst[0],
+                   from + (ptrdiff_t)i * src[0]);
 }
 
 static int64_t between(int64_t lo, int64_t hi)
@@ -32,8 +33,8 @@ static void fill_source(void)
     memset(want, 0xAA, MAX_BYTES);
 }
 
-static bool same_as_plain(size_t elem, int rank, const int64_t *dims, const ptrdiff_t *dst, const ptrdiff_t *src,
-                          ptrdiff_t from, sn_pool *pool)
+static bool same_as_plain(size_t elem, int rank, const int64_t *dims, const ptrdiff_t *dst,
+                          const ptrdiff_t *src, ptrdiff_t from, sn_pool *pool)
 {
     sn_copy c;
     sn_copy_plan(&c, elem, rank, dims, dst, src);
@@ -70,7 +71,8 @@ TEST(random_permutations_of_every_element_size_match_a_plain_loop)
             dst[i] = b;
             b *= (ptrdiff_t)dims[i];
         }
-        CHECK_MSG(same_as_plain(elem, rank, dims, dst, src, 0, NULL), "trial %d, elem %zu, rank %d", trial, elem, rank);
+        CHECK_MSG(same_as_plain(elem, rank, dims, dst, src, 0, NULL), "trial %d, elem %zu, rank %d",
+                  trial, elem, rank);
     }
 }
 
@@ -80,10 +82,12 @@ TEST(windows_repeats_and_reversed_axes_match_a_plain_loop)
     for (int trial = 0; trial < 400; trial++) {
         size_t elem = (size_t)1 << between(0, 4);
         int64_t dims[3] = {between(0, 6), between(1, 20), between(1, 20)};
-        ptrdiff_t dst[3] = {20 * 21, 21, 1}, src[3] = {between(0, 1) * 900, between(-1, 2) * 30, between(-1, 3)};
+        ptrdiff_t dst[3] = {20 * 21, 21, 1},
+                  src[3] = {between(0, 1) * 900, between(-1, 2) * 30, between(-1, 3)};
         if (between(0, 1)) /* a transpose inside */
             src[1] = 1, src[2] = 30;
-        CHECK_MSG(same_as_plain(elem, 3, dims, dst, src, 2000, NULL), "trial %d, elem %zu", trial, elem);
+        CHECK_MSG(same_as_plain(elem, 3, dims, dst, src, 2000, NULL), "trial %d, elem %zu", trial,
+                  elem);
     }
 }
 
@@ -98,8 +102,9 @@ TEST(large_copies_split_over_threads_are_the_same)
     static const struct {
         int64_t dims[3];
         ptrdiff_t src[3];
-    } cases[] = {{{1, 1, 200000}, {0, 0, 1}},        {{1, 400, 500}, {0, 1, 400}}, {{64, 50, 60}, {3000, 1, 50}},
-                 {{2, 300, 333}, {99900, 333, 1}}, {{1, 1, 200000}, {0, 0, 0}},  {{50, 3, 1000}, {0, 1, 3}},
+    } cases[] = {{{1, 1, 200000}, {0, 0, 1}},   {{1, 400, 500}, {0, 1, 400}},
+                 {{64, 50, 60}, {3000, 1, 50}}, {{2, 300, 333}, {99900, 333, 1}},
+                 {{1, 1, 200000}, {0, 0, 0}},   {{50, 3, 1000}, {0, 1, 3}},
                  {{3, 1, 60000}, {1, 0, 4}}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const int64_t *d = cases[i].dims;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every row of kernels.inc against row 0 of its slot, the plain C reference: sizes around the vector
- * length, arrays against guard pages on both sides (which also misaligns them), in place where that is
- * allowed, and the special values of floats. */
+/* Every row of kernels.inc against row 0 of its slot, the plain C reference: sizes around the
+ * vector length, arrays against guard pages on both sides (which also misaligns them), in place
+ * where that is allowed, and the special values of floats. */
 #include <float.h>
 #include <math.h>
 
 #include "guard.h"
 #include "kernels/kernels.h"
 
-/* The largest numbers come last: where sums overflow depends on their order, so kernels that add are
- * tested without them. */
+/* The largest numbers come last: where sums overflow depends on their order, so kernels that add
+ * are tested without them. */
 static const float specials[] = {0.0f,    -0.0f,   INFINITY, -INFINITY, NAN,      FLT_MIN,
                                  1e-40f,  -1e-42f, -FLT_MIN, 1.0f,      -1.0f,    88.5f,
                                  -104.0f, 0.5f,    2.5f,     -7.0f,     -FLT_MAX, FLT_MAX};
@@ -96,6 +96,11 @@ static tile_case tile_random(const char *slot, unsigned block)
     t->w_kh = t->w_kw * (ptrdiff_t)t->kw;
     t->w_block = t->w_kh * (ptrdiff_t)t->kh;
     t->w_q = t->w_block * (ptrdiff_t)t->ic_blocks;
+    t->w_ic = (ptrdiff_t)block;
+    if (gemm && test_rand() % 2) { /* a matrix that is not packed: blocks side by side */
+        t->w_q = (ptrdiff_t)block;
+        t->w_ic = (ptrdiff_t)(t->blocks * block + rnd(0, 5));
+    }
     t->y_q = t->z_q = (ptrdiff_t)block;
     t->y_pixel = t->z_pixel = (ptrdiff_t)(t->blocks * block);
     if (!t->lanes && test_rand() % 2) { /* blocks far apart, as in blocked tensors */
@@ -118,6 +123,8 @@ static tile_case tile_random(const char *slot, unsigned block)
               lanes;
     }
     c.w = (size_t)t->w_q * t->blocks;
+    if (gemm && t->w_q == (ptrdiff_t)block)
+        c.w = t->ic ? (t->ic - 1) * (size_t)t->w_ic + t->blocks * block : 0;
     c.bias = (t->blocks - 1) * block + lanes;
     return c;
 }
@@ -182,7 +189,8 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     const unsigned block = row->block ? row->block : 8;
     for (int i = 0; i < 300 && !test_errors; i++) {
-        sn_f32_depthwise t = {.pixels = rnd(0, 40), .kh = rnd(0, 3), .kw = rnd(0, 5), .block = block};
+        sn_f32_depthwise t = {
+            .pixels = rnd(0, 40), .kh = rnd(0, 3), .kw = rnd(0, 5), .block = block};
         const bool at_end = i % 2;
         t.x_pixel = (ptrdiff_t)(rnd(1, 2) * block);
         t.x_kw = (ptrdiff_t)(rnd(1, 2) * block);
@@ -230,10 +238,10 @@ static void check_pool(const sn_kernel_row *row, const sn_kernel_row *ref)
         t.x_kh = (ptrdiff_t)rnd(0, 300);
         t.scale = 1.0f / (float)(t.kh * t.kw);
         const size_t ny = t.pixels * block;
-        const size_t nx = t.pixels ? (t.pixels - 1) * (size_t)t.x_pixel +
-                                         (t.kh - 1) * (size_t)t.x_kh +
-                                         (t.kw - 1) * (size_t)t.x_kw + block
-                                   : 0;
+        const size_t nx = t.pixels
+                              ? (t.pixels - 1) * (size_t)t.x_pixel + (t.kh - 1) * (size_t)t.x_kh +
+                                    (t.kw - 1) * (size_t)t.x_kw + block
+                              : 0;
         guarded x = guard_floats(nx, at_end);
         guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
         fill(x.data, nx, i % 3 == 0 ? SMALL : NONE);
@@ -360,7 +368,8 @@ static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-        guarded x = guard_floats(n, i % 2), got = guard_floats(n, i % 2), want = guard_floats(n, i % 2);
+        guarded x = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
+                want = guard_floats(n, i % 2);
         fill(x.data, n, NONE);
         ((sn_f32_softmax_fn *)ref->fn)(want.data, x.data, n);
         if (i % 2)
@@ -376,7 +385,8 @@ static void check_norm(const sn_kernel_row *row, const sn_kernel_row *ref)
     for (int i = 0; i < 300 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 1000);
         const bool at_end = i % 2;
-        guarded x = guard_floats(n, at_end), s = guard_floats(n, at_end), b = guard_floats(n, at_end);
+        guarded x = guard_floats(n, at_end), s = guard_floats(n, at_end),
+                b = guard_floats(n, at_end);
         guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
         guarded scale = guard_floats(n, at_end);
         float stats_want[2], stats_got[2];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One node, evaluated from real tensors: node_begin, attributes, inputs, node_run, then the outputs.
- * The same object serves symbolic inference: node_input_type instead of data, then node_infer. */
+/* One node, evaluated from real tensors: node_begin, attributes, inputs, node_run, then the
+ * outputs. The same object serves symbolic inference: node_input_type instead of data, then
+ * node_infer. */
 #ifndef SONDE_TESTS_OPS_ONE_NODE_H
 #define SONDE_TESTS_OPS_ONE_NODE_H
 
@@ -63,13 +64,17 @@ static inline void node_attr(one_node *c, sn_attr a)
     if (!c->st)
         c->st = sn_node_set_attr(c->g, c->n, &a, &c->err);
 }
-#define node_int(c, NAME, V) node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_INT, .n = 1, .i = V})
-#define node_float(c, NAME, V) node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_FLOAT, .n = 1, .f = V})
+#define node_int(c, NAME, V)                                                                       \
+    node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_INT, .n = 1, .i = V})
+#define node_float(c, NAME, V)                                                                     \
+    node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_FLOAT, .n = 1, .f = V})
 #define node_text(c, NAME, V)                                                                      \
     node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_STRING, .n = 1, .s = {V, strlen(V)}})
 #define node_ints(c, NAME, ...)                                                                    \
-    node_attr(c, (sn_attr){.name = NAME, .kind = SN_ATTR_INTS,                                     \
-                           .n = sizeof((int64_t[]){__VA_ARGS__}) / 8, .ints = (int64_t[]){__VA_ARGS__}})
+    node_attr(c, (sn_attr){.name = NAME,                                                           \
+                           .kind = SN_ATTR_INTS,                                                   \
+                           .n = sizeof((int64_t[]){__VA_ARGS__}) / 8,                              \
+                           .ints = (int64_t[]){__VA_ARGS__}})
 
 /* ---- inputs ---- */
 static inline sn_value *node_value(one_node *c, uint32_t i)
@@ -84,7 +89,8 @@ static inline sn_value *node_value(one_node *c, uint32_t i)
     return v;
 }
 
-static inline void node_tensor(one_node *c, uint32_t i, sn_dtype t, int rank, const int64_t *dims, const void *data)
+static inline void node_tensor(one_node *c, uint32_t i, sn_dtype t, int rank, const int64_t *dims,
+                               const void *data)
 {
     sn_value *v = node_value(c, i);
     if (c->st)
@@ -98,13 +104,20 @@ static inline void node_tensor(one_node *c, uint32_t i, sn_dtype t, int rank, co
     if (t != SONDE_DTYPE_STRING && data)
         memcpy(c->in[i].t.data, data, c->in[i].t.bytes);
     c->given[i] = true;
-    v->fact.type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = t, .rank = rank, .dims = c->in[i].t.dims};
+    v->fact.type =
+        (sn_type){.kind = SN_KIND_TENSOR, .dtype = t, .rank = rank, .dims = c->in[i].t.dims};
 }
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__}
-#define SCALAR 0, NULL
+#define SHAPE(...)                                                                                 \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define SCALAR                     0, NULL
 #define node_f32(c, i, shape, ...) node_tensor(c, i, SONDE_DTYPE_F32, shape, (float[]){__VA_ARGS__})
-#define node_i64(c, i, shape, ...) node_tensor(c, i, SONDE_DTYPE_I64, shape, (int64_t[]){__VA_ARGS__})
-#define node_list(c, i, ...) node_i64(c, i, SHAPE(sizeof((int64_t[]){__VA_ARGS__}) / 8), __VA_ARGS__)
+#define node_i64(c, i, shape, ...)                                                                 \
+    node_tensor(c, i, SONDE_DTYPE_I64, shape, (int64_t[]){__VA_ARGS__})
+#define node_list(c, i, ...)                                                                       \
+    node_i64(c, i, SHAPE(sizeof((int64_t[]){__VA_ARGS__}) / 8), __VA_ARGS__)
 
 /* n elements 0, 1, 2, … of f32. */
 static inline void node_count_up(one_node *c, uint32_t i, int rank, const int64_t *dims)
@@ -119,8 +132,8 @@ static inline void node_count_up(one_node *c, uint32_t i, int rank, const int64_
 }
 
 /* A type without data: for node_infer. `ints` may be NULL. */
-static inline void node_fact(one_node *c, uint32_t i, sn_dtype t, int rank, const sn_dim *dims, const sn_dim *ints,
-                             int64_t n_ints)
+static inline void node_fact(one_node *c, uint32_t i, sn_dtype t, int rank, const sn_dim *dims,
+                             const sn_dim *ints, int64_t n_ints)
 {
     sn_value *v = node_value(c, i);
     if (c->st)
@@ -152,7 +165,10 @@ static inline sonde_status node_infer(one_node *c)
         c->st = sn_op_infer_node(c->g, c->n, &c->err);
     return c->st;
 }
-static inline const sn_fact *node_fact_of(const one_node *c, uint32_t o) { return &c->n->out[o]->fact; }
+static inline const sn_fact *node_fact_of(const one_node *c, uint32_t o)
+{
+    return &c->n->out[o]->fact;
+}
 
 /* ---- looking ---- */
 static inline bool has_shape(const sn_slot *s, int rank, const int64_t *dims)
@@ -170,7 +186,8 @@ static inline bool has_shape(const sn_slot *s, int rank, const int64_t *dims)
 }
 static inline bool has_elems(const sn_slot *s, const void *want, size_t bytes, bool floats)
 {
-    if (s->kind == SN_KIND_TENSOR && s->t.bytes == bytes && (bytes == 0 || memcmp(s->t.data, want, bytes) == 0))
+    if (s->kind == SN_KIND_TENSOR && s->t.bytes == bytes &&
+        (bytes == 0 || memcmp(s->t.data, want, bytes) == 0))
         return true;
     for (size_t i = 0; s->kind == SN_KIND_TENSOR && i < s->t.bytes / (floats ? 4 : 8); i++)
         fprintf(stderr, floats ? "%g " : "", floats ? (double)((float *)s->t.data)[i] : 0.0);

@@ -51,7 +51,8 @@ static sn_value *apply(sn_graph *g, const char *op, sn_value *a, sn_value *b)
 {
     sn_node *n;
     sn_value *v;
-    if (sn_graph_add_node(g, NULL, "", op, op, b ? 2 : 1, 1, &n, &err) || sn_graph_add_value(g, "", &v, &err)) {
+    if (sn_graph_add_node(g, NULL, "", op, op, b ? 2 : 1, 1, &n, &err) ||
+        sn_graph_add_value(g, "", &v, &err)) {
         test_errors++;
         return NULL;
     }
@@ -104,8 +105,7 @@ static void set_body(sn_node *n, const char *name, sn_graph *body)
 /* ---- running ---- */
 static sonde_status interpret(sn_graph *g, sn_slot *values)
 {
-    sn_graph_each(n, g)
-    {
+    sn_graph_each (n, g) {
         const sn_slot *in[4] = {NULL};
         sn_slot out[4] = {{0}};
         for (uint32_t i = 0; i < n->n_in; i++)
@@ -117,8 +117,8 @@ static sonde_status interpret(sn_graph *g, sn_slot *values)
     return SONDE_OK;
 }
 
-static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in, uint32_t n_in,
-                             sn_slot *out, uint32_t n_out)
+static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in,
+                             uint32_t n_in, sn_slot *out, uint32_t n_out)
 {
     sn_graph *g = (sn_graph *)(uintptr_t)s->bodies[body];
     sn_slot values[32] = {{0}};
@@ -154,9 +154,17 @@ static sonde_status run_node(sn_node *n, const _Atomic int *stop)
     for (uint32_t a = 0; a < n->n_attrs; a++)
         if (n->attrs[a].kind == SN_ATTR_GRAPH)
             bodies[n_bodies++] = n->attrs[a].graph;
-    sn_step step = {.op = n->op, .params = n->params, .node = n, .in = in, .out = out, .n_in = n->n_in,
-                    .n_out = n->n_out, .bodies = bodies, .n_bodies = n_bodies};
-    sn_frame f = {.slots = slots, .ctx = &ctx, .alloc = &alloc, .err = &err, .hooks = &hooks, .cancel = stop};
+    sn_step step = {.op = n->op,
+                    .params = n->params,
+                    .node = n,
+                    .in = in,
+                    .out = out,
+                    .n_in = n->n_in,
+                    .n_out = n->n_out,
+                    .bodies = bodies,
+                    .n_bodies = n_bodies};
+    sn_frame f = {
+        .slots = slots, .ctx = &ctx, .alloc = &alloc, .err = &err, .hooks = &hooks, .cancel = stop};
     return n->op->run(&step, &f);
 }
 
@@ -299,7 +307,8 @@ TEST(inference_forgets_a_dim_that_grows_in_the_body)
     begin();
     sn_graph *g = body_begin();
     value_in(g, SONDE_DTYPE_I64, 0, NULL);
-    sn_value *go = value_in(g, SONDE_DTYPE_BOOL, 0, NULL), *acc = value_in(g, SONDE_DTYPE_F32, 1, &two);
+    sn_value *go = value_in(g, SONDE_DTYPE_BOOL, 0, NULL),
+             *acc = value_in(g, SONDE_DTYPE_F32, 1, &two);
     g->n_formal_inputs = 3;
     body_output(g, apply(g, "Identity", go, NULL));
     sn_value *twice = apply(g, "Concat", acc, acc);
@@ -352,7 +361,8 @@ TEST(a_scan_may_read_and_write_backwards)
 {
     begin();
     sn_graph *g = body_begin();
-    sn_value *state = value_in(g, SONDE_DTYPE_F32, 0, NULL), *x = value_in(g, SONDE_DTYPE_F32, 0, NULL);
+    sn_value *state = value_in(g, SONDE_DTYPE_F32, 0, NULL),
+             *x = value_in(g, SONDE_DTYPE_F32, 0, NULL);
     g->n_formal_inputs = 2;
     sn_value *sum = apply(g, "Add", state, x);
     body_output(g, sum);

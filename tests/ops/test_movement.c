@@ -117,7 +117,8 @@ TEST(pad_reflects_wraps_and_repeats_the_edge)
         node_list(&c, 1, 2, 2);
         node_run(&c);
         NODE_OK(&c);
-        CHECK_MSG(has_elems(&c.out[0], cases[i].want, sizeof cases[i].want, true), "mode %s", cases[i].mode);
+        CHECK_MSG(has_elems(&c.out[0], cases[i].want, sizeof cases[i].want, true), "mode %s",
+                  cases[i].mode);
         node_end(&c);
     }
 }
@@ -344,7 +345,8 @@ TEST(resize_refuses_scales_that_are_no_scales)
 
 TEST(empty_tensors_move_without_touching_memory)
 {
-    static const char *const ops[] = {"Transpose", "Flatten", "NonZero", "Identity", "Shape", "Unique"};
+    static const char *const ops[] = {"Transpose", "Flatten", "NonZero",
+                                      "Identity",  "Shape",   "Unique"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         one_node c;
         node_begin(&c, ops[i], 13, 1, 1);

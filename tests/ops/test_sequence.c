@@ -131,7 +131,10 @@ static bool text_is(const sn_slot *s, size_t i, const char *want)
     const sonde_string *t = s->t.data;
     return t[i].size == strlen(want) && memcmp(t[i].data, want, t[i].size) == 0;
 }
-#define TEXT(s) {s, sizeof(s) - 1}
+#define TEXT(s)                                                                                    \
+    {                                                                                              \
+        s, sizeof(s) - 1                                                                           \
+    }
 
 TEST(strings_join_with_broadcasting)
 {
@@ -203,13 +206,24 @@ TEST(patterns_match_whole_texts)
                  {"\\x41\\x{e9}", "A\xC3\xA9", true},
                  {"(a*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        CHECK_MSG(matches(cases[i].pattern, cases[i].text) == cases[i].want, "%s on %s", cases[i].pattern, cases[i].text);
+        CHECK_MSG(matches(cases[i].pattern, cases[i].text) == cases[i].want, "%s on %s",
+                  cases[i].pattern, cases[i].text);
 }
 
 TEST(patterns_that_are_wrong_or_hostile_are_refused)
 {
-    static const char *const bad[] = {"(", ")", "a**", "*a", "[a", "[b-a]", "a{9999}", "\\p{L}", "(?=a)", "\\",
-                                      "((((a{1000}){1000}){1000}){1000})", "((((){1000}){1000}){1000}){1000}"};
+    static const char *const bad[] = {"(",
+                                      ")",
+                                      "a**",
+                                      "*a",
+                                      "[a",
+                                      "[b-a]",
+                                      "a{9999}",
+                                      "\\p{L}",
+                                      "(?=a)",
+                                      "\\",
+                                      "((((a{1000}){1000}){1000}){1000})",
+                                      "((((){1000}){1000}){1000}){1000}"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         one_node c;
         node_begin(&c, "RegexFullMatch", 20, 1, 1);

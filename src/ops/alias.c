@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of com.microsoft that are another operator under a second name. Each phase hands over to
- * the other descriptor with that descriptor's own params; nothing is written twice. */
+/* Operators that are another one under a second name or number: those com.microsoft has of the
+ * standard domain, and first versions that later ones cover. Each phase hands over to the other
+ * descriptor with that descriptor's own params; nothing is written twice. */
 #include <string.h>
 
 #include "ops/heads.h"
@@ -16,21 +17,32 @@ typedef struct alias_bound {
 } alias_bound;
 
 static const struct {
-    const char *name, *domain, *target;
+    const char *domain, *name;          /* of the node */
+    const char *target_domain, *target; /* what it stands for */
     int64_t version;
 } aliases[] = {
-    {"FusedConv", "sonde", "FusedConv", 1}, {"QuantizeLinear", "", "QuantizeLinear", 21},
-    {"DequantizeLinear", "", "DequantizeLinear", 21}, {"Trilu", "", "Trilu", 14},
-    {"Gelu", "", "Gelu", 20}, {"GatherND", "", "GatherND", 13},
-    {"Pad", "", "Pad", 13},
+    {SN_MS_DOMAIN, "FusedConv", "sonde", "FusedConv", 1},
+    {SN_MS_DOMAIN, "QuantizeLinear", "", "QuantizeLinear", 21},
+    {SN_MS_DOMAIN, "DequantizeLinear", "", "DequantizeLinear", 21},
+    {SN_MS_DOMAIN, "Trilu", "", "Trilu", 14},
+    {SN_MS_DOMAIN, "Gelu", "", "Gelu", 20},
+    {SN_MS_DOMAIN, "GatherND", "", "GatherND", 13},
+    {SN_MS_DOMAIN, "Pad", "", "Pad", 13},
+    {"", "Gemm", "", "Gemm", 7},
+    {"", "Selu", "", "Selu", 6},
+    {"", "RNN", "", "RNN", 7},
+    {"", "GRU", "", "GRU", 7},
+    {"", "LSTM", "", "LSTM", 7},
 };
 
 static sonde_status prepare_alias(sn_prep *p)
 {
     alias_params *a = p->params;
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (strcmp(aliases[i].name, p->node->op_type) == 0)
-            a->target = sn_op_find(aliases[i].domain, aliases[i].target, aliases[i].version, NULL);
+        if (strcmp(aliases[i].name, p->node->op_type) == 0 &&
+            strcmp(aliases[i].domain, p->node->domain) == 0)
+            a->target =
+                sn_op_find(aliases[i].target_domain, aliases[i].target, aliases[i].version, NULL);
     if (!a->target)
         return sn_prep_fail(p, "the operator it stands for is missing");
     if (a->target->params_size > 0) {
@@ -96,14 +108,15 @@ static uint32_t blocking_alias(const sn_node *node, const void *params, int bloc
     return a->target->blocking ? a->target->blocking(node, a->inner, block) : 0;
 }
 
-#define ALIAS(symbol, NAME, MIN_IN, MAX_IN, FLAGS, TYPES)                                          \
+#define ALIAS(symbol, NAME, DOMAIN, UNTIL, MIN_IN, MAX_IN, MIN_OUT, MAX_OUT, FLAGS, TYPES)          \
     const sn_op symbol[] = {{.name = NAME,                                                         \
-                             .domain = SN_MS_DOMAIN,                                               \
+                             .domain = DOMAIN,                                                     \
                              .since = 1,                                                           \
+                             .until = UNTIL,                                                       \
                              .min_in = MIN_IN,                                                     \
                              .max_in = MAX_IN,                                                     \
-                             .min_out = 1,                                                         \
-                             .max_out = 1,                                                         \
+                             .min_out = MIN_OUT,                                                   \
+                             .max_out = MAX_OUT,                                                   \
                              .flags = FLAGS,                                                       \
                              .params_size = sizeof(alias_params),                                  \
                              .prepare = prepare_alias,                                             \
@@ -114,10 +127,17 @@ static uint32_t blocking_alias(const sn_node *node, const void *params, int bloc
                              .blocking = blocking_alias,                                           \
                              .types = TYPES},                                                      \
                             {.name = NULL}};
-ALIAS(sn_op_ms_fused_conv, "FusedConv", 2, 4, 0, "f32 f64 f16")
-ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, 0, "f32 f16")
-ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, 0, "i8 u8 i16 u16 i32 i4 u4")
-ALIAS(sn_op_ms_trilu, "Trilu", 1, 2, SN_OP_INPLACE0, "all")
-ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, SN_OP_INPLACE0, "f32 f64 f16 bf16")
-ALIAS(sn_op_ms_gather_nd, "GatherND", 2, 2, 0, "all")
-ALIAS(sn_op_ms_pad, "Pad", 2, 3, 0, "f32 f64 f16")
+#define MS_ALIAS(symbol, NAME, MIN_IN, MAX_IN, FLAGS, TYPES)                                       \
+    ALIAS(symbol, NAME, SN_MS_DOMAIN, 0, MIN_IN, MAX_IN, 1, 1, FLAGS, TYPES)
+MS_ALIAS(sn_op_ms_fused_conv, "FusedConv", 2, 4, 0, "f32 f64 f16")
+MS_ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, 0, "f32 f16")
+MS_ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, 0, "i8 u8 i16 u16 i32 i4 u4")
+MS_ALIAS(sn_op_ms_trilu, "Trilu", 1, 2, SN_OP_INPLACE0, "all")
+MS_ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, SN_OP_INPLACE0, "f32 f64 f16 bf16")
+MS_ALIAS(sn_op_ms_gather_nd, "GatherND", 2, 2, 0, "all")
+MS_ALIAS(sn_op_ms_pad, "Pad", 2, 3, 0, "f32 f64 f16")
+ALIAS(sn_op_gemm_1, "Gemm", "", 6, 3, 3, 1, 1, 0, "f32 f64 f16")
+ALIAS(sn_op_selu_1, "Selu", "", 5, 1, 1, 1, 1, SN_OP_INPLACE0, "f32 f64 f16")
+ALIAS(sn_op_rnn_1, "RNN", "", 6, 3, 6, 0, 2, 0, "f32 f64 f16")
+ALIAS(sn_op_gru_1, "GRU", "", 6, 3, 6, 0, 2, 0, "f32 f64 f16")
+ALIAS(sn_op_lstm_1, "LSTM", "", 6, 3, 8, 0, 3, 0, "f32 f64 f16")
