@@ -159,6 +159,8 @@ typedef struct sonde_session_options {
     size_t disabled_pass_count;
     int no_prepack;                    /* leave weights as they are in the file */
     int threads;                       /* for this session; 0 = the context's */
+    int plan_only;                     /* to look at (sonde_inspect_session), not to run: no weight
+                                          is packed, so nothing of a large file is read */
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

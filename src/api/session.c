@@ -141,6 +141,7 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     sn_arena_init(&s->arena, &c->alloc);
     const sn_session_config cfg = {.no_optimize = o.no_optimize != 0,
                                    .no_prepack = o.no_prepack != 0,
+                                   .plan_only = o.plan_only != 0,
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,
                                    .threads = o.threads};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX files ⇄ the graph. The reader is bounded and zero-copy: it never allocates more than the
- * file can justify, raw initializers stay views of the mapped file (unless misaligned for their
- * element type), and every error names the place. */
+ * file can justify, raw initializers stay views of the mapped file (large ones even when they are
+ * misaligned there: see sn_value_align), and every error names the place. */
 #ifndef SN_ONNX_ONNX_H
 #define SN_ONNX_ONNX_H
 
@@ -10,10 +10,6 @@
 typedef struct sn_onnx_options {
     bool no_mmap;
     const char *external_dir; /* NULL: the model's folder */
-    /* Large raw tensors that lie misaligned in the file are left as misaligned views, so that
-     * loading never touches their bytes: enough to inspect a model. Call sn_onnx_align before
-     * computing. */
-    bool defer_alignment;
 } sn_onnx_options;
 
 /* IR versions 3 to 13. The result has gone through sn_model_finish. */
@@ -22,9 +18,6 @@ sonde_status sn_onnx_load_file(sn_context *ctx, const char *path, const sn_onnx_
 /* `data` is not copied: it must outlive the model, or `owner` (a buffer, may be NULL) keeps it. */
 sonde_status sn_onnx_load_memory(sn_context *ctx, const void *data, size_t bytes, sn_buffer *owner,
                                  const sn_onnx_options *opt, sn_model **m, sonde_error *err);
-/* Copies what `defer_alignment` left misaligned into aligned buffers of the model. Cheap when there
- * is nothing to do. Not thread-safe: nobody else may use the model meanwhile. */
-sonde_status sn_onnx_align(sn_model *m, sonde_error *err);
 
 /* A graph as a ModelProto (onnx.checker agrees). Internal `sonde` domain nodes are written as such
  * with an opset import. `write` returns false to stop. Files past 2 GiB need external data: refused

@@ -72,7 +72,7 @@ static sonde_status read_initializer(sn_reader *r, sn_scope *s, sn_wire w, bool 
     if (sparse)
         SN_TRY(sn_read_sparse(r, w, "sparse initializer", &t, &name));
     else
-        SN_TRY(sn_read_tensor(r, w, "initializer", &t, &name));
+        SN_TRY(sn_read_initializer(r, w, &t, &name));
     if (!name[0])
         return sn_fail(r->err, SONDE_INVALID_MODEL, "an initializer has no name");
     sn_value *v;

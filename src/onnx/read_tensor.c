@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers and tensor attributes. Raw contents that lie aligned in the file stay there; the
- * rest is decoded once into memory of the model. Sparse tensors are made dense, within a bound on
+/* Initializers and tensor attributes. Raw contents stay where they lie in the file: small ones and
+ * those of attributes only when they are aligned there, large initializers always, so that loading
+ * never touches them (whoever reads their numbers calls sn_value_align first). The rest is decoded
+ * once into memory of the model. Sparse tensors are made dense, within a bound on
  * how much memory a small file may ask for. */
 #include <string.h>
 
 #include "onnx/reader.h"
 
-/* Tensors up to this size live in the arena, and are aligned at once even when that is deferred:
- * inference reads them (shapes, axes, scales). */
-#define SMALL_BYTES ((size_t)4096)
+/* Tensors up to this size live in the arena and are aligned at once: inference and passes read them
+ * (shapes, axes, scales, biases). */
+#define SMALL_BYTES ((size_t)16384)
 
 #define SPARSE_FREE_BYTES ((size_t)64 << 20)
 #define SPARSE_MAX_GROWTH ((size_t)1000)
@@ -56,7 +58,8 @@ static bool has_odd_truth(const sn_tensor_source *s)
     return false;
 }
 
-static sonde_status read_source(sn_reader *r, sn_tensor_source *s, const sn_tensor **out)
+static sonde_status read_source(sn_reader *r, sn_tensor_source *s, bool misaligned,
+                                const sn_tensor **out)
 {
     sn_tensor *t;
     SN_TRY(new_tensor(r, s->dtype, s->rank, s->dims, s->bytes, &t));
@@ -64,7 +67,7 @@ static sonde_status read_source(sn_reader *r, sn_tensor_source *s, const sn_tens
     if (view && s->dtype == SONDE_DTYPE_BOOL)
         view = !has_odd_truth(s);
     else if (!view && s->raw && sn_dtype_bits(s->dtype) >= 8)
-        view = r->opt->defer_alignment && s->bytes > SMALL_BYTES;
+        view = misaligned && s->bytes > SMALL_BYTES;
     if (view) {
         t->data = (void *)(uintptr_t)s->raw; /* mapped read-only; nobody writes to a constant */
     } else {
@@ -75,8 +78,8 @@ static sonde_status read_source(sn_reader *r, sn_tensor_source *s, const sn_tens
     return SONDE_OK;
 }
 
-sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
-                            const char **name)
+static sonde_status read_tensor(sn_reader *r, sn_wire w, const char *what, bool misaligned,
+                                const sn_tensor **out, const char **name)
 {
     sn_tensor_source s;
     SN_TRY(sn_tensor_source_open(&s, w, what, r->err));
@@ -84,7 +87,18 @@ sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_
         SN_TRY(sn_reader_name(r, &s.name, what, name));
     if (s.external)
         SN_TRY(sn_external_resolve(r, &s));
-    return read_source(r, &s, out);
+    return read_source(r, &s, misaligned, out);
+}
+
+sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
+                            const char **name)
+{
+    return read_tensor(r, w, what, false, out, name);
+}
+
+sonde_status sn_read_initializer(sn_reader *r, sn_wire w, const sn_tensor **out, const char **name)
+{
+    return read_tensor(r, w, "initializer", true, out, name);
 }
 
 /* ---- sparse ---- */
@@ -237,60 +251,4 @@ sonde_status sn_read_sparse(sn_reader *r, sn_wire w, const char *what, const sn_
     SN_TRY(scatter(r, &p, values, indices, &v, what, count, dense));
     *out = dense;
     return SONDE_OK;
-}
-
-/* ---- alignment, when it was deferred ---- */
-
-static bool misaligned(const sn_tensor *t)
-{
-    return !t->owner && t->dtype != SONDE_DTYPE_STRING &&
-           (uintptr_t)t->data % sn_dtype_align(t->dtype) != 0;
-}
-
-static sonde_status align_tensor(sn_model *m, const sn_tensor *ct, sonde_error *err)
-{
-    if (!ct || !misaligned(ct))
-        return SONDE_OK;
-    sn_tensor *t = (sn_tensor *)(uintptr_t)ct; /* made by this room, in the model's arena */
-    sn_buffer *b = sn_buffer_new(m->ctx->alloc, t->bytes);
-    if (!b)
-        return sn_fail_memory(err, t->bytes);
-    if (!sn_vec_push(&m->buffers.list, m->ctx->alloc, b)) {
-        sn_buffer_unref(b);
-        return sn_fail_memory(err, t->bytes);
-    }
-    memcpy(b->data, t->data, t->bytes);
-    for (size_t k = 0; k < m->files.n; k++)
-        sn_file_release(m->files.data[k], t->data, t->bytes);
-    t->data = b->data;
-    t->owner = b;
-    return SONDE_OK;
-}
-
-static sonde_status align_graph(sn_model *m, const sn_graph *g, sonde_error *err)
-{
-    for (size_t i = 0; i < g->values.n; i++)
-        if (g->values.data[i])
-            SN_TRY(align_tensor(m, g->values.data[i]->fact.data, err));
-    for (const sn_node *n = g->first; n; n = n->next) {
-        for (uint32_t i = 0; i < n->n_attrs; i++) {
-            const sn_attr *a = &n->attrs[i];
-            if (a->ref)
-                continue;
-            if (a->kind == SN_ATTR_TENSOR || a->kind == SN_ATTR_SPARSE_TENSOR)
-                SN_TRY(align_tensor(m, a->tensor, err));
-            for (size_t k = 0; a->kind == SN_ATTR_TENSORS && k < a->n; k++)
-                SN_TRY(align_tensor(m, a->tensors[k], err));
-            if (a->kind == SN_ATTR_GRAPH)
-                SN_TRY(align_graph(m, a->graph, err));
-            for (size_t k = 0; a->kind == SN_ATTR_GRAPHS && k < a->n; k++)
-                SN_TRY(align_graph(m, a->graphs[k], err));
-        }
-    }
-    return SONDE_OK;
-}
-
-sonde_status sn_onnx_align(sn_model *m, sonde_error *err)
-{
-    return align_graph(m, m->graph, err);
 }

@@ -64,6 +64,8 @@ sonde_status sn_read_type(sn_reader *r, sn_wire w, const char *name, sn_type *ou
 /* An initializer or attribute; `what` says which. *name (may be NULL) receives its name. */
 sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
                             const char **name);
+/* The same for an initializer: when it is large, data may be misaligned. */
+sonde_status sn_read_initializer(sn_reader *r, sn_wire w, const sn_tensor **out, const char **name);
 sonde_status sn_read_sparse(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
                             const char **name);
 /* Where the contents of an external tensor lie: src->raw. */

@@ -63,7 +63,24 @@ static int load_model(loaded *l, const options *o, const char *model)
     return EXIT_OK;
 }
 
-int load(loaded *l, const options *o, const char *model, bool allow_no_session)
+/* A session to look at: nothing of the weights is read, unless the graph after all passes is wanted. */
+static sonde_status make_plan(loaded *l, const options *o, sonde_session_options *s, sonde_error *err)
+{
+    static const char *const readers[] = {"fold-constants", "conv-batchnorm"};
+    list disabled = {0};
+    s->plan_only = 1;
+    for (size_t i = 0; i < o->disabled_passes.n; i++)
+        list_add(&disabled, o->disabled_passes.items[i]);
+    for (size_t i = 0; !o->optimized && i < sizeof readers / sizeof *readers; i++)
+        list_add(&disabled, readers[i]);
+    s->disabled_passes = disabled.items;
+    s->disabled_pass_count = disabled.n;
+    const sonde_status st = sonde_session_create(l->model, s, &l->session, err);
+    list_free(&disabled);
+    return st;
+}
+
+int load(loaded *l, const options *o, const char *model, bool to_look_at)
 {
     *l = (loaded){.load_ms = 0};
     int code = make_context(l, o);
@@ -82,10 +99,11 @@ int load(loaded *l, const options *o, const char *model, bool allow_no_session)
     s.disabled_passes = o->disabled_passes.items;
     s.disabled_pass_count = o->disabled_passes.n;
     const double start = now_ms();
-    if (sonde_session_create(l->model, &s, &l->session, &err)) {
-        if (!allow_no_session)
-            return fail("%s", err.message);
-        warn("%s", err.message);
+    if (to_look_at) { /* a model that cannot run can still be looked at */
+        if (make_plan(l, o, &s, &err))
+            warn("%s", err.message);
+    } else if (sonde_session_create(l->model, &s, &l->session, &err)) {
+        return fail("%s", err.message);
     }
     l->prepare_ms = now_ms() - start;
     return EXIT_OK;

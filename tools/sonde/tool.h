@@ -113,8 +113,9 @@ typedef struct loaded {
     double load_ms, prepare_ms;
 } loaded;
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it. With
- * `allow_no_session` a model that cannot be run leaves session NULL and says why as a warning. */
-int load(loaded *l, const options *o, const char *model, bool allow_no_session);
+ * `to_look_at` the session is a plan only, and a model that cannot be run leaves it NULL with a
+ * warning that says why. */
+int load(loaded *l, const options *o, const char *model, bool to_look_at);
 void unload(loaded *l);
 
 /* ---- feeds.c ---- */
