@@ -149,19 +149,6 @@ static bool sub_byte_signed(sonde_dtype t)
     return t == SONDE_DTYPE_I4 || t == SONDE_DTYPE_I2;
 }
 
-static unsigned bytes_of(sonde_dtype t)
-{
-    switch (t) {
-#define X(name, number, onnx, text, bits)                                                          \
-    case SONDE_DTYPE_##name:                                                                       \
-        return ((bits) + 7) / 8;
-        SONDE_DTYPE_LIST(X)
-#undef X
-    default:
-        return 0;
-    }
-}
-
 bool sn_cast_supported(sonde_dtype t)
 {
     return is_native(t) || is_small_float(t) || sub_byte_bits(t) != 0;
@@ -235,7 +222,7 @@ typedef struct cast_job {
 static void cast_range(void *arg, size_t lo, size_t hi)
 {
     const cast_job *j = arg;
-    size_t out = bytes_of(j->to), in = bytes_of(j->from);
+    size_t out = sn_bytes_of(j->to), in = sn_bytes_of(j->from);
     if (j->to == j->from) {
         if (j->dst != j->src)
             memcpy(j->dst + lo * out, j->src + lo * in, (hi - lo) * out);

@@ -10,6 +10,20 @@
 
 #include "sonde/types.h"
 
+/* Bytes of an element in memory (sub-byte types take one), 0 for an unknown type. */
+static inline size_t sn_bytes_of(sonde_dtype t)
+{
+    switch (t) {
+#define X(name, number, onnx, text, bits)                                                          \
+    case SONDE_DTYPE_##name:                                                                       \
+        return ((bits) + 7) / 8;
+        SONDE_DTYPE_LIST(X)
+#undef X
+    default:
+        return 0;
+    }
+}
+
 /* Is it a float this room computes in f32 (f16, bf16)? */
 static inline bool sn_is_half(sonde_dtype t)
 {

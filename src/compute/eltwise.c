@@ -11,19 +11,6 @@
 enum { CHUNK = 256, GRAIN = 32768 }; /* elements of an f32 detour; additions worth another thread */
 
 /* ------------------------------------------------------------------ choosing */
-static unsigned type_bytes(sonde_dtype t)
-{
-    switch (t) {
-#define X(name, number, onnx, text, bits)                                                          \
-    case SONDE_DTYPE_##name:                                                                       \
-        return ((bits) + 7) / 8;
-        SONDE_DTYPE_LIST(X)
-#undef X
-    default:
-        return 0;
-    }
-}
-
 static bool is_f8(sonde_dtype t)
 {
     return t >= SONDE_DTYPE_F8E4M3FN && t <= SONDE_DTYPE_F8E5M2FNUZ;
@@ -56,7 +43,7 @@ bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
         return false;
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
-    e->in_bytes = (uint8_t)type_bytes(t);
+    e->in_bytes = (uint8_t)sn_bytes_of(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
         return true;
@@ -107,7 +94,7 @@ bool sn_binary_get(sn_elt *e, sn_binary op, sonde_dtype t, uint32_t cpu_flags)
         return false;
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
-    e->in_bytes = (uint8_t)type_bytes(t);
+    e->in_bytes = (uint8_t)sn_bytes_of(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
         return true;

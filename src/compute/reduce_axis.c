@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/codec.h"
 #include "compute/eltwise.h"
 #include "compute/reduce.h"
 
@@ -90,27 +91,22 @@ static void arg_range(void *arg, size_t lo, size_t hi)
     }
 }
 
-static size_t elem_bytes(sonde_dtype t)
+bool sn_arg_supported(sonde_dtype t)
 {
     switch (t) {
 #define CASE(D, T, unused)                                                                         \
     case SONDE_DTYPE_##D:                                                                          \
-        return sizeof(T);
+        return true;
         ARG_LIST(CASE)
 #undef CASE
     default:
-        return 0;
+        return false;
     }
-}
-
-bool sn_arg_supported(sonde_dtype t)
-{
-    return elem_bytes(t) != 0;
 }
 
 void sn_arg_run(const sn_arg_plan *p, int64_t *y, const void *x, sn_pool *pool)
 {
-    axis_job j = {.arg = p, .y = (uint8_t *)y, .x = x, .bytes = elem_bytes(p->dtype)};
+    axis_job j = {.arg = p, .y = (uint8_t *)y, .x = x, .bytes = sn_bytes_of(p->dtype)};
     if (p->n == 0)
         return;
     size_t width = p->inner < CHUNK ? (size_t)p->inner : CHUNK;
@@ -180,7 +176,7 @@ bool sn_cum_supported(sonde_dtype t)
 
 void sn_cum_run(const sn_cum_plan *p, void *y, const void *x, sn_pool *pool)
 {
-    axis_job j = {.cum = p, .y = y, .x = x, .bytes = elem_bytes(p->dtype)};
+    axis_job j = {.cum = p, .y = y, .x = x, .bytes = sn_bytes_of(p->dtype)};
     size_t width = p->inner < CHUNK ? (size_t)p->inner : CHUNK;
     sn_parallel_range(pool, unit_count(p->outer, p->inner), (size_t)p->n * width, cum_range, &j);
 }

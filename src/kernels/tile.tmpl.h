@@ -249,8 +249,8 @@ static inline unsigned tile_pick(size_t left, uint32_t mask)
     unsigned n = (unsigned)left;
     if (n <= max && (mask >> n & 1u))
         return n;
-    unsigned half = (n + 1) / 2;
-    return half + (unsigned)__builtin_ctz(mask >> half);
+    unsigned half = (n + 1) / 2, pick = half + (unsigned)__builtin_ctz(mask >> half);
+    return pick <= n ? pick : 31u - (unsigned)__builtin_clz(mask & ((2u << n) - 1u));
 }
 
 /* Walks pixels at … end-1 of the run. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose: a matrix product gives, per output channel, one column of values per kernel tap,
- * and folding adds them where they belong. Output channels are done a few at a time, so that
- * columns stay in the cache and memory does not grow with the kernel. f64 makes its columns by
- * plain loops. */
+ * and folding adds them where they belong. Small images take one product per group, weights read
+ * where they lie. For larger ones output channels are done a few at a time, so that columns stay in
+ * the cache and memory does not grow with the kernel; the weights are turned once a run for that.
+ * f64 makes its columns by plain loops. */
 #include <string.h>
 
 #include "compute/codec.h"
@@ -15,7 +16,10 @@
 #include "ops/window.h"
 
 enum { X, W, B };
-enum { CHUNK_BYTES = 1 << 20 }; /* columns of the channels one task works on */
+enum {
+    CHUNK_BYTES = 1 << 20, /* columns of the channels one task works on */
+    SMALL_PIXELS = 256,    /* images up to this are done in one product */
+};
 
 typedef struct transpose_params {
     sn_window window;
@@ -129,6 +133,7 @@ typedef struct transpose_bound {
     sn_fold fold;
     int64_t n, groups, in_channels, out_channels; /* channels of one group */
     int64_t in_pixels, out_pixels, taps;
+    bool small; /* f32: one product for all channels of a group */
     int64_t chunk, chunks;
     sn_gemm_plan plan, last; /* of a full chunk, of the last one */
     const sn_pack_format *format;
@@ -138,18 +143,21 @@ typedef struct transpose_bound {
 
 static sonde_status plan_f32(sn_bind *b, transpose_bound *k, sn_room *room)
 {
-    const int64_t per_channel = k->taps * k->in_pixels;
-    k->chunk = sn_max(
-        sn_min(CHUNK_BYTES / (int64_t)sizeof(float) / sn_max(per_channel, 1), k->out_channels), 1);
+    const int64_t per_channel = sn_max(k->taps * k->in_pixels, 1);
+    const int64_t fit = CHUNK_BYTES / (int64_t)sizeof(float) / per_channel;
+    k->small = k->in_pixels <= SMALL_PIXELS;
+    k->chunk = sn_max(k->small ? k->out_channels : sn_min(fit, k->out_channels), 1);
     k->chunks = sn_ceil_div(k->out_channels, k->chunk);
     sn_gemm_desc d = {.m = k->chunk * k->taps,
                       .n = k->in_pixels,
                       .k = k->in_channels,
                       .b_count = 1,
+                      .trans_a = k->small,
                       .packed = true,
                       .alpha = 1.0f,
                       .beta = 1.0f};
-    SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, 1, b->err));
+    SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes,
+                             k->small ? b->threads : 1, b->err));
     d.m = (k->out_channels - (k->chunks - 1) * k->chunk) * k->taps;
     SN_TRY(sn_gemm_plan_make(&k->last, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, 1, b->err));
     const int64_t dims[2] = {k->in_channels, k->in_pixels};
@@ -157,7 +165,7 @@ static sonde_status plan_f32(sn_bind *b, transpose_bound *k, sn_room *room)
     k->format = sn_pack_get(sn_gemm_pack_id(k->plan.block));
     if (k->in_channels > 0 && k->in_pixels > 0 && !k->format->bytes(dims, 2, 0, &bytes))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->weights_at = sn_room_take(room, sn_wide_count(b->in[W]), sizeof(float));
+    k->weights_at = sn_room_take(room, k->small ? 0 : sn_wide_count(b->in[W]), sizeof(float));
     k->panels_at = sn_room_take(room, (int64_t)bytes, 1);
     b->kernel = k->plan.name;
     return SONDE_OK;
@@ -195,11 +203,12 @@ static sonde_status bind(sn_bind *b)
         k->fold.dilation[i] = a.dilation;
         k->fold.pad[i] = a.pad;
     }
-    int64_t columns;
+    int64_t columns, rows;
     if (!sn_dims_count(k->fold.grid, k->fold.rank, &k->in_pixels) ||
         !sn_dims_count(k->fold.image, k->fold.rank, &k->out_pixels) ||
         !sn_dims_count(k->fold.kernel, k->fold.rank, &k->taps) ||
-        !sn_i64_mul(k->in_pixels, k->taps, &columns))
+        !sn_i64_mul(k->in_pixels, k->taps, &columns) ||
+        !sn_i64_mul(k->out_channels, k->taps, &rows))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     sn_room room = {0};
     k->chunk = 1;
@@ -214,14 +223,12 @@ static sonde_status bind(sn_bind *b)
         k->y_at = sn_room_wide(&room, &b->out[0]);
         b->run = run_narrow;
     }
-    int64_t all;
-    if (!sn_i64_mul(columns, k->chunk, &columns) ||
-        !sn_i64_mul(columns, b->threads > 0 ? b->threads : 1, &all) || columns > PTRDIFF_MAX / 16)
+    const int64_t workers = k->small || b->threads < 1 ? 1 : b->threads;
+    if (!sn_i64_mul(columns, k->chunk, &columns) || columns > PTRDIFF_MAX / 16)
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     const size_t elem = narrow ? sizeof(float) : sizeof(double);
     k->columns_bytes = sn_round_up((size_t)columns * elem, SN_ALIGN);
-    k->columns_at =
-        sn_room_take(&room, (int64_t)k->columns_bytes, (size_t)(b->threads > 0 ? b->threads : 1));
+    k->columns_at = sn_room_take(&room, workers, k->columns_bytes);
     b->bound = k;
     b->flops = 2 * (uint64_t)x->dims[1] * (uint64_t)k->n * (uint64_t)k->out_channels *
                (uint64_t)k->taps * (uint64_t)k->in_pixels;
@@ -236,22 +243,35 @@ typedef struct transpose_call {
     uint8_t *columns;
 } transpose_call;
 
+static void fold_channel(const transpose_call *c, const float *columns, int64_t channel)
+{
+    const transpose_bound *k = c->k;
+    const float value = c->bias ? ((const float *)c->bias)[channel] : 0.0f;
+    float *plane = (float *)c->y + channel * k->out_pixels;
+    for (int64_t p = 0; p < k->out_pixels; p++)
+        plane[p] = value;
+    sn_fold_add(&k->fold, columns, plane);
+}
+
 static void chunk_f32(void *arg, size_t task, int worker)
 {
     const transpose_call *c = arg;
     const transpose_bound *k = c->k;
     const int64_t first = (int64_t)task * k->chunk, n = sn_min(k->chunk, k->out_channels - first);
-    float *columns = (float *)(void *)(c->columns + (size_t)worker * k->columns_bytes), *y = c->y;
-    const float *bias = c->bias, *w = c->w;
-    sn_gemm_run(n == k->chunk ? &k->plan : &k->last, w + first * k->taps * k->in_channels, c->x,
-                NULL, NULL, columns, NULL, NULL);
-    for (int64_t i = 0; i < n; i++) {
-        float *plane = y + (first + i) * k->out_pixels;
-        const float value = bias ? bias[first + i] : 0.0f;
-        for (int64_t p = 0; p < k->out_pixels; p++)
-            plane[p] = value;
-        sn_fold_add(&k->fold, columns + i * k->taps * k->in_pixels, plane);
-    }
+    float *columns = (float *)(void *)(c->columns + (size_t)worker * k->columns_bytes);
+    sn_gemm_run(n == k->chunk ? &k->plan : &k->last,
+                (const float *)c->w + first * k->taps * k->in_channels, c->x, NULL, NULL, columns,
+                NULL, NULL);
+    for (int64_t i = 0; i < n; i++)
+        fold_channel(c, columns + i * k->taps * k->in_pixels, first + i);
+}
+
+static void fold_task(void *arg, size_t task, int worker)
+{
+    const transpose_call *c = arg;
+    const float *columns = (const float *)(const void *)c->columns;
+    (void)worker;
+    fold_channel(c, columns + (int64_t)task * c->k->taps * c->k->in_pixels, (int64_t)task);
 }
 
 static void chunk_f64(void *arg, size_t task, int worker)
@@ -293,15 +313,18 @@ static sonde_status run_narrow(const sn_step *s, sn_frame *f)
     const transpose_bound *k = s->bound;
     const float *x = sn_wide_in(s, f, X, k->x_at), *w = sn_wide_in(s, f, W, k->w_at);
     const float *bias = sn_wide_in(s, f, B, k->b_at);
-    float *y = sn_wide_out_room(s, f, 0, k->y_at), *weights = sn_space_f32(f, k->weights_at);
+    float *y = sn_wide_out_room(s, f, 0, k->y_at);
     const int64_t rows = k->out_channels * k->taps, in = k->in_channels * k->in_pixels;
-    const int64_t dims[3] = {k->groups, rows, k->in_channels},
-                  panel_dims[2] = {k->in_channels, k->in_pixels};
-    const ptrdiff_t dst[3] = {rows * k->in_channels, k->in_channels, 1},
-                    src[3] = {k->in_channels * rows, 1, rows};
-    sn_copy turn;
-    sn_copy_plan(&turn, sizeof(float), 3, dims, dst, src);
-    sn_copy_run(&turn, weights, w, f->pool);
+    const int64_t panel_dims[2] = {k->in_channels, k->in_pixels};
+    if (!k->small) {
+        const int64_t dims[3] = {k->groups, rows, k->in_channels};
+        const ptrdiff_t dst[3] = {rows * k->in_channels, k->in_channels, 1},
+                        src[3] = {k->in_channels * rows, 1, rows};
+        sn_copy turn;
+        sn_copy_plan(&turn, sizeof(float), 3, dims, dst, src);
+        sn_copy_run(&turn, sn_space_f32(f, k->weights_at), w, f->pool);
+        w = sn_space_f32(f, k->weights_at);
+    }
     transpose_call c = {
         .k = k, .x = sn_space_f32(f, k->panels_at), .columns = f->workspace + k->columns_at};
     for (int64_t i = 0; i < k->n * k->groups && k->out_pixels > 0; i++) {
@@ -309,10 +332,15 @@ static sonde_status run_narrow(const sn_step *s, sn_frame *f)
         pack_job j = {k, x + i * in, sn_space_f32(f, k->panels_at)};
         if (in > 0)
             sn_pool_run(f->pool, k->format->units(panel_dims, 2, 0), pack_unit, &j);
-        c.w = weights + g * rows * k->in_channels;
+        c.w = w + g * rows * k->in_channels;
         c.bias = bias ? bias + g * k->out_channels : NULL;
         c.y = y + i * k->out_channels * k->out_pixels;
-        sn_pool_run(f->pool, (size_t)k->chunks, chunk_f32, &c);
+        if (k->small) {
+            sn_gemm_run(&k->plan, c.w, c.x, NULL, NULL, (float *)(void *)c.columns, NULL, f->pool);
+            sn_pool_run(f->pool, (size_t)k->out_channels, fold_task, &c);
+        } else {
+            sn_pool_run(f->pool, (size_t)k->chunks, chunk_f32, &c);
+        }
         if (f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed))
             return sn_run_cancelled(s, f);
     }

@@ -24,7 +24,7 @@ static bool source_position(const sn_resize_how *how, const sn_resize_axis *a, i
         return *x >= 0 && *x <= in - 1;
     }
     case SN_COORDS_PYTORCH_HALF_PIXEL:
-        *x = out == 1 ? -0.5 : (at + 0.5) / a->scale - 0.5;
+        *x = out == 1 ? 0 : (at + 0.5) / a->scale - 0.5;
         break;
     case SN_COORDS_HALF_PIXEL_SYMMETRIC:
         /* The output is a whole number of pixels: keep both centres in one place. */

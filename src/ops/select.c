@@ -272,8 +272,9 @@ static sonde_status run_unique(const sn_step *s, sn_frame *f)
     int64_t dims[SN_MAX_RANK];
     if (!split_lanes(p, x->dims, x->rank, &l))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    int64_t *tables = (int64_t *)(void *)f->workspace, *group = tables + 2 * l.n,
-            *number = tables + 3 * l.n;
+    int64_t none; /* an empty input has no tables */
+    int64_t *tables = l.n ? (int64_t *)(void *)f->workspace : &none;
+    int64_t *group = tables + 2 * l.n, *number = tables + 3 * l.n;
     const int64_t *order = sort_entries(x, &l, tables, tables + l.n);
     int64_t groups = number_groups(x, &l, order, group, number, p->sorted != 0);
     int rank = picked_dims(p, x, groups, dims);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slice: a window with steps, possibly negative, of any axes. Starts and ends are clamped as Python
- * does; inference and running share that arithmetic. */
+/* Slice: a window with steps, possibly negative, of any axes. Starts and ends are clamped to the
+ * axis; inference and running share that arithmetic. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -11,16 +11,21 @@ typedef struct slice_params {
     size_t n, n_axes;
 } slice_params;
 
-/* The elements first, first + step, … of an axis: how many, and where they begin. */
+/* The elements first, first + step, … of an axis: how many, and where they begin. A start before
+ * the axis means its first element for either direction, as the operator's text says (Python
+ * differs for negative steps). */
 static int64_t window(int64_t dim, int64_t start, int64_t end, int64_t step, int64_t *first)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
+    *first = 0;
+    if (dim == 0)
+        return 0;
     if (start < 0)
-        start = start < -dim ? (step > 0 ? 0 : -1) : start + dim;
+        start = start < -dim ? 0 : start + dim;
     if (end < 0)
-        end = end < -dim ? (step > 0 ? 0 : -1) : end + dim;
-    start = start < low ? low : start > high ? high : start;
-    end = end < low ? low : end > high ? high : end;
+        end = end < -dim ? low : end + dim;
+    start = start > high ? high : start;
+    end = end > high ? high : end;
     *first = start;
     if (step > 0)
         return end > start ? (end - start - 1) / step + 1 : 0;

@@ -226,7 +226,8 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
         if (b->place[in] != SN_PLACE_ARENA || k->last[r] != i || k->bytes[r] != k->bytes[out] ||
             fi->block != fo->block || fi->type.dtype != fo->type.dtype ||
             fi->type.rank != fo->type.rank ||
-            memcmp(fi->type.dims, fo->type.dims, (size_t)fo->type.rank * sizeof(sn_dim)) != 0)
+            (fo->type.rank && memcmp(fi->type.dims, fo->type.dims,
+                                     (size_t)fo->type.rank * sizeof(sn_dim)) != 0))
             continue;
         return r;
     }
@@ -308,7 +309,8 @@ static void fill_template(placer *k)
         slot->t.dtype = f->type.dtype;
         slot->t.block = f->block;
         slot->t.rank = f->type.rank;
-        memcpy(slot->t.dims, f->type.dims, (size_t)f->type.rank * sizeof(int64_t));
+        if (f->type.rank)
+            memcpy(slot->t.dims, f->type.dims, (size_t)f->type.rank * sizeof(int64_t));
         slot->t.bytes = k->bytes[s];
         if (b->place[s] == SN_PLACE_ARENA)
             b->offset[s] = b->offset[k->root[s]];

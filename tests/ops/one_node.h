@@ -190,7 +190,8 @@ static inline bool has_elems(const sn_slot *s, const void *want, size_t bytes, b
         (bytes == 0 || memcmp(s->t.data, want, bytes) == 0))
         return true;
     for (size_t i = 0; s->kind == SN_KIND_TENSOR && i < s->t.bytes / (floats ? 4 : 8); i++)
-        fprintf(stderr, floats ? "%g " : "", floats ? (double)((float *)s->t.data)[i] : 0.0);
+        fprintf(stderr, "%g ",
+                floats ? (double)((float *)s->t.data)[i] : (double)((int64_t *)s->t.data)[i]);
     fprintf(stderr, "(got)\n");
     return false;
 }

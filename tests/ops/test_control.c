@@ -22,7 +22,8 @@ static void begin(void)
     memset(&ctx, 0, sizeof ctx);
     sn_cpu_detect(&ctx.cpu, NULL, NULL);
     ctx.alloc = &alloc;
-    runs = fail_at_run = cancel = 0;
+    runs = fail_at_run = 0;
+    cancel = 0;
     if (sn_graph_new(&outer, &arena, &alloc, "outer", NULL, &err))
         test_errors++;
 }

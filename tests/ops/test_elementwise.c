@@ -2,8 +2,6 @@
 /* Elementwise operators: values worked out by hand at the places where implementations differ. */
 #include "op_test.h"
 
-#include "compute/eltwise.h"
-
 #include "ops/elementwise.h"
 
 TEST(add_broadcasts_in_both_directions)
@@ -280,11 +278,9 @@ TEST(wrong_element_types_are_named)
 /* ------------------------------------------------------------------ values through inference */
 static const sn_dim *inferred_ints(void)
 {
-    sn_dim n = sn_dim_symbol(3);
     op.node->in[0].value->fact.data = &op.in[0].t;
     if (op.n_in > 1)
         op.node->in[1].value->fact.data = &op.in[1].t;
-    (void)n;
     return sn_op_infer_node(op.g, op.node, &err) == SONDE_OK ? op.node->out[0]->fact.ints : NULL;
 }
 

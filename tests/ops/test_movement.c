@@ -31,7 +31,7 @@ TEST(transpose_of_strings_owns_its_text)
     node_end(&c);
 }
 
-TEST(slice_takes_negative_steps_and_clamps_like_python)
+TEST(slice_takes_negative_steps_and_clamps)
 {
     one_node c;
     node_begin(&c, "Slice", 13, 5, 1);

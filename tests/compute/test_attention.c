@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attention driver against a reference in double written straight from the formula. */
+#include "test.h"
+
+#include "compute/attention.h"
+
+enum { MAX = 1 << 16 };
+static float q[MAX], k[MAX], v[MAX], y[MAX], bias[MAX], qk[MAX], want_qk[MAX];
+static uint8_t keep[MAX];
+
+typedef struct shape {
+    int64_t batch, heads, kv_heads, q_len, kv_len, head, v_head;
+    bool causal, masks, ranges;
+    int64_t window;
+    double softcap;
+    sn_attention_qk mode;
+} shape;
+
+/* One element of the reference: scores of query i, then their mix of values. */
+static void reference(const sn_attention_desc *d, const sn_attention_args *a, int64_t b, int64_t h,
+                      int64_t i, double *s, double *out)
+{
+    const int64_t kv = h / (d->heads / d->kv_heads);
+    double max = -INFINITY, sum = 0;
+    float *row = want_qk + ((b * d->heads + h) * d->q_len + i) * d->kv_len;
+    for (int64_t j = 0; j < d->kv_len; j++) {
+        const int64_t at = i + (a->offset ? a->offset[b] : 0);
+        s[j] = 0;
+        for (int64_t c = 0; c < d->head; c++)
+            s[j] += (double)q[b * d->q[0] + h * d->q[1] + i * d->q[2] + c] *
+                    (double)k[b * d->k[0] + kv * d->k[1] + j * d->k[2] + c];
+        s[j] *= d->scale;
+        if (d->qk == SN_ATTENTION_SCALED)
+            row[j] = (float)s[j];
+        if (d->softcap > 0)
+            s[j] = d->softcap * tanh(s[j] / d->softcap);
+        if (d->qk == SN_ATTENTION_CAPPED)
+            row[j] = (float)s[j];
+        if (a->bias.data)
+            s[j] += (double)bias[b * a->bias.stride[0] + h * a->bias.stride[1] +
+                                 i * a->bias.stride[2] + j * a->bias.stride[3]];
+        if (a->keep.data && !keep[b * a->keep.stride[0] + j])
+            s[j] += a->filter;
+        if ((d->causal && (j > at || (d->window >= 0 && j < at - d->window))) ||
+            (a->begin && j < a->begin[b]) || (a->end && j >= a->end[b]))
+            s[j] = -INFINITY;
+        if (d->qk == SN_ATTENTION_MASKED)
+            row[j] = (float)s[j];
+        max = s[j] > max ? s[j] : max;
+    }
+    for (int64_t j = 0; j < d->kv_len; j++)
+        sum += s[j] = isinf(max) ? 0 : exp(s[j] - max);
+    for (int64_t c = 0; c < d->v_head; c++)
+        out[c] = 0;
+    for (int64_t j = 0; j < d->kv_len; j++) {
+        s[j] = sum > 0 ? s[j] / sum : 0;
+        if (d->qk == SN_ATTENTION_SOFTMAX)
+            row[j] = (float)s[j];
+        for (int64_t c = 0; c < d->v_head; c++)
+            out[c] += s[j] * (double)v[b * d->v[0] + kv * d->v[1] + j * d->v[2] + c];
+    }
+}
+
+static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
+{
+    sn_attention_desc d = {.dtype = SONDE_DTYPE_F32,
+                           .batch = t->batch,
+                           .heads = t->heads,
+                           .kv_heads = t->kv_heads,
+                           .q_len = t->q_len,
+                           .kv_len = t->kv_len,
+                           .head = t->head,
+                           .v_head = t->v_head,
+                           .scale = 0.4,
+                           .softcap = t->softcap,
+                           .causal = t->causal,
+                           .window = t->window,
+                           .qk = t->mode};
+    const int64_t heads[4] = {t->heads, t->kv_heads, t->kv_heads, t->heads};
+    const int64_t len[4] = {t->q_len, t->kv_len, t->kv_len, t->q_len};
+    const int64_t size[4] = {t->head, t->head, t->v_head, t->v_head};
+    ptrdiff_t *strides[4] = {d.q, d.k, d.v, d.y};
+    for (int i = 0; i < 4; i++) {
+        strides[i][0] = heads[i] * len[i] * size[i];
+        strides[i][1] = heads_last ? size[i] : len[i] * size[i];
+        strides[i][2] = heads_last ? heads[i] * size[i] : size[i];
+    }
+    for (int i = 0; i < MAX; i++) {
+        q[i] = test_randf() * 2;
+        k[i] = test_randf() * 2;
+        v[i] = test_randf();
+        bias[i] = test_randf();
+        keep[i] = test_rand() % 3 != 0;
+        y[i] = qk[i] = NAN;
+    }
+    const int64_t offset[2] = {t->kv_len - t->q_len, 1}, begin[2] = {0, 1};
+    const int64_t end[2] = {t->kv_len, t->kv_len - 1};
+    sn_attention_args a = {.q = q, .k = k, .v = v, .y = y, .qk = qk, .filter = -3.0, .offset = offset};
+    if (t->masks) {
+        a.bias = (sn_attention_mask){
+            .data = bias, .stride = {0, t->q_len * t->kv_len, t->kv_len, 1}, .len = t->kv_len};
+        a.keep = (sn_attention_mask){.data = keep, .stride = {t->kv_len, 0, 0, 1}, .len = t->kv_len};
+    }
+    if (t->ranges) {
+        a.begin = begin;
+        a.end = end;
+    }
+    sn_attention_plan p;
+    sonde_error err;
+    CHECK_OK(sn_attention_plan_make(&p, &d, cpu_flags, 1, &err));
+    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+    CHECK(ws != NULL);
+    double *s = malloc(sizeof(double) * (size_t)(t->kv_len + t->v_head)), *out = s + t->kv_len;
+    double worst = 0;
+    for (int with_qk = 0; with_qk < 2; with_qk++) {
+        a.qk = with_qk ? qk : NULL;
+        sn_attention_run(&p, &a, ws, NULL);
+        for (int64_t b = 0; b < t->batch; b++)
+            for (int64_t h = 0; h < t->heads; h++)
+                for (int64_t i = 0; i < t->q_len; i++) {
+                    reference(&d, &a, b, h, i, s, out);
+                    for (int64_t c = 0; c < t->v_head; c++) {
+                        const double got =
+                            (double)y[b * d.y[0] + h * d.y[1] + i * d.y[2] + c];
+                        worst = isnan(got) ? INFINITY : fmax(worst, fabs(got - out[c]));
+                    }
+                }
+    }
+    for (int64_t i = 0; i < t->batch * t->heads * t->q_len * t->kv_len; i++) {
+        const double e = qk[i] == want_qk[i] ? 0 : fabs((double)qk[i] - (double)want_qk[i]);
+        worst = isnan(e) ? INFINITY : fmax(worst, e);
+    }
+    free(ws);
+    free(s);
+    CHECK_MSG(worst < 2e-5, "%s, %lld queries, %lld keys, mode %d: off by %g", p.name,
+              (long long)t->q_len, (long long)t->kv_len, (int)t->mode, worst);
+}
+
+TEST(attention_matches_the_formula_for_all_sizes_masks_and_instruction_sets)
+{
+    static const shape shapes[] = {
+        {1, 1, 1, 1, 1, 1, 1, false, false, false, -1, 0, SN_ATTENTION_SCALED},
+        {2, 4, 2, 1, 9, 8, 8, true, true, false, -1, 0, SN_ATTENTION_SOFTMAX},
+        {2, 4, 1, 5, 7, 5, 3, false, true, true, -1, 1.5, SN_ATTENTION_MASKED},
+        {2, 2, 2, 17, 33, 16, 32, true, false, true, -1, 0, SN_ATTENTION_SOFTMAX},
+        {1, 3, 3, 30, 30, 12, 20, true, true, false, 4, 0, SN_ATTENTION_MASKED},
+        {1, 2, 1, 70, 64, 16, 16, false, true, false, -1, 2.0, SN_ATTENTION_CAPPED},
+        {1, 2, 2, 61, 100, 8, 17, true, false, false, 9, 0, SN_ATTENTION_SCALED},
+    };
+    sn_cpu cpu;
+    sonde_error err;
+    CHECK_OK(sn_cpu_detect(&cpu, NULL, &err));
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int layout = 0; layout < 2; layout++) {
+            check(&shapes[i], 0, layout != 0);
+            check(&shapes[i], cpu.flags, layout != 0);
+            check(&shapes[i], cpu.flags & (uint32_t)~SN_CPU_AVX512, layout != 0);
+        }
+}
+
+TEST(a_sink_takes_its_share_of_the_probability)
+{
+    /* Both scores are 0 and so is the sink: each of three terms gets a third. */
+    for (int64_t rows = 1; rows <= 8; rows += 7) {
+        const sn_attention_desc d = {.dtype = SONDE_DTYPE_F32,
+                                     .batch = 1,
+                                     .heads = 1,
+                                     .kv_heads = 1,
+                                     .q_len = rows,
+                                     .kv_len = 2,
+                                     .head = 1,
+                                     .v_head = 1,
+                                     .q = {rows, rows, 1},
+                                     .k = {2, 2, 1},
+                                     .v = {2, 2, 1},
+                                     .y = {rows, rows, 1},
+                                     .scale = 1,
+                                     .window = -1};
+        const float zero[8] = {0}, values[2] = {3, 6}, sink = 0;
+        float out[8];
+        sn_attention_plan p;
+        sonde_error err;
+        const sn_attention_args a = {.q = zero, .k = zero, .v = values, .y = out, .sink = &sink};
+        CHECK_OK(sn_attention_plan_make(&p, &d, 0, 1, &err));
+        void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+        sn_attention_run(&p, &a, ws, NULL);
+        free(ws);
+        for (int64_t i = 0; i < rows; i++)
+            CHECK_MSG(fabsf(out[i] - 3.0f) < 1e-6f, "got %g", (double)out[i]);
+    }
+}
+
+TEST_MAIN()

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of com.microsoft, on cases small enough to check by hand. */
+#include "ops/one_node.h"
+
+static void begin(one_node *c, const char *op, uint32_t n_in, uint32_t n_out)
+{
+    node_begin(c, op, 1, n_in, n_out);
+    if (c->n)
+        c->n->domain = "com.microsoft";
+}
+
+static bool near(const sn_slot *s, const float *want, int64_t n)
+{
+    if (s->kind != SN_KIND_TENSOR || sn_tensor_count(&s->t) != n)
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(((const float *)s->t.data)[i] - want[i]) < 1e-4f)) {
+            fprintf(stderr, "element %lld is %g, expected %g\n", (long long)i,
+                    (double)((const float *)s->t.data)[i], (double)want[i]);
+            return false;
+        }
+    return true;
+}
+#define NEAR(slot, ...)                                                                            \
+    near(slot, (float[]){__VA_ARGS__}, (int64_t)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)))
+#define RUNS(c) CHECK_MSG(node_run(c) == SONDE_OK, "%s", (c)->err.message)
+
+TEST(gelus_add_their_bias_first)
+{
+    one_node c;
+    begin(&c, "BiasGelu", 2, 1);
+    node_f32(&c, 0, SHAPE(2, 2), 0, 1, -1, 2);
+    node_f32(&c, 1, SHAPE(2), 1, -2);
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 0.841345f, -0.158655f, 0, 0));
+    node_end(&c);
+}
+
+TEST(quick_gelu_has_its_own_slope)
+{
+    one_node c;
+    begin(&c, "QuickGelu", 1, 1);
+    node_f32(&c, 0, SHAPE(2), 0, 1);
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 0, 0.845796f));
+    node_end(&c);
+}
+
+TEST(skip_normalisation_hands_out_the_sum)
+{
+    one_node c;
+    begin(&c, "SkipSimplifiedLayerNormalization", 4, 4);
+    node_f32(&c, 0, SHAPE(1, 1, 2), 1, 2);
+    node_f32(&c, 1, SHAPE(1, 1, 2), 1, 1);
+    node_f32(&c, 2, SHAPE(2), 1, 10);
+    node_f32(&c, 3, SHAPE(2), 1, 1);
+    RUNS(&c);
+    CHECK(NEAR(&c.out[3], 3, 4));
+    CHECK(NEAR(&c.out[0], 0.848528f, 11.31371f)); /* 3 / sqrt(12.5), 10 * 4 / sqrt(12.5) */
+    node_end(&c);
+}
+
+TEST(a_skip_that_does_not_fit_is_refused)
+{
+    one_node c;
+    begin(&c, "SkipLayerNormalization", 4, 1);
+    node_count_up(&c, 0, SHAPE(2, 3, 4));
+    node_count_up(&c, 1, SHAPE(5, 4));
+    node_count_up(&c, 2, SHAPE(4));
+    node_count_up(&c, 3, SHAPE(4));
+    CHECK_EQ(node_run(&c), SONDE_INVALID_MODEL);
+    node_end(&c);
+}
+
+TEST(embedding_ids_outside_of_the_table_are_an_error)
+{
+    for (int32_t id = -1; id <= 2; id++) {
+        one_node c;
+        begin(&c, "EmbedLayerNormalization", 7, 2);
+        node_tensor(&c, 0, SONDE_DTYPE_I32, SHAPE(1, 1), &id);
+        node_f32(&c, 2, SHAPE(2, 2), 1, 3, 5, 9);
+        node_f32(&c, 3, SHAPE(1, 2), 0, 0);
+        node_f32(&c, 5, SHAPE(2), 1, 1);
+        node_f32(&c, 6, SHAPE(2), 0, 0);
+        const sonde_status st = node_run(&c);
+        CHECK_EQ(st, id == 0 || id == 1 ? SONDE_OK : SONDE_RUNTIME);
+        if (st == SONDE_OK)
+            CHECK(NEAR(&c.out[0], -1, 1));
+        node_end(&c);
+    }
+}
+
+TEST(few_bit_weights_are_unpacked_low_bits_first)
+{
+    one_node c;
+    begin(&c, "MatMulNBits", 3, 1);
+    node_int(&c, "N", 1);
+    node_int(&c, "K", 3);
+    node_int(&c, "bits", 4);
+    node_int(&c, "block_size", 16);
+    node_f32(&c, 0, SHAPE(1, 3), 1, 10, 100);
+    node_tensor(&c, 1, SONDE_DTYPE_U8, SHAPE(1, 1, 8), (uint8_t[]){0xA9, 0x0B, 0, 0, 0, 0, 0, 0});
+    node_f32(&c, 2, SHAPE(1, 1), 0.5f); /* weights 9, 10, 11 minus 8, halved */
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 0.5f * (1 + 20 + 300)));
+    node_end(&c);
+}
+
+TEST(group_indices_are_checked)
+{
+    for (int32_t g = -1; g <= 1; g++) {
+        one_node c;
+        begin(&c, "MatMulNBits", 5, 1);
+        node_int(&c, "N", 1);
+        node_int(&c, "K", 1);
+        node_int(&c, "block_size", 16);
+        node_f32(&c, 0, SHAPE(1, 1), 2);
+        node_tensor(&c, 1, SONDE_DTYPE_U8, SHAPE(1, 1, 8), (uint8_t[]){9, 0, 0, 0, 0, 0, 0, 0});
+        node_f32(&c, 2, SHAPE(1, 1), 3);
+        node_tensor(&c, 4, SONDE_DTYPE_I32, SHAPE(1), &g);
+        CHECK_EQ(node_run(&c), g == 0 ? SONDE_OK : SONDE_RUNTIME);
+        if (g == 0)
+            CHECK(NEAR(&c.out[0], 6));
+        node_end(&c);
+    }
+}
+
+TEST(bytes_are_added_in_real_numbers)
+{
+    one_node c;
+    begin(&c, "QLinearAdd", 8, 1);
+    node_tensor(&c, 0, SONDE_DTYPE_U8, SHAPE(2), (uint8_t[]){12, 250});
+    node_f32(&c, 1, SCALAR, 0.5f);
+    node_tensor(&c, 2, SONDE_DTYPE_U8, SCALAR, (uint8_t[]){10});
+    node_tensor(&c, 3, SONDE_DTYPE_U8, SHAPE(1), (uint8_t[]){7});
+    node_f32(&c, 4, SCALAR, 1.0f);
+    node_tensor(&c, 5, SONDE_DTYPE_U8, SCALAR, (uint8_t[]){4});
+    node_f32(&c, 6, SCALAR, 0.25f);
+    node_tensor(&c, 7, SONDE_DTYPE_U8, SCALAR, (uint8_t[]){100});
+    RUNS(&c);
+    const uint8_t *y = c.out[0].t.data;
+    CHECK_EQ(y[0], 116); /* (1 + 3) / 0.25 + 100 */
+    CHECK_EQ(y[1], 255); /* saturated */
+    node_end(&c);
+}
+
+TEST(the_inverse_times_the_matrix_is_one)
+{
+    one_node c;
+    begin(&c, "Inverse", 1, 1);
+    node_f32(&c, 0, SHAPE(2, 2), 0, 2, 4, 0); /* needs a pivot */
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 0, 0.25f, 0.5f, 0));
+    node_end(&c);
+}
+
+TEST(bias_softmax_repeats_its_bias_inside_or_outside)
+{
+    for (int inner = 0; inner < 2; inner++) {
+        one_node c;
+        begin(&c, "BiasSoftmax", 2, 1);
+        node_int(&c, "axis", 2);
+        node_int(&c, "is_inner_broadcast", inner);
+        node_f32(&c, 0, SHAPE(2, 2, 1), 1, 2, 3, 4);
+        node_f32(&c, 1, SHAPE(2, 1), 0, 1);
+        RUNS(&c);
+        CHECK(NEAR(&c.out[0], 1, 1, 1, 1));
+        node_end(&c);
+    }
+}
+
+TEST(fused_products_transpose_batches)
+{
+    one_node c;
+    begin(&c, "FusedMatMul", 2, 1);
+    node_int(&c, "transA", 1);
+    node_float(&c, "alpha", 2.0f);
+    node_f32(&c, 0, SHAPE(2, 2, 1), 1, 2, 3, 4);
+    node_f32(&c, 1, SHAPE(2, 2, 1), 1, 1, 1, 1);
+    RUNS(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(2, 1, 1)));
+    CHECK(NEAR(&c.out[0], 6, 14));
+    node_end(&c);
+}
+
+TEST(a_second_name_runs_the_same_operator)
+{
+    one_node c;
+    begin(&c, "Trilu", 1, 1);
+    node_int(&c, "upper", 0);
+    node_f32(&c, 0, SHAPE(2, 2), 1, 2, 3, 4);
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 1, 0, 3, 4));
+    node_end(&c);
+}
+
+TEST_MAIN()
