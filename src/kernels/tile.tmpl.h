@@ -240,7 +240,7 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
 typedef void tile_fn(const sn_f32_tile *t, size_t at, unsigned edges);
 
 /* How many of `left` pixels the next tile takes: the largest tile, but two even ones rather than a
- * large and a tiny one. */
+ * large and a tiny one. Never more than are left, whatever sizes exist (1 always does). */
 static inline unsigned tile_pick(size_t left, uint32_t mask)
 {
     unsigned max = 31u - (unsigned)__builtin_clz(mask);
@@ -249,8 +249,11 @@ static inline unsigned tile_pick(size_t left, uint32_t mask)
     unsigned n = (unsigned)left;
     if (n <= max && (mask >> n & 1u))
         return n;
-    unsigned half = (n + 1) / 2, pick = half + (unsigned)__builtin_ctz(mask >> half);
-    return pick <= n ? pick : 31u - (unsigned)__builtin_clz(mask & ((2u << n) - 1u));
+    unsigned half = (n + 1) / 2;
+    unsigned even = half <= max ? half + (unsigned)__builtin_ctz(mask >> half) : max;
+    if (even <= n)
+        return even;
+    return 31u - (unsigned)__builtin_clz(mask & ((1u << n) - 1u)); /* n < max here */
 }
 
 /* Walks pixels at … end-1 of the run. */

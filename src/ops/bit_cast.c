@@ -40,8 +40,8 @@ static void fix_width(sn_dtype t, uint8_t *y, int64_t n)
     const unsigned bits = sn_dtype_bits(t), drop = 8 - bits;
     for (int64_t i = 0; i < n; i++) {
         const uint8_t low = (uint8_t)(y[i] << drop);
-        y[i] = sn_dtype_is_signed(t) && sn_dtype_is_int(t) ? (uint8_t)((int8_t)low >> drop)
-                                                           : (uint8_t)(low >> drop);
+        const int wide = sn_dtype_is_signed(t) && sn_dtype_is_int(t) ? (int8_t)low : low;
+        y[i] = (uint8_t)(wide >> drop);
     }
 }
 

@@ -201,17 +201,20 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
 #define NATIVE_LIST(X)                                                                             \
     X(F32, float)                                                                                  \
     X(F64, double)                                                                                 \
-    X(I8, int8_t) X(I16, int16_t) X(I32, int32_t) X(I64, int64_t) X(U8, uint8_t) X(U16, uint16_t)  \
-        X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t)            \
-            X(I2, int8_t) X(U2, uint8_t)
+    X(I8, int8_t)                                                                                  \
+    X(I16, int16_t)                                                                                \
+    X(I32, int32_t) X(I64, int64_t) X(U8, uint8_t) X(U16, uint16_t) X(U32, uint32_t)               \
+        X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t)               \
+            X(U2, uint8_t)
 /* X(NAME, C type, smallest, largest) */
 #define INTEGER_LIST(X)                                                                            \
     X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
     X(I16, int16_t, INT16_MIN, INT16_MAX)                                                          \
-    X(I32, int32_t, INT32_MIN, INT32_MAX) X(I64, int64_t, INT64_MIN, INT64_MAX)                    \
-        X(U8, uint8_t, 0, UINT8_MAX) X(U16, uint16_t, 0, UINT16_MAX)                               \
-            X(U32, uint32_t, 0, UINT32_MAX) X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7)   \
-                X(U4, uint8_t, 0, 15) X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+    X(I32, int32_t, INT32_MIN, INT32_MAX)                                                          \
+    X(I64, int64_t, INT64_MIN, INT64_MAX)                                                          \
+    X(U8, uint8_t, 0, UINT8_MAX) X(U16, uint16_t, 0, UINT16_MAX) X(U32, uint32_t, 0, UINT32_MAX)   \
+        X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15)                 \
+            X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
 
 double sn_elem_f64(sn_dtype t, const void *data, int64_t i)
 {

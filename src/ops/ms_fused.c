@@ -63,9 +63,10 @@ static sonde_status infer_fused(sn_infer *c)
 {
     const fused_params *p = c->params;
     const sn_type *a = &c->in[0]->type, *b = &c->in[1]->type;
-    if (a->dtype && b->dtype && a->dtype != b->dtype)
-        return sn_infer_fail(c, "the inputs are %s and %s", sn_dtype_name(a->dtype),
-                             sn_dtype_name(b->dtype));
+    for (uint32_t i = 1; i < c->n_in; i++)
+        if (c->in[i] && a->dtype && c->in[i]->type.dtype && a->dtype != c->in[i]->type.dtype)
+            return sn_infer_fail(c, "the inputs are %s and %s", sn_dtype_name(a->dtype),
+                                 sn_dtype_name(c->in[i]->type.dtype));
     if (a->rank < 0 || b->rank < 0)
         return sn_infer_tensor(c, 0, a->dtype, NULL, -1);
     if (a->rank == 0 || b->rank == 0 || (p->gemm && (a->rank != 2 || b->rank != 2)))

@@ -49,7 +49,7 @@ static int64_t clamp_index(int64_t i, int64_t n)
 void sn_resize_nearest(const sn_resize_how *how, const sn_resize_axis *a, int64_t *index)
 {
     for (int64_t o = 0; o < a->out; o++) {
-        double x;
+        double x = 0;
         if (!source_position(how, a, o, &x)) {
             index[o] = -1;
             continue;
@@ -97,7 +97,7 @@ void sn_resize_weights(const sn_resize_how *how, const sn_resize_axis *a, int64_
 {
     double s = how->antialias && a->scale < 1 ? a->scale : 1;
     for (int64_t o = 0; o < a->out; o++, index += taps, weight += taps) {
-        double x, sum = 0;
+        double x = 0, sum = 0;
         if (!source_position(how, a, o, &x)) {
             index[0] = -1;
             continue;

@@ -240,7 +240,7 @@ static sonde_status infer_at(sn_infer *c)
 static sonde_status run_at(const sn_step *s, sn_frame *f)
 {
     const sn_list *l = NULL;
-    int64_t at;
+    int64_t at = 0;
     SN_TRY(input_list(s, f, &l));
     SN_TRY(read_position(s, f, 1, l->n, 0, &at));
     return sn_slot_share(sn_out_slot(s, f, 0), &l->items[at], true, f->alloc, f->err);
