@@ -10,8 +10,8 @@
 #include "compute/split.h"
 
 enum {
-    PACK_ROWS = 4,             /* fewer queries than this do not pay for packing */
-    SCORE_BYTES = 128 << 10,   /* of a piece of work: half a usual second-level cache */
+    PACK_ROWS = 4,           /* fewer queries than this do not pay for packing */
+    SCORE_BYTES = 128 << 10, /* of a piece of work: half a usual second-level cache */
     TILE_ROWS = 14,
     MAX_ROWS = 56,
     TASK_FLOPS = 200000
@@ -62,16 +62,16 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
         p->rows = sn_min(sn_max(fit / TILE_ROWS * TILE_ROWS, TILE_ROWS), MAX_ROWS);
         p->rows = sn_min(p->rows, d->q_len);
     }
-    p->name = p->packed                      ? "f32_attention_packed"
+    p->name = p->packed                     ? "f32_attention_packed"
               : d->dtype == SONDE_DTYPE_F64 ? "f64_attention_plain"
-                                             : "f32_attention_plain";
+                                            : "f32_attention_plain";
     p->flops = 2 * (uint64_t)d->batch * (uint64_t)d->heads * (uint64_t)d->q_len *
                (uint64_t)d->kv_len * ((uint64_t)d->head + (uint64_t)d->v_head);
     return plan_workspace(p, err);
 }
 
-void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a, int64_t b, int64_t i,
-                        int64_t *lo, int64_t *hi)
+void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a, int64_t b,
+                        int64_t i, int64_t *lo, int64_t *hi)
 {
     int64_t from = a->begin ? a->begin[b] : 0, to = a->end ? a->end[b] : d->kv_len;
     if (d->causal) {
@@ -139,8 +139,8 @@ static void pack_task(void *arg, size_t task, int worker)
         pack_values(c->p, (const float *)c->a->v + b * d->v[0] + h * d->v[1], dst + c->p->pack_k);
 }
 
-/* y[rows][cols] = x[rows][k] · w, where column block q of w begins at w + q * w_panel and its rows are
- * w_row apart; x_row and y_row are row strides. `whole_blocks`: y has room for whole blocks. */
+/* y[rows][cols] = x[rows][k] · w, where column block q of w begins at w + q * w_panel and its rows
+ * are w_row apart; x_row and y_row are row strides. `whole_blocks`: y has room for whole blocks. */
 static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row, const float *w,
                     ptrdiff_t w_panel, ptrdiff_t w_row, int64_t k, float *y, ptrdiff_t y_row,
                     int64_t rows, int64_t cols, bool whole_blocks)
@@ -180,8 +180,8 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
 static void add_bias(const sn_attention_plan *p, const sn_attention_mask *m, float *s, int64_t b,
                      int64_t h, int64_t i, int64_t lo, int64_t hi)
 {
-    const float *bias = (const float *)m->data + b * m->stride[0] + h * m->stride[1] +
-                        i * m->stride[2];
+    const float *bias =
+        (const float *)m->data + b * m->stride[0] + h * m->stride[1] + i * m->stride[2];
     const int64_t end = sn_min(hi, m->len);
     if (end > lo && m->stride[3] == 1)
         p->kernels->f32_add(s + lo, s + lo, bias + lo, (size_t)(end - lo), SN_BINARY_VV);
@@ -196,8 +196,8 @@ static void add_filter(const sn_attention_args *a, float *s, int64_t b, int64_t 
                        int64_t lo, int64_t hi)
 {
     const sn_attention_mask *m = &a->keep;
-    const uint8_t *keep = (const uint8_t *)m->data + b * m->stride[0] + h * m->stride[1] +
-                          i * m->stride[2];
+    const uint8_t *keep =
+        (const uint8_t *)m->data + b * m->stride[0] + h * m->stride[1] + i * m->stride[2];
     const float filter = (float)a->filter;
     for (int64_t j = lo; j < hi; j++) {
         if (j >= m->len)
@@ -222,8 +222,8 @@ static void softmax_sink(float *s, int64_t n, float sink)
         s[j] = (float)((double)s[j] / sum);
 }
 
-/* Raw products ► probabilities, for one query; keys outside of what it sees get 0. [from, to) is what
- * was computed. */
+/* Raw products ► probabilities, for one query; keys outside of what it sees get 0. [from, to) is
+ * what was computed. */
 static void finish_row(const sn_attention_plan *p, const sn_attention_args *a, float *s, int64_t b,
                        int64_t h, int64_t i, int64_t from, int64_t to)
 {
@@ -342,8 +342,8 @@ void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, vo
               .packs = workspace,
               .pieces = sn_ceil_div(d->q_len, p->rows),
               .score_bytes = (size_t)(p->rows * p->row_len) * elem};
-    c.scores = (uint8_t *)workspace +
-               (p->packed ? heads * (p->pack_k + p->pack_v) * sizeof(float) : 0);
+    c.scores =
+        (uint8_t *)workspace + (p->packed ? heads * (p->pack_k + p->pack_v) * sizeof(float) : 0);
     c.items = (size_t)(d->batch * d->heads * c.pieces);
     const uint64_t each = p->flops / c.items + 1;
     c.per_task = (size_t)sn_max(TASK_FLOPS / (int64_t)sn_min((int64_t)each, TASK_FLOPS), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of one query in element type T; included by attention_plain.c once per type. Inner loops
- * have a fixed width so that the compiler turns them into vectors without reordering sums. */
+/* Attention of one query in element type T; included by attention_plain.c once per type. Inner
+ * loops have a fixed width so that the compiler turns them into vectors without reordering sums. */
 
 static T NAME(dot)(const T *a, const T *b, int64_t n)
 {
@@ -35,8 +35,9 @@ static T NAME(masked)(const sn_attention_args *a, T s, int64_t b, int64_t h, int
     if (m->data) {
         if (j >= m->len)
             return (T)-INFINITY;
-        s += ((const T *)m->data)[b * m->stride[0] + h * m->stride[1] + i * m->stride[2] +
-                                  j * m->stride[3]];
+        s +=
+            ((const T *)m
+                 ->data)[b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3]];
     }
     m = &a->keep;
     if (m->data) {

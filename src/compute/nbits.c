@@ -83,8 +83,8 @@ static void fill_panel(const nbits_call *c, int64_t col, int64_t width, float *p
             const uint8_t *x = c->a->w + ((col + l) * p->blocks + b) * p->blob;
             float *dst = panel + first * p->lanes + l;
             if (!c->a->groups) {
-                unpack(x, p->bits, c->a->scales[(col + l) * p->blocks + b], zero_at(c, col + l, b), n,
-                       p->lanes, dst);
+                unpack(x, p->bits, c->a->scales[(col + l) * p->blocks + b], zero_at(c, col + l, b),
+                       n, p->lanes, dst);
                 continue;
             }
             for (int64_t i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y = a · wᵀ + bias where w is kept in 2, 4 or 8 bits with a scale and a zero point per block of the
- * inner dim. A few columns at a time are brought to f32 panels, which the matrix kernel multiplies
- * while they are in the cache: w is read once and never exists whole in f32. */
+/* y = a · wᵀ + bias where w is kept in 2, 4 or 8 bits with a scale and a zero point per block of
+ * the inner dim. A few columns at a time are brought to f32 panels, which the matrix kernel
+ * multiplies while they are in the cache: w is read once and never exists whole in f32. */
 #ifndef SN_COMPUTE_NBITS_H
 #define SN_COMPUTE_NBITS_H
 
@@ -14,8 +14,8 @@ typedef struct sn_nbits_plan {
     int bits;
     int64_t block; /* inner elements that share a scale */
     int64_t blocks;
-    int64_t blob;      /* bytes of a block: block * bits / 8 */
-    int64_t zero_row;  /* bytes of a row of packed zero points */
+    int64_t blob;     /* bytes of a block: block * bits / 8 */
+    int64_t zero_row; /* bytes of a row of packed zero points */
     const sn_kernels *kernels;
     unsigned lanes; /* columns of a panel */
     int threads;
@@ -25,14 +25,15 @@ typedef struct sn_nbits_plan {
 } sn_nbits_plan;
 
 typedef struct sn_nbits_args {
-    const float *a;       /* [m, k] */
-    const uint8_t *w;     /* [n, blocks, blob], low bits first */
-    const float *scales;  /* [n, blocks] */
-    const uint8_t *zeros; /* packed, [n, zero_row]; NULL: half the range, or zeros_f32 */
+    const float *a;         /* [m, k] */
+    const uint8_t *w;       /* [n, blocks, blob], low bits first */
+    const float *scales;    /* [n, blocks] */
+    const uint8_t *zeros;   /* packed, [n, zero_row]; NULL: half the range, or zeros_f32 */
     const float *zeros_f32; /* [n, blocks] */
-    const int32_t *groups;  /* block of each inner element; NULL: by position. Checked by the caller */
-    const float *bias;      /* [n], or NULL */
-    float *y;               /* [m, n] */
+    const int32_t
+        *groups;       /* block of each inner element; NULL: by position. Checked by the caller */
+    const float *bias; /* [n], or NULL */
+    float *y;          /* [m, n] */
 } sn_nbits_args;
 
 /* m, n, k, bits and block have been validated. */

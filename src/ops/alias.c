@@ -108,7 +108,7 @@ static uint32_t blocking_alias(const sn_node *node, const void *params, int bloc
     return a->target->blocking ? a->target->blocking(node, a->inner, block) : 0;
 }
 
-#define ALIAS(symbol, NAME, DOMAIN, UNTIL, MIN_IN, MAX_IN, MIN_OUT, MAX_OUT, FLAGS, TYPES)          \
+#define ALIAS(symbol, NAME, DOMAIN, UNTIL, MIN_IN, MAX_IN, MIN_OUT, MAX_OUT, FLAGS, TYPES)         \
     const sn_op symbol[] = {{.name = NAME,                                                         \
                              .domain = DOMAIN,                                                     \
                              .since = 1,                                                           \

@@ -144,7 +144,8 @@ static sonde_status check_views(sn_bind *b, const sn_heads *q, const sn_heads *k
 {
     if (q->batch != k->batch || k->batch != v->batch || k->len != v->len || k->heads != v->heads ||
         q->size != k->size)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes of Q, K and V do not fit each other");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the shapes of Q, K and V do not fit each other");
     if (q->heads < 1 || k->heads < 1 || q->heads % k->heads != 0)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "%lld query heads cannot share %lld key heads",
                             (long long)q->heads, (long long)k->heads);
@@ -166,12 +167,14 @@ static sonde_status check_past(sn_bind *b, uint32_t i, const sn_heads *now, int6
     const sn_type *t = &b->in[i]->type;
     if (t->rank != 4 || t->dims[0] != now->batch || t->dims[1] != now->heads ||
         t->dims[3] != now->size || t->dtype != now->dtype)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the new keys or values", i);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the new keys or values",
+                            i);
     *len = t->dims[2];
     return SONDE_OK;
 }
 
-static sonde_status bind_past(sn_bind *b, attention_bound *k, const sn_heads *key, const sn_heads *value)
+static sonde_status bind_past(sn_bind *b, attention_bound *k, const sn_heads *key,
+                              const sn_heads *value)
 {
     int64_t past_v = 0;
     k->past = 0;
@@ -206,8 +209,8 @@ static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q
     if (has(b, NONPAD)) {
         const sn_type *t = &b->in[NONPAD]->type;
         if (t->rank != 1 || t->dims[0] != k->batch || t->dtype != SONDE_DTYPE_I64)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "nonpad_kv_seqlen must be %lld int64 numbers",
-                                (long long)k->batch);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "nonpad_kv_seqlen must be %lld int64 numbers", (long long)k->batch);
     }
     if (k->ws_bias)
         k->bias = sn_room_take(ws, count, sn_dtype_bytes(k->compute));
@@ -248,7 +251,8 @@ static sonde_status bind_attention(sn_bind *b)
     sn_heads y = q;
     y.size = value.size;
     if (b->in[Q]->type.rank == 3)
-        y = sn_heads_bshd(q.dtype, NULL, q.batch, q.heads, q.len, value.size, q.heads * value.size, 0);
+        y = sn_heads_bshd(q.dtype, NULL, q.batch, q.heads, q.len, value.size, q.heads * value.size,
+                          0);
     else
         y = sn_heads_bhsd(q.dtype, NULL, q.batch, q.heads, q.len, value.size);
     k->ws_q = k->ws_y = q.dtype != k->compute;
@@ -292,8 +296,8 @@ static sonde_status bind_attention(sn_bind *b)
 
 /* ------------------------------------------------------------------ run */
 /* Keys (or values): past and new ones brought together where the core reads them. */
-static const void *gather(const sn_step *s, sn_frame *f, uint32_t in, uint32_t past_in, uint32_t present,
-                          bool in_ws, size_t at)
+static const void *gather(const sn_step *s, sn_frame *f, uint32_t in, uint32_t past_in,
+                          uint32_t present, bool in_ws, size_t at)
 {
     const attention_bound *k = s->bound;
     const sn_heads now = sn_heads_of(sn_in(s, f, in), k->kv_heads);
@@ -305,8 +309,8 @@ static const void *gather(const sn_step *s, sn_frame *f, uint32_t in, uint32_t p
         places[n++] = sn_heads_bhsd(now.dtype, sn_out(s, f, present)->data, now.batch, now.heads,
                                     k->total, now.size);
     if (in_ws)
-        places[n++] = sn_heads_bhsd(k->compute, f->workspace + at, now.batch, now.heads, k->total,
-                                    now.size);
+        places[n++] =
+            sn_heads_bhsd(k->compute, f->workspace + at, now.batch, now.heads, k->total, now.size);
     int64_t *shift = (int64_t *)(void *)(f->workspace + k->lens);
     for (int64_t b = 0; b < k->batch; b++)
         shift[b] = k->past;
@@ -383,6 +387,5 @@ static sonde_status run_attention(const sn_step *s, sn_frame *f)
         .prepare = PREPARE, .infer = infer_attention, .bind = bind_attention,                      \
         .run = run_attention, .types = SN_FLOATS                                                   \
     }
-const sn_op sn_op_attention[] = {ATTENTION(23, 23, 6, prepare_23),
-                                 ATTENTION(24, 0, 7, prepare_24),
-                                 {.name = NULL}};
+const sn_op sn_op_attention[] = {
+    ATTENTION(23, 23, 6, prepare_23), ATTENTION(24, 0, 7, prepare_24), {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorScatter: writes new positions into a cache along one axis, per batch entry at its own place.
- * Planned over the past when nobody else reads it, only the new positions are written. */
+/* TensorScatter: writes new positions into a cache along one axis, per batch entry at its own
+ * place. Planned over the past when nobody else reads it, only the new positions are written. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -54,7 +54,8 @@ static sonde_status bind_cache(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the update has another element type");
     if (b->n_in > 2 && b->in[2] &&
         (b->in[2]->type.dtype != SONDE_DTYPE_I64 || b->in[2]->type.dims[0] != past->dims[0]))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "write_indices must be one int64 per batch entry");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "write_indices must be one int64 per batch entry");
     b->kernel = "copy_cache";
     return SONDE_OK;
 }
@@ -93,12 +94,8 @@ static sonde_status run_cache(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_tensor_scatter[] = {{SN_MOVE_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1),
-                                       .flags = SN_OP_INPLACE0,
-                                       .params_size = sizeof(cache_params),
-                                       .prepare = prepare_cache,
-                                       .infer = infer_cache,
-                                       .bind = bind_cache,
-                                       .run = run_cache,
-                                       .types = SN_MOVE_ALL_TYPES},
-                                      {.name = NULL}};
+const sn_op sn_op_tensor_scatter[] = {
+    {SN_MOVE_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1), .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(cache_params), .prepare = prepare_cache, .infer = infer_cache,
+     .bind = bind_cache, .run = run_cache, .types = SN_MOVE_ALL_TYPES},
+    {.name = NULL}};

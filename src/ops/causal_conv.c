@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CausalConvWithState: a depthwise convolution over time that sees only the past, and hands the last
- * inputs on as the state of the next call. Channels run side by side. */
+/* CausalConvWithState: a depthwise convolution over time that sees only the past, and hands the
+ * last inputs on as the state of the next call. Channels run side by side. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ static sonde_status prepare_causal(sn_prep *p)
     SN_TRY(sn_prep_string(p, "activation", "none", &act));
     c->silu = strcmp(act, "silu") == 0 || strcmp(act, "swish") == 0;
     if (!c->silu && strcmp(act, "none") != 0 && act[0])
-        return sn_prep_fail(p, "attribute 'activation' is '%s', expected 'silu', 'swish' or 'none'", act);
+        return sn_prep_fail(p, "attribute 'activation' is '%s', expected 'silu', 'swish' or 'none'",
+                            act);
     return SONDE_OK;
 }
 
@@ -50,8 +51,7 @@ static sonde_status infer_causal(sn_infer *c)
 static bool dims_are(const sn_fact *f, int rank, int64_t a, int64_t b, int64_t c)
 {
     const int64_t want[3] = {a, b, c};
-    return f->type.rank == rank &&
-           memcmp(f->type.dims, want, sizeof(int64_t) * (size_t)rank) == 0;
+    return f->type.rank == rank && memcmp(f->type.dims, want, sizeof(int64_t) * (size_t)rank) == 0;
 }
 
 static sonde_status bind_causal(sn_bind *b)
@@ -68,7 +68,8 @@ static sonde_status bind_causal(sn_bind *b)
         (b->n_in > BIAS && b->in[BIAS] && !dims_are(b->in[BIAS], 1, k->channels, 0, 0)) ||
         (b->n_in > PAST && b->in[PAST] &&
          !dims_are(b->in[PAST], 3, k->batch, k->channels, k->taps - 1)))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "weight, bias or past_state do not fit the input");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "weight, bias or past_state do not fit the input");
     sn_room ws = {0};
     int64_t count = 0, row;
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++) {

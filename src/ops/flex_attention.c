@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FlexAttention (preview domain): attention whose scores and probabilities may each go through a body
- * graph. Both exist as whole tensors then, so this one is written for exactness: all arithmetic is in
- * double, only the bodies see the softmax precision. */
+/* FlexAttention (preview domain): attention whose scores and probabilities may each go through a
+ * body graph. Both exist as whole tensors then, so this one is written for exactness: all
+ * arithmetic is in double, only the bodies see the softmax precision. */
 #include <math.h>
 #include <string.h>
 
@@ -69,10 +69,9 @@ static sonde_status infer_flex(sn_infer *c)
     if (!kept)
         return sn_fail_memory(c->err, sizeof s);
     memcpy(kept, s, sizeof s);
-    const sn_fact scores = {.type = {.kind = SN_KIND_TENSOR,
-                                     .dtype = precision_of(x, q->dtype),
-                                     .rank = 4,
-                                     .dims = kept}};
+    const sn_fact scores = {
+        .type = {
+            .kind = SN_KIND_TENSOR, .dtype = precision_of(x, q->dtype), .rank = 4, .dims = kept}};
     const sn_fact *formal = &scores;
     if (x->has_score)
         SN_TRY(sn_infer_body(c, x->score.graph, &formal, 1));
@@ -133,8 +132,8 @@ static void values_range(void *arg, size_t lo, size_t hi)
 }
 
 /* r->s goes through a body and comes back. */
-static sonde_status modify(const sn_step *s, sn_frame *f, const sn_body_ref *body, sn_dtype precision,
-                           flex_run *r)
+static sonde_status modify(const sn_step *s, sn_frame *f, const sn_body_ref *body,
+                           sn_dtype precision, flex_run *r)
 {
     const int64_t dims[4] = {r->batch, r->heads, r->len, r->keys};
     sn_slot in = {0}, out = {0};

@@ -7,7 +7,8 @@
 #include "compute/codec.h"
 #include "compute/eltwise.h"
 
-sn_heads sn_heads_bhsd(sn_dtype t, void *data, int64_t batch, int64_t heads, int64_t len, int64_t size)
+sn_heads sn_heads_bhsd(sn_dtype t, void *data, int64_t batch, int64_t heads, int64_t len,
+                       int64_t size)
 {
     return (sn_heads){.dtype = t,
                       .data = data,
@@ -18,8 +19,8 @@ sn_heads sn_heads_bhsd(sn_dtype t, void *data, int64_t batch, int64_t heads, int
                       .stride = {heads * len * size, len * size, size}};
 }
 
-sn_heads sn_heads_bshd(sn_dtype t, void *data, int64_t batch, int64_t heads, int64_t len, int64_t size,
-                       int64_t row, int64_t first)
+sn_heads sn_heads_bshd(sn_dtype t, void *data, int64_t batch, int64_t heads, int64_t len,
+                       int64_t size, int64_t row, int64_t first)
 {
     return (sn_heads){.dtype = t,
                       .data = data ? (uint8_t *)data + (size_t)first * sn_dtype_bytes(t) : NULL,
@@ -35,7 +36,8 @@ sn_heads sn_heads_of(const sn_tensor *t, int64_t heads)
     const int64_t *d = t->dims;
     if (t->rank == 4)
         return sn_heads_bhsd(t->dtype, t->data, d[0], d[1], d[2], d[3]);
-    return sn_heads_bshd(t->dtype, t->data, d[0], heads, d[1], heads > 0 ? d[2] / heads : 0, d[2], 0);
+    return sn_heads_bshd(t->dtype, t->data, d[0], heads, d[1], heads > 0 ? d[2] / heads : 0, d[2],
+                         0);
 }
 
 typedef struct heads_job {
@@ -113,7 +115,8 @@ void sn_heads_add(const sn_heads *dst, const float *bias, sn_pool *pool)
     sn_parallel_range(pool, (size_t)(dst->batch * dst->heads), work(dst), add_range, &j);
 }
 
-static void rotate_row(float *x, const float *cosine, const float *sine, int64_t half, bool interleaved)
+static void rotate_row(float *x, const float *cosine, const float *sine, int64_t half,
+                       bool interleaved)
 {
     const int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
     for (int64_t c = 0; c < half; c++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LinearAttention: a state matrix per key head is decayed, corrected and extended token by token, and
- * read by the queries that share it. Computed in f32; heads run side by side, tokens in order. */
+/* LinearAttention: a state matrix per key head is decayed, corrected and extended token by token,
+ * and read by the queries that share it. Computed in f32; heads run side by side, tokens in order.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -94,14 +95,14 @@ static sonde_status bind_shapes(sn_bind *b, linear_bound *k)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "decay and beta must be given exactly when the update rule uses them");
     if (l->gated) {
-        k->decay_size = b->in[DECAY]->type.rank == 3 && b->in[DECAY]->type.dims[2] == l->kv_heads
-                            ? 1
-                            : k->dk;
+        k->decay_size =
+            b->in[DECAY]->type.rank == 3 && b->in[DECAY]->type.dims[2] == l->kv_heads ? 1 : k->dk;
         if (!is_rows(b, DECAY, k, k->decay_size * l->kv_heads))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "decay does not fit");
     }
     if (l->delta) {
-        k->beta_heads = b->in[BETA]->type.rank == 3 && b->in[BETA]->type.dims[2] == 1 ? 1 : l->kv_heads;
+        k->beta_heads =
+            b->in[BETA]->type.rank == 3 && b->in[BETA]->type.dims[2] == 1 ? 1 : l->kv_heads;
         if (!is_rows(b, BETA, k, k->beta_heads))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "beta does not fit");
     }
@@ -153,8 +154,8 @@ typedef struct linear_job {
 } linear_job;
 
 /* One token of one head: its state is [dk][dv], `v` is scratch that holds the token's value. */
-static void advance(const linear_job *j, float *state, const float *key, float *v, const float *decay,
-                    float beta)
+static void advance(const linear_job *j, float *state, const float *key, float *v,
+                    const float *decay, float beta)
 {
     const int64_t dk = j->k->dk, dv = j->k->dv;
     for (int64_t d = 0; decay && d < dk; d++) {

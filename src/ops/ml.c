@@ -168,7 +168,8 @@ void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2])
 /* ------------------------------------------------------------------ rows */
 bool sn_ml_number(sn_dtype t)
 {
-    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_I64 || t == SONDE_DTYPE_I32;
+    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_I64 ||
+           t == SONDE_DTYPE_I32;
 }
 
 bool sn_ml_rows(const sn_type *t, int64_t *n, int64_t *features)
@@ -237,8 +238,8 @@ static int by_number(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data, size_t n,
-                    sn_arena *arena)
+bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
+                    size_t n, sn_arena *arena)
 {
     sn_ml_entry *e = SN_NEW_N(arena, sn_ml_entry, n ? n : 1);
     if (!e)

@@ -8,14 +8,15 @@
 
 #define SN_ML_NUMBERS "f32 f64 i64 i32"
 #define SN_ML_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, OUTPUTS)                                    \
-    .name = (NAME), .domain = "ai.onnx.ml", .since = (SINCE), .until = (UNTIL), .min_in = (MIN_IN), \
-    .max_in = (MAX_IN), .min_out = 1, .max_out = (OUTPUTS)
+    .name = (NAME), .domain = "ai.onnx.ml", .since = (SINCE), .until = (UNTIL),                    \
+    .min_in = (MIN_IN), .max_in = (MAX_IN), .min_out = 1, .max_out = (OUTPUTS)
 
 /* ---- attributes ---- */
 sonde_status sn_ml_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n);
 /* *out = NULL when absent. */
 sonde_status sn_ml_tensor(sn_prep *p, const char *name, const sn_tensor **out);
-/* Numbers from attribute `name` (floats) or `name`_as_tensor (f32 or f64), as doubles in the arena. */
+/* Numbers from attribute `name` (floats) or `name`_as_tensor (f32 or f64), as doubles in the arena.
+ */
 sonde_status sn_ml_doubles(sn_prep *p, const char *name, const double **out, size_t *n);
 
 /* ---- labels ---- */
@@ -26,8 +27,8 @@ typedef struct sn_ml_labels {
 } sn_ml_labels;
 /* `ints` names the attribute with integer labels; "classlabels_strings" has the others. */
 sonde_status sn_ml_labels_read(sn_prep *p, const char *ints, sn_ml_labels *l);
-/* Output o gets label index[i] of each of n rows; an index beyond the labels stands for itself (0, 1).
- * `room` has space for n sonde_strings. */
+/* Output o gets label index[i] of each of n rows; an index beyond the labels stands for itself (0,
+ * 1). `room` has space for n sonde_strings. */
 sonde_status sn_ml_labels_write(const sn_step *s, sn_frame *f, uint32_t o, const sn_ml_labels *l,
                                 const int64_t *index, int64_t n, sonde_string *room);
 
@@ -41,8 +42,8 @@ typedef enum sn_ml_post {
 } sn_ml_post;
 sonde_status sn_ml_post_read(sn_prep *p, sn_ml_post *post);
 void sn_ml_post_apply(sn_ml_post post, float *x, int64_t n);
-/* One raw score of a binary classifier becomes two: of the first class and of the second. `mixed`: the
- * score may be negative, and its sign decides; else it is a probability. */
+/* One raw score of a binary classifier becomes two: of the first class and of the second. `mixed`:
+ * the score may be negative, and its sign decides; else it is a probability. */
 void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2]);
 
 /* ---- rows ---- */
@@ -67,10 +68,10 @@ typedef struct sn_ml_map {
 } sn_ml_map;
 /* Equal numbers have equal keys whatever their type: NaN is one number, and so is zero. */
 uint64_t sn_ml_key(sn_dtype t, const void *data, int64_t i);
-/* Keys are strings (when not NULL), else elements of type t at `data`; value i is key i's. The last of
- * equal keys counts. False: out of memory. */
-bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data, size_t n,
-                    sn_arena *arena);
+/* Keys are strings (when not NULL), else elements of type t at `data`; value i is key i's. The last
+ * of equal keys counts. False: out of memory. */
+bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
+                    size_t n, sn_arena *arena);
 /* -1: not there. */
 int64_t sn_ml_find_text(const sn_ml_map *m, sonde_string key);
 int64_t sn_ml_find_number(const sn_ml_map *m, uint64_t key);

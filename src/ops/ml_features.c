@@ -68,16 +68,14 @@ static sonde_status run_extract(const sn_step *s, sn_frame *f)
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < n; i++)
             sn_move_elem((uint8_t *)y->data + (size_t)(r * n + i) * bytes,
-                         (const uint8_t *)x->data + (size_t)(r * features + index[i]) * bytes, bytes);
+                         (const uint8_t *)x->data + (size_t)(r * features + index[i]) * bytes,
+                         bytes);
     return sn_move_own(s, f, 0);
 }
 
 const sn_op sn_op_ml_array_feature_extractor[] = {
-    {SN_ML_HEAD("ArrayFeatureExtractor", 1, 0, 2, 2, 1),
-     .infer = infer_extract,
-     .bind = bind_extract,
-     .run = run_extract,
-     .types = SN_ML_NUMBERS " str"},
+    {SN_ML_HEAD("ArrayFeatureExtractor", 1, 0, 2, 2, 1), .infer = infer_extract,
+     .bind = bind_extract, .run = run_extract, .types = SN_ML_NUMBERS " str"},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Binarizer */
@@ -103,15 +101,11 @@ static sonde_status run_binarizer(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_binarizer[] = {{SN_ML_HEAD("Binarizer", 1, 0, 1, 1, 1),
-                                     .flags = SN_OP_INPLACE0,
-                                     .params_size = sizeof(binarizer_params),
-                                     .prepare = prepare_binarizer,
-                                     .infer = infer_same,
-                                     .bind = bind_numbers,
-                                     .run = run_binarizer,
-                                     .types = SN_ML_NUMBERS},
-                                    {.name = NULL}};
+const sn_op sn_op_ml_binarizer[] = {
+    {SN_ML_HEAD("Binarizer", 1, 0, 1, 1, 1), .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(binarizer_params), .prepare = prepare_binarizer, .infer = infer_same,
+     .bind = bind_numbers, .run = run_binarizer, .types = SN_ML_NUMBERS},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ FeatureVectorizer */
 typedef struct vectorizer_params {
@@ -161,14 +155,11 @@ static sonde_status run_vectorizer(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_feature_vectorizer[] = {{SN_ML_HEAD("FeatureVectorizer", 1, 0, 1, -1, 1),
-                                              .params_size = sizeof(vectorizer_params),
-                                              .prepare = prepare_vectorizer,
-                                              .infer = infer_vectorizer,
-                                              .bind = bind_numbers,
-                                              .run = run_vectorizer,
-                                              .types = SN_ML_NUMBERS},
-                                             {.name = NULL}};
+const sn_op sn_op_ml_feature_vectorizer[] = {
+    {SN_ML_HEAD("FeatureVectorizer", 1, 0, 1, -1, 1), .params_size = sizeof(vectorizer_params),
+     .prepare = prepare_vectorizer, .infer = infer_vectorizer, .bind = bind_numbers,
+     .run = run_vectorizer, .types = SN_ML_NUMBERS},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ Imputer */
 typedef struct imputer_params {
@@ -198,7 +189,8 @@ static sonde_status bind_imputer(sn_bind *b)
     SN_TRY(bind_numbers(b));
     const size_t n = sn_dtype_is_float(x->dtype) ? m->n_floats : m->n_ints;
     if (n == 0)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the imputed values have another type than the input");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the imputed values have another type than the input");
     if (n != 1 && (x->rank == 0 || (int64_t)n != x->dims[x->rank - 1]))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "there are %zu imputed values", n);
     return SONDE_OK;
@@ -232,15 +224,11 @@ static sonde_status run_imputer(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_imputer[] = {{SN_ML_HEAD("Imputer", 1, 0, 1, 1, 1),
-                                   .flags = SN_OP_INPLACE0,
-                                   .params_size = sizeof(imputer_params),
-                                   .prepare = prepare_imputer,
-                                   .infer = infer_same,
-                                   .bind = bind_imputer,
-                                   .run = run_imputer,
-                                   .types = SN_ML_NUMBERS},
-                                  {.name = NULL}};
+const sn_op sn_op_ml_imputer[] = {
+    {SN_ML_HEAD("Imputer", 1, 0, 1, 1, 1), .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(imputer_params), .prepare = prepare_imputer, .infer = infer_same,
+     .bind = bind_imputer, .run = run_imputer, .types = SN_ML_NUMBERS},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ Normalizer */
 typedef struct normalizer_params {
@@ -289,14 +277,11 @@ static sonde_status run_normalizer(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_normalizer[] = {{SN_ML_HEAD("Normalizer", 1, 0, 1, 1, 1),
-                                      .params_size = sizeof(normalizer_params),
-                                      .prepare = prepare_normalizer,
-                                      .infer = infer_floats,
-                                      .bind = bind_numbers,
-                                      .run = run_normalizer,
-                                      .types = SN_ML_NUMBERS},
-                                     {.name = NULL}};
+const sn_op sn_op_ml_normalizer[] = {
+    {SN_ML_HEAD("Normalizer", 1, 0, 1, 1, 1), .params_size = sizeof(normalizer_params),
+     .prepare = prepare_normalizer, .infer = infer_floats, .bind = bind_numbers,
+     .run = run_normalizer, .types = SN_ML_NUMBERS},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ OneHotEncoder */
 typedef struct onehot_params {
@@ -357,8 +342,9 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     memset(y, 0, sizeof(float) * (size_t)(n * width));
     for (int64_t i = 0; i < n; i++) {
         const int64_t at =
-            o->map.strings ? sn_ml_find_text(&o->map, ((const sonde_string *)x->data)[i])
-                           : sn_ml_find_number(&o->map, (uint64_t)sn_elem_i64(x->dtype, x->data, i));
+            o->map.strings
+                ? sn_ml_find_text(&o->map, ((const sonde_string *)x->data)[i])
+                : sn_ml_find_number(&o->map, (uint64_t)sn_elem_i64(x->dtype, x->data, i));
         if (at >= 0)
             y[i * width + at] = 1.0f;
         else if (!o->zeros)
@@ -367,14 +353,11 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_one_hot_encoder[] = {{SN_ML_HEAD("OneHotEncoder", 1, 0, 1, 1, 1),
-                                           .params_size = sizeof(onehot_params),
-                                           .prepare = prepare_onehot,
-                                           .infer = infer_onehot,
-                                           .bind = bind_onehot,
-                                           .run = run_onehot,
-                                           .types = SN_ML_NUMBERS " str"},
-                                          {.name = NULL}};
+const sn_op sn_op_ml_one_hot_encoder[] = {
+    {SN_ML_HEAD("OneHotEncoder", 1, 0, 1, 1, 1), .params_size = sizeof(onehot_params),
+     .prepare = prepare_onehot, .infer = infer_onehot, .bind = bind_onehot, .run = run_onehot,
+     .types = SN_ML_NUMBERS " str"},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ Scaler */
 typedef struct scaler_params {
@@ -411,16 +394,14 @@ static sonde_status run_scaler(const sn_step *s, sn_frame *f)
     float *y = sn_out(s, f, 0)->data;
     const int64_t n = sn_tensor_count(x);
     for (int64_t i = 0; i < n; i++)
-        y[i] = (float)((sn_elem_f64(x->dtype, x->data, i) - (double)c->offset[(size_t)i % c->n_offset]) *
+        y[i] = (float)((sn_elem_f64(x->dtype, x->data, i) -
+                        (double)c->offset[(size_t)i % c->n_offset]) *
                        (double)c->scale[(size_t)i % c->n_scale]);
     return SONDE_OK;
 }
 
 const sn_op sn_op_ml_scaler[] = {{SN_ML_HEAD("Scaler", 1, 0, 1, 1, 1),
-                                  .params_size = sizeof(scaler_params),
-                                  .prepare = prepare_scaler,
-                                  .infer = infer_floats,
-                                  .bind = bind_scaler,
-                                  .run = run_scaler,
+                                  .params_size = sizeof(scaler_params), .prepare = prepare_scaler,
+                                  .infer = infer_floats, .bind = bind_scaler, .run = run_scaler,
                                   .types = SN_ML_NUMBERS},
                                  {.name = NULL}};

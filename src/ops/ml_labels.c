@@ -8,7 +8,7 @@
 
 /* A list of keys or values of one type. */
 typedef struct label_list {
-    sn_dtype dtype; /* UNDEFINED: not given */
+    sn_dtype dtype;   /* UNDEFINED: not given */
     const void *data; /* elements of dtype; strings: sonde_string */
     size_t n;
 } label_list;
@@ -55,7 +55,8 @@ static sonde_status default_text(sn_prep *p, sonde_string *out)
 }
 
 /* Integers and strings, both ways. */
-static sonde_status both_ways(sn_prep *p, const int64_t *ints, const sonde_string *strings, size_t n)
+static sonde_status both_ways(sn_prep *p, const int64_t *ints, const sonde_string *strings,
+                              size_t n)
 {
     label_params *l = p->params;
     const label_list a = {SONDE_DTYPE_I64, ints, n}, b = {SONDE_DTYPE_STRING, strings, n};
@@ -123,7 +124,8 @@ static sonde_status read_list(sn_prep *p, const char *what, label_list *l)
     if (l->dtype == SONDE_DTYPE_UNDEFINED)
         return sn_prep_fail(p, "no %s are given", what);
     if (l->dtype != SONDE_DTYPE_STRING && l->dtype != SONDE_DTYPE_I16 && !sn_ml_number(l->dtype))
-        return sn_prep_fail(p, "%s of type %s are not supported", what, sn_dtype_onnx_name(l->dtype));
+        return sn_prep_fail(p, "%s of type %s are not supported", what,
+                            sn_dtype_onnx_name(l->dtype));
     return SONDE_OK;
 }
 
@@ -170,7 +172,8 @@ static sonde_status infer_labels(sn_infer *c)
     const sn_type *x = &c->in[0]->type;
     const label_direction *d = direction(l, x->dtype);
     if (!d && x->dtype != SONDE_DTYPE_UNDEFINED)
-        return sn_infer_fail(c, "the input is %s, which the keys are not", sn_dtype_onnx_name(x->dtype));
+        return sn_infer_fail(c, "the input is %s, which the keys are not",
+                             sn_dtype_onnx_name(x->dtype));
     return sn_infer_tensor(c, 0, d ? d->values.dtype : SONDE_DTYPE_UNDEFINED, x->dims, x->rank);
 }
 
@@ -216,10 +219,13 @@ static sonde_status run_labels(const sn_step *s, sn_frame *f)
 }
 
 #define LABELS(NAME, SINCE, UNTIL, PREPARE)                                                        \
-    {SN_ML_HEAD(NAME, SINCE, UNTIL, 1, 1, 1), .params_size = sizeof(label_params),                 \
-     .prepare = PREPARE, .infer = infer_labels, .bind = bind_labels, .run = run_labels,            \
-     .types = "str f32 f64 i64 i32 i16"}
-const sn_op sn_op_ml_category_mapper[] = {LABELS("CategoryMapper", 1, 0, prepare_category), {.name = NULL}};
+    {                                                                                              \
+        SN_ML_HEAD(NAME, SINCE, UNTIL, 1, 1, 1),                                                   \
+            .params_size = sizeof(label_params), .prepare = PREPARE, .infer = infer_labels,        \
+            .bind = bind_labels, .run = run_labels, .types = "str f32 f64 i64 i32 i16"             \
+    }
+const sn_op sn_op_ml_category_mapper[] = {LABELS("CategoryMapper", 1, 0, prepare_category),
+                                          {.name = NULL}};
 const sn_op sn_op_ml_label_encoder[] = {LABELS("LabelEncoder", 1, 1, prepare_encoder_1),
                                         LABELS("LabelEncoder", 2, 0, prepare_encoder),
                                         {.name = NULL}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LinearClassifier and LinearRegressor: rows times coefficients plus intercepts, then a transform of
- * the scores. Sums are kept in double. */
+/* LinearClassifier and LinearRegressor: rows times coefficients plus intercepts, then a transform
+ * of the scores. Sums are kept in double. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct linear_params {
 } linear_params;
 
 typedef struct linear_bound {
-    int64_t n, features, out; /* out: scores per row */
+    int64_t n, features, out;  /* out: scores per row */
     size_t index, room, score; /* workspace */
 } linear_bound;
 
@@ -68,7 +68,8 @@ static sonde_status infer_linear(sn_infer *c)
     dims[1] = l->binary ? 2 : l->targets;
     if (!l->classifier)
         return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, 2);
-    SN_TRY(sn_infer_tensor(c, 0, l->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
+    SN_TRY(
+        sn_infer_tensor(c, 0, l->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
     return sn_infer_tensor(c, 1, SONDE_DTYPE_F32, dims, 2);
 }
 
@@ -137,7 +138,8 @@ static sonde_status run_linear(const sn_step *s, sn_frame *f)
     linear_job j = {.l = l,
                     .k = k,
                     .x = sn_in(s, f, 0),
-                    .scores = sn_wants(s, scores) ? sn_out(s, f, scores)->data : sn_space_f32(f, k->score),
+                    .scores = sn_wants(s, scores) ? sn_out(s, f, scores)->data
+                                                  : sn_space_f32(f, k->score),
                     .index = (int64_t *)(void *)(f->workspace + k->index)};
     sn_parallel_range(f->pool, (size_t)k->n, 2 * l->n_coefficients, linear_range, &j);
     if (!l->classifier)
@@ -148,11 +150,8 @@ static sonde_status run_linear(const sn_step *s, sn_frame *f)
 
 #define LINEAR(symbol, NAME, OUTPUTS, PREPARE)                                                     \
     const sn_op symbol[] = {{SN_ML_HEAD(NAME, 1, 0, 1, 1, OUTPUTS),                                \
-                             .params_size = sizeof(linear_params),                                 \
-                             .prepare = PREPARE,                                                   \
-                             .infer = infer_linear,                                                \
-                             .bind = bind_linear,                                                  \
-                             .run = run_linear,                                                    \
+                             .params_size = sizeof(linear_params), .prepare = PREPARE,             \
+                             .infer = infer_linear, .bind = bind_linear, .run = run_linear,        \
                              .types = SN_ML_NUMBERS},                                              \
                             {.name = NULL}};
 LINEAR(sn_op_ml_linear_classifier, "LinearClassifier", 2, prepare_classifier)

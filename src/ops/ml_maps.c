@@ -36,7 +36,8 @@ static sonde_status infer_zip(sn_infer *c)
 }
 
 /* Keys (shared by all maps) and one row of values become a map. */
-static sonde_status push_map(sn_frame *f, sn_list *all, const sn_slot *keys, const float *row, int64_t n)
+static sonde_status push_map(sn_frame *f, sn_list *all, const sn_slot *keys, const float *row,
+                             int64_t n)
 {
     sn_slot values = {0}, map = {.kind = SN_KIND_MAP};
     sonde_status st = sn_slot_new_tensor(&values, SONDE_DTYPE_F32, &n, 1, f->alloc, f->err);
@@ -93,11 +94,8 @@ static sonde_status run_zip(const sn_step *s, sn_frame *f)
 
 const sn_op sn_op_ml_zip_map[] = {{SN_ML_HEAD("ZipMap", 1, 0, 1, 1, 1),
                                    .flags = SN_OP_NONTENSOR | SN_OP_NO_FOLD,
-                                   .params_size = sizeof(zip_params),
-                                   .prepare = prepare_zip,
-                                   .infer = infer_zip,
-                                   .run = run_zip,
-                                   .types = "f32"},
+                                   .params_size = sizeof(zip_params), .prepare = prepare_zip,
+                                   .infer = infer_zip, .run = run_zip, .types = "f32"},
                                   {.name = NULL}};
 
 /* ------------------------------------------------------------------ reading a map */
@@ -114,7 +112,8 @@ static sonde_status read_map(const sn_step *s, sn_frame *f, const sn_tensor **ke
         return sn_run_fail(s, f, "the map has %lld keys and %lld values",
                            (long long)sn_tensor_count(*keys), (long long)sn_tensor_count(*values));
     if ((*keys)->dtype != SONDE_DTYPE_STRING && (*keys)->dtype != SONDE_DTYPE_I64)
-        return sn_run_fail(s, f, "keys of type %s are not supported", sn_dtype_onnx_name((*keys)->dtype));
+        return sn_run_fail(s, f, "keys of type %s are not supported",
+                           sn_dtype_onnx_name((*keys)->dtype));
     return SONDE_OK;
 }
 
@@ -172,14 +171,11 @@ static sonde_status run_dict(const sn_step *s, sn_frame *f)
     return sn_move_own(s, f, 0);
 }
 
-const sn_op sn_op_ml_dict_vectorizer[] = {{SN_ML_HEAD("DictVectorizer", 1, 0, 1, 1, 1),
-                                           .flags = SN_OP_NONTENSOR,
-                                           .params_size = sizeof(dict_params),
-                                           .prepare = prepare_dict,
-                                           .infer = infer_dict,
-                                           .run = run_dict,
-                                           .types = "map"},
-                                          {.name = NULL}};
+const sn_op sn_op_ml_dict_vectorizer[] = {
+    {SN_ML_HEAD("DictVectorizer", 1, 0, 1, 1, 1), .flags = SN_OP_NONTENSOR,
+     .params_size = sizeof(dict_params), .prepare = prepare_dict, .infer = infer_dict,
+     .run = run_dict, .types = "map"},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ CastMap */
 typedef struct cast_params {
@@ -303,11 +299,7 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_ml_cast_map[] = {{SN_ML_HEAD("CastMap", 1, 0, 1, 1, 1),
-                                    .flags = SN_OP_NONTENSOR,
-                                    .params_size = sizeof(cast_params),
-                                    .prepare = prepare_cast,
-                                    .infer = infer_cast,
-                                    .run = run_cast,
-                                    .types = "map"},
+const sn_op sn_op_ml_cast_map[] = {{SN_ML_HEAD("CastMap", 1, 0, 1, 1, 1), .flags = SN_OP_NONTENSOR,
+                                    .params_size = sizeof(cast_params), .prepare = prepare_cast,
+                                    .infer = infer_cast, .run = run_cast, .types = "map"},
                                    {.name = NULL}};

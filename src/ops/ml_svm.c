@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SVMClassifier and SVMRegressor. With support vectors every pair of classes votes by its own decision
- * function, and probabilities come from pairwise sigmoids made consistent (Wu, Lin and Weng 2004, the
- * second method); without, each class has one linear score. */
+/* SVMClassifier and SVMRegressor. With support vectors every pair of classes votes by its own
+ * decision function, and probabilities come from pairwise sigmoids made consistent (Wu, Lin and
+ * Weng 2004, the second method); without, each class has one linear score. */
 #include <math.h>
 #include <string.h>
 
@@ -27,8 +27,8 @@ typedef struct svm_params {
 
 typedef struct svm_bound {
     int64_t n, features;
-    int64_t scores; /* raw ones per row */
-    int64_t out;    /* those handed out */
+    int64_t scores;  /* raw ones per row */
+    int64_t out;     /* those handed out */
     int64_t scratch; /* doubles per row */
     size_t index, room, rows, x;
 } svm_bound;
@@ -106,16 +106,19 @@ static sonde_status prepare_classifier(sn_prep *p)
         return sn_prep_fail(p, "prob_a and prob_b differ in length");
     for (size_t i = 0; i < n; i++)
         if (v->per_class[i] < 0 || !sn_i64_add(v->supports, v->per_class[i], &v->supports))
-            return sn_prep_fail(p, "attribute 'vectors_per_class' has %lld", (long long)v->per_class[i]);
+            return sn_prep_fail(p, "attribute 'vectors_per_class' has %lld",
+                                (long long)v->per_class[i]);
     if (v->supports == 0) {
         v->kernel = SVM_LINEAR;
         v->n_prob = 0;
         return v->n_coefficients % (size_t)v->classes == 0
                    ? SONDE_OK
-                   : sn_prep_fail(p, "the coefficients do not fit %lld classes", (long long)v->classes);
+                   : sn_prep_fail(p, "the coefficients do not fit %lld classes",
+                                  (long long)v->classes);
     }
     if ((int64_t)n != v->classes || v->classes > 65536)
-        return sn_prep_fail(p, "there are %lld classes and vectors for %zu", (long long)v->classes, n);
+        return sn_prep_fail(p, "there are %lld classes and vectors for %zu", (long long)v->classes,
+                            n);
     const int64_t pairs = v->classes * (v->classes - 1) / 2;
     int64_t need;
     if (v->n_vector_floats % (size_t)v->supports || v->n_rho < (size_t)pairs ||
@@ -156,7 +159,8 @@ static sonde_status infer_svm(sn_infer *c)
     dims[1] = out_scores(v);
     if (!v->classifier)
         return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, 2);
-    SN_TRY(sn_infer_tensor(c, 0, v->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
+    SN_TRY(
+        sn_infer_tensor(c, 0, v->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
     return sn_infer_tensor(c, 1, SONDE_DTYPE_F32, dims, 2);
 }
 
@@ -224,7 +228,8 @@ static void pairwise(const svm_params *v, const double *kernels, double *scores,
         for (int64_t j = i + 1; j < v->classes; j++, pair++) {
             const double s =
                 (double)v->rho[pair] +
-                weighted(v->coefficients + (j - 1) * v->supports, kernels, v->first[i], v->per_class[i]) +
+                weighted(v->coefficients + (j - 1) * v->supports, kernels, v->first[i],
+                         v->per_class[i]) +
                 weighted(v->coefficients + i * v->supports, kernels, v->first[j], v->per_class[j]);
             scores[pair] = s;
             votes[s > 0 ? i : j] += 1;
@@ -371,11 +376,8 @@ static sonde_status run_svm(const sn_step *s, sn_frame *f)
 
 #define SVM(symbol, NAME, OUTPUTS, PREPARE)                                                        \
     const sn_op symbol[] = {{SN_ML_HEAD(NAME, 1, 0, 1, 1, OUTPUTS),                                \
-                             .params_size = sizeof(svm_params),                                    \
-                             .prepare = PREPARE,                                                   \
-                             .infer = infer_svm,                                                   \
-                             .bind = bind_svm,                                                     \
-                             .run = run_svm,                                                       \
+                             .params_size = sizeof(svm_params), .prepare = PREPARE,                \
+                             .infer = infer_svm, .bind = bind_svm, .run = run_svm,                 \
                              .types = SN_ML_NUMBERS},                                              \
                             {.name = NULL}};
 SVM(sn_op_ml_svm_classifier, "SVMClassifier", 2, prepare_classifier)

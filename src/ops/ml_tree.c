@@ -53,7 +53,8 @@ static sonde_status check_ends(sn_prep *p, const sn_trees *t)
                 state[at] = DONE;
                 depth--;
             } else if (state[next] == OPEN) {
-                return sn_prep_fail(p, "node %lld of a tree is its own descendant", (long long)next);
+                return sn_prep_fail(p, "node %lld of a tree is its own descendant",
+                                    (long long)next);
             } else {
                 state[next] = OPEN;
                 stack[depth++] = next;
@@ -85,8 +86,8 @@ static sonde_status ints_of(sn_prep *p, const char *name, size_t n, const int64_
 
 static bool mode_of(sonde_string s, sn_tree_mode *mode)
 {
-    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",     "BRANCH_GTE", "BRANCH_GT",
-                                        "BRANCH_EQ",  "BRANCH_NEQ",    "",           "LEAF"};
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
     for (int i = 0; i < 8; i++)
         if (names[i][0] && s.size == strlen(names[i]) && memcmp(s.data, names[i], s.size) == 0) {
             *mode = (sn_tree_mode)i;
@@ -160,8 +161,8 @@ sonde_status sn_trees_read(sn_prep *p, const char *votes, sn_trees *t)
     for (size_t i = 0; i < n; i++) {
         sn_tree_node *node = &t->nodes[i];
         if (i > 0 && by_place(&places[i - 1], &places[i]) == 0)
-            return sn_prep_fail(p, "node %lld of tree %lld is there twice", (long long)places[i].node,
-                                (long long)places[i].tree);
+            return sn_prep_fail(p, "node %lld of tree %lld is there twice",
+                                (long long)places[i].node, (long long)places[i].tree);
         if (!mode_of(modes[i], &node->mode))
             return sn_prep_fail(p, "mode %zu of nodes_modes is unknown", i);
         if (node->mode == SN_TREE_LEAF)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decision trees as the tree-ensemble operators walk them: one flat array of nodes, checked when it is
- * made so that a walk always ends at a leaf. */
+/* Decision trees as the tree-ensemble operators walk them: one flat array of nodes, checked when it
+ * is made so that a walk always ends at a leaf. */
 #ifndef SN_OPS_ML_TREE_H
 #define SN_OPS_ML_TREE_H
 
@@ -19,10 +19,11 @@ typedef enum sn_tree_mode { /* numbers of TreeEnsemble's nodes_modes */
 
 typedef struct sn_tree_node {
     sn_tree_mode mode;
-    bool nan_true;   /* NaN takes the branch `yes` */
+    bool nan_true; /* NaN takes the branch `yes` */
     int64_t feature;
     double split;
-    int64_t yes, no; /* nodes; MEMBER: the set is members[first … end); LEAF: weights [first … end) */
+    int64_t yes,
+        no; /* nodes; MEMBER: the set is members[first … end); LEAF: weights [first … end) */
     int64_t first, end;
 } sn_tree_node;
 
@@ -51,7 +52,8 @@ typedef struct sn_trees {
 sonde_status sn_trees_read(sn_prep *p, const char *votes, sn_trees *t);
 /* From the attributes of TreeEnsemble. */
 sonde_status sn_trees_read_flat(sn_prep *p, sn_trees *t);
-/* One row of features ► one number per target, base values included. `seen` has room for the targets. */
+/* One row of features ► one number per target, base values included. `seen` has room for the
+ * targets. */
 void sn_trees_row(const sn_trees *t, sn_dtype dtype, const void *x, int64_t row, int64_t features,
                   int64_t targets, double *out, bool *seen);
 

@@ -51,7 +51,8 @@ static sonde_status prepare_classifier(sn_prep *p)
         t->mixed |= t->trees.weights[i].weight < 0;
     }
     /* Positive votes without a transform are a probability; else the sign decides. */
-    t->mixed |= t->post == SN_ML_LOGISTIC || t->post == SN_ML_SOFTMAX || t->post == SN_ML_SOFTMAX_ZERO;
+    t->mixed |=
+        t->post == SN_ML_LOGISTIC || t->post == SN_ML_SOFTMAX || t->post == SN_ML_SOFTMAX_ZERO;
     return SONDE_OK;
 }
 
@@ -98,7 +99,8 @@ static sonde_status infer_tree(sn_infer *c)
     dims[1] = t->targets;
     if (!t->classifier)
         return sn_infer_tensor(c, 0, t->flat ? c->in[0]->type.dtype : SONDE_DTYPE_F32, dims, 2);
-    SN_TRY(sn_infer_tensor(c, 0, t->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
+    SN_TRY(
+        sn_infer_tensor(c, 0, t->labels.strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, dims, 1));
     return sn_infer_tensor(c, 1, SONDE_DTYPE_F32, dims, 2);
 }
 
@@ -152,7 +154,8 @@ static void tree_range(void *arg, size_t lo, size_t hi)
     for (int64_t r = (int64_t)lo; r < (int64_t)hi; r++) {
         double *sum = j->sums + r * n;
         float *score = j->scores + r * n;
-        sn_trees_row(&t->trees, j->x->dtype, j->x->data, r, j->k->features, n, sum, j->seen + r * n);
+        sn_trees_row(&t->trees, j->x->dtype, j->x->data, r, j->k->features, n, sum,
+                     j->seen + r * n);
         if (t->binary) {
             double s = sum[t->voted];
             if (t->trees.n_base == 1)
@@ -197,14 +200,12 @@ static sonde_status run_tree(const sn_step *s, sn_frame *f)
 
 #define TREES(symbol, NAME, SINCE, OUTPUTS, PREPARE, TYPES)                                        \
     const sn_op symbol[] = {{SN_ML_HEAD(NAME, SINCE, 0, 1, 1, OUTPUTS),                            \
-                             .params_size = sizeof(tree_params),                                   \
-                             .prepare = PREPARE,                                                   \
-                             .infer = infer_tree,                                                  \
-                             .bind = bind_tree,                                                    \
-                             .run = run_tree,                                                      \
+                             .params_size = sizeof(tree_params), .prepare = PREPARE,               \
+                             .infer = infer_tree, .bind = bind_tree, .run = run_tree,              \
                              .types = TYPES},                                                      \
                             {.name = NULL}};
 TREES(sn_op_ml_tree_ensemble_classifier, "TreeEnsembleClassifier", 1, 2, prepare_classifier,
       SN_ML_NUMBERS)
-TREES(sn_op_ml_tree_ensemble_regressor, "TreeEnsembleRegressor", 1, 1, prepare_regressor, SN_ML_NUMBERS)
+TREES(sn_op_ml_tree_ensemble_regressor, "TreeEnsembleRegressor", 1, 1, prepare_regressor,
+      SN_ML_NUMBERS)
 TREES(sn_op_ml_tree_ensemble, "TreeEnsemble", 5, 1, prepare_ensemble, "f32 f64 f16")

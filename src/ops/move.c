@@ -203,31 +203,43 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
     X(F64, double)                                                                                 \
     X(I8, int8_t)                                                                                  \
     X(I16, int16_t)                                                                                \
-    X(I32, int32_t) X(I64, int64_t) X(U8, uint8_t) X(U16, uint16_t) X(U32, uint32_t)               \
-        X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t)               \
-            X(U2, uint8_t)
+    X(I32, int32_t)                                                                                \
+    X(I64, int64_t)                                                                                \
+    X(U8, uint8_t) X(U16, uint16_t) X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t)             \
+        X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
 /* X(NAME, C type, smallest, largest) */
 #define INTEGER_LIST(X)                                                                            \
     X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
     X(I16, int16_t, INT16_MIN, INT16_MAX)                                                          \
     X(I32, int32_t, INT32_MIN, INT32_MAX)                                                          \
     X(I64, int64_t, INT64_MIN, INT64_MAX)                                                          \
-    X(U8, uint8_t, 0, UINT8_MAX) X(U16, uint16_t, 0, UINT16_MAX) X(U32, uint32_t, 0, UINT32_MAX)   \
-        X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15)                 \
-            X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+    X(U8, uint8_t, 0, UINT8_MAX)                                                                   \
+    X(U16, uint16_t, 0, UINT16_MAX)                                                                \
+    X(U32, uint32_t, 0, UINT32_MAX) X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7)           \
+        X(U4, uint8_t, 0, 15) X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+
+/* Loads go through memcpy: constants seen by inference may lie unaligned in their file. */
+#define LOAD_ELEM(T, data, i, v)                                                                   \
+    memcpy(&(v), (const char *)(data) + (size_t)(i) * sizeof(T), sizeof(T))
 
 double sn_elem_f64(sn_dtype t, const void *data, int64_t i)
 {
+    uint16_t half;
     switch (t) {
 #define LOAD(NAME, T)                                                                              \
-    case SONDE_DTYPE_##NAME:                                                                       \
-        return (double)((const T *)data)[i];
+    case SONDE_DTYPE_##NAME: {                                                                     \
+        T v;                                                                                       \
+        LOAD_ELEM(T, data, i, v);                                                                  \
+        return (double)v;                                                                          \
+    }
         NATIVE_LIST(LOAD)
 #undef LOAD
     case SONDE_DTYPE_F16:
-        return (double)sn_f16_to_f32(((const uint16_t *)data)[i]);
+        LOAD_ELEM(uint16_t, data, i, half);
+        return (double)sn_f16_to_f32(half);
     case SONDE_DTYPE_BF16:
-        return (double)sn_bf16_to_f32(((const uint16_t *)data)[i]);
+        LOAD_ELEM(uint16_t, data, i, half);
+        return (double)sn_bf16_to_f32(half);
     default:
         break;
     }
@@ -238,8 +250,11 @@ int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i)
 {
     switch (t) {
 #define LOAD(NAME, T, lo, hi)                                                                      \
-    case SONDE_DTYPE_##NAME:                                                                       \
-        return (int64_t)((const T *)data)[i];
+    case SONDE_DTYPE_##NAME: {                                                                     \
+        T v;                                                                                       \
+        LOAD_ELEM(T, data, i, v);                                                                  \
+        return (int64_t)v;                                                                         \
+    }
         INTEGER_LIST(LOAD)
 #undef LOAD
     case SONDE_DTYPE_BOOL:

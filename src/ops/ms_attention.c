@@ -48,8 +48,8 @@ static sonde_status prepare_msa(sn_prep *p)
         return sn_prep_fail(p, "attribute 'qkv_hidden_sizes' has %zu numbers, expected 3", n);
     for (size_t i = 0; i < n; i++) {
         if (sizes[i] < 1 || sizes[i] > INT32_MAX || sizes[i] % m->heads)
-            return sn_prep_fail(p, "a hidden size of %lld cannot be %lld heads", (long long)sizes[i],
-                                (long long)m->heads);
+            return sn_prep_fail(p, "a hidden size of %lld cannot be %lld heads",
+                                (long long)sizes[i], (long long)m->heads);
         m->hidden[i] = sizes[i];
     }
     if (n && m->hidden[0] != m->hidden[1])
@@ -179,9 +179,10 @@ static sonde_status bind_msa(sn_bind *b)
     const int64_t hidden = m->heads * k->size;
     const sn_heads q = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->size, k->row, 0);
     sn_heads key = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->size, k->row, hidden);
-    sn_heads value = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
-    const sn_heads y = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size,
-                                     m->heads * k->v_size, 0);
+    sn_heads value =
+        sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
+    const sn_heads y =
+        sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, m->heads * k->v_size, 0);
     const bool past = sn_ms_has(b, PAST), keep = sn_ms_wants(b, PRESENT) && !k->half;
     sn_ms_cache_bind(&k->k, &key, past, false, keep, k->total, &ws);
     sn_ms_cache_bind(&k->v, &value, past, false, keep, k->total, &ws);
@@ -204,8 +205,8 @@ static sonde_status bind_msa(sn_bind *b)
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
     k->core = ws.bytes;
     /* The projection is done before the core starts: they share the rest. */
-    const size_t rest = k->plan.workspace_bytes > k->gemm.pack_bytes ? k->plan.workspace_bytes
-                                                                     : k->gemm.pack_bytes;
+    const size_t rest =
+        k->plan.workspace_bytes > k->gemm.pack_bytes ? k->plan.workspace_bytes : k->gemm.pack_bytes;
     if (ws.overflow || !sn_size_add(ws.bytes, rest, &b->workspace_bytes))
         return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
     b->bound = k;
@@ -222,7 +223,8 @@ static sn_heads half_of(const sn_tensor *t, int part)
         return (sn_heads){.data = NULL};
     const int64_t *d = t->dims;
     const size_t bytes = t->bytes / 2;
-    return sn_heads_bhsd(t->dtype, (uint8_t *)t->data + (size_t)part * bytes, d[1], d[2], d[3], d[4]);
+    return sn_heads_bhsd(t->dtype, (uint8_t *)t->data + (size_t)part * bytes, d[1], d[2], d[3],
+                         d[4]);
 }
 
 static sonde_status run_msa(const sn_step *s, sn_frame *f)
@@ -238,7 +240,8 @@ static sonde_status run_msa(const sn_step *s, sn_frame *f)
                 ws + k->core, f->pool);
     const sn_dtype f32 = SONDE_DTYPE_F32;
     const int64_t hidden = m->heads * k->size;
-    const sn_heads now_k = sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->size, k->row, hidden);
+    const sn_heads now_k =
+        sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->size, k->row, hidden);
     const sn_heads now_v =
         sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
     const sn_tensor *past = sn_has(s, PAST) ? sn_in(s, f, PAST) : NULL;

@@ -36,7 +36,8 @@ typedef struct sn_ms_bias {
 } sn_ms_bias;
 sonde_status sn_ms_bias_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t heads, int64_t q_len,
                              int64_t total, sn_ms_bias *m, sn_room *ws);
-void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace, sn_attention_mask *out);
+void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace,
+                    sn_attention_mask *out);
 
 /* ---- keys and values ---- */
 /* Where the keys (or values) the core reads come from. */
@@ -45,7 +46,8 @@ typedef struct sn_ms_cache {
     bool present; /* the present output */
     size_t at;    /* else the workspace */
 } sn_ms_cache;
-/* `now` is f32 and is used as it lies when nothing has to be done with it; `keep` = present is wanted. */
+/* `now` is f32 and is used as it lies when nothing has to be done with it; `keep` = present is
+ * wanted. */
 void sn_ms_cache_bind(sn_ms_cache *c, const sn_heads *now, bool past, bool bias, bool keep,
                       int64_t total, sn_room *ws);
 /* past and present may have data NULL (absent, not wanted); start: positions of the new ones, per
@@ -56,7 +58,10 @@ sn_heads sn_ms_cache_run(const sn_ms_cache *c, const sn_heads *past, const sn_he
 
 /* Number of elements, or -1 on overflow. */
 int64_t sn_ms_count(int64_t a, int64_t b, int64_t c, int64_t d);
-static inline bool sn_ms_has(const sn_bind *b, uint32_t i) { return i < b->n_in && b->in[i]; }
+static inline bool sn_ms_has(const sn_bind *b, uint32_t i)
+{
+    return i < b->n_in && b->in[i];
+}
 static inline bool sn_ms_wants(const sn_bind *b, uint32_t o)
 {
     return o < b->n_out && o < b->node->n_out && b->node->out[o];

@@ -48,9 +48,8 @@ void sn_ms_mask_run(const sn_ms_mask *m, const sn_tensor *t, uint8_t *workspace,
     uint8_t *keep = workspace + m->at;
     const bool per_query = m->kind == SN_MS_MASK_QUERIES || m->kind == SN_MS_MASK_SQUARE;
     const int64_t rows = per_query ? m->q_len : 1, skip = m->total - m->width;
-    *out = (sn_attention_mask){.data = keep,
-                               .stride = {rows * m->total, 0, per_query ? m->total : 0, 1},
-                               .len = m->total};
+    *out = (sn_attention_mask){
+        .data = keep, .stride = {rows * m->total, 0, per_query ? m->total : 0, 1}, .len = m->total};
     for (int64_t b = 0; b < m->batch; b++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < m->total; j++) {
@@ -97,7 +96,8 @@ sonde_status sn_ms_bias_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t head
     return SONDE_OK;
 }
 
-void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace, sn_attention_mask *out)
+void sn_ms_bias_run(const sn_ms_bias *m, const sn_tensor *t, uint8_t *workspace,
+                    sn_attention_mask *out)
 {
     *out = m->mask;
     out->data = sn_as_f32(t, workspace + m->at);
@@ -111,7 +111,8 @@ void sn_ms_cache_bind(sn_ms_cache *c, const sn_heads *now, bool past, bool bias,
     c->direct = f32 && !past && !bias;
     c->present = !c->direct && f32 && !bias && keep;
     if (!c->direct && !c->present)
-        c->at = sn_room_take(ws, sn_ms_count(now->batch, now->heads, total, now->size), sizeof(float));
+        c->at =
+            sn_room_take(ws, sn_ms_count(now->batch, now->heads, total, now->size), sizeof(float));
 }
 
 sn_heads sn_ms_cache_run(const sn_ms_cache *c, const sn_heads *past, const sn_heads *now,
@@ -122,7 +123,8 @@ sn_heads sn_ms_cache_run(const sn_ms_cache *c, const sn_heads *past, const sn_he
     if (c->present)
         all = *present;
     else if (!c->direct)
-        all = sn_heads_bhsd(SONDE_DTYPE_F32, workspace + c->at, now->batch, now->heads, total, now->size);
+        all = sn_heads_bhsd(SONDE_DTYPE_F32, workspace + c->at, now->batch, now->heads, total,
+                            now->size);
     if (!c->direct) {
         if (past->data)
             sn_heads_copy(&all, past, NULL, pool);

@@ -49,7 +49,8 @@ static sonde_status bind_softmax(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *x = &b->in[0]->type, *bias = &b->in[1]->type;
     const int axis = (int)(m->axis < 0 ? m->axis + x->rank : m->axis);
-    const int64_t rows = sn_dims_product(x->dims, 0, axis), n = sn_dims_product(x->dims, axis, x->rank);
+    const int64_t rows = sn_dims_product(x->dims, 0, axis),
+                  n = sn_dims_product(x->dims, axis, x->rank);
     int64_t count = 0, total = 0;
     if (!sn_type_count(bias, &count) || !sn_type_count(x, &total) || n == 0 || count == 0 ||
         count % n || rows % (count / n))
@@ -169,7 +170,8 @@ static void swap_rows(double *m, int64_t n, int64_t a, int64_t b)
     }
 }
 
-/* Gauss-Jordan with partial pivoting; `m` is destroyed. A singular matrix gives infinities or NaN. */
+/* Gauss-Jordan with partial pivoting; `m` is destroyed. A singular matrix gives infinities or NaN.
+ */
 static void invert(double *m, double *inv, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

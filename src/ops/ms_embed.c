@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EmbedLayerNormalization of com.microsoft: rows of the word, position and segment tables are looked
- * up, added and normalised; the mask is counted per sequence. */
+/* EmbedLayerNormalization of com.microsoft: rows of the word, position and segment tables are
+ * looked up, added and normalised; the mask is counted per sequence. */
 #include <string.h>
 
 #include "compute/codec.h"
@@ -73,9 +73,8 @@ static sonde_status bind_embed(sn_bind *b)
     SN_TRY(check_ids(b, SEGMENTS, k, false));
     SN_TRY(check_ids(b, MASK, k, false));
     SN_TRY(check_ids(b, POSITION_IDS, k, true));
-    k->position_rows = b->n_in > POSITION_IDS && b->in[POSITION_IDS]
-                           ? b->in[POSITION_IDS]->type.dims[0]
-                           : 0;
+    k->position_rows =
+        b->n_in > POSITION_IDS && b->in[POSITION_IDS] ? b->in[POSITION_IDS]->type.dims[0] : 0;
     if (sn_attn_compute_type(words->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(words->dtype));
@@ -88,7 +87,8 @@ static sonde_status bind_embed(sn_bind *b)
             b->in[i]->type.dtype != words->dtype)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the words", i);
     if ((b->in[SEGMENTS] != NULL) != (b->in[SEGMENT_TABLE] != NULL))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "segment ids and their table must come together");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "segment ids and their table must come together");
     int64_t rows, total;
     if (!sn_i64_mul(k->batch, k->len, &rows) || !sn_i64_mul(rows, hidden, &total))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
@@ -136,7 +136,8 @@ static sonde_status look_up(const sn_step *s, sn_frame *f, float *sum)
     const int32_t *positions = sn_has(s, POSITION_IDS) ? sn_in(s, f, POSITION_IDS)->data : NULL;
     for (int64_t r = 0; r < k->plan.rows; r++) {
         float *dst = sum + r * k->plan.n;
-        const int64_t at = !positions ? r % k->len : positions[k->position_rows == 1 ? r % k->len : r];
+        const int64_t at =
+            !positions ? r % k->len : positions[k->position_rows == 1 ? r % k->len : r];
         if (!add_row(sn_in(s, f, WORDS), ids[r], dst, true) ||
             !add_row(sn_in(s, f, POSITIONS), at, dst, false) ||
             (segments && !add_row(sn_in(s, f, SEGMENT_TABLE), segments[r], dst, false)))
@@ -163,7 +164,8 @@ static sonde_status run_embed(const sn_step *s, sn_frame *f)
     }
     sn_tensor *y = sn_out(s, f, Y);
     if (k->plan.rows > 0 && k->plan.n > 0)
-        sn_norm_run(&k->plan, sn_via_out(f, y, k->y), sum, sn_via_in(f, sn_in(s, f, GAMMA), k->gamma),
+        sn_norm_run(&k->plan, sn_via_out(f, y, k->y), sum,
+                    sn_via_in(f, sn_in(s, f, GAMMA), k->gamma),
                     sn_via_in(f, sn_in(s, f, BETA), k->beta), NULL, NULL, f->pool);
     sn_via_done(f, y, k->y);
     return SONDE_OK;

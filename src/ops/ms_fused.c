@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FusedMatMul and FusedGemm of com.microsoft: matrix products with transposes and a factor, and with
- * an activation behind them. */
+/* FusedMatMul and FusedGemm of com.microsoft: matrix products with transposes and a factor, and
+ * with an activation behind them. */
 #include <string.h>
 
 #include "ops/heads.h"
@@ -47,7 +47,8 @@ static sonde_status prepare_gemm(sn_prep *p)
     return SONDE_OK;
 }
 
-/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. Transposing it means nothing. */
+/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. Transposing it means
+ * nothing. */
 static int as_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
 {
     if (t->rank == 1) {

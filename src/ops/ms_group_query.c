@@ -8,7 +8,21 @@
 #include "ops/move.h"
 #include "ops/ms_attention.h"
 
-enum { QUERY, KEY, VALUE, PAST_K, PAST_V, LENS, TOTAL, COS, SIN, IDS, ATTENTION_BIAS, SINK, K_SCALE };
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    PAST_K,
+    PAST_V,
+    LENS,
+    TOTAL,
+    COS,
+    SIN,
+    IDS,
+    ATTENTION_BIAS,
+    SINK,
+    K_SCALE
+};
 enum { Y, PRESENT_K, PRESENT_V, QK };
 
 typedef struct gqa_params {
@@ -23,7 +37,7 @@ typedef struct gqa_bound {
     int64_t batch, len, size;
     int64_t total;    /* longest sequence of the batch */
     int64_t capacity; /* positions of the cache */
-    int64_t row; /* of the query, packed or not */
+    int64_t row;      /* of the query, packed or not */
     bool total_known; /* else `total` is the most it can be */
     bool packed, half, past, ids;
     bool ws_cache; /* else the present outputs are the cache */
@@ -53,7 +67,8 @@ static sonde_status prepare_gqa(sn_prep *p)
     if (sliding)
         return sn_prep_fail(p, "sliding_window_cache is not supported");
     if (g->qk_output < 0 || g->qk_output > 2)
-        return sn_prep_fail(p, "attribute 'qk_output' is %lld, expected 0 to 2", (long long)g->qk_output);
+        return sn_prep_fail(p, "attribute 'qk_output' is %lld, expected 0 to 2",
+                            (long long)g->qk_output);
     g->rotary = rotary != 0;
     g->interleaved = interleaved != 0;
     g->smooth = smooth > 0;
@@ -86,7 +101,7 @@ static sonde_status infer_gqa(sn_infer *c)
     int64_t n;
     SN_TRY(sn_infer_ints(c, TOTAL, &v, &n));
     const sn_dim total = v && n == 1 ? v[0] : SN_DIM_UNKNOWN;
-    sn_dim length = total;
+    sn_dim length = total, most = y[1]; /* a sequence is what was there and what is new */
     if (sn_infer_has(c, PAST_K)) {
         const sn_type *past = &c->in[PAST_K]->type;
         if (past->rank >= 0 && past->rank != 4)
@@ -94,8 +109,13 @@ static sonde_status infer_gqa(sn_infer *c)
         const sn_dim before = past->rank == 4 ? past->dims[2] : SN_DIM_UNKNOWN;
         const bool known = sn_dim_known(before) && sn_dim_known(total);
         length = !known ? SN_DIM_UNKNOWN : before > total ? before : total;
+        most = sn_dim_add(before, y[1]);
     }
-    const sn_dim present[4] = {y[0], g->kv_heads, length, size}, qk[4] = {y[0], g->heads, y[1], total};
+    if (sn_dim_known(total) && sn_dim_known(most) && (total > most || total < 1))
+        return sn_infer_fail(c, "total_sequence_length is %lld, at most %lld tokens are there",
+                             (long long)total, (long long)most);
+    const sn_dim present[4] = {y[0], g->kv_heads, length, size},
+                 qk[4] = {y[0], g->heads, y[1], total};
     SN_TRY(sn_infer_tensor(c, PRESENT_K, q->dtype, present, 4));
     SN_TRY(sn_infer_tensor(c, PRESENT_V, q->dtype, present, 4));
     return sn_infer_tensor(c, QK, q->dtype, qk, 4);
@@ -105,7 +125,8 @@ static sonde_status infer_gqa(sn_infer *c)
 static sonde_status bind_total(sn_bind *b, gqa_bound *k)
 {
     if (!sn_ms_has(b, LENS) || !sn_ms_has(b, TOTAL))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "seqlens_k and total_sequence_length are required");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "seqlens_k and total_sequence_length are required");
     const sn_fact *t = b->in[TOTAL];
     int64_t count = 0;
     if (t->type.dtype != SONDE_DTYPE_I32 || !sn_type_count(&t->type, &count) || count != 1)
@@ -123,7 +144,8 @@ static sonde_status bind_total(sn_bind *b, gqa_bound *k)
             k->total = -1;
     }
     if (k->total < 1 || k->total > INT32_MAX)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "total_sequence_length is %lld", (long long)k->total);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "total_sequence_length is %lld",
+                            (long long)k->total);
     return SONDE_OK;
 }
 
@@ -168,8 +190,10 @@ static sonde_status bind_shapes(sn_bind *b, gqa_bound *k)
                             (long long)k->batch);
     for (uint32_t i = K_SCALE; i < b->n_in; i++)
         if (b->in[i])
-            return sn_bind_fail(b, SONDE_UNSUPPORTED, "input %u (quantised caches, norms of heads) is "
-                                                      "not supported", i);
+            return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                                "input %u (quantised caches, norms of heads) is "
+                                "not supported",
+                                i);
     return SONDE_OK;
 }
 
@@ -212,7 +236,8 @@ static sonde_status bind_gqa(sn_bind *b)
     const int64_t q_count = sn_ms_count(k->batch, g->heads, k->len, k->size);
     const int64_t cache_count = sn_ms_count(k->batch, g->kv_heads, k->capacity, k->size);
     k->q = sn_room_take(&ws, q_count, sizeof(float));
-    k->new_k = sn_room_take(&ws, sn_ms_count(k->batch, g->kv_heads, k->len, k->size), sizeof(float));
+    k->new_k =
+        sn_room_take(&ws, sn_ms_count(k->batch, g->kv_heads, k->len, k->size), sizeof(float));
     k->ws_cache = k->half || !sn_ms_wants(b, PRESENT_K) || !sn_ms_wants(b, PRESENT_V);
     if (k->ws_cache) {
         k->key = sn_room_take(&ws, cache_count, sizeof(float));
@@ -223,8 +248,9 @@ static sonde_status bind_gqa(sn_bind *b)
     if (sn_ms_wants(b, QK) && k->half)
         k->qk = sn_room_take(&ws, sn_ms_count(k->batch, g->heads, k->len, k->total), sizeof(float));
     SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, g->heads, k->len, k->total, &k->bias, &ws));
-    if (sn_ms_has(b, SINK) && (b->in[SINK]->type.rank != 1 || b->in[SINK]->type.dims[0] != g->heads ||
-                               b->in[SINK]->type.dtype != b->in[QUERY]->type.dtype))
+    if (sn_ms_has(b, SINK) &&
+        (b->in[SINK]->type.rank != 1 || b->in[SINK]->type.dims[0] != g->heads ||
+         b->in[SINK]->type.dtype != b->in[QUERY]->type.dtype))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "head_sink must have one number per head");
     k->sink = sn_room_take(&ws, g->heads, sizeof(float));
     k->lens = sn_room_take(&ws, k->batch, 2 * sizeof(int64_t));
@@ -232,13 +258,15 @@ static sonde_status bind_gqa(sn_bind *b)
     const sn_dtype f32 = SONDE_DTYPE_F32;
     const sn_heads q = sn_heads_bhsd(f32, NULL, k->batch, g->heads, k->len, k->size);
     sn_heads cache = sn_heads_bhsd(f32, NULL, k->batch, g->kv_heads, k->capacity, k->size);
-    const sn_heads y = sn_heads_bshd(f32, NULL, k->batch, g->heads, k->len, k->size, g->heads * k->size, 0);
-    sn_attention_desc d = {
-        .scale = g->scale != 0.0f ? (double)g->scale : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
-        .softcap = (double)g->softcap,
-        .causal = g->causal,
-        .window = g->window > 0 ? g->window - 1 : -1,
-        .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
+    const sn_heads y =
+        sn_heads_bshd(f32, NULL, k->batch, g->heads, k->len, k->size, g->heads * k->size, 0);
+    sn_attention_desc d = {.scale = g->scale != 0.0f
+                                        ? (double)g->scale
+                                        : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+                           .softcap = (double)g->softcap,
+                           .causal = g->causal,
+                           .window = g->window > 0 ? g->window - 1 : -1,
+                           .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
     sn_attn_desc(&d, &q, &cache, &cache, &y);
     d.kv_len = k->total;
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
@@ -298,8 +326,8 @@ static sonde_status rotate(const sn_step *s, sn_frame *f, const sn_heads *q, con
 }
 
 /* The cache of keys or values: past, then the new ones at their places, then zeros. */
-static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_t present, size_t at,
-                           const sn_heads *now, const int64_t *start)
+static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_t present,
+                           size_t at, const sn_heads *now, const int64_t *start)
 {
     const gqa_bound *k = s->bound;
     void *data = k->ws_cache ? f->workspace + at : sn_out(s, f, present)->data;
@@ -314,8 +342,8 @@ static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_
         if (!k->past || start[b] == 0)
             continue;
         sn_heads before = sn_heads_of(sn_in(s, f, past), 0), one = cache;
-        before.data = (uint8_t *)before.data +
-                      (size_t)(b * before.stride[0]) * sn_dtype_bytes(before.dtype);
+        before.data =
+            (uint8_t *)before.data + (size_t)(b * before.stride[0]) * sn_dtype_bytes(before.dtype);
         one.data = entry;
         before.batch = one.batch = 1;
         before.len = start[b] < before.len ? start[b] : before.len;
@@ -342,13 +370,15 @@ static sonde_status run_gqa(const sn_step *s, sn_frame *f)
     const int64_t first_k = k->packed ? g->heads * k->size : 0;
     const int64_t first_v = k->packed ? first_k + g->kv_heads * k->size : 0;
     const sn_dtype t = query->dtype, f32 = SONDE_DTYPE_F32;
-    const sn_heads in_q = sn_heads_bshd(t, query->data, k->batch, g->heads, k->len, k->size, k->row, 0);
-    const sn_heads in_k = sn_heads_bshd(t, key->data, k->batch, g->kv_heads, k->len, k->size,
-                                        key->dims[2], first_k);
+    const sn_heads in_q =
+        sn_heads_bshd(t, query->data, k->batch, g->heads, k->len, k->size, k->row, 0);
+    const sn_heads in_k =
+        sn_heads_bshd(t, key->data, k->batch, g->kv_heads, k->len, k->size, key->dims[2], first_k);
     const sn_heads in_v = sn_heads_bshd(t, value->data, k->batch, g->kv_heads, k->len, k->size,
                                         value->dims[2], first_v);
     const sn_heads q = sn_heads_bhsd(f32, ws + k->q, k->batch, g->heads, k->len, k->size);
-    const sn_heads new_k = sn_heads_bhsd(f32, ws + k->new_k, k->batch, g->kv_heads, k->len, k->size);
+    const sn_heads new_k =
+        sn_heads_bhsd(f32, ws + k->new_k, k->batch, g->kv_heads, k->len, k->size);
     sn_heads_copy(&q, &in_q, NULL, f->pool);
     sn_heads_copy(&new_k, &in_k, NULL, f->pool);
     if (g->rotary)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MultiHeadAttention of com.microsoft: queries, keys and values come projected, apart or packed, with
- * the projection's bias still to be added. */
+/* MultiHeadAttention of com.microsoft: queries, keys and values come projected, apart or packed,
+ * with the projection's bias still to be added. */
 #include <math.h>
 #include <string.h>
 
@@ -176,7 +176,8 @@ static sonde_status check_mha(sn_bind *b, const mha_views *v, mha_bound *k)
         if (t->rank != 4 || t->dims[0] != now->batch || t->dims[1] != now->heads ||
             t->dims[3] != now->size || t->dtype != now->dtype ||
             (i == PAST_V && t->dims[2] != k->past))
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the new keys or values", i);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "input %u does not fit the new keys or values", i);
         k->past = t->dims[2];
     }
     if (!sn_i64_add(k->past, v->k.len, &k->total))
@@ -240,12 +241,14 @@ static sonde_status bind_mha(sn_bind *b)
     if (!k->k.direct)
         key = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, key.batch, key.heads, k->total, key.size);
     if (!k->v.direct)
-        value = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, value.batch, value.heads, k->total, value.size);
-    sn_attention_desc d = {
-        .scale = m->scale != 0.0f ? (double)m->scale : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
-        .causal = m->causal,
-        .window = -1,
-        .qk = SN_ATTENTION_MASKED};
+        value =
+            sn_heads_bhsd(SONDE_DTYPE_F32, NULL, value.batch, value.heads, k->total, value.size);
+    sn_attention_desc d = {.scale = m->scale != 0.0f
+                                        ? (double)m->scale
+                                        : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
+                           .causal = m->causal,
+                           .window = -1,
+                           .qk = SN_ATTENTION_MASKED};
     sn_attn_desc(&d, &q, &key, &value, &y);
     d.dtype = SONDE_DTYPE_F32;
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
@@ -280,7 +283,8 @@ static sonde_status run_mha(const sn_step *s, sn_frame *f)
         if (!sn_has(s, i))
             continue;
         const sn_tensor *t = sn_in(s, f, i);
-        facts[i] = (sn_fact){.type = {.kind = SN_KIND_TENSOR, .dtype = t->dtype, .rank = t->rank, .dims = t->dims}};
+        facts[i] = (sn_fact){
+            .type = {.kind = SN_KIND_TENSOR, .dtype = t->dtype, .rank = t->rank, .dims = t->dims}};
         in[i] = &facts[i];
     }
     if (!views_of(in, 3, m->heads, &v))
@@ -295,21 +299,22 @@ static sonde_status run_mha(const sn_step *s, sn_frame *f)
     if (sn_has(s, BIAS))
         bias = sn_as_f32(sn_in(s, f, BIAS), f->workspace + k->bias_room);
     if (k->ws_q) {
-        sn_heads q = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->q, v.q.batch, v.q.heads, v.q.len,
-                                   v.q.size);
+        sn_heads q = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->q, v.q.batch, v.q.heads,
+                                   v.q.len, v.q.size);
         sn_heads_copy(&q, &v.q, NULL, f->pool);
         if (bias)
             sn_heads_add(&q, bias, f->pool);
         v.q = q;
     }
     const sn_heads past_k = past_view(s, f, PAST_K), past_v = past_view(s, f, PAST_V);
-    const sn_heads present_k = present_view(s, f, PRESENT_K), present_v = present_view(s, f, PRESENT_V);
+    const sn_heads present_k = present_view(s, f, PRESENT_K),
+                   present_v = present_view(s, f, PRESENT_V);
     const float *bias_k = k->bias_kv ? bias + k->bias_q : NULL;
     const float *bias_v = k->bias_kv ? bias + k->bias_q + k->bias_k : NULL;
     const sn_heads key = sn_ms_cache_run(&k->k, &past_k, &v.k, &present_k, k->total, start, bias_k,
                                          f->workspace, f->pool);
-    const sn_heads value = sn_ms_cache_run(&k->v, &past_v, &v.v, &present_v, k->total, start, bias_v,
-                                           f->workspace, f->pool);
+    const sn_heads value = sn_ms_cache_run(&k->v, &past_v, &v.v, &present_v, k->total, start,
+                                           bias_v, f->workspace, f->pool);
     sn_attention_args a = {.q = v.q.data,
                            .k = key.data,
                            .v = value.data,
@@ -324,14 +329,14 @@ static sonde_status run_mha(const sn_step *s, sn_frame *f)
         sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), f->workspace, &a.bias);
     sn_attention_run(&k->plan, &a, f->workspace + k->core, f->pool);
     if (k->ws_y) {
-        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->y, v.q.batch, v.q.heads,
-                                            v.q.len, v.v.size);
+        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->y, v.q.batch,
+                                            v.q.heads, v.q.len, v.v.size);
         const sn_heads to = sn_heads_of(sn_out(s, f, Y), v.q.heads);
         sn_heads_copy(&to, &from, NULL, f->pool);
     }
     if (k->ws_qk) {
-        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->qk, v.q.batch, v.q.heads,
-                                            v.q.len, k->total);
+        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->qk, v.q.batch,
+                                            v.q.heads, v.q.len, k->total);
         const sn_heads to = sn_heads_of(sn_out(s, f, QK), v.q.heads);
         sn_heads_copy(&to, &from, NULL, f->pool);
     }

@@ -72,8 +72,8 @@ static sonde_status bind_nbits(sn_bind *b)
     if (!sn_type_count(a, &total) || sn_attn_compute_type(a->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(a->dtype));
-    SN_TRY(sn_nbits_plan_make(&k->plan, total / m->k, m->n, m->k, (int)m->bits, m->block, b->cpu_flags,
-                              b->threads, b->err));
+    SN_TRY(sn_nbits_plan_make(&k->plan, total / m->k, m->n, m->k, (int)m->bits, m->block,
+                              b->cpu_flags, b->threads, b->err));
     const sn_nbits_plan *p = &k->plan;
     SN_TRY(expect(b, B, SONDE_DTYPE_U8, m->n * p->blocks * p->blob, "B"));
     SN_TRY(expect(b, SCALES, a->dtype, m->n * p->blocks, "scales"));

@@ -12,7 +12,7 @@
 #include "ops/heads.h"
 #include "ops/via.h"
 
-enum { ABSENT = UINT32_MAX };
+#define ABSENT UINT32_MAX
 enum { OUT_Y, OUT_MEAN, OUT_INV, OUT_SUM };
 
 typedef struct skip_params {
@@ -119,8 +119,8 @@ static sonde_status bind_skip(sn_bind *b)
     if (n->skip) {
         int64_t skip = 0;
         const sn_type *t = &b->in[1]->type;
-        if (!sn_type_count(t, &skip) || row == 0 || skip % row || t->rank < 2 || t->rank > x->rank ||
-            (skip > 0 && total % skip) || (skip == 0 && total > 0))
+        if (!sn_type_count(t, &skip) || row == 0 || skip % row || t->rank < 2 ||
+            t->rank > x->rank || (skip > 0 && total % skip) || (skip == 0 && total > 0))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "skip does not fit the input");
         k->skip_rows = skip / row;
         SN_TRY(take(b, 1, skip, &ws, &k->skip));

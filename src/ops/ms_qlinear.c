@@ -111,8 +111,10 @@ static void binary_range(void *arg, size_t lo, size_t hi)
             at[0] += k * b->stride[0][d];
             at[1] += k * b->stride[1][d];
         }
-        const float va = (float)(sn_byte_at(j->a->dtype, j->a->data, at[0]) - j->qa.zero) * j->qa.scale;
-        const float vb = (float)(sn_byte_at(j->t->dtype, j->t->data, at[1]) - j->qb.zero) * j->qb.scale;
+        const float va =
+            (float)(sn_byte_at(j->a->dtype, j->a->data, at[0]) - j->qa.zero) * j->qa.scale;
+        const float vb =
+            (float)(sn_byte_at(j->t->dtype, j->t->data, at[1]) - j->qb.zero) * j->qb.scale;
         y[i] = sn_quantize_byte(j->add ? va + vb : va * vb, j->qc, j->y->dtype);
     }
 }

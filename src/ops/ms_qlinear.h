@@ -11,7 +11,8 @@ typedef struct sn_qparam {
     int32_t zero;
 } sn_qparam;
 
-/* Inputs i and i + 1 are a scale (f32) and a zero point (type t, may be absent), one element each. */
+/* Inputs i and i + 1 are a scale (f32) and a zero point (type t, may be absent), one element each.
+ */
 sonde_status sn_qparam_check(sn_bind *b, uint32_t i, sn_dtype t);
 sn_qparam sn_qparam_read(const sn_step *s, const sn_frame *f, uint32_t i);
 /* saturate(round(v / scale) + zero) as the byte it is stored as. */

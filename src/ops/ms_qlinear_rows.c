@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 8-bit operators of com.microsoft that look at more than one element: QLinearAveragePool,
- * QLinearGlobalAveragePool and QLinearSoftmax. Bytes become f32 in the workspace, the f32 driver runs,
- * and the result is quantised again. Images with channels last are turned on the way. */
+ * QLinearGlobalAveragePool and QLinearSoftmax. Bytes become f32 in the workspace, the f32 driver
+ * runs, and the result is quantised again. Images with channels last are turned on the way. */
 #include <string.h>
 
 #include "compute/pooling.h"
@@ -79,7 +79,8 @@ static sonde_status bind_pool(sn_bind *b)
     SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
     SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
     if (spatial > 3 || (!r->global && !sn_window_axes(&r->window, size, spatial, NULL, axes)))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported", spatial);
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
+                            spatial);
     for (int i = 0; r->global && i < 3; i++) {
         const int64_t in = i < 3 - spatial ? 1 : size[i - (3 - spatial)];
         axes[i] = (sn_axis){in, 1, in, 1, 1, 0, 0};
@@ -138,8 +139,8 @@ static sonde_status run_pool(const sn_step *s, sn_frame *f)
         sn_dequantize_bytes(x, qx, in, k->in_count);
     sn_pooling_run(&k->pool, in, out, NULL, f->pool);
     for (int64_t i = 0; i < k->out_count; i++)
-        ((uint8_t *)y->data)[i] = sn_quantize_byte(
-            out[r->channels_last ? turned(k, i, k->out_pixels) : i], qy, y->dtype);
+        ((uint8_t *)y->data)[i] =
+            sn_quantize_byte(out[r->channels_last ? turned(k, i, k->out_pixels) : i], qy, y->dtype);
     return SONDE_OK;
 }
 
@@ -173,7 +174,8 @@ static sonde_status bind_softmax(sn_bind *b)
     SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
     SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
     const int axis = (int)(r->axis < 0 ? r->axis + x->rank : r->axis);
-    const int end = r->opset < 13 ? x->rank : axis + 1; /* older ones take all dims from the axis on */
+    const int end =
+        r->opset < 13 ? x->rank : axis + 1; /* older ones take all dims from the axis on */
     k->softmax = (sn_softmax_plan){.kind = SN_SOFTMAX,
                                    .dtype = SONDE_DTYPE_F32,
                                    .outer = sn_dims_product(x->dims, 0, axis),
@@ -220,7 +222,8 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
                              .run = RUN,                                                           \
                              .types = "u8 i8"},                                                    \
                             {.name = NULL}};
-ROWS(sn_op_ms_qlinear_average_pool, "QLinearAveragePool", prepare_pool, infer_pool, bind_pool, run_pool)
+ROWS(sn_op_ms_qlinear_average_pool, "QLinearAveragePool", prepare_pool, infer_pool, bind_pool,
+     run_pool)
 ROWS(sn_op_ms_qlinear_global_average_pool, "QLinearGlobalAveragePool", prepare_pool, infer_pool,
      bind_pool, run_pool)
 ROWS(sn_op_ms_qlinear_softmax, "QLinearSoftmax", prepare_softmax, infer_softmax, bind_softmax,

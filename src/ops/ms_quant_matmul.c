@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft. Bytes become f32 integers minus
- * their zero point, B is scaled column by column, and one f32 product does the rest: sums beyond 2^24
- * round as the f32 result would anyway. */
+ * their zero point, B is scaled column by column, and one f32 product does the rest: sums beyond
+ * 2^24 round as the f32 result would anyway. */
 #include <math.h>
 #include <string.h>
 
@@ -65,8 +65,8 @@ static sonde_status check_params(sn_bind *b, uint32_t i, sn_dtype t, int64_t n)
         return SONDE_OK;
     if (b->in[i]->type.dtype != t || !sn_type_count(&b->in[i]->type, &count) ||
         (count != 1 && count != n))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be 1 or %lld numbers of type %s", i,
-                            (long long)n, sn_dtype_onnx_name(t));
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be 1 or %lld numbers of type %s",
+                            i, (long long)n, sn_dtype_onnx_name(t));
     return SONDE_OK;
 }
 
@@ -82,7 +82,8 @@ static sonde_status bind_qmm(sn_bind *b)
     if (!sn_product_shape(&d, ta->dims, ta->rank, tb->dims, tb->rank) ||
         !sn_type_count(ta, &k->a_count) || !sn_type_count(tb, &k->b_count))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
-    if (!sn_is_byte(tb->dtype) || !(q->dynamic ? ta->dtype == SONDE_DTYPE_F32 : sn_is_byte(ta->dtype)) ||
+    if (!sn_is_byte(tb->dtype) ||
+        !(q->dynamic ? ta->dtype == SONDE_DTYPE_F32 : sn_is_byte(ta->dtype)) ||
         sn_attn_compute_type(out) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element types %s and %s are not supported",
                             sn_dtype_onnx_name(ta->dtype), sn_dtype_onnx_name(tb->dtype));
@@ -122,7 +123,8 @@ static float scale_at(const sn_tensor *t, int64_t i)
     return v;
 }
 
-/* f32 ► what an 8-bit quantisation of the whole tensor leaves of it, without its scale; returns that. */
+/* f32 ► what an 8-bit quantisation of the whole tensor leaves of it, without its scale; returns
+ * that. */
 static float round_to_bytes(const float *x, float *y, int64_t n)
 {
     float lo = 0.0f, hi = 0.0f;

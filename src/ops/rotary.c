@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding of the standard domain and of com.microsoft: rows of a head are rotated by angles
- * looked up by position. The two differ in the order of their inputs and in how positions are given. */
+ * looked up by position. The two differ in the order of their inputs and in how positions are
+ * given. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -69,7 +70,8 @@ static sonde_status split_heads(sn_bind *b, rotary_bound *k, int64_t table_half,
         return SONDE_OK;
     }
     if (x->rank != 3)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input has rank %d, expected 3 or 4", x->rank);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input has rank %d, expected 3 or 4",
+                            x->rank);
     if (k->heads == 0 && r->microsoft && table_half > 0)
         k->heads = x->dims[2] / (2 * table_half);
     if (k->heads < 1 || x->dims[2] % k->heads)
@@ -97,9 +99,9 @@ static sonde_status bind_positions(sn_bind *b, rotary_bound *k, const sn_type *t
     if (ids->type.dtype != SONDE_DTYPE_I64 || !sn_type_count(&ids->type, &count))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids must be int64");
     k->offset = r->microsoft && ids->type.rank <= 1;
-    if (k->offset ? count != 1
-                  : ids->type.rank != 2 || ids->type.dims[0] != k->batch ||
-                        ids->type.dims[1] != k->len)
+    if (k->offset
+            ? count != 1
+            : ids->type.rank != 2 || ids->type.dims[0] != k->batch || ids->type.dims[1] != k->len)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids do not fit the input");
     return SONDE_OK;
 }
@@ -112,7 +114,8 @@ static sonde_status bind_rotary(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *x = &b->in[0]->type, *table = &b->in[r->cos]->type;
     if (!sn_type_same_shape(table, &b->in[r->sin]->type) || table->rank < 2)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the tables of cosines and sines differ in shape");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the tables of cosines and sines differ in shape");
     int64_t size = 0, count = 0, table_count = 0;
     k->half = table->dims[table->rank - 1];
     SN_TRY(split_heads(b, k, k->half, &size));
@@ -125,7 +128,8 @@ static sonde_status bind_rotary(sn_bind *b)
     SN_TRY(bind_positions(b, k, table));
     if (sn_attn_compute_type(x->dtype) != SONDE_DTYPE_F32 || table->dtype != x->dtype ||
         b->in[r->sin]->type.dtype != x->dtype)
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s with tables of %s is not supported",
+        return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                            "element type %s with tables of %s is not supported",
                             sn_dtype_onnx_name(x->dtype), sn_dtype_onnx_name(table->dtype));
     k->convert = x->dtype != SONDE_DTYPE_F32;
     if (!sn_type_count(x, &count) || !sn_type_count(table, &table_count))
@@ -149,7 +153,8 @@ static sonde_status run_rotary(const sn_step *s, sn_frame *f)
 {
     const rotary_params *p = s->params;
     const rotary_bound *k = s->bound;
-    const sn_heads x = sn_heads_of(sn_in(s, f, 0), k->heads), y = sn_heads_of(sn_out(s, f, 0), k->heads);
+    const sn_heads x = sn_heads_of(sn_in(s, f, 0), k->heads),
+                   y = sn_heads_of(sn_out(s, f, 0), k->heads);
     sn_rotary r = {.rows = k->rows, .half = k->half, .interleaved = p->interleaved};
     r.cos = sn_as_f32(sn_in(s, f, p->cos), f->workspace + k->cos);
     r.sin = sn_as_f32(sn_in(s, f, p->sin), f->workspace + k->sin);
@@ -185,11 +190,22 @@ static sonde_status run_rotary(const sn_step *s, sn_frame *f)
 
 #define ROTARY(DOMAIN, SINCE, MIN_IN, PREPARE)                                                     \
     {                                                                                              \
-        {.name = "RotaryEmbedding", .domain = DOMAIN, .since = SINCE, .min_in = MIN_IN,            \
-         .max_in = 4, .min_out = 1, .max_out = 1, .params_size = sizeof(rotary_params),            \
-         .prepare = PREPARE, .infer = infer_rotary, .bind = bind_rotary, .run = run_rotary,        \
+        {.name = "RotaryEmbedding",                                                                \
+         .domain = DOMAIN,                                                                         \
+         .since = SINCE,                                                                           \
+         .min_in = MIN_IN,                                                                         \
+         .max_in = 4,                                                                              \
+         .min_out = 1,                                                                             \
+         .max_out = 1,                                                                             \
+         .params_size = sizeof(rotary_params),                                                     \
+         .prepare = PREPARE,                                                                       \
+         .infer = infer_rotary,                                                                    \
+         .bind = bind_rotary,                                                                      \
+         .run = run_rotary,                                                                        \
          .types = "f32 f16 bf16"},                                                                 \
-            {.name = NULL}                                                                         \
+        {                                                                                          \
+            .name = NULL                                                                           \
+        }                                                                                          \
     }
 const sn_op sn_op_rotary_embedding[] = ROTARY("", 23, 3, prepare_onnx);
 const sn_op sn_op_ms_rotary_embedding[] = ROTARY(SN_MS_DOMAIN, 1, 4, prepare_ms);

@@ -45,7 +45,9 @@ static void shrink_range(void *arg, size_t lo, size_t hi)
     for (int64_t i = (int64_t)lo; i < (int64_t)hi; i++) {
         const double v = sn_elem_f64(j->x->dtype, j->x->data, i);
         sn_elem_set_f64(j->y->dtype, j->y->data, i,
-                        v < -j->lambd ? v + j->bias : v > j->lambd ? v - j->bias : 0.0);
+                        v < -j->lambd  ? v + j->bias
+                        : v > j->lambd ? v - j->bias
+                                       : 0.0);
     }
 }
 
@@ -57,12 +59,8 @@ static sonde_status run_shrink(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_shrink[] = {{SN_ELT_HEAD("Shrink", 9, 0, 1, 1),
-                               .flags = SN_OP_INPLACE0,
-                               .params_size = sizeof(shrink_params),
-                               .prepare = prepare_shrink,
-                               .infer = infer_shrink,
-                               .bind = bind_shrink,
-                               .run = run_shrink,
+const sn_op sn_op_shrink[] = {{SN_ELT_HEAD("Shrink", 9, 0, 1, 1), .flags = SN_OP_INPLACE0,
+                               .params_size = sizeof(shrink_params), .prepare = prepare_shrink,
+                               .infer = infer_shrink, .bind = bind_shrink, .run = run_shrink,
                                .types = SN_FLOATS " " SN_INTS},
                               {.name = NULL}};

@@ -23,8 +23,8 @@ typedef struct tfidf_params {
     int64_t width;
     sn_ml_map tokens; /* token ► number */
     tfidf_edge *edges;
-    size_t cap;       /* a power of two */
-    int64_t *gram;    /* node ► n-gram that ends there, or -1 */
+    size_t cap;    /* a power of two */
+    int64_t *gram; /* node ► n-gram that ends there, or -1 */
     uint32_t n_nodes;
 } tfidf_params;
 
@@ -69,8 +69,8 @@ static sonde_status read_settings(sn_prep *p)
         return sn_prep_fail(p, "attribute 'mode' is '%s'", mode);
     t->mode = (tfidf_mode)found;
     if (t->min < 1 || t->max < t->min || t->skips < 0 || t->skips > INT32_MAX)
-        return sn_prep_fail(p, "lengths %lld to %lld with %lld skips are invalid", (long long)t->min,
-                            (long long)t->max, (long long)t->skips);
+        return sn_prep_fail(p, "lengths %lld to %lld with %lld skips are invalid",
+                            (long long)t->min, (long long)t->max, (long long)t->skips);
     if (n != 0 && n != t->n_indexes)
         return sn_prep_fail(p, "there are %zu weights for %zu n-grams", n, t->n_indexes);
     for (size_t i = 0; i < t->n_indexes; i++) {
@@ -206,7 +206,8 @@ static void tfidf_range(void *arg, size_t lo, size_t hi)
         memset(y, 0, sizeof(float) * (size_t)t->width);
         int64_t least = t->min;
         /* A step beyond the row finds nothing but single tokens. */
-        for (int64_t step = 1; step <= t->skips + 1 && step <= j->columns && least <= t->max; step++) {
+        for (int64_t step = 1; step <= t->skips + 1 && step <= j->columns && least <= t->max;
+             step++) {
             for (int64_t from = 0; from < j->columns; from++)
                 count_from(j, r, from, step, least, y);
             if (least == 1) /* single tokens know no skips: they are counted once */
@@ -228,11 +229,8 @@ static sonde_status run_tfidf(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_tfidf_vectorizer[] = {{SN_MOVE_HEAD("TfIdfVectorizer", 9, 0, 1, 1, 1, 1),
-                                         .params_size = sizeof(tfidf_params),
-                                         .prepare = prepare_tfidf,
-                                         .infer = infer_tfidf,
-                                         .bind = bind_tfidf,
-                                         .run = run_tfidf,
-                                         .types = "str i32 i64"},
-                                        {.name = NULL}};
+const sn_op sn_op_tfidf_vectorizer[] = {
+    {SN_MOVE_HEAD("TfIdfVectorizer", 9, 0, 1, 1, 1, 1), .params_size = sizeof(tfidf_params),
+     .prepare = prepare_tfidf, .infer = infer_tfidf, .bind = bind_tfidf, .run = run_tfidf,
+     .types = "str i32 i64"},
+    {.name = NULL}};

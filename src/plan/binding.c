@@ -144,7 +144,9 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         known &= !in[i] || concrete(in[i]);
     }
     memset(out, 0, s->n_out * sizeof *out);
-    bool whole = (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) != 0;
+    /* Operators on whole slots allocate what they return, except views (Identity) of known tensors. */
+    bool whole = (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) != 0 &&
+                 !((s->op->flags & SN_OP_VIEW) && known);
     bool allocates = whole || (s->op->flags & SN_OP_DATA_DEPENDENT);
     if (!(s->op->flags & SN_OP_CONTROL)) {
         sn_infer c = {.node = s->node, .params = s->params, .in = in, .out = out, .n_in = s->n_in,

@@ -95,11 +95,13 @@ static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
     }
     const int64_t offset[2] = {t->kv_len - t->q_len, 1}, begin[2] = {0, 1};
     const int64_t end[2] = {t->kv_len, t->kv_len - 1};
-    sn_attention_args a = {.q = q, .k = k, .v = v, .y = y, .qk = qk, .filter = -3.0, .offset = offset};
+    sn_attention_args a = {
+        .q = q, .k = k, .v = v, .y = y, .qk = qk, .filter = -3.0, .offset = offset};
     if (t->masks) {
         a.bias = (sn_attention_mask){
             .data = bias, .stride = {0, t->q_len * t->kv_len, t->kv_len, 1}, .len = t->kv_len};
-        a.keep = (sn_attention_mask){.data = keep, .stride = {t->kv_len, 0, 0, 1}, .len = t->kv_len};
+        a.keep =
+            (sn_attention_mask){.data = keep, .stride = {t->kv_len, 0, 0, 1}, .len = t->kv_len};
     }
     if (t->ranges) {
         a.begin = begin;
@@ -120,8 +122,7 @@ static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
                 for (int64_t i = 0; i < t->q_len; i++) {
                     reference(&d, &a, b, h, i, s, out);
                     for (int64_t c = 0; c < t->v_head; c++) {
-                        const double got =
-                            (double)y[b * d.y[0] + h * d.y[1] + i * d.y[2] + c];
+                        const double got = (double)y[b * d.y[0] + h * d.y[1] + i * d.y[2] + c];
                         worst = isnan(got) ? INFINITY : fmax(worst, fabs(got - out[c]));
                     }
                 }

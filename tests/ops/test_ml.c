@@ -173,7 +173,10 @@ TEST(trees_that_never_end_point_nowhere_or_ask_too_much_are_refused)
     static const struct {
         int64_t yes, no, feature;
         const char *why;
-    } lies[] = {{0, 2, 0, "descendant"}, {1, 9, 0, "nowhere"}, {1, 2, -1, "nowhere"}, {1, 2, 1, "feature 1"}};
+    } lies[] = {{0, 2, 0, "descendant"},
+                {1, 9, 0, "nowhere"},
+                {1, 2, -1, "nowhere"},
+                {1, 2, 1, "feature 1"}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         one_node c;
         begin_tree(&c, lies[i].yes, lies[i].no, lies[i].feature);
