@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations that convolutions and matrix products apply before their result leaves the cache. Those
- * that are a clip happen inside the tile kernel, the others on the rows it just wrote. */
+/* Activations that convolutions and matrix products apply before their result leaves the cache.
+ * Those that are a clip happen inside the tile kernel, the others on the rows it just wrote. */
 #ifndef SN_COMPUTE_ACT_H
 #define SN_COMPUTE_ACT_H
 

@@ -9,11 +9,13 @@
 
 typedef struct sn_pack_format {
     const char *name; /* "f32_conv_oihw16i16o" */
-    /* Physical bytes for a weight of these dims; false: not packable this way. `arg` e.g. groups. */
+    /* Physical bytes for a weight of these dims; false: not packable this way. `arg` e.g. groups.
+     */
     bool (*bytes)(const int64_t *dims, int rank, int64_t arg, size_t *bytes);
     /* Independent units to pack in parallel, then one unit. */
     size_t (*units)(const int64_t *dims, int rank, int64_t arg);
-    void (*pack)(void *dst, const void *src, const int64_t *dims, int rank, int64_t arg, size_t unit);
+    void (*pack)(void *dst, const void *src, const int64_t *dims, int rank, int64_t arg,
+                 size_t unit);
 } sn_pack_format;
 
 enum {

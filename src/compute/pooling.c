@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driving pooling. Blocked: an item is the rows of one channel block; neighbouring pixels whose windows
- * have the same taps inside the image go in one kernel call. Plain: an item is one channel. */
+/* Driving pooling. Blocked: an item is the rows of one channel block; neighbouring pixels whose
+ * windows have the same taps inside the image go in one kernel call. Plain: an item is one channel.
+ */
 #include "compute/pooling.h"
 
 #include <string.h>
@@ -39,9 +40,9 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
-    p->name = d->block == 0             ? "pool_plain"
+    p->name = d->block == 0            ? "pool_plain"
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
-                                        : p->k->f32_avgpool_name;
+                                       : p->k->f32_avgpool_name;
 }
 
 typedef struct pool_call {
@@ -92,14 +93,13 @@ static void blocked_plane(const pool_call *c, int64_t plane)
                 memset(to, 0, (size_t)(n * block) * sizeof(float));
                 continue;
             }
-            t.x = x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) *
-                          block;
+            t.x =
+                x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) * block;
             t.y = to;
             t.pixels = (size_t)n;
             t.kh = (size_t)(i1 - i0);
             t.kw = (size_t)(j1 - j0);
-            t.scale =
-                1.0f / (float)(d->include_pad ? padded_taps(d, 1, row) * counted : taps);
+            t.scale = 1.0f / (float)(d->include_pad ? padded_taps(d, 1, row) * counted : taps);
             if (d->kind == SN_POOL_MAX)
                 p->k->f32_maxpool(&t);
             else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling: f32 on blocked tensors (two spatial dims), and plain tensors of several element types with
- * one to three spatial dims. */
+/* Pooling: f32 on blocked tensors (two spatial dims), and plain tensors of several element types
+ * with one to three spatial dims. */
 #ifndef SN_COMPUTE_POOLING_H
 #define SN_COMPUTE_POOLING_H
 
@@ -11,16 +11,17 @@
 
 typedef enum sn_pooling_kind { SN_POOL_MAX, SN_POOL_AVERAGE, SN_POOL_LP } sn_pooling_kind;
 
-/* Spatial arrays are depth, height, width; dims a model does not have come first and are 1 (pads 0). */
+/* Spatial arrays are depth, height, width; dims a model does not have come first and are 1 (pads
+ * 0). */
 typedef struct sn_pooling_desc {
     sn_pooling_kind kind;
     sonde_dtype dtype; /* blocked: F32; plain: F32, F64, and for maxima I8, U8, … */
     int64_t n, c;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
-    unsigned block;     /* 0 = plain */
-    bool include_pad;   /* average: padding counts */
-    bool column_major;  /* indices: of the transposed image */
-    double p;           /* LP: the exponent */
+    unsigned block;    /* 0 = plain */
+    bool include_pad;  /* average: padding counts */
+    bool column_major; /* indices: of the transposed image */
+    double p;          /* LP: the exponent */
 } sn_pooling_desc;
 
 typedef struct sn_pooling_plan {

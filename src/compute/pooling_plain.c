@@ -23,8 +23,8 @@ static void window_at(const sn_pooling_desc *d, const int64_t o[3], window *w)
                      &w->first[i], &w->end[i]);
         w->at[i] = o[i] * d->stride[i] - d->pad[i];
         w->taps *= w->end[i] - w->first[i];
-        w->padded *= sn_min(d->kernel[i],
-                            sn_ceil_div(d->in[i] + d->pad_end[i] - w->at[i], d->dilation[i]));
+        w->padded *=
+            sn_min(d->kernel[i], sn_ceil_div(d->in[i] + d->pad_end[i] - w->at[i], d->dilation[i]));
     }
 }
 
@@ -57,7 +57,7 @@ static int64_t column_major(const sn_pooling_desc *d, int64_t offset)
         for (o[0] = 0; o[0] < d->out[0]; o[0]++)                                                   \
             for (o[1] = 0; o[1] < d->out[1]; o[1]++)                                               \
                 for (o[2] = 0; o[2] < d->out[2]; o[2]++, out++) {                                  \
-                    T best = (T)0;                                                                \
+                    T best = (T)0;                                                                 \
                     int64_t where = -1;                                                            \
                     window_at(d, o, &w);                                                           \
                     EACH_TAP(d, w, {                                                               \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between plain and blocked layout of f32 tensors [n, c, …]; any of the two blocks may be 0 (plain). */
+/* Between plain and blocked layout of f32 tensors [n, c, …]; any of the two blocks may be 0
+ * (plain). */
 #ifndef SN_COMPUTE_REORDER_H
 #define SN_COMPUTE_REORDER_H
 

@@ -51,7 +51,9 @@ static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *e
     f->f.ctx = ctx;
     f->f.alloc = ctx->alloc;
     f->f.hooks = &hooks;
+    pthread_mutex_lock(&b->lock);
     b->free_frame = frame_free;
+    pthread_mutex_unlock(&b->lock);
     *out = f;
     return SONDE_OK;
 }

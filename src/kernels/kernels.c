@@ -27,7 +27,9 @@ static const sn_kernel_row rows[] = {
      signature_of_##slot,                                                                          \
      SHOWN(symbol),                                                                                \
      flags,                                                                                        \
-     (flags) == 0 ? 0 : ((flags)&SN_CPU_AVX512) ? 16 : 8,                                          \
+     (flags) == 0              ? 0                                                                 \
+     : ((flags)&SN_CPU_AVX512) ? 16                                                                \
+                               : 8,                                                                \
      ulp,                                                                                          \
      (void (*)(void))symbol},
 #include "kernels/kernels.inc"
@@ -39,7 +41,7 @@ static void fill(sn_kernels *k, uint32_t have)
 #define SN_KERNEL(s, needs, symbol, ulp)                                                           \
     if (((needs) & ~have) == 0) {                                                                  \
         k->s = symbol;                                                                             \
-        k->s##_name = SHOWN(symbol);                                                              \
+        k->s##_name = SHOWN(symbol);                                                               \
     }
 #include "kernels/kernels.inc"
 #undef SN_KERNEL

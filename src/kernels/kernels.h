@@ -21,7 +21,8 @@ typedef struct sn_kernels {
 #undef SN_SLOT
 } sn_kernels;
 
-/* The table for these CPU flags (SN_CPU_*); built once per distinct set, never freed, thread-safe. */
+/* The table for these CPU flags (SN_CPU_*); built once per distinct set, never freed, thread-safe.
+ */
 const sn_kernels *sn_kernels_get(uint32_t cpu_flags);
 
 /* One row of kernels.inc, for tests and benchmarks; NULL past the end. */
@@ -29,9 +30,9 @@ typedef struct sn_kernel_row {
     const char *slot, *signature; /* "f32_relu", "sn_f32_unary" */
     const char *name;             /* "f32_relu_avx512" */
     uint32_t flags;               /* SN_CPU_* it needs */
-    unsigned block;               /* channel block of the blocked layout it works on: 8, 16; 0: any */
-    double ulp;                   /* tolerance against row 0 of the slot */
-    void (*fn)(void);             /* cast back to the signature's type */
+    unsigned block;   /* channel block of the blocked layout it works on: 8, 16; 0: any */
+    double ulp;       /* tolerance against row 0 of the slot */
+    void (*fn)(void); /* cast back to the signature's type */
 } sn_kernel_row;
 const sn_kernel_row *sn_kernel_row_get(size_t k);
 

@@ -200,6 +200,10 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     int64_t n = 0;
     if (!p)
         return sn_fail_memory(b->err, sizeof *p);
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+        if (b->in[i] && b->in[i]->type.dtype != dtype)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u is %s but input 0 is %s", i,
+                                sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
     SN_TRY(sn_gemm_plan_make(&p->plan, d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));

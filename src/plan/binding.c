@@ -161,7 +161,8 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         if (allocates)
             forget_shape(&out[o]);
         out[o].block = s->node->out[o]->fact.block;
-        known &= allocates || concrete(&out[o]);
+        /* Strings are always made while running: their size is in their text. */
+        known &= allocates || (concrete(&out[o]) && out[o].type.dtype != SONDE_DTYPE_STRING);
         b->facts[s->out[o]] = out[o];
     }
     info->kernel = "";

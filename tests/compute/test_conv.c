@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution drivers against a naive sum in double precision, over many shapes and every CPU level. */
+/* Convolution drivers against a naive sum in double precision, over many shapes and every CPU
+ * level. */
 #include <math.h>
 
 #include "compute/conv.h"
@@ -45,10 +46,10 @@ static double naive(const sn_conv_desc *d, const float *x, const float *w, const
                         continue;
                     double a = (double)x[(n * d->c + group * icg + c) * plane +
                                          (i0 * d->in[1] + i1) * d->in[2] + i2];
-                    double b = (double)w[(((oc * icg + c) * d->kernel[0] + k0) * d->kernel[1] +
-                                          k1) *
-                                             d->kernel[2] +
-                                         k2];
+                    double b =
+                        (double)w[(((oc * icg + c) * d->kernel[0] + k0) * d->kernel[1] + k1) *
+                                      d->kernel[2] +
+                                  k2];
                     sum += a * b;
                     *scale += fabs(a * b);
                 }
@@ -164,7 +165,8 @@ static sn_act random_act(void)
     return acts[test_rand() % 6];
 }
 
-static void random_window(sn_conv_desc *d, int axis, int64_t in_max, int64_t k_max, int64_t pad_end[3])
+static void random_window(sn_conv_desc *d, int axis, int64_t in_max, int64_t k_max,
+                          int64_t pad_end[3])
 {
     d->in[axis] = test_between(1, in_max);
     d->kernel[axis] = test_between(1, k_max);
@@ -273,10 +275,10 @@ TEST(plain_convolution_of_one_to_three_dims_matches_the_naive_sum)
 TEST(layers_of_known_networks_match_the_naive_sum)
 {
     static const int64_t layers[][7] = {/* c, oc, groups, image, kernel, stride, pad */
-                                        {3, 32, 1, 32, 3, 2, 1},  {3, 64, 1, 30, 7, 2, 3},
-                                        {32, 32, 2, 28, 3, 2, 1}, {64, 64, 4, 14, 3, 1, 1},
+                                        {3, 32, 1, 32, 3, 2, 1},   {3, 64, 1, 30, 7, 2, 3},
+                                        {32, 32, 2, 28, 3, 2, 1},  {64, 64, 4, 14, 3, 1, 1},
                                         {48, 160, 1, 14, 1, 2, 0}, {400, 400, 25, 7, 3, 1, 1},
-                                        {80, 400, 1, 7, 1, 1, 0}, {64, 80, 1, 7, 3, 1, 1}};
+                                        {80, 400, 1, 7, 1, 1, 0},  {64, 80, 1, 7, 3, 1, 1}};
     for (const level *lv = levels(); lv->name; lv++) {
         for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
             const int64_t *l = layers[i];

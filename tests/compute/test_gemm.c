@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix driver against a naive product in double precision, over many shapes and CPU levels. */
+/* The matrix driver against a naive product in double precision, over many shapes and CPU levels.
+ */
 #include <math.h>
 
 #include "compute/gemm.h"

@@ -30,8 +30,8 @@ TEST(blocked_pooling_matches_plain_pooling)
                 d.dilation[a] = test_between(1, 2);
                 d.pad[a] = test_between(0, d.kernel[a] - 1);
                 d.pad_end[a] = test_between(0, d.kernel[a] - 1);
-                int64_t room = d.in[a] + d.pad[a] + d.pad_end[a] -
-                               (d.kernel[a] - 1) * d.dilation[a] - 1;
+                int64_t room =
+                    d.in[a] + d.pad[a] + d.pad_end[a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
                 fits = fits && room >= 0;
                 d.out[a] = room / d.stride[a] + 1;
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float arrays that lie against an inaccessible page, at their end or at their beginning: a kernel that
- * reads or writes one element too far dies at once. */
+/* Float arrays that lie against an inaccessible page, at their end or at their beginning: a kernel
+ * that reads or writes one element too far dies at once. */
 #ifndef SONDE_TESTS_GUARD_H
 #define SONDE_TESTS_GUARD_H
 

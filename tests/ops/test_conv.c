@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv and sonde.FusedConv as operators: padding modes, groups, ranks, element types, symbolic shapes
- * and models that must be refused. Numbers of large shapes are tests/compute's. */
+/* Conv and sonde.FusedConv as operators: padding modes, groups, ranks, element types, symbolic
+ * shapes and models that must be refused. Numbers of large shapes are tests/compute's. */
 #include "one_node.h"
 
 #define ONES9 1, 1, 1, 1, 1, 1, 1, 1, 1
