@@ -97,7 +97,8 @@ static sonde_status make_shape(sn_bind *b, sn_quant_shape *s, size_t *n_scales)
                : fits && s->channel_blocks > 0
                    ? (s->channels + s->channel_blocks - 1) / s->channel_blocks
                    : 0;
-    if (!fits || s->block == 0 || (s->channels + s->block - 1) / s->block != s->channel_blocks)
+    const int64_t blocks = s->block > 0 && s->channels > 0 ? (s->channels - 1) / s->block + 1 : 0;
+    if (!fits || s->block == 0 || blocks != s->channel_blocks)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "the scale's shape does not fit blocks of %lld along axis %d",
                             (long long)q->block_size, a);
