@@ -27,8 +27,6 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     *done = false;
     int64_t channels = sn_conv_channels(n);
     sn_value *bias_value = n->n_in > 2 ? n->in[2].value : NULL;
-    if (channels)
-        SN_TRY(sn_value_align(g, n->in[1].value, env->buffers, env->err));
     if (bias_value)
         SN_TRY(sn_value_align(g, bias_value, env->buffers, env->err));
     const sn_tensor *w = channels ? n->in[1].value->fact.data : NULL, *b = const_f32(bias_value);
@@ -39,12 +37,11 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     if (scale) {
         SN_TRY(sn_pass_constant(g, env, n->in[1].value->name, SONDE_DTYPE_F32, w->dims, w->rank, &v,
                                 &data));
-        const float *src = w->data;
         float *dst = data;
         int64_t each = sn_tensor_count(w) / channels;
         for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < each; i++)
-                dst[c * each + i] = (float)((double)src[c * each + i] * scale[c]);
+            for (int64_t i = 0; i < each; i++) /* where they lie: large weights may be misaligned */
+                dst[c * each + i] = (float)((double)sn_read_f32(w, c * each + i) * scale[c]);
         sn_node_set_input(n, 1, v);
     }
     const char *name = bias_value ? bias_value->name : n->out[0]->name;
