@@ -91,11 +91,15 @@ static void conv_pack(float *dst, const float *src, const int64_t *dims, int64_t
         /* Where this channel's own group starts inside the merged one. */
         const int64_t first = o / b.group_out * b.group_in - group * b.in;
         const float *from = src + o * b.group_in * taps;
+        float *to = dst + first / b.channels * in_block + l; /* its input block */
+        int64_t channel = first % b.channels;
         for (int64_t c = 0; c < b.group_in; c++) {
-            const int64_t at = first + c;
-            float *to = dst + at / b.channels * in_block + at % b.channels * block + l;
             for (int64_t k = 0; k < taps; k++)
-                to[k * b.channels * block] = *from++;
+                to[(k * b.channels + channel) * block] = *from++;
+            if (++channel == b.channels) {
+                channel = 0;
+                to += in_block;
+            }
         }
     }
 }

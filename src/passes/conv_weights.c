@@ -21,6 +21,22 @@ int64_t sn_conv_channels(const sn_node *n)
     return w && w->rank >= 3 && sn_tensor_count(w) > 0 ? w->dims[0] : 0;
 }
 
+typedef struct scaling {
+    const sn_tensor *w;
+    float *dst;
+    int64_t each; /* weights of one channel */
+    const double *scale;
+} scaling;
+
+static void scale_channel(void *arg, size_t channel, int worker)
+{
+    const scaling *s = arg;
+    const int64_t first = (int64_t)channel * s->each;
+    (void)worker;
+    for (int64_t i = first; i < first + s->each; i++) /* where they lie, perhaps misaligned */
+        s->dst[i] = (float)((double)sn_read_f32(s->w, i) * s->scale[channel]);
+}
+
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
                                  const double *shift, bool *done)
 {
@@ -37,11 +53,8 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     if (scale) {
         SN_TRY(sn_pass_constant(g, env, n->in[1].value->name, SONDE_DTYPE_F32, w->dims, w->rank, &v,
                                 &data));
-        float *dst = data;
-        int64_t each = sn_tensor_count(w) / channels;
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < each; i++) /* where they lie: large weights may be misaligned */
-                dst[c * each + i] = (float)((double)sn_read_f32(w, c * each + i) * scale[c]);
+        scaling job = {w, data, sn_tensor_count(w) / channels, scale};
+        sn_pool_run(env->ctx->pool, (size_t)channels, scale_channel, &job);
         sn_node_set_input(n, 1, v);
     }
     const char *name = bias_value ? bias_value->name : n->out[0]->name;
