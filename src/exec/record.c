@@ -15,23 +15,6 @@ typedef struct pin_table {
     SN_VEC(sn_binding *) list;
 } pin_table;
 
-/* Keeps the binding and its root program until sn_exec_clear: a recording refers to their names. */
-static void pin(sn_context *ctx, sn_binding *b)
-{
-    pin_table *pins = ctx->pins;
-    pthread_mutex_lock(&pins->lock);
-    if (!atomic_load_explicit(&b->pinned, memory_order_relaxed) &&
-        sn_vec_push(&pins->list, ctx->alloc, b)) {
-        sn_program *root = b->program;
-        while (root->parent)
-            root = root->parent;
-        sn_program_ref(root);
-        sn_binding_ref(b);
-        atomic_store_explicit(&b->pinned, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&pins->lock);
-}
-
 sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table)
 {
     pin_table *pins = ctx->pins;
@@ -105,6 +88,23 @@ sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
 #if SONDE_RECORDER
 
 /* ------------------------------------------------------------------ recording */
+
+/* Keeps the binding and its root program until sn_exec_clear: a recording refers to their names. */
+static void pin(sn_context *ctx, sn_binding *b)
+{
+    pin_table *pins = ctx->pins;
+    pthread_mutex_lock(&pins->lock);
+    if (!atomic_load_explicit(&b->pinned, memory_order_relaxed) &&
+        sn_vec_push(&pins->list, ctx->alloc, b)) {
+        sn_program *root = b->program;
+        while (root->parent)
+            root = root->parent;
+        sn_program_ref(root);
+        sn_binding_ref(b);
+        atomic_store_explicit(&b->pinned, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&pins->lock);
+}
 
 static sonde_status loop_profile(sn_run *run)
 {
