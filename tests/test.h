@@ -52,8 +52,9 @@ static int test_errors;
 #define CHECK_STR(a, b)                                                                            \
     do {                                                                                           \
         const char *test_a_ = (a), *test_b_ = (b);                                                 \
-        CHECK_MSG(test_a_ && test_b_ && strcmp(test_a_, test_b_) == 0, "got \"%s\", expected \"%s\"", \
-                  test_a_ ? test_a_ : "(null)", test_b_ ? test_b_ : "(null)");                     \
+        CHECK_MSG(test_a_ &&test_b_ &&strcmp(test_a_, test_b_) == 0,                               \
+                  "got \"%s\", expected \"%s\"", test_a_ ? test_a_ : "(null)",                     \
+                  test_b_ ? test_b_ : "(null)");                                                   \
     } while (0)
 #define CHECK_HAS(a, part)                                                                         \
     CHECK_MSG(strstr((a), (part)) != NULL, "\"%s\" does not contain \"%s\"", (a), (part))
@@ -69,7 +70,10 @@ static inline uint64_t test_rand(void)
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
 }
-static inline float test_randf(void) { return (float)(int32_t)(test_rand() >> 32) * 0x1p-31f; } /* [-1, 1) */
+static inline float test_randf(void)
+{
+    return (float)(int32_t)(test_rand() >> 32) * 0x1p-31f;
+} /* [-1, 1) */
 
 static inline int test_run(int argc, char **argv)
 {
@@ -84,7 +88,8 @@ static inline int test_run(int argc, char **argv)
         t->fn();
         if (test_errors) {
             failed++;
-            fprintf(stderr, "FAILED %s (SONDE_SEED=%llu)\n", t->name, (unsigned long long)test_seed);
+            fprintf(stderr, "FAILED %s (SONDE_SEED=%llu)\n", t->name,
+                    (unsigned long long)test_seed);
         } else {
             passed++;
         }
@@ -93,6 +98,9 @@ static inline int test_run(int argc, char **argv)
     return failed ? 1 : 0;
 }
 #define TEST_MAIN()                                                                                \
-    int main(int argc, char **argv) { return test_run(argc, argv); }
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        return test_run(argc, argv);                                                               \
+    }
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recorder costs: the same run with and without it, in pairs inside one process, the order
- * within a pair alternating, so that drift of the machine falls on both alike. Reported is the median
- * of the paired differences with the 95 % confidence interval of that median (order statistics: no
- * assumption about the noise). Usage: sonde_bench_overhead [MODEL [PAIRS [LEVEL]]]. */
+ * within a pair alternating, so that drift of the machine falls on both alike. Reported is the
+ * median of the paired differences with the 95 % confidence interval of that median (order
+ * statistics: no assumption about the noise). Usage: sonde_bench_overhead [MODEL [PAIRS [LEVEL]]].
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +98,8 @@ int main(int argc, char **argv)
     printf("%s, %u steps, %d threads, level %d, %zu pairs\n", name, steps,
            sonde_context_threads(ctx), level, pairs);
     printf("off: median %.4f ms\n", base / 1e6);
-    printf("recorder: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a step (median, 95 %%)\n",
+    printf("recorder: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a step (median, 95 "
+           "%%)\n",
            100 * diff[pairs / 2] / base, 100 * diff[lo] / base, 100 * diff[hi] / base,
            diff[pairs / 2] / steps, diff[lo] / steps, diff[hi] / steps);
     for (size_t i = 0; i < n_in; i++)

@@ -15,15 +15,16 @@
  *     const float *scores = sonde_tensor_data(out);
  *
  * Rules that hold everywhere:
- *  - A function that can fail returns sonde_status and fills `err` (which may be NULL) with one sentence.
+ *  - A function that can fail returns sonde_status and fills `err` (which may be NULL) with one
+ * sentence.
  *  - `create`, `load` and `new` hand over one reference; give it back with the matching `release`.
  *    Releasing NULL does nothing. An object keeps alive what it needs: a session its model, a model
  *    its context, so they may be released in any order.
  *  - Strings returned are owned by the object asked and live as long as it.
- *  - Option structs start with struct_size: set it with SONDE_INIT(type) and fields added later keep
- *    their defaults. NULL options mean defaults.
- *  - Objects may be used from many threads at once unless said otherwise; values must not be written
- *    while a run reads them.
+ *  - Option structs start with struct_size: set it with SONDE_INIT(type) and fields added later
+ * keep their defaults. NULL options mean defaults.
+ *  - Objects may be used from many threads at once unless said otherwise; values must not be
+ * written while a run reads them.
  *  - The library never prints, unless asked through SONDE_TIMING, SONDE_LOG and the like; it never
  *    exits, and never aborts on input.
  */
@@ -52,25 +53,28 @@ template <class T> inline T sonde_init_options()
 }
 #define SONDE_INIT(T) (sonde_init_options<T>())
 #else
-#define SONDE_INIT(T) {.struct_size = sizeof(T)}
+#define SONDE_INIT(T)                                                                              \
+    {                                                                                              \
+        .struct_size = sizeof(T)                                                                   \
+    }
 #endif
 
 SONDE_API const char *sonde_version(void);                      /* "0.1.0" */
 SONDE_API const char *sonde_status_text(sonde_status status);   /* "invalid model" */
 SONDE_API const char *sonde_dtype_text(sonde_dtype dtype);      /* "f32" */
 SONDE_API const char *sonde_dtype_onnx_text(sonde_dtype dtype); /* "float" */
-SONDE_API size_t sonde_dtype_bytes(sonde_dtype dtype);          /* in memory; sub-byte types take 1 */
+SONDE_API size_t sonde_dtype_bytes(sonde_dtype dtype); /* in memory; sub-byte types take 1 */
 
 /* ---------------------------------------------------------------- context
- * Thread pool, allocator, log and recorder. NULL everywhere means the process default, made at first
- * use from the environment (SONDE_THREADS, SONDE_CPU, SONDE_LOG). */
+ * Thread pool, allocator, log and recorder. NULL everywhere means the process default, made at
+ * first use from the environment (SONDE_THREADS, SONDE_CPU, SONDE_LOG). */
 typedef struct sonde_context sonde_context;
 
 typedef struct sonde_context_options {
     size_t struct_size;
-    int threads;        /* 0 = SONDE_THREADS, else all cores that affinity and cgroup quota allow */
-    const char *cpu;    /* "baseline", "avx2", …; NULL = SONDE_CPU, else the best */
-    size_t max_memory;  /* bytes the context may hold at once; 0 = no limit */
+    int threads;       /* 0 = SONDE_THREADS, else all cores that affinity and cgroup quota allow */
+    const char *cpu;   /* "baseline", "avx2", …; NULL = SONDE_CPU, else the best */
+    size_t max_memory; /* bytes the context may hold at once; 0 = no limit */
     /* Log lines; NULL = silent unless SONDE_LOG is set. level: 1 error … 4 debug. */
     void (*log)(void *user, int level, const char *line);
     void *log_user;
@@ -91,7 +95,8 @@ SONDE_API const char *sonde_context_cpu(sonde_context *context); /* "avx512" */
  * A tensor, sequence, optional or map; refcounted. */
 typedef struct sonde_value sonde_value;
 
-/* A tensor with memory of its own, copied from `data` (NULL: zeroed). `bytes` must be the exact size. */
+/* A tensor with memory of its own, copied from `data` (NULL: zeroed). `bytes` must be the exact
+ * size. */
 SONDE_API sonde_status sonde_tensor_create(sonde_context *context, sonde_dtype dtype,
                                            const int64_t *dims, size_t rank, const void *data,
                                            size_t bytes, sonde_value **value, sonde_error *err);
@@ -154,13 +159,13 @@ typedef struct sonde_session sonde_session;
 
 typedef struct sonde_session_options {
     size_t struct_size;
-    int no_optimize;                   /* no passes */
+    int no_optimize;                    /* no passes */
     const char *const *disabled_passes; /* names, see sonde_pass_name */
     size_t disabled_pass_count;
-    int no_prepack;                    /* leave weights as they are in the file */
-    int threads;                       /* for this session; 0 = the context's */
-    int plan_only;                     /* to look at (sonde_inspect_session), not to run: no weight
-                                          is packed, so nothing of a large file is read */
+    int no_prepack; /* leave weights as they are in the file */
+    int threads;    /* for this session; 0 = the context's */
+    int plan_only;  /* to look at (sonde_inspect_session), not to run: no weight
+                       is packed, so nothing of a large file is read */
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,
@@ -173,12 +178,12 @@ typedef struct sonde_type_info {
     size_t struct_size;
     const char *name;
     sonde_kind kind;
-    sonde_dtype dtype;    /* tensor; for sequences and optionals of tensors: of the element */
-    int rank;             /* -1 unknown */
+    sonde_dtype dtype; /* tensor; for sequences and optionals of tensors: of the element */
+    int rank;          /* -1 unknown */
     const int64_t *dims;
     const char *const *dim_names;
-    const char *text;     /* "f32[N, 3, 224, 224]" */
-    int optional_input;   /* has a default (an initializer of the same name) */
+    const char *text;   /* "f32[N, 3, 224, 224]" */
+    int optional_input; /* has a default (an initializer of the same name) */
 } sonde_type_info;
 
 SONDE_API size_t sonde_session_input_count(const sonde_session *session);
@@ -190,7 +195,8 @@ SONDE_API sonde_status sonde_session_input_info(const sonde_session *session, si
 SONDE_API sonde_status sonde_session_output_info(const sonde_session *session, size_t index,
                                                  sonde_type_info *info, sonde_error *err);
 
-/* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step. */
+/* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step.
+ */
 typedef struct sonde_cancel_token sonde_cancel_token;
 SONDE_API sonde_status sonde_cancel_token_create(sonde_cancel_token **token, sonde_error *err);
 SONDE_API void sonde_cancel_token_release(sonde_cancel_token *token);
@@ -200,23 +206,23 @@ SONDE_API void sonde_cancel_reset(sonde_cancel_token *token);
 typedef struct sonde_run_options {
     size_t struct_size;
     sonde_cancel_token *cancel;
-    int timing;               /* print the timing table of this run on stderr */
+    int timing; /* print the timing table of this run on stderr */
     int timing_sort_by_name;
     int timing_by_shape;
     const char *timing_filter; /* "Conv,MatMul" */
-    int verbose;              /* print every step as it runs, on stderr */
-    int warmup;               /* mark this run as a warm-up in profiles */
+    int verbose;               /* print every step as it runs, on stderr */
+    int warmup;                /* mark this run as a warm-up in profiles */
 } sonde_run_options;
 
 /* Runs the model. `input_names` may name graph inputs or inner values (whose producers are then
- * skipped); NULL: the graph's inputs in order. `output_names` may name graph outputs or inner values;
- * NULL: the graph's outputs in order. On entry outputs[i] is NULL (a fresh value is made) or a tensor
- * of the right type and shape to be written to. */
+ * skipped); NULL: the graph's inputs in order. `output_names` may name graph outputs or inner
+ * values; NULL: the graph's outputs in order. On entry outputs[i] is NULL (a fresh value is made)
+ * or a tensor of the right type and shape to be written to. */
 SONDE_API sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *options,
-                                         const char *const *input_names,
-                                         sonde_value *const *inputs, size_t input_count,
-                                         const char *const *output_names, sonde_value **outputs,
-                                         size_t output_count, sonde_error *err);
+                                         const char *const *input_names, sonde_value *const *inputs,
+                                         size_t input_count, const char *const *output_names,
+                                         sonde_value **outputs, size_t output_count,
+                                         sonde_error *err);
 
 /* A set of named values, as partial runs return. */
 typedef struct sonde_value_set sonde_value_set;
@@ -229,7 +235,8 @@ SONDE_API sonde_status sonde_session_partial_run(sonde_session *session,
                                                  sonde_value_set **set, sonde_error *err);
 SONDE_API size_t sonde_value_set_count(const sonde_value_set *set);
 SONDE_API const char *sonde_value_set_name(const sonde_value_set *set, size_t index);
-SONDE_API sonde_value *sonde_value_set_value(const sonde_value_set *set, size_t index); /* borrowed */
+SONDE_API sonde_value *sonde_value_set_value(const sonde_value_set *set,
+                                             size_t index); /* borrowed */
 SONDE_API void sonde_value_set_release(sonde_value_set *set);
 
 /* ---------------------------------------------------------------- profiling

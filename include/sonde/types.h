@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define SONDE_API __attribute__((visibility("default")))
+#define SONDE_API               __attribute__((visibility("default")))
 #define SONDE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define SONDE_API
@@ -81,7 +81,7 @@ typedef enum sonde_dtype {
 #define SONDE_DTYPE_ENUM(name, number, onnx, text, bits) SONDE_DTYPE_##name = number,
     SONDE_DTYPE_LIST(SONDE_DTYPE_ENUM)
 #undef SONDE_DTYPE_ENUM
-    SONDE_DTYPE_COUNT
+        SONDE_DTYPE_COUNT
 } sonde_dtype;
 
 /* One element of a string tensor: bytes, not NUL-terminated, never owned by the element. */

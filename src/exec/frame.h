@@ -10,7 +10,7 @@
 typedef struct sn_frame_impl {
     sn_frame f; /* first: what operators see */
     sn_binding *binding;
-    sn_buffer *memory; /* arena, then workspace */
+    sn_buffer *memory;  /* arena, then workspace */
     struct sn_run *run; /* the one under way */
     struct sn_frame_impl *next;
 } sn_frame_impl;
@@ -23,8 +23,9 @@ typedef struct sn_call {
     sn_slot *out;
     sn_pool *pool;
     int threads;
-    sn_run_config *cfg;         /* never NULL */
-    const struct sn_run *parent; /* of a body: the run whose step `parent_step` calls it, else NULL */
+    sn_run_config *cfg; /* never NULL */
+    const struct sn_run
+        *parent; /* of a body: the run whose step `parent_step` calls it, else NULL */
     uint32_t parent_step;
     sonde_error *err;
 } sn_call;
@@ -32,7 +33,7 @@ typedef struct sn_call {
 /* One run under way: of a whole model, or of a body inside one. */
 typedef struct sn_run {
     const sn_call *call;
-    sn_call_fn self;     /* bodies are called the same way as the run they are part of */
+    sn_call_fn self; /* bodies are called the same way as the run they are part of */
     sn_binding *binding;
     sn_frame_impl *frame;
     /* profiling twin only */

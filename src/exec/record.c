@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiling twin of run.c: the same run with a record for every step, for memory taken and given
- * back, and for the run itself; and the verbose form that prints every step. What recording costs
- * lies between the intervals, never inside one. Not built when SONDE_RECORDER is off, which is how
- * one can see that a recorder that is off costs nothing. */
+/* The profiling twin of run.c: the same run with a record for every step, for memory taken and
+ * given back, and for the run itself; and the verbose form that prints every step. What recording
+ * costs lies between the intervals, never inside one. Not built when SONDE_RECORDER is off, which
+ * is how one can see that a recorder that is off costs nothing. */
 #include "exec/frame.h"
 
 #include <inttypes.h>
@@ -71,7 +71,8 @@ sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
 {
 #if SONDE_RECORDER
     if (level < 0 || level > 3)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler has levels 0 to 3, not %d", level);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler has levels 0 to 3, not %d",
+                       level);
     if (level && ctx->trace->record_ns == 0)
         sn_trace_measure_cost(ctx->trace);
     atomic_store(&ctx->trace->level, level);
@@ -141,7 +142,9 @@ static void print_slot(const sn_run *run, const char *what, uint32_t k, const sn
 {
     char type[256], line[640];
     if (slot->kind == SN_KIND_TENSOR) {
-        sn_type t = {.kind = SN_KIND_TENSOR, .dtype = slot->t.dtype, .rank = slot->t.rank,
+        sn_type t = {.kind = SN_KIND_TENSOR,
+                     .dtype = slot->t.dtype,
+                     .rank = slot->t.rank,
                      .dims = slot->t.dims};
         sn_type_text(&t, NULL, type, sizeof type);
     } else {
@@ -150,7 +153,7 @@ static void print_slot(const sn_run *run, const char *what, uint32_t k, const sn
     int n = snprintf(line, sizeof line, "  %s %" PRIu32 ": %s (%s)\n", what, k, v->name, type);
     if (n > 0)
         run->call->cfg->verbose(run->call->cfg->verbose_user, line,
-                          (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+                                (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 static sonde_status loop_verbose(sn_run *run)
@@ -166,10 +169,11 @@ static sonde_status loop_verbose(sn_run *run)
         const sn_node *n = s->node;
         if (sn_run_cancelled(f))
             return sn_run_cancel_error(run);
-        int len = snprintf(line, sizeof line, "#%" PRIu32 " %s%s%s (%s)\n", i, n->op_type,
-                           n->post_op && *n->post_op ? "+" : "", n->post_op ? n->post_op : "", n->name);
+        int len =
+            snprintf(line, sizeof line, "#%" PRIu32 " %s%s%s (%s)\n", i, n->op_type,
+                     n->post_op && *n->post_op ? "+" : "", n->post_op ? n->post_op : "", n->name);
         run->call->cfg->verbose(run->call->cfg->verbose_user, line,
-                          (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
+                                (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
         for (uint32_t k = 0; k < s->n_in; k++)
             if (sn_has(s, k))
                 print_slot(run, "input", k, n->in[k].value, sn_in_slot(s, f, k));
@@ -183,8 +187,13 @@ static sonde_status loop_verbose(sn_run *run)
                        sn_ticks_to_ns(&clock, t1 - t0) / 1e6, st ? " (failed)" : "");
         run->call->cfg->verbose(run->call->cfg->verbose_user, line, (size_t)len);
         if (run->ring) {
-            sn_trace_rec rec = {.t0 = t0, .t1 = t1, .table = b->id, .index = i, .run = run->id,
-                                .kind = SN_TRACE_STEP, .flags = run->flags};
+            sn_trace_rec rec = {.t0 = t0,
+                                .t1 = t1,
+                                .table = b->id,
+                                .index = i,
+                                .run = run->id,
+                                .kind = SN_TRACE_STEP,
+                                .flags = run->flags};
             sn_trace_push(run->ring, &rec);
         }
         if (!b->is_static)
@@ -198,9 +207,14 @@ static sonde_status loop_verbose(sn_run *run)
 static void push_run(const sn_run *run, sn_trace_kind kind, uint64_t t0, uint64_t t1)
 {
     const sn_run *parent = run->call->parent;
-    sn_trace_rec rec = {.t0 = t0, .t1 = t1, .table = run->binding->id, .index = SN_TRACE_NONE,
-                        .run = run->id, .parent = parent ? parent->id : 0,
-                        .parent_index = run->call->parent_step, .kind = (uint16_t)kind,
+    sn_trace_rec rec = {.t0 = t0,
+                        .t1 = t1,
+                        .table = run->binding->id,
+                        .index = SN_TRACE_NONE,
+                        .run = run->id,
+                        .parent = parent ? parent->id : 0,
+                        .parent_index = run->call->parent_step,
+                        .kind = (uint16_t)kind,
                         .flags = run->flags};
     sn_trace_push(run->ring, &rec);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: find the binding, check out a frame, point the slots of inputs and outputs at memory, loop
- * over the steps, hand over the results. Bodies of control flow come through the same door. The loop
- * does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed load a step.
- * Profiling is a twin of this call (record.c), not a branch in it. */
+/* One run: find the binding, check out a frame, point the slots of inputs and outputs at memory,
+ * loop over the steps, hand over the results. Bodies of control flow come through the same door.
+ * The loop does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed
+ * load a step. Profiling is a twin of this call (record.c), not a branch in it. */
 #include <string.h>
 
 #include "exec/frame.h"
@@ -100,12 +100,13 @@ static sonde_status shape_error(const sn_call *c, uint32_t o, const sn_tensor *w
                                 const sn_tensor *given)
 {
     char a[200], b[200];
-    sn_type ta = {.kind = SN_KIND_TENSOR, .dtype = want->dtype, .rank = want->rank, .dims = want->dims};
-    sn_type tb = {.kind = SN_KIND_TENSOR, .dtype = given->dtype, .rank = given->rank,
-                  .dims = given->dims};
+    sn_type ta = {
+        .kind = SN_KIND_TENSOR, .dtype = want->dtype, .rank = want->rank, .dims = want->dims};
+    sn_type tb = {
+        .kind = SN_KIND_TENSOR, .dtype = given->dtype, .rank = given->rank, .dims = given->dims};
     return sn_fail(c->err, SONDE_INVALID_ARGUMENT, "output '%s' is %s but the buffer given is %s",
-                   c->program->graph->outputs.data[o]->name,
-                   sn_type_text(&ta, NULL, a, sizeof a), sn_type_text(&tb, NULL, b, sizeof b));
+                   c->program->graph->outputs.data[o]->name, sn_type_text(&ta, NULL, a, sizeof a),
+                   sn_type_text(&tb, NULL, b, sizeof b));
 }
 
 /* Outputs with static shapes: the caller's buffer, or a fresh one the caller will own. */
@@ -230,10 +231,11 @@ static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const
     sn_frame_impl *impl = (sn_frame_impl *)f;
     sn_program *p = (sn_program *)(uintptr_t)s->bodies[body];
     if (n_in != p->n_formal_inputs || n_out != p->n_outputs)
-        return sn_fail(f->err, SONDE_INVALID_MODEL,
-                       "node '%s' (%s): its body takes %u inputs and gives %u outputs, but %u and %u "
-                       "were expected",
-                       s->node->name, s->node->op_type, p->n_formal_inputs, p->n_outputs, n_in, n_out);
+        return sn_fail(
+            f->err, SONDE_INVALID_MODEL,
+            "node '%s' (%s): its body takes %u inputs and gives %u outputs, but %u and %u "
+            "were expected",
+            s->node->name, s->node->op_type, p->n_formal_inputs, p->n_outputs, n_in, n_out);
     const sn_slot *small[32], **all = small;
     size_t bytes = p->n_inputs * sizeof *all;
     if (p->n_inputs > 32) {
@@ -247,9 +249,15 @@ static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const
         all[i] = &f->slots[s->in[p->graph->capture_map.data[i - n_in]]];
     for (uint32_t o = 0; o < n_out; o++)
         sn_slot_clear(&out[o]);
-    sn_call call = {.program = p, .in = all, .out = out, .pool = f->pool,
-                    .threads = impl->binding->threads, .cfg = impl->run->call->cfg,
-                    .parent = impl->run, .parent_step = s->index, .err = f->err};
+    sn_call call = {.program = p,
+                    .in = all,
+                    .out = out,
+                    .pool = f->pool,
+                    .threads = impl->binding->threads,
+                    .cfg = impl->run->call->cfg,
+                    .parent = impl->run,
+                    .parent_step = s->index,
+                    .err = f->err};
     sonde_status st = impl->run->self(&call);
     for (uint32_t o = 0; st && o < n_out; o++)
         sn_slot_clear(&out[o]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: which program serves a run. The graph's own inputs and outputs are served by one program
- * made at the start; asking for other feeds or outputs makes, and keeps, one more. */
+/* Sessions: which program serves a run. The graph's own inputs and outputs are served by one
+ * program made at the start; asking for other feeds or outputs makes, and keeps, one more. */
 #include "exec/session.h"
 
 #include <string.h>
@@ -43,8 +43,11 @@ static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, son
 
 static sn_program_config program_config(const sn_session *s)
 {
-    return (sn_program_config){.no_optimize = s->cfg.no_optimize, .no_prepack = s->cfg.no_prepack,
-                               .plan_only = s->cfg.plan_only, .disabled = s->cfg.disabled, .n_disabled = s->cfg.n_disabled};
+    return (sn_program_config){.no_optimize = s->cfg.no_optimize,
+                               .no_prepack = s->cfg.no_prepack,
+                               .plan_only = s->cfg.plan_only,
+                               .disabled = s->cfg.disabled,
+                               .n_disabled = s->cfg.n_disabled};
 }
 
 sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
@@ -95,9 +98,18 @@ void sn_session_free(sn_session *s)
     sn_free(s->ctx->alloc, s, sizeof *s);
 }
 
-sn_model *sn_session_model(const sn_session *s) { return s->model; }
-sn_program *sn_session_program(const sn_session *s) { return s->program; }
-int sn_session_threads(const sn_session *s) { return s->threads; }
+sn_model *sn_session_model(const sn_session *s)
+{
+    return s->model;
+}
+sn_program *sn_session_program(const sn_session *s)
+{
+    return s->program;
+}
+int sn_session_threads(const sn_session *s)
+{
+    return s->threads;
+}
 
 /* ------------------------------------------------------------------ which program */
 
@@ -173,7 +185,8 @@ static sonde_status find_variant(sn_session *s, const char *const *in, size_t n_
     return st;
 }
 
-/* Feeds may come in any order and leave out inputs with defaults; NULL names mean the graph's order. */
+/* Feeds may come in any order and leave out inputs with defaults; NULL names mean the graph's
+ * order. */
 static sonde_status choose_program(sn_session *s, const char *const **in_names, size_t n_in,
                                    const char *const *out_names, size_t n_out, sn_program **program,
                                    sonde_error *err)
@@ -182,8 +195,8 @@ static sonde_status choose_program(sn_session *s, const char *const **in_names, 
     if (same_names(*in_names, n_in, g->inputs.data, g->inputs.n) &&
         same_names(out_names, n_out, g->outputs.data, g->outputs.n)) {
         if (!*in_names && n_in != g->inputs.n)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has %zu inputs but %zu were given",
-                           g->inputs.n, n_in);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the model has %zu inputs but %zu were given", g->inputs.n, n_in);
         if (!out_names && n_out != g->outputs.n)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "the model has %zu outputs but %zu were asked for", g->outputs.n, n_out);
@@ -193,8 +206,8 @@ static sonde_status choose_program(sn_session *s, const char *const **in_names, 
     return find_variant(s, *in_names, n_in, out_names, n_out, program, err);
 }
 
-/* When the names given are the graph's own inputs in another order, the default program serves: says
- * where each of its inputs stands among the names. False otherwise. */
+/* When the names given are the graph's own inputs in another order, the default program serves:
+ * says where each of its inputs stands among the names. False otherwise. */
 static bool reorder_inputs(const sn_session *s, const char *const *names, const sn_slot *const *in,
                            size_t n_in, const sn_slot **ordered)
 {
@@ -223,7 +236,8 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
     if (!cfg)
         cfg = &none;
     if (s->cfg.plan_only)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "this session was made to be looked at, not to run");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "this session was made to be looked at, not to run");
     bool big_in = n_in > 32, big_out = n_out > 8;
     if (big_in)
         ordered = sn_alloc(s->ctx->alloc, n_in * sizeof *ordered);
@@ -239,8 +253,13 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
     }
     if (!st) {
         memcpy(results, out, n_out * sizeof *results);
-        sn_call call = {.program = program, .in = in, .out = results, .pool = s->pool,
-                        .threads = s->threads, .cfg = cfg, .err = err};
+        sn_call call = {.program = program,
+                        .in = in,
+                        .out = results,
+                        .pool = s->pool,
+                        .threads = s->threads,
+                        .cfg = cfg,
+                        .err = err};
         sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);
         if (cfg->record || cfg->verbose)
             run = sn_call_recorded;
@@ -288,7 +307,8 @@ sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, siz
         }
     }
     if (!st && found < n_in)
-        st = sn_fail(err, SONDE_NOT_FOUND, "one of the %zu feeds is not a value of the model", n_in);
+        st =
+            sn_fail(err, SONDE_NOT_FOUND, "one of the %zu feeds is not a value of the model", n_in);
     for (const sn_node *node = st ? NULL : g->first; node; node = node->next) {
         uint8_t result = CONSTANT;
         for (uint32_t i = 0; i < node->n_in; i++)

@@ -30,10 +30,10 @@ int sn_session_threads(const sn_session *s);
 typedef struct sn_run_config {
     const _Atomic int *cancel;
     bool warmup;
-    bool record;          /* record this run's steps even when the context's recorder is off */
-    sn_write_fn verbose;  /* every step as it runs, as text; NULL: no */
+    bool record;         /* record this run's steps even when the context's recorder is off */
+    sn_write_fn verbose; /* every step as it runs, as text; NULL: no */
     void *verbose_user;
-    uint32_t run_id;      /* out, when recorded: its number in the recorder; 0 otherwise */
+    uint32_t run_id; /* out, when recorded: its number in the recorder; 0 otherwise */
 } sn_run_config;
 
 /* names NULL: the graph's inputs / outputs in order. in[i] are read, not consumed. out[i] on entry:

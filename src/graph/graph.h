@@ -185,8 +185,8 @@ void sn_node_set_output(sn_node *n, uint32_t i, sn_value *v);
 void sn_value_replace(sn_graph *g, sn_value *from, sn_value *to);
 sonde_status sn_node_set_attr(sn_graph *g, sn_node *n, const sn_attr *attr, sonde_error *err);
 const sn_attr *sn_node_attr(const sn_node *n, const char *name); /* NULL when absent */
-/* Constants of a file are views of it and may be misaligned for their element type. Before numbers of
- * a large one are read, this gives the value an aligned copy (owned by `buffers`); else it does
+/* Constants of a file are views of it and may be misaligned for their element type. Before numbers
+ * of a large one are read, this gives the value an aligned copy (owned by `buffers`); else it does
  * nothing. Tensors the reader found small are aligned already. */
 sonde_status sn_value_align(sn_graph *g, sn_value *v, sn_buffers *buffers, sonde_error *err);
 void sn_node_remove_attr(sn_node *n, const char *name);

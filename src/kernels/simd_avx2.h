@@ -25,67 +25,208 @@ static inline __m256i v_tail(size_t n) /* n <= 8 lanes */
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-static inline sn_v v_load(const float *p) { return _mm256_loadu_ps(p); }
-static inline void v_store(float *p, sn_v v) { _mm256_storeu_ps(p, v); }
-static inline sn_v v_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, v_tail(n)); }
-static inline void v_store_n(float *p, sn_v v, size_t n) { _mm256_maskstore_ps(p, v_tail(n), v); }
-static inline sn_v v_set1(float f) { return _mm256_set1_ps(f); }
-static inline sn_v v_bcast(const float *p) { return _mm256_broadcast_ss(p); }
-static inline sn_v v_zero(void) { return _mm256_setzero_ps(); }
+static inline sn_v v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+static inline void v_store(float *p, sn_v v)
+{
+    _mm256_storeu_ps(p, v);
+}
+static inline sn_v v_load_n(const float *p, size_t n)
+{
+    return _mm256_maskload_ps(p, v_tail(n));
+}
+static inline void v_store_n(float *p, sn_v v, size_t n)
+{
+    _mm256_maskstore_ps(p, v_tail(n), v);
+}
+static inline sn_v v_set1(float f)
+{
+    return _mm256_set1_ps(f);
+}
+static inline sn_v v_bcast(const float *p)
+{
+    return _mm256_broadcast_ss(p);
+}
+static inline sn_v v_zero(void)
+{
+    return _mm256_setzero_ps();
+}
 
-static inline sn_v v_add(sn_v a, sn_v b) { return _mm256_add_ps(a, b); }
-static inline sn_v v_sub(sn_v a, sn_v b) { return _mm256_sub_ps(a, b); }
-static inline sn_v v_mul(sn_v a, sn_v b) { return _mm256_mul_ps(a, b); }
-static inline sn_v v_div(sn_v a, sn_v b) { return _mm256_div_ps(a, b); }
-static inline sn_v v_sqrt(sn_v a) { return _mm256_sqrt_ps(a); }
-static inline sn_v v_fma(sn_v a, sn_v b, sn_v c) { return _mm256_fmadd_ps(a, b, c); }
-static inline sn_v v_fnma(sn_v a, sn_v b, sn_v c) { return _mm256_fnmadd_ps(a, b, c); }
-static inline sn_v v_at_least(sn_v v, sn_v lo) { return _mm256_max_ps(lo, v); }
-static inline sn_v v_at_most(sn_v v, sn_v hi) { return _mm256_min_ps(hi, v); }
-static inline sn_v v_abs(sn_v a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
-static inline sn_v v_neg(sn_v a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
-static inline sn_v v_and(sn_v a, sn_v b) { return _mm256_and_ps(a, b); }
-static inline sn_v v_or(sn_v a, sn_v b) { return _mm256_or_ps(a, b); }
-static inline sn_v v_xor(sn_v a, sn_v b) { return _mm256_xor_ps(a, b); }
+static inline sn_v v_add(sn_v a, sn_v b)
+{
+    return _mm256_add_ps(a, b);
+}
+static inline sn_v v_sub(sn_v a, sn_v b)
+{
+    return _mm256_sub_ps(a, b);
+}
+static inline sn_v v_mul(sn_v a, sn_v b)
+{
+    return _mm256_mul_ps(a, b);
+}
+static inline sn_v v_div(sn_v a, sn_v b)
+{
+    return _mm256_div_ps(a, b);
+}
+static inline sn_v v_sqrt(sn_v a)
+{
+    return _mm256_sqrt_ps(a);
+}
+static inline sn_v v_fma(sn_v a, sn_v b, sn_v c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline sn_v v_fnma(sn_v a, sn_v b, sn_v c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+static inline sn_v v_at_least(sn_v v, sn_v lo)
+{
+    return _mm256_max_ps(lo, v);
+}
+static inline sn_v v_at_most(sn_v v, sn_v hi)
+{
+    return _mm256_min_ps(hi, v);
+}
+static inline sn_v v_abs(sn_v a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+}
+static inline sn_v v_neg(sn_v a)
+{
+    return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
+}
+static inline sn_v v_and(sn_v a, sn_v b)
+{
+    return _mm256_and_ps(a, b);
+}
+static inline sn_v v_or(sn_v a, sn_v b)
+{
+    return _mm256_or_ps(a, b);
+}
+static inline sn_v v_xor(sn_v a, sn_v b)
+{
+    return _mm256_xor_ps(a, b);
+}
 static inline sn_v v_round(sn_v a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static inline sn_v v_floor(sn_v a) { return _mm256_floor_ps(a); }
-static inline sn_v v_ceil(sn_v a) { return _mm256_ceil_ps(a); }
+static inline sn_v v_floor(sn_v a)
+{
+    return _mm256_floor_ps(a);
+}
+static inline sn_v v_ceil(sn_v a)
+{
+    return _mm256_ceil_ps(a);
+}
 static inline sn_v v_trunc(sn_v a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
 
-static inline sn_vm v_lt(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
-static inline sn_vm v_le(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
-static inline sn_vm v_gt(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
-static inline sn_vm v_ge(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
-static inline sn_vm v_eq(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
-static inline sn_vm v_ne(sn_v a, sn_v b) { return _mm256_cmp_ps(a, b, _CMP_NEQ_UQ); }
-static inline sn_vm v_nan(sn_v a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
-static inline sn_vm vm_or(sn_vm a, sn_vm b) { return _mm256_or_ps(a, b); }
-static inline sn_vm vm_and(sn_vm a, sn_vm b) { return _mm256_and_ps(a, b); }
-static inline sn_v v_select(sn_vm m, sn_v yes, sn_v no) { return _mm256_blendv_ps(no, yes, m); }
+static inline sn_vm v_lt(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+static inline sn_vm v_le(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LE_OQ);
+}
+static inline sn_vm v_gt(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GT_OQ);
+}
+static inline sn_vm v_ge(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GE_OQ);
+}
+static inline sn_vm v_eq(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_EQ_OQ);
+}
+static inline sn_vm v_ne(sn_v a, sn_v b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_NEQ_UQ);
+}
+static inline sn_vm v_nan(sn_v a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+}
+static inline sn_vm vm_or(sn_vm a, sn_vm b)
+{
+    return _mm256_or_ps(a, b);
+}
+static inline sn_vm vm_and(sn_vm a, sn_vm b)
+{
+    return _mm256_and_ps(a, b);
+}
+static inline sn_v v_select(sn_vm m, sn_v yes, sn_v no)
+{
+    return _mm256_blendv_ps(no, yes, m);
+}
 
-static inline sn_vi vi_set1(int32_t i) { return _mm256_set1_epi32(i); }
-static inline sn_vi vi_add(sn_vi a, sn_vi b) { return _mm256_add_epi32(a, b); }
-static inline sn_vi vi_sub(sn_vi a, sn_vi b) { return _mm256_sub_epi32(a, b); }
-static inline sn_vi vi_and(sn_vi a, sn_vi b) { return _mm256_and_si256(a, b); }
-static inline sn_vi vi_or(sn_vi a, sn_vi b) { return _mm256_or_si256(a, b); }
-static inline sn_vi vi_xor(sn_vi a, sn_vi b) { return _mm256_xor_si256(a, b); }
+static inline sn_vi vi_set1(int32_t i)
+{
+    return _mm256_set1_epi32(i);
+}
+static inline sn_vi vi_add(sn_vi a, sn_vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+static inline sn_vi vi_sub(sn_vi a, sn_vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+static inline sn_vi vi_and(sn_vi a, sn_vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+static inline sn_vi vi_or(sn_vi a, sn_vi b)
+{
+    return _mm256_or_si256(a, b);
+}
+static inline sn_vi vi_xor(sn_vi a, sn_vi b)
+{
+    return _mm256_xor_si256(a, b);
+}
 #define vi_shl(a, n) _mm256_slli_epi32(a, n)
 #define vi_shr(a, n) _mm256_srli_epi32(a, n)
 #define vi_sar(a, n) _mm256_srai_epi32(a, n)
-static inline sn_vm vi_eq(sn_vi a, sn_vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
-static inline sn_vm vi_gt(sn_vi a, sn_vi b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
-static inline sn_vi vi_from_v(sn_v a) { return _mm256_cvtps_epi32(a); }
-static inline sn_v v_from_vi(sn_vi a) { return _mm256_cvtepi32_ps(a); }
-static inline sn_vi vi_cast(sn_v a) { return _mm256_castps_si256(a); }
-static inline sn_v v_cast(sn_vi a) { return _mm256_castsi256_ps(a); }
-static inline sn_vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-static inline void vi_store(int32_t *p, sn_vi v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
+static inline sn_vm vi_eq(sn_vi a, sn_vi b)
+{
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b));
+}
+static inline sn_vm vi_gt(sn_vi a, sn_vi b)
+{
+    return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b));
+}
+static inline sn_vi vi_from_v(sn_v a)
+{
+    return _mm256_cvtps_epi32(a);
+}
+static inline sn_v v_from_vi(sn_vi a)
+{
+    return _mm256_cvtepi32_ps(a);
+}
+static inline sn_vi vi_cast(sn_v a)
+{
+    return _mm256_castps_si256(a);
+}
+static inline sn_v v_cast(sn_vi a)
+{
+    return _mm256_castsi256_ps(a);
+}
+static inline sn_vi vi_load(const int32_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline void vi_store(int32_t *p, sn_vi v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, v);
+}
 
 static inline float v_sum(sn_v a)
 {
@@ -99,7 +240,10 @@ static inline float v_hmax(sn_v a)
     h = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
 }
-static inline float v_hmin(sn_v a) { return -v_hmax(v_neg(a)); }
+static inline float v_hmin(sn_v a)
+{
+    return -v_hmax(v_neg(a));
+}
 
 static inline void v_transpose(sn_v r[SN_VL])
 {

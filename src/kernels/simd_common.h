@@ -14,6 +14,6 @@
 /* Asks for the line at p in the first- or second-level cache. */
 #define SN_FETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #define SN_FETCH_L2(p) __builtin_prefetch((p), 0, 2)
-#define SN_INLINE static inline __attribute__((always_inline))
+#define SN_INLINE      static inline __attribute__((always_inline))
 
 #endif

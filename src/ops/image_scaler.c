@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ImageScaler: y = scale · x + bias of the channel. An experimental operator of the first opset that
- * old exporters wrote in front of image models and that other runtimes still accept. */
+/* ImageScaler: y = scale · x + bias of the channel. An experimental operator of the first opset
+ * that old exporters wrote in front of image models and that other runtimes still accept. */
 #include "ops/op.h"
 
 typedef struct scaler_params {

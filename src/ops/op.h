@@ -35,7 +35,8 @@ sonde_status sn_prep_int(sn_prep *p, const char *name, int64_t def, int64_t *out
 sonde_status sn_prep_float(sn_prep *p, const char *name, float def, float *out);
 /* Copies into the arena, NUL-terminated; def may be NULL. */
 sonde_status sn_prep_string(sn_prep *p, const char *name, const char *def, const char **out);
-sonde_status sn_prep_ints(sn_prep *p, const char *name, const int64_t **out, size_t *n); /* n=0 absent */
+sonde_status sn_prep_ints(sn_prep *p, const char *name, const int64_t **out,
+                          size_t *n); /* n=0 absent */
 sonde_status sn_prep_floats(sn_prep *p, const char *name, const float **out, size_t *n);
 /* "node 'conv1' (Conv): …", status INVALID_MODEL. */
 sonde_status sn_prep_fail(sn_prep *p, const char *fmt, ...) SONDE_PRINTF(2, 3);
@@ -51,8 +52,12 @@ typedef struct sn_infer {
     sonde_error *err;
 } sn_infer;
 
-static inline bool sn_infer_has(const sn_infer *c, uint32_t i) { return i < c->n_in && c->in[i]; }
-/* A tensor output. dims are copied; rank -1: unknown (dims NULL). Negative known dims are an error. */
+static inline bool sn_infer_has(const sn_infer *c, uint32_t i)
+{
+    return i < c->n_in && c->in[i];
+}
+/* A tensor output. dims are copied; rank -1: unknown (dims NULL). Negative known dims are an error.
+ */
 sonde_status sn_infer_tensor(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank);
 sonde_status sn_infer_same(sn_infer *c, uint32_t o, uint32_t i); /* type of input i */
 /* Elements of a small integer input if known (from ints or from constant data of i32/i64/…): *ints
@@ -61,9 +66,12 @@ sonde_status sn_infer_same(sn_infer *c, uint32_t o, uint32_t i); /* type of inpu
 sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t *n);
 /* Says which integers output o holds (copied); ignored above SN_MAX_KNOWN_INTS. */
 sonde_status sn_infer_set_ints(sn_infer *c, uint32_t o, const sn_dim *ints, int64_t n);
-/* Multidirectional broadcast of inputs a and b into dims (room for SN_MAX_RANK); *rank = -1 unknown. */
-sonde_status sn_infer_broadcast(sn_infer *c, const sn_type *a, const sn_type *b, sn_dim *dims, int *rank);
-/* Resolves a possibly negative axis against rank; error names the node. allow_rank: axis == rank ok. */
+/* Multidirectional broadcast of inputs a and b into dims (room for SN_MAX_RANK); *rank = -1
+ * unknown. */
+sonde_status sn_infer_broadcast(sn_infer *c, const sn_type *a, const sn_type *b, sn_dim *dims,
+                                int *rank);
+/* Resolves a possibly negative axis against rank; error names the node. allow_rank: axis == rank
+ * ok. */
 sonde_status sn_infer_axis(sn_infer *c, int64_t axis, int rank, bool allow_rank, int *out);
 /* Control flow, while a program is made: sets the facts of a body's inputs (`formal`, n of them, a
  * NULL entry or kind NONE: keep what the file declares; captures come from the node's extra inputs)
@@ -102,11 +110,11 @@ typedef struct sn_bind {
     sn_arena *arena; /* lifetime of the binding */
     sonde_error *err;
     /* answers */
-    const void *bound;       /* kernel parameters, from `arena` */
-    size_t workspace_bytes;  /* scratch the step needs while it runs, SN_ALIGN-aligned */
+    const void *bound;      /* kernel parameters, from `arena` */
+    size_t workspace_bytes; /* scratch the step needs while it runs, SN_ALIGN-aligned */
     sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
-    const char *kernel;      /* name shown to people: "f32_conv3x3_14x2_avx512" */
-    uint64_t flops, bytes;   /* arithmetic and compulsory memory traffic of the step; 0 = default */
+    const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
+    uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
 } sn_bind;
 sonde_status sn_bind_fail(sn_bind *b, sonde_status st, const char *fmt, ...) SONDE_PRINTF(3, 4);
 
@@ -117,10 +125,11 @@ struct sn_step {
     const void *params, *bound;
     const uint32_t *in, *out; /* slot numbers; SN_NO_SLOT: absent */
     uint32_t n_in, n_out;
-    uint32_t index;           /* position in the binding */
+    uint32_t index; /* position in the binding */
     const sn_op *op;
-    const sn_node *node;      /* names for messages */
-    const void *const *bodies; /* control flow: opaque handles for run_body, one per graph attribute */
+    const sn_node *node; /* names for messages */
+    const void *const
+        *bodies; /* control flow: opaque handles for run_body, one per graph attribute */
     uint32_t n_bodies;
 };
 
@@ -136,7 +145,7 @@ struct sn_frame {
     sn_slot *slots;
     uint8_t *workspace;
     const sn_context *ctx;
-    sn_pool *pool;      /* may be NULL: run alone */
+    sn_pool *pool;       /* may be NULL: run alone */
     sn_allocator *alloc; /* dynamic outputs */
     sonde_error *err;
     const sn_frame_hooks *hooks;
@@ -163,32 +172,36 @@ static inline sn_tensor *sn_out(const sn_step *s, const sn_frame *f, uint32_t i)
 {
     return &f->slots[s->out[i]].t;
 }
-static inline bool sn_wants(const sn_step *s, uint32_t o) { return o < s->n_out && s->out[o] != SN_NO_SLOT; }
+static inline bool sn_wants(const sn_step *s, uint32_t o)
+{
+    return o < s->n_out && s->out[o] != SN_NO_SLOT;
+}
 
-/* Data-dependent operators: gives output o this type and dims with memory of its own, data undefined.
- * (Other operators find their outputs allocated.) Does nothing when the output is not wanted, but
- * then *t is NULL. */
+/* Data-dependent operators: gives output o this type and dims with memory of its own, data
+ * undefined. (Other operators find their outputs allocated.) Does nothing when the output is not
+ * wanted, but then *t is NULL. */
 sonde_status sn_run_output(const sn_step *s, sn_frame *f, uint32_t o, sn_dtype dtype,
                            const int64_t *dims, int rank, sn_tensor **t);
 /* String outputs are made by run, whatever the operator's flags: copies the elements. */
-sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims, int rank,
-                            const sonde_string *elems);
+sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims,
+                            int rank, const sonde_string *elems);
 sonde_status sn_run_fail(const sn_step *s, sn_frame *f, const char *fmt, ...) SONDE_PRINTF(3, 4);
 
 /* ------------------------------------------------------------------ descriptor */
 enum {
-    SN_OP_DATA_DEPENDENT = 1 << 0, /* output shapes depend on input *values*: run allocates outputs */
-    SN_OP_RANDOM = 1 << 1,         /* two runs differ: never folded or merged */
-    SN_OP_CONTROL = 1 << 2,        /* has bodies */
-    SN_OP_VIEW = 1 << 3,           /* output 0 may share input 0's memory (Reshape, Identity, …): run
-                                      copies only when data pointers differ */
-    SN_OP_INPLACE0 = 1 << 4,       /* output 0 may overwrite input 0 when shapes, types and layout agree
-                                      and nobody else reads it */
-    SN_OP_INPLACE1 = 1 << 5,       /* the same for input 1 */
-    SN_OP_LAYOUT_ANY = 1 << 6,     /* elementwise: takes blocked tensors when all its tensor inputs
-                                      have the output's shape and block, and f(0, …) = 0 */
-    SN_OP_NONTENSOR = 1 << 7,      /* inputs or outputs may be sequences, optionals or maps: run
-                                      handles whole slots and allocates its outputs */
+    SN_OP_DATA_DEPENDENT =
+        1 << 0,                /* output shapes depend on input *values*: run allocates outputs */
+    SN_OP_RANDOM = 1 << 1,     /* two runs differ: never folded or merged */
+    SN_OP_CONTROL = 1 << 2,    /* has bodies */
+    SN_OP_VIEW = 1 << 3,       /* output 0 may share input 0's memory (Reshape, Identity, …): run
+                                  copies only when data pointers differ */
+    SN_OP_INPLACE0 = 1 << 4,   /* output 0 may overwrite input 0 when shapes, types and layout agree
+                                  and nobody else reads it */
+    SN_OP_INPLACE1 = 1 << 5,   /* the same for input 1 */
+    SN_OP_LAYOUT_ANY = 1 << 6, /* elementwise: takes blocked tensors when all its tensor inputs
+                                  have the output's shape and block, and f(0, …) = 0 */
+    SN_OP_NONTENSOR = 1 << 7,  /* inputs or outputs may be sequences, optionals or maps: run
+                                  handles whole slots and allocates its outputs */
     SN_OP_NO_FOLD = 1 << 8
 };
 
@@ -198,8 +211,8 @@ enum {
 };
 
 struct sn_op {
-    const char *name;   /* "Conv" */
-    const char *domain; /* "" = ai.onnx */
+    const char *name;     /* "Conv" */
+    const char *domain;   /* "" = ai.onnx */
     int16_t since, until; /* opset range, both inclusive; until 0 = open */
     /* Arity; max -1: any number. The first min_in inputs are always present (an operator whose
      * leading input may be left out says 0); outputs below min_out, and all of a variadic one, are
@@ -207,10 +220,10 @@ struct sn_op {
     int16_t min_in, max_in, min_out, max_out;
     uint32_t flags;
     size_t params_size;
-    sonde_status (*prepare)(sn_prep *p);    /* NULL: no attributes that matter */
-    sonde_status (*infer)(sn_infer *c);     /* never NULL */
+    sonde_status (*prepare)(sn_prep *p); /* NULL: no attributes that matter */
+    sonde_status (*infer)(sn_infer *c);  /* never NULL */
     sonde_status (*pack)(sn_pack_request *p);
-    sonde_status (*bind)(sn_bind *b);       /* NULL: nothing to choose */
+    sonde_status (*bind)(sn_bind *b); /* NULL: nothing to choose */
     sonde_status (*run)(const sn_step *s, sn_frame *f);
     /* Blocked layout: how this node would take part, an or of SN_BLOCK_*; 0 or NULL: not at all
      * (unless SN_OP_LAYOUT_ANY). Asked with types inferred; `block` is 8 or 16. */
@@ -218,7 +231,8 @@ struct sn_op {
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
 };
 
-/* The descriptor for (domain, type, version), or NULL; *other tells whether another version exists. */
+/* The descriptor for (domain, type, version), or NULL; *other tells whether another version exists.
+ */
 const sn_op *sn_op_find(const char *domain, const char *op_type, int64_t version, bool *other);
 /* The k-th row of ops.inc as an array ended by a descriptor with name NULL; NULL past the end. */
 const sn_op *sn_op_row(size_t k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two transposes in a row are one: exporters that change between NCHW and NHWC leave many of them.
- * A pair that undoes itself becomes a transpose that does nothing, which `identity` then removes. */
+ * A pair that undoes itself becomes a transpose that does nothing, which `identity` then removes.
+ */
 #include "passes/rewrite.h"
 
 /* The permutation of a Transpose over `rank` axes (absent: reversed); false: not a valid one. */

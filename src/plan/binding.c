@@ -2,8 +2,8 @@
 /* Program ► binding: concrete facts for one signature of input shapes, then kernel parameters for
  * every step, then places in memory. A program keeps its most recent bindings.
  *
- * Facts are inferred anew from the real input shapes and never taken from what a file declares about
- * inner values: a file that lies about a shape can then at worst make a step dynamic. */
+ * Facts are inferred anew from the real input shapes and never taken from what a file declares
+ * about inner values: a file that lies about a shape can then at worst make a step dynamic. */
 #include "plan/binding.h"
 
 #include <string.h>
@@ -42,8 +42,8 @@ static sonde_status input_mismatch(const sn_program *p, const sn_value *v, const
                                    sonde_error *err)
 {
     char want[256], have[256];
-    sn_type type = {.kind = got->kind, .dtype = got->t.dtype, .rank = got->t.rank,
-                    .dims = got->t.dims};
+    sn_type type = {
+        .kind = got->kind, .dtype = got->t.dtype, .rank = got->t.rank, .dims = got->t.dims};
     if (got->kind != SN_KIND_TENSOR)
         type = (sn_type){.kind = got->kind};
     sn_type_text(&v->fact.type, p->graph->symbols.data, want, sizeof want);
@@ -144,13 +144,20 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         known &= !in[i] || concrete(in[i]);
     }
     memset(out, 0, s->n_out * sizeof *out);
-    /* Operators on whole slots allocate what they return, except views (Identity) of known tensors. */
+    /* Operators on whole slots allocate what they return, except views (Identity) of known tensors.
+     */
     bool whole = (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) != 0 &&
                  !((s->op->flags & SN_OP_VIEW) && known);
     bool allocates = whole || (s->op->flags & SN_OP_DATA_DEPENDENT);
     if (!(s->op->flags & SN_OP_CONTROL)) {
-        sn_infer c = {.node = s->node, .params = s->params, .in = in, .out = out, .n_in = s->n_in,
-                      .n_out = s->n_out, .arena = &b->arena, .err = err};
+        sn_infer c = {.node = s->node,
+                      .params = s->params,
+                      .in = in,
+                      .out = out,
+                      .n_in = s->n_in,
+                      .n_out = s->n_out,
+                      .arena = &b->arena,
+                      .err = err};
         SN_TRY(s->op->infer(&c));
     }
     for (uint32_t o = 0; o < s->n_out; o++) {
@@ -176,9 +183,18 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         s->run = run_dynamic;
         info->dynamic = true;
     } else {
-        sn_bind k = {.node = s->node, .params = s->params, .in = in, .out = out, .n_in = s->n_in,
-                     .n_out = s->n_out, .ctx = p->ctx, .cpu_flags = p->ctx->cpu.flags,
-                     .threads = b->threads, .arena = &b->arena, .err = err, .run = s->op->run,
+        sn_bind k = {.node = s->node,
+                     .params = s->params,
+                     .in = in,
+                     .out = out,
+                     .n_in = s->n_in,
+                     .n_out = s->n_out,
+                     .ctx = p->ctx,
+                     .cpu_flags = p->ctx->cpu.flags,
+                     .threads = b->threads,
+                     .arena = &b->arena,
+                     .err = err,
+                     .run = s->op->run,
                      .kernel = ""};
         if (s->op->bind)
             SN_TRY(s->op->bind(&k));
@@ -236,7 +252,8 @@ static void const_facts(sn_binding *b)
         if (p->consts[i].kind == SN_KIND_TENSOR)
             b->facts[i] = v->fact;
     }
-    /* Packed slots stand behind the values; they have the dims of the weight, but no readable data. */
+    /* Packed slots stand behind the values; they have the dims of the weight, but no readable data.
+     */
     for (uint32_t i = 0; i < p->n_steps; i++)
         for (uint32_t k = 0; k < p->steps[i].n_in; k++) {
             uint32_t slot = p->steps[i].in[k];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binding: one shape signature of a program as side tables: concrete types, kernel parameters, arena
- * offsets, release lists. No graph rewrite and no packing, so a growing sequence costs little. */
+/* Binding: one shape signature of a program as side tables: concrete types, kernel parameters,
+ * arena offsets, release lists. No graph rewrite and no packing, so a growing sequence costs
+ * little. */
 #ifndef SN_PLAN_BINDING_H
 #define SN_PLAN_BINDING_H
 
@@ -29,25 +30,26 @@ struct sn_binding {
     const int64_t *signature; /* see binding.c */
     size_t n_signature;
     int threads;
-    sn_fact *facts;      /* by value id */
-    sn_step *steps;      /* ready to run */
+    sn_fact *facts; /* by value id */
+    sn_step *steps; /* ready to run */
     sn_step_info *info;
     uint32_t n_steps, n_slots;
-    sn_slot *slots;      /* template of a frame's slots: CONST and ARENA tensors (data = offset) filled */
-    uint8_t *place;      /* sn_place by slot */
-    size_t *offset;      /* ARENA: by slot */
+    sn_slot
+        *slots; /* template of a frame's slots: CONST and ARENA tensors (data = offset) filled */
+    uint8_t *place; /* sn_place by slot */
+    size_t *offset; /* ARENA: by slot */
     sn_view *views;
     uint32_t n_views;
     uint32_t *inputs, *outputs; /* = the program's */
     size_t arena_bytes, workspace_bytes;
     /* Steps with slots to clear afterwards (dynamic values): release[release_start[i] … [i+1]). */
     uint32_t *release, *release_start;
-    bool is_static;      /* no dynamic slot at all: the plain loop */
+    bool is_static; /* no dynamic slot at all: the plain loop */
     _Atomic bool pinned;
     pthread_mutex_t lock;         /* free frames */
     struct sn_frame_impl *frames; /* exec's, linked; freed through free_frame */
     void (*free_frame)(struct sn_frame_impl *);
-    sn_binding *next;             /* LRU list of the program */
+    sn_binding *next; /* LRU list of the program */
 };
 
 /* Finds or makes the binding for these inputs (slots by program input order; NONE = use the default

@@ -31,8 +31,8 @@ typedef struct packer {
     sonde_error *err;
 } packer;
 
-static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_value *v, uint8_t pack,
-                            int64_t arg, uint32_t *packed_slot)
+static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_value *v,
+                            uint8_t pack, int64_t arg, uint32_t *packed_slot)
 {
     pack_key key = {(uint64_t)(uintptr_t)p, slot, pack, arg};
     pack_job *job = sn_map_get_n(&k->seen, &key, sizeof key);
@@ -75,8 +75,8 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         }
     if (!any)
         return SONDE_OK;
-    sn_pack_request req = {.node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in,
-                           .n_in = n_in};
+    sn_pack_request req = {
+        .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};
     req.in_block = in[0] ? in[0]->block : 0;
     req.out_block = s->n_out && n->out[0] ? n->out[0]->fact.block : 0;
     SN_TRY(s->op->pack(&req));

@@ -15,13 +15,13 @@ typedef struct placer {
     sn_binding *b;
     sonde_error *err;
     sn_allocator *alloc;
-    uint32_t *last;  /* slot ► last step that reads it; n_steps = kept to the end */
-    uint32_t *root;  /* slot ► slot whose block it shares */
-    size_t *bytes;   /* slot ► physical bytes */
-    uint32_t *dead;  /* slots sorted by last step */
+    uint32_t *last; /* slot ► last step that reads it; n_steps = kept to the end */
+    uint32_t *root; /* slot ► slot whose block it shares */
+    size_t *bytes;  /* slot ► physical bytes */
+    uint32_t *dead; /* slots sorted by last step */
     uint32_t *dead_start;
     SN_VEC(free_block) free; /* by offset, never adjacent */
-    size_t end;      /* high-water mark */
+    size_t end;              /* high-water mark */
 } placer;
 
 /* ------------------------------------------------------------------ the free list */
@@ -45,7 +45,8 @@ static bool block_alloc(placer *k, size_t bytes, size_t *offset)
         return true;
     }
     /* A free block at the very end is extended instead of wasted. */
-    if (k->free.n && k->free.data[k->free.n - 1].offset + k->free.data[k->free.n - 1].bytes == k->end) {
+    if (k->free.n &&
+        k->free.data[k->free.n - 1].offset + k->free.data[k->free.n - 1].bytes == k->end) {
         *offset = k->free.data[--k->free.n].offset;
         return sn_size_add(*offset, bytes, &k->end);
     }
@@ -226,8 +227,8 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
         if (b->place[in] != SN_PLACE_ARENA || k->last[r] != i || k->bytes[r] != k->bytes[out] ||
             fi->block != fo->block || fi->type.dtype != fo->type.dtype ||
             fi->type.rank != fo->type.rank ||
-            (fo->type.rank && memcmp(fi->type.dims, fo->type.dims,
-                                     (size_t)fo->type.rank * sizeof(sn_dim)) != 0))
+            (fo->type.rank &&
+             memcmp(fi->type.dims, fo->type.dims, (size_t)fo->type.rank * sizeof(sn_dim)) != 0))
             continue;
         return r;
     }
@@ -240,7 +241,8 @@ static sonde_status place_step(placer *k, uint32_t i)
     const sn_step *s = &b->steps[i];
     uint32_t taken = SN_NO_SLOT;
     for (uint32_t o = 0; o < s->n_out; o++) {
-        if (!sn_wants(s, o) || b->place[s->out[o]] != SN_PLACE_ARENA || k->root[s->out[o]] != s->out[o])
+        if (!sn_wants(s, o) || b->place[s->out[o]] != SN_PLACE_ARENA ||
+            k->root[s->out[o]] != s->out[o])
             continue;
         uint32_t out = s->out[o];
         uint32_t from = o == 0 ? inplace_input(k, i) : SN_NO_SLOT;
@@ -282,7 +284,8 @@ static sonde_status list_releases(placer *k)
     if (!b->release || !b->release_start)
         return sn_fail_memory(k->err, n * sizeof *b->release);
     uint32_t at = 0;
-    for (uint32_t i = 0; i <= b->n_steps; i++) { /* the last bucket: outputs, handed over by the run */
+    for (uint32_t i = 0; i <= b->n_steps;
+         i++) { /* the last bucket: outputs, handed over by the run */
         b->release_start[i] = at;
         for (uint32_t d = k->dead_start[i]; d < k->dead_start[i + 1]; d++)
             if (owned[k->dead[d]])

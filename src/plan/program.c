@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model ► program: clone the graph, cut it at the feeds and outputs asked for, resolve, infer, run the
- * passes, and write the nodes down as steps over slots. A model remembers its live programs, so that
- * sessions with equal options share one (and with it one copy of the packed weights). */
+/* Model ► program: clone the graph, cut it at the feeds and outputs asked for, resolve, infer, run
+ * the passes, and write the nodes down as steps over slots. A model remembers its live programs, so
+ * that sessions with equal options share one (and with it one copy of the packed weights). */
 #include "plan/program.h"
 
 #include <stdio.h>

@@ -24,38 +24,38 @@ typedef struct sn_program_config {
 
 /* Where a slot's memory comes from. */
 typedef enum sn_place {
-    SN_PLACE_NONE,     /* not a tensor, or allocated while running (data-dependent) */
-    SN_PLACE_CONST,    /* weights: mapped file, program buffers, packed store */
-    SN_PLACE_INPUT,    /* the caller's */
-    SN_PLACE_OUTPUT,   /* the caller's, or fresh memory per run */
-    SN_PLACE_ARENA,    /* frame arena at a planned offset */
-    SN_PLACE_VIEW      /* same memory as an INPUT slot (reshape of an input) */
+    SN_PLACE_NONE,   /* not a tensor, or allocated while running (data-dependent) */
+    SN_PLACE_CONST,  /* weights: mapped file, program buffers, packed store */
+    SN_PLACE_INPUT,  /* the caller's */
+    SN_PLACE_OUTPUT, /* the caller's, or fresh memory per run */
+    SN_PLACE_ARENA,  /* frame arena at a planned offset */
+    SN_PLACE_VIEW    /* same memory as an INPUT slot (reshape of an input) */
 } sn_place;
 
 struct sn_program {
     _Atomic int refs;
     sn_context *ctx;
-    sn_model *model;      /* referenced by the root program */
-    sn_program *parent;   /* of a body: not referenced, the parent owns it */
-    const char *key;      /* of the root: identifies it among the model's programs */
-    sn_arena arena;       /* root only; bodies use the root's */
-    sn_graph *graph;      /* rewritten; slot number = value id */
-    sn_buffers buffers;   /* root only: constants made by passes */
-    sn_buffer *packed;    /* root only: the packed weight store */
+    sn_model *model;    /* referenced by the root program */
+    sn_program *parent; /* of a body: not referenced, the parent owns it */
+    const char *key;    /* of the root: identifies it among the model's programs */
+    sn_arena arena;     /* root only; bodies use the root's */
+    sn_graph *graph;    /* rewritten; slot number = value id */
+    sn_buffers buffers; /* root only: constants made by passes */
+    sn_buffer *packed;  /* root only: the packed weight store */
     size_t packed_bytes;
     bool plan_only;
-    sn_step *steps;       /* templates: run and bound are set by the binding */
+    sn_step *steps; /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */
     uint32_t n_inputs, n_outputs;
-    uint32_t n_formal_inputs;   /* of a body; the rest are captures */
-    sn_slot *consts;            /* n_slots; TENSOR for constants (packed where packed), else NONE */
-    sn_program **bodies;        /* of all control steps, in order of steps and attributes */
+    uint32_t n_formal_inputs; /* of a body; the rest are captures */
+    sn_slot *consts;          /* n_slots; TENSOR for constants (packed where packed), else NONE */
+    sn_program **bodies;      /* of all control steps, in order of steps and attributes */
     uint32_t n_bodies;
-    pthread_mutex_t lock;       /* bindings */
-    sn_binding *bindings;       /* most recently used first */
+    pthread_mutex_t lock; /* bindings */
+    sn_binding *bindings; /* most recently used first */
     uint32_t n_bindings;
-    sn_program *next_shared;    /* list of the model's live programs */
+    sn_program *next_shared; /* list of the model's live programs */
 };
 
 /* Finds or makes the program. The caller holds one reference. */

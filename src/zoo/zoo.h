@@ -10,7 +10,8 @@ typedef struct sn_zoo_model {
     const char *name;    /* "regnet_x_400mf" */
     const char *summary; /* "RegNet X 400MF, ImageNet classifier (torchvision structure)" */
     uint64_t parameters; /* published number; a test holds the built model against it */
-    sonde_status (*build)(sn_model *m, uint64_t seed, sonde_error *err); /* fills m->graph, opsets … */
+    sonde_status (*build)(sn_model *m, uint64_t seed,
+                          sonde_error *err); /* fills m->graph, opsets … */
 } sn_zoo_model;
 
 const sn_zoo_model *sn_zoo_row(size_t k); /* NULL past the end */

@@ -35,7 +35,8 @@ static inline sonde_status random_inputs(sonde_context *ctx, sonde_session *s, i
             count *= (size_t)dims[d];
         }
         size_t bytes = count * sonde_dtype_bytes(info.dtype);
-        st = sonde_tensor_create(ctx, info.dtype, dims, (size_t)info.rank, NULL, bytes, &in[i], err);
+        st =
+            sonde_tensor_create(ctx, info.dtype, dims, (size_t)info.rank, NULL, bytes, &in[i], err);
         if (st)
             return st;
         void *data = sonde_tensor_data(in[i]);
@@ -59,7 +60,8 @@ static inline void release_all(sonde_value **v, size_t n)
     }
 }
 
-/* Largest difference between two f32 tensors, relative to max(1, max|b|); inf when shapes differ. */
+/* Largest difference between two f32 tensors, relative to max(1, max|b|); inf when shapes differ.
+ */
 static inline double f32_difference(const sonde_value *a, const sonde_value *b)
 {
     if (sonde_tensor_bytes(a) != sonde_tensor_bytes(b) || sonde_tensor_dtype(a) != SONDE_DTYPE_F32)

@@ -3,7 +3,10 @@
 #include "export/memory_sink.h"
 #include "test.h"
 
-static const sn_exporter *folded(void) { return sn_exporter_for_path("x.folded"); }
+static const sn_exporter *folded(void)
+{
+    return sn_exporter_for_path("x.folded");
+}
 
 TEST(the_widths_of_a_flame_graph_add_up_to_the_wall_time)
 {
@@ -23,7 +26,8 @@ TEST(the_widths_of_a_flame_graph_add_up_to_the_wall_time)
         sum += strtod(space + 1, NULL);
     }
     CHECK(lines > 0);
-    CHECK_MSG(fabs(sum - wall) <= (double)lines, "%f of %f ns", sum, wall); /* each line is rounded */
+    CHECK_MSG(fabs(sum - wall) <= (double)lines, "%f of %f ns", sum,
+              wall); /* each line is rounded */
     sn_prof_summary_free(&s);
     sn_profile_free(p);
     free(out.text);

@@ -63,8 +63,10 @@ static int load_model(loaded *l, const options *o, const char *model)
     return EXIT_OK;
 }
 
-/* A session to look at: nothing of the weights is read, unless the graph after all passes is wanted. */
-static sonde_status make_plan(loaded *l, const options *o, sonde_session_options *s, sonde_error *err)
+/* A session to look at: nothing of the weights is read, unless the graph after all passes is
+ * wanted. */
+static sonde_status make_plan(loaded *l, const options *o, sonde_session_options *s,
+                              sonde_error *err)
 {
     static const char *const readers[] = {"fold-constants", "conv-batchnorm"};
     list disabled = {0};
