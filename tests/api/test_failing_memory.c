@@ -33,8 +33,9 @@ static void count_free(void *user, void *ptr, size_t bytes)
     free(ptr);
 }
 
-/* Loads from bytes, makes a session, runs it once. */
-static sonde_status whole_life(counting *count, const void *bytes, size_t size, sonde_error *err)
+/* Loads from bytes, makes a session, runs it once; with `profile` under the recorder. */
+static sonde_status whole_life(counting *count, const void *bytes, size_t size, bool profile,
+                               sonde_error *err)
 {
     sonde_context_options o = SONDE_INIT(sonde_context_options);
     o.threads = 1;
@@ -44,6 +45,8 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     sonde_context *ctx = NULL;
     sonde_model *model = NULL;
     sonde_session *s = NULL;
+    sonde_profile *recorded = NULL;
+    sonde_inspection *look = NULL;
     sonde_value *in[MAX_PORTS] = {0}, *out[MAX_PORTS] = {0};
     size_t n_in = 0, n_out = 0;
     sonde_status st = sonde_context_create(&o, &ctx, err);
@@ -53,10 +56,18 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
         st = sonde_session_create(model, NULL, &s, err);
     if (!st)
         st = random_inputs(ctx, s, 1, in, &n_in, err);
+    if (!st && profile)
+        st = sonde_profiler_start(ctx, 2, err);
     if (!st) {
         n_out = sonde_session_output_count(s);
         st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, out, n_out, err);
     }
+    if (!st && profile)
+        st = sonde_profiler_stop(ctx, &recorded, err);
+    if (!st && profile)
+        st = sonde_inspect_session(s, NULL, in, n_in, &look, err);
+    sonde_inspection_release(look);
+    sonde_profile_release(recorded);
     release_all(in, MAX_PORTS);
     release_all(out, MAX_PORTS);
     sonde_session_release(s);
@@ -65,7 +76,7 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     return st;
 }
 
-static void walk(const char *name)
+static void walk(const char *name, bool profile)
 {
     sonde_error err;
     sonde_context *ctx = NULL;
@@ -89,12 +100,12 @@ static void walk(const char *name)
     remove(path);
 
     counting count = {.left = -1};
-    CHECK_OK(whole_life(&count, bytes, size, &err));
+    CHECK_OK(whole_life(&count, bytes, size, profile, &err));
     CHECK_EQ(count.live, 0);
     long k = 0;
     for (;; k++) {
         count = (counting){.left = k};
-        sonde_status st = whole_life(&count, bytes, size, &err);
+        sonde_status st = whole_life(&count, bytes, size, profile, &err);
         CHECK_MSG(count.live == 0, "%s: failing allocation %ld leaves %ld blocks", name, k,
                   count.live);
         if (!count.failed)
@@ -108,27 +119,36 @@ static void walk(const char *name)
 
 TEST(every_allocation_of_a_convolutional_model_may_fail)
 {
-    walk("tiny_cnn");
+    walk("tiny_cnn", false);
 }
 TEST(every_allocation_of_a_loop_with_captures_may_fail)
 {
-    walk("tiny_loop");
+    walk("tiny_loop", false);
 }
 TEST(every_allocation_of_a_conditional_may_fail)
 {
-    walk("tiny_if");
+    walk("tiny_if", false);
 }
 TEST(every_allocation_of_a_sequence_model_may_fail)
 {
-    walk("tiny_sequence");
+    walk("tiny_sequence", false);
 }
 TEST(every_allocation_of_a_data_dependent_model_may_fail)
 {
-    walk("tiny_dynamic");
+    walk("tiny_dynamic", false);
 }
 TEST(every_allocation_of_an_attention_model_may_fail)
 {
-    walk("tiny_attention");
+    walk("tiny_attention", false);
+}
+
+TEST(every_allocation_of_a_dense_model_may_fail)
+{
+    walk("tiny_mlp", false);
+}
+TEST(every_allocation_of_a_profile_may_fail)
+{
+    walk("tiny_mlp", true);
 }
 
 TEST_MAIN()
