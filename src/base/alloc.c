@@ -9,11 +9,14 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
+/* From here on huge pages are asked for. Below, they gained nothing in a run and the kernel's
+ * search for whole ones took up to 30 ms of a 20 ms load. */
+#define HUGE_FROM_BYTES ((size_t)64 << 20)
 
 static void *system_alloc(sn_allocator *self, size_t bytes)
 {
     (void)self;
-    bool huge = bytes >= HUGE_PAGE_BYTES;
+    bool huge = bytes >= HUGE_FROM_BYTES;
     void *p = NULL;
     if (bytes > PTRDIFF_MAX || posix_memalign(&p, huge ? HUGE_PAGE_BYTES : SN_ALIGN, bytes) != 0)
         return NULL;

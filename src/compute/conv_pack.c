@@ -73,6 +73,20 @@ static size_t conv_units(const int64_t *dims, int64_t groups, unsigned block, bo
                                                              : 0;
 }
 
+/* n channels of `taps` weights each, to where one output channel's lie: tap k at k·tap_stride. */
+static inline void scatter(float *restrict to, const float *restrict from, int64_t n, int64_t taps,
+                           int64_t tap_stride, unsigned block)
+{
+    if (taps == 1) {
+        for (int64_t c = 0; c < n; c++)
+            to[c * block] = from[c];
+        return;
+    }
+    for (int64_t c = 0; c < n; c++)
+        for (int64_t k = 0; k < taps; k++)
+            to[k * tap_stride + c * block] = from[c * taps + k];
+}
+
 /* One output block of one merged group. Reads the source in its own order; the part of the
  * destination that this scatters into stays in the cache. */
 static void conv_pack(float *dst, const float *src, const int64_t *dims, int64_t groups,
@@ -85,7 +99,10 @@ static void conv_pack(float *dst, const float *src, const int64_t *dims, int64_t
     const int64_t in_block = taps * b.channels * block; /* floats of one input block */
     const int64_t group = (int64_t)unit / b.out_blocks, ob = (int64_t)unit % b.out_blocks;
     dst += (int64_t)unit * b.in_blocks * in_block;
-    memset(dst, 0, (size_t)(b.in_blocks * in_block) * sizeof(float));
+    const bool whole = b.group_in == b.in && b.in == b.in_blocks * b.channels &&
+                       (ob + 1) * (int64_t)block <= b.out; /* every float is written */
+    if (!whole)
+        memset(dst, 0, (size_t)(b.in_blocks * in_block) * sizeof(float));
     for (unsigned l = 0; l < block && ob * block + l < b.out; l++) {
         const int64_t o = group * b.out + ob * block + l; /* output channel */
         /* Where this channel's own group starts inside the merged one. */
@@ -93,13 +110,11 @@ static void conv_pack(float *dst, const float *src, const int64_t *dims, int64_t
         const float *from = src + o * b.group_in * taps;
         float *to = dst + first / b.channels * in_block + l; /* its input block */
         int64_t channel = first % b.channels;
-        for (int64_t c = 0; c < b.group_in; c++) {
-            for (int64_t k = 0; k < taps; k++)
-                to[(k * b.channels + channel) * block] = *from++;
-            if (++channel == b.channels) {
-                channel = 0;
-                to += in_block;
-            }
+        for (int64_t left = b.group_in; left > 0; channel = 0, to += in_block) {
+            const int64_t n = left < b.channels - channel ? left : b.channels - channel;
+            scatter(to + channel * block, from, n, taps, b.channels * block, block);
+            from += n * taps;
+            left -= n;
         }
     }
 }

@@ -103,23 +103,46 @@ bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, s
     return sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
 }
 
-bool sn_tensor_is_aligned(const sn_tensor *t)
+bool sn_tensor_is_settled(const sn_tensor *t)
 {
     size_t align = sn_dtype_bytes(t->dtype);
+    if (t->scale)
+        return false;
     return align < 2 || (uintptr_t)t->data % (align > 8 ? 8 : align) == 0;
 }
 
-sonde_status sn_tensor_align(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
-                             sonde_error *err)
+void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst)
+{
+    const size_t size = sn_dtype_bytes(t->dtype);
+    memcpy(dst, (const uint8_t *)t->data + (size_t)first * size, (size_t)count * size);
+    if (!t->scale)
+        return;
+    const int64_t each = sn_tensor_count(t) / t->dims[0]; /* not 0: there are elements to scale */
+    float *x = dst;
+    for (int64_t i = 0; i < count;) {
+        const int64_t at = first + i, c = at / each, left = (c + 1) * each - at;
+        const int64_t end = left < count - i ? i + left : count;
+        const double scale = t->scale[c];
+        for (; i < end; i++)
+            x[i] = (float)((double)x[i] * scale);
+    }
+}
+
+sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                              sonde_error *err)
 {
     sn_buffer *b = sn_buffer_new(alloc, t->bytes);
     if (!b || !sn_vec_push(&buffers->list, alloc, b)) {
         sn_buffer_unref(b);
         return sn_fail_memory(err, t->bytes);
     }
-    memcpy(b->data, t->data, t->bytes);
+    if (t->scale)
+        sn_tensor_read(t, 0, sn_tensor_count(t), b->data);
+    else
+        memcpy(b->data, t->data, t->bytes); /* whatever its layout */
     t->data = b->data;
     t->owner = b;
+    t->scale = NULL;
     return SONDE_OK;
 }
 

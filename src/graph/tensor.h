@@ -43,6 +43,10 @@ typedef struct sn_tensor {
     void *data;
     size_t bytes;     /* physical size of data */
     sn_buffer *owner; /* NULL: memory of an arena, a mapped file or the caller */
+    /* f32 constants only: NULL, or what every data[c][…] is still to be multiplied by, for each c
+     * of dims[0]. A pass that scales weights leaves this behind, so that they are copied once, when
+     * they are packed. */
+    const double *scale;
 } sn_tensor;
 
 /* Product of the dims; false on overflow or a negative dim. Rank 0 has one element. */
@@ -51,11 +55,14 @@ int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
 /* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */
 bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
 
-/* Is the data where its element type may be read? (Views of files need not be.) */
-bool sn_tensor_is_aligned(const sn_tensor *t);
-/* An aligned copy of the data, added to `buffers`; t keeps its other fields. */
-sonde_status sn_tensor_align(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
-                             sonde_error *err);
+/* May the data be read as it lies? Constants need not be settled: views of files may be misaligned,
+ * others still carry a scale. */
+bool sn_tensor_is_settled(const sn_tensor *t);
+/* Elements [first, first + count) as they are meant, into dst. */
+void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst);
+/* A settled copy of the data, added to `buffers`. */
+sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                              sonde_error *err);
 
 typedef enum sn_kind {
     SN_KIND_NONE = SONDE_KIND_NONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX files ⇄ the graph. The reader is bounded and zero-copy: it never allocates more than the
  * file can justify, raw initializers stay views of the mapped file (large ones even when they are
- * misaligned there: see sn_value_align), and every error names the place. */
+ * misaligned there: see sn_value_settle), and every error names the place. */
 #ifndef SN_ONNX_ONNX_H
 #define SN_ONNX_ONNX_H
 

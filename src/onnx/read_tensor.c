@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Initializers and tensor attributes. Raw contents stay where they lie in the file: small ones and
  * those of attributes only when they are aligned there, large initializers always, so that loading
- * never touches them (whoever reads their numbers calls sn_value_align first). The rest is decoded
+ * never touches them (whoever reads their numbers calls sn_value_settle first). The rest is decoded
  * once into memory of the model. Sparse tensors are made dense, within a bound on
  * how much memory a small file may ask for. */
 #include <string.h>

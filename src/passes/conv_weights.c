@@ -21,20 +21,24 @@ int64_t sn_conv_channels(const sn_node *n)
     return w && w->rank >= 3 && sn_tensor_count(w) > 0 ? w->dims[0] : 0;
 }
 
-typedef struct scaling {
-    const sn_tensor *w;
-    float *dst;
-    int64_t each; /* weights of one channel */
-    const double *scale;
-} scaling;
-
-static void scale_channel(void *arg, size_t channel, int worker)
+/* The same weights times `scale`, which nobody multiplies before they are packed or settled. */
+static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale)
 {
-    const scaling *s = arg;
-    const int64_t first = (int64_t)channel * s->each;
-    (void)worker;
-    for (int64_t i = first; i < first + s->each; i++) /* where they lie, perhaps misaligned */
-        s->dst[i] = (float)((double)sn_read_f32(s->w, i) * s->scale[channel]);
+    const sn_value *old = n->in[1].value;
+    const sn_tensor *w = old->fact.data;
+    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
+    double *product = SN_NEW_N(g->arena, double, (size_t)w->dims[0]);
+    const char *name = sn_arena_printf(g->arena, "%s#%zu", old->name, g->values.n);
+    if (!t || !product || !name)
+        return sn_fail_memory(env->err, (size_t)w->dims[0] * sizeof *product);
+    for (int64_t c = 0; c < w->dims[0]; c++)
+        product[c] = scale[c] * (w->scale ? w->scale[c] : 1.0);
+    *t = *w;
+    t->scale = product;
+    sn_value *v;
+    SN_TRY(sn_graph_add_constant(g, old->name[0] ? name : "", t, &v, env->err));
+    sn_node_set_input(n, 1, v);
+    return SONDE_OK;
 }
 
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
@@ -44,19 +48,14 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     int64_t channels = sn_conv_channels(n);
     sn_value *bias_value = n->n_in > 2 ? n->in[2].value : NULL;
     if (bias_value)
-        SN_TRY(sn_value_align(g, bias_value, env->buffers, env->err));
+        SN_TRY(sn_value_settle(g, bias_value, env->buffers, env->err));
     const sn_tensor *w = channels ? n->in[1].value->fact.data : NULL, *b = const_f32(bias_value);
     if (!w || (bias_value && (!b || sn_tensor_count(b) != channels)))
         return SONDE_OK;
+    if (scale)
+        SN_TRY(scale_weights(g, env, n, scale));
     sn_value *v;
     void *data;
-    if (scale) {
-        SN_TRY(sn_pass_constant(g, env, n->in[1].value->name, SONDE_DTYPE_F32, w->dims, w->rank, &v,
-                                &data));
-        scaling job = {w, data, sn_tensor_count(w) / channels, scale};
-        sn_pool_run(env->ctx->pool, (size_t)channels, scale_channel, &job);
-        sn_node_set_input(n, 1, v);
-    }
     const char *name = bias_value ? bias_value->name : n->out[0]->name;
     SN_TRY(sn_pass_constant(g, env, name, SONDE_DTYPE_F32, &channels, 1, &v, &data));
     for (int64_t c = 0; c < channels; c++) {

@@ -29,7 +29,7 @@ bool sn_value_scalar_f32(const sn_value *v, float *out)
     if (!v || !sn_value_is_const(v) || v->fact.data->dtype != SONDE_DTYPE_F32 ||
         v->fact.data->pack || v->fact.data->block || sn_tensor_count(v->fact.data) != 1)
         return false;
-    memcpy(out, v->fact.data->data, sizeof *out);
+    *out = sn_read_f32(v->fact.data, 0);
     return true;
 }
 

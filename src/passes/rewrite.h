@@ -22,11 +22,11 @@ sn_node *sn_value_only_reader(const sn_value *v);
 bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype);
 /* The number when v is a constant f32 tensor with one element. */
 bool sn_value_scalar_f32(const sn_value *v, float *out);
-/* Element i of a constant f32 tensor, which a file may have left misaligned. */
+/* Element i of a constant f32 tensor, settled or not. */
 static inline float sn_read_f32(const sn_tensor *t, int64_t i)
 {
     float x;
-    memcpy(&x, (const uint8_t *)t->data + (size_t)i * sizeof x, sizeof x);
+    sn_tensor_read(t, i, 1, &x);
     return x;
 }
 /* The other input of a two-input node of which v is one; NULL when v is both or neither. */

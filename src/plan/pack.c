@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packing: asks every operator which constant inputs it wants in which format, gives each distinct
- * (weight, format) a slot, and fills one store in parallel. File pages are let go weight by weight,
- * so the raw and the packed weights are never both resident as a whole. */
+ * (weight, format) a slot, and fills one store in parallel. File pages are let go as it proceeds,
+ * so that raw and packed weights are never both resident as a whole. */
 #include <string.h>
 
 #include "base/map.h"
@@ -25,9 +25,12 @@ typedef struct pack_job {
 
 typedef struct packer {
     sn_program *root;
-    sn_map seen; /* pack_key ► index + 1 of its job */
+    sn_map seen; /* pack_key ► its job */
     SN_VEC(pack_job *) jobs;
     size_t store_bytes;
+    void *settled; /* room for the largest weight that cannot be packed as it lies */
+    size_t settled_bytes;
+    size_t first_held, held_bytes; /* jobs done whose file pages are not yet let go */
     sonde_error *err;
 } packer;
 
@@ -51,6 +54,8 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
     if (!job)
         return sn_fail_memory(k->err, sizeof *job);
     *job = (pack_job){key, src, f, bytes, k->store_bytes, p, p->n_slots++};
+    if (!sn_tensor_is_settled(src) && src->bytes > k->settled_bytes)
+        k->settled_bytes = src->bytes;
     if (!sn_size_add(k->store_bytes, sn_round_up(bytes, SN_ALIGN), &k->store_bytes))
         return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
     if (!sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL) ||
@@ -120,6 +125,7 @@ typedef struct pack_run {
     const pack_job *job;
     void *dst;
     const void *src;
+    void *settled;
 } pack_run;
 
 static void pack_unit(void *arg, size_t task, int worker)
@@ -128,6 +134,19 @@ static void pack_unit(void *arg, size_t task, int worker)
     const pack_run *r = arg;
     const sn_tensor *t = r->job->src;
     r->job->format->pack(r->dst, r->src, t->dims, t->rank, r->job->key.arg, task);
+}
+
+/* How many elements one task settles: small enough to balance, large enough to be worth it. */
+#define SETTLE_COUNT 16384
+
+static void settle_part(void *arg, size_t task, int worker)
+{
+    (void)worker;
+    const pack_run *r = arg;
+    const sn_tensor *t = r->job->src;
+    const int64_t first = (int64_t)task * SETTLE_COUNT, left = sn_tensor_count(t) - first;
+    sn_tensor_read(t, first, left < SETTLE_COUNT ? left : SETTLE_COUNT,
+                   (uint8_t *)r->settled + (size_t)first * sn_dtype_bytes(t->dtype));
 }
 
 static void release_pages(const sn_model *m, const sn_tensor *t)
@@ -140,31 +159,52 @@ static void release_pages(const sn_model *m, const sn_tensor *t)
     }
 }
 
-static sonde_status do_job(packer *k, const pack_job *job, sn_pool *pool)
+static void do_job(packer *k, const pack_job *job, sn_pool *pool)
 {
     const sn_tensor *t = job->src;
     sn_slot *slot = &job->owner->consts[job->slot];
     slot->kind = SN_KIND_TENSOR;
     slot->t = *t;
     slot->t.owner = NULL;
+    slot->t.scale = NULL;
     slot->t.pack = (uint8_t)job->key.pack;
     slot->t.bytes = job->bytes;
     slot->t.data = NULL;
     if (k->root->plan_only)
-        return SONDE_OK;
-    pack_run run = {job, (uint8_t *)k->root->packed->data + job->offset, t->data};
+        return;
+    pack_run run = {job, (uint8_t *)k->root->packed->data + job->offset, t->data, k->settled};
     slot->t.data = run.dst;
-    void *copy = NULL; /* of a view that is misaligned in its file, for as long as it is packed */
-    if (!sn_tensor_is_aligned(t)) {
-        run.src = copy = sn_alloc(k->root->ctx->alloc, t->bytes);
-        if (!copy)
-            return sn_fail_memory(k->err, t->bytes);
-        memcpy(copy, t->data, t->bytes);
+    if (!sn_tensor_is_settled(t)) {
+        size_t parts = ((size_t)sn_tensor_count(t) + SETTLE_COUNT - 1) / SETTLE_COUNT;
+        sn_pool_run(pool, parts, settle_part, &run);
+        run.src = k->settled;
     }
     sn_pool_run(pool, job->format->units(t->dims, t->rank, job->key.arg), pack_unit, &run);
-    sn_free(k->root->ctx->alloc, copy, copy ? t->bytes : 0);
-    release_pages(k->root->model, t);
-    return SONDE_OK;
+}
+
+/* Lets go of file pages in large steps: every call interrupts the other cores. */
+#define RELEASE_BYTES ((size_t)16 << 20)
+
+static void release_done(packer *k, size_t n_done, bool last)
+{
+    k->held_bytes += n_done > k->first_held ? k->jobs.data[n_done - 1]->src->bytes : 0;
+    if (k->root->plan_only || (k->held_bytes < RELEASE_BYTES && !last))
+        return;
+    for (; k->first_held < n_done; k->first_held++)
+        release_pages(k->root->model, k->jobs.data[k->first_held]->src);
+    k->held_bytes = 0;
+}
+
+/* The packed store, and room to settle a weight in. */
+static sonde_status make_room(packer *k)
+{
+    if (k->root->plan_only || !k->store_bytes)
+        return SONDE_OK;
+    k->root->packed = sn_buffer_new(k->root->ctx->alloc, k->store_bytes);
+    if (!k->root->packed)
+        return sn_fail_memory(k->err, k->store_bytes);
+    k->settled = k->settled_bytes ? sn_alloc(k->root->ctx->alloc, k->settled_bytes) : NULL;
+    return k->settled || !k->settled_bytes ? SONDE_OK : sn_fail_memory(k->err, k->settled_bytes);
 }
 
 /* ------------------------------------------------------------------ what is not needed any more */
@@ -218,16 +258,16 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, son
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
-    if (!st && k.store_bytes && !root->plan_only) {
-        root->packed = sn_buffer_new(root->ctx->alloc, k.store_bytes);
-        if (!root->packed)
-            st = sn_fail_memory(err, k.store_bytes);
+    if (!st)
+        st = make_room(&k);
+    for (size_t i = 0; i < k.jobs.n && !st; i++) {
+        do_job(&k, k.jobs.data[i], pool);
+        release_done(&k, i + 1, i + 1 == k.jobs.n);
     }
-    for (size_t i = 0; i < k.jobs.n && !st; i++)
-        st = do_job(&k, k.jobs.data[i], pool);
     root->packed_bytes = k.store_bytes;
     if (!st && !root->plan_only)
         st = drop_unused(&k, root);
+    sn_free(root->ctx->alloc, k.settled, k.settled_bytes);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);
     return st;

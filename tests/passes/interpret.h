@@ -160,6 +160,19 @@ static inline sonde_status interpret_node(const sn_node *n, sn_slot *slots)
     return SONDE_OK;
 }
 
+/* What a program does to a constant before a step reads it. */
+static inline sonde_status settle(sn_slot *slot)
+{
+    sn_slot copy = {0};
+    sonde_status st = sn_slot_new_tensor(&copy, slot->t.dtype, slot->t.dims, slot->t.rank,
+                                         build_ctx.alloc, &err);
+    if (st == SONDE_OK)
+        sn_tensor_read(&slot->t, 0, sn_tensor_count(&slot->t), copy.t.data);
+    sn_slot_clear(slot);
+    *slot = copy;
+    return st;
+}
+
 /* Runs g on inputs filled from `seed`; output 0…n-1 into `outs` (to be cleared by the caller). */
 static inline sonde_status interpret(const sn_graph *g, uint64_t seed, sn_slot *outs)
 {
@@ -173,6 +186,8 @@ static inline sonde_status interpret(const sn_graph *g, uint64_t seed, sn_slot *
             slots[i].kind = SN_KIND_TENSOR;
             slots[i].t = *g->values.data[i]->fact.data;
             sn_buffer_ref(slots[i].t.owner);
+            if (!sn_tensor_is_settled(&slots[i].t) && st == SONDE_OK)
+                st = settle(&slots[i]);
         }
     for (size_t i = 0; i < g->inputs.n && st == SONDE_OK; i++) {
         const sn_value *v = g->inputs.data[i];
