@@ -100,4 +100,10 @@ typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
 typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const float *bias,
                             size_t n, float epsilon, float *stats);
 
+/* n floats of 16 bits (f16 or bf16, by slot) to f32, exact. A NaN stays one, with its
+ * sign and payload, quiet if it was f16. No overlap. */
+typedef void sn_half_load_fn(float *y, const uint16_t *x, size_t n);
+/* f32 to 16 bits, to nearest even; overflow becomes infinity, NaN stays NaN. No overlap. */
+typedef void sn_half_store_fn(uint16_t *y, const float *x, size_t n);
+
 #endif

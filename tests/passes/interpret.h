@@ -164,8 +164,8 @@ static inline sonde_status interpret_node(const sn_node *n, sn_slot *slots)
 static inline sonde_status settle(sn_slot *slot)
 {
     sn_slot copy = {0};
-    sonde_status st = sn_slot_new_tensor(&copy, slot->t.dtype, slot->t.dims, slot->t.rank,
-                                         build_ctx.alloc, &err);
+    sonde_status st =
+        sn_slot_new_tensor(&copy, slot->t.dtype, slot->t.dims, slot->t.rank, build_ctx.alloc, &err);
     if (st == SONDE_OK)
         sn_tensor_read(&slot->t, 0, sn_tensor_count(&slot->t), copy.t.data);
     sn_slot_clear(slot);

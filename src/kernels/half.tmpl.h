@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floats of 16 bits and f32, a vector at a time. The file that includes this says how one vector of
+ * SN_VL is read and written: v_load_f16, v_store_f16, vi_load_u16 (zeros above), vi_store_u16 (low
+ * halves). A rest goes through a copy of a vector's size. */
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+SN_INLINE sn_v v_load_bf16(const uint16_t *p)
+{
+    return v_cast(vi_shl(vi_load_u16(p), 16));
+}
+
+SN_INLINE void v_store_bf16(uint16_t *p, sn_v v)
+{
+    sn_vi u = vi_cast(v), odd = vi_and(vi_shr(u, 16), vi_set1(1));
+    sn_vi rounded = vi_shr(vi_add(vi_add(u, vi_set1(0x7fff)), odd), 16);
+    sn_vi quiet = vi_or(vi_shr(u, 16), vi_set1(0x40));
+    vi_store_u16(p, vi_cast(v_select(v_nan(v), v_cast(quiet), v_cast(rounded))));
+}
+
+#define LOAD(type)                                                                                 \
+    void SN_ISA(sn_##type##_load)(float *y, const uint16_t *x, size_t n)                           \
+    {                                                                                              \
+        size_t i = 0;                                                                              \
+        for (; i + SN_VL <= n; i += SN_VL)                                                         \
+            v_store(y + i, v_load_##type(x + i));                                                  \
+        if (i == n)                                                                                \
+            return;                                                                                \
+        uint16_t rest[SN_VL] = {0};                                                                \
+        memcpy(rest, x + i, (n - i) * sizeof *x);                                                  \
+        v_store_n(y + i, v_load_##type(rest), n - i);                                              \
+    }
+
+#define STORE(type)                                                                                \
+    void SN_ISA(sn_##type##_store)(uint16_t * y, const float *x, size_t n)                         \
+    {                                                                                              \
+        size_t i = 0;                                                                              \
+        for (; i + SN_VL <= n; i += SN_VL)                                                         \
+            v_store_##type(y + i, v_load(x + i));                                                  \
+        if (i == n)                                                                                \
+            return;                                                                                \
+        uint16_t rest[SN_VL];                                                                      \
+        v_store_##type(rest, v_load_n(x + i, n - i));                                              \
+        memcpy(y + i, rest, (n - i) * sizeof *y);                                                  \
+    }
+
+LOAD(f16)
+STORE(f16)
+LOAD(bf16)
+STORE(bf16)
