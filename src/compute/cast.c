@@ -179,13 +179,13 @@ static void wrap_bits(uint8_t *v, size_t n, int bits, bool is_signed)
     }
 }
 
-static void cast_chunk(sonde_dtype to, void *dst, sonde_dtype from, const void *src, size_t n,
-                       sn_rounding how)
+static void cast_chunk(uint32_t cpu_flags, sonde_dtype to, void *dst, sonde_dtype from,
+                       const void *src, size_t n, sn_rounding how)
 {
     float f32[CHUNK];
     double f64[CHUNK];
     if (is_small_float(from)) {
-        sn_load_f32(from, f32, src, n);
+        sn_load_f32(cpu_flags, from, f32, src, n);
         from = SONDE_DTYPE_F32;
         src = f32;
     } else if (sub_byte_bits(from)) {
@@ -194,13 +194,13 @@ static void cast_chunk(sonde_dtype to, void *dst, sonde_dtype from, const void *
     if (is_small_float(to)) {
         float out[CHUNK];
         if (from == SONDE_DTYPE_F32) {
-            sn_store_f32(to, dst, src, n, how);
+            sn_store_f32(cpu_flags, to, dst, src, n, how);
             return;
         }
         cast_native(SONDE_DTYPE_F64, f64, from, src, n);
         for (size_t i = 0; i < n; i++)
             out[i] = odd_f32(f64[i]);
-        sn_store_f32(to, dst, out, n, how);
+        sn_store_f32(cpu_flags, to, dst, out, n, how);
         return;
     }
     int bits = sub_byte_bits(to);
@@ -217,6 +217,7 @@ typedef struct cast_job {
     uint8_t *dst;
     const uint8_t *src;
     sn_rounding how;
+    uint32_t cpu_flags;
 } cast_job;
 
 static void cast_range(void *arg, size_t lo, size_t hi)
@@ -233,13 +234,13 @@ static void cast_range(void *arg, size_t lo, size_t hi)
         return;
     }
     for (size_t i = lo; i < hi; i += CHUNK)
-        cast_chunk(j->to, j->dst + i * out, j->from, j->src + i * in,
+        cast_chunk(j->cpu_flags, j->to, j->dst + i * out, j->from, j->src + i * in,
                    hi - i < CHUNK ? hi - i : CHUNK, j->how);
 }
 
-void sn_cast_run(sonde_dtype to, void *dst, sonde_dtype from, const void *src, size_t n,
-                 sn_rounding how, sn_pool *pool)
+void sn_cast_run(uint32_t cpu_flags, sonde_dtype to, void *dst, sonde_dtype from, const void *src,
+                 size_t n, sn_rounding how, sn_pool *pool)
 {
-    cast_job j = {to, from, dst, src, how};
+    cast_job j = {to, from, dst, src, how, cpu_flags};
     sn_parallel_range(pool, n, 2, cast_range, &j);
 }

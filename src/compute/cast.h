@@ -12,8 +12,8 @@ bool sn_cast_supported(sonde_dtype t);
 /* n elements; dst and src do not overlap unless the types are equal and so are the pointers.
  * Float to integer truncates; 32- and 64-bit results saturate, narrower ones keep the low bits of
  * the 32-bit result, NaN gives 0. Integers wrap. Anything but zero (NaN too) becomes true. */
-void sn_cast_run(sonde_dtype to, void *dst, sonde_dtype from, const void *src, size_t n,
-                 sn_rounding how, sn_pool *pool);
+void sn_cast_run(uint32_t cpu_flags, sonde_dtype to, void *dst, sonde_dtype from, const void *src,
+                 size_t n, sn_rounding how, sn_pool *pool);
 
 /* Geometry of a scale against the data: element (o, c, i) of [outer][channels][inner]. Its scale is
  * scale[(o * channel_blocks + c / block) * scale_inner + (scale_inner > 1 ? i : 0)], o counting

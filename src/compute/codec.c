@@ -1,63 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bit work of the small float types. Every float8 and float4 format is one row of a table: exponent
- * bits, mantissa bits, bias, and what the top codes mean. */
+/* Small float types. Those of 16 bits have kernels; every float8 and float4 format is one row of a
+ * table: exponent bits, mantissa bits, bias, and what the top codes mean. */
 #include "compute/codec.h"
 
 #include <math.h>
 #include <string.h>
 
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof(u));
-    return u;
-}
-static float float_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof(f));
-    return f;
-}
-
-/* ------------------------------------------------------------------ 16 bits */
-static float f16_load(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
-    if (magnitude >= 0x7c00u) /* inf, NaN: quiet */
-        return float_of(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13 |
-                        (magnitude > 0x7c00u ? 0x400000u : 0));
-    /* Shifted into place the exponent is 112 too small; multiplying also normalises subnormals. */
-    float f = float_of(magnitude << 13) * 0x1p112f;
-    return float_of(bits_of(f) | sign);
-}
-
-static uint16_t f16_store(float f)
-{
-    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
-    if (a > 0x7f800000u)
-        return (uint16_t)(sign | 0x7e00u | (a >> 13 & 0x3ffu));
-    if (a >= 0x47800000u) /* 65536 and more */
-        return (uint16_t)(sign | 0x7c00u);
-    if (a < 0x38800000u) { /* subnormal: the addition rounds to nearest even at the right place */
-        float t = float_of(a) + 0.5f;
-        return (uint16_t)(sign | (bits_of(t) - 0x3f000000u));
-    }
-    uint32_t r = a - 0x38000000u;
-    return (uint16_t)(sign | (r + 0xfffu + (r >> 13 & 1u)) >> 13);
-}
-
-static float bf16_load(uint16_t h)
-{
-    return float_of((uint32_t)h << 16);
-}
-
-static uint16_t bf16_store(float f)
-{
-    uint32_t u = bits_of(f);
-    if ((u & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
+#include "kernels/kernels.h"
 
 /* ------------------------------------------------------------------ 8 and 4 bits */
 typedef struct mini {
@@ -169,9 +118,8 @@ static uint8_t e8m0_store(float f, sn_rounding how)
 }
 
 /* ------------------------------------------------------------------ arrays */
-void sn_load_f32(sonde_dtype t, float *dst, const void *src, size_t n)
+void sn_load_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *src, size_t n)
 {
-    const uint16_t *h = src;
     const uint8_t *b = src;
     const mini *m = mini_of(t);
     switch (t) {
@@ -179,12 +127,10 @@ void sn_load_f32(sonde_dtype t, float *dst, const void *src, size_t n)
         memcpy(dst, src, n * sizeof(float));
         return;
     case SONDE_DTYPE_F16:
-        for (size_t i = 0; i < n; i++)
-            dst[i] = f16_load(h[i]);
+        sn_kernels_get(cpu_flags)->f16_load(dst, src, n);
         return;
     case SONDE_DTYPE_BF16:
-        for (size_t i = 0; i < n; i++)
-            dst[i] = bf16_load(h[i]);
+        sn_kernels_get(cpu_flags)->bf16_load(dst, src, n);
         return;
     case SONDE_DTYPE_F8E8M0:
         for (size_t i = 0; i < n; i++)
@@ -196,9 +142,9 @@ void sn_load_f32(sonde_dtype t, float *dst, const void *src, size_t n)
     }
 }
 
-void sn_store_f32(sonde_dtype t, void *dst, const float *src, size_t n, sn_rounding how)
+void sn_store_f32(uint32_t cpu_flags, sonde_dtype t, void *dst, const float *src, size_t n,
+                  sn_rounding how)
 {
-    uint16_t *h = dst;
     uint8_t *b = dst;
     const mini *m = mini_of(t);
     switch (t) {
@@ -206,12 +152,10 @@ void sn_store_f32(sonde_dtype t, void *dst, const float *src, size_t n, sn_round
         memcpy(dst, src, n * sizeof(float));
         return;
     case SONDE_DTYPE_F16:
-        for (size_t i = 0; i < n; i++)
-            h[i] = f16_store(src[i]);
+        sn_kernels_get(cpu_flags)->f16_store(dst, src, n);
         return;
     case SONDE_DTYPE_BF16:
-        for (size_t i = 0; i < n; i++)
-            h[i] = bf16_store(src[i]);
+        sn_kernels_get(cpu_flags)->bf16_store(dst, src, n);
         return;
     case SONDE_DTYPE_F8E8M0:
         for (size_t i = 0; i < n; i++)

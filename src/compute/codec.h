@@ -30,8 +30,9 @@ static inline bool sn_is_half(sonde_dtype t)
     return t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
 }
 
-/* n elements of any float type below f64 (f32, f16, bf16, f8*, f4, f8e8m0) to f32; exact. */
-void sn_load_f32(sonde_dtype t, float *dst, const void *src, size_t n);
+/* n elements of any float type below f64 (f32, f16, bf16, f8*, f4, f8e8m0) to f32; exact. The CPU
+ * flags pick the loop and never the result: 0 will do for single elements. */
+void sn_load_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *src, size_t n);
 
 /* How f32 becomes a smaller float: `saturate` (float8: out of range becomes the largest number
  * instead of infinity or NaN) and the rounding of float8e8m0. Zero means ONNX's defaults off. */
@@ -40,6 +41,7 @@ typedef struct sn_rounding {
     uint8_t e8m0; /* 0 up, 1 down, 2 nearest */
 } sn_rounding;
 /* f32 to any float type below f64, to nearest even. */
-void sn_store_f32(sonde_dtype t, void *dst, const float *src, size_t n, sn_rounding how);
+void sn_store_f32(uint32_t cpu_flags, sonde_dtype t, void *dst, const float *src, size_t n,
+                  sn_rounding how);
 
 #endif

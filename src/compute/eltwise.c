@@ -43,6 +43,7 @@ bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
         return false;
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
+    e->cpu_flags = cpu_flags;
     e->in_bytes = (uint8_t)sn_bytes_of(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
@@ -94,6 +95,7 @@ bool sn_binary_get(sn_elt *e, sn_binary op, sonde_dtype t, uint32_t cpu_flags)
         return false;
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
+    e->cpu_flags = cpu_flags;
     e->in_bytes = (uint8_t)sn_bytes_of(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
@@ -237,13 +239,13 @@ static void unary_range(void *arg, size_t lo, size_t hi)
     float x[CHUNK], y[CHUNK];
     for (size_t i = lo; i < hi; i += CHUNK) {
         size_t n = hi - i < CHUNK ? hi - i : CHUNK;
-        sn_load_f32(e->via, x, j->in[0] + i * e->in_bytes, n);
+        sn_load_f32(e->cpu_flags, e->via, x, j->in[0] + i * e->in_bytes, n);
         if (e->is_bool) {
             unary_piece(j, j->y + i, x, n);
             continue;
         }
         unary_piece(j, y, x, n);
-        sn_store_f32(e->via, j->y + i * e->out_bytes, y, n, (sn_rounding){0});
+        sn_store_f32(e->cpu_flags, e->via, j->y + i * e->out_bytes, y, n, (sn_rounding){0});
     }
 }
 
@@ -310,14 +312,14 @@ static void binary_small(const job *j, uint8_t *y, const uint8_t *a, const uint8
     size_t sa = mode != SN_BINARY_SV, sb = mode != SN_BINARY_VS;
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t m = n - i < CHUNK ? n - i : CHUNK;
-        sn_load_f32(e->via, fa, a + sa * i * e->in_bytes, sa ? m : 1);
-        sn_load_f32(e->via, fb, b + sb * i * e->in_bytes, sb ? m : 1);
+        sn_load_f32(e->cpu_flags, e->via, fa, a + sa * i * e->in_bytes, sa ? m : 1);
+        sn_load_f32(e->cpu_flags, e->via, fb, b + sb * i * e->in_bytes, sb ? m : 1);
         if (e->is_bool) {
             binary_piece(j, y + i, fa, fb, m, mode);
             continue;
         }
         binary_piece(j, fy, fa, fb, m, mode);
-        sn_store_f32(e->via, y + i * e->out_bytes, fy, m, (sn_rounding){0});
+        sn_store_f32(e->cpu_flags, e->via, y + i * e->out_bytes, fy, m, (sn_rounding){0});
     }
 }
 

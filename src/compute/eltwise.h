@@ -114,6 +114,7 @@ typedef struct sn_elt {
     uint8_t in_bytes, out_bytes; /* of an element */
     sonde_dtype via;             /* a small float computed in f32; UNDEFINED: directly */
     bool is_bool;                /* the result is bool whatever the operands are */
+    uint32_t cpu_flags;          /* for loads and stores of a small float */
 } sn_elt;
 
 /* False: this function is not defined for that element type. */

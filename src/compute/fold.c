@@ -51,10 +51,10 @@ static void add_row_BOOL(void *py, int64_t step, const void *px, int64_t n)
         const uint16_t *x = px;                                                                    \
         for (int64_t i = 0; i < n; i++) {                                                          \
             float a, b;                                                                            \
-            sn_load_f32(SONDE_DTYPE_##dtype, &a, y + i * step, 1);                                 \
-            sn_load_f32(SONDE_DTYPE_##dtype, &b, x + i, 1);                                        \
+            sn_load_f32(0, SONDE_DTYPE_##dtype, &a, y + i * step, 1);                              \
+            sn_load_f32(0, SONDE_DTYPE_##dtype, &b, x + i, 1);                                     \
             a += b;                                                                                \
-            sn_store_f32(SONDE_DTYPE_##dtype, y + i * step, &a, 1, (sn_rounding){0});              \
+            sn_store_f32(0, SONDE_DTYPE_##dtype, y + i * step, &a, 1, (sn_rounding){0});           \
         }                                                                                          \
     }
 ADD_HALF(F16)

@@ -86,7 +86,7 @@ static void quantize_rows(void *arg, size_t lo, size_t hi)
                 size_t n = inner - i < CHUNK ? inner - i : CHUNK;
                 for (size_t k = 0; k < n; k++)
                     tmp[k] = x[i + k] / scale[(i + k) * step] + 0.0f; /* no -0 */
-                sn_store_f32(j->type, (uint8_t *)j->y + row * inner + i, tmp, n,
+                sn_store_f32(0, j->type, (uint8_t *)j->y + row * inner + i, tmp, n,
                              (sn_rounding){.saturate = j->saturate});
             }
             continue;
@@ -123,9 +123,9 @@ static void dequantize_rows(void *arg, size_t lo, size_t hi)
         const float *scale = j->scale + s;
         const int32_t *zero = j->zero ? j->zero + s : NULL;
         if (l.bytes == 0)
-            sn_load_f32(j->type, y, x, inner);
+            sn_load_f32(0, j->type, y, x, inner);
         else if (!zero)
-            sn_cast_run(SONDE_DTYPE_F32, y, j->type, x, inner, (sn_rounding){0}, NULL);
+            sn_cast_run(0, SONDE_DTYPE_F32, y, j->type, x, inner, (sn_rounding){0}, NULL);
         if (l.bytes == 0 || !zero) {
             for (size_t i = 0; i < inner; i++)
                 y[i] *= scale[i * step];
@@ -134,7 +134,7 @@ static void dequantize_rows(void *arg, size_t lo, size_t hi)
         int32_t tmp[CHUNK];
         for (size_t i = 0; i < inner; i += CHUNK) {
             size_t n = inner - i < CHUNK ? inner - i : CHUNK;
-            sn_cast_run(SONDE_DTYPE_I32, tmp, j->type, x + i * bytes, n, (sn_rounding){0}, NULL);
+            sn_cast_run(0, SONDE_DTYPE_I32, tmp, j->type, x + i * bytes, n, (sn_rounding){0}, NULL);
             for (size_t k = 0; k < n; k++)
                 y[i + k] = (float)((int64_t)tmp[k] - zero[(i + k) * step]) * scale[(i + k) * step];
         }

@@ -156,7 +156,7 @@ static void fold(const sn_reduce_plan *p, step s, acc *a, const void *x, size_t 
         float tmp[CHUNK];
         for (size_t i = 0; i < n; i += CHUNK) {
             size_t c = n - i < CHUNK ? n - i : CHUNK;
-            sn_load_f32(p->dtype, tmp, (const uint16_t *)x + i, c);
+            sn_load_f32(p->cpu_flags, p->dtype, tmp, (const uint16_t *)x + i, c);
             fold_F32(s, a, tmp, c, m);
         }
         return;
@@ -190,7 +190,7 @@ static void fold_rows(const sn_reduce_plan *p, step s, acc *row, const void *x, 
     case SONDE_DTYPE_F16:
     case SONDE_DTYPE_BF16: {
         float tmp[CHUNK];
-        sn_load_f32(p->dtype, tmp, x, n);
+        sn_load_f32(p->cpu_flags, p->dtype, tmp, x, n);
         rows_F32(s, row, tmp, n, m);
         return;
     }
@@ -269,7 +269,8 @@ static void finish(const sn_reduce_plan *p, uint8_t *y, size_t at, acc a, double
         if (p->dtype == SONDE_DTYPE_F64)
             ((double *)(void *)y)[at] = v;
         else
-            sn_store_f32(p->dtype, y + at * sn_bytes_of(p->dtype), &f, 1, (sn_rounding){0});
+            sn_store_f32(p->cpu_flags, p->dtype, y + at * sn_bytes_of(p->dtype), &f, 1,
+                         (sn_rounding){0});
         return;
     }
     if (p->op == SN_REDUCE_MEAN && p->red_count > 0) {
@@ -424,6 +425,7 @@ void sn_reduce_make(sn_reduce_plan *p, sn_reduce op, sonde_dtype t, const int64_
     p->op = op;
     p->dtype = t;
     p->kernels = sn_kernels_get(cpu_flags);
+    p->cpu_flags = cpu_flags;
     p->out_count = p->red_count = 1;
     /* From the right, dims of one kind that follow one another become one. */
     int64_t sizes[SN_REDUCE_RANK];

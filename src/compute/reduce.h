@@ -26,6 +26,7 @@ typedef struct sn_reduce_plan {
     sn_reduce op;
     sonde_dtype dtype;
     const sn_kernels *kernels;
+    uint32_t cpu_flags;
     int n_keep, n_red;
     int64_t keep[SN_REDUCE_RANK], red[SN_REDUCE_RANK];
     ptrdiff_t keep_stride[SN_REDUCE_RANK], red_stride[SN_REDUCE_RANK]; /* elements of the input */

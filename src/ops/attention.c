@@ -355,7 +355,7 @@ static sonde_status run_attention(const sn_step *s, sn_frame *f)
         mask->data = m->data;
         if (k->ws_bias) {
             mask->data = f->workspace + k->bias;
-            sn_cast_run(k->compute, f->workspace + k->bias, m->dtype, m->data,
+            sn_cast_run(f->ctx->cpu.flags, k->compute, f->workspace + k->bias, m->dtype, m->data,
                         (size_t)sn_tensor_count(m), (sn_rounding){0}, f->pool);
         }
     }
@@ -374,8 +374,8 @@ static sonde_status run_attention(const sn_step *s, sn_frame *f)
     }
     if (k->ws_qk) {
         sn_tensor *out = sn_out(s, f, QK);
-        sn_cast_run(out->dtype, out->data, k->compute, a.qk, (size_t)sn_tensor_count(out),
-                    (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, out->dtype, out->data, k->compute, a.qk,
+                    (size_t)sn_tensor_count(out), (sn_rounding){0}, f->pool);
     }
     return SONDE_OK;
 }

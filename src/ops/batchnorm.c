@@ -84,7 +84,8 @@ static double load(const sn_tensor *t, int64_t i)
         return ((const double *)t->data)[i];
     if (t->dtype == SONDE_DTYPE_F32)
         return (double)((const float *)t->data)[i];
-    sn_load_f32(t->dtype, &f, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype), 1);
+    sn_load_f32(0, t->dtype, &f, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype),
+                1);
     return (double)f;
 }
 
@@ -96,7 +97,7 @@ static void store(const sn_tensor *t, int64_t i, double v)
     else if (t->dtype == SONDE_DTYPE_F32)
         ((float *)t->data)[i] = f;
     else
-        sn_store_f32(t->dtype, (uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype), &f, 1,
+        sn_store_f32(0, t->dtype, (uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype), &f, 1,
                      (sn_rounding){0});
 }
 

@@ -121,9 +121,9 @@ static sonde_status from_strings(const sn_step *s, sn_frame *f, const cast_bound
             st = sn_run_fail(s, f, "string %zu, '%.*s', is not a number", i,
                              (int)(x[i].size < 40 ? x[i].size : 40), x[i].data);
         else if (is_int && sn_dtype_is_int(k->to))
-            sn_cast_run(k->to, at, SONDE_DTYPE_I64, &v, 1, p->how, NULL);
+            sn_cast_run(f->ctx->cpu.flags, k->to, at, SONDE_DTYPE_I64, &v, 1, p->how, NULL);
         else
-            sn_cast_run(k->to, at, SONDE_DTYPE_F64, &d, 1, p->how, NULL);
+            sn_cast_run(f->ctx->cpu.flags, k->to, at, SONDE_DTYPE_F64, &d, 1, p->how, NULL);
     }
     freelocale(c_locale);
     return st;
@@ -163,14 +163,14 @@ static size_t number_text(char *out, sn_dtype t, const void *x, size_t i)
     if (t == SONDE_DTYPE_BOOL)
         return (size_t)snprintf(out, TEXT, "%d", *at != 0);
     if (sn_dtype_is_float(t)) {
-        sn_cast_run(SONDE_DTYPE_F64, &v, t, at, 1, (sn_rounding){0}, NULL);
+        sn_cast_run(0, SONDE_DTYPE_F64, &v, t, at, 1, (sn_rounding){0}, NULL);
         return float_text(out, v.f, t != SONDE_DTYPE_F64);
     }
     if (t == SONDE_DTYPE_U64) {
         memcpy(&v.u, at, sizeof(v.u));
         return (size_t)snprintf(out, TEXT, "%llu", (unsigned long long)v.u);
     }
-    sn_cast_run(SONDE_DTYPE_I64, &v, t, at, 1, (sn_rounding){0}, NULL);
+    sn_cast_run(0, SONDE_DTYPE_I64, &v, t, at, 1, (sn_rounding){0}, NULL);
     return (size_t)snprintf(out, TEXT, "%lld", (long long)v.i);
 }
 
@@ -204,7 +204,8 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
         return to_strings(s, f, k);
     if (x->dtype == SONDE_DTYPE_STRING)
         return from_strings(s, f, k);
-    sn_cast_run(k->to, sn_out(s, f, 0)->data, x->dtype, x->data, k->n, p->how, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, k->to, sn_out(s, f, 0)->data, x->dtype, x->data, k->n, p->how,
+                f->pool);
     return SONDE_OK;
 }
 

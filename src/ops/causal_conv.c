@@ -118,8 +118,9 @@ static void causal_range(void *arg, size_t lo, size_t hi)
             memset(row, 0, sizeof(float) * (size_t)before);
         memcpy(row + before, j->x + at * k->len, sizeof(float) * (size_t)k->len);
         if (j->present)
-            sn_store_f32(j->present->dtype, (uint8_t *)j->present->data + i * (size_t)before * elem,
-                         row + k->len, (size_t)before, (sn_rounding){0});
+            sn_store_f32(0, j->present->dtype,
+                         (uint8_t *)j->present->data + i * (size_t)before * elem, row + k->len,
+                         (size_t)before, (sn_rounding){0});
         /* Sum t reads the row from t on: it may overwrite it there. */
         for (int64_t t = 0; t < k->len; t++) {
             float sum = j->bias ? j->bias[c] : 0.0f;
@@ -127,7 +128,7 @@ static void causal_range(void *arg, size_t lo, size_t hi)
                 sum += row[t + n] * w[n];
             row[t] = j->silu ? sum / (1.0f + expf(-sum)) : sum;
         }
-        sn_store_f32(j->y->dtype, (uint8_t *)j->y->data + i * (size_t)k->len * elem, row,
+        sn_store_f32(0, j->y->dtype, (uint8_t *)j->y->data + i * (size_t)k->len * elem, row,
                      (size_t)k->len, (sn_rounding){0});
     }
 }

@@ -4,7 +4,7 @@
  * loops. */
 #include <string.h>
 
-#include "compute/codec.h"
+#include "compute/cast.h"
 #include "compute/conv.h"
 #include "compute/packs.h"
 #include "ops/window.h"
@@ -169,13 +169,15 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
         if (!sn_has(s, i))
             continue;
         copies[i] = at;
-        sn_load_f32(sn_in(s, f, i)->dtype, at, sn_in(s, f, i)->data, counts[i]);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, at, sn_in(s, f, i)->dtype,
+                    sn_in(s, f, i)->data, counts[i], (sn_rounding){0}, f->pool);
         at += counts[i];
     }
     sn_tensor *y = sn_out(s, f, 0);
     sn_conv_run(&b->plan, copies[X], copies[W], copies[B], copies[Z], at, f->workspace + b->space,
                 f->pool);
-    sn_store_f32(y->dtype, y->data, at, b->y, (sn_rounding){0});
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, at, b->y, (sn_rounding){0},
+                f->pool);
     return SONDE_OK;
 }
 

@@ -139,13 +139,15 @@ static sonde_status modify(const sn_step *s, sn_frame *f, const sn_body_ref *bod
     sn_slot in = {0}, out = {0};
     SN_TRY(sn_slot_new_tensor(&in, precision, dims, 4, f->alloc, f->err));
     const size_t n = (size_t)sn_tensor_count(&in.t);
-    sn_cast_run(precision, in.t.data, SONDE_DTYPE_F64, r->s, n, (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, precision, in.t.data, SONDE_DTYPE_F64, r->s, n, (sn_rounding){0},
+                f->pool);
     sonde_status st = sn_body_run(s, f, body, &in, 1, &out, 1);
     if (st == SONDE_OK && (out.kind != SN_KIND_TENSOR || !sn_cast_supported(out.t.dtype) ||
                            !sn_move_same_dims(out.t.dims, out.t.rank, dims, 4)))
         st = sn_run_fail(s, f, "a modifier changed the shape of the scores");
     if (st == SONDE_OK)
-        sn_cast_run(SONDE_DTYPE_F64, r->s, out.t.dtype, out.t.data, n, (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, r->s, out.t.dtype, out.t.data, n,
+                    (sn_rounding){0}, f->pool);
     sn_slot_clear(&in);
     sn_slot_clear(&out);
     return st;
@@ -159,8 +161,8 @@ static sonde_status compute(const sn_step *s, sn_frame *f, flex_run *r, sn_dtype
     double *in[3] = {r->q, r->k, r->v};
     for (uint32_t i = 0; i < 3; i++) {
         const sn_tensor *t = sn_in(s, f, i);
-        sn_cast_run(SONDE_DTYPE_F64, in[i], t->dtype, t->data, (size_t)sn_tensor_count(t),
-                    (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, in[i], t->dtype, t->data,
+                    (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
     }
     sn_parallel_range(f->pool, rows, (size_t)(r->keys * r->size) + 1, scores_range, r);
     if (x->has_score)
@@ -173,8 +175,8 @@ static sonde_status compute(const sn_step *s, sn_frame *f, flex_run *r, sn_dtype
     sn_tensor *y;
     SN_TRY(sn_run_output(s, f, 0, type, dims, 4, &y));
     if (y)
-        sn_cast_run(type, y->data, SONDE_DTYPE_F64, r->y, (size_t)sn_tensor_count(y),
-                    (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, type, y->data, SONDE_DTYPE_F64, r->y,
+                    (size_t)sn_tensor_count(y), (sn_rounding){0}, f->pool);
     return SONDE_OK;
 }
 

@@ -61,12 +61,12 @@ static void convert_row(sn_dtype to, void *dst, sn_dtype from, const void *src, 
     if (to == from) {
         memcpy(dst, src, n * sn_dtype_bytes(to));
     } else if (to == SONDE_DTYPE_F32) {
-        sn_load_f32(from, dst, src, n);
+        sn_load_f32(0, from, dst, src, n);
     } else {
         for (size_t i = 0; i < n; i += 256) {
             const size_t part = n - i < 256 ? n - i : 256;
-            sn_load_f32(from, tmp, x + i * sn_dtype_bytes(from), part);
-            sn_store_f32(to, y + i * sn_dtype_bytes(to), tmp, part, (sn_rounding){0});
+            sn_load_f32(0, from, tmp, x + i * sn_dtype_bytes(from), part);
+            sn_store_f32(0, to, y + i * sn_dtype_bytes(to), tmp, part, (sn_rounding){0});
         }
     }
 }
@@ -163,7 +163,7 @@ const float *sn_as_f32(const sn_tensor *t, void *room)
 {
     if (t->dtype == SONDE_DTYPE_F32)
         return t->data;
-    sn_load_f32(t->dtype, room, t->data, (size_t)sn_tensor_count(t));
+    sn_load_f32(0, t->dtype, room, t->data, (size_t)sn_tensor_count(t));
     return room;
 }
 

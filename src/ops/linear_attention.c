@@ -228,9 +228,11 @@ static sonde_status run_linear(const sn_step *s, sn_frame *f)
         memset(j.state, 0, n * sizeof(float));
     sn_parallel_range(f->pool, heads, (size_t)(k->len * k->dk * k->dv) + 1, linear_range, &j);
     sn_tensor *y = sn_out(s, f, 0);
-    sn_store_f32(y->dtype, y->data, j.out, (size_t)sn_tensor_count(y), (sn_rounding){0});
+    sn_store_f32(f->ctx->cpu.flags, y->dtype, y->data, j.out, (size_t)sn_tensor_count(y),
+                 (sn_rounding){0});
     if (sn_wants(s, 1))
-        sn_store_f32(sn_out(s, f, 1)->dtype, sn_out(s, f, 1)->data, j.state, n, (sn_rounding){0});
+        sn_store_f32(f->ctx->cpu.flags, sn_out(s, f, 1)->dtype, sn_out(s, f, 1)->data, j.state, n,
+                     (sn_rounding){0});
     return SONDE_OK;
 }
 

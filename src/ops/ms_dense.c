@@ -210,11 +210,12 @@ static sonde_status run_inverse(const sn_step *s, sn_frame *f)
     const size_t bytes = sn_dtype_bytes(x->dtype) * (size_t)each;
     double *m = (double *)(void *)f->workspace, *inv = m + each;
     for (int64_t i = 0; i < count; i++) {
-        sn_cast_run(SONDE_DTYPE_F64, m, x->dtype, (const uint8_t *)x->data + (size_t)i * bytes,
-                    (size_t)each, (sn_rounding){0}, NULL);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, m, x->dtype,
+                    (const uint8_t *)x->data + (size_t)i * bytes, (size_t)each, (sn_rounding){0},
+                    NULL);
         invert(m, inv, n);
-        sn_cast_run(y->dtype, (uint8_t *)y->data + (size_t)i * bytes, SONDE_DTYPE_F64, inv,
-                    (size_t)each, (sn_rounding){0}, NULL);
+        sn_cast_run(f->ctx->cpu.flags, y->dtype, (uint8_t *)y->data + (size_t)i * bytes,
+                    SONDE_DTYPE_F64, inv, (size_t)each, (sn_rounding){0}, NULL);
     }
     return SONDE_OK;
 }

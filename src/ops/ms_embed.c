@@ -121,7 +121,7 @@ static bool add_row(const sn_tensor *table, int64_t id, float *dst, bool first)
     const uint8_t *row = (const uint8_t *)table->data + (size_t)(id * n) * elem;
     for (int64_t i = 0; i < n; i += 256) {
         const int64_t m = n - i < 256 ? n - i : 256;
-        sn_load_f32(table->dtype, part, row + (size_t)i * elem, (size_t)m);
+        sn_load_f32(0, table->dtype, part, row + (size_t)i * elem, (size_t)m);
         for (int64_t c = 0; c < m; c++)
             dst[i + c] = first ? part[c] : dst[i + c] + part[c];
     }
@@ -160,7 +160,8 @@ static sonde_status run_embed(const sn_step *s, sn_frame *f)
     }
     if (sn_wants(s, SUM)) {
         sn_tensor *out = sn_out(s, f, SUM);
-        sn_store_f32(out->dtype, out->data, sum, (size_t)sn_tensor_count(out), (sn_rounding){0});
+        sn_store_f32(f->ctx->cpu.flags, out->dtype, out->data, sum, (size_t)sn_tensor_count(out),
+                     (sn_rounding){0});
     }
     sn_tensor *y = sn_out(s, f, Y);
     if (k->plan.rows > 0 && k->plan.n > 0)

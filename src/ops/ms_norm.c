@@ -182,8 +182,8 @@ static sonde_status run_skip(const sn_step *s, sn_frame *f)
         x = j.sum;
         if (sn_wants(s, OUT_SUM) && k->own_sum) {
             sn_tensor *out = sn_out(s, f, OUT_SUM);
-            sn_cast_run(out->dtype, out->data, k->plan.dtype, x, (size_t)sn_tensor_count(out),
-                        (sn_rounding){0}, f->pool);
+            sn_cast_run(f->ctx->cpu.flags, out->dtype, out->data, k->plan.dtype, x,
+                        (size_t)sn_tensor_count(out), (sn_rounding){0}, f->pool);
         }
     }
     sn_tensor *y = sn_out(s, f, OUT_Y);

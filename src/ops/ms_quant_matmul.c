@@ -119,7 +119,8 @@ static sonde_status bind_qmm(sn_bind *b)
 static float scale_at(const sn_tensor *t, int64_t i)
 {
     float v;
-    sn_load_f32(t->dtype, &v, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype), 1);
+    sn_load_f32(0, t->dtype, &v, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype),
+                1);
     return v;
 }
 

@@ -221,13 +221,14 @@ static const void *load(const norm_bound *k, const operand *o, const sn_step *s,
     sn_dtype compute = k->plan.dtype;
     uint8_t *dst = f->workspace + o->at;
     if (o->to.rank < 0) {
-        sn_cast_run(compute, dst, t->dtype, t->data, o->n, (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, compute, dst, t->dtype, t->data, o->n, (sn_rounding){0},
+                    f->pool);
         return dst;
     }
     uint8_t *tmp = f->workspace + k->tmp_at;
     size_t each = sn_dtype_bytes(compute);
-    sn_cast_run(compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t), (sn_rounding){0},
-                NULL);
+    sn_cast_run(f->ctx->cpu.flags, compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t),
+                (sn_rounding){0}, NULL);
     for (size_t e = 0; e < o->n; e++)
         memcpy(dst + e * each, tmp + (size_t)sn_bcast_index(&o->to, &o->from, (int64_t)e) * each,
                each);
@@ -253,12 +254,13 @@ static sonde_status run_norm(const sn_step *s, sn_frame *f)
     float *mean = stats(s, f, 1, k->mean_at), *inv = stats(s, f, 2, k->inv_at);
     sn_norm_run(&k->plan, out, x, scale, bias, mean, inv, f->pool);
     if (k->out_copy)
-        sn_cast_run(y->dtype, y->data, k->plan.dtype, out, k->x.n, (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->plan.dtype, out, k->x.n,
+                    (sn_rounding){0}, f->pool);
     for (uint32_t o = 1; o <= 2; o++) {
         float *v = o == 1 ? mean : inv;
         if (v && sn_out(s, f, o)->dtype != SONDE_DTYPE_F32)
-            sn_cast_run(sn_out(s, f, o)->dtype, sn_out(s, f, o)->data, SONDE_DTYPE_F32, v,
-                        (size_t)k->plan.rows, (sn_rounding){0}, NULL);
+            sn_cast_run(f->ctx->cpu.flags, sn_out(s, f, o)->dtype, sn_out(s, f, o)->data,
+                        SONDE_DTYPE_F32, v, (size_t)k->plan.rows, (sn_rounding){0}, NULL);
     }
     return SONDE_OK;
 }

@@ -157,9 +157,11 @@ static sonde_status run_lrn(const sn_step *s, sn_frame *f)
         return SONDE_OK;
     }
     float *in = (float *)(void *)f->workspace, *out = (float *)(void *)(f->workspace + k->out_at);
-    sn_cast_run(SONDE_DTYPE_F32, in, x->dtype, x->data, k->n, (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, in, x->dtype, x->data, k->n, (sn_rounding){0},
+                f->pool);
     sn_lrn_run(&k->plan, out, in, f->pool);
-    sn_cast_run(y->dtype, y->data, SONDE_DTYPE_F32, out, k->n, (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, k->n, (sn_rounding){0},
+                f->pool);
     return SONDE_OK;
 }
 

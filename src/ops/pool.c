@@ -3,7 +3,7 @@
  * through f32 in the workspace. f32 images may be blocked. */
 #include <string.h>
 
-#include "compute/codec.h"
+#include "compute/cast.h"
 #include "compute/pooling.h"
 #include "ops/window.h"
 
@@ -133,9 +133,11 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
     float *in = (float *)(void *)f->workspace, *out = in + b->x;
-    sn_load_f32(x->dtype, in, x->data, b->x);
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, in, x->dtype, x->data, b->x, (sn_rounding){0},
+                f->pool);
     sn_pooling_run(&b->plan, in, out, sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, f->pool);
-    sn_store_f32(y->dtype, y->data, out, b->y, (sn_rounding){0});
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, b->y, (sn_rounding){0},
+                f->pool);
     return SONDE_OK;
 }
 

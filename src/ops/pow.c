@@ -67,7 +67,8 @@ static const void *operand(const pow_bound *k, const sn_frame *f, const sn_tenso
 {
     if (t->dtype == k->dtype)
         return t->data;
-    sn_cast_run(k->dtype, f->workspace + at, t->dtype, t->data, n, (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, k->dtype, f->workspace + at, t->dtype, t->data, n,
+                (sn_rounding){0}, f->pool);
     return f->workspace + at;
 }
 
@@ -81,7 +82,8 @@ static sonde_status run_pow(const sn_step *s, sn_frame *f)
     void *out = direct ? y->data : f->workspace + k->out_at;
     sn_binary_run(&k->elt, &k->bcast, out, base, exponent, NULL, f->pool);
     if (!direct)
-        sn_cast_run(y->dtype, y->data, k->dtype, out, k->bcast.total, (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->dtype, out, k->bcast.total,
+                    (sn_rounding){0}, f->pool);
     return SONDE_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
+#include "compute/cast.h"
 #include "compute/packs.h"
 
 typedef struct product_bound {
@@ -102,13 +102,15 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
         if (!sn_has(s, i))
             continue;
         copies[i] = at;
-        sn_load_f32(sn_in(s, f, i)->dtype, at, sn_in(s, f, i)->data, b->counts[i]);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, at, sn_in(s, f, i)->dtype,
+                    sn_in(s, f, i)->data, b->counts[i], (sn_rounding){0}, f->pool);
         at += b->counts[i];
     }
     sn_tensor *y = sn_out(s, f, 0);
     sn_gemm_run(&b->plan, copies[0], copies[1], copies[2], copies[3], at, f->workspace + b->space,
                 f->pool);
-    sn_store_f32(y->dtype, y->data, at, b->y, (sn_rounding){0});
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, at, b->y, (sn_rounding){0},
+                f->pool);
     return SONDE_OK;
 }
 

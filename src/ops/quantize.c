@@ -169,8 +169,8 @@ static const int32_t *zero_points(const sn_step *s, sn_frame *f, const quant_bou
     if (!sn_has(s, 2) || sn_dtype_is_float(sn_in(s, f, 2)->dtype))
         return NULL; /* a float's zero point is always zero */
     int32_t *zero = (int32_t *)(void *)(f->workspace + k->zero_at);
-    sn_cast_run(SONDE_DTYPE_I32, zero, sn_in(s, f, 2)->dtype, sn_in(s, f, 2)->data, k->n_scales,
-                (sn_rounding){0}, NULL);
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_I32, zero, sn_in(s, f, 2)->dtype,
+                sn_in(s, f, 2)->data, k->n_scales, (sn_rounding){0}, NULL);
     return zero;
 }
 
@@ -181,8 +181,8 @@ static sonde_status run_quant(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0), *scales = sn_in(s, f, 1);
     sn_tensor *y = sn_out(s, f, 0);
     float *scale = (float *)(void *)(f->workspace + k->scale_at);
-    sn_cast_run(SONDE_DTYPE_F32, scale, scales->dtype, scales->data, k->n_scales, (sn_rounding){0},
-                NULL);
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, scale, scales->dtype, scales->data, k->n_scales,
+                (sn_rounding){0}, NULL);
     const int32_t *zero = zero_points(s, f, k);
     if (k->n == 0)
         return SONDE_OK;
@@ -190,14 +190,15 @@ static sonde_status run_quant(const sn_step *s, sn_frame *f)
         float *out = y->dtype == SONDE_DTYPE_F32 ? y->data : (void *)(f->workspace + k->y_at);
         sn_dequantize_run(&k->shape, out, x->dtype, x->data, scale, zero, f->pool);
         if (y->dtype != SONDE_DTYPE_F32)
-            sn_cast_run(y->dtype, y->data, SONDE_DTYPE_F32, out, k->n, (sn_rounding){0}, f->pool);
+            sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, k->n,
+                        (sn_rounding){0}, f->pool);
         return SONDE_OK;
     }
     const float *in = x->data;
     if (x->dtype != SONDE_DTYPE_F32) {
         in = (const float *)(void *)(f->workspace + k->x_at);
-        sn_cast_run(SONDE_DTYPE_F32, f->workspace + k->x_at, x->dtype, x->data, k->n,
-                    (sn_rounding){0}, f->pool);
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, f->workspace + k->x_at, x->dtype, x->data,
+                    k->n, (sn_rounding){0}, f->pool);
     }
     sn_quantize_run(&k->shape, y->dtype, y->data, in, scale, zero, q->saturate, f->pool);
     return SONDE_OK;

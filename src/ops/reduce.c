@@ -222,10 +222,11 @@ static sonde_status run_reduce(const sn_step *s, sn_frame *f)
         return SONDE_OK;
     }
     void *out = f->workspace + k->out_at;
-    sn_cast_run(k->compute, f->workspace, x->dtype, x->data, k->n, (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, k->compute, f->workspace, x->dtype, x->data, k->n,
+                (sn_rounding){0}, f->pool);
     sn_reduce_run(&k->plan, out, f->workspace, f->pool);
-    sn_cast_run(y->dtype, y->data, k->compute, out, (size_t)k->plan.out_count, (sn_rounding){0},
-                NULL);
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->compute, out, (size_t)k->plan.out_count,
+                (sn_rounding){0}, NULL);
     return SONDE_OK;
 }
 

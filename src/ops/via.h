@@ -25,8 +25,8 @@ static inline const void *sn_via_in(const sn_frame *f, const sn_tensor *t, size_
 {
     if (!sn_is_half(t->dtype))
         return t->data;
-    sn_cast_run(SONDE_DTYPE_F32, f->workspace + at, t->dtype, t->data, (size_t)sn_tensor_count(t),
-                (sn_rounding){0}, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, f->workspace + at, t->dtype, t->data,
+                (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
     return f->workspace + at;
 }
 
@@ -38,7 +38,7 @@ static inline void *sn_via_out(const sn_frame *f, const sn_tensor *t, size_t at)
 static inline void sn_via_done(const sn_frame *f, sn_tensor *t, size_t at)
 {
     if (sn_is_half(t->dtype))
-        sn_cast_run(t->dtype, t->data, SONDE_DTYPE_F32, f->workspace + at,
+        sn_cast_run(f->ctx->cpu.flags, t->dtype, t->data, SONDE_DTYPE_F32, f->workspace + at,
                     (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
 }
 

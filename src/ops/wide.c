@@ -2,7 +2,7 @@
 /* Helpers of operators that compute in f32; see wide.h. */
 #include "ops/wide.h"
 
-#include "compute/codec.h"
+#include "compute/cast.h"
 
 /* ------------------------------------------------------------------ infer */
 sonde_status sn_wide_dtype(sn_infer *c, uint32_t i, const sn_dtype *allowed, int n)
@@ -98,28 +98,6 @@ size_t sn_room_wide(sn_room *r, const sn_fact *f)
 }
 
 /* ------------------------------------------------------------------ run */
-void sn_wide_load(sn_dtype t, float *dst, const void *src, int64_t n)
-{
-    if (t != SONDE_DTYPE_F64) {
-        sn_load_f32(t, dst, src, (size_t)n);
-        return;
-    }
-    const double *x = src;
-    for (int64_t i = 0; i < n; i++)
-        dst[i] = (float)x[i];
-}
-
-void sn_wide_store(sn_dtype t, void *dst, const float *src, int64_t n)
-{
-    if (t != SONDE_DTYPE_F64) {
-        sn_store_f32(t, dst, src, (size_t)n, (sn_rounding){0});
-        return;
-    }
-    double *y = dst;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (double)src[i];
-}
-
 const float *sn_wide_in(const sn_step *s, const sn_frame *f, uint32_t i, size_t at)
 {
     if (!sn_has(s, i))
@@ -127,7 +105,8 @@ const float *sn_wide_in(const sn_step *s, const sn_frame *f, uint32_t i, size_t 
     const sn_tensor *t = sn_in(s, f, i);
     if (t->dtype == SONDE_DTYPE_F32)
         return t->data;
-    sn_wide_load(t->dtype, sn_space_f32(f, at), t->data, sn_tensor_count(t));
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, sn_space_f32(f, at), t->dtype, t->data,
+                (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
     return sn_space_f32(f, at);
 }
 
@@ -144,7 +123,8 @@ void sn_wide_put(const sn_step *s, const sn_frame *f, uint32_t o, size_t at)
     if (!sn_wants(s, o) || sn_out(s, f, o)->dtype == SONDE_DTYPE_F32)
         return;
     sn_tensor *t = sn_out(s, f, o);
-    sn_wide_store(t->dtype, t->data, sn_space_f32(f, at), sn_tensor_count(t));
+    sn_cast_run(f->ctx->cpu.flags, t->dtype, t->data, SONDE_DTYPE_F32, sn_space_f32(f, at),
+                (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
 }
 
 sonde_status sn_run_cancelled(const sn_step *s, sn_frame *f)

@@ -38,8 +38,6 @@ size_t sn_room_wide(sn_room *r, const sn_fact *f);
 int64_t sn_wide_count(const sn_fact *f);
 
 /* ---- run ---- */
-void sn_wide_load(sn_dtype t, float *dst, const void *src, int64_t n);
-void sn_wide_store(sn_dtype t, void *dst, const float *src, int64_t n);
 static inline float *sn_space_f32(const sn_frame *f, size_t at)
 {
     return (float *)(void *)(f->workspace + at);
