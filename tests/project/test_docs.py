@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The pages say what is true: links and paths lead somewhere, whole C files in them compile, commands,
+options, passes, formats and tests they name exist.
+
+usage: test_docs.py BUILD_DIR COMPILER
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD, COMPILER = Path(sys.argv[1]), sys.argv[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/*/README.md")])
+FOLDERS = "src|docs|tests|script|include|bench|examples|tools|cmake|web|python"
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Werror".split()
+
+
+def blocks(page, language):
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```$", page.read_text(), re.S | re.M)
+
+
+def sonde(*arguments):
+    """Standard output of the program that was built."""
+    return subprocess.run([BUILD / "sonde", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+class Docs(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        for page in PAGES:
+            for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+                if "://" not in target:
+                    self.assertTrue((page.parent / target).exists(), f"{name(page)}: {target}")
+
+    def test_paths_exist(self):
+        for page in PAGES:
+            text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.S | re.M)
+            for path in re.findall(rf"`((?:{FOLDERS})/[\w./*+-]*)`", text):
+                found = list(ROOT.glob(path.rstrip("/"))) or list((page.parent).glob(path.rstrip("/")))
+                new = f"`{path}`, a" in text  # "`src/export/wall.c`, an exporter that …": to be made
+                self.assertTrue(found or new, f"{name(page)}: {path}")
+
+    def test_whole_files_compile(self):
+        compiled = 0
+        for page in PAGES:
+            for block in blocks(page, "c"):
+                if "SPDX" not in block and "int main(" not in block:
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    source = Path(folder) / "example.c"
+                    source.write_text(block)
+                    command = [COMPILER, "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *WARNINGS]
+                    command += [f"-I{ROOT}/src", f"-I{ROOT}/include", str(source)]
+                    done = subprocess.run(command, capture_output=True, text=True)
+                    self.assertEqual(done.returncode, 0, f"{name(page)}:\n{done.stderr}")
+                    compiled += 1
+        self.assertGreaterEqual(compiled, 4)
+
+    def test_list_rows_are_rows(self):
+        """A block that is one row of a list looks like the rows of the list named before it."""
+        seen = 0
+        for page in PAGES:
+            text = page.read_text()
+            for path, row in re.findall(r"`(src/\S+?\.inc)`[^`]*?```c\n(SN_\w+)\([^\n]*\)\n *```", text):
+                self.assertRegex((ROOT / path).read_text(), rf"(?m)^{row}\(", f"{name(page)}: {path}")
+                seen += 1
+        self.assertGreaterEqual(seen, 3)
+
+    def test_commands_are_those_of_the_program(self):
+        listed = set(re.findall(r"^\| `sonde (\w+)", (ROOT / "README.md").read_text(), re.M))
+        verbs = sonde("--help").split("Verbs:")[1].split("\n\n")[0]
+        self.assertEqual(listed, set(re.findall(r"^  (\w+)", verbs, re.M)))
+
+    def test_options_exist(self):
+        verbs = re.findall(r"^\| `sonde (\w+)", (ROOT / "README.md").read_text(), re.M)
+        known = set().union(*(re.findall(r"--[a-z][a-z-]+", sonde(v, "--help")) for v in verbs))
+        for page in PAGES:
+            for line in re.findall(r"`((?:sonde \w+ [^`]*)?--[^`]*)`", page.read_text()):
+                for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", line):
+                    if not re.match(r"(cmake|ctest|script|git|valgrind)", line) and option not in (
+                        "--full", "--preset"):
+                        self.assertIn(option, known, name(page))
+
+    def test_formats_are_listed(self):
+        formats = re.search(r"^Formats: (.*)$", sonde("profile", "--help"), re.M).group(1).split(", ")
+        page = (ROOT / "docs/profiling.md").read_text()
+        self.assertEqual(sorted(re.findall(r"^\| `(\.[a-z.]+)` \|", page, re.M)), sorted(formats))
+
+    def test_build_commands_name_what_exists(self):
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        presets = {preset["name"] for preset in presets}
+        tests = subprocess.run(["ctest", "--test-dir", str(BUILD), "-N"], capture_output=True, text=True).stdout
+        tests = re.findall(r"Test +#\d+: (\S+)", tests)
+        self.assertTrue(tests)
+        for page in PAGES:
+            for line in "".join(blocks(page, "sh")).splitlines():
+                for preset in re.findall(r"--preset (\S+)", line):
+                    self.assertIn(preset, presets, name(page))
+                for target in re.findall(r"--target (\S+)", line):
+                    self.assertIn(target, tests, name(page))
+                for pattern in re.findall(r"ctest .*-R (\S+)", line):
+                    self.assertTrue([t for t in tests if re.search(pattern, t)], f"{name(page)}: {line}")
+                for script in re.findall(r"^script/\w+", line):
+                    self.assertTrue((ROOT / script).exists(), f"{name(page)}: {line}")
+
+    def test_variables_are_read_somewhere(self):
+        """Every SONDE_… variable of the pages is one the sources or the scripts know."""
+        sources = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("tools/**/*.c"), *ROOT.glob("include/**/*.h")]
+        sources += [*ROOT.glob("tests/**/*.[ch]"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("script/*")]
+        sources += [*ROOT.glob("**/CMakeLists.txt"), *ROOT.glob("cmake/*")]
+        text = "".join(s.read_text() for s in sources if s.is_file() and "build" not in s.parts[len(ROOT.parts):][:1])
+        for page in PAGES:
+            for variable in set(re.findall(r"\bSONDE_[A-Z0-9_]+\b", page.read_text())):
+                self.assertIn(variable, text, name(page))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
