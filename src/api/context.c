@@ -31,7 +31,6 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     for (sonde_context *c = process.live; c; c = c->next) {
-        sn_pool_after_fork_child(c->core.pool);
         /* Calls under way on other threads do not exist here, nor does anyone who held the lock. */
         pthread_mutex_init(&c->lock, NULL);
         atomic_store(&c->in_flight, 0);
@@ -55,6 +54,7 @@ static void hook_process(void)
     if (process.hooked)
         return;
     process.hooked = true;
+    sn_pool_hook_fork();
     (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     if (sn_api_env()->trace_path)
         (void)atexit(at_exit);

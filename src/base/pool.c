@@ -57,7 +57,8 @@ struct sn_pool {
     bool start_tried;
     unsigned spins; /* pauses before sleeping; 0 where threads outnumber cores */
     sn_trace *trace;
-    worker *workers; /* threads - 1 */
+    worker *workers;         /* threads - 1 */
+    sn_pool *before, *after; /* in the list of all */
     alignas(64) _Atomic bool busy;
     /* One cache line carries all of a region's news, because each line a worker must fetch from the
      * caller's core costs about 100 ns; the task counter, fought over by all, has its own. */
@@ -69,6 +70,68 @@ struct sn_pool {
     alignas(64) _Atomic size_t next;
 };
 
+/* ------------------------------------------------------------------ forks */
+/* All pools of the process, because a forked child has none of their threads. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    sn_pool *first;
+} pools = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pools.lock);
+}
+
+static void after_fork_parent(void)
+{
+    pthread_mutex_unlock(&pools.lock);
+}
+
+/* Forgets the workers; they are started anew when they are needed. */
+static void after_fork_child(void)
+{
+    for (sn_pool *p = pools.first; p; p = p->after) {
+        p->started = 0;
+        p->start_tried = false;
+        atomic_store(&p->gate, 0);
+        atomic_store(&p->sleepers, 0);
+        atomic_store(&p->busy, false);
+    }
+    pthread_mutex_unlock(&pools.lock);
+}
+
+static void hook(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void sn_pool_hook_fork(void)
+{
+    (void)pthread_once(&pools.once, hook);
+}
+
+static void list_add(sn_pool *p)
+{
+    sn_pool_hook_fork();
+    pthread_mutex_lock(&pools.lock);
+    p->after = pools.first;
+    if (p->after)
+        p->after->before = p;
+    pools.first = p;
+    pthread_mutex_unlock(&pools.lock);
+}
+
+static void list_remove(sn_pool *p)
+{
+    pthread_mutex_lock(&pools.lock);
+    if (p->after)
+        p->after->before = p->before;
+    *(p->before ? &p->before->after : &pools.first) = p->after;
+    pthread_mutex_unlock(&pools.lock);
+}
+
+/* ------------------------------------------------------------------ waiting */
 static void pause_cpu(void)
 {
 #if defined(__x86_64__)
@@ -223,6 +286,7 @@ sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, so
         if (threads <= sn_cpu_usable_cores(NULL))
             p->spins = measure_spins();
     }
+    list_add(p);
     *pool = p;
     return SONDE_OK;
 }
@@ -234,6 +298,7 @@ void sn_pool_free(sn_pool *pool)
     atomic_store_explicit(&pool->stop, true, memory_order_relaxed);
     atomic_fetch_add(&pool->epoch, 1);
     futex_wake(&pool->epoch, INT_MAX);
+    list_remove(pool);
     for (int i = 0; i < pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     sn_free(pool->alloc, pool->workers, (size_t)(pool->threads - 1) * sizeof *pool->workers);
@@ -249,17 +314,6 @@ void sn_pool_set_trace(sn_pool *pool, sn_trace *trace)
 {
     if (pool)
         pool->trace = trace;
-}
-
-void sn_pool_after_fork_child(sn_pool *pool)
-{
-    if (!pool)
-        return;
-    pool->started = 0;
-    pool->start_tried = false;
-    atomic_store(&pool->gate, 0);
-    atomic_store(&pool->sleepers, 0);
-    atomic_store(&pool->busy, false);
 }
 
 static void run_inline(size_t n, sn_task_fn fn, void *arg)

@@ -26,7 +26,9 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg);
  */
 void sn_pool_set_trace(sn_pool *pool, struct sn_trace *trace);
 
-/* A forked child: forget the workers (they do not exist there) and start anew when needed. */
-void sn_pool_after_fork_child(sn_pool *pool);
+/* In a forked child every pool starts its workers anew. The hook for that is set by the first pool,
+ * or by this call: whoever holds a lock of its own over sn_pool_create and in pthread_atfork
+ * handlers calls it before it registers those, so that forks take the locks in the same order. */
+void sn_pool_hook_fork(void);
 
 #endif

@@ -224,9 +224,9 @@ TEST(a_forked_child_starts_workers_of_its_own)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        sn_pool_after_fork_child(pool);
         meeting own = {0};
         sn_pool_run(pool, 2, meet, &own); /* returns only if a second thread came */
+        sn_pool_free(pool);
         _exit(atomic_load(&own.named) ? 0 : 1);
     }
     int status = -1;
