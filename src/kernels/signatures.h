@@ -106,4 +106,14 @@ typedef void sn_half_load_fn(float *y, const uint16_t *x, size_t n);
 /* f32 to 16 bits, to nearest even; overflow becomes infinity, NaN stays NaN. No overlap. */
 typedef void sn_half_store_fn(uint16_t *y, const float *x, size_t n);
 
+/* y[i] = x[i] - zero, of n unsigned or signed bytes (by slot). No overlap. */
+typedef void sn_bytes_load_fn(float *y, const uint8_t *x, size_t n, int32_t zero);
+/* y[i] = round((x[i] + bias) * scale) + zero, cut to [lo, lo + 255], as a byte; to nearest even,
+ * NaN gives lo. x is finite and below 2^30 in magnitude, lo is 0 or -128. No overlap. */
+typedef void sn_bytes_store_fn(uint8_t *y, const float *x, size_t n, float bias, float scale,
+                               float zero, float lo);
+
+/* y[i] += a * x[i * stride], stride >= 1; product and sum are rounded once or twice. No overlap. */
+typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, float a);
+
 #endif

@@ -5,6 +5,7 @@
 #ifndef SN_OPS_INTEGER_H
 #define SN_OPS_INTEGER_H
 
+#include "compute/eltwise.h"
 #include "ops/wide.h"
 
 enum { SN_EXACT_TERMS = 256 };
@@ -15,17 +16,11 @@ static inline bool sn_is_byte(sn_dtype t)
 }
 
 /* dst = src - zero, n bytes. */
-static inline void sn_bytes_to_f32(sn_dtype t, float *dst, const void *src, int64_t n, int32_t zero)
+static inline void sn_bytes_to_f32(uint32_t cpu_flags, sn_dtype t, float *dst, const void *src,
+                                   int64_t n, int32_t zero)
 {
-    if (t == SONDE_DTYPE_U8) {
-        const uint8_t *x = src;
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = (float)((int32_t)x[i] - zero);
-    } else {
-        const int8_t *x = src;
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = (float)((int32_t)x[i] - zero);
-    }
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    (t == SONDE_DTYPE_U8 ? k->u8_load : k->i8_load)(dst, src, (size_t)n, zero);
 }
 
 static inline int32_t sn_byte_at(sn_dtype t, const void *data, int64_t i)
@@ -41,6 +36,10 @@ static inline void sn_exact_join(int32_t *acc, const float *y, int64_t n, bool f
 }
 
 /* y = saturate(round(acc · scale) + zero) into bytes. */
-void sn_requantize(sn_dtype t, void *y, const int32_t *acc, int64_t n, float scale, int32_t zero);
+void sn_requantize(uint32_t cpu_flags, sn_dtype t, void *y, const int32_t *acc, int64_t n,
+                   float scale, int32_t zero);
+/* The same of exact sums in f32, each with a bias of up to 2^24. */
+void sn_requantize_f32(uint32_t cpu_flags, sn_dtype t, void *y, const float *sums, int64_t n,
+                       int32_t bias, float scale, int32_t zero);
 
 #endif

@@ -130,6 +130,7 @@ typedef struct conv_bound {
     int64_t in_channels, out_channels, in_pixels, out_pixels, taps; /* channels of one group */
     int64_t chunk, chunks;   /* channels whose sums are exact; 0: plain loops */
     sn_conv_plan plan, last; /* one image, one group, a chunk of channels */
+    bool depthwise;          /* groups of one input channel, two-dimensional */
     size_t x_at, w_at, y_at, acc_at, space_at;
 } conv_bound;
 
@@ -142,14 +143,15 @@ static sonde_status plan_chunks(sn_bind *b, conv_bound *k, sn_room *room)
     SN_TRY(sn_conv_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     d.c = k->in_channels - (k->chunks - 1) * k->chunk;
     SN_TRY(sn_conv_plan_make(&k->last, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
-    int64_t x, y;
-    if (!sn_i64_mul(k->in_pixels, k->d.c, &x) || !sn_i64_mul(k->out_pixels, k->out_channels, &y))
+    int64_t x, y, all;
+    if (!sn_i64_mul(k->in_pixels, k->d.c, &x) || !sn_i64_mul(k->out_pixels, k->out_channels, &y) ||
+        !sn_i64_mul(y, k->d.groups, &all))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     const size_t a = sn_conv_workspace(&k->plan), z = sn_conv_workspace(&k->last);
     k->x_at = sn_room_take(room, x, sizeof(float));
-    k->y_at = sn_room_take(room, y, sizeof(float));
+    k->y_at = sn_room_take(room, k->depthwise ? all : y, sizeof(float));
     k->space_at = sn_room_take(room, (int64_t)(a > z ? a : z), 1);
-    b->kernel = "u8_conv_exact_f32";
+    b->kernel = k->depthwise ? "u8_depthwise_exact_f32" : "u8_conv_exact_f32";
     return SONDE_OK;
 }
 
@@ -184,6 +186,7 @@ static sonde_status bind(sn_bind *b)
     k->chunk = sn_min(SN_EXACT_TERMS / k->taps, k->in_channels);
     k->chunks = k->chunk > 0 ? sn_ceil_div(k->in_channels, k->chunk) : 0;
     k->w_at = sn_room_take(&room, sn_wide_count(b->in[r->at.w]), sizeof(float));
+    k->depthwise = d->groups > 1 && k->in_channels == 1 && x->rank <= 4;
     b->kernel = "u8_conv_ref";
     if (k->chunk > 0)
         SN_TRY(plan_chunks(b, k, &room));
@@ -204,7 +207,22 @@ typedef struct conv_call {
     int32_t x_zero;
     int64_t image;
     int32_t *acc;
+    float *sums; /* of every output channel */
+    bool join;   /* sums are wanted in acc */
+    uint32_t cpu_flags;
 } conv_call;
+
+/* What turns sums into bytes. */
+typedef struct conv_finish {
+    const conv_call *c;
+    const float *sums; /* of all channels, exact; NULL: they are in acc */
+    const int32_t *bias;
+    const sn_tensor *w_scale;
+    sn_tensor *y;
+    float x_scale, y_scale;
+    int32_t y_zero;
+    uint32_t cpu_flags;
+} conv_finish;
 
 /* Weights of one output channel, its chunks apart: [group][chunk][channel of the group][taps]. */
 static void widen_weights(void *arg, size_t lo, size_t hi)
@@ -221,7 +239,7 @@ static void widen_weights(void *arg, size_t lo, size_t hi)
             const int64_t n = sn_min(k->chunk, k->in_channels - first);
             float *dst = c->wide + group * k->out_channels * row +
                          first * k->out_channels * k->taps + own * n * k->taps;
-            sn_bytes_to_f32(c->w->dtype, dst,
+            sn_bytes_to_f32(c->cpu_flags, c->w->dtype, dst,
                             (const uint8_t *)c->w->data + oc * row + first * k->taps, n * k->taps,
                             zero);
         }
@@ -232,7 +250,7 @@ static void widen_input(void *arg, size_t lo, size_t hi)
 {
     const conv_call *c = arg;
     const int64_t image = c->k->d.c * c->k->in_pixels;
-    sn_bytes_to_f32(c->x->dtype, c->wide + lo,
+    sn_bytes_to_f32(c->cpu_flags, c->x->dtype, c->wide + lo,
                     (const uint8_t *)c->x->data + c->image * image + (int64_t)lo,
                     (int64_t)(hi - lo), c->x_zero);
 }
@@ -276,6 +294,44 @@ static void plain_plane(void *arg, size_t task, int worker)
     }
 }
 
+/* Depthwise, two-dimensional: a group has one input channel, and a tap is a row times a number. The
+ * column bounds of a tap are those of its first and last output inside the image. */
+static void depthwise_plane(void *arg, size_t task, int worker)
+{
+    const conv_call *c = arg;
+    const conv_bound *k = c->k;
+    const sn_conv_desc *d = &k->d;
+    const int64_t oc = (int64_t)task, group = oc / k->out_channels;
+    const int64_t height = d->in[1], width = d->in[2], stride = d->stride[2];
+    const float *x = c->wide + group * k->in_pixels;
+    const uint8_t *w = (const uint8_t *)c->w->data + oc * k->taps;
+    const int32_t zero = !c->w_zero ? 0
+                                    : sn_byte_at(c->w_zero->dtype, c->w_zero->data,
+                                                 sn_tensor_count(c->w_zero) == 1 ? 0 : oc);
+    float *sums = c->sums + oc * k->out_pixels;
+    sn_f32_axpy_fn *axpy = sn_kernels_get(c->cpu_flags)->f32_axpy;
+    (void)worker;
+    memset(sums, 0, (size_t)k->out_pixels * sizeof *sums);
+    for (int64_t oy = 0; oy < d->out[1]; oy++)
+        for (int64_t t = 0; t < k->taps; t++) {
+            const int64_t ky = t / d->kernel[2], kx = t % d->kernel[2];
+            const int64_t y = oy * d->stride[1] - d->pad[1] + ky * d->dilation[1];
+            const int64_t shift = kx * d->dilation[2] - d->pad[2]; /* column of output 0 */
+            if (y < 0 || y >= height || shift >= width)
+                continue;
+            const int64_t first = shift < 0 ? sn_ceil_div(-shift, stride) : 0;
+            const int64_t end = sn_min(d->out[2], (width - 1 - shift) / stride + 1);
+            const float weight = (float)(sn_byte_at(c->w->dtype, w, t) - zero);
+            const float *from = x + y * width + shift;
+            float *to = sums + oy * d->out[2];
+            if (first < end)
+                axpy(to + first, from + first * stride, (size_t)(end - first), (size_t)stride,
+                     weight);
+        }
+    if (c->join)
+        sn_exact_join(c->acc + oc * k->out_pixels, sums, k->out_pixels, true);
+}
+
 /* All output channels of one image into acc. */
 static void convolve(const conv_call *c, const float *weights, float *x, float *y, void *space,
                      sn_pool *pool)
@@ -283,7 +339,12 @@ static void convolve(const conv_call *c, const float *weights, float *x, float *
     const conv_bound *k = c->k;
     conv_call wide = *c;
     wide.wide = x;
+    wide.sums = y;
     sn_parallel_range(pool, (size_t)(k->d.c * k->in_pixels), 1, widen_input, &wide);
+    if (k->depthwise) {
+        sn_pool_run(pool, (size_t)k->d.oc, depthwise_plane, &wide);
+        return;
+    }
     for (int64_t g = 0; g < k->d.groups; g++)
         for (int64_t part = 0; part < k->chunks; part++) {
             const int64_t first = part * k->chunk;
@@ -292,8 +353,9 @@ static void convolve(const conv_call *c, const float *weights, float *x, float *
                         weights + g * k->out_channels * k->in_channels * k->taps +
                             first * k->out_channels * k->taps,
                         NULL, NULL, y, space, pool);
-            sn_exact_join(c->acc + g * k->out_channels * k->out_pixels, y,
-                          k->out_channels * k->out_pixels, part == 0);
+            if (c->join)
+                sn_exact_join(c->acc + g * k->out_channels * k->out_pixels, y,
+                              k->out_channels * k->out_pixels, part == 0);
         }
 }
 
@@ -302,35 +364,62 @@ static float float_of(const sn_tensor *t, int64_t i)
     return (float)sn_elem_f64(t->dtype, t->data, sn_tensor_count(t) == 1 ? 0 : i);
 }
 
-void sn_requantize(sn_dtype t, void *y, const int32_t *acc, int64_t n, float scale, int32_t zero)
+void sn_requantize_f32(uint32_t cpu_flags, sn_dtype t, void *y, const float *sums, int64_t n,
+                       int32_t bias, float scale, int32_t zero)
 {
-    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f,
-                hi = t == SONDE_DTYPE_U8 ? 255.0f : 127.0f;
-    for (int64_t i = 0; i < n; i++) {
-        float v = rintf((float)acc[i] * scale) + (float)zero;
-        v = v > lo ? v : lo; /* NaN too */
-        v = v < hi ? v : hi;
-        ((uint8_t *)y)[i] = (uint8_t)(int32_t)v;
+    sn_kernels_get(cpu_flags)->q8_store(y, sums, (size_t)n, (float)bias, scale, (float)zero,
+                                        t == SONDE_DTYPE_U8 ? 0.0f : -128.0f);
+}
+
+void sn_requantize(uint32_t cpu_flags, sn_dtype t, void *y, const int32_t *acc, int64_t n,
+                   float scale, int32_t zero)
+{
+    float part[256];
+    for (int64_t i = 0; i < n; i += 256) {
+        const int64_t m = sn_min(n - i, 256);
+        for (int64_t k = 0; k < m; k++)
+            part[k] = (float)acc[i + k];
+        sn_requantize_f32(cpu_flags, t, (uint8_t *)y + i, part, m, 0, scale, zero);
     }
 }
 
-static void finish(const sn_step *s, sn_frame *f, const conv_call *c)
+/* One output channel, from exact sums where they were not cut. */
+static void finish_channel(void *arg, size_t task, int worker)
+{
+    const conv_finish *e = arg;
+    const conv_bound *k = e->c->k;
+    const int64_t oc = (int64_t)task;
+    (void)worker;
+    const float scale = e->x_scale * float_of(e->w_scale, oc) / e->y_scale;
+    const int32_t bias = e->bias ? e->bias[oc] : 0;
+    uint8_t *y = (uint8_t *)e->y->data + (e->c->image * k->d.oc + oc) * k->out_pixels;
+    if (e->sums && bias >= -(1 << 24) && bias <= 1 << 24) {
+        sn_requantize_f32(e->cpu_flags, e->y->dtype, y, e->sums + oc * k->out_pixels, k->out_pixels,
+                          bias, scale, e->y_zero);
+        return;
+    }
+    int32_t *acc = e->c->acc + oc * k->out_pixels;
+    if (e->sums)
+        sn_exact_join(acc, e->sums + oc * k->out_pixels, k->out_pixels, true);
+    for (int64_t i = 0; bias && i < k->out_pixels; i++)
+        acc[i] = (int32_t)((uint32_t)acc[i] + (uint32_t)bias);
+    sn_requantize(e->cpu_flags, e->y->dtype, y, acc, k->out_pixels, scale, e->y_zero);
+}
+
+static void finish(const sn_step *s, sn_frame *f, const conv_call *c, const float *sums)
 {
     const conv_params *r = s->params;
-    const conv_bound *k = c->k;
-    sn_tensor *y = sn_out(s, f, 0);
-    const sn_tensor *w_scale = sn_in(s, f, r->at.w_scale), *zero = sn_in(s, f, r->at.y_zero);
-    const int32_t *bias = sn_has(s, r->at.bias) ? sn_in(s, f, r->at.bias)->data : NULL;
-    const float x_scale = float_of(sn_in(s, f, r->at.x_scale), 0),
-                y_scale = float_of(sn_in(s, f, r->at.y_scale), 0);
-    for (int64_t oc = 0; oc < k->d.oc; oc++) {
-        int32_t *acc = c->acc + oc * k->out_pixels;
-        for (int64_t i = 0; bias && i < k->out_pixels; i++)
-            acc[i] = (int32_t)((uint32_t)acc[i] + (uint32_t)bias[oc]);
-        sn_requantize(y->dtype, (uint8_t *)y->data + (c->image * k->d.oc + oc) * k->out_pixels, acc,
-                      k->out_pixels, x_scale * float_of(w_scale, oc) / y_scale,
-                      sn_byte_at(zero->dtype, zero->data, 0));
-    }
+    const sn_tensor *zero = sn_in(s, f, r->at.y_zero);
+    conv_finish e = {.c = c,
+                     .sums = sums,
+                     .bias = sn_has(s, r->at.bias) ? sn_in(s, f, r->at.bias)->data : NULL,
+                     .w_scale = sn_in(s, f, r->at.w_scale),
+                     .y = sn_out(s, f, 0),
+                     .x_scale = float_of(sn_in(s, f, r->at.x_scale), 0),
+                     .y_scale = float_of(sn_in(s, f, r->at.y_scale), 0),
+                     .y_zero = sn_byte_at(zero->dtype, zero->data, 0),
+                     .cpu_flags = f->ctx->cpu.flags};
+    sn_pool_run(f->pool, (size_t)c->k->d.oc, finish_channel, &e);
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -344,11 +433,14 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                    .w_zero = sn_has(s, r->at.w_zero) ? sn_in(s, f, r->at.w_zero) : NULL,
                    .wide = sn_space_f32(f, k->w_at),
                    .x_zero = zero ? sn_byte_at(zero->dtype, zero->data, 0) : 0,
-                   .acc = (int32_t *)(void *)(f->workspace + k->acc_at)};
+                   .acc = (int32_t *)(void *)(f->workspace + k->acc_at),
+                   .cpu_flags = f->ctx->cpu.flags};
+    const bool whole = r->quantized && k->chunks == 1 && (k->depthwise || k->d.groups == 1);
+    c.join = !whole;
     const int64_t out = k->d.oc * k->out_pixels;
     if (sn_tensor_count(sn_out(s, f, 0)) == 0)
         return SONDE_OK;
-    if (k->chunk > 0)
+    if (k->chunk > 0 && !k->depthwise)
         sn_parallel_range(f->pool, (size_t)k->d.oc, (size_t)(k->in_channels * k->taps),
                           widen_weights, &c);
     for (c.image = 0; c.image < k->d.n; c.image++) {
@@ -360,7 +452,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         else
             sn_pool_run(f->pool, (size_t)k->d.oc, plain_plane, &c);
         if (r->quantized)
-            finish(s, f, &c);
+            finish(s, f, &c, whole ? sn_space_f32(f, k->y_at) : NULL);
         if (sn_move_cancelled(f))
             return sn_run_cancelled(s, f);
     }

@@ -183,6 +183,7 @@ typedef struct widen_job {
     int64_t rows, row; /* all matrices' rows; elements of a row in the tensor */
     int64_t first, n;  /* piece of the inner dimension (a), of the rows' elements */
     int64_t inner;     /* b: rows of one matrix; 0: a */
+    uint32_t cpu_flags;
 } widen_job;
 
 static float zero_at(const sn_tensor *zero, int64_t i)
@@ -200,7 +201,7 @@ static void widen_a(void *arg, size_t lo, size_t hi)
         const uint8_t *src = (const uint8_t *)j->t->data + i * j->row + j->first;
         float *dst = j->dst + i * j->n;
         if (sn_is_byte(j->t->dtype)) {
-            sn_bytes_to_f32(j->t->dtype, dst, src, j->n, (int32_t)zero);
+            sn_bytes_to_f32(j->cpu_flags, j->t->dtype, dst, src, j->n, (int32_t)zero);
             continue;
         }
         for (int64_t k = 0; k < j->n; k++)
@@ -218,7 +219,8 @@ static void widen_b(void *arg, size_t lo, size_t hi)
         const uint8_t *src = (const uint8_t *)j->t->data + (matrix * j->inner + at) * columns;
         float *dst = j->dst + i * columns;
         if (sn_is_byte(j->t->dtype) && zeros == 1) {
-            sn_bytes_to_f32(j->t->dtype, dst, src, columns, (int32_t)zero_at(j->zero, 0));
+            sn_bytes_to_f32(j->cpu_flags, j->t->dtype, dst, src, columns,
+                            (int32_t)zero_at(j->zero, 0));
             continue;
         }
         const int64_t base = zeros == columns ? 0 : matrix * columns;
@@ -272,7 +274,7 @@ static void quantize(const sn_step *s, sn_frame *f, const matmul_bound *k, const
         const float a = (float)sn_elem_f64(sa->dtype, sa->data, (ia * k->m + row % k->m) % na);
         if (nb == 1 && sn_is_byte(y->dtype) && k->exact) {
             const float scale = a * (float)sn_elem_f64(sb->dtype, sb->data, 0) / out_scale;
-            sn_requantize(y->dtype, (uint8_t *)y->data + row * k->n,
+            sn_requantize(f->ctx->cpu.flags, y->dtype, (uint8_t *)y->data + row * k->n,
                           (const int32_t *)acc + row * k->n, k->n, scale,
                           sn_byte_at(zero->dtype, zero->data, 0));
             continue;
@@ -282,7 +284,8 @@ static void quantize(const sn_step *s, sn_frame *f, const matmul_bound *k, const
             const float b = (float)sn_elem_f64(sb->dtype, sb->data, (ib * k->n + col) % nb),
                         scale = a * b / out_scale;
             if (sn_is_byte(y->dtype) && k->exact) {
-                sn_requantize(y->dtype, (uint8_t *)y->data + i, (const int32_t *)acc + i, 1, scale,
+                sn_requantize(f->ctx->cpu.flags, y->dtype, (uint8_t *)y->data + i,
+                              (const int32_t *)acc + i, 1, scale,
                               sn_byte_at(zero->dtype, zero->data, 0));
                 continue;
             }
@@ -309,13 +312,15 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                        sn_has(s, r->at.a_zero) && r->at.a_zero ? sn_in(s, f, r->at.a_zero) : NULL,
                    .dst = sn_space_f32(f, k->a_at),
                    .rows = k->a_count * k->m,
-                   .row = k->k};
+                   .row = k->k,
+                   .cpu_flags = f->ctx->cpu.flags};
     widen_job b = {.t = sn_in(s, f, r->at.b),
                    .zero =
                        sn_has(s, r->at.b_zero) && r->at.b_zero ? sn_in(s, f, r->at.b_zero) : NULL,
                    .dst = sn_space_f32(f, k->b_at),
                    .row = k->n,
-                   .inner = k->k};
+                   .inner = k->k,
+                   .cpu_flags = f->ctx->cpu.flags};
     multiply(k, &a, &b, sn_space_f32(f, k->y_at), acc, f->workspace + k->space_at, f->pool);
     if (r->quantized)
         quantize(s, f, k, acc);

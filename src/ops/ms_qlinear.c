@@ -44,9 +44,9 @@ uint8_t sn_quantize_byte(float v, sn_qparam q, sn_dtype t)
     return (uint8_t)(int32_t)r;
 }
 
-void sn_dequantize_bytes(const sn_tensor *t, sn_qparam q, float *dst, int64_t n)
+void sn_dequantize_bytes(uint32_t cpu_flags, const sn_tensor *t, sn_qparam q, float *dst, int64_t n)
 {
-    sn_bytes_to_f32(t->dtype, dst, t->data, n, q.zero);
+    sn_bytes_to_f32(cpu_flags, t->dtype, dst, t->data, n, q.zero);
     for (int64_t i = 0; i < n; i++)
         dst[i] *= q.scale;
 }
@@ -104,8 +104,10 @@ static void binary_range(void *arg, size_t lo, size_t hi)
     uint8_t *y = j->y->data;
     for (size_t i = lo; i < hi; i++) {
         size_t rest = i;
-        ptrdiff_t at[2] = {0, 0};
-        for (int d = b->rank - 1; d >= 0; d--) {
+        ptrdiff_t at[2] = {(ptrdiff_t)i * b->stride[0][0], (ptrdiff_t)i * b->stride[1][0]};
+        if (b->rank > 1)
+            at[0] = at[1] = 0;
+        for (int d = b->rank - 1; d >= 0 && b->rank > 1; d--) {
             const ptrdiff_t k = (ptrdiff_t)(rest % (size_t)b->dims[d]);
             rest /= (size_t)b->dims[d];
             at[0] += k * b->stride[0][d];

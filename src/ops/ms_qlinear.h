@@ -18,6 +18,7 @@ sn_qparam sn_qparam_read(const sn_step *s, const sn_frame *f, uint32_t i);
 /* saturate(round(v / scale) + zero) as the byte it is stored as. */
 uint8_t sn_quantize_byte(float v, sn_qparam q, sn_dtype t);
 /* n bytes ► f32. */
-void sn_dequantize_bytes(const sn_tensor *t, sn_qparam q, float *dst, int64_t n);
+void sn_dequantize_bytes(uint32_t cpu_flags, const sn_tensor *t, sn_qparam q, float *dst,
+                         int64_t n);
 
 #endif

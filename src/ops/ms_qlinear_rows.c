@@ -136,7 +136,7 @@ static sonde_status run_pool(const sn_step *s, sn_frame *f)
             in[turned(k, i, k->in_pixels)] =
                 (float)(sn_byte_at(x->dtype, x->data, i) - qx.zero) * qx.scale;
     else
-        sn_dequantize_bytes(x, qx, in, k->in_count);
+        sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, in, k->in_count);
     sn_pooling_run(&k->pool, in, out, NULL, f->pool);
     for (int64_t i = 0; i < k->out_count; i++)
         ((uint8_t *)y->data)[i] =
@@ -199,7 +199,7 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
     float *v = sn_space_f32(f, k->x);
-    sn_dequantize_bytes(x, qx, v, k->in_count);
+    sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, v, k->in_count);
     if (k->in_count > 0)
         sn_softmax_run(&k->softmax, v, v, f->pool);
     for (int64_t i = 0; i < k->in_count; i++)

@@ -171,7 +171,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
     } else {
         const sn_tensor *zero = sn_has(s, q->a_zero) ? sn_in(s, f, q->a_zero) : NULL;
         factor = scale_at(sn_in(s, f, q->a_scale), 0);
-        sn_bytes_to_f32(x->dtype, a, x->data, k->a_count,
+        sn_bytes_to_f32(f->ctx->cpu.flags, x->dtype, a, x->data, k->a_count,
                         zero ? sn_byte_at(zero->dtype, zero->data, 0) : 0);
     }
     scale_b(s, f, factor, b);

@@ -15,6 +15,7 @@ typedef struct folder {
     sn_pass_env *env;
     uint8_t *fresh; /* by value id: more is known than when its readers were inferred */
     uint32_t changes;
+    bool weights_too;
 } folder;
 
 /* Results whose size follows from input values but never exceeds a small multiple of the input. */
@@ -209,16 +210,19 @@ static sonde_status visit(folder *f, sn_node *n)
     if (flags & (SN_OP_RANDOM | SN_OP_CONTROL | SN_OP_NONTENSOR))
         return SONDE_OK;
     SN_TRY(fold_known(f, n, &done));
+    if (!f->weights_too && sn_node_is(n, "DequantizeLinear"))
+        return SONDE_OK;
     if (!done && !(flags & SN_OP_NO_FOLD) && inputs_constant(n, &input_bytes) &&
         size_allowed(n, input_bytes))
         SN_TRY(evaluate(f, n, &done));
     return done ? fold_away(f, n) : SONDE_OK;
 }
 
-static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+static sonde_status fold(sn_graph *g, sn_pass_env *env, bool weights_too, uint32_t *changes)
 {
     size_t n_values = g->values.n;
-    folder f = {.g = g, .env = env, .fresh = sn_alloc_zero(g->alloc, n_values)};
+    folder f = {
+        .g = g, .env = env, .fresh = sn_alloc_zero(g->alloc, n_values), .weights_too = weights_too};
     if (!f.fresh)
         return sn_fail_memory(env->err, n_values);
     sonde_status st = SONDE_OK;
@@ -231,9 +235,27 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
     return st;
 }
 
+/* Quantised weights stay what they are until fuse-qdq has looked at them. */
+static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+{
+    return fold(g, env, false, changes);
+}
+
+static sonde_status run_dequantize(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+{
+    return fold(g, env, true, changes);
+}
+
 const sn_pass sn_pass_fold_constants = {
     .name = "fold-constants",
     .summary = "computes what depends on constants only",
     .run = run,
+    .bodies = true,
+};
+
+const sn_pass sn_pass_fold_dequantize = {
+    .name = "fold-dequantize",
+    .summary = "computes the weights that are still DequantizeLinear of constants",
+    .run = run_dequantize,
     .bodies = true,
 };

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of quantised tensors, a vector at a time. The file that includes this says how SN_VL bytes
+ * are read and written: vi_load_u8, vi_load_i8, vi_store_u8 (low bytes). A rest goes through a copy
+ * of a vector's size. */
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+#define LOAD(type)                                                                                 \
+    void SN_ISA(sn_##type##_load)(float *y, const uint8_t *x, size_t n, int32_t zero)              \
+    {                                                                                              \
+        const sn_vi z = vi_set1(zero);                                                             \
+        size_t i = 0;                                                                              \
+        for (; i + SN_VL <= n; i += SN_VL)                                                         \
+            v_store(y + i, v_from_vi(vi_sub(vi_load_##type(x + i), z)));                           \
+        if (i == n)                                                                                \
+            return;                                                                                \
+        uint8_t rest[SN_VL] = {0};                                                                 \
+        memcpy(rest, x + i, n - i);                                                                \
+        v_store_n(y + i, v_from_vi(vi_sub(vi_load_##type(rest), z)), n - i);                       \
+    }
+LOAD(u8)
+LOAD(i8)
+
+/* v_at_least and v_at_most keep NaN, which becomes 0 on the way: lo again after that. */
+SN_INLINE void store_one(uint8_t *y, sn_v x, sn_v bias, sn_v scale, sn_v zero, sn_v lo, sn_v hi)
+{
+    sn_v v = v_add(v_round(v_mul(v_add(x, bias), scale)), zero);
+    v = v_select(v_nan(v), lo, v_at_most(v_at_least(v, lo), hi));
+    vi_store_u8(y, vi_from_v(v));
+}
+
+void SN_ISA(sn_q8_store)(uint8_t *y, const float *x, size_t n, float bias, float scale, float zero,
+                         float lo)
+{
+    const sn_v b = v_set1(bias), s = v_set1(scale), z = v_set1(zero), l = v_set1(lo),
+               h = v_set1(lo + 255.0f);
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL)
+        store_one(y + i, v_load(x + i), b, s, z, l, h);
+    if (i == n)
+        return;
+    uint8_t rest[SN_VL];
+    store_one(rest, v_load_n(x + i, n - i), b, s, z, l, h);
+    memcpy(y + i, rest, n - i);
+}
+
+void SN_ISA(sn_f32_axpy)(float *y, const float *x, size_t n, size_t stride, float a)
+{
+    size_t i = 0;
+    const sn_v va = v_set1(a);
+    if (stride == 1) {
+        for (; i + SN_VL <= n; i += SN_VL)
+            v_store(y + i, v_fma(va, v_load(x + i), v_load(y + i)));
+        if (i < n)
+            v_store_n(y + i, v_fma(va, v_load_n(x + i, n - i), v_load_n(y + i, n - i)), n - i);
+        return;
+    }
+    for (; i < n; i++)
+        y[i] += a * x[i * stride];
+}

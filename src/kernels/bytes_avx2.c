@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of quantised tensors with AVX2. */
+#include "kernels/simd_avx2.h"
+
+SN_INLINE sn_vi vi_load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+SN_INLINE sn_vi vi_load_i8(const uint8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+SN_INLINE void vi_store_u8(uint8_t *p, sn_vi v)
+{
+    v = _mm256_and_si256(v, _mm256_set1_epi32(255));
+    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
+}
+
+#include "kernels/bytes.tmpl.h"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of quantised tensors, one at a time. */
+#include <math.h>
+
+#include "kernels/kernels.h"
+
+void sn_u8_load_ref(float *y, const uint8_t *x, size_t n, int32_t zero)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)((int32_t)x[i] - zero);
+}
+
+void sn_i8_load_ref(float *y, const uint8_t *x, size_t n, int32_t zero)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)((int32_t)(int8_t)x[i] - zero);
+}
+
+void sn_q8_store_ref(uint8_t *y, const float *x, size_t n, float bias, float scale, float zero,
+                     float lo)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = rintf((x[i] + bias) * scale) + zero;
+        v = v > lo ? v : lo; /* NaN too */
+        v = v < lo + 255.0f ? v : lo + 255.0f;
+        y[i] = (uint8_t)(int32_t)v;
+    }
+}
+
+void sn_f32_axpy_ref(float *y, const float *x, size_t n, size_t stride, float a)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += a * x[i * stride];
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantised models say their arithmetic in floats: DequantizeLinear ► Conv ► Relu ► QuantizeLinear.
+ * What they mean is integer arithmetic, QLinearConv, whose sums are exact: this pass says so. Every
+ * QuantizeLinear looks back at the operator before it and at that one's DequantizeLinear inputs.
+ * Activations have one scale, weights one or one per output channel. Results change by what the
+ * float sums rounded: a step at most where a value lies between two. */
+#include <math.h>
+#include <string.h>
+
+#include "passes/rewrite.h"
+
+/* A value seen as integers. */
+typedef struct quantized {
+    sn_node *node;       /* its DequantizeLinear */
+    sn_value *q;         /* the integers */
+    sn_value *params[2]; /* scale, zero point; the latter may be absent */
+} quantized;
+
+typedef struct match {
+    sn_node *q;      /* the QuantizeLinear */
+    sn_node *act;    /* Relu or Clip that its range does as well; NULL: none */
+    sn_node *op;     /* the operator */
+    quantized in[3]; /* its inputs */
+} match;
+
+static bool is_byte(const sn_value *v)
+{
+    return sn_value_is_dtype(v, SONDE_DTYPE_U8) || sn_value_is_dtype(v, SONDE_DTYPE_I8);
+}
+
+static bool is_const_of(const sn_value *v, sn_dtype dtype)
+{
+    return v && sn_value_is_const(v) && v->fact.data->dtype == dtype && !v->fact.data->block &&
+           !v->fact.data->pack;
+}
+
+/* Scale (positive, finite) and zero point constant, of the same number of elements, 1 unless
+ * `channels` allows that many. */
+static bool params_fit(const sn_node *n, sn_dtype dtype, int64_t channels)
+{
+    const sn_value *scale = n->n_in > 1 ? n->in[1].value : NULL;
+    const sn_value *zero = n->n_in > 2 ? n->in[2].value : NULL;
+    if (!is_const_of(scale, SONDE_DTYPE_F32) || (zero && !is_const_of(zero, dtype)) ||
+        sn_node_attr_int(n, "block_size", 0))
+        return false;
+    const int64_t count = sn_tensor_count(scale->fact.data);
+    if ((count != 1 && count != channels) || (zero && sn_tensor_count(zero->fact.data) != count))
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        float s = sn_read_f32(scale->fact.data, i);
+        if (!(s > 0.0f) || isinf(s))
+            return false;
+    }
+    return true;
+}
+
+/* v is DequantizeLinear of bytes, or of `dtype` when that is given. */
+static bool dequantized(sn_value *v, sn_dtype dtype, int64_t channels, quantized *out)
+{
+    sn_node *n = v ? v->producer : NULL;
+    if (!n || !sn_node_is(n, "DequantizeLinear") || !sn_value_is_dtype(v, SONDE_DTYPE_F32))
+        return false;
+    sn_value *q = n->in[0].value;
+    if (dtype ? !sn_value_is_dtype(q, dtype) : !is_byte(q))
+        return false;
+    if (!params_fit(n, q->fact.type.dtype, channels))
+        return false;
+    *out = (quantized){n, q, {n->in[1].value, n->n_in > 2 ? n->in[2].value : NULL}};
+    return true;
+}
+
+static double zero_of(const sn_value *zero)
+{
+    if (!zero)
+        return 0;
+    const uint8_t byte = *(const uint8_t *)zero->fact.data->data;
+    return zero->fact.data->dtype == SONDE_DTYPE_I8 ? (double)(int8_t)byte : (double)byte;
+}
+
+/* Does the range of the integers do what the activation does? */
+static bool absorbs(const sn_node *q, const sn_node *act)
+{
+    const bool is_signed = sn_value_is_dtype(q->out[0], SONDE_DTYPE_I8);
+    const double scale = (double)sn_read_f32(q->in[1].value->fact.data, 0);
+    const double zero = zero_of(q->n_in > 2 ? q->in[2].value : NULL);
+    const double low = ((is_signed ? -128.0 : 0.0) - zero) * scale;
+    const double high = ((is_signed ? 127.0 : 255.0) - zero) * scale;
+    float lo = 0, hi = INFINITY;
+    if (sn_node_is(act, "Relu"))
+        return low >= 0;
+    if (!sn_node_is(act, "Clip"))
+        return false;
+    if (act->opset < 11) {
+        lo = sn_node_attr_float(act, "min", -INFINITY);
+        hi = sn_node_attr_float(act, "max", INFINITY);
+    } else {
+        lo = -INFINITY;
+        if ((act->n_in > 1 && act->in[1].value && !sn_value_scalar_f32(act->in[1].value, &lo)) ||
+            (act->n_in > 2 && act->in[2].value && !sn_value_scalar_f32(act->in[2].value, &hi)))
+            return false;
+    }
+    return low >= (double)lo && high <= (double)hi;
+}
+
+static sn_node *only_producer(const sn_value *v)
+{
+    return v && v->n_uses == 1 && !v->n_outputs ? v->producer : NULL;
+}
+
+/* ------------------------------------------------------------------ rewriting */
+static sonde_status zero_or_new(sn_graph *g, sn_pass_env *env, sn_value *zero, sn_dtype dtype,
+                                int64_t count, sn_value **out)
+{
+    *out = zero;
+    if (zero)
+        return SONDE_OK;
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, "", dtype, &count, count == 1 ? 0 : 1, out, &data));
+    memset(data, 0, (size_t)count);
+    return SONDE_OK;
+}
+
+/* The inputs of a QLinear operator: integers, scale and zero point of each operand, then scale and
+ * zero point of the result, then the bias (`bias_first`: before those two). */
+static sonde_status set_inputs(sn_graph *g, sn_pass_env *env, const match *m, uint32_t operands,
+                               bool has_bias, bool bias_first)
+{
+    sn_value *in[10];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < operands; i++) {
+        const quantized *x = &m->in[i];
+        in[n++] = x->q;
+        in[n++] = x->params[0];
+        SN_TRY(zero_or_new(g, env, x->params[1], x->q->fact.type.dtype,
+                           sn_tensor_count(x->params[0]->fact.data), &in[n++]));
+    }
+    sn_value *bias = has_bias ? m->in[operands].q : NULL;
+    if (bias_first)
+        in[n++] = bias;
+    in[n++] = m->q->in[1].value;
+    SN_TRY(zero_or_new(g, env, m->q->n_in > 2 ? m->q->in[2].value : NULL,
+                       m->q->out[0]->fact.type.dtype, 1, &in[n++]));
+    if (bias && !bias_first)
+        in[n++] = bias;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i < m->op->n_in)
+            sn_node_set_input(m->op, i, in[i]);
+        else
+            SN_TRY(sn_node_add_input(g, m->op, in[i], env->err));
+    }
+    return SONDE_OK;
+}
+
+/* m->op makes what m->q made; what is between them and what nobody reads any more becomes part of
+ * it. */
+static sonde_status finish(sn_graph *g, sn_pass_env *env, const match *m)
+{
+    sn_node *olds[5];
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) {
+        sn_node *dq = m->in[i].node;
+        bool twice = i > 0 && dq == m->in[0].node;
+        if (dq && !twice && !dq->out[0]->n_uses && !dq->out[0]->n_outputs)
+            olds[n++] = dq;
+    }
+    if (m->act) {
+        olds[n++] = m->act;
+        SN_TRY(sn_node_add_post_op(g, m->op, m->act->op_type, env->err));
+    }
+    olds[n++] = m->q;
+    SN_TRY(sn_node_add_post_op(g, m->op, m->q->op_type, env->err));
+    sn_node_set_output(m->op, 0, m->q->out[0]);
+    SN_TRY(sn_graph_replace(g, olds, n, m->op, m->op, env->err));
+    return sn_node_refresh(g, m->op, env->err);
+}
+
+static void rename_node(sn_node *n, const char *domain, const char *op_type)
+{
+    n->op_type = op_type;
+    if (domain[0]) {
+        n->domain = domain;
+        n->opset = 1;
+    }
+}
+
+/* ------------------------------------------------------------------ the operators */
+/* Is the bias, DequantizeLinear of int32, in units of x_scale · w_scale? */
+static bool bias_fits(const match *m, int64_t channels)
+{
+    const quantized *b = &m->in[2];
+    const sn_tensor *x = m->in[0].params[0]->fact.data, *w = m->in[1].params[0]->fact.data,
+                    *s = b->params[0]->fact.data;
+    if (!sn_value_is_const(b->q) || sn_tensor_count(b->q->fact.data) != channels)
+        return false;
+    if (b->params[1]) {
+        const sn_tensor *zero = b->params[1]->fact.data;
+        for (size_t i = 0; i < zero->bytes; i++)
+            if (((const uint8_t *)zero->data)[i])
+                return false;
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        double want =
+            (double)sn_read_f32(x, 0) * (double)sn_read_f32(w, sn_tensor_count(w) == 1 ? 0 : c);
+        double have = (double)sn_read_f32(s, sn_tensor_count(s) == 1 ? 0 : c);
+        if (fabs(want - have) > 1e-5 * want)
+            return false;
+    }
+    return true;
+}
+
+/* Conv and Gemm: weights and bias constant, scales per tensor or per output channel. */
+static bool match_product(match *m, int64_t channels, int64_t axis)
+{
+    const sn_node *n = m->op;
+    const bool bias = n->n_in > 2 && n->in[2].value;
+    if (!dequantized(n->in[0].value, 0, 1, &m->in[0]) ||
+        !dequantized(n->in[1].value, 0, channels, &m->in[1]) || !sn_value_is_const(m->in[1].q) ||
+        (bias && !dequantized(n->in[2].value, SONDE_DTYPE_I32, channels, &m->in[2])))
+        return false;
+    if (sn_tensor_count(m->in[1].params[0]->fact.data) != 1 &&
+        sn_node_attr_int(m->in[1].node, "axis", 1) != axis)
+        return false;
+    return !bias || bias_fits(m, channels);
+}
+
+static sonde_status try_conv(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    const sn_type *w = &m->op->in[1].value->fact.type;
+    if (w->rank < 3 || w->rank > 5 || !sn_dim_known(w->dims[0]) || !match_product(m, w->dims[0], 0))
+        return SONDE_OK;
+    *done = true;
+    SN_TRY(set_inputs(g, env, m, 2, m->in[2].node != NULL, false));
+    rename_node(m->op, "", "QLinearConv");
+    return finish(g, env, m);
+}
+
+static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    const sn_type *w = &m->op->in[1].value->fact.type;
+    const bool turned = sn_node_attr_int(m->op, "transB", 0) != 0;
+    if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) ||
+        sn_node_attr_float(m->op, "alpha", 1.0f) != 1.0f ||
+        sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f ||
+        !match_product(m, w->dims[!turned], !turned))
+        return SONDE_OK;
+    *done = true;
+    SN_TRY(set_inputs(g, env, m, 2, m->in[2].node != NULL, true));
+    sn_node_remove_attr(m->op, "beta");
+    rename_node(m->op, "com.microsoft", "QGemm");
+    return finish(g, env, m);
+}
+
+static sonde_status try_matmul(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    if (!dequantized(m->op->in[0].value, 0, 1, &m->in[0]) ||
+        !dequantized(m->op->in[1].value, 0, 1, &m->in[1]))
+        return SONDE_OK;
+    *done = true;
+    SN_TRY(set_inputs(g, env, m, 2, false, false));
+    rename_node(m->op, "", "QLinearMatMul");
+    return finish(g, env, m);
+}
+
+/* Operators of com.microsoft with one or two operands, all of one type. */
+static sonde_status try_contrib(sn_graph *g, sn_pass_env *env, match *m, const char *op_type,
+                                uint32_t operands, bool *done)
+{
+    if (m->op->n_in != operands)
+        return SONDE_OK;
+    for (uint32_t i = 0; i < operands; i++)
+        if (!dequantized(m->op->in[i].value, m->q->out[0]->fact.type.dtype, 1, &m->in[i]))
+            return SONDE_OK;
+    *done = true;
+    SN_TRY(set_inputs(g, env, m, operands, false, false));
+    rename_node(m->op, "com.microsoft", op_type);
+    return finish(g, env, m);
+}
+
+static bool same_constant(const sn_value *a, const sn_value *b)
+{
+    if (!a || !b)
+        return a == b;
+    const sn_tensor *x = a->fact.data, *y = b->fact.data;
+    return x->dtype == y->dtype && x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
+}
+
+/* Data only moves (or its largest is taken): the integers may move instead. */
+static sonde_status try_move(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    if (m->act || !dequantized(m->op->in[0].value, m->q->out[0]->fact.type.dtype, 1, &m->in[0]) ||
+        !same_constant(m->in[0].params[0], m->q->in[1].value) ||
+        !same_constant(m->in[0].params[1], m->q->n_in > 2 ? m->q->in[2].value : NULL))
+        return SONDE_OK;
+    *done = true;
+    sn_node_set_input(m->op, 0, m->in[0].q);
+    return finish(g, env, m);
+}
+
+static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    static const struct {
+        const char *from, *to;
+        uint32_t operands;
+    } contrib[] = {
+        {"Add", "QLinearAdd", 2},
+        {"Mul", "QLinearMul", 2},
+        {"Sigmoid", "QLinearSigmoid", 1},
+        {"LeakyRelu", "QLinearLeakyRelu", 1},
+        {"AveragePool", "QLinearAveragePool", 1},
+        {"GlobalAveragePool", "QLinearGlobalAveragePool", 1},
+    };
+    static const char *const moves[] = {"Reshape",      "Flatten",      "Transpose", "Squeeze",
+                                        "Unsqueeze",    "Slice",        "Gather",    "Expand",
+                                        "DepthToSpace", "SpaceToDepth", "MaxPool"};
+    sn_node *n = m->op;
+    if (sn_node_is(n, "Conv"))
+        return try_conv(g, env, m, done);
+    if (sn_node_is(n, "Gemm"))
+        return try_gemm(g, env, m, done);
+    if (sn_node_is(n, "MatMul"))
+        return try_matmul(g, env, m, done);
+    for (size_t i = 0; i < sizeof contrib / sizeof *contrib; i++)
+        if (sn_node_is(n, contrib[i].from))
+            return try_contrib(g, env, m, contrib[i].to, contrib[i].operands, done);
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (sn_node_is(n, moves[i]) && (n->opset >= 12 || strcmp(moves[i], "MaxPool") != 0))
+            return try_move(g, env, m, done);
+    return SONDE_OK;
+}
+
+static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+{
+    sn_graph_each (q, g) {
+        if (!sn_node_is(q, "QuantizeLinear") || !is_byte(q->out[0]) ||
+            !sn_value_is_dtype(q->in[0].value, SONDE_DTYPE_F32) ||
+            !params_fit(q, q->out[0]->fact.type.dtype, 1))
+            continue;
+        match m = {.q = q, .op = only_producer(q->in[0].value)};
+        if (m.op && m.op->n_out == 1 && absorbs(q, m.op)) {
+            m.act = m.op;
+            m.op = only_producer(m.act->in[0].value);
+        }
+        bool done = false;
+        if (m.op && m.op->n_out == 1 && m.op->n_in > 0)
+            SN_TRY(try_op(g, env, &m, &done));
+        *changes += done;
+    }
+    return SONDE_OK;
+}
+
+const sn_pass sn_pass_fuse_qdq = {
+    .name = "fuse-qdq",
+    .summary = "does the arithmetic between DequantizeLinear and QuantizeLinear in integers",
+    .run = run,
+    .bodies = true,
+};

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models quantised as DequantizeLinear ► operator ► QuantizeLinear: the pass that turns them into integer
+arithmetic finds what it should, leaves the rest alone, and agrees with ONNX Runtime to one step."""
+
+import os
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper as nh
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+
+
+class Builder:
+    """A graph of one f32 input, quantised at once; methods append and return value names."""
+
+    def __init__(self, seed, dtype=np.uint8):
+        self.rng = np.random.default_rng(seed)
+        self.dtype, self.nodes, self.constants, self.count = dtype, [], [], 0
+
+    def name(self):
+        self.count += 1
+        return f"v{self.count}"
+
+    def constant(self, array):
+        name = self.name()
+        self.constants.append(nh.from_array(np.asarray(array), name))
+        return name
+
+    def node(self, op, *inputs, **attributes):
+        out = self.name()
+        self.nodes.append(h.make_node(op, inputs, [out], name=f"{op}_{out}", **attributes))
+        return out
+
+    def q(self, x, scale, zero, dtype=None):
+        return self.node("QuantizeLinear", x, self.constant(np.float32(scale)),
+                         self.constant(np.asarray(zero, dtype or self.dtype)))
+
+    def dq(self, x, scale, zero, dtype=None, **attributes):
+        return self.node("DequantizeLinear", x, self.constant(np.asarray(scale, np.float32)),
+                         self.constant(np.asarray(zero, dtype or self.dtype)), **attributes)
+
+    def qdq(self, x, scale, zero):
+        return self.dq(self.q(x, scale, zero), scale, zero)
+
+    def weights(self, shape, scale, axis=None):
+        w = self.rng.integers(-127, 128, shape).astype(np.int8)
+        if axis is None:
+            return self.dq(self.constant(w), scale, 0, np.int8)
+        return self.dq(self.constant(w), scale, np.zeros(shape[axis], np.int8), np.int8, axis=axis)
+
+    def bias(self, n, scale):
+        b = self.rng.integers(-5000, 5000, n).astype(np.int32)
+        if np.ndim(scale):
+            return self.dq(self.constant(b), scale, np.zeros(n, np.int32), np.int32, axis=0)
+        return self.dq(self.constant(b), scale, 0, np.int32)
+
+    def model(self, shape, output, output_type=T.FLOAT):
+        x, y = h.make_tensor_value_info("x", T.FLOAT, shape), h.make_tensor_value_info(output, output_type, None)
+        graph = h.make_graph(self.nodes, "quantised", [x], [y], self.constants)
+        return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
+def run_both(model, folder, shape, args=()):
+    path = folder / "m.onnx"
+    onnx.save(model, path)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    theirs = session.run(None, {"x": x})[0]
+    np.savez(folder / "in.npz", x=x)
+    done = subprocess.run([PROGRAM, "run", path, "-i", folder / "in.npz", "-o", folder / "out.npz", *args],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return next(iter(np.load(folder / "out.npz").values())), theirs
+
+
+def kernels(folder):
+    done = subprocess.run([PROGRAM, "profile", folder / "m.onnx", "-n", "1", "--json", "-"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check(model, folder, shape, step):
+    for args in ([], ["--no-prepack"], ["-t", "2"], ["--cpu", "baseline"]):
+        ours, theirs = run_both(model, folder, shape, args)
+        steps = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)) / step
+        assert steps.max() <= 1.001, steps.max()
+        assert (steps > 0.001).mean() <= 0.01
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "1x1", "depthwise", "grouped", "strided", "wide"])
+def test_convolutions(tmp_path, dtype, per_channel, kind):
+    b = Builder(7, dtype)
+    c, oc, group, k, kw = {"plain": (5, 7, 1, 3, {}), "1x1": (16, 24, 1, 1, {}), "depthwise": (8, 8, 8, 3, {}),
+                           "grouped": (8, 12, 4, 3, {}), "strided": (4, 6, 1, 3, {"strides": [2, 2]}),
+                           "wide": (40, 16, 1, 3, {})}[kind]
+    zero = 117 if dtype == np.uint8 else -9
+    low = 0 if dtype == np.uint8 else -128
+    w_scale = b.rng.uniform(0.01, 0.03, oc).astype(np.float32) if per_channel else np.float32(0.02)
+    x = b.qdq("x", 0.03, zero)
+    y = b.node("Conv", x, b.weights((oc, c // group, k, k), w_scale, 0 if per_channel else None),
+               b.bias(oc, np.float32(0.03) * w_scale), group=group, pads=[k // 2] * 4, **kw)
+    y = b.qdq(b.node("Relu", y), 0.11, low)
+    shape = [2, c, 13, 11]
+    check(b.model(shape, y), tmp_path, shape, 0.11)
+    text = kernels(tmp_path)
+    assert "u8_" in text and "Relu+QuantizeLinear" in text
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_classifier_head(tmp_path, turned):
+    b = Builder(3)
+    x = b.qdq("x", 0.03, 117)
+    y = b.qdq(b.node("GlobalAveragePool", x), 0.01, 128)
+    y = b.qdq(b.node("Flatten", y), 0.01, 128)
+    y = b.node("Gemm", y, b.weights((10, 6) if turned else (6, 10), 0.02), b.bias(10, np.float32(0.01 * 0.02)),
+               transB=turned)
+    y = b.qdq(y, 0.02, 100)
+    check(b.model([3, 6, 5, 5], y), tmp_path, [3, 6, 5, 5], 0.02)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "Add", "Mul", "Transpose", "Sigmoid", "LeakyRelu"])
+def test_operators_without_weights(tmp_path, op):
+    b = Builder(4)
+    x = b.qdq("x", 0.03, 117)
+    attributes = {"Transpose": {"perm": [0, 2, 3, 1]}, "LeakyRelu": {"alpha": 0.3}}.get(op, {})
+    if "Pool" in op:
+        attributes = {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}
+    inputs = [x, b.qdq("x", 0.02, 120)] if op in ("Add", "Mul") else [x]
+    scale, zero = (0.03, 117) if op in ("MaxPool", "Transpose") else (0.07, 90)
+    y = b.qdq(b.node(op, *inputs, **attributes), scale, zero)
+    check(b.model([1, 4, 9, 8], y), tmp_path, [1, 4, 9, 8], scale)
+    fused = {"MaxPool", "Transpose"}
+    assert op in fused or "q8_" in kernels(tmp_path)
+
+
+def test_what_does_not_fit_is_left_alone(tmp_path):
+    """An activation the range does not do, a float bias, a sum that is read twice."""
+    b = Builder(5)
+    x = b.qdq("x", 0.03, 117)
+    relu = b.qdq(b.node("Relu", b.node("Conv", x, b.weights((4, 4, 1, 1), 0.02))), 0.11, 40)
+    floats = b.node("Conv", relu, b.weights((4, 4, 1, 1), 0.02), b.constant(np.ones(4, np.float32)))
+    y = b.node("Add", b.qdq(floats, 0.11, 90), floats)
+    model = b.model([1, 4, 6, 6], y)
+    ours, theirs = run_both(model, tmp_path, [1, 4, 6, 6])
+    assert np.abs(ours - theirs).max() <= 0.111
+    assert "u8_" not in kernels(tmp_path)
+
+
+def test_the_pass_can_be_left_out(tmp_path):
+    b = Builder(6)
+    x = b.qdq("x", 0.03, 117)
+    y = b.qdq(b.node("Conv", x, b.weights((4, 4, 1, 1), 0.02)), 0.11, 40)
+    model = b.model([1, 4, 6, 6], y)
+    ours, theirs = run_both(model, tmp_path, [1, 4, 6, 6], ["--disable-pass", "fuse-qdq"])
+    assert np.abs(ours - theirs).max() <= 0.111
