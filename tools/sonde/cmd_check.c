@@ -12,8 +12,8 @@
 
 static const char details[] =
     "\n"
-    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. "
-    "One\n"
+    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. A\n"
+    "file NAME.onnx with NAME_output_0.pb beside it is run on numbers counting up from 0 to 1. One\n"
     "line per failure with its reason; the last line says how many passed and failed. Models that "
     "use\n"
     "what this build does not support are skipped, and counted on the line before. Of models that "
@@ -71,14 +71,32 @@ static bool has_model(const char *folder)
     return found;
 }
 
+/* NAME.onnx with NAME_output_0.pb beside it? Then *stem is NAME, to be freed. */
+static bool has_output(const char *path, char **stem)
+{
+    const size_t n = strlen(path);
+    *stem = NULL;
+    if (n < 6 || strcmp(path + n - 5, ".onnx") != 0)
+        return false;
+    *stem = text_of("%.*s", (int)(n - 5), path);
+    char *output = text_of("%s_output_0.pb", *stem);
+    const bool found = is_file(output);
+    free(output);
+    if (!found) {
+        free(*stem);
+        *stem = NULL;
+    }
+    return found;
+}
+
 /* ------------------------------------------------------------------ one data set */
-/* Files NAME_0.pb … of a data set as values; fewer than `most` when they end. */
-static sonde_status load_values(const sonde_session *s, const char *folder, bool inputs,
+/* Files PREFIX_0.pb … as values; fewer than `most` when they end. */
+static sonde_status load_values(const sonde_session *s, const char *prefix, bool inputs,
                                 size_t most, sonde_value **values, size_t *n, sonde_error *err)
 {
     sonde_status st = SONDE_OK;
     for (*n = 0; *n < most && st == SONDE_OK;) {
-        char *path = text_of("%s/%s_%zu.pb", folder, inputs ? "input" : "output", *n);
+        char *path = text_of("%s_%zu.pb", prefix, *n);
         const bool there = is_file(path);
         const char *name =
             inputs ? sonde_session_input_name(s, *n) : sonde_session_output_name(s, *n);
@@ -90,6 +108,38 @@ static sonde_status load_values(const sonde_session *s, const char *folder, bool
         *n += st == SONDE_OK;
     }
     return st;
+}
+
+/* Inputs that count up from 0 to 1, as the ONNX project makes them for models that come without. */
+static sonde_status make_inputs(sonde_context *c, const sonde_session *s, size_t n,
+                                sonde_value **values, sonde_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        sonde_type_info info = SONDE_INIT(sonde_type_info);
+        sonde_status st = sonde_session_input_info(s, i, &info, err);
+        if (st)
+            return st;
+        int64_t dims[64], count = 1;
+        if (info.kind != SONDE_KIND_TENSOR || info.dtype != SONDE_DTYPE_F32 || info.rank < 0 ||
+            info.rank > 64) {
+            snprintf(err->message, sizeof err->message, "input '%s' is no tensor of floats",
+                     sonde_session_input_name(s, i));
+            return SONDE_UNSUPPORTED;
+        }
+        for (int d = 0; d < info.rank; d++) {
+            dims[d] = info.dims[d] < 0 ? 1 : info.dims[d];
+            count *= dims[d];
+        }
+        float *x = need(malloc((size_t)count * sizeof *x + 1));
+        for (int64_t k = 0; k < count; k++)
+            x[k] = (float)((double)k / (double)count);
+        st = sonde_tensor_create(c, SONDE_DTYPE_F32, dims, (size_t)info.rank, x,
+                                 (size_t)count * sizeof *x, &values[i], err);
+        free(x);
+        if (st)
+            return st;
+    }
+    return SONDE_OK;
 }
 
 static void release_all(sonde_value **values, size_t n)
@@ -128,13 +178,15 @@ static sonde_status compare_types(const sonde_value *got, const sonde_value *wan
 }
 
 typedef struct test_case {
+    sonde_context *context;
     const char *folder;
     sonde_session *session;
     bool random;
 } test_case;
 
-static sonde_status run_set(const test_case *c, const char *folder, const options *o,
-                            sonde_error *err)
+/* Files INPUT_0.pb … and OUTPUT_0.pb …; without an INPUT prefix inputs are made here. */
+static sonde_status run_set(const test_case *c, const char *input, const char *output,
+                            const options *o, sonde_error *err)
 {
     sonde_session *s = c->session;
     const size_t most_in = sonde_session_input_count(s), most_out = sonde_session_output_count(s);
@@ -142,9 +194,15 @@ static sonde_status run_set(const test_case *c, const char *folder, const option
     sonde_value **want = need(calloc(most_out + 1, sizeof *want));
     sonde_value **got = need(calloc(most_out + 1, sizeof *got));
     size_t n_in = 0, n_out = 0;
-    sonde_status st = load_values(s, folder, true, most_in, in, &n_in, err);
+    sonde_status st;
+    if (input) {
+        st = load_values(s, input, true, most_in, in, &n_in, err);
+    } else {
+        st = make_inputs(c->context, s, most_in, in, err);
+        n_in = most_in;
+    }
     if (st == SONDE_OK)
-        st = load_values(s, folder, false, most_out, want, &n_out, err);
+        st = load_values(s, output, false, most_out, want, &n_out, err);
     if (st == SONDE_OK)
         st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, got, most_out, err);
     for (size_t k = 0; k < n_out && st == SONDE_OK; k++) {
@@ -178,7 +236,11 @@ static sonde_status run_sets(const test_case *c, const options *o, sonde_error *
     for (size_t i = 0; i < sets.n && st == SONDE_OK; i++)
         if (strncmp(base_name(sets.items[i]), "test_data_set_", 14) == 0 &&
             is_folder(sets.items[i])) {
-            st = run_set(c, sets.items[i], o, err);
+            char *input = text_of("%s/input", sets.items[i]);
+            char *output = text_of("%s/output", sets.items[i]);
+            st = run_set(c, input, output, o, err);
+            free(input);
+            free(output);
             found++;
         }
     if (st == SONDE_OK && !found) {
@@ -189,11 +251,14 @@ static sonde_status run_sets(const test_case *c, const options *o, sonde_error *
     return st;
 }
 
-static void check_one(sonde_context *c, const char *folder, const options *o, tally *t)
+/* `place`: a folder with model.onnx, or, when `output` is given, a model file whose outputs are in
+ * files of that prefix. */
+static void check_one(sonde_context *c, const char *place, const char *output, const options *o,
+                      tally *t)
 {
-    if (o->filter && !strstr(base_name(folder), o->filter))
+    if (o->filter && !strstr(base_name(place), o->filter))
         return;
-    char *path = text_of("%s/model.onnx", folder);
+    char *path = output ? text_of("%s", place) : text_of("%s/model.onnx", place);
     sonde_model_options mo = SONDE_INIT(sonde_model_options);
     sonde_session_options so = SONDE_INIT(sonde_session_options);
     mo.no_mmap = o->no_mmap;
@@ -207,8 +272,10 @@ static void check_one(sonde_context *c, const char *folder, const options *o, ta
     sonde_status st = sonde_model_load(c, path, &mo, &model, &err);
     if (st == SONDE_OK)
         st = sonde_session_create(model, &so, &session, &err);
-    if (st == SONDE_OK)
-        st = run_sets(&(test_case){folder, session, is_random(model)}, o, &err);
+    if (st == SONDE_OK) {
+        const test_case test = {c, place, session, is_random(model)};
+        st = output ? run_set(&test, NULL, output, o, &err) : run_sets(&test, o, &err);
+    }
     sonde_session_release(session);
     sonde_model_release(model);
     free(path);
@@ -223,23 +290,31 @@ static void check_one(sonde_context *c, const char *folder, const options *o, ta
                v == PASSED   ? "passed "
                : v == FAILED ? "FAILED "
                              : "skipped",
-               base_name(folder), v == PASSED ? "" : ": ", v == PASSED ? "" : err.message);
+               base_name(place), v == PASSED ? "" : ": ", v == PASSED ? "" : err.message);
 }
 
 /* Folders of folders, as deep as ONNX keeps them. */
 static bool check_tree(sonde_context *c, const char *path, const options *o, int depth, tally *t)
 {
     if (has_model(path)) {
-        check_one(c, path, o, t);
+        check_one(c, path, NULL, o, t);
         return true;
     }
     list inside = {.n = 0};
     bool found = false;
     if (depth > 0 && entries(path, &inside))
         for (size_t i = 0; i < inside.n; i++) {
+            char *stem;
             progress(o, "checking", (double)i / (double)inside.n);
-            if (is_folder(inside.items[i]))
+            if (is_folder(inside.items[i])) {
                 found |= check_tree(c, inside.items[i], o, depth - 1, t);
+            } else if (has_output(inside.items[i], &stem)) {
+                char *output = text_of("%s_output", stem);
+                check_one(c, inside.items[i], output, o, t);
+                free(output);
+                free(stem);
+                found = true;
+            }
         }
     free_entries(&inside);
     return found;
