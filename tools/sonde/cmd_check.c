@@ -12,8 +12,10 @@
 
 static const char details[] =
     "\n"
-    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. A\n"
-    "file NAME.onnx with NAME_output_0.pb beside it is run on numbers counting up from 0 to 1. One\n"
+    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. "
+    "A\n"
+    "file NAME.onnx with NAME_output_0.pb beside it is run on numbers counting up from 0 to 1. "
+    "One\n"
     "line per failure with its reason; the last line says how many passed and failed. Models that "
     "use\n"
     "what this build does not support are skipped, and counted on the line before. Of models that "

@@ -13,7 +13,8 @@ static const char details[] =
     "  sonde inspect model.onnx -s batch=8\n"
     "  sonde inspect model.onnx --nodes --optimized\n"
     "  sonde inspect model.onnx --graph model.dot\n"
-    "  sonde inspect model.onnx --optimized -o fast.onnx\n";
+    "  sonde inspect model.onnx --optimized -o fast.onnx\n"
+    "  sonde inspect --operators\n";
 
 static int totals_of(const sonde_inspection *look, sonde_inspection_totals *totals)
 {
@@ -174,11 +175,27 @@ static int inspect(const loaded *l, options *o)
     return code;
 }
 
+/* One line per operator and range of versions; tabs, so that programs can read it. */
+static int list_operators(void)
+{
+    sonde_operator_info op = SONDE_INIT(sonde_operator_info);
+    for (size_t i = 0; sonde_operator_get(i, &op, NULL) == SONDE_OK; i++) {
+        char until[16] = "";
+        if (op.until)
+            snprintf(until, sizeof until, "%d", op.until);
+        printf("%s\t%s\t%d-%s\t%s\n", *op.domain ? op.domain : "ai.onnx", op.name, op.since, until,
+               op.types);
+    }
+    return EXIT_OK;
+}
+
 int cmd_inspect(int argc, char **argv)
 {
     options o;
     int code =
         options_parse(&o, "inspect", OPT_INSPECT | OPT_MODEL | OPT_INPUT, details, argc, argv);
+    if (code < 0 && o.operators && !o.rest.n)
+        code = list_operators();
     if (code < 0 && o.rest.n != 1)
         code = o.rest.n ? fail_usage("inspect takes one MODEL, not %zu", o.rest.n)
                         : fail_usage("inspect needs a MODEL; see 'sonde inspect --help'");

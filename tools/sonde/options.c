@@ -84,6 +84,8 @@ static const row rows[] = {
     {OPT_CHECK, 0, "filter", TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},
 
     {OPT_INSPECT, 0, "nodes", FLAG, AT(nodes), NULL, "list every node with its types"},
+    {OPT_INSPECT, 0, "operators", FLAG, AT(operators), NULL,
+     "list what can be run instead of looking at a model: domain, operator, versions, types"},
     {OPT_INSPECT, 0, "graph", TEXT, AT(graph), "FILE", "write the graph as .dot or .txt"},
     {OPT_INSPECT, 0, "optimized", FLAG, AT(optimized), NULL,
      "the graph after the passes; with -o out.onnx saved as a model"},

@@ -73,7 +73,7 @@ typedef struct options {
     const char *json, *check, *labels, *sort, *filter_op, *graph, *filter;
     int64_t top, level;
     int profile, verbose;
-    bool quiet, print, by_shape, by_node, nodes, optimized, strict;
+    bool quiet, print, by_shape, by_node, nodes, operators, optimized, strict;
     double rtol, atol;
 
     int record_level; /* set by verbs that profile: recording starts before the model is loaded */

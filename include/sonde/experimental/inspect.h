@@ -20,6 +20,17 @@
 extern "C" {
 #endif
 
+/* What this library can run, one entry per operator and range of opset versions. */
+typedef struct sonde_operator_info {
+    size_t struct_size;
+    const char *name, *domain; /* the domain is "" for ONNX's own */
+    int since, until;          /* opset versions, both inclusive; until 0: the newest */
+    const char *types;         /* element types of the first input: "f32 f64 i32"; may be "" */
+} sonde_operator_info;
+/* SONDE_NOT_FOUND past the end. */
+SONDE_API sonde_status sonde_operator_get(size_t index, sonde_operator_info *info,
+                                          sonde_error *err);
+
 /* Writes the model as it was read (functions inlined) to an ONNX file. */
 SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path,
                                         sonde_error *err);
