@@ -26,12 +26,31 @@ static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const
 
 static const sn_frame_hooks hooks = {run_body};
 
+/* A run that cannot fit is refused before its first step, and says what it would take. */
+static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, sonde_error *err)
+{
+    const sn_allocator *alloc = b->program->ctx->alloc;
+    const size_t held = atomic_load_explicit(&alloc->live_bytes, memory_order_relaxed);
+    size_t total;
+    if (!alloc->limit_bytes)
+        return SONDE_OK;
+    if (sn_size_add(held, frame_bytes, &total) && sn_size_add(total, b->output_bytes, &total) &&
+        total <= alloc->limit_bytes)
+        return SONDE_OK;
+    return sn_fail(err, SONDE_OUT_OF_MEMORY,
+                   "a run at these shapes takes %zu bytes (activations %zu, workspace %zu, results "
+                   "%zu) beside %zu held already; the limit is %zu",
+                   frame_bytes + b->output_bytes, b->arena_bytes, b->workspace_bytes,
+                   b->output_bytes, held, alloc->limit_bytes);
+}
+
 static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *err)
 {
     sn_context *ctx = b->program->ctx;
     size_t bytes;
     if (!sn_size_add(sn_round_up(b->arena_bytes, SN_ALIGN), b->workspace_bytes, &bytes))
         return sn_fail(err, SONDE_LIMIT, "the values of the model exceed the address space");
+    SN_TRY(check_budget(b, bytes, err));
     sn_frame_impl *f = sn_alloc_zero(ctx->alloc, sizeof *f);
     if (!f)
         return sn_fail_memory(err, sizeof *f);

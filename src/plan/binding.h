@@ -42,6 +42,7 @@ struct sn_binding {
     uint32_t n_views;
     uint32_t *inputs, *outputs; /* = the program's */
     size_t arena_bytes, workspace_bytes;
+    size_t output_bytes; /* of results whose size is known and that a run may have to allocate */
     /* Steps with slots to clear afterwards (dynamic values): release[release_start[i] … [i+1]). */
     uint32_t *release, *release_start;
     bool is_static; /* no dynamic slot at all: the plain loop */

@@ -212,7 +212,17 @@ static void bucket_dead(placer *k)
 
 /* ------------------------------------------------------------------ offsets */
 
-/* The input whose block output 0 of step i may take over, or SN_NO_SLOT. */
+/* Does a step read this block through another input than j? */
+static bool read_twice(const placer *k, const sn_step *s, uint32_t j, uint32_t root)
+{
+    for (uint32_t i = 0; i < s->n_in; i++)
+        if (i != j && sn_has(s, i) && k->root[s->in[i]] == root)
+            return true;
+    return false;
+}
+
+/* The input whose block output 0 of step i may take over, or SN_NO_SLOT. An input that the step reads
+ * twice is kept, unless the operator works element by element (those take over either input). */
 static uint32_t inplace_input(const placer *k, uint32_t i)
 {
     const sn_binding *b = k->b;
@@ -224,6 +234,8 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
             continue;
         uint32_t in = s->in[j], r = k->root[in];
         const sn_fact *fi = &b->facts[in];
+        if (!(s->op->flags & SN_OP_INPLACE1) && read_twice(k, s, j, r))
+            continue;
         if (b->place[in] != SN_PLACE_ARENA || k->last[r] != i || k->bytes[r] != k->bytes[out] ||
             fi->block != fo->block || fi->type.dtype != fo->type.dtype ||
             fi->type.rank != fo->type.rank ||
@@ -347,6 +359,10 @@ sonde_status sn_binding_place(sn_binding *b, sonde_error *err)
     for (uint32_t i = 0; i < b->n_steps; i++)
         SN_TRY_GOTO(st, place_step(&k, i));
     b->arena_bytes = k.end;
+    for (uint32_t s = 0; s < b->n_slots; s++)
+        if (b->place[s] == SN_PLACE_OUTPUT &&
+            !sn_size_add(b->output_bytes, k.bytes[s], &b->output_bytes))
+            b->output_bytes = SIZE_MAX;
     SN_TRY_GOTO(st, list_releases(&k));
     fill_template(&k);
 fail:

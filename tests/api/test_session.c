@@ -442,6 +442,34 @@ TEST(a_forked_child_runs_on_threads_of_its_own)
     run_in_child(1, 2);
 }
 
+/* The model fits, a run at a large batch does not: refused with figures, and the session goes on. */
+TEST(a_run_beyond_the_memory_limit_is_refused_before_it_begins)
+{
+    sonde_error err;
+    sonde_context_options co = SONDE_INIT(sonde_context_options);
+    co.threads = 1;
+    co.max_memory = 4 << 20;
+    sonde_context *c = NULL;
+    fixture f = {NULL, NULL};
+    CHECK_OK(sonde_context_create(&co, &c, &err));
+    CHECK_OK(sonde_zoo_build(c, "tiny_cnn", 1, &f.model, &err));
+    CHECK_OK(sonde_session_create(f.model, NULL, &f.session, &err));
+    const int64_t small[4] = {1, 3, 32, 32}, large[4] = {100, 3, 32, 32};
+    sonde_value *in = ramp(large, 4), *out = NULL;
+    CHECK_EQ(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err),
+             SONDE_OUT_OF_MEMORY);
+    CHECK_HAS(err.message, "activations");
+    CHECK_HAS(err.message, "the limit is 4194304");
+    CHECK(out == NULL);
+    sonde_value_release(in);
+    in = ramp(small, 4);
+    CHECK_OK(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err));
+    sonde_value_release(in);
+    sonde_value_release(out);
+    close_zoo(&f);
+    sonde_context_release(c);
+}
+
 TEST(objects_may_be_released_in_any_order)
 {
     sonde_error err;

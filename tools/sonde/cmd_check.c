@@ -326,6 +326,7 @@ static int check(const options *o)
 {
     sonde_context_options co = SONDE_INIT(sonde_context_options);
     co.threads = (int)o->threads;
+    co.max_memory = (size_t)o->max_memory;
     co.cpu = o->cpu;
     sonde_context *c = NULL;
     sonde_error err;

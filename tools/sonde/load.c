@@ -10,6 +10,7 @@ static int make_context(loaded *l, const options *o)
 {
     sonde_context_options c = SONDE_INIT(sonde_context_options);
     c.threads = (int)o->threads;
+    c.max_memory = (size_t)o->max_memory;
     c.cpu = o->cpu;
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))

@@ -9,7 +9,7 @@
 
 #include "tool.h"
 
-typedef enum kind { FLAG, COUNT, INT, REAL, TEXT, LIST } kind;
+typedef enum kind { FLAG, COUNT, INT, SIZE, REAL, TEXT, LIST } kind;
 
 typedef struct row {
     unsigned group;
@@ -101,6 +101,8 @@ static const row rows[] = {
 
     {OPT_MODEL, 't', "threads", INT, AT(threads), "N",
      "threads; 0 = all cores the quota allows (0)"},
+    {OPT_MODEL, 0, "max-memory", SIZE, AT(max_memory), "BYTES",
+     "refuse what takes more; 500M and 2G are understood (no limit)"},
     {OPT_MODEL, 0, "cpu", TEXT, AT(cpu), "NAME",
      "use no newer instructions than baseline, avx2, avx512, neon, …"},
     {OPT_MODEL, 0, "device", TEXT, AT(device), "cpu", "where to run"},
@@ -224,6 +226,17 @@ static int set_value(options *o, const row *r, const char *value)
         if (!*value || *end || errno || n < 0)
             return fail_usage("--%s takes a number that is not negative, not '%s'", r->name, value);
         *(int64_t *)field = n;
+        return -1;
+    }
+    case SIZE: {
+        static const char units[] = "KMGT";
+        const long long n = strtoll(value, &end, 10);
+        const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+        const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+        if (n <= 0 || end == value || (*end && (!unit || end[1])) || n > INT64_MAX >> shift)
+            return fail_usage("--%s takes a number of bytes such as 500M or 2G, not '%s'", r->name,
+                              value);
+        *(int64_t *)field = (int64_t)n << shift;
         return -1;
     }
     case REAL: {
