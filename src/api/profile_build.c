@@ -187,6 +187,7 @@ static sonde_status list_tables(builder *b, sonde_error *err)
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
             SN_TRY(sn_api_profile_steps(b->p, row.binding, &b->clock, err));
+            SN_TRY(sn_api_profile_lives(b->p, row.binding, err));
         }
         if (!sn_vec_push(&b->tables, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
@@ -261,7 +262,8 @@ static sonde_status add_model_span(builder *b, sonde_error *err)
                                .start_ns = start,
                                .dur_ns = to_ns(b, last) - start,
                                .step = UINT32_MAX,
-                               .name = b->p->model_name};
+                               .name = b->p->model_name,
+                               .args = ""};
     return sn_vec_push(&b->p->spans, b->p->alloc, span) ? SONDE_OK
                                                         : sn_fail_memory(err, sizeof span);
 }
@@ -338,8 +340,11 @@ static uint32_t parent_of(const builder *b, const event *e, const sn_prof_span *
 static sonde_status add_span(builder *b, event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
-    sn_prof_span s = {
-        .cat = category(r), .thread = e->thread, .start_ns = to_ns(b, r->t0), .step = UINT32_MAX};
+    sn_prof_span s = {.cat = category(r),
+                      .thread = e->thread,
+                      .start_ns = to_ns(b, r->t0),
+                      .step = UINT32_MAX,
+                      .args = ""};
     s.dur_ns = to_ns(b, r->t1) - s.start_ns;
     const run_row *root = root_of(b, r->run);
     if (root) {
@@ -410,6 +415,7 @@ static void describe_machine(builder *b, int level)
     p->pid = (int64_t)getpid();
     p->record_ns = core->trace->record_ns;
     const uint64_t now = sn_now_ns();
+    sn_api_profile_memory(p, b->c);
     p->start_wall_ns = sn_wall_ns() - (now > b->base_ns ? now - b->base_ns : 0);
 }
 

@@ -60,7 +60,7 @@ const char *sn_api_attributes_text(const sn_node *node, sn_arena *arena)
 static bool tensor_row(const sn_value *v, const sn_fact *fact, const sn_graph *g, sn_arena *arena,
                        sn_prof_tensor *row)
 {
-    *row = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1};
+    *row = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1, .zeros = -1};
     if (!v)
         return true;
     const sn_type *t = &fact->type;
@@ -96,6 +96,9 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
         const sn_value *v = node->in[i].value;
         if (!tensor_row(v, v ? &b->facts[v->id] : NULL, g, arena, &in[i]))
             return false;
+        in[i].constant = v && sn_value_is_const(v);
+        if (in[i].constant && i == 1)
+            in[i].zeros = sn_api_weight_zeros(b, &b->steps[row->index], i);
     }
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];

@@ -9,6 +9,13 @@
 sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
                                   sonde_error *err);
 
+/* Appends where the values of a binding lie and when, and counts its memory. */
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_error *err);
+/* What the context and the process hold. */
+void sn_api_profile_memory(sn_profile *p, const sonde_context *c);
+/* Share of zeros among the elements of a weight of a step; -1 when it was not counted. */
+double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input);
+
 /* "kernel_shape=3,3;strides=1,1" in the arena; NULL when out of memory. */
 const char *sn_api_attributes_text(const sn_node *node, sn_arena *arena);
 

@@ -168,6 +168,10 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         if (allocates)
             forget_shape(&out[o]);
         out[o].block = s->node->out[o]->fact.block;
+        /* What is bound can exist: operators multiply dims without looking. */
+        int64_t count;
+        if (concrete(&out[o]) && !sn_type_count(&out[o].type, &count))
+            return sn_fail(err, SONDE_LIMIT, "value '%s' is too large", s->node->out[o]->name);
         /* Strings are always made while running: their size is in their text. */
         known &= allocates || (concrete(&out[o]) && out[o].type.dtype != SONDE_DTYPE_STRING);
         b->facts[s->out[o]] = out[o];
@@ -203,6 +207,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->kernel = k.kernel;
         info->flops = k.flops;
         info->bytes = k.bytes;
+        info->workspace_bytes = k.workspace_bytes;
         info->dynamic = allocates;
         if (k.workspace_bytes > b->workspace_bytes)
             b->workspace_bytes = k.workspace_bytes;

@@ -12,6 +12,7 @@ typedef struct sn_step_info {
     const char *kernel;
     uint64_t flops, bytes;
     uint64_t bind_ticks;
+    size_t workspace_bytes;
     bool dynamic; /* shapes known only while running */
 } sn_step_info;
 

@@ -38,6 +38,7 @@ void sn_profile_free(sn_profile *p)
     sn_vec_free(&p->spans, alloc);
     sn_vec_free(&p->threads_seen, alloc);
     sn_vec_free(&p->counters, alloc);
+    sn_vec_free(&p->lives, alloc);
     sn_arena_free(&p->arena);
     sn_free(alloc, p, sizeof *p);
 }

@@ -15,6 +15,8 @@ typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     int32_t rank;      /* -1: absent or not a tensor */
     const int64_t *dims;
     const char *text; /* "seq(f32[?])" when not a tensor, else NULL */
+    bool constant;    /* a weight */
+    double zeros;     /* of a weight: the share of elements that are 0; -1: not counted */
 } sn_prof_tensor;
 
 typedef struct sn_prof_origin {
@@ -66,6 +68,7 @@ typedef struct sn_prof_span {
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
     bool warmup;
     const char *name; /* "Iteration3", "parse", "Conv" … */
+    const char *args; /* USER: text that came with the scope; "" */
 } sn_prof_span;
 
 typedef struct sn_prof_thread {
@@ -80,6 +83,33 @@ typedef struct sn_prof_counter {
     double value;
 } sn_prof_counter;
 
+/* Where a value of a binding lies while it lives. */
+typedef enum sn_prof_place {
+    SN_LIFE_ARENA,     /* at `offset` of the frame's arena */
+    SN_LIFE_OUTPUT,    /* memory of its own, handed to the caller */
+    SN_LIFE_WORKSPACE, /* scratch of one step, behind the arena */
+    SN_LIFE_DYNAMIC    /* allocated while running; bytes 0: not known beforehand */
+} sn_prof_place;
+
+typedef struct sn_prof_life {
+    uint32_t table;       /* binding id */
+    uint32_t first, last; /* steps of it: made by the first, last used by the last */
+    const char *name;
+    uint64_t offset, bytes;
+    sn_prof_place place;
+} sn_prof_life;
+
+/* Bytes, when the profile was taken; 0 = none or not known. */
+typedef struct sn_prof_memory {
+    uint64_t mapped;    /* model files in the address space, resident or not */
+    uint64_t constants; /* weights that are not in a mapped file */
+    uint64_t packed;    /* weights in the form kernels read them */
+    uint64_t arenas, workspaces, outputs; /* of all bindings that ran */
+    uint64_t held, held_peak;             /* by the context's allocator */
+    uint64_t rss, rss_peak;               /* of the process */
+    uint64_t rss_anon, rss_file;
+} sn_prof_memory;
+
 typedef struct sn_profile {
     sn_allocator *alloc;
     sn_arena arena;
@@ -91,10 +121,14 @@ typedef struct sn_profile {
     uint64_t start_wall_ns; /* epoch time of ns 0 */
     double record_ns;       /* cost of recording one step */
     uint64_t dropped;       /* records lost to overflow */
+    int instance;           /* of several that run side by side, from 0 */
+    double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
+    sn_prof_memory memory;
     SN_VEC(sn_prof_step) steps;
     SN_VEC(sn_prof_span) spans; /* sorted by start, parents before children */
     SN_VEC(sn_prof_thread) threads_seen;
     SN_VEC(sn_prof_counter) counters;
+    SN_VEC(sn_prof_life) lives; /* by table, then by first step */
 } sn_profile;
 
 /* Finds spans by id. Ids are usually 1, 2, 3 … in order; any unique numbers work. */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a profile says of memory: where the values of a binding lie and how long they live, how many
+ * zeros the weights have, and what the context and the process hold. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "api/profile_steps.h"
+#include "plan/binding.h"
+
+/* ------------------------------------------------------------------ lives */
+static bool add_life(sn_profile *p, const sn_prof_life *life)
+{
+    return sn_vec_push(&p->lives, p->alloc, *life);
+}
+
+static sn_prof_place place_of(const sn_binding *b, uint32_t slot)
+{
+    return b->place[slot] == SN_PLACE_ARENA    ? SN_LIFE_ARENA
+           : b->place[slot] == SN_PLACE_OUTPUT ? SN_LIFE_OUTPUT
+                                               : SN_LIFE_DYNAMIC;
+}
+
+/* Output o of step i, unless it only renames memory that is listed already. */
+static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t o,
+                       const uint32_t *last)
+{
+    const sn_step *s = &b->steps[i];
+    const uint32_t slot = s->out[o];
+    if (slot == SN_NO_SLOT || !s->node->out[o])
+        return true;
+    if (b->place[slot] == SN_PLACE_CONST || b->place[slot] == SN_PLACE_VIEW)
+        return true;
+    sn_prof_life life = {.table = b->id,
+                         .first = i,
+                         .last = last[slot],
+                         .name = sn_arena_strdup(&p->arena, s->node->out[o]->name),
+                         .place = place_of(b, slot)};
+    if (life.place == SN_LIFE_ARENA)
+        life.offset = b->offset[slot];
+    if (life.place != SN_LIFE_DYNAMIC)
+        life.bytes = b->slots[slot].t.bytes;
+    if (life.place == SN_LIFE_OUTPUT)
+        p->memory.outputs += life.bytes;
+    return life.name && add_life(p, &life);
+}
+
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_error *err)
+{
+    size_t bytes = b->n_slots * sizeof(uint32_t);
+    uint32_t *last = sn_alloc_zero(p->alloc, bytes);
+    if (!last)
+        return sn_fail_memory(err, bytes);
+    for (uint32_t i = 0; i < b->n_steps; i++)
+        for (uint32_t j = 0; j < b->steps[i].n_in; j++)
+            if (b->steps[i].in[j] != SN_NO_SLOT)
+                last[b->steps[i].in[j]] = i;
+    for (uint32_t o = 0; o < b->program->n_outputs; o++)
+        last[b->outputs[o]] = b->n_steps;
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < b->n_steps; i++) {
+        for (uint32_t o = 0; fine && o < b->steps[i].n_out; o++) {
+            if (b->steps[i].out[o] != SN_NO_SLOT && last[b->steps[i].out[o]] < i)
+                last[b->steps[i].out[o]] = i; /* nobody reads it */
+            fine = add_output(p, b, i, o, last);
+        }
+        const sn_prof_life scratch = {.table = b->id,
+                                      .first = i,
+                                      .last = i,
+                                      .name = "workspace",
+                                      .offset = b->arena_bytes,
+                                      .bytes = b->info[i].workspace_bytes,
+                                      .place = SN_LIFE_WORKSPACE};
+        if (fine && scratch.bytes)
+            fine = add_life(p, &scratch);
+    }
+    sn_free(p->alloc, last, bytes);
+    p->memory.arenas += b->arena_bytes;
+    p->memory.workspaces += b->workspace_bytes;
+    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_life));
+}
+
+/* ------------------------------------------------------------------ zeros */
+/* The weight's numbers, where they can still be read: packing may have let go of them. */
+static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint32_t input)
+{
+    const uint32_t slot = step->in[input];
+    const sn_program *p = b->program;
+    if (slot != SN_NO_SLOT && p->consts[slot].kind == SN_KIND_TENSOR && p->consts[slot].t.data &&
+        !p->consts[slot].t.pack)
+        return &p->consts[slot].t;
+    const sn_tensor *t = step->node->in[input].value->fact.data;
+    const sn_model *m = p->model;
+    for (size_t i = 0; t && i < m->files.n; i++) {
+        const sn_file *f = m->files.data[i];
+        const uint8_t *data = t->data;
+        if (data >= f->data && data < f->data + f->bytes)
+            return t;
+    }
+    return NULL;
+}
+
+double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
+{
+    enum { MOST = 1 << 28 }; /* elements: counting takes time */
+    const sn_tensor *t = readable(b, step, input);
+    const int64_t n = t ? sn_tensor_count(t) : 0;
+    if (!t || t->dtype != SONDE_DTYPE_F32 || t->block || n <= 0 || n > MOST)
+        return -1;
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float x; /* may lie misaligned in its file */
+        memcpy(&x, (const uint8_t *)t->data + (size_t)i * sizeof x, sizeof x);
+        zeros += x == 0.0f;
+    }
+    return (double)zeros / (double)n;
+}
+
+/* ------------------------------------------------------------------ totals */
+/* "VmRSS:   1234 kB" of /proc/self/status. */
+static void read_status(sn_prof_memory *m)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    if (!f)
+        return;
+    static const char *const keys[] = {"VmRSS:", "VmHWM:", "RssAnon:", "RssFile:"};
+    uint64_t *const to[] = {&m->rss, &m->rss_peak, &m->rss_anon, &m->rss_file};
+    char line[256];
+    while (fgets(line, sizeof line, f))
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            unsigned long long kb;
+            if (strncmp(line, keys[k], strlen(keys[k])) == 0 &&
+                sscanf(line + strlen(keys[k]), "%llu", &kb) == 1)
+                *to[k] = kb * 1024;
+        }
+    fclose(f);
+}
+
+static void count_programs(sn_prof_memory *m, const sn_profile *p, const sonde_context *c)
+{
+    /* Bindings of a program share its weights: each program once, by its first table. */
+    for (const sonde_model *model = c->models; model; model = model->next)
+        for (size_t i = 0; i < model->core->files.n; i++)
+            if (model->core->files.data[i]->mapped)
+                m->mapped += model->core->files.data[i]->bytes;
+    const sn_program *seen[64];
+    size_t n_seen = 0;
+    uint32_t table = 0;
+    for (size_t i = 0; i < p->steps.n; i++) {
+        if (p->steps.data[i].table == table)
+            continue;
+        table = p->steps.data[i].table;
+        const sn_binding *b = sn_exec_pinned(&c->core, table);
+        const sn_program *root = b ? b->program : NULL;
+        while (root && root->parent)
+            root = root->parent;
+        bool again = !root;
+        for (size_t k = 0; k < n_seen; k++)
+            again |= seen[k] == root;
+        if (again || n_seen == sizeof seen / sizeof *seen)
+            continue;
+        seen[n_seen++] = root;
+        m->packed += root->packed_bytes;
+        for (size_t k = 0; k < root->buffers.list.n; k++)
+            m->constants += root->buffers.list.data[k]->bytes;
+        for (size_t k = 0; k < root->model->buffers.list.n; k++)
+            m->constants += root->model->buffers.list.data[k]->bytes;
+    }
+}
+
+void sn_api_profile_memory(sn_profile *p, const sonde_context *c)
+{
+    sn_prof_memory *m = &p->memory;
+    m->held = atomic_load_explicit(&c->alloc.live_bytes, memory_order_relaxed);
+    m->held_peak = atomic_load_explicit(&c->alloc.peak_bytes, memory_order_relaxed);
+    pthread_mutex_lock(&((sonde_context *)(uintptr_t)c)->lock);
+    count_programs(m, p, c);
+    pthread_mutex_unlock(&((sonde_context *)(uintptr_t)c)->lock);
+    read_status(m);
+}
