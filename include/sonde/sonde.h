@@ -240,14 +240,59 @@ SONDE_API sonde_value *sonde_value_set_value(const sonde_value_set *set,
 SONDE_API void sonde_value_set_release(sonde_value_set *set);
 
 /* ---------------------------------------------------------------- profiling
- * Recording covers every session of the context. Start and stop act at run boundaries. */
+ * Recording covers every session of the context. Start, pause and stop act at run boundaries. A
+ * context of NULL is the process default, so that these functions serve a whole process. */
 typedef struct sonde_profile sonde_profile;
 
 SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err);
-/* Stops and hands over what was recorded. */
+/* Stops and hands over what was recorded. With `profile` NULL it only stops: the records stay for
+ * sonde_profiler_get until sonde_profiler_clear or the next start. */
 SONDE_API sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile,
                                            sonde_error *err);
+/* Between these two nothing is recorded; the profile stays one. */
+SONDE_API sonde_status sonde_profiler_pause(sonde_context *context, sonde_error *err);
+SONDE_API sonde_status sonde_profiler_resume(sonde_context *context, sonde_error *err);
+/* What was recorded so far, running or stopped; it stays recorded. */
+SONDE_API sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
+                                          sonde_error *err);
+/* The same into a file, as sonde_profile_save does. */
+SONDE_API sonde_status sonde_profiler_dump(sonde_context *context, const char *path,
+                                           sonde_error *err);
+/* Forgets what was recorded; a running profiler goes on from here. */
+SONDE_API sonde_status sonde_profiler_clear(sonde_context *context, sonde_error *err);
 SONDE_API void sonde_profile_release(sonde_profile *profile);
+
+/* A labelled stretch of the calling thread's work, shown around the inferences in it. Records nest.
+ * Runs inside a warm-up record count as warm-up. *record is NULL when nothing is recorded: ending
+ * that is fine. The label is copied. */
+typedef struct sonde_record sonde_record;
+SONDE_API sonde_status sonde_record_begin(sonde_context *context, const char *label, int warm_up,
+                                          sonde_record **record, sonde_error *err);
+SONDE_API void sonde_record_end(sonde_record *record); /* on the same thread; NULL accepted */
+
+/* Scopes of your own code, cheap enough to stay: a few nanoseconds while nothing is recorded. Use
+ * the macros; begin returns 0 when nothing is recorded, and end then does nothing. */
+SONDE_API uint64_t sonde_scope_begin(sonde_context *context);
+SONDE_API void sonde_scope_end(sonde_context *context, uint64_t begin, const char *name,
+                               const char *category, const char *args);
+typedef struct sonde_scope {
+    uint64_t begin;
+    const char *name, *category;
+    char args[112];
+} sonde_scope;
+SONDE_API void sonde_scope_leave(sonde_scope *scope);
+SONDE_API sonde_scope sonde_scope_enter(const char *name, const char *category, const char *fmt,
+                                        ...) SONDE_PRINTF(3, 4);
+#if defined(__GNUC__)
+#define SONDE_SCOPE_JOIN_(a, b) a##b
+#define SONDE_SCOPE_NAME_(line) SONDE_SCOPE_JOIN_(sonde_scope_of_line_, line)
+/* From here to the end of the block: SONDE_SCOPE("decode"); */
+#define SONDE_SCOPE(name) SONDE_SCOPE_ARGS(name, "user", "%s", "")
+/* With a category and text: SONDE_SCOPE_ARGS("decode", "io", "frame %d", n); */
+#define SONDE_SCOPE_ARGS(name, category, ...)                                                      \
+    __attribute__((cleanup(sonde_scope_leave), unused)) sonde_scope SONDE_SCOPE_NAME_(__LINE__) =  \
+        sonde_scope_enter(name, category, __VA_ARGS__)
+#endif
 
 typedef struct sonde_table_options {
     size_t struct_size;
@@ -261,6 +306,21 @@ SONDE_API sonde_status sonde_profile_table(const sonde_profile *profile,
                                            const sonde_table_options *options,
                                            void (*write)(void *user, const char *text, size_t size),
                                            void *user, sonde_error *err);
+/* Other views of a profile as text, by the inferences of which it consists. Warm-up runs are left
+ * out of all figures. */
+typedef enum sonde_report {
+    SONDE_REPORT_SUMMARY = 1,        /* counts and latencies over all inferences */
+    SONDE_REPORT_SUMMARY_BY_RECORD,  /* one block for each record's label */
+    SONDE_REPORT_INFERENCES,         /* one line per inference */
+    SONDE_REPORT_EXECUTIONS,         /* what ran on a device: total, run, waiting */
+    SONDE_REPORT_OPERATORS,          /* average and count of each operator */
+    SONDE_REPORT_EXTERNAL_OPERATORS, /* host operators, one line per execution */
+    SONDE_REPORT_MEMORY              /* who holds memory, and when it peaks */
+} sonde_report;
+SONDE_API sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kind,
+                                            void (*write)(void *user, const char *text,
+                                                          size_t size),
+                                            void *user, sonde_error *err);
 /* The suffix of `path` picks the format (".json" = Chrome trace); "-" is not a path here. */
 SONDE_API sonde_status sonde_profile_save(const sonde_profile *profile, const char *path,
                                           sonde_error *err);

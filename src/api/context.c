@@ -226,6 +226,16 @@ void sonde_context_release(sonde_context *c)
     context_free(c);
 }
 
+sonde_context *sn_api_context_if_made(sonde_context *c)
+{
+    if (c)
+        return c;
+    pthread_mutex_lock(&process.lock);
+    c = process.fallback; /* lives as long as the process */
+    pthread_mutex_unlock(&process.lock);
+    return c;
+}
+
 sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *err)
 {
     if (c) {
@@ -294,7 +304,7 @@ void sn_api_leave(sonde_context *c)
 
 void sn_api_forget(sonde_context *c)
 {
-    if (c->api_level || c->env_level)
+    if (c->api_level || c->api_kept || c->env_level)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -304,6 +314,6 @@ void sn_api_forget(sonde_context *c)
 
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
 {
-    const int level = c->api_level > c->env_level ? c->api_level : c->env_level;
-    return sn_exec_record(&c->core, level, err);
+    const int api = c->api_paused ? 0 : c->api_level;
+    return sn_exec_record(&c->core, api > c->env_level ? api : c->env_level, err);
 }

@@ -31,6 +31,8 @@ struct sonde_context {
     _Atomic int clearing;
     pthread_mutex_t lock; /* everything below, and clearing */
     int api_level;        /* of sonde_profiler_start; 0 = stopped */
+    bool api_paused;      /* between pause and resume */
+    int api_kept;         /* level of stopped records that wait for get; 0 = none */
     int env_level;        /* of SONDE_TRACE; 0 = off */
     uint64_t api_start;   /* ticks at sonde_profiler_start */
     uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
@@ -103,6 +105,8 @@ struct sonde_profile {
 /* A new reference to `c`, or to the process default when it is NULL. */
 sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *err);
 sonde_context *sn_api_context_ref(sonde_context *c);
+/* `c`, or the process default if there is one already; no new reference. */
+sonde_context *sn_api_context_if_made(sonde_context *c);
 /* Around every call that may record. */
 void sn_api_enter(sonde_context *c);
 void sn_api_leave(sonde_context *c);
@@ -129,6 +133,10 @@ sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, so
 /* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. */
 sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
                                   sn_profile **profile, sonde_error *err);
+
+/* ---- scope.c ---- */
+/* Whether a warm-up record is open on the calling thread. */
+bool sn_api_in_warmup(void);
 
 /* ---- env.c ---- */
 /* What the environment asks for; read once per process. */

@@ -299,6 +299,21 @@ static const char *span_name(builder *b, const event *e, const sn_prof_span *s, 
     }
 }
 
+/* A scope with a category or text: "name<1f>category<1f>text" ► name, "category: text". */
+static bool split_scope(builder *b, sn_prof_span *s)
+{
+    char *category = strchr((char *)(uintptr_t)s->name, 0x1f); /* the profile's own copy */
+    char *text = category ? strchr(category + 1, 0x1f) : NULL;
+    if (!text)
+        return true;
+    *category++ = 0;
+    *text++ = 0;
+    const bool named = *category && strcmp(category, "user") != 0;
+    s->args = named ? sn_arena_printf(&b->p->arena, *text ? "%s: %s" : "%s%s", category, text)
+                    : text;
+    return s->args != NULL;
+}
+
 static sn_prof_cat category(const sn_trace_rec *r)
 {
     switch (r->kind) {
@@ -360,7 +375,10 @@ static sonde_status add_span(builder *b, event *e, sonde_error *err)
     s.parent = parent_of(b, e, &s);
     s.name = span_name(b, e, &s, root);
     const uint32_t at = (uint32_t)b->p->spans.n;
-    if (!s.name || !sn_vec_push(&b->p->spans, b->p->alloc, s))
+    if (r->kind == SN_TRACE_USER)
+        s.warmup = (r->flags & SN_TRACE_WARMUP) != 0;
+    if (!s.name || (r->kind == SN_TRACE_USER && !split_scope(b, &s)) ||
+        !sn_vec_push(&b->p->spans, b->p->alloc, s))
         return sn_fail_memory(err, sizeof s);
     e->span = at + 1;
     if (r->kind == SN_TRACE_STEP && !sn_vec_push(&b->operators, b->p->alloc, at))

@@ -20,9 +20,29 @@ static sn_prof_place place_of(const sn_binding *b, uint32_t slot)
                                                : SN_LIFE_DYNAMIC;
 }
 
+/* By slot: the last step that needs it, and 1 + its place in p->lives. */
+typedef struct slot_life {
+    uint32_t last, at;
+} slot_life;
+
+/* Step i overwrites an input with its output at `offset`: the input's life ends before. */
+static void end_overwritten(sn_profile *p, const sn_binding *b, uint32_t i, uint64_t offset,
+                            const slot_life *slots)
+{
+    const sn_step *s = &b->steps[i];
+    for (uint32_t j = 0; j < s->n_in; j++) {
+        if (s->in[j] == SN_NO_SLOT || b->place[s->in[j]] != SN_PLACE_ARENA ||
+            b->offset[s->in[j]] != offset || !slots[s->in[j]].at)
+            continue;
+        sn_prof_life *old = &p->lives.data[slots[s->in[j]].at - 1];
+        if (old->last == i && old->first < i)
+            old->last = i - 1;
+    }
+}
+
 /* Output o of step i, unless it only renames memory that is listed already. */
 static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t o,
-                       const uint32_t *last)
+                       slot_life *slots)
 {
     const sn_step *s = &b->steps[i];
     const uint32_t slot = s->out[o];
@@ -32,36 +52,39 @@ static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t 
         return true;
     sn_prof_life life = {.table = b->id,
                          .first = i,
-                         .last = last[slot],
+                         .last = slots[slot].last,
                          .name = sn_arena_strdup(&p->arena, s->node->out[o]->name),
                          .place = place_of(b, slot)};
-    if (life.place == SN_LIFE_ARENA)
+    if (life.place == SN_LIFE_ARENA) {
         life.offset = b->offset[slot];
+        end_overwritten(p, b, i, life.offset, slots);
+    }
     if (life.place != SN_LIFE_DYNAMIC)
         life.bytes = b->slots[slot].t.bytes;
     if (life.place == SN_LIFE_OUTPUT)
         p->memory.outputs += life.bytes;
+    slots[slot].at = (uint32_t)p->lives.n + 1;
     return life.name && add_life(p, &life);
 }
 
 sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_error *err)
 {
-    size_t bytes = b->n_slots * sizeof(uint32_t);
-    uint32_t *last = sn_alloc_zero(p->alloc, bytes);
-    if (!last)
+    size_t bytes = b->n_slots * sizeof(slot_life);
+    slot_life *slots = sn_alloc_zero(p->alloc, bytes);
+    if (!slots)
         return sn_fail_memory(err, bytes);
     for (uint32_t i = 0; i < b->n_steps; i++)
         for (uint32_t j = 0; j < b->steps[i].n_in; j++)
             if (b->steps[i].in[j] != SN_NO_SLOT)
-                last[b->steps[i].in[j]] = i;
+                slots[b->steps[i].in[j]].last = i;
     for (uint32_t o = 0; o < b->program->n_outputs; o++)
-        last[b->outputs[o]] = b->n_steps;
+        slots[b->outputs[o]].last = b->n_steps;
     bool fine = true;
     for (uint32_t i = 0; fine && i < b->n_steps; i++) {
         for (uint32_t o = 0; fine && o < b->steps[i].n_out; o++) {
-            if (b->steps[i].out[o] != SN_NO_SLOT && last[b->steps[i].out[o]] < i)
-                last[b->steps[i].out[o]] = i; /* nobody reads it */
-            fine = add_output(p, b, i, o, last);
+            if (b->steps[i].out[o] != SN_NO_SLOT && slots[b->steps[i].out[o]].last < i)
+                slots[b->steps[i].out[o]].last = i; /* nobody reads it */
+            fine = add_output(p, b, i, o, slots);
         }
         const sn_prof_life scratch = {.table = b->id,
                                       .first = i,
@@ -73,7 +96,7 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_erro
         if (fine && scratch.bytes)
             fine = add_life(p, &scratch);
     }
-    sn_free(p->alloc, last, bytes);
+    sn_free(p->alloc, slots, bytes);
     p->memory.arenas += b->arena_bytes;
     p->memory.workspaces += b->workspace_bytes;
     return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_life));

@@ -3,6 +3,7 @@
  * the environment may be reading too: stopping lowers the level to what others want, and forgets
  * records only when nobody else needs them. */
 #include "api/internal.h"
+#include "export/reports.h"
 
 sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
 {
@@ -17,8 +18,10 @@ sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error
         st =
             sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is already running");
     } else {
+        c->api_kept = 0;
         sn_api_forget(c);
         c->api_level = level;
+        c->api_paused = false;
         c->api_start = sn_ticks();
         st = sn_api_set_level(c, err);
         if (st != SONDE_OK)
@@ -29,10 +32,27 @@ sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error
     return st;
 }
 
+/* A public profile of the records since the start; it takes a reference of its own. */
+static sonde_status make_profile(sonde_context *c, int level, sonde_profile **profile,
+                                 sonde_error *err)
+{
+    sonde_profile *made = sn_alloc_zero(&c->alloc, sizeof *made);
+    if (!made)
+        return sn_fail_memory(err, sizeof *made);
+    const sonde_status st = sn_api_profile_build(c, c->api_start, 0, level, &made->core, err);
+    if (st != SONDE_OK) {
+        sn_free(&c->alloc, made, sizeof *made);
+        return st;
+    }
+    made->context = sn_api_context_ref(c);
+    *profile = made;
+    return SONDE_OK;
+}
+
 sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile, sonde_error *err)
 {
-    SN_REQUIRE(profile, err);
-    *profile = NULL;
+    if (profile)
+        *profile = NULL;
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
@@ -41,28 +61,92 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     if (!level)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
     c->api_level = 0;
+    c->api_paused = false;
+    if (level)
+        c->api_kept = level; /* until the profile is made, at least */
     if (st == SONDE_OK)
         st = sn_api_set_level(c, err);
     pthread_mutex_unlock(&c->lock);
-
-    sonde_profile *made = NULL;
-    if (st == SONDE_OK) {
-        made = sn_alloc_zero(&c->alloc, sizeof *made);
-        st = made ? sn_api_profile_build(c, c->api_start, 0, level, &made->core, err)
-                  : sn_fail_memory(err, sizeof *made);
-    }
-    if (level) {
+    if (st == SONDE_OK && profile)
+        st = make_profile(c, level, profile, err);
+    if (level && (profile || st != SONDE_OK)) {
         pthread_mutex_lock(&c->lock);
+        c->api_kept = 0;
         sn_api_forget(c);
         pthread_mutex_unlock(&c->lock);
     }
-    if (st != SONDE_OK) {
-        sn_free(&c->alloc, made, sizeof *made);
-        sonde_context_release(c);
-        return st;
+    sonde_context_release(c);
+    return st;
+}
+
+static sonde_status set_paused(sonde_context *context, bool paused, sonde_error *err)
+{
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    pthread_mutex_lock(&c->lock);
+    sonde_status st = SONDE_OK;
+    if (!c->api_level)
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
+    else if (c->api_paused == paused)
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is %s",
+                     paused ? "paused already" : "not paused");
+    if (st == SONDE_OK) {
+        c->api_paused = paused;
+        st = sn_api_set_level(c, err);
     }
-    made->context = c; /* the reference goes along */
-    *profile = made;
+    pthread_mutex_unlock(&c->lock);
+    sonde_context_release(c);
+    return st;
+}
+
+sonde_status sonde_profiler_pause(sonde_context *context, sonde_error *err)
+{
+    return set_paused(context, true, err);
+}
+
+sonde_status sonde_profiler_resume(sonde_context *context, sonde_error *err)
+{
+    return set_paused(context, false, err);
+}
+
+sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile, sonde_error *err)
+{
+    SN_REQUIRE(profile, err);
+    *profile = NULL;
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    pthread_mutex_lock(&c->lock);
+    const int level = c->api_level ? c->api_level : c->api_kept;
+    pthread_mutex_unlock(&c->lock);
+    const sonde_status st =
+        level ? make_profile(c, level, profile, err)
+              : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
+    sonde_context_release(c);
+    return st;
+}
+
+sonde_status sonde_profiler_dump(sonde_context *context, const char *path, sonde_error *err)
+{
+    sonde_profile *profile = NULL;
+    SN_REQUIRE(path, err);
+    SN_TRY(sonde_profiler_get(context, &profile, err));
+    const sonde_status st = sonde_profile_save(profile, path, err);
+    sonde_profile_release(profile);
+    return st;
+}
+
+sonde_status sonde_profiler_clear(sonde_context *context, sonde_error *err)
+{
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    pthread_mutex_lock(&c->lock);
+    const int level = c->api_level;
+    c->api_level = c->api_kept = 0;
+    sn_api_forget(c);
+    c->api_level = level;
+    c->api_start = sn_ticks(); /* what could not be forgotten lies before it */
+    pthread_mutex_unlock(&c->lock);
+    sonde_context_release(c);
     return SONDE_OK;
 }
 
@@ -106,6 +190,33 @@ sonde_status sonde_profile_table(const sonde_profile *profile, const sonde_table
     caller_sink to = {.write = write, .user = user};
     sn_sink sink = {.write = write_to_caller, .user = &to};
     return sn_export_table(profile->core, &table, &sink, err);
+}
+
+sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kind,
+                                  void (*write)(void *user, const char *text, size_t size),
+                                  void *user, sonde_error *err)
+{
+    SN_REQUIRE(profile, err);
+    SN_REQUIRE(write, err);
+    caller_sink to = {.write = write, .user = user};
+    sn_sink sink = {.write = write_to_caller, .user = &to};
+    const sn_profile *p = profile->core;
+    switch (kind) {
+    case SONDE_REPORT_SUMMARY:
+    case SONDE_REPORT_SUMMARY_BY_RECORD:
+        return sn_report_summary(p, kind == SONDE_REPORT_SUMMARY_BY_RECORD, &sink, err);
+    case SONDE_REPORT_INFERENCES:
+        return sn_report_inferences(p, &sink, err);
+    case SONDE_REPORT_EXECUTIONS:
+        return sn_report_executions(p, &sink, err);
+    case SONDE_REPORT_OPERATORS:
+        return sn_report_operators(p, &sink, err);
+    case SONDE_REPORT_EXTERNAL_OPERATORS:
+        return sn_report_external_operators(p, &sink, err);
+    case SONDE_REPORT_MEMORY:
+        return sn_report_memory(p, &sink, err);
+    }
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no report %d", (int)kind);
 }
 
 sonde_status sonde_profile_save(const sonde_profile *profile, const char *path, sonde_error *err)

@@ -308,7 +308,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
     sonde_context *c = s->model->context;
     const bool timing = o->timing || sn_api_env()->timing;
     sn_run_config cfg = {.cancel = o->cancel ? &o->cancel->stop : NULL,
-                         .warmup = o->warmup != 0,
+                         .warmup = o->warmup != 0 || sn_api_in_warmup(),
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};
     const uint64_t since = sn_ticks();

@@ -7,6 +7,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Under AddressSanitizer what is not handed out is poisoned, and objects stand apart: reading past
+ * one is reported as it is for malloc. */
+#if defined(__has_feature)
+#define SN_HAS_FEATURE(x) __has_feature(x)
+#else
+#define SN_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || SN_HAS_FEATURE(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define POISON(ptr, bytes)   ASAN_POISON_MEMORY_REGION(ptr, bytes)
+#define UNPOISON(ptr, bytes) ASAN_UNPOISON_MEMORY_REGION(ptr, bytes)
+#define GAP_BYTES            ((size_t)16)
+#else
+#define POISON(ptr, bytes)   ((void)0)
+#define UNPOISON(ptr, bytes) ((void)0)
+#define GAP_BYTES            ((size_t)0)
+#endif
+
 #define FIRST_BLOCK_BYTES ((size_t)4 << 10)
 #define LAST_BLOCK_BYTES  ((size_t)1 << 20)
 
@@ -25,11 +43,17 @@ void sn_arena_init(sn_arena *a, sn_allocator *alloc)
     *a = (sn_arena){.alloc = alloc, .block_bytes = FIRST_BLOCK_BYTES};
 }
 
+static void free_block(sn_arena *a, sn_arena_block *b)
+{
+    UNPOISON(b, b->bytes);
+    sn_free(a->alloc, b, b->bytes);
+}
+
 void sn_arena_free(sn_arena *a)
 {
     for (sn_arena_block *b = a->head; b;) {
         sn_arena_block *next = b->next;
-        sn_free(a->alloc, b, b->bytes);
+        free_block(a, b);
         b = next;
     }
     sn_arena_init(a, a->alloc);
@@ -44,12 +68,13 @@ void sn_arena_reset(sn_arena *a)
     for (sn_arena_block *b = a->head; b;) {
         sn_arena_block *next = b->next;
         if (b != largest)
-            sn_free(a->alloc, b, b->bytes);
+            free_block(a, b);
         b = next;
     }
     if (largest) {
         largest->next = NULL;
         largest->used = HEADER_BYTES;
+        POISON((char *)largest + HEADER_BYTES, largest->bytes - HEADER_BYTES);
     }
     a->head = largest;
     a->used_bytes = 0;
@@ -60,7 +85,7 @@ void sn_arena_reset(sn_arena *a)
 static sn_arena_block *add_block(sn_arena *a, size_t bytes)
 {
     size_t need;
-    if (!sn_size_add(bytes, HEADER_BYTES + SN_ALIGN, &need))
+    if (!sn_size_add(bytes, HEADER_BYTES + SN_ALIGN + GAP_BYTES, &need))
         return NULL;
     bool own = need > a->block_bytes;
     size_t block_bytes = own ? need : a->block_bytes;
@@ -69,6 +94,7 @@ static sn_arena_block *add_block(sn_arena *a, size_t bytes)
         return NULL;
     b->bytes = block_bytes;
     b->used = HEADER_BYTES;
+    POISON((char *)b + HEADER_BYTES, block_bytes - HEADER_BYTES);
     if (own && a->head) {
         b->next = a->head->next;
         a->head->next = b;
@@ -89,8 +115,11 @@ void *sn_arena_alloc(sn_arena *a, size_t bytes, size_t align)
         return NULL;
     if (bytes == 0)
         bytes = 1;
+    const size_t least = GAP_BYTES / 2; /* poison comes in pieces of 8 bytes */
+    if (align < least)
+        align = least;
     sn_arena_block *b = a->head;
-    size_t at = b ? sn_round_up(b->used, align) : 0;
+    size_t at = b ? sn_round_up(b->used + GAP_BYTES, align) : 0;
     if (!b || at > b->bytes || bytes > b->bytes - at) {
         b = add_block(a, bytes);
         if (!b)
@@ -99,6 +128,7 @@ void *sn_arena_alloc(sn_arena *a, size_t bytes, size_t align)
     }
     b->used = at + bytes;
     a->used_bytes += bytes;
+    UNPOISON((char *)b + at, bytes);
     return memset((char *)b + at, 0, bytes);
 }
 

@@ -320,8 +320,8 @@ sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, siz
     }
     for (size_t i = 0; i < g->values.n && !st; i++) {
         const sn_value *v = g->values.data[i];
-        if (state[i] != FED || given[i] || !*v->name)
-            continue;
+        if (state[i] != FED || !*v->name)
+            continue; /* a feed that the rest reads too is handed on */
         bool needed = v->n_outputs > 0;
         for (const sn_edge *e = v->uses; e && !needed; e = e->next)
             for (uint32_t o = 0; o < e->node->n_out && !needed; o++)

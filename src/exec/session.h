@@ -42,7 +42,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
                             const sn_slot *const *in, size_t n_in, const char *const *out_names,
                             sn_slot *out, size_t n_out, sonde_error *err);
 
-/* Names of the inner values that a partial run with these feeds returns (arena-owned array). */
+/* Names of the values that a partial run with these feeds returns (arena-owned array). */
 sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, size_t n_in,
                                  sn_arena *arena, const char ***names, size_t *n, sonde_error *err);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "export/step_text.h"
 #include "export/writer.h"
 
 enum {
@@ -26,8 +27,9 @@ typedef struct chrome {
     sn_prof_summary summary;
     uint64_t lane_end[MAX_ITERATION_LANES];
     unsigned lanes;
-    uint8_t *step_seen; /* one byte per step: binding is shown once, at its first use */
-    bool first_event;
+    sn_arena arena;
+    const sn_step_text **step_text; /* per step, made at its first use; in the arena */
+    bool first_event, failed;
 } chrome;
 
 /* ------------------------------------------------------------------ events */
@@ -134,69 +136,17 @@ static void arg_ms(chrome *c, bool *first, const char *key, uint64_t ns)
     sn_put(&c->w, "\"");
 }
 
-static void put_dims(sn_writer *w, const sn_prof_tensor *t, const char *between)
-{
-    for (int32_t d = 0; d < t->rank; d++) {
-        sn_put(w, d ? between : "");
-        if (t->dims[d] < 0)
-            sn_put(w, "?");
-        else
-            sn_put_i64(w, t->dims[d]);
-    }
-}
-
-static void put_name(sn_writer *w, const sn_prof_tensor *t)
-{
-    sn_put_json_part(w, t->name);
-}
-
-/* The floats are called fp32 here and f32 in args_string, as in the tools these forms come from. */
-static void put_type(sn_writer *w, const sn_prof_tensor *t)
-{
-    const char *type = t->dtype ? t->dtype : "";
-    bool plain_float =
-        strcmp(type, "f16") == 0 || strcmp(type, "f32") == 0 || strcmp(type, "f64") == 0;
-    sn_put(w, plain_float ? "fp" : "");
-    sn_put_json_part(w, plain_float ? type + 1 : type);
-}
-
-static void put_shape(sn_writer *w, const sn_prof_tensor *t)
-{
-    if (t->rank >= 0)
-        put_dims(w, t, "*");
-    else
-        sn_put_json_part(w, t->text);
-}
-
-/* T<1x768xf32>; a scalar is T<f32>, an absent input nothing. */
-static void put_raf(sn_writer *w, const sn_prof_tensor *t)
-{
-    if (t->rank < 0) {
-        sn_put_json_part(w, t->text);
-        return;
-    }
-    sn_put(w, "T<");
-    put_dims(w, t, "x");
-    sn_put(w, t->rank ? "x" : "");
-    sn_put_json_part(w, t->dtype);
-    sn_put(w, ">");
-}
-
-static void arg_list(chrome *c, bool *first, const char *key, const sn_prof_tensor *list,
-                     uint32_t n, void (*put)(sn_writer *, const sn_prof_tensor *))
-{
-    sn_put_key(&c->w, first, key);
-    sn_put(&c->w, "\"");
-    for (uint32_t i = 0; i < n; i++) {
-        sn_put(&c->w, i ? "," : "");
-        put(&c->w, &list[i]);
-    }
-    sn_put(&c->w, "\"");
-}
-
 static void step_args(chrome *c, bool *first, const sn_prof_span *span)
 {
     const sn_prof_step *s = &c->p->steps.data[span->step];
+    const sn_step_text **text = &c->step_text[span->step];
+    const uint64_t bind_ns = *text ? 0 : s->bind_ns; /* shown once, at its first use */
+    if (!*text)
+        *text = sn_step_text_of(s, &c->arena);
+    if (!*text) {
+        c->failed = true;
+        return;
+    }
     sn_writer *w = &c->w;
     arg_text(c, first, "op", s->op_type);
     arg_text(c, first, "post_op", s->post_op);
@@ -208,29 +158,17 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
     }
     sn_put(w, "]");
     arg_text(c, first, "kernel", s->kernel);
-    arg_list(c, first, "input_tensor_name", s->inputs, s->n_inputs, put_name);
-    arg_list(c, first, "input_type", s->inputs, s->n_inputs, put_type);
-    arg_list(c, first, "input_shape", s->inputs, s->n_inputs, put_shape);
-    arg_list(c, first, "output_tensor_name", s->outputs, s->n_outputs, put_name);
-    arg_list(c, first, "output_type", s->outputs, s->n_outputs, put_type);
-    arg_list(c, first, "output_shape", s->outputs, s->n_outputs, put_shape);
+    arg_text(c, first, "input_tensor_name", (*text)->input_names);
+    arg_text(c, first, "input_type", (*text)->input_types);
+    arg_text(c, first, "input_shape", (*text)->input_shapes);
+    arg_text(c, first, "output_tensor_name", (*text)->output_names);
+    arg_text(c, first, "output_type", (*text)->output_types);
+    arg_text(c, first, "output_shape", (*text)->output_shapes);
     arg_text(c, first, "attributes", s->attributes);
     arg_u64(c, first, "flops", s->flops);
     arg_u64(c, first, "bytes", s->bytes);
-    sn_put_key(w, first, "args_string");
-    sn_put(w, "\"");
-    for (uint32_t i = 0; i < s->n_inputs; i++) {
-        put_raf(w, &s->inputs[i]);
-        sn_put(w, ",");
-    }
-    sn_put(w, "|");
-    for (uint32_t i = 0; i < s->n_outputs; i++) {
-        sn_put(w, i ? "," : "");
-        put_raf(w, &s->outputs[i]);
-    }
-    sn_put(w, "\"");
-    arg_ms(c, first, "reshape_time", c->step_seen[span->step] ? 0 : s->bind_ns);
-    c->step_seen[span->step] = 1;
+    arg_text(c, first, "args_string", (*text)->args_string);
+    arg_ms(c, first, "reshape_time", bind_ns);
     arg_ms(c, first, "forward_time", span->dur_ns);
 }
 
@@ -240,16 +178,13 @@ static const sn_prof_step *step_of(const chrome *c, const sn_prof_span *s)
     return s->step < c->p->steps.n ? &c->p->steps.data[s->step] : NULL;
 }
 
-/* A step goes by its node's name, as its author knows it; unnamed nodes by their type. */
 static const char *span_title(const chrome *c, const sn_prof_span *s)
 {
     if (s->cat == SN_CAT_MODEL)
         return MODEL_TITLE;
     const sn_prof_step *step = s->cat == SN_CAT_OPERATOR ? step_of(c, s) : NULL;
-    if (step && step->name && *step->name)
-        return step->name;
-    if (step && step->op_type && *step->op_type)
-        return step->op_type;
+    if (step && *sn_step_title(step))
+        return sn_step_title(step);
     return s->name && *s->name ? s->name : sn_prof_cat_name(s->cat);
 }
 
@@ -294,6 +229,8 @@ static void put_span(chrome *c, const sn_prof_span *s)
         step_args(c, &first, s);
     if (s->cat == SN_CAT_MODEL)
         arg_text(c, &first, "model", c->p->model_name);
+    if (s->cat == SN_CAT_USER && s->args && *s->args)
+        arg_text(c, &first, "text", s->args);
     if (s->cat == SN_CAT_THREAD && up && step_of(c, up)) {
         arg_text(c, &first, "op", step_of(c, up)->op_type);
         arg_text(c, &first, "node", step_of(c, up)->name);
@@ -423,28 +360,33 @@ static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error
     SN_TRY(sn_profile_summarise(p, SN_BY_OP, &c.summary, err));
     sonde_status st;
     SN_TRY_GOTO(st, sn_prof_index_build(p, &c.index, err));
-    c.step_seen = sn_alloc_zero(p->alloc, p->steps.n);
-    if (!c.step_seen) {
-        st = sn_fail_memory(err, p->steps.n);
+    sn_arena_init(&c.arena, p->alloc);
+    c.step_text = sn_arena_array(&c.arena, p->steps.n + 1, sizeof *c.step_text, sizeof(void *));
+    if (!c.step_text) {
+        st = sn_fail_memory(err, p->steps.n * sizeof *c.step_text);
         goto fail;
     }
     sn_writer_init(&c.w, sink);
     sn_put(&c.w, "{\"traceEvents\":[");
     put_threads(&c);
     put_model(&c);
-    for (size_t i = 0; i < p->spans.n && !sink->failed; i++)
+    for (size_t i = 0; i < p->spans.n && !sink->failed && !c.failed; i++)
         put_span(&c, &p->spans.data[i]);
     put_counters(&c);
     sn_put(&c.w, "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{");
     put_other_data(&c);
     sn_put(&c.w, "}}\n");
     st = sn_writer_finish(&c.w, err);
+    if (c.failed)
+        st = sn_fail_memory(err, sizeof(sn_step_text));
 fail:
-    sn_free(p->alloc, c.step_seen, p->steps.n);
+    sn_arena_free(&c.arena);
     sn_prof_index_free(&c.index);
     sn_prof_summary_free(&c.summary);
     return st;
 }
 
-const sn_exporter sn_exporter_chrome = {
-    ".json", "chrome", "Trace for chrome://tracing and ui.perfetto.dev", write_chrome};
+const sn_exporter sn_exporter_chrome = {.suffix = ".json",
+                                        .name = "chrome",
+                                        .summary = "Trace for chrome://tracing and ui.perfetto.dev",
+                                        .write = write_chrome};

@@ -32,11 +32,20 @@ void sn_table_options_parse(const char *text, sn_table_options *out, sn_arena *a
 sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, sn_sink *sink,
                              sonde_error *err);
 
+/* The what-if columns of .csv and .xlsx; 0 = the default in brackets. */
+typedef struct sn_export_options {
+    double ratio_90, ratio_80, ratio_70, ratio_others; /* latency now / then [4, 2.5, 2, 1] */
+    double aim;                                        /* percent of zeros aimed at [90] */
+} sn_export_options;
+
 typedef struct sn_exporter {
     const char *suffix; /* ".json" */
     const char *name;   /* "chrome" */
     const char *summary;
     sonde_status (*write)(const sn_profile *p, sn_sink *sink, sonde_error *err);
+    /* The same with options; NULL: the format has none. */
+    sonde_status (*write_with)(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,
+                               sonde_error *err);
 } sn_exporter;
 #define SN_EXPORTER(symbol) extern const sn_exporter symbol;
 #include "export/exporters.inc"
@@ -47,5 +56,7 @@ const sn_exporter *sn_exporter_for_path(const char *path); /* longest suffix win
 /* To a file, written beside it first and then renamed. "-" is the Chrome trace on stdout, "-.md"
  * and the like another format there. Errors name the path and the cause. */
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err);
+sonde_status sn_export_file_with(const sn_profile *p, const char *path,
+                                 const sn_export_options *opt, sonde_error *err);
 
 #endif

@@ -42,12 +42,14 @@ static FILE *open_beside(const char *path, char *temp, size_t cap)
     return NULL;
 }
 
-static sonde_status export_to(const sn_profile *p, const sn_exporter *format, FILE *f,
-                              const char *path, sonde_error *err)
+static sonde_status export_to(const sn_profile *p, const sn_exporter *format,
+                              const sn_export_options *opt, FILE *f, const char *path,
+                              sonde_error *err)
 {
     sn_sink sink = {.write = write_stdio, .user = f};
     errno = 0;
-    sonde_status st = format->write(p, &sink, err);
+    sonde_status st = opt && format->write_with ? format->write_with(p, opt, &sink, err)
+                                                : format->write(p, &sink, err);
     if (fflush(f) != 0)
         sink.failed = true;
     if (sink.failed)
@@ -77,9 +79,16 @@ static sonde_status no_format(const char *path, sonde_error *err)
 
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err)
 {
+    return sn_export_file_with(p, path, NULL, err);
+}
+
+sonde_status sn_export_file_with(const sn_profile *p, const char *path,
+                                 const sn_export_options *opt, sonde_error *err)
+{
     const sn_exporter *format = sn_exporter_for_path(path);
     if (is_stdout(path, format))
-        return export_to(p, format ? format : sn_exporter_row(0), stdout, "standard output", err);
+        return export_to(p, format ? format : sn_exporter_row(0), opt, stdout, "standard output",
+                         err);
     if (!format)
         return no_format(path, err);
     char temp[PATH_MAX];
@@ -89,7 +98,7 @@ sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *
         f = fopen(path, "wbe");
     if (!f)
         return sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
-    sonde_status st = export_to(p, format, f, path, err);
+    sonde_status st = export_to(p, format, opt, f, path, err);
     if (fclose(f) != 0 && st == SONDE_OK)
         st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
     if (beside && st == SONDE_OK && rename(temp, path) != 0)

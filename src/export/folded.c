@@ -48,5 +48,7 @@ static sonde_status write_folded(const sn_profile *p, sn_sink *sink, sonde_error
     return sn_writer_finish(&w, err);
 }
 
-const sn_exporter sn_exporter_folded = {
-    ".folded", "folded", "Folded stacks for flame graphs, nanoseconds", write_folded};
+const sn_exporter sn_exporter_folded = {.suffix = ".folded",
+                                        .name = "folded",
+                                        .summary = "Folded stacks for flame graphs, nanoseconds",
+                                        .write = write_folded};

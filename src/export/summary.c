@@ -127,8 +127,10 @@ static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_erro
 }
 
 const sn_exporter sn_exporter_summary = {
-    ".summary.json", "summary", "Latency and one row per operator, shape, node and kernel, as JSON",
-    write_summary};
+    .suffix = ".summary.json",
+    .name = "summary",
+    .summary = "Latency and one row per operator, shape, node and kernel, as JSON",
+    .write = write_summary};
 
 /* ------------------------------------------------------------------ Markdown */
 /* A table cell: the characters Markdown or HTML would take for their own are escaped. */
@@ -208,5 +210,7 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     return sn_writer_finish(&w, err);
 }
 
-const sn_exporter sn_exporter_markdown = {".md", "markdown", "Latency and operators, as Markdown",
-                                          write_markdown};
+const sn_exporter sn_exporter_markdown = {.suffix = ".md",
+                                          .name = "markdown",
+                                          .summary = "Latency and operators, as Markdown",
+                                          .write = write_markdown};

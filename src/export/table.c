@@ -434,5 +434,7 @@ static sonde_status write_text(const sn_profile *p, sn_sink *sink, sonde_error *
     return sn_export_table(p, &options, sink, err);
 }
 
-const sn_exporter sn_exporter_text = {".txt", "text", "The timing table with shapes, as text",
-                                      write_text};
+const sn_exporter sn_exporter_text = {.suffix = ".txt",
+                                      .name = "text",
+                                      .summary = "The timing table with shapes, as text",
+                                      .write = write_text};

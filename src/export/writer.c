@@ -102,6 +102,12 @@ void sn_put_number(sn_writer *w, double v)
     sn_put_fixed(w, v, fabs(v) < 9e15 && v == floor(v) ? 0 : 6);
 }
 
+bool sn_is_plain_float(const char *dtype)
+{
+    return dtype && (strcmp(dtype, "f16") == 0 || strcmp(dtype, "f32") == 0 ||
+                     strcmp(dtype, "f64") == 0);
+}
+
 void sn_put_us(sn_writer *w, uint64_t ns)
 {
     char text[32];
@@ -117,28 +123,6 @@ void sn_put_ms_text(sn_writer *w, uint64_t ns)
         text[--n] = 0;
     sn_put(w, text);
     sn_put(w, "ms");
-}
-
-size_t sn_utf8_char(const unsigned char *s, size_t n, uint32_t *code)
-{
-    if (s[0] < 0x80) {
-        *code = s[0];
-        return 1;
-    }
-    size_t len = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
-    if (s[0] < 0xC2 || s[0] > 0xF4 || n < len)
-        return 0;
-    uint32_t c = s[0] & (0xFFu >> (len + 1));
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-        c = c << 6 | (s[i] & 0x3Fu);
-    }
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (c < smallest[len] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-        return 0;
-    *code = c;
-    return len;
 }
 
 void sn_put_json_part(sn_writer *w, const char *text)

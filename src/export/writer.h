@@ -4,6 +4,7 @@
 #ifndef SN_EXPORT_WRITER_H
 #define SN_EXPORT_WRITER_H
 
+#include "base/utf8.h"
 #include "export/export.h"
 
 typedef struct sn_writer {
@@ -40,10 +41,10 @@ void sn_put_key(sn_writer *w, bool *first, const char *key);
 void sn_put_terminal(sn_writer *w, const char *s);
 size_t sn_terminal_width(const char *s); /* columns of the above, one per character */
 
+/* f16, f32 and f64, which some formats call fp16, fp32 and fp64. NULL is none. */
+bool sn_is_plain_float(const char *dtype);
+
 /* The same fixed-point text in a buffer of at least 32 bytes; returns it. */
 const char *sn_fixed_text(char *buf, double v, int decimals);
-
-/* One UTF-8 character of the n > 0 bytes at s: its length, 0 when they are not one. */
-size_t sn_utf8_char(const unsigned char *s, size_t n, uint32_t *code);
 
 #endif

@@ -69,7 +69,7 @@ bool sn_dims_count(const int64_t *dims, int rank, int64_t *count)
             return false;
         if (dims[i] == 0)
             zero = true;
-        else if (!sn_i64_mul(n, dims[i], &n))
+        else if (!sn_i64_mul(n, dims[i], &n) || n > SN_MAX_ELEMS)
             return false;
     }
     *count = zero ? 0 : n;

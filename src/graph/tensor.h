@@ -49,7 +49,10 @@ typedef struct sn_tensor {
     const double *scale;
 } sn_tensor;
 
-/* Product of the dims; false on overflow or a negative dim. Rank 0 has one element. */
+/* The most elements of a tensor, dims of 0 not counted: far beyond memory, and small enough that a
+ * few factors more (bytes of an element, lanes, workspace) do not overflow. */
+#define SN_MAX_ELEMS ((int64_t)1 << 56)
+/* Product of the dims; false beyond SN_MAX_ELEMS or with a negative dim. Rank 0 has one element. */
 bool sn_dims_count(const int64_t *dims, int rank, int64_t *count);
 int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
 /* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 typedef struct sn_text {
     const char *at, *end;
@@ -54,24 +55,6 @@ static inline bool sn_text_is(const sn_text *t, const char *word)
 {
     size_t n = strlen(word);
     return (size_t)(t->end - t->at) == n && memcmp(t->at, word, n) == 0;
-}
-
-/* A character as UTF-8, at most four bytes; what is no character becomes U+FFFD. Returns the end.
- */
-static inline char *sn_utf8_put(char *dst, uint32_t c)
-{
-    if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-        c = 0xFFFD;
-    if (c < 0x80) {
-        *dst++ = (char)c;
-        return dst;
-    }
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const uint8_t leads[] = {0, 0xC0, 0xE0, 0xF0};
-    *dst++ = (char)(leads[more] | c >> (6 * more));
-    while (more-- > 0)
-        *dst++ = (char)(0x80 | (c >> (6 * more) & 63));
-    return dst;
 }
 
 #endif

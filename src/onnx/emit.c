@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "base/wire.h"
 #include "onnx/tensor_source.h"
-#include "onnx/wire.h"
 
 void sn_emit_start(sn_emitter *e, sn_allocator *alloc, sn_onnx_write_fn write, void *user)
 {

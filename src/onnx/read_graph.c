@@ -83,6 +83,22 @@ static sonde_status read_initializer(sn_reader *r, sn_scope *s, sn_wire w, bool 
     return sn_value_set_constant(s->g, v, t, r->err);
 }
 
+/* An input's default is a value of the input's type. */
+static sonde_status check_default(sn_reader *r, const sn_value *v, const sn_type *declared)
+{
+    const sn_type *t = &v->fact.type;
+    bool fits = declared->kind == t->kind && (declared->rank < 0 || declared->rank == t->rank) &&
+                (!declared->dtype || declared->dtype == t->dtype);
+    for (int i = 0; fits && i < declared->rank; i++)
+        fits = !sn_dim_known(declared->dims[i]) || declared->dims[i] == t->dims[i];
+    if (fits)
+        return SONDE_OK;
+    char want[200], have[200];
+    return sn_fail(r->err, SONDE_INVALID_MODEL, "input '%.200s' is declared as %s, its default is %s",
+                   v->name, sn_type_text(declared, NULL, want, sizeof want),
+                   sn_type_text(t, NULL, have, sizeof have));
+}
+
 static sonde_status read_input(sn_reader *r, sn_scope *s, sn_wire w)
 {
     value_info info;
@@ -102,8 +118,13 @@ static sonde_status read_input(sn_reader *r, sn_scope *s, sn_wire w)
     sn_type declared = {.rank = -1};
     if (info.has_type)
         SN_TRY(sn_read_type(r, info.type, v->name, &declared));
-    if (declared.kind != SN_KIND_NONE)
-        v->fact.type = declared;
+    if (declared.kind == SN_KIND_NONE)
+        return SONDE_OK;
+    if (v->is_initializer) {
+        SN_TRY(check_default(r, v, &declared));
+        declared.dtype = v->fact.type.dtype;
+    }
+    v->fact.type = declared;
     return SONDE_OK;
 }
 

@@ -5,9 +5,9 @@
 #ifndef SN_ONNX_READER_H
 #define SN_ONNX_READER_H
 
+#include "base/wire.h"
 #include "onnx/onnx.h"
 #include "onnx/tensor_source.h"
-#include "onnx/wire.h"
 
 typedef struct sn_reader {
     sn_model *m;

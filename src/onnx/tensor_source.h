@@ -4,8 +4,8 @@
 #ifndef SN_ONNX_TENSOR_SOURCE_H
 #define SN_ONNX_TENSOR_SOURCE_H
 
+#include "base/wire.h"
 #include "graph/tensor.h"
-#include "onnx/wire.h"
 
 typedef struct sn_tensor_source {
     sn_wire body; /* the whole message */

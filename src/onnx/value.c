@@ -4,9 +4,9 @@
  * of one type, else a sequence). */
 #include <string.h>
 
+#include "base/wire.h"
 #include "onnx/emit.h"
 #include "onnx/tensor_source.h"
-#include "onnx/wire.h"
 
 /* Kinds of elements as SequenceProto and OptionalProto number them; each is field kind + 2. */
 enum { ELEM_TENSOR = 1, ELEM_SPARSE = 2, ELEM_SEQUENCE = 3, ELEM_MAP = 4, ELEM_OPTIONAL = 5 };

@@ -131,16 +131,19 @@ static sonde_status known_trips(sn_infer *c, const loop_params *r, sn_dim *trips
 
 static sonde_status infer_loop(sn_infer *c)
 {
-    static const sn_dim yes = 1;
+    static const sn_dim yes = 1, no_dims[1];
     const loop_params *r = c->params;
     uint32_t n = 2 + r->n_carried;
     sn_fact *formal = SN_NEW_N(c->arena, sn_fact, n);
     if (!formal)
         return sn_fail_memory(c->err, n * sizeof *formal);
-    formal[0].type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_I64};
+    formal[0].type =
+        (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_I64, .dims = no_dims};
     /* The body only ever runs while the condition holds. */
     formal[1] = (sn_fact){
-        .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL}, .ints = &yes, .n_ints = 1};
+        .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL, .dims = no_dims},
+        .ints = &yes,
+        .n_ints = 1};
     for (uint32_t i = 0; i < r->n_carried; i++)
         if (sn_infer_has(c, 2 + i))
             formal[2 + i].type = c->in[2 + i]->type;

@@ -93,8 +93,12 @@ static double twister_real(twister *t)
 static sonde_status run_dropout_12(const sn_step *s, sn_frame *f)
 {
     const dropout_params *p = s->params;
-    const sn_tensor *x = sn_in(s, f, 0), *ratio = sn_has(s, 1) ? sn_in(s, f, 1) : NULL;
-    bool training = sn_has(s, 2) && sn_move_int(sn_in(s, f, 2), 0) != 0;
+    const sn_tensor *x = sn_in(s, f, 0), *ratio = sn_has(s, 1) ? sn_in(s, f, 1) : NULL,
+                    *mode = sn_has(s, 2) ? sn_in(s, f, 2) : NULL;
+    if (mode && sn_tensor_count(mode) != 1)
+        return sn_run_fail(s, f, "the training mode has %lld elements, expected 1",
+                           (long long)sn_tensor_count(mode));
+    bool training = mode && sn_move_int(mode, 0) != 0;
     double drop =
         ratio && sn_tensor_count(ratio) == 1 ? sn_elem_f64(ratio->dtype, ratio->data, 0) : 0.5;
     if (!training || drop == 0)

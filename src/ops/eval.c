@@ -102,6 +102,7 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
         SN_TRY(s.op->bind(&b));
     s.bound = b.bound;
     s.run = b.run;
+    static uint8_t nothing[1]; /* operators add offsets to a workspace, also to an empty one */
     uint8_t *kept = f->workspace, *own = NULL;
     if (b.workspace_bytes > 0) {
         own = sn_alloc(f->alloc, b.workspace_bytes);
@@ -109,7 +110,7 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
             return sn_fail_memory(f->err, b.workspace_bytes);
     }
     /* Swapped, not copied: the frame may be part of a larger one that run_body knows. */
-    f->workspace = own;
+    f->workspace = own ? own : nothing;
     sonde_status st = s.run(&s, f);
     f->workspace = kept;
     sn_free(f->alloc, own, b.workspace_bytes);

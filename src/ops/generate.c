@@ -42,7 +42,7 @@ static sonde_status infer_shape(sn_infer *c)
     shape_range(c->params, x.rank, &first, &count);
     sn_dim n = count;
     SN_TRY(sn_move_out(c, 0, SONDE_DTYPE_I64, &n, 1));
-    return sn_infer_set_ints(c, 0, x.dims + (count ? first : 0), count);
+    return sn_infer_set_ints(c, 0, count ? x.dims + first : x.dims, count);
 }
 
 static sonde_status run_shape(const sn_step *s, sn_frame *f)
@@ -256,14 +256,21 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
         return SONDE_OK;
     sn_dim ints[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < dim; i++)
-        ints[i] = start + i * delta;
+        ints[i] = (sn_dim)((uint64_t)start + (uint64_t)i * (uint64_t)delta);
     return sn_infer_set_ints(c, 0, ints, dim);
 }
 
 static sonde_status infer_range(sn_infer *c)
 {
-    sn_move_type x;
+    sn_move_type x, other;
     SN_TRY(sn_move_in(c, 0, &x));
+    for (uint32_t i = 1; i < 3; i++) {
+        SN_TRY(sn_move_in(c, i, &other));
+        if (x.dtype != SONDE_DTYPE_UNDEFINED && other.dtype != SONDE_DTYPE_UNDEFINED &&
+            x.dtype != other.dtype)
+            return sn_infer_fail(c, "start is %s, input %u is %s", sn_dtype_onnx_name(x.dtype), i,
+                                 sn_dtype_onnx_name(other.dtype));
+    }
     if (!sn_dtype_is_float(x.dtype))
         return infer_range_ints(c, x.dtype);
     sn_dim dim = SN_DIM_UNKNOWN;

@@ -56,6 +56,9 @@ sonde_status sn_infer_tensor(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_d
     if (rank > SN_MAX_RANK)
         return sn_infer_fail(c, "output %u has rank %d, at most %d is supported", o, rank,
                              SN_MAX_RANK);
+    static const sn_dim no_dims[1]; /* a scalar's: not NULL, so that it can be copied from */
+    if (rank == 0)
+        t->dims = no_dims;
     if (rank <= 0)
         return SONDE_OK;
     sn_dim *copy = SN_NEW_N(c->arena, sn_dim, rank);
@@ -179,7 +182,7 @@ sonde_status sn_infer_broadcast(sn_infer *c, const sn_type *a, const sn_type *b,
 sonde_status sn_infer_axis(sn_infer *c, int64_t axis, int rank, bool allow_rank, int *out)
 {
     int64_t top = allow_rank ? rank : (int64_t)rank - 1;
-    int64_t a = axis < 0 ? axis + rank + (allow_rank ? 1 : 0) : axis;
+    int64_t a = axis < 0 ? axis + rank : axis;
     if (axis < INT32_MIN || a < 0 || a > top)
         return sn_infer_fail(c, "axis %lld is outside a tensor of rank %d", (long long)axis, rank);
     *out = (int)a;

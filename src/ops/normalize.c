@@ -186,6 +186,7 @@ static sonde_status bind_norm(sn_bind *b)
     int axis;
     int64_t want = row_shape(p, x, &k->plan, &axis);
     size_t used = 0, tmp = 0, each = sn_dtype_bytes(compute);
+    k->x.to.rank = -1;
     k->x.copy = x->dtype != compute;
     k->x.n = (size_t)count;
     if (k->x.copy)

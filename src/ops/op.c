@@ -103,6 +103,15 @@ static sonde_status check_arity(sn_graph *g, sn_node *n, const sn_op *op, sonde_
     if (op->max_in >= 0 && n_in > (uint32_t)op->max_in)
         return node_fail(err, SONDE_INVALID_MODEL, n, "has %u inputs, at most %d are allowed", n_in,
                          op->max_in);
+    /* Operators count on it that what they are given are their own inputs, no more than they have:
+     * names left empty at the end go; values read by a graph stand there only if it is a body. */
+    if (n->n_in == n->n_formal_in)
+        n->n_in = n->n_formal_in = n_in;
+    else if (!(op->flags & SN_OP_CONTROL))
+        return node_fail(err, SONDE_INVALID_MODEL, n, "has a graph as attribute but takes none");
+    else if (op->max_in >= 0 && n->n_formal_in > (uint32_t)op->max_in)
+        return node_fail(err, SONDE_INVALID_MODEL, n, "has %u inputs, at most %d are allowed",
+                         n->n_formal_in, op->max_in);
     if (n->n_out < (uint32_t)op->min_out)
         return node_fail(err, SONDE_INVALID_MODEL, n, "has %u outputs, at least %d are required",
                          n->n_out, op->min_out);

@@ -208,6 +208,10 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
                                 sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
+    int64_t have = 0;
+    if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
+                        !sn_type_count(&b->out[0].type, &n) || have != n))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the residual must have the output's shape");
     SN_TRY(sn_gemm_plan_make(&p->plan, d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     size_t all = 0;
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)

@@ -47,6 +47,10 @@ static sonde_status bind(sn_bind *b)
     if (x->dtype != SONDE_DTYPE_F32 || x->rank < 2)
         return sn_bind_fail(b, SONDE_UNSUPPORTED,
                             "only f32 tensors of rank 2 and above are blocked");
+    /* Layouts are not written to files: a node read from one cannot say that its output has one. */
+    if (b->out[0].block != p->block)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "only the layout pass makes blocks of %lld",
+                            (long long)p->block);
     r->cpu_flags = b->cpu_flags;
     r->r = (sn_reorder){.n = x->dims[0],
                         .c = x->dims[1],

@@ -92,10 +92,15 @@ static bool all_same(const sn_node *n)
     return present > 0;
 }
 
+/* Ours and com.microsoft's: input 3 is a residual in both. */
+static bool is_fused_conv(const sn_node *n)
+{
+    return strcmp(n->op_type, "FusedConv") == 0;
+}
+
 static bool is_conv(const sn_node *n)
 {
-    return sn_node_is(n, "Conv") || sn_node_is_internal(n, "FusedConv") ||
-           sn_node_is(n, "ConvTranspose");
+    return sn_node_is(n, "Conv") || is_fused_conv(n) || sn_node_is(n, "ConvTranspose");
 }
 
 static uint8_t kind_of(const sn_node *n, int block)
@@ -141,7 +146,7 @@ static bool is_activation(const layout *l, const sn_node *n, uint32_t i)
 
 static bool is_residual(const layout *l, const sn_node *n, uint32_t i)
 {
-    return i == 3 && (l->kind[n->id] & FIXED_OUT) && sn_node_is_internal(n, "FusedConv");
+    return i == 3 && (l->kind[n->id] & FIXED_OUT) && is_fused_conv(n);
 }
 
 static void join_groups(layout *l)

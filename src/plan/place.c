@@ -221,8 +221,9 @@ static bool read_twice(const placer *k, const sn_step *s, uint32_t j, uint32_t r
     return false;
 }
 
-/* The input whose block output 0 of step i may take over, or SN_NO_SLOT. An input that the step reads
- * twice is kept, unless the operator works element by element (those take over either input). */
+/* The input whose block output 0 of step i may take over, or SN_NO_SLOT. An input that the step
+ * reads twice is kept, unless the operator works element by element (those take over either input).
+ */
 static uint32_t inplace_input(const placer *k, uint32_t i)
 {
     const sn_binding *b = k->b;

@@ -71,11 +71,16 @@ void sn_prof_key_of(sn_prof_text *t, const sn_prof_step *s, sn_prof_key key)
         put(t, s->kernel);
         return;
     }
+    if (key == SN_BY_STEP && !s->folded) { /* where it stands in the tables: each is its own */
+        put_bytes(t, "", 1);
+        put_bytes(t, &s, sizeof s);
+        return;
+    }
     put(t, s->op_type);
     put_bytes(t, "", 1);
     if (key == SN_BY_SHAPE) {
         put_shapes(t, s);
-    } else if (key == SN_BY_NODE) {
+    } else if (key == SN_BY_NODE || key == SN_BY_STEP) {
         put(t, s->post_op);
         put_bytes(t, "", 1);
         put(t, s->name);
@@ -102,6 +107,7 @@ bool sn_prof_row_name(sn_prof_row *row, const sn_prof_step *s, sn_prof_key key, 
         put(t, s->op_type);
         break;
     case SN_BY_NODE:
+    case SN_BY_STEP:
         put(t, s->op_type);
         put(t, s->post_op && *s->post_op ? "+" : "");
         put(t, s->post_op);
@@ -115,7 +121,7 @@ bool sn_prof_row_name(sn_prof_row *row, const sn_prof_step *s, sn_prof_key key, 
     }
     row->name = keep(t, arena);
     t->b.n = 0;
-    if (key == SN_BY_NODE)
+    if (key == SN_BY_NODE || key == SN_BY_STEP)
         put_nodes(t, s);
     row->nodes = keep(t, arena);
     row->op_type = sn_arena_strdup(arena, s->op_type ? s->op_type : "");

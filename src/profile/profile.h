@@ -101,9 +101,9 @@ typedef struct sn_prof_life {
 
 /* Bytes, when the profile was taken; 0 = none or not known. */
 typedef struct sn_prof_memory {
-    uint64_t mapped;    /* model files in the address space, resident or not */
-    uint64_t constants; /* weights that are not in a mapped file */
-    uint64_t packed;    /* weights in the form kernels read them */
+    uint64_t mapped;                      /* model files in the address space, resident or not */
+    uint64_t constants;                   /* weights that are not in a mapped file */
+    uint64_t packed;                      /* weights in the form kernels read them */
     uint64_t arenas, workspaces, outputs; /* of all bindings that ran */
     uint64_t held, held_peak;             /* by the context's allocator */
     uint64_t rss, rss_peak;               /* of the process */
@@ -118,10 +118,10 @@ typedef struct sn_profile {
     const char *cpu_model, *cpu_level;
     int cores, threads, level;
     int64_t pid;
-    uint64_t start_wall_ns; /* epoch time of ns 0 */
-    double record_ns;       /* cost of recording one step */
-    uint64_t dropped;       /* records lost to overflow */
-    int instance;           /* of several that run side by side, from 0 */
+    uint64_t start_wall_ns;        /* epoch time of ns 0 */
+    double record_ns;              /* cost of recording one step */
+    uint64_t dropped;              /* records lost to overflow */
+    int instance;                  /* of several that run side by side, from 0 */
     double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
     sn_prof_memory memory;
     SN_VEC(sn_prof_step) steps;
@@ -156,21 +156,28 @@ typedef struct sn_prof_stats {
 /* Sorts `samples` in place. */
 void sn_prof_stats_of(double *samples, size_t n, sn_prof_stats *out);
 
-typedef enum sn_prof_key { SN_BY_OP, SN_BY_NODE, SN_BY_SHAPE, SN_BY_KERNEL } sn_prof_key;
+typedef enum sn_prof_key {
+    SN_BY_OP,
+    SN_BY_NODE,
+    SN_BY_SHAPE,
+    SN_BY_KERNEL,
+    SN_BY_STEP /* a node once per binding: with exact shapes */
+} sn_prof_key;
 
 typedef struct sn_prof_row {
-    const char *name;    /* BY_OP: op type, or "[Other]", "[Mem alloc/free]"; BY_NODE:
+    const char *name;    /* BY_OP: op type, or "[Other]", "[Mem alloc/free]"; BY_NODE, BY_STEP:
                             "Conv+Add+Relu"; BY_SHAPE: "[1, 3, 224, 224], [32, 3, 3, 3], _" */
     const char *op_type; /* the operator the row belongs to */
     const char *kernel;  /* most used kernel, "" if none */
     const char *example; /* an example node name */
-    const char *nodes;   /* BY_NODE: original nodes, comma-separated */
+    const char *nodes;   /* BY_NODE, BY_STEP: original nodes, comma-separated */
     double calls;        /* per iteration; [Other]: 1 */
     double mean_ns;      /* per iteration: the rows add up to mean wall time */
     double share;        /* 0…1 of the wall time */
     double per_call_p50_ns, per_call_p99_ns, per_call_mean_ns;
     double flops, bytes; /* per iteration */
     double input_elems;  /* per iteration */
+    uint32_t step;       /* index of its first step; UINT32_MAX: none, or not in the tables */
     bool bracket;        /* [Other], [Mem alloc/free] */
 } sn_prof_row;
 
@@ -188,8 +195,8 @@ typedef struct sn_prof_summary {
  * step counts where its parents lead to such an iteration; a body run (EXECUTOR "body", parent =
  * the control step's span) is only a link of that chain. A control step's own row holds its self
  * time: bodies are counted in their own operators. The recorder's cost is taken off the span it
- * fell into, so no row and no wall time contains it. Folded steps are listed at zero time BY_NODE.
- */
+ * fell into, so no row and no wall time contains it. Folded steps are listed at zero time BY_NODE
+ * and BY_STEP. */
 sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_summary *out,
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);

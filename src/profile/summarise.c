@@ -44,14 +44,21 @@ static bool add_group(work *w, const sn_prof_row *row)
 
 static bool add_bracket(work *w, const char *name)
 {
-    sn_prof_row row = {
-        .name = name, .op_type = name, .kernel = "", .example = "", .nodes = "", .bracket = true};
+    sn_prof_row row = {.name = name,
+                       .op_type = name,
+                       .kernel = "",
+                       .example = "",
+                       .nodes = "",
+                       .step = UINT32_MAX,
+                       .bracket = true};
     return add_group(w, &row);
 }
 
-/* The number of the group this step belongs to, made if new; SN_PROF_NONE when out of memory. */
-static uint32_t group_for(work *w, const sn_prof_step *s)
+/* The number of the group step i belongs to, made if new; SN_PROF_NONE when out of memory. */
+static uint32_t group_for(work *w, size_t i)
 {
+    const bool known = i < w->p->steps.n;
+    const sn_prof_step *s = known ? &w->p->steps.data[i] : &unknown_step;
     sn_prof_key_of(&w->text, s, w->key);
     if (w->text.failed)
         return SN_PROF_NONE;
@@ -63,7 +70,7 @@ static uint32_t group_for(work *w, const sn_prof_step *s)
     if (!key)
         return SN_PROF_NONE;
     memcpy(key, w->text.b.data, n);
-    sn_prof_row row = {0};
+    sn_prof_row row = {.step = known ? (uint32_t)i : UINT32_MAX};
     uint32_t number = (uint32_t)w->groups.n;
     if (!sn_prof_row_name(&row, s, w->key, &w->text, &w->out->arena) || !add_group(w, &row) ||
         !sn_map_put_n(&w->groups_by_key, key, n, (void *)(uintptr_t)number, NULL))
@@ -88,7 +95,7 @@ static uint32_t group_of_span(const work *w, size_t i, bool *step_known)
 
 static bool wanted_step(const work *w, size_t i)
 {
-    return w->key == SN_BY_NODE && w->p->steps.data[i].folded;
+    return (w->key == SN_BY_NODE || w->key == SN_BY_STEP) && w->p->steps.data[i].folded;
 }
 
 /* Which steps ran, then a group for each of them; the entry past the last step is the unknown one.
@@ -114,7 +121,7 @@ static sonde_status make_groups(work *w, sonde_error *err)
         w->group_of_step[i] = SN_PROF_NONE;
         if (!ran && (i == n || !wanted_step(w, i)))
             continue;
-        w->group_of_step[i] = group_for(w, i < n ? &p->steps.data[i] : &unknown_step);
+        w->group_of_step[i] = group_for(w, i);
         if (w->group_of_step[i] == SN_PROF_NONE)
             return sn_fail_memory(err, w->text.b.n);
     }

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes small models and tensor files for the fuzzers to start from.
 
-    python tests/fuzz/make_seeds.py FOLDER
+    python tests/fuzz/make_seeds.py FOLDER [PROGRAM]
 
-makes FOLDER/model/*.onnx for fuzz_model and FOLDER/tensor/* for fuzz_tensor (first byte: the reader).
-Needs the onnx and numpy packages.
+makes FOLDER/model/*.onnx for fuzz_model, FOLDER/graph/*.onnx, which are these and one for each operator and
+version, for fuzz_graph, and FOLDER/tensor/* for fuzz_tensor (first byte: the reader). PROGRAM is sonde's: with it
+the small models of its zoo are there too. Needs the onnx and numpy packages.
 """
 
 import io
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 
 import numpy as np
@@ -19,6 +21,9 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper as nh
+
+from node_seeds import MAX_BYTES, node_seeds
+from operator_seeds import operator_seeds
 
 OPSETS = [h.make_opsetid("", 18)]
 
@@ -247,19 +252,36 @@ def tensor_seeds():
     yield "map.pb", 7, nh.from_dict({1: array[0], 2: array[1]}, "m").SerializeToString()
 
 
+def zoo_seeds(program, folder):
+    for line in subprocess.run([program, "zoo"], check=True, capture_output=True, text=True).stdout.splitlines():
+        name = line.split()[0]
+        if name.startswith("tiny_"):
+            path = folder / f"{name}.onnx"
+            subprocess.run([program, "zoo", "save", name, path], check=True, capture_output=True)
+            if path.stat().st_size > MAX_BYTES:
+                path.unlink()
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    (root / "model").mkdir(parents=True, exist_ok=True)
-    (root / "tensor").mkdir(parents=True, exist_ok=True)
+    for folder in ("model", "graph", "tensor"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     for make in MODELS:
         made = make()
         onnx.checker.check_model(made)
-        (root / "model" / f"{make.__name__}.onnx").write_bytes(made.SerializeToString())
+        for folder in ("model", "graph"):
+            (root / folder / f"{make.__name__}.onnx").write_bytes(made.SerializeToString())
+    for source in (node_seeds, operator_seeds):
+        for name, made in source():
+            (root / "graph" / f"{name}.onnx").write_bytes(made.SerializeToString())
+    if len(sys.argv) == 3:
+        zoo_seeds(sys.argv[2], root / "graph")
     for name, reader, data in tensor_seeds():
         (root / "tensor" / name).write_bytes(bytes([reader]) + data)
-    print(f"{len(MODELS)} models and {sum(1 for _ in tensor_seeds())} tensor files in {root}")
+    for folder in ("model", "graph", "tensor"):
+        print(f"{sum(1 for _ in (root / folder).iterdir())} in {root / folder}")
 
 
 if __name__ == "__main__":

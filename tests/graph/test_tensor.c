@@ -102,6 +102,9 @@ TEST(sizes_never_overflow)
 {
     size_t bytes;
     int64_t n, big[] = {INT64_MAX, 2}, zero[] = {0, INT64_MAX, INT64_MAX}, neg[] = {-1};
+    int64_t most[] = {SN_MAX_ELEMS, 1}, more[] = {SN_MAX_ELEMS, 2};
+    CHECK(sn_dims_count(most, 2, &n) && n == SN_MAX_ELEMS);
+    CHECK(!sn_dims_count(more, 2, &n));
     CHECK(!sn_dims_count(big, 2, &n));
     CHECK(!sn_dims_count(neg, 1, &n));
     CHECK(!sn_dims_count(zero, 3, &n)); /* the rest must still be sane */

@@ -161,6 +161,23 @@ TEST(an_input_with_an_initializer_is_a_default_since_ir_4_and_a_constant_before)
     CHECK(fixture_free(&f));
 }
 
+TEST(a_default_of_another_type_than_its_input_is_refused)
+{
+    fixture f;
+    float w[3] = {1, 2, 3};
+    int64_t three = 3, one_by_three[] = {1, 3};
+    fixture_init(&f);
+    pb g = pb_relu_graph();
+    pb_msg(&g, 11, pb_value_info("w", pb_tensor_type(SONDE_DTYPE_F32, 2, one_by_three)));
+    pb_msg(&g, 5, pb_tensor_raw("w", SONDE_DTYPE_F32, 1, &three, w, sizeof w));
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "its default is f32[3]");
+    g = pb_relu_graph();
+    pb_msg(&g, 11, pb_value_info("w", pb_tensor_type(SONDE_DTYPE_I32, 1, &three)));
+    pb_msg(&g, 5, pb_tensor_raw("w", SONDE_DTYPE_F32, 1, &three, w, sizeof w));
+    CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL, "its default is f32[3]");
+    CHECK(fixture_free(&f));
+}
+
 TEST(names_with_zero_bytes_are_refused)
 {
     fixture f;

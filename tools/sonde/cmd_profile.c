@@ -55,6 +55,39 @@ static int print_table(const sonde_profile *profile, const options *o)
     return EXIT_OK;
 }
 
+/* Views beside the table. */
+int print_reports(const sonde_profile *profile, const options *o)
+{
+    static const struct {
+        const char *name;
+        sonde_report kind;
+    } kinds[] = {{"summary", SONDE_REPORT_SUMMARY},
+                 {"records", SONDE_REPORT_SUMMARY_BY_RECORD},
+                 {"inferences", SONDE_REPORT_INFERENCES},
+                 {"executions", SONDE_REPORT_EXECUTIONS},
+                 {"operators", SONDE_REPORT_OPERATORS},
+                 {"external", SONDE_REPORT_EXTERNAL_OPERATORS},
+                 {"memory", SONDE_REPORT_MEMORY}};
+    const char *names[sizeof kinds / sizeof *kinds + 1] = {NULL};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        names[k] = kinds[k].name;
+    for (size_t i = 0; i < o->reports.n; i++) {
+        size_t k = 0;
+        while (names[k] && strcmp(names[k], o->reports.items[i]) != 0)
+            k++;
+        if (!names[k]) {
+            const char *near = closest(o->reports.items[i], names);
+            return fail_usage("there is no report '%s'%s%s%s", o->reports.items[i],
+                              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        }
+        sonde_error err;
+        printf("\n");
+        if (sonde_profile_report(profile, kinds[k].kind, write_stdout, NULL, &err))
+            return fail("%s", err.message);
+    }
+    return EXIT_OK;
+}
+
 /* --json is always the summary, whatever the file is called: saved under a name that says so, then
  * moved to where it belongs. */
 static int save_summary(const sonde_profile *profile, const char *path)
@@ -110,6 +143,8 @@ static int report(const runner *r, const options *o)
         return fail("%s", err.message);
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
     int code = json_only || o->quiet ? EXIT_OK : print_table(profile, o);
+    if (!code && !json_only)
+        code = print_reports(profile, o);
     if (!code && o->json)
         code = save_summary(profile, o->json);
     for (size_t i = 0; i < o->outputs.n && !code; i++)

@@ -91,6 +91,8 @@ static const row rows[] = {
      "the graph after the passes; with -o out.onnx saved as a model"},
 
     {OPT_TABLE, 0, "sort", TEXT, AT(sort), "time|name", "order of the rows (time)"},
+    {OPT_TABLE, 0, "report", LIST, AT(reports), "KIND",
+     "also print: summary, records, inferences, executions, operators, external, memory"},
     {OPT_TABLE, 0, "by-shape", FLAG, AT(by_shape), NULL,
      "split operators by the shapes of their inputs"},
     {OPT_TABLE, 0, "by-node", FLAG, AT(by_node), NULL,
@@ -349,6 +351,7 @@ void options_free(options *o)
 {
     list_free(&o->rest);
     list_free(&o->disabled_passes);
+    list_free(&o->reports);
     list_free(&o->inputs);
     list_free(&o->sizes);
     list_free(&o->ranges);

@@ -71,6 +71,7 @@ typedef struct options {
 
     /* what to show */
     list outputs; /* -o */
+    list reports; /* --report */
     const char *json, *check, *labels, *sort, *filter_op, *graph, *filter;
     int64_t top, level;
     int profile, verbose;
@@ -160,6 +161,9 @@ void progress(const options *o, const char *what, double done);
 void progress_end(void);
 
 /* ---- the verbs ---- */
+/* ---- cmd_profile.c, also for report ---- */
+int print_reports(const sonde_profile *profile, const options *o); /* --report KIND … */
+
 #define COMMAND(name, arguments, summary) int cmd_##name(int argc, char **argv);
 #include "commands.inc"
 #undef COMMAND

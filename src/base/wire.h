@@ -3,8 +3,8 @@
  * no message. A message parser is a loop over sn_wire_next with a switch on the tag, which joins
  * field number and wire type: a field of an unknown number or an unexpected type falls into
  * `default` and is skipped, as protobuf does. */
-#ifndef SN_ONNX_WIRE_H
-#define SN_ONNX_WIRE_H
+#ifndef SN_BASE_WIRE_H
+#define SN_BASE_WIRE_H
 
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cursor. Every step compares with `end` before it reads; lengths are compared as sizes, never
  * added to pointers first, so a length near 2^64 cannot wrap. */
-#include "onnx/wire.h"
+#include "base/wire.h"
 
 #include <string.h>
 

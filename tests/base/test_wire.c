@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf cursor at its edges. */
-#include "onnx/wire.h"
+#include "base/wire.h"
 
 #include "test.h"
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory as text: totals by kind, then for the shapes that need most the step at which activations
+ * peak, who holds that peak, and how much of the arena is lost between them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/grid.h"
+#include "export/reports.h"
+
+static void put_bytes(sn_grid *g, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    size_t unit = 0;
+    char number[32], text[48];
+    for (; v >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        v /= 1024;
+    sn_fixed_text(number, v, unit ? 2 : 0);
+    memcpy(text, number, strlen(number) + 1);
+    strcat(text, " ");
+    strcat(text, units[unit]);
+    sn_grid_add(g, text);
+}
+
+static void put_total(sn_grid *g, const char *name, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    sn_grid_add(g, name);
+    put_bytes(g, bytes);
+}
+
+/* The table whose values need most at once, and the step of its peak. */
+typedef struct peak {
+    uint32_t table, step;
+    uint64_t bytes; /* live at that step, workspace included */
+    uint64_t arena; /* end of the highest value in the arena */
+} peak;
+
+/* One table's lives are p->lives[first … end). Bytes live at each step from differences. */
+static sonde_status find_peak(const sn_profile *p, size_t first, size_t end, peak *best,
+                              sonde_error *err)
+{
+    uint32_t steps = 0;
+    uint64_t arena = 0;
+    for (size_t i = first; i < end; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        steps = l->last > steps ? l->last : steps;
+        if (l->place == SN_LIFE_ARENA && l->offset + l->bytes > arena)
+            arena = l->offset + l->bytes;
+    }
+    const size_t bytes = ((size_t)steps + 2) * sizeof(int64_t);
+    int64_t *change = sn_alloc_zero(p->alloc, bytes);
+    if (!change)
+        return sn_fail_memory(err, bytes);
+    for (size_t i = first; i < end; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        change[l->first] += (int64_t)l->bytes;
+        change[l->last + 1] -= (int64_t)l->bytes;
+    }
+    int64_t live = 0;
+    for (uint32_t k = 0; k <= steps; k++) {
+        live += change[k];
+        if (live > 0 && (uint64_t)live > best->bytes)
+            *best = (peak){p->lives.data[first].table, k, (uint64_t)live, arena};
+    }
+    sn_free(p->alloc, change, bytes);
+    return SONDE_OK;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const sn_prof_life *x = *(const sn_prof_life *const *)a, *y = *(const sn_prof_life *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static const sn_prof_step *step_of(const sn_profile *p, uint32_t table, uint32_t index)
+{
+    for (size_t i = 0; i < p->steps.n; i++)
+        if (p->steps.data[i].table == table && p->steps.data[i].index == index)
+            return &p->steps.data[i];
+    return NULL;
+}
+
+static sonde_status put_holders(const sn_profile *p, const peak *at, sn_grid *g, sonde_error *err)
+{
+    enum { SHOWN = 10 };
+    static const char *const places[] = {"arena", "output", "workspace", "dynamic"};
+    const size_t bytes = (p->lives.n + 1) * sizeof(sn_prof_life *);
+    const sn_prof_life **held = sn_alloc(p->alloc, bytes);
+    if (!held)
+        return sn_fail_memory(err, bytes);
+    size_t n = 0;
+    for (size_t i = 0; i < p->lives.n; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        if (l->table == at->table && l->bytes && l->first <= at->step && at->step <= l->last)
+            held[n++] = l;
+    }
+    if (n > 1)
+        qsort(held, n, sizeof *held, larger_first);
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        const sn_prof_step *maker = step_of(p, held[i]->table, held[i]->first);
+        put_bytes(g, held[i]->bytes);
+        sn_grid_add(g, places[held[i]->place]);
+        sn_grid_add(g, maker ? maker->op_type : "");
+        sn_grid_add(g, held[i]->name);
+    }
+    sn_free(p->alloc, held, bytes);
+    return SONDE_OK;
+}
+
+static sonde_status put_peak(const sn_profile *p, const peak *at, sn_writer *w, sonde_error *err)
+{
+    const sn_prof_step *step = step_of(p, at->table, at->step);
+    char text[32];
+    sn_put(w, "\nactivations peak at step ");
+    sn_put_u64(w, at->step);
+    if (step) {
+        sn_put(w, ", ");
+        sn_put(w, step->op_type);
+        sn_put(w, " ");
+        sn_put_terminal(w, step->name);
+    }
+    sn_put(w, "; the arena is ");
+    /* What lies between live values when the arena is fullest is lost to fragmentation. */
+    uint64_t in_arena = 0;
+    for (size_t i = 0; i < p->lives.n; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        if (l->table == at->table && l->place == SN_LIFE_ARENA && l->first <= at->step &&
+            at->step <= l->last)
+            in_arena += l->bytes;
+    }
+    const double used = at->arena ? (double)in_arena / (double)at->arena : 1.0;
+    sn_put(w, sn_fixed_text(text, 100.0 * (used < 1 ? used : 1), 1));
+    sn_put(w, " % used there\n");
+    sn_grid g;
+    sn_grid_init(&g, p->alloc, 4);
+    static const char *const names[] = {"bytes", "where", "made by", "value"};
+    for (size_t i = 0; i < 4; i++)
+        sn_grid_add(&g, names[i]);
+    const sonde_status st = put_holders(p, at, &g, err), written = sn_grid_write(&g, w, err);
+    return st ? st : written;
+}
+
+sonde_status sn_report_memory(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    const sn_prof_memory *m = &p->memory;
+    sn_writer w;
+    sn_grid g;
+    sn_writer_init(&w, sink);
+    sn_grid_init(&g, p->alloc, 2);
+    put_total(&g, "model files, mapped", m->mapped);
+    put_total(&g, "weights, packed", m->packed);
+    put_total(&g, "weights, other", m->constants);
+    put_total(&g, "activations", m->arenas);
+    put_total(&g, "workspace", m->workspaces);
+    put_total(&g, "outputs", m->outputs);
+    put_total(&g, "held by the context", m->held);
+    put_total(&g, "  at most", m->held_peak);
+    put_total(&g, "process, resident", m->rss);
+    put_total(&g, "  of that anonymous", m->rss_anon);
+    put_total(&g, "  of that files", m->rss_file);
+    put_total(&g, "  at most", m->rss_peak);
+    sonde_status st = sn_grid_write(&g, &w, err);
+    peak best = {0};
+    for (size_t i = 0, end; i < p->lives.n && !st; i = end) {
+        for (end = i + 1; end < p->lives.n && p->lives.data[end].table == p->lives.data[i].table;)
+            end++;
+        st = find_peak(p, i, end, &best, err);
+    }
+    if (!st && best.bytes)
+        st = put_peak(p, &best, &w, err);
+    const sonde_status written = sn_writer_finish(&w, err);
+    return st ? st : written;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profiler's face for programs: records with warm-up, scopes, pause, get, clear, dump, and the
+ * reports by inference. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sonde/experimental/zoo.h"
+#include "sonde/sonde.h"
+
+#include "test.h"
+
+typedef struct captured {
+    char text[1 << 18];
+    size_t n;
+} captured;
+
+static captured *all;
+
+static void capture(void *user, const char *text, size_t size)
+{
+    captured *c = user;
+    if (c->n + size < sizeof c->text) {
+        memcpy(c->text + c->n, text, size);
+        c->n += size;
+        c->text[c->n] = 0;
+    }
+}
+
+static const char *report(const sonde_profile *p, sonde_report kind)
+{
+    sonde_error err;
+    if (!all)
+        all = calloc(1, sizeof *all);
+    all->n = 0;
+    all->text[0] = 0;
+    if (sonde_profile_report(p, kind, capture, all, &err))
+        capture(all, err.message, strlen(err.message));
+    return all->text;
+}
+
+typedef struct fixture {
+    sonde_context *context;
+    sonde_model *model;
+    sonde_session *session;
+    sonde_value *in;
+} fixture;
+
+static void open_fixture(fixture *f)
+{
+    sonde_error err;
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    const int64_t dims[2] = {1, 16};
+    o.threads = 1;
+    CHECK_OK(sonde_context_create(&o, &f->context, &err));
+    CHECK_OK(sonde_zoo_build(f->context, "tiny_mlp", 1, &f->model, &err));
+    CHECK_OK(sonde_session_create(f->model, NULL, &f->session, &err));
+    CHECK_OK(sonde_tensor_create(f->context, SONDE_DTYPE_F32, dims, 2, NULL, 64, &f->in, &err));
+}
+
+static void run(const fixture *f, int times)
+{
+    sonde_error err;
+    for (int i = 0; i < times; i++) {
+        sonde_value *out = NULL;
+        CHECK_OK(sonde_session_run(f->session, NULL, NULL, &f->in, 1, NULL, &out, 1, &err));
+        sonde_value_release(out);
+    }
+}
+
+static void close_fixture(fixture *f)
+{
+    sonde_value_release(f->in);
+    sonde_session_release(f->session);
+    sonde_model_release(f->model);
+    sonde_context_release(f->context);
+    free(all);
+    all = NULL;
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, what)); p++)
+        n++;
+    return n;
+}
+
+TEST(records_label_inferences_and_mark_warm_up)
+{
+    fixture f;
+    sonde_error err;
+    sonde_record *warm = NULL, *trace = NULL, *inner = NULL;
+    sonde_profile *p = NULL;
+    open_fixture(&f);
+    CHECK_OK(sonde_profiler_start(f.context, 1, &err));
+    CHECK_OK(sonde_record_begin(f.context, "warm up", 1, &warm, &err));
+    run(&f, 2);
+    sonde_record_end(warm);
+    CHECK_OK(sonde_record_begin(f.context, "trace", 0, &trace, &err));
+    run(&f, 3);
+    CHECK_OK(sonde_record_begin(f.context, "inner", 0, &inner, &err));
+    run(&f, 1);
+    sonde_record_end(inner);
+    sonde_record_end(trace);
+    CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
+    const char *text = report(p, SONDE_REPORT_SUMMARY);
+    CHECK_HAS(text, "  Inference Results Summary\n");
+    CHECK_HAS(text, "Inference counts                : 4\n");
+    CHECK_HAS(text, "99.9 percentile latency (ns)    : ");
+    text = report(p, SONDE_REPORT_SUMMARY_BY_RECORD);
+    CHECK_EQ(count(text, "Inference Results Summary"), 2);
+    CHECK_HAS(text, "Summary: trace\n");
+    CHECK_HAS(text, "Inference counts                : 4\n");
+    CHECK_HAS(text, "Summary: inner\n");
+    CHECK_HAS(text, "Inference counts                : 1\n");
+    CHECK(!strstr(text, "warm up"));
+    CHECK_EQ(count(report(p, SONDE_REPORT_INFERENCES), "\n"), 5);
+    CHECK_HAS(all->text, "trace_id");
+    text = report(p, SONDE_REPORT_OPERATORS);
+    CHECK_HAS(text, "average elapsed(ns)");
+    CHECK_HAS(text, "Gemm");
+    CHECK_HAS(report(p, SONDE_REPORT_EXTERNAL_OPERATORS), "operator_index");
+    CHECK_EQ(count(report(p, SONDE_REPORT_EXECUTIONS), "\n"), 1);
+    CHECK_HAS(report(p, SONDE_REPORT_MEMORY), "activations");
+    CHECK_EQ(sonde_profile_report(p, (sonde_report)99, capture, all, &err), SONDE_INVALID_ARGUMENT);
+    sonde_profile_release(p);
+    close_fixture(&f);
+}
+
+TEST(nothing_is_recorded_between_pause_and_resume)
+{
+    fixture f;
+    sonde_error err;
+    sonde_profile *p = NULL;
+    open_fixture(&f);
+    CHECK_EQ(sonde_profiler_pause(f.context, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_OK(sonde_profiler_start(f.context, 1, &err));
+    run(&f, 1);
+    CHECK_OK(sonde_profiler_pause(f.context, &err));
+    CHECK_EQ(sonde_profiler_pause(f.context, &err), SONDE_INVALID_ARGUMENT);
+    run(&f, 5);
+    CHECK_OK(sonde_profiler_resume(f.context, &err));
+    run(&f, 2);
+    CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
+    CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), "Inference counts                : 3\n");
+    sonde_profile_release(p);
+    close_fixture(&f);
+}
+
+TEST(what_was_recorded_can_be_had_again_until_it_is_cleared)
+{
+    fixture f;
+    sonde_error err;
+    sonde_profile *p = NULL;
+    open_fixture(&f);
+    CHECK_EQ(sonde_profiler_get(f.context, &p, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_OK(sonde_profiler_start(f.context, 1, &err));
+    run(&f, 2);
+    CHECK_OK(sonde_profiler_get(f.context, &p, &err)); /* while it runs */
+    CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 2\n");
+    sonde_profile_release(p);
+    run(&f, 1);
+    CHECK_OK(sonde_profiler_stop(f.context, NULL, &err));
+    run(&f, 1); /* not recorded */
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(sonde_profiler_get(f.context, &p, &err));
+        CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 3\n");
+        sonde_profile_release(p);
+    }
+    char path[64], text[64] = "";
+    snprintf(path, sizeof path, "/tmp/sonde-test-dump-%ld.json", (long)getpid());
+    CHECK_OK(sonde_profiler_dump(f.context, path, &err));
+    FILE *file = fopen(path, "rb");
+    CHECK(file && fread(text, 1, sizeof text - 1, file) > 20);
+    if (file)
+        fclose(file);
+    remove(path);
+    CHECK_OK(sonde_profiler_clear(f.context, &err));
+    CHECK_EQ(sonde_profiler_get(f.context, &p, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_OK(sonde_profiler_start(f.context, 1, &err));
+    run(&f, 1);
+    CHECK_OK(sonde_profiler_clear(f.context, &err)); /* goes on from here */
+    run(&f, 2);
+    CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
+    CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 2\n");
+    sonde_profile_release(p);
+    close_fixture(&f);
+}
+
+static void decode(int frame)
+{
+    SONDE_SCOPE_ARGS("decode", "io", "frame %d", frame);
+    SONDE_SCOPE("resize");
+}
+
+TEST(scopes_of_the_program_are_spans_with_their_text)
+{
+    sonde_error err;
+    sonde_profile *p = NULL;
+    decode(0); /* nothing records: nothing happens */
+    CHECK_OK(sonde_profiler_start(NULL, 1, &err));
+    decode(7);
+    CHECK_OK(sonde_profiler_stop(NULL, &p, &err));
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/sonde-test-scope-%ld.json", (long)getpid());
+    CHECK_OK(sonde_profile_save(p, path, &err));
+    sonde_profile_release(p);
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 16);
+    CHECK(file && fread(text, 1, (1 << 16) - 1, file) > 20);
+    if (file)
+        fclose(file);
+    remove(path);
+    CHECK_HAS(text, "\"decode\"");
+    CHECK_HAS(text, "io: frame 7");
+    CHECK_HAS(text, "\"resize\"");
+    CHECK(!strstr(text, "frame 0"));
+    free(text);
+}
+
+TEST_MAIN()

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes no exporter writes but a file can contain, found by the fuzzers: each is refused with a
+ * sentence, or means the same as without its oddity. */
+#include "ops/one_node.h"
+
+#define REFUSED(c, status, part)                                                                   \
+    do {                                                                                           \
+        CHECK_EQ(node_run(c), status);                                                             \
+        CHECK_HAS((c)->err.message, part);                                                         \
+        node_end(c);                                                                               \
+    } while (0)
+
+TEST(inputs_left_empty_at_the_end_do_not_count)
+{
+    one_node c;
+    node_begin(&c, "Add", 14, 5, 1);
+    node_f32(&c, 0, SHAPE(2), 1, 2);
+    node_f32(&c, 1, SHAPE(2), 3, 4);
+    CHECK_EQ(node_run(&c), SONDE_OK);
+    CHECK(IS_F32(&c.out[0], 4, 6));
+    node_end(&c);
+}
+
+TEST(a_graph_as_attribute_of_an_operator_without_bodies_is_refused)
+{
+    one_node c;
+    node_begin(&c, "Add", 14, 3, 1);
+    node_f32(&c, 0, SHAPE(2), 1, 2);
+    node_f32(&c, 1, SHAPE(2), 3, 4);
+    node_f32(&c, 2, SHAPE(2), 5, 6); /* what the graph reads from outside */
+    c.n->n_formal_in = 2;
+    REFUSED(&c, SONDE_INVALID_MODEL, "takes none");
+}
+
+TEST(an_axis_before_the_first_is_refused)
+{
+    one_node c;
+    node_begin(&c, "Softmax", 11, 1, 1);
+    node_int(&c, "axis", -2);
+    node_f32(&c, 0, SHAPE(3), 1, 2, 3);
+    REFUSED(&c, SONDE_INVALID_MODEL, "axis -2");
+}
+
+TEST(blocks_that_only_the_layout_pass_can_make_are_refused)
+{
+    one_node c;
+    node_begin(&c, "Reorder", 1, 1, 1);
+    c.n->domain = "sonde";
+    node_int(&c, "block", 8);
+    node_count_up(&c, 0, SHAPE(1, 4, 5, 5));
+    REFUSED(&c, SONDE_UNSUPPORTED, "layout pass");
+}
+
+TEST(a_training_mode_without_elements_is_refused)
+{
+    one_node c;
+    node_begin(&c, "Dropout", 13, 3, 1);
+    node_f32(&c, 0, SHAPE(2), 1, 2);
+    node_f32(&c, 1, SCALAR, 0.5f);
+    node_tensor(&c, 2, SONDE_DTYPE_BOOL, SHAPE(0), NULL);
+    REFUSED(&c, SONDE_RUNTIME, "expected 1");
+}
+
+TEST(a_range_of_mixed_types_is_refused)
+{
+    one_node c;
+    node_begin(&c, "Range", 11, 3, 1);
+    node_i64(&c, 0, SCALAR, 0);
+    node_tensor(&c, 1, SONDE_DTYPE_I32, SCALAR, (int32_t[]){3});
+    node_i64(&c, 2, SCALAR, 1);
+    REFUSED(&c, SONDE_INVALID_MODEL, "int32");
+}
+
+TEST(a_residual_smaller_than_the_product_is_refused)
+{
+    one_node c;
+    node_begin(&c, "FusedGemm", 1, 4, 1);
+    c.n->domain = "sonde";
+    node_count_up(&c, 0, SHAPE(2, 5, 4));
+    node_count_up(&c, 1, SHAPE(4, 3));
+    node_count_up(&c, 3, SHAPE(5, 3));
+    REFUSED(&c, SONDE_INVALID_MODEL, "residual");
+}
+
+TEST_MAIN()
