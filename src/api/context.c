@@ -304,7 +304,7 @@ void sn_api_leave(sonde_context *c)
 
 void sn_api_forget(sonde_context *c)
 {
-    if (c->api_level || c->api_kept || c->env_level)
+    if (c->api_level || c->api_kept || c->env_level || c->memory)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -314,6 +314,9 @@ void sn_api_forget(sonde_context *c)
 
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
 {
-    const int api = c->api_paused ? 0 : c->api_level;
-    return sn_exec_record(&c->core, api > c->env_level ? api : c->env_level, err);
+    int level = c->api_paused ? 0 : c->api_level;
+    level = c->env_level > level ? c->env_level : level;
+    level = c->memory == 1 && level < 1 ? 1 : level;
+    atomic_store(&c->core.trace->memory, c->memory == 1);
+    return sn_exec_record(&c->core, level, err);
 }

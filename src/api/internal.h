@@ -35,6 +35,8 @@ struct sonde_context {
     int api_kept;         /* level of stopped records that wait for get; 0 = none */
     int env_level;        /* of SONDE_TRACE; 0 = off */
     uint64_t api_start;   /* ticks at sonde_profiler_start */
+    int memory;           /* the memory profiler: 0 off, 1 running, 2 stopped with records kept */
+    uint64_t memory_start;
     uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
     sonde_model *models;  /* live ones, for their names */
 

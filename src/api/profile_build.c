@@ -24,6 +24,7 @@ typedef struct run_row {              /* one RUN record; sorted by id */
 typedef struct table_row { /* one binding; sorted by id */
     uint32_t id, first_step, n_steps;
     const sn_binding *binding;
+    const uint64_t *used; /* by step: weights and values live then, as far as known beforehand */
 } table_row;
 
 typedef struct step_key { /* span of a control step; sorted by (run, index) */
@@ -96,16 +97,19 @@ static sonde_status gather(builder *b, uint64_t since, sonde_error *err)
                                        .os_tid = r->os_tid,
                                        .name = sn_arena_strdup(&p->arena, r->thread_name)};
         /* A thread writes a record when its interval ends: the ones wanted are the last ones. */
+        const size_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
         size_t first = n;
-        while (first > 0 && r->recs[first - 1].t1 >= since)
+        while (first > tail && r->recs[(first - 1) & (r->cap - 1)].t1 >= since)
             first--;
         if (!thread.name || !sn_vec_push(&p->threads_seen, p->alloc, thread) ||
             !sn_vec_reserve(&b->events, p->alloc, n - first))
             return sn_fail_memory(err, (n - first) * sizeof(event));
-        for (size_t i = first; i < n; i++)
-            if (r->recs[i].t0 >= since && r->recs[i].t1 >= r->recs[i].t0)
+        for (size_t i = first; i < n; i++) {
+            const sn_trace_rec *rec = &r->recs[i & (r->cap - 1)];
+            if (rec->t0 >= since && rec->t1 >= rec->t0)
                 b->events.data[b->events.n++] =
-                    (event){.rec = r->recs[i], .thread = (uint32_t)(p->threads_seen.n - 1)};
+                    (event){.rec = *rec, .thread = (uint32_t)(p->threads_seen.n - 1)};
+        }
     }
     if (b->events.n >= UINT32_MAX / 2)
         return sn_fail(err, SONDE_LIMIT, "%zu records are too many for one profile", b->events.n);
@@ -187,7 +191,7 @@ static sonde_status list_tables(builder *b, sonde_error *err)
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
             SN_TRY(sn_api_profile_steps(b->p, row.binding, &b->clock, err));
-            SN_TRY(sn_api_profile_lives(b->p, row.binding, err));
+            SN_TRY(sn_api_profile_lives(b->p, row.binding, &row.used, err));
         }
         if (!sn_vec_push(&b->tables, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
@@ -352,6 +356,27 @@ static uint32_t parent_of(const builder *b, const event *e, const sn_prof_span *
     return run ? b->events.data[run->event].span : 0;
 }
 
+/* A MEMORY record is two counters. */
+static sonde_status add_counters(builder *b, const event *e, sonde_error *err)
+{
+    const sn_trace_rec *r = &e->rec;
+    const table_row *table = find_table(b, r->table);
+    if (!table || !table->used || r->index >= table->n_steps)
+        return SONDE_OK;
+    const double taken = (double)r->parent_index * 64, held = (double)r->parent * 64;
+    const sn_prof_counter used = {.at_ns = to_ns(b, r->t0),
+                                  .name = SN_COUNTER_USED,
+                                  .value = (double)table->used[r->index] + taken,
+                                  .step = table->first_step + r->index};
+    sn_prof_counter allocated = used;
+    allocated.name = SN_COUNTER_ALLOCATED;
+    allocated.value = held;
+    return sn_vec_push(&b->p->counters, b->p->alloc, used) &&
+                   sn_vec_push(&b->p->counters, b->p->alloc, allocated)
+               ? SONDE_OK
+               : sn_fail_memory(err, sizeof used);
+}
+
 static sonde_status add_span(builder *b, event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
@@ -404,7 +429,9 @@ static sonde_status add_spans(builder *b, sonde_error *err)
         return sn_fail_memory(err, b->events.n * sizeof(sn_prof_span));
     SN_TRY(add_model_span(b, err));
     for (size_t i = 0; i < b->events.n; i++)
-        SN_TRY(add_span(b, &b->events.data[i], err));
+        SN_TRY(b->events.data[i].rec.kind == SN_TRACE_MEMORY
+                   ? add_counters(b, &b->events.data[i], err)
+                   : add_span(b, &b->events.data[i], err));
     sn_prof_span *spans = b->p->spans.data;
     const size_t n = b->p->spans.n;
     for (size_t i = 0; i < n; i++)

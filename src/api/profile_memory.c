@@ -67,8 +67,46 @@ static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t 
     return life.name && add_life(p, &life);
 }
 
-sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_error *err)
+static uint64_t weight_bytes(const sn_program *p)
 {
+    while (p->parent)
+        p = p->parent;
+    uint64_t bytes = p->packed_bytes;
+    for (size_t i = 0; i < p->buffers.list.n; i++)
+        bytes += p->buffers.list.data[i]->bytes;
+    for (size_t i = 0; i < p->model->buffers.list.n; i++)
+        bytes += p->model->buffers.list.data[i]->bytes;
+    return bytes;
+}
+
+/* Sums of what lives at each step; lives of this binding are those from `first` on. Workspace
+ * belongs to what is allocated, not to what is used. */
+static sonde_status sum_used(sn_profile *p, const sn_binding *b, size_t first,
+                             const uint64_t **used, sonde_error *err)
+{
+    int64_t *change = SN_NEW_N(&p->arena, int64_t, (size_t)b->n_steps + 2);
+    if (!change)
+        return sn_fail_memory(err, ((size_t)b->n_steps + 2) * sizeof *change);
+    for (size_t i = first; i < p->lives.n; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        if (l->place == SN_LIFE_WORKSPACE)
+            continue;
+        change[l->first] += (int64_t)l->bytes;
+        change[l->last + 1] -= (int64_t)l->bytes;
+    }
+    int64_t live = (int64_t)weight_bytes(b->program);
+    for (uint32_t i = 0; i <= b->n_steps; i++) {
+        live += change[i];
+        change[i] = live;
+    }
+    *used = (const uint64_t *)(const void *)change;
+    return SONDE_OK;
+}
+
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint64_t **used,
+                                  sonde_error *err)
+{
+    const size_t first_life = p->lives.n;
     size_t bytes = b->n_slots * sizeof(slot_life);
     slot_life *slots = sn_alloc_zero(p->alloc, bytes);
     if (!slots)
@@ -99,7 +137,8 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_erro
     sn_free(p->alloc, slots, bytes);
     p->memory.arenas += b->arena_bytes;
     p->memory.workspaces += b->workspace_bytes;
-    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_life));
+    return fine ? sum_used(p, b, first_life, used, err)
+                : sn_fail_memory(err, sizeof(sn_prof_life));
 }
 
 /* ------------------------------------------------------------------ zeros */

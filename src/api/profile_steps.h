@@ -9,8 +9,10 @@
 sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
                                   sonde_error *err);
 
-/* Appends where the values of a binding lie and when, and counts its memory. */
-sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, sonde_error *err);
+/* Appends where the values of a binding lie and when, and counts its memory. *used: bytes of weights
+ * and live values by step, in the profile's arena. */
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint64_t **used,
+                                  sonde_error *err);
 /* What the context and the process hold. */
 void sn_api_profile_memory(sn_profile *p, const sonde_context *c);
 /* Share of zeros among the elements of a weight of a step; -1 when it was not counted. */

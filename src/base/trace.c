@@ -39,6 +39,14 @@ static _Thread_local struct {
     } slots[CACHE_SLOTS];
 } cache;
 
+static size_t power_of_two(size_t n)
+{
+    size_t p = 1;
+    while (p < n && p <= SIZE_MAX / 4)
+        p *= 2;
+    return p;
+}
+
 sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_cap,
                              sonde_error *err)
 {
@@ -57,7 +65,8 @@ sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_
     atomic_init(&t->level, 0);
     atomic_init(&t->next_run, 1);
     atomic_init(&t->rings, NULL);
-    t->ring_cap = ring_cap ? ring_cap : DEFAULT_RING_CAP;
+    t->ring_cap = power_of_two(ring_cap ? ring_cap : DEFAULT_RING_CAP);
+    t->reserved_cap = t->ring_cap;
     t->id = atomic_fetch_add_explicit(&next_trace_id, 1, memory_order_relaxed);
     t->start_ticks = sn_ticks();
     t->names = names;
@@ -71,7 +80,7 @@ void sn_trace_free(sn_trace *t)
         return;
     for (sn_trace_ring *r = atomic_load(&t->rings); r;) {
         sn_trace_ring *next = r->next;
-        munmap(r->recs, r->cap * sizeof *r->recs);
+        munmap(r->recs, t->reserved_cap * sizeof *r->recs);
         sn_free(t->alloc, r, sizeof *r);
         r = next;
     }
@@ -87,7 +96,7 @@ void sn_trace_free(sn_trace *t)
 static sn_trace_ring *ring_create(sn_trace *t)
 {
     size_t bytes;
-    if (!sn_size_mul(t->ring_cap, sizeof(sn_trace_rec), &bytes))
+    if (!sn_size_mul(t->reserved_cap, sizeof(sn_trace_rec), &bytes))
         return NULL;
     sn_trace_ring *r = sn_alloc_zero(t->alloc, sizeof *r);
     if (!r)
@@ -99,8 +108,9 @@ static sn_trace_ring *ring_create(sn_trace *t)
         return NULL;
     }
     r->recs = recs;
-    r->cap = t->ring_cap;
+    r->cap = r->limit = t->ring_cap;
     atomic_init(&r->n, 0);
+    atomic_init(&r->tail, 0);
     atomic_init(&r->dropped, 0);
     r->owner = cache.thread;
     r->os_tid = syscall(SYS_gettid);
@@ -189,9 +199,20 @@ void sn_trace_clear(sn_trace *t)
 {
     /* Pages stay: whoever records next does not pay for them again. */
     for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next) {
+        r->limit = r->cap;
         atomic_store(&r->n, 0);
+        atomic_store(&r->tail, 0);
         atomic_store(&r->dropped, 0);
     }
+}
+
+void sn_trace_set_cap(sn_trace *t, size_t cap)
+{
+    cap = power_of_two(cap);
+    t->ring_cap = cap < t->reserved_cap ? cap : t->reserved_cap;
+    for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next)
+        r->cap = t->ring_cap;
+    sn_trace_clear(t);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -202,8 +223,8 @@ static int compare_doubles(const void *a, const void *b)
 
 void sn_trace_measure_cost(sn_trace *t)
 {
-    enum { RECORDS = 1000, BATCHES = 15 };
-    sn_trace_ring scratch = {.cap = RECORDS};
+    enum { RECORDS = 1024, BATCHES = 15 };
+    sn_trace_ring scratch = {.cap = RECORDS, .limit = RECORDS};
     scratch.recs = sn_alloc_zero(t->alloc, RECORDS * sizeof(sn_trace_rec));
     if (!scratch.recs)
         return;

@@ -3,7 +3,8 @@
  * memory is reserved at a thread's first record and touched only as it fills; pushing never blocks;
  * an overfull ring drops the newest and counts.
  * The recorder knows no names: `table` and `index` are ids that whoever recorded can explain.
- * Rings outlive their threads and are read after recording has stopped. */
+ * Rings outlive their threads. They are read after recording has stopped, or drained meanwhile:
+ * who drains moves `tail` on, and the owner goes on in the freed places. */
 #ifndef SN_BASE_TRACE_H
 #define SN_BASE_TRACE_H
 
@@ -18,7 +19,9 @@ typedef enum sn_trace_kind {
     SN_TRACE_EXEC = 3,  /* executor work (load, parse, pass, pack, bind, …); index = name id */
     SN_TRACE_SLICE = 4, /* a worker's share of a parallel region; index = worker */
     SN_TRACE_USER = 5,  /* a labelled scope; index = name id */
-    SN_TRACE_ALLOC = 6  /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
+    SN_TRACE_ALLOC = 6, /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
+    SN_TRACE_MEMORY = 7 /* after a step: parent = bytes the allocator holds / 64, parent_index = of
+                           those taken since the run began / 64; t0 = t1 */
 } sn_trace_kind;
 
 #define SN_TRACE_NONE UINT32_MAX
@@ -37,8 +40,10 @@ enum { SN_TRACE_WARMUP = 1 };
 
 typedef struct sn_trace_ring {
     sn_trace_rec *recs;
-    size_t cap;
-    _Atomic size_t n; /* written by the owner thread only */
+    size_t cap;          /* a power of two; record k is recs[k & (cap - 1)] */
+    _Atomic size_t n;    /* records pushed; written by the owner thread only */
+    size_t limit;        /* the owner's: tail + cap when it last looked */
+    _Atomic size_t tail; /* records before this one are drained */
     _Atomic size_t dropped;
     uint32_t thread_id; /* 1, 2, … in the order of first records */
     uint64_t owner;     /* the thread's number in this process, never reused */
@@ -52,14 +57,16 @@ typedef struct sn_trace {
     _Atomic int level; /* 0 off, 1 operators, 2 + executor, 3 + worker slices */
     _Atomic uint32_t next_run;
     _Atomic(sn_trace_ring *) rings; /* push-only list */
-    size_t ring_cap;                /* records per thread */
+    size_t ring_cap;                /* records per thread, a power of two */
+    size_t reserved_cap;            /* that address space is reserved for */
+    _Atomic bool memory;            /* MEMORY records are wanted */
     uint64_t id;                    /* never reused, so a thread's cached ring cannot be stale */
     uint64_t start_ticks;
     double record_ns; /* measured cost of recording one step */
     struct sn_trace_names *names;
 } sn_trace;
 
-/* ring_cap 0: about a million records per thread. */
+/* ring_cap 0: about a million records per thread; others are rounded up to a power of two. */
 sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_cap,
                              sonde_error *err);
 void sn_trace_free(sn_trace *t);
@@ -70,11 +77,14 @@ sn_trace_ring *sn_trace_ring_get(sn_trace *t);
 static inline void sn_trace_push(sn_trace_ring *r, const sn_trace_rec *rec)
 {
     size_t n = atomic_load_explicit(&r->n, memory_order_relaxed);
-    if (n >= r->cap) {
-        atomic_fetch_add_explicit(&r->dropped, 1, memory_order_relaxed);
-        return;
+    if (n >= r->limit) {
+        r->limit = atomic_load_explicit(&r->tail, memory_order_acquire) + r->cap;
+        if (n >= r->limit) {
+            atomic_fetch_add_explicit(&r->dropped, 1, memory_order_relaxed);
+            return;
+        }
     }
-    r->recs[n] = *rec;
+    r->recs[n & (r->cap - 1)] = *rec;
     atomic_store_explicit(&r->n, n + 1, memory_order_release);
 }
 
@@ -99,6 +109,9 @@ void sn_span_end(sn_trace *t, uint64_t begin, const char *name, const char *deta
 
 /* Forgets all records; only while nothing records. */
 void sn_trace_clear(sn_trace *t);
+/* Rings hold at most `cap` records from now on (rounded up to a power of two, never more than at
+ * creation); forgets all records, so the same holds. */
+void sn_trace_set_cap(sn_trace *t, size_t cap);
 
 /* Measures what recording one step costs on this machine, into t->record_ns. */
 void sn_trace_measure_cost(sn_trace *t);

@@ -107,12 +107,30 @@ static void pin(sn_context *ctx, sn_binding *b)
     pthread_mutex_unlock(&pins->lock);
 }
 
+static uint64_t held_bytes(const sn_context *ctx)
+{
+    return atomic_load_explicit(&ctx->alloc->live_bytes, memory_order_relaxed);
+}
+
+/* What is held after a step, and how much of it the run took since it `began`. */
+static void push_memory(sn_trace_ring *ring, const sn_trace_rec *step, uint64_t began, uint64_t now)
+{
+    sn_trace_rec rec = *step;
+    rec.kind = SN_TRACE_MEMORY;
+    rec.t0 = rec.t1;
+    rec.parent = (uint32_t)(now / 64);
+    rec.parent_index = (uint32_t)((now > began ? now - began : 0) / 64);
+    sn_trace_push(ring, &rec);
+}
+
 static sonde_status loop_profile(sn_run *run)
 {
     const sn_binding *b = run->binding;
     sn_frame *f = &run->frame->f;
     sn_trace_ring *ring = run->ring;
     sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
+    const bool memory = atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
+    const uint64_t held = memory ? held_bytes(f->ctx) : 0;
     sonde_status st = SONDE_OK;
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
@@ -123,6 +141,8 @@ static sonde_status loop_profile(sn_run *run)
         rec.t1 = sn_ticks();
         rec.index = i;
         sn_trace_push(ring, &rec);
+        if (memory)
+            push_memory(ring, &rec, held, held_bytes(f->ctx));
         if (b->is_static || b->release_start[i] == b->release_start[i + 1] || st)
             continue;
         sn_trace_rec mem = rec;

@@ -92,6 +92,11 @@ void sn_proto_bytes(sn_proto *p, uint32_t field, const void *data, size_t n)
     append(p, data, n);
 }
 
+void sn_proto_raw(sn_proto *p, const void *fields, size_t n)
+{
+    append(p, fields, n);
+}
+
 void sn_proto_text(sn_proto *p, uint32_t field, const char *text)
 {
     const unsigned char *s = (const unsigned char *)(text ? text : "");

@@ -22,6 +22,8 @@ void sn_proto_int64(sn_proto *p, uint32_t field, int64_t v);   /* int32/64: nega
 void sn_proto_fixed64(sn_proto *p, uint32_t field, uint64_t v);
 void sn_proto_double(sn_proto *p, uint32_t field, double v);
 void sn_proto_bytes(sn_proto *p, uint32_t field, const void *data, size_t n);
+/* Fields that were encoded before, as they are. */
+void sn_proto_raw(sn_proto *p, const void *fields, size_t n);
 /* A string field must be UTF-8: bytes that are not become U+FFFD. NULL is "". */
 void sn_proto_text(sn_proto *p, uint32_t field, const char *text);
 

@@ -3,8 +3,6 @@
  * format. Texts of cells are put together when asked for: nothing is kept per row but numbers. */
 #include "export/sheet.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,94 +29,47 @@ const char *const sn_sheet_weight_titles[SN_WEIGHT_COLUMNS] = {
 const char sn_sheet_note[] = "note: the perf ratios are assumed, not measured";
 
 /* ------------------------------------------------------------------ texts */
-static void add(sn_sheet *s, const char *text, bool *fine)
-{
-    const size_t n = text ? strlen(text) : 0;
-    if (!*fine || !sn_vec_reserve(&s->cell, s->alloc, n + 1)) {
-        *fine = false;
-        return;
-    }
-    if (n)
-        memcpy(s->cell.data + s->cell.n, text, n);
-    s->cell.n += n;
-    s->cell.data[s->cell.n] = 0;
-}
-
-static void add_shape(sn_sheet *s, const sn_prof_tensor *t, bool *fine)
-{
-    if (t->rank < 0)
-        add(s, t->text, fine);
-    for (int32_t d = 0; d < t->rank; d++) {
-        char dim[32];
-        snprintf(dim, sizeof dim, t->dims[d] < 0 ? "%s?" : "%s%" PRId64, d ? "x" : "", t->dims[d]);
-        add(s, dim, fine);
-    }
-}
-
-static void add_name(sn_sheet *s, const sn_prof_tensor *t, bool *fine)
-{
-    add(s, t->name, fine);
-}
-
-static void add_type(sn_sheet *s, const sn_prof_tensor *t, bool *fine)
-{
-    const bool plain = sn_is_plain_float(t->dtype); /* f32 is called fp32 in this format */
-    add(s, plain ? "fp" : "", fine);
-    add(s, plain ? t->dtype + 1 : t->dtype, fine);
-}
-
-/* Separated by ";"; a scalar or an absent input keeps its place with nothing in it. */
-static void add_list(sn_sheet *s, const sn_prof_tensor *list, uint32_t n,
-                     void (*one)(sn_sheet *, const sn_prof_tensor *, bool *), bool *fine)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        add(s, i ? ";" : "", fine);
-        one(s, &list[i], fine);
-    }
-}
-
 const char *sn_sheet_text(sn_sheet *s, const sn_sheet_row *row, sn_sheet_column column)
 {
     static const sn_prof_step none = {0};
     const sn_prof_step *step = row->step ? row->step : &none;
-    bool fine = true;
-    s->cell.n = 0;
-    add(s, "", &fine);
+    sn_text *t = &s->cell;
+    sn_text_clear(t);
     switch (column) {
     case SN_COLUMN_TYPE:
-        add(s, row->type, &fine);
+        sn_text_add(t, row->type);
         break;
     case SN_COLUMN_POST_OP:
-        add(s, step->post_op, &fine);
+        sn_text_add(t, step->post_op);
         break;
     case SN_COLUMN_NAME:
-        add(s, step->name, &fine);
+        sn_text_add(t, step->name);
         break;
     case SN_COLUMN_IN_NAMES:
-        add_list(s, step->inputs, step->n_inputs, add_name, &fine);
+        sn_text_names(t, step->inputs, step->n_inputs);
         break;
     case SN_COLUMN_IN_SHAPES:
-        add_list(s, step->inputs, step->n_inputs, add_shape, &fine);
+        sn_text_shapes(t, step->inputs, step->n_inputs);
         break;
     case SN_COLUMN_IN_TYPES:
-        add_list(s, step->inputs, step->n_inputs, add_type, &fine);
+        sn_text_types(t, step->inputs, step->n_inputs);
         break;
     case SN_COLUMN_OUT_NAMES:
-        add_list(s, step->outputs, step->n_outputs, add_name, &fine);
+        sn_text_names(t, step->outputs, step->n_outputs);
         break;
     case SN_COLUMN_OUT_SHAPES:
-        add_list(s, step->outputs, step->n_outputs, add_shape, &fine);
+        sn_text_shapes(t, step->outputs, step->n_outputs);
         break;
     case SN_COLUMN_OUT_TYPES:
-        add_list(s, step->outputs, step->n_outputs, add_type, &fine);
+        sn_text_types(t, step->outputs, step->n_outputs);
         break;
     case SN_COLUMN_WEIGHT_SHAPE:
-        add(s, row->weight, &fine);
+        sn_text_add(t, row->weight);
         break;
     default: /* the others are numbers */
         break;
     }
-    return fine ? s->cell.data : NULL;
+    return sn_text_get(t);
 }
 
 const char *sn_sheet_number(char *buf, double v)
@@ -217,10 +168,9 @@ static bool add_row(sn_sheet *s, const sn_profile *p, const sn_prof_row *from)
                         .latency_ms = from->mean_ns / 1e6};
     const sn_prof_tensor *w = weight_of(row.step);
     if (w) {
-        bool fine = true;
-        s->cell.n = 0;
-        add_shape(s, w, &fine);
-        row.weight = fine ? sn_arena_strndup(&s->arena, s->cell.data, s->cell.n) : NULL;
+        sn_text_clear(&s->cell);
+        sn_text_shapes(&s->cell, w, 1);
+        row.weight = s->cell.failed ? NULL : sn_arena_strdup(&s->arena, sn_text_get(&s->cell));
         row.zeros = w->zeros;
         if (!row.weight ||
             (is_sparse_capable(row.step, w) && !weight_row(s, row.weight, &row.ratios)))
@@ -265,6 +215,7 @@ sonde_status sn_sheet_build(sn_sheet *s, const sn_profile *p, const sn_export_op
 {
     *s = (sn_sheet){.alloc = p->alloc};
     SN_TRY(sn_profile_summarise(p, SN_BY_STEP, &s->steps, err));
+    sn_text_init(&s->cell, p->alloc);
     sn_arena_init(&s->arena, p->alloc);
     sn_map_init(&s->weight_rows, p->alloc);
     fill_options(&s->options, options);
@@ -285,10 +236,19 @@ sonde_status sn_sheet_build(sn_sheet *s, const sn_profile *p, const sn_export_op
 
 void sn_sheet_free(sn_sheet *s)
 {
-    sn_vec_free(&s->cell, s->alloc);
+    sn_text_free(&s->cell);
     sn_vec_free(&s->rows, s->alloc);
     sn_vec_free(&s->weights, s->alloc);
     sn_map_free(&s->weight_rows);
     sn_arena_free(&s->arena);
     sn_prof_summary_free(&s->steps);
+}
+
+sonde_status sn_sheet_finish(sn_sheet *s, sonde_error *err)
+{
+    const bool failed = s->cell.failed;
+    sn_sheet_free(s);
+    if (failed)
+        return sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot allocate the text of a cell");
+    return SONDE_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "export/export.h"
+#include "export/text.h"
 
 /* Columns A to P of the operator part. */
 typedef enum sn_sheet_column {
@@ -63,14 +64,16 @@ typedef struct sn_sheet {
     SN_VEC(const char *) weights; /* distinct shapes, in order of first use */
     SN_VEC(sn_sheet_row) rows;    /* in the order of execution, brackets last */
     sn_sheet_totals totals;
-    SN_VEC(char) cell;
+    sn_text cell; /* `failed`: the texts of some cells are missing */
 } sn_sheet;
 
 /* `options` may be NULL. On failure there is nothing to free. */
 sonde_status sn_sheet_build(sn_sheet *s, const sn_profile *p, const sn_export_options *options,
                             sonde_error *err);
 void sn_sheet_free(sn_sheet *s);
-/* A text column of a row, valid until the next call; NULL: out of memory. */
+/* Frees it at the end of writing; out of memory where a cell was. */
+sonde_status sn_sheet_finish(sn_sheet *s, sonde_error *err);
+/* A text column of a row, valid until the next call. */
 const char *sn_sheet_text(sn_sheet *s, const sn_sheet_row *row, sn_sheet_column column);
 /* The k-th ratio (90, 80, 70, others) of the weight part. */
 double sn_sheet_ratio(const sn_sheet *s, int k);

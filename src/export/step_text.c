@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "export/writer.h"
+
 typedef struct text {
     char *to; /* NULL while counting */
     size_t n;
@@ -38,11 +40,9 @@ static void put_name(text *t, const sn_prof_tensor *x)
 /* The floats are called fp32 here and f32 in args_string, as in the tools these forms come from. */
 static void put_type(text *t, const sn_prof_tensor *x)
 {
-    const char *type = x->dtype ? x->dtype : "";
-    bool plain_float =
-        strcmp(type, "f16") == 0 || strcmp(type, "f32") == 0 || strcmp(type, "f64") == 0;
+    bool plain_float = sn_is_plain_float(x->dtype);
     put(t, plain_float ? "fp" : "");
-    put(t, plain_float ? type + 1 : type);
+    put(t, plain_float ? x->dtype + 1 : x->dtype);
 }
 
 static void put_shape(text *t, const sn_prof_tensor *x)

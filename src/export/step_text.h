@@ -9,7 +9,7 @@
 typedef struct sn_step_text {
     const char *input_names, *input_types, *input_shapes;    /* "x,w" "fp32,fp32" "1*3,3*8" */
     const char *output_names, *output_types, *output_shapes; /* the same */
-    const char *args_string;                                 /* "T<1x3xf32>,T<3x8xf32>,|T<1x8xf32>" */
+    const char *args_string; /* "T<1x3xf32>,T<3x8xf32>,|T<1x8xf32>" */
 } sn_step_text;
 
 /* The texts live in `arena`; NULL when out of memory. */

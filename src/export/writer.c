@@ -115,14 +115,19 @@ void sn_put_us(sn_writer *w, uint64_t ns)
     sn_put(w, text);
 }
 
+const char *sn_ms_text(char *buf, uint64_t ns)
+{
+    int n = snprintf(buf, 40, "%" PRIu64 ".%06u", ns / 1000000, (unsigned)(ns % 1000000));
+    for (int k = 0; k < 3 && buf[n - 1] == '0'; k++)
+        n--;
+    memcpy(buf + n, "ms", 3);
+    return buf;
+}
+
 void sn_put_ms_text(sn_writer *w, uint64_t ns)
 {
     char text[40];
-    int n = snprintf(text, sizeof text, "%" PRIu64 ".%06u", ns / 1000000, (unsigned)(ns % 1000000));
-    for (int k = 0; k < 3 && text[n - 1] == '0'; k++)
-        text[--n] = 0;
-    sn_put(w, text);
-    sn_put(w, "ms");
+    sn_put(w, sn_ms_text(text, ns));
 }
 
 void sn_put_json_part(sn_writer *w, const char *text)

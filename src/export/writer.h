@@ -30,6 +30,7 @@ void sn_put_number(sn_writer *w, double v);
 void sn_put_us(sn_writer *w, uint64_t ns);
 /* Nanoseconds as "0.044ms": three decimals, up to six where they matter: exact. */
 void sn_put_ms_text(sn_writer *w, uint64_t ns);
+const char *sn_ms_text(char *buf, uint64_t ns); /* into at least 40 bytes; returns it */
 
 /* Inside a JSON string: escaped, bytes that are not UTF-8 become U+FFFD. NULL is "". */
 void sn_put_json_part(sn_writer *w, const char *s);

@@ -79,9 +79,13 @@ typedef struct sn_prof_thread {
 
 typedef struct sn_prof_counter {
     uint64_t at_ns;
-    const char *name;
+    const char *name; /* SN_COUNTER_USED, … */
     double value;
+    uint32_t step; /* taken after this step: index into steps; UINT32_MAX: none */
 } sn_prof_counter;
+/* Bytes that values and weights take, and bytes the context's allocator holds. */
+#define SN_COUNTER_USED      "used bytes"
+#define SN_COUNTER_ALLOCATED "allocated bytes"
 
 /* Where a value of a binding lies while it lives. */
 typedef enum sn_prof_place {

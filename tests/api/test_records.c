@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "sonde/experimental/memory.h"
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
@@ -184,6 +185,42 @@ TEST(what_was_recorded_can_be_had_again_until_it_is_cleared)
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 2\n");
     sonde_profile_release(p);
+    close_fixture(&f);
+}
+
+TEST(the_memory_profiler_knows_its_own_maxima)
+{
+    fixture f;
+    sonde_error err;
+    sonde_memory_info info = SONDE_INIT(sonde_memory_info);
+    sonde_memory_trace *trace = NULL;
+    open_fixture(&f);
+    CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_memory_stop(f.context, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_OK(sonde_memory_start(f.context, &err));
+    CHECK_EQ(sonde_memory_start(f.context, &err), SONDE_INVALID_ARGUMENT);
+    run(&f, 2);
+    CHECK_OK(sonde_memory_stop(f.context, &err));
+    run(&f, 1); /* not seen */
+    CHECK_OK(sonde_memory_trace_get(f.context, &trace, &err));
+    const size_t n = sonde_memory_trace_count(trace);
+    CHECK(n >= 4 && n % 2 == 0);
+    uint64_t used = 0, allocated = 0;
+    for (size_t i = 0; i < n; i++) {
+        sonde_memory_sample s = SONDE_INIT(sonde_memory_sample);
+        CHECK_OK(sonde_memory_trace_sample(trace, i, &s, &err));
+        CHECK(s.used > 0 && s.allocated >= s.used && s.tag[0]);
+        used = s.used > used ? s.used : used;
+        allocated = s.allocated > allocated ? s.allocated : allocated;
+    }
+    CHECK_OK(sonde_memory_max(f.context, &info, &err));
+    CHECK_EQ(info.max_used, used);
+    CHECK_EQ(info.max_allocated, allocated);
+    CHECK_EQ(info.samples, n);
+    CHECK(info.fragmentation >= 0 && info.fragmentation < 1);
+    sonde_memory_trace_release(trace);
+    CHECK_OK(sonde_memory_reset(f.context, &err));
+    CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
     close_fixture(&f);
 }
 

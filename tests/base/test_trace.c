@@ -34,18 +34,40 @@ TEST(records_come_back_in_order)
 
 TEST(a_full_ring_drops_the_newest_and_counts_and_clearing_makes_room)
 {
-    sn_trace *t = make_trace(10);
+    sn_trace *t = make_trace(10); /* 16: the next power of two */
     sn_trace_ring *r = sn_trace_ring_get(t);
     for (uint32_t i = 0; i < 25; i++)
         sn_trace_push(r, &(sn_trace_rec){.index = i});
-    CHECK_EQ(r->n, 10);
-    CHECK_EQ(r->dropped, 15);
-    CHECK_EQ(r->recs[9].index, 9);
+    CHECK_EQ(r->n, 16);
+    CHECK_EQ(r->dropped, 9);
+    CHECK_EQ(r->recs[15].index, 15);
     sn_trace_clear(t);
     CHECK_EQ(r->n, 0);
     CHECK_EQ(r->dropped, 0);
     sn_trace_push(r, &(sn_trace_rec){.index = 77});
     CHECK_EQ(r->recs[0].index, 77);
+    sn_trace_free(t);
+}
+
+TEST(a_drained_ring_goes_on_in_the_freed_places)
+{
+    sn_trace *t = make_trace(64);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    sn_trace_set_cap(t, 8);
+    for (uint32_t i = 0; i < 1000; i++) {
+        sn_trace_push(r, &(sn_trace_rec){.index = i});
+        if (i % 3 == 2) { /* a reader that takes all there is */
+            for (size_t k = r->tail; k < r->n; k++)
+                CHECK_EQ(r->recs[k & (r->cap - 1)].index, k);
+            atomic_store(&r->tail, r->n);
+        }
+    }
+    CHECK_EQ(r->n, 1000);
+    CHECK_EQ(r->dropped, 0);
+    for (uint32_t i = 0; i < 20; i++)
+        sn_trace_push(r, &(sn_trace_rec){.index = i});
+    CHECK_EQ(r->n - r->tail, 8);
+    CHECK(r->dropped > 0);
     sn_trace_free(t);
 }
 

@@ -92,12 +92,12 @@ static bool has_dim(const pt_field *parent, const pt_field *f)
     return pt_find(f, TENSOR_DIM) != NULL; /* = DIM_VALUE */
 }
 
-static int64_t some_dim(mutation *m)
+static uint64_t some_dim(mutation *m)
 {
     mu_spot s;
     if (!mu_pick(m, mu_one_in(m, 2) ? PT_TENSOR : PT_DIM, has_dim, &s))
-        return (int64_t)mu_below(m, 9);
-    return (int64_t)mu_pick_kid(m, s.field, TENSOR_DIM)->num + (int64_t)mu_below(m, 3) - 1;
+        return mu_below(m, 9);
+    return mu_pick_kid(m, s.field, TENSOR_DIM)->num + mu_below(m, 3) - 1;
 }
 
 int64_t mu_int(mutation *m, int64_t old)
@@ -143,9 +143,9 @@ int64_t mu_int(mutation *m, int64_t old)
     case 10:
         return (int64_t)((uint64_t)old ^ (uint64_t)1 << mu_below(m, 64));
     case 11:
-        return some_dim(m);
+        return (int64_t)some_dim(m);
     case 12:
-        return -some_dim(m);
+        return (int64_t)(0 - some_dim(m));
     case 13:
         return hurting[mu_below(m, sizeof hurting / sizeof hurting[0])];
     default:

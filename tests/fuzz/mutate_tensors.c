@@ -242,7 +242,7 @@ static bool dim(mutation *m)
     if (mu_one_in(m, 6))
         e.dims[at] = mu_int(m, e.dims[at]);
     else
-        e.dims[at] = mu_one_in(m, 3) ? e.dims[at] + 1 : (int64_t)mu_below(m, 9);
+        e.dims[at] = mu_one_in(m, 3) ? (int64_t)((uint64_t)e.dims[at] + 1) : mu_below(m, 9);
     if (!mu_one_in(m, 10))
         fit(m, &e);
     store(m, s.field, &e);

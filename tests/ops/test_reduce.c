@@ -234,4 +234,17 @@ TEST(half_precision_rows_go_through_f32)
     op_end();
 }
 
+TEST(layer_normalization_in_half_precision_reads_every_element)
+{
+    op_begin("LayerNormalization", 17);
+    op_float("epsilon", 0.0f);
+    OP_INPUT(F16, uint16_t, "2 2", sn_f32_to_f16(1.0f), sn_f32_to_f16(3.0f), sn_f32_to_f16(8.0f),
+             sn_f32_to_f16(2.0f));
+    OP_INPUT(F16, uint16_t, "2", sn_f32_to_f16(1.0f), sn_f32_to_f16(2.0f));
+    CHECK_OK(op_run(1));
+    CHECK_OUT(0, F16, uint16_t, "2 2", sn_f32_to_f16(-1.0f), sn_f32_to_f16(2.0f),
+              sn_f32_to_f16(1.0f), sn_f32_to_f16(-2.0f));
+    op_end();
+}
+
 TEST_MAIN()

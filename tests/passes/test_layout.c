@@ -233,4 +233,23 @@ TEST(every_failing_allocation_in_a_pass_is_reported)
     }
 }
 
+TEST(the_residual_of_a_fused_convolution_from_a_file_lies_like_its_output)
+{
+    sn_model *m = image_model(16);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "z", SONDE_DTYPE_F32, DIMS(1, 16, 6, 5));
+    conv(g, "a", "x", 16, 16);
+    const_f32(g, "w", 0, DIMS(16, 16, 1, 1));
+    const_f32(g, "bias", 0, DIMS(16));
+    sn_node *n = node(g, "FusedConv", "y", "a w bias z");
+    n->domain = "com.microsoft";
+    n->opset = 1;
+    outputs(g, "y");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 3); /* x, z and y */
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
 TEST_MAIN()

@@ -253,6 +253,8 @@ def run_cut(session, model, feeds, ours, cut):
         rest = {n: v for n, v in feeds.items() if n not in first}
         return session.run({**session.partial_run(first), **rest})
     names = [o for n in graph.node for o in n.output if o and n.op_type not in SPLITTING]
+    if not names:
+        return ours
     inner = rng.choice(names)
     outputs = [o.name for o in graph.output]
     *again, value = session.run(feeds, wanted=[*outputs, inner])

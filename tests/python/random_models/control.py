@@ -238,7 +238,7 @@ def split_to_sequence(b):
         b.result(name, x.dtype, None, [x], sequence=True, exact=x.exact)
 
 
-@row(0.4, since=16)
+@row(0.4, since=16, nested=False)
 def optionals(b):
     x = b.pick((F32, I64), rank=(0, 3))
     (name,) = b.node("Optional", [x])

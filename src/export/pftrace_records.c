@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a profile has and a viewer does not need, as messages of our own. Fields that are 0 or empty
+ * are left out, as protobuf does: their absence says the same. Texts are bytes: nothing is lost. */
+#include <string.h>
+
+#include "export/pftrace_writer.h"
+
+static void put_text(sn_proto *p, uint32_t field, const char *text)
+{
+    if (text && *text)
+        sn_proto_bytes(p, field, text, strlen(text));
+}
+
+static void put_number(sn_proto *p, uint32_t field, uint64_t v)
+{
+    if (v)
+        sn_proto_varint(p, field, v);
+}
+
+static void put_double(sn_proto *p, uint32_t field, double v)
+{
+    if (v != 0)
+        sn_proto_double(p, field, v);
+}
+
+typedef struct marks {
+    size_t outer, inner;
+} marks;
+
+static marks begin(sn_proto *p, uint32_t record)
+{
+    marks m;
+    m.outer = sn_proto_begin(p, SN_PF_PACKET_RECORD);
+    m.inner = sn_proto_begin(p, record);
+    return m;
+}
+
+static void end(sn_proto *p, marks m)
+{
+    sn_proto_end(p, m.inner);
+    sn_proto_end(p, m.outer);
+}
+
+static void put_memory(sn_proto *p, const sn_prof_memory *m)
+{
+    const uint64_t all[] = {m->mapped,     m->constants, m->packed,   m->arenas,
+                            m->workspaces, m->outputs,   m->held,     m->held_peak,
+                            m->rss,        m->rss_peak,  m->rss_anon, m->rss_file};
+    size_t mark = sn_proto_begin(p, SN_PF_FACTS_MEMORY);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        sn_proto_packed(p, all[i]);
+    sn_proto_end(p, mark);
+}
+
+void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
+{
+    marks m = begin(p, SN_PF_RECORD_FACTS);
+    sn_proto_varint(p, SN_PF_FACTS_FORMAT, SN_PF_FORMAT);
+    put_text(p, SN_PF_FACTS_MODEL, f->model_name);
+    put_text(p, SN_PF_FACTS_VERSION, f->version);
+    put_text(p, SN_PF_FACTS_CPU, f->cpu_model);
+    put_text(p, SN_PF_FACTS_CPU_LEVEL, f->cpu_level);
+    put_number(p, SN_PF_FACTS_CORES, (uint64_t)f->cores);
+    put_number(p, SN_PF_FACTS_THREADS, (uint64_t)f->threads);
+    put_number(p, SN_PF_FACTS_LEVEL, (uint64_t)f->level);
+    put_number(p, SN_PF_FACTS_PID, (uint64_t)f->pid);
+    put_number(p, SN_PF_FACTS_START_WALL_NS, f->start_wall_ns);
+    put_double(p, SN_PF_FACTS_RECORD_NS, f->record_ns);
+    put_number(p, SN_PF_FACTS_DROPPED, f->dropped);
+    put_number(p, SN_PF_FACTS_INSTANCE, (uint64_t)f->instance);
+    put_double(p, SN_PF_FACTS_PEAK_GFLOPS, f->peak_gflops);
+    put_double(p, SN_PF_FACTS_PEAK_GBPS, f->peak_gbps);
+    put_memory(p, &f->memory);
+    end(p, m);
+}
+
+void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread)
+{
+    marks m = begin(p, SN_PF_RECORD_THREAD);
+    put_number(p, SN_PF_THREAD_ID, thread->id);
+    put_number(p, SN_PF_THREAD_OS_TID, (uint64_t)thread->os_tid);
+    put_text(p, SN_PF_THREAD_NAME, thread->name);
+    end(p, m);
+}
+
+static void put_tensors(sn_proto *p, uint32_t field, const sn_prof_tensor *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const sn_prof_tensor *x = &list[i];
+        size_t mark = sn_proto_begin(p, field);
+        put_text(p, SN_PF_TENSOR_NAME, x->name);
+        put_text(p, SN_PF_TENSOR_DTYPE, x->dtype);
+        if (x->rank >= 0) {
+            size_t dims = sn_proto_begin(p, SN_PF_TENSOR_DIMS);
+            for (int32_t d = 0; d < x->rank; d++)
+                sn_proto_packed(p, (uint64_t)x->dims[d]);
+            sn_proto_end(p, dims);
+        }
+        put_text(p, SN_PF_TENSOR_TEXT, x->text);
+        put_number(p, SN_PF_TENSOR_CONSTANT, x->constant);
+        put_double(p, SN_PF_TENSOR_ZEROS, x->zeros);
+        sn_proto_end(p, mark);
+    }
+}
+
+void sn_pf_record_step(sn_proto *p, const sn_prof_step *s)
+{
+    marks m = begin(p, SN_PF_RECORD_STEP);
+    put_number(p, SN_PF_STEP_TABLE, s->table);
+    put_number(p, SN_PF_STEP_INDEX, s->index);
+    put_text(p, SN_PF_STEP_OP_TYPE, s->op_type);
+    put_text(p, SN_PF_STEP_NAME, s->name);
+    put_text(p, SN_PF_STEP_POST_OP, s->post_op);
+    for (uint32_t i = 0; i < s->n_origins; i++) {
+        size_t mark = sn_proto_begin(p, SN_PF_STEP_ORIGIN);
+        put_text(p, SN_PF_ORIGIN_NAME, s->origins[i].name);
+        put_text(p, SN_PF_ORIGIN_OP_TYPE, s->origins[i].op_type);
+        sn_proto_end(p, mark);
+    }
+    put_tensors(p, SN_PF_STEP_INPUT, s->inputs, s->n_inputs);
+    put_tensors(p, SN_PF_STEP_OUTPUT, s->outputs, s->n_outputs);
+    put_text(p, SN_PF_STEP_KERNEL, s->kernel);
+    put_text(p, SN_PF_STEP_ATTRIBUTES, s->attributes);
+    put_number(p, SN_PF_STEP_FLOPS, s->flops);
+    put_number(p, SN_PF_STEP_BYTES, s->bytes);
+    put_number(p, SN_PF_STEP_BIND_NS, s->bind_ns);
+    put_number(p, SN_PF_STEP_FLAGS,
+               (s->folded ? SN_PF_STEP_FOLDED : 0u) | (s->dynamic ? SN_PF_STEP_DYNAMIC : 0u) |
+                   (s->control ? SN_PF_STEP_CONTROL : 0u));
+    end(p, m);
+}
+
+void sn_pf_record_life(sn_proto *p, const sn_prof_life *life)
+{
+    marks m = begin(p, SN_PF_RECORD_LIFE);
+    put_number(p, SN_PF_LIFE_TABLE, life->table);
+    put_number(p, SN_PF_LIFE_FIRST, life->first);
+    put_number(p, SN_PF_LIFE_LAST, life->last);
+    put_text(p, SN_PF_LIFE_NAME, life->name);
+    put_number(p, SN_PF_LIFE_OFFSET, life->offset);
+    put_number(p, SN_PF_LIFE_BYTES, life->bytes);
+    put_number(p, SN_PF_LIFE_PLACE, (uint64_t)life->place);
+    end(p, m);
+}
+
+void sn_pf_record_span(sn_proto *p, const sn_prof_span *s, uint32_t name_id, const char *name)
+{
+    marks m = begin(p, SN_PF_RECORD_SPAN);
+    put_number(p, SN_PF_SPAN_ID, s->id);
+    put_number(p, SN_PF_SPAN_PARENT, s->parent);
+    put_number(p, SN_PF_SPAN_CAT, (uint64_t)s->cat);
+    put_number(p, SN_PF_SPAN_THREAD, s->thread);
+    put_number(p, SN_PF_SPAN_DUR_NS, s->dur_ns);
+    if (s->step != UINT32_MAX)
+        sn_proto_varint(p, SN_PF_SPAN_STEP, s->step);
+    put_number(p, SN_PF_SPAN_RUN, s->run);
+    put_number(p, SN_PF_SPAN_ITERATION, s->iteration);
+    put_number(p, SN_PF_SPAN_WARMUP, s->warmup);
+    put_number(p, SN_PF_SPAN_NAME_ID, name_id);
+    if (!name_id)
+        put_text(p, SN_PF_SPAN_NAME, name);
+    put_text(p, SN_PF_SPAN_ARGS, s->args);
+    end(p, m);
+}
+
+void sn_pf_record_counter(sn_proto *p, const sn_prof_counter *c, uint32_t name_id)
+{
+    marks m = begin(p, SN_PF_RECORD_COUNTER);
+    put_number(p, SN_PF_COUNTER_NAME_ID, name_id);
+    if (!name_id)
+        put_text(p, SN_PF_COUNTER_NAME, c->name);
+    sn_proto_double(p, SN_PF_COUNTER_VALUE, c->value);
+    end(p, m);
+}
+
+void sn_pf_record_end(sn_proto *p)
+{
+    end(p, begin(p, SN_PF_RECORD_END));
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Perfetto trace (.pftrace) written piece by piece, while things happen or afterwards. Every call
+ * appends whole packets that need only what came before them, so a file cut at any byte, by a full
+ * disk or a killed process, opens up to the cut.
+ *
+ *     sn_pftrace *t;
+ *     sn_pftrace_open(&t, sink, facts, alloc, err);
+ *     sn_pftrace_thread(t, &thread);          // number 0
+ *     sn_pftrace_step(t, &step);              // number 0
+ *     sn_pftrace_slice(t, &span, 0);          // its thread and step are those numbers
+ *     sn_pftrace_flush(t);                    // after every batch: a reader sees all of it
+ *     sn_pftrace_close(t, facts, err);
+ *
+ * Order: threads and steps before the slices that name them. Slices of a thread may come in any
+ * order of time as long as what begins in the same nanosecond comes outermost first; viewers sort
+ * the rest. Best is a batch in the order of a profile (by start, longer ones first). A slice that
+ * would cut through another one of its thread gets a lane of its own.
+ *
+ * Memory: names and the texts of steps, once each; nothing per slice. Not thread-safe: one writer.
+ * Failures of memory or sink are kept and told by sn_pftrace_close; the other calls say false. */
+#ifndef SN_EXPORT_PFTRACE_STREAM_H
+#define SN_EXPORT_PFTRACE_STREAM_H
+
+#include "export/export.h"
+
+typedef struct sn_pftrace sn_pftrace;
+
+/* Of `facts` only the fields before `steps` are read, here and below: model, version, machine,
+ * process, level, start_wall_ns (the time of ns 0), record_ns, memory … `sink` stays the caller's
+ * and must outlive the trace. */
+sonde_status sn_pftrace_open(sn_pftrace **t, sn_sink *sink, const sn_profile *facts,
+                             sn_allocator *alloc, sonde_error *err);
+/* The facts as they are now; the last ones count. For what changes: dropped, memory, threads. */
+bool sn_pftrace_facts(sn_pftrace *t, const sn_profile *facts);
+
+bool sn_pftrace_thread(sn_pftrace *t, const sn_prof_thread *thread);
+bool sn_pftrace_step(sn_pftrace *t, const sn_prof_step *step);
+bool sn_pftrace_life(sn_pftrace *t, const sn_prof_life *life);
+/* `arrows`, of an OPERATOR: one bit per thread (the first 64) that had a slice of its work; of a
+ * THREAD slice: not 0 when its operator (the parent) lies on another thread and had that bit. A
+ * writer that cannot know may give an operator the bits of all other threads, at nine bytes each.
+ */
+bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *span, uint64_t arrows);
+bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *counter);
+
+/* Hands what is buffered (up to 64 KiB) to the sink. */
+bool sn_pftrace_flush(sn_pftrace *t);
+/* Writes the facts (NULL: they have not changed) and the mark that the trace is whole, and frees
+ * `t`. Reports the first failure since it was opened. NULL is accepted. */
+sonde_status sn_pftrace_close(sn_pftrace *t, const sn_profile *facts, sonde_error *err);
+
+#endif
