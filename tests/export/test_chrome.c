@@ -112,7 +112,8 @@ TEST(the_rest_of_the_file_says_where_it_was_measured)
     p->steps.data[folded].folded = true;
     p->dropped = 3;
     p->record_ns = 40.5;
-    sn_prof_counter live = {5 * MS, "live bytes", 4096}, rate = {6 * MS, "rate", 0.25};
+    sn_prof_counter live = {5 * MS, "live bytes", 4096, UINT32_MAX},
+                    rate = {6 * MS, "rate", 0.25, UINT32_MAX};
     CHECK(sn_vec_push(&p->counters, p->alloc, live) && sn_vec_push(&p->counters, p->alloc, rate));
     json j;
     bool valid;
