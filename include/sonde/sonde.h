@@ -245,6 +245,11 @@ SONDE_API void sonde_value_set_release(sonde_value_set *set);
 typedef struct sonde_profile sonde_profile;
 
 SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err);
+/* The same, but what is recorded goes to a .pftrace file while the program runs: memory stays flat
+ * for as long as that takes, and after a crash the file opens up to the last tenth of a second.
+ * sonde_profiler_stop with `profile` NULL ends it. */
+SONDE_API sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
+                                             sonde_error *err);
 /* Stops and hands over what was recorded. With `profile` NULL it only stops: the records stay for
  * sonde_profiler_get until sonde_profiler_clear or the next start. */
 SONDE_API sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile,
@@ -324,6 +329,21 @@ SONDE_API sonde_status sonde_profile_report(const sonde_profile *profile, sonde_
 /* The suffix of `path` picks the format (".json" = Chrome trace); "-" is not a path here. */
 SONDE_API sonde_status sonde_profile_save(const sonde_profile *profile, const char *path,
                                           sonde_error *err);
+/* What .csv and .xlsx assume when they estimate the latency with sparse weights; 0 = the default in
+ * brackets. A ratio is the latency now divided by the latency then. */
+typedef struct sonde_export_options {
+    size_t struct_size;
+    double sparse_ratio_90, sparse_ratio_80, sparse_ratio_70; /* at so many % zeros [4, 2.5, 2] */
+    double sparse_ratio_others;                               /* at any other share [1] */
+    double sparse_aim; /* % of zeros that are aimed at, below 100 [90] */
+} sonde_export_options;
+SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
+                                               const sonde_export_options *options,
+                                               sonde_error *err);
+/* A saved profile: a .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch. The
+ * content decides, not the name. A .pftrace may be cut off anywhere. */
+SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *path,
+                                          sonde_profile **profile, sonde_error *err);
 /* Names of passes and formats, for --help; NULL past the end. */
 SONDE_API const char *sonde_pass_name(size_t index);
 SONDE_API const char *sonde_pass_summary(size_t index);

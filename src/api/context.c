@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/internal.h"
+#include "api/stream.h"
 
 /* Records per thread before the recorder drops and counts: 40 bytes each, touched as they fill. */
 #define RING_CAP ((size_t)1 << 22)
@@ -36,6 +36,9 @@ static void after_fork_child(void)
         atomic_store(&c->in_flight, 0);
         atomic_store(&c->clearing, 0);
         c->fork_ticks = sn_ticks();
+        /* The parent's threads write the parent's traces. A child writes its own when it ends. */
+        c->api_stream = c->env_stream = NULL;
+        c->stream_level = 0;
     }
     pthread_mutex_unlock(&process.lock);
 }
@@ -56,7 +59,7 @@ static void hook_process(void)
     process.hooked = true;
     sn_pool_hook_fork();
     (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-    if (sn_api_env()->trace_path)
+    if (sn_api_env()->trace_path || sn_api_env()->profile_dir)
         (void)atexit(at_exit);
 }
 
@@ -154,7 +157,7 @@ static sonde_status context_init(sonde_context *c, const sonde_context_options *
     SN_TRY(sn_pool_create(&c->core.pool, threads, &c->alloc, err));
     sn_pool_set_trace(c->core.pool, c->core.trace);
     SN_TRY(sn_exec_init_context(&c->core, err));
-    if (sn_api_env()->trace_path) {
+    if (sn_api_env()->trace_path || sn_api_env()->profile_dir) {
         c->env_level = sn_api_env()->level ? sn_api_env()->level : 2;
         SN_TRY(sn_api_set_level(c, err));
     }
@@ -222,6 +225,7 @@ void sonde_context_release(sonde_context *c)
             break;
         }
     pthread_mutex_unlock(&process.lock);
+    (void)sn_stream_close(c->api_stream, NULL);
     sn_api_write_trace(c);
     context_free(c);
 }
@@ -304,7 +308,7 @@ void sn_api_leave(sonde_context *c)
 
 void sn_api_forget(sonde_context *c)
 {
-    if (c->api_level || c->api_kept || c->env_level || c->memory)
+    if (c->api_level || c->api_kept || c->env_level || c->memory || c->api_stream || c->env_stream)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -314,7 +318,7 @@ void sn_api_forget(sonde_context *c)
 
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
 {
-    int level = c->api_paused ? 0 : c->api_level;
+    int level = c->api_paused ? 0 : c->api_level > c->stream_level ? c->api_level : c->stream_level;
     level = c->env_level > level ? c->env_level : level;
     level = c->memory == 1 && level < 1 ? 1 : level;
     atomic_store(&c->core.trace->memory, c->memory == 1);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment asks of any program that links the library: SONDE_TIMING prints a table
- * after every run, SONDE_TRACE writes a trace of the whole process when it ends, SONDE_LEVEL says
- * how much is recorded. Nothing here can fail a program: problems are said on stderr and that is
- * all. */
+ * after every run, SONDE_TRACE writes a trace of the whole process (a .pftrace while it runs, others
+ * when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_LEVEL says how much is recorded.
+ * Nothing here can fail a program: problems are said on stderr and that is all. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "api/internal.h"
+#include "api/stream.h"
 
 static struct {
     pthread_once_t once;
@@ -25,6 +28,14 @@ static void read_env(void)
     state.env.timing = timing != NULL;
     state.env.timing_text = timing ? timing : "";
     state.env.trace_path = trace && *trace ? trace : NULL;
+    const size_t n = trace ? strlen(trace) : 0;
+    state.env.trace_streams = n >= 8 && strcmp(trace + n - 8, ".pftrace") == 0;
+    const char *profile = getenv("SONDE_PROFILE"), *instances = getenv("SONDE_INSTANCES");
+    if (profile && *profile && strcmp(profile, "0") != 0)
+        state.env.profile_dir = strcmp(profile, "1") == 0 ? "sonde_profiling" : profile;
+    state.env.instances = instances ? atoi(instances) : 1;
+    if (state.env.instances < 1)
+        state.env.instances = 1;
     if (level && *level) {
         if (level[0] >= '1' && level[0] <= '3' && !level[1])
             state.env.level = level[0] - '0';
@@ -111,24 +122,109 @@ static void expand_path(const char *pattern, char *out, size_t cap)
     snprintf(out, cap, "%.*s%s%s%s", stem, body, child, number, dot ? dot : "");
 }
 
+void sn_api_begin_trace(sonde_context *c)
+{
+    const sn_env *env = sn_api_env();
+    if (!env->trace_streams || getpid() != state.pid)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (c->env_level && !c->env_stream) {
+        sonde_error err = {.status = SONDE_OK};
+        char path[4200];
+        expand_path(env->trace_path, path, sizeof path);
+        if (sn_stream_open(&c->env_stream, c, path, c->core.trace->start_ticks, c->env_level,
+                           &err)) {
+            fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
+            state.env.trace_streams = false; /* said once */
+            state.env.trace_path = NULL;
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ------------------------------------------------------------------ SONDE_PROFILE */
+/* A file of its own: processes and contexts that run side by side take the next number. */
+static bool take_number(const char *folder, const char *date, int *number)
+{
+    for (int k = *number; k < 100000; k++) {
+        char path[4300];
+        snprintf(path, sizeof path, "%s/profiling_trace/profiling_%s_%d.json", folder, date, k);
+        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close(fd);
+            *number = k;
+            return true;
+        }
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static bool make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+static void write_folder(const sn_profile *p)
+{
+    const sn_env *env = sn_api_env();
+    char path[4300], date[32];
+    const time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(date, sizeof date, "%Y-%m-%d_%H-%M-%S", &local);
+    bool fine = make_folder(env->profile_dir);
+    snprintf(path, sizeof path, "%s/profiling_csv", env->profile_dir);
+    fine = fine && make_folder(path);
+    snprintf(path, sizeof path, "%s/profiling_trace", env->profile_dir);
+    fine = fine && make_folder(path);
+    int number = 0;
+    if (!fine || !take_number(env->profile_dir, date, &number)) {
+        fprintf(stderr, "sonde: SONDE_PROFILE: '%s' cannot be written: %s\n", env->profile_dir,
+                strerror(errno));
+        return;
+    }
+    static const char *const files[][2] = {
+        {"profiling_trace", "json"}, {"profiling_csv", "csv"}, {"profiling_csv", "xlsx"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        sonde_error err = {.status = SONDE_OK};
+        snprintf(path, sizeof path, "%s/%s/profiling_%s_%d.%s", env->profile_dir, files[i][0], date,
+                 number, files[i][1]);
+        if (sn_exporter_for_path(path) && sn_export_file(p, path, &err))
+            fprintf(stderr, "sonde: SONDE_PROFILE: %s\n", err.message);
+    }
+}
+
 void sn_api_write_trace(sonde_context *c)
 {
     const sn_env *env = sn_api_env();
-    if (!env->trace_path || !c->env_level)
+    if (!c->env_level)
         return;
     pthread_mutex_lock(&c->lock);
     const int level = c->env_level;
+    sn_stream *stream = c->env_stream;
+    c->env_stream = NULL;
     c->env_level = 0;
     (void)sn_api_set_level(c, NULL);
     pthread_mutex_unlock(&c->lock);
     sonde_error err = {.status = SONDE_OK};
+    sonde_status st = sn_stream_close(stream, &err);
+    if (st != SONDE_OK)
+        fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
+    if (stream && !env->profile_dir)
+        return;
     sn_profile *p = NULL;
-    sonde_status st = sn_api_profile_build(c, c->fork_ticks, 0, level, &p, &err);
+    st = sn_api_profile_build(c, c->fork_ticks, 0, level, &p, &err);
     /* A context that never ran anything (another one did) leaves no file. */
     if (st == SONDE_OK && p->spans.n > 0) {
+        if (env->profile_dir)
+            write_folder(p);
         char path[4200];
-        expand_path(env->trace_path, path, sizeof path);
-        st = sn_export_file(p, path, &err);
+        if (env->trace_path && !stream) {
+            expand_path(env->trace_path, path, sizeof path);
+            st = sn_export_file(p, path, &err);
+        }
     }
     if (st != SONDE_OK)
         fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);

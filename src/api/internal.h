@@ -14,6 +14,8 @@
 #include "profile/profile.h"
 #include "sonde/sonde.h"
 
+typedef struct sn_stream sn_stream;
+
 struct sonde_context {
     _Atomic int refs;
     sn_context core;
@@ -33,12 +35,14 @@ struct sonde_context {
     int api_level;        /* of sonde_profiler_start; 0 = stopped */
     bool api_paused;      /* between pause and resume */
     int api_kept;         /* level of stopped records that wait for get; 0 = none */
+    int stream_level;     /* of sonde_profiler_stream; 0 = off */
     int env_level;        /* of SONDE_TRACE; 0 = off */
     uint64_t api_start;   /* ticks at sonde_profiler_start */
     int memory;           /* the memory profiler: 0 off, 1 running, 2 stopped with records kept */
     uint64_t memory_start;
     uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
-    sonde_model *models;  /* live ones, for their names */
+    sn_stream *api_stream, *env_stream; /* traces being written */
+    sonde_model *models;                /* live ones, for their names */
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };
@@ -146,6 +150,9 @@ typedef struct sn_env {
     bool timing;
     const char *timing_text; /* "sort=name …" */
     const char *trace_path;  /* SONDE_TRACE, or NULL */
+    bool trace_streams;      /* it is a .pftrace, written while the program runs */
+    const char *profile_dir; /* SONDE_PROFILE: a folder, or NULL */
+    int instances;           /* SONDE_INSTANCES, at least 1 */
     int level;               /* SONDE_LEVEL, 0 = unset */
 } sn_env;
 const sn_env *sn_api_env(void);
@@ -153,7 +160,9 @@ const sn_env *sn_api_env(void);
  * SONDE_TIMING says. */
 void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
                          const sn_table_options *options);
-/* Writes the SONDE_TRACE file of this context. */
+/* Starts the SONDE_TRACE file of this context if it is one that is written meanwhile. */
+void sn_api_begin_trace(sonde_context *c);
+/* Writes, or ends, the files SONDE_TRACE and SONDE_PROFILE ask for. */
 void sn_api_write_trace(sonde_context *c);
 
 #endif

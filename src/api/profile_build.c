@@ -2,46 +2,14 @@
 /* Records ► profile. Records are gathered from all rings, put in order of start with what contains
  * before what is contained, and linked: a step to its run, a body's run to the control step that
  * called it, a worker's slice to the step it worked for. A run still under way has not written its
- * RUN record yet; its steps are left out. */
+ * RUN record yet; its steps are left out, or wait for it where records are drained meanwhile. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/profile_build.h"
 #include "api/profile_steps.h"
 #include "plan/binding.h"
-
-typedef struct event {
-    sn_trace_rec rec;
-    uint32_t thread; /* index into threads_seen */
-    uint32_t span;   /* 1 + index into spans, once made */
-} event;
-
-typedef struct run_row {              /* one RUN record; sorted by id */
-    uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
-    uint32_t number, iteration;       /* of a root */
-} run_row;
-
-typedef struct table_row { /* one binding; sorted by id */
-    uint32_t id, first_step, n_steps;
-    const sn_binding *binding;
-    const uint64_t *used; /* by step: weights and values live then, as far as known beforehand */
-} table_row;
-
-typedef struct step_key { /* span of a control step; sorted by (run, index) */
-    uint32_t run, index, span;
-} step_key;
-
-typedef struct builder {
-    sonde_context *c;
-    sn_profile *p;
-    sn_clock clock;
-    uint64_t base_ns;
-    SN_VEC(event) events;
-    SN_VEC(run_row) runs;
-    SN_VEC(table_row) tables;
-    SN_VEC(step_key) controls;
-    SN_VEC(uint32_t) operators; /* spans of steps, in order of start */
-} builder;
 
 static uint32_t rank_of(uint16_t kind)
 {
@@ -50,7 +18,7 @@ static uint32_t rank_of(uint16_t kind)
 
 static int by_start(const void *a, const void *b)
 {
-    const sn_trace_rec *x = &((const event *)a)->rec, *y = &((const event *)b)->rec;
+    const sn_trace_rec *x = &((const sn_event *)a)->rec, *y = &((const sn_event *)b)->rec;
     if (x->t0 != y->t0)
         return x->t0 < y->t0 ? -1 : 1;
     if (x->t1 != y->t1)
@@ -62,19 +30,19 @@ static int by_start(const void *a, const void *b)
 
 static int by_run_id(const void *a, const void *b)
 {
-    const run_row *x = a, *y = b;
+    const sn_run_row *x = a, *y = b;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static int by_table_id(const void *a, const void *b)
 {
-    const table_row *x = a, *y = b;
+    const sn_table_row *x = a, *y = b;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static int by_step(const void *a, const void *b)
 {
-    const step_key *x = a, *y = b;
+    const sn_step_key *x = a, *y = b;
     if (x->run != y->run)
         return x->run < y->run ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
@@ -87,46 +55,57 @@ static void sort(void *data, size_t n, size_t size, int (*compare)(const void *,
 }
 
 /* ------------------------------------------------------------------ gathering */
-static sonde_status gather(builder *b, uint64_t since, sonde_error *err)
+uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r)
+{
+    sn_profile *p = b->p;
+    for (size_t i = 0; i < p->threads_seen.n; i++)
+        if (p->threads_seen.data[i].id == r->thread_id)
+            return (uint32_t)i;
+    const sn_prof_thread thread = {.id = r->thread_id,
+                                   .os_tid = r->os_tid,
+                                   .name = sn_arena_strdup(&p->arena, r->thread_name)};
+    if (!thread.name || !sn_vec_push(&p->threads_seen, p->alloc, thread))
+        return UINT32_MAX;
+    return (uint32_t)p->threads_seen.n - 1;
+}
+
+static sonde_status gather(sn_builder *b, uint64_t since, sonde_error *err)
 {
     sn_profile *p = b->p;
     for (const sn_trace_ring *r = atomic_load(&b->c->core.trace->rings); r; r = r->next) {
         const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
         p->dropped += atomic_load(&r->dropped);
-        const sn_prof_thread thread = {.id = r->thread_id,
-                                       .os_tid = r->os_tid,
-                                       .name = sn_arena_strdup(&p->arena, r->thread_name)};
+        const uint32_t thread = sn_builder_thread(b, r);
         /* A thread writes a record when its interval ends: the ones wanted are the last ones. */
         const size_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
         size_t first = n;
         while (first > tail && r->recs[(first - 1) & (r->cap - 1)].t1 >= since)
             first--;
-        if (!thread.name || !sn_vec_push(&p->threads_seen, p->alloc, thread) ||
-            !sn_vec_reserve(&b->events, p->alloc, n - first))
-            return sn_fail_memory(err, (n - first) * sizeof(event));
+        if (thread == UINT32_MAX || !sn_vec_reserve(&b->events, p->alloc, n - first))
+            return sn_fail_memory(err, (n - first) * sizeof(sn_event));
         for (size_t i = first; i < n; i++) {
             const sn_trace_rec *rec = &r->recs[i & (r->cap - 1)];
             if (rec->t0 >= since && rec->t1 >= rec->t0)
                 b->events.data[b->events.n++] =
-                    (event){.rec = *rec, .thread = (uint32_t)(p->threads_seen.n - 1)};
+                    (sn_event){.rec = *rec, .thread = thread};
         }
     }
     if (b->events.n >= UINT32_MAX / 2)
         return sn_fail(err, SONDE_LIMIT, "%zu records are too many for one profile", b->events.n);
-    sort(b->events.data, b->events.n, sizeof(event), by_start);
+    sort(b->events.data, b->events.n, sizeof(sn_event), by_start);
     return SONDE_OK;
 }
 
-static run_row *find_run(const builder *b, uint32_t id)
+static sn_run_row *find_run(const sn_builder *b, uint32_t id)
 {
-    const run_row key = {.id = id};
+    const sn_run_row key = {.id = id};
     return id && b->runs.n ? bsearch(&key, b->runs.data, b->runs.n, sizeof key, by_run_id) : NULL;
 }
 
 /* The top-level run a run belongs to; NULL when a link of the chain is missing. */
-static run_row *root_of(const builder *b, uint32_t id)
+static sn_run_row *root_of(const sn_builder *b, uint32_t id)
 {
-    run_row *start = find_run(b, id), *at = start;
+    sn_run_row *start = find_run(b, id), *at = start;
     /* Parents have smaller numbers: the chain ends. */
     while (at && at->parent && at->root == UINT32_MAX)
         at = at->parent < at->id ? find_run(b, at->parent) : NULL;
@@ -137,27 +116,27 @@ static run_row *root_of(const builder *b, uint32_t id)
     return &b->runs.data[root];
 }
 
-static sonde_status list_runs(builder *b, sonde_error *err)
+static sonde_status list_runs(sn_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
-        const run_row row = {
+        const sn_run_row row = {
             .id = r->run, .parent = r->parent, .event = (uint32_t)i, .root = UINT32_MAX};
         if (r->kind == SN_TRACE_RUN && !sn_vec_push(&b->runs, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
     }
-    sort(b->runs.data, b->runs.n, sizeof(run_row), by_run_id);
+    sort(b->runs.data, b->runs.n, sizeof(sn_run_row), by_run_id);
     return SONDE_OK;
 }
 
 /* Drops what is not wanted: steps of unfinished runs and, with `only_run`, all but that inference.
  */
-static void filter(builder *b, uint32_t only_run)
+static void filter(sn_builder *b, uint32_t only_run)
 {
     size_t kept = 0;
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
-        const run_row *root = root_of(b, r->run);
+        const sn_run_row *root = root_of(b, r->run);
         const bool loose =
             r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER || r->kind == SN_TRACE_SLICE;
         if (only_run ? root && root->id == only_run : root || loose)
@@ -165,7 +144,7 @@ static void filter(builder *b, uint32_t only_run)
     }
     b->events.n = kept;
     for (size_t i = 0; i < b->events.n; i++) {
-        run_row *run = b->events.data[i].rec.kind == SN_TRACE_RUN
+        sn_run_row *run = b->events.data[i].rec.kind == SN_TRACE_RUN
                            ? find_run(b, b->events.data[i].rec.run)
                            : NULL;
         if (run)
@@ -174,19 +153,19 @@ static void filter(builder *b, uint32_t only_run)
 }
 
 /* ------------------------------------------------------------------ tables */
-static table_row *find_table(const builder *b, uint32_t id)
+static sn_table_row *find_table(const sn_builder *b, uint32_t id)
 {
-    const table_row key = {.id = id};
+    const sn_table_row key = {.id = id};
     return b->tables.n ? bsearch(&key, b->tables.data, b->tables.n, sizeof key, by_table_id) : NULL;
 }
 
-static sonde_status list_tables(builder *b, sonde_error *err)
+static sonde_status list_tables(sn_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
         if (r->kind != SN_TRACE_RUN || find_table(b, r->table))
             continue;
-        table_row row = {.id = r->table, .first_step = (uint32_t)b->p->steps.n};
+        sn_table_row row = {.id = r->table, .first_step = (uint32_t)b->p->steps.n};
         row.binding = sn_exec_pinned(&b->c->core, r->table);
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
@@ -204,7 +183,7 @@ static sonde_status list_tables(builder *b, sonde_error *err)
     return SONDE_OK;
 }
 
-static void name_model(builder *b)
+static void name_model(sn_builder *b)
 {
     const sn_model *model = NULL;
     for (size_t i = 0; i < b->tables.n && !model; i++)
@@ -223,57 +202,51 @@ static void name_model(builder *b)
 }
 
 /* ------------------------------------------------------------------ spans */
-static uint64_t to_ns(const builder *b, uint64_t ticks)
+static uint64_t to_ns(const sn_builder *b, uint64_t ticks)
 {
     const uint64_t ns = sn_clock_ns(&b->clock, ticks);
     return ns > b->base_ns ? ns - b->base_ns : 0;
 }
 
 /* Top-level runs by start: from 1 over all, from 0 over measured ones and over warm-ups. */
-static void number_runs(builder *b)
+static void number_runs(sn_builder *b)
 {
-    uint32_t number = 0, iterations[2] = {0, 0};
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
-        if (r->kind != SN_TRACE_RUN || r->parent)
+        if (r->kind != SN_TRACE_RUN)
             continue;
-        run_row *run = find_run(b, r->run);
-        run->number = ++number;
-        run->iteration = iterations[(r->flags & SN_TRACE_WARMUP) != 0]++;
+        if (!b->first_ticks) {
+            b->first_ticks = r->t0;
+            b->model_thread = b->events.data[i].thread;
+        }
+        b->last_ticks = r->t1 > b->last_ticks ? r->t1 : b->last_ticks;
+        if (r->parent)
+            continue;
+        sn_run_row *run = find_run(b, r->run);
+        run->number = ++b->numbers;
+        run->iteration = b->iterations[(r->flags & SN_TRACE_WARMUP) != 0]++;
     }
 }
 
 /* One span over everything a model did, so that its iterations have a common parent. */
-static sonde_status add_model_span(builder *b, sonde_error *err)
+bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
 {
-    uint64_t first = UINT64_MAX, last = 0;
-    uint32_t thread = 0;
-    for (size_t i = 0; i < b->events.n; i++) {
-        const event *e = &b->events.data[i];
-        if (e->rec.kind != SN_TRACE_RUN)
-            continue;
-        if (first == UINT64_MAX) {
-            first = e->rec.t0;
-            thread = e->thread;
-        }
-        last = e->rec.t1 > last ? e->rec.t1 : last;
-    }
-    if (first == UINT64_MAX)
-        return SONDE_OK;
-    const uint64_t start = to_ns(b, first);
-    const sn_prof_span span = {.cat = SN_CAT_MODEL,
-                               .thread = thread,
-                               .start_ns = start,
-                               .dur_ns = to_ns(b, last) - start,
-                               .step = UINT32_MAX,
-                               .name = b->p->model_name,
-                               .args = ""};
-    return sn_vec_push(&b->p->spans, b->p->alloc, span) ? SONDE_OK
-                                                        : sn_fail_memory(err, sizeof span);
+    if (!b->first_ticks)
+        return false;
+    const uint64_t start = to_ns(b, b->first_ticks);
+    *span = (sn_prof_span){.id = 1,
+                           .cat = SN_CAT_MODEL,
+                           .thread = b->model_thread,
+                           .start_ns = start,
+                           .dur_ns = to_ns(b, b->last_ticks) - start,
+                           .step = UINT32_MAX,
+                           .name = b->p->model_name,
+                           .args = ""};
+    return true;
 }
 
 /* The latest operator that began before `t0` and ended after it. */
-static uint32_t operator_around(const builder *b, uint64_t start_ns)
+static uint32_t operator_around(const sn_builder *b, uint64_t start_ns)
 {
     const sn_prof_span *spans = b->p->spans.data;
     for (size_t i = b->operators.n, look = 64; i > 0 && look > 0; i--, look--) {
@@ -284,7 +257,7 @@ static uint32_t operator_around(const builder *b, uint64_t start_ns)
     return UINT32_MAX;
 }
 
-static const char *span_name(builder *b, const event *e, const sn_prof_span *s, const run_row *run)
+static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_span *s, const sn_run_row *run)
 {
     switch (e->rec.kind) {
     case SN_TRACE_RUN:
@@ -304,7 +277,7 @@ static const char *span_name(builder *b, const event *e, const sn_prof_span *s, 
 }
 
 /* A scope with a category or text: "name<1f>category<1f>text" ► name, "category: text". */
-static bool split_scope(builder *b, sn_prof_span *s)
+static bool split_scope(sn_builder *b, sn_prof_span *s)
 {
     char *category = strchr((char *)(uintptr_t)s->name, 0x1f); /* the profile's own copy */
     char *text = category ? strchr(category + 1, 0x1f) : NULL;
@@ -336,31 +309,31 @@ static sn_prof_cat category(const sn_trace_rec *r)
     }
 }
 
-static uint32_t parent_of(const builder *b, const event *e, const sn_prof_span *s)
+static uint32_t parent_of(const sn_builder *b, const sn_event *e, const sn_prof_span *s)
 {
     const sn_trace_rec *r = &e->rec;
     if (r->kind == SN_TRACE_RUN) {
         if (!r->parent)
-            return b->p->spans.data[0].cat == SN_CAT_MODEL ? 1 : 0;
-        const step_key key = {.run = r->parent, .index = r->parent_index};
-        const step_key *control =
+            return 1; /* the model's */
+        const sn_step_key key = {.run = r->parent, .index = r->parent_index};
+        const sn_step_key *control =
             b->controls.n ? bsearch(&key, b->controls.data, b->controls.n, sizeof key, by_step)
                           : NULL;
-        return control ? control->span + 1 : 0;
+        return control ? b->p->spans.data[control->span].id : 0;
     }
     if (r->kind == SN_TRACE_SLICE) {
         const uint32_t op = operator_around(b, s->start_ns);
-        return op == UINT32_MAX ? 0 : op + 1;
+        return op == UINT32_MAX ? 0 : b->p->spans.data[op].id;
     }
-    const run_row *run = find_run(b, r->run);
+    const sn_run_row *run = find_run(b, r->run);
     return run ? b->events.data[run->event].span : 0;
 }
 
 /* A MEMORY record is two counters. */
-static sonde_status add_counters(builder *b, const event *e, sonde_error *err)
+static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
-    const table_row *table = find_table(b, r->table);
+    const sn_table_row *table = find_table(b, r->table);
     if (!table || !table->used || r->index >= table->n_steps)
         return SONDE_OK;
     const double taken = (double)r->parent_index * 64, held = (double)r->parent * 64;
@@ -377,7 +350,7 @@ static sonde_status add_counters(builder *b, const event *e, sonde_error *err)
                : sn_fail_memory(err, sizeof used);
 }
 
-static sonde_status add_span(builder *b, event *e, sonde_error *err)
+static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
     sn_prof_span s = {.cat = category(r),
@@ -386,17 +359,18 @@ static sonde_status add_span(builder *b, event *e, sonde_error *err)
                       .step = UINT32_MAX,
                       .args = ""};
     s.dur_ns = to_ns(b, r->t1) - s.start_ns;
-    const run_row *root = root_of(b, r->run);
+    const sn_run_row *root = root_of(b, r->run);
     if (root) {
         s.run = root->number;
         s.iteration = root->iteration;
         s.warmup = (b->events.data[root->event].rec.flags & SN_TRACE_WARMUP) != 0;
     }
     if (r->kind == SN_TRACE_STEP) {
-        const table_row *table = find_table(b, r->table);
+        const sn_table_row *table = find_table(b, r->table);
         if (table && r->index < table->n_steps)
             s.step = table->first_step + r->index;
     }
+    s.id = ++b->ids;
     s.parent = parent_of(b, e, &s);
     s.name = span_name(b, e, &s, root);
     const uint32_t at = (uint32_t)b->p->spans.n;
@@ -405,12 +379,12 @@ static sonde_status add_span(builder *b, event *e, sonde_error *err)
     if (!s.name || (r->kind == SN_TRACE_USER && !split_scope(b, &s)) ||
         !sn_vec_push(&b->p->spans, b->p->alloc, s))
         return sn_fail_memory(err, sizeof s);
-    e->span = at + 1;
+    e->span = s.id;
     if (r->kind == SN_TRACE_STEP && !sn_vec_push(&b->operators, b->p->alloc, at))
         return sn_fail_memory(err, sizeof at);
     if (s.step != UINT32_MAX && b->p->steps.data[s.step].control) {
         /* Runs are numbered as they begin, so keys arrive in order but for concurrent runs. */
-        const step_key key = {.run = r->run, .index = r->index, .span = at};
+        const sn_step_key key = {.run = r->run, .index = r->index, .span = at};
         if (!sn_vec_push(&b->controls, b->p->alloc, key))
             return sn_fail_memory(err, sizeof key);
         for (size_t k = b->controls.n - 1; k > 0 && by_step(&b->controls.data[k - 1], &key) > 0;
@@ -422,31 +396,27 @@ static sonde_status add_span(builder *b, event *e, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Executor spans may begin before the model's first run: order by start again, and give ids. */
-static sonde_status add_spans(builder *b, sonde_error *err)
+/* Executor spans may begin before the model's first run: it goes where its start says. */
+static sonde_status add_spans(sn_builder *b, sonde_error *err)
 {
     if (!sn_vec_reserve(&b->p->spans, b->p->alloc, b->events.n + 1))
         return sn_fail_memory(err, b->events.n * sizeof(sn_prof_span));
-    SN_TRY(add_model_span(b, err));
-    for (size_t i = 0; i < b->events.n; i++)
-        SN_TRY(b->events.data[i].rec.kind == SN_TRACE_MEMORY
-                   ? add_counters(b, &b->events.data[i], err)
-                   : add_span(b, &b->events.data[i], err));
-    sn_prof_span *spans = b->p->spans.data;
-    const size_t n = b->p->spans.n;
-    for (size_t i = 0; i < n; i++)
-        spans[i].id = (uint32_t)i + 1;
-    if (n && spans[0].cat == SN_CAT_MODEL) {
-        const sn_prof_span model = spans[0];
-        size_t at = 0;
-        for (; at + 1 < n && spans[at + 1].start_ns < model.start_ns; at++)
-            spans[at] = spans[at + 1];
-        spans[at] = model;
+    sn_prof_span model;
+    bool pending = !b->streaming && sn_builder_model_span(b, &model);
+    if (!b->ids)
+        b->ids = 1; /* the model's, whether it shows or not */
+    for (size_t i = 0; i < b->events.n; i++) {
+        sn_event *e = &b->events.data[i];
+        if (pending && to_ns(b, e->rec.t0) >= model.start_ns) {
+            b->p->spans.data[b->p->spans.n++] = model; /* room was made above */
+            pending = false;
+        }
+        SN_TRY(e->rec.kind == SN_TRACE_MEMORY ? add_counters(b, e, err) : add_span(b, e, err));
     }
     return SONDE_OK;
 }
 
-static void describe_machine(builder *b, int level)
+static void describe_machine(sn_builder *b, int level)
 {
     sn_profile *p = b->p;
     const sn_context *core = &b->c->core;
@@ -460,15 +430,24 @@ static void describe_machine(builder *b, int level)
     p->pid = (int64_t)getpid();
     p->record_ns = core->trace->record_ns;
     const uint64_t now = sn_now_ns();
-    sn_api_profile_memory(p, b->c);
     p->start_wall_ns = sn_wall_ns() - (now > b->base_ns ? now - b->base_ns : 0);
+}
+
+static void free_tables(sn_builder *b)
+{
+    sn_allocator *alloc = &b->c->alloc;
+    sn_vec_free(&b->events, alloc);
+    sn_vec_free(&b->runs, alloc);
+    sn_vec_free(&b->tables, alloc);
+    sn_vec_free(&b->controls, alloc);
+    sn_vec_free(&b->operators, alloc);
 }
 
 sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
                                   sn_profile **profile, sonde_error *err)
 {
     *profile = NULL;
-    builder b = {.c = c};
+    sn_builder b = {.c = c};
     SN_TRY(sn_profile_new(&b.p, &c->alloc, err));
     sn_clock_calibrate(&b.clock);
     sonde_status st = gather(&b, since, err);
@@ -483,18 +462,82 @@ sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t onl
     if (st == SONDE_OK) {
         name_model(&b);
         describe_machine(&b, level);
+        sn_api_profile_memory(b.p, c);
         number_runs(&b);
         st = add_spans(&b, err);
     }
-    sn_vec_free(&b.events, &c->alloc);
-    sn_vec_free(&b.runs, &c->alloc);
-    sn_vec_free(&b.tables, &c->alloc);
-    sn_vec_free(&b.controls, &c->alloc);
-    sn_vec_free(&b.operators, &c->alloc);
+    free_tables(&b);
     if (st != SONDE_OK) {
         sn_profile_free(b.p);
         return st;
     }
     *profile = b.p;
     return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ batch by batch */
+sonde_status sn_builder_init(sn_builder *b, sonde_context *c, uint64_t since, int level,
+                             sonde_error *err)
+{
+    *b = (sn_builder){.c = c, .streaming = true};
+    SN_TRY(sn_profile_new(&b->p, &c->alloc, err));
+    sn_clock_calibrate(&b->clock);
+    b->base_ns = sn_clock_ns(&b->clock, since);
+    describe_machine(b, level);
+    return SONDE_OK;
+}
+
+/* Events that must wait for the end of their run go to `waiting`, which has room for all. */
+static size_t hold_back(sn_builder *b, sn_event *waiting)
+{
+    size_t kept = 0, held = 0;
+    for (size_t i = 0; i < b->events.n; i++) {
+        const sn_trace_rec *r = &b->events.data[i].rec;
+        if (r->run && !root_of(b, r->run))
+            waiting[held++] = b->events.data[i];
+        else
+            b->events.data[kept++] = b->events.data[i];
+    }
+    b->events.n = kept;
+    return held;
+}
+
+sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err)
+{
+    sn_allocator *alloc = b->p->alloc;
+    const size_t n = b->events.n;
+    b->p->spans.n = b->p->counters.n = 0;
+    b->runs.n = b->controls.n = b->operators.n = 0;
+    sort(b->events.data, n, sizeof(sn_event), by_start);
+    SN_TRY(list_runs(b, err));
+    sn_event *waiting = sn_alloc(alloc, n * sizeof *waiting);
+    if (!waiting)
+        return sn_fail_memory(err, n * sizeof *waiting);
+    size_t held = hold_back(b, waiting);
+    filter(b, 0);
+    sonde_status st = list_tables(b, err);
+    if (st == SONDE_OK && !*b->p->model_name)
+        name_model(b);
+    if (st == SONDE_OK) {
+        number_runs(b);
+        st = add_spans(b, err);
+    }
+    if (held > keep) { /* a run without end, or one whose record was lost */
+        b->p->dropped += held;
+        held = 0;
+    }
+    if (held)
+        memcpy(b->events.data, waiting, held * sizeof *waiting); /* there was room for n */
+    b->events.n = held;
+    sn_free(alloc, waiting, n * sizeof *waiting);
+    return st;
+}
+
+void sn_builder_free(sn_builder *b)
+{
+    if (!b->c)
+        return;
+    free_tables(b);
+    sn_profile_free(b->p);
+    *b = (sn_builder){.c = NULL};
 }

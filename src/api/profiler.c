@@ -2,10 +2,10 @@
 /* Start, stop, and what can be done with a profile. Records belong to the context's recorder, which
  * the environment may be reading too: stopping lowers the level to what others want, and forgets
  * records only when nobody else needs them. */
-#include "api/internal.h"
+#include "api/stream.h"
 #include "export/reports.h"
 
-sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
+static sonde_status start(sonde_context *context, int level, const char *path, sonde_error *err)
 {
     if (level < 1 || level > 3)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
@@ -14,22 +14,38 @@ sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     sonde_status st = SONDE_OK;
-    if (c->api_level) {
+    if (c->api_level || c->api_stream) {
         st =
             sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is already running");
     } else {
         c->api_kept = 0;
         sn_api_forget(c);
-        c->api_level = level;
+        if (path)
+            st = sn_stream_open(&c->api_stream, c, path, sn_ticks(), level, err);
+    }
+    if (st == SONDE_OK) {
+        *(path ? &c->stream_level : &c->api_level) = level;
         c->api_paused = false;
         c->api_start = sn_ticks();
         st = sn_api_set_level(c, err);
         if (st != SONDE_OK)
-            c->api_level = 0;
+            c->api_level = c->stream_level = 0;
     }
     pthread_mutex_unlock(&c->lock);
     sonde_context_release(c);
     return st;
+}
+
+sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
+{
+    return start(context, level, NULL, err);
+}
+
+sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
+                                   sonde_error *err)
+{
+    SN_REQUIRE(path, err);
+    return start(context, level, path, err);
 }
 
 /* A public profile of the records since the start; it takes a reference of its own. */
@@ -57,19 +73,26 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     const int level = c->api_level;
+    sn_stream *stream = c->api_stream;
     sonde_status st = SONDE_OK;
-    if (!level)
+    if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
-    c->api_level = 0;
-    c->api_paused = false;
-    if (level)
+    else if (stream && profile)
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT,
+                     "what was recorded went to a file; there is no profile to hand over");
+    if (st == SONDE_OK) {
+        c->api_level = c->stream_level = 0;
+        c->api_stream = NULL;
+        c->api_paused = false;
         c->api_kept = level; /* until the profile is made, at least */
-    if (st == SONDE_OK)
         st = sn_api_set_level(c, err);
+    }
     pthread_mutex_unlock(&c->lock);
+    if (st == SONDE_OK && stream)
+        st = sn_stream_close(stream, err);
     if (st == SONDE_OK && profile)
         st = make_profile(c, level, profile, err);
-    if (level && (profile || st != SONDE_OK)) {
+    if (stream || (level && (profile || st != SONDE_OK))) {
         pthread_mutex_lock(&c->lock);
         c->api_kept = 0;
         sn_api_forget(c);
@@ -85,7 +108,7 @@ static sonde_status set_paused(sonde_context *context, bool paused, sonde_error 
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     sonde_status st = SONDE_OK;
-    if (!c->api_level)
+    if (!c->api_level && !c->api_stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
     else if (c->api_paused == paused)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is %s",
@@ -221,9 +244,36 @@ sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kin
 
 sonde_status sonde_profile_save(const sonde_profile *profile, const char *path, sonde_error *err)
 {
+    return sonde_profile_save_with(profile, path, NULL, err);
+}
+
+static sonde_status check_ratio(double ratio, sonde_error *err)
+{
+    if (ratio >= 0 && ratio <= 1e6)
+        return SONDE_OK;
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "a sparse ratio is %g, expected 0 to 1e6", ratio);
+}
+
+sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
+                                     const sonde_export_options *options, sonde_error *err)
+{
     SN_REQUIRE(profile, err);
     SN_REQUIRE(path, err);
     if (strcmp(path, "-") == 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "'-' is not a path a profile can be saved to");
-    return sn_export_file(profile->core, path, err);
+    sonde_export_options o;
+    SN_OPTIONS(o, options, err);
+    SN_TRY(check_ratio(o.sparse_ratio_90, err));
+    SN_TRY(check_ratio(o.sparse_ratio_80, err));
+    SN_TRY(check_ratio(o.sparse_ratio_70, err));
+    SN_TRY(check_ratio(o.sparse_ratio_others, err));
+    if (!(o.sparse_aim >= 0 && o.sparse_aim < 100))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "the sparse aim is %g %%, expected less than 100", o.sparse_aim);
+    const sn_export_options own = {.ratio_90 = o.sparse_ratio_90,
+                                   .ratio_80 = o.sparse_ratio_80,
+                                   .ratio_70 = o.sparse_ratio_70,
+                                   .ratio_others = o.sparse_ratio_others,
+                                   .aim = o.sparse_aim};
+    return sn_export_file_with(profile->core, path, &own, err);
 }

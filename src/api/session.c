@@ -145,6 +145,7 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,
                                    .threads = o.threads};
+    sn_api_begin_trace(c);
     sn_api_enter(c);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);
     sn_api_leave(c);

@@ -7,22 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Under AddressSanitizer what is not handed out is poisoned, and objects stand apart: reading past
- * one is reported as it is for malloc. */
-#if defined(__has_feature)
-#define SN_HAS_FEATURE(x) __has_feature(x)
-#else
-#define SN_HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || SN_HAS_FEATURE(address_sanitizer)
+#if SN_ARENA_GAP_BYTES
 #include <sanitizer/asan_interface.h>
 #define POISON(ptr, bytes)   ASAN_POISON_MEMORY_REGION(ptr, bytes)
 #define UNPOISON(ptr, bytes) ASAN_UNPOISON_MEMORY_REGION(ptr, bytes)
-#define GAP_BYTES            ((size_t)16)
 #else
 #define POISON(ptr, bytes)   ((void)0)
 #define UNPOISON(ptr, bytes) ((void)0)
-#define GAP_BYTES            ((size_t)0)
 #endif
 
 #define FIRST_BLOCK_BYTES ((size_t)4 << 10)
@@ -85,7 +76,7 @@ void sn_arena_reset(sn_arena *a)
 static sn_arena_block *add_block(sn_arena *a, size_t bytes)
 {
     size_t need;
-    if (!sn_size_add(bytes, HEADER_BYTES + SN_ALIGN + GAP_BYTES, &need))
+    if (!sn_size_add(bytes, HEADER_BYTES + SN_ALIGN + SN_ARENA_GAP_BYTES, &need))
         return NULL;
     bool own = need > a->block_bytes;
     size_t block_bytes = own ? need : a->block_bytes;
@@ -115,11 +106,11 @@ void *sn_arena_alloc(sn_arena *a, size_t bytes, size_t align)
         return NULL;
     if (bytes == 0)
         bytes = 1;
-    const size_t least = GAP_BYTES / 2; /* poison comes in pieces of 8 bytes */
+    const size_t least = SN_ARENA_GAP_BYTES / 2; /* poison comes in pieces of 8 bytes */
     if (align < least)
         align = least;
     sn_arena_block *b = a->head;
-    size_t at = b ? sn_round_up(b->used + GAP_BYTES, align) : 0;
+    size_t at = b ? sn_round_up(b->used + SN_ARENA_GAP_BYTES, align) : 0;
     if (!b || at > b->bytes || bytes > b->bytes - at) {
         b = add_block(a, bytes);
         if (!b)

@@ -6,6 +6,19 @@
 
 #include "base/alloc.h"
 
+/* Under AddressSanitizer objects stand apart and what is not handed out is poisoned: reading past
+ * one is reported as it is for malloc. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SN_ARENA_GAP_BYTES 16
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SN_ARENA_GAP_BYTES 16
+#endif
+#endif
+#ifndef SN_ARENA_GAP_BYTES
+#define SN_ARENA_GAP_BYTES 0
+#endif
+
 typedef struct sn_arena_block sn_arena_block;
 typedef struct sn_arena {
     sn_allocator *alloc;

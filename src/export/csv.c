@@ -101,7 +101,7 @@ static void put_aim(csv *c, const sn_sheet_row *row)
 {
     if (!row->aimed) {
         sn_put(&c->w, ",,,");
-        sn_put_fixed(&c->w, row->latency_ms, 6);
+        put_number(c, row->latency_ms);
         return;
     }
     const uint32_t r = c->line, p = row->ratios + 2; /* below the titles of the first part */
@@ -127,7 +127,7 @@ static void put_operator(csv *c, const sn_sheet_row *row)
         sn_put(&c->w, "%");
     }
     sn_put(&c->w, row->ratios != UINT32_MAX ? ",TRUE," : ",FALSE,");
-    sn_put_fixed(&c->w, row->latency_ms, 6);
+    put_number(c, row->latency_ms);
     put_aim(c, row);
     end_line(c);
 }
@@ -139,7 +139,7 @@ static void put_total(csv *c, const char *label, double value, const char *aim_l
         sn_put(&c->w, ",");
     put_text(c, label);
     sn_put(&c->w, ",");
-    sn_put_fixed(&c->w, isfinite(value) ? value : 0, 6);
+    put_number(c, isfinite(value) ? value : 0);
     sn_put(&c->w, ",,");
     put_text(c, aim_label);
     sn_put(&c->w, ",");

@@ -170,6 +170,8 @@ void sn_pf_record_counter(sn_proto *p, const sn_prof_counter *c, uint32_t name_i
     if (!name_id)
         put_text(p, SN_PF_COUNTER_NAME, c->name);
     sn_proto_double(p, SN_PF_COUNTER_VALUE, c->value);
+    if (c->step != UINT32_MAX)
+        sn_proto_varint(p, SN_PF_COUNTER_STEP, c->step);
     end(p, m);
 }
 

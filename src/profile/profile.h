@@ -128,6 +128,7 @@ typedef struct sn_profile {
     int instance;                  /* of several that run side by side, from 0 */
     double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
     sn_prof_memory memory;
+    const char *note; /* of a profile read from a file: what is missing, as a sentence; "" */
     SN_VEC(sn_prof_step) steps;
     SN_VEC(sn_prof_span) spans; /* sorted by start, parents before children */
     SN_VEC(sn_prof_thread) threads_seen;

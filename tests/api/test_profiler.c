@@ -128,6 +128,14 @@ TEST(starting_twice_and_stopping_what_is_stopped_are_errors)
     CHECK_EQ(sonde_profile_save(profile, "-", &err), SONDE_INVALID_ARGUMENT);
     CHECK(sonde_profile_save(profile, "/tmp/profile.no-such-format", &err) != SONDE_OK);
     CHECK_EQ(sonde_profile_save(NULL, "x.json", &err), SONDE_INVALID_ARGUMENT);
+    sonde_export_options options = SONDE_INIT(sonde_export_options);
+    options.sparse_aim = 100;
+    CHECK_EQ(sonde_profile_save_with(profile, "x.csv", &options, &err), SONDE_INVALID_ARGUMENT);
+    options.sparse_aim = 0;
+    options.sparse_ratio_80 = -1;
+    CHECK_EQ(sonde_profile_save_with(profile, "x.csv", &options, &err), SONDE_INVALID_ARGUMENT);
+    options.struct_size = 0;
+    CHECK_EQ(sonde_profile_save_with(profile, "x.csv", &options, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sonde_profile_table(profile, NULL, NULL, NULL, &err), SONDE_INVALID_ARGUMENT);
     sonde_profile_release(profile);
     sonde_profile_release(NULL);

@@ -243,7 +243,7 @@ static bool dim(mutation *m)
         e.dims[at] = mu_int(m, e.dims[at]);
     else
         e.dims[at] = mu_one_in(m, 3) ? (int64_t)((uint64_t)e.dims[at] + 1) : mu_below(m, 9);
-    if (!mu_one_in(m, 10))
+    if (!mu_one_in(m, 30))
         fit(m, &e);
     store(m, s.field, &e);
     return true;
@@ -289,7 +289,7 @@ static bool dtype(mutation *m)
     if (!pick(m, &s, &e))
         return false;
     e.dtype = mu_dtype(m);
-    if (mu_one_in(m, 8) || dtype_bits(e.dtype) == 0 || e.dtype == SONDE_DTYPE_STRING) {
+    if (mu_one_in(m, 24) || dtype_bits(e.dtype) == 0 || e.dtype == SONDE_DTYPE_STRING) {
         pt_set_num(m->arena, s.field, TENSOR_DTYPE, e.dtype);
         return true;
     }

@@ -108,7 +108,7 @@ static void watch_start(void)
 /* ---- statistics ---- */
 
 static struct {
-    bool on;
+    bool on, reasons;
     unsigned long reached[RUN_REACHED_COUNT];
 } stats;
 
@@ -132,7 +132,9 @@ static void stats_print(void)
 static void start(void)
 {
     watch_start();
-    stats.on = getenv("SONDE_FUZZ_STATS") != NULL;
+    const char *text = getenv("SONDE_FUZZ_STATS");
+    stats.on = text != NULL;
+    stats.reasons = text && *text == '2';
     if (stats.on)
         atexit(stats_print);
 }
@@ -149,6 +151,8 @@ static void check(sonde_status st, const sonde_error *err)
 {
     if (st == SONDE_INTERNAL)
         fail("internal error", err->message);
+    if (st != SONDE_OK && stats.reasons)
+        fprintf(stderr, "%s: %s\n", sonde_status_text(st), err->message);
 }
 
 static bool ports_make(ports *p, sonde_context *c, const sonde_session *s, uint64_t *random)

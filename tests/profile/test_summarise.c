@@ -253,6 +253,37 @@ TEST(unnamed_nodes_stay_apart_and_a_node_bound_twice_is_one_row)
     sn_profile_free(p);
 }
 
+TEST(every_step_of_every_binding_can_have_its_own_row)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_profile(syn_memory_init(&m));
+    uint32_t a = syn_step(p, "Mul", "mul", "", ""), b = syn_step(p, "Mul", "mul", "", "");
+    p->steps.data[b].table = 2;
+    for (int binding = 0; binding < 2; binding++) /* folded in both, listed once */
+        p->steps.data[syn_step(p, "Shape", "gone", "", "")].folded = true;
+    uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 100, "Iteration0")->id;
+    syn_op(p, it, 0, 4, b);
+    syn_op(p, it, 20, 3, a);
+    syn_op(p, it, 30, 1, a);
+    sn_prof_summary s;
+    CHECK_OK(sn_profile_summarise(p, SN_BY_STEP, &s, &err));
+    CHECK_EQ(s.rows.n, 2 + 3);
+    double total = 0, by_step[3] = {0};
+    for (size_t i = 0; i < s.rows.n; i++) {
+        total += s.rows.data[i].mean_ns;
+        CHECK_EQ(s.rows.data[i].step == UINT32_MAX, s.rows.data[i].bracket);
+        if (!s.rows.data[i].bracket)
+            by_step[s.rows.data[i].step] += s.rows.data[i].mean_ns;
+    }
+    CHECK_NEAR(by_step[a], 4);
+    CHECK_NEAR(by_step[b], 4);
+    CHECK_NEAR(by_step[2], 0);
+    CHECK_NEAR(total, 100);
+    sn_prof_summary_free(&s);
+    sn_profile_free(p);
+}
+
 TEST(shapes_are_written_with_absent_inputs_scalars_and_unknown_dims)
 {
     syn_memory m;

@@ -31,7 +31,9 @@ static const struct group {
                     {OPT_RUN, "How often"},
                     {OPT_INPUT, "Inputs"},
                     {OPT_SHOW, "Results"},
+                    {OPT_DIFF, "Comparing"},
                     {OPT_TABLE, "The table"},
+                    {OPT_LEVEL, "Recording"},
                     {OPT_MODEL, "How the model runs"}};
 
 static const row rows[] = {
@@ -77,7 +79,7 @@ static const row rows[] = {
     {OPT_SHOW, 0, "labels", TEXT, AT(labels), "FILE", "one label a line, for --top"},
     {OPT_SHOW, 0, "print", FLAG, AT(print), NULL, "print every element of the outputs"},
     {OPT_SHOW, 'p', "profile", COUNT, AT(profile), NULL, "show the timing table; twice: by shape"},
-    {OPT_SHOW | OPT_TABLE, 0, "json", TEXT, AT(json), "FILE",
+    {OPT_SHOW | OPT_TABLE | OPT_DIFF, 0, "json", TEXT, AT(json), "FILE",
      "a summary as JSON; '-' is the terminal"},
 
     {OPT_CHECK, 0, "strict", FLAG, AT(strict), NULL, "what is not supported counts as failed"},
@@ -90,6 +92,10 @@ static const row rows[] = {
     {OPT_INSPECT, 0, "optimized", FLAG, AT(optimized), NULL,
      "the graph after the passes; with -o out.onnx saved as a model"},
 
+    {OPT_DIFF, 0, "by", TEXT, AT(by), "op|node|shape", "what makes a row (op)"},
+    {OPT_DIFF, 0, "fail-above", TEXT, AT(fail_above), "PERCENT",
+     "exit with 3 when the total, or an operator that matters, is surely slower by more"},
+
     {OPT_TABLE, 0, "sort", TEXT, AT(sort), "time|name", "order of the rows (time)"},
     {OPT_TABLE, 0, "report", LIST, AT(reports), "KIND",
      "also print: summary, records, inferences, executions, operators, external, memory"},
@@ -98,7 +104,11 @@ static const row rows[] = {
     {OPT_TABLE, 0, "by-node", FLAG, AT(by_node), NULL,
      "one row per step, with the nodes it stands for"},
     {OPT_TABLE, 0, "filter-op", TEXT, AT(filter_op), "A,B", "only these operators"},
-    {OPT_TABLE, 0, "level", INT, AT(level), "N",
+    {OPT_TABLE, 0, "sparse-ratio", TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
+     "how much faster sparse weights are assumed to be in .csv and .xlsx"},
+    {OPT_TABLE, 0, "sparse-aim", REAL, AT(sparse_aim), "PERCENT",
+     "share of zeros aimed at in .csv and .xlsx (90)"},
+    {OPT_LEVEL, 0, "level", INT, AT(level), "N",
      "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
 
     {OPT_MODEL, 't', "threads", INT, AT(threads), "N",
@@ -344,7 +354,7 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
         return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
     if (o->threads > 4096)
         return fail_usage("--threads %lld: at most 4096", (long long)o->threads);
-    return -1;
+    return sparse_options(o);
 }
 
 void options_free(options *o)

@@ -77,6 +77,10 @@ typedef struct options {
     int profile, verbose;
     bool quiet, print, by_shape, by_node, nodes, operators, optimized, strict;
     double rtol, atol;
+    const char *by, *fail_above; /* of diff */
+    const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
+    double sparse_aim;
+    sonde_export_options export_options; /* made of these two */
 
     int record_level; /* set by verbs that profile: recording starts before the model is loaded */
 } options;
@@ -90,7 +94,9 @@ enum {
     OPT_TABLE = 16,
     OPT_INSPECT = 32,
     OPT_CHECK = 64,
-    OPT_SEED = 128
+    OPT_SEED = 128,
+    OPT_LEVEL = 256,
+    OPT_DIFF = 512
 };
 
 typedef struct command {
@@ -105,6 +111,10 @@ extern const command commands[]; /* ended by a row without a name */
 int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
                   char **argv);
 void options_free(options *o);
+
+/* ---- sparse.c ---- */
+/* Fills o->export_options; returns as options_parse does. */
+int sparse_options(options *o);
 
 /* ---- load.c ---- */
 typedef struct loaded {
@@ -155,15 +165,16 @@ typedef struct latency {
 } latency;
 void latency_of(double *ms, size_t n, latency *out);
 
+/* ---- show.c ---- */
+/* The table and the reports that were asked for, --json and every -o. */
+int show_profile(const sonde_profile *profile, const options *o);
+
 /* ---- progress.c ---- */
 /* A bar on stderr while that is a terminal and -q is not given; `done` in 0…1. */
 void progress(const options *o, const char *what, double done);
 void progress_end(void);
 
 /* ---- the verbs ---- */
-/* ---- cmd_profile.c, also for report ---- */
-int print_reports(const sonde_profile *profile, const options *o); /* --report KIND … */
-
 #define COMMAND(name, arguments, summary) int cmd_##name(int argc, char **argv);
 #include "commands.inc"
 #undef COMMAND

@@ -6,7 +6,7 @@ generators. A new operator is one function with @row above it."""
 
 from onnx import helper
 
-from . import contrib, control, elementwise, layers, ml, movement, patterns, quantized, sampling, shapes
+from . import contrib, control, elementwise, extremes, layers, ml, movement, patterns, quantized, sampling, shapes
 from .builder import BOOL, F16, F32, F64, I8, I32, I64, ROWS, U8, Builder, onnx_type
 
 OPSETS = range(7, 27)
@@ -15,7 +15,7 @@ IR_OF = {7: 3, 8: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 
          22: 10, 23: 11, 24: 12, 25: 12, 26: 13}
 # What a model is mostly made of: modules whose generators are chosen six times as often.
 THEMES = [(), (), (layers, patterns), ("vision",), ("vision",), ("dense",), (quantized,), (control,), (movement, shapes),
-          (contrib,), (ml,)]
+          (contrib,), (ml,), (extremes,)]
 GROUPS = {
     "vision": {"conv", "conv_block", "two_branches", "conv_tail", "pool", "global_pool", "batch_norm", "resize", "concat",
                "split", "slice_", "pad", "smooth_unary", "arithmetic", "channel_norm", "prelu", "reduce", "transpose",

@@ -94,6 +94,7 @@ class Builder:
         self.large = False  # are there tensors large enough to be split between threads?
         self.symbolic = False  # will some dims of the inputs get names?
         self.constants_only = False  # in functions: no initializers
+        self.level = 0 if parent is None else parent.level + 1  # how deep in bodies and functions
 
     # ---- names, numbers
 
@@ -269,8 +270,10 @@ class Builder:
         while names and names[-1] == "":
             names.pop()
         self.used.update(names)
-        if self.parent is not None:
-            self.parent.used.update(names)
+        outer = self.parent
+        while outer is not None:  # what a body reads is used outside it
+            outer.used.update(names)
+            outer = outer.parent
         out = [self.name() for _ in range(outputs)] if isinstance(outputs, int) else list(outputs)
         attributes = {k: v for k, v in attributes.items() if v is not None}
         node = helper.make_node(op, names, out, domain=domain, **attributes)

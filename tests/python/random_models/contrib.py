@@ -130,6 +130,41 @@ def ms_qlinear(b):
     b.emit(op, inputs, t, shape, [x], domain=MS, attributes=attributes, tol=1.0, mag=255)
 
 
+@row(0.4)
+def ms_qlinear_more(b):
+    t = b.choice((U8, I8))
+    kind = b.int(0, 2)
+    if kind == 0:
+        x = b.pick((t,), rank=(1, 4), exact=True, mag=1e9)
+        axis = b.int(0, x.rank - 1)
+        y = b.param(b.random(t, x.shape))
+        shape = list(x.shape)
+        shape[axis] *= 2
+        b.emit("QLinearConcat", [b.param(np.array(0.05, F32)), zero_of(b, t), x, scale_of(b), zero_of(b, t), y, scale_of(
+            b), zero_of(b, t)], t, shape, [x], domain=MS, attributes={"axis": axis}, tol=1.0, mag=255)
+    elif kind == 1:
+        x = b.pick((t,), rank=4, exact=True, mag=1e9, where=lambda v: min(v.shape[2:]) >= 2)
+        shape = (*x.shape[:2], x.shape[2] - 1, x.shape[3] - 1)
+        b.emit("QLinearAveragePool", [x, scale_of(b), zero_of(b, t), b.param(np.array(0.05, F32)), zero_of(b, t)], t,
+               shape, [x], domain=MS, attributes={"kernel_shape": [2, 2]}, tol=1.0, mag=255)
+    else:
+        x = b.pick((t,), rank=(2, 3), exact=True, mag=1e9)
+        zero = b.param(np.array(0 if t == U8 else -128, t))
+        # Steps that a probability of one does not run out of: ONNX Runtime would wrap around.
+        b.emit("QLinearSoftmax", [x, scale_of(b), zero_of(b, t), b.param(np.array(1 / 128, F32)), zero], t, x.shape, [x],
+               domain=MS, attributes={"axis": x.rank - 1, "opset": 13}, tol=1.0, mag=255)
+
+
+@row(0.3)
+def ms_rotary(b):
+    n, heads, seq, half = b.int(1, 2), b.int(1, 3), b.int(1, 5), b.int(1, 4)
+    x = b.pick((F32,), shape=(n, seq, heads * 2 * half))
+    angles = b.random(F32, (8, half), 0, 6)
+    ids = b.input(np.dtype("i8"), (n, seq), data=b.random(np.dtype("i8"), (n, seq), 0, 7))
+    b.emit("RotaryEmbedding", [x, ids, b.param(np.cos(angles)), b.param(np.sin(angles))], sources=[x], domain=MS,
+           attributes={"interleaved": b.choice((None, 0, 1)), "num_heads": heads}, mag=2 * x.mag)
+
+
 @row(0.5)
 def ms_multi_head_attention(b):
     n, heads, seq, size = b.int(1, 2), b.int(1, 3), b.int(1, 5), b.choice((2, 4, 8))

@@ -20,7 +20,9 @@ def nested(b, values=(), capture=True):
 
 
 def fill(inner, count):
-    rows = [r for r in ROWS if r[4] and r[2] <= inner.opset <= r[3]]
+    """Random nodes; bodies in bodies too, two deep."""
+    deep = inner.level < 2 and not inner.constants_only
+    rows = [r for r in ROWS if (r[4] or deep and r[0] in (if_node, loop, scan)) and r[2] <= inner.opset <= r[3]]
     inner.grow(rows, count)
 
 
@@ -98,6 +100,8 @@ def loop(b):
     inner_state = Value(b.name("s"), state.dtype, state.shape, mag=max(state.mag, 10))
     inner = nested(b, [inner_state])
     i = Value(iteration, I64, (), exact=True, mag=5)
+    if b.chance(0.4):
+        fill(inner, b.int(1, 2))
     after = step(inner, inner_state)
     out = scan_output(inner, after)
     if b.chance(0.5):
@@ -134,6 +138,8 @@ def scan(b):
     inner = nested(b, [inner_state, inner_x])
     total = inner.emit("Add", [inner_state, inner_x], mag=20)
     after = inner.emit("Tanh", [total], mag=1)
+    if b.chance(0.3):
+        fill(inner, 1)
     if b.chance(0.5):
         after = step(inner, after)
     out = inner.emit("Mul", [after, inner_x], mag=10)
@@ -253,8 +259,15 @@ def optionals(b):
 @row(0.6, since=9)
 def strings(b):
     x = b.pick((STRING,), rank=(1, 3), mag=1e9)
-    kind = b.int(0, 3)
-    if kind == 0 and b.opset >= 20:
+    kind = b.int(0, 4)
+    if kind == 4 and b.opset >= 20:
+        # Without "": engines differ in how many pieces nothing has.
+        words = np.array([b.choice(("a", "ab", "x y", "zz top", "b a b")) for _ in range(4)], object).reshape(2, 2)
+        x = b.input(STRING, words.shape, data=words)
+        names = b.node("StringSplit", [x], 2, delimiter=b.choice((None, " ", "a")), maxsplit=b.choice((1, 2)))
+        b.result(names[0], STRING, None, exact=True)
+        b.result(names[1], I64, x.shape, exact=True)
+    elif kind == 0 and b.opset >= 20:
         y = b.const(b.random(STRING, x.shape[b.int(0, x.rank):]))
         b.emit("StringConcat", [x, y], shape=x.shape, exact=True)
     elif kind == 1 and b.opset >= 20:

@@ -30,6 +30,7 @@ def weights(b, dtype, shape, fan_in):
 def window(b, x, most=3, pads=True, dilate=True, ceil=False):
     """Kernel, strides, pads, dilations over the spatial axes of x: (kernel, attributes, output dims)."""
     spatial = x.shape[2:]
+    most = most if b.chance(0.8) else 7
     kernel = [b.int(1, min(most, d)) for d in spatial]
     strides = [b.choice((1, 1, 2, 3)) for _ in spatial]
     dilations = [b.choice((1, 1, 1, 2)) if dilate else 1 for _ in spatial]
@@ -196,8 +197,9 @@ def max_unpool(b):
 @row(1)
 def global_pool(b):
     x = image(b, mag=30)
-    op = b.choice(("GlobalAveragePool", "GlobalAveragePool", "GlobalMaxPool"))
-    b.emit(op, [x], shape=(*x.shape[:2], *[1] * (x.rank - 2)), exact=x.exact and op == "GlobalMaxPool")
+    op = b.choice(("GlobalAveragePool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
+    b.emit(op, [x], shape=(*x.shape[:2], *[1] * (x.rank - 2)), exact=x.exact and op == "GlobalMaxPool",
+           mag=x.mag * (x.size if op == "GlobalLpPool" else 1))
 
 
 def batch_norm_node(b, x):
@@ -398,6 +400,7 @@ def attention(b):
         if b.chance(0.5):  # one column stays open: a row with nothing to look at is undefined
             mask = b.random(BOOL, shape)
             mask[..., 0] = True
+            causal = False  # the reference multiplies zero by infinity
         mask = b.param(mask)
     before = [b.param(b.random(F32, (n, heads, past, d))) for d in (size, v_size)] if past else [None, None]
     attributes = {"is_causal": 1 if causal else None, "scale": b.choice((None, 0.3)),
@@ -444,6 +447,16 @@ def losses(b):
         b.result(names[0], F32, shape, [x], mag=100)
         if len(names) > 1:
             b.result(names[1], F32, x.shape, [x], mag=20)
+
+
+@row(0.3, since=24)
+def tensor_scatter(b):
+    n, top, step, d = b.int(1, 2), b.int(4, 6), b.int(1, 3), b.int(1, 4)
+    past = b.pick((F32,), shape=(n, b.int(1, 2), top, d))
+    new = b.param(b.random(F32, (n, past.shape[1], step, d)))
+    at = b.input(I64, (n,), data=b.random(I64, (n,), 0, top - step)) if b.chance(0.7) else None
+    b.emit("TensorScatter", [past, new, at], sources=[past], exact=past.exact,
+           attributes={"axis": b.choice((None, -2, 2)), "mode": b.choice((None, "linear", "circular"))})
 
 
 @row(0.3, since=11)

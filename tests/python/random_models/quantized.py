@@ -3,11 +3,13 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 
-from .builder import F32, I8, I32, U8, NoFit, row
+from .builder import F32, I8, I16, I32, U8, U16, NoFit, row
 from .layers import image, window
 
+U4, I4 = np.dtype(ml_dtypes.uint4), np.dtype(ml_dtypes.int4)
 LEVELS = {U8: (0, 255), I8: (-128, 127)}
 
 
@@ -75,6 +77,19 @@ def quantize_blocks(b):
     q = b.emit("QuantizeLinear", [x, scale, zero], dtype, x.shape, [x], exact=True, mag=255,
                attributes={"axis": 1, "block_size": block})
     b.emit("DequantizeLinear", [q, scale, zero], F32, x.shape, [q], attributes={"axis": 1, "block_size": block}, mag=25)
+
+
+@row(0.4, since=21)
+def narrow_levels(b):
+    """16 and 4 bits: rounded, and back."""
+    x = b.pick((F32,), exact=True)
+    dtype = b.choice((U16, I16, U4, I4))
+    low, high = {U16: (0, 65535), I16: (-32768, 32767), U4: (0, 15), I4: (-8, 7)}[dtype]
+    scale = b.param(np.array(b.rng.uniform(0.2, 0.5) if high < 16 else 0.001, F32))
+    zero = b.param(np.array(b.int(low // 2, high // 2), dtype))
+    q = b.emit("QuantizeLinear", [x, scale, zero], dtype, x.shape, [x], exact=True, mag=1e9)
+    b.values.remove(q)
+    b.emit("DequantizeLinear", [q, scale, zero], F32, x.shape, [x], mag=66)
 
 
 @row(0.7, since=11)

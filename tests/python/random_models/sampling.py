@@ -145,6 +145,21 @@ def signal_window(b):
     b.emit(op, [b.scalar(n, I64)], F32, (n,), attributes={"periodic": b.choice((None, 0, 1))}, mag=1)
 
 
+@row(0.2, since=17)
+def mel_weights(b):
+    bins, length = b.int(2, 5), b.choice((8, 16, 17))
+    b.emit("MelWeightMatrix", [b.scalar(bins, I64), b.scalar(length, I64), b.scalar(8000, I64), b.scalar(0.0, F32),
+                               b.scalar(4000.0, F32)], F32, (length // 2 + 1, bins), [], mag=1)
+
+
+@row(0.2)
+def max_roi_pool(b):
+    x = image(b, 2, mag=30, least=4)
+    rois = b.param(np.array([[b.int(0, x.shape[0] - 1), 0, 0, 2, 3], [0, 1, 1, 3, 3]], F32))
+    b.emit("MaxRoiPool", [x, rois], shape=(2, x.shape[1], 2, 2), sources=[x], exact=x.exact,
+           attributes={"pooled_shape": [2, 2], "spatial_scale": b.choice((None, 1.0, 0.5))})
+
+
 @row(0.3, since=10)
 def non_max_suppression(b):
     batch, classes, n = b.int(1, 2), b.int(1, 2), b.int(1, 6)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a profile says as numbers, and two profiles side by side.
+ *
+ *     sonde_profile *old, *now;
+ *     sonde_comparison *change;
+ *     sonde_profile_load(NULL, "old.pftrace", &old, &err);
+ *     sonde_profile_load(NULL, "new.pftrace", &now, &err);
+ *     sonde_profile_compare(old, now, SONDE_BY_OP, &change, &err);
+ *     sonde_change total = SONDE_INIT(sonde_change);
+ *     sonde_comparison_total(change, &total, &err);
+ *     printf("%.3f times as long\n", total.ratio);
+ *
+ * Times are nanoseconds. Experimental: may change between versions. */
+#ifndef SONDE_EXPERIMENTAL_PROFILE_H
+#define SONDE_EXPERIMENTAL_PROFILE_H
+
+#include "sonde/sonde.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sonde_profile_summary {
+    size_t struct_size;
+    const char *model, *version; /* the version is the writer's: "0.1.0", "ONNX Runtime" */
+    const char *cpu, *cpu_level; /* "" when not known */
+    const char *note;            /* of a profile from a file: what is missing; "" */
+    int cores, threads, level;
+    uint64_t start_wall_ns;       /* since 1970 */
+    uint64_t spans, dropped;      /* records kept, and lost to overflow */
+    uint64_t iterations, warmups; /* runs; figures are of the measured ones */
+    double ops;                   /* executed steps per run */
+    double mean_ns, stddev_ns, min_ns, max_ns, p50_ns, p90_ns, p95_ns, p99_ns; /* of a run */
+    double cost_ns; /* recording took this per run; not included */
+} sonde_profile_summary;
+SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
+                                                 sonde_profile_summary *summary, sonde_error *err);
+
+/* What makes two steps the same row. */
+typedef enum sonde_by {
+    SONDE_BY_OP = 0,   /* operator type */
+    SONDE_BY_NODE = 1, /* original nodes */
+    SONDE_BY_SHAPE = 2 /* operator type and shapes of the inputs */
+} sonde_by;
+
+typedef enum sonde_verdict {
+    SONDE_SAME = 0,    /* less than 2 % apart, or surely less than 5 % */
+    SONDE_FASTER = 1,  /* at least 2 %, and hardly by chance */
+    SONDE_SLOWER = 2,  /* at least 2 %, and hardly by chance */
+    SONDE_UNCLEAR = 3, /* too few samples or too much noise */
+    SONDE_NEW = 4,     /* only in the second profile */
+    SONDE_GONE = 5     /* only in the first profile */
+} sonde_verdict;
+SONDE_API const char *sonde_verdict_text(sonde_verdict verdict); /* "slower" */
+
+typedef struct sonde_change {
+    size_t struct_size;
+    const char *name;            /* of the row: "Conv", "Conv+Relu", "[1, 3, 224, 224], …" */
+    const char *op_type, *node;  /* its operator, and the name of an example */
+    double old_ns, new_ns;       /* mean per run; the rows add up to the total */
+    double old_share, new_share; /* 0…1 of the run */
+    double old_calls, new_calls; /* per run */
+    double old_median_ns, new_median_ns;
+    double ratio;     /* new / old, of the medians; 1 where one of them is 0 */
+    double low, high; /* 95 % interval of the ratio; 0 and infinity: not known */
+    double p;         /* that equal times would differ so much by chance */
+    sonde_verdict verdict;
+} sonde_change;
+
+/* Both must have measured runs. Texts belong to the comparison. */
+typedef struct sonde_comparison sonde_comparison;
+SONDE_API sonde_status sonde_profile_compare(const sonde_profile *old_profile,
+                                             const sonde_profile *new_profile, sonde_by by,
+                                             sonde_comparison **comparison, sonde_error *err);
+SONDE_API void sonde_comparison_release(sonde_comparison *comparison);
+SONDE_API sonde_status sonde_comparison_total(const sonde_comparison *comparison,
+                                              sonde_change *change, sonde_error *err);
+SONDE_API size_t sonde_comparison_count(const sonde_comparison *comparison);
+/* Largest change of the median first. */
+SONDE_API sonde_status sonde_comparison_row(const sonde_comparison *comparison, size_t index,
+                                            sonde_change *change, sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between profile_build.c, which turns records into a profile, and stream.c, which does so batch by
+ * batch while records are still being made. */
+#ifndef SN_API_PROFILE_BUILD_H
+#define SN_API_PROFILE_BUILD_H
+
+#include "api/internal.h"
+#include "plan/binding.h"
+
+typedef struct sn_event {
+    sn_trace_rec rec;
+    uint32_t thread; /* index into threads_seen */
+    uint32_t span;   /* 1 + index into spans, once made */
+} sn_event;
+
+typedef struct sn_run_row {              /* one RUN record; sorted by id */
+    uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
+    uint32_t number, iteration;       /* of a root */
+} sn_run_row;
+
+typedef struct sn_table_row { /* one binding; sorted by id */
+    uint32_t id, first_step, n_steps;
+    const sn_binding *binding;
+    const uint64_t *used; /* by step: weights and values live then, as far as known beforehand */
+} sn_table_row;
+
+typedef struct sn_step_key { /* span of a control step; sorted by (run, index) */
+    uint32_t run, index, span;
+} sn_step_key;
+
+typedef struct sn_builder {
+    sonde_context *c;
+    sn_profile *p;
+    sn_clock clock;
+    uint64_t base_ns;
+    SN_VEC(sn_event) events;
+    SN_VEC(sn_run_row) runs;
+    SN_VEC(sn_table_row) tables;
+    SN_VEC(sn_step_key) controls;
+    SN_VEC(uint32_t) operators; /* spans of steps, in order of start */
+    /* Over all batches: */
+    uint32_t ids;           /* span ids given so far; the first is the model's */
+    uint32_t numbers;       /* top-level runs */
+    uint32_t iterations[2]; /* of those measured ones and warm-ups */
+    uint64_t first_ticks, last_ticks;
+    uint32_t model_thread;
+    bool streaming; /* spans come in batches, the model's at the end */
+} sn_builder;
+
+/* ---- batch by batch ---- */
+/* An empty profile with the machine's facts; times count from `since`. */
+sonde_status sn_builder_init(sn_builder *b, sonde_context *c, uint64_t since, int level,
+                             sonde_error *err);
+/* Index of a ring's thread in threads_seen, added when it is new; UINT32_MAX: out of memory. */
+uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r);
+/* b->events ► b->p->spans and counters (the former ones are forgotten); steps and threads are
+ * added to. Events of runs that have not ended stay in b->events, unless there are more than `keep`
+ * of them. */
+sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err);
+/* The model's span over all batches; false: nothing ran. */
+bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
+void sn_builder_free(sn_builder *b); /* with the profile */
+
+#endif

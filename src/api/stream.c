@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace that is written while things happen: a thread of its own drains the rings ten times a
+ * second, turns what it finds into spans and appends them to a .pftrace file. Memory stays flat
+ * however long it goes on, and whatever kills the process, the file opens up to the last batch.
+ * Records that another reader still wants stay in the rings; otherwise their places are freed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/profile_build.h"
+#include "api/profile_steps.h"
+#include "api/stream.h"
+#include "export/pftrace_stream.h"
+
+#define INTERVAL_NS 100000000L
+/* Records a thread may make between two looks, at least: half a second of 130 ns steps. */
+#define STREAM_CAP ((size_t)1 << 18)
+/* Steps that may wait for the end of their run. */
+#define MOST_WAITING ((size_t)1 << 20)
+
+typedef struct position { /* how far a ring has been read */
+    const sn_trace_ring *ring;
+    size_t next;
+} position;
+
+struct sn_stream {
+    sonde_context *c;
+    sn_builder builder;
+    sn_pftrace *trace;
+    sn_sink sink;
+    int fd;
+    SN_VEC(position) positions;
+    size_t threads_told, steps_told, lives_told;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of the two below */
+    pthread_cond_t wake;
+    bool stop;
+    pid_t pid; /* that has the thread */
+    sonde_status failed;
+    sonde_error error;
+};
+
+static bool write_file(sn_sink *sink, const void *data, size_t bytes)
+{
+    const sn_stream *s = sink->user;
+    const uint8_t *p = data;
+    while (bytes > 0) {
+        const ssize_t n = write(s->fd, p, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ draining */
+static size_t *next_of(sn_stream *s, const sn_trace_ring *r)
+{
+    for (size_t i = 0; i < s->positions.n; i++)
+        if (s->positions.data[i].ring == r)
+            return &s->positions.data[i].next;
+    const position p = {.ring = r, .next = atomic_load(&r->tail)};
+    if (!sn_vec_push(&s->positions, &s->c->alloc, p))
+        return NULL;
+    return &s->positions.data[s->positions.n - 1].next;
+}
+
+/* What one ring has that was not read yet; its places are freed unless others want them. */
+static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
+{
+    sn_builder *b = &s->builder;
+    size_t *next = next_of(s, r);
+    const uint32_t thread = sn_builder_thread(b, r);
+    const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
+    if (!next || thread == UINT32_MAX)
+        return false;
+    if (*next > n) /* cleared meanwhile */
+        *next = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    if (!sn_vec_reserve(&b->events, &s->c->alloc, n - *next))
+        return false;
+    for (; *next < n; ++*next) {
+        const sn_trace_rec *rec = &r->recs[*next & (r->cap - 1)];
+        if (rec->t1 >= rec->t0)
+            b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
+    }
+    if (!others)
+        atomic_store_explicit(&r->tail, n, memory_order_release);
+    return true;
+}
+
+/* Which other threads had a share of each operator is not known before it is written: all of them
+ * get an arrow's end, and those without a slice show none. */
+static uint64_t arrows_of(const sn_stream *s, const sn_prof_span *span)
+{
+    const size_t n = s->builder.p->threads_seen.n;
+    const uint64_t all = n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+    if (span->cat == SN_CAT_THREAD)
+        return span->parent != 0;
+    if (span->cat != SN_CAT_OPERATOR || s->builder.p->level < 3 || span->thread >= 64)
+        return 0;
+    return all & ~((uint64_t)1 << span->thread);
+}
+
+static bool write_batch(sn_stream *s)
+{
+    const sn_profile *p = s->builder.p;
+    bool fine = true;
+    for (; s->threads_told < p->threads_seen.n && fine; s->threads_told++)
+        fine = sn_pftrace_thread(s->trace, &p->threads_seen.data[s->threads_told]);
+    for (; s->steps_told < p->steps.n && fine; s->steps_told++)
+        fine = sn_pftrace_step(s->trace, &p->steps.data[s->steps_told]);
+    for (; s->lives_told < p->lives.n && fine; s->lives_told++)
+        fine = sn_pftrace_life(s->trace, &p->lives.data[s->lives_told]);
+    for (size_t i = 0; i < p->spans.n && fine; i++)
+        fine = sn_pftrace_slice(s->trace, &p->spans.data[i], arrows_of(s, &p->spans.data[i]));
+    for (size_t i = 0; i < p->counters.n && fine; i++)
+        fine = sn_pftrace_counter(s->trace, &p->counters.data[i]);
+    return fine && sn_pftrace_flush(s->trace);
+}
+
+/* One look at all rings. The context's lock keeps others from clearing them meanwhile. */
+static void drain(sn_stream *s)
+{
+    sonde_context *c = s->c;
+    bool fine = s->failed == SONDE_OK;
+    pthread_mutex_lock(&c->lock);
+    const bool others = c->api_level || c->api_kept || c->memory || sn_api_env()->profile_dir;
+    uint64_t dropped = 0;
+    for (sn_trace_ring *r = atomic_load(&c->core.trace->rings); r && fine; r = r->next) {
+        fine = drain_ring(s, r, others);
+        dropped += atomic_load(&r->dropped);
+    }
+    pthread_mutex_unlock(&c->lock);
+    s->builder.p->dropped = dropped;
+    if (fine && sn_builder_batch(&s->builder, MOST_WAITING, &s->error))
+        fine = false;
+    if (fine)
+        fine = write_batch(s);
+    if (!fine && s->failed == SONDE_OK)
+        s->failed = s->error.status ? s->error.status : SONDE_IO;
+}
+
+static void *drain_main(void *arg)
+{
+    sn_stream *s = arg;
+    pthread_setname_np(pthread_self(), "sonde-trace");
+    for (;;) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += INTERVAL_NS;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_mutex_lock(&s->lock);
+        while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+            ;
+        const bool stop = s->stop;
+        pthread_mutex_unlock(&s->lock);
+        if (stop)
+            return NULL;
+        drain(s);
+    }
+}
+
+/* ------------------------------------------------------------------ life */
+static sonde_status open_file(sn_stream *s, const char *path, sonde_error *err)
+{
+    const size_t n = strlen(path);
+    if (n < 8 || strcmp(path + n - 8, ".pftrace") != 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "'%s': only .pftrace files are written while a program runs", path);
+    s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return s->fd >= 0 ? SONDE_OK
+                      : sn_fail(err, SONDE_IO, "'%s' cannot be written: %s", path, strerror(errno));
+}
+
+static void free_stream(sn_stream *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    sn_vec_free(&s->positions, &s->c->alloc);
+    sn_builder_free(&s->builder);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    sn_free(&s->c->alloc, s, sizeof *s);
+}
+
+/* Smaller rings while nobody needs larger ones: they are what stays in memory. */
+static void shrink_rings(sonde_context *c)
+{
+    if (c->api_level || c->api_kept || c->env_level || c->memory)
+        return;
+    atomic_store(&c->clearing, 1);
+    if (atomic_load(&c->in_flight) == 0)
+        sn_trace_set_cap(c->core.trace, STREAM_CAP);
+    atomic_store(&c->clearing, 0);
+}
+
+sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *path, uint64_t since,
+                            int level, sonde_error *err)
+{
+    *stream = NULL;
+    sn_stream *s = sn_alloc_zero(&c->alloc, sizeof *s);
+    if (!s)
+        return sn_fail_memory(err, sizeof *s);
+    s->c = c;
+    s->fd = -1;
+    s->pid = getpid();
+    s->sink = (sn_sink){.write = write_file, .user = s};
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&s->lock, NULL);
+    shrink_rings(c);
+    sonde_status st = open_file(s, path, err);
+    if (st == SONDE_OK)
+        st = sn_builder_init(&s->builder, c, since, level, err);
+    if (st == SONDE_OK)
+        st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, &c->alloc, err);
+    if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
+        st = sn_fail(err, SONDE_IO, "'%s' cannot be written: %s", path, strerror(errno));
+    if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)
+        st = sn_fail(err, SONDE_OUT_OF_MEMORY, "the thread that writes '%s' cannot be started",
+                     path);
+    if (st != SONDE_OK) {
+        if (s->trace)
+            (void)sn_pftrace_close(s->trace, NULL, NULL);
+        free_stream(s);
+        return st;
+    }
+    *stream = s;
+    return SONDE_OK;
+}
+
+sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
+{
+    if (!s)
+        return SONDE_OK;
+    if (s->pid != getpid()) { /* a forked child: neither thread nor file are its own */
+        free_stream(s);
+        return SONDE_OK;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    drain(s);
+    sn_prof_span model;
+    if (s->failed == SONDE_OK && sn_builder_model_span(&s->builder, &model))
+        (void)sn_pftrace_slice(s->trace, &model, 0);
+    sn_api_profile_memory(s->builder.p, s->c);
+    sonde_status st = sn_pftrace_close(s->trace, s->builder.p, err);
+    if (s->failed && st == SONDE_OK)
+        st = sn_fail(err, s->failed, "the trace ends early: %s",
+                     s->error.message[0] ? s->error.message : "it could not be written");
+    free_stream(s);
+    return st;
+}

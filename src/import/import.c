@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry: importers.inc as an array, the choice by content, and the way from a path. */
+#include "import/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static const sn_importer *const rows[] = {
+#define SN_IMPORTER(symbol) &symbol,
+#include "import/importers.inc"
+#undef SN_IMPORTER
+};
+
+const sn_importer *sn_importer_row(size_t k)
+{
+    return k < sizeof rows / sizeof rows[0] ? rows[k] : NULL;
+}
+
+bool sn_import_has(const char *head, size_t bytes, const char *word)
+{
+    return memmem(head, bytes, word, strlen(word)) != NULL;
+}
+
+char sn_import_first(const char *head, size_t bytes)
+{
+    size_t i = bytes >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    while (i < bytes && strchr(" \t\r\n", head[i]) && head[i])
+        i++;
+    return i < bytes ? head[i] : 0;
+}
+
+static sonde_status unknown(const char *name, sonde_error *err)
+{
+    char known[256] = "";
+    const sn_importer *row;
+    for (size_t k = 0; (row = sn_importer_row(k)) != NULL; k++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->name);
+    }
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is no profile that can be read: not %s", name,
+                   known);
+}
+
+sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, sn_allocator *alloc,
+                             sn_profile **profile, sonde_error *err)
+{
+    *profile = NULL;
+    const sn_importer *row = NULL;
+    for (size_t k = 0; (row = sn_importer_row(k)) != NULL; k++)
+        if (row->sniff(data, bytes < SN_IMPORT_HEAD ? bytes : SN_IMPORT_HEAD))
+            break;
+    if (!row)
+        return unknown(name, err);
+    sn_profile *p = NULL;
+    SN_TRY(sn_profile_new(&p, alloc, err));
+    sonde_status st = row->read(data, bytes, p, err);
+    if (st != SONDE_OK) {
+        sn_error_prefix(err, "cannot read '%s' as %s", name, row->name);
+        sn_profile_free(p);
+        return st;
+    }
+    *profile = p;
+    return SONDE_OK;
+}
+
+sonde_status sn_import_file(const char *path, sn_allocator *alloc, sn_profile **profile,
+                            sonde_error *err)
+{
+    *profile = NULL;
+    sn_file file;
+    SN_TRY(sn_file_open(&file, path, true, alloc, err));
+    sonde_status st = sn_import_bytes(file.data, file.bytes, path, alloc, profile, err);
+    sn_file_close(&file);
+    return st;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two profiles side by side: what changed, and whether that is more than noise. A row's samples are
+ * its time in each measured iteration. Pure functions of the samples: no chance, no clock. */
+#ifndef SN_PROFILE_COMPARE_H
+#define SN_PROFILE_COMPARE_H
+
+#include "profile/profile.h"
+
+typedef enum sn_verdict {
+    SN_VERDICT_SAME,    /* no difference worth a name, and we would have seen one */
+    SN_VERDICT_FASTER,  /* by SN_COMPARE_EFFECT or more, and hardly by chance */
+    SN_VERDICT_SLOWER,  /* the same, the other way */
+    SN_VERDICT_UNCLEAR, /* too few samples, or too much noise, to say */
+    SN_VERDICT_NEW,     /* only in the second */
+    SN_VERDICT_GONE     /* only in the first */
+} sn_verdict;
+const char *sn_verdict_name(sn_verdict v); /* "slower" */
+
+#define SN_COMPARE_EFFECT 0.02 /* smaller changes count as none: other runs differ that much */
+#define SN_COMPARE_CLOSE  0.05 /* "same" needs an interval inside ± this */
+#define SN_COMPARE_P      0.01 /* of chance alone */
+#define SN_COMPARE_FEWEST 5    /* samples on each side */
+
+typedef struct sn_change {
+    double old_median, new_median; /* 0 where there are no samples */
+    double ratio;     /* of the medians, new / old; 1 where there is nothing to divide */
+    double low, high; /* its 95 % interval; 0 and infinity where it cannot be known */
+    double p;         /* that equal times would differ this much (Mann–Whitney, two-sided) */
+    sn_verdict verdict;
+} sn_change;
+/* Sorts both sets in place. */
+void sn_compare_samples(double *old, size_t n, double *now, size_t m, sn_change *out);
+
+typedef struct sn_compare_row {
+    const char *name, *op_type, *example; /* as in sn_prof_row */
+    double old_ns, new_ns;                /* means per iteration; the rows add up to the total */
+    double old_share, new_share;          /* 0…1 of the wall time */
+    double old_calls, new_calls;          /* per iteration */
+    sn_change change;
+} sn_compare_row;
+
+typedef struct sn_comparison {
+    sn_compare_row total; /* the wall time of an iteration */
+    uint64_t old_iterations, new_iterations;
+    SN_VEC(sn_compare_row) rows; /* largest change of the median first */
+    sn_allocator *alloc;
+    sn_arena arena;
+} sn_comparison;
+
+/* Rows are the same when their keys are (sn_prof_key). SONDE_INVALID_ARGUMENT when a profile has no
+ * measured iteration. */
+sonde_status sn_profile_compare(const sn_profile *old, const sn_profile *now, sn_prof_key key,
+                                sn_allocator *alloc, sn_comparison *out, sonde_error *err);
+void sn_comparison_free(sn_comparison *c);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde diff: two saved profiles side by side. A change is named only when the samples bear it;
+ * with
+ * --fail-above it is the last step of a CI job. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/profile.h"
+#include "tool.h"
+
+static const char details[] =
+    "\n"
+    "Times are medians over the runs, and so is the change with its 95 % interval. A row is slower "
+    "or\n"
+    "faster when it differs by 2 % or more and a rank test leaves chance less than 1 %; it is the\n"
+    "same when the interval lies within 5 %; else it is unclear: measure longer (-n, --duration).\n"
+    "--fail-above looks at the lower end of the interval, of the total and of every row that "
+    "takes\n"
+    "5 % of the run or more.\n"
+    "\n"
+    "  sonde profile model.onnx -q -o old.pftrace\n"
+    "  sonde diff old.pftrace new.pftrace\n"
+    "  sonde diff old.pftrace new.pftrace --by node --fail-above 5%\n";
+
+/* A row counts for --fail-above from this share of the run on. */
+#define SHARE_THAT_MATTERS 0.05
+
+typedef struct diff {
+    sonde_profile *profiles[2];
+    sonde_profile_summary summaries[2];
+    sonde_comparison *comparison;
+    sonde_by by;
+    double limit; /* 0.05 for 5 %; < 0: none */
+    int failures;
+} diff;
+
+/* ------------------------------------------------------------------ the table */
+/* Names come from models: what is not printable would write elsewhere on a terminal. */
+static char *label(const diff *d, const sonde_change *c)
+{
+    char *out;
+    if (d->by == SONDE_BY_SHAPE && strcmp(c->name, c->op_type) != 0)
+        out = text_of("%s %s", c->op_type, c->name);
+    else if (d->by == SONDE_BY_NODE && *c->node)
+        out = text_of("%s %s", c->name, c->node);
+    else
+        out = text_of("%s", c->name);
+    for (char *p = out; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+            *p = '?';
+    return out;
+}
+
+static void print_time(double ns, bool there, double unit)
+{
+    if (there)
+        printf("  %10.3f", ns / unit);
+    else
+        printf("  %10s", "-");
+}
+
+static void print_row(const char *name, int width, const sonde_change *c, double unit)
+{
+    const bool both = c->verdict != SONDE_NEW && c->verdict != SONDE_GONE;
+    printf("%-*s", width, name);
+    print_time(c->old_median_ns, c->verdict != SONDE_NEW, unit);
+    print_time(c->new_median_ns, c->verdict != SONDE_GONE, unit);
+    if (both && c->old_median_ns > 0 && c->new_median_ns > 0)
+        printf("  %+8.1f %%", (c->ratio - 1) * 100);
+    else
+        printf("  %10s", "");
+    if (both && c->low > 0 && isfinite(c->high))
+        printf("  %+7.1f ... %+7.1f %%", (c->low - 1) * 100, (c->high - 1) * 100);
+    else
+        printf("  %21s", "");
+    printf("  %s\n", sonde_verdict_text(c->verdict));
+}
+
+static int print_table(const diff *d)
+{
+    const size_t n = sonde_comparison_count(d->comparison);
+    sonde_change *rows = need(calloc(n + 1, sizeof *rows));
+    char **labels = need(calloc(n + 1, sizeof *labels));
+    int width = 5, code = EXIT_OK;
+    sonde_error err;
+    for (size_t i = 0; i <= n && !code; i++) {
+        rows[i].struct_size = sizeof rows[i];
+        if (i < n ? sonde_comparison_row(d->comparison, i, &rows[i], &err)
+                  : sonde_comparison_total(d->comparison, &rows[i], &err))
+            code = fail("%s", err.message);
+        else
+            labels[i] = label(d, &rows[i]);
+        if (labels[i] && strlen(labels[i]) > (size_t)width)
+            width = strlen(labels[i]) < 60 ? (int)strlen(labels[i]) : 60;
+    }
+    /* Short runs in microseconds, so that their operators have digits. */
+    const bool us = !code && rows[n].old_median_ns < 1e6 && rows[n].new_median_ns < 1e6;
+    if (!code)
+        printf("%-*s  %10s  %10s  %10s  %21s\n", width, "", us ? "old (us)" : "old (ms)",
+               us ? "new (us)" : "new (ms)", "change", "95 % interval");
+    for (size_t i = 0; i <= n && !code; i++)
+        print_row(labels[i], width, &rows[i], us ? 1e3 : 1e6);
+    for (size_t i = 0; i <= n; i++)
+        free(labels[i]);
+    free(labels);
+    free(rows);
+    return code;
+}
+
+static void print_heading(const diff *d, const options *o)
+{
+    static const char *const which[] = {"old", "new"};
+    for (int k = 0; k < 2; k++) {
+        const sonde_profile_summary *s = &d->summaries[k];
+        printf("%s: %s, %llu runs, median %.3fms%s%s\n", which[k], o->rest.items[k],
+               (unsigned long long)s->iterations, s->p50_ns / 1e6, *s->model ? ", " : "", s->model);
+    }
+    printf("\n");
+}
+
+/* ------------------------------------------------------------------ JSON */
+static void add_number(text *t, const char *key, double v)
+{
+    if (isfinite(v))
+        text_add(t, ", \"%s\": %.9g", key, v);
+    else
+        text_add(t, ", \"%s\": null", key);
+}
+
+static void add_change(text *t, const sonde_change *c)
+{
+    text_add(t, "{\"name\": ");
+    text_json(t, c->name);
+    text_add(t, ", \"op\": ");
+    text_json(t, c->op_type);
+    text_add(t, ", \"node\": ");
+    text_json(t, c->node);
+    add_number(t, "old_ns", c->old_ns);
+    add_number(t, "new_ns", c->new_ns);
+    add_number(t, "old_share", c->old_share);
+    add_number(t, "new_share", c->new_share);
+    add_number(t, "old_calls", c->old_calls);
+    add_number(t, "new_calls", c->new_calls);
+    add_number(t, "old_median_ns", c->old_median_ns);
+    add_number(t, "new_median_ns", c->new_median_ns);
+    add_number(t, "ratio", c->ratio);
+    add_number(t, "low", c->low > 0 ? c->low : NAN);
+    add_number(t, "high", c->high);
+    add_number(t, "p", c->p);
+    text_add(t, ", \"verdict\": \"%s\"}", sonde_verdict_text(c->verdict));
+}
+
+static int save_json(const diff *d, const options *o)
+{
+    static const char *const which[] = {"old", "new"}, *const ways[] = {"op", "node", "shape"};
+    text t = {.n = 0};
+    sonde_error err;
+    text_add(&t, "{\"schema\": \"sonde.diff/1\", \"by\": \"%s\"", ways[d->by]);
+    for (int k = 0; k < 2; k++) {
+        text_add(&t, ",\n \"%s\": {\"file\": ", which[k]);
+        text_json(&t, o->rest.items[k]);
+        text_add(&t, ", \"model\": ");
+        text_json(&t, d->summaries[k].model);
+        text_add(&t, ", \"version\": ");
+        text_json(&t, d->summaries[k].version);
+        text_add(&t, ", \"iterations\": %llu", (unsigned long long)d->summaries[k].iterations);
+        add_number(&t, "mean_ns", d->summaries[k].mean_ns);
+        add_number(&t, "median_ns", d->summaries[k].p50_ns);
+        text_add(&t, "}");
+    }
+    if (d->limit >= 0)
+        text_add(&t, ",\n \"fail_above\": %.9g, \"failed\": %s", d->limit,
+                 d->failures ? "true" : "false");
+    sonde_change c = SONDE_INIT(sonde_change);
+    int code = sonde_comparison_total(d->comparison, &c, &err) ? fail("%s", err.message) : EXIT_OK;
+    text_add(&t, ",\n \"total\": ");
+    if (!code)
+        add_change(&t, &c);
+    text_add(&t, ",\n \"rows\": [");
+    for (size_t i = 0; i < sonde_comparison_count(d->comparison) && !code; i++) {
+        if (sonde_comparison_row(d->comparison, i, &c, &err))
+            code = fail("%s", err.message);
+        text_add(&t, i ? ",\n  " : "\n  ");
+        add_change(&t, &c);
+    }
+    text_add(&t, "]}\n");
+    if (!code)
+        code = write_text(o->json, t.data, t.n);
+    text_free(&t);
+    return code;
+}
+
+/* ------------------------------------------------------------------ --fail-above */
+static void judge(diff *d, const sonde_change *c)
+{
+    const bool matters = c->old_share >= SHARE_THAT_MATTERS || c->new_share >= SHARE_THAT_MATTERS;
+    if (c->verdict != SONDE_SLOWER || !matters || !(c->low > 1 + d->limit))
+        return;
+    char *name = label(d, c);
+    fflush(stdout);
+    fprintf(stderr, "sonde: %s is slower by %.1f %%, at least %.1f %%; the limit is %g %%\n", name,
+            (c->ratio - 1) * 100, (c->low - 1) * 100, d->limit * 100);
+    free(name);
+    d->failures++;
+}
+
+static int judge_all(diff *d)
+{
+    sonde_change c = SONDE_INIT(sonde_change);
+    sonde_error err;
+    if (sonde_comparison_total(d->comparison, &c, &err))
+        return fail("%s", err.message);
+    judge(d, &c);
+    for (size_t i = 0; i < sonde_comparison_count(d->comparison); i++) {
+        if (sonde_comparison_row(d->comparison, i, &c, &err))
+            return fail("%s", err.message);
+        judge(d, &c);
+    }
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ the verb */
+static int parse(const options *o, diff *d)
+{
+    static const char *const ways[] = {"op", "node", "shape", NULL};
+    d->limit = -1;
+    if (o->by) {
+        int k = 0;
+        while (ways[k] && strcmp(ways[k], o->by) != 0)
+            k++;
+        if (!ways[k])
+            return fail_usage("--by %s: rows are by 'op', 'node' or 'shape'", o->by);
+        d->by = (sonde_by)k;
+    }
+    if (o->fail_above) {
+        char *end;
+        const double percent = strtod(o->fail_above, &end);
+        end += *end == '%';
+        if (!*o->fail_above || *end || !(percent >= 0) || percent > 1e6)
+            return fail_usage("--fail-above takes a percentage such as 5 or 5%%, not '%s'",
+                              o->fail_above);
+        d->limit = percent / 100;
+    }
+    return -1;
+}
+
+static int run(diff *d, const options *o)
+{
+    sonde_error err;
+    for (int k = 0; k < 2; k++) {
+        d->summaries[k].struct_size = sizeof d->summaries[k];
+        if (sonde_profile_load(NULL, o->rest.items[k], &d->profiles[k], &err) ||
+            sonde_profile_summary_get(d->profiles[k], &d->summaries[k], &err))
+            return fail("%s", err.message);
+        if (*d->summaries[k].note && !o->quiet)
+            warn("%s: %s", o->rest.items[k], d->summaries[k].note);
+        if (!d->summaries[k].iterations)
+            return fail("'%s' has no measured run to compare", o->rest.items[k]);
+    }
+    if (sonde_profile_compare(d->profiles[0], d->profiles[1], d->by, &d->comparison, &err))
+        return fail("%s", err.message);
+    const bool json_only = o->json && strcmp(o->json, "-") == 0;
+    int code = EXIT_OK;
+    if (!json_only && !o->quiet) {
+        print_heading(d, o);
+        code = print_table(d);
+    }
+    if (!code && d->limit >= 0)
+        code = judge_all(d);
+    if (!code && o->json)
+        code = save_json(d, o);
+    return !code && d->failures ? EXIT_MISMATCH : code;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    options o;
+    diff d = {.by = SONDE_BY_OP};
+    int code = options_parse(&o, "diff", OPT_DIFF, details, argc, argv);
+    if (code < 0 && o.rest.n != 2)
+        code = fail_usage("diff takes two profiles, OLD and NEW; see 'sonde diff --help'");
+    if (code < 0)
+        code = parse(&o, &d);
+    if (code < 0)
+        code = run(&d, &o);
+    sonde_comparison_release(d.comparison);
+    sonde_profile_release(d.profiles[0]);
+    sonde_profile_release(d.profiles[1]);
+    options_free(&o);
+    return code;
+}
