@@ -190,6 +190,14 @@ static bool holds(sn_prof_cat c)
     return c == SN_CAT_ITERATION || c == SN_CAT_OPERATOR || c == SN_CAT_USER;
 }
 
+/* Starts and durations are rounded apart where a file has whole microseconds: an end may be one too
+ * late. More than that is overlap, which is no nesting. */
+static bool contains(const sn_prof_span *up, const sn_prof_span *s)
+{
+    uint64_t end = up->start_ns + up->dur_ns;
+    return s->start_ns < end && s->start_ns + s->dur_ns <= end + 1000;
+}
+
 static sonde_status link_by_time(sn_profile *p, sonde_error *err)
 {
     size_t n = p->spans.n, threads = p->threads_seen.n;
@@ -204,15 +212,11 @@ static sonde_status link_by_time(sn_profile *p, sonde_error *err)
     for (size_t i = 0; i < n; i++) {
         sn_prof_span *s = &p->spans.data[i];
         uint32_t *open = &top[s->thread];
-        const sn_prof_span *up;
         s->id = (uint32_t)i + 1;
-        /* What has ended is closed; so is what would be cut through: overlap is no nesting. */
-        while (*open && (up = &p->spans.data[*open - 1],
-                         up->start_ns + up->dur_ns < s->start_ns + s->dur_ns ||
-                             up->start_ns + up->dur_ns <= s->start_ns))
+        while (*open && !contains(&p->spans.data[*open - 1], s))
             *open = below[*open];
         s->parent = *open;
-        up = s->parent ? &p->spans.data[s->parent - 1] : NULL;
+        const sn_prof_span *up = s->parent ? &p->spans.data[s->parent - 1] : NULL;
         s->run = up ? up->run : 0;
         s->iteration = up ? up->iteration : 0;
         if (s->cat == SN_CAT_ITERATION) {

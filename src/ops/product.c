@@ -121,8 +121,24 @@ typedef struct plain_call {
     void *y;
 } plain_call;
 
-/* Row r of batch i. ACC is wide enough to wrap like T does; alpha and beta act on doubles when they
- * are not 1, as integers have no halves otherwise. */
+/* alpha and beta act on doubles when they are not 1, as integers have no halves otherwise; what
+ * comes out is cast as Cast does: truncated, saturated, NaN becomes 0. */
+static double scaled_double(float by, double v)
+{
+    return (double)by * v;
+}
+#define SCALED(T, MIN, MAX)                                                                        \
+    static T scaled_##T(float by, T v)                                                             \
+    {                                                                                              \
+        const double x = (double)by * (double)v;                                                   \
+        return x != x ? 0 : x <= (double)(MIN) ? (MIN) : x >= (double)(MAX) ? (MAX) : (T)x;        \
+    }
+SCALED(int32_t, INT32_MIN, INT32_MAX)
+SCALED(uint32_t, 0, UINT32_MAX)
+SCALED(int64_t, INT64_MIN, INT64_MAX)
+SCALED(uint64_t, 0, UINT64_MAX)
+
+/* Row r of batch i. ACC is wide enough to wrap like T does. */
 #define PLAIN_ROW(T, ACC)                                                                          \
     static void row_##T(void *arg, size_t task, int worker)                                        \
     {                                                                                              \
@@ -145,11 +161,10 @@ typedef struct plain_call {
             for (int64_t k = 0; k < d->k; k++)                                                     \
                 sum += (ACC)a[d->trans_a ? k * d->m + r : r * d->k + k] *                          \
                        (ACC)b[d->trans_b ? j * d->k + k : k * d->n + j];                           \
-            T v = d->alpha == 1.0f ? (T)sum : (T)((double)d->alpha * (double)(T)sum);              \
+            T v = d->alpha == 1.0f ? (T)sum : scaled_##T(d->alpha, (T)sum);                        \
             if (c) {                                                                               \
                 const T add = c[r * d->c_m + j * d->c_n];                                          \
-                v = (T)((ACC)v +                                                                   \
-                        (ACC)(d->beta == 1.0f ? add : (T)((double)d->beta * (double)add)));        \
+                v = (T)((ACC)v + (ACC)(d->beta == 1.0f ? add : scaled_##T(d->beta, add)));         \
             }                                                                                      \
             if (z)                                                                                 \
                 v = (T)((ACC)v + (ACC)z[(int64_t)task * d->n + j]);                                \

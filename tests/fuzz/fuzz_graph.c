@@ -18,10 +18,10 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size); /* libFuzz
 
 /* Flags that suit this harness, before those of the caller: few changes on top of each other, for
  * one that goes wrong spoils the rest, and no weighing of inputs by how rare what they cover is,
- * which costs more than running them. */
+ * which costs more than running them, nor a look into the folder for what others found. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    static char *flags[] = {"-mutate_depth=2", "-entropic=0"};
+    static char *flags[] = {"-mutate_depth=2", "-entropic=0", "-reload=0"};
     enum { N = sizeof flags / sizeof flags[0] };
     char **all = malloc(((size_t)*argc + N + 1) * sizeof *all);
     if (!all)

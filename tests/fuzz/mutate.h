@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing a model so that it stays one. A mutation is a function that picks a place and changes
- * it; after a few of them names are made to fit again (mutate_names.c), so that most of what comes
- * out is read, bound and run, and fails, if it fails, deep inside. */
+ * it; after a few of them the model is made to fit together again (mutate_repair.c), so that most
+ * of what comes out is read, bound and run, and fails, if it fails, deep inside. */
 #ifndef SONDE_TESTS_FUZZ_MUTATE_H
 #define SONDE_TESTS_FUZZ_MUTATE_H
 

@@ -18,8 +18,8 @@
 
 #define MAX_MEMORY ((size_t)32 << 20)
 #define MAX_PORTS  64
-#define RUN_MS     100
-#define TICK_MS    20
+#define RUN_MS     40
+#define TICK_MS    10
 
 /* ---- contexts ---- */
 

@@ -82,4 +82,18 @@ TEST(a_residual_smaller_than_the_product_is_refused)
     REFUSED(&c, SONDE_INVALID_MODEL, "residual");
 }
 
+TEST(integers_scaled_beyond_their_range_saturate)
+{
+    one_node c;
+    for (int k = 0; k < 2; k++) {
+        node_begin(&c, "Gemm", 13, 2, 1);
+        node_float(&c, "alpha", k ? 1e30f : (float)NAN);
+        node_tensor(&c, 0, SONDE_DTYPE_I64, SHAPE(1, 1), (int64_t[]){3});
+        node_tensor(&c, 1, SONDE_DTYPE_I64, SHAPE(1, 1), (int64_t[]){2});
+        CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+        CHECK(IS_I64(&c.out[0], k ? INT64_MAX : 0));
+        node_end(&c);
+    }
+}
+
 TEST_MAIN()

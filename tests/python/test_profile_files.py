@@ -367,15 +367,25 @@ def test_ratios_and_aim_are_settable(tmp_path):
         assert done.returncode == 2 and bad[0] in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(os.environ.get("SONDE_FULL") != "1", reason="SONDE_FULL=1 asks for it")
-@pytest.mark.skipif(not shutil.which("soffice"), reason="LibreOffice is not installed")
+def needs_libreoffice(test):
+    test = pytest.mark.skipif(os.environ.get("SONDE_FULL") != "1", reason="SONDE_FULL=1 asks for it")(test)
+    return pytest.mark.skipif(not shutil.which("soffice"), reason="LibreOffice is not installed")(test)
+
+
+def libreoffice(folder, *arguments):
+    """Converts files to workbooks in folder/out; a profile of its own keeps it from what else may run."""
+    subprocess.run(["soffice", f"-env:UserInstallation=file://{folder}/office", "--headless", "--convert-to", "xlsx",
+                    "--outdir", str(folder / "out"), *map(str, arguments)], check=True, capture_output=True,
+                   timeout=300)
+
+
+@needs_libreoffice
 def test_libreoffice_calculates_the_cached_values(files, tmp_path):
     """It opens the workbook as it is, and calculates a copy whose cached values are gone."""
     whole, bare, out = tmp_path / "whole.xlsx", tmp_path / "bare.xlsx", tmp_path / "out"
     shutil.copy(files["xlsx"], whole)
     workbook(files["xlsx"], False).save(bare)  # openpyxl writes formulas without values
-    subprocess.run(["soffice", f"-env:UserInstallation=file://{tmp_path}/office", "--headless", "--convert-to", "xlsx",
-                    "--outdir", str(out), str(whole), str(bare)], check=True, capture_output=True, timeout=300)
+    libreoffice(tmp_path, whole, bare)
     live, cached = workbook(files["xlsx"], False), workbook(files["xlsx"], True)
     formulas = 0
     for name in ("whole.xlsx", "bare.xlsx"):
@@ -390,3 +400,18 @@ def test_libreoffice_calculates_the_cached_values(files, tmp_path):
             else:
                 assert got == ours, (name, where)
     assert formulas >= 2 * 9
+
+
+@needs_libreoffice
+def test_libreoffice_calculates_the_csv(files, tmp_path):
+    plain = Csv(files["csv"])
+    # Comma, quotation mark, UTF-8, from line 1; English; special numbers such as 90% are detected.
+    libreoffice(tmp_path, "--infilter=CSV:44,34,76,1,,1033,false,true", files["csv"])
+    sheet = workbook(tmp_path / "out" / "a.xlsx", True).active
+    formulas = 0
+    for r, row in enumerate(plain.cells, 1):
+        for c, text in enumerate(row, 1):
+            if text.startswith("="):
+                assert sheet.cell(r, c).value == pytest.approx(plain.value(text), rel=1e-6, abs=1e-8), text
+                formulas += 1
+    assert formulas >= 5

@@ -33,6 +33,8 @@ ANY = (*NUMBERS, BOOL)
 # How far two engines may lie apart, relative to the largest element.
 PRECISION = {F32: 1e-4, F64: 1e-9, F16: 1e-2}
 
+LARGEST = 200_000  # elements of a value
+
 ROWS = []
 
 
@@ -291,6 +293,8 @@ class Builder:
         known.setdefault("tol", max([s.tol for s in sources], default=0.0))
         known.setdefault("coarse", max([s.coarse for s in sources if not s.exact], default=0.0))
         value = Value(name, dtype, shape, **known)
+        if value.shape is not None and value.size > LARGEST:
+            raise NoFit
         self.values.append(value)
         return value
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts on samples whose answer is known, and two profiles side by side. */
+#include "profile/compare.h"
+
+#include "profile/synthetic.h"
+#include "test.h"
+
+enum { MANY = 200 };
+
+/* Times around `at` with noise of that relative size, skewed as times are. */
+static void fill(double *to, size_t n, double at, double noise)
+{
+    for (size_t i = 0; i < n; i++) {
+        double u = fabs((double)test_randf());
+        to[i] = at * (1 + noise * u * u);
+    }
+}
+
+static sn_change change_of(size_t n, double old, size_t m, double now, double noise)
+{
+    double a[MANY], b[MANY];
+    sn_change c;
+    fill(a, n, old, noise);
+    fill(b, m, now, noise);
+    sn_compare_samples(a, n, b, m, &c);
+    return c;
+}
+
+TEST(a_clear_change_is_named_with_its_size)
+{
+    sn_change c = change_of(MANY, 1000, MANY, 1100, 0.05);
+    CHECK_EQ(c.verdict, SN_VERDICT_SLOWER);
+    CHECK_MSG(c.low < 1.1 && c.high > 1.09 && c.low > 1.08, "%f … %f", c.low, c.high);
+    CHECK(c.p < 1e-6);
+    c = change_of(MANY, 1100, MANY, 1000, 0.05);
+    CHECK_EQ(c.verdict, SN_VERDICT_FASTER);
+    CHECK(c.high < 0.93);
+}
+
+TEST(no_change_is_the_same_and_noise_is_unclear)
+{
+    CHECK_EQ(change_of(MANY, 1000, MANY, 1000, 0.05).verdict, SN_VERDICT_SAME);
+    CHECK_EQ(change_of(MANY, 1000, MANY, 1010, 0.01).verdict, SN_VERDICT_SAME); /* 1 %: too small */
+    CHECK_EQ(change_of(8, 1000, 8, 1020, 3).verdict, SN_VERDICT_UNCLEAR);
+}
+
+TEST(few_samples_say_nothing)
+{
+    CHECK_EQ(change_of(1, 1000, 1, 2000, 0).verdict, SN_VERDICT_UNCLEAR);
+    CHECK_EQ(change_of(4, 1000, MANY, 2000, 0.01).verdict, SN_VERDICT_UNCLEAR);
+    CHECK_EQ(change_of(0, 1, MANY, 2000, 0.01).verdict, SN_VERDICT_NEW);
+    CHECK_EQ(change_of(MANY, 1000, 0, 1, 0.01).verdict, SN_VERDICT_GONE);
+    sn_change c = change_of(3, 1000, 3, 2000, 0);
+    CHECK(c.ratio == 2 && c.low == 0 && isinf(c.high));
+}
+
+TEST(one_outlier_changes_nothing)
+{
+    double a[MANY], b[MANY];
+    sn_change c;
+    fill(a, MANY, 1000, 0.02);
+    fill(b, MANY, 1000, 0.02);
+    b[7] = 1e9; /* somebody else took the core */
+    sn_compare_samples(a, MANY, b, MANY, &c);
+    CHECK_EQ(c.verdict, SN_VERDICT_SAME);
+}
+
+TEST(clocks_of_whole_microseconds_are_compared)
+{
+    double a[100], b[100];
+    sn_change c;
+    for (size_t i = 0; i < 100; i++) {
+        a[i] = i % 3 ? 2000 : 3000;
+        b[i] = i % 3 ? 2000 : 3000;
+    }
+    sn_compare_samples(a, 100, b, 100, &c);
+    CHECK(c.p > 0.5 && c.ratio == 1);
+    for (size_t i = 0; i < 100; i++)
+        a[i] = b[i] = 0;
+    sn_compare_samples(a, 100, b, 100, &c);
+    CHECK_EQ(c.verdict, SN_VERDICT_SAME);
+    CHECK(c.p == 1);
+}
+
+/* Equal distributions must not be called different often: 1 % by the test's own measure. */
+TEST(false_alarms_are_rare)
+{
+    int alarms = 0;
+    for (int round = 0; round < 1000; round++) {
+        sn_verdict v = change_of(40, 1000, 40, 1000, 0.3).verdict;
+        alarms += v == SN_VERDICT_SLOWER || v == SN_VERDICT_FASTER;
+    }
+    CHECK_MSG(alarms <= 20, "%d of 1000", alarms);
+}
+
+/* The interval of the ratio holds the true one in about 95 of 100 cases. */
+TEST(intervals_hold_what_they_promise)
+{
+    int inside = 0;
+    for (int round = 0; round < 1000; round++) {
+        sn_change c = change_of(60, 1000, 60, 1250, 0.3);
+        inside += c.low <= 1.25 && c.high >= 1.25;
+    }
+    CHECK_MSG(inside >= 920, "%d of 1000", inside);
+}
+
+static const sn_compare_row *row_named(const sn_comparison *c, const char *name)
+{
+    for (size_t i = 0; i < c->rows.n; i++)
+        if (strcmp(c->rows.data[i].name, name) == 0)
+            return &c->rows.data[i];
+    return NULL;
+}
+
+/* Runs of Conv and either MatMul or Gemm. */
+static sn_profile *runs(sn_allocator *alloc, size_t n, uint64_t conv_ns, const char *second)
+{
+    sn_profile *p = syn_profile(alloc);
+    uint32_t conv = syn_step(p, "Conv", "conv1", "", ""), other = syn_step(p, second, "fc", "", "");
+    for (size_t i = 0; i < n; i++) {
+        uint64_t t = i * 20 * MS, wobble = i * 7919 % 1000;
+        uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, t, conv_ns + 3 * MS + wobble, "run")->id;
+        syn_op(p, it, t + MS, conv_ns + wobble, conv);
+        syn_op(p, it, t + MS + conv_ns + wobble, MS, other);
+    }
+    return p;
+}
+
+TEST(profiles_are_compared_row_by_row)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_comparison c;
+    syn_memory_init(&m);
+    sn_profile *old = runs(&m.a, 30, 4 * MS, "MatMul"), *now = runs(&m.a, 40, 5 * MS, "Gemm");
+    CHECK_OK(sn_profile_compare(old, now, SN_BY_OP, &m.a, &c, &err));
+    CHECK_EQ(c.old_iterations, 30);
+    CHECK_EQ(c.new_iterations, 40);
+    const sn_compare_row *conv = row_named(&c, "Conv"), *gone = row_named(&c, "MatMul"),
+                         *fresh = row_named(&c, "Gemm");
+    CHECK(conv && gone && fresh && row_named(&c, "[Other]"));
+    CHECK_EQ(conv->change.verdict, SN_VERDICT_SLOWER);
+    CHECK(fabs(conv->change.ratio - 1.25) < 0.001);
+    CHECK_EQ(gone->change.verdict, SN_VERDICT_GONE);
+    CHECK_EQ(fresh->change.verdict, SN_VERDICT_NEW);
+    CHECK(fresh->old_ns == 0 && fresh->new_ns == MS && fresh->new_calls == 1);
+    CHECK_EQ(c.total.change.verdict, SN_VERDICT_SLOWER);
+    double sum_old = 0, sum_new = 0;
+    for (size_t i = 0; i < c.rows.n; i++) {
+        sum_old += c.rows.data[i].old_ns;
+        sum_new += c.rows.data[i].new_ns;
+    }
+    CHECK(fabs(sum_old - c.total.old_ns) < 1 && fabs(sum_new - c.total.new_ns) < 1);
+    sn_comparison_free(&c);
+    CHECK_OK(sn_profile_compare(old, old, SN_BY_NODE, &m.a, &c, &err));
+    for (size_t i = 0; i < c.rows.n; i++)
+        CHECK_EQ(c.rows.data[i].change.verdict, SN_VERDICT_SAME);
+    CHECK_EQ(c.total.change.verdict, SN_VERDICT_SAME);
+    sn_comparison_free(&c);
+    sn_profile_free(old);
+    sn_profile_free(now);
+    CHECK_EQ(m.live, 0);
+}
+
+TEST(a_profile_without_runs_cannot_be_compared)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_comparison c;
+    syn_memory_init(&m);
+    sn_profile *none = syn_profile(&m.a), *some = syn_tiny(&m.a);
+    CHECK_EQ(sn_profile_compare(none, some, SN_BY_OP, &m.a, &c, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sn_profile_compare(some, none, SN_BY_OP, &m.a, &c, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "no measured run");
+    sn_profile_free(none);
+    sn_profile_free(some);
+    CHECK_EQ(m.live, 0);
+}
+
+TEST(every_failing_allocation_of_a_comparison_is_told)
+{
+    syn_memory m;
+    syn_memory_init(&m);
+    sn_profile *old = runs(&m.a, 10, 4 * MS, "MatMul"), *now = syn_tiny(&m.a);
+    long live = m.live;
+    for (long fail = 0; fail < 100000; fail++) {
+        sonde_error err = {0};
+        sn_comparison c;
+        m.calls = 0;
+        m.fail_at = fail;
+        sonde_status st = sn_profile_compare(old, now, SN_BY_NODE, &m.a, &c, &err);
+        if (st == SONDE_OK)
+            sn_comparison_free(&c);
+        CHECK_EQ(m.live, live);
+        if (st == SONDE_OK)
+            break;
+        CHECK_EQ(st, SONDE_OUT_OF_MEMORY);
+    }
+    sn_profile_free(old);
+    sn_profile_free(now);
+}
+
+TEST_MAIN()
