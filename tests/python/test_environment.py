@@ -52,8 +52,9 @@ def test_instances_side_by_side_do_not_overwrite_one_another(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_does_not_cost_the_result(tmp_path):
+    (tmp_path / "full.pftrace").symlink_to("/dev/full")
     for variable, value in (("SONDE_TRACE", "/nonexistent/t.json"), ("SONDE_TRACE", "/nonexistent/t.pftrace"),
                             ("SONDE_TRACE", "t.unknown"), ("SONDE_PROFILE", "/nonexistent/dir"),
-                            ("SONDE_TRACE", "/dev/full.pftrace")):
+                            ("SONDE_TRACE", "full.pftrace")):
         out, err = finish(start(tmp_path, **{variable: value}))
         assert "20 runs" in out and variable in err, (variable, value, err)
