@@ -158,6 +158,9 @@ static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint3
         if (data >= f->data && data < f->data + f->bytes)
             return t;
     }
+    for (size_t i = 0; t && i < m->buffers.list.n; i++)
+        if (m->buffers.list.data[i]->data == t->data)
+            return t;
     return NULL;
 }
 

@@ -65,6 +65,7 @@ void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts)
 {
     const char *model = facts->model_name ? facts->model_name : "";
     char *name = sn_arena_printf(&t->arena, "sonde%s%s", *model ? ": " : "", model);
+    t->failed |= !name;
     t->process = new_uuid(t);
     marks m = begin_track(t, t->process, 0, 0);
     sn_proto_varint(&t->out, TRACK_CHILD_ORDER, ORDER_EXPLICIT);
