@@ -2,12 +2,17 @@
 /* What the recorder costs: the same run with and without it, in pairs inside one process, the order
  * within a pair alternating, so that drift of the machine falls on both alike. Reported is the
  * median of the paired differences with the 95 % confidence interval of that median (order
- * statistics: no assumption about the noise). Usage: sonde_bench_overhead [MODEL [PAIRS [LEVEL]]].
- */
+ * statistics: no assumption about the noise).
+ *
+ *     sonde_bench_overhead [MODEL [PAIRS [LEVEL [plain|stream|memory]]]]
+ *
+ * plain: records stay in memory; stream: a thread writes them to a file meanwhile; memory: what is
+ * held after every step is noted too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/internal.h"
 #include "exec/session.h"
@@ -44,18 +49,40 @@ static sonde_value *make_input(sonde_context *ctx, sonde_session *s, size_t i)
     return v;
 }
 
+enum { PLAIN, STREAM, MEMORY };
+
+/* The recorder on or off, as the mode has it. */
+static void turn(sonde_context *ctx, int mode, int level, bool on)
+{
+    sonde_error err;
+    if (mode == STREAM) {
+        if (on ? sonde_profiler_resume(ctx, &err) : sonde_profiler_pause(ctx, &err))
+            die(&err);
+        return;
+    }
+    atomic_store(&ctx->core.trace->memory, on && mode == MEMORY);
+    if (sn_exec_record(&ctx->core, on ? level : 0, &err))
+        die(&err);
+    if (!on)
+        sn_exec_clear(&ctx->core);
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const modes[] = {"plain", "stream", "memory"};
     const char *name = argc > 1 ? argv[1] : "regnet_x_400mf";
     size_t pairs = argc > 2 ? strtoul(argv[2], NULL, 10) : 2000;
-    int level = argc > 3 ? atoi(argv[3]) : 1;
+    int level = argc > 3 ? atoi(argv[3]) : 1, mode = 0;
+    while (argc > 4 && mode < 3 && strcmp(argv[4], modes[mode]) != 0)
+        mode++;
     sonde_error err;
     sonde_context *ctx;
     sonde_model *model;
     sonde_session *session;
     sn_model *core;
-    if (pairs < 10 || level < 1 || level > 3) {
-        fprintf(stderr, "usage: sonde_bench_overhead [MODEL [PAIRS >= 10 [LEVEL 1-3]]]\n");
+    if (pairs < 10 || level < 1 || level > 3 || mode > MEMORY) {
+        fprintf(stderr, "usage: sonde_bench_overhead [MODEL [PAIRS >= 10 [LEVEL 1-3 "
+                        "[plain|stream|memory]]]]\n");
         return 2;
     }
     if (sonde_context_create(NULL, &ctx, &err) || sn_zoo_build(name, 1, &ctx->core, &core, &err) ||
@@ -69,25 +96,32 @@ int main(int argc, char **argv)
         in[i] = make_input(ctx, session, i);
     sn_clock clock;
     sn_clock_calibrate(&clock);
+    char path[64];
+    snprintf(path, sizeof path, "overhead-%ld.pftrace", (long)getpid());
+    if (mode == STREAM && (sonde_profiler_stream(ctx, level, path, &err) ||
+                           sonde_profiler_pause(ctx, &err)))
+        die(&err);
     for (size_t k = 0; k < pairs + 20; k++) { /* 20 pairs of warm-up */
         double ns[2];
         for (int half = 0; half < 2; half++) {
             int on = (half ^ (int)(k & 1)) != 0;
-            if (sn_exec_record(&ctx->core, on ? level : 0, &err))
-                die(&err);
+            if (on)
+                turn(ctx, mode, level, true);
             uint64_t t0 = sn_ticks();
             if (sonde_session_run(session, NULL, NULL, in, n_in, NULL, out, n_out, &err))
                 die(&err);
             ns[on] = sn_ticks_to_ns(&clock, sn_ticks() - t0);
-            if (sn_exec_record(&ctx->core, 0, &err))
-                die(&err);
-            sn_exec_clear(&ctx->core);
+            if (on)
+                turn(ctx, mode, level, false);
         }
         if (k >= 20) {
             diff[k - 20] = ns[1] - ns[0];
             off[k - 20] = ns[0];
         }
     }
+    if (mode == STREAM && sonde_profiler_stop(ctx, NULL, &err))
+        die(&err);
+    remove(path);
     qsort(diff, pairs, sizeof *diff, compare_doubles);
     qsort(off, pairs, sizeof *off, compare_doubles);
     double half_width = 0.98 * sqrt((double)pairs); /* 1.96 · sqrt(n) / 2 ranks */
@@ -95,8 +129,8 @@ int main(int argc, char **argv)
     size_t hi = (size_t)fmin((double)pairs - 1, ceil((double)pairs / 2 + half_width));
     double base = off[pairs / 2];
     uint32_t steps = sn_session_program(session->core)->n_steps;
-    printf("%s, %u steps, %d threads, level %d, %zu pairs\n", name, steps,
-           sonde_context_threads(ctx), level, pairs);
+    printf("%s, %u steps, %d threads, level %d, %s, %zu pairs\n", name, steps,
+           sonde_context_threads(ctx), level, modes[mode], pairs);
     printf("off: median %.4f ms\n", base / 1e6);
     printf("recorder: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a step (median, 95 "
            "%%)\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a saved profile: the first byte picks the reader, or leaves the choice to the content;
- * the rest is the file. What is read is written again in every format and compared with itself, so
- * that everything behind a reader sees every profile a file can make. */
+/* Any bytes as a saved profile: the first byte picks the reader, or leaves the choice to the
+ * content; the rest is the file. What is read is written again in every format and compared with
+ * itself, so that everything behind a reader sees every profile a file can make. */
 #include <stddef.h>
 
 #include "export/export.h"

@@ -6,7 +6,7 @@
 
 makes FOLDER/model/*.onnx for fuzz_model, FOLDER/graph/*.onnx, which are these and one for each operator and
 version, for fuzz_graph, and FOLDER/tensor/* for fuzz_tensor (first byte: the reader). PROGRAM is sonde's: with it
-the small models of its zoo are there too. Needs the onnx and numpy packages.
+the small models of its zoo are there too, and FOLDER/profile/* for fuzz_profile (first byte: the reader). Needs the onnx and numpy packages.
 """
 
 import io
@@ -262,11 +262,29 @@ def zoo_seeds(program, folder):
                 path.unlink()
 
 
+def profile_seeds(program, folder):
+    """Profiles of small models, as sonde writes them; and what the other readers look for."""
+    for name in ("tiny_mlp", "tiny_loop"):
+        for reader, suffix in enumerate((".pftrace", ".json")):
+            path = folder / (name + suffix)
+            subprocess.run([program, "profile", f"zoo:{name}", "-n", "2", "-q", "-o", path], check=True,
+                           capture_output=True)
+            path.write_bytes(bytes([reader]) + path.read_bytes())
+    spans = [{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "tid": 5, "ts": 10.5, "dur": 100},
+             {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "tid": 5, "ts": 20, "dur": 50,
+              "args": {"Input Dims": [[1, 3], []], "Input type": ["float", ""]}}]
+    (folder / "torch.json").write_bytes(b"\2" + json.dumps({"schemaVersion": 1, "traceEvents": spans}).encode())
+    spans = [{"cat": "Session", "tid": 9, "dur": 50, "ts": 5, "ph": "X", "name": "model_run", "args": {}},
+             {"cat": "Node", "tid": 9, "dur": 30, "ts": 10, "ph": "X", "name": "a_kernel_time",
+              "args": {"op_name": "Conv", "provider": "CPUExecutionProvider", "input_type_shape": [{"float": [1, 3]}]}}]
+    (folder / "onnxruntime.json").write_bytes(b"\3" + json.dumps(spans).encode())
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    for folder in ("model", "graph", "tensor"):
+    for folder in ("model", "graph", "tensor", "profile"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for make in MODELS:
         made = make()
@@ -278,9 +296,10 @@ def main():
             (root / "graph" / f"{name}.onnx").write_bytes(made.SerializeToString())
     if len(sys.argv) == 3:
         zoo_seeds(sys.argv[2], root / "graph")
+        profile_seeds(sys.argv[2], root / "profile")
     for name, reader, data in tensor_seeds():
         (root / "tensor" / name).write_bytes(bytes([reader]) + data)
-    for folder in ("model", "graph", "tensor"):
+    for folder in ("model", "graph", "tensor", "profile"):
         print(f"{sum(1 for _ in (root / folder).iterdir())} in {root / folder}")
 
 

@@ -60,6 +60,13 @@ static void print_time(double ns, bool there, double unit)
         printf("  %10s", "-");
 }
 
+/* 1.25 ► +25.0, and no "-0.0". */
+static double percent(double ratio)
+{
+    const double p = (ratio - 1) * 100;
+    return fabs(p) < 0.05 ? 0 : p;
+}
+
 static void print_row(const char *name, int width, const sonde_change *c, double unit)
 {
     const bool both = c->verdict != SONDE_NEW && c->verdict != SONDE_GONE;
@@ -67,11 +74,11 @@ static void print_row(const char *name, int width, const sonde_change *c, double
     print_time(c->old_median_ns, c->verdict != SONDE_NEW, unit);
     print_time(c->new_median_ns, c->verdict != SONDE_GONE, unit);
     if (both && c->old_median_ns > 0 && c->new_median_ns > 0)
-        printf("  %+8.1f %%", (c->ratio - 1) * 100);
+        printf("  %+8.1f %%", percent(c->ratio));
     else
         printf("  %10s", "");
     if (both && c->low > 0 && isfinite(c->high))
-        printf("  %+7.1f ... %+7.1f %%", (c->low - 1) * 100, (c->high - 1) * 100);
+        printf("  %+7.1f ... %+7.1f %%", percent(c->low), percent(c->high));
     else
         printf("  %21s", "");
     printf("  %s\n", sonde_verdict_text(c->verdict));
@@ -200,7 +207,7 @@ static void judge(diff *d, const sonde_change *c)
     char *name = label(d, c);
     fflush(stdout);
     fprintf(stderr, "sonde: %s is slower by %.1f %%, at least %.1f %%; the limit is %g %%\n", name,
-            (c->ratio - 1) * 100, (c->low - 1) * 100, d->limit * 100);
+            percent(c->ratio), percent(c->low), d->limit * 100);
     free(name);
     d->failures++;
 }
