@@ -350,15 +350,17 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, sn_pf_step *step)
     char ms[40];
     if (step) {
         sn_proto_raw(p, step->notes, step->notes_bytes);
-        note_text(p, SN_PF_NOTE_reshape_time, sn_ms_text(ms, step->bind_ns));
+        note_text(p, SN_PF_NOTE_reshape_time,
+                  step->bind_ns ? sn_ms_text(ms, step->bind_ns) : "0.000ms");
         note_text(p, SN_PF_NOTE_forward_time, sn_ms_text(ms, s->dur_ns));
         step->bind_ns = 0; /* bound once: shown at the first use */
     }
     if (s->cat == SN_CAT_MODEL)
         note_text(p, SN_PF_NOTE_model, t->model);
-    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
+    const bool numbered = s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION;
+    if (numbered)
         note_number(p, SN_PF_NOTE_iteration, s->iteration);
-    if (s->warmup) {
+    if (numbered && s->warmup) {
         size_t mark = begin_note(p, SN_PF_NOTE_warmup);
         sn_proto_varint(p, NOTE_BOOL, 1);
         sn_proto_end(p, mark);

@@ -26,14 +26,18 @@ void sn_proto_reset(sn_proto *p)
     p->bytes.n = 0;
 }
 
+/* Room for n more bytes; false when there is no memory, now or before. */
+static bool room(sn_proto *p, size_t n)
+{
+    if (!p->failed && !sn_vec_reserve(&p->bytes, p->alloc, n))
+        p->failed = true;
+    return !p->failed;
+}
+
 static void append(sn_proto *p, const void *data, size_t n)
 {
-    if (p->failed || !n)
+    if (!n || !room(p, n))
         return;
-    if (!sn_vec_reserve(&p->bytes, p->alloc, n)) {
-        p->failed = true;
-        return;
-    }
     memcpy(p->bytes.data + p->bytes.n, data, n);
     p->bytes.n += n;
 }
@@ -49,8 +53,8 @@ static size_t varint_of(unsigned char *to, uint64_t v)
 
 void sn_proto_packed(sn_proto *p, uint64_t v)
 {
-    unsigned char text[LONGEST_VARINT];
-    append(p, text, varint_of(text, v));
+    if (room(p, LONGEST_VARINT)) /* in place: this is most of what a message is made of */
+        p->bytes.n += varint_of(p->bytes.data + p->bytes.n, v);
 }
 
 static void tag(sn_proto *p, uint32_t field, unsigned wire)
@@ -130,6 +134,10 @@ void sn_proto_end(sn_proto *p, size_t mark)
         return;
     unsigned char length[LONGEST_VARINT];
     size_t content = p->bytes.n - mark, n = varint_of(length, content);
+    if (n == 1) { /* it fits into the byte that was kept free */
+        p->bytes.data[mark - 1] = length[0];
+        return;
+    }
     append(p, length, n - 1); /* makes room */
     if (p->failed)
         return;

@@ -116,4 +116,9 @@ typedef void sn_bytes_store_fn(uint8_t *y, const float *x, size_t n, float bias,
 /* y[i] += a * x[i * stride], stride >= 1; product and sum are rounded once or twice. No overlap. */
 typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, float a);
 
+/* `rounds` times over x: every element goes into two multiply-adds, by 1/2 and by 1/4, fused where
+ * the instruction set has that: 4 * n * rounds floating-point operations. Returns their sum, so that
+ * nothing can be left out. */
+typedef float sn_f32_peak_fn(const float *x, size_t n, size_t rounds);
+
 #endif

@@ -156,7 +156,7 @@ static sonde_status prepare_split(sn_prep *p)
 /* Size of part k of n when no sizes are given; uneven parts are allowed since 18. */
 static int64_t even_part(int64_t whole, int64_t n, int64_t k)
 {
-    int64_t size = (whole + n - 1) / n, left = whole - k * size;
+    int64_t size = whole / n + (whole % n != 0), left = whole - k * size;
     return left < 0 ? 0 : left < size ? left : size;
 }
 

@@ -342,7 +342,7 @@ static sonde_status split_parts(const sn_step *s, sn_frame *f, sn_list *l, int a
         step = sn_move_int(sizes, 0);
     if (step < 1)
         return sn_run_fail(s, f, "parts of %lld entries are not possible", (long long)step);
-    int64_t n = listed ? sn_tensor_count(sizes) : (whole + step - 1) / step;
+    int64_t n = listed ? sn_tensor_count(sizes) : whole / step + (whole % step != 0);
     for (int64_t i = 0; i < n; i++) {
         int64_t left = whole - at, size = listed        ? sn_move_int(sizes, i)
                                           : step < left ? step

@@ -372,6 +372,22 @@ static void check_reduce(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_peak(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 200 ? (size_t)i : rnd(0, 1000), rounds = rnd(0, 3);
+        guarded x = guard_floats(n, i % 2);
+        float scale = 0;
+        fill(x.data, n, NONE);
+        const float want = ((sn_f32_peak_fn *)ref->fn)(x.data, n, rounds);
+        const float got = ((sn_f32_peak_fn *)row->fn)(x.data, n, rounds);
+        for (size_t k = 0; k < n; k++)
+            scale += (float)rounds * fabsf(x.data[k]);
+        same("peak", row, "", &got, &want, &scale, 1);
+        guard_free(&x);
+    }
+}
+
 static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
@@ -537,7 +553,7 @@ static const struct {
     {"sn_f32_softmax", check_softmax},   {"sn_f32_norm", check_norm},
     {"sn_half_load", check_half_load},   {"sn_half_store", check_half_store},
     {"sn_bytes_load", check_bytes_load}, {"sn_bytes_store", check_bytes_store},
-    {"sn_f32_axpy", check_axpy},
+    {"sn_f32_axpy", check_axpy},         {"sn_f32_peak", check_peak},
 };
 
 static const sn_kernel_row *reference_of(const sn_kernel_row *row)

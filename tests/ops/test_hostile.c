@@ -96,4 +96,15 @@ TEST(integers_scaled_beyond_their_range_saturate)
     }
 }
 
+TEST(parts_of_any_size_are_counted_without_overflow)
+{
+    one_node c;
+    node_begin(&c, "SplitToSequence", 11, 2, 1);
+    node_f32(&c, 0, SHAPE(2), 1, 2);
+    node_i64(&c, 1, SCALAR, INT64_MAX);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK_EQ(c.out[0].list->n, 1);
+    node_end(&c);
+}
+
 TEST_MAIN()

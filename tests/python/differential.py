@@ -219,6 +219,12 @@ def differences(ours, theirs, outputs):
 # ---- one model
 
 
+def tell(who):
+    """A child says whose code runs next, so that a crash is blamed on the right one."""
+    if "--worker" in sys.argv:
+        print("in", who, flush=True)
+
+
 class Outcome:
     """kind: agree, skipped, onnxruntime (differs from us and from the reference), failed."""
 
@@ -277,6 +283,7 @@ def judge(model, proto, feeds, theirs, engine, ours):
     first = min(found)
     name, wrong = model.outputs[first].name, found[first]
     op = producer(proto, name)
+    tell("others")
     try:
         third = Arbiter(proto).run(feeds)
         if not found.keys() & differences(ours, third, model.outputs).keys():
@@ -285,6 +292,8 @@ def judge(model, proto, feeds, theirs, engine, ours):
             "the reference agrees with ONNX Runtime"
     except Exception as e:  # noqa: BLE001
         said = f"the reference cannot run it ({type(e).__name__})"
+    finally:
+        tell("sonde")
     if isinstance(engine, NodeByNode):
         said += ", which lacks a node of it"
     return Outcome("failed", f"output {name} ({op}): {wrong}; {said}", op)
@@ -302,6 +311,7 @@ def check(model):
             runs.append((model.again, engine.run(model.again)))
         except Exception:  # noqa: BLE001  (these sizes do not fit the model)
             pass
+    tell("sonde")
     data = proto.SerializeToString()
     worst = Outcome("agree")
     for way in ways(model.seed):
@@ -438,7 +448,7 @@ def minimize(model):
 
 
 def worker(first, count):
-    """Writes 'begin SEED' and 'end SEED {…}' per model."""
+    """Writes 'begin SEED', 'in ENGINE' and 'end SEED {…}' per model."""
     for seed in range(first, first + count):
         print("begin", seed, flush=True)
         outcome = check(build(seed))
@@ -464,14 +474,16 @@ def run_child(first, count, report):
     """Runs models from `first`; gives the seed to go on with."""
     command = [sys.executable, __file__, "--worker", str(first), str(count)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    current, done = None, first
+    current, done, who = None, first, "others"
     for line in lines_of(process):
         if line is None:
             process.kill()
             break
         word, _, rest = line.partition(" ")
         if word == "begin":
-            current = int(rest)
+            current, who = int(rest), "others"
+        elif word == "in":
+            who = rest
         elif word == "end":
             report(current, Outcome(**json.loads(rest.partition(" ")[2])))
             current, done = None, current + 1
@@ -481,7 +493,8 @@ def run_child(first, count, report):
     if current is None:
         raise SystemExit(f"the child ended with {status} before a model began")
     how = "hangs" if line is None else f"ended the process with {status}"
-    report(current, Outcome("failed", how))
+    # Another engine's crash says nothing about ours.
+    report(current, Outcome("failed" if who == "sonde" else "skipped", f"{who}: {how}"))
     return current + 1
 
 
@@ -531,6 +544,8 @@ def main():
             print(f"seed {seed}: {outcome.text}\n    replay: {sys.argv[0]} --only {seed} --minimize", flush=True)
             if options.keep:
                 save(options.keep, build(seed))
+        elif outcome.kind == "skipped" and outcome.text:
+            print(f"seed {seed}: {outcome.text}", flush=True)
         elif outcome.kind == "onnxruntime":
             differ[outcome.op].append(seed)
 

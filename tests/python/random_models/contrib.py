@@ -4,7 +4,7 @@
 import numpy as np
 
 from .builder import F32, I8, I32, U8, NoFit, row
-from .layers import weights
+from .layers import image, weights, window
 from .quantized import scale_of, zero_of
 
 MS = "com.microsoft"
@@ -62,7 +62,6 @@ def ms_fused_gemm(b):
 
 @row(0.5)
 def ms_fused_conv(b):
-    from .layers import image, window
     x = image(b, 2, mag=15)
     kernel, attributes, out = window(b, x)
     m = b.choice((1, 5, 8, 16))
@@ -140,8 +139,10 @@ def ms_qlinear_more(b):
         y = b.param(b.random(t, x.shape))
         shape = list(x.shape)
         shape[axis] *= 2
-        b.emit("QLinearConcat", [b.param(np.array(0.05, F32)), zero_of(b, t), x, scale_of(b), zero_of(b, t), y, scale_of(
-            b), zero_of(b, t)], t, shape, [x], domain=MS, attributes={"axis": axis}, tol=1.0, mag=255)
+        inputs = [b.param(np.array(0.05, F32)), zero_of(b, t)]
+        for part in (x, y):
+            inputs += [part, scale_of(b), zero_of(b, t)]
+        b.emit("QLinearConcat", inputs, t, shape, [x], domain=MS, attributes={"axis": axis}, tol=1.0, mag=255)
     elif kind == 1:
         x = b.pick((t,), rank=4, exact=True, mag=1e9, where=lambda v: min(v.shape[2:]) >= 2)
         shape = (*x.shape[:2], x.shape[2] - 1, x.shape[3] - 1)
@@ -151,8 +152,9 @@ def ms_qlinear_more(b):
         x = b.pick((t,), rank=(2, 3), exact=True, mag=1e9)
         zero = b.param(np.array(0 if t == U8 else -128, t))
         # Steps that a probability of one does not run out of: ONNX Runtime would wrap around.
-        b.emit("QLinearSoftmax", [x, scale_of(b), zero_of(b, t), b.param(np.array(1 / 128, F32)), zero], t, x.shape, [x],
-               domain=MS, attributes={"axis": x.rank - 1, "opset": 13}, tol=1.0, mag=255)
+        scale = b.param(np.array(1 / 128, F32))
+        b.emit("QLinearSoftmax", [x, scale_of(b), zero_of(b, t), scale, zero], t, x.shape, [x], domain=MS,
+               attributes={"axis": x.rank - 1, "opset": 13}, tol=1.0, mag=255)
 
 
 @row(0.3)

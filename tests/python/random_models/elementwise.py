@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .builder import (ANY, BOOL, F16, F32, F64, FLOATS, I8, I16, I32, I64, NUMBERS, SIGNED, U8, U16, U32, U64, NoFit,
-                      broadcast, row)
+                      broadcast, onnx_type, row)
 
 # name: (opset, largest |x| it is given, its result's magnitude from x's, attributes it may have)
 SMOOTH = {
@@ -261,13 +261,8 @@ def cast(b):
         b.emit("CastLike", [x, b.const(b.random(to, (1,)))], to, sources=[x], exact=x.exact and
                (x.dtype != F64 or not smooth))
     else:
-        (name,) = b.node("Cast", [x], to=int(np_to_onnx(to)))
+        (name,) = b.node("Cast", [x], to=int(onnx_type(to)))
         b.result(name, to, x.shape, [x], exact=x.exact)
-
-
-def np_to_onnx(dtype):
-    from .builder import onnx_type
-    return onnx_type(dtype)
 
 
 # ---- reductions
@@ -318,7 +313,8 @@ def reduce(b):
     shape = [1 if i in gone else d for i, d in enumerate(x.shape) if keep != 0 or i not in gone]
     count = int(np.prod([x.shape[a] for a in gone], dtype=np.int64))
     mag = {"ReduceMax": x.mag, "ReduceMin": x.mag, "ReduceMean": x.mag, "ReduceProd": 1e3,
-           "ReduceSumSquare": x.mag ** 2 * count, "ReduceLogSum": 5, "ReduceLogSumExp": x.mag + 5}.get(op, x.mag * count)
+           "ReduceSumSquare": x.mag ** 2 * count, "ReduceLogSum": 5,
+           "ReduceLogSumExp": x.mag + 5}.get(op, x.mag * count)
     b.emit(op, inputs, x.dtype, shape, [x], attributes=attributes, mag=mag,
            exact=x.exact and (x.dtype.kind != "f" or op in ("ReduceMax", "ReduceMin")))
 
@@ -369,5 +365,5 @@ def narrow_types(b):
     y = b.emit("Transpose", [x], shape=x.shape[::-1], exact=True)
     if b.opset >= 14 and dtype in (U32, U64):
         y = b.emit("Add", [y, b.param(b.random(dtype, (1,)))], sources=[x], exact=True, mag=30)
-    (name,) = b.node("Cast", [y], to=int(np_to_onnx(b.choice((F32, F32)))))
+    (name,) = b.node("Cast", [y], to=int(onnx_type(b.choice((F32, F32)))))
     b.result(name, F32, y.shape, [y], exact=True)

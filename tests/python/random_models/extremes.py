@@ -4,10 +4,11 @@ outputs: nothing else is made of them."""
 
 import numpy as np
 
-from .builder import BOOL, F16, F32, F64, I8, I32, I64, U8, NoFit, broadcast, row
+from .builder import BOOL, F16, F32, F64, I8, I32, I64, U8, NoFit, broadcast, onnx_type, row
 
-UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log", "Reciprocal", "Floor", "Ceil", "Erf", "Softplus",
-         "Softsign", "Elu", "LeakyRelu", "Sign", "Round", "IsNaN", "IsInf", "HardSigmoid", "Identity", "Sin", "Cos")
+UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log", "Reciprocal", "Floor", "Ceil", "Erf",
+         "Softplus", "Softsign", "Elu", "LeakyRelu", "Sign", "Round", "IsNaN", "IsInf", "HardSigmoid", "Identity",
+         "Sin", "Cos")
 BOTH = {"Abs", "Neg", "Relu", "Floor", "Ceil", "Identity", "IsNaN", "Sqrt", "Exp", "Tanh"}
 SINCE = {"Erf": 9, "Sign": 9, "Round": 11, "IsNaN": 9, "IsInf": 10}
 
@@ -84,7 +85,7 @@ def wrapping(b):
     op = b.choice(("Add", "Sub", "Mul", "Max", "Min", "Cast", "ReduceMax", "ReduceMin", "Equal", "Less"))
     if op == "Cast":
         to = b.choice((I8, U8, I32, I64, F32, F64, BOOL))
-        b.emit(op, [x], to, attributes={"to": int(_number(to))})
+        b.emit(op, [x], to, attributes={"to": int(onnx_type(to))})
     elif op.startswith("Reduce"):
         inputs = [x, b.ints([1])] if b.opset >= 18 else [x]
         b.emit(op, inputs, shape=(shape[0], 1), sources=[x], attributes={} if b.opset >= 18 else {"axes": [1]})
@@ -92,11 +93,6 @@ def wrapping(b):
         y = b.param(b.data_rng.integers(info.min, info.max, shape, dtype, endpoint=True))
         b.emit(op, [x, y], BOOL if op in ("Equal", "Less") else dtype, sources=[x])
     hide(b, first)
-
-
-def _number(dtype):
-    from .builder import onnx_type
-    return onnx_type(dtype)
 
 
 @row(0.7)

@@ -18,8 +18,8 @@ def image(b, spatial=None, dtypes=(F32,), least=1, channels=None, **more):
             channels is None or v.shape[1] == channels), **more)
     except NoFit:
         top = {3: 20, 4: 10, 5: 5}[rank] * (3 if b.large else 1)
-        shape = (b.choice((1, 1, 2, 3)), channels or b.choice(CHANNELS if not b.large else (16, 33, 64, 65)), *(b.int(max(3, least), max(top, least))
-                                                                           for _ in range(rank - 2)))
+        n, c = b.choice((1, 1, 2, 3)), channels or b.choice(CHANNELS if not b.large else (16, 33, 64, 65))
+        shape = (n, c, *(b.int(max(3, least), max(top, least)) for _ in range(rank - 2)))
         return b.input(dtypes[0] if b.main not in dtypes else b.main, shape)
 
 
@@ -284,19 +284,15 @@ def gemm(b):
     gemm_node(b, b.pick((F32, F32, F32, F64, F16), rank=2, mag=30, zero=True))
 
 
-@row(0.3, since=9)
+@row(0.3, since=13)
 def integer_gemm(b):
     x = b.pick((I32, I64), rank=2, exact=True, mag=1000)
     y = b.const(b.random(x.dtype, (x.shape[1], b.int(1, 5))))
-    b.emit(b.choice(("Gemm", "MatMul")), [x, y], shape=(x.shape[0], y.shape[1]), exact=True, mag=min(
-        x.mag * 64, 1e6)) if b.opset >= 13 else _no()
+    b.emit(b.choice(("Gemm", "MatMul")), [x, y], shape=(x.shape[0], y.shape[1]), exact=True,
+           mag=min(x.mag * 64, 1e6))
 
 
-def _no():
-    raise NoFit
-
-
-def matmul_node(b, x, dtype=None):
+def matmul_node(b, x):
     kind = b.int(0, 3)
     k = x.shape[-1]
     n = b.choice((1, 2, 3, 5, 8, 16, 17) if not b.large else (64, 100, 193))

@@ -137,8 +137,9 @@ def tree_regressor(b):
     targets = b.int(1, 2)
     attributes = forest(b, x.shape[1], targets, "target")
     how = b.choice((None, "SUM", "AVERAGE", "MIN", "MAX"))
+    based = how in (None, "SUM") and b.chance(0.4)
     attributes.update(n_targets=targets, aggregate_function=how,
-                      base_values=b.random(F32, (targets,)).tolist() if b.chance(0.4) and how in (None, "SUM") else None)
+                      base_values=b.random(F32, (targets,)).tolist() if based else None)
     emit(b, "TreeEnsembleRegressor", [x], F32, (x.shape[0], targets), attributes=attributes, mag=4)
 
 

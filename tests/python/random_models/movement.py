@@ -4,8 +4,9 @@
 import math
 
 import numpy as np
+from onnx import numpy_helper
 
-from .builder import ANY, BOOL, F32, F64, FLOATS, I8, I32, I64, STRING, U8, NoFit, row
+from .builder import ANY, BOOL, F32, F64, FLOATS, I8, I32, I64, STRING, U8, NoFit, onnx_type, row
 
 MOVED = (*ANY, STRING)
 
@@ -105,8 +106,7 @@ def no_operation(b):
     if kind == 0:
         b.emit("Identity", [x], **kept(x))
     elif kind == 1:
-        from .elementwise import np_to_onnx
-        b.emit("Cast", [x], attributes={"to": int(np_to_onnx(x.dtype))}, **kept(x))
+        b.emit("Cast", [x], attributes={"to": int(onnx_type(x.dtype))}, **kept(x))
     else:
         if x.dtype not in FLOATS or x.tol:
             raise NoFit
@@ -193,7 +193,8 @@ def slice_(b):
         dtype = I64 if max(map(abs, starts + ends)) > 2**31 - 1 or b.chance(0.7) else I32
         unit = all(s == 1 for s in steps) and b.chance(0.5)
         inputs = [x, indices(b, np.array(starts, dtype)), indices(b, np.array(ends, dtype)),
-                  None if default else b.param(np.array(asked, dtype)), None if unit else b.param(np.array(steps, dtype))]
+                  None if default else b.param(np.array(asked, dtype)),
+                  None if unit else b.param(np.array(steps, dtype))]
         b.emit("Slice", inputs, shape=shape, sources=[x], **kept(x))
     else:
         b.emit("Slice", [x], shape=shape, attributes={"starts": starts, "ends": ends,
@@ -488,7 +489,6 @@ def made_from_shape(b):
     if kind == 0 and b.opset >= 9:
         s = b.emit("Shape", [x], I64, (x.rank,), exact=True, mag=8)
         dtype = b.choice((F32, I64, I32, BOOL))
-        from onnx import numpy_helper
         fill = numpy_helper.from_array(np.array([1], dtype)) if b.chance(0.7) else None
         b.emit("ConstantOfShape", [s], F32 if fill is None else dtype, x.shape, attributes={"value": fill},
                exact=True, mag=1)

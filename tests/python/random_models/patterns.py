@@ -35,7 +35,8 @@ def per_channel(b, y, op):
     """y op a constant that is one number per channel, or nearly looks like it."""
     c = y.shape[1]
     ones = [1] * (y.rank - 2)
-    shape = b.choice(((c, *ones), (1, c, *ones), (1, c, *ones), (), (1,), (1, 1, *ones), (*[1] * (y.rank - 1), y.shape[-1])))
+    nearly = (*[1] * (y.rank - 1), y.shape[-1])
+    shape = b.choice(((c, *ones), (1, c, *ones), (1, c, *ones), (), (1,), (1, 1, *ones), nearly))
     k = b.param(b.random(y.dtype, shape, 0.5, 1.5))
     pair = [y, k] if b.chance(0.7) or op in ("Sub", "Div") else [k, y]
     return b.emit(op, pair, y.dtype, y.shape, [y], mag=2 * y.mag + 2)

@@ -181,7 +181,8 @@ def quantized_layer(b):
     w = b.param(b.random(t, shape, *LEVELS[t]))
     w_scale = b.param(np.asarray(b.data_rng.uniform(0.001, 0.01, (m,) if per else ())).astype(F32))
     w_zero = b.param(np.zeros((m,) if per else (), t)) if t == I8 else zero_of(b, t, (m,) if per else ())
-    w = b.emit("DequantizeLinear", [w, w_scale, w_zero], F32, shape, [], mag=1, attributes={"axis": axis if per else None})
+    w = b.emit("DequantizeLinear", [w, w_scale, w_zero], F32, shape, [], mag=1,
+               attributes={"axis": axis if per else None})
     inputs = [x, w]
     if b.chance(0.6) and conv:
         inputs.append(b.param(b.random(F32, (m,))))

