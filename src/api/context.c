@@ -33,6 +33,10 @@ static void after_fork_child(void)
     for (sonde_context *c = process.live; c; c = c->next) {
         /* Calls under way on other threads do not exist here, nor does anyone who held the lock. */
         pthread_mutex_init(&c->lock, NULL);
+        pthread_mutex_init(&c->machine.lock, NULL);
+        c->machine.counting = false;
+        c->machine.hw = NULL; /* it counts the parent's threads */
+        atomic_store(&c->core.trace->counters, NULL);
         atomic_store(&c->in_flight, 0);
         atomic_store(&c->clearing, 0);
         c->fork_ticks = sn_ticks();
@@ -131,7 +135,9 @@ static void context_free(sonde_context *c)
         sn_exec_fini_context(&c->core);
     sn_pool_free(c->core.pool);
     sn_trace_free(c->core.trace);
+    sn_counters_close(c->machine.hw);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->machine.lock);
     /* The allocator lives in what it frees: the last call goes through a copy. */
     if (c->user_free) {
         c->user_free(c->user, c, sizeof *c);
@@ -183,6 +189,7 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
     memset(c, 0, sizeof *c);
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->machine.lock, NULL);
     sn_allocator_init_system(&c->alloc);
     if (o.alloc) {
         c->user_alloc = o.alloc;

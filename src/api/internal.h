@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/machine.h"
 #include "exec/session.h"
 #include "export/export.h"
 #include "graph/model.h"
@@ -43,6 +44,7 @@ struct sonde_context {
     uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
     sn_stream *api_stream, *env_stream; /* traces being written */
     sonde_model *models;                /* live ones, for their names */
+    sn_machine machine;
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };

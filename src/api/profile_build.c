@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/machine.h"
 #include "api/profile_build.h"
 #include "api/profile_steps.h"
+#include "base/counters.h"
 #include "plan/binding.h"
 
 static uint32_t rank_of(uint16_t kind)
@@ -350,6 +352,33 @@ static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *
                : sn_fail_memory(err, sizeof used);
 }
 
+/* A COUNT record adds to its step. */
+static void add_count(sn_builder *b, const sn_trace_rec *r)
+{
+    const sn_table_row *table = find_table(b, r->table);
+    if (!table || r->index >= table->n_steps || (r->flags & SN_TRACE_WARMUP))
+        return;
+    sn_prof_hw *hw = &b->p->steps.data[table->first_step + r->index].hw;
+    const double n = (double)((uint64_t)r->parent_index << 32 | r->parent);
+    switch ((sn_hw)(r->flags >> SN_TRACE_HW_SHIFT)) {
+    case SN_HW_CYCLES:
+        hw->cycles += n;
+        hw->calls++;
+        break;
+    case SN_HW_INSTRUCTIONS:
+        hw->instructions += n;
+        break;
+    case SN_HW_CACHE_MISSES:
+        hw->cache_misses += n;
+        break;
+    case SN_HW_BRANCH_MISSES:
+        hw->branch_misses += n;
+        break;
+    case SN_HW_COUNT:
+        break;
+    }
+}
+
 static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
@@ -411,7 +440,10 @@ static sonde_status add_spans(sn_builder *b, sonde_error *err)
             b->p->spans.data[b->p->spans.n++] = model; /* room was made above */
             pending = false;
         }
-        SN_TRY(e->rec.kind == SN_TRACE_MEMORY ? add_counters(b, e, err) : add_span(b, e, err));
+        if (e->rec.kind == SN_TRACE_COUNT)
+            add_count(b, &e->rec);
+        else
+            SN_TRY(e->rec.kind == SN_TRACE_MEMORY ? add_counters(b, e, err) : add_span(b, e, err));
     }
     return SONDE_OK;
 }
@@ -429,6 +461,8 @@ static void describe_machine(sn_builder *b, int level)
     p->level = level;
     p->pid = (int64_t)getpid();
     p->record_ns = core->trace->record_ns;
+    sn_api_describe_peaks(b->c, p);
+    sn_api_describe_counters(b->c, p);
     const uint64_t now = sn_now_ns();
     p->start_wall_ns = sn_wall_ns() - (now > b->base_ns ? now - b->base_ns : 0);
 }

@@ -177,8 +177,7 @@ static size_t cache_bytes(int sysconf_name, int cache_level, size_t guess)
     return found ? found : guess;
 }
 
-/* "baseline, avx2, avx512": the words that sn_cpu_detect would take here. */
-static void list_words(uint32_t found, char *text, size_t bytes)
+void sn_cpu_level_list(uint32_t found, char *text, size_t bytes)
 {
     size_t n = (size_t)snprintf(text, bytes, "baseline");
     for (int i = 0; i < LEVEL_COUNT; i++)
@@ -193,7 +192,7 @@ static sonde_status restrict_flags(sn_cpu *cpu, const char *word, sonde_error *e
         return SONDE_OK;
     }
     char words[128];
-    list_words(cpu->found, words, sizeof words);
+    sn_cpu_level_list(cpu->found, words, sizeof words);
     uint32_t below = 0;
     for (int i = 0; i < LEVEL_COUNT; i++) {
         if (!(levels[i].flag & arch_flags))

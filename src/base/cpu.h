@@ -45,6 +45,8 @@ int sn_cpu_usable_cores(double *quota_cores);
  */
 double sn_cpu_quota(const char *root);
 
+/* All of them, lowest first: "baseline, avx2, avx512", the words sn_cpu_detect takes. */
+void sn_cpu_level_list(uint32_t flags, char *text, size_t bytes);
 /* The best level in `flags`, as text ("avx512", "baseline"). */
 const char *sn_cpu_level_name(uint32_t flags);
 

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/counters.h"
+
 /* ------------------------------------------------------------------ pins */
 
 typedef struct pin_table {
@@ -123,6 +125,28 @@ static void push_memory(sn_trace_ring *ring, const sn_trace_rec *step, uint64_t 
     sn_trace_push(ring, &rec);
 }
 
+/* What each hardware counter counted in a step. */
+static void push_counts(sn_trace_ring *ring, const sn_trace_rec *step, const uint64_t *before,
+                        const uint64_t *after)
+{
+    sn_trace_rec rec = *step;
+    rec.kind = SN_TRACE_COUNT;
+    rec.t0 = rec.t1;
+    for (unsigned k = 0; k < SN_HW_COUNT; k++) {
+        const uint64_t n = after[k] > before[k] ? after[k] - before[k] : 0;
+        rec.flags = (uint16_t)(step->flags | k << SN_TRACE_HW_SHIFT);
+        rec.parent = (uint32_t)n;
+        rec.parent_index = (uint32_t)(n >> 32);
+        sn_trace_push(ring, &rec);
+    }
+}
+
+/* A control step's own share is not known: its bodies count in their own steps. */
+static const sn_counters *counters_of(const sn_counters *all, const sn_step *s)
+{
+    return s->op && (s->op->flags & SN_OP_CONTROL) ? NULL : all;
+}
+
 static sonde_status loop_profile(sn_run *run)
 {
     const sn_binding *b = run->binding;
@@ -131,16 +155,25 @@ static sonde_status loop_profile(sn_run *run)
     sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
     const bool memory = atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
     const uint64_t held = memory ? held_bytes(f->ctx) : 0;
+    const sn_counters *counters = atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire);
+    uint64_t before[SN_HW_COUNT], after[SN_HW_COUNT];
     sonde_status st = SONDE_OK;
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
         if (sn_run_cancelled(f))
             return sn_run_cancel_error(run);
+        const sn_counters *counted = counters ? counters_of(counters, s) : NULL;
+        if (counted)
+            sn_counters_read(counted, before);
         rec.t0 = sn_ticks();
         st = s->run(s, f);
         rec.t1 = sn_ticks();
         rec.index = i;
         sn_trace_push(ring, &rec);
+        if (counted) {
+            sn_counters_read(counted, after);
+            push_counts(ring, &rec, before, after);
+        }
         if (memory)
             push_memory(ring, &rec, held, held_bytes(f->ctx));
         if (b->is_static || b->release_start[i] == b->release_start[i + 1] || st)

@@ -71,6 +71,10 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_double(p, SN_PF_FACTS_PEAK_GFLOPS, f->peak_gflops);
     put_double(p, SN_PF_FACTS_PEAK_GBPS, f->peak_gbps);
     put_memory(p, &f->memory);
+    put_double(p, SN_PF_FACTS_L2_BYTES, f->caches[0].bytes);
+    put_double(p, SN_PF_FACTS_L2_GBPS, f->caches[0].gbps);
+    put_double(p, SN_PF_FACTS_L3_BYTES, f->caches[1].bytes);
+    put_double(p, SN_PF_FACTS_L3_GBPS, f->caches[1].gbps);
     end(p, m);
 }
 

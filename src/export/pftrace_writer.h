@@ -26,11 +26,30 @@ enum { SN_PF_SLICE_BEGIN = 1, SN_PF_SLICE_END = 2, SN_PF_INSTANT = 3, SN_PF_COUN
 /* Names of annotations have fixed numbers: their place in this list, from 1. */
 #define SN_PF_ANNOTATIONS(X)                                                                       \
     X(op)                                                                                          \
-    X(post_op) X(nodes) X(kernel) X(input_tensor_name) X(input_type) X(input_shape)                \
-        X(output_tensor_name) X(output_type) X(output_shape) X(attributes) X(flops) X(bytes)       \
-            X(args_string) X(reshape_time) X(forward_time) X(iteration) X(warmup) X(run)           \
-                X(span_id) X(parent_span_id) X(model) X(args) X(version) X(cpu) X(cpu_level)       \
-                    X(cores) X(threads) X(level) X(start_time_ns) X(profiler_ns_per_record)
+    X(post_op)                                                                                     \
+    X(nodes)                                                                                       \
+    X(kernel)                                                                                      \
+    X(input_tensor_name)                                                                           \
+    X(input_type)                                                                                  \
+    X(input_shape)                                                                                 \
+    X(output_tensor_name)                                                                          \
+    X(output_type)                                                                                 \
+    X(output_shape)                                                                                \
+    X(attributes)                                                                                  \
+    X(flops)                                                                                       \
+    X(bytes)                                                                                       \
+    X(args_string)                                                                                 \
+    X(reshape_time)                                                                                \
+    X(forward_time)                                                                                \
+    X(iteration)                                                                                   \
+    X(warmup)                                                                                      \
+    X(run)                                                                                         \
+    X(span_id)                                                                                     \
+    X(parent_span_id)                                                                              \
+    X(model)                                                                                       \
+    X(args)                                                                                        \
+    X(version)                                                                                     \
+    X(cpu) X(cpu_level) X(cores) X(threads) X(level) X(start_time_ns) X(profiler_ns_per_record)
 enum {
     SN_PF_NOTE_NONE,
 #define X(name) SN_PF_NOTE_##name,

@@ -49,10 +49,42 @@ static void put_machine(sn_writer *w, const sn_profile *p)
     key_text(w, &first, "cpu_level", p->cpu_level);
     key_number(w, &first, "cores", p->cores);
     key_number(w, &first, "threads", p->threads);
+    if (p->peak_gflops > 0) {
+        key_number(w, &first, "peak_gflops", p->peak_gflops);
+        key_number(w, &first, "peak_gbps", p->peak_gbps);
+        key_number(w, &first, "peak_l2_gbps", p->caches[0].gbps);
+        key_number(w, &first, "peak_l3_gbps", p->caches[1].gbps);
+    }
     sn_put(w, "}");
 }
 
-static void put_row(sn_writer *w, const sn_prof_row *r, sn_prof_key key)
+/* What the system counted for the process while the runs were measured. */
+static void put_usage(sn_writer *w, const sn_profile *p)
+{
+    bool first = true;
+    const sn_prof_usage *u = &p->usage;
+    sn_put(w, "{");
+    key_ms(w, &first, "task_clock_ms", (double)u->cpu_ns);
+    key_number(w, &first, "page_faults", (double)(u->minor_faults + u->major_faults));
+    key_number(w, &first, "major_page_faults", (double)u->major_faults);
+    key_number(w, &first, "context_switches", (double)(u->voluntary + u->involuntary));
+    key_number(w, &first, "involuntary_context_switches", (double)u->involuntary);
+    key_text(w, &first, "note", p->counters_note);
+    sn_put(w, "}");
+}
+
+static void put_counts(sn_writer *w, bool *first, const sn_prof_hw *hw)
+{
+    if (!(hw->calls > 0))
+        return;
+    key_number(w, first, "instructions", hw->instructions);
+    key_number(w, first, "cycles", hw->cycles);
+    key_number(w, first, "ipc", hw->cycles > 0 ? hw->instructions / hw->cycles : 0);
+    key_number(w, first, "cache_misses", hw->cache_misses);
+    key_number(w, first, "branch_misses", hw->branch_misses);
+}
+
+static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_prof_key key)
 {
     bool first = true;
     sn_put(w, "\n{");
@@ -69,6 +101,12 @@ static void put_row(sn_writer *w, const sn_prof_row *r, sn_prof_key key)
     key_number(w, &first, "flops", r->flops);
     key_number(w, &first, "bytes", r->bytes);
     key_number(w, &first, "input_elems", r->input_elems);
+    const double roofline = sn_prof_roofline(p, r);
+    if (roofline >= 0) {
+        sn_put_key(w, &first, "roofline");
+        sn_put_fixed(w, roofline, 6);
+    }
+    put_counts(w, &first, &r->hw);
     key_text(w, &first, "kernel", r->kernel);
     key_text(w, &first, key == SN_BY_NODE ? "node" : "example", r->example);
     if (key == SN_BY_NODE)
@@ -89,7 +127,7 @@ static sonde_status put_rows(sn_writer *w, const sn_profile *p, const char *name
         if (key != SN_BY_OP && s.rows.data[i].bracket)
             continue;
         sn_put(w, any ? "," : "");
-        put_row(w, &s.rows.data[i], key);
+        put_row(w, p, &s.rows.data[i], key);
         any = true;
     }
     sn_put(w, "]");
@@ -117,6 +155,10 @@ static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_erro
     put_latency(&w, &s.wall_ns);
     key_ms(&w, &first, "profiler_cost_ms", s.cost_ns);
     key_number(&w, &first, "dropped", (double)p->dropped);
+    if (p->usage.known) {
+        sn_put_key(&w, &first, "counters");
+        put_usage(&w, p);
+    }
     sn_prof_summary_free(&s);
     SN_TRY(put_rows(&w, p, "operators", SN_BY_OP, err));
     SN_TRY(put_rows(&w, p, "shapes", SN_BY_SHAPE, err));
@@ -187,8 +229,11 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     put_stat(&w, "p99", s.wall_ns.p99);
     put_stat(&w, "max", s.wall_ns.max);
     put_stat(&w, "profiler (not included)", s.cost_ns);
-    sn_put(&w, "\n| operator | calls | ms | share | GFLOP/s | kernel |\n"
-               "| --- | ---: | ---: | ---: | ---: | --- |\n");
+    const bool peaks = p->peak_gflops > 0;
+    sn_put(&w, "\n| operator | calls | ms | share | GFLOP/s | ");
+    sn_put(&w, peaks ? "% of roofline | kernel |\n" : "kernel |\n");
+    sn_put(&w, "| --- | ---: | ---: | ---: | ---: | ");
+    sn_put(&w, peaks ? "---: | --- |\n" : "--- |\n");
     for (size_t i = 0; i < s.rows.n; i++) {
         const sn_prof_row *r = &s.rows.data[i];
         sn_put(&w, "| ");
@@ -203,6 +248,10 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         if (r->flops > 0 && r->mean_ns > 0)
             sn_put_fixed(&w, r->flops / r->mean_ns, 1);
         sn_put(&w, " | ");
+        const double roofline = sn_prof_roofline(p, r);
+        if (roofline >= 0)
+            sn_put_fixed(&w, roofline * 100, 1);
+        sn_put(&w, peaks ? " | " : "");
         put_cell(&w, r->kernel);
         sn_put(&w, " |\n");
     }

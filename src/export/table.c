@@ -36,37 +36,90 @@ static void rate(char *cell, double amount, double ns) /* per nanosecond = giga 
     else
         strcpy(cell, "-");
 }
-static void cell_calls(char *c, const sn_prof_row *r)
+static void cell_calls(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     sn_fixed_text(c, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1);
 }
-static void cell_mean(char *c, const sn_prof_row *r)
+static void cell_mean(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     ns_as_us(c, r->per_call_mean_ns);
 }
-static void cell_p50(char *c, const sn_prof_row *r)
+static void cell_p50(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     ns_as_us(c, r->per_call_p50_ns);
 }
-static void cell_p99(char *c, const sn_prof_row *r)
+static void cell_p99(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     ns_as_us(c, r->per_call_p99_ns);
 }
-static void cell_flops(char *c, const sn_prof_row *r)
+static void cell_flops(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     rate(c, r->flops, r->mean_ns);
 }
-static void cell_bytes(char *c, const sn_prof_row *r)
+static void cell_bytes(char *c, const sn_profile *p, const sn_prof_row *r)
 {
+    (void)p;
     rate(c, r->bytes, r->mean_ns);
 }
 
+static void cell_roofline(char *c, const sn_profile *p, const sn_prof_row *r)
+{
+    const double share = sn_prof_roofline(p, r);
+    if (share >= 0)
+        sn_fixed_text(c, share * 100, 1);
+    else
+        strcpy(c, "-");
+}
+static void count(char *c, double n) /* thousands */
+{
+    if (n > 0)
+        sn_fixed_text(c, n / 1e3, 1);
+    else
+        strcpy(c, "-");
+}
+static void cell_instructions(char *c, const sn_profile *p, const sn_prof_row *r)
+{
+    (void)p;
+    count(c, r->hw.instructions);
+}
+static void cell_cycles(char *c, const sn_profile *p, const sn_prof_row *r)
+{
+    (void)p;
+    count(c, r->hw.cycles);
+}
+static void cell_ipc(char *c, const sn_profile *p, const sn_prof_row *r)
+{
+    (void)p;
+    if (r->hw.cycles > 0)
+        sn_fixed_text(c, r->hw.instructions / r->hw.cycles, 2);
+    else
+        strcpy(c, "-");
+}
+
+/* What a column needs to be shown at all. */
+enum { ALWAYS, PEAKS, COUNTERS };
+
 static const struct column {
     const char *title;
-    void (*cell)(char *cell, const sn_prof_row *row); /* NULL: the kernel's name */
+    void (*cell)(char *cell, const sn_profile *p, const sn_prof_row *row); /* NULL: the kernel */
+    int needs;
 } columns[] = {
-    {"calls", cell_calls},   {"mean us", cell_mean}, {"p50 us", cell_p50}, {"p99 us", cell_p99},
-    {"GFLOP/s", cell_flops}, {"GB/s", cell_bytes},   {"kernel", NULL},
+    {"calls", cell_calls, ALWAYS},
+    {"mean us", cell_mean, ALWAYS},
+    {"p50 us", cell_p50, ALWAYS},
+    {"p99 us", cell_p99, ALWAYS},
+    {"k-instr", cell_instructions, COUNTERS},
+    {"k-cycles", cell_cycles, COUNTERS},
+    {"IPC", cell_ipc, COUNTERS},
+    {"GFLOP/s", cell_flops, ALWAYS},
+    {"GB/s", cell_bytes, ALWAYS},
+    {"% roofline", cell_roofline, PEAKS},
+    {"kernel", NULL, ALWAYS},
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
@@ -193,8 +246,21 @@ static void put_shapes(table *t, const char *op_type)
 typedef struct layout {
     size_t type, label, time, share; /* widths; label = type and node name */
     size_t column[COLUMNS];
-    int columns; /* how many fit */
+    int shown[COLUMNS]; /* which, in order */
+    int columns;        /* how many fit */
 } layout;
+
+static bool known(const table *t, const sn_prof_summary *s, const struct column *c)
+{
+    if (c->needs == PEAKS)
+        return t->p->peak_gflops > 0;
+    if (c->needs == ALWAYS)
+        return true;
+    for (size_t i = 0; i < s->rows.n; i++)
+        if (s->rows.data[i].hw.calls > 0)
+            return true;
+    return false;
+}
 
 static size_t label_width(const layout *l, const sn_prof_row *r, bool by_node)
 {
@@ -221,7 +287,7 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
         l.share = max_size(l.share, share_text(cell, r));
         for (int c = 0; c < COLUMNS; c++) {
             if (columns[c].cell)
-                columns[c].cell(cell, r);
+                columns[c].cell(cell, t->p, r);
             size_t n = columns[c].cell ? strlen(cell) : sn_terminal_width(r->kernel);
             l.column[c] = max_size(l.column[c], n);
         }
@@ -230,8 +296,14 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
         return l;
     size_t label = max_size(l.label, strlen("operator"));
     size_t used = label + 1 + l.time + 1 + max_size(l.share, strlen("share"));
-    while (l.columns < COLUMNS && used + 2 + l.column[l.columns] <= (size_t)t->opt->width)
-        used += 2 + l.column[l.columns++];
+    for (int c = 0; c < COLUMNS; c++) {
+        if (!known(t, s, &columns[c]))
+            continue;
+        if (used + 2 + l.column[c] > (size_t)t->opt->width)
+            break;
+        used += 2 + l.column[c];
+        l.shown[l.columns++] = c;
+    }
     if (l.columns) {
         l.label = label;
         l.share = max_size(l.share, strlen("share"));
@@ -246,7 +318,8 @@ static void put_titles(table *t, const layout *l)
     put_left(w, "operator", l->label + 1);
     put_left(w, "time", l->time + 1);
     put_left(w, "share", l->share);
-    for (int c = 0; c < l->columns; c++) {
+    for (int k = 0; k < l->columns; k++) {
+        const int c = l->shown[k];
         size_t n = strlen(columns[c].title);
         sn_put_spaces(w, 2 + (columns[c].cell ? l->column[c] - n : 0));
         sn_put(w, columns[c].title);
@@ -274,9 +347,10 @@ static void put_row(table *t, const layout *l, const sn_prof_row *r, bool by_nod
     share_text(cell, r);
     bool nodes = by_node && *r->nodes && strcmp(r->nodes, r->example) != 0;
     put_left(w, cell, l->columns || nodes ? l->share : 0);
-    for (int c = 0; c < l->columns; c++) {
+    for (int k = 0; k < l->columns; k++) {
+        const int c = l->shown[k];
         if (columns[c].cell) {
-            columns[c].cell(cell, r);
+            columns[c].cell(cell, t->p, r);
             sn_put_spaces(w, 2 + l->column[c] - strlen(cell));
             sn_put(w, cell);
         } else if (*r->kernel || nodes) {
@@ -371,6 +445,32 @@ static void put_closing(table *t)
     }
 }
 
+/* What the system counted, in total; and why there is nothing more. */
+static void put_usage(table *t)
+{
+    sn_writer *w = &t->w;
+    const sn_prof_usage *u = &t->p->usage;
+    if (!u->known)
+        return;
+    style(t, "2");
+    sn_put(w, "in total: task-clock ");
+    sn_put_fixed(w, (double)u->cpu_ns / 1e6, 1);
+    sn_put(w, " ms, page-faults ");
+    sn_put_u64(w, u->minor_faults + u->major_faults);
+    sn_put(w, " (major ");
+    sn_put_u64(w, u->major_faults);
+    sn_put(w, "), context-switches ");
+    sn_put_u64(w, u->voluntary + u->involuntary);
+    sn_put(w, " (involuntary ");
+    sn_put_u64(w, u->involuntary);
+    sn_put(w, ")\n");
+    if (*t->p->counters_note) {
+        sn_put_terminal(w, t->p->counters_note);
+        sn_put(w, "\n");
+    }
+    style(t, "0");
+}
+
 static void put_table(table *t)
 {
     if (t->ops.iterations == 0) {
@@ -387,6 +487,7 @@ static void put_table(table *t)
     if (t->opt->by_node)
         put_block(t, &t->nodes, true);
     put_closing(t);
+    put_usage(t);
 }
 
 static sonde_status index_shapes(table *t, sonde_error *err)

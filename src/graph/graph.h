@@ -40,10 +40,12 @@ struct sn_value {
     bool is_initializer; /* had an initializer in the file (may also be an input: a default) */
 };
 
-/* Constant for good: an initializer that is also an input is only a default. */
+/* Constant for good and from the beginning: an initializer that is also an input is only a default,
+ * and what a Constant node makes may come after the node that would read it (fold-constants frees
+ * it of its node). */
 static inline bool sn_value_is_const(const sn_value *v)
 {
-    return v->fact.data && !v->is_input;
+    return v->fact.data && !v->is_input && !v->producer;
 }
 /* A name read in a body but defined outside it: what sn_model_finish turns into a capture. */
 static inline bool sn_value_is_unresolved(const sn_value *v)

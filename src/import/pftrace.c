@@ -105,6 +105,18 @@ static sonde_status read_facts(reader *r, sn_wire w, sonde_error *err)
         case SN_F64(SN_PF_FACTS_PEAK_GBPS):
             p->peak_gbps = real(f.num);
             break;
+        case SN_F64(SN_PF_FACTS_L2_BYTES):
+            p->caches[0].bytes = real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L2_GBPS):
+            p->caches[0].gbps = real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L3_BYTES):
+            p->caches[1].bytes = real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L3_GBPS):
+            p->caches[1].gbps = real(f.num);
+            break;
         case SN_LEN(SN_PF_FACTS_MEMORY):
             read_memory(f.body, &p->memory);
             break;

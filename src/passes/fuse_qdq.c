@@ -30,9 +30,8 @@ static bool is_byte(const sn_value *v)
 
 static bool is_const_of(const sn_value *v, sn_dtype dtype)
 {
-    /* What a node makes, if only a Constant, may come after the operator that would read it. */
-    return v && !v->producer && sn_value_is_const(v) && v->fact.data->dtype == dtype &&
-           !v->fact.data->block && !v->fact.data->pack;
+    return v && sn_value_is_const(v) && v->fact.data->dtype == dtype && !v->fact.data->block &&
+           !v->fact.data->pack;
 }
 
 /* Scale (positive, finite) and zero point constant, of the same number of elements, 1 unless

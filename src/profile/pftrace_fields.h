@@ -60,7 +60,11 @@ enum {
     SN_PF_FACTS_INSTANCE = 13,
     SN_PF_FACTS_PEAK_GFLOPS = 14,
     SN_PF_FACTS_PEAK_GBPS = 15,
-    SN_PF_FACTS_MEMORY = 16 /* packed, in the order of sn_prof_memory */
+    SN_PF_FACTS_MEMORY = 16,   /* packed, in the order of sn_prof_memory */
+    SN_PF_FACTS_L2_BYTES = 17, /* caches[0] and caches[1] of the profile */
+    SN_PF_FACTS_L2_GBPS = 18,
+    SN_PF_FACTS_L3_BYTES = 19,
+    SN_PF_FACTS_L3_GBPS = 20
 };
 enum { SN_PF_FORMAT = 1 };
 
@@ -116,6 +120,11 @@ enum {
     SN_PF_SPAN_NAME = 11,
     SN_PF_SPAN_ARGS = 12
 };
-enum { SN_PF_COUNTER_NAME_ID = 1, SN_PF_COUNTER_NAME = 2, SN_PF_COUNTER_VALUE = 3, SN_PF_COUNTER_STEP = 4 };
+enum {
+    SN_PF_COUNTER_NAME_ID = 1,
+    SN_PF_COUNTER_NAME = 2,
+    SN_PF_COUNTER_VALUE = 3,
+    SN_PF_COUNTER_STEP = 4
+};
 
 #endif

@@ -23,6 +23,12 @@ typedef struct sn_prof_origin {
     const char *name, *op_type;
 } sn_prof_origin;
 
+/* What hardware counters counted. */
+typedef struct sn_prof_hw {
+    double calls; /* of the step, that were counted; 0: none */
+    double cycles, instructions, cache_misses, branch_misses;
+} sn_prof_hw;
+
 /* One step of one binding ("node table"). */
 typedef struct sn_prof_step {
     uint32_t table, index; /* binding id and position in it */
@@ -39,6 +45,7 @@ typedef struct sn_prof_step {
     const char *attributes; /* "kernel_shape=3,3;strides=1,1" */
     uint64_t flops, bytes;
     uint64_t bind_ns; /* what binding this step cost ("reshape_time") */
+    sn_prof_hw hw;    /* over all calls that were counted */
     bool folded;      /* listed at zero time: folded away or merged, never executed */
     bool dynamic;     /* shapes depend on data */
     bool control;     /* runs bodies: its time contains theirs */
@@ -114,6 +121,17 @@ typedef struct sn_prof_memory {
     uint64_t rss_anon, rss_file;
 } sn_prof_memory;
 
+/* What the system counted for the process while counting was on. */
+typedef struct sn_prof_usage {
+    bool known;
+    uint64_t cpu_ns; /* of all threads */
+    uint64_t minor_faults, major_faults, voluntary, involuntary;
+} sn_prof_usage;
+
+typedef struct sn_prof_cache { /* of all threads together */
+    double bytes, gbps;        /* what it holds, and how fast it is read; 0 = not measured */
+} sn_prof_cache;
+
 typedef struct sn_profile {
     sn_allocator *alloc;
     sn_arena arena;
@@ -127,6 +145,9 @@ typedef struct sn_profile {
     uint64_t dropped;              /* records lost to overflow */
     int instance;                  /* of several that run side by side, from 0 */
     double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
+    sn_prof_cache caches[2];       /* second and third level; peak_gbps is that of memory */
+    sn_prof_usage usage;
+    const char *counters_note; /* why there are no hardware counters though they were wanted; "" */
     sn_prof_memory memory;
     const char *note; /* of a profile read from a file: what is missing, as a sentence; "" */
     SN_VEC(sn_prof_step) steps;
@@ -182,6 +203,7 @@ typedef struct sn_prof_row {
     double per_call_p50_ns, per_call_p99_ns, per_call_mean_ns;
     double flops, bytes; /* per iteration */
     double input_elems;  /* per iteration */
+    sn_prof_hw hw;       /* per iteration; calls 0: not counted */
     uint32_t step;       /* index of its first step; UINT32_MAX: none, or not in the tables */
     bool bracket;        /* [Other], [Mem alloc/free] */
 } sn_prof_row;
@@ -205,5 +227,13 @@ typedef struct sn_prof_summary {
 sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_summary *out,
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);
+
+/* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak and
+ * of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
+double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row);
+/* The same from plain figures: operations and bytes of one call, and how long it took. `bound` (may be
+ * NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
+double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,
+                        const char **bound);
 
 #endif

@@ -14,6 +14,7 @@
 typedef struct group {
     size_t samples, first; /* how many, and where in the sample array */
     double total_ns, flops, bytes, input_elems;
+    sn_prof_hw hw;
 } group;
 
 enum { MEMORY_GROUP, OTHER_GROUP }; /* the steps' groups follow */
@@ -128,6 +129,19 @@ static sonde_status make_groups(work *w, sonde_error *err)
     return SONDE_OK;
 }
 
+/* Calls that were not counted are taken to be like those that were. */
+static void add_counts(sn_prof_hw *to, const sn_prof_hw *hw, double calls)
+{
+    if (!(hw->calls > 0))
+        return;
+    const double scale = calls / hw->calls;
+    to->calls += calls;
+    to->cycles += hw->cycles * scale;
+    to->instructions += hw->instructions * scale;
+    to->cache_misses += hw->cache_misses * scale;
+    to->branch_misses += hw->branch_misses * scale;
+}
+
 /* Adds up every measured span, then lays its sample into its group's stretch of the array. */
 static sonde_status add_spans(work *w, sonde_error *err)
 {
@@ -156,6 +170,7 @@ static sonde_status add_spans(work *w, sonde_error *err)
         to->flops += w->step_calls[i] * (double)s->flops;
         to->bytes += w->step_calls[i] * (double)s->bytes;
         to->input_elems += w->step_calls[i] * sn_prof_step_input_elems(s);
+        add_counts(&to->hw, &s->hw, w->step_calls[i]);
     }
     w->out->ops = w->out->iterations ? ops / (double)w->out->iterations : 0;
     size_t total = 0;
@@ -249,6 +264,11 @@ static void fill_rows(work *w)
         row->flops = from->flops / iterations;
         row->bytes = from->bytes / iterations;
         row->input_elems = from->input_elems / iterations;
+        row->hw = (sn_prof_hw){.calls = from->hw.calls / iterations,
+                               .cycles = from->hw.cycles / iterations,
+                               .instructions = from->hw.instructions / iterations,
+                               .cache_misses = from->hw.cache_misses / iterations,
+                               .branch_misses = from->hw.branch_misses / iterations};
         covered += row->mean_ns;
     }
     out->rows.data[OTHER_GROUP].mean_ns = out->wall_ns.mean - covered;

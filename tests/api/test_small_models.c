@@ -130,15 +130,14 @@ TEST(a_partial_run_hands_on_the_feeds_that_the_rest_reads)
     sonde_session_release(s);
 }
 
-/* A Constant node of one element. */
-static pb constant(const char *name, int dtype, const void *data, size_t bytes)
+static pb constant(const char *name, int dtype, int rank, int64_t n, const void *data, size_t bytes)
 {
-    pb n = pb_node("Constant", "", name), a = {0};
+    pb node = pb_node("Constant", "", name), a = {0};
     pb_text(&a, 1, "value");
     pb_int(&a, 20, 4); /* TENSOR */
-    pb_msg(&a, 5, pb_tensor_raw(name, dtype, 0, NULL, data, bytes));
-    pb_msg(&n, 5, a);
-    return n;
+    pb_msg(&a, 5, pb_tensor_raw(name, dtype, rank, &n, data, bytes));
+    pb_msg(&node, 5, a);
+    return node;
 }
 
 TEST(constants_that_come_late_survive_leaving_out_their_folding)
@@ -161,7 +160,7 @@ TEST(constants_that_come_late_survive_leaving_out_their_folding)
     pb_msg(&g, 1, pb_node("DequantizeLinear", "x scale", "a"));
     pb_msg(&g, 1, pb_node("DequantizeLinear", "w scale", "b"));
     pb_msg(&g, 1, pb_node("MatMul", "a b", "c"));
-    pb_msg(&g, 1, constant("zero", SONDE_DTYPE_U8, &zero, 1)); /* behind the product */
+    pb_msg(&g, 1, constant("zero", SONDE_DTYPE_U8, 0, 1, &zero, 1)); /* behind the product */
     pb_msg(&g, 1, pb_node("QuantizeLinear", "c scale zero", "y"));
     sonde_session *s = session_of(g, &o);
     const uint8_t data[] = {1, 2, 3, 4};
@@ -175,6 +174,33 @@ TEST(constants_that_come_late_survive_leaving_out_their_folding)
     sonde_value_release(y);
     sonde_value_release(x);
     sonde_session_release(s);
+}
+
+TEST(a_bias_that_comes_late_is_added_with_and_without_folding)
+{
+    static const char *const without[] = {"fold-constants"};
+    const int64_t square[] = {4, 4};
+    const float bias[] = {10, 20, 30, 40};
+    float identity[16] = {0};
+    for (int i = 0; i < 4; i++)
+        identity[5 * i] = 1.0f;
+    for (size_t disabled = 0; disabled < 2; disabled++) {
+        sonde_session_options o = SONDE_INIT(sonde_session_options);
+        o.disabled_passes = without;
+        o.disabled_pass_count = disabled;
+        pb g = graph_of("x", "y");
+        pb_msg(&g, 5, pb_tensor_raw("w", SONDE_DTYPE_F32, 2, square, identity, sizeof identity));
+        pb_msg(&g, 1, pb_node("MatMul", "x w", "p"));
+        pb_msg(&g, 1, constant("bias", SONDE_DTYPE_F32, 1, 4, bias, sizeof bias));
+        pb_msg(&g, 1, pb_node("Add", "p bias", "y"));
+        sonde_session *s = session_of(g, &o);
+        sonde_value *x = four(1, 2, 3, 4), *y = NULL;
+        CHECK_OK(sonde_session_run(s, NULL, NULL, &x, 1, NULL, &y, 1, &err));
+        check_four(y, 11, 22, 33, 44);
+        sonde_value_release(y);
+        sonde_value_release(x);
+        sonde_session_release(s);
+    }
 }
 
 TEST_MAIN()

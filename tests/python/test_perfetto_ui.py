@@ -73,10 +73,16 @@ def test_operators_have_their_arguments(page, expected):
 
 
 def test_arrows_reach_worker_slices(page, expected):
+    """One for each slice; the native trace draws none from an operator to its own thread."""
+    if page.name == "cut.pftrace":
+        pytest.skip("not all of them are left")
     arrows = int(page.query("select count(*) as n from flow join slice s on s.id = slice_in "
                             "where s.category = 'thread'")[0]["n"])
-    workers = sum(e["ph"] == "f" for e in expected[0]["traceEvents"])
-    assert (arrows > 0) == (workers > 0)
+    events = expected[0]["traceEvents"]
+    spans = {e["args"]["span_id"]: e for e in events if e["ph"] == "X" and "span_id" in e["args"]}
+    pairs = [(e, spans.get(e["args"].get("parent_span_id"))) for e in spans.values() if e["cat"] == "thread"]
+    pairs = [(e, up) for e, up in pairs if up and up["cat"] == "operator"]
+    assert arrows == sum(page.name == "x.json" or e["tid"] != up["tid"] for e, up in pairs)
 
 
 def test_the_native_trace_has_real_times_and_threads(page, expected):

@@ -40,8 +40,34 @@ SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
 typedef enum sonde_by {
     SONDE_BY_OP = 0,   /* operator type */
     SONDE_BY_NODE = 1, /* original nodes */
-    SONDE_BY_SHAPE = 2 /* operator type and shapes of the inputs */
+    SONDE_BY_SHAPE = 2, /* operator type and shapes of the inputs */
+    SONDE_BY_KERNEL = 3 /* the inner loop; rows only, not for comparisons */
 } sonde_by;
+
+/* One row of a profile, as in the timing table; figures are per run. */
+typedef struct sonde_profile_row {
+    size_t struct_size;
+    const char *name, *op_type;  /* "Conv+Relu", "Conv"; "[Other]" and "[Mem alloc/free]" too */
+    const char *node, *kernel;   /* an example, and the kernel that took most of the time; or "" */
+    const char *dtype;           /* of the first input: "f32"; "" when not known */
+    double calls, mean_ns, share; /* the rows add up to the run */
+    double per_call_mean_ns, per_call_p50_ns, per_call_p99_ns;
+    double flops, bytes;
+    double roofline;   /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
+    const char *bound; /* the peak that is nearest: "compute", "l2", "l3", "memory"; "" */
+    double instructions, cycles, cache_misses, branch_misses; /* 0: not counted */
+    int bracket; /* not an operator but time between them */
+    int dynamic; /* shapes depend on data */
+} sonde_profile_row;
+
+/* Texts belong to the rows; the rows do not need the profile. Largest time first. */
+typedef struct sonde_profile_rows sonde_profile_rows;
+SONDE_API sonde_status sonde_profile_rows_get(const sonde_profile *profile, sonde_by by,
+                                              sonde_profile_rows **rows, sonde_error *err);
+SONDE_API size_t sonde_profile_rows_count(const sonde_profile_rows *rows);
+SONDE_API sonde_status sonde_profile_rows_row(const sonde_profile_rows *rows, size_t index,
+                                              sonde_profile_row *row, sonde_error *err);
+SONDE_API void sonde_profile_rows_release(sonde_profile_rows *rows);
 
 typedef enum sonde_verdict {
     SONDE_SAME = 0,    /* less than 2 % apart, or surely less than 5 % */

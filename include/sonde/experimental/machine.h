@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine: what it is, and what it reaches at best. Peaks are measured once and kept in a small
+ * file ($XDG_CACHE_HOME/sonde/peaks, or ~/.cache/sonde/peaks); profiles taken afterwards say which
+ * share of them every operator attains.
+ *
+ *     sonde_machine_info info = SONDE_INIT(sonde_machine_info);
+ *     sonde_machine_calibrate(NULL, &info, &err);
+ *     printf("%.0f GFLOP/s with %d threads\n", info.all.gflops, info.all.threads);
+ *
+ * Experimental: may change between versions. */
+#ifndef SONDE_EXPERIMENTAL_MACHINE_H
+#define SONDE_EXPERIMENTAL_MACHINE_H
+
+#include "sonde/sonde.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The best of several trials. GB of 10^9 bytes; 0 = not measured. */
+typedef struct sonde_machine_peak {
+    int threads;
+    double gflops;                        /* f32 multiply-adds, two operations each */
+    double l2_gbps, l3_gbps, memory_gbps; /* reading, all threads together */
+} sonde_machine_peak;
+
+typedef struct sonde_machine_info {
+    size_t struct_size;
+    const char *cpu;                       /* "AMD EPYC 9654 96-Core Processor" */
+    const char *level, *found;             /* instructions in use, and the best there are: "avx512" */
+    const char *levels;                    /* all there are: "baseline, avx2, avx512" */
+    int cores, usable_cores, threads;      /* online; after affinity and quota; of the context */
+    double quota_cores;                    /* of the cgroup; 0 = none */
+    uint64_t l1_bytes, l2_bytes, l3_bytes; /* data caches of one core; the third level's as told */
+    const char *build; /* what makes this build of the library slow: "address sanitizer"; "" */
+    int measured;      /* whether the peaks below are known */
+    uint64_t measured_at_s;      /* since 1970 */
+    sonde_machine_peak one, all; /* of one thread, and of the context's */
+    const char *cache_file;      /* where peaks are kept; "" when there is no place */
+} sonde_machine_info;
+
+/* Facts, and peaks if they were measured before with this processor, these instructions and this
+ * number of threads. Texts belong to the context. */
+SONDE_API sonde_status sonde_machine_peaks(sonde_context *context, sonde_machine_info *info,
+                                           sonde_error *err);
+/* Measures the peaks, which takes about a second in which the context should run nothing else, and
+ * keeps them. A file that cannot be written is no failure. */
+SONDE_API sonde_status sonde_machine_calibrate(sonde_context *context, sonde_machine_info *info,
+                                               sonde_error *err);
+
+/* Hardware counters (cycles, instructions, cache misses, branch misses) of every step that is recorded
+ * from now on, and what the system counts for the process. Where the former are refused it returns
+ * SONDE_UNSUPPORTED and says why, and how they can be allowed; the latter are counted all the same. */
+SONDE_API sonde_status sonde_counters_start(sonde_context *context, sonde_error *err);
+SONDE_API sonde_status sonde_counters_stop(sonde_context *context, sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

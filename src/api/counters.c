@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting: which counters the recorder reads, and what the system counted meanwhile. Counters are
+ * opened once and stay open until the context goes, because a run on another thread may be reading
+ * them. */
+#include <stdio.h>
+
+#include "api/internal.h"
+#include "sonde/experimental/machine.h"
+
+sonde_status sonde_counters_start(sonde_context *context, sonde_error *err)
+{
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_machine *m = &c->machine;
+    pthread_mutex_lock(&m->lock);
+    sonde_error why = {.status = SONDE_OK, .message = ""};
+    sonde_status st = SONDE_OK;
+    if (!m->hw)
+        st = sn_counters_open(&m->hw, &c->alloc, &why);
+    if (st == SONDE_OUT_OF_MEMORY) {
+        st = sn_fail(err, st, "%s", why.message);
+    } else {
+        snprintf(m->note, sizeof m->note, "%.*s", (int)sizeof m->note - 1, why.message);
+        m->counting = m->counted = true;
+        m->began = sn_usage_now();
+        atomic_store_explicit(&c->core.trace->counters, m->hw, memory_order_release);
+        if (st != SONDE_OK)
+            st = sn_fail(err, st, "%s", why.message);
+    }
+    pthread_mutex_unlock(&m->lock);
+    sonde_context_release(c);
+    return st;
+}
+
+sonde_status sonde_counters_stop(sonde_context *context, sonde_error *err)
+{
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_machine *m = &c->machine;
+    pthread_mutex_lock(&m->lock);
+    sonde_status st = SONDE_OK;
+    if (m->counting) {
+        m->counting = false;
+        m->used = sn_usage_since(&m->began);
+        atomic_store_explicit(&c->core.trace->counters, NULL, memory_order_release);
+    } else {
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing is being counted in this context");
+    }
+    pthread_mutex_unlock(&m->lock);
+    sonde_context_release(c);
+    return st;
+}
+
+void sn_api_describe_counters(sonde_context *c, sn_profile *p)
+{
+    sn_machine *m = &c->machine;
+    pthread_mutex_lock(&m->lock);
+    if (m->counted) {
+        const sn_usage u = m->counting ? sn_usage_since(&m->began) : m->used;
+        p->usage = (sn_prof_usage){.known = true,
+                                   .cpu_ns = u.cpu_ns,
+                                   .minor_faults = u.minor_faults,
+                                   .major_faults = u.major_faults,
+                                   .voluntary = u.voluntary,
+                                   .involuntary = u.involuntary};
+        const char *note = sn_arena_strdup(&p->arena, m->note);
+        p->counters_note = note ? note : "";
+        /* Reading before and after a step is part of what recording it costs. */
+        if (m->hw)
+            p->record_ns += 2 * sn_counters_read_ns(m->hw);
+    }
+    pthread_mutex_unlock(&m->lock);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How near an operator comes to what the machine can do. A call that touches less than a cache holds
+ * is held against that cache's bandwidth: what comes before has usually just written it. Against the
+ * memory's it would look faster than possible. */
+#include "profile/profile.h"
+
+double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,
+                        const char **bound)
+{
+    static const char *const names[] = {"l2", "l3"};
+    const char *what = "memory", *none;
+    *(bound ? bound : &none) = "";
+    if (!(p->peak_gflops > 0) || !(ns > 0) || !(flops > 0 || bytes > 0))
+        return -1;
+    double gbps = p->peak_gbps;
+    for (int k = 1; k >= 0; k--)
+        if (p->caches[k].gbps > 0 && (bytes <= p->caches[k].bytes || !(gbps > 0))) {
+            gbps = p->caches[k].gbps;
+            what = names[k];
+        }
+    const double compute = flops / ns / p->peak_gflops;
+    const double reading = gbps > 0 ? bytes / ns / gbps : 0;
+    const double most = compute > reading ? compute : reading;
+    *(bound ? bound : &none) = compute > reading ? "compute" : what;
+    return most < 1 ? most : 1; /* beyond the peak there is only noise */
+}
+
+double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row)
+{
+    if (row->bracket || !(row->calls > 0))
+        return -1;
+    return sn_prof_attained(p, row->flops / row->calls, row->bytes / row->calls,
+                            row->mean_ns / row->calls, NULL);
+}
