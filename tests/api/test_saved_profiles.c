@@ -60,7 +60,9 @@ TEST(a_saved_profile_is_loaded_summed_up_and_compared)
     CHECK_STR(s.version, sonde_version());
     CHECK_STR(s.note, "");
     CHECK(s.ops > 0 && s.min_ns > 0 && s.min_ns <= s.p50_ns && s.p50_ns <= s.max_ns);
-    CHECK(s.spans == t.spans && s.p50_ns == t.p50_ns && s.start_wall_ns == t.start_wall_ns);
+    /* The text of a .json rounds the recorder's cost, which is taken off every run. */
+    CHECK(s.spans == t.spans && s.start_wall_ns == t.start_wall_ns);
+    CHECK(fabs(s.p50_ns - t.p50_ns) < 1);
 
     sonde_comparison *c = NULL;
     sonde_change row = SONDE_INIT(sonde_change);
@@ -68,7 +70,7 @@ TEST(a_saved_profile_is_loaded_summed_up_and_compared)
     sonde_profile_release(a); /* the comparison stands for itself */
     sonde_profile_release(b);
     CHECK_OK(sonde_comparison_total(c, &row, &err));
-    CHECK(row.old_ns > 0 && row.ratio == 1);
+    CHECK(row.old_ns > 0 && fabs(row.ratio - 1) < 0.01);
     double sum = 0, total = row.old_ns;
     CHECK(sonde_comparison_count(c) > 2);
     for (size_t i = 0; i < sonde_comparison_count(c); i++) {
