@@ -17,66 +17,22 @@
 #include "compute/conv.h"
 #include "compute/gemm.h"
 #include "compute/packs.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-/* 24 independent chains hide the latency of an FMA on every core we know. */
-#define PEAK_LOOP(V, LOAD, FMA)                                                                    \
-    V acc[24], x = LOAD(1.0000001f), y = LOAD(1e-9f);                                              \
-    for (int i = 0; i < 24; i++)                                                                   \
-        acc[i] = LOAD((float)i);                                                                   \
-    for (long r = 0; r < rounds; r++) {                                                            \
-        _Pragma("GCC unroll 24") for (int i = 0; i < 24; i++) acc[i] = FMA(acc[i], x, y);          \
-    }                                                                                              \
-    for (int i = 1; i < 24; i++)                                                                   \
-        acc[0] = FMA(acc[i], x, acc[0]);                                                           \
-    float out[16];                                                                                 \
-    memcpy(out, &acc[0], sizeof(V));                                                               \
-    return out[0];
-
-__attribute__((target("avx512f"))) static float peak_avx512(long rounds)
-{
-    PEAK_LOOP(__m512, _mm512_set1_ps, _mm512_fmadd_ps)
-}
-/* 12 chains: more would not fit the registers of AVX2. */
-__attribute__((target("avx2,fma"))) static float peak_avx2(long rounds)
-{
-    __m256 acc[12], x = _mm256_set1_ps(1.0000001f), y = _mm256_set1_ps(1e-9f);
-    for (int i = 0; i < 12; i++)
-        acc[i] = _mm256_set1_ps((float)i);
-    for (long r = 0; r < rounds; r++) {
-        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) acc[i] =
-            _mm256_fmadd_ps(acc[i], x, y);
-    }
-    for (int i = 1; i < 12; i++)
-        acc[0] = _mm256_fmadd_ps(acc[i], x, acc[0]);
-    float out[8];
-    memcpy(out, &acc[0], sizeof acc[0]);
-    return out[0];
-}
+#include "kernels/kernels.h"
 
 static double peak_gflops(uint32_t flags)
 {
-    const long rounds = 4000000;
+    enum { ELEMS = 2048, ROUNDS = 20000 };
+    static float x[ELEMS];
+    const sn_kernels *k = sn_kernels_get(flags);
     double best = 0;
     volatile float sink = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         uint64_t t = sn_now_ns();
-        sink = sink + (flags & SN_CPU_AVX512 ? peak_avx512(rounds) : peak_avx2(rounds));
-        double ns = (double)(sn_now_ns() - t);
-        double flops = flags & SN_CPU_AVX512 ? 24.0 * 32 : 12.0 * 16;
-        best = fmax(best, flops * (double)rounds / ns);
+        sink = sink + k->f32_peak(x, ELEMS, ROUNDS);
+        best = fmax(best, 4.0 * ELEMS * ROUNDS / (double)(sn_now_ns() - t));
     }
     return best;
 }
-#else
-static double peak_gflops(uint32_t flags)
-{
-    (void)flags;
-    return 0; /* not measured on this architecture */
-}
-#endif
 
 typedef struct layer {
     const char *label;

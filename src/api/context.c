@@ -131,6 +131,7 @@ static int env_threads(const sonde_context *c)
 
 static void context_free(sonde_context *c)
 {
+    sn_api_op_cache_free(c);
     if (c->core.trace)
         sn_exec_fini_context(&c->core);
     sn_pool_free(c->core.pool);

@@ -65,9 +65,14 @@ void sn_api_describe_counters(sonde_context *c, sn_profile *p)
                                    .involuntary = u.involuntary};
         const char *note = sn_arena_strdup(&p->arena, m->note);
         p->counters_note = note ? note : "";
-        /* Reading before and after a step is part of what recording it costs. */
-        if (m->hw)
-            p->record_ns += 2 * sn_counters_read_ns(m->hw);
     }
     pthread_mutex_unlock(&m->lock);
+}
+
+double sn_api_counters_cost_ns(sonde_context *c)
+{
+    pthread_mutex_lock(&c->machine.lock);
+    const double cost = c->machine.hw ? 2 * sn_counters_read_ns(c->machine.hw) : 0;
+    pthread_mutex_unlock(&c->machine.lock);
+    return cost;
 }

@@ -302,9 +302,9 @@ sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspecti
 }
 
 /* The program's inputs from those given by name; what is missing must have a default. */
-static sonde_status bind_inputs(sonde_session *session, const char *const *names,
-                                sonde_value *const *inputs, size_t count, sn_binding **bound,
-                                sonde_error *err)
+sonde_status sn_api_bind(sonde_session *session, const char *const *names,
+                         sonde_value *const *inputs, size_t count, sn_binding **bound,
+                         sonde_error *err)
 {
     static const sn_slot none = {.kind = SN_KIND_NONE};
     sonde_context *c = session->model->context;
@@ -354,7 +354,7 @@ sonde_status sonde_inspect_session(sonde_session *session, const char *const *in
     sn_binding *bound = NULL;
     sonde_status st = SONDE_OK;
     if (input_count > 0 || session->n_inputs == 0)
-        st = bind_inputs(session, input_names, inputs, input_count, &bound, err);
+        st = sn_api_bind(session, input_names, inputs, input_count, &bound, err);
     s->bound = bound;
     sonde_inspection *made = NULL;
     st = finish(s, st, &made, err);

@@ -16,6 +16,8 @@
 #include "sonde/sonde.h"
 
 typedef struct sn_stream sn_stream;
+typedef struct sn_op_cache sn_op_cache;
+struct sn_binding;
 
 struct sonde_context {
     _Atomic int refs;
@@ -45,6 +47,7 @@ struct sonde_context {
     sn_stream *api_stream, *env_stream; /* traces being written */
     sonde_model *models;                /* live ones, for their names */
     sn_machine machine;
+    sn_op_cache *op_cache; /* of the operator profiler; with the machine's lock held */
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };
@@ -136,6 +139,15 @@ sonde_status sn_api_set_add(sonde_value_set *set, const char *name, sonde_value 
 /* Takes over the reference to `core`, also on failure. */
 sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
                           sonde_error *err);
+
+/* ---- inspect.c ---- */
+/* The binding a run with these inputs would use; one reference for the caller. */
+sonde_status sn_api_bind(sonde_session *session, const char *const *names,
+                         sonde_value *const *inputs, size_t count, struct sn_binding **bound,
+                         sonde_error *err);
+
+/* ---- op_profile.c ---- */
+void sn_api_op_cache_free(sonde_context *c);
 
 /* ---- profile_build.c ---- */
 /* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of the machine and its measured peaks. The file that keeps them is text: one line per
- * processor, instruction level, number of cores and number of threads, whole numbers only (MFLOP/s and
- * MB/s), so that no locale matters. A line that is not understood is skipped, a file that cannot be
- * read or written does not matter: peaks then last as long as the context. */
+ * processor, instruction level, number of cores and number of threads, whole numbers only (MFLOP/s
+ * and MB/s), so that no locale matters. A line that is not understood is skipped, a file that
+ * cannot be read or written does not matter: peaks then last as long as the context. */
 #include "sonde/experimental/machine.h"
 
 #include <errno.h>
@@ -42,8 +42,7 @@ static bool parse(const char *line, entry *e)
 {
     int used = 0;
     *e = (entry){.threads = 0};
-    if (sscanf(line,
-               "%d %d %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n",
+    if (sscanf(line, "%d %d %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n",
                &e->threads, &e->cores, e->level, &e->mflops, &e->l2, &e->l3, &e->memory, &e->at_s,
                &used) != 8 ||
         !used)
@@ -134,11 +133,10 @@ static void write_lines(const char *path, const entry *fresh, size_t n_fresh)
             replaced |= same_key(e, &fresh[k]);
         if (replaced)
             continue;
-        at += (size_t)snprintf(text + at, sizeof text - at,
-                               "%d %d %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                               " %s\n",
-                               e->threads, e->cores, e->level, e->mflops, e->l2, e->l3, e->memory,
-                               e->at_s, e->cpu);
+        at += (size_t)snprintf(
+            text + at, sizeof text - at,
+            "%d %d %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", e->threads,
+            e->cores, e->level, e->mflops, e->l2, e->l3, e->memory, e->at_s, e->cpu);
         lines++;
     }
     make_folders(path);
@@ -180,19 +178,23 @@ static void look(sonde_context *c)
 
 void sn_api_describe_peaks(sonde_context *c, sn_profile *p)
 {
+    sn_api_peaks_for(c, c->core.threads, p);
+}
+
+void sn_api_peaks_for(sonde_context *c, int threads, sn_profile *p)
+{
     sn_machine *m = &c->machine;
     pthread_mutex_lock(&m->lock);
     look(c);
-    const sn_peaks peaks = m->all;
+    const sn_peaks peaks = threads == 1 ? m->one : m->all;
     pthread_mutex_unlock(&m->lock);
-    if (!peaks.threads)
+    if (!peaks.threads || peaks.threads != threads)
         return;
     p->peak_gflops = peaks.gflops;
     p->peak_gbps = peaks.memory_gbps;
-    p->caches[0] = (sn_prof_cache){
-        .bytes = (double)c->core.cpu.l2_bytes * (double)peaks.threads, .gbps = peaks.l2_gbps};
-    p->caches[1] =
-        (sn_prof_cache){.bytes = (double)c->core.cpu.l3_bytes, .gbps = peaks.l3_gbps};
+    p->caches[0] = (sn_prof_cache){.bytes = (double)c->core.cpu.l2_bytes * (double)peaks.threads,
+                                   .gbps = peaks.l2_gbps};
+    p->caches[1] = (sn_prof_cache){.bytes = (double)c->core.cpu.l3_bytes, .gbps = peaks.l3_gbps};
 }
 
 static sonde_machine_peak shown(const sn_peaks *p)

@@ -24,6 +24,9 @@ typedef struct sn_machine {
 
 /* Fill the profile's peaks and counts. */
 void sn_api_describe_peaks(sonde_context *c, sn_profile *p);
+void sn_api_peaks_for(sonde_context *c, int threads, sn_profile *p); /* of that many threads */
 void sn_api_describe_counters(sonde_context *c, sn_profile *p);
+/* Reading the counters before and after a step: part of what recording it costs. */
+double sn_api_counters_cost_ns(sonde_context *c);
 
 #endif

@@ -18,9 +18,9 @@ typedef struct sn_op_case {
     sn_arena arena;
     const char *op_type, *domain, *name;
     int64_t opset;
-    const char *attributes;  /* described ones, as text */
-    const sn_node *from;     /* cut out: the node in its model's graph */
-    const sn_model *source;  /* its model; alive as long as the caller's */
+    const char *attributes; /* described ones, as text */
+    const sn_node *from;    /* cut out: the node in its model's graph */
+    const sn_model *source; /* its model; alive as long as the caller's */
     sn_op_port *in;
     size_t n_in, n_out;
     bool *wanted; /* by output */
@@ -46,8 +46,8 @@ typedef struct sn_op_way { /* how a case is run */
     bool no_prepack, no_optimize;
     int warmup, exec, repeat;
 } sn_op_way;
-/* Fills the row, texts and samples in `arena`. *steps (how many of the program's are the operator) is
- * 0 when passes left nothing of it; *reordered: its tensors were brought into another layout. */
+/* Fills the row, texts and samples in `arena`. *steps (how many of the program's are the operator)
+ * is 0 when passes left nothing of it; *reordered: its tensors were brought into another layout. */
 sonde_status sn_op_measure(const sn_op_case *c, const sn_op_way *way, sn_arena *arena,
                            sonde_op_variant *row, size_t *steps, bool *reordered, sonde_error *err);
 

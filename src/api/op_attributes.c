@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes as people type them: "kernel_shape=3,3;strides=1,1;group=1". ONNX uses a name for one
- * kind of attribute everywhere, with a few exceptions, so the name tells the kind; names that are not
- * in the table (of other domains) are taken by how their value looks. */
+ * kind of attribute everywhere, with a few exceptions, so the name tells the kind; names that are
+ * not in the table (of other domains) are taken by how their value looks. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be measured: inputs from a description or from a model that runs up to the node, and the
- * one-node model made of it. Constants of a cut-out node are those of its model, not copies. */
-#include <stdio.h>
+/* What is to be measured: inputs from a description or from a model that runs up to the node, and
+ * the one-node model made of it. Constants of a cut-out node are those of its model, not copies. */
 #include <unistd.h>
 
 #include "api/op.h"
@@ -73,8 +72,10 @@ static sonde_status check_size(const sonde_op_input *in, size_t k, size_t *total
     const size_t most = pages > 0 && page > 0 ? (size_t)pages / 4 * 3 * (size_t)page : SIZE_MAX;
     if (!sn_tensor_bytes(in->dtype, in->dims, (int)in->rank, 0, bytes) ||
         !sn_size_add(*total, *bytes, total) || *total > most)
-        return sn_fail(err, SONDE_LIMIT, "input %zu and those before it take more than the %zu MiB "
-                       "of memory that may be used for them", k, most >> 20);
+        return sn_fail(err, SONDE_LIMIT,
+                       "input %zu and those before it take more than the %zu MiB "
+                       "of memory that may be used for them",
+                       k, most >> 20);
     return SONDE_OK;
 }
 
@@ -160,9 +161,10 @@ static sonde_status find_node(sn_op_case *c, const sonde_op_spec *spec, sonde_er
                 outer = strcmp(b->name, spec->node) == 0 && *b->name ? n : NULL;
     }
     if (!found && outer)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "node '%.200s' is inside a body of '%.200s' (%s), from where it cannot be cut",
-                       spec->node, outer->name, outer->op_type);
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "node '%.200s' is inside a body of '%.200s' (%s), from where it cannot be cut",
+            spec->node, outer->name, outer->op_type);
     if (!found)
         return sn_fail(err, SONDE_NOT_FOUND, "the model has no node named '%.200s'", spec->node);
     if (sn_node_body(found, 0))
@@ -176,7 +178,7 @@ static sonde_status find_node(sn_op_case *c, const sonde_op_spec *spec, sonde_er
 static sonde_value *given(const sonde_op_spec *spec, const sonde_session *s, const char *name)
 {
     for (size_t i = 0; i < spec->value_count; i++) {
-        const char *own = spec->input_names        ? spec->input_names[i]
+        const char *own = spec->input_names ? spec->input_names[i]
                           : i < s->n_inputs ? s->input_names[i]
                                             : NULL;
         if (own && strcmp(own, name) == 0)
@@ -185,9 +187,33 @@ static sonde_value *given(const sonde_op_spec *spec, const sonde_session *s, con
     return NULL;
 }
 
+/* Of a sequence or an optional: shapes of elements are left open. NULL: out of memory, or unknown.
+ */
+static const sn_type *type_of(const sn_slot *slot, sn_arena *arena)
+{
+    sn_type *t = SN_NEW(arena, sn_type);
+    if (!t)
+        return NULL;
+    t->kind = slot->kind;
+    if (slot->kind == SN_KIND_TENSOR) {
+        t->dtype = slot->t.dtype;
+        t->rank = -1;
+        return t;
+    }
+    if ((slot->kind != SN_KIND_SEQUENCE && slot->kind != SN_KIND_OPTIONAL) || !slot->list)
+        return NULL;
+    if (slot->list->n) {
+        t->elem = type_of(&slot->list->items[0], arena);
+    } else if (slot->list->elem_dtype != SONDE_DTYPE_UNDEFINED) {
+        const sn_slot empty = {.kind = SN_KIND_TENSOR, .t = {.dtype = slot->list->elem_dtype}};
+        t->elem = type_of(&empty, arena);
+    }
+    return t->elem ? t : NULL;
+}
+
 /* A value of the model as it is when the node is reached: an input, or computed now. */
-static sonde_status fetch(sn_op_case *c, const sonde_op_spec *spec, sonde_session *s, sn_op_port *port,
-                          const sn_value *v, sonde_error *err)
+static sonde_status fetch(sn_op_case *c, const sonde_op_spec *spec, sonde_session *s,
+                          sn_op_port *port, const sn_value *v, sonde_error *err)
 {
     sonde_value *fed = given(spec, s, v->name);
     if (fed) {
@@ -199,12 +225,11 @@ static sonde_status fetch(sn_op_case *c, const sonde_op_spec *spec, sonde_sessio
                                  &v->name, &port->value, 1, err));
     }
     if (port->value && port->value->slot.kind != SN_KIND_TENSOR) {
-        if (v->fact.type.kind != port->value->slot.kind)
-            return sn_fail(err, SONDE_UNSUPPORTED,
-                           "'%.200s' is not a tensor and the model does not say what it is", v->name);
-        port->type = &v->fact.type;
+        port->type = type_of(&port->value->slot, &c->arena);
+        if (!port->type)
+            return sn_fail(err, SONDE_UNSUPPORTED, "'%.200s' is a value whose type cannot be told",
+                           v->name);
     }
-    (void)c;
     return SONDE_OK;
 }
 

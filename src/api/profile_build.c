@@ -358,6 +358,9 @@ static void add_count(sn_builder *b, const sn_trace_rec *r)
     const sn_table_row *table = find_table(b, r->table);
     if (!table || r->index >= table->n_steps || (r->flags & SN_TRACE_WARMUP))
         return;
+    if (!b->counted)
+        b->p->record_ns += sn_api_counters_cost_ns(b->c);
+    b->counted = true;
     sn_prof_hw *hw = &b->p->steps.data[table->first_step + r->index].hw;
     const double n = (double)((uint64_t)r->parent_index << 32 | r->parent);
     switch ((sn_hw)(r->flags >> SN_TRACE_HW_SHIFT)) {

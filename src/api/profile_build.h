@@ -44,6 +44,7 @@ typedef struct sn_builder {
     uint32_t iterations[2]; /* of those measured ones and warm-ups */
     uint64_t first_ticks, last_ticks;
     uint32_t model_thread;
+    bool counted;   /* steps have hardware counts */
     bool streaming; /* spans come in batches, the model's at the end */
 } sn_builder;
 

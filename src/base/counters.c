@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One event per counter and thread that exists when counting begins, each inherited by threads made
- * later: a read gives the sum over a thread and its descendants. Groups would be read in one call but
- * cannot be inherited on the kernels people run. Only user code is counted, which the default setting
- * of perf_event_paranoid allows. */
+ * later: a read gives the sum over a thread and its descendants. Groups would be read in one call
+ * but cannot be inherited on the kernels people run. Only user code is counted, which the default
+ * setting of perf_event_paranoid allows. */
 #include "base/counters.h"
 
 #include <dirent.h>

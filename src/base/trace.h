@@ -14,16 +14,16 @@
 #include "base/clock.h"
 
 typedef enum sn_trace_kind {
-    SN_TRACE_STEP = 1,  /* table = binding id, index = step */
-    SN_TRACE_RUN = 2,   /* one inference or one body run; table = binding id */
-    SN_TRACE_EXEC = 3,  /* executor work (load, parse, pass, pack, bind, …); index = name id */
-    SN_TRACE_SLICE = 4, /* a worker's share of a parallel region; index = worker */
-    SN_TRACE_USER = 5,  /* a labelled scope; index = name id */
-    SN_TRACE_ALLOC = 6, /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
+    SN_TRACE_STEP = 1,   /* table = binding id, index = step */
+    SN_TRACE_RUN = 2,    /* one inference or one body run; table = binding id */
+    SN_TRACE_EXEC = 3,   /* executor work (load, parse, pass, pack, bind, …); index = name id */
+    SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker */
+    SN_TRACE_USER = 5,   /* a labelled scope; index = name id */
+    SN_TRACE_ALLOC = 6,  /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
     SN_TRACE_MEMORY = 7, /* after a step: parent = bytes the allocator holds / 64, parent_index = of
                             those taken since the run began / 64; t0 = t1 */
-    SN_TRACE_COUNT = 8   /* after a step: what one hardware counter (flags >> SN_TRACE_HW_SHIFT) counted
-                            in it; parent = low half, parent_index = high half; t0 = t1 */
+    SN_TRACE_COUNT = 8   /* after a step: what one hardware counter (flags >> SN_TRACE_HW_SHIFT)
+                            counted   in it; parent = low half, parent_index = high half; t0 = t1 */
 } sn_trace_kind;
 
 #define SN_TRACE_NONE UINT32_MAX
@@ -58,12 +58,12 @@ typedef struct sn_trace {
     sn_allocator *alloc;
     _Atomic int level; /* 0 off, 1 operators, 2 + executor, 3 + worker slices */
     _Atomic uint32_t next_run;
-    _Atomic(sn_trace_ring *) rings; /* push-only list */
-    size_t ring_cap;                /* records per thread, a power of two */
-    size_t reserved_cap;            /* that address space is reserved for */
-    _Atomic bool memory;            /* MEMORY records are wanted */
+    _Atomic(sn_trace_ring *) rings;         /* push-only list */
+    size_t ring_cap;                        /* records per thread, a power of two */
+    size_t reserved_cap;                    /* that address space is reserved for */
+    _Atomic bool memory;                    /* MEMORY records are wanted */
     _Atomic(struct sn_counters *) counters; /* COUNT records are wanted, of these; NULL: none */
-    uint64_t id;                    /* never reused, so a thread's cached ring cannot be stale */
+    uint64_t id; /* never reused, so a thread's cached ring cannot be stale */
     uint64_t start_ticks;
     double record_ns; /* measured cost of recording one step */
     struct sn_trace_names *names;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each figure is the best of several trials: noise only ever takes away. Arithmetic is the slot
  * f32_peak on a few KiB of each thread's own; reading is f32_sum, which loads every byte once and
- * adds less than a core can. A set that fits the second-level cache is read by the thread it belongs
- * to, larger ones in pieces by whoever comes next, as operators do it. */
+ * adds less than a core can. A set that fits the second-level cache is read by the thread it
+ * belongs to, larger ones in pieces by whoever comes next, as operators do it. */
 #include "compute/peaks.h"
 
 #include <unistd.h>
@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "kernels/kernels.h"
 
-#define PEAK_ELEMS   ((size_t)2048)     /* 8 KiB: in every first-level cache */
-#define PIECE_BYTES  ((size_t)256 << 10) /* of a large set */
-#define MEMORY_MIN   ((size_t)64 << 20)
-#define MEMORY_MAX   ((size_t)512 << 20)
-#define L3_MAX       ((size_t)64 << 20) /* enough to be out of any second-level cache */
-#define MIN_TRIALS   4
+#define PEAK_ELEMS  ((size_t)2048)      /* 8 KiB: in every first-level cache */
+#define PIECE_BYTES ((size_t)256 << 10) /* of a large set */
+#define MEMORY_MIN  ((size_t)64 << 20)
+#define MEMORY_MAX  ((size_t)512 << 20)
+#define L3_MAX      ((size_t)64 << 20) /* enough to be out of any second-level cache */
+#define MIN_TRIALS  4
 
 typedef struct job {
     const sn_kernels *k;
@@ -117,14 +117,16 @@ static size_t memory_set(const sn_cpu *cpu)
     return at_most(bytes, left) / PIECE_BYTES * PIECE_BYTES;
 }
 
-static void measure(const sn_cpu *cpu, sn_pool *pool, const float *data, size_t bytes, sn_peaks *out)
+static void measure(const sn_cpu *cpu, sn_pool *pool, const float *data, size_t bytes,
+                    sn_peaks *out)
 {
     const sn_kernels *k = sn_kernels_get(cpu->flags);
     const size_t threads = (size_t)sn_pool_threads(pool);
     *out = (sn_peaks){.threads = (int)threads, .gflops = arithmetic(k, pool, data)};
     const size_t l2 = at_most(cpu->l2_bytes / 2, bytes / threads) / SN_ALIGN * SN_ALIGN;
     size_t l3 = at_most(cpu->l3_bytes / 2, L3_MAX);
-    if (l3 < 2 * threads * cpu->l2_bytes) /* large second-level caches: beyond them, if there is room */
+    if (l3 <
+        2 * threads * cpu->l2_bytes) /* large second-level caches: beyond them, if there is room */
         l3 = at_most(2 * threads * cpu->l2_bytes, cpu->l3_bytes);
     out->l2_gbps = own_bandwidth(k, pool, data, l2);
     out->l3_gbps = shared_bandwidth(k, pool, data, at_most(l3, bytes));
@@ -136,7 +138,8 @@ sonde_status sn_peaks_measure(const sn_cpu *cpu, sn_pool *pool, sn_allocator *al
                               sn_peaks *all, sonde_error *err)
 {
     const size_t threads = (size_t)sn_pool_threads(pool);
-    const size_t least = sn_round_up(threads * (PEAK_ELEMS * sizeof(float) + SN_ALIGN), PIECE_BYTES);
+    const size_t least =
+        sn_round_up(threads * (PEAK_ELEMS * sizeof(float) + SN_ALIGN), PIECE_BYTES);
     size_t bytes = memory_set(cpu);
     bytes = bytes < least ? least : bytes;
     float *data = sn_alloc(alloc, bytes);

@@ -10,12 +10,12 @@
 
 typedef struct sn_peaks {
     int threads;
-    double gflops;                         /* f32 multiply-adds, two operations each */
+    double gflops;                        /* f32 multiply-adds, two operations each */
     double l2_gbps, l3_gbps, memory_gbps; /* reading; GB of 10^9 bytes; 0 = not measured */
 } sn_peaks;
 
-/* Takes about a second and, for that time, memory of twice the third-level cache (at most 512 MiB; a
- * machine that cannot give it leaves memory_gbps at 0). `one` is of a single thread, `all` of the
+/* Takes about a second and, for that time, memory of twice the third-level cache (at most 512 MiB;
+ * a machine that cannot give it leaves memory_gbps at 0). `one` is of a single thread, `all` of the
  * pool's; the pool must be idle. */
 sonde_status sn_peaks_measure(const sn_cpu *cpu, sn_pool *pool, sn_allocator *alloc, sn_peaks *one,
                               sn_peaks *all, sonde_error *err);

@@ -155,7 +155,8 @@ static sonde_status loop_profile(sn_run *run)
     sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
     const bool memory = atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
     const uint64_t held = memory ? held_bytes(f->ctx) : 0;
-    const sn_counters *counters = atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire);
+    const sn_counters *counters =
+        atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire);
     uint64_t before[SN_HW_COUNT], after[SN_HW_COUNT];
     sonde_status st = SONDE_OK;
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop that finds the arithmetic peak: every vector loaded feeds two multiply-adds, on as many
- * independent chains as there are registers for, so that neither latency nor the load ports stand in
- * the way on any core we know. */
+ * independent chains as there are registers for, so that neither latency nor the load ports stand
+ * in the way on any core we know. */
 #include "kernels/kernels.h"
 
 enum { PEAK_LOADS = SN_REGS == 32 ? 12 : 6 }; /* half as many as chains */

@@ -94,9 +94,9 @@ static sonde_status check_default(sn_reader *r, const sn_value *v, const sn_type
     if (fits)
         return SONDE_OK;
     char want[200], have[200];
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "input '%.200s' is declared as %s, its default is %s",
-                   v->name, sn_type_text(declared, NULL, want, sizeof want),
-                   sn_type_text(t, NULL, have, sizeof have));
+    return sn_fail(
+        r->err, SONDE_INVALID_MODEL, "input '%.200s' is declared as %s, its default is %s", v->name,
+        sn_type_text(declared, NULL, want, sizeof want), sn_type_text(t, NULL, have, sizeof have));
 }
 
 static sonde_status read_input(sn_reader *r, sn_scope *s, sn_wire w)

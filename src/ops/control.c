@@ -137,13 +137,12 @@ static sonde_status infer_loop(sn_infer *c)
     sn_fact *formal = SN_NEW_N(c->arena, sn_fact, n);
     if (!formal)
         return sn_fail_memory(c->err, n * sizeof *formal);
-    formal[0].type =
-        (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_I64, .dims = no_dims};
+    formal[0].type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_I64, .dims = no_dims};
     /* The body only ever runs while the condition holds. */
-    formal[1] = (sn_fact){
-        .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL, .dims = no_dims},
-        .ints = &yes,
-        .n_ints = 1};
+    formal[1] =
+        (sn_fact){.type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_BOOL, .dims = no_dims},
+                  .ints = &yes,
+                  .n_ints = 1};
     for (uint32_t i = 0; i < r->n_carried; i++)
         if (sn_infer_has(c, 2 + i))
             formal[2 + i].type = c->in[2 + i]->type;

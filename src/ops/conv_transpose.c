@@ -311,6 +311,8 @@ static void pack_unit(void *arg, size_t task, int worker)
 static sonde_status run_narrow(const sn_step *s, sn_frame *f)
 {
     const transpose_bound *k = s->bound;
+    if (k->out_channels == 0 || k->out_pixels == 0) /* nothing to give; the plan is for some */
+        return SONDE_OK;
     const float *x = sn_wide_in(s, f, X, k->x_at), *w = sn_wide_in(s, f, W, k->w_at);
     const float *bias = sn_wide_in(s, f, B, k->b_at);
     float *y = sn_wide_out_room(s, f, 0, k->y_at);
@@ -327,7 +329,7 @@ static sonde_status run_narrow(const sn_step *s, sn_frame *f)
     }
     transpose_call c = {
         .k = k, .x = sn_space_f32(f, k->panels_at), .columns = f->workspace + k->columns_at};
-    for (int64_t i = 0; i < k->n * k->groups && k->out_pixels > 0; i++) {
+    for (int64_t i = 0; i < k->n * k->groups; i++) {
         const int64_t g = i % k->groups;
         pack_job j = {k, x + i * in, sn_space_f32(f, k->panels_at)};
         if (in > 0)

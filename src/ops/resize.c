@@ -136,8 +136,11 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
         return NULL;
     for (int a = 0; a < rank; a++)
         if (seen[a]) {
+            const double out = kept * (double)dims[a] + 0.5;
+            if (!(out < 0x1p62))
+                return "a size is not possible";
             axes[a].scale = kept;
-            axes[a].out = (int64_t)(kept * (double)dims[a] + 0.5);
+            axes[a].out = (int64_t)out;
         }
     return NULL;
 }

@@ -71,7 +71,8 @@ static double reach(const sn_resize_how *how)
 int64_t sn_resize_taps(const sn_resize_how *how, double scale)
 {
     double s = how->antialias && scale < 1 ? scale : 1;
-    return 2 - 2 * ((int64_t)floor(-reach(how) / s) + 1);
+    /* Bounded for scales next to nothing: as many cannot be had, which is found out later. */
+    return 2 - 2 * ((int64_t)fmax(floor(-reach(how) / s), -0x1p40) + 1);
 }
 
 int64_t sn_resize_max_taps(const sn_resize_how *how, int64_t in, int64_t out)

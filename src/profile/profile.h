@@ -228,11 +228,11 @@ sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);
 
-/* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak and
- * of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
+/* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak
+ * and of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
 double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row);
-/* The same from plain figures: operations and bytes of one call, and how long it took. `bound` (may be
- * NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
+/* The same from plain figures: operations and bytes of one call, and how long it took. `bound` (may
+ * be NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
 double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,
                         const char **bound);
 

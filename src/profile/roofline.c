@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How near an operator comes to what the machine can do. A call that touches less than a cache holds
- * is held against that cache's bandwidth: what comes before has usually just written it. Against the
- * memory's it would look faster than possible. */
+/* How near an operator comes to what the machine can do. A call that touches less than a cache
+ * holds is held against that cache's bandwidth: what comes before has usually just written it.
+ * Against the memory's it would look faster than possible. */
 #include "profile/profile.h"
 
 double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,

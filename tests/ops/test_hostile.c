@@ -107,4 +107,25 @@ TEST(parts_of_any_size_are_counted_without_overflow)
     node_end(&c);
 }
 
+TEST(a_transposed_convolution_to_no_channels_gives_nothing)
+{
+    one_node c;
+    node_begin(&c, "ConvTranspose", 11, 2, 1);
+    node_count_up(&c, 0, SHAPE(1, 1, 3, 3));
+    node_count_up(&c, 1, SHAPE(1, 0, 3, 3));
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(has_shape(&c.out[0], SHAPE(1, 0, 5, 5)));
+    node_end(&c);
+}
+
+TEST(a_kept_aspect_ratio_that_leads_beyond_any_size_is_refused)
+{
+    one_node c;
+    node_begin(&c, "Resize", 19, 4, 1);
+    node_text(&c, "keep_aspect_ratio_policy", "not_smaller");
+    node_f32(&c, 0, SHAPE(1, 4), 1, 2, 3, 4);
+    node_list(&c, 3, INT64_MAX, 4);
+    REFUSED(&c, SONDE_INVALID_MODEL, "not possible");
+}
+
 TEST_MAIN()

@@ -32,6 +32,8 @@ static const struct group {
                     {OPT_INPUT, "Inputs"},
                     {OPT_SHOW, "Results"},
                     {OPT_DIFF, "Comparing"},
+                    {OPT_OP, "The operator"},
+                    {OPT_DOCTOR, "The machine"},
                     {OPT_TABLE, "The table"},
                     {OPT_LEVEL, "Recording"},
                     {OPT_MODEL, "How the model runs"}};
@@ -79,7 +81,7 @@ static const row rows[] = {
     {OPT_SHOW, 0, "labels", TEXT, AT(labels), "FILE", "one label a line, for --top"},
     {OPT_SHOW, 0, "print", FLAG, AT(print), NULL, "print every element of the outputs"},
     {OPT_SHOW, 'p', "profile", COUNT, AT(profile), NULL, "show the timing table; twice: by shape"},
-    {OPT_SHOW | OPT_TABLE | OPT_DIFF, 0, "json", TEXT, AT(json), "FILE",
+    {OPT_SHOW | OPT_TABLE | OPT_DIFF | OPT_OP | OPT_DOCTOR, 0, "json", TEXT, AT(json), "FILE",
      "a summary as JSON; '-' is the terminal"},
 
     {OPT_CHECK, 0, "strict", FLAG, AT(strict), NULL, "what is not supported counts as failed"},
@@ -96,6 +98,21 @@ static const row rows[] = {
     {OPT_DIFF, 0, "fail-above", TEXT, AT(fail_above), "PERCENT",
      "exit with 3 when the total, or an operator that matters, is surely slower by more"},
 
+    {OPT_OP, 0, "shape", LIST, AT(shapes), "[TYPE:]1,64,56,56",
+     "an input, in order; TYPE is f32 unless given; '_' is one left out"},
+    {OPT_OP, 0, "const", LIST, AT(constants), "K", "input K is a weight; may be repeated"},
+    {OPT_OP, 0, "value", LIST, AT(contents), "K=1,2,3", "elements of input K"},
+    {OPT_OP, 0, "attr", LIST, AT(attributes), "NAME=VALUE", "an attribute; may be repeated"},
+    {OPT_OP, 0, "domain", TEXT, AT(domain), "NAME", "of the operator (ai.onnx)"},
+    {OPT_OP, 0, "opset", INT, AT(opset), "N", "version of the operator set (the newest)"},
+    {OPT_OP, 0, "outputs", INT, AT(n_outputs), "N", "outputs that are wanted (1)"},
+    {OPT_OP, 0, "node", TEXT, AT(node), "NAME", "the node of MODEL with this name"},
+    {OPT_OP, 0, "op-type", TEXT, AT(op_type), "TYPE", "every node of MODEL of this type, a row each"},
+    {OPT_OP, 'w', "warmup", INT, AT(warmup), "N", "runs before measuring (10)"},
+    {OPT_OP, 0, "exec", INT, AT(exec), "N", "runs behind one latency (10)"},
+    {OPT_OP, 0, "repeat", INT, AT(repeat), "N", "latencies (1)"},
+    {OPT_DOCTOR, 0, "calibrate", FLAG, AT(calibrate), NULL,
+     "measure what the machine reaches at best, and keep it for later profiles"},
     {OPT_TABLE, 0, "sort", TEXT, AT(sort), "time|name", "order of the rows (time)"},
     {OPT_TABLE, 0, "report", LIST, AT(reports), "KIND",
      "also print: summary, records, inferences, executions, operators, external, memory"},
@@ -110,6 +127,8 @@ static const row rows[] = {
      "share of zeros aimed at in .csv and .xlsx (90)"},
     {OPT_LEVEL, 0, "level", INT, AT(level), "N",
      "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
+    {OPT_LEVEL, 0, "counters", FLAG, AT(counters), NULL,
+     "hardware counters of every operator, and what the system counts"},
 
     {OPT_MODEL, 't', "threads", INT, AT(threads), "N",
      "threads; 0 = all cores the quota allows (0)"},
@@ -360,6 +379,10 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
 void options_free(options *o)
 {
     list_free(&o->rest);
+    list_free(&o->shapes);
+    list_free(&o->constants);
+    list_free(&o->attributes);
+    list_free(&o->contents);
     list_free(&o->disabled_passes);
     list_free(&o->reports);
     list_free(&o->inputs);

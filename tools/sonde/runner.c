@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sonde/experimental/compare.h"
+#include "sonde/experimental/machine.h"
 #include "sonde/experimental/tensor_file.h"
 
 int runner_open(runner *r, const options *o, const char *model)
@@ -68,6 +69,9 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
         if (code)
             return code;
     }
+    sonde_error err;
+    if (o->counters) /* where they are refused the profile says why */
+        (void)sonde_counters_start(r->model.context, &err);
     const double start = now_ms(), budget = o->duration_s * 1e3;
     for (;;) {
         const double spent = now_ms() - start;
@@ -86,6 +90,8 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
         r->ms[r->runs++] = ms;
     }
     progress_end();
+    if (o->counters && sonde_counters_stop(r->model.context, &err))
+        return fail("%s", err.message);
     return EXIT_OK;
 }
 

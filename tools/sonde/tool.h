@@ -19,6 +19,8 @@ void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
 void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
 void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
 char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
+/* A copy without control characters: names come from models and would write elsewhere on a terminal. */
+char *printable(const char *text);
 double now_ms(void);
 bool is_folder(const char *path);
 bool is_file(const char *path);
@@ -80,6 +82,10 @@ typedef struct options {
     const char *by, *fail_above; /* of diff */
     const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
     double sparse_aim;
+    bool counters, calibrate;
+    list shapes, constants, attributes, contents; /* of op */
+    const char *node, *op_type, *domain;
+    int64_t opset, n_outputs, exec, repeat;
     sonde_export_options export_options; /* made of these two */
 
     int record_level; /* set by verbs that profile: recording starts before the model is loaded */
@@ -96,7 +102,9 @@ enum {
     OPT_CHECK = 64,
     OPT_SEED = 128,
     OPT_LEVEL = 256,
-    OPT_DIFF = 512
+    OPT_DIFF = 512,
+    OPT_OP = 1024,
+    OPT_DOCTOR = 2048
 };
 
 typedef struct command {

@@ -81,6 +81,15 @@ char *text_of(const char *fmt, ...)
     return s;
 }
 
+char *printable(const char *s)
+{
+    char *out = text_of("%s", s);
+    for (char *p = out; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+            *p = '?';
+    return out;
+}
+
 double now_ms(void)
 {
     struct timespec t;

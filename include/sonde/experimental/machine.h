@@ -26,15 +26,15 @@ typedef struct sonde_machine_peak {
 
 typedef struct sonde_machine_info {
     size_t struct_size;
-    const char *cpu;                       /* "AMD EPYC 9654 96-Core Processor" */
-    const char *level, *found;             /* instructions in use, and the best there are: "avx512" */
-    const char *levels;                    /* all there are: "baseline, avx2, avx512" */
-    int cores, usable_cores, threads;      /* online; after affinity and quota; of the context */
-    double quota_cores;                    /* of the cgroup; 0 = none */
+    const char *cpu;                  /* "AMD EPYC 9654 96-Core Processor" */
+    const char *level, *found;        /* instructions in use, and the best there are: "avx512" */
+    const char *levels;               /* all there are: "baseline, avx2, avx512" */
+    int cores, usable_cores, threads; /* online; after affinity and quota; of the context */
+    double quota_cores;               /* of the cgroup; 0 = none */
     uint64_t l1_bytes, l2_bytes, l3_bytes; /* data caches of one core; the third level's as told */
-    const char *build; /* what makes this build of the library slow: "address sanitizer"; "" */
-    int measured;      /* whether the peaks below are known */
-    uint64_t measured_at_s;      /* since 1970 */
+    const char *build;      /* what makes this build of the library slow: "address sanitizer"; "" */
+    int measured;           /* whether the peaks below are known */
+    uint64_t measured_at_s; /* since 1970 */
     sonde_machine_peak one, all; /* of one thread, and of the context's */
     const char *cache_file;      /* where peaks are kept; "" when there is no place */
 } sonde_machine_info;
@@ -48,9 +48,10 @@ SONDE_API sonde_status sonde_machine_peaks(sonde_context *context, sonde_machine
 SONDE_API sonde_status sonde_machine_calibrate(sonde_context *context, sonde_machine_info *info,
                                                sonde_error *err);
 
-/* Hardware counters (cycles, instructions, cache misses, branch misses) of every step that is recorded
- * from now on, and what the system counts for the process. Where the former are refused it returns
- * SONDE_UNSUPPORTED and says why, and how they can be allowed; the latter are counted all the same. */
+/* Hardware counters (cycles, instructions, cache misses, branch misses) of every step that is
+ * recorded from now on, and what the system counts for the process. Where the former are refused it
+ * returns SONDE_UNSUPPORTED and says why, and how they can be allowed; the latter are counted all
+ * the same. */
 SONDE_API sonde_status sonde_counters_start(sonde_context *context, sonde_error *err);
 SONDE_API sonde_status sonde_counters_stop(sonde_context *context, sonde_error *err);
 

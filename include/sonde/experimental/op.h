@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator profiler: one operator alone, described by type, shapes and attributes, or cut out of
- * a model with its real inputs and weights; every way this machine can run it side by side.
+/* The operator profiler: one operator alone, described by type, shapes and attributes, or cut out
+ * of a model with its real inputs and weights; every way this machine can run it side by side.
  *
  *     const int64_t x[] = {1, 64, 56, 56}, w[] = {64, 64, 3, 3};
  *     const sonde_op_input in[] = {{.dtype = SONDE_DTYPE_F32, .dims = x, .rank = 4},
- *                                  {.dtype = SONDE_DTYPE_F32, .dims = w, .rank = 4, .constant = 1}};
- *     sonde_op_spec spec = SONDE_INIT(sonde_op_spec);
- *     spec.op_type = "Conv";
- *     spec.inputs = in;
+ *                                  {.dtype = SONDE_DTYPE_F32, .dims = w, .rank = 4, .constant =
+ * 1}}; sonde_op_spec spec = SONDE_INIT(sonde_op_spec); spec.op_type = "Conv"; spec.inputs = in;
  *     spec.input_count = 2;
  *     spec.attributes = "pads=1,1,1,1";
  *     sonde_op_result *result;
@@ -87,9 +85,9 @@ typedef struct sonde_op_variant {
     size_t struct_size;
     const char *cpu; /* "avx512" */
     int threads;
-    int packed;         /* weights were packed beforehand */
-    const char *layout; /* "blocked" or "plain" */
-    const char *kernel; /* "" when it has no name */
+    int packed;               /* weights were packed beforehand */
+    const char *layout;       /* "blocked" or "plain" */
+    const char *kernel;       /* "" when it has no name */
     const double *latency_us; /* `repeat` means of `exec` runs each */
     size_t latency_count;
     const double *samples_us; /* every run, in order */

@@ -38,8 +38,8 @@ SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
 
 /* What makes two steps the same row. */
 typedef enum sonde_by {
-    SONDE_BY_OP = 0,   /* operator type */
-    SONDE_BY_NODE = 1, /* original nodes */
+    SONDE_BY_OP = 0,    /* operator type */
+    SONDE_BY_NODE = 1,  /* original nodes */
     SONDE_BY_SHAPE = 2, /* operator type and shapes of the inputs */
     SONDE_BY_KERNEL = 3 /* the inner loop; rows only, not for comparisons */
 } sonde_by;
@@ -47,13 +47,14 @@ typedef enum sonde_by {
 /* One row of a profile, as in the timing table; figures are per run. */
 typedef struct sonde_profile_row {
     size_t struct_size;
-    const char *name, *op_type;  /* "Conv+Relu", "Conv"; "[Other]" and "[Mem alloc/free]" too */
-    const char *node, *kernel;   /* an example, and the kernel that took most of the time; or "" */
-    const char *dtype;           /* of the first input: "f32"; "" when not known */
+    const char *name, *op_type;   /* "Conv+Relu", "Conv"; "[Other]" and "[Mem alloc/free]" too */
+    const char *node, *kernel;    /* an example, and the kernel that took most of the time; or "" */
+    const char *dtype;            /* of the first input: "f32"; "" when not known */
     double calls, mean_ns, share; /* the rows add up to the run */
     double per_call_mean_ns, per_call_p50_ns, per_call_p99_ns;
     double flops, bytes;
-    double roofline;   /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
+    double
+        roofline; /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
     const char *bound; /* the peak that is nearest: "compute", "l2", "l3", "memory"; "" */
     double instructions, cycles, cache_misses, branch_misses; /* 0: not counted */
     int bracket; /* not an operator but time between them */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde doctor: what makes things slow here, each with evidence and a remedy. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "sonde/experimental/machine.h"
+
+static const char details[] =
+    "\n"
+    "Without MODEL it looks at the machine; with one it also runs it for a while under the "
+    "profiler.\n"
+    "--calibrate measures what the machine reaches at best: multiply-adds, and reading from its\n"
+    "caches and from memory. That takes about a second and is kept in ~/.cache/sonde.\n"
+    "\n"
+    "  sonde doctor --calibrate\n"
+    "  sonde doctor model.onnx -s batch=8\n";
+
+static const char *const severities[] = {"good", "note", "slow"};
+
+void found(findings *f, severity s, const char *topic, char *said, char *evidence,
+           const char *remedy)
+{
+    f->items = grow(f->items, f->n, sizeof *f->items);
+    f->items[f->n++] = (finding){
+        .severity = s, .topic = topic, .said = said, .evidence = evidence, .remedy = remedy};
+}
+
+static void print_peak(const sonde_machine_peak *p)
+{
+    printf("  %d thread%s: %.1f GFLOP/s; reads %.1f GB/s from L2, %.1f from L3", p->threads,
+           p->threads == 1 ? "" : "s", p->gflops, p->l2_gbps, p->l3_gbps);
+    if (p->memory_gbps > 0)
+        printf(", %.1f from memory", p->memory_gbps);
+    printf("\n");
+}
+
+static void print_machine(const sonde_machine_info *m)
+{
+    printf("%s, %s; %d cores, %d usable, %d threads\n", m->cpu, m->level, m->cores, m->usable_cores,
+           m->threads);
+    printf("  caches: L1 %s, L2 %s, L3 %s\n", bytes_text(m->l1_bytes), bytes_text(m->l2_bytes),
+           bytes_text(m->l3_bytes));
+    if (m->measured && m->one.threads)
+        print_peak(&m->one);
+    if (m->measured && m->all.threads > 1)
+        print_peak(&m->all);
+    printf("\n");
+}
+
+static void print_findings(const findings *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const finding *x = &f->items[i];
+        printf("[%s] %s: %s\n", severities[x->severity], x->topic, x->said);
+        if (*x->evidence)
+            printf("       evidence: %s\n", x->evidence);
+        if (*x->remedy)
+            printf("       remedy: %s\n", x->remedy);
+    }
+}
+
+static void add_peak(text *t, const char *key, const sonde_machine_peak *p)
+{
+    text_add(t,
+             ",\"%s\":{\"threads\":%d,\"gflops\":%.3f,\"l2_gbps\":%.3f,\"l3_gbps\":%.3f,"
+             "\"memory_gbps\":%.3f}",
+             key, p->threads, p->gflops, p->l2_gbps, p->l3_gbps, p->memory_gbps);
+}
+
+static int save_json(const findings *f, const sonde_machine_info *m, const char *path)
+{
+    text t = {.n = 0};
+    text_add(&t, "{\"schema\":\"sonde.doctor/1\",\n\"machine\":{\"cpu\":");
+    text_json(&t, m->cpu);
+    text_add(&t,
+             ",\"level\":\"%s\",\"levels\":\"%s\",\"cores\":%d,\"usable_cores\":%d,\"threads\":%d",
+             m->level, m->levels, m->cores, m->usable_cores, m->threads);
+    text_add(&t, ",\"l1_bytes\":%llu,\"l2_bytes\":%llu,\"l3_bytes\":%llu,\"build\":",
+             (unsigned long long)m->l1_bytes, (unsigned long long)m->l2_bytes,
+             (unsigned long long)m->l3_bytes);
+    text_json(&t, m->build);
+    if (m->measured) {
+        add_peak(&t, "peak_of_one", &m->one);
+        add_peak(&t, "peak_of_all", &m->all);
+    }
+    text_add(&t, "},\n\"findings\":[");
+    for (size_t i = 0; i < f->n; i++) {
+        const finding *x = &f->items[i];
+        text_add(&t, "%s\n{\"severity\":\"%s\",\"topic\":\"%s\",\"finding\":", i ? "," : "",
+                 severities[x->severity], x->topic);
+        text_json(&t, x->said);
+        text_add(&t, ",\"evidence\":");
+        text_json(&t, x->evidence);
+        text_add(&t, ",\"remedy\":");
+        text_json(&t, x->remedy);
+        text_add(&t, "}");
+    }
+    text_add(&t, "]}\n");
+    const int code = write_text(path, t.data, t.n);
+    text_free(&t);
+    return code;
+}
+
+static int examine(const options *o)
+{
+    sonde_context_options c = SONDE_INIT(sonde_context_options);
+    c.threads = (int)o->threads;
+    c.cpu = o->cpu;
+    c.max_memory = (size_t)o->max_memory;
+    sonde_context *context = NULL;
+    sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+    sonde_error err;
+    findings f = {.n = 0};
+    int code = EXIT_OK;
+    if (sonde_context_create(&c, &context, &err) ||
+        (o->calibrate ? sonde_machine_calibrate(context, &m, &err)
+                      : sonde_machine_peaks(context, &m, &err)))
+        code = fail("%s", err.message);
+    if (!code)
+        code = look_at_machine(&f, context);
+    if (!code && o->rest.n)
+        code = look_at_model(&f, o, o->rest.items[0]);
+    const bool json_only = o->json && strcmp(o->json, "-") == 0;
+    if (!code && !json_only && !o->quiet) {
+        print_machine(&m);
+        print_findings(&f);
+    }
+    if (!code && o->json)
+        code = save_json(&f, &m, o->json);
+    for (size_t i = 0; i < f.n; i++) {
+        free(f.items[i].said);
+        free(f.items[i].evidence);
+    }
+    free(f.items);
+    sonde_context_release(context);
+    return code;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    options o;
+    int code = options_parse(&o, "doctor", OPT_DOCTOR | OPT_MODEL | OPT_INPUT, details, argc, argv);
+    if (code < 0 && o.rest.n > 1)
+        code = fail_usage("doctor takes at most one MODEL, not %zu", o.rest.n);
+    if (code < 0)
+        code = examine(&o);
+    options_free(&o);
+    return code;
+}

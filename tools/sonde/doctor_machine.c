@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine: cores, clock, instructions, memory, counters, noise. What cannot be seen from inside
+ * a container or a virtual machine is said to be so, not guessed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "sonde/experimental/machine.h"
+
+/* The first line of a small file; false: not there. */
+static bool read_line(const char *path, char *line, int bytes)
+{
+    FILE *f = fopen(path, "re");
+    const bool got = f && fgets(line, bytes, f);
+    if (f)
+        fclose(f);
+    if (got)
+        line[strcspn(line, "\n")] = 0;
+    return got;
+}
+
+static void look_at_build(findings *f, const sonde_machine_info *m)
+{
+    if (*m->build)
+        found(f, SLOW, "build", text_of("this is a slow build of sonde: %s", m->build),
+              text_of("%s", ""), "build with 'cmake --preset release'");
+}
+
+static void look_at_cores(findings *f, const sonde_machine_info *m)
+{
+    char *evidence =
+        text_of("%d cores online, %d usable, %d threads in use%s", m->cores, m->usable_cores,
+                m->threads, m->quota_cores > 0 ? "" : ", no cgroup quota");
+    if (m->threads > m->usable_cores)
+        found(f, SLOW, "cores", text_of("more threads than cores: they wait for one another"),
+              evidence, "leave -t and SONDE_THREADS away, or give at most as many as are usable");
+    else if (m->quota_cores > 0 && m->quota_cores < m->cores)
+        found(f, NOTE, "cores",
+              text_of("the cgroup's quota allows %.2f of %d cores", m->quota_cores, m->cores),
+              evidence, "raise the container's CPU limit to use the others");
+    else if (m->usable_cores < m->cores)
+        found(f, NOTE, "cores",
+              text_of("affinity allows %d of %d cores", m->usable_cores, m->cores), evidence,
+              "start without taskset or a cpuset to use the others");
+    else
+        found(f, GOOD, "cores", text_of("all %d cores may be used", m->cores), evidence, "");
+}
+
+static void look_at_clock(findings *f)
+{
+    char line[64];
+    if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line))
+        found(f, GOOD, "clock", text_of("the system does not show a frequency governor"),
+              text_of("usual in virtual machines; the clock is the host's affair"), "");
+    else if (strcmp(line, "performance") == 0)
+        found(f, GOOD, "clock", text_of("the frequency governor is 'performance'"),
+              text_of("%s", ""), "");
+    else
+        found(f, NOTE, "clock",
+              text_of("the frequency governor is '%s': short runs meet a low clock", line),
+              text_of("scaling_governor of core 0"), "cpupower frequency-set -g performance");
+}
+
+static void look_at_instructions(findings *f, const sonde_machine_info *m)
+{
+    char *evidence = text_of("this machine has %s", m->levels);
+    if (strcmp(m->level, m->found) == 0)
+        found(f, GOOD, "instructions", text_of("the best level, %s, is used", m->level), evidence,
+              "");
+    else
+        found(f, SLOW, "instructions", text_of("only %s is used, not %s", m->level, m->found),
+              evidence, "leave --cpu and SONDE_CPU away");
+}
+
+static void look_at_pages(findings *f)
+{
+    char line[128];
+    if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
+        return;
+    if (strstr(line, "[never]"))
+        found(f, NOTE, "pages", text_of("huge pages are off: large weights cost more page walks"),
+              text_of("transparent_hugepage/enabled is %s", line),
+              "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+    else
+        found(f, GOOD, "pages", text_of("huge pages are available"),
+              text_of("transparent_hugepage/enabled is %s", line), "");
+}
+
+static void look_at_memory(findings *f)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long total = 0, left = 0, kib;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemTotal: %llu", &kib) == 1)
+            total = kib << 10;
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            left = kib << 10;
+    }
+    if (file)
+        fclose(file);
+    if (!total)
+        return;
+    const bool low = left < total / 10;
+    found(f, low ? SLOW : GOOD, "memory",
+          low ? text_of("hardly any memory is left: pages of the model will be read again")
+              : text_of("%s of memory are available", bytes_text(left)),
+          text_of("%s of %s", bytes_text(left), bytes_text(total)),
+          low ? "end what else uses memory" : "");
+}
+
+static void look_at_counters(findings *f, sonde_context *context)
+{
+    sonde_error err;
+    if (sonde_counters_start(context, &err))
+        found(f, NOTE, "counters", text_of("no hardware counters"), text_of("%s", err.message),
+              "profiles show times, FLOPs and what the system counts; the rest does without");
+    else
+        found(f, GOOD, "counters", text_of("hardware counters can be read"),
+              text_of("sonde profile --counters shows them"), "");
+    (void)sonde_counters_stop(context, &err);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The same work again and again: what differs is not ours. */
+static void look_at_noise(findings *f)
+{
+    enum { LOOPS = 60 };
+    double ms[LOOPS];
+    volatile uint64_t x = 1;
+    for (int i = 0; i < LOOPS; i++) {
+        const double start = now_ms();
+        for (int k = 0; k < 1000000; k++)
+            x = x * 6364136223846793005u + 1442695040888963407u;
+        ms[i] = now_ms() - start;
+    }
+    qsort(ms, LOOPS, sizeof *ms, by_value);
+    const double spread = ms[LOOPS * 9 / 10] / ms[0] - 1;
+    char load[64] = "";
+    (void)read_line("/proc/loadavg", load, sizeof load);
+    load[strcspn(load, " ")] = 0;
+    char *evidence = text_of("a fixed loop took %.2f to %.2f ms in nine of ten cases, at worst "
+                             "%.2f ms; load average %s",
+                             ms[0], ms[LOOPS * 9 / 10], ms[LOOPS - 1], *load ? load : "unknown");
+    if (spread > 0.1)
+        found(f, spread > 0.5 ? SLOW : NOTE, "noise",
+              text_of("other work disturbs this machine: equal work differs by %.0f %%",
+                      spread * 100),
+              evidence, "end other work, or measure longer (--duration) and compare medians");
+    else
+        found(f, GOOD, "noise",
+              text_of("the machine is quiet: equal work differs by %.1f %%", spread * 100),
+              evidence, "");
+}
+
+static void look_at_peaks(findings *f, const sonde_machine_info *m)
+{
+    if (!m->measured)
+        found(f, NOTE, "peaks", text_of("what this machine reaches at best has not been measured"),
+              text_of("with %d threads and %s", m->threads, m->level),
+              "sonde doctor --calibrate; profiles then show the share of it they attain");
+    else if (m->all.threads > 1 && m->all.gflops < 0.6 * m->all.threads * m->one.gflops)
+        found(f, NOTE, "peaks",
+              text_of("%d threads compute %.1f times as fast as one", m->all.threads,
+                      m->all.gflops / m->one.gflops),
+              text_of("%.1f and %.1f GFLOP/s", m->all.gflops, m->one.gflops),
+              "cores are shared, or were busy when this was measured: --calibrate again");
+}
+
+int look_at_machine(findings *f, sonde_context *context)
+{
+    sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+    sonde_error err;
+    if (sonde_machine_peaks(context, &m, &err))
+        return fail("%s", err.message);
+    look_at_build(f, &m);
+    look_at_cores(f, &m);
+    look_at_clock(f);
+    look_at_instructions(f, &m);
+    look_at_pages(f);
+    look_at_memory(f);
+    look_at_counters(f, context);
+    look_at_noise(f);
+    look_at_peaks(f, &m);
+    return EXIT_OK;
+}
