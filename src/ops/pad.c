@@ -123,13 +123,15 @@ static void pad_constant(const sn_tensor *x, sn_tensor *y, const int64_t *before
         dims[i] = x->dims[i] - cut_b - cut_e;
         nothing |= dims[i] <= 0;
         whole &= dims[i] == y->dims[i];
-        from += (ptrdiff_t)cut_b * src[i];
-        to += (ptrdiff_t)(b > 0 ? b : 0) * dst[i];
     }
     if (!whole || nothing)
         sn_copy_fill(y->data, value, elem, sn_tensor_count(y), pool);
     if (nothing)
         return;
+    for (int i = 0; i < x->rank; i++) { /* something is left: what is cut lies inside x */
+        from += (ptrdiff_t)(before[i] < 0 ? -before[i] : 0) * src[i];
+        to += (ptrdiff_t)(before[i] > 0 ? before[i] : 0) * dst[i];
+    }
     sn_copy c;
     sn_copy_plan(&c, elem, x->rank, dims, dst, src);
     sn_copy_run(&c, (char *)y->data + to * (ptrdiff_t)elem,
