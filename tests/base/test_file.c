@@ -18,8 +18,10 @@ static const char *in_dir(const char *name)
 {
     static char path[4][256];
     static int turn;
-    if (dir[sizeof dir - 2] == 'X' && !mkdtemp(dir))
-        return "/nonexistent";
+    static bool made;
+    if (!made && !mkdtemp(dir))
+        return "/nonexistent/file";
+    made = true;
     char *p = path[turn++ % 4];
     snprintf(p, sizeof path[0], "%s/%s", dir, name);
     return p;
