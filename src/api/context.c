@@ -37,6 +37,7 @@ static void after_fork_child(void)
         c->machine.counting = false;
         c->machine.hw = NULL; /* it counts the parent's threads */
         atomic_store(&c->core.trace->counters, NULL);
+        sn_trace_after_fork(c->core.trace);
         atomic_store(&c->in_flight, 0);
         atomic_store(&c->clearing, 0);
         c->fork_ticks = sn_ticks();

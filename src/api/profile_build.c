@@ -88,8 +88,7 @@ static sonde_status gather(sn_builder *b, uint64_t since, sonde_error *err)
         for (size_t i = first; i < n; i++) {
             const sn_trace_rec *rec = &r->recs[i & (r->cap - 1)];
             if (rec->t0 >= since && rec->t1 >= rec->t0)
-                b->events.data[b->events.n++] =
-                    (sn_event){.rec = *rec, .thread = thread};
+                b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
         }
     }
     if (b->events.n >= UINT32_MAX / 2)
@@ -147,8 +146,8 @@ static void filter(sn_builder *b, uint32_t only_run)
     b->events.n = kept;
     for (size_t i = 0; i < b->events.n; i++) {
         sn_run_row *run = b->events.data[i].rec.kind == SN_TRACE_RUN
-                           ? find_run(b, b->events.data[i].rec.run)
-                           : NULL;
+                              ? find_run(b, b->events.data[i].rec.run)
+                              : NULL;
         if (run)
             run->event = (uint32_t)i;
     }
@@ -247,25 +246,28 @@ bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
     return true;
 }
 
-/* The latest operator that began before `t0` and ended after it. */
-static uint32_t operator_around(const sn_builder *b, uint64_t start_ns)
+/* The operator a slice is a share of: the latest on the calling thread that began before it and
+ * ended after it. NULL: none, as while weights are packed. */
+static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slice)
 {
-    const sn_prof_span *spans = b->p->spans.data;
+    const uint64_t start_ns = to_ns(b, slice->rec.t0);
     for (size_t i = b->operators.n, look = 64; i > 0 && look > 0; i--, look--) {
-        const sn_prof_span *s = &spans[b->operators.data[i - 1]];
-        if (s->start_ns <= start_ns && s->start_ns + s->dur_ns >= start_ns)
-            return b->operators.data[i - 1];
+        const sn_prof_span *s = &b->p->spans.data[b->operators.data[i - 1]];
+        if (b->p->threads_seen.data[s->thread].id == slice->rec.parent &&
+            s->start_ns <= start_ns && s->start_ns + s->dur_ns >= start_ns)
+            return s;
     }
-    return UINT32_MAX;
+    return NULL;
 }
 
-static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_span *s, const sn_run_row *run)
+static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_span *s,
+                             const sn_run_row *run)
 {
     switch (e->rec.kind) {
     case SN_TRACE_RUN:
         if (e->rec.parent)
             return "body";
-        return sn_arena_printf(&b->p->arena, "%s%u", s->warmup ? "Warmup" : "Iteration",
+        return sn_arena_printf(b->texts, "%s%u", s->warmup ? "Warmup" : "Iteration",
                                run ? run->iteration : 0);
     case SN_TRACE_STEP:
         return s->step != UINT32_MAX ? b->p->steps.data[s->step].op_type : "step";
@@ -274,7 +276,7 @@ static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_spa
     case SN_TRACE_ALLOC:
         return "memory";
     default:
-        return sn_arena_strdup(&b->p->arena, sn_trace_name_text(b->c->core.trace, e->rec.index));
+        return sn_arena_strdup(b->texts, sn_trace_name_text(b->c->core.trace, e->rec.index));
     }
 }
 
@@ -288,8 +290,7 @@ static bool split_scope(sn_builder *b, sn_prof_span *s)
     *category++ = 0;
     *text++ = 0;
     const bool named = *category && strcmp(category, "user") != 0;
-    s->args = named ? sn_arena_printf(&b->p->arena, *text ? "%s: %s" : "%s%s", category, text)
-                    : text;
+    s->args = named ? sn_arena_printf(b->texts, *text ? "%s: %s" : "%s%s", category, text) : text;
     return s->args != NULL;
 }
 
@@ -311,7 +312,7 @@ static sn_prof_cat category(const sn_trace_rec *r)
     }
 }
 
-static uint32_t parent_of(const sn_builder *b, const sn_event *e, const sn_prof_span *s)
+static uint32_t parent_of(const sn_builder *b, const sn_event *e)
 {
     const sn_trace_rec *r = &e->rec;
     if (r->kind == SN_TRACE_RUN) {
@@ -322,10 +323,6 @@ static uint32_t parent_of(const sn_builder *b, const sn_event *e, const sn_prof_
             b->controls.n ? bsearch(&key, b->controls.data, b->controls.n, sizeof key, by_step)
                           : NULL;
         return control ? b->p->spans.data[control->span].id : 0;
-    }
-    if (r->kind == SN_TRACE_SLICE) {
-        const uint32_t op = operator_around(b, s->start_ns);
-        return op == UINT32_MAX ? 0 : b->p->spans.data[op].id;
     }
     const sn_run_row *run = find_run(b, r->run);
     return run ? b->events.data[run->event].span : 0;
@@ -403,7 +400,15 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
             s.step = table->first_step + r->index;
     }
     s.id = ++b->ids;
-    s.parent = parent_of(b, e, &s);
+    s.parent = parent_of(b, e);
+    const sn_prof_span *op = r->kind == SN_TRACE_SLICE ? operator_of(b, e) : NULL;
+    if (op) {
+        s.parent = op->id;
+        s.step = op->step;
+        s.run = op->run;
+        s.iteration = op->iteration;
+        s.warmup = op->warmup;
+    }
     s.name = span_name(b, e, &s, root);
     const uint32_t at = (uint32_t)b->p->spans.n;
     if (r->kind == SN_TRACE_USER)
@@ -414,7 +419,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
     e->span = s.id;
     if (r->kind == SN_TRACE_STEP && !sn_vec_push(&b->operators, b->p->alloc, at))
         return sn_fail_memory(err, sizeof at);
-    if (s.step != UINT32_MAX && b->p->steps.data[s.step].control) {
+    if (s.cat == SN_CAT_OPERATOR && s.step != UINT32_MAX && b->p->steps.data[s.step].control) {
         /* Runs are numbered as they begin, so keys arrive in order but for concurrent runs. */
         const sn_step_key key = {.run = r->run, .index = r->index, .span = at};
         if (!sn_vec_push(&b->controls, b->p->alloc, key))
@@ -478,6 +483,7 @@ static void free_tables(sn_builder *b)
     sn_vec_free(&b->tables, alloc);
     sn_vec_free(&b->controls, alloc);
     sn_vec_free(&b->operators, alloc);
+    sn_vec_free(&b->written, alloc);
 }
 
 sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
@@ -486,6 +492,7 @@ sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t onl
     *profile = NULL;
     sn_builder b = {.c = c};
     SN_TRY(sn_profile_new(&b.p, &c->alloc, err));
+    b.texts = &b.p->arena;
     sn_clock_calibrate(&b.clock);
     sonde_status st = gather(&b, since, err);
     if (st == SONDE_OK)
@@ -518,19 +525,55 @@ sonde_status sn_builder_init(sn_builder *b, sonde_context *c, uint64_t since, in
 {
     *b = (sn_builder){.c = c, .streaming = true};
     SN_TRY(sn_profile_new(&b->p, &c->alloc, err));
+    sn_arena_init(&b->batch, &c->alloc);
+    b->texts = &b->batch;
     sn_clock_calibrate(&b->clock);
     b->base_ns = sn_clock_ns(&b->clock, since);
     describe_machine(b, level);
     return SONDE_OK;
 }
 
-/* Events that must wait for the end of their run go to `waiting`, which has room for all. */
-static size_t hold_back(sn_builder *b, sn_event *waiting)
+/* Whether an event must wait for the end of its run. A slice does not know its run: it waits until
+ * the thread that called for it has written the step it lies in, and then with that step. */
+static bool must_wait(const sn_builder *b, const sn_event *e, uint64_t waits_since)
+{
+    const sn_trace_rec *r = &e->rec;
+    if (r->kind != SN_TRACE_SLICE)
+        return r->run && !root_of(b, r->run);
+    for (size_t i = 0; i < b->written.n && i < b->p->threads_seen.n; i++)
+        if (b->p->threads_seen.data[i].id == r->parent)
+            return r->t1 > b->written.data[i] || r->t0 >= waits_since;
+    return false;
+}
+
+/* Up to when each thread has written its steps; the earliest start of those that wait. */
+static bool look_ahead(sn_builder *b, uint64_t *waits_since)
+{
+    *waits_since = UINT64_MAX;
+    if (b->p->level < 3)
+        return true; /* no slices */
+    while (b->written.n < b->p->threads_seen.n)
+        if (!sn_vec_push(&b->written, b->p->alloc, 0))
+            return false;
+    for (size_t i = 0; i < b->events.n; i++) {
+        const sn_event *e = &b->events.data[i];
+        const uint16_t kind = e->rec.kind;
+        uint64_t *written = &b->written.data[e->thread];
+        if ((kind == SN_TRACE_STEP || kind == SN_TRACE_RUN || kind == SN_TRACE_EXEC) &&
+            e->rec.t1 > *written)
+            *written = e->rec.t1;
+        if (kind == SN_TRACE_STEP && e->rec.t0 < *waits_since && must_wait(b, e, 0))
+            *waits_since = e->rec.t0;
+    }
+    return true;
+}
+
+/* Events that must wait go to `waiting`, which has room for all. */
+static size_t hold_back(sn_builder *b, sn_event *waiting, uint64_t waits_since)
 {
     size_t kept = 0, held = 0;
     for (size_t i = 0; i < b->events.n; i++) {
-        const sn_trace_rec *r = &b->events.data[i].rec;
-        if (r->run && !root_of(b, r->run))
+        if (must_wait(b, &b->events.data[i], waits_since))
             waiting[held++] = b->events.data[i];
         else
             b->events.data[kept++] = b->events.data[i];
@@ -544,13 +587,17 @@ sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err)
     sn_allocator *alloc = b->p->alloc;
     const size_t n = b->events.n;
     b->p->spans.n = b->p->counters.n = 0;
+    sn_arena_reset(&b->batch);
     b->runs.n = b->controls.n = b->operators.n = 0;
     sort(b->events.data, n, sizeof(sn_event), by_start);
     SN_TRY(list_runs(b, err));
+    uint64_t waits_since;
     sn_event *waiting = sn_alloc(alloc, n * sizeof *waiting);
-    if (!waiting)
+    if (!waiting || !look_ahead(b, &waits_since)) {
+        sn_free(alloc, waiting, n * sizeof *waiting);
         return sn_fail_memory(err, n * sizeof *waiting);
-    size_t held = hold_back(b, waiting);
+    }
+    size_t held = hold_back(b, waiting, waits_since);
     filter(b, 0);
     sonde_status st = list_tables(b, err);
     if (st == SONDE_OK && !*b->p->model_name)
@@ -575,6 +622,7 @@ void sn_builder_free(sn_builder *b)
     if (!b->c)
         return;
     free_tables(b);
+    sn_arena_free(&b->batch);
     sn_profile_free(b->p);
     *b = (sn_builder){.c = NULL};
 }

@@ -13,7 +13,7 @@ typedef struct sn_event {
     uint32_t span;   /* 1 + index into spans, once made */
 } sn_event;
 
-typedef struct sn_run_row {              /* one RUN record; sorted by id */
+typedef struct sn_run_row {           /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
     uint32_t number, iteration;       /* of a root */
 } sn_run_row;
@@ -31,6 +31,8 @@ typedef struct sn_step_key { /* span of a control step; sorted by (run, index) *
 typedef struct sn_builder {
     sonde_context *c;
     sn_profile *p;
+    sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
+    sn_arena batch;
     sn_clock clock;
     uint64_t base_ns;
     SN_VEC(sn_event) events;
@@ -44,6 +46,7 @@ typedef struct sn_builder {
     uint32_t iterations[2]; /* of those measured ones and warm-ups */
     uint64_t first_ticks, last_ticks;
     uint32_t model_thread;
+    SN_VEC(uint64_t) written; /* by thread: when the last step or run it wrote had ended */
     bool counted;   /* steps have hardware counts */
     bool streaming; /* spans come in batches, the model's at the end */
 } sn_builder;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/profile_build.h"
@@ -14,8 +13,8 @@
 #include "api/stream.h"
 #include "export/pftrace_stream.h"
 
-#define INTERVAL_NS 100000000L
-/* Records a thread may make between two looks, at least: half a second of 130 ns steps. */
+#define INTERVAL_NS 100000000u
+/* Records a thread may make between two looks, and within one run when the drainer is behind. */
 #define STREAM_CAP ((size_t)1 << 18)
 /* Steps that may wait for the end of their run. */
 #define MOST_WAITING ((size_t)1 << 20)
@@ -34,9 +33,7 @@ struct sn_stream {
     SN_VEC(position) positions;
     size_t threads_told, steps_told, lives_told;
     pthread_t thread;
-    pthread_mutex_t lock; /* of the two below */
-    pthread_cond_t wake;
-    bool stop;
+    _Atomic bool stop;
     pid_t pid; /* that has the thread */
     sonde_status failed;
     sonde_error error;
@@ -70,10 +67,21 @@ static size_t *next_of(sn_stream *s, const sn_trace_ring *r)
     return &s->positions.data[s->positions.n - 1].next;
 }
 
+/* How far another stream of the context has read a ring; where it has not begun, nothing. */
+static size_t read_by(const sn_stream *other, const sn_trace_ring *r, size_t own)
+{
+    size_t next = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    for (size_t i = 0; i < other->positions.n; i++)
+        if (other->positions.data[i].ring == r)
+            next = other->positions.data[i].next;
+    return next < own ? next : own;
+}
+
 /* What one ring has that was not read yet; its places are freed unless others want them. */
 static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
 {
     sn_builder *b = &s->builder;
+    const sonde_context *c = s->c;
     size_t *next = next_of(s, r);
     const uint32_t thread = sn_builder_thread(b, r);
     const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
@@ -88,8 +96,13 @@ static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
         if (rec->t1 >= rec->t0)
             b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
     }
+    size_t read = n;
+    if (c->api_stream && c->api_stream != s)
+        read = read_by(c->api_stream, r, read);
+    if (c->env_stream && c->env_stream != s)
+        read = read_by(c->env_stream, r, read);
     if (!others)
-        atomic_store_explicit(&r->tail, n, memory_order_release);
+        atomic_store_explicit(&r->tail, read, memory_order_release);
     return true;
 }
 
@@ -136,6 +149,7 @@ static void drain(sn_stream *s)
         dropped += atomic_load(&r->dropped);
     }
     pthread_mutex_unlock(&c->lock);
+    sn_trace_drained(c->core.trace);
     s->builder.p->dropped = dropped;
     if (fine && sn_builder_batch(&s->builder, MOST_WAITING, &s->error))
         fine = false;
@@ -149,21 +163,12 @@ static void *drain_main(void *arg)
 {
     sn_stream *s = arg;
     pthread_setname_np(pthread_self(), "sonde-trace");
-    for (;;) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += INTERVAL_NS;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_mutex_lock(&s->lock);
-        while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
-            ;
-        const bool stop = s->stop;
-        pthread_mutex_unlock(&s->lock);
-        if (stop)
-            return NULL;
+    unsigned hurries = 0;
+    while (!atomic_load(&s->stop)) {
         drain(s);
+        sn_trace_drain_wait(s->c->core.trace, INTERVAL_NS, &s->stop, &hurries);
     }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ life */
@@ -184,15 +189,15 @@ static void free_stream(sn_stream *s)
         close(s->fd);
     sn_vec_free(&s->positions, &s->c->alloc);
     sn_builder_free(&s->builder);
-    pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->lock);
     sn_free(&s->c->alloc, s, sizeof *s);
 }
 
 /* Smaller rings while nobody needs larger ones: they are what stays in memory. */
 static void shrink_rings(sonde_context *c)
 {
-    if (c->api_level || c->api_kept || c->env_level || c->memory)
+    const sn_env *env = sn_api_env();
+    const bool env_keeps = c->env_level && (env->profile_dir || !env->trace_streams);
+    if (c->api_level || c->api_kept || env_keeps || c->memory)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -211,12 +216,6 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
     s->fd = -1;
     s->pid = getpid();
     s->sink = (sn_sink){.write = write_file, .user = s};
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&s->lock, NULL);
     shrink_rings(c);
     sonde_status st = open_file(s, path, err);
     if (st == SONDE_OK)
@@ -234,6 +233,7 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
         free_stream(s);
         return st;
     }
+    sn_trace_drain_begin(c->core.trace);
     *stream = s;
     return SONDE_OK;
 }
@@ -246,11 +246,10 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
         free_stream(s);
         return SONDE_OK;
     }
-    pthread_mutex_lock(&s->lock);
-    s->stop = true;
-    pthread_cond_signal(&s->wake);
-    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->stop, true);
+    sn_trace_drain_hurry(s->c->core.trace);
     pthread_join(s->thread, NULL);
+    sn_trace_drain_end(s->c->core.trace);
     drain(s);
     sn_prof_span model;
     if (s->failed == SONDE_OK && sn_builder_model_span(&s->builder, &model))

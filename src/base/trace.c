@@ -4,12 +4,12 @@
  * (never reused either, unlike the kernel's thread ids). Only a thread's first record allocates. */
 #include "base/trace.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -47,6 +47,18 @@ static size_t power_of_two(size_t n)
     return p;
 }
 
+static void init_drain(sn_trace_drain *d)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->wake, &monotonic);
+    pthread_cond_init(&d->freed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&d->lock, NULL);
+    atomic_init(&d->readers, 0);
+}
+
 sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_cap,
                              sonde_error *err)
 {
@@ -65,6 +77,7 @@ sonde_status sn_trace_create(sn_trace **trace, sn_allocator *alloc, size_t ring_
     atomic_init(&t->level, 0);
     atomic_init(&t->next_run, 1);
     atomic_init(&t->rings, NULL);
+    init_drain(&t->drain);
     t->ring_cap = power_of_two(ring_cap ? ring_cap : DEFAULT_RING_CAP);
     t->reserved_cap = t->ring_cap;
     t->id = atomic_fetch_add_explicit(&next_trace_id, 1, memory_order_relaxed);
@@ -88,6 +101,9 @@ void sn_trace_free(sn_trace *t)
     sn_map_free(&t->names->ids);
     sn_arena_free(&t->names->arena);
     pthread_mutex_destroy(&t->names->lock);
+    pthread_mutex_destroy(&t->drain.lock);
+    pthread_cond_destroy(&t->drain.wake);
+    pthread_cond_destroy(&t->drain.freed);
     sn_free(t->alloc, t->names, sizeof *t->names);
     sn_free(t->alloc, t, sizeof *t);
 }
@@ -109,6 +125,7 @@ static sn_trace_ring *ring_create(sn_trace *t)
     }
     r->recs = recs;
     r->cap = r->limit = t->ring_cap;
+    r->gave_up = SIZE_MAX;
     atomic_init(&r->n, 0);
     atomic_init(&r->tail, 0);
     atomic_init(&r->dropped, 0);
@@ -200,6 +217,7 @@ void sn_trace_clear(sn_trace *t)
     /* Pages stay: whoever records next does not pay for them again. */
     for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next) {
         r->limit = r->cap;
+        r->gave_up = SIZE_MAX;
         atomic_store(&r->n, 0);
         atomic_store(&r->tail, 0);
         atomic_store(&r->dropped, 0);
@@ -215,6 +233,96 @@ void sn_trace_set_cap(sn_trace *t, size_t cap)
     sn_trace_clear(t);
 }
 
+/* ------------------------------------------------------------------ draining */
+static struct timespec in_ns(uint64_t ns)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    ns += (uint64_t)at.tv_nsec;
+    at.tv_sec += (time_t)(ns / 1000000000u);
+    at.tv_nsec = (long)(ns % 1000000000u);
+    return at;
+}
+
+void sn_trace_drain_begin(sn_trace *t)
+{
+    atomic_fetch_add(&t->drain.readers, 1);
+}
+
+void sn_trace_drain_end(sn_trace *t)
+{
+    atomic_fetch_sub(&t->drain.readers, 1);
+    sn_trace_drained(t); /* who waits looks again */
+}
+
+void sn_trace_drain_wait(sn_trace *t, uint64_t ns, const _Atomic bool *stop, unsigned *hurries)
+{
+    sn_trace_drain *d = &t->drain;
+    const struct timespec until = in_ns(ns);
+    pthread_mutex_lock(&d->lock);
+    while (!atomic_load(stop) && d->hurries == *hurries &&
+           pthread_cond_timedwait(&d->wake, &d->lock, &until) == 0)
+        ;
+    *hurries = d->hurries;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void sn_trace_drain_hurry(sn_trace *t)
+{
+    pthread_mutex_lock(&t->drain.lock);
+    t->drain.hurries++;
+    pthread_cond_broadcast(&t->drain.wake);
+    pthread_mutex_unlock(&t->drain.lock);
+}
+
+void sn_trace_drained(sn_trace *t)
+{
+    pthread_mutex_lock(&t->drain.lock);
+    pthread_cond_broadcast(&t->drain.freed);
+    pthread_mutex_unlock(&t->drain.lock);
+}
+
+static bool crowded(const sn_trace_ring *r, size_t *tail)
+{
+    *tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    return atomic_load_explicit(&r->n, memory_order_acquire) - *tail > r->cap / 2;
+}
+
+/* With the lock held. */
+static void wait_for_room(sn_trace *t, sn_trace_ring *r)
+{
+    sn_trace_drain *d = &t->drain;
+    size_t tail, before = SIZE_MAX;
+    struct timespec until = {0};
+    while (crowded(r, &tail) && tail != r->gave_up && atomic_load(&d->readers) > 0) {
+        if (tail != before)
+            until = in_ns(1000000000);
+        before = tail;
+        d->hurries++;
+        pthread_cond_broadcast(&d->wake);
+        if (pthread_cond_timedwait(&d->freed, &d->lock, &until) != 0)
+            r->gave_up = tail;
+    }
+}
+
+void sn_trace_make_room(sn_trace *t)
+{
+    for (sn_trace_ring *r = atomic_load_explicit(&t->rings, memory_order_acquire); r; r = r->next) {
+        size_t tail;
+        if (!crowded(r, &tail))
+            continue;
+        pthread_mutex_lock(&t->drain.lock);
+        wait_for_room(t, r);
+        pthread_mutex_unlock(&t->drain.lock);
+    }
+}
+
+void sn_trace_after_fork(sn_trace *t)
+{
+    init_drain(&t->drain);
+}
+
+/* ------------------------------------------------------------------ own cost */
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

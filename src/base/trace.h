@@ -4,10 +4,12 @@
  * an overfull ring drops the newest and counts.
  * The recorder knows no names: `table` and `index` are ids that whoever recorded can explain.
  * Rings outlive their threads. They are read after recording has stopped, or drained meanwhile:
- * who drains moves `tail` on, and the owner goes on in the freed places. */
+ * who drains moves `tail` on, and the owner goes on in the freed places. Between two runs, never
+ * inside one, a thread gives a drainer that is behind some time. */
 #ifndef SN_BASE_TRACE_H
 #define SN_BASE_TRACE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/alloc.h"
@@ -47,12 +49,20 @@ typedef struct sn_trace_ring {
     size_t limit;        /* the owner's: tail + cap when it last looked */
     _Atomic size_t tail; /* records before this one are drained */
     _Atomic size_t dropped;
+    size_t gave_up;     /* tail when a drainer was last waited for in vain */
     uint32_t thread_id; /* 1, 2, … in the order of first records */
     uint64_t owner;     /* the thread's number in this process, never reused */
     long os_tid;
     char thread_name[32];
     struct sn_trace_ring *next;
 } sn_trace_ring;
+
+typedef struct sn_trace_drain { /* between those who record and those who drain */
+    _Atomic int readers;        /* that drain now */
+    pthread_mutex_t lock;
+    pthread_cond_t wake, freed;
+    unsigned hurries; /* times somebody asked for room */
+} sn_trace_drain;
 
 typedef struct sn_trace {
     sn_allocator *alloc;
@@ -63,6 +73,7 @@ typedef struct sn_trace {
     size_t reserved_cap;                    /* that address space is reserved for */
     _Atomic bool memory;                    /* MEMORY records are wanted */
     _Atomic(struct sn_counters *) counters; /* COUNT records are wanted, of these; NULL: none */
+    sn_trace_drain drain;
     uint64_t id; /* never reused, so a thread's cached ring cannot be stale */
     uint64_t start_ticks;
     double record_ns; /* measured cost of recording one step */
@@ -115,6 +126,23 @@ void sn_trace_clear(sn_trace *t);
 /* Rings hold at most `cap` records from now on (rounded up to a power of two, never more than at
  * creation); forgets all records, so the same holds. */
 void sn_trace_set_cap(sn_trace *t, size_t cap);
+
+/* ---- draining ---- */
+/* One more, or one fewer, who moves the rings' tails on. */
+void sn_trace_drain_begin(sn_trace *t);
+void sn_trace_drain_end(sn_trace *t);
+/* The drainer's pause: over after `ns`, when somebody needs room, or when *stop is true and
+ * sn_trace_drain_hurry was called after that. `hurries` is the drainer's own note, 0 at first:
+ * who asked while it was at work is not forgotten. */
+void sn_trace_drain_wait(sn_trace *t, uint64_t ns, const _Atomic bool *stop, unsigned *hurries);
+void sn_trace_drain_hurry(sn_trace *t);
+/* Tails have been moved. */
+void sn_trace_drained(sn_trace *t);
+/* While someone drains: waits until no ring is more than half full. A drainer that frees nothing
+ * for a second (a slow disk, other readers) is not waited for again until it does. */
+void sn_trace_make_room(sn_trace *t);
+/* In a forked child, where nobody drains. */
+void sn_trace_after_fork(sn_trace *t);
 
 /* Measures what recording one step costs on this machine, into t->record_ns. */
 void sn_trace_measure_cost(sn_trace *t);

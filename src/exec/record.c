@@ -147,16 +147,19 @@ static const sn_counters *counters_of(const sn_counters *all, const sn_step *s)
     return s->op && (s->op->flags & SN_OP_CONTROL) ? NULL : all;
 }
 
-static sonde_status loop_profile(sn_run *run)
+/* `detailed`: memory and counters are looked at too. A constant where this is used, so that the
+ * plain loop is made without them. */
+static inline sonde_status record_steps(sn_run *run, bool detailed)
 {
     const sn_binding *b = run->binding;
     sn_frame *f = &run->frame->f;
     sn_trace_ring *ring = run->ring;
     sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
-    const bool memory = atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
+    const bool memory =
+        detailed && atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
     const uint64_t held = memory ? held_bytes(f->ctx) : 0;
     const sn_counters *counters =
-        atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire);
+        detailed ? atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire) : NULL;
     uint64_t before[SN_HW_COUNT], after[SN_HW_COUNT];
     sonde_status st = SONDE_OK;
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
@@ -187,6 +190,24 @@ static sonde_status loop_profile(sn_run *run)
         sn_trace_push(ring, &mem);
     }
     return st;
+}
+
+static sonde_status loop_plain(sn_run *run)
+{
+    return record_steps(run, false);
+}
+
+static sonde_status loop_detailed(sn_run *run)
+{
+    return record_steps(run, true);
+}
+
+static sonde_status loop_profile(sn_run *run)
+{
+    sn_trace *trace = run->frame->f.ctx->trace;
+    const bool detailed = atomic_load_explicit(&trace->memory, memory_order_relaxed) ||
+                          atomic_load_explicit(&trace->counters, memory_order_relaxed);
+    return detailed ? loop_detailed(run) : loop_plain(run);
 }
 
 /* ------------------------------------------------------------------ verbose */
@@ -302,6 +323,9 @@ sonde_status sn_call_recorded(const sn_call *call)
     if (run.ring)
         push_run(&run, SN_TRACE_RUN, t0, sn_ticks());
     sn_run_end(&run, st);
+    if (run.ring && !call->parent &&
+        atomic_load_explicit(&trace->drain.readers, memory_order_relaxed))
+        sn_trace_make_room(trace);
     return st;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_LENGTH = 2, LONGEST_VARINT = 10 };
+enum { WIRE_FIXED64 = 1, WIRE_LENGTH = 2 };
 
 void sn_proto_init(sn_proto *p, sn_allocator *alloc)
 {
@@ -26,46 +26,23 @@ void sn_proto_reset(sn_proto *p)
     p->bytes.n = 0;
 }
 
-/* Room for n more bytes; false when there is no memory, now or before. */
-static bool room(sn_proto *p, size_t n)
-{
-    if (!p->failed && !sn_vec_reserve(&p->bytes, p->alloc, n))
-        p->failed = true;
-    return !p->failed;
-}
-
 static void append(sn_proto *p, const void *data, size_t n)
 {
-    if (!n || !room(p, n))
+    if (!n || !sn_proto_room(p, n))
         return;
     memcpy(p->bytes.data + p->bytes.n, data, n);
     p->bytes.n += n;
 }
 
-static size_t varint_of(unsigned char *to, uint64_t v)
-{
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        to[n++] = (unsigned char)(v | 0x80);
-    to[n++] = (unsigned char)v;
-    return n;
-}
-
 void sn_proto_packed(sn_proto *p, uint64_t v)
 {
-    if (room(p, LONGEST_VARINT)) /* in place: this is most of what a message is made of */
-        p->bytes.n += varint_of(p->bytes.data + p->bytes.n, v);
+    if (sn_proto_room(p, SN_PROTO_LONGEST))
+        p->bytes.n = (size_t)(sn_proto_number(p->bytes.data + p->bytes.n, v) - p->bytes.data);
 }
 
 static void tag(sn_proto *p, uint32_t field, unsigned wire)
 {
     sn_proto_packed(p, (uint64_t)field << 3 | wire);
-}
-
-void sn_proto_varint(sn_proto *p, uint32_t field, uint64_t v)
-{
-    tag(p, field, WIRE_VARINT);
-    sn_proto_packed(p, v);
 }
 
 void sn_proto_int64(sn_proto *p, uint32_t field, int64_t v)
@@ -132,8 +109,9 @@ void sn_proto_end(sn_proto *p, size_t mark)
 {
     if (p->failed)
         return;
-    unsigned char length[LONGEST_VARINT];
-    size_t content = p->bytes.n - mark, n = varint_of(length, content);
+    unsigned char length[SN_PROTO_LONGEST];
+    const size_t content = p->bytes.n - mark;
+    const size_t n = (size_t)(sn_proto_number(length, content) - length);
     if (n == 1) { /* it fits into the byte that was kept free */
         p->bytes.data[mark - 1] = length[0];
         return;

@@ -26,6 +26,11 @@ static inline uint32_t sn_dim_symbol_id(sn_dim d)
 {
     return (uint32_t)(d - SN_DIM_UNKNOWN);
 }
+/* A number found in data: the few that stand for symbols become the lowest that does not. */
+static inline sn_dim sn_dim_of_number(int64_t v)
+{
+    return v < SN_DIM_FIRST_KNOWN ? SN_DIM_FIRST_KNOWN : v;
+}
 /* The same known number, or the same symbol. Two unknowns are not the same. */
 static inline bool sn_dim_same(sn_dim a, sn_dim b)
 {

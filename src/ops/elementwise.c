@@ -67,6 +67,15 @@ static bool wants_ints(const sn_infer *c, int64_t *count)
            *count <= SN_MAX_KNOWN_INTS;
 }
 
+/* What came of `a` and `b`, in the output's type. A symbol can only be one of them: arithmetic on
+ * numbers may end where symbols begin. */
+static sn_dim said(sn_dim y, sn_dim a, sn_dim b, sn_dtype dtype)
+{
+    if (!sn_dim_known(y) && y != a && y != b)
+        return SN_DIM_UNKNOWN;
+    return sn_int_in_type(y, dtype);
+}
+
 sonde_status sn_infer_ints_1(sn_infer *c, sn_ints_fn f, int op)
 {
     int64_t n, count;
@@ -78,7 +87,7 @@ sonde_status sn_infer_ints_1(sn_infer *c, sn_ints_fn f, int op)
         return SONDE_OK;
     sn_dim y[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < n; i++)
-        y[i] = sn_int_in_type(f(op, a[i], 0), c->out[0].type.dtype);
+        y[i] = said(f(op, a[i], 0), a[i], a[i], c->out[0].type.dtype);
     return sn_infer_set_ints(c, 0, y, n);
 }
 
@@ -95,9 +104,10 @@ sonde_status sn_infer_ints_2(sn_infer *c, sn_ints_fn f, int op)
     if (!a || !b || !sn_type_count(ta, &wa) || !sn_type_count(tb, &wb) || wa != na || wb != nb)
         return SONDE_OK;
     sn_dim y[SN_MAX_KNOWN_INTS];
-    for (int64_t i = 0; i < count; i++)
-        y[i] = sn_int_in_type(f(op, a[sn_bcast_index(ty, ta, i)], b[sn_bcast_index(ty, tb, i)]),
-                              ty->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        const sn_dim x0 = a[sn_bcast_index(ty, ta, i)], x1 = b[sn_bcast_index(ty, tb, i)];
+        y[i] = said(f(op, x0, x1), x0, x1, ty->dtype);
+    }
     return sn_infer_set_ints(c, 0, y, count);
 }
 

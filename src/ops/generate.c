@@ -182,7 +182,7 @@ static sonde_status infer_constant_of_shape(sn_infer *c)
         return SONDE_OK;
     sn_dim ints[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < count; i++)
-        ints[i] = sn_elem_i64(v->dtype, v->data, 0);
+        ints[i] = sn_dim_of_number(sn_elem_i64(v->dtype, v->data, 0));
     return sn_infer_set_ints(c, 0, ints, count);
 }
 
@@ -256,7 +256,7 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
         return SONDE_OK;
     sn_dim ints[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < dim; i++)
-        ints[i] = (sn_dim)((uint64_t)start + (uint64_t)i * (uint64_t)delta);
+        ints[i] = sn_dim_of_number((int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
     return sn_infer_set_ints(c, 0, ints, dim);
 }
 

@@ -131,8 +131,7 @@ sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t
         return sn_fail_memory(c->err, sizeof(sn_dim) * (size_t)count);
     for (int64_t k = 0; k < count; k++) {
         read_int(t, k, &copy[k]);
-        if (copy[k] < SN_DIM_FIRST_KNOWN)
-            copy[k] = SN_DIM_FIRST_KNOWN;
+        copy[k] = sn_dim_of_number(copy[k]);
     }
     *ints = copy;
     *n = count;

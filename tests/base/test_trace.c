@@ -86,6 +86,79 @@ static void *record_some(void *arg)
     return NULL;
 }
 
+typedef struct drainer {
+    sn_trace *t;
+    _Atomic bool stop;
+    size_t seen;
+    bool in_order;
+} drainer;
+
+static void *drain_main(void *arg)
+{
+    drainer *d = arg;
+    unsigned hurries = 0;
+    bool last = false;
+    while (!last) {
+        last = atomic_load(&d->stop);
+        for (sn_trace_ring *r = atomic_load(&d->t->rings); r; r = r->next) {
+            const size_t n = atomic_load(&r->n);
+            for (size_t k = atomic_load(&r->tail); k < n; k++)
+                d->in_order &= r->recs[k & (r->cap - 1)].index == d->seen++;
+            atomic_store(&r->tail, n);
+        }
+        sn_trace_drained(d->t);
+        if (!last) /* so long that a thread which does not ask would wait a minute */
+            sn_trace_drain_wait(d->t, 60000000000u, &d->stop, &hurries);
+    }
+    return NULL;
+}
+
+TEST(a_drainer_that_is_behind_is_waited_for)
+{
+    enum { RUNS = 2000, STEPS = 30 };
+    drainer d = {.t = make_trace(64), .in_order = true};
+    sn_trace_ring *r = sn_trace_ring_get(d.t);
+    pthread_t thread;
+    sn_trace_drain_begin(d.t);
+    CHECK_EQ(pthread_create(&thread, NULL, drain_main, &d), 0);
+    for (uint32_t i = 0; i < RUNS * STEPS; i++) {
+        sn_trace_push(r, &(sn_trace_rec){.index = i});
+        if (i % STEPS == STEPS - 1)
+            sn_trace_make_room(d.t);
+    }
+    atomic_store(&d.stop, true);
+    sn_trace_drain_hurry(d.t);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    sn_trace_drain_end(d.t);
+    CHECK_EQ(r->dropped, 0);
+    CHECK_EQ(d.seen, RUNS * STEPS);
+    CHECK(d.in_order);
+    sn_trace_free(d.t);
+}
+
+TEST(a_drainer_that_frees_nothing_is_waited_for_once)
+{
+    sn_trace *t = make_trace(64);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    for (uint32_t i = 0; i < 40; i++)
+        sn_trace_push(r, &(sn_trace_rec){.index = i});
+    sn_trace_make_room(t); /* nobody drains: nothing to wait for */
+    CHECK(r->gave_up != 0);
+    sn_trace_drain_begin(t);
+    sn_trace_make_room(t);
+    CHECK_EQ(r->gave_up, 0);
+    const unsigned asked = t->drain.hurries;
+    sn_trace_make_room(t); /* would ask again */
+    CHECK_EQ(t->drain.hurries, asked);
+    atomic_store(&r->tail, 3);
+    sn_trace_make_room(t); /* something was freed: worth another wait */
+    CHECK_EQ(r->gave_up, 3);
+    sn_trace_after_fork(t);
+    sn_trace_make_room(t);
+    CHECK_EQ(t->drain.readers, 0);
+    sn_trace_free(t);
+}
+
 TEST(every_thread_has_its_own_ring_which_outlives_it)
 {
     enum { THREADS = 6 };

@@ -128,4 +128,42 @@ TEST(a_kept_aspect_ratio_that_leads_beyond_any_size_is_refused)
     REFUSED(&c, SONDE_INVALID_MODEL, "not possible");
 }
 
+TEST(padding_that_cuts_everything_off_leaves_only_the_fill)
+{
+    one_node c;
+    node_begin(&c, "Pad", 18, 3, 1);
+    node_f32(&c, 0, SHAPE(2, 2), 1, 2, 3, 4);
+    node_list(&c, 1, -((int64_t)1 << 62), 0, (int64_t)1 << 62, 0);
+    node_f32(&c, 2, SCALAR, 7);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(has_shape(&c.out[0], SHAPE(2, 2)));
+    CHECK(IS_F32(&c.out[0], 7, 7, 7, 7));
+    node_end(&c);
+}
+
+/* Inference writes symbols as numbers near the lowest; data and arithmetic may end there too. */
+TEST(numbers_that_look_like_symbols_are_not_taken_for_them)
+{
+    static const sn_dim one = 1, two = 2, low = SN_DIM_FIRST_KNOWN, less = -5;
+    one_node c;
+    node_begin(&c, "Add", 14, 2, 1);
+    node_fact(&c, 0, SONDE_DTYPE_I64, 1, &one, &low, 1);
+    node_fact(&c, 1, SONDE_DTYPE_I64, 1, &one, &less, 1);
+    CHECK_MSG(node_infer(&c) == SONDE_OK, "%s", c.err.message);
+    const sn_fact *f = node_fact_of(&c, 0);
+    CHECK(f->ints && f->ints[0] == SN_DIM_UNKNOWN);
+    node_end(&c);
+
+    int64_t fill = INT64_MIN + 2;
+    sn_tensor value = {
+        .dtype = SONDE_DTYPE_I64, .rank = 1, .dims = {1}, .data = &fill, .bytes = sizeof fill};
+    node_begin(&c, "ConstantOfShape", 9, 1, 1);
+    node_attr(&c, (sn_attr){.name = "value", .kind = SN_ATTR_TENSOR, .n = 1, .tensor = &value});
+    node_fact(&c, 0, SONDE_DTYPE_I64, 1, &one, &two, 1);
+    CHECK_MSG(node_infer(&c) == SONDE_OK, "%s", c.err.message);
+    f = node_fact_of(&c, 0);
+    CHECK(f->ints && f->n_ints == 2 && sn_dim_known(f->ints[0]));
+    node_end(&c);
+}
+
 TEST_MAIN()
