@@ -173,14 +173,21 @@ static sonde_status count_operators(sonde_inspection *s, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Weights people train: floats of any width and quantised matrices, no scalars. `v` holds them. */
+/* Weights people train: floats of any width, quantised matrices and biases, no scalars. `v` holds
+ * them. */
 static bool is_parameter(const sn_value *v, const sn_tensor *t)
 {
-    for (const sn_edge *e = v->uses; e; e = e->next)
+    for (const sn_edge *e = v->uses; e; e = e->next) {
         if (strcmp(e->node->op_type, "BatchNormalization") == 0 && e->index >= 3)
             return false; /* running statistics */
+        if (strcmp(e->node->op_type, "DequantizeLinear") == 0)
+            return t->rank > 0 && e->index == 0; /* else scales and zero points */
+    }
+    if (v->producer && sn_tensor_count(t) == 1)
+        return false; /* a number of the graph's own, in a Constant node */
     return t->rank > 0 &&
-           (sn_dtype_is_float(t->dtype) || (t->rank >= 2 && sn_dtype_bits(t->dtype) <= 8));
+           (sn_dtype_is_float(t->dtype) ||
+            (t->rank >= 2 && t->dtype != SONDE_DTYPE_BOOL && sn_dtype_bits(t->dtype) <= 8));
 }
 
 /* `t` is where the graph keeps the tensor; a body shares those of the graphs around it, which count

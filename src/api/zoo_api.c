@@ -23,6 +23,12 @@ uint64_t sonde_zoo_parameters(size_t index)
     return row ? row->parameters : 0;
 }
 
+uint64_t sonde_zoo_flops(size_t index)
+{
+    const sn_zoo_model *row = sn_zoo_row(index);
+    return row ? row->flops : 0;
+}
+
 sonde_status sonde_zoo_build(sonde_context *context, const char *name, uint64_t seed,
                              sonde_model **model, sonde_error *err)
 {

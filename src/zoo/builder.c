@@ -67,27 +67,43 @@ const char *sn_b_name(sn_builder *b, const char *path, const char *leaf)
     return got(b, name) ? name : NULL;
 }
 
-/* "trunk.a.0" ► "/trunk/a/a.0": a child known only by its number carries its parent's name. */
+/* "trunk.a.0.1" ► "/trunk/a/a.0/a.0.1": a child known only by its number carries its parent's
+ * name, and a list of modules shows only as that. */
 static const char *scope_name(sn_builder *b, const char *path, const char *op_type)
 {
     char buf[256];
     size_t n = 0;
-    const char *prev = NULL;
-    size_t prev_n = 0;
+    const char *named = NULL; /* where in `path` the nearest name begins */
     for (const char *p = path; *p;) {
-        size_t len = strcspn(p, ".");
-        const bool number = prev && isdigit((unsigned char)*p) && strspn(p, "0123456789") == len;
-        int w =
-            number ? snprintf(buf + n, sizeof buf - n, "/%.*s.%.*s", (int)prev_n, prev, (int)len, p)
-                   : snprintf(buf + n, sizeof buf - n, "/%.*s", (int)len, p);
+        const size_t len = strcspn(p, ".");
+        const bool number = named && isdigit((unsigned char)*p) && strspn(p, "0123456789") == len;
+        if (!number)
+            named = p;
+        if (!number && b->list && strlen(b->list) == len && strncmp(b->list, p, len) == 0) {
+            p += len + (p[len] == '.');
+            continue;
+        }
+        const int w = snprintf(buf + n, sizeof buf - n, "/%.*s", (int)(p + len - named), named);
         if (w < 0 || (size_t)w >= sizeof buf - n)
             break;
         n += (size_t)w;
-        prev = p;
-        prev_n = len;
         p += len + (p[len] == '.');
     }
     const char *name = sn_arena_printf(&b->model->arena, "%.*s/%s", (int)n, buf, op_type);
+    return got(b, name) ? name : NULL;
+}
+
+/* The k-th further node of one type on one path is "…/Mul_k", as torch.onnx counts them. */
+static const char *count_name(sn_builder *b, const char *name, const char *op_type)
+{
+    const size_t n = strlen(name);
+    int before = 0;
+    for (const sn_node *node = b->graph->first; node; node = node->next)
+        before += strcmp(node->op_type, op_type) == 0 && strncmp(node->name, name, n) == 0 &&
+                  (node->name[n] == 0 || node->name[n] == '_');
+    if (before == 0)
+        return name;
+    name = sn_arena_printf(&b->model->arena, "%s_%d", name, before);
     return got(b, name) ? name : NULL;
 }
 
@@ -158,9 +174,9 @@ sn_value *sn_b_outer(sn_builder *body, const sn_value *outer)
     return ok(body, sn_graph_add_value(body->graph, outer->name, &v, body->err)) ? v : NULL;
 }
 
-/* A constant whose data the caller fills: memory owned by the model. */
-static sn_value *constant(sn_builder *b, const char *name, sn_dtype dtype, const int64_t *dims,
-                          int rank, void **data)
+/* The memory is owned by the model. */
+sn_value *sn_b_constant(sn_builder *b, const char *name, sn_dtype dtype, const int64_t *dims,
+                        int rank, void **data)
 {
     if (!sn_b_ok(b) || !name)
         return NULL;
@@ -219,7 +235,7 @@ sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int
 {
     void *data = NULL;
     int64_t n = 0;
-    sn_value *v = constant(b, name, SONDE_DTYPE_F32, dims, rank, &data);
+    sn_value *v = sn_b_constant(b, name, SONDE_DTYPE_F32, dims, rank, &data);
     if (!v || !sn_dims_count(dims, rank, &n))
         return NULL;
     *b->stream += GOLDEN;
@@ -237,7 +253,7 @@ sn_value *sn_b_weight(sn_builder *b, const char *name, const int64_t *dims, int 
 sn_value *sn_b_ints(sn_builder *b, const char *name, const int64_t *values, int64_t n, int rank)
 {
     void *data = NULL;
-    sn_value *v = constant(b, name, SONDE_DTYPE_I64, &n, rank, &data);
+    sn_value *v = sn_b_constant(b, name, SONDE_DTYPE_I64, &n, rank, &data);
     if (v)
         memcpy(data, values, (size_t)n * sizeof *values);
     return v;
@@ -246,7 +262,7 @@ sn_value *sn_b_ints(sn_builder *b, const char *name, const int64_t *values, int6
 sn_value *sn_b_bool(sn_builder *b, const char *name, bool value)
 {
     void *data = NULL;
-    sn_value *v = constant(b, name, SONDE_DTYPE_BOOL, NULL, 0, &data);
+    sn_value *v = sn_b_constant(b, name, SONDE_DTYPE_BOOL, NULL, 0, &data);
     if (v)
         *(uint8_t *)data = value;
     return v;
@@ -255,7 +271,7 @@ sn_value *sn_b_bool(sn_builder *b, const char *name, bool value)
 sn_value *sn_b_strings(sn_builder *b, const char *name, const char *const *texts, int64_t n)
 {
     void *data = NULL;
-    sn_value *v = constant(b, name, SONDE_DTYPE_STRING, &n, 1, &data);
+    sn_value *v = sn_b_constant(b, name, SONDE_DTYPE_STRING, &n, 1, &data);
     if (!v)
         return NULL;
     sonde_string *elems = data;
@@ -278,6 +294,23 @@ static bool set_attr(sn_builder *b, sn_node *node, const sn_attr *attr)
     return ok(b, sn_node_set_attr(b->graph, node, &own, b->err));
 }
 
+/* A node without its outputs; NULL after a failure. */
+static sn_node *add_node(sn_builder *b, const char *name, const char *op_type, sn_value *const *in,
+                         uint32_t n_in, const sn_attr *attrs, uint32_t n_attrs, uint32_t n_out)
+{
+    sn_node *node = NULL;
+    if (!ok(b, sn_graph_add_node(b->graph, NULL, "", op_type, name, n_in, n_out, &node, b->err)))
+        return NULL;
+    node->opset = (int32_t)b->model->opsets.data[0].version;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i])
+            sn_node_set_input(node, i, in[i]);
+    for (uint32_t i = 0; i < n_attrs; i++)
+        if (!set_attr(b, node, &attrs[i]))
+            return NULL;
+    return node;
+}
+
 bool sn_b_multi(sn_builder *b, const char *path, const char *op_type, sn_value *const *in,
                 uint32_t n_in, const sn_attr *attrs, uint32_t n_attrs, sn_value **out,
                 uint32_t n_out)
@@ -287,17 +320,11 @@ bool sn_b_multi(sn_builder *b, const char *path, const char *op_type, sn_value *
     if (!sn_b_ok(b))
         return false;
     const char *name = scope_name(b, path, op_type);
-    sn_node *node = NULL;
-    if (!name ||
-        !ok(b, sn_graph_add_node(b->graph, NULL, "", op_type, name, n_in, n_out, &node, b->err)))
+    if (!name || !(name = count_name(b, name, op_type)))
         return false;
-    node->opset = (int32_t)b->model->opsets.data[0].version;
-    for (uint32_t i = 0; i < n_in; i++)
-        if (in[i])
-            sn_node_set_input(node, i, in[i]);
-    for (uint32_t i = 0; i < n_attrs; i++)
-        if (!set_attr(b, node, &attrs[i]))
-            return false;
+    sn_node *node = add_node(b, name, op_type, in, n_in, attrs, n_attrs, n_out);
+    if (!node)
+        return false;
     for (uint32_t i = 0; i < n_out; i++) {
         const char *value = sn_arena_printf(&b->model->arena, "%s_output_%u", name, i);
         if (!got(b, value) || !ok(b, sn_graph_add_value(b->graph, value, &out[i], b->err)))
@@ -312,6 +339,32 @@ sn_value *sn_b_op(sn_builder *b, const char *path, const char *op_type, sn_value
 {
     sn_value *out = NULL;
     return sn_b_multi(b, path, op_type, in, n_in, attrs, n_attrs, &out, 1) ? out : NULL;
+}
+
+sn_value *sn_b_node(sn_builder *b, const char *name, const char *op_type, sn_value *const *in,
+                    uint32_t n_in, const sn_attr *attrs, uint32_t n_attrs, const char *out_name)
+{
+    sn_value *out = NULL;
+    if (!sn_b_ok(b))
+        return NULL;
+    sn_node *node = add_node(b, name, op_type, in, n_in, attrs, n_attrs, 1);
+    if (!node || !ok(b, sn_graph_add_value(b->graph, out_name, &out, b->err)))
+        return NULL;
+    sn_node_set_output(node, 0, out);
+    return out;
+}
+
+sn_value *sn_b_scalar(sn_builder *b, const char *path, float value)
+{
+    if (!sn_b_ok(b))
+        return NULL;
+    sn_tensor *t = SN_NEW(&b->model->arena, sn_tensor);
+    float *data = SN_NEW(&b->model->arena, float);
+    if (!got(b, t) || !got(b, data))
+        return NULL;
+    *data = value;
+    *t = (sn_tensor){.dtype = SONDE_DTYPE_F32, .data = data, .bytes = sizeof *data};
+    return sn_b_op(b, path, "Constant", NULL, 0, SN_ATTRS(sn_a_tensor("value", t)));
 }
 
 sn_value *sn_b_conv(sn_builder *b, sn_value *x, const char *path, const sn_conv_spec *spec)

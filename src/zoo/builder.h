@@ -4,10 +4,12 @@
  * Errors are sticky: after the first failure every call returns NULL and does nothing, so a builder
  * reads straight through and asks for `status` once, at the end. Names follow what torch.onnx
  * writes: from the module path "stem.0" come the weight "stem.0.weight", the node
- * "/stem/stem.0/Conv" and the value "/stem/stem.0/Conv_output_0". Weights are a pure function of
- * (seed, order of creation). */
+ * "/stem/stem.0/Conv" and the value "/stem/stem.0/Conv_output_0"; a second one under the same path
+ * is called "Conv_1". Weights are a pure function of (seed, order of creation). */
 #ifndef SN_ZOO_BUILDER_H
 #define SN_ZOO_BUILDER_H
+
+#include <string.h>
 
 #include "graph/model.h"
 
@@ -19,6 +21,7 @@ typedef struct sn_builder {
     sonde_error *err;
     sonde_status *status; /* likewise */
     sonde_status status_own;
+    const char *list; /* torch's ModuleList of the model ("layer"): in weights' names, no scope */
 } sn_builder;
 
 /* Makes m->graph. Nodes are written for ai.onnx version `opset`. The builder must not move. */
@@ -41,6 +44,9 @@ void sn_b_output(sn_builder *b, sn_value *v, const char *name, sn_dtype dtype, c
 sn_value *sn_b_outer(sn_builder *body, const sn_value *outer);
 void sn_b_output_sequence(sn_builder *b, sn_value *v, const char *name, sn_dtype dtype);
 
+/* A constant of any type; the caller fills *data. */
+sn_value *sn_b_constant(sn_builder *b, const char *name, sn_dtype dtype, const int64_t *dims,
+                        int rank, void **data);
 /* f32 constants: uniform in center ± half_width. */
 sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int rank, float center,
                        float half_width);
@@ -68,6 +74,16 @@ static inline sn_attr sn_a_float(const char *name, float f)
 {
     return (sn_attr){.name = name, .kind = SN_ATTR_FLOAT, .n = 1, .f = f};
 }
+/* `text` must outlive the model: a literal. */
+static inline sn_attr sn_a_text(const char *name, const char *text)
+{
+    return (sn_attr){
+        .name = name, .kind = SN_ATTR_STRING, .n = 1, .s = {.data = text, .size = strlen(text)}};
+}
+static inline sn_attr sn_a_tensor(const char *name, const sn_tensor *t)
+{
+    return (sn_attr){.name = name, .kind = SN_ATTR_TENSOR, .n = 1, .tensor = t};
+}
 static inline sn_attr sn_a_graph(const char *name, sn_graph *g)
 {
     return (sn_attr){.name = name, .kind = SN_ATTR_GRAPH, .n = 1, .graph = g};
@@ -85,6 +101,11 @@ sn_value *sn_b_op(sn_builder *b, const char *path, const char *op_type, sn_value
 bool sn_b_multi(sn_builder *b, const char *path, const char *op_type, sn_value *const *in,
                 uint32_t n_in, const sn_attr *attrs, uint32_t n_attrs, sn_value **out,
                 uint32_t n_out);
+/* One node with one output, both under names of their own (copied). */
+sn_value *sn_b_node(sn_builder *b, const char *name, const char *op_type, sn_value *const *in,
+                    uint32_t n_in, const sn_attr *attrs, uint32_t n_attrs, const char *out_name);
+/* A Constant node, which is how torch.onnx writes numbers. */
+sn_value *sn_b_scalar(sn_builder *b, const char *path, float value);
 
 typedef struct sn_conv_spec {
     int64_t in, out;        /* channels */
@@ -106,7 +127,7 @@ sn_value *sn_b_project(sn_builder *b, sn_value *x, const char *path, int64_t in,
 const char *sn_b_name(sn_builder *b, const char *path, const char *leaf);
 
 /* ---- one builder per row of models.inc ---- */
-#define SN_ZOO(id, text, params)                                                                   \
+#define SN_ZOO(id, text, params, ops)                                                              \
     sonde_status sn_zoo_build_##id(sn_model *m, uint64_t seed, sonde_error *err);
 #include "zoo/models.inc"
 #undef SN_ZOO

@@ -3,7 +3,7 @@
  * attention, and a long chain of nothing much. */
 #include <stdio.h>
 
-#include "zoo/builder.h"
+#include "zoo/blocks.h"
 
 #define F32 SONDE_DTYPE_F32
 #define I64 SONDE_DTYPE_I64
@@ -58,32 +58,6 @@ sonde_status sn_zoo_build_tiny_cnn(sn_model *m, uint64_t seed, sonde_error *err)
     return *b.status;
 }
 
-/* A scalar f32 constant: center ± nothing. */
-static sn_value *scalar(sn_builder *b, const char *name, float value)
-{
-    return sn_b_uniform(b, name, NULL, 0, value, 0.0f);
-}
-
-static sn_value *layer_norm(sn_builder *b, sn_value *x, const char *path, int64_t width)
-{
-    sn_value *w = sn_b_uniform(b, sn_b_name(b, path, "weight"), &width, 1, 1.0f, 0.1f);
-    sn_value *bias = sn_b_uniform(b, sn_b_name(b, path, "bias"), &width, 1, 0.0f, 0.1f);
-    return sn_b_op(b, path, "LayerNormalization", SN_IN(x, w, bias),
-                   SN_ATTRS(sn_a_int("axis", -1), sn_a_float("epsilon", 1e-5f)));
-}
-
-/* x · Φ(x) written out the way exporters write it. */
-static sn_value *gelu(sn_builder *b, sn_value *x, const char *path)
-{
-    sn_value *t =
-        sn_b_op(b, path, "Div", SN_IN(x, scalar(b, "gelu.sqrt2", 1.41421356f)), SN_NO_ATTRS);
-    t = sn_b_op(b, path, "Erf", SN_IN(t), SN_NO_ATTRS);
-    t = sn_b_op(b, path, "Add", SN_IN(t, scalar(b, "gelu.one", 1.0f)), SN_NO_ATTRS);
-    t = sn_b_op(b, path, "Mul", SN_IN(x, t), SN_NO_ATTRS);
-    sn_value *half = scalar(b, "gelu.half", 0.5f);
-    return sn_b_op(b, "mlp.act.half", "Mul", SN_IN(t, half), SN_NO_ATTRS);
-}
-
 enum { VOCAB = 128, WIDTH = 32, HEADS = 2, FFN = 64 };
 
 /* [batch, seq, WIDTH] ► [batch, HEADS, seq, WIDTH / HEADS], or with the last two swapped for keys.
@@ -108,7 +82,7 @@ static sn_value *attention(sn_builder *b, sn_value *x, sn_value *bias)
     k = split_heads(b, k, "attn.k", shape, true);
     v = split_heads(b, v, "attn.v", shape, false);
     sn_value *s = sn_b_op(b, "attn", "MatMul", SN_IN(q, k), SN_NO_ATTRS);
-    s = sn_b_op(b, "attn", "Div", SN_IN(s, scalar(b, "attn.scale", 4.0f)), SN_NO_ATTRS);
+    s = sn_b_op(b, "attn", "Div", SN_IN(s, sn_b_scalar(b, "attn", 4.0f)), SN_NO_ATTRS);
     s = sn_b_op(b, "attn", "Add", SN_IN(s, bias), SN_NO_ATTRS);
     s = sn_b_op(b, "attn", "Softmax", SN_IN(s), SN_ATTRS(sn_a_int("axis", -1)));
     s = sn_b_op(b, "attn.context", "MatMul", SN_IN(s, v), SN_NO_ATTRS);
@@ -128,8 +102,8 @@ sonde_status sn_zoo_build_tiny_attention(sn_model *m, uint64_t seed, sonde_error
 
     /* 0 where a token is, -10,000 where padding is, for every head and query. */
     sn_value *bias = sn_b_op(&b, "mask", "Cast", SN_IN(mask), SN_ATTRS(sn_a_int("to", F32)));
-    bias = sn_b_op(&b, "mask", "Sub", SN_IN(scalar(&b, "mask.one", 1.0f), bias), SN_NO_ATTRS);
-    bias = sn_b_op(&b, "mask", "Mul", SN_IN(bias, scalar(&b, "mask.far", -10000.0f)), SN_NO_ATTRS);
+    bias = sn_b_op(&b, "mask", "Sub", SN_IN(sn_b_scalar(&b, "mask", 1.0f), bias), SN_NO_ATTRS);
+    bias = sn_b_op(&b, "mask", "Mul", SN_IN(bias, sn_b_scalar(&b, "mask", -10000.0f)), SN_NO_ATTRS);
     sn_value *axes = sn_b_ints(&b, "mask.axes", (const int64_t[]){1, 2}, 2, 1);
     bias = sn_b_op(&b, "mask", "Unsqueeze", SN_IN(bias, axes), SN_NO_ATTRS);
 
@@ -137,12 +111,12 @@ sonde_status sn_zoo_build_tiny_attention(sn_model *m, uint64_t seed, sonde_error
     sn_value *embedding = sn_b_uniform(&b, "embedding.weight", table, 2, 0.0f, 1.0f);
     sn_value *x = sn_b_op(&b, "embedding", "Gather", SN_IN(embedding, ids), SN_NO_ATTRS);
     x = sn_b_op(&b, "", "Add", SN_IN(x, attention(&b, x, bias)), SN_NO_ATTRS);
-    x = layer_norm(&b, x, "norm1", WIDTH);
+    x = sn_blk_layer_norm(&b, "norm1", x, WIDTH, 1e-5f);
     sn_value *y = sn_b_project(&b, x, "mlp.up", WIDTH, FFN);
-    y = gelu(&b, y, "mlp.act");
+    y = sn_blk_gelu(&b, "mlp.act", y);
     y = sn_b_project(&b, y, "mlp.down", FFN, WIDTH);
     x = sn_b_op(&b, "residual", "Add", SN_IN(x, y), SN_NO_ATTRS);
-    x = layer_norm(&b, x, "norm2", WIDTH);
+    x = sn_blk_layer_norm(&b, "norm2", x, WIDTH, 1e-5f);
     sn_b_output(&b, x, "last_hidden_state", F32, (const sn_dim[]){tokens[0], tokens[1], WIDTH}, 3);
     return *b.status;
 }

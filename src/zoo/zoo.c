@@ -7,8 +7,12 @@
 #include "zoo/builder.h"
 
 static const sn_zoo_model models[] = {
-#define SN_ZOO(id, text, params)                                                                   \
-    {.name = #id, .summary = text, .parameters = params, .build = sn_zoo_build_##id},
+#define SN_ZOO(id, text, params, ops)                                                              \
+    {.name = #id,                                                                                  \
+     .summary = text,                                                                              \
+     .parameters = params,                                                                         \
+     .flops = (uint64_t)(ops),                                                                     \
+     .build = sn_zoo_build_##id},
 #include "zoo/models.inc"
 #undef SN_ZOO
 };

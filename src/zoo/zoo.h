@@ -10,6 +10,7 @@ typedef struct sn_zoo_model {
     const char *name;    /* "regnet_x_400mf" */
     const char *summary; /* "RegNet X 400MF, ImageNet classifier (torchvision structure)" */
     uint64_t parameters; /* published number; a test holds the built model against it */
+    uint64_t flops;      /* of one inference at the default sizes, to three digits */
     sonde_status (*build)(sn_model *m, uint64_t seed,
                           sonde_error *err); /* fills m->graph, opsets … */
 } sn_zoo_model;

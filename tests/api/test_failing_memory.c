@@ -121,6 +121,10 @@ TEST(every_allocation_of_a_convolutional_model_may_fail)
 {
     walk("tiny_cnn", false);
 }
+TEST(every_allocation_of_a_quantised_model_may_fail)
+{
+    walk("tiny_regnet_y_int8", false);
+}
 TEST(every_allocation_of_a_loop_with_captures_may_fail)
 {
     walk("tiny_loop", false);

@@ -248,24 +248,6 @@ def test_a_truncated_model_never_crashes(tmp_path):
 # ---- what is written ----
 
 
-def zoo_names():
-    if not PROGRAM:
-        return []
-    done = sonde("zoo")
-    return [line.split()[0] for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
-
-
-@pytest.mark.parametrize("name", zoo_names())
-def test_saved_zoo_models_satisfy_the_checker(tmp_path, name):
-    path = tmp_path / "m.onnx"
-    done = sonde("zoo", "save", name, path)
-    assert done.returncode == 0, done.stderr
-    if path.stat().st_size > 300 << 20:
-        onnx.checker.check_model(str(path))
-    else:
-        onnx.checker.check_model(onnx.load(path), full_check=True)
-
-
 def test_an_optimized_model_is_written_and_read_again(tmp_path):
     w = nh.from_array(np.arange(12, dtype=np.float32).reshape(4, 3), "w")
     model = make_model(

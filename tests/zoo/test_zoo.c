@@ -16,14 +16,18 @@ static bool setup(void)
     return sn_trace_create(&ctx.trace, &system_alloc, 0, NULL) == SONDE_OK;
 }
 
-/* Trainable ones: floats, without the running statistics of normalisations and without scalars. */
+/* Trainable ones: floats and what was quantised, without the running statistics of normalisations,
+ * scales, and scalars. */
 static uint64_t count_parameters(const sn_graph *g)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
-        if (v->fact.data && v->fact.data->dtype == SONDE_DTYPE_F32 && v->fact.data->rank > 0 &&
-            !strstr(v->name, "running_"))
+        if (!v->fact.data || v->fact.data->rank == 0)
+            continue;
+        const bool quantized = strstr(v->name, "_quantized") && !strstr(v->name, "_zero_point");
+        if ((v->fact.data->dtype == SONDE_DTYPE_F32 || quantized) && !strstr(v->name, "running_") &&
+            !strstr(v->name, "_scale"))
             n += (uint64_t)sn_tensor_count(v->fact.data);
     }
     return n;
@@ -153,7 +157,9 @@ static void failing_free(sn_allocator *a, void *ptr, size_t bytes)
 TEST(every_failing_allocation_is_an_error_and_leaks_nothing)
 {
     CHECK(setup());
-    static const char *const names[] = {"tiny_mlp", "tiny_loop", "tiny_text", "tiny_sequence"};
+    static const char *const names[] = {
+        "tiny_mlp",           "tiny_loop", "tiny_text", "tiny_sequence", "tiny_mobilenet",
+        "tiny_regnet_y_int8", "tiny_vit",  "tiny_gpt2", "tiny_vad",      "tiny_bert_train"};
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         bool built = false;
         for (long limit = 0; !built && limit < 10000; limit++) {

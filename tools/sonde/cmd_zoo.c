@@ -11,15 +11,34 @@ static const char details[] = "\n"
                               "seeded random weights: good for\n"
                               "measuring and testing, useless for answers. Everywhere a MODEL is "
                               "asked for, zoo:NAME is one.\n"
+                              "GFLOPs are those of one inference at the default sizes, a "
+                              "multiply-add counted as two.\n"
                               "\n"
                               "  sonde zoo\n"
                               "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
 
+/* Three digits: "31.8", "0.83", "<0.01". */
+static const char *gflops(uint64_t flops, char *buf, size_t cap)
+{
+    const double g = (double)flops / 1e9;
+    if (g < 0.01)
+        return flops ? "<0.01" : "0";
+    snprintf(buf, cap, "%.*f", g < 10 ? 2 : g < 100 ? 1 : 0, g);
+    return buf;
+}
+
 static int list_models(void)
 {
+    int width = 0;
     for (size_t i = 0; sonde_zoo_name(i); i++)
-        printf("%-16s  %12s  %s\n", sonde_zoo_name(i), grouped(sonde_zoo_parameters(i)),
-               sonde_zoo_summary(i));
+        if ((int)strlen(sonde_zoo_name(i)) > width)
+            width = (int)strlen(sonde_zoo_name(i));
+    printf("%-*s  %12s  %7s\n", width, "", "parameters", "GFLOPs");
+    for (size_t i = 0; sonde_zoo_name(i); i++) {
+        char buf[16];
+        printf("%-*s  %12s  %7s  %s\n", width, sonde_zoo_name(i), grouped(sonde_zoo_parameters(i)),
+               gflops(sonde_zoo_flops(i), buf, sizeof buf), sonde_zoo_summary(i));
+    }
     return EXIT_OK;
 }
 

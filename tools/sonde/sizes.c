@@ -39,9 +39,11 @@ static bool is_batch(const char *name, int dim)
     return name ? starts(name, "batch") || strcmp(name, "N") == 0 : dim == 0;
 }
 
+/* What a decoder has read before is not what it is given now. */
 static bool is_sequence(const char *name)
 {
-    return name && (starts(name, "seq") || strstr(name, "_seq") || strstr(name, "sequence"));
+    return name && !starts(name, "past") &&
+           (starts(name, "seq") || strstr(name, "_seq") || strstr(name, "sequence"));
 }
 
 static bool default_of(const loaded *l, const char *name, int64_t *size)
@@ -57,11 +59,34 @@ static bool default_of(const loaded *l, const char *name, int64_t *size)
     return found;
 }
 
+/* "past_sequence + sequence", "past_sequence + 1": how exporters name the sum of other dims. */
+static bool size_of_sum(const loaded *l, const options *o, const char *input, const char *name,
+                        int64_t *size)
+{
+    int64_t total = 0;
+    for (const char *part = name; part;) {
+        const char *plus = strstr(part, " + ");
+        const int n = (int)(plus ? plus - part : (ptrdiff_t)strlen(part));
+        char *word = text_of("%.*s", n, part), *end = NULL;
+        int64_t one = strtoll(word, &end, 10);
+        const bool number = n > 0 && !*end;
+        const bool known = number || (n > 0 && size_of_dim(l, o, input, word, -1, &one));
+        free(word);
+        if (!known || one < 0 || __builtin_add_overflow(total, one, &total))
+            return false;
+        part = plus ? plus + 3 : NULL;
+    }
+    *size = total;
+    return true;
+}
+
 bool size_of_dim(const loaded *l, const options *o, const char *input, const char *name, int dim,
                  int64_t *size)
 {
     /* Later ones win: -s comes after the query. Exact names before shortened ones. */
-    for (int shortened = 0; shortened < 2; shortened++)
+    for (int shortened = 0; shortened < 2; shortened++) {
+        if (shortened && name && strstr(name, " + ") && size_of_sum(l, o, input, name, size))
+            return true;
         for (size_t i = l->sizes.n; i-- > 0;) {
             const char *item = l->sizes.items[i], *equals = strrchr(item, '=');
             const size_t n = (size_t)(equals - item);
@@ -71,6 +96,7 @@ bool size_of_dim(const loaded *l, const options *o, const char *input, const cha
                 return true;
             }
         }
+    }
     if (o->batch_size && is_batch(name, dim)) {
         *size = o->batch_size;
         return true;

@@ -15,6 +15,8 @@ extern "C" {
 SONDE_API const char *sonde_zoo_name(size_t index);    /* "regnet_x_400mf" */
 SONDE_API const char *sonde_zoo_summary(size_t index); /* one line for people */
 SONDE_API uint64_t sonde_zoo_parameters(size_t index); /* trainable ones, as published */
+/* Of one inference at the default sizes, a multiply-add counted as two; to three digits. */
+SONDE_API uint64_t sonde_zoo_flops(size_t index);
 
 /* Builds one. Equal seeds give equal weights on every machine. Defaults for its symbolic dimensions
  * are in its metadata: "sonde.default.batch" = "1". */

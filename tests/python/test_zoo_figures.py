@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures of a profile promise, held against the small built-in models and a RegNet: rows add up to the
+first line, [Other] stays small, and threads never work longer than there was time."""
+
+import json
+import os
+import re
+import subprocess
+from collections import defaultdict
+
+import pytest
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+
+LARGE = "regnet_x_400mf"
+ATTEMPTS = 8
+
+
+def models():
+    if not PROGRAM:
+        return []
+    listed = subprocess.run([PROGRAM, "zoo"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^(tiny_\w+)", listed, re.M) + [LARGE]
+
+
+MODELS = models()
+
+
+def profile(model, folder, *options, runs=20):
+    files = {f: folder / f"{model}.{f}" for f in ("summary.json", "json")}
+    done = subprocess.run([PROGRAM, "profile", f"zoo:{model}", "-n", str(runs), *options,
+                           *(x for path in files.values() for x in ("-o", path))],
+                          capture_output=True, text=True, timeout=300, env={**os.environ, "COLUMNS": "0"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout, *(json.loads(path.read_text()) for path in files.values())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_add_up_to_the_first_line(model, tmp_path):
+    text, summary, _ = profile(model, tmp_path, runs=5)
+    mean = summary["latency_ms"]["mean"]
+    brackets = [r for r in summary["operators"] if r["name"][0] == "["]
+    for view in ("operators", "shapes", "nodes", "kernels"):  # written in whole nanoseconds
+        rows = summary[view] if view == "operators" else summary[view] + brackets
+        assert sum(r["mean_ms"] for r in rows) == pytest.approx(mean, abs=0.51e-6 * (len(rows) + 1)), view
+        assert sum(r["share"] for r in rows) == pytest.approx(1, abs=0.51e-6 * (len(rows) + 1)), view
+    assert sum(r["calls"] for r in summary["operators"] if r["name"][0] != "[") == pytest.approx(summary["ops"])
+    lines = text.split("\n")
+    ops, wall = re.fullmatch(r"Graph run of (\d+) ops finished in ([\d.]+)ms", lines[0]).groups()
+    shown = [re.fullmatch(r"\S.*? +([\d.]+)ms +\(([\d.]+)%\)", line).groups() for line in lines[2:-2]]
+    assert int(ops) == round(summary["ops"])
+    assert len(shown) == len(summary["operators"])
+    assert sum(float(ms) for ms, _ in shown) == pytest.approx(float(wall), abs=0.0051 * (len(shown) + 1))
+    assert sum(float(share) for _, share in shown) == pytest.approx(100, abs=0.0051 * len(shown))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_other_is_small_and_never_negative(model, tmp_path):
+    """At most 1 % of the run and 0.1 µs a step. Another program's turn on the processor lands there too, so the best
+    of a few attempts counts."""
+    tried = []
+    for _ in range(ATTEMPTS):
+        _, summary, _ = profile(model, tmp_path, "-q", "-t", "1", "--level", "1")
+        rows = {r["name"]: r["mean_ms"] for r in summary["operators"]}
+        assert all(ms >= 0 for ms in rows.values()), rows
+        bound = 0.01 * summary["latency_ms"]["mean"] + 1e-4 * summary["ops"]
+        tried.append((rows["[Other]"], bound))
+        if rows["[Other]"] <= bound:
+            return
+    pytest.fail(f"[Other] and its bound in ms, {ATTEMPTS} attempts: {tried}")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_threads_do_not_work_longer_than_there_was_time(model, tmp_path):
+    _, summary, trace = profile(model, tmp_path, "-q", "-t", "2", "--level", "3", runs=5)
+    spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    by_id = {e["args"]["span_id"]: e for e in spans if "span_id" in e["args"]}
+    wall = {e["args"]["run"]: e["dur"] for e in spans if e["cat"] == "iteration"}
+    busy, lanes = defaultdict(float), defaultdict(list)
+    for e in spans:
+        if e["cat"] != "thread" or not e["args"].get("run"):
+            continue
+        busy[e["args"]["run"]] += e["dur"]
+        lanes[e["tid"]].append(e)
+        step = by_id[e["args"]["parent_span_id"]]
+        assert step["cat"] == "operator" and e["args"]["op"] == step["args"]["op"]
+        assert step["ts"] <= e["ts"] and e["ts"] + e["dur"] <= step["ts"] + step["dur"] + 0.001
+    assert trace["otherData"]["threads"] == 2
+    assert len(lanes) <= 2
+    for run, total in busy.items():
+        assert total <= 2 * wall[run] + 0.001
+    for slices in lanes.values():  # a thread does one thing at a time
+        slices.sort(key=lambda e: e["ts"])
+        for a, b in zip(slices, slices[1:]):
+            assert a["ts"] + a["dur"] <= b["ts"] + 0.001
+    if model == LARGE:
+        assert len(lanes) == 2 and len(busy) == summary["iterations"] + summary["warmups"]
