@@ -182,13 +182,14 @@ static void do_job(packer *k, const pack_job *job, sn_pool *pool)
     sn_pool_run(pool, job->format->units(t->dims, t->rank, job->key.arg), pack_unit, &run);
 }
 
-/* Lets go of file pages in large steps: every call interrupts the other cores. */
-#define RELEASE_BYTES ((size_t)16 << 20)
+/* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often that
+ * what is mapped and packed at once adds little to the peak: a sixteenth. */
+#define RELEASE_PARTS 16
 
 static void release_done(packer *k, size_t n_done, bool last)
 {
     k->held_bytes += n_done > k->first_held ? k->jobs.data[n_done - 1]->src->bytes : 0;
-    if (k->root->plan_only || (k->held_bytes < RELEASE_BYTES && !last))
+    if (k->root->plan_only || (k->held_bytes < k->store_bytes / RELEASE_PARTS && !last))
         return;
     for (; k->first_held < n_done; k->first_held++)
         release_pages(k->root->model, k->jobs.data[k->first_held]->src);
