@@ -17,9 +17,16 @@ if(NOT SONDE_SANITIZE)
 endif()
 
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-file(GLOB program_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/sonde/*.c)
+file(GLOB program_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/sonde/*.c
+  ${CMAKE_SOURCE_DIR}/tools/sonde/bench/*.c)
 if(program_sources)
-  add_executable(sonde_program ${program_sources})
+  # The drivers of other runtimes travel in the program.
+  file(GLOB peers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/peers/*.py)
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/bench_files.c
+    COMMAND ${CMAKE_COMMAND} "-DINPUTS=${peers}" -DOUTPUT=${CMAKE_BINARY_DIR}/bench_files.c
+      -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${peers} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  add_executable(sonde_program ${program_sources} ${CMAKE_BINARY_DIR}/bench_files.c)
   target_include_directories(sonde_program PRIVATE ${CMAKE_SOURCE_DIR}/tools/sonde)
   target_link_libraries(sonde_program PRIVATE sonde sonde_flags)
   set_target_properties(sonde_program PROPERTIES OUTPUT_NAME sonde

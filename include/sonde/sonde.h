@@ -250,6 +250,19 @@ SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, s
  * sonde_profiler_stop with `profile` NULL ends it. */
 SONDE_API sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                              sonde_error *err);
+/* Either of them, with everything that can be chosen. */
+typedef struct sonde_profiler_options {
+    size_t struct_size;
+    int level;        /* 1 to 3 */
+    const char *path; /* written meanwhile, as sonde_profiler_stream does; NULL: kept in memory */
+    /* Spans that traces (.json, .pftrace) show, such as "operator,user"; NULL: all of model,
+     * iteration, operator, executor, memory, thread, user and device. Tables and reports are made
+     * of all spans in any case. */
+    const char *categories;
+} sonde_profiler_options;
+SONDE_API sonde_status sonde_profiler_start_with(sonde_context *context,
+                                                 const sonde_profiler_options *options,
+                                                 sonde_error *err);
 /* Stops and hands over what was recorded. With `profile` NULL it only stops: the records stay for
  * sonde_profiler_get until sonde_profiler_clear or the next start. */
 SONDE_API sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile,
@@ -329,13 +342,15 @@ SONDE_API sonde_status sonde_profile_report(const sonde_profile *profile, sonde_
 /* The suffix of `path` picks the format (".json" = Chrome trace); "-" is not a path here. */
 SONDE_API sonde_status sonde_profile_save(const sonde_profile *profile, const char *path,
                                           sonde_error *err);
-/* What .csv and .xlsx assume when they estimate the latency with sparse weights; 0 = the default in
- * brackets. A ratio is the latency now divided by the latency then. */
+/* What .csv and .xlsx assume when they estimate the latency with sparse weights, 0 = the default in
+ * brackets; a ratio is the latency now divided by the latency then. And which spans traces show. */
 typedef struct sonde_export_options {
     size_t struct_size;
     double sparse_ratio_90, sparse_ratio_80, sparse_ratio_70; /* at so many % zeros [4, 2.5, 2] */
     double sparse_ratio_others;                               /* at any other share [1] */
-    double sparse_aim; /* % of zeros that are aimed at, below 100 [90] */
+    double sparse_aim;      /* % of zeros that are aimed at, below 100 [90] */
+    const char *categories; /* as in sonde_profiler_options; NULL: what was chosen there */
+    const char *format;     /* ".summary.json", whatever the path is called; NULL: its suffix */
 } sonde_export_options;
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,
@@ -344,10 +359,11 @@ SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, con
  * content decides, not the name. A .pftrace may be cut off anywhere. */
 SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *path,
                                           sonde_profile **profile, sonde_error *err);
-/* Names of passes and formats, for --help; NULL past the end. */
+/* Names of passes, formats and categories, for --help; NULL past the end. */
 SONDE_API const char *sonde_pass_name(size_t index);
 SONDE_API const char *sonde_pass_summary(size_t index);
 SONDE_API const char *sonde_format_suffix(size_t index);
+SONDE_API const char *sonde_category_name(size_t index);
 
 #ifdef __cplusplus
 }

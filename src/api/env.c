@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment asks of any program that links the library: SONDE_TIMING prints a table
- * after every run, SONDE_TRACE writes a trace of the whole process (a .pftrace while it runs, others
- * when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_LEVEL says how much is recorded.
- * Nothing here can fail a program: problems are said on stderr and that is all. */
+ * after every run, SONDE_TRACE writes a trace of the whole process (a .pftrace while it runs,
+ * others when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_LEVEL says how much is
+ * recorded. Nothing here can fail a program: problems are said on stderr and that is all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ void sn_api_begin_trace(sonde_context *c)
         sonde_error err = {.status = SONDE_OK};
         char path[4200];
         expand_path(env->trace_path, path, sizeof path);
-        if (sn_stream_open(&c->env_stream, c, path, c->core.trace->start_ticks, c->env_level,
+        if (sn_stream_open(&c->env_stream, c, path, c->core.trace->start_ticks, c->env_level, 0,
                            &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
             state.env.trace_streams = false; /* said once */
@@ -191,8 +191,11 @@ static void write_folder(const sn_profile *p)
         sonde_error err = {.status = SONDE_OK};
         snprintf(path, sizeof path, "%s/%s/profiling_%s_%d.%s", env->profile_dir, files[i][0], date,
                  number, files[i][1]);
-        if (sn_exporter_for_path(path) && sn_export_file(p, path, &err))
-            fprintf(stderr, "sonde: SONDE_PROFILE: %s\n", err.message);
+        if (!sn_exporter_for_path(path) || sn_export_file(p, path, &err) == SONDE_OK)
+            continue;
+        fprintf(stderr, "sonde: SONDE_PROFILE: %s\n", err.message);
+        if (i == 0)
+            unlink(path); /* the empty one that took the number */
     }
 }
 

@@ -34,16 +34,17 @@ struct sonde_context {
      * round, so one of them always sees the other (sequentially consistent). */
     _Atomic int in_flight;
     _Atomic int clearing;
-    pthread_mutex_t lock; /* everything below, and clearing */
-    int api_level;        /* of sonde_profiler_start; 0 = stopped */
-    bool api_paused;      /* between pause and resume */
-    int api_kept;         /* level of stopped records that wait for get; 0 = none */
-    int stream_level;     /* of sonde_profiler_stream; 0 = off */
-    int env_level;        /* of SONDE_TRACE; 0 = off */
-    uint64_t api_start;   /* ticks at sonde_profiler_start */
-    int memory;           /* the memory profiler: 0 off, 1 running, 2 stopped with records kept */
+    pthread_mutex_t lock;    /* everything below, and clearing */
+    int api_level;           /* of sonde_profiler_start; 0 = stopped */
+    bool api_paused;         /* between pause and resume */
+    int api_kept;            /* level of stopped records that wait for get; 0 = none */
+    int stream_level;        /* of sonde_profiler_stream; 0 = off */
+    int env_level;           /* of SONDE_TRACE; 0 = off */
+    uint64_t api_start;      /* ticks at sonde_profiler_start */
+    uint32_t api_categories; /* that traces show; 0 = all */
+    int memory; /* the memory profiler: 0 off, 1 running, 2 stopped with records kept */
     uint64_t memory_start;
-    uint64_t fork_ticks;  /* when this process was forked off; what came before is the parent's */
+    uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
     sn_stream *api_stream, *env_stream; /* traces being written */
     sonde_model *models;                /* live ones, for their names */
     sn_machine machine;

@@ -253,8 +253,8 @@ static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slic
     const uint64_t start_ns = to_ns(b, slice->rec.t0);
     for (size_t i = b->operators.n, look = 64; i > 0 && look > 0; i--, look--) {
         const sn_prof_span *s = &b->p->spans.data[b->operators.data[i - 1]];
-        if (b->p->threads_seen.data[s->thread].id == slice->rec.parent &&
-            s->start_ns <= start_ns && s->start_ns + s->dur_ns >= start_ns)
+        if (b->p->threads_seen.data[s->thread].id == slice->rec.parent && s->start_ns <= start_ns &&
+            s->start_ns + s->dur_ns >= start_ns)
             return s;
     }
     return NULL;

@@ -47,8 +47,8 @@ typedef struct sn_builder {
     uint64_t first_ticks, last_ticks;
     uint32_t model_thread;
     SN_VEC(uint64_t) written; /* by thread: when the last step or run it wrote had ended */
-    bool counted;   /* steps have hardware counts */
-    bool streaming; /* spans come in batches, the model's at the end */
+    bool counted;             /* steps have hardware counts */
+    bool streaming;           /* spans come in batches, the model's at the end */
 } sn_builder;
 
 /* ---- batch by batch ---- */

@@ -5,7 +5,8 @@
 #include "api/stream.h"
 #include "export/reports.h"
 
-static sonde_status start(sonde_context *context, int level, const char *path, sonde_error *err)
+static sonde_status start(sonde_context *context, int level, const char *path, uint32_t categories,
+                          sonde_error *err)
 {
     if (level < 1 || level > 3)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
@@ -21,12 +22,13 @@ static sonde_status start(sonde_context *context, int level, const char *path, s
         c->api_kept = 0;
         sn_api_forget(c);
         if (path)
-            st = sn_stream_open(&c->api_stream, c, path, sn_ticks(), level, err);
+            st = sn_stream_open(&c->api_stream, c, path, sn_ticks(), level, categories, err);
     }
     if (st == SONDE_OK) {
         *(path ? &c->stream_level : &c->api_level) = level;
         c->api_paused = false;
         c->api_start = sn_ticks();
+        c->api_categories = categories;
         st = sn_api_set_level(c, err);
         if (st != SONDE_OK)
             c->api_level = c->stream_level = 0;
@@ -38,14 +40,24 @@ static sonde_status start(sonde_context *context, int level, const char *path, s
 
 sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
 {
-    return start(context, level, NULL, err);
+    return start(context, level, NULL, 0, err);
 }
 
 sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                    sonde_error *err)
 {
     SN_REQUIRE(path, err);
-    return start(context, level, path, err);
+    return start(context, level, path, 0, err);
+}
+
+sonde_status sonde_profiler_start_with(sonde_context *context,
+                                       const sonde_profiler_options *options, sonde_error *err)
+{
+    sonde_profiler_options o;
+    uint32_t categories;
+    SN_OPTIONS(o, options, err);
+    SN_TRY(sn_prof_cats_parse(o.categories, &categories, err));
+    return start(context, o.level, o.path, categories, err);
 }
 
 /* A public profile of the records since the start; it takes a reference of its own. */
@@ -60,6 +72,7 @@ static sonde_status make_profile(sonde_context *c, int level, sonde_profile **pr
         sn_free(&c->alloc, made, sizeof *made);
         return st;
     }
+    made->core->categories = c->api_categories;
     made->context = sn_api_context_ref(c);
     *profile = made;
     return SONDE_OK;
@@ -254,6 +267,21 @@ static sonde_status check_ratio(double ratio, sonde_error *err)
     return sn_fail(err, SONDE_INVALID_ARGUMENT, "a sparse ratio is %g, expected 0 to 1e6", ratio);
 }
 
+/* What is asked for of what there is. */
+static sonde_status choose_categories(const sn_profile *p, const char *list, uint32_t *set,
+                                      sonde_error *err)
+{
+    char text[SN_CATS_TEXT];
+    SN_TRY(sn_prof_cats_parse(list, set, err));
+    if (!*set || !p->categories)
+        return SONDE_OK;
+    *set &= p->categories;
+    return *set ? SONDE_OK
+                : sn_fail(err, SONDE_INVALID_ARGUMENT,
+                          "the profile has no spans of category '%s', only of %s", list,
+                          sn_prof_cats_text(p->categories, text));
+}
+
 sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                      const sonde_export_options *options, sonde_error *err)
 {
@@ -270,10 +298,14 @@ sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *p
     if (!(o.sparse_aim >= 0 && o.sparse_aim < 100))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "the sparse aim is %g %%, expected less than 100", o.sparse_aim);
+    uint32_t categories;
+    SN_TRY(choose_categories(profile->core, o.categories, &categories, err));
     const sn_export_options own = {.ratio_90 = o.sparse_ratio_90,
                                    .ratio_80 = o.sparse_ratio_80,
                                    .ratio_70 = o.sparse_ratio_70,
                                    .ratio_others = o.sparse_ratio_others,
-                                   .aim = o.sparse_aim};
+                                   .aim = o.sparse_aim,
+                                   .categories = categories,
+                                   .format = o.format};
     return sn_export_file_with(profile->core, path, &own, err);
 }

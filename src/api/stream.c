@@ -206,7 +206,7 @@ static void shrink_rings(sonde_context *c)
 }
 
 sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *path, uint64_t since,
-                            int level, sonde_error *err)
+                            int level, uint32_t categories, sonde_error *err)
 {
     *stream = NULL;
     sn_stream *s = sn_alloc_zero(&c->alloc, sizeof *s);
@@ -220,8 +220,10 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
     sonde_status st = open_file(s, path, err);
     if (st == SONDE_OK)
         st = sn_builder_init(&s->builder, c, since, level, err);
-    if (st == SONDE_OK)
+    if (st == SONDE_OK) {
+        s->builder.p->categories = categories;
         st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, &c->alloc, err);
+    }
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
         st = sn_fail(err, SONDE_IO, "'%s' cannot be written: %s", path, strerror(errno));
     if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)
@@ -255,6 +257,7 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
     if (s->failed == SONDE_OK && sn_builder_model_span(&s->builder, &model))
         (void)sn_pftrace_slice(s->trace, &model, 0);
     sn_api_profile_memory(s->builder.p, s->c);
+    sn_api_describe_counters(s->c, s->builder.p);
     sonde_status st = sn_pftrace_close(s->trace, s->builder.p, err);
     if (s->failed && st == SONDE_OK)
         st = sn_fail(err, s->failed, "the trace ends early: %s",

@@ -5,10 +5,11 @@
 
 #include "api/internal.h"
 
-/* Starts to append what `c` records to a new .pftrace file whose times count from `since` ticks. The
- * recorder's level is the caller's to set. With the context's lock held. */
+/* Starts to append what `c` records, spans of these categories (a set; 0: all), to a new .pftrace
+ * file whose times count from `since` ticks. The recorder's level is the caller's to set. With the
+ * context's lock held. */
 sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *path, uint64_t since,
-                            int level, sonde_error *err);
+                            int level, uint32_t categories, sonde_error *err);
 /* Writes the rest and closes the file; tells what went wrong since it was opened. NULL accepted.
  * Without the context's lock. */
 sonde_status sn_stream_close(sn_stream *stream, sonde_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the public API: versions, status and type names, lists of passes and formats. */
+/* The words of the public API: versions, status and type names, lists of passes, formats and
+ * categories. */
 #include "api/internal.h"
 #include "passes/pass.h"
 
@@ -57,4 +58,9 @@ const char *sonde_format_suffix(size_t index)
 {
     const sn_exporter *exporter = sn_exporter_row(index);
     return exporter ? exporter->suffix : NULL;
+}
+
+const char *sonde_category_name(size_t index)
+{
+    return index < SN_CAT_COUNT ? sn_prof_cat_name((sn_prof_cat)index) : NULL;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many cores this process may really use: the affinity mask, cut by the tightest cgroup quota
- * on the way to the root. A container that shows 64 processors and grants 2 of them is the usual
- * case. */
+/* How many cores and how much memory this process may really use: the affinity mask and what the
+ * machine has, cut by the tightest cgroup limit on the way to the root. A container that shows 64
+ * processors and grants 2 of them is the usual case. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -49,6 +50,26 @@ static double quota_v1(const char *folder)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+/* A number of bytes in a file, v2 "max" and other words are none. */
+static double bytes_in(const char *folder, const char *file)
+{
+    char path[PATH_BYTES + 32], line[64];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return read_line(path, line, sizeof line) ? strtod(line, NULL) : 0;
+}
+
+static double memory_v2(const char *folder)
+{
+    return bytes_in(folder, "memory.max");
+}
+
+/* v1 without a limit says almost 2^63. */
+static double memory_v1(const char *folder)
+{
+    const double bytes = bytes_in(folder, "memory.limit_in_bytes");
+    return bytes < 4e18 ? bytes : 0;
+}
+
 static double tighter(double a, double b)
 {
     return a > 0 && (b <= 0 || a < b) ? a : b;
@@ -85,7 +106,13 @@ static bool lists(const char *words, const char *name)
     return false;
 }
 
-double sn_cpu_quota(const char *root)
+/* What limits one thing: its controller's name, where v1 mounts it, how a group's limit is read. */
+typedef struct limited {
+    const char *controller, *mounts[2];
+    double (*v2)(const char *folder), (*v1)(const char *folder);
+} limited;
+
+static double tightest(const char *root, const limited *what)
 {
     char path[PATH_BYTES], line[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -95,6 +122,7 @@ double sn_cpu_quota(const char *root)
     double least = 0;
     while (fgets(line, sizeof line, f)) {
         /* "0::/path" is v2; "4:cpu,cpuacct:/path" is v1. */
+        static const char *const v2_mounts[2] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':');
         char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -102,23 +130,39 @@ double sn_cpu_quota(const char *root)
             continue;
         *controllers++ = '\0';
         *group++ = '\0';
-        if (*controllers == '\0') {
-            static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-            for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
-                snprintf(path, sizeof path, "%s%s", root, mounts[i]);
-                least = tighter(walk_up(path, group, quota_v2), least);
-            }
-        } else if (lists(controllers, "cpu")) {
-            static const char *const mounts[] = {"/sys/fs/cgroup/cpu",
-                                                 "/sys/fs/cgroup/cpu,cpuacct"};
-            for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
-                snprintf(path, sizeof path, "%s%s", root, mounts[i]);
-                least = tighter(walk_up(path, group, quota_v1), least);
-            }
+        const bool v2 = *controllers == '\0';
+        const char *const *mounts = v2 ? v2_mounts : what->mounts;
+        for (int i = 0; i < 2 && (v2 || lists(controllers, what->controller)); i++) {
+            snprintf(path, sizeof path, "%s%s", root, mounts[i]);
+            least = tighter(walk_up(path, group, v2 ? what->v2 : what->v1), least);
         }
     }
     fclose(f);
     return least;
+}
+
+double sn_cpu_quota(const char *root)
+{
+    static const limited cpu = {
+        "cpu", {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}, quota_v2, quota_v1};
+    return tightest(root, &cpu);
+}
+
+double sn_memory_quota(const char *root)
+{
+    static const limited memory = {
+        "memory", {"/sys/fs/cgroup/memory", "/cgroup/memory"}, memory_v2, memory_v1};
+    return tightest(root, &memory);
+}
+
+double sn_usable_memory(void)
+{
+    struct sysinfo info;
+    const double quota = sn_memory_quota("");
+    if (sysinfo(&info) != 0)
+        return quota;
+    const double all = ((double)info.totalram + (double)info.totalswap) * (double)info.mem_unit;
+    return tighter(quota, all);
 }
 
 /* Cores in the affinity mask; the mask grows until the kernel's fits. 0 when it cannot be had. */

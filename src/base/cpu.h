@@ -44,6 +44,10 @@ int sn_cpu_usable_cores(double *quota_cores);
  * in cores; 0 = none. `root` is put before /proc and /sys: "" is this machine, tests give a folder.
  */
 double sn_cpu_quota(const char *root);
+/* The same for memory (v2 memory.max, v1 limit_in_bytes), in bytes; 0 = none. */
+double sn_memory_quota(const char *root);
+/* Memory and swap of the machine, or what the quota leaves of them; 0: not known. */
+double sn_usable_memory(void);
 
 /* All of them, lowest first: "baseline, avx2, avx512", the words sn_cpu_detect takes. */
 void sn_cpu_level_list(uint32_t flags, char *text, size_t bytes);

@@ -48,6 +48,7 @@ typedef struct job {
     void *arg;
     size_t n;
     sn_trace *trace; /* where slices go, NULL = not recorded */
+    uint32_t caller; /* its thread's number there, so that slices find the step they are of */
 } job;
 
 struct sn_pool {
@@ -186,6 +187,7 @@ static void take_tasks(sn_pool *pool, int index)
                         .t1 = sn_ticks(),
                         .table = SN_TRACE_NONE,
                         .index = (uint32_t)index,
+                        .parent = j->caller,
                         .kind = SN_TRACE_SLICE};
     sn_trace_ring *ring = sn_trace_ring_get(j->trace);
     if (ring)
@@ -358,8 +360,11 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
     }
     pool->job = (job){.fn = fn, .arg = arg, .n = n};
 #if SONDE_RECORDER
-    if (pool->trace && sn_trace_on(pool->trace, 3))
+    if (pool->trace && sn_trace_on(pool->trace, 3)) {
+        const sn_trace_ring *ring = sn_trace_ring_get(pool->trace);
         pool->job.trace = pool->trace;
+        pool->job.caller = ring ? ring->thread_id : 0;
+    }
 #endif
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);

@@ -19,7 +19,8 @@ typedef enum sn_trace_kind {
     SN_TRACE_STEP = 1,   /* table = binding id, index = step */
     SN_TRACE_RUN = 2,    /* one inference or one body run; table = binding id */
     SN_TRACE_EXEC = 3,   /* executor work (load, parse, pass, pack, bind, …); index = name id */
-    SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker */
+    SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker, parent = the
+                            thread_id of who called for it */
     SN_TRACE_USER = 5,   /* a labelled scope; index = name id */
     SN_TRACE_ALLOC = 6,  /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
     SN_TRACE_MEMORY = 7, /* after a step: parent = bytes the allocator holds / 64, parent_index = of

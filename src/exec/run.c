@@ -26,22 +26,35 @@ static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const
 
 static const sn_frame_hooks hooks = {run_body};
 
+/* So much is taken without a look at the machine. */
+#define SMALL_RUN_BYTES ((size_t)256 << 20)
+
+/* What may be held at once: what was asked for, else what there is: a run beyond that would not
+ * fail but be killed, and perhaps something else with it. 0: not known. */
+static size_t budget(const sn_allocator *alloc, size_t run_bytes)
+{
+    if (alloc->limit_bytes || run_bytes <= SMALL_RUN_BYTES)
+        return alloc->limit_bytes;
+    const double usable = sn_usable_memory();
+    return usable < (double)SIZE_MAX ? (size_t)usable : 0;
+}
+
 /* A run that cannot fit is refused before its first step, and says what it would take. */
 static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, sonde_error *err)
 {
     const sn_allocator *alloc = b->program->ctx->alloc;
     const size_t held = atomic_load_explicit(&alloc->live_bytes, memory_order_relaxed);
-    size_t total;
-    if (!alloc->limit_bytes)
-        return SONDE_OK;
-    if (sn_size_add(held, frame_bytes, &total) && sn_size_add(total, b->output_bytes, &total) &&
-        total <= alloc->limit_bytes)
+    size_t run = SIZE_MAX, total = SIZE_MAX;
+    if (sn_size_add(frame_bytes, b->output_bytes, &run))
+        (void)sn_size_add(held, run, &total);
+    const size_t limit = budget(alloc, run);
+    if (!limit || total <= limit)
         return SONDE_OK;
     return sn_fail(err, SONDE_OUT_OF_MEMORY,
                    "a run at these shapes takes %zu bytes (activations %zu, workspace %zu, results "
-                   "%zu) beside %zu held already; the limit is %zu",
-                   frame_bytes + b->output_bytes, b->arena_bytes, b->workspace_bytes,
-                   b->output_bytes, held, alloc->limit_bytes);
+                   "%zu) beside %zu held already; %s %zu",
+                   run, b->arena_bytes, b->workspace_bytes, b->output_bytes, held,
+                   alloc->limit_bytes ? "the limit is" : "there are", limit);
 }
 
 static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *err)

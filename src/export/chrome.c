@@ -5,17 +5,15 @@
  * thread. Events are written one by one; the file is never held in memory. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
+#include "export/chrome_facts.h"
 #include "export/step_text.h"
-#include "export/writer.h"
+#include "profile/chrome_keys.h"
 
 enum {
     MODEL_LANE = 1,
     FIRST_ITERATION_LANE = 2,
-    MAX_ITERATION_LANES = 64, /* more at once share the last one */
-    FIRST_THREAD_LANE = 100
+    MAX_ITERATION_LANES = 64 /* more at once share the last one */
 };
 
 #define MODEL_TITLE "model_inference"
@@ -93,7 +91,7 @@ static void put_threads(chrome *c)
     for (size_t i = 0; i < c->p->threads_seen.n; i++) {
         const sn_prof_thread *t = &c->p->threads_seen.data[i];
         snprintf(text, sizeof text, "thread %" PRIu32, t->id);
-        lane(c, FIRST_THREAD_LANE + i, t->name && *t->name ? t->name : text);
+        lane(c, SN_CHROME_FIRST_THREAD + i, t->name && *t->name ? t->name : text);
     }
 }
 
@@ -140,7 +138,7 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
 {
     const sn_prof_step *s = &c->p->steps.data[span->step];
     const sn_step_text **text = &c->step_text[span->step];
-    const uint64_t bind_ns = *text ? 0 : s->bind_ns; /* shown once, at its first use */
+    const bool first_use = !*text;
     if (!*text)
         *text = sn_step_text_of(s, &c->arena);
     if (!*text) {
@@ -168,8 +166,12 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
     arg_u64(c, first, "flops", s->flops);
     arg_u64(c, first, "bytes", s->bytes);
     arg_text(c, first, "args_string", (*text)->args_string);
-    arg_ms(c, first, "reshape_time", bind_ns);
+    arg_ms(c, first, "reshape_time", first_use ? s->bind_ns : 0);
     arg_ms(c, first, "forward_time", span->dur_ns);
+    if (first_use && s->hw.calls > 0) {
+        sn_put_key(w, first, "counters");
+        sn_chrome_counts(w, &s->hw);
+    }
 }
 
 /* ------------------------------------------------------------------ spans */
@@ -188,26 +190,30 @@ static const char *span_title(const chrome *c, const sn_prof_span *s)
     return s->name && *s->name ? s->name : sn_prof_cat_name(s->cat);
 }
 
+static bool wanted(const chrome *c, sn_prof_cat cat)
+{
+    return sn_prof_cats_have(c->p->categories, cat);
+}
+
 static uint64_t lane_of(chrome *c, const sn_prof_span *s)
 {
     if (s->cat == SN_CAT_MODEL)
         return MODEL_LANE;
     if (s->cat == SN_CAT_ITERATION)
         return iteration_lane(c, s);
-    return (uint64_t)FIRST_THREAD_LANE + s->thread;
+    return (uint64_t)SN_CHROME_FIRST_THREAD + s->thread;
 }
 
-/* An arrow from the step to one worker's share of it. */
+/* An arrow from the step to one worker's share of it. Viewers bind an end to the innermost slice
+ * open on its lane at that time: at the start of the step nothing inside it is open yet. */
 static void put_flow(chrome *c, const sn_prof_span *slice, const sn_prof_span *step)
 {
-    uint64_t step_end = step->start_ns + step->dur_ns, from = slice->start_ns;
-    from = from < step->start_ns ? step->start_ns : from > step_end ? step_end : from;
-    begin(c, "s", "parallel", "thread", (uint64_t)FIRST_THREAD_LANE + step->thread);
-    at(c, from);
+    begin(c, "s", "parallel", "thread", (uint64_t)SN_CHROME_FIRST_THREAD + step->thread);
+    at(c, step->start_ns);
     sn_put(&c->w, ",\"id\":");
     sn_put_u64(&c->w, slice->id);
     sn_put(&c->w, "}");
-    begin(c, "f", "parallel", "thread", (uint64_t)FIRST_THREAD_LANE + slice->thread);
+    begin(c, "f", "parallel", "thread", (uint64_t)SN_CHROME_FIRST_THREAD + slice->thread);
     at(c, slice->start_ns);
     sn_put(&c->w, ",\"bp\":\"e\",\"id\":");
     sn_put_u64(&c->w, slice->id);
@@ -216,6 +222,8 @@ static void put_flow(chrome *c, const sn_prof_span *slice, const sn_prof_span *s
 
 static void put_span(chrome *c, const sn_prof_span *s)
 {
+    if (!wanted(c, s->cat))
+        return;
     uint64_t tid = lane_of(c, s);
     uint32_t parent = sn_prof_index_find(&c->index, s->parent);
     const sn_prof_span *up = parent != UINT32_MAX ? &c->p->spans.data[parent] : NULL;
@@ -230,10 +238,10 @@ static void put_span(chrome *c, const sn_prof_span *s)
     if (s->cat == SN_CAT_MODEL)
         arg_text(c, &first, "model", c->p->model_name);
     if (s->cat == SN_CAT_USER && s->args && *s->args)
-        arg_text(c, &first, "text", s->args);
-    if (s->cat == SN_CAT_THREAD && up && step_of(c, up)) {
-        arg_text(c, &first, "op", step_of(c, up)->op_type);
-        arg_text(c, &first, "node", step_of(c, up)->name);
+        arg_text(c, &first, "args", s->args);
+    if (s->cat == SN_CAT_THREAD && step_of(c, s)) {
+        arg_text(c, &first, "op", step_of(c, s)->op_type);
+        arg_text(c, &first, "node", step_of(c, s)->name);
     }
     if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION) {
         arg_u64(c, &first, "iteration", s->iteration);
@@ -248,7 +256,8 @@ static void put_span(chrome *c, const sn_prof_span *s)
     if (up)
         arg_u64(c, &first, "parent_span_id", s->parent);
     sn_put(&c->w, "}}");
-    if (s->cat == SN_CAT_THREAD && up && up->cat == SN_CAT_OPERATOR)
+    if (s->cat == SN_CAT_THREAD && up && up->cat == SN_CAT_OPERATOR && up->thread != s->thread &&
+        wanted(c, SN_CAT_OPERATOR))
         put_flow(c, s, up);
 }
 
@@ -257,6 +266,8 @@ static void put_span(chrome *c, const sn_prof_span *s)
 static void put_model(chrome *c)
 {
     uint64_t start = UINT64_MAX, end = 0;
+    if (!wanted(c, SN_CAT_MODEL))
+        return;
     for (size_t i = 0; i < c->p->spans.n; i++) {
         const sn_prof_span *s = &c->p->spans.data[i];
         if (s->cat == SN_CAT_MODEL)
@@ -279,7 +290,7 @@ static void put_model(chrome *c)
 
 static void put_counters(chrome *c)
 {
-    for (size_t i = 0; i < c->p->counters.n; i++) {
+    for (size_t i = 0; i < c->p->counters.n && wanted(c, SN_CAT_MEMORY); i++) {
         const sn_prof_counter *k = &c->p->counters.data[i];
         begin(c, "C", k->name, NULL, 0);
         at(c, k->at_ns);
@@ -289,71 +300,7 @@ static void put_counters(chrome *c)
     }
 }
 
-/* ------------------------------------------------------------------ what surrounds the events */
-static void put_folded(chrome *c)
-{
-    bool first = true;
-    for (size_t i = 0; i < c->p->steps.n; i++) {
-        const sn_prof_step *s = &c->p->steps.data[i];
-        if (!s->folded)
-            continue;
-        sn_put(&c->w, first ? "{\"name\":" : ",{\"name\":");
-        sn_put_json(&c->w, s->name);
-        sn_put(&c->w, ",\"op\":");
-        sn_put_json(&c->w, s->op_type);
-        sn_put(&c->w, "}");
-        first = false;
-    }
-}
-
-static void put_other_data(chrome *c)
-{
-    const sn_profile *p = c->p;
-    const sn_prof_summary *s = &c->summary;
-    sn_writer *w = &c->w;
-    bool first = true;
-    arg_text(c, &first, "tool", "sonde");
-    arg_text(c, &first, "version", p->version);
-    arg_text(c, &first, "model", p->model_name);
-    arg_text(c, &first, "cpu", p->cpu_model);
-    arg_text(c, &first, "cpu_level", p->cpu_level);
-    sn_put_key(w, &first, "cores");
-    sn_put_i64(w, p->cores);
-    sn_put_key(w, &first, "threads");
-    sn_put_i64(w, p->threads);
-    sn_put_key(w, &first, "level");
-    sn_put_i64(w, p->level);
-    time_t seconds = (time_t)(p->start_wall_ns / 1000000000u);
-    struct tm utc;
-    char text[64] = "";
-    if (gmtime_r(&seconds, &utc))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    arg_text(c, &first, "start_time", text);
-    snprintf(text, sizeof text, "%" PRIu64, p->start_wall_ns); /* a string: beyond 2^53 */
-    arg_text(c, &first, "start_time_ns", text);
-    arg_u64(c, &first, "iterations", s->iterations);
-    arg_u64(c, &first, "warmups", s->warmups);
-    sn_put_key(w, &first, "profiler_ns_per_record");
-    sn_put_number(w, p->record_ns);
-    sn_put_key(w, &first, "profiler_cost_ms_per_iteration");
-    sn_put_fixed(w, s->cost_ns / 1e6, 6);
-    arg_u64(c, &first, "dropped", p->dropped);
-    sn_put_key(w, &first, "thread_ids");
-    sn_put(w, "[");
-    for (size_t i = 0; i < p->threads_seen.n; i++) {
-        sn_put(w, i ? ",{\"tid\":" : "{\"tid\":");
-        sn_put_u64(w, FIRST_THREAD_LANE + i);
-        sn_put(w, ",\"os_tid\":");
-        sn_put_i64(w, p->threads_seen.data[i].os_tid);
-        sn_put(w, "}");
-    }
-    sn_put(w, "]");
-    sn_put_key(w, &first, "folded_nodes");
-    sn_put(w, "[");
-    put_folded(c);
-    sn_put(w, "]");
-}
-
+/* ------------------------------------------------------------------ the whole */
 static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
     chrome c = {.p = p, .first_event = true};
@@ -374,7 +321,7 @@ static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error
         put_span(&c, &p->spans.data[i]);
     put_counters(&c);
     sn_put(&c.w, "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{");
-    put_other_data(&c);
+    sn_chrome_facts(&c.w, p, &c.summary);
     sn_put(&c.w, "}}\n");
     st = sn_writer_finish(&c.w, err);
     if (c.failed)

@@ -47,9 +47,12 @@ static sonde_status export_to(const sn_profile *p, const sn_exporter *format,
                               sonde_error *err)
 {
     sn_sink sink = {.write = write_stdio, .user = f};
+    sn_profile shown = *p;
+    if (opt && opt->categories)
+        shown.categories = opt->categories;
     errno = 0;
-    sonde_status st = opt && format->write_with ? format->write_with(p, opt, &sink, err)
-                                                : format->write(p, &sink, err);
+    sonde_status st = opt && format->write_with ? format->write_with(&shown, opt, &sink, err)
+                                                : format->write(&shown, &sink, err);
     if (fflush(f) != 0)
         sink.failed = true;
     if (sink.failed)
@@ -85,12 +88,12 @@ sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *
 sonde_status sn_export_file_with(const sn_profile *p, const char *path,
                                  const sn_export_options *opt, sonde_error *err)
 {
-    const sn_exporter *format = sn_exporter_for_path(path);
+    const sn_exporter *format = sn_exporter_for_path(opt && opt->format ? opt->format : path);
     if (is_stdout(path, format))
         return export_to(p, format ? format : sn_exporter_row(0), opt, stdout, "standard output",
                          err);
     if (!format)
-        return no_format(path, err);
+        return no_format(opt && opt->format ? opt->format : path, err);
     char temp[PATH_MAX];
     FILE *f = open_beside(path, temp, sizeof temp);
     bool beside = f != NULL;

@@ -52,6 +52,18 @@ static void put_memory(sn_proto *p, const sn_prof_memory *m)
     sn_proto_end(p, mark);
 }
 
+static void put_usage(sn_proto *p, const sn_prof_usage *u)
+{
+    const uint64_t all[] = {u->cpu_ns, u->minor_faults, u->major_faults, u->voluntary,
+                            u->involuntary};
+    if (!u->known)
+        return;
+    size_t mark = sn_proto_begin(p, SN_PF_FACTS_USAGE);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        sn_proto_packed(p, all[i]);
+    sn_proto_end(p, mark);
+}
+
 void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
 {
     marks m = begin(p, SN_PF_RECORD_FACTS);
@@ -75,6 +87,9 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_double(p, SN_PF_FACTS_L2_GBPS, f->caches[0].gbps);
     put_double(p, SN_PF_FACTS_L3_BYTES, f->caches[1].bytes);
     put_double(p, SN_PF_FACTS_L3_GBPS, f->caches[1].gbps);
+    put_usage(p, &f->usage);
+    put_text(p, SN_PF_FACTS_COUNTERS_NOTE, f->counters_note);
+    put_number(p, SN_PF_FACTS_CATEGORIES, f->categories);
     end(p, m);
 }
 
@@ -107,6 +122,19 @@ static void put_tensors(sn_proto *p, uint32_t field, const sn_prof_tensor *list,
     }
 }
 
+static void put_counts(sn_proto *p, uint32_t field, const sn_prof_hw *hw)
+{
+    if (!(hw->calls > 0))
+        return;
+    size_t mark = sn_proto_begin(p, field);
+    put_double(p, SN_PF_HW_CALLS, hw->calls);
+    put_double(p, SN_PF_HW_CYCLES, hw->cycles);
+    put_double(p, SN_PF_HW_INSTRUCTIONS, hw->instructions);
+    put_double(p, SN_PF_HW_CACHE_MISSES, hw->cache_misses);
+    put_double(p, SN_PF_HW_BRANCH_MISSES, hw->branch_misses);
+    sn_proto_end(p, mark);
+}
+
 void sn_pf_record_step(sn_proto *p, const sn_prof_step *s)
 {
     marks m = begin(p, SN_PF_RECORD_STEP);
@@ -131,6 +159,15 @@ void sn_pf_record_step(sn_proto *p, const sn_prof_step *s)
     put_number(p, SN_PF_STEP_FLAGS,
                (s->folded ? SN_PF_STEP_FOLDED : 0u) | (s->dynamic ? SN_PF_STEP_DYNAMIC : 0u) |
                    (s->control ? SN_PF_STEP_CONTROL : 0u));
+    put_counts(p, SN_PF_STEP_COUNTS, &s->hw);
+    end(p, m);
+}
+
+void sn_pf_record_counts(sn_proto *p, uint32_t step, const sn_prof_hw *hw)
+{
+    marks m = begin(p, SN_PF_RECORD_COUNTS);
+    put_number(p, SN_PF_COUNTS_STEP, step);
+    put_counts(p, SN_PF_COUNTS_COUNTS, hw);
     end(p, m);
 }
 

@@ -228,6 +228,7 @@ sonde_status sn_pftrace_open(sn_pftrace **out, sn_sink *sink, const sn_profile *
     sn_map_init(&t->strings, alloc);
     sn_map_init(&t->counters, alloc);
     t->pid = facts->pid;
+    t->categories = facts->categories;
     /* Traces of several processes may be put together: their tracks must not be the same. */
     const uint64_t who[] = {(uint64_t)facts->pid, facts->start_wall_ns, (uint64_t)facts->instance};
     t->base_uuid = (sn_hash(who, sizeof who, 1) | 1) >> 32 << 20;
@@ -260,6 +261,18 @@ bool sn_pftrace_thread(sn_pftrace *t, const sn_prof_thread *thread)
     return sn_pf_packet_end(t, packet);
 }
 
+/* The annotations made last, to be copied whenever they are wanted. */
+static bool keep_notes(sn_pftrace *t, const unsigned char **notes, size_t *bytes)
+{
+    *bytes = t->scratch.bytes.n;
+    unsigned char *copy = sn_arena_alloc(&t->arena, *bytes, 1);
+    if (!copy || t->scratch.failed)
+        return false;
+    memcpy(copy, t->scratch.bytes.data, *bytes);
+    *notes = copy;
+    return true;
+}
+
 static bool encode_step(sn_pftrace *t, const sn_prof_step *s, sn_pf_step *own)
 {
     const sn_step_text *text = sn_step_text_of(s, &t->arena);
@@ -283,14 +296,13 @@ static bool encode_step(sn_pftrace *t, const sn_prof_step *s, sn_pf_step *own)
     note_number(&t->scratch, SN_PF_NOTE_flops, s->flops);
     note_number(&t->scratch, SN_PF_NOTE_bytes, s->bytes);
     note_interned(t, SN_PF_NOTE_args_string, text->args_string);
-    own->notes_bytes = t->scratch.bytes.n;
-    unsigned char *notes = sn_arena_alloc(&t->arena, own->notes_bytes, 1);
-    if (!notes || t->scratch.failed)
+    if (!keep_notes(t, &own->notes, &own->notes_bytes))
         return false;
-    memcpy(notes, t->scratch.bytes.data, own->notes_bytes);
-    own->notes = notes;
+    sn_proto_reset(&t->scratch);
+    note_interned(t, SN_PF_NOTE_op, s->op_type);
+    note_interned(t, SN_PF_NOTE_node, s->name);
     own->name_id = intern_name(t, own->title);
-    return true;
+    return keep_notes(t, &own->share, &own->share_bytes);
 }
 
 bool sn_pftrace_step(sn_pftrace *t, const sn_prof_step *step)
@@ -355,6 +367,8 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, sn_pf_step *step)
         note_text(p, SN_PF_NOTE_forward_time, sn_ms_text(ms, s->dur_ns));
         step->bind_ns = 0; /* bound once: shown at the first use */
     }
+    if (s->cat == SN_CAT_THREAD && s->step < t->steps.n)
+        sn_proto_raw(p, t->steps.data[s->step].share, t->steps.data[s->step].share_bytes);
     if (s->cat == SN_CAT_MODEL)
         note_text(p, SN_PF_NOTE_model, t->model);
     const bool numbered = s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION;
@@ -387,6 +401,8 @@ static void put_record(sn_pftrace *t, const sn_prof_span *s, const title *shown,
 
 bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
 {
+    if (!sn_prof_cats_have(t->categories, s->cat))
+        return good(t);
     sn_pf_step *step =
         s->cat == SN_CAT_OPERATOR && s->step < t->steps.n ? &t->steps.data[s->step] : NULL;
     sn_proto *p = &t->out;
@@ -419,6 +435,8 @@ bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
 
 bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *c)
 {
+    if (!sn_prof_cats_have(t->categories, SN_CAT_MEMORY))
+        return good(t);
     const char *name = c->name ? c->name : "";
     uint32_t id = intern_name(t, name);
     uint64_t track = sn_pf_open_counter(t, name);
@@ -435,12 +453,26 @@ bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *c)
 }
 
 /* ------------------------------------------------------------------ closing */
+/* Steps were told before all of it was counted. */
+static void late_counts(sn_pftrace *t, const sn_profile *facts)
+{
+    for (size_t i = 0; i < facts->steps.n && i < t->steps.n; i++) {
+        if (!(facts->steps.data[i].hw.calls > 0))
+            continue;
+        size_t packet = sn_pf_packet(t);
+        sn_pf_record_counts(&t->out, (uint32_t)i, &facts->steps.data[i].hw);
+        sn_pf_packet_end(t, packet);
+    }
+}
+
 sonde_status sn_pftrace_close(sn_pftrace *t, const sn_profile *facts, sonde_error *err)
 {
     if (!t)
         return SONDE_OK;
-    if (facts)
+    if (facts) {
         sn_pftrace_facts(t, facts);
+        late_counts(t, facts);
+    }
     size_t packet = sn_pf_packet(t);
     sn_pf_record_end(&t->out);
     sn_pf_packet_end(t, packet);

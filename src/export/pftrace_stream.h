@@ -25,8 +25,9 @@
 
 typedef struct sn_pftrace sn_pftrace;
 
-/* Of `facts` only the fields before `steps` are read, here and below: model, version, machine,
- * process, level, start_wall_ns (the time of ns 0), record_ns, memory … `sink` stays the caller's
+/* Of `facts` only the fields before `steps` are read: model, version, machine, process, level,
+ * start_wall_ns (the time of ns 0), record_ns, memory … Spans and counters that are not of their
+ * `categories` are left out by the calls below. `sink` stays the caller's
  * and must outlive the trace. */
 sonde_status sn_pftrace_open(sn_pftrace **t, sn_sink *sink, const sn_profile *facts,
                              sn_allocator *alloc, sonde_error *err);
@@ -45,8 +46,9 @@ bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *counter);
 
 /* Hands what is buffered (up to 64 KiB) to the sink. */
 bool sn_pftrace_flush(sn_pftrace *t);
-/* Writes the facts (NULL: they have not changed) and the mark that the trace is whole, and frees
- * `t`. Reports the first failure since it was opened. NULL is accepted. */
+/* Writes the facts, and what counters counted in their steps (NULL: nothing has changed), then the
+ * mark that the trace is whole, and frees `t`. Reports the first failure since it was opened. NULL
+ * is accepted. */
 sonde_status sn_pftrace_close(sn_pftrace *t, const sn_profile *facts, sonde_error *err);
 
 #endif

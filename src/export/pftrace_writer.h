@@ -49,6 +49,7 @@ enum { SN_PF_SLICE_BEGIN = 1, SN_PF_SLICE_END = 2, SN_PF_INSTANT = 3, SN_PF_COUN
     X(model)                                                                                       \
     X(args)                                                                                        \
     X(version)                                                                                     \
+    X(node)                                                                                        \
     X(cpu) X(cpu_level) X(cores) X(threads) X(level) X(start_time_ns) X(profiler_ns_per_record)
 enum {
     SN_PF_NOTE_NONE,
@@ -74,11 +75,13 @@ typedef struct sn_pf_thread {
 } sn_pf_thread;
 
 typedef struct sn_pf_step {
-    const char *op_type, *name;
+    const char *op_type;
     uint32_t name_id; /* of its title; 0: not interned */
     const char *title;
     const unsigned char *notes; /* its annotations, ready to be copied */
     size_t notes_bytes;
+    const unsigned char *share; /* those of a thread's share of it */
+    size_t share_bytes;
     uint64_t bind_ns; /* 0 once it has been shown */
 } sn_pf_step;
 
@@ -95,7 +98,8 @@ struct sn_pftrace {
     uint64_t process; /* its track */
     const char *model;
     int64_t pid;
-    SN_VEC(long) tids; /* already used for a thread's track */
+    uint32_t categories; /* a set: what is shown and kept */
+    SN_VEC(long) tids;   /* already used for a thread's track */
     SN_VEC(sn_pf_thread) threads;
     SN_VEC(sn_pf_step) steps;
     sn_pf_lanes model_lanes, iteration_lanes;
@@ -126,6 +130,7 @@ void sn_pf_tracks_free(sn_pftrace *t);
 void sn_pf_record_facts(sn_proto *p, const sn_profile *facts);
 void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread);
 void sn_pf_record_step(sn_proto *p, const sn_prof_step *step);
+void sn_pf_record_counts(sn_proto *p, uint32_t step, const sn_prof_hw *hw);
 void sn_pf_record_life(sn_proto *p, const sn_prof_life *life);
 void sn_pf_record_span(sn_proto *p, const sn_prof_span *span, uint32_t name_id, const char *name);
 void sn_pf_record_counter(sn_proto *p, const sn_prof_counter *counter, uint32_t name_id);

@@ -140,6 +140,8 @@ static sonde_status put_records(const sn_profile *p, sn_writer *w, double *sampl
         put_block(w, s->name, samples, n);
         any = true;
     }
+    if (!any)
+        sn_put(w, "No record has a measured inference in it\n");
     sn_map_free(&seen);
     return fine ? SONDE_OK : sn_fail_memory(err, sizeof(void *));
 }
@@ -204,8 +206,8 @@ static uint64_t run_time(const sn_profile *p, const sn_prof_span *outer)
 
 sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
-    static const char *const names[] = {"",      "trace_id", "span_id", "pe_index", "execution_index",
-                                        "Total", "Run",      "IoWait"};
+    static const char *const names[] = {
+        "", "trace_id", "span_id", "pe_index", "execution_index", "Total", "Run", "IoWait"};
     sn_grid g;
     sn_prof_index index;
     SN_TRY(sn_prof_index_build(p, &index, err));
@@ -253,8 +255,8 @@ sonde_status sn_report_operators(const sn_profile *p, sn_sink *sink, sonde_error
 
 sonde_status sn_report_external_operators(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
-    static const char *const names[] = {"", "trace_id", "span_id", "thread.id", "name",
-                                        "operator_index", "dur"};
+    static const char *const names[] = {"",     "trace_id",       "span_id", "thread.id",
+                                        "name", "operator_index", "dur"};
     sn_grid g;
     sn_grid_init(&g, p->alloc, 7);
     add_header(&g, names);

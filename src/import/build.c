@@ -176,9 +176,12 @@ static sonde_status check_links(sn_profile *p, sonde_error *err)
             st = sn_fail(err, SONDE_INVALID_ARGUMENT, "two spans have the number %" PRIu32,
                          index.entries[i].id);
     for (size_t i = 0; i < p->spans.n && st == SONDE_OK; i++) {
-        uint32_t parent = sn_prof_index_find(&index, p->spans.data[i].parent);
+        sn_prof_span *s = &p->spans.data[i];
+        uint32_t parent = sn_prof_index_find(&index, s->parent);
         if (parent >= i)
-            p->spans.data[i].parent = 0;
+            s->parent = 0;
+        else if (s->cat == SN_CAT_THREAD && p->spans.data[parent].cat == SN_CAT_OPERATOR)
+            s->step = p->spans.data[parent].step;
     }
     sn_prof_index_free(&index);
     return st;
@@ -247,12 +250,27 @@ static void check_numbers(sn_profile *p, bool zero)
         s->dur_ns = s->dur_ns < MAX_NS ? s->dur_ns : MAX_NS;
         if (s->thread >= p->threads_seen.n)
             s->thread = 0;
-        if (s->step >= p->steps.n || s->cat != SN_CAT_OPERATOR)
+        if (s->step >= p->steps.n || (s->cat != SN_CAT_OPERATOR && s->cat != SN_CAT_THREAD))
             s->step = UINT32_MAX;
     }
     for (size_t i = 0; i < p->counters.n; i++)
         if (p->counters.data[i].step >= p->steps.n)
             p->counters.data[i].step = UINT32_MAX;
+}
+
+/* What was left out on purpose is said, beside what else is missing. */
+static sonde_status note_categories(sn_profile *p, sonde_error *err)
+{
+    char kept[SN_CATS_TEXT];
+    if (!p->categories || p->categories == SN_CATS_ALL)
+        return SONDE_OK;
+    const char *note =
+        sn_arena_printf(&p->arena, "%s%sonly spans of these categories were saved: %s", p->note,
+                        *p->note ? "; " : "", sn_prof_cats_text(p->categories, kept));
+    if (!note)
+        return sn_fail_memory(err, 1);
+    p->note = note;
+    return SONDE_OK;
 }
 
 sonde_status sn_build_finish(sn_build *b, sn_build_links links, bool zero, sonde_error *err)
@@ -263,6 +281,7 @@ sonde_status sn_build_finish(sn_build *b, sn_build_links links, bool zero, sonde
     if (b->failed)
         return sn_fail_memory(err, sizeof(sn_prof_span));
     check_numbers(p, zero);
+    SN_TRY(note_categories(p, err));
     SN_TRY(order(p, links, err));
     return links == SN_BUILD_GIVEN ? check_links(p, err) : link_by_time(p, err);
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "import/build.h"
+#include "import/chrome_facts.h"
 #include "import/events.h"
 #include "import/import.h"
 #include "import/shapes.h"
-
-enum { FIRST_THREAD_LANE = 100 }; /* lanes below are no threads */
+#include "profile/chrome_keys.h"
 
 typedef struct reader {
     sn_build b;
@@ -47,6 +47,7 @@ typedef struct arguments {
     bool warmup;
     sn_json nodes; /* before the array */
     bool has_nodes;
+    sn_prof_hw counts;
 } arguments;
 
 static bool take_text(sn_json *j, sn_json_text key, arguments *a)
@@ -99,6 +100,10 @@ static arguments read_arguments(const sn_event *e)
         if (kind == SN_JSON_ARRAY && sn_json_is(key, "nodes")) {
             a.nodes = j;
             a.has_nodes = true;
+        }
+        if (kind == SN_JSON_OBJECT && sn_json_is(key, "counters")) {
+            a.counts = sn_chrome_read_counts(&j);
+            continue;
         }
         sn_json_skip(&j);
     }
@@ -215,6 +220,7 @@ static uint32_t step_of(sn_build *b, const sn_event *e, const arguments *a)
     s->flops = a->flops;
     s->bytes = a->bytes;
     s->bind_ns = ms_text(a->bind);
+    s->hw = a->counts;
     if (a->has_nodes)
         read_nodes(b, a->nodes, s);
     /* A node without a name goes by its type. */
@@ -237,7 +243,7 @@ static void take_name(sn_build *b, const sn_event *e)
     sn_json j = e->args;
     sn_json_text key, name = {"", 0};
     if (!e->has_args || !sn_json_is(e->name, "thread_name") ||
-        lane_number(e->tid) < FIRST_THREAD_LANE)
+        lane_number(e->tid) < SN_CHROME_FIRST_THREAD)
         return;
     for (sn_json_object(&j); sn_json_member(&j, &key);) {
         if (sn_json_is(key, "name") && sn_json_peek(&j) == SN_JSON_STRING)
@@ -272,18 +278,10 @@ static void take_counter(sn_build *b, const sn_event *e)
     b->failed |= !sn_vec_push(&b->p->counters, b->p->alloc, c);
 }
 
-static sn_prof_cat category(sn_json_text text)
-{
-    for (int c = 0; c < SN_CAT_COUNT; c++)
-        if (sn_json_is(text, sn_prof_cat_name((sn_prof_cat)c)))
-            return (sn_prof_cat)c;
-    return SN_CAT_COUNT;
-}
-
 static void take_span(reader *r, const sn_event *e)
 {
     sn_build *b = &r->b;
-    const sn_prof_cat cat = category(e->category);
+    const sn_prof_cat cat = sn_prof_cat_named(e->category.data, e->category.n);
     const arguments a = read_arguments(e);
     if (cat == SN_CAT_COUNT || !e->timed || !a.id || a.id > UINT32_MAX)
         return; /* also the lane's own title, which nobody recorded */
@@ -319,138 +317,13 @@ static sonde_status take(void *user, const sn_event *e, sonde_error *err)
     return r->b.failed ? sn_fail_memory(err, sizeof(sn_prof_span)) : SONDE_OK;
 }
 
-/* ------------------------------------------------------------------ otherData */
-static uint64_t whole(sn_json *j)
-{
-    sn_json_num n;
-    uint64_t v = 0;
-    if (sn_json_number(j, &n))
-        sn_json_scaled(n, 0, &v);
-    return v;
-}
-
-static int small(sn_json *j)
-{
-    uint64_t v = whole(j);
-    return v < INT32_MAX ? (int)v : INT32_MAX;
-}
-
-static void take_fact_text(sn_build *b, sn_json_text key, sn_json *j)
-{
-    sn_profile *p = b->p;
-    sn_json_text text;
-    sn_json_string(j, &text);
-    if (sn_json_is(key, "version"))
-        p->version = sn_build_text(b, text);
-    else if (sn_json_is(key, "model"))
-        p->model_name = sn_build_text(b, text);
-    else if (sn_json_is(key, "cpu"))
-        p->cpu_model = sn_build_text(b, text);
-    else if (sn_json_is(key, "cpu_level"))
-        p->cpu_level = sn_build_text(b, text);
-    else if (sn_json_is(key, "start_time_ns")) {
-        sn_json n;
-        sn_json_init(&n, text.data, text.n, NULL);
-        p->start_wall_ns = whole(&n);
-    }
-}
-
-static void take_fact_number(sn_build *b, sn_json_text key, sn_json *j)
-{
-    sn_profile *p = b->p;
-    sn_json_num n = {0};
-    if (sn_json_is(key, "cores"))
-        p->cores = small(j);
-    else if (sn_json_is(key, "threads"))
-        p->threads = small(j);
-    else if (sn_json_is(key, "level"))
-        p->level = small(j);
-    else if (sn_json_is(key, "dropped"))
-        p->dropped = whole(j);
-    else if (sn_json_is(key, "profiler_ns_per_record") && sn_json_number(j, &n))
-        p->record_ns = n.negative ? 0 : sn_json_double(n);
-    else
-        sn_json_skip(j);
-}
-
-/* [{"tid": 100, "os_tid": 4242}] */
-static void take_thread_ids(sn_build *b, sn_json *j)
-{
-    sn_json_text key;
-    for (sn_json_array(j); sn_json_item(j);) {
-        uint64_t tid = 0, os = 0;
-        if (sn_json_peek(j) != SN_JSON_OBJECT) {
-            sn_json_skip(j);
-            continue;
-        }
-        for (sn_json_object(j); sn_json_member(j, &key);) {
-            const bool number = sn_json_peek(j) == SN_JSON_NUMBER;
-            if (number && sn_json_is(key, "tid"))
-                tid = whole(j);
-            else if (number && sn_json_is(key, "os_tid"))
-                os = whole(j);
-            else
-                sn_json_skip(j);
-        }
-        if (tid >= FIRST_THREAD_LANE && tid - FIRST_THREAD_LANE < b->p->threads_seen.n &&
-            os <= INT32_MAX)
-            b->p->threads_seen.data[tid - FIRST_THREAD_LANE].os_tid = (long)os;
-    }
-}
-
-/* [{"name": "c1", "op": "Constant"}] */
-static void take_folded(sn_build *b, sn_json *j)
-{
-    sn_json_text key, name, op;
-    for (sn_json_array(j); sn_json_item(j);) {
-        name = op = (sn_json_text){"", 0};
-        if (sn_json_peek(j) != SN_JSON_OBJECT) {
-            sn_json_skip(j);
-            continue;
-        }
-        for (sn_json_object(j); sn_json_member(j, &key);) {
-            const bool text = sn_json_peek(j) == SN_JSON_STRING;
-            if (text && sn_json_is(key, "name"))
-                sn_json_string(j, &name);
-            else if (text && sn_json_is(key, "op"))
-                sn_json_string(j, &op);
-            else
-                sn_json_skip(j);
-        }
-        sn_prof_origin *origin = SN_NEW(&b->p->arena, sn_prof_origin);
-        sn_prof_step step = {.table = 1, .index = (uint32_t)b->p->steps.n, .folded = true};
-        step.post_op = step.kernel = step.attributes = "";
-        step.name = sn_build_text(b, name);
-        step.op_type = sn_build_text(b, op);
-        if (origin)
-            *origin = (sn_prof_origin){step.name, step.op_type};
-        step.origins = origin;
-        step.n_origins = origin ? 1 : 0;
-        b->failed |= !origin || !sn_vec_push(&b->p->steps, b->p->alloc, step);
-    }
-}
-
 static void take_member(void *user, sn_json_text member, sn_json *j)
 {
     reader *r = user;
-    sn_json_text key;
-    if (!sn_json_is(member, "otherData") || sn_json_peek(j) != SN_JSON_OBJECT) {
+    if (sn_json_is(member, "otherData"))
+        sn_chrome_read_facts(&r->b, j);
+    else
         sn_json_skip(j);
-        return;
-    }
-    for (sn_json_object(j); sn_json_member(j, &key);) {
-        const sn_json_kind kind = sn_json_peek(j);
-        if (kind == SN_JSON_STRING)
-            take_fact_text(&r->b, key, j);
-        else if (kind == SN_JSON_NUMBER)
-            take_fact_number(&r->b, key, j);
-        else if (kind == SN_JSON_ARRAY && sn_json_is(key, "thread_ids"))
-            take_thread_ids(&r->b, j);
-        else if (kind == SN_JSON_ARRAY && sn_json_is(key, "folded_nodes"))
-            take_folded(&r->b, j);
-        else
-            sn_json_skip(j);
-    }
 }
 
 /* ------------------------------------------------------------------ the whole */

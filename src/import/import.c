@@ -31,8 +31,11 @@ char sn_import_first(const char *head, size_t bytes)
     return i < bytes ? head[i] : 0;
 }
 
-static sonde_status unknown(const char *name, sonde_error *err)
+static sonde_status unknown(const void *data, size_t bytes, const char *name, sonde_error *err)
 {
+    if (bytes > 2 && memcmp(data, "\x1F\x8B", 2) == 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is compressed: unpack it (gunzip) first",
+                       name);
     char known[256] = "";
     const sn_importer *row;
     for (size_t k = 0; (row = sn_importer_row(k)) != NULL; k++) {
@@ -52,7 +55,7 @@ sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, s
         if (row->sniff(data, bytes < SN_IMPORT_HEAD ? bytes : SN_IMPORT_HEAD))
             break;
     if (!row)
-        return unknown(name, err);
+        return unknown(data, bytes, name, err);
     sn_profile *p = NULL;
     SN_TRY(sn_profile_new(&p, alloc, err));
     sonde_status st = row->read(data, bytes, p, err);

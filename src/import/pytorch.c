@@ -2,7 +2,8 @@
 /* PyTorch's Chrome trace (torch.profiler, export_chrome_trace). Operators are of the category
  * cpu_op and contain one another: a row holds their own time. An iteration is a "ProfilerStep#n";
  * where there is none, the whole trace is one. Other annotations become user scopes; kernels of a
- * device and Python frames are left out. */
+ * device and Python frames are left out. Before 1.13 operators and annotations shared the category
+ * Operator; what PyTorch annotates itself has a # in its name ("Optimizer.step#SGD.step"). */
 #include <string.h>
 
 #include "import/build.h"
@@ -114,8 +115,10 @@ static sonde_status take(void *user, const sn_event *e, sonde_error *err)
 {
     reader *r = user;
     sn_build *b = &r->b;
-    const bool op = sn_json_is(e->category, "cpu_op") || sn_json_is(e->category, "Operator");
-    const bool annotation = sn_json_is(e->category, "user_annotation");
+    const bool old = sn_json_is(e->category, "Operator");
+    const bool marked = old && e->name.n && memchr(e->name.data, '#', e->name.n);
+    const bool op = sn_json_is(e->category, "cpu_op") || (old && !marked);
+    const bool annotation = sn_json_is(e->category, "user_annotation") || marked;
     const bool iteration = annotation && begins_with(e->name, "ProfilerStep#");
     if (e->phase != 'X' || !e->timed || !(op || annotation))
         return SONDE_OK;

@@ -41,7 +41,8 @@ enum {
     SN_PF_RECORD_THREAD = 4,
     SN_PF_RECORD_SPAN = 5,    /* the packet's timestamp is its start */
     SN_PF_RECORD_COUNTER = 6, /* the packet's timestamp is its time */
-    SN_PF_RECORD_END = 7      /* nothing follows: the trace is whole */
+    SN_PF_RECORD_END = 7,     /* nothing follows: the trace is whole */
+    SN_PF_RECORD_COUNTS = 8   /* of a step told before: replaces what it said */
 };
 
 enum {
@@ -64,7 +65,10 @@ enum {
     SN_PF_FACTS_L2_BYTES = 17, /* caches[0] and caches[1] of the profile */
     SN_PF_FACTS_L2_GBPS = 18,
     SN_PF_FACTS_L3_BYTES = 19,
-    SN_PF_FACTS_L3_GBPS = 20
+    SN_PF_FACTS_L3_GBPS = 20,
+    SN_PF_FACTS_USAGE = 21, /* packed, in the order of sn_prof_usage; absent: not known */
+    SN_PF_FACTS_COUNTERS_NOTE = 22,
+    SN_PF_FACTS_CATEGORIES = 23 /* a set of sn_prof_cat: the spans of others were left out */
 };
 enum { SN_PF_FORMAT = 1 };
 
@@ -82,9 +86,18 @@ enum {
     SN_PF_STEP_FLOPS = 11,
     SN_PF_STEP_BYTES = 12,
     SN_PF_STEP_BIND_NS = 13,
-    SN_PF_STEP_FLAGS = 14
+    SN_PF_STEP_FLAGS = 14,
+    SN_PF_STEP_COUNTS = 15
 };
 enum { SN_PF_STEP_FOLDED = 1, SN_PF_STEP_DYNAMIC = 2, SN_PF_STEP_CONTROL = 4 };
+enum { SN_PF_COUNTS_STEP = 1, SN_PF_COUNTS_COUNTS = 2 };
+enum {
+    SN_PF_HW_CALLS = 1,
+    SN_PF_HW_CYCLES = 2,
+    SN_PF_HW_INSTRUCTIONS = 3,
+    SN_PF_HW_CACHE_MISSES = 4,
+    SN_PF_HW_BRANCH_MISSES = 5
+};
 enum { SN_PF_ORIGIN_NAME = 1, SN_PF_ORIGIN_OP_TYPE = 2 };
 enum {
     SN_PF_TENSOR_NAME = 1,

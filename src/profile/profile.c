@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile object itself: its life, the names of its categories, and finding spans by id. */
+/* The profile object itself: its life, and finding spans by id. */
 #include "profile/profile.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-const char *sn_prof_cat_name(sn_prof_cat c)
-{
-    static const char *const names[SN_CAT_COUNT] = {
-        [SN_CAT_MODEL] = "model",       [SN_CAT_ITERATION] = "iteration",
-        [SN_CAT_OPERATOR] = "operator", [SN_CAT_EXECUTOR] = "executor",
-        [SN_CAT_MEMORY] = "memory",     [SN_CAT_THREAD] = "thread",
-        [SN_CAT_USER] = "user",         [SN_CAT_DEVICE] = "device",
-    };
-    return (unsigned)c < SN_CAT_COUNT ? names[c] : "unknown";
-}
 
 sonde_status sn_profile_new(sn_profile **out, sn_allocator *alloc, sonde_error *err)
 {

@@ -62,7 +62,19 @@ typedef enum sn_prof_cat {
     SN_CAT_DEVICE,
     SN_CAT_COUNT
 } sn_prof_cat;
-const char *sn_prof_cat_name(sn_prof_cat c); /* "operator" */
+const char *sn_prof_cat_name(sn_prof_cat c);               /* "operator" */
+sn_prof_cat sn_prof_cat_named(const char *name, size_t n); /* SN_CAT_COUNT: none of that name */
+
+/* A set of categories: bit c for category c; 0 stands for all of them. */
+enum { SN_CATS_ALL = (1 << SN_CAT_COUNT) - 1, SN_CATS_TEXT = 96 };
+static inline bool sn_prof_cats_have(uint32_t set, sn_prof_cat c)
+{
+    return !set || set >> c & 1;
+}
+/* "operator,user" ► the set; NULL is 0. What is no category is an error that lists those there are.
+ */
+sonde_status sn_prof_cats_parse(const char *list, uint32_t *set, sonde_error *err);
+const char *sn_prof_cats_text(uint32_t set, char text[SN_CATS_TEXT]); /* "operator, user" */
 
 typedef struct sn_prof_span {
     uint32_t id;     /* from 1 */
@@ -70,8 +82,8 @@ typedef struct sn_prof_span {
     sn_prof_cat cat;
     uint32_t thread; /* index into threads */
     uint64_t start_ns, dur_ns;
-    uint32_t step;      /* OPERATOR: index into steps; else UINT32_MAX */
-    uint32_t run;       /* number of the top-level inference it belongs to, from 1; 0 = none */
+    uint32_t step; /* OPERATOR, and a THREAD's share of one: index into steps; else UINT32_MAX */
+    uint32_t run;  /* number of the top-level inference it belongs to, from 1; 0 = none */
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
     bool warmup;
     const char *name; /* "Iteration3", "parse", "Conv" … */
@@ -144,6 +156,7 @@ typedef struct sn_profile {
     double record_ns;              /* cost of recording one step */
     uint64_t dropped;              /* records lost to overflow */
     int instance;                  /* of several that run side by side, from 0 */
+    uint32_t categories;           /* a set: spans its traces show. Figures are made of all spans */
     double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
     sn_prof_cache caches[2];       /* second and third level; peak_gbps is that of memory */
     sn_prof_usage usage;

@@ -224,6 +224,35 @@ TEST(the_memory_profiler_knows_its_own_maxima)
     close_fixture(&f);
 }
 
+TEST(max_allocated_is_its_own_maximum_and_not_that_of_the_moment_most_was_used)
+{
+    fixture f;
+    sonde_error err;
+    const int64_t many[2] = {256, 16}, block[1] = {1 << 20};
+    sonde_value *small = NULL, *held = NULL;
+    sonde_memory_info first = SONDE_INIT(sonde_memory_info), both = SONDE_INIT(sonde_memory_info);
+    open_fixture(&f);
+    small = f.in;
+    CHECK_OK(sonde_tensor_create(f.context, SONDE_DTYPE_F32, many, 2, NULL, 256 * 64, &f.in, &err));
+    CHECK_OK(sonde_memory_start(f.context, &err));
+    run(&f, 1); /* most is used */
+    CHECK_OK(sonde_memory_max(f.context, &first, &err));
+    CHECK_OK(
+        sonde_tensor_create(f.context, SONDE_DTYPE_F32, block, 1, NULL, 4u << 20, &held, &err));
+    sonde_value_release(f.in);
+    f.in = small;
+    run(&f, 1); /* less is used, more is allocated */
+    CHECK_OK(sonde_memory_stop(f.context, &err));
+    CHECK_OK(sonde_memory_max(f.context, &both, &err));
+    CHECK_EQ(both.max_used, first.max_used);
+    CHECK_MSG(both.max_allocated >= (4u << 20) && first.max_allocated < (4u << 20),
+              "%llu after %llu", (unsigned long long)both.max_allocated,
+              (unsigned long long)first.max_allocated);
+    CHECK_EQ(both.samples, 2 * first.samples);
+    sonde_value_release(held);
+    close_fixture(&f);
+}
+
 static void decode(int frame)
 {
     SONDE_SCOPE_ARGS("decode", "io", "frame %d", frame);

@@ -140,6 +140,25 @@ TEST(a_v1_quota_is_found_where_the_group_is_invisible)
     CHECK_MSG(quota == 1.5, "%g", quota);
 }
 
+TEST(the_tightest_limit_of_memory_counts)
+{
+    new_root();
+    put("/proc/self/cgroup", "0::/outer/leaf\n");
+    put("/sys/fs/cgroup/outer/leaf/memory.max", "max\n");
+    put("/sys/fs/cgroup/outer/memory.max", "1073741824\n");
+    double v2 = sn_memory_quota(root);
+    put("/proc/self/cgroup", "7:cpu:/a\n5:memory:/docker/abc\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    double none = sn_memory_quota(root);
+    put("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "536870912\n");
+    double v1 = sn_memory_quota(root);
+    drop_root();
+    CHECK_MSG(v2 == 1073741824, "%g", v2);
+    CHECK_MSG(none == 0, "%g", none);
+    CHECK_MSG(v1 == 536870912, "%g", v1);
+    CHECK(sn_usable_memory() > 1e6);
+}
+
 TEST(no_quota_and_nonsense_are_no_quota)
 {
     new_root();

@@ -102,6 +102,9 @@ TEST(records_have_blocks_of_their_own)
     syn_memory m;
     memory_sink out;
     sn_profile *p = sample(syn_memory_init(&m));
+    write_report(by_record, p, &out);
+    CHECK_STR(out.text, "No record has a measured inference in it\n");
+    free(out.text);
     add_records(p);
     write_report(by_record, p, &out);
     CHECK_HAS(out.text, "Summary: outer\n");

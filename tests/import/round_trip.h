@@ -25,11 +25,16 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     p->instance = 2;
     p->peak_gflops = 123.5;
     p->peak_gbps = 20.25;
+    p->caches[0] = (sn_prof_cache){1 << 20, 400.5};
+    p->caches[1] = (sn_prof_cache){32 << 20, 100.125};
+    p->usage = (sn_prof_usage){true, UINT64_C(1) << 40, 7, 2, 11, 3};
+    p->counters_note = "no \"counters\" here";
     p->memory =
         (sn_prof_memory){.mapped = 1, .held = 5u << 20, .rss = UINT64_C(7) << 30, .rss_file = 9};
     sn_prof_step *conv = &p->steps.data[0];
     conv->name = "conv \"1\", \xC3\xBC\n";
     conv->dynamic = true;
+    conv->hw = (sn_prof_hw){3, 6e9, 12000000001, 5, 7};
     sn_prof_tensor *in = (sn_prof_tensor *)(uintptr_t)conv->inputs;
     in[1].constant = true;
     in[1].zeros = 0.25;
@@ -50,6 +55,7 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     for (uint32_t k = 0; k < 2; k++) {
         s = syn_span(p, SN_CAT_THREAD, op, 60 * MS + 20 + k, 4 * MS, "slice");
         s->thread = k;
+        s->step = 0;
         s->run = 4;
     }
     syn_span(p, SN_CAT_EXECUTOR, it, 65 * MS + 20, MS, "bind: tiny");
@@ -64,6 +70,26 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     if (!sn_vec_push(&p->lives, alloc, life))
         abort();
     return p;
+}
+
+/* What was counted and measured beside the spans. */
+static inline bool same_counts(const sn_prof_hw *a, const sn_prof_hw *b)
+{
+    return a->calls == b->calls && a->cycles == b->cycles && a->instructions == b->instructions &&
+           a->cache_misses == b->cache_misses && a->branch_misses == b->branch_misses;
+}
+
+static inline bool same_machine(const sn_profile *a, const sn_profile *b)
+{
+    const sn_prof_usage *x = &a->usage, *y = &b->usage;
+    bool same = a->peak_gflops == b->peak_gflops && a->peak_gbps == b->peak_gbps;
+    for (int k = 0; k < 2; k++)
+        same &= a->caches[k].bytes == b->caches[k].bytes && a->caches[k].gbps == b->caches[k].gbps;
+    return same && x->known == y->known && x->cpu_ns == y->cpu_ns &&
+           x->minor_faults == y->minor_faults && x->major_faults == y->major_faults &&
+           x->voluntary == y->voluntary && x->involuntary == y->involuntary &&
+           strcmp(a->counters_note, b->counters_note) == 0 &&
+           memcmp(&a->memory, &b->memory, sizeof a->memory) == 0;
 }
 
 static inline bool same_text(const char *a, const char *b)

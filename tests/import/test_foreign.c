@@ -120,6 +120,29 @@ TEST(a_trace_of_pytorch_is_read_with_own_times)
     unload(&l);
 }
 
+TEST(annotations_of_old_pytorch_are_no_operators)
+{
+    static const char old[] =
+        "{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": [\n"
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#5\",\"pid\":7,\"tid\":\"7\","
+        "\"ts\":1000,\"dur\":900,\"args\":{}},\n"
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"Optimizer.step#SGD.step\",\"pid\":7,\"tid\":"
+        "\"7\","
+        "\"ts\":1100,\"dur\":500,\"args\":{}},\n"
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"aten::add_\",\"pid\":7,\"tid\":\"7\","
+        "\"ts\":1200,\"dur\":100,\"args\":{\"Input Dims\":[[64],[64],[]]}},\n"
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#6\",\"pid\":7,\"tid\":\"7\","
+        "\"ts\":2000,\"dur\":700,\"args\":{}}]}\n";
+    loaded l;
+    CHECK(load(&l, old, sizeof old - 1));
+    CHECK_EQ(l.s.iterations, 2);
+    CHECK(l.s.wall_ns.mean == 800e3);
+    CHECK_EQ(l.p->steps.n, 1);
+    CHECK(row_ns(&l, "aten::add_") == 50e3); /* in one of two */
+    CHECK_EQ(l.p->spans.data[1].cat, SN_CAT_USER);
+    unload(&l);
+}
+
 TEST(a_trace_of_pytorch_without_steps_is_one_iteration)
 {
     static const char text[] =
@@ -148,18 +171,26 @@ TEST(our_chrome_trace_gives_the_same_tables)
     CHECK_EQ(q->threads_seen.data[1].os_tid, 4243);
     CHECK_STR(q->threads_seen.data[1].name, "worker 1");
     CHECK(q->start_wall_ns == p->start_wall_ns && q->dropped == 3 && q->record_ns == 40.25);
+    CHECK(q->pid == p->pid && q->instance == p->instance);
+    CHECK(same_machine(p, q));
+    CHECK(same_counts(&p->steps.data[0].hw, &q->steps.data[0].hw));
+    CHECK_EQ(q->steps.data[1].hw.calls, 0);
     for (size_t i = 0; i < p->spans.n; i++) {
         const sn_prof_span *x = &p->spans.data[i], *y = &q->spans.data[i];
         CHECK(x->id == y->id && x->parent == y->parent && x->cat == y->cat);
         CHECK(x->start_ns == y->start_ns && x->dur_ns == y->dur_ns && x->thread == y->thread);
         CHECK(x->warmup == y->warmup && x->iteration == y->iteration && x->run == y->run);
-        CHECK(same_text(x->name, y->name));
+        CHECK(same_text(x->name, y->name) && same_text(x->args, y->args));
+        CHECK_EQ(x->step != UINT32_MAX, y->step != UINT32_MAX);
     }
     memory_sink first, second;
-    const sn_table_options all = {.by_shape = true, .by_node = true};
+    const sn_table_options all = {.by_shape = true, .by_node = true, .width = 250};
     CHECK_OK(sn_export_table(p, &all, memory_sink_init(&first), &err));
     CHECK_OK(sn_export_table(q, &all, memory_sink_init(&second), &err));
     CHECK_STR(second.text, first.text);
+    CHECK_HAS(first.text, "roofline");
+    CHECK_HAS(first.text, "IPC");
+    CHECK_HAS(first.text, "page-faults");
     free(first.text);
     free(second.text);
     sn_profile_free(p);

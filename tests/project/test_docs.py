@@ -95,6 +95,11 @@ class Docs(unittest.TestCase):
         page = (ROOT / "docs/profiling.md").read_text()
         self.assertEqual(sorted(re.findall(r"^\| `(\.[a-z.]+)` \|", page, re.M)), sorted(formats))
 
+    def test_categories_are_listed(self):
+        categories = re.search(r"^Categories: (.*)$", sonde("profile", "--help"), re.M).group(1).split(", ")
+        sentence = re.search(r"Every span has a category \(`cat`\):(.*?)\.", (ROOT / "docs/profiling.md").read_text(), re.S)
+        self.assertEqual(re.findall(r"`(\w+)`", sentence.group(1)), categories)
+
     def test_build_commands_name_what_exists(self):
         presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
         presets = {preset["name"] for preset in presets}

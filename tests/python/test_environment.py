@@ -58,3 +58,20 @@ def test_a_place_that_cannot_be_written_does_not_cost_the_result(tmp_path):
                             ("SONDE_TRACE", "full.pftrace")):
         out, err = finish(start(tmp_path, **{variable: value}))
         assert "20 runs" in out and variable in err, (variable, value, err)
+
+
+def test_shares_of_threads_find_their_operator_in_a_streamed_trace(tmp_path):
+    """Also those drained before the operator they belong to was written."""
+    command = [PROGRAM, "run", "zoo:regnet_x_400mf", "-n", "40", "-t", "2", "-q"]
+    env = {**os.environ, "SONDE_TRACE": "t.pftrace", "SONDE_LEVEL": "3"}
+    subprocess.run(command, cwd=tmp_path, env=env, check=True, timeout=120)
+    subprocess.run([PROGRAM, "report", "t.pftrace", "-q", "-o", "t.json"], cwd=tmp_path, check=True, timeout=60)
+    spans = [e for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    by_id = {e["args"]["span_id"]: e for e in spans if "span_id" in e["args"]}
+    begin = min(e["ts"] for e in spans if e["cat"] == "iteration")
+    shares = [e for e in spans if e["cat"] == "thread" and e["ts"] > begin]
+    assert len(shares) > 1000
+    for share in shares:
+        step = by_id[share["args"]["parent_span_id"]]
+        assert step["cat"] == "operator" and step["name"] == share["args"]["node"]
+        assert step["ts"] <= share["ts"] and share["ts"] + share["dur"] <= step["ts"] + step["dur"] + 0.001

@@ -99,8 +99,7 @@ def test_slices_are_those_of_the_chrome_trace(profile):
         one = ours[key]
         assert (one["name"], one["cat"]) == (event["name"], event["cat"])
         assert (one["ts"], one["dur"]) == (round(event["ts"] * 1000), round(event["dur"] * 1000))
-        args = {k: v for k, v in event["args"].items() if not (event["cat"] == "thread" and k in ("op", "node"))}
-        assert one["args"] == args
+        assert one["args"] == event["args"]
 
 
 def test_totals_are_those_of_the_summary(profile):

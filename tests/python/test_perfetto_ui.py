@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM or not ui.browser(), reason="no SOND
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")
     subprocess.run([PROGRAM, "profile", "zoo:regnet_x_400mf", "-n", "3", "-w", "1", "-t", "2", "--level", "3", "-q",
+                    "--memory",
                     "-o", folder / "x.pftrace", "-o", folder / "x.json", "-o", folder / "x.summary.json"], check=True)
     (folder / "cut.pftrace").write_bytes((folder / "x.pftrace").read_bytes()[:-5000])
     return folder
@@ -58,6 +59,25 @@ def test_slices_and_durations(page, expected):
     assert {r["cat"]: (int(r["n"]), int(r["dur"])) for r in rows} == expected[1]
 
 
+def test_counters_have_their_values(page, expected):
+    if page.name == "cut.pftrace":
+        pytest.skip("not all of them are left")
+    groups = defaultdict(list)
+    for e in expected[0]["traceEvents"]:
+        if e["ph"] == "C":
+            groups[e["name"]].append(e["args"]["value"])
+    assert set(groups) == {"used bytes", "allocated bytes"}
+    rows = page.query("select t.name as name, count(*) as n, min(value) as least, max(value) as most, sum(value) as sum "
+                      "from counter c join counter_track t on t.id = c.track_id group by t.name")
+    # The viewer calls those of the JSON "used bytes value".
+    found = {r["name"].removesuffix(" value"): r for r in rows}
+    assert set(found) == set(groups)
+    for name, values in groups.items():
+        row = found[name]
+        assert (int(row["n"]), row["least"], row["most"], row["sum"]) == (
+            len(values), min(values), max(values), sum(values))
+
+
 def test_operators_have_their_arguments(page, expected):
     rows = page.query("select extract_arg(arg_set_id, 'debug.op') as op, count(*) as n, "
                       "min(extract_arg(arg_set_id, 'debug.kernel')) as kernel from slice "
@@ -73,16 +93,28 @@ def test_operators_have_their_arguments(page, expected):
 
 
 def test_arrows_reach_worker_slices(page, expected):
-    """One for each slice; the native trace draws none from an operator to its own thread."""
+    """From every operator to the slices other threads had of it, and to no others."""
     if page.name == "cut.pftrace":
         pytest.skip("not all of them are left")
-    arrows = int(page.query("select count(*) as n from flow join slice s on s.id = slice_in "
-                            "where s.category = 'thread'")[0]["n"])
+    args = "debug" if page.name.endswith("pftrace") else "args"
+    arrows = page.query(f"select a.category as start, b.category as end, extract_arg(a.arg_set_id, '{args}.span_id') "
+                        f"as op, extract_arg(b.arg_set_id, '{args}.span_id') as slice "
+                        "from flow join slice a on a.id = slice_out join slice b on b.id = slice_in")
+    assert {(r["start"], r["end"]) for r in arrows} == {("operator", "thread")}
     events = expected[0]["traceEvents"]
     spans = {e["args"]["span_id"]: e for e in events if e["ph"] == "X" and "span_id" in e["args"]}
-    pairs = [(e, spans.get(e["args"].get("parent_span_id"))) for e in spans.values() if e["cat"] == "thread"]
-    pairs = [(e, up) for e, up in pairs if up and up["cat"] == "operator"]
-    assert arrows == sum(page.name == "x.json" or e["tid"] != up["tid"] for e, up in pairs)
+    pairs = {(up, e["args"]["span_id"]) for e in spans.values()
+             if e["cat"] == "thread" and (up := e["args"].get("parent_span_id")) and spans[up]["tid"] != e["tid"]}
+    assert len(pairs) > 100
+    assert sorted((int(r["op"]), int(r["slice"])) for r in arrows) == sorted(pairs)
+
+
+def test_slices_of_threads_name_their_operator(page):
+    args = "debug" if page.name.endswith("pftrace") else "args"
+    rows = page.query(f"select extract_arg(a.arg_set_id, '{args}.op') as op, extract_arg(b.arg_set_id, '{args}.op') "
+                      f"as theirs, extract_arg(b.arg_set_id, '{args}.node') as node, a.name as name "
+                      "from flow join slice a on a.id = slice_out join slice b on b.id = slice_in")
+    assert rows and all(r["op"] == r["theirs"] and r["node"] == r["name"] for r in rows)
 
 
 def test_the_native_trace_has_real_times_and_threads(page, expected):

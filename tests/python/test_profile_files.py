@@ -20,7 +20,7 @@ PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
 RUNS = 5
-FORMATS = ["csv", "xlsx", "pb.gz", "summary.json", "json", "folded", "md"]
+FORMATS = ["csv", "xlsx", "pb.gz", "summary.json", "json", "folded", "md", "pftrace"]
 WEIGHT_TITLES = "weight shape,90% 4x1 perf ratio,80% 4x1 perf ratio,70% 4x1 perf ratio,others".split(",")
 TITLES = (
     "operator type,post op,operator name,input tensor name,input shape,input dtype,output tensor name,output shape,"
@@ -306,6 +306,26 @@ def test_totals_follow_from_the_rows(files):
                            "sparse support latency ratio", "aim to sparse support latency ratio"]
     for label, value in shown.items():
         assert near(totals[label], value, 1e-5), label
+
+
+def test_strange_names_survive_in_traces_and_summaries(strange):
+    trace = json.loads(strange["json"].read_text())
+    steps = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "operator"]
+    assert set(STRANGE) <= {e["name"] for e in steps}
+    assert set(STRANGE) <= {n for e in steps for n in e["args"]["nodes"]}
+    assert trace["otherData"]["model"] == 'strange, "model".onnx'
+    assert set(STRANGE) <= {r["node"] for r in summary_of(strange)["nodes"]}
+    stacks = {line.rsplit(" ", 1)[0].split(";")[2] for line in strange["folded"].read_text().splitlines()
+              if line.count(";") >= 2}
+    # One line a stack, frames between semicolons, a space before the number: a format without quotes.
+    assert {"".join(":" if c == ";" else "_" if c <= " " else c for c in name) for name in STRANGE} <= stacks
+    # The native format, by what is made of it again, and by Perfetto's own classes.
+    again = strange["json"].parent / "again.json"
+    subprocess.run([PROGRAM, "report", strange["pftrace"], "-q", "-o", again], check=True, timeout=60)
+    assert json.loads(again.read_text()) == trace
+    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    packets = messages.Trace.FromString(strange["pftrace"].read_bytes()).packet
+    assert set(STRANGE) <= {n.name for p in packets for n in p.interned_data.event_names}
 
 
 def test_strange_names_survive(strange):

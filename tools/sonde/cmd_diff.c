@@ -99,7 +99,7 @@ static int print_table(const diff *d)
         else
             labels[i] = label(d, &rows[i]);
         if (labels[i] && strlen(labels[i]) > (size_t)width)
-            width = strlen(labels[i]) < 60 ? (int)strlen(labels[i]) : 60;
+            width = strlen(labels[i]) < 100 ? (int)strlen(labels[i]) : 100;
     }
     /* Short runs in microseconds, so that their operators have digits. */
     const bool us = !code && rows[n].old_median_ns < 1e6 && rows[n].new_median_ns < 1e6;

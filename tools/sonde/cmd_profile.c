@@ -3,6 +3,7 @@
  * files whose suffix says how. */
 #include "runner.h"
 #include "sonde/experimental/inspect.h"
+#include "sonde/experimental/memory.h"
 
 static const char details[] =
     "\n"
@@ -30,8 +31,15 @@ static size_t steps_of(const runner *r)
 
 static int measure(runner *r, const options *o)
 {
-    const size_t fit = RECORDS / steps_of(r);
-    return runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, fit < 10 ? 10 : fit);
+    sonde_error err;
+    const size_t fit = RECORDS / steps_of(r) / (o->memory ? 2 : 1);
+    if (o->memory && sonde_memory_start(r->model.context, &err))
+        return fail("%s", err.message);
+    const int code =
+        runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, fit < 10 ? 10 : fit);
+    if (o->memory && sonde_memory_stop(r->model.context, &err))
+        return fail("%s", err.message);
+    return code;
 }
 
 static int report(const runner *r, const options *o)
@@ -55,6 +63,8 @@ int cmd_profile(int argc, char **argv)
                         : fail_usage("profile needs a MODEL; see 'sonde profile --help'");
     if (code < 0 && o.iterations == 0)
         code = fail_usage("--iterations 0: nothing would be measured");
+    if (code < 0)
+        code = show_check(&o);
     if (code < 0) {
         o.record_level = (int)o.level;
         runner r;

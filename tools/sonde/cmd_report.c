@@ -39,6 +39,8 @@ int cmd_report(int argc, char **argv)
         code = o.rest.n ? fail_usage("report takes one PROFILE, not %zu", o.rest.n)
                         : fail_usage("report needs a PROFILE; see 'sonde report --help'");
     if (code < 0)
+        code = show_check(&o);
+    if (code < 0)
         code = report(&o);
     options_free(&o);
     return code;

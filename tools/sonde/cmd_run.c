@@ -17,26 +17,6 @@ static const char details[] =
     "  sonde run model.onnx -s batch=8 -n 20 -o out.npz\n"
     "  sonde run model.onnx -i test_data_set_0 --check test_data_set_0\n";
 
-static void write_stdout(void *user, const char *s, size_t n)
-{
-    (void)user;
-    fwrite(s, 1, n, stdout);
-}
-
-static int print_table(const runner *r, const options *o)
-{
-    sonde_profile *profile = NULL;
-    sonde_error err;
-    if (sonde_profiler_stop(r->model.context, &profile, &err))
-        return fail("%s", err.message);
-    sonde_table_options table = SONDE_INIT(sonde_table_options);
-    table.by_shape = o->profile > 1;
-    printf("\n");
-    const sonde_status st = sonde_profile_table(profile, &table, write_stdout, NULL, &err);
-    sonde_profile_release(profile);
-    return st ? fail("%s", err.message) : EXIT_OK;
-}
-
 static void json_value(text *t, const char *name, const sonde_value *v)
 {
     text_add(t, "{\"name\":");
@@ -109,7 +89,7 @@ static int run(runner *r, const options *o)
         return code;
     show(r, o);
     if (o->profile)
-        code = print_table(r, o);
+        code = runner_table(r, o);
     if (!code && o->json)
         code = write_json(r, o);
     for (size_t i = 0; i < o->outputs.n && !code; i++)

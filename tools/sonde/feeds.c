@@ -40,7 +40,7 @@ static void put(sonde_value **slot, sonde_value *v)
 }
 
 /* ------------------------------------------------------------------ images */
-static bool is_image(const char *path)
+bool is_image(const char *path)
 {
     static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm",
                                            ".JPG", ".JPEG", ".PNG"};
@@ -58,27 +58,25 @@ static int three(const char *s, const char *option, float *out)
     return EXIT_OK;
 }
 
-static int load_image(const loaded *l, const options *o, size_t index, const char *path,
-                      sonde_value **out)
+int image_plan(const loaded *l, const options *o, size_t index, const char *path,
+               sonde_image_options *image, float *numbers)
 {
     sonde_type_info info = SONDE_INIT(sonde_type_info);
-    sonde_image_options image = SONDE_INIT(sonde_image_options);
-    float mean[3], deviation[3];
     sonde_error err;
     if (sonde_session_input_info(l->session, index, &info, &err))
         return fail("%s", err.message);
     if (info.kind != SONDE_KIND_TENSOR || info.dtype != SONDE_DTYPE_F32 || info.rank != 4)
         return fail("'%s' is an image, but input '%s' is %s, not an f32 tensor of rank 4", path,
                     info.name, info.text);
-    image.nhwc = info.dims[3] == 3 && info.dims[1] != 3;
+    image->nhwc = info.dims[3] == 3 && info.dims[1] != 3;
     if (o->image_layout) {
         if (strcmp(o->image_layout, "nhwc") != 0 && strcmp(o->image_layout, "nchw") != 0)
             return fail_usage("--image-layout is nchw or nhwc, not '%s'", o->image_layout);
-        image.nhwc = strcmp(o->image_layout, "nhwc") == 0;
+        image->nhwc = strcmp(o->image_layout, "nhwc") == 0;
     }
     int64_t size[2] = {224, 224};
     for (int k = 0; k < 2; k++) {
-        const int dim = (image.nhwc ? 1 : 2) + k;
+        const int dim = (image->nhwc ? 1 : 2) + k;
         if (info.dims[dim] >= 0)
             size[k] = info.dims[dim];
         else
@@ -86,16 +84,26 @@ static int load_image(const loaded *l, const options *o, size_t index, const cha
         if (size[k] < 1 || size[k] > 65536)
             return fail("input '%s' is %s: no image has that size", info.name, info.text);
     }
-    image.height = (int)size[0];
-    image.width = (int)size[1];
-    image.resize = o->image_resize > 65536 ? 65536 : (int)o->image_resize;
-    image.bgr = o->image_bgr;
-    image.no_normalize = o->image_raw;
+    image->height = (int)size[0];
+    image->width = (int)size[1];
+    image->resize = o->image_resize > 65536 ? 65536 : (int)o->image_resize;
+    image->bgr = o->image_bgr;
+    image->no_normalize = o->image_raw;
     int code = EXIT_OK;
-    if (o->image_mean && !(code = three(o->image_mean, "image-mean", mean)))
-        image.mean = mean;
-    if (!code && o->image_std && !(code = three(o->image_std, "image-std", deviation)))
-        image.deviation = deviation;
+    if (o->image_mean && !(code = three(o->image_mean, "image-mean", numbers)))
+        image->mean = numbers;
+    if (!code && o->image_std && !(code = three(o->image_std, "image-std", numbers + 3)))
+        image->deviation = numbers + 3;
+    return code;
+}
+
+static int load_image(const loaded *l, const options *o, size_t index, const char *path,
+                      sonde_value **out)
+{
+    sonde_image_options image = SONDE_INIT(sonde_image_options);
+    float numbers[6];
+    sonde_error err;
+    const int code = image_plan(l, o, index, path, &image, numbers);
     if (code)
         return code;
     if (sonde_image_load(l->context, path, &image, out, &err))

@@ -114,9 +114,7 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
 
 void unload(loaded *l)
 {
-    for (size_t i = 0; i < l->sizes.n; i++)
-        free((void *)(uintptr_t)l->sizes.items[i]);
-    list_free(&l->sizes);
+    list_free_texts(&l->sizes);
     sonde_session_release(l->session);
     sonde_model_release(l->model);
     sonde_context_release(l->context);

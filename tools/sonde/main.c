@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program: picks the verb. `sonde MODEL` is `sonde profile MODEL`. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/parts.h"
 #include "tool.h"
 
 const command commands[] = {
@@ -50,7 +52,7 @@ static int unknown_verb(const char *word)
     return fail_usage("'%s' is neither a verb nor a model; see 'sonde --help'", word);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         print_help();
@@ -68,9 +70,22 @@ int main(int argc, char **argv)
     for (const command *c = commands; c->name; c++)
         if (strcmp(c->name, word) == 0)
             return c->run(argc - 2, argv + 2);
+    if (strcmp(word, "bench-driver") == 0) /* started by bench, not by people */
+        return bench_driver();
     if (word[0] == '-')
         return fail_usage("unknown option '%s'; the verb comes first, see 'sonde --help'", word);
     if (looks_like_a_model(word))
         return cmd_profile(argc - 1, argv + 1);
     return unknown_verb(word);
+}
+
+/* What was printed and did not arrive (a full disk) is an error too. */
+int main(int argc, char **argv)
+{
+    const int code = run(argc, argv);
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code)
+        return code;
+    return fail("cannot write to standard output%s%s", errno ? ": " : "",
+                errno ? strerror(errno) : "");
 }

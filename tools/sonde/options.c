@@ -26,20 +26,47 @@ typedef struct row {
 static const struct group {
     unsigned bit;
     const char *title;
-} groups_shown[] = {{OPT_INSPECT, "What to look at"},
-                    {OPT_CHECK, "Comparing"},
-                    {OPT_RUN, "How often"},
-                    {OPT_INPUT, "Inputs"},
-                    {OPT_SHOW, "Results"},
-                    {OPT_DIFF, "Comparing"},
-                    {OPT_OP, "The operator"},
-                    {OPT_DOCTOR, "The machine"},
-                    {OPT_TABLE, "The table"},
-                    {OPT_LEVEL, "Recording"},
-                    {OPT_MODEL, "How the model runs"}};
+} groups_shown[] = {
+    {OPT_INSPECT, "What to look at"}, {OPT_CHECK, "Comparing"}, {OPT_BENCH, "What is compared"},
+    {OPT_RUN, "How often"},           {OPT_INPUT, "Inputs"},    {OPT_SHOW, "Results"},
+    {OPT_FILES, "Results"},           {OPT_DIFF, "Comparing"},  {OPT_OP, "The operator"},
+    {OPT_DOCTOR, "The machine"},      {OPT_TABLE, "The table"}, {OPT_LEVEL, "Recording"},
+    {OPT_MODEL, "How the model runs"}};
 
 static const row rows[] = {
+    {OPT_BENCH, 0, "against", LIST, AT(against), "A,B:VARIANT",
+     "other runtimes, measured in turn with this one"},
+    {OPT_BENCH, 0, "peer", LIST, AT(peers), "NAME=FILE",
+     "a runtime of your own: a program that speaks the bench's protocol"},
+    {OPT_BENCH, 0, "python", TEXT, AT(python), "FILE",
+     "interpreter that has the Python runtimes (SONDE_BENCH_PYTHON, python3)"},
+    {OPT_BENCH, 't', "threads", TEXT, AT(thread_list), "N,N",
+     "threads; a list measures each; 0 = all cores the quota allows (0)"},
+    {OPT_BENCH, 0, "batch-size", TEXT, AT(batch_list), "N,N",
+     "size of the batch dimension; a list measures each; also --batch"},
+    {OPT_BENCH, 0, "batch_size", TEXT, AT(batch_list), "N,N", NULL},
+    {OPT_BENCH, 0, "batch", TEXT, AT(batch_list), "N,N", NULL},
+    {OPT_BENCH, 0, "instances", INT, AT(instances), "N",
+     "sessions that run at once in one process, cores divided (1); also --workers"},
+    {OPT_BENCH, 0, "workers", INT, AT(instances), "N", NULL},
+    {OPT_BENCH, 0, "workload", TEXT, AT(workload), "L|T",
+     "latency: one instance; throughput: one for each thread (L)"},
+    {OPT_BENCH, 0, "mode", TEXT, AT(mode), "performance|accuracy",
+     "accuracy: how often the answers to a data set are right (performance)"},
+    {OPT_BENCH, 0, "dataset", TEXT, AT(dataset), "DIR",
+     "folders of images named after classes, or .npz files with a 'label'"},
+    {OPT_BENCH, 0, "rounds", INT, AT(rounds), "N",
+     "times each runtime is started anew, in rotated order (5)"},
+    {OPT_BENCH, 0, "min-runs", INT, AT(min_runs), "N", "runs of each whole program (10)"},
+    {OPT_BENCH, 0, "timeout", REAL, AT(timeout_s), "S",
+     "end a runtime that does not answer for so long (60)"},
+    {OPT_BENCH, 0, "no-program", FLAG, AT(no_program), NULL,
+     "leave out whole programs, from process start to result"},
+    {OPT_BENCH, 0, "no-inference", FLAG, AT(no_inference), NULL, "measure nothing else"},
+    {OPT_BENCH, 0, "no-pin", FLAG, AT(no_pin), NULL, "let the system choose the cores"},
+
     {OPT_RUN, 'n', "iterations", INT, AT(iterations), "N", "measured runs, warm-up not counted"},
+    {OPT_BENCH, 0, "queries", INT, AT(iterations), "N", "the same as --iterations"},
     {OPT_RUN, 'w', "warmup", INT, AT(warmup), "N", "runs before that"},
     {OPT_RUN, 0, "w", INT, AT(warmup), "N", NULL},
     {OPT_RUN, 0, "duration", REAL, AT(duration_s), "S",
@@ -69,20 +96,21 @@ static const row rows[] = {
     {OPT_INPUT, 0, "image-raw", FLAG, AT(image_raw), NULL,
      "values / 255, without mean and deviation"},
 
-    {OPT_SHOW | OPT_TABLE | OPT_INSPECT, 'o', "output", LIST, AT(outputs), "FILE",
+    {OPT_SHOW | OPT_TABLE | OPT_INSPECT | OPT_FILES, 'o', "output", LIST, AT(outputs), "FILE",
      "save to FILE; the suffix picks the format; may be repeated"},
     {OPT_SHOW, 0, "check", TEXT, AT(check), "FILE",
      "compare the outputs with those in a file or folder"},
-    {OPT_SHOW | OPT_CHECK, 0, "rtol", REAL, AT(rtol), "X",
+    {OPT_SHOW | OPT_CHECK | OPT_FILES, 0, "rtol", REAL, AT(rtol), "X",
      "relative tolerance of comparisons (1e-3)"},
-    {OPT_SHOW | OPT_CHECK, 0, "atol", REAL, AT(atol), "X",
+    {OPT_SHOW | OPT_CHECK | OPT_FILES, 0, "atol", REAL, AT(atol), "X",
      "absolute tolerance of comparisons (1e-7)"},
-    {OPT_SHOW, 0, "top", INT, AT(top), "K", "show the K largest scores of each output"},
-    {OPT_SHOW, 0, "labels", TEXT, AT(labels), "FILE", "one label a line, for --top"},
+    {OPT_SHOW | OPT_FILES, 0, "top", INT, AT(top), "K", "show the K largest scores of each output"},
+    {OPT_SHOW | OPT_FILES, 0, "labels", TEXT, AT(labels), "FILE", "one label a line, for --top"},
     {OPT_SHOW, 0, "print", FLAG, AT(print), NULL, "print every element of the outputs"},
-    {OPT_SHOW, 'p', "profile", COUNT, AT(profile), NULL, "show the timing table; twice: by shape"},
-    {OPT_SHOW | OPT_TABLE | OPT_DIFF | OPT_OP | OPT_DOCTOR, 0, "json", TEXT, AT(json), "FILE",
-     "a summary as JSON; '-' is the terminal"},
+    {OPT_SHOW | OPT_FILES, 'p', "profile", COUNT, AT(profile), NULL,
+     "show the timing table; twice: by shape"},
+    {OPT_SHOW | OPT_TABLE | OPT_DIFF | OPT_OP | OPT_DOCTOR | OPT_FILES, 0, "json", TEXT, AT(json),
+     "FILE", "a summary as JSON; '-' is the terminal"},
 
     {OPT_CHECK, 0, "strict", FLAG, AT(strict), NULL, "what is not supported counts as failed"},
     {OPT_CHECK, 0, "filter", TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},
@@ -107,7 +135,8 @@ static const row rows[] = {
     {OPT_OP, 0, "opset", INT, AT(opset), "N", "version of the operator set (the newest)"},
     {OPT_OP, 0, "outputs", INT, AT(n_outputs), "N", "outputs that are wanted (1)"},
     {OPT_OP, 0, "node", TEXT, AT(node), "NAME", "the node of MODEL with this name"},
-    {OPT_OP, 0, "op-type", TEXT, AT(op_type), "TYPE", "every node of MODEL of this type, a row each"},
+    {OPT_OP, 0, "op-type", TEXT, AT(op_type), "TYPE",
+     "every node of MODEL of this type, a row each"},
     {OPT_OP, 'w', "warmup", INT, AT(warmup), "N", "runs before measuring (10)"},
     {OPT_OP, 0, "exec", INT, AT(exec), "N", "runs behind one latency (10)"},
     {OPT_OP, 0, "repeat", INT, AT(repeat), "N", "latencies (1)"},
@@ -121,6 +150,8 @@ static const row rows[] = {
     {OPT_TABLE, 0, "by-node", FLAG, AT(by_node), NULL,
      "one row per step, with the nodes it stands for"},
     {OPT_TABLE, 0, "filter-op", TEXT, AT(filter_op), "A,B", "only these operators"},
+    {OPT_TABLE, 0, "categories", TEXT, AT(categories), "A,B",
+     "only spans of these in .json and .pftrace; the table has all"},
     {OPT_TABLE, 0, "sparse-ratio", TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
      "how much faster sparse weights are assumed to be in .csv and .xlsx"},
     {OPT_TABLE, 0, "sparse-aim", REAL, AT(sparse_aim), "PERCENT",
@@ -129,6 +160,8 @@ static const row rows[] = {
      "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
     {OPT_LEVEL, 0, "counters", FLAG, AT(counters), NULL,
      "hardware counters of every operator, and what the system counts"},
+    {OPT_LEVEL, 0, "memory", FLAG, AT(memory), NULL,
+     "also bytes used and allocated after every step, as counters of traces"},
 
     {OPT_MODEL, 't', "threads", INT, AT(threads), "N",
      "threads; 0 = all cores the quota allows (0)"},
@@ -176,6 +209,15 @@ static unsigned home(const row *r, unsigned groups)
     return 0;
 }
 
+/* A row behind another of the same name, which the verb finds first. */
+static bool is_hidden(const row *r, unsigned groups)
+{
+    for (const row *before = rows; before < r; before++)
+        if (before->group & groups && strcmp(before->name, r->name) == 0)
+            return true;
+    return false;
+}
+
 static void print_help(const char *verb, unsigned groups, const char *details)
 {
     for (const command *c = commands; c->name; c++)
@@ -189,7 +231,7 @@ static void print_help(const char *verb, unsigned groups, const char *details)
         bool titled = false;
         for (int i = 0; i < ROWS; i++) {
             if (rows[i].group == ~0u || !rows[i].help ||
-                home(&rows[i], groups) != groups_shown[g].bit)
+                home(&rows[i], groups) != groups_shown[g].bit || is_hidden(&rows[i], groups))
                 continue;
             if (!titled)
                 printf("\n%s:\n", groups_shown[g].title);
@@ -212,6 +254,9 @@ static void print_help(const char *verb, unsigned groups, const char *details)
         printf("\nFormats:");
         for (size_t i = 0; sonde_format_suffix(i); i++)
             printf("%s %s", i ? "," : "", sonde_format_suffix(i));
+        printf("\nCategories:");
+        for (size_t i = 0; sonde_category_name(i); i++)
+            printf("%s %s", i ? "," : "", sonde_category_name(i));
         printf("\n");
     }
 }
@@ -339,8 +384,15 @@ static int parse_letters(options *o, const char *verb, unsigned groups, char **a
 int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
                   char **argv)
 {
-    *o = (options){
-        .iterations = -1, .warmup = -1, .duration_s = 2, .rtol = 1e-3, .atol = 1e-7, .level = 2};
+    *o = (options){.iterations = -1,
+                   .warmup = -1,
+                   .duration_s = 2,
+                   .rtol = 1e-3,
+                   .atol = 1e-7,
+                   .level = 2,
+                   .rounds = 5,
+                   .min_runs = 10,
+                   .timeout_s = 60};
     bool options_ended = false;
     for (int i = 0; i < argc; i++) {
         int code = -1;
@@ -373,12 +425,14 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
         return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
     if (o->threads > 4096)
         return fail_usage("--threads %lld: at most 4096", (long long)o->threads);
-    return sparse_options(o);
+    return export_options(o);
 }
 
 void options_free(options *o)
 {
     list_free(&o->rest);
+    list_free(&o->against);
+    list_free(&o->peers);
     list_free(&o->shapes);
     list_free(&o->constants);
     list_free(&o->attributes);

@@ -95,6 +95,26 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
     return EXIT_OK;
 }
 
+static void write_stdout(void *user, const char *s, size_t n)
+{
+    (void)user;
+    fwrite(s, 1, n, stdout);
+}
+
+int runner_table(const runner *r, const options *o)
+{
+    sonde_profile *profile = NULL;
+    sonde_error err;
+    if (sonde_profiler_stop(r->model.context, &profile, &err))
+        return fail("%s", err.message);
+    sonde_table_options table = SONDE_INIT(sonde_table_options);
+    table.by_shape = o->profile > 1;
+    printf("\n");
+    const sonde_status st = sonde_profile_table(profile, &table, write_stdout, NULL, &err);
+    sonde_profile_release(profile);
+    return st ? fail("%s", err.message) : EXIT_OK;
+}
+
 /* ------------------------------------------------------------------ comparing */
 static int compare(const runner *r, const options *o, size_t k, const sonde_value *expected)
 {

@@ -22,6 +22,9 @@ int runner_open(runner *r, const options *o, const char *model);
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 
+/* Ends the recording that o->record_level began and prints its table. */
+int runner_table(const runner *r, const options *o);
+
 /* Compares the outputs with those in a file (by name, or in order) or in a test-data folder. */
 int runner_check(const runner *r, const options *o, const char *path);
 

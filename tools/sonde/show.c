@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile on the terminal and in files: what `profile` and `report` do with the one they have. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -40,65 +40,83 @@ static int print_table(const sonde_profile *profile, const options *o)
     return EXIT_OK;
 }
 
-/* Views beside the table. */
+/* Views beside the table, by what --report calls them. */
+static const char *const report_names[] = {"summary",   "records",  "inferences", "executions",
+                                           "operators", "external", "memory",     NULL};
+static const sonde_report report_kinds[] = {
+    SONDE_REPORT_SUMMARY,    SONDE_REPORT_SUMMARY_BY_RECORD, SONDE_REPORT_INFERENCES,
+    SONDE_REPORT_EXECUTIONS, SONDE_REPORT_OPERATORS,         SONDE_REPORT_EXTERNAL_OPERATORS,
+    SONDE_REPORT_MEMORY};
+
+/* Its place in the lists; past their end for a name that is none. */
+static size_t report_at(const char *name)
+{
+    size_t k = 0;
+    while (report_names[k] && strcmp(report_names[k], name) != 0)
+        k++;
+    return k;
+}
+
 static int print_reports(const sonde_profile *profile, const options *o)
 {
-    static const struct {
-        const char *name;
-        sonde_report kind;
-    } kinds[] = {
-        {"summary", SONDE_REPORT_SUMMARY},       {"records", SONDE_REPORT_SUMMARY_BY_RECORD},
-        {"inferences", SONDE_REPORT_INFERENCES}, {"executions", SONDE_REPORT_EXECUTIONS},
-        {"operators", SONDE_REPORT_OPERATORS},   {"external", SONDE_REPORT_EXTERNAL_OPERATORS},
-        {"memory", SONDE_REPORT_MEMORY}};
-    const char *names[sizeof kinds / sizeof *kinds + 1] = {NULL};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        names[k] = kinds[k].name;
     for (size_t i = 0; i < o->reports.n; i++) {
-        size_t k = 0;
-        while (names[k] && strcmp(names[k], o->reports.items[i]) != 0)
-            k++;
-        if (!names[k]) {
-            const char *near = closest(o->reports.items[i], names);
-            return fail_usage("there is no report '%s'%s%s%s", o->reports.items[i],
-                              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-        }
         sonde_error err;
         printf("\n");
-        if (sonde_profile_report(profile, kinds[k].kind, write_stdout, NULL, &err))
+        if (sonde_profile_report(profile, report_kinds[report_at(o->reports.items[i])],
+                                 write_stdout, NULL, &err))
             return fail("%s", err.message);
     }
     return EXIT_OK;
 }
 
-/* --json is always the summary, whatever the file is called: saved under a name that says so, then
- * moved to where it belongs. */
+static bool has_format(const char *path)
+{
+    const char *suffix;
+    for (size_t k = 0; (suffix = sonde_format_suffix(k)) != NULL; k++) {
+        const size_t n = strlen(path), m = strlen(suffix);
+        if (n >= m && strcasecmp(path + n - m, suffix) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int no_format(const char *path)
+{
+    text known = {NULL, 0, 0};
+    for (size_t k = 0; sonde_format_suffix(k); k++)
+        text_add(&known, "%s%s", k ? ", " : "", sonde_format_suffix(k));
+    const int code =
+        fail_usage("no format is known for '%s': the suffix picks it, one of %s", path, known.data);
+    text_free(&known);
+    return code;
+}
+
+int show_check(const options *o)
+{
+    for (size_t i = 0; i < o->outputs.n; i++)
+        if (!has_format(o->outputs.items[i]))
+            return no_format(o->outputs.items[i]);
+    for (size_t i = 0; i < o->reports.n; i++) {
+        const char *name = o->reports.items[i];
+        if (report_names[report_at(name)])
+            continue;
+        const char *near = closest(name, report_names);
+        return fail_usage("there is no report '%s'%s%s%s", name, near ? "; did you mean '" : "",
+                          near ? near : "", near ? "'?" : "");
+    }
+    return -1;
+}
+
+/* --json is always the summary, whatever the file is called. */
 static int save_summary(const sonde_profile *profile, const char *path)
 {
-    const bool to_stdout = strcmp(path, "-") == 0;
-    const char *folder = getenv("TMPDIR");
-    char *base = to_stdout
-                     ? text_of("%s/sonde-%ld", folder && *folder ? folder : "/tmp", (long)getpid())
-                     : text_of("%s", path);
-    char *saved = text_of("%s.summary.json", base);
+    sonde_export_options how = SONDE_INIT(sonde_export_options);
+    how.format = ".summary.json";
     sonde_error err;
-    int code = EXIT_OK;
-    if (sonde_profile_save(profile, saved, &err))
-        code = fail("%s", err.message);
-    else if (!to_stdout && rename(saved, path) != 0)
-        code = fail("cannot write '%s': %s", path, strerror(errno));
-    if (to_stdout && !code) {
-        FILE *f = fopen(saved, "rb");
-        char piece[4096];
-        for (size_t n; f && (n = fread(piece, 1, sizeof piece, f)) > 0;)
-            fwrite(piece, 1, n, stdout);
-        if (f)
-            fclose(f);
-        remove(saved);
-    }
-    free(saved);
-    free(base);
-    return code;
+    if (sonde_profile_save_with(profile, strcmp(path, "-") == 0 ? "-.summary.json" : path, &how,
+                                &err))
+        return fail("%s", err.message);
+    return EXIT_OK;
 }
 
 int show_profile(const sonde_profile *profile, const options *o)
@@ -110,7 +128,7 @@ int show_profile(const sonde_profile *profile, const options *o)
         code = print_reports(profile, o);
     if (!code && o->json)
         code = save_summary(profile, o->json);
-    for (size_t i = 0; i < o->outputs.n && !code; i++)
+    for (size_t i = 0; i < o->outputs.n; i++) /* one that cannot be written costs no other */
         if (sonde_profile_save_with(profile, o->outputs.items[i], &o->export_options, &err))
             code = fail("%s", err.message);
     return code;

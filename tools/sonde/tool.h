@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "sonde/experimental/tensor_file.h"
 #include "sonde/sonde.h"
 
 enum { EXIT_OK = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
@@ -19,7 +20,8 @@ void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
 void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
 void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
 char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
-/* A copy without control characters: names come from models and would write elsewhere on a terminal. */
+/* A copy without control characters: names come from models and would write elsewhere on a
+ * terminal. */
 char *printable(const char *text);
 double now_ms(void);
 bool is_folder(const char *path);
@@ -39,6 +41,7 @@ typedef struct list {
 } list;
 void list_add(list *l, const char *item);
 void list_free(list *l);
+void list_free_texts(list *l); /* and the items, which came from malloc */
 
 /* A growing text. */
 typedef struct text {
@@ -80,13 +83,19 @@ typedef struct options {
     bool quiet, print, by_shape, by_node, nodes, operators, optimized, strict;
     double rtol, atol;
     const char *by, *fail_above; /* of diff */
+    const char *categories;      /* "operator,user" */
     const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
     double sparse_aim;
-    bool counters, calibrate;
+    bool counters, memory, calibrate;
+    list against, peers; /* of bench, down to no_pin */
+    const char *thread_list, *batch_list, *python, *workload, *mode, *dataset;
+    int64_t instances, rounds, min_runs;
+    double timeout_s;
+    bool no_program, no_inference, no_pin;
     list shapes, constants, attributes, contents; /* of op */
     const char *node, *op_type, *domain;
     int64_t opset, n_outputs, exec, repeat;
-    sonde_export_options export_options; /* made of these two */
+    sonde_export_options export_options; /* made of those of sparse weights and categories */
 
     int record_level; /* set by verbs that profile: recording starts before the model is loaded */
 } options;
@@ -104,7 +113,9 @@ enum {
     OPT_LEVEL = 256,
     OPT_DIFF = 512,
     OPT_OP = 1024,
-    OPT_DOCTOR = 2048
+    OPT_DOCTOR = 2048,
+    OPT_BENCH = 4096,
+    OPT_FILES = 8192 /* results of bench */
 };
 
 typedef struct command {
@@ -120,9 +131,9 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
                   char **argv);
 void options_free(options *o);
 
-/* ---- sparse.c ---- */
+/* ---- export_options.c ---- */
 /* Fills o->export_options; returns as options_parse does. */
-int sparse_options(options *o);
+int export_options(options *o);
 
 /* ---- load.c ---- */
 typedef struct loaded {
@@ -147,6 +158,11 @@ typedef struct feeds {
 /* One value for every input that has no default: from files, else made up. */
 int feeds_make(feeds *f, const loaded *l, const options *o);
 void feeds_free(feeds *f);
+bool is_image(const char *path); /* by its suffix */
+/* How the image `path` becomes input number `index`. `image` may point into numbers[6] afterwards.
+ */
+int image_plan(const loaded *l, const options *o, size_t index, const char *path,
+               sonde_image_options *image, float *numbers);
 
 /* ---- sizes.c ---- */
 /* Every -s must be DIM=N and name a dimension the model has. */
@@ -174,6 +190,9 @@ typedef struct latency {
 void latency_of(double *ms, size_t n, latency *out);
 
 /* ---- show.c ---- */
+/* Before anything runs: every -o names a format, every --report a report. Returns as options_parse
+ * does. */
+int show_check(const options *o);
 /* The table and the reports that were asked for, --json and every -o. */
 int show_profile(const sonde_profile *profile, const options *o);
 

@@ -210,6 +210,13 @@ void list_free(list *l)
     *l = (list){.n = 0};
 }
 
+void list_free_texts(list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free((void *)(uintptr_t)l->items[i]);
+    list_free(l);
+}
+
 void text_add(text *t, const char *fmt, ...)
 {
     va_list args;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --sparse-ratio and --sparse-aim: what .csv and .xlsx assume about sparse weights. */
+/* Options of formats: --sparse-ratio and --sparse-aim say what .csv and .xlsx assume about sparse
+ * weights, --categories which spans traces show. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +17,9 @@ static double *ratio_at(sonde_export_options *to, const char *key, size_t n)
     return NULL;
 }
 
-int sparse_options(options *o)
+static int sparse_options(options *o)
 {
     sonde_export_options *to = &o->export_options;
-    *to = (sonde_export_options)SONDE_INIT(sonde_export_options);
     if (!(o->sparse_aim >= 0 && o->sparse_aim < 100))
         return fail_usage("--sparse-aim %g: a share of zeros is below 100 %%", o->sparse_aim);
     to->sparse_aim = o->sparse_aim;
@@ -36,4 +36,39 @@ int sparse_options(options *o)
         at = *end ? end + 1 : end;
     }
     return -1;
+}
+
+static bool is_category(const char *name, size_t n)
+{
+    const char *known;
+    for (size_t k = 0; (known = sonde_category_name(k)) != NULL; k++)
+        if (strlen(known) == n && memcmp(known, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* The library would say so too, but only after the model has run. */
+static int category_options(options *o)
+{
+    for (const char *at = o->categories; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t n = strcspn(at, ",");
+        if (is_category(at, n))
+            continue;
+        text known = {NULL, 0, 0};
+        for (size_t k = 0; sonde_category_name(k); k++)
+            text_add(&known, "%s%s", k ? ", " : "", sonde_category_name(k));
+        const int code = fail_usage("--categories: there is no category '%.*s'; there are %s",
+                                    (int)n, at, known.data);
+        text_free(&known);
+        return code;
+    }
+    o->export_options.categories = o->categories;
+    return -1;
+}
+
+int export_options(options *o)
+{
+    o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
+    const int code = sparse_options(o);
+    return code >= 0 ? code : category_options(o);
 }

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The RegNet study: PyTorch, ONNX Runtime from Python and without it, OpenVINO, RTen and sonde on the same two
+classifiers, whole program and inference alone, time and memory. Installs the runtimes, measures, writes the page.
+
+    bench/regnet/study.py                      from a checkout with a release build; half an hour, most of it measuring
+    bench/regnet/study.py --quick --page x.md  few runs, to see that everything works
+
+What cannot be installed is named in the page; the rest is measured all the same. Run it on a quiet machine."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PEERS = ROOT / "build" / "peers"
+PYTHON = PEERS / "venv" / "bin" / "python"
+NATIVE = PEERS / "native" / "release" / "regnet-native"
+RTEN, ONNXRUNTIME_NODE = "0.27.0", "1.30.0"
+MODELS = ("regnet_x_400mf", "regnet_y_16gf")
+PANELS = ("latency", "violins", "program", "memory", "scaling")
+
+
+def attempt(what, *command, **options):
+    """Runs a step of the set-up; a step that fails is told and left out."""
+    print(f"{what} …", flush=True)
+    try:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, **options)
+    except OSError as error:
+        print(f"  left out: {error}")
+        return False
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        print(f"  left out: {last}")
+    return done.returncode == 0
+
+
+def set_up():
+    PEERS.mkdir(parents=True, exist_ok=True)
+    if not PYTHON.exists():
+        attempt("a Python environment", sys.executable, "-m", "venv", PEERS / "venv")
+    attempt("PyTorch, ONNX Runtime, OpenVINO", PYTHON, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt")
+    if not (PEERS / "rten" / "bin" / "rten").exists():
+        attempt("RTen", "cargo", "install", "rten-cli", "--version", RTEN, "--root", PEERS / "rten")
+    attempt("ONNX Runtime's library", "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix",
+            PEERS / "node", f"onnxruntime-node@{ONNXRUNTIME_NODE}")
+    attempt("the program that uses it", "cargo", "build", "--release", "--manifest-path",
+            HERE / "native" / "Cargo.toml", env={**os.environ, "CARGO_TARGET_DIR": str(PEERS / "native")})
+
+
+def make_images(folder):
+    """Photographs nobody owns: soft colours with noise, in sizes cameras have."""
+    code = ("import sys, numpy as np\nfrom PIL import Image\nr = np.random.default_rng(1)\n"
+            "for k, (w, h) in enumerate([(640, 480), (480, 640), (800, 600), (500, 375)]):\n"
+            "    base = Image.fromarray(r.integers(0, 255, (6, 8, 3), np.uint8)).resize((w, h), Image.BICUBIC)\n"
+            "    noisy = np.clip(np.asarray(base, float) + r.normal(0, 6, (h, w, 3)), 0, 255).astype(np.uint8)\n"
+            "    Image.fromarray(noisy).save(f'{sys.argv[1]}/image{k}.jpg', quality=90)\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    return attempt("images", PYTHON, "-c", code, folder)
+
+
+def environment():
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "x64")
+    library = list(PEERS.glob(f"node/node_modules/onnxruntime-node/bin/*/linux/{machine}/libonnxruntime.so.1"))
+    env = {**os.environ, "PATH": f"{PEERS / 'rten' / 'bin'}:{os.environ['PATH']}"}
+    if library:
+        env["ORT_DYLIB_PATH"] = str(library[0])
+    return env
+
+
+def bench(sonde, folder, name, *arguments):
+    """One run of sonde bench: its results, and its tables as Markdown."""
+    command = [sonde, "bench", *arguments, "--against", "sonde,onnxruntime,openvino,torch,rten", "--python", PYTHON,
+               "--timeout", "180", "--json", folder / f"{name}.json", "-o", folder / f"{name}.md"]
+    for panel in PANELS:
+        command += ["-o", folder / f"{name}.{panel}.svg"]
+    if NATIVE.exists():
+        command += ["--peer", f"onnxruntime-native={NATIVE}"]
+    done = subprocess.run(list(map(str, command)), env=environment(), check=False)
+    if done.returncode:
+        sys.exit(f"sonde bench ended with {done.returncode}")
+    results = json.loads((folder / f"{name}.json").read_text())
+    return results.get("results", [results]), (folder / f"{name}.md").read_text(), command
+
+
+def agreement(first, second):
+    """Whether the ratios of two runs lie within one another's intervals."""
+    rows = ["| threads | runtime | first run | second run | |", "| --- | --- | --- | --- | --- |"]
+    for a, b in zip(first, second):
+        one, two = a.get("ratio"), b.get("ratio")
+        if not one or not two or one["low"] is None or two["low"] is None or one["low"] == one["high"]:
+            continue
+        overlap = one["low"] <= two["high"] and two["low"] <= one["high"]
+        text = [f"{r['value']:.2f} ({r['low']:.2f}…{r['high']:.2f})" for r in (one, two)]
+        rows.append(f"| {a['threads']} | {a['runtime']['name']} | {text[0]} | {text[1]} | "
+                    f"{'agree' if overlap else 'differ'} |")
+    return "\n".join(rows)
+
+
+def place(results, model):
+    """One sentence: where sonde's whole program stands."""
+    rows = {r["runtime"]["name"]: r for r in results
+            if r["model"].endswith(model) and r["threads"] == max(x["threads"] for x in results) and r["program_ms"]}
+    own = rows.get("sonde")
+    if not own:
+        return "sonde's whole program was not measured."
+    parts = [f"sonde {own['program_ms']['mean']:.1f} ms and {own['program_peak_rss_bytes'] / 1e6:.0f} MB"]
+    for name, r in rows.items():
+        if name != "sonde":
+            parts.append(f"{name} {r['program_ms']['mean']:.1f} ms and {r['program_peak_rss_bytes'] / 1e6:.0f} MB "
+                         f"({r['program_ms']['mean'] / own['program_ms']['mean']:.1f} times as long)")
+    return f"Whole program, {model}: " + "; ".join(parts) + "."
+
+
+PAGE = """# Benchmarks
+
+<!-- Written by bench/regnet/study.py: change that, not this page. -->
+
+Two image classifiers, RegNet_x_400mf and RegNet_y_16gf, in five runtimes: PyTorch, ONNX Runtime from Python, the same
+library without Python (a small Rust program, `onnxruntime-native`), OpenVINO, RTen, and sonde. The models are
+`zoo:regnet_x_400mf` and `zoo:regnet_y_16gf`: torchvision's structure with made-up weights, so nothing is downloaded, and
+everybody computes the same numbers (the column *outputs* says whether). Batch 1, fp32 everywhere. Method, statistics and
+protocol: [benchmarking.md](benchmarking.md). On another machine:
+
+```sh
+script/setup && cmake --preset release && cmake --build build/release
+bench/regnet/study.py
+```
+
+{place}
+
+{tables}
+
+## Two runs in a row
+
+The same measurement twice, inference alone, regnet_x_400mf; ratios to sonde with their 95 % intervals:
+
+{agreement}
+
+## Plots
+
+{plots}
+
+## What was run
+
+{command}
+
+In all tables: `_full` is with decoding, resizing and normalising a JPEG. The C API and the program `sonde` are the same
+code: the inference rows of sonde are timed around `sonde_session_run`, its whole program is `sonde run`.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sonde", default=ROOT / "build" / "release" / "sonde", help="the program")
+    parser.add_argument("--page", default=ROOT / "docs" / "benchmarks.md", type=pathlib.Path, help="where it is written")
+    parser.add_argument("--quick", action="store_true", help="few runs of the smaller model")
+    parser.add_argument("--no-setup", action="store_true", help="use what is installed")
+    given = parser.parse_args()
+    if not given.no_setup:
+        set_up()
+    work = PEERS / "study"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    images = ["-i", work / "images"] if make_images(work / "images") else []
+    models = [f"zoo:{m}" for m in (MODELS[:1] if given.quick else MODELS)]
+    often = ["-n", "20", "--rounds", "2", "--min-runs", "3"] if given.quick else ["--duration", "10", "--rounds", "8"]
+    results, tables, command = bench(given.sonde, work, "study", *models, "--threads", "1,2", *often, *images)
+    again = ["-n", "20", "--rounds", "3"] if given.quick else ["--duration", "6", "--rounds", "8"]
+    two = [bench(given.sonde, work, f"again{k}", models[0], "--threads", "1,2", "--no-program", *again)[0]
+           for k in range(2)]
+    folder = given.page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    plots = []
+    for panel in PANELS:
+        drawing = work / f"study.{panel}.svg"
+        if drawing.exists():
+            shutil.copyfile(drawing, folder / f"{panel}.svg")
+            plots.append(f"![{panel}]({folder.name}/{panel}.svg)")
+    shown = [pathlib.Path(str(word)).name if str(word).startswith("/") else
+             "=".join(pathlib.Path(part).name for part in str(word).split("=")) if "=/" in str(word) else str(word)
+             for word in command]
+    given.page.write_text(PAGE.format(
+        place="\n\n".join(place(results, m) for m in (MODELS[:1] if given.quick else MODELS)), tables=tables.strip(),
+        agreement=agreement(*two), plots="\n\n".join(plots), command="`" + " ".join(shown) + "`"))
+    print(f"written: {given.page}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What surrounds the events of a Chrome trace: model, machine, memory, counters, and what else it
+ * takes to make the tables again. Viewers show it as "metadata". */
+#include "export/chrome_facts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "profile/chrome_keys.h"
+
+static void fact_text(sn_writer *w, bool *first, const char *key, const char *value)
+{
+    sn_put_key(w, first, key);
+    sn_put_json(w, value);
+}
+
+static void fact_u64(sn_writer *w, bool *first, const char *key, uint64_t value)
+{
+    sn_put_key(w, first, key);
+    sn_put_u64(w, value);
+}
+
+static void fact_i64(sn_writer *w, bool *first, const char *key, int64_t value)
+{
+    sn_put_key(w, first, key);
+    sn_put_i64(w, value);
+}
+
+static void fact_number(sn_writer *w, bool *first, const char *key, double value)
+{
+    sn_put_key(w, first, key);
+    sn_put_number(w, value);
+}
+
+void sn_chrome_counts(sn_writer *w, const sn_prof_hw *hw)
+{
+    bool first = true;
+    sn_put(w, "{");
+#define X(name) fact_number(w, &first, #name, hw->name);
+    SN_CHROME_COUNTS(X)
+#undef X
+    sn_put(w, "}");
+}
+
+static void put_start(sn_writer *w, bool *first, uint64_t start_wall_ns)
+{
+    time_t seconds = (time_t)(start_wall_ns / 1000000000u);
+    struct tm utc;
+    char text[64] = "";
+    if (gmtime_r(&seconds, &utc))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fact_text(w, first, "start_time", text);
+    snprintf(text, sizeof text, "%" PRIu64, start_wall_ns); /* a string: beyond 2^53 */
+    fact_text(w, first, "start_time_ns", text);
+}
+
+static void put_machine(sn_writer *w, bool *first, const sn_profile *p)
+{
+    fact_text(w, first, "cpu", p->cpu_model);
+    fact_text(w, first, "cpu_level", p->cpu_level);
+    fact_i64(w, first, "cores", p->cores);
+    fact_i64(w, first, "threads", p->threads);
+    fact_i64(w, first, "level", p->level);
+    if (!(p->peak_gflops > 0))
+        return;
+    bool own = true;
+    sn_put_key(w, first, "peaks");
+    sn_put(w, "{");
+    fact_number(w, &own, "gflops", p->peak_gflops);
+    fact_number(w, &own, "gbps", p->peak_gbps);
+    fact_number(w, &own, "l2_bytes", p->caches[0].bytes);
+    fact_number(w, &own, "l2_gbps", p->caches[0].gbps);
+    fact_number(w, &own, "l3_bytes", p->caches[1].bytes);
+    fact_number(w, &own, "l3_gbps", p->caches[1].gbps);
+    sn_put(w, "}");
+}
+
+static void put_usage(sn_writer *w, bool *first, const sn_profile *p)
+{
+    bool own = true;
+    if (p->usage.known) {
+        sn_put_key(w, first, "usage");
+        sn_put(w, "{");
+#define X(name) fact_u64(w, &own, #name, p->usage.name);
+        SN_CHROME_USAGE(X)
+#undef X
+        sn_put(w, "}");
+    }
+    if (p->counters_note && *p->counters_note)
+        fact_text(w, first, "counters_note", p->counters_note);
+}
+
+static void put_memory(sn_writer *w, bool *first, const sn_prof_memory *m)
+{
+    bool own = true;
+    sn_put_key(w, first, "memory");
+    sn_put(w, "{");
+#define X(name) fact_u64(w, &own, #name, m->name);
+    SN_CHROME_MEMORY(X)
+#undef X
+    sn_put(w, "}");
+}
+
+static void put_categories(sn_writer *w, bool *first, uint32_t set)
+{
+    if (!set)
+        return;
+    sn_put_key(w, first, "categories");
+    bool any = false;
+    for (int c = 0; c < SN_CAT_COUNT; c++) {
+        if (!(set >> c & 1))
+            continue;
+        sn_put(w, any ? "," : "[");
+        sn_put_json(w, sn_prof_cat_name((sn_prof_cat)c));
+        any = true;
+    }
+    sn_put(w, "]");
+}
+
+static void put_threads(sn_writer *w, bool *first, const sn_profile *p)
+{
+    sn_put_key(w, first, "thread_ids");
+    sn_put(w, "[");
+    for (size_t i = 0; i < p->threads_seen.n; i++) {
+        bool own = true;
+        sn_put(w, i ? ",{" : "{");
+        fact_u64(w, &own, "tid", SN_CHROME_FIRST_THREAD + i);
+        fact_i64(w, &own, "os_tid", p->threads_seen.data[i].os_tid);
+        sn_put(w, "}");
+    }
+    sn_put(w, "]");
+}
+
+static void put_folded(sn_writer *w, bool *first, const sn_profile *p)
+{
+    bool any = false;
+    sn_put_key(w, first, "folded_nodes");
+    sn_put(w, "[");
+    for (size_t i = 0; i < p->steps.n; i++) {
+        const sn_prof_step *s = &p->steps.data[i];
+        if (!s->folded)
+            continue;
+        bool own = true;
+        sn_put(w, any ? ",{" : "{");
+        fact_text(w, &own, "name", s->name);
+        fact_text(w, &own, "op", s->op_type);
+        sn_put(w, "}");
+        any = true;
+    }
+    sn_put(w, "]");
+}
+
+void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s)
+{
+    bool first = true;
+    fact_text(w, &first, "tool", "sonde");
+    fact_text(w, &first, "version", p->version);
+    fact_text(w, &first, "model", p->model_name);
+    fact_i64(w, &first, "instance", p->instance);
+    fact_i64(w, &first, "pid", p->pid);
+    put_machine(w, &first, p);
+    put_start(w, &first, p->start_wall_ns);
+    fact_u64(w, &first, "iterations", s->iterations);
+    fact_u64(w, &first, "warmups", s->warmups);
+    fact_number(w, &first, "profiler_ns_per_record", p->record_ns);
+    sn_put_key(w, &first, "profiler_cost_ms_per_iteration");
+    sn_put_fixed(w, s->cost_ns / 1e6, 6);
+    fact_u64(w, &first, "dropped", p->dropped);
+    put_categories(w, &first, p->categories);
+    put_usage(w, &first, p);
+    put_memory(w, &first, &p->memory);
+    put_threads(w, &first, p);
+    put_folded(w, &first, p);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Chrome trace says beside its events. */
+#ifndef SN_EXPORT_CHROME_FACTS_H
+#define SN_EXPORT_CHROME_FACTS_H
+
+#include "export/writer.h"
+
+/* The members of "otherData", without the braces. */
+void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s);
+/* {"calls":…}: what hardware counters counted in a step. */
+void sn_chrome_counts(sn_writer *w, const sn_prof_hw *hw);
+
+#endif

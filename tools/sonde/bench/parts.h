@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of `sonde bench` between the options and the results: runtimes, models made ready,
+ * measuring, writing. */
+#ifndef SONDE_BENCH_PARTS_H
+#define SONDE_BENCH_PARTS_H
+
+#include "bench/bench.h"
+#include "bench/child.h"
+#include "tool.h"
+
+/* ---- runtimes.c ---- */
+/* One thing to measure: a runtime, perhaps in a variant. */
+typedef struct runtime {
+    char *label; /* "onnxruntime:opt=off" */
+    char *name;  /* "onnxruntime" */
+    list options;
+    char *file;          /* its driver; NULL: this program */
+    const char *install; /* the command that installs it; NULL: a driver of the user's */
+} runtime;
+
+typedef struct runtimes {
+    runtime *items;
+    size_t n;
+    const char *python;
+} runtimes;
+
+/* From --against and --peer. Returns as options_parse does; nothing is started. */
+int runtimes_make(runtimes *r, const options *o);
+void runtimes_free(runtimes *r);
+void runtimes_help(text *t); /* all there are */
+/* The drivers this program carries, into the scratch folder. */
+int runtimes_unpack(void);
+/* Its command line; ended with NULL. Texts belong to the runtime. */
+void runtime_command(const runtimes *all, const runtime *r, const char **argv /* of 4 */);
+/* Where this program is. From malloc. */
+char *bench_self(void);
+
+typedef struct bench_file { /* one driver, as a text; embedded at build time */
+    const char *name, *text;
+    size_t bytes;
+} bench_file;
+extern const bench_file bench_files[]; /* ended by a row without a name */
+
+/* ---- self.c ---- */
+int bench_driver(void);
+
+/* ---- prepare.c ---- */
+/* How an image becomes a tensor; one line of text in the protocol. */
+typedef struct bench_image {
+    char *input; /* its name; NULL: no images */
+    int height, width, resize;
+    bool nhwc, bgr;
+    float mean[3], deviation[3];
+} bench_image;
+bool bench_image_parse(bench_image *image, const char *line);
+void bench_image_free(bench_image *image);
+
+/* A model as all runtimes get it: the same file, the same inputs. */
+typedef struct bench_model {
+    char *label;      /* as people typed it */
+    char *path;       /* an ONNX file */
+    list inputs;      /* .npz files, each with a .safetensors beside it; runs take them in turn */
+    list images;      /* what the inputs were made of; empty: something else */
+    char *preprocess; /* "" or the line of bench_image */
+    int64_t batch;
+} bench_model;
+/* Happens in a process of its own: what the bench itself has ever held in memory would be counted
+ * as held by every process it starts. */
+int bench_prepare(bench_model *m, const options *o, const char *model);
+/* The same for samples of a data set: files [from, to), images or .npz, become inputs_0.npz and so
+ * on; what is no input of the model is left out of the latter. */
+int bench_prepare_samples(const options *o, const char *model, const list *files, size_t from,
+                          size_t to);
+char *bench_inputs_path(size_t number); /* from malloc */
+/* Runs `work` in a helper process; its exit code. */
+int bench_helper(int (*work)(void *argument), void *argument);
+void bench_model_free(bench_model *m);
+
+/* ---- talk.c ---- */
+/* A driver's process, with the state of the conversation. */
+typedef struct talk {
+    child process;
+    char *log; /* file of its standard error */
+    double timeout_s;
+    bench_state state; /* BENCH_OK so far */
+    char *message;     /* why not; from malloc */
+    bool stopped;      /* by Ctrl-C */
+} talk;
+typedef struct bench_setting {
+    const runtimes *all;
+    const runtime *runtime;
+    const bench_model *model;
+    const char *cores;
+    int threads, instances;
+    bool verbose;
+    double timeout_s;
+} bench_setting;
+/* Starts a driver and tells it everything but `load`. */
+bool talk_start(talk *t, const bench_setting *s);
+/* Sends a command line and waits for its answer, which must begin with `word`; *rest is what
+ * follows. */
+bool talk_ask(talk *t, const char *line, const char *word, char **rest);
+void talk_end(talk *t);
+/* Where the driver only said that it will not: its reason (from malloc), and the talk goes on; else
+ * NULL. */
+char *talk_forgive(talk *t);
+/* The numbers (ns ► ms) of a `times` answer, appended. *wall_ms: all of it. */
+bool talk_times(talk *t, const char *line, bench_series *into, int round, double *wall_ms);
+
+/* ---- measure.c ---- */
+typedef struct bench_plan {
+    const options *o;
+    const runtimes *all;
+    const bench_model *model;
+    bench_result *results; /* one for each runtime */
+    const char *cores;
+    int threads, instances, rounds;
+} bench_plan;
+/* Rounds of inference. False: interrupted. */
+bool bench_measure(const bench_plan *p);
+/* Pieces of a turn: its settings, the answer to `load`, and its end, which keeps what went wrong
+ * and returns false when the bench was interrupted. */
+bench_setting bench_setting_of(const bench_plan *p, size_t which);
+bool bench_ask_load(talk *t, bench_result *r, int round);
+bool bench_turn_end(talk *t, bench_result *r);
+/* ---- program.c ---- the same for whole programs; the commands were asked for by bench_measure. */
+bool bench_programs(const bench_plan *p);
+/* ---- accuracy.c ---- the answers to a labelled data set, instead of rounds. */
+bool bench_accuracies(const bench_plan *p);
+/* ---- agree.c ---- */
+/* The outputs a runtime saved, against those of the first that did. */
+void bench_agree(const bench_plan *p);
+char *bench_outputs_path(size_t which); /* where it saves them; from malloc */
+/* The same values for programs that can only compare by themselves: a .safetensors file, made when
+ * the first runtime has saved its outputs. From malloc; NULL: there are none yet. */
+char *bench_reference(const bench_plan *p, size_t which);
+
+/* ---- answers.c ---- */
+/* What --top and -p ask for, about sonde: the best classes of every input, its timing table. */
+int bench_answers(const options *o, const bench_model *m);
+
+/* ---- machine.c ---- */
+int bench_machine_look(bench_machine *m);
+void bench_machine_free(bench_machine *m);
+/* The first `n` cores this process may use, "0,1"; from malloc. */
+char *bench_cores(int n);
+
+/* ---- results.c ---- */
+void bench_result_open(bench_result *r, const bench_plan *p, const runtime *which);
+void bench_result_finish(bench_result *r, const bench_result *first);
+void bench_results_free(bench_results *r);
+
+/* ---- table.c, json.c, sheet.c ---- */
+/* One table: results [from, to). */
+void bench_table(const bench_results *r, size_t from, size_t to);
+void bench_json(const bench_results *r, text *t);
+void bench_csv(const bench_results *r, text *t);
+void bench_markdown(const bench_results *r, text *t);
+/* "not installed: pip install torch" */
+char *bench_state_text(const bench_result *r);
+
+#endif

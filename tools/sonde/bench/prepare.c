@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same bytes for every runtime: the model as an ONNX file and its inputs as .npz files (and
+ * .safetensors, which some programs take instead), made once in the scratch folder. A helper
+ * process does it, and leaves what the bench has to know in a small file of facts. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/parts.h"
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/tensor_file.h"
+
+enum { MOST_IMAGES = 64 }; /* more would not fit into caches and change what is measured */
+
+/* Tabs and line breaks separate things in the protocol. */
+static int check_name(const char *name)
+{
+    return strpbrk(name, "\t\n\r")
+               ? fail("'%s' has a tab or a line break in its name, which cannot be "
+                      "handed to other programs",
+                      name)
+               : EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ images */
+bool bench_image_parse(bench_image *i, const char *line)
+{
+    const char *name = strrchr(line, '\t'); /* last, as it may contain anything else */
+    char layout[8], colours[8];
+    bench_image_free(i);
+    if (!name || sscanf(line, "%d\t%d\t%d\t%7[a-z]\t%7[a-z]\t%f,%f,%f\t%f,%f,%f", &i->height,
+                        &i->width, &i->resize, layout, colours, &i->mean[0], &i->mean[1],
+                        &i->mean[2], &i->deviation[0], &i->deviation[1], &i->deviation[2]) != 11)
+        return false;
+    i->nhwc = strcmp(layout, "nhwc") == 0;
+    i->bgr = strcmp(colours, "bgr") == 0;
+    i->input = text_of("%s", name + 1);
+    return true;
+}
+
+void bench_image_free(bench_image *i)
+{
+    free(i->input);
+    *i = (bench_image){.input = NULL};
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The images of a folder in the order of their names. */
+static void find_images(const char *folder, list *images)
+{
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (is_image(e->d_name))
+            list_add(images, text_of("%s/%s", folder, e->d_name));
+    if (dir)
+        closedir(dir);
+    if (images->n)
+        qsort((void *)images->items, images->n, sizeof *images->items, by_name);
+    for (; images->n > MOST_IMAGES; images->n--)
+        free((void *)(uintptr_t)images->items[images->n - 1]);
+}
+
+/* The preprocess line of the first input. A mean and deviation of the library's own are ImageNet's.
+ */
+static int describe_images(const loaded *l, const options *o, const char *path, text *facts)
+{
+    static const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
+    static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
+    sonde_image_options i = SONDE_INIT(sonde_image_options);
+    float numbers[6];
+    const char *input = sonde_session_input_name(l->session, 0);
+    int code = image_plan(l, o, 0, path, &i, numbers);
+    if (!code)
+        code = check_name(input);
+    if (code)
+        return code;
+    const float *m = i.no_normalize ? zero : i.mean ? i.mean : mean;
+    const float *d = i.no_normalize ? one : i.deviation ? i.deviation : deviation;
+    const int longer = i.width > i.height ? i.width : i.height;
+    text_add(facts, "preprocess %d\t%d\t%d\t%s\t%s\t%.9g,%.9g,%.9g\t%.9g,%.9g,%.9g\t%s\n", i.height,
+             i.width, i.resize ? i.resize : (longer * 256 + 112) / 224, i.nhwc ? "nhwc" : "nchw",
+             i.bgr ? "bgr" : "rgb", (double)m[0], (double)m[1], (double)m[2], (double)d[0],
+             (double)d[1], (double)d[2], input);
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ the helper process */
+char *bench_inputs_path(size_t number)
+{
+    char *name = text_of("inputs_%zu.npz", number), *path = scratch_path(name);
+    free(name);
+    return path;
+}
+
+/* One set of inputs, saved under its number. */
+static int save_feeds(const loaded *l, const options *o, size_t number, int64_t *batch)
+{
+    static const char *const suffixes[] = {"npz", "safetensors"};
+    feeds f;
+    int code = feeds_make(&f, l, o);
+    for (int k = 0; k < 2 && !code; k++) {
+        char *name = text_of("inputs_%zu.%s", number, suffixes[k]), *path = scratch_path(name);
+        sonde_error err;
+        const bool essential = k == 0; /* strings, for instance, have no .safetensors */
+        if (sonde_values_save(path, f.names, f.values, f.n, &err) && essential)
+            code = fail("the inputs cannot be handed to other programs: %s", err.message);
+        free(path);
+        free(name);
+    }
+    if (!code && f.n && sonde_value_kind(f.values[0]) == SONDE_KIND_TENSOR &&
+        sonde_tensor_rank(f.values[0]) > 0)
+        *batch = sonde_tensor_dims(f.values[0])[0];
+    feeds_free(&f);
+    return code;
+}
+
+/* Whether the first dimension of the first input counts samples. */
+static bool counts_samples(const loaded *l)
+{
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    if (!sonde_session_input_count(l->session) ||
+        sonde_session_input_info(l->session, 0, &info, NULL) || info.rank < 1)
+        return false;
+    const char *name = info.dim_names[0];
+    return name ? strncmp(name, "batch", 5) == 0 || strcmp(name, "N") == 0 : info.rank > 1;
+}
+
+static int save_inputs(const loaded *l, const options *o, text *facts)
+{
+    list images = {.n = 0};
+    const char *argument = o->inputs.n == 1 ? o->inputs.items[0] : NULL;
+    if (argument && is_folder(argument))
+        find_images(argument, &images);
+    int64_t batch = 1;
+    int code = EXIT_OK;
+    if (!images.n)
+        code = save_feeds(l, o, 0, &batch);
+    else if (o->batch_size > 1)
+        code = fail_usage("images are measured one at a time; leave --batch-size away");
+    else
+        code = describe_images(l, o, images.items[0], facts);
+    for (size_t i = 0; i < images.n && !code; i++) {
+        const char *item = images.items[i];
+        options one = *o;
+        one.inputs = (list){.items = &item, .n = 1};
+        code = save_feeds(l, &one, i, &batch);
+        char *whole = realpath(item, NULL);
+        if (!code && !(code = check_name(whole ? whole : item)))
+            text_add(facts, "image %s\n", whole ? whole : item);
+        free(whole);
+    }
+    batch = counts_samples(l) ? batch : 1;
+    if (!code && o->batch_size && batch != o->batch_size)
+        code = fail_usage("--batch-size %lld: the model's batch is %lld", (long long)o->batch_size,
+                          (long long)batch);
+    text_add(facts, "inputs %zu\nbatch %lld\n", images.n ? images.n : 1, (long long)batch);
+    list_free_texts(&images);
+    return code;
+}
+
+/* A built-in model becomes a file; a file stays where it is, as its weights may lie beside it. */
+static int save_model(const loaded *l, const char *model, text *facts)
+{
+    sonde_error err;
+    char *path =
+        strncmp(model, "zoo:", 4) == 0 ? scratch_path("model.onnx") : realpath(model, NULL);
+    int code = EXIT_OK;
+    if (!path)
+        code = fail("cannot find '%s': %s", model, strerror(errno));
+    else if (strncmp(model, "zoo:", 4) == 0 && sonde_model_save(l->model, path, &err))
+        code = fail("%s", err.message);
+    else if (!(code = check_name(path)))
+        text_add(facts, "model %s\n", path);
+    free(path);
+    return code;
+}
+
+/* Inputs are known without weights. What is known of no input cannot be measured; why, was said. */
+static int load_to_look_at(loaded *l, const options *o, const char *model)
+{
+    const int code = load(l, o, model, true);
+    return code || l->session ? code : fail("'%s' cannot be made ready", model);
+}
+
+static int make_files(const options *o, const char *model)
+{
+    loaded l;
+    text facts = {.n = 0};
+    int code = load_to_look_at(&l, o, model);
+    if (!code)
+        code = save_model(&l, model, &facts);
+    if (!code)
+        code = save_inputs(&l, o, &facts);
+    if (!code) {
+        char *path = scratch_path("facts");
+        code = write_text(path, facts.data, facts.n);
+        free(path);
+    }
+    text_free(&facts);
+    unload(&l);
+    return code;
+}
+
+/* ------------------------------------------------------------------ the bench's side */
+static int read_facts(bench_model *m)
+{
+    char *path = scratch_path("facts"), *line = NULL;
+    FILE *f = fopen(path, "re");
+    size_t cap = 0, inputs = 0;
+    while (f && getline(&line, &cap, f) > 0) {
+        line[strcspn(line, "\n")] = 0;
+        char *value = line + strcspn(line, " ");
+        if (*value)
+            *value++ = 0;
+        if (strcmp(line, "model") == 0)
+            m->path = text_of("%s", value);
+        else if (strcmp(line, "image") == 0)
+            list_add(&m->images, text_of("%s", value));
+        else if (strcmp(line, "inputs") == 0)
+            inputs = strtoul(value, NULL, 10);
+        else if (strcmp(line, "batch") == 0)
+            m->batch = strtoll(value, NULL, 10);
+        else if (strcmp(line, "preprocess") == 0) {
+            free(m->preprocess);
+            m->preprocess = text_of("%s", value);
+        }
+    }
+    for (size_t i = 0; i < inputs; i++)
+        list_add(&m->inputs, bench_inputs_path(i));
+    if (f)
+        fclose(f);
+    unlink(path);
+    free(line);
+    free(path);
+    return m->path ? EXIT_OK : fail("'%s' could not be made ready", m->label);
+}
+
+/* An .npz file without what is no input, a label for instance. */
+static int save_sample(const loaded *l, const char *path, size_t number)
+{
+    sonde_value_set *set = NULL;
+    sonde_error err;
+    if (sonde_values_load(l->context, path, &set, &err))
+        return fail("%s", err.message);
+    const size_t n = sonde_value_set_count(set);
+    const char **names = need(calloc(n + 1, sizeof *names));
+    sonde_value **values = need(calloc(n + 1, sizeof(sonde_value *)));
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sonde_session_input_count(l->session); k++)
+            if (strcmp(sonde_value_set_name(set, i), sonde_session_input_name(l->session, k)) ==
+                0) {
+                names[kept] = sonde_value_set_name(set, i);
+                values[kept++] = sonde_value_set_value(set, i);
+            }
+    char *out = bench_inputs_path(number);
+    const int code =
+        sonde_values_save(out, names, values, kept, &err) ? fail("%s", err.message) : EXIT_OK;
+    free(out);
+    free((void *)names);
+    free(values);
+    sonde_value_set_release(set);
+    return code;
+}
+
+static int make_samples(const options *o, const char *model, const list *files, size_t from,
+                        size_t to)
+{
+    loaded l;
+    int64_t batch = 1;
+    int code = load_to_look_at(&l, o, model);
+    for (size_t i = from; i < to && !code; i++) {
+        options one = *o;
+        one.inputs = (list){.items = &files->items[i], .n = 1};
+        code = is_image(files->items[i]) ? save_feeds(&l, &one, i - from, &batch)
+                                         : save_sample(&l, files->items[i], i - from);
+    }
+    unload(&l);
+    return code;
+}
+
+/* ------------------------------------------------------------------ helpers */
+int bench_helper(int (*work)(void *argument), void *argument)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid < 0)
+        return fail("cannot fork: %s", strerror(errno));
+    if (pid == 0) {
+        const int code = work(argument);
+        fflush(NULL);
+        _exit(code);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        if (interrupted())
+            kill(pid, SIGKILL);
+    if (interrupted())
+        return EXIT_ERROR;
+    return WIFEXITED(status) ? WEXITSTATUS(status)
+                             : fail("a helper process ended by signal %d", WTERMSIG(status));
+}
+
+typedef struct task {
+    const options *o;
+    const char *model;
+    const list *files;
+    size_t from, to;
+} task;
+
+static int work_files(void *argument)
+{
+    const task *t = argument;
+    return make_files(t->o, t->model);
+}
+
+int bench_prepare(bench_model *m, const options *o, const char *model)
+{
+    *m = (bench_model){.label = text_of("%s", model), .preprocess = text_of("%s", ""), .batch = 1};
+    task t = {.o = o, .model = model};
+    const int code = bench_helper(work_files, &t);
+    return code ? code : read_facts(m);
+}
+
+static int work_samples(void *argument)
+{
+    const task *t = argument;
+    return make_samples(t->o, t->model, t->files, t->from, t->to);
+}
+
+int bench_prepare_samples(const options *o, const char *model, const list *files, size_t from,
+                          size_t to)
+{
+    task t = {.o = o, .model = model, .files = files, .from = from, .to = to};
+    return bench_helper(work_samples, &t);
+}
+
+void bench_model_free(bench_model *m)
+{
+    list_free_texts(&m->inputs);
+    list_free_texts(&m->images);
+    free(m->label);
+    free(m->path);
+    free(m->preprocess);
+    *m = (bench_model){.batch = 0};
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of temporary files, and what happens on Ctrl-C: signals only raise a flag, the
+ * measuring loops notice and end their process, and the folder goes with the program, whichever way
+ * it exits. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/child.h"
+#include "tool.h"
+
+static char *folder;
+static pid_t owner;
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    stop = number;
+}
+
+bool interrupted(void)
+{
+    return stop != 0;
+}
+
+static void remove_all(const char *path)
+{
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        char *item = text_of("%s/%s", path, e->d_name);
+        if (e->d_type == DT_DIR)
+            remove_all(item);
+        else
+            unlink(item);
+        free(item);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+/* A forked helper that exits leaves the folder to its parent. */
+static void on_exit_remove(void)
+{
+    if (folder && getpid() == owner)
+        remove_all(folder);
+    free(folder);
+    folder = NULL;
+}
+
+const char *scratch_open(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *path = text_of("%s/sonde-bench-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(path)) {
+        (void)fail("cannot make a temporary folder '%s': %s", path, strerror(errno));
+        free(path);
+        return NULL;
+    }
+    folder = path;
+    owner = getpid();
+    atexit(on_exit_remove);
+    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+    action.sa_handler = SIG_IGN; /* a process that stopped listening is an answer, not our end */
+    sigaction(SIGPIPE, &action, NULL);
+    return folder;
+}
+
+const char *scratch_folder(void)
+{
+    return folder;
+}
+
+char *scratch_path(const char *name)
+{
+    return text_of("%s/%s", folder, name);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From samples to figures. Times of a computer are skewed, so medians and percentiles come first.
+ * The unit of a comparison is a round, not a sample: samples of one process share its memory layout
+ * and the machine's mood, which the next process does not, and an interval that forgot that would
+ * be too narrow for a second run to fall into. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "tool.h"
+
+void bench_series_add(bench_series *s, double value, int round)
+{
+    s->value = grow(s->value, s->n, sizeof *s->value);
+    s->round = grow(s->round, s->n, sizeof *s->round);
+    s->value[s->n] = value;
+    s->round[s->n++] = round;
+}
+
+void bench_series_free(bench_series *s)
+{
+    free(s->value);
+    free(s->round);
+    *s = (bench_series){.n = 0};
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Linear interpolation between the samples around it. */
+static double percentile(const double *sorted, size_t n, double p)
+{
+    const double at = p * (double)(n - 1);
+    const size_t below = (size_t)at;
+    if (below + 1 >= n)
+        return sorted[n - 1];
+    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+static void mean_of(const double *x, size_t n, double *mean, double *stddev)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    *mean = n ? sum / (double)n : 0;
+    for (size_t i = 0; i < n; i++)
+        squares += (x[i] - *mean) * (x[i] - *mean);
+    *stddev = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+}
+
+/* The samples that are no outliers stand together in a sorted array: *kept of them from *first. */
+static void keep(const double *sorted, size_t n, double median, size_t *first, size_t *kept)
+{
+    double *away = need(malloc((n + 1) * sizeof *away));
+    for (size_t i = 0; i < n; i++)
+        away[i] = fabs(sorted[i] - median);
+    qsort(away, n, sizeof *away, by_size);
+    const double limit = 5 * 1.4826 * percentile(away, n, 0.5);
+    free(away);
+    *first = 0;
+    *kept = n;
+    if (!(limit > 0)) /* most samples are equal: nothing can be said */
+        return;
+    while (*kept && sorted[*first] < median - limit) {
+        ++*first;
+        --*kept;
+    }
+    while (*kept && sorted[*first + *kept - 1] > median + limit)
+        --*kept;
+}
+
+bench_stats bench_stats_of(const bench_series *s)
+{
+    bench_stats out = {.n = s->n};
+    if (!s->n)
+        return out;
+    double *x = need(malloc(s->n * sizeof *x));
+    memcpy(x, s->value, s->n * sizeof *x);
+    qsort(x, s->n, sizeof *x, by_size);
+    out.min = x[0];
+    out.max = x[s->n - 1];
+    mean_of(x, s->n, &out.mean, &out.stddev);
+    out.p50 = percentile(x, s->n, 0.5);
+    out.p90 = percentile(x, s->n, 0.9);
+    out.p95 = percentile(x, s->n, 0.95);
+    out.p99 = percentile(x, s->n, 0.99);
+    out.p999 = percentile(x, s->n, 0.999);
+    size_t first = 0, kept = 0;
+    keep(x, s->n, out.p50, &first, &kept);
+    out.outliers = s->n - kept;
+    mean_of(x + first, kept, &out.kept_mean, &out.kept_stddev);
+    free(x);
+    return out;
+}
+
+/* ------------------------------------------------------------------ ratios */
+/* The median of one round; false: it has no samples. */
+static bool round_median(const bench_series *s, int round, double *median)
+{
+    double *x = need(malloc((s->n + 1) * sizeof *x));
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->round[i] == round)
+            x[n++] = s->value[i];
+    qsort(x, n, sizeof *x, by_size);
+    *median = n ? percentile(x, n, 0.5) : 0;
+    free(x);
+    return n && *median > 0;
+}
+
+/* The 97.5th percentile of Student's distribution: a table, then its expansion around the normal
+ * distribution's (Abramowitz and Stegun 26.7.5), which is good to a thousandth from there on. */
+static double student(size_t freedom)
+{
+    static const double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
+    if (freedom <= sizeof few / sizeof few[0])
+        return few[freedom - 1];
+    const double z = 1.959963984540054, n = (double)freedom;
+    return z + (z * z * z + z) / (4 * n) +
+           (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / (96 * n * n);
+}
+
+bench_ratio bench_ratio_of(const bench_series *of, const bench_series *to)
+{
+    int last = -1;
+    for (size_t i = 0; i < of->n; i++)
+        last = of->round[i] > last ? of->round[i] : last;
+    double *logs = need(malloc(((size_t)last + 2) * sizeof *logs));
+    size_t n = 0;
+    for (int r = 0; r <= last; r++) {
+        double a = 0, b = 0;
+        if (round_median(of, r, &a) && round_median(to, r, &b))
+            logs[n++] = log(a / b);
+    }
+    double mean = 0, deviation = 0;
+    mean_of(logs, n, &mean, &deviation);
+    free(logs);
+    bench_ratio out = {.known = n > 0, .value = exp(mean), .low = NAN, .high = NAN};
+    if (n > 1) {
+        const double half = student(n - 1) * deviation / sqrt((double)n);
+        out.low = exp(mean - half);
+        out.high = exp(mean + half);
+    }
+    return out;
+}
+
+bool bench_same_table(const bench_result *a, const bench_result *b)
+{
+    return strcmp(a->model, b->model) == 0 && a->threads == b->threads && a->batch == b->batch &&
+           a->instances == b->instances;
+}
