@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Violins: how the latencies of each runtime are spread. The outline is a density of all samples (a
  * Gaussian kernel of Silverman's width), the dark bar inside holds the middle half, the light line
- * is the median. The scale leaves the slowest hundredth out where that lies far away, and says so.
- */
+ * is the median. The scale ends where the bulk does: what lies far beyond is counted. */
 #include <math.h>
 #include <string.h>
 
@@ -96,7 +95,9 @@ static size_t draw_table(drawing *d, const bench_results *r, size_t first)
             continue;
         shown++;
         low = fmin(low, of->stats.min);
-        high = fmax(high, fmin(of->stats.max, plot_quantile(&of->latency, 0.99) * 1.02));
+        const double most = plot_quantile(&of->latency, 0.95);
+        const double body = most - plot_quantile(&of->latency, 0.05);
+        high = fmax(high, fmin(of->stats.max, most + body)); /* what lies far away is counted */
         widest = fmax(widest, draw_width(of->runtime, 13));
     }
     if (shown == 0)
