@@ -44,18 +44,18 @@ def main():
     if len(sys.argv) < 2:
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         return 2
-    build, pairs = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+    build, pairs = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 2000
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for model, count in (("regnet_x_400mf", pairs), ("tiny_chain", pairs)):
             path = folder / f"{model}.onnx"
             subprocess.run([build / "sonde", "zoo", "save", model, path], check=True)
-            for mode in ("plain", "stream", "memory"):
-                ours = subprocess.run([build / "sonde_bench_overhead", model, str(count), "1", mode], cwd=folder,
+            for level, mode in (("1", "plain"), ("1", "stream"), ("1", "memory"), ("3", "plain")):
+                ours = subprocess.run([build / "sonde_bench_overhead", model, str(count), level, mode], cwd=folder,
                                       capture_output=True, text=True, check=True).stdout
-                print(ours, end="")
+                print(ours, end="", flush=True)
             off, cost = onnxruntime_cost(path, min(count, 400), folder)
-            steps = {"regnet_x_400mf": 74, "tiny_chain": 2000}[model]
+            steps = int(ours.split(" steps")[0].split()[-1])
             print(f"onnxruntime {onnxruntime.__version__}: off: median {off / 1e6:.4f} ms; profiler: "
                   f"{100 * cost / off:+.3f} % of a run, {cost / steps:+.1f} ns a step\n")
     return 0

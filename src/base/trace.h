@@ -89,18 +89,35 @@ void sn_trace_free(sn_trace *t);
 /* The calling thread's ring, made at first use; NULL when out of memory (records are then lost). */
 sn_trace_ring *sn_trace_ring_get(sn_trace *t);
 
-static inline void sn_trace_push(sn_trace_ring *r, const sn_trace_rec *rec)
+/* The place of the next record, or NULL when the ring is full, which counts; sn_trace_commit makes
+ * it a record. In two parts so that a record is written where it stays: a copy from elsewhere would
+ * be read before its parts have arrived there, which costs more than all the rest. */
+static inline sn_trace_rec *sn_trace_place(sn_trace_ring *r)
 {
-    size_t n = atomic_load_explicit(&r->n, memory_order_relaxed);
+    const size_t n = atomic_load_explicit(&r->n, memory_order_relaxed);
     if (n >= r->limit) {
         r->limit = atomic_load_explicit(&r->tail, memory_order_acquire) + r->cap;
         if (n >= r->limit) {
             atomic_fetch_add_explicit(&r->dropped, 1, memory_order_relaxed);
-            return;
+            return NULL;
         }
     }
-    r->recs[n & (r->cap - 1)] = *rec;
+    return &r->recs[n & (r->cap - 1)];
+}
+
+static inline void sn_trace_commit(sn_trace_ring *r)
+{
+    const size_t n = atomic_load_explicit(&r->n, memory_order_relaxed);
     atomic_store_explicit(&r->n, n + 1, memory_order_release);
+}
+
+static inline void sn_trace_push(sn_trace_ring *r, const sn_trace_rec *rec)
+{
+    sn_trace_rec *place = sn_trace_place(r);
+    if (place) {
+        *place = *rec;
+        sn_trace_commit(r);
+    }
 }
 
 /* True when records of `level` are wanted now. */

@@ -147,14 +147,32 @@ static const sn_counters *counters_of(const sn_counters *all, const sn_step *s)
     return s->op && (s->op->flags & SN_OP_CONTROL) ? NULL : all;
 }
 
+/* A step's record, written part by part where it stays. */
+static inline void push_step(sn_trace_ring *ring, const sn_run *run, uint32_t table, uint32_t step,
+                             uint64_t t0, uint64_t t1)
+{
+    sn_trace_rec *rec = sn_trace_place(ring);
+    if (!rec)
+        return;
+    rec->t0 = t0;
+    rec->t1 = t1;
+    rec->table = table;
+    rec->index = step;
+    rec->run = run->id;
+    rec->parent = rec->parent_index = 0;
+    rec->kind = SN_TRACE_STEP;
+    rec->flags = run->flags;
+    sn_trace_commit(ring);
+}
+
 /* `detailed`: memory and counters are looked at too. A constant where this is used, so that the
  * plain loop is made without them. */
-static inline sonde_status record_steps(sn_run *run, bool detailed)
+__attribute__((always_inline)) static inline sonde_status record_steps(sn_run *run, bool detailed)
 {
     const sn_binding *b = run->binding;
+    const uint32_t table = b->id;
     sn_frame *f = &run->frame->f;
     sn_trace_ring *ring = run->ring;
-    sn_trace_rec rec = {.table = b->id, .run = run->id, .kind = SN_TRACE_STEP, .flags = run->flags};
     const bool memory =
         detailed && atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
     const uint64_t held = memory ? held_bytes(f->ctx) : 0;
@@ -169,25 +187,25 @@ static inline sonde_status record_steps(sn_run *run, bool detailed)
         const sn_counters *counted = counters ? counters_of(counters, s) : NULL;
         if (counted)
             sn_counters_read(counted, before);
-        rec.t0 = sn_ticks();
+        const uint64_t t0 = sn_ticks();
         st = s->run(s, f);
-        rec.t1 = sn_ticks();
-        rec.index = i;
-        sn_trace_push(ring, &rec);
+        const uint64_t t1 = sn_ticks();
+        push_step(ring, run, table, i, t0, t1);
+        sn_trace_rec more = {
+            .t0 = t1, .t1 = t1, .table = table, .index = i, .run = run->id, .flags = run->flags};
         if (counted) {
             sn_counters_read(counted, after);
-            push_counts(ring, &rec, before, after);
+            push_counts(ring, &more, before, after);
         }
         if (memory)
-            push_memory(ring, &rec, held, held_bytes(f->ctx));
+            push_memory(ring, &more, held, held_bytes(f->ctx));
         if (b->is_static || b->release_start[i] == b->release_start[i + 1] || st)
             continue;
-        sn_trace_rec mem = rec;
-        mem.kind = SN_TRACE_ALLOC;
-        mem.t0 = sn_ticks();
+        more.kind = SN_TRACE_ALLOC;
+        more.t0 = sn_ticks();
         sn_run_release(b, f, i);
-        mem.t1 = sn_ticks();
-        sn_trace_push(ring, &mem);
+        more.t1 = sn_ticks();
+        sn_trace_push(ring, &more);
     }
     return st;
 }

@@ -147,7 +147,8 @@ impl Driver {
                 let words: Vec<String> = words.iter().map(|w| w.display().to_string()).collect();
                 Ok(format!("program {}\t{}", words.join("\t"), self.threads))
             }
-            _ => Ok(format!("unsupported '{word} {value}'")),
+            "full" => Ok("unsupported this program decodes no images".to_string()),
+            _ => Ok(format!("unsupported '{word}'")),
         }
     }
 
