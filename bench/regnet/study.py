@@ -70,7 +70,7 @@ def environment():
     library = list(PEERS.glob(f"node/node_modules/onnxruntime-node/bin/*/linux/{machine}/libonnxruntime.so.1"))
     env = {**os.environ, "PATH": f"{PEERS / 'rten' / 'bin'}:{os.environ['PATH']}"}
     if library:
-        env["ORT_DYLIB_PATH"] = str(library[0])
+        env["ORT_DYLIB_PATH"], env["ORT_VERSION"] = str(library[0]), ONNXRUNTIME_NODE
     return env
 
 
@@ -106,26 +106,24 @@ def agreement(first, second):
 
 
 def place(results, model):
-    """One sentence: where sonde's whole program stands."""
-    rows = {r["runtime"]["name"]: r for r in results
-            if r["model"].endswith(model) and r["threads"] == max(x["threads"] for x in results) and r["program_ms"]}
-    own = rows.get("sonde")
-    if not own:
-        return "sonde's whole program was not measured."
-    parts = [f"sonde {own['program_ms']['mean']:.1f} ms and {own['program_peak_rss_bytes'] / 1e6:.0f} MB"]
-    for name, r in rows.items():
-        if name != "sonde":
-            parts.append(f"{name} {r['program_ms']['mean']:.1f} ms and {r['program_peak_rss_bytes'] / 1e6:.0f} MB "
-                         f"({r['program_ms']['mean'] / own['program_ms']['mean']:.1f} times as long)")
-    return f"Whole program, {model}: " + "; ".join(parts) + "."
+    """Where every whole program stands, at the most threads."""
+    most = max(r["threads"] for r in results)
+    rows = [r for r in results if r["model"].endswith(model) and r["threads"] == most and r["program_ms"]]
+    own = next((r["program_ms"]["mean"] for r in rows if r["runtime"]["name"] == "sonde"), None)
+    lines = [f"| {model}, whole program | ms | MB | times sonde's |", "| --- | --- | --- | --- |"]
+    for r in sorted(rows, key=lambda r: r["program_ms"]["mean"]):
+        mean = r["program_ms"]["mean"]
+        lines.append(f"| {r['runtime']['name']} {r['runtime']['version'] or ''} | {mean:.1f} | "
+                     f"{r['program_peak_rss_bytes'] / 1e6:.0f} | {f'{mean / own:.2f}' if own else ''} |")
+    return "\n".join(lines)
 
 
 PAGE = """# Benchmarks
 
 <!-- Written by bench/regnet/study.py: change that, not this page. -->
 
-Two image classifiers, RegNet_x_400mf and RegNet_y_16gf, in five runtimes: PyTorch, ONNX Runtime from Python, the same
-library without Python (a small Rust program, `onnxruntime-native`), OpenVINO, RTen, and sonde. The models are
+Two image classifiers, RegNet_x_400mf and RegNet_y_16gf, in PyTorch, ONNX Runtime from Python, the same library without
+Python (a small Rust program, `onnxruntime-native`), OpenVINO, RTen and sonde. The models are
 `zoo:regnet_x_400mf` and `zoo:regnet_y_16gf`: torchvision's structure with made-up weights, so nothing is downloaded, and
 everybody computes the same numbers (the column *outputs* says whether). Batch 1, fp32 everywhere. Method, statistics and
 protocol: [benchmarking.md](benchmarking.md). On another machine:
@@ -134,6 +132,8 @@ protocol: [benchmarking.md](benchmarking.md). On another machine:
 script/setup && cmake --preset release && cmake --build build/release
 bench/regnet/study.py
 ```
+
+From process start to result, {threads} threads:
 
 {place}
 
@@ -187,6 +187,7 @@ def main():
              "=".join(pathlib.Path(part).name for part in str(word).split("=")) if "=/" in str(word) else str(word)
              for word in command]
     given.page.write_text(PAGE.format(
+        threads=max(r["threads"] for r in results),
         place="\n\n".join(place(results, m) for m in (MODELS[:1] if given.quick else MODELS)), tables=tables.strip(),
         agreement=agreement([r for r in results if r["model"] == models[0]], again), plots="\n\n".join(plots), command="`" + " ".join(shown) + "`"))
     print(f"written: {given.page}")
