@@ -82,6 +82,28 @@ static sonde_status infer_outputs(const sn_step *s, sn_frame *f, sn_arena *scrat
     return SONDE_OK;
 }
 
+static sonde_status run_nothing(const sn_step *s, sn_frame *f)
+{
+    (void)s;
+    (void)f;
+    return SONDE_OK;
+}
+
+sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b)
+{
+    const uint32_t own_ways = SN_OP_CONTROL | SN_OP_NONTENSOR | SN_OP_DATA_DEPENDENT;
+    if (s->op->bind)
+        SN_TRY(s->op->bind(b));
+    bool nothing = (s->op->flags & own_ways) == 0 && s->n_out > 0;
+    for (uint32_t o = 0; o < s->n_out && nothing; o++) {
+        int64_t count;
+        nothing = !sn_wants(s, o) || (sn_type_count(&b->out[o].type, &count) && count == 0);
+    }
+    if (nothing)
+        b->run = run_nothing;
+    return SONDE_OK;
+}
+
 static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scratch,
                                  const sn_fact *const *in, const sn_fact *out)
 {
@@ -98,8 +120,7 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
                  .arena = scratch,
                  .err = f->err,
                  .run = s.op->run};
-    if (s.op->bind)
-        SN_TRY(s.op->bind(&b));
+    SN_TRY(sn_op_bind_step(&s, &b));
     s.bound = b.bound;
     s.run = b.run;
     static uint8_t nothing[1]; /* operators add offsets to a workspace, also to an empty one */

@@ -244,6 +244,9 @@ sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err);
 /* Runs inference of one node on the facts in the graph, storing into its outputs' facts. An output
  * type declared in the file is merged in: a contradiction of known dims is an error. */
 sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);
+/* Binds a step through its operator. One whose outputs have no elements gets nothing to do: its
+ * other dims may be so large that no loop over them would end. */
+sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b);
 /* All nodes in order, bodies included. */
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err);
 

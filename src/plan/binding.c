@@ -200,8 +200,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
                      .err = err,
                      .run = s->op->run,
                      .kernel = ""};
-        if (s->op->bind)
-            SN_TRY(s->op->bind(&k));
+        SN_TRY(sn_op_bind_step(s, &k));
         s->run = k.run;
         s->bound = k.bound;
         info->kernel = k.kernel;

@@ -166,4 +166,17 @@ TEST(numbers_that_look_like_symbols_are_not_taken_for_them)
     node_end(&c);
 }
 
+/* Without elements a dim may be of any size: no loop may go over it. */
+TEST(an_empty_tensor_with_a_huge_dim_ends_at_once)
+{
+    one_node c;
+    node_begin(&c, "MaxPool", 12, 1, 1);
+    node_ints(&c, "kernel_shape", 2, 6);
+    node_text(&c, "auto_pad", "SAME_LOWER");
+    node_f32(&c, 0, SHAPE(1, 2, (int64_t)1 << 49, 0), 0);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(has_shape(&c.out[0], SHAPE(1, 2, (int64_t)1 << 49, 0)));
+    node_end(&c);
+}
+
 TEST_MAIN()
