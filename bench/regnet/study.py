@@ -153,9 +153,28 @@ Inference alone on regnet_x_400mf, measured again after the tables above; ratios
 
 {command}
 
-In all tables: `_full` is with decoding, resizing and normalising a JPEG. sonde appears twice: as the program `sonde`,
-whose whole program is `sonde run`, and as the small C program `bench/regnet/c_api.c` (`sonde-c-api`).
+In all tables: `_full` is with decoding, resizing and normalising a JPEG. sonde's whole program is `sonde run`;
+`sonde-c-api`, where it was measured, is the small C program `bench/regnet/c_api.c`.
 """
+
+
+def write_page(page, work, models, results, again, tables, command):
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    plots = []
+    for panel in PANELS:
+        drawing = work / f"study.{panel}.svg"
+        if drawing.exists():
+            shutil.copyfile(drawing, folder / f"{panel}.svg")
+            plots.append(f"![{panel}]({folder.name}/{panel}.svg)")
+    shown = [pathlib.Path(str(word)).name if str(word).startswith("/") else
+             "=".join(pathlib.Path(part).name for part in str(word).split("=")) if "=/" in str(word) else str(word)
+             for word in command]
+    page.write_text(PAGE.format(
+        threads=max(r["threads"] for r in results),
+        place="\n\n".join(place(results, model.removeprefix("zoo:")) for model in models), tables=tables.strip(),
+        agreement=agreement([r for r in results if r["model"] == models[0]], again), plots="\n\n".join(plots),
+        command="`" + " ".join(shown) + "`"))
 
 
 def main():
@@ -175,21 +194,7 @@ def main():
     often = ["-n", "20", "--rounds", "2", "--min-runs", "3"] if given.quick else ["--duration", "6", "--rounds", "6"]
     results, tables, command = bench(given.sonde, work, "study", *models, "--threads", "1,2", *often, *images)
     again = bench(given.sonde, work, "again", models[0], "--threads", "1,2", "--no-program", *often)[0]
-    folder = given.page.with_suffix("")
-    folder.mkdir(parents=True, exist_ok=True)
-    plots = []
-    for panel in PANELS:
-        drawing = work / f"study.{panel}.svg"
-        if drawing.exists():
-            shutil.copyfile(drawing, folder / f"{panel}.svg")
-            plots.append(f"![{panel}]({folder.name}/{panel}.svg)")
-    shown = [pathlib.Path(str(word)).name if str(word).startswith("/") else
-             "=".join(pathlib.Path(part).name for part in str(word).split("=")) if "=/" in str(word) else str(word)
-             for word in command]
-    given.page.write_text(PAGE.format(
-        threads=max(r["threads"] for r in results),
-        place="\n\n".join(place(results, m) for m in (MODELS[:1] if given.quick else MODELS)), tables=tables.strip(),
-        agreement=agreement([r for r in results if r["model"] == models[0]], again), plots="\n\n".join(plots), command="`" + " ".join(shown) + "`"))
+    write_page(given.page, work, models, results, again, tables, command)
     print(f"written: {given.page}")
 
 
