@@ -4,50 +4,9 @@
 #include <unistd.h>
 
 #include "sonde/experimental/profile.h"
-#include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
-#include "test.h"
-
-typedef struct fixture {
-    sonde_context *context;
-    sonde_model *model;
-    sonde_session *session;
-    sonde_value *in;
-    char path[64];
-} fixture;
-
-static void open_fixture(fixture *f)
-{
-    sonde_error err;
-    sonde_context_options o = SONDE_INIT(sonde_context_options);
-    const int64_t dims[2] = {1, 16};
-    o.threads = 1;
-    snprintf(f->path, sizeof f->path, "/tmp/sonde-test-categories-%ld.pftrace", (long)getpid());
-    CHECK_OK(sonde_context_create(&o, &f->context, &err));
-    CHECK_OK(sonde_zoo_build(f->context, "tiny_mlp", 1, &f->model, &err));
-    CHECK_OK(sonde_session_create(f->model, NULL, &f->session, &err));
-    CHECK_OK(sonde_tensor_create(f->context, SONDE_DTYPE_F32, dims, 2, NULL, 64, &f->in, &err));
-}
-
-static void run(const fixture *f, int times)
-{
-    sonde_error err;
-    for (int i = 0; i < times; i++) {
-        sonde_value *out = NULL;
-        CHECK_OK(sonde_session_run(f->session, NULL, NULL, &f->in, 1, NULL, &out, 1, &err));
-        sonde_value_release(out);
-    }
-}
-
-static void close_fixture(fixture *f)
-{
-    sonde_value_release(f->in);
-    sonde_session_release(f->session);
-    sonde_model_release(f->model);
-    sonde_context_release(f->context);
-    remove(f->path);
-}
+#include "tiny_session.h"
 
 /* What a file holds, and what is said about it. */
 typedef struct held {
@@ -55,7 +14,7 @@ typedef struct held {
     char note[256];
 } held;
 
-static held look(const fixture *f)
+static held look(const tiny_session *f)
 {
     sonde_error err;
     sonde_profile *p = NULL;
@@ -75,16 +34,16 @@ static held look(const fixture *f)
 
 TEST(a_profile_is_whole_and_its_traces_show_what_was_chosen)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profile *p = NULL;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
     sonde_profile_summary s = SONDE_INIT(sonde_profile_summary);
-    open_fixture(&f);
+    tiny_open(&f, 1, "categories");
     o.level = 2;
     o.categories = "iteration,operator";
     CHECK_OK(sonde_profiler_start_with(f.context, &o, &err));
-    run(&f, 5);
+    tiny_run(&f, 5);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     CHECK_OK(sonde_profile_summary_get(p, &s, &err));
     CHECK_EQ(s.iterations, 5);
@@ -107,34 +66,34 @@ TEST(a_profile_is_whole_and_its_traces_show_what_was_chosen)
     CHECK_EQ(sonde_profile_save_with(p, f.path, &e, &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "there is no category 'everything'; there are model, ");
     sonde_profile_release(p);
-    close_fixture(&f);
+    tiny_close(&f);
 }
 
 TEST(a_stream_writes_only_what_was_chosen)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
-    open_fixture(&f);
+    tiny_open(&f, 1, "categories");
     o.level = 3;
     o.path = f.path;
     o.categories = "operator";
     CHECK_OK(sonde_profiler_start_with(f.context, &o, &err));
-    run(&f, 100);
+    tiny_run(&f, 100);
     CHECK_OK(sonde_profiler_stop(f.context, NULL, &err));
     held h = look(&f);
     CHECK_EQ(h.spans, 300);
     CHECK_HAS(h.note, "operator");
-    close_fixture(&f);
+    tiny_close(&f);
 }
 
 TEST(options_that_mean_nothing_start_nothing)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profile *p = NULL;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
-    open_fixture(&f);
+    tiny_open(&f, 1, "categories");
     CHECK_EQ(sonde_profiler_start_with(f.context, &o, &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "level is 0, expected 1 to 3");
     CHECK_EQ(sonde_profiler_start_with(f.context, NULL, &err), SONDE_INVALID_ARGUMENT);
@@ -148,7 +107,7 @@ TEST(options_that_mean_nothing_start_nothing)
     CHECK_OK(sonde_profiler_start_with(f.context, &o, &err));
     CHECK_OK(sonde_profiler_stop(f.context, NULL, &err));
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     CHECK_OK(sonde_profile_save(p, f.path, &err));
     held h = look(&f);
@@ -158,18 +117,18 @@ TEST(options_that_mean_nothing_start_nothing)
     CHECK_STR(sonde_category_name(7), "device");
     CHECK(!sonde_category_name(8));
     sonde_profile_release(p);
-    close_fixture(&f);
+    tiny_close(&f);
 }
 
 TEST(a_format_may_be_chosen_whatever_the_file_is_called)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profile *p = NULL;
     sonde_export_options e = SONDE_INIT(sonde_export_options);
-    open_fixture(&f);
+    tiny_open(&f, 1, "categories");
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     e.format = ".csv";
     CHECK_OK(sonde_profile_save_with(p, f.path, &e, &err));
@@ -183,7 +142,7 @@ TEST(a_format_may_be_chosen_whatever_the_file_is_called)
     CHECK_EQ(sonde_profile_save_with(p, f.path, &e, &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "no format is known for '.parquet'");
     sonde_profile_release(p);
-    close_fixture(&f);
+    tiny_close(&f);
 }
 
 TEST_MAIN()

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include "sonde/experimental/memory.h"
-#include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
-#include "test.h"
+#include "tiny_session.h"
 
 typedef struct captured {
     char text[1 << 18];
@@ -39,41 +38,9 @@ static const char *report(const sonde_profile *p, sonde_report kind)
     return all->text;
 }
 
-typedef struct fixture {
-    sonde_context *context;
-    sonde_model *model;
-    sonde_session *session;
-    sonde_value *in;
-} fixture;
-
-static void open_fixture(fixture *f)
+static void close_all(tiny_session *f)
 {
-    sonde_error err;
-    sonde_context_options o = SONDE_INIT(sonde_context_options);
-    const int64_t dims[2] = {1, 16};
-    o.threads = 1;
-    CHECK_OK(sonde_context_create(&o, &f->context, &err));
-    CHECK_OK(sonde_zoo_build(f->context, "tiny_mlp", 1, &f->model, &err));
-    CHECK_OK(sonde_session_create(f->model, NULL, &f->session, &err));
-    CHECK_OK(sonde_tensor_create(f->context, SONDE_DTYPE_F32, dims, 2, NULL, 64, &f->in, &err));
-}
-
-static void run(const fixture *f, int times)
-{
-    sonde_error err;
-    for (int i = 0; i < times; i++) {
-        sonde_value *out = NULL;
-        CHECK_OK(sonde_session_run(f->session, NULL, NULL, &f->in, 1, NULL, &out, 1, &err));
-        sonde_value_release(out);
-    }
-}
-
-static void close_fixture(fixture *f)
-{
-    sonde_value_release(f->in);
-    sonde_session_release(f->session);
-    sonde_model_release(f->model);
-    sonde_context_release(f->context);
+    tiny_close(f);
     free(all);
     all = NULL;
 }
@@ -88,19 +55,19 @@ static int count(const char *text, const char *what)
 
 TEST(records_label_inferences_and_mark_warm_up)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_record *warm = NULL, *trace = NULL, *inner = NULL;
     sonde_profile *p = NULL;
-    open_fixture(&f);
+    tiny_open(&f, 1, "records");
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
     CHECK_OK(sonde_record_begin(f.context, "warm up", 1, &warm, &err));
-    run(&f, 2);
+    tiny_run(&f, 2);
     sonde_record_end(warm);
     CHECK_OK(sonde_record_begin(f.context, "trace", 0, &trace, &err));
-    run(&f, 3);
+    tiny_run(&f, 3);
     CHECK_OK(sonde_record_begin(f.context, "inner", 0, &inner, &err));
-    run(&f, 1);
+    tiny_run(&f, 1);
     sonde_record_end(inner);
     sonde_record_end(trace);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
@@ -125,44 +92,44 @@ TEST(records_label_inferences_and_mark_warm_up)
     CHECK_HAS(report(p, SONDE_REPORT_MEMORY), "activations");
     CHECK_EQ(sonde_profile_report(p, (sonde_report)99, capture, all, &err), SONDE_INVALID_ARGUMENT);
     sonde_profile_release(p);
-    close_fixture(&f);
+    close_all(&f);
 }
 
 TEST(nothing_is_recorded_between_pause_and_resume)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profile *p = NULL;
-    open_fixture(&f);
+    tiny_open(&f, 1, "records");
     CHECK_EQ(sonde_profiler_pause(f.context, &err), SONDE_INVALID_ARGUMENT);
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
-    run(&f, 1);
+    tiny_run(&f, 1);
     CHECK_OK(sonde_profiler_pause(f.context, &err));
     CHECK_EQ(sonde_profiler_pause(f.context, &err), SONDE_INVALID_ARGUMENT);
-    run(&f, 5);
+    tiny_run(&f, 5);
     CHECK_OK(sonde_profiler_resume(f.context, &err));
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), "Inference counts                : 3\n");
     sonde_profile_release(p);
-    close_fixture(&f);
+    close_all(&f);
 }
 
 TEST(what_was_recorded_can_be_had_again_until_it_is_cleared)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_profile *p = NULL;
-    open_fixture(&f);
+    tiny_open(&f, 1, "records");
     CHECK_EQ(sonde_profiler_get(f.context, &p, &err), SONDE_INVALID_ARGUMENT);
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_profiler_get(f.context, &p, &err)); /* while it runs */
     CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 2\n");
     sonde_profile_release(p);
-    run(&f, 1);
+    tiny_run(&f, 1);
     CHECK_OK(sonde_profiler_stop(f.context, NULL, &err));
-    run(&f, 1); /* not recorded */
+    tiny_run(&f, 1); /* not recorded */
     for (int i = 0; i < 2; i++) {
         CHECK_OK(sonde_profiler_get(f.context, &p, &err));
         CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 3\n");
@@ -179,29 +146,29 @@ TEST(what_was_recorded_can_be_had_again_until_it_is_cleared)
     CHECK_OK(sonde_profiler_clear(f.context, &err));
     CHECK_EQ(sonde_profiler_get(f.context, &p, &err), SONDE_INVALID_ARGUMENT);
     CHECK_OK(sonde_profiler_start(f.context, 1, &err));
-    run(&f, 1);
+    tiny_run(&f, 1);
     CHECK_OK(sonde_profiler_clear(f.context, &err)); /* goes on from here */
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     CHECK_HAS(report(p, SONDE_REPORT_SUMMARY), ": 2\n");
     sonde_profile_release(p);
-    close_fixture(&f);
+    close_all(&f);
 }
 
 TEST(the_memory_profiler_knows_its_own_maxima)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     sonde_memory_info info = SONDE_INIT(sonde_memory_info);
     sonde_memory_trace *trace = NULL;
-    open_fixture(&f);
+    tiny_open(&f, 1, "records");
     CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sonde_memory_stop(f.context, &err), SONDE_INVALID_ARGUMENT);
     CHECK_OK(sonde_memory_start(f.context, &err));
     CHECK_EQ(sonde_memory_start(f.context, &err), SONDE_INVALID_ARGUMENT);
-    run(&f, 2);
+    tiny_run(&f, 2);
     CHECK_OK(sonde_memory_stop(f.context, &err));
-    run(&f, 1); /* not seen */
+    tiny_run(&f, 1); /* not seen */
     CHECK_OK(sonde_memory_trace_get(f.context, &trace, &err));
     const size_t n = sonde_memory_trace_count(trace);
     CHECK(n >= 4 && n % 2 == 0);
@@ -221,27 +188,27 @@ TEST(the_memory_profiler_knows_its_own_maxima)
     sonde_memory_trace_release(trace);
     CHECK_OK(sonde_memory_reset(f.context, &err));
     CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
-    close_fixture(&f);
+    close_all(&f);
 }
 
 TEST(max_allocated_is_its_own_maximum_and_not_that_of_the_moment_most_was_used)
 {
-    fixture f;
+    tiny_session f;
     sonde_error err;
     const int64_t many[2] = {256, 16}, block[1] = {1 << 20};
     sonde_value *small = NULL, *held = NULL;
     sonde_memory_info first = SONDE_INIT(sonde_memory_info), both = SONDE_INIT(sonde_memory_info);
-    open_fixture(&f);
+    tiny_open(&f, 1, "records");
     small = f.in;
     CHECK_OK(sonde_tensor_create(f.context, SONDE_DTYPE_F32, many, 2, NULL, 256 * 64, &f.in, &err));
     CHECK_OK(sonde_memory_start(f.context, &err));
-    run(&f, 1); /* most is used */
+    tiny_run(&f, 1); /* most is used */
     CHECK_OK(sonde_memory_max(f.context, &first, &err));
     CHECK_OK(
         sonde_tensor_create(f.context, SONDE_DTYPE_F32, block, 1, NULL, 4u << 20, &held, &err));
     sonde_value_release(f.in);
     f.in = small;
-    run(&f, 1); /* less is used, more is allocated */
+    tiny_run(&f, 1); /* less is used, more is allocated */
     CHECK_OK(sonde_memory_stop(f.context, &err));
     CHECK_OK(sonde_memory_max(f.context, &both, &err));
     CHECK_EQ(both.max_used, first.max_used);
@@ -250,7 +217,7 @@ TEST(max_allocated_is_its_own_maximum_and_not_that_of_the_moment_most_was_used)
               (unsigned long long)first.max_allocated);
     CHECK_EQ(both.samples, 2 * first.samples);
     sonde_value_release(held);
-    close_fixture(&f);
+    close_all(&f);
 }
 
 static void decode(int frame)
