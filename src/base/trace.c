@@ -17,6 +17,9 @@
 #include "base/vec.h"
 
 #define DEFAULT_RING_CAP ((size_t)1 << 20)
+/* Names are kept for good. A program that makes up new ones for ever is answered with shorter ones
+ * after so many, so that its memory ends too. */
+enum { MOST_NAMES = 1 << 16, MOST_SHORT_NAMES = 1 << 12 };
 
 /* Interned span names; texts lie in the arena and never move. */
 typedef struct sn_trace_names {
@@ -163,13 +166,13 @@ sn_trace_ring *sn_trace_ring_get(sn_trace *t)
 }
 
 /* With the lock held. */
-static uint32_t intern(sn_trace *t, const char *name)
+static uint32_t intern(sn_trace *t, const char *name, size_t most)
 {
     sn_trace_names *names = t->names;
     uintptr_t id = (uintptr_t)sn_map_get(&names->ids, name);
     if (id)
         return (uint32_t)id;
-    if (names->texts.n >= SN_TRACE_NONE - 1 || !sn_vec_reserve(&names->texts, t->alloc, 1))
+    if (names->texts.n >= most || !sn_vec_reserve(&names->texts, t->alloc, 1))
         return 0;
     const char *copy = sn_arena_strdup(&names->arena, name);
     id = names->texts.n + 1;
@@ -179,10 +182,22 @@ static uint32_t intern(sn_trace *t, const char *name)
     return (uint32_t)id;
 }
 
+/* A name without what follows its last separator, cut where it is long. */
+static uint32_t intern_shorter(sn_trace *t, const char *name)
+{
+    char text[128];
+    const char *end = strrchr(name, SN_TRACE_SEPARATOR);
+    snprintf(text, sizeof text, "%.*s", end ? (int)(end + 1 - name) : 0, name);
+    const uint32_t id = end ? intern(t, text, MOST_NAMES + MOST_SHORT_NAMES) : 0;
+    return id ? id : intern(t, "\xE2\x80\xA6", MOST_NAMES + MOST_SHORT_NAMES + 1);
+}
+
 uint32_t sn_trace_name(sn_trace *t, const char *name)
 {
     pthread_mutex_lock(&t->names->lock);
-    uint32_t id = intern(t, name);
+    uint32_t id = intern(t, name, MOST_NAMES);
+    if (!id)
+        id = intern_shorter(t, name);
     pthread_mutex_unlock(&t->names->lock);
     return id;
 }

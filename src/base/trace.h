@@ -128,7 +128,8 @@ static inline bool sn_trace_on(const sn_trace *t, int level)
 
 /* Id of a span name (EXEC, USER): interned, copied, thread-safe; 0 when out of memory. Ids count
  * from 1. sn_trace_name_text gives the text back (valid while the recorder lives), "" for other
- * ids. */
+ * ids. After 65,536 names further ones lose what follows their last separator. */
+#define SN_TRACE_SEPARATOR 0x1f
 uint32_t sn_trace_name(sn_trace *t, const char *name);
 const char *sn_trace_name_text(sn_trace *t, uint32_t id);
 

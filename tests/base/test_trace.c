@@ -222,6 +222,33 @@ TEST(names_are_interned)
     sn_trace_free(t);
 }
 
+TEST(names_without_end_become_shorter)
+{
+    sn_trace *t = make_trace(64);
+    char name[64];
+    uint32_t id = 0;
+    for (int i = 0; i < 70000; i++) {
+        snprintf(name, sizeof name,
+                 "decode\x1fio\x1f"
+                 "frame %d",
+                 i);
+        id = sn_trace_name(t, name);
+        CHECK(id != 0);
+    }
+    CHECK(strcmp(sn_trace_name_text(t, id), "decode\x1fio\x1f") == 0);
+    CHECK(strcmp(sn_trace_name_text(t, sn_trace_name(t, "decode\x1fio\x1f"
+                                                        "frame 7")),
+                 "decode\x1fio\x1f"
+                 "frame 7") == 0);
+    const uint64_t held = allocator.live_bytes;
+    for (int i = 0; i < 70000; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        CHECK(sn_trace_name(t, name) != 0);
+    }
+    CHECK(allocator.live_bytes < held + (1 << 20));
+    sn_trace_free(t);
+}
+
 TEST(spans_are_recorded_from_level_two)
 {
     sn_trace *t = make_trace(10);
