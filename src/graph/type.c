@@ -22,6 +22,17 @@ bool sn_type_count(const sn_type *t, int64_t *count)
     return sn_type_is_concrete(t) && sn_dims_count(t->dims, t->rank, count);
 }
 
+bool sn_type_fits(const sn_type *t)
+{
+    int64_t n = 1;
+    for (int i = 0; t->kind == SN_KIND_TENSOR && i < t->rank; i++) {
+        const sn_dim d = t->dims[i];
+        if (sn_dim_known(d) && d > 0 && (!sn_i64_mul(n, d, &n) || n > SN_MAX_ELEMS))
+            return false;
+    }
+    return true;
+}
+
 bool sn_type_same_shape(const sn_type *a, const sn_type *b)
 {
     if (a->kind != SN_KIND_TENSOR || b->kind != SN_KIND_TENSOR || a->rank < 0 || a->rank != b->rank)

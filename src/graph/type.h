@@ -63,6 +63,8 @@ typedef struct sn_fact {
 bool sn_type_is_concrete(const sn_type *t);
 /* Number of elements when concrete; false otherwise or on overflow. */
 bool sn_type_count(const sn_type *t, int64_t *count);
+/* False when the dims that are known already make more elements than a tensor may have. */
+bool sn_type_fits(const sn_type *t);
 /* Both tensors of known rank with the same dims, each known or the same symbol. */
 bool sn_type_same_shape(const sn_type *a, const sn_type *b);
 /* "f32[1, 3, N, ?]", "seq(f32[?])" into buf; always terminated. `symbols` may be NULL. */

@@ -292,6 +292,9 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
         if (!v)
             continue;
         in[i] = &v->fact;
+        /* Operators multiply dims without looking. */
+        if (!sn_type_fits(&v->fact.type))
+            return sn_fail(err, SONDE_LIMIT, "value '%s' is too large", v->name);
         if (v->fact.type.kind == SN_KIND_NONE)
             in[i] = any_kind ? &unknown_value : &unknown_tensor;
         else if (v->fact.type.kind != SN_KIND_TENSOR && !any_kind)

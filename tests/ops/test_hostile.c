@@ -179,4 +179,19 @@ TEST(an_empty_tensor_with_a_huge_dim_ends_at_once)
     node_end(&c);
 }
 
+TEST(a_declared_shape_beyond_any_memory_is_refused)
+{
+    static const sn_dim huge[3] = {1, ((int64_t)1 << 62) + 2, 8}, small[3] = {1, 3, 8};
+    one_node c;
+    node_begin(&c, "MultiHeadAttention", 1, 3, 1);
+    c.n->domain = "com.microsoft";
+    node_int(&c, "num_heads", 4);
+    node_fact(&c, 0, SONDE_DTYPE_F32, 3, huge, NULL, 0);
+    node_fact(&c, 1, SONDE_DTYPE_F32, 3, small, NULL, 0);
+    node_fact(&c, 2, SONDE_DTYPE_F32, 3, small, NULL, 0);
+    CHECK_EQ(node_infer(&c), SONDE_LIMIT);
+    CHECK_HAS(c.err.message, "too large");
+    node_end(&c);
+}
+
 TEST_MAIN()
