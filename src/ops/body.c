@@ -24,6 +24,14 @@ sonde_status sn_body_find(sn_prep *p, const char *name, sn_body_ref *b)
     return sn_prep_fail(p, "attribute '%s' is missing or not a graph", name);
 }
 
+sonde_status sn_body_need_inputs(sn_prep *p, uint32_t first)
+{
+    for (uint32_t i = first; i < p->node->n_formal_in; i++)
+        if (!p->node->in[i].value)
+            return sn_prep_fail(p, "input %u is missing", i);
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------ infer */
 static bool join_elem(const sn_type *a, const sn_type *b, sn_type *out, sn_arena *arena)
 {

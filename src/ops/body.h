@@ -13,6 +13,8 @@ typedef struct sn_body_ref {
 } sn_body_ref;
 
 sonde_status sn_body_find(sn_prep *p, const char *name, sn_body_ref *b);
+/* Each of the node's own inputs from `first` on is given: a body has no way to do without. */
+sonde_status sn_body_need_inputs(sn_prep *p, uint32_t first);
 
 /* ---- infer ---- */
 /* The type both a and b are of, as far as they agree; false when their kinds or element types

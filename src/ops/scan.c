@@ -20,6 +20,7 @@ static sonde_status prepare_scan(sn_prep *p)
     sn_scan_params *r = p->params;
     int64_t n;
     SN_TRY(sn_body_find(p, "body", &r->body));
+    SN_TRY(sn_body_need_inputs(p, 0));
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
     if (n < 1 || n > (int64_t)p->node->n_formal_in)
         return sn_prep_fail(p, "attribute 'num_scan_inputs' is %lld for %u inputs", (long long)n,
@@ -287,6 +288,7 @@ static sonde_status prepare_map(sn_prep *p)
 {
     map_params *r = p->params;
     SN_TRY(sn_body_find(p, "body", &r->body));
+    SN_TRY(sn_body_need_inputs(p, 0));
     if (r->body.graph->n_formal_inputs != p->node->n_formal_in ||
         r->body.graph->outputs.n != p->node->n_out)
         return sn_prep_fail(

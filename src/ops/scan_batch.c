@@ -11,6 +11,7 @@ sonde_status sn_scan_batch_prepare(sn_prep *p)
     int64_t n;
     size_t n_directions;
     SN_TRY(sn_body_find(p, "body", &r->body));
+    SN_TRY(sn_body_need_inputs(p, 1)); /* the lengths may be left out */
     SN_TRY(sn_prep_int(p, "num_scan_inputs", 0, &n));
     SN_TRY(sn_prep_ints(p, "directions", &r->in_directions, &n_directions));
     uint32_t given =

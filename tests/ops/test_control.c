@@ -392,4 +392,28 @@ TEST(a_scan_may_read_and_write_backwards)
     end();
 }
 
+TEST(a_body_s_inputs_cannot_be_left_out)
+{
+    static const char *const ops[] = {"SequenceMap", "Scan"};
+    for (size_t k = 0; k < 2; k++) {
+        begin();
+        sn_graph *g = body_begin();
+        sn_value *a = value_in(g, SONDE_DTYPE_F32, 0, NULL);
+        (void)value_in(g, SONDE_DTYPE_F32, 0, NULL);
+        (void)value_in(g, SONDE_DTYPE_F32, 0, NULL);
+        g->n_formal_inputs = 3;
+        body_output(g, apply(g, "Identity", a, NULL));
+        sn_node *n = control_node(ops[k], 3, 1);
+        n->opset = 17;
+        sn_node_set_input(n, 0, value_in(outer, SONDE_DTYPE_F32, 0, NULL));
+        sn_node_set_input(n, 2, value_in(outer, SONDE_DTYPE_F32, 0, NULL));
+        set_body(n, "body", g);
+        sn_attr count = {.name = "num_scan_inputs", .kind = SN_ATTR_INT, .n = 1, .i = 1};
+        CHECK_OK(sn_node_set_attr(outer, n, &count, &err));
+        CHECK_EQ(sn_ops_resolve(outer, &err), SONDE_INVALID_MODEL);
+        CHECK_HAS(err.message, "input 1 is missing");
+        end();
+    }
+}
+
 TEST_MAIN()
