@@ -1,36 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image classifiers: the nodes that torchvision's definitions export to, activations that keep
  * their size through any depth, int8 variants of integers only. */
-#include "test.h"
 #include "zoo/moments.h"
-#include "zoo/zoo.h"
 
-static sn_allocator system_alloc;
-static sn_context ctx;
-
-static sn_model *build(const char *name)
-{
-    if (!ctx.alloc) {
-        sn_allocator_init_system(&system_alloc);
-        ctx.alloc = &system_alloc;
-        if (sn_trace_create(&ctx.trace, &system_alloc, 0, NULL) != SONDE_OK)
-            return NULL;
-    }
-    sonde_error err = {0};
-    sn_model *m = NULL;
-    const sonde_status st = sn_zoo_build(name, 1, &ctx, &m, &err);
-    if (st != SONDE_OK)
-        fprintf(stderr, "%s: %s\n", name, err.message);
-    return m;
-}
-
-static int count(const sn_model *m, const char *op_type)
-{
-    int n = 0;
-    for (const sn_node *node = m->graph->first; node; node = node->next)
-        n += strcmp(node->op_type, op_type) == 0;
-    return n;
-}
+#include "built.h"
 
 static const sn_node *node_named(const sn_model *m, const char *name)
 {
@@ -72,7 +45,7 @@ TEST(nodes_are_those_of_torchvisions_export)
          "features.7.0.block.3.1.running_var"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-        sn_model *m = build(rows[k].model);
+        sn_model *m = built(rows[k].model);
         CHECK(m != NULL);
         CHECK_EQ(m->graph->n_live_nodes, rows[k].nodes);
         CHECK_EQ(count(m, "Conv"), rows[k].conv);
@@ -101,7 +74,7 @@ TEST(activations_neither_vanish_nor_explode_however_deep_the_model)
                                         "resnet152",      "mobilenet_v2",     "efficientnet_b0",
                                         "tiny_resnet",    "tiny_efficientnet"};
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-        sn_model *m = build(names[k]);
+        sn_model *m = built(names[k]);
         CHECK(m != NULL);
         sn_arena arena;
         sn_arena_init(&arena, ctx.alloc);
@@ -156,7 +129,7 @@ TEST(int8_models_are_of_integers_only)
         "tiny_cnn_int8",     "tiny_resnet_int8",       "tiny_regnet_y_int8",  "tiny_mobilenet_int8",
         "mobilenet_v2_int8", "tiny_efficientnet_int8", "efficientnet_b0_int8"};
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-        sn_model *m = build(names[k]);
+        sn_model *m = built(names[k]);
         CHECK(m != NULL);
         static const char *const gone[] = {"BatchNormalization", "Relu", "Clip", "Constant"};
         for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
@@ -177,13 +150,13 @@ TEST(int8_models_are_of_integers_only)
 
 TEST(an_int8_model_keeps_no_float_weights)
 {
-    sn_model *m = build("resnet18");
+    sn_model *m = built("resnet18");
     CHECK(m != NULL);
     const size_t floats = atomic_load(&system_alloc.live_bytes);
     sn_model_unref(m);
     const size_t before = atomic_load(&system_alloc.live_bytes);
     atomic_store(&system_alloc.peak_bytes, before);
-    m = build("resnet18_int8");
+    m = built("resnet18_int8");
     CHECK(m != NULL);
     CHECK(atomic_load(&system_alloc.live_bytes) < floats / 3);
     /* One layer, of 2.4 million weights, exists in both forms at a time. */

@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The transformers: nodes and names as transformers' and torchvision's exports have them, the tied
  * head, the cache, and a training step that covers every parameter. */
-#include "test.h"
 #include "zoo/blocks.h"
 #include "zoo/grad.h"
-#include "zoo/zoo.h"
 
-static sn_allocator system_alloc;
-static sn_context ctx;
-
-static sn_model *make(const char *name)
-{
-    if (!ctx.alloc) {
-        sn_allocator_init_system(&system_alloc);
-        ctx.alloc = &system_alloc;
-        if (sn_trace_create(&ctx.trace, &system_alloc, 0, NULL) != SONDE_OK)
-            return NULL;
-    }
-    sonde_error err = {0};
-    sn_model *m = NULL;
-    if (sn_zoo_build(name, 1, &ctx, &m, &err) != SONDE_OK)
-        fprintf(stderr, "%s: %s\n", name, err.message);
-    return m;
-}
-
-static int count(const sn_model *m, const char *op_type)
-{
-    int n = 0;
-    for (const sn_node *node = m->graph->first; node; node = node->next)
-        n += strcmp(node->op_type, op_type) == 0;
-    return n;
-}
+#include "built.h"
 
 static bool has_node(const sn_model *m, const char *name)
 {
@@ -66,7 +40,7 @@ typedef struct expected {
 
 TEST(bert_has_the_nodes_of_transformers_export)
 {
-    sn_model *m = make("bert_mini");
+    sn_model *m = built("bert_mini");
     CHECK(m);
     CHECK_COUNTS(m, 4, {"MatMul", 8, 0}, {"Add", 10, 2}, {"LayerNormalization", 2, 1},
                  {"Softmax", 1, 0}, {"Erf", 1, 0}, {"Reshape", 4, 0}, {"Transpose", 4, 0},
@@ -82,7 +56,7 @@ TEST(bert_has_the_nodes_of_transformers_export)
 
 TEST(vit_has_the_nodes_of_torchvisions_export)
 {
-    sn_model *m = make("tiny_vit");
+    sn_model *m = built("tiny_vit");
     CHECK(m);
     CHECK_COUNTS(m, 2, {"MatMul", 5, 0}, {"Gemm", 1, 1}, {"Conv", 0, 1}, {"Softmax", 1, 0},
                  {"LayerNormalization", 2, 1}, {"Transpose", 8, 1}, {"Reshape", 11, 2},
@@ -96,7 +70,7 @@ TEST(vit_has_the_nodes_of_torchvisions_export)
 
 TEST(gpt2_carries_its_cache_and_ties_its_head)
 {
-    sn_model *m = make("tiny_gpt2");
+    sn_model *m = built("tiny_gpt2");
     CHECK(m);
     CHECK_EQ(m->graph->inputs.n, 3 + 2 * 2);
     CHECK_EQ(m->graph->outputs.n, 1 + 2 * 2);
@@ -113,7 +87,7 @@ TEST(gpt2_carries_its_cache_and_ties_its_head)
 
 TEST(a_training_step_updates_every_parameter)
 {
-    sn_model *m = make("tiny_bert_train");
+    sn_model *m = built("tiny_bert_train");
     CHECK(m);
     size_t parameters = 0;
     for (size_t i = 0; i < m->graph->values.n; i++) {
@@ -137,7 +111,7 @@ TEST(a_node_without_a_gradient_is_named)
     sn_model *m = NULL;
     sn_builder b;
     sonde_error err = {0};
-    sn_model_unref(make("tiny_mlp")); /* sets the context up */
+    sn_model_unref(built("tiny_mlp")); /* sets the context up */
     CHECK_OK(sn_model_new(&m, &ctx, &err));
     sn_b_init(&b, m, 17, 1, &err);
     const int64_t dims[2] = {3, 3};
