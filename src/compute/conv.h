@@ -59,6 +59,7 @@ typedef struct sn_conv_plan {
     int64_t run_first, run_end;   /* taps inside: of the first pixel from, of the last up to */
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
     int64_t tiles;                /* of a run */
+    int64_t part;                 /* input blocks at a time */
     int64_t seg, segs;            /* rows (flat: pixels) per segment */
     bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
     size_t items, tasks;

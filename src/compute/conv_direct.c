@@ -2,6 +2,7 @@
 /* Direct and depthwise convolution on blocked tensors: walks the items of a task and calls the
  * kernel row by row. Rows of taps outside of the image are left out; columns outside are left to
  * the kernel for the pixels at both ends of a run, or cut by calling it for a single pixel. */
+#include <math.h>
 #include <string.h>
 
 #include "compute/conv.h"
@@ -77,6 +78,36 @@ static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const
     border(p, t, x, z, y, p->run_to, p->cols);
 }
 
+/* All rows (or the one flat row) of an item for the input channels t speaks of. `next_size` floats
+ * from `w_next` on (NULL: none) are needed after this; every row fetches a part of them. */
+static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, const float *x,
+                        const float *w, const float *w_next, int64_t next_size, const float *z,
+                        float *y)
+{
+    const sn_conv_desc *d = &p->d;
+    const int64_t block = p->b.block, unit = d->in_block == 0 ? 1 : block;
+    if (p->flat) {
+        t->kh = 1;
+        t->w = w;
+        t->w_next = w_next;
+        call_tile(p, t, x, z, y, it->from, it->to - it->from, 0, 1);
+        return;
+    }
+    const int64_t row_fetches = p->tiles * (int64_t)t->ic_blocks * t->w_block * 16 / block;
+    for (int64_t row = it->from; row < it->to; row++) {
+        int64_t first, end;
+        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
+                     &end);
+        t->kh = (size_t)(end - first);
+        t->w = w + first * t->w_kh;
+        const int64_t top = row * d->stride[1] - d->pad[1] + first * d->dilation[1];
+        const int64_t at = row * d->out[2] * block;
+        const int64_t fetched = (row - it->from) * row_fetches;
+        t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
+        run_row(p, t, x + (top * d->in[2] - d->pad[2]) * unit, z ? z + at : NULL, y + at);
+    }
+}
+
 static void direct_item(const sn_conv_call *c, const item *it)
 {
     const sn_conv_plan *p = c->p;
@@ -101,9 +132,7 @@ static void direct_item(const sn_conv_call *c, const item *it)
     sn_f32_tile t = {
         .blocks = (unsigned)blocks,
         .block = (unsigned)block,
-        .ic_blocks = (size_t)b->in_blocks,
         .ic = (size_t)b->channels,
-        .ic_last = (size_t)b->channels_last,
         .kw = (size_t)d->kernel[2],
         .x_pixel = d->stride[2] * unit,
         .x_ic = plain ? in_pixels : 1,
@@ -119,8 +148,6 @@ static void direct_item(const sn_conv_call *c, const item *it)
         .z_pixel = block,
         .z_q = out_pixels * block,
         .x_next = p->flat ? 0 : d->stride[1] * d->in[2] * unit,
-        .lo = p->lo,
-        .hi = p->hi,
     };
     t.w_q = b->in_blocks * t.w_block;
     const float *w = c->w + (it->group * b->out_blocks + b0) * t.w_q;
@@ -134,27 +161,20 @@ static void direct_item(const sn_conv_call *c, const item *it)
             t.bias = bias;
         }
     }
-    /* The next item's weights follow; every run fetches a part of them, if they change at all. */
-    const int64_t next_size = it->last_use ? blocks * t.w_q : 0;
-    const int64_t next_part = p->tiles * t.w_q * 16 / block;
-    if (next_size > 0)
-        t.w_next = w + blocks * t.w_q;
-    if (p->flat) {
-        t.kh = 1;
-        t.w = w;
-        call_tile(p, &t, x, z, y, it->from, it->to - it->from, 0, 1);
-    }
-    for (int64_t row = p->flat ? it->to : it->from; row < it->to; row++) {
-        int64_t first, end;
-        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
-                     &end);
-        t.kh = (size_t)(end - first);
-        t.w = w + first * t.w_kh;
-        const int64_t top = row * d->stride[1] - d->pad[1] + first * d->dilation[1];
-        const int64_t at = row * d->out[2] * block;
-        const int64_t fetched = (row - it->from) * next_part;
-        t.w_next = fetched < next_size ? w + next_size + fetched : NULL;
-        run_row(p, &t, x + (top * d->in[2] - d->pad[2]) * unit, z ? z + at : NULL, y + at);
+    for (int64_t i = 0; i < b->in_blocks; i += p->part) {
+        const int64_t next = sn_min(i + p->part, b->in_blocks);
+        const bool last = next == b->in_blocks;
+        t.ic_blocks = (size_t)(next - i);
+        t.ic_last = (size_t)(last ? b->channels_last : b->channels);
+        t.lo = last ? p->lo : -INFINITY;
+        t.hi = last ? p->hi : INFINITY;
+        /* What is needed next: this chunk's next part, or what lies behind its weights. */
+        const float *w_next = !last          ? w + next * t.w_block
+                              : it->last_use ? w + blocks * t.w_q
+                                             : NULL;
+        direct_rows(p, it, &t, x + i * t.x_block, w + i * t.w_block, w_next,
+                    blocks * (next - i) * t.w_block, i == 0 ? z : y, y);
+        t.bias = NULL;
     }
     if (!p->post && !p->clear)
         return;

@@ -9,6 +9,7 @@
 #include "compute/conv.h"
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "compute/tile_cost.h"
 
 enum {
     TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
@@ -102,24 +103,9 @@ static void plan_run(sn_conv_plan *p)
     p->run_end = end_b;
 }
 
-/* Blocks per kernel call: as many pixels as a row offers, then as many blocks as registers allow.
- */
-static int64_t pick_blocks(const sn_conv_plan *p)
-{
-    const int64_t ob = p->b.out_blocks, cols = p->flat ? INT64_MAX : p->cols;
-    int64_t q = 2;
-    if (p->block == 16 && cols <= 7)
-        q = 4;
-    else if (p->block == 16 && cols <= 9)
-        q = 3;
-    return sn_min(q, ob);
-}
-
 static int64_t tile_pixels(const sn_conv_plan *p)
 {
-    static const int64_t wide[5] = {0, 28, 14, 9, 7}, narrow[5] = {0, 12, 6, 4, 2};
-    const int64_t cap = p->block == 16 ? wide[p->chunk_blocks] : narrow[p->chunk_blocks];
-    return sn_min(cap, p->cols);
+    return sn_min(sn_tile_pixels(p->block, p->chunk_blocks), p->cols);
 }
 
 static const char *isa(const sn_conv_plan *p)
@@ -164,16 +150,19 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
               d->out[2] == d->in[2];
     p->rows = p->flat ? 1 : d->out[1];
     p->cols = p->flat ? d->out[1] * d->out[2] : d->out[2];
-    p->tile = plain || d->stride[2] > 2 ? p->k->f32_conv_any
-              : d->stride[2] == 2       ? p->k->f32_conv_s2
-                                        : p->k->f32_conv;
+    p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
     plan_run(p);
-    const int64_t q = pick_blocks(p);
+    const int64_t q = sn_tile_pick_blocks(p->block, p->cols, p->rows, p->b.out_blocks, false);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     p->tiles = sn_ceil_div(p->cols, sn_max(tile_pixels(p), 1));
     const int64_t taps = d->kernel[1] * d->kernel[2];
     const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
+    /* Input channels in even parts whose weights, and those fetched meanwhile, stay in the cache.
+     */
+    const int64_t block_bytes = p->chunk_blocks * p->b.channels * taps * b * 4;
+    const int64_t part = sn_max((int64_t)l2_bytes / 8 / sn_max(block_bytes, 1), 1);
+    p->part = sn_ceil_div(p->b.in_blocks, sn_ceil_div(p->b.in_blocks, part));
     const int64_t row_in_bytes =
         p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * sn_min(d->stride[1], d->in[1]);
     plan_split(p, d->n * p->b.groups, row_in_bytes, weight_bytes, l2_bytes);

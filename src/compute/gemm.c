@@ -11,34 +11,32 @@
 
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "compute/tile_cost.h"
 
 enum {
     TASK_FLOPS = 500000, /* below this a task is not worth handing out */
     TASKS_PER_THREAD = 8,
     FEW_ROWS = 12,      /* up to here packing B costs more than it saves */
     SMALL_B = 32 << 10, /* bytes: such a B stays in the first-level cache as it is */
+    PART = 768,         /* of k at a time: that many rows of a chunk's panels stay near */
+    LINE = 16,          /* floats of a cache line */
 };
-
-static int64_t pick_panels(const sn_gemm_plan *p)
-{
-    const int64_t m = p->d.m;
-    int64_t q = 2;
-    if (p->block == 16)
-        q = m <= 7 ? 4 : m <= 9 ? 3 : 2;
-    else
-        q = m <= 2 ? 4 : m <= 4 ? 3 : 2;
-    return sn_min(q, p->panels);
-}
 
 static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
-    const int64_t q = sn_max(pick_panels(p), 1);
+    const int64_t q = sn_tile_pick_blocks(p->block, d->m, 1, p->panels, !d->trans_a);
     p->chunks = sn_max(sn_ceil_div(p->panels, q), 1);
     p->chunk_panels = sn_ceil_div(p->panels, p->chunks);
-    const int64_t tile = p->block == 16 ? 14 : 6;
+    const int64_t tile = sn_tile_pixels(p->block, sn_max(p->chunk_panels, 1));
     const int64_t units = sn_max(sn_ceil_div(d->m, tile), 1);
-    int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 2 / sn_max(d->k * 4 * tile, 1)), 1);
+    p->part = sn_max(d->k, 1);
+    p->parts = 1;
+    if (!p->in_place) { /* even parts, of whole cache lines of A */
+        p->part = sn_ceil_div(sn_ceil_div(p->part, sn_ceil_div(p->part, PART)), LINE) * LINE;
+        p->parts = sn_max(sn_ceil_div(d->k, p->part), 1);
+    }
+    int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 2 / (p->part * 4 * tile)), 1);
     const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
     const int64_t wanted =
         p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
@@ -94,14 +92,7 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
     }
     plan_split(p, l2_bytes);
     const char *isa = strrchr(p->k->f32_gemm_name, '_');
-    const int64_t rows = p->block == 16 ? (p->chunk_panels >= 4   ? 7
-                                           : p->chunk_panels == 3 ? 9
-                                           : p->chunk_panels == 2 ? 14
-                                                                  : 28)
-                                        : (p->chunk_panels >= 4   ? 2
-                                           : p->chunk_panels == 3 ? 4
-                                           : p->chunk_panels == 2 ? 6
-                                                                  : 12);
+    const int64_t rows = sn_tile_pixels(p->block, sn_max(p->chunk_panels, 1));
     snprintf(p->name, sizeof p->name, "f32_gemm_%dx%d_%s", (int)sn_min(rows, sn_max(d->m, 1)),
              (int)(p->chunk_panels * p->block), isa ? isa + 1 : "ref");
     return SONDE_OK;
@@ -174,7 +165,9 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
     }
 }
 
-static void gemm_item(const gemm_call *call, size_t index)
+/* Part `part` of the sum over k of one item: the first starts with what the kernel adds, the later
+ * ones go on from Y, the last one clips. */
+static void gemm_item(const gemm_call *call, size_t index, int64_t part)
 {
     const sn_gemm_plan *p = call->p;
     const sn_gemm_desc *d = &p->d;
@@ -192,19 +185,22 @@ static void gemm_item(const gemm_call *call, size_t index)
     const float *c = call->c ? call->c + row * d->c_m + col * d->c_n : NULL;
     const float *z = call->z ? call->z + out : NULL;
     const float *addend = !p->add ? NULL : z ? z : c;
+    const int64_t k0 = part * p->part, k = sn_min(d->k - k0, p->part);
+    const bool first = part == 0, last = part + 1 == p->parts;
+    const float *w = call->b + (ib * p->panels + p0) * d->k * block;
     sn_f32_tile t = {
-        .x = call->a + ia * d->m * d->k + (d->trans_a ? row : row * d->k),
-        .w = call->b + ib * p->panels * d->k * block + p0 * d->k * block,
-        .bias = p->bias ? c : NULL,
-        .z = addend,
+        .x = call->a + ia * d->m * d->k + (d->trans_a ? row + k0 * d->m : row * d->k + k0),
+        .w = w + k0 * block,
+        .bias = first && p->bias ? c : NULL,
+        .z = first ? addend : call->y + out,
         .y = call->y + out,
         .pixels = (size_t)rows,
         .blocks = (unsigned)(p1 - p0),
         .lanes = (unsigned)(width % block),
         .block = p->block,
         .ic_blocks = 1,
-        .ic = (size_t)d->k,
-        .ic_last = (size_t)d->k,
+        .ic = (size_t)k,
+        .ic_last = (size_t)k,
         .kh = 1,
         .kw = 1,
         .last_kw = 1,
@@ -216,25 +212,34 @@ static void gemm_item(const gemm_call *call, size_t index)
         .y_q = block,
         .z_pixel = d->n,
         .z_q = block,
-        .lo = p->lo,
-        .hi = p->hi,
+        .lo = last ? p->lo : -INFINITY,
+        .hi = last ? p->hi : INFINITY,
+        /* The next chunk's panels lie behind these; the runs of this one fetch them. */
+        .w_next = p->in_place ? NULL : w + ((p1 - p0) * d->k + k0) * block,
     };
     if (p->in_place)
         tile_in_place(call, &t, ib, col);
     else
         p->tile(&t);
-    if (p->post)
+    if (p->post && last)
         finish(p, c, z, call->y + out, rows, width);
 }
 
+/* Items of one segment go through k part by part together, so that the part of A they share stays
+ * in the second-level cache. */
 static void gemm_task(void *arg, size_t task, int worker)
 {
     const gemm_call *c = arg;
     const sn_gemm_plan *p = c->p;
+    const size_t end = sn_split(p->items, p->tasks, task + 1), chunks = (size_t)p->chunks;
     (void)worker;
-    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
-         i++)
-        gemm_item(c, i);
+    for (size_t i = sn_split(p->items, p->tasks, task), next; i < end; i = next) {
+        next = (i / chunks + 1) * chunks;
+        next = next < end ? next : end;
+        for (int64_t part = 0; part < p->parts; part++)
+            for (size_t j = i; j < next; j++)
+                gemm_item(c, j, part);
+    }
 }
 
 typedef struct pack_call {

@@ -37,6 +37,7 @@ typedef struct sn_gemm_plan {
     int64_t panels;               /* of one B */
     int64_t chunk_panels, chunks; /* per kernel call */
     int64_t seg, segs;            /* rows */
+    int64_t part, parts;          /* of k: how much of it at a time */
     size_t items, tasks;
     int threads;
     float lo, hi;      /* clip inside the kernel */

@@ -9,8 +9,7 @@
 
 #include "kernels/kernels.h"
 
-/* Tile sizes that exist, X(P, Q); MASK_q has bit P set for each. Rows of 56, 28, 14 and 7 pixels
- * divide. */
+/* Tile sizes that exist, X(P, Q): with one block in steps, with more blocks all that fit. */
 #if SONDE_FEW_TILES /* sanitizer builds, where every instance takes the compiler long */
 #define SN_TILES_1(X) X(1, 1) X(4, 1)
 #define SN_TILES_2(X) X(1, 2) X(3, 2)
@@ -19,18 +18,17 @@
 #elif SN_REGS == 32 && SN_BV == 1
 #define SN_TILES_1(X)                                                                              \
     X(1, 1)                                                                                        \
-    X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1) X(14, 1) X(20, 1) X(28, 1)
+    X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(7, 1) X(8, 1) X(10, 1) X(14, 1) X(20, 1) X(28, 1)
 #define SN_TILES_2(X)                                                                              \
-    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(6, 2) X(7, 2) X(8, 2) X(10, 2) X(12, 2) X(14, 2)
-#define SN_TILES_3(X) X(1, 3) X(2, 3) X(4, 3) X(6, 3) X(7, 3) X(9, 3)
-#define SN_TILES_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(6, 4) X(7, 4)
-#elif SN_REGS == 32
-#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
-#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
-#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
-#define SN_TILES_4(X) X(1, 4) X(2, 4)
+    X(1, 2)                                                                                        \
+    X(2, 2)                                                                                        \
+    X(3, 2)                                                                                        \
+    X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)
+#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(9, 3)
+#define SN_TILES_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 4)
 #else
-#define SN_TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
+#define SN_TILES_1(X)                                                                              \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
 #define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
 #define SN_TILES_4(X) X(1, 4) X(2, 4)
@@ -43,6 +41,7 @@ enum {
     TILE_LAST = 2,  /* the tile holds the last pixel */
     TILE_MAX_P = 28,
     TILE_MAX_ACC = 28,
+    TILE_W_AHEAD = 8,  /* channels: how far weights are fetched into the first-level cache */
     SN_LINE = 16,      /* floats of a cache line */
     TILE_MIN_ACC = 10, /* accumulators that hide the latency of an FMA at two a cycle */
 };
@@ -63,50 +62,43 @@ SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
     }
 }
 
+/* One channel: acc[p] += x[p] * w for pixels from … to-1. */
+SN_INLINE void tile_channel(sn_v *acc, const float *x, const float *w, ptrdiff_t x_pixel,
+                            ptrdiff_t w_q, ptrdiff_t w_ic, const int Q, const int from,
+                            const int to)
+{
+    const int QV = Q * SN_BV;
+    sn_v wv[4 * SN_BV];
+    SN_UNROLL for (int i = 0; i < QV; i++) wv[i] = v_load(w + i / SN_BV * w_q + i % SN_BV * SN_VL);
+    SN_UNROLL for (int i = 0; i < Q; i++) SN_FETCH_L1(w + i * w_q + TILE_W_AHEAD * w_ic);
+    SN_UNROLL for (int p = from; p < to; p++)
+    {
+        sn_v b = v_bcast(x + p * x_pixel);
+        SN_UNROLL for (int i = 0; i < QV; i++)
+        {
+            sn_v *a = &acc[p * QV + i];
+            *a = v_fma(b, wv[i], *a);
+        }
+    }
+}
+
 /* acc[p] += x[p] * w over `channels`, for pixels from … to-1 of the tile. */
 SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_next *next,
                              size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q,
                              ptrdiff_t w_ic, const int P, const int Q, const int sets,
                              const int from, const int to, const bool blocked)
 {
-    const int QV = Q * SN_BV;
     size_t c = 0;
-    if (sets > 1) {
-        for (; c + 2 <= channels; c += 2) {
-            SN_UNROLL for (int s = 0; s < 2; s++)
-            {
-                sn_v wv[4 * SN_BV];
-                SN_UNROLL for (int i = 0; i < QV; i++) wv[i] =
-                    v_load(w + s * w_ic + i / SN_BV * w_q + i % SN_BV * SN_VL);
-                SN_UNROLL for (int p = from; p < to; p++)
-                {
-                    sn_v b = v_bcast(x + p * x_pixel + s * x_ic);
-                    SN_UNROLL for (int i = 0; i < QV; i++)
-                    {
-                        sn_v *a = &acc[(s * P + p) * QV + i];
-                        *a = v_fma(b, wv[i], *a);
-                    }
-                }
-            }
-            tile_fetch(next, blocked); /* once for two channels: such tiles need few lines */
-            x += 2 * x_ic;
-            w += 2 * w_ic;
-        }
+    for (; sets > 1 && c + 2 <= channels; c += 2) {
+        SN_UNROLL for (int i = 0; i < 2; i++) tile_channel(
+            acc + i * P * Q * SN_BV, x + i * x_ic, w + i * w_ic, x_pixel, w_q, w_ic, Q, from, to);
+        tile_fetch(next, blocked); /* once for two channels: such tiles need few lines */
+        x += 2 * x_ic;
+        w += 2 * w_ic;
     }
     SN_NO_UNROLL for (; c < channels; c++)
     {
-        sn_v wv[4 * SN_BV];
-        SN_UNROLL for (int i = 0; i < QV; i++) wv[i] =
-            v_load(w + i / SN_BV * w_q + i % SN_BV * SN_VL);
-        SN_UNROLL for (int p = from; p < to; p++)
-        {
-            sn_v b = v_bcast(x + p * x_pixel);
-            SN_UNROLL for (int i = 0; i < QV; i++)
-            {
-                sn_v *a = &acc[p * QV + i];
-                *a = v_fma(b, wv[i], *a);
-            }
-        }
+        tile_channel(acc, x, w, x_pixel, w_q, w_ic, Q, from, to);
         tile_fetch(next, blocked);
         x += x_ic;
         w += w_ic;
@@ -168,6 +160,24 @@ SN_INLINE size_t tile_lines(const sn_f32_tile *t, const bool taps)
     return taps ? ((t->ic_blocks - 1) * t->ic + t->ic_last) * t->kh * t->kw : t->ic_last;
 }
 
+/* Rows of taps in the order they are computed, and after the last the next tile's first. */
+typedef struct tile_rows {
+    const float *x;
+    size_t tap, left;
+} tile_rows;
+
+SN_INLINE void tile_rows_step(tile_rows *r, const sn_f32_tile *t, const float *next_tile)
+{
+    if (--r->left == 0) {
+        *r = (tile_rows){next_tile, 0, t->ic_blocks * t->kh};
+    } else if (++r->tap == t->kh) {
+        r->tap = 0;
+        r->x += t->x_block - (ptrdiff_t)(t->kh - 1) * t->x_kh;
+    } else {
+        r->x += t->x_kh;
+    }
+}
+
 /* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
  * tile's first and last pixel may miss taps; otherwise only a tile of one pixel may. */
 SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P, const int Q,
@@ -204,13 +214,20 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
         const size_t j1 = edges & TILE_LAST ? t->last_kw : t->kw;
         const ptrdiff_t x_next =
             edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel;
+        /* Pixels are fetched a row of taps ahead, with one tap two: soon enough for the
+         * second-level cache, and not so early that they are gone from the first again. */
+        tile_rows ahead = {x, 0, t->ic_blocks * t->kh};
+        tile_rows_step(&ahead, t, x + x_next);
+        if (t->kh == 1)
+            tile_rows_step(&ahead, t, x + x_next);
         for (size_t b = 0; b < t->ic_blocks; b++) {
             const size_t channels = b + 1 == t->ic_blocks ? t->ic_last : t->ic;
             for (size_t i = 0; i < t->kh; i++) {
                 const float *xi = x + (ptrdiff_t)b * t->x_block + (ptrdiff_t)i * t->x_kh;
                 const float *wi = t->w + (ptrdiff_t)b * t->w_block + (ptrdiff_t)i * t->w_kh;
                 size_t j = 0;
-                next.x = xi + x_next;
+                next.x = ahead.x;
+                tile_rows_step(&ahead, t, x + x_next);
 #define TILE_TAP(from, to)                                                                         \
     tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw, &next, channels,  \
                   x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, borders)
@@ -239,21 +256,15 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
 
 typedef void tile_fn(const sn_f32_tile *t, size_t at, unsigned edges);
 
-/* How many of `left` pixels the next tile takes: the largest tile, but two even ones rather than a
- * large and a tiny one. Never more than are left, whatever sizes exist (1 always does). */
+/* How many of `left` pixels the next tile takes: as few tiles as possible, of even size. Never more
+ * than are left, whatever sizes exist (1 always does). */
 static inline unsigned tile_pick(size_t left, uint32_t mask)
 {
-    unsigned max = 31u - (unsigned)__builtin_clz(mask);
-    if (left >= 2 * max)
-        return max;
-    unsigned n = (unsigned)left;
-    if (n <= max && (mask >> n & 1u))
-        return n;
-    unsigned half = (n + 1) / 2;
-    unsigned even = half <= max ? half + (unsigned)__builtin_ctz(mask >> half) : max;
-    if (even <= n)
-        return even;
-    return 31u - (unsigned)__builtin_clz(mask & ((1u << n) - 1u)); /* n < max here */
+    const unsigned max = 31u - (unsigned)__builtin_clz(mask);
+    const size_t tiles = (left + max - 1) / max;
+    const unsigned even = (unsigned)((left + tiles - 1) / tiles);
+    const unsigned n = even + (unsigned)__builtin_ctz(mask >> even);
+    return n <= left ? n : 31u - (unsigned)__builtin_clz(mask & ((1u << left) - 1u));
 }
 
 /* Walks pixels at … end-1 of the run. */

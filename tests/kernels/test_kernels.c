@@ -68,7 +68,6 @@ static tile_case tile_random(const char *slot, unsigned block)
     tile_case c = {.t = {.block = block}};
     sn_f32_tile *t = &c.t;
     const bool gemm = strcmp(slot, "f32_gemm") == 0, any = strcmp(slot, "f32_conv_any") == 0;
-    const bool s2 = strcmp(slot, "f32_conv_s2") == 0;
     t->blocks = (unsigned)rnd(1, 4);
     t->pixels = rnd(0, 70);
     t->ic_blocks = gemm ? 1 : rnd(1, 3);
@@ -87,7 +86,7 @@ static tile_case tile_random(const char *slot, unsigned block)
         t->x_pixel = (ptrdiff_t)rnd(1, 60);
     } else {
         t->x_ic = 1;
-        t->x_pixel = s2 ? 2 * (ptrdiff_t)block : (ptrdiff_t)block;
+        t->x_pixel = (ptrdiff_t)(rnd(1, 3) * block);
         t->x_kw = (ptrdiff_t)(rnd(1, 2) * block);
     }
     t->x_kh = (ptrdiff_t)rnd(0, 100);
