@@ -1,330 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels reach: every layer of a few networks through the same drivers the engine uses,
- * in GFLOP/s and as a share of the FMA peak measured on this core.
- *
- *     sonde_bench_kernels [-t THREADS] [-c CPU] [-l LIST] [-r MIN_MS]
- *
- * LIST: regnet, resnet, mobilenet, gemm, or all. Weights are packed beforehand. One buffer per
- * layer and direction; a list is run as a network is, layer after layer, so weights come from where
- * they lie between two inferences. */
-#include <math.h>
-#include <stdio.h>
+/* What the kernels reach: layers of a few networks and matrix products through the drivers the
+ * engine uses, in GFLOP/s and as a share of the arithmetic peak, which is measured beside every
+ * layer. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "compute/conv.h"
-#include "compute/gemm.h"
-#include "compute/packs.h"
-#include "kernels/kernels.h"
+#include "bench.h"
 
-static double peak_gflops(uint32_t flags)
+static const char usage[] =
+    "usage: script/bench kernels [OPTION...] [WORD...]\n"
+    "\n"
+    "Measures the cases whose name contains one of the WORDs (all without any): gemm/MxNxK,\n"
+    "conv/NETWORK/LAYER. The peak is measured beside each of them, with the same instructions and\n"
+    "threads; the share of it is the median over many rounds, with its quartiles. A ! behind "
+    "them:\n"
+    "others had the cores in nearly all rounds.\n"
+    "\n"
+    "  -t, --threads LIST   1 or 1,2: with several, the speed-up over the first as well\n"
+    "  -c, --cpu LEVEL      instructions to use, as SONDE_CPU: avx512, avx2, neon, baseline\n"
+    "  -r, --min-ms MS      time for each case and runner (30)\n"
+    "      --cold           weights from beyond the second-level cache, as within a network\n"
+    "      --reference      the plain C kernels as well\n"
+    "      --rivals         OpenBLAS and oneDNN as well, where they are installed\n"
+    "      --openblas FILE, --onednn FILE   where they are\n"
+    "      --json FILE      all figures\n"
+    "      --list           names of the cases\n";
+
+typedef struct options {
+    const char *cpu, *json, **words;
+    int word_count;
+    bool list;
+} options;
+
+void *bench_alloc(size_t bytes)
 {
-    enum { ELEMS = 2048, ROUNDS = 20000 };
-    static float x[ELEMS];
-    const sn_kernels *k = sn_kernels_get(flags);
-    double best = 0;
-    volatile float sink = 0;
-    for (int i = 0; i < 5; i++) {
-        uint64_t t = sn_now_ns();
-        sink = sink + k->f32_peak(x, ELEMS, ROUNDS);
-        best = fmax(best, 4.0 * ELEMS * ROUNDS / (double)(sn_now_ns() - t));
-    }
-    return best;
-}
-
-typedef struct layer {
-    const char *label;
-    int64_t c, oc, groups, image, kernel, stride;
-    int count; /* how often the network has it */
-    bool residual;
-} layer;
-
-static const layer regnet[] = {{"stem", 3, 32, 1, 224, 3, 2, 1, false},
-                               {"s1 proj", 32, 32, 1, 112, 1, 2, 1, false},
-                               {"s1 a", 32, 32, 1, 112, 1, 1, 1, false},
-                               {"s1 b s2", 32, 32, 2, 112, 3, 2, 1, false},
-                               {"s1 c", 32, 32, 1, 56, 1, 1, 1, true},
-                               {"s2 proj", 32, 64, 1, 56, 1, 2, 1, false},
-                               {"s2 a first", 32, 64, 1, 56, 1, 1, 1, false},
-                               {"s2 b s2", 64, 64, 4, 56, 3, 2, 1, false},
-                               {"s2 b", 64, 64, 4, 28, 3, 1, 1, false},
-                               {"s2 1x1", 64, 64, 1, 28, 1, 1, 3, true},
-                               {"s3 proj", 64, 160, 1, 28, 1, 2, 1, false},
-                               {"s3 a first", 64, 160, 1, 28, 1, 1, 1, false},
-                               {"s3 b s2", 160, 160, 10, 28, 3, 2, 1, false},
-                               {"s3 b", 160, 160, 10, 14, 3, 1, 6, false},
-                               {"s3 1x1", 160, 160, 1, 14, 1, 1, 13, true},
-                               {"s4 proj", 160, 400, 1, 14, 1, 2, 1, false},
-                               {"s4 a first", 160, 400, 1, 14, 1, 1, 1, false},
-                               {"s4 b s2", 400, 400, 25, 14, 3, 2, 1, false},
-                               {"s4 b", 400, 400, 25, 7, 3, 1, 11, false},
-                               {"s4 1x1", 400, 400, 1, 7, 1, 1, 23, true},
-                               {NULL, 0, 0, 0, 0, 0, 0, 0, false}};
-
-static const layer resnet[] = {{"stem", 3, 64, 1, 224, 7, 2, 1, false},
-                               {"s1 a first", 64, 64, 1, 56, 1, 1, 1, false},
-                               {"s1 a", 256, 64, 1, 56, 1, 1, 2, false},
-                               {"s1 b", 64, 64, 1, 56, 3, 1, 3, false},
-                               {"s1 c", 64, 256, 1, 56, 1, 1, 4, true},
-                               {"s2 a first", 256, 128, 1, 56, 1, 1, 1, false},
-                               {"s2 b s2", 128, 128, 1, 56, 3, 2, 1, false},
-                               {"s2 a", 512, 128, 1, 28, 1, 1, 3, false},
-                               {"s2 b", 128, 128, 1, 28, 3, 1, 3, false},
-                               {"s2 c", 128, 512, 1, 28, 1, 1, 4, true},
-                               {"s2 proj", 256, 512, 1, 56, 1, 2, 1, false},
-                               {"s3 a first", 512, 256, 1, 28, 1, 1, 1, false},
-                               {"s3 b s2", 256, 256, 1, 28, 3, 2, 1, false},
-                               {"s3 a", 1024, 256, 1, 14, 1, 1, 5, false},
-                               {"s3 b", 256, 256, 1, 14, 3, 1, 5, false},
-                               {"s3 c", 256, 1024, 1, 14, 1, 1, 6, true},
-                               {"s3 proj", 512, 1024, 1, 28, 1, 2, 1, false},
-                               {"s4 a first", 1024, 512, 1, 14, 1, 1, 1, false},
-                               {"s4 b s2", 512, 512, 1, 14, 3, 2, 1, false},
-                               {"s4 a", 2048, 512, 1, 7, 1, 1, 2, false},
-                               {"s4 b", 512, 512, 1, 7, 3, 1, 2, false},
-                               {"s4 c", 512, 2048, 1, 7, 1, 1, 3, true},
-                               {"s4 proj", 1024, 2048, 1, 14, 1, 2, 1, false},
-                               {NULL, 0, 0, 0, 0, 0, 0, 0, false}};
-
-static const layer mobilenet[] = {{"stem", 3, 32, 1, 224, 3, 2, 1, false},
-                                  {"dw1", 32, 32, 32, 112, 3, 1, 1, false},
-                                  {"pw1", 32, 16, 1, 112, 1, 1, 1, false},
-                                  {"pw2a", 16, 96, 1, 112, 1, 1, 1, false},
-                                  {"dw2 s2", 96, 96, 96, 112, 3, 2, 1, false},
-                                  {"pw2b", 96, 24, 1, 56, 1, 1, 1, false},
-                                  {"pw3a", 24, 144, 1, 56, 1, 1, 2, false},
-                                  {"dw3", 144, 144, 144, 56, 3, 1, 1, false},
-                                  {"pw3b", 144, 24, 1, 56, 1, 1, 1, true},
-                                  {"dw4 s2", 144, 144, 144, 56, 3, 2, 1, false},
-                                  {"pw4b", 144, 32, 1, 28, 1, 1, 1, false},
-                                  {"pw5a", 32, 192, 1, 28, 1, 1, 3, false},
-                                  {"dw5", 192, 192, 192, 28, 3, 1, 2, false},
-                                  {"pw5b", 192, 32, 1, 28, 1, 1, 2, true},
-                                  {"dw6 s2", 192, 192, 192, 28, 3, 2, 1, false},
-                                  {"pw6b", 192, 64, 1, 14, 1, 1, 1, false},
-                                  {"pw7a", 64, 384, 1, 14, 1, 1, 4, false},
-                                  {"dw7", 384, 384, 384, 14, 3, 1, 4, false},
-                                  {"pw7b", 384, 64, 1, 14, 1, 1, 3, true},
-                                  {"pw8b", 384, 96, 1, 14, 1, 1, 1, false},
-                                  {"pw9a", 96, 576, 1, 14, 1, 1, 3, false},
-                                  {"dw9", 576, 576, 576, 14, 3, 1, 2, false},
-                                  {"pw9b", 576, 96, 1, 14, 1, 1, 2, true},
-                                  {"dw10 s2", 576, 576, 576, 14, 3, 2, 1, false},
-                                  {"pw10b", 576, 160, 1, 7, 1, 1, 1, false},
-                                  {"pw11a", 160, 960, 1, 7, 1, 1, 3, false},
-                                  {"dw11", 960, 960, 960, 7, 3, 1, 3, false},
-                                  {"pw11b", 960, 160, 1, 7, 1, 1, 2, true},
-                                  {"pw12b", 960, 320, 1, 7, 1, 1, 1, false},
-                                  {"head", 320, 1280, 1, 7, 1, 1, 1, false},
-                                  {NULL, 0, 0, 0, 0, 0, 0, 0, false}};
-
-static const int64_t products[][3] = {
-    {1, 1000, 400},  {1, 1000, 2048},  {128, 256, 256},    {128, 1024, 256}, {128, 256, 1024},
-    {128, 768, 768}, {128, 3072, 768}, {128, 768, 3072},   {197, 768, 768},  {197, 3072, 768},
-    {126, 768, 768}, {42, 384, 384},   {1008, 1024, 1024}, {3136, 64, 576},  {128, 128, 64}};
-
-/* One layer made ready: as many copies of the weights as the network has. */
-typedef struct ready {
-    const layer *l;
-    sn_conv_plan plan;
-    float *x, *y, *z, *bias;
-    float **w;
-    double *best; /* of each copy */
-    double ns;    /* their sum */
-} ready;
-
-typedef struct bench {
-    sn_cpu cpu;
-    sn_pool *pool;
-    int threads;
-    double peak, min_ns;
-} bench;
-
-static float *floats(size_t bytes)
-{
-    float *p = aligned_alloc(64, sn_round_up(bytes + 64, 64));
+    void *p = aligned_alloc(SN_ALIGN, sn_round_up(bytes + SN_ALIGN, SN_ALIGN));
     if (!p) {
         fprintf(stderr, "out of memory\n");
         exit(1);
     }
+    return memset(p, 0, bytes);
+}
+
+float *bench_floats(size_t bytes)
+{
+    float *p = bench_alloc(bytes);
     for (size_t i = 0; i < bytes / sizeof(float); i++)
         p[i] = (float)((i * 2654435761u) >> 8 & 0xffff) / 65536.0f - 0.5f;
     return p;
 }
 
-static size_t tensor_bytes(int64_t c, int64_t pixels, unsigned block)
+static void fail(const char *text, const char *word)
 {
-    const int64_t b = block ? block : 1;
-    return (size_t)((c + b - 1) / b * b * pixels) * sizeof(float);
+    fprintf(stderr, "%s: %s\n", word, text);
+    exit(2);
 }
 
-static void make_ready(ready *r, const layer *l, const bench *b)
+static void read_threads(bench_setup *s, const char *text)
 {
-    const unsigned block = (unsigned)sn_cpu_block(b->cpu.flags);
-    const int64_t pad = l->kernel / 2, out = (l->image + 2 * pad - l->kernel) / l->stride + 1;
-    sn_conv_desc d = {.n = 1,
-                      .c = l->c,
-                      .oc = l->oc,
-                      .groups = l->groups,
-                      .in = {1, l->image, l->image},
-                      .out = {1, out, out},
-                      .kernel = {1, l->kernel, l->kernel},
-                      .stride = {1, l->stride, l->stride},
-                      .dilation = {1, 1, 1},
-                      .pad = {0, pad, pad},
-                      .in_block = l->c < block ? 0 : block,
-                      .out_block = block,
-                      .residual = l->residual,
-                      .packed = true,
-                      .act = {SN_ACT_RELU, {0, 0}}};
-    sonde_error err;
-    if (sn_conv_plan_make(&r->plan, &d, b->cpu.flags, b->cpu.l2_bytes, b->threads, &err)) {
-        fprintf(stderr, "%s: %s\n", l->label, err.message);
-        exit(1);
-    }
-    const int64_t wd[4] = {l->oc, l->c / l->groups, l->kernel, l->kernel};
-    const sn_pack_format *f = sn_pack_get(sn_conv_pack_id(wd, 4, l->groups, d.in_block, block));
-    size_t bytes = 0;
-    f->bytes(wd, 4, l->groups, &bytes);
-    r->l = l;
-    r->x = floats(tensor_bytes(l->c, l->image * l->image, d.in_block));
-    r->y = floats(tensor_bytes(l->oc, out * out, block));
-    r->z = l->residual ? floats(tensor_bytes(l->oc, out * out, block)) : NULL;
-    r->bias = floats((size_t)l->oc * sizeof(float));
-    r->w = malloc((size_t)l->count * sizeof *r->w);
-    r->best = malloc((size_t)l->count * sizeof *r->best);
-    for (int i = 0; i < l->count; i++) {
-        r->w[i] = floats(bytes);
-        r->best[i] = INFINITY;
+    for (const char *at = text;; at++) {
+        char *end;
+        const long n = strtol(at, &end, 10);
+        const int last = s->thread_counts ? s->threads[s->thread_counts - 1] : 0;
+        if (end == at || n <= last || n > 256 || s->thread_counts == BENCH_MAX_THREADS ||
+            (*end && *end != ','))
+            fail("expected up to four ascending numbers such as 1,2", text);
+        s->threads[s->thread_counts++] = (int)n;
+        if (!*end)
+            return;
+        at = end;
     }
 }
 
-static double run_layer(ready *r, sn_pool *pool)
+static bool is(const char *word, const char *short_name, const char *name)
 {
-    double sum = 0;
-    for (int i = 0; i < r->l->count; i++) {
-        uint64_t t = sn_now_ns();
-        sn_conv_run(&r->plan, r->x, r->w[i], r->bias, r->z, r->y, NULL, pool);
-        double ns = (double)(sn_now_ns() - t);
-        r->best[i] = fmin(r->best[i], ns);
-        sum += ns;
-    }
-    return sum;
+    return strcmp(word, short_name) == 0 || strcmp(word, name) == 0;
 }
 
-static void bench_network(const char *name, const layer *layers, const bench *b)
+static void read_options(int argc, char **argv, bench_setup *s, options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (is(a, "-h", "--help")) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (is(a, "--cold", "--cold"))
+            s->cold = true;
+        else if (is(a, "--reference", "--reference"))
+            s->reference = true;
+        else if (is(a, "--rivals", "--rivals"))
+            s->rivals = true;
+        else if (is(a, "--list", "--list"))
+            o->list = true;
+        else if (a[0] != '-')
+            o->words[o->word_count++] = a;
+        else if (!value)
+            fail("unknown option, or its value is missing; see --help", a);
+        else if (is(a, "-t", "--threads"))
+            read_threads(s, argv[++i]);
+        else if (is(a, "-c", "--cpu"))
+            o->cpu = argv[++i];
+        else if (is(a, "-r", "--min-ms"))
+            s->min_ms = atof(argv[++i]);
+        else if (is(a, "--json", "--json"))
+            o->json = argv[++i];
+        else if (is(a, "--openblas", "--openblas"))
+            s->openblas = argv[++i];
+        else if (is(a, "--onednn", "--onednn"))
+            s->onednn = argv[++i];
+        else
+            fail("unknown option; see --help", a);
+    }
+    s->rivals = s->rivals || s->openblas || s->onednn;
+    if (s->thread_counts == 0)
+        s->threads[s->thread_counts++] = 1;
+}
+
+static bool wanted(const bench_case *c, const options *o)
+{
+    for (int i = 0; i < o->word_count; i++) {
+        if (strstr(c->name, o->words[i]))
+            return true;
+    }
+    return o->word_count == 0;
+}
+
+static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *runners,
+                      bench_report *report)
 {
     size_t n = 0;
-    while (layers[n].label)
-        n++;
-    ready *r = calloc(n, sizeof *r);
-    for (size_t i = 0; i < n; i++)
-        make_ready(&r[i], &layers[i], b);
-    double best = INFINITY, spent = 0, total_flops = 0, each = 0;
-    for (int round = 0; round < 3 || spent < b->min_ns; round++) {
-        double sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += run_layer(&r[i], b->pool);
-        best = fmin(best, sum);
-        spent += sum;
-    }
-    printf("%s, %d thread%s, %s\n", name, b->threads, b->threads == 1 ? "" : "s",
-           sn_cpu_level_name(b->cpu.flags));
-    for (size_t i = 0; i < n; i++) {
-        const layer *l = r[i].l;
-        double flops = (double)r[i].plan.flops * l->count;
-        for (int k = 0; k < l->count; k++)
-            r[i].ns += r[i].best[k];
-        total_flops += flops;
-        each += r[i].ns;
-        printf("  %-11s %4d>%-4d g%-3d %3d %dx%d/%d x%-2d %8.1f us %7.1f GFLOP/s %5.1f %%  %s\n",
-               l->label, (int)l->c, (int)l->oc, (int)l->groups, (int)l->image, (int)l->kernel,
-               (int)l->kernel, (int)l->stride, l->count, r[i].ns / 1e3 / l->count, flops / r[i].ns,
-               100 * flops / r[i].ns / b->peak / b->threads, r[i].plan.name);
-        free(r[i].x), free(r[i].y), free(r[i].z), free(r[i].bias);
-        for (int k = 0; k < l->count; k++)
-            free(r[i].w[k]);
-        free(r[i].w), free(r[i].best);
-    }
-    printf("  best round: %.3f ms, %.1f GFLOP/s, %.1f %% of peak; best of each layer: %.3f ms\n\n",
-           best / 1e6, total_flops / best, 100 * total_flops / best / b->peak / b->threads,
-           each / 1e6);
-    free(r);
-}
-
-static void bench_products(const bench *b)
-{
-    printf("gemm (m n k), %d thread%s, %s\n", b->threads, b->threads == 1 ? "" : "s",
-           sn_cpu_level_name(b->cpu.flags));
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
-        const int64_t m = products[i][0], n = products[i][1], k = products[i][2];
-        for (int packed = 1; packed >= 0; packed--) {
-            sn_gemm_desc d = {.m = m,
-                              .n = n,
-                              .k = k,
-                              .b_count = 1,
-                              .packed = packed,
-                              .has_c = true,
-                              .c_n = 1,
-                              .alpha = 1,
-                              .beta = 1};
-            sn_gemm_plan p;
-            if (sn_gemm_plan_make(&p, &d, b->cpu.flags, b->cpu.l2_bytes, b->threads, NULL))
-                exit(1);
-            float *a = floats((size_t)(m * k) * 4), *y = floats((size_t)(m * n) * 4);
-            float *w = floats(sn_gemm_packed_floats(n, k, p.block) * 4);
-            float *c = floats((size_t)n * 4), *space = floats(p.pack_bytes);
-            double best = INFINITY, spent = 0;
-            for (int round = 0; round < 5 || spent < b->min_ns / 20; round++) {
-                uint64_t t = sn_now_ns();
-                sn_gemm_run(&p, a, w, c, NULL, y, space, b->pool);
-                double ns = (double)(sn_now_ns() - t);
-                best = fmin(best, ns);
-                spent += ns;
-            }
-            printf("  %4d %4d %4d %-8s %9.1f us %7.1f GFLOP/s %5.1f %%  %s\n", (int)m, (int)n,
-                   (int)k, packed ? "packed" : "dynamic", best / 1e3, (double)p.flops / best,
-                   100 * (double)p.flops / best / b->peak / b->threads, p.name);
-            free(a), free(y), free(w), free(c), free(space);
+    memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
+    for (int slot = 0; slot < s->thread_counts; slot++) {
+        n += bench_engine(s, slot, s->cpu.flags, c, &runners[n]);
+        if (s->reference)
+            n += bench_engine(s, slot, 0, c, &runners[n]);
+        if (s->rivals) {
+            n += bench_openblas(s, slot, c, &runners[n]);
+            n += bench_onednn(s, slot, c, &runners[n]);
         }
     }
-    printf("\n");
+    bench_measure(s, runners, n);
+    bench_report_case(report, c, runners, n);
+    for (size_t i = 0; i < n; i++)
+        runners[i].free(runners[i].state);
+}
+
+static int bench_all(const bench_setup *s, const options *o)
+{
+    bench_case c;
+    size_t found = 0;
+    bench_runner *runners = bench_alloc(BENCH_MAX_RUNNERS * sizeof *runners);
+    bench_report *report = bench_report_open(s, o->json, bench_peak(s));
+    for (size_t k = 0; bench_case_get(k, &c); k++) {
+        if (!wanted(&c, o))
+            continue;
+        bench_one(s, &c, runners, report);
+        found++;
+    }
+    free(runners);
+    if (!bench_report_close(report))
+        fail("could not be written", o->json);
+    if (found == 0)
+        fputs("no case has such a name; --list shows them\n", stderr);
+    return found ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.threads = 1, .min_ns = 300e6};
-    const char *cpu = NULL, *list = "all";
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "-t") == 0)
-            b.threads = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "-c") == 0)
-            cpu = argv[i + 1];
-        else if (strcmp(argv[i], "-l") == 0)
-            list = argv[i + 1];
-        else if (strcmp(argv[i], "-r") == 0)
-            b.min_ns = atof(argv[i + 1]) * 1e6;
-    }
+    bench_setup s = {.min_ms = 30};
+    options o = {.cpu = getenv("SONDE_CPU"), .words = (const char **)bench_alloc((size_t)argc * 8)};
+    bench_case c;
     sonde_error err;
     sn_allocator alloc;
-    sn_allocator_init_system(&alloc);
-    if (sn_cpu_detect(&b.cpu, cpu, &err) || sn_pool_create(&b.pool, b.threads, &alloc, &err)) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
+    read_options(argc, argv, &s, &o);
+    for (size_t k = 0; o.list && bench_case_get(k, &c); k++) {
+        if (wanted(&c, &o))
+            puts(c.name);
     }
-    b.peak = peak_gflops(b.cpu.flags);
-    printf("%s, peak of one core %.1f GFLOP/s\n\n", b.cpu.model, b.peak);
-    const bool all = strcmp(list, "all") == 0;
-    if (all || strcmp(list, "regnet") == 0)
-        bench_network("RegNet_x_400mf", regnet, &b);
-    if (all || strcmp(list, "resnet") == 0)
-        bench_network("ResNet-50", resnet, &b);
-    if (all || strcmp(list, "mobilenet") == 0)
-        bench_network("MobileNet v2", mobilenet, &b);
-    if (all || strcmp(list, "gemm") == 0)
-        bench_products(&b);
-    sn_pool_free(b.pool);
-    return 0;
+    sn_allocator_init_system(&alloc);
+    bool ok = sn_cpu_detect(&s.cpu, o.cpu, &err) == SONDE_OK;
+    for (int i = 0; ok && i < s.thread_counts; i++)
+        ok = sn_pool_create(&s.pool[i], s.threads[i], &alloc, &err) == SONDE_OK;
+    if (!ok)
+        fprintf(stderr, "%s\n", err.message);
+    const int result = !ok ? 1 : o.list ? 0 : bench_all(&s, &o);
+    for (int i = 0; i < s.thread_counts; i++)
+        sn_pool_free(s.pool[i]);
+    free(o.words);
+    return result;
 }

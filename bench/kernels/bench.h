@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c: sonde's drivers;
+ * openblas.c, onednn.c: libraries that may be installed), how they are timed (measure.c), and how
+ * the figures are told (report.c). Running out of memory ends the program. */
+#ifndef BENCH_KERNELS_BENCH_H
+#define BENCH_KERNELS_BENCH_H
+
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "base/pool.h"
+
+enum { BENCH_MAX_RUNNERS = 16, BENCH_MAX_ROUNDS = 400, BENCH_MAX_THREADS = 4 };
+/* Undisturbed rounds that make the disturbed ones superfluous. */
+enum { BENCH_GOOD_ROUNDS = 5 };
+
+typedef struct bench_gemm {
+    int64_t m, n, k;
+    bool packed;
+} bench_gemm;
+
+typedef struct bench_conv {
+    int64_t in, out, groups, image, kernel, stride;
+    bool residual;
+} bench_conv;
+
+typedef struct bench_case {
+    char name[64];     /* "gemm/128x768x3072", "conv/resnet50/s1_b" */
+    const char *group; /* cases in a row with the same one are summed up */
+    bool is_conv;
+    bench_gemm gemm;
+    bench_conv conv;
+    int count; /* how often the network has it */
+    double flops;
+} bench_case;
+
+/* The k-th case; false past the end. */
+bool bench_case_get(size_t k, bench_case *out);
+
+/* One way to compute one case. */
+typedef struct bench_runner {
+    const char *by; /* "sonde", "reference", "openblas", "onednn" */
+    int threads;
+    char plan[64];            /* which kernel, where that is known */
+    void (*prepare)(void *);  /* before a slice, not timed; may be NULL */
+    void (*run)(void *state); /* once */
+    void (*free)(void *state);
+    void *state;
+    /* Filled by bench_measure. */
+    size_t rounds, inner; /* slices, and runs in each */
+    size_t disturbed;     /* slices during which the system took a core away */
+    bool bad[BENCH_MAX_ROUNDS];
+    double ns[BENCH_MAX_ROUNDS];
+    double peak[BENCH_MAX_ROUNDS]; /* GFLOP/s of the arithmetic peak beside each slice */
+} bench_runner;
+
+typedef struct bench_setup {
+    sn_cpu cpu;
+    int threads[BENCH_MAX_THREADS]; /* to measure, ascending */
+    int thread_counts;
+    sn_pool *pool[BENCH_MAX_THREADS];
+    bool cold, reference, rivals;
+    double min_ms;                 /* of each runner and case */
+    const char *openblas, *onednn; /* file names, NULL: the usual ones */
+} bench_setup;
+
+/* Each gives 0 or 1 runner; `slot` says which of the setup's thread counts. */
+bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
+                  bench_runner *out);
+bool bench_openblas(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
+bool bench_onednn(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
+
+/* Runs them in turn, many short slices each, with a slice of the peak before and after. */
+void bench_measure(const bench_setup *s, bench_runner *runners, size_t n);
+
+/* How values lie. */
+typedef struct bench_spread {
+    double low, median, high; /* quartiles */
+} bench_spread;
+bench_spread bench_spread_of(const double *values, size_t n);
+double bench_least(const double *values, size_t n);
+/* Share of the peak per round. */
+bench_spread bench_share(const bench_runner *r, double flops);
+/* How many times faster than `one`, per round. */
+bench_spread bench_speedup(const bench_runner *one, const bench_runner *r);
+
+typedef struct bench_report bench_report;
+bench_report *bench_report_open(const bench_setup *s, const char *json, double peak);
+void bench_report_case(bench_report *r, const bench_case *c, const bench_runner *runners, size_t n);
+bool bench_report_close(bench_report *r); /* false: the file could not be written */
+
+double bench_peak(const bench_setup *s); /* of one thread, for the heading */
+void *bench_alloc(size_t bytes);         /* zeroed, aligned */
+float *bench_floats(size_t bytes);       /* small numbers of both signs */
+
+#endif

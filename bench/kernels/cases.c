@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cases.inc as a list, with names and amounts of work. */
+#include <stdio.h>
+
+#include "bench.h"
+
+typedef struct row {
+    const char *network, *layer; /* NULL: a product */
+    bench_gemm gemm;
+    bench_conv conv;
+    int count;
+} row;
+
+static const row rows[] = {
+#define BENCH_GEMM(m, n, k, packed) {NULL, NULL, {m, n, k, packed}, {0}, 1},
+#define BENCH_CONV(network, layer, in, out, groups, image, kernel, stride, count, residual)        \
+    {network, layer, {0}, {in, out, groups, image, kernel, stride, residual}, count},
+#include "cases.inc"
+#undef BENCH_GEMM
+#undef BENCH_CONV
+};
+
+bool bench_case_get(size_t k, bench_case *out)
+{
+    if (k >= sizeof rows / sizeof rows[0])
+        return false;
+    const row *r = &rows[k];
+    *out = (bench_case){.group = r->network ? r->network : "gemm",
+                        .is_conv = r->network != NULL,
+                        .gemm = r->gemm,
+                        .conv = r->conv,
+                        .count = r->count};
+    if (out->is_conv) {
+        const bench_conv *c = &r->conv;
+        const int64_t to = (c->image + 2 * (c->kernel / 2) - c->kernel) / c->stride + 1;
+        snprintf(out->name, sizeof out->name, "conv/%s/%s", r->network, r->layer);
+        out->flops = 2.0 * (double)(c->out * (c->in / c->groups) * c->kernel * c->kernel * to * to);
+    } else {
+        const bench_gemm *g = &r->gemm;
+        snprintf(out->name, sizeof out->name, "gemm/%dx%dx%d%s", (int)g->m, (int)g->n, (int)g->k,
+                 g->packed ? "" : "/dynamic");
+        out->flops = 2.0 * (double)(g->m * g->n * g->k);
+    }
+    return true;
+}
