@@ -113,22 +113,26 @@ static sonde_status graph_rows(sonde_inspection *s, const sn_graph *g, int depth
     return SONDE_OK;
 }
 
-/* Step i is node i of the program's graph: what the binding knows of it. */
+/* Steps stand in the order of their nodes: what the binding knows of each. */
 static sonde_status bound_rows(sonde_inspection *s, const sn_binding *b, sonde_error *err)
 {
     size_t row = 0;
-    for (uint32_t i = 0; i < b->n_steps; i++) {
+    uint32_t i = 0;
+    for (const sn_node *node = s->graph->first; node && i < b->n_steps; node = node->next, row++) {
         while (row < s->nodes.n && s->nodes.data[row].depth > 0)
             row++;
         if (row == s->nodes.n)
             break;
-        sonde_node_info *n = &s->nodes.data[row++];
+        if (b->steps[i].node != node)
+            continue;
+        sonde_node_info *n = &s->nodes.data[row];
         n->flops = b->info[i].flops;
         n->bytes = b->info[i].bytes;
         n->kernel = sn_arena_strdup(&s->arena, b->info[i].kernel ? b->info[i].kernel : "");
         if (!n->kernel)
             return sn_fail_memory(err, 0);
         s->totals.flops += n->flops;
+        i++;
     }
     s->totals.arena_bytes = b->arena_bytes;
     s->totals.workspace_bytes = b->workspace_bytes;

@@ -114,9 +114,9 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint
     for (uint32_t i = 0; i < b->n_steps; i++)
         for (uint32_t j = 0; j < b->steps[i].n_in; j++)
             if (b->steps[i].in[j] != SN_NO_SLOT)
-                slots[b->steps[i].in[j]].last = i;
+                slots[b->steps[i].in[j]].last = slots[b->root[b->steps[i].in[j]]].last = i;
     for (uint32_t o = 0; o < b->program->n_outputs; o++)
-        slots[b->outputs[o]].last = b->n_steps;
+        slots[b->outputs[o]].last = slots[b->root[b->outputs[o]]].last = b->n_steps;
     bool fine = true;
     for (uint32_t i = 0; fine && i < b->n_steps; i++) {
         for (uint32_t o = 0; fine && o < b->steps[i].n_out; o++) {

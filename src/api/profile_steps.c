@@ -178,10 +178,17 @@ sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_c
                                   sonde_error *err)
 {
     const sn_graph *g = b->program->graph;
-    bool fine = sn_vec_reserve(&p->steps, p->alloc, (size_t)b->n_steps + g->folded.n);
+    size_t n = (size_t)b->n_steps + g->folded.n;
+    for (uint32_t i = 0; i < b->n_settled; i++)
+        n += b->settled[i]->n_origins;
+    bool fine = sn_vec_reserve(&p->steps, p->alloc, n);
     for (uint32_t i = 0; fine && i < b->n_steps; i++)
         fine = step_row(b, i, clock, &p->arena, &p->steps.data[p->steps.n++]);
     for (size_t i = 0; fine && i < g->folded.n; i++)
         fine = folded_row(b, g->folded.data[i], &p->arena, &p->steps.data[p->steps.n++]);
+    for (uint32_t i = 0; fine && i < b->n_settled; i++)
+        for (uint32_t k = 0; fine && k < b->settled[i]->n_origins; k++)
+            fine =
+                folded_row(b, b->settled[i]->origins[k], &p->arena, &p->steps.data[p->steps.n++]);
     return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_step));
 }

@@ -43,6 +43,25 @@ bool sn_type_same_shape(const sn_type *a, const sn_type *b)
     return true;
 }
 
+bool sn_fact_ints_known(const sn_fact *f)
+{
+    int64_t count;
+    if (!f->ints || !sn_dtype_is_int(f->type.dtype) || sn_dtype_bits(f->type.dtype) < 8 ||
+        !sn_type_count(&f->type, &count) || count != f->n_ints)
+        return false;
+    for (int64_t i = 0; i < f->n_ints; i++)
+        if (!sn_dim_known(f->ints[i]) || f->ints[i] == SN_DIM_FIRST_KNOWN) /* clamped there */
+            return false;
+    return true;
+}
+
+void sn_fact_write_ints(const sn_fact *f, void *data)
+{
+    size_t bytes = sn_dtype_bytes(f->type.dtype);
+    for (int64_t i = 0; i < f->n_ints; i++)
+        memcpy((uint8_t *)data + (size_t)i * bytes, &f->ints[i], bytes);
+}
+
 typedef struct text {
     char *buf;
     size_t cap, n;
@@ -84,7 +103,7 @@ static void put_type(text *out, const sn_type *t, const char *const *symbols, in
         const char *sep = i ? ", " : "";
         if (sn_dim_known(d))
             put(out, "%s%lld", sep, (long long)d);
-        else if (d == SN_DIM_UNKNOWN)
+        else if (d == SN_DIM_UNKNOWN || (symbols && !symbols[sn_dim_symbol_id(d) - 1]))
             put(out, "%s?", sep);
         else if (symbols)
             put(out, "%s%s", sep, symbols[sn_dim_symbol_id(d) - 1]);

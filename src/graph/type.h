@@ -59,6 +59,11 @@ typedef struct sn_fact {
 
 #define SN_MAX_KNOWN_INTS 256 /* larger integer tensors are not propagated */
 
+/* A tensor of whole bytes of which every element is known. */
+bool sn_fact_ints_known(const sn_fact *f);
+/* Its elements as they lie in memory: little-endian, as everything sonde runs on. */
+void sn_fact_write_ints(const sn_fact *f, void *data);
+
 /* All dims known (and rank known)? */
 bool sn_type_is_concrete(const sn_type *t);
 /* Number of elements when concrete; false otherwise or on overflow. */

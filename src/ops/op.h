@@ -115,6 +115,8 @@ typedef struct sn_bind {
     sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
     const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
     uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
+    bool view; /* with these shapes output 0 holds input 0's bytes in their order: the plan may let
+                  it share the memory, and then the step does not run */
 } sn_bind;
 sonde_status sn_bind_fail(sn_bind *b, sonde_status st, const char *fmt, ...) SONDE_PRINTF(3, 4);
 

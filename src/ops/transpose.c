@@ -17,6 +17,9 @@ static sonde_status bind_copy(sn_bind *b, int rank, const int64_t *dims, const p
     sn_copy_plan(c, sn_dtype_bytes(b->out[0].type.dtype), rank, dims, dst, src);
     b->bound = c;
     b->kernel = sn_copy_name(c);
+    b->view = true;
+    for (int i = 0; i < rank; i++)
+        b->view &= dims[i] == 1 || src[i] == dst[i];
     return SONDE_OK;
 }
 

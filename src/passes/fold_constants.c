@@ -126,29 +126,14 @@ fail:
     return st;
 }
 
-static bool ints_known(const sn_value *v)
-{
-    const sn_fact *f = &v->fact;
-    int64_t count;
-    if (!f->ints || !sn_dtype_is_int(f->type.dtype) || sn_dtype_bits(f->type.dtype) < 8 ||
-        !sn_type_count(&f->type, &count) || count != f->n_ints)
-        return false;
-    for (int64_t i = 0; i < f->n_ints; i++)
-        if (!sn_dim_known(f->ints[i]) || f->ints[i] == SN_DIM_FIRST_KNOWN) /* clamped there */
-            return false;
-    return true;
-}
-
-/* Output v is the integers inference found. Little-endian, as everything sonde runs on. */
+/* Output v is the integers inference found. */
 static sonde_status write_ints(folder *f, sn_value *v)
 {
     sn_slot s = {0};
     const sn_fact *fact = &v->fact;
     SN_TRY(sn_slot_new_tensor(&s, fact->type.dtype, fact->type.dims, fact->type.rank,
                               f->env->ctx->alloc, f->env->err));
-    size_t bytes = sn_dtype_bytes(fact->type.dtype);
-    for (int64_t i = 0; i < fact->n_ints; i++)
-        memcpy((uint8_t *)s.t.data + (size_t)i * bytes, &fact->ints[i], bytes);
+    sn_fact_write_ints(fact, s.t.data);
     sonde_status st = adopt(f, v, &s);
     sn_slot_clear(&s);
     return st;
@@ -160,7 +145,7 @@ static sonde_status fold_known(folder *f, sn_node *n, bool *done)
     *done = false;
     for (uint32_t o = 0; o < n->n_out; o++) {
         const sn_value *v = n->out[o];
-        if (v && (v->n_uses || v->n_outputs) && !v->fact.data && !ints_known(v))
+        if (v && (v->n_uses || v->n_outputs) && !v->fact.data && !sn_fact_ints_known(&v->fact))
             return SONDE_OK;
     }
     for (uint32_t o = 0; o < n->n_out; o++) {

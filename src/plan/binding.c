@@ -133,8 +133,47 @@ static uint64_t fact_bytes(const sn_fact *f)
     return (uint64_t)n * sn_dtype_bytes(f->type.dtype);
 }
 
+/* A step whose results are known from the shapes, or constant, has nothing to do in a run: its
+ * outputs become constants of the binding. Results that are handed to the caller are copied by
+ * their step. */
+static sonde_status settle(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
+                           sonde_error *err)
+{
+    *done = false;
+    if (b->program->plain || (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR | SN_OP_RANDOM)))
+        return SONDE_OK;
+    for (uint32_t o = 0; o < s->n_out; o++)
+        if (sn_wants(s, o) &&
+            (s->node->out[o]->n_outputs ||
+             !(out[o].data ? sn_tensor_is_settled(out[o].data) : sn_fact_ints_known(&out[o]))))
+            return SONDE_OK;
+    for (uint32_t o = 0; o < s->n_out; o++) {
+        if (!sn_wants(s, o))
+            continue;
+        if (!out[o].data) {
+            sn_tensor *t = SN_NEW(&b->arena, sn_tensor);
+            size_t bytes = (size_t)out[o].n_ints * sn_dtype_bytes(out[o].type.dtype);
+            void *data = sn_arena_alloc(&b->arena, bytes ? bytes : 1, _Alignof(max_align_t));
+            if (!t || !data)
+                return sn_fail_memory(err, bytes);
+            *t = (sn_tensor){.dtype = out[o].type.dtype, .rank = out[o].type.rank};
+            t->data = data;
+            t->bytes = bytes;
+            if (t->rank)
+                memcpy(t->dims, out[o].type.dims, (size_t)t->rank * sizeof *t->dims);
+            sn_fact_write_ints(&out[o], data);
+            out[o].data = t;
+        }
+        b->facts[s->out[o]] = out[o];
+    }
+    b->settled[b->n_settled++] = s->node;
+    *done = true;
+    return SONDE_OK;
+}
+
+/* *settled: the step need not run. */
 static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, const sn_fact **in,
-                              sn_fact *out, sonde_error *err)
+                              sn_fact *out, bool *settled, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint64_t t0 = sn_ticks();
@@ -176,6 +215,9 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         known &= allocates || (concrete(&out[o]) && out[o].type.dtype != SONDE_DTYPE_STRING);
         b->facts[s->out[o]] = out[o];
     }
+    SN_TRY(settle(b, s, out, settled, err));
+    if (*settled)
+        return SONDE_OK;
     info->kernel = "";
     if (whole) {
         s->run = s->op->run;
@@ -208,6 +250,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->bytes = k.bytes;
         info->workspace_bytes = k.workspace_bytes;
         info->dynamic = allocates;
+        info->view = k.view;
         if (k.workspace_bytes > b->workspace_bytes)
             b->workspace_bytes = k.workspace_bytes;
     }
@@ -232,16 +275,20 @@ static sonde_status bind_steps(sn_binding *b, sonde_error *err)
     const sn_fact **in = SN_NEW_N(&b->arena, const sn_fact *, max_in);
     b->steps = SN_NEW_N(&b->arena, sn_step, p->n_steps);
     b->info = SN_NEW_N(&b->arena, sn_step_info, p->n_steps);
-    if (!in || !b->steps || !b->info)
+    b->settled = SN_NEW_N(&b->arena, const sn_node *, p->n_steps);
+    if (!in || !b->steps || !b->info || !b->settled)
         return sn_fail_memory(err, p->n_steps * sizeof *b->steps);
-    memcpy(b->steps, p->steps, p->n_steps * sizeof *b->steps);
-    b->n_steps = p->n_steps;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         /* Operators may keep a pointer to their output facts: each step has its own. */
         sn_fact *out = SN_NEW_N(&b->arena, sn_fact, p->steps[i].n_out);
         if (!out)
             return sn_fail_memory(err, max_out * sizeof *out);
-        SN_TRY(bind_step(b, &b->steps[i], &b->info[i], in, out, err));
+        bool settled = false;
+        sn_step *s = &b->steps[b->n_steps];
+        *s = p->steps[i];
+        s->index = b->n_steps;
+        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, &settled, err));
+        b->n_steps += !settled;
     }
     return SONDE_OK;
 }

@@ -14,6 +14,7 @@ typedef struct sn_step_info {
     uint64_t bind_ticks;
     size_t workspace_bytes;
     bool dynamic; /* shapes known only while running */
+    bool view;    /* see sn_bind */
 } sn_step_info;
 
 typedef struct sn_view {
@@ -32,13 +33,17 @@ struct sn_binding {
     size_t n_signature;
     int threads;
     sn_fact *facts; /* by value id */
-    sn_step *steps; /* ready to run */
+    sn_step *steps; /* ready to run: those that have something to do */
     sn_step_info *info;
     uint32_t n_steps, n_slots;
+    /* Nodes with nothing left to do in a run: their results are known (fact.data), or are views. */
+    const sn_node **settled;
+    uint32_t n_settled;
     sn_slot
         *slots; /* template of a frame's slots: CONST and ARENA tensors (data = offset) filled */
     uint8_t *place; /* sn_place by slot */
     size_t *offset; /* ARENA: by slot */
+    uint32_t *root; /* by slot: the slot whose memory it shares, or itself */
     sn_view *views;
     uint32_t n_views;
     uint32_t *inputs, *outputs; /* = the program's */

@@ -16,7 +16,6 @@ typedef struct placer {
     sonde_error *err;
     sn_allocator *alloc;
     uint32_t *last; /* slot ► last step that reads it; n_steps = kept to the end */
-    uint32_t *root; /* slot ► slot whose block it shares */
     size_t *bytes;  /* slot ► physical bytes */
     uint32_t *dead; /* slots sorted by last step */
     uint32_t *dead_start;
@@ -104,10 +103,8 @@ static void find_lifetimes(placer *k)
 {
     sn_binding *b = k->b;
     bool keep = has_strings(b);
-    for (uint32_t s = 0; s < b->n_slots; s++) {
-        k->root[s] = s;
+    for (uint32_t s = 0; s < b->n_slots; s++)
         k->last[s] = 0;
-    }
     for (uint32_t i = 0; i < b->n_steps; i++) {
         const sn_step *s = &b->steps[i];
         for (uint32_t o = 0; o < s->n_out; o++)
@@ -121,15 +118,20 @@ static void find_lifetimes(placer *k)
         k->last[b->outputs[o]] = b->n_steps;
     for (uint32_t s = 0; keep && s < b->n_slots; s++)
         k->last[s] = b->n_steps;
+    for (uint32_t s = 0; s < b->n_slots; s++)
+        if (b->root[s] != s && k->last[b->root[s]] < k->last[s])
+            k->last[b->root[s]] = k->last[s];
 }
 
 static sonde_status choose_places(placer *k)
 {
     sn_binding *b = k->b;
     const sn_program *p = b->program;
-    for (uint32_t s = 0; s < b->n_slots; s++)
-        if (p->consts[s].kind == SN_KIND_TENSOR)
+    for (uint32_t s = 0; s < b->n_slots; s++) {
+        b->root[s] = s;
+        if (p->consts[s].kind == SN_KIND_TENSOR || b->facts[s].data)
             b->place[s] = SN_PLACE_CONST;
+    }
     for (uint32_t i = 0; i < p->n_inputs; i++)
         b->place[b->inputs[i]] = SN_PLACE_INPUT;
     for (uint32_t i = 0; i < b->n_steps; i++) {
@@ -158,7 +160,9 @@ static sonde_status find_views(placer *k)
     SN_VEC(sn_view) views = {0};
     for (uint32_t i = 0; i < b->n_steps; i++) {
         const sn_step *s = &b->steps[i];
-        if (!(s->op->flags & SN_OP_VIEW) || b->info[i].dynamic || !sn_has(s, 0) || !sn_wants(s, 0))
+        bool view =
+            (s->op->flags & SN_OP_VIEW) || (b->info[i].view && !b->program->plain && s->n_out == 1);
+        if (!view || b->info[i].dynamic || !sn_has(s, 0) || !sn_wants(s, 0))
             continue;
         uint32_t in = s->in[0], out = s->out[0];
         const sn_fact *fi = &b->facts[in], *fo = &b->facts[out];
@@ -166,14 +170,14 @@ static sonde_status find_views(placer *k)
             fi->type.dtype != fo->type.dtype)
             continue;
         if (b->place[in] == SN_PLACE_ARENA) {
-            k->root[out] = k->root[in];
+            b->root[out] = b->root[in];
         } else if (b->place[in] == SN_PLACE_CONST) {
             b->place[out] = SN_PLACE_CONST;
-            k->root[out] = k->root[in];
+            b->root[out] = b->root[in];
         } else if (b->place[in] == SN_PLACE_INPUT || b->place[in] == SN_PLACE_VIEW) {
             b->place[out] = SN_PLACE_VIEW;
-            k->root[out] = k->root[in];
-            sn_view v = {out, k->root[in]};
+            b->root[out] = b->root[in];
+            sn_view v = {out, b->root[in]};
             if (!sn_vec_push(&views, k->alloc, v)) {
                 sn_vec_free(&views, k->alloc);
                 return sn_fail_memory(k->err, sizeof v);
@@ -186,12 +190,24 @@ static sonde_status find_views(placer *k)
         memcpy(b->views, views.data, views.n * sizeof *b->views);
     b->n_views = (uint32_t)views.n;
     sn_vec_free(&views, k->alloc);
-    if (!ok)
-        return sn_fail_memory(k->err, sizeof *b->views);
-    for (uint32_t s = 0; s < b->n_slots; s++)
-        if (k->root[s] != s && k->last[k->root[s]] < k->last[s])
-            k->last[k->root[s]] = k->last[s];
-    return SONDE_OK;
+    return ok ? SONDE_OK : sn_fail_memory(k->err, sizeof *b->views);
+}
+
+/* Steps that only rename memory leave the list. */
+static void drop_views(sn_binding *b)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n_steps; i++) {
+        const sn_step *s = &b->steps[i];
+        if (s->n_out == 1 && sn_wants(s, 0) && b->root[s->out[0]] != s->out[0]) {
+            b->settled[b->n_settled++] = s->node;
+            continue;
+        }
+        b->steps[n] = *s;
+        b->steps[n].index = n;
+        b->info[n++] = b->info[i];
+    }
+    b->n_steps = n;
 }
 
 /* Slots bucketed by the step after which they are dead (kept ones fall in the last bucket). */
@@ -216,7 +232,7 @@ static void bucket_dead(placer *k)
 static bool read_twice(const placer *k, const sn_step *s, uint32_t j, uint32_t root)
 {
     for (uint32_t i = 0; i < s->n_in; i++)
-        if (i != j && sn_has(s, i) && k->root[s->in[i]] == root)
+        if (i != j && sn_has(s, i) && k->b->root[s->in[i]] == root)
             return true;
     return false;
 }
@@ -233,7 +249,7 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
     for (uint32_t j = 0; j < 2; j++) {
         if (!(s->op->flags & (j ? SN_OP_INPLACE1 : SN_OP_INPLACE0)) || !sn_has(s, j))
             continue;
-        uint32_t in = s->in[j], r = k->root[in];
+        uint32_t in = s->in[j], r = b->root[in];
         const sn_fact *fi = &b->facts[in];
         if (!(s->op->flags & SN_OP_INPLACE1) && read_twice(k, s, j, r))
             continue;
@@ -255,7 +271,7 @@ static sonde_status place_step(placer *k, uint32_t i)
     uint32_t taken = SN_NO_SLOT;
     for (uint32_t o = 0; o < s->n_out; o++) {
         if (!sn_wants(s, o) || b->place[s->out[o]] != SN_PLACE_ARENA ||
-            k->root[s->out[o]] != s->out[o])
+            b->root[s->out[o]] != s->out[o])
             continue;
         uint32_t out = s->out[o];
         uint32_t from = o == 0 ? inplace_input(k, i) : SN_NO_SLOT;
@@ -268,7 +284,7 @@ static sonde_status place_step(placer *k, uint32_t i)
     }
     for (uint32_t d = k->dead_start[i]; d < k->dead_start[i + 1]; d++) {
         uint32_t slot = k->dead[d];
-        if (b->place[slot] != SN_PLACE_ARENA || k->root[slot] != slot || slot == taken)
+        if (b->place[slot] != SN_PLACE_ARENA || b->root[slot] != slot || slot == taken)
             continue;
         if (!block_free(k, b->offset[slot], sn_round_up(k->bytes[slot], SN_ALIGN)))
             return sn_fail_memory(k->err, sizeof(free_block));
@@ -314,8 +330,12 @@ static void fill_template(placer *k)
     for (uint32_t s = 0; s < b->n_slots; s++) {
         sn_slot *slot = &b->slots[s];
         if (b->place[s] == SN_PLACE_CONST) {
-            *slot = b->program->consts[k->root[s]];
-            if (k->root[s] == s)
+            const uint32_t root = b->root[s];
+            *slot = b->program->consts[root];
+            if (slot->kind == SN_KIND_NONE)
+                *slot = (sn_slot){.kind = SN_KIND_TENSOR, .t = *b->facts[root].data};
+            slot->t.owner = NULL;
+            if (root == s)
                 continue;
         }
         if (b->place[s] == SN_PLACE_NONE || b->place[s] == SN_PLACE_INPUT)
@@ -329,7 +349,7 @@ static void fill_template(placer *k)
             memcpy(slot->t.dims, f->type.dims, (size_t)f->type.rank * sizeof(int64_t));
         slot->t.bytes = k->bytes[s];
         if (b->place[s] == SN_PLACE_ARENA)
-            b->offset[s] = b->offset[k->root[s]];
+            b->offset[s] = b->offset[b->root[s]];
     }
 }
 
@@ -342,20 +362,22 @@ sonde_status sn_binding_place(sn_binding *b, sonde_error *err)
     sonde_status st = SONDE_OK;
     b->place = SN_NEW_N(&b->arena, uint8_t, n);
     b->offset = SN_NEW_N(&b->arena, size_t, n);
+    b->root = SN_NEW_N(&b->arena, uint32_t, n);
     b->slots = SN_NEW_N(&b->arena, sn_slot, n);
     k.last = SN_NEW_N(&scratch, uint32_t, n);
-    k.root = SN_NEW_N(&scratch, uint32_t, n);
     k.bytes = SN_NEW_N(&scratch, size_t, n);
     k.dead = SN_NEW_N(&scratch, uint32_t, n);
     k.dead_start = SN_NEW_N(&scratch, uint32_t, b->n_steps + 2);
-    if (!b->place || !b->offset || !b->slots || !k.last || !k.root || !k.bytes || !k.dead ||
+    if (!b->place || !b->offset || !b->root || !b->slots || !k.last || !k.bytes || !k.dead ||
         !k.dead_start) {
         st = sn_fail_memory(err, n * sizeof *b->slots);
         goto fail;
     }
-    find_lifetimes(&k);
     SN_TRY_GOTO(st, choose_places(&k));
     SN_TRY_GOTO(st, find_views(&k));
+    if (!b->program->plain)
+        drop_views(b);
+    find_lifetimes(&k);
     bucket_dead(&k);
     for (uint32_t i = 0; i < b->n_steps; i++)
         SN_TRY_GOTO(st, place_step(&k, i));

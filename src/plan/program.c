@@ -179,6 +179,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->ctx = root->ctx;
     p->model = root->model;
     p->parent = owner;
+    p->plain = root->plain;
     p->graph = g;
     pthread_mutex_init(&p->lock, NULL);
     *out = p; /* from here on the parent frees it */
@@ -377,6 +378,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->ctx = ctx;
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
+    p->plain = cfg->no_optimize;
     pthread_mutex_init(&p->lock, NULL);
     sn_arena_init(&p->arena, ctx->alloc);
     uint64_t t = sn_span_begin(ctx->trace);

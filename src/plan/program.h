@@ -44,6 +44,7 @@ struct sn_program {
     sn_buffer *packed;  /* root only: the packed weight store */
     size_t packed_bytes;
     bool plan_only;
+    bool plain;     /* not optimised: every node is a step of every run */
     sn_step *steps; /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */
