@@ -221,6 +221,16 @@ uint32_t sn_graph_symbol(sn_graph *g, const char *name)
     return (uint32_t)g->symbols.n;
 }
 
+uint32_t sn_graph_fresh_symbol(sn_graph *g)
+{
+    while (g->parent)
+        g = g->parent;
+    const char *unnamed = NULL;
+    if (g->symbols.n >= UINT32_MAX - 1 || !sn_vec_push(&g->symbols, g->alloc, unnamed))
+        return 0;
+    return (uint32_t)g->symbols.n;
+}
+
 const sn_attr *sn_node_attr(const sn_node *n, const char *name)
 {
     for (uint32_t i = 0; i < n->n_attrs; i++)

@@ -147,7 +147,8 @@ struct sn_graph {
     uint32_t depth;                                /* 0: no parent */
     sn_map symbol_ids;                             /* name ► id; root only */
     SN_VEC(const char *)
-    symbols;                 /* names of symbolic dims; symbol id k is symbols[k-1]; root only */
+    symbols;                 /* names of symbolic dims (NULL: a fresh symbol's); symbol id k is
+                                symbols[k-1]; root only */
     sn_origins *origins;     /* shared by a model's graphs and their clones */
     SN_VEC(uint32_t) folded; /* origins that folding removed: listed at zero time */
 };
@@ -177,6 +178,8 @@ sonde_status sn_graph_add_node(sn_graph *g, sn_node *before, const char *domain,
  * sn_model_finish numbers all nodes of a model. */
 sonde_status sn_graph_add_origin(sn_graph *g, sn_node *n, const char *function, sonde_error *err);
 uint32_t sn_graph_symbol(sn_graph *g, const char *name); /* id, made if new; 0 = out of memory */
+/* A symbol nothing else has, without a name (its entry in `symbols` is NULL); 0 = out of memory. */
+uint32_t sn_graph_fresh_symbol(sn_graph *g);
 
 /* ---- changing ---- */
 void sn_node_set_input(sn_node *n, uint32_t i, sn_value *v); /* keeps the use lists */

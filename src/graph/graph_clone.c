@@ -144,7 +144,8 @@ static sonde_status clone_contents(const sn_cloner *c, const sn_graph *from, sn_
         g->folded.data[g->folded.n++] = from->folded.data[i];
     for (size_t i = 0; i < from->symbols.n; i++) {
         g->symbols.data[g->symbols.n++] = from->symbols.data[i];
-        if (!sn_map_put(&g->symbol_ids, from->symbols.data[i], (void *)(uintptr_t)(i + 1), NULL))
+        if (from->symbols.data[i] &&
+            !sn_map_put(&g->symbol_ids, from->symbols.data[i], (void *)(uintptr_t)(i + 1), NULL))
             return sn_fail_memory(c->err, sizeof(sn_map_entry));
     }
     for (const sn_node *n = from->first; n; n = n->next)

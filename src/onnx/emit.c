@@ -250,7 +250,7 @@ static void emit_tensor_type(sn_emitter *e, const sn_type *t, const char *const 
         uint32_t id = sn_dim_known(t->dims[i]) ? 0 : sn_dim_symbol_id(t->dims[i]);
         if (sn_dim_known(t->dims[i]))
             sn_emit_int(e, 1, (uint64_t)t->dims[i]);
-        else if (id && id <= n_symbols)
+        else if (id && id <= n_symbols && symbols[id - 1])
             sn_emit_text(e, 2, symbols[id - 1]);
         sn_emit_end(e, dim);
     }

@@ -261,6 +261,30 @@ static const sn_fact unknown_tensor = {
     .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_UNDEFINED, .rank = -1}};
 static const sn_fact unknown_value = {.type = {.kind = SN_KIND_NONE, .rank = -1}};
 
+/* A dim of which nothing is known is still one number in every run: with a symbol of its own, what
+ * follows from the value is known to agree with it. Not in bodies, whose runs differ. */
+static sonde_status name_unknown_dims(sn_graph *g, sn_type *t, sonde_error *err)
+{
+    if (g->parent || t->kind != SN_KIND_TENSOR)
+        return SONDE_OK;
+    sn_dim *dims = NULL;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->dims[i] != SN_DIM_UNKNOWN)
+            continue;
+        uint32_t id = sn_graph_fresh_symbol(g);
+        if (!dims) {
+            dims = SN_NEW_N(g->arena, sn_dim, t->rank);
+            if (dims)
+                memcpy(dims, t->dims, sizeof(sn_dim) * (size_t)t->rank);
+        }
+        if (!id || !dims)
+            return sn_fail_memory(err, sizeof(sn_dim) * (size_t)t->rank);
+        dims[i] = sn_dim_symbol(id);
+        t->dims = dims;
+    }
+    return SONDE_OK;
+}
+
 enum { LOCAL = 8 }; /* nodes with more inputs or outputs take the arena */
 
 sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
@@ -315,6 +339,7 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
             sn_error_prefix(err, "node '%s' (%s)", n->name ? n->name : "", n->op_type);
             return st;
         }
+        SN_TRY(name_unknown_dims(g, &out[o].type, err));
         v->fact.type = out[o].type;
         v->fact.ints = out[o].ints;
         v->fact.n_ints = out[o].n_ints;
@@ -325,6 +350,8 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
 
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err)
 {
+    for (size_t i = 0; i < g->inputs.n; i++)
+        SN_TRY(name_unknown_dims(g, &g->inputs.data[i]->fact.type, err));
     sn_graph_each (n, g)
         SN_TRY(sn_op_infer_node(g, n, err));
     return SONDE_OK;
