@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes that are not numbers: what passes may conclude from symbols, chains that compute a shape,
+ * and work that is done twice. */
+#include "passes/interpret.h"
+
+/* f32[N, M, 8] with symbols of the graph. */
+static sn_value *free_input(sn_graph *g, const char *name)
+{
+    sn_dim dims[3] = {sn_dim_symbol(sn_graph_symbol(g, "N")),
+                      sn_dim_symbol(sn_graph_symbol(g, "M")), 8};
+    return typed_input(g, name, SONDE_DTYPE_F32, 3, dims);
+}
+
+TEST(a_residual_of_unknown_but_equal_dims_is_fused)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    free_input(g, "x");
+    const_f32(g, "table", 0, DIMS(1, 9, 8));
+    const_f32(g, "w", 0, DIMS(8, 8));
+    const_i64(g, "zero", 1, (int64_t[]){0});
+    const_i64(g, "one", 1, (int64_t[]){1});
+    node(g, "Shape", "shape", "x");
+    node(g, "Gather", "length", "shape one");
+    node(g, "Slice", "part", "table zero length one");
+    node(g, "Add", "sum", "x part"); /* M against min(9, M): some number */
+    node(g, "MatMul", "product", "sum w");
+    node(g, "Add", "y", "product sum");
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, "fuse-gemm"));
+    CHECK_EQ(count_ops(p, "FusedGemm"), 1);
+    CHECK_EQ(count_ops(p, "Add"), 1);
+    check_same(m, p, 1e-5);
+    end_pass_model(m, p);
+}
+
+TEST(dims_of_two_values_that_need_not_agree_stay_apart)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(SN_DIM_UNKNOWN, 8));
+    typed_input(g, "z", SONDE_DTYPE_F32, DIMS(SN_DIM_UNKNOWN, 8));
+    const_f32(g, "w", 0, DIMS(8, 8));
+    node(g, "MatMul", "product", "x w");
+    node(g, "Add", "y", "product z"); /* z may have one row */
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, NULL));
+    CHECK_EQ(count_ops(p, "Add"), 1);
+    end_pass_model(m, p);
+}
+
+static void split_heads(sn_graph *g, const char *tail)
+{
+    char list[64];
+    snprintf(list, sizeof list, "n %s", tail);
+    const_i64(g, "zero", 1, (int64_t[]){0});
+    const_i64(g, "one", 1, (int64_t[]){1});
+    const_i64(g, "two", 1, (int64_t[]){2});
+    const_i64(g, "four", 1, (int64_t[]){4});
+    node(g, "Shape", "shape", "x");
+    node(g, "Gather", "n", "shape zero");
+    node(g, "Gather", "m", "shape one");
+    attr_int(g, node(g, "Concat", "heads", list), "axis", 0);
+    node(g, "Reshape", "y", "x heads");
+    outputs(g, "y");
+}
+
+TEST(a_computed_shape_of_numbers_and_own_dims_becomes_constant)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *p = NULL;
+    free_input(m->graph, "x");
+    split_heads(m->graph, "m two four");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, NULL));
+    CHECK_EQ(p->n_live_nodes, 1);
+    const int64_t *shape = p->first->in[1].value->fact.data->data;
+    CHECK(shape[0] == 0 && shape[1] == 0 && shape[2] == 2 && shape[3] == 4);
+    check_same(m, p, 0);
+    end_pass_model(m, p);
+}
+
+TEST(a_computed_shape_with_dims_at_other_places_is_left_alone)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *p = NULL;
+    free_input(m->graph, "x");
+    split_heads(m->graph, "two m four"); /* with n = 0 a -1 for m would not say which dim it is */
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, "constant-shapes"));
+    CHECK(p->last->in[1].value->producer != NULL);
+    end_pass_model(m, p);
+}
+
+TEST(what_is_computed_twice_is_computed_once)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3));
+    scalar_f32(g, "a", 2);
+    scalar_f32(g, "b", 2);
+    scalar_f32(g, "c", 3);
+    node(g, "Mul", "x2", "x a");
+    node(g, "Mul", "x2_again", "x b");
+    node(g, "Mul", "x3", "x c");
+    attr_float(g, node(g, "LeakyRelu", "r1", "x2"), "alpha", 0.5f);
+    attr_float(g, node(g, "LeakyRelu", "r2", "x2_again"), "alpha", 0.5f);
+    attr_float(g, node(g, "LeakyRelu", "r3", "x2"), "alpha", 0.25f);
+    node(g, "Sum", "y", "r1 r2 r3 x3");
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, "common-subexpressions"));
+    CHECK_EQ(count_ops(p, "Mul"), 2);
+    CHECK_EQ(count_ops(p, "LeakyRelu"), 2);
+    check_same(m, p, 1e-6);
+    end_pass_model(m, p);
+}
+
+TEST(outputs_and_random_numbers_are_not_merged)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3));
+    node(g, "Relu", "a", "x");
+    node(g, "Relu", "b", "x");
+    node(g, "RandomNormalLike", "r", "x");
+    node(g, "RandomNormalLike", "s", "x");
+    node(g, "Sub", "y", "r s");
+    outputs(g, "a b y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, "common-subexpressions"));
+    CHECK_EQ(p->n_live_nodes, 5);
+    end_pass_model(m, p);
+}
+
+TEST_MAIN()
