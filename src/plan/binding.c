@@ -133,44 +133,6 @@ static uint64_t fact_bytes(const sn_fact *f)
     return (uint64_t)n * sn_dtype_bytes(f->type.dtype);
 }
 
-/* A step whose results are known from the shapes, or constant, has nothing to do in a run: its
- * outputs become constants of the binding. Results that are handed to the caller are copied by
- * their step. */
-static sonde_status settle(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
-                           sonde_error *err)
-{
-    *done = false;
-    if (b->program->plain || (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR | SN_OP_RANDOM)))
-        return SONDE_OK;
-    for (uint32_t o = 0; o < s->n_out; o++)
-        if (sn_wants(s, o) &&
-            (s->node->out[o]->n_outputs ||
-             !(out[o].data ? sn_tensor_is_settled(out[o].data) : sn_fact_ints_known(&out[o]))))
-            return SONDE_OK;
-    for (uint32_t o = 0; o < s->n_out; o++) {
-        if (!sn_wants(s, o))
-            continue;
-        if (!out[o].data) {
-            sn_tensor *t = SN_NEW(&b->arena, sn_tensor);
-            size_t bytes = (size_t)out[o].n_ints * sn_dtype_bytes(out[o].type.dtype);
-            void *data = sn_arena_alloc(&b->arena, bytes ? bytes : 1, _Alignof(max_align_t));
-            if (!t || !data)
-                return sn_fail_memory(err, bytes);
-            *t = (sn_tensor){.dtype = out[o].type.dtype, .rank = out[o].type.rank};
-            t->data = data;
-            t->bytes = bytes;
-            if (t->rank)
-                memcpy(t->dims, out[o].type.dims, (size_t)t->rank * sizeof *t->dims);
-            sn_fact_write_ints(&out[o], data);
-            out[o].data = t;
-        }
-        b->facts[s->out[o]] = out[o];
-    }
-    b->settled[b->n_settled++] = s->node;
-    *done = true;
-    return SONDE_OK;
-}
-
 /* *settled: the step need not run. */
 static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, const sn_fact **in,
                               sn_fact *out, bool *settled, sonde_error *err)
@@ -215,7 +177,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         known &= allocates || (concrete(&out[o]) && out[o].type.dtype != SONDE_DTYPE_STRING);
         b->facts[s->out[o]] = out[o];
     }
-    SN_TRY(settle(b, s, out, settled, err));
+    SN_TRY(sn_binding_settle(b, s, out, settled, err));
     if (*settled)
         return SONDE_OK;
     info->kernel = "";

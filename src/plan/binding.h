@@ -66,6 +66,11 @@ sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads
 sn_binding *sn_binding_ref(sn_binding *b);
 void sn_binding_unref(sn_binding *b);
 
+/* Makes the outputs of a step that need not run constants of the binding: *done. Results that are
+ * handed to the caller are left to their step. `out`: the facts just inferred. */
+sonde_status sn_binding_settle(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
+                               sonde_error *err);
+
 /* Lifetimes and offsets: fills place, offset, views, arena_bytes, release lists. */
 sonde_status sn_binding_place(sn_binding *b, sonde_error *err);
 

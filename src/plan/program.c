@@ -180,6 +180,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->model = root->model;
     p->parent = owner;
     p->plain = root->plain;
+    p->plan_only = root->plan_only;
     p->graph = g;
     pthread_mutex_init(&p->lock, NULL);
     *out = p; /* from here on the parent frees it */
