@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul with numpy's rules (vectors become matrices, batch dims broadcast), and sonde.FusedGemm: a
- * Gemm or MatMul with an addend C (one row, one column, one number, or the output's shape), a
- * residual Z of the output's shape and an activation. With A of rank above 2 FusedGemm is a MatMul:
- * transA is then not possible, and C has one element per column or the output's shape. */
+ * Gemm or MatMul with an addend C (one row, one column, one number, or the product's shape), a
+ * residual Z and an activation. Z mostly has the product's shape, which shows only when it is
+ * bound; it may also broadcast with it. With A of rank above 2 FusedGemm is a MatMul: transA is
+ * then not possible, and C has one element per column or the product's shape. */
 #include <string.h>
 
 #include "ops/product.h"
@@ -49,21 +50,16 @@ static int as_matrix(const sn_dim *dims, int rank, bool left, sn_dim out[SN_MAX_
     return rank;
 }
 
-static sonde_status check_extra(sn_infer *c, const sn_dim *out, int rank)
+static sonde_status check_addend(sn_infer *c, const sn_dim *out, int rank)
 {
-    for (uint32_t i = SN_PRODUCT_C; i <= SN_PRODUCT_Z; i++) {
-        if (!sn_infer_has(c, i))
-            continue;
-        const sn_type *t = &c->in[i]->type;
-        if (t->rank > rank)
-            return sn_infer_fail(c, "input %u has rank %d, the output %d", i, (int)t->rank, rank);
-        for (int k = 0; k < t->rank; k++) {
-            const sn_dim have = t->dims[k], want = out[rank - t->rank + k];
-            const bool one = i == SN_PRODUCT_C && have == 1;
-            if (!one && sn_dim_known(have) && sn_dim_known(want) && have != want)
-                return sn_infer_fail(c, "input %u has %lld in dim %d, expected %lld", i,
-                                     (long long)have, k, (long long)want);
-        }
+    const sn_type *t = &c->in[SN_PRODUCT_C]->type;
+    if (t->rank > rank)
+        return sn_infer_fail(c, "the addend has rank %d, the product %d", (int)t->rank, rank);
+    for (int k = 0; k < t->rank; k++) {
+        const sn_dim have = t->dims[k], want = out[rank - t->rank + k];
+        if (have != 1 && sn_dim_known(have) && sn_dim_known(want) && have != want)
+            return sn_infer_fail(c, "the addend has %lld in dim %d, expected %lld", (long long)have,
+                                 k, (long long)want);
     }
     return SONDE_OK;
 }
@@ -97,13 +93,47 @@ static sonde_status infer(sn_infer *c)
         out[rank++] = da[p->trans_a ? ra - 1 : ra - 2];
     if (b->rank > 1)
         out[rank++] = db[p->trans_b ? rb - 2 : rb - 1];
-    SN_TRY(check_extra(c, out, rank));
+    if (sn_infer_has(c, SN_PRODUCT_C))
+        SN_TRY(check_addend(c, out, rank));
+    if (sn_infer_has(c, SN_PRODUCT_Z)) {
+        const sn_type product = {.kind = SN_KIND_TENSOR, .rank = rank, .dims = out};
+        sn_dim sum[SN_MAX_RANK];
+        SN_TRY(sn_infer_broadcast(c, &product, &c->in[SN_PRODUCT_Z]->type, sum, &rank));
+        return sn_infer_tensor(c, 0, dtype, sum, rank);
+    }
     return sn_infer_tensor(c, 0, dtype, out, rank);
 }
 
 static sonde_status pack(sn_pack_request *r)
 {
     return sn_product_pack(r, ((const matmul_params *)r->params)->trans_b != 0);
+}
+
+/* Z or the product broadcasts to the output. */
+static bool spreads(const sn_bind *b, const sn_dim *product, int rank)
+{
+    const sn_type *y = &b->out[0].type;
+    if (b->n_in <= SN_PRODUCT_Z || !b->in[SN_PRODUCT_Z])
+        return false;
+    return y->rank != rank || memcmp(y->dims, product, sizeof *product * (size_t)rank) != 0 ||
+           !sn_type_same_shape(y, &b->in[SN_PRODUCT_Z]->type);
+}
+
+/* Dims of the matrix product alone. */
+static int product_dims(const sn_gemm_desc *d, const sn_type *a, const sn_type *b, const sn_dim *da,
+                        int ra, const sn_dim *db, int rb, sn_dim *out)
+{
+    int rank = ra > rb ? ra : rb, n = rank - 2;
+    for (int i = 0; i < n; i++) {
+        const int ia = i - (rank - ra), ib = i - (rank - rb);
+        const sn_dim x = ia >= 0 ? da[ia] : 1, y = ib >= 0 ? db[ib] : 1;
+        out[i] = x == 1 ? y : x;
+    }
+    if (a->rank > 1)
+        out[n++] = da[d->trans_a ? ra - 1 : ra - 2];
+    if (b->rank > 1)
+        out[n++] = db[d->trans_b ? rb - 2 : rb - 1];
+    return n;
 }
 
 static sonde_status bind(sn_bind *b)
@@ -123,6 +153,10 @@ static sonde_status bind(sn_bind *b)
     if (b->n_in > SN_PRODUCT_C && b->in[SN_PRODUCT_C] &&
         !sn_product_addend(&d, &b->in[SN_PRODUCT_C]->type))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "this broadcast of the addend is not fused");
+    sn_dim product[SN_MAX_RANK];
+    const int rank = product_dims(&d, ta, tb, da, ra, db, rb, product);
+    if (spreads(b, product, rank))
+        return sn_product_bind_spread(b, &d, product, rank);
     return sn_product_bind(b, &d);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compute/cast.h"
+#include "compute/eltwise.h"
 #include "compute/packs.h"
 
 typedef struct product_bound {
@@ -254,5 +255,58 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     b->workspace_bytes = 0;
     b->kernel = "gemm_ref";
     b->run = run_plain;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ a residual that broadcasts */
+typedef struct spread_bound {
+    sn_gemm_plan plan;
+    sn_bcast bcast;
+    sn_elt add;
+    sn_act act;
+    const sn_kernels *k;
+    size_t space; /* bytes of the product in front of the plan's workspace */
+} spread_bound;
+
+static sonde_status run_spread(const sn_step *s, sn_frame *f)
+{
+    const spread_bound *b = s->bound;
+    float *product = (float *)(void *)f->workspace, *y = sn_out(s, f, 0)->data;
+    sn_gemm_run(&b->plan, data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
+                data_or_null(s, f, SN_PRODUCT_C), NULL, product, f->workspace + b->space, f->pool);
+    sn_binary_run(&b->add, &b->bcast, y, product, sn_in(s, f, SN_PRODUCT_Z)->data, NULL, f->pool);
+    if (b->act.kind != SN_ACT_NONE)
+        sn_act_apply(&b->act, b->k, y, b->bcast.total);
+    return SONDE_OK;
+}
+
+sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *dims, int rank)
+{
+    const sn_type *y = &b->out[0].type, *z = &b->in[SN_PRODUCT_Z]->type;
+    spread_bound *p = SN_NEW(b->arena, spread_bound);
+    int64_t n;
+    if (!p)
+        return sn_fail_memory(b->err, sizeof *p);
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+        if (b->in[i] && b->in[i]->type.dtype != SONDE_DTYPE_F32)
+            return sn_bind_fail(b, SONDE_UNSUPPORTED, "a residual of %s that broadcasts",
+                                sn_dtype_name(b->in[i]->type.dtype));
+    if (!sn_dims_count(dims, rank, &n))
+        return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
+    d->packed = b->in[SN_PRODUCT_B]->pack != 0;
+    p->act = d->act;
+    d->act = (sn_act){.kind = SN_ACT_NONE};
+    SN_TRY(sn_gemm_plan_make(&p->plan, d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    sn_binary_get(&p->add, SN_BINARY_ADD, SONDE_DTYPE_F32, b->cpu_flags);
+    const int64_t *operands[2] = {dims, z->dims};
+    const int ranks[2] = {rank, z->rank};
+    sn_bcast_plan(&p->bcast, y->dims, y->rank, 2, operands, ranks);
+    p->k = p->plan.k;
+    p->space = sn_round_up((size_t)n * sizeof(float), SN_ALIGN);
+    b->bound = p;
+    b->flops = p->plan.flops + p->bcast.total;
+    b->kernel = p->plan.name;
+    b->workspace_bytes = p->space + p->plan.pack_bytes;
+    b->run = run_spread;
     return SONDE_OK;
 }

@@ -19,6 +19,9 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c);
 sonde_status sn_product_pack(sn_pack_request *r, bool trans_b);
 /* The rest of bind: d.packed and the element type come from the facts. */
 sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d);
+/* The same for f32 when the product, of these dims, and Z broadcast to the output: the product goes
+ * through the workspace. */
+sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *dims, int rank);
 /* Default for descriptors; bind replaces it. */
 sonde_status sn_product_run(const sn_step *s, sn_frame *f);
 

@@ -46,8 +46,10 @@ static bool match_unary(sn_node *n, const sn_value *v, sn_epilogue *e)
         e->activation = "LeakyRelu";
         e->params[0] = sn_node_attr_float(n, "alpha", 0.01f);
         e->n_params = 1;
-    } else if (sn_node_is(n, "Swish") && sn_node_attr_float(n, "alpha", 1.0f) == 1.0f) {
+    } else if (sn_node_is(n, "Swish")) {
         e->activation = "Silu";
+        e->params[0] = sn_node_attr_float(n, "alpha", 1.0f);
+        e->n_params = 1;
     } else if (sn_node_is(n, "Gelu")) {
         const sn_attr *a = sn_node_attr(n, "approximate");
         bool tanh_form =
@@ -83,15 +85,29 @@ static bool match_gate(const sn_value *v, sn_epilogue *e)
     return true;
 }
 
+/* Nothing says that the two differ: the operator finds out when it is bound. */
+static bool may_agree(const sn_type *a, const sn_type *b)
+{
+    if (a->kind != SN_KIND_TENSOR || b->kind != SN_KIND_TENSOR || a->rank < 1 || a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++) {
+        const bool open = !sn_dim_known(a->dims[i]) || !sn_dim_known(b->dims[i]);
+        if (!sn_dim_same(a->dims[i], b->dims[i]) && (!open || a->dims[i] == 1 || b->dims[i] == 1))
+            return false;
+    }
+    return true;
+}
+
 static sn_value *match_residual(const sn_node *n, const sn_value *v, const uint32_t *order,
-                                bool (*is_candidate)(const sn_node *))
+                                bool (*is_candidate)(const sn_node *), bool spreads)
 {
     const sn_node *add = sn_value_only_reader(v);
     if (!add || !sn_node_is(add, "Add"))
         return NULL;
     sn_value *other = sn_node_other_input(add, v);
     if (!other || !sn_value_is_dtype(other, SONDE_DTYPE_F32) ||
-        !sn_type_same_shape(&other->fact.type, &v->fact.type))
+        !(spreads ? may_agree(&other->fact.type, &v->fact.type)
+                  : sn_type_same_shape(&other->fact.type, &v->fact.type)))
         return NULL;
     const sn_node *rival = other->producer;
     if (rival && is_candidate(rival) && sn_value_only_reader(other) &&
@@ -101,13 +117,13 @@ static sn_value *match_residual(const sn_node *n, const sn_value *v, const uint3
 }
 
 void sn_epilogue_match(const sn_node *n, const uint32_t *order,
-                       bool (*is_candidate)(const sn_node *), sn_epilogue *e)
+                       bool (*is_candidate)(const sn_node *), bool spreads, sn_epilogue *e)
 {
     memset(e, 0, sizeof *e);
     e->activation = e->shown = "";
     const sn_value *v = n->out[0];
     sn_node *next = sn_value_only_reader(v);
-    e->residual = match_residual(n, v, order, is_candidate);
+    e->residual = match_residual(n, v, order, is_candidate, spreads);
     if (e->residual) {
         e->nodes[e->n_nodes++] = next;
         v = next->out[0];

@@ -19,9 +19,10 @@ typedef struct sn_epilogue {
 } sn_epilogue;
 
 /* Looks behind node n's output 0. `order` (by node id) tells positions: a residual is taken only by
- * the later of two candidates, so that it is there when the fused node runs. */
+ * the later of two candidates, so that it is there when the fused node runs. `spreads`: the fused
+ * operator also takes a residual that turns out to broadcast. */
 void sn_epilogue_match(const sn_node *n, const uint32_t *order,
-                       bool (*is_candidate)(const sn_node *), sn_epilogue *e);
+                       bool (*is_candidate)(const sn_node *), bool spreads, sn_epilogue *e);
 /* Makes n the fused operator `op_type` of domain "sonde": inputs up to `residual_index`,
  * attributes, position, origins. n must not have an epilogue yet. */
 sonde_status sn_epilogue_apply(sn_graph *g, sn_pass_env *env, sn_node *n, const char *op_type,

@@ -73,7 +73,7 @@ static sonde_status fuse(sn_graph *g, sn_pass_env *env, sn_node *conv, uint32_t 
         *changes += done;
     }
     sn_epilogue e;
-    sn_epilogue_match(conv, order, is_candidate, &e);
+    sn_epilogue_match(conv, order, is_candidate, false, &e);
     if (!e.n_nodes || !sn_op_find("sonde", "FusedConv", 1, NULL))
         return SONDE_OK;
     (*changes)++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products with what follows them: MatMul ► Add of a constant row gets a bias, MatMul and
- * Gemm ► residual ► activation an epilogue; the node becomes sonde.FusedGemm. */
+/* Matrix products with what follows them: a constant factor goes into the weights, the Add of a
+ * constant row becomes a bias, then a residual and an activation an epilogue; the node becomes
+ * sonde.FusedGemm. */
 #include <string.h>
 
 #include "passes/epilogue.h"
@@ -13,29 +14,53 @@ static bool is_f32_product(const sn_node *n)
            sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
 }
 
-/* A MatMul by constant weights of two dims, or any Gemm. */
+/* A MatMul by constant weights of two dims, any Gemm, or a FusedGemm with nothing fused yet. */
 static bool is_candidate(const sn_node *n)
 {
     if (sn_node_is(n, "Gemm"))
         return is_f32_product(n);
+    if (sn_node_is_internal(n, "FusedGemm"))
+        return is_f32_product(n) && n->n_in <= 3 && !sn_node_attr(n, "activation");
     return sn_node_is(n, "MatMul") && is_f32_product(n) && sn_value_is_const(n->in[1].value) &&
            n->in[1].value->fact.data->rank == 2 && n->in[0].value->fact.type.rank >= 2;
 }
 
-/* MatMul ► Add with a constant that has the columns' elements and nothing else. */
+static sn_value *addend(const sn_node *n)
+{
+    return n->n_in > 2 ? n->in[2].value : NULL;
+}
+
+/* A constant f32 tensor whose numbers can be looked at. */
+static bool is_numbers(const sn_value *v)
+{
+    return v && sn_value_is_const(v) && v->fact.data->dtype == SONDE_DTYPE_F32 &&
+           !v->fact.data->pack && !v->fact.data->block;
+}
+
+/* n takes what `last`, the only reader of its output, makes. */
+static sonde_status take(sn_graph *g, sn_pass_env *env, sn_node *n, sn_node *last)
+{
+    SN_TRY(sn_node_add_post_op(g, n, last->op_type, env->err));
+    sn_node_set_output(n, 0, last->out[0]);
+    return sn_graph_replace(g, &last, 1, n, n, env->err);
+}
+
+/* ------------------------------------------------------------------ bias */
+
+/* The constant that is added to every row, with the columns' elements and nothing else. */
 static sn_value *match_bias(const sn_node *n)
 {
     const sn_node *add = sn_value_only_reader(n->out[0]);
-    if (!sn_node_is(n, "MatMul") || !add || !sn_node_is(add, "Add"))
+    const sn_type *out = &n->out[0]->fact.type;
+    if (addend(n) || sn_node_attr_float(n, "beta", 1.0f) != 1.0f || !add || !sn_node_is(add, "Add"))
         return NULL;
     sn_value *bias = sn_node_other_input(add, n->out[0]);
-    if (!bias || !sn_value_is_const(bias) || bias->fact.data->dtype != SONDE_DTYPE_F32 ||
-        bias->fact.data->pack || bias->fact.data->rank < 1)
+    if (!is_numbers(bias) || bias->fact.data->rank < 1 || out->rank < 1)
         return NULL;
     const sn_tensor *t = bias->fact.data;
-    int64_t columns = n->in[1].value->fact.data->dims[1];
-    bool fits = t->dims[t->rank - 1] == columns && sn_tensor_count(t) == columns &&
-                t->rank <= n->out[0]->fact.type.rank;
+    const sn_dim columns = out->dims[out->rank - 1];
+    bool fits =
+        t->dims[t->rank - 1] == columns && sn_tensor_count(t) == columns && t->rank <= out->rank;
     return fits ? bias : NULL;
 }
 
@@ -54,24 +79,98 @@ static sonde_status flat_bias(sn_graph *g, sn_pass_env *env, sn_value *bias, sn_
     return sn_graph_add_constant(g, "", t, out, env->err);
 }
 
+static sonde_status fuse_bias(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *fused)
+{
+    sn_value *bias = match_bias(n);
+    if (!bias)
+        return SONDE_OK;
+    SN_TRY(flat_bias(g, env, bias, &bias));
+    if (n->n_in > 2)
+        sn_node_set_input(n, 2, bias);
+    else
+        SN_TRY(sn_node_add_input(g, n, bias, env->err));
+    (*fused)++;
+    return take(g, env, n, sn_value_only_reader(n->out[0]));
+}
+
+/* ------------------------------------------------------------------ factor */
+
+/* A Mul or Div by one constant number behind the product. */
+static bool match_factor(const sn_node *n, double *factor)
+{
+    const sn_node *next = sn_value_only_reader(n->out[0]);
+    const sn_type *a = &n->out[0]->fact.type, *b = next ? &next->out[0]->fact.type : a;
+    float x;
+    if (!next || a->rank != b->rank)
+        return false;
+    bool div = sn_node_is(next, "Div") && next->n_in == 2 && next->in[0].value == n->out[0];
+    if ((!div && !sn_node_is(next, "Mul")) ||
+        !sn_value_scalar_f32(sn_node_other_input(next, n->out[0]), &x) || (div && x == 0.0f))
+        return false;
+    *factor = div ? 1.0 / (double)x : (double)x;
+    return true;
+}
+
+/* Weights times a number, which nobody multiplies before they are packed. */
+static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, double factor)
+{
+    const sn_tensor *w = n->in[1].value->fact.data;
+    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
+    double *scale = SN_NEW_N(g->arena, double, (size_t)w->dims[0]);
+    sn_value *v;
+    if (!t || !scale)
+        return sn_fail_memory(env->err, (size_t)w->dims[0] * sizeof *scale);
+    for (int64_t i = 0; i < w->dims[0]; i++)
+        scale[i] = factor * (w->scale ? w->scale[i] : 1.0);
+    *t = *w;
+    t->scale = scale;
+    SN_TRY(sn_graph_add_constant(g, "", t, &v, env->err));
+    sn_node_set_input(n, 1, v);
+    return SONDE_OK;
+}
+
+static sonde_status scale_addend(sn_graph *g, sn_pass_env *env, sn_node *n, double factor)
+{
+    const sn_tensor *old = addend(n)->fact.data;
+    sn_value *v;
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_F32, old->dims, old->rank, &v, &data));
+    for (int64_t i = 0; i < sn_tensor_count(old); i++)
+        ((float *)data)[i] = (float)((double)sn_read_f32(old, i) * factor);
+    sn_node_set_input(n, 2, v);
+    return SONDE_OK;
+}
+
+/* Only weights nobody else reads are scaled: they would be packed twice. */
+static sonde_status fuse_factor(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *fused)
+{
+    double factor;
+    const sn_value *w = n->in[1].value;
+    if (!is_numbers(w) || w->n_uses != 1 || w->n_outputs || w->fact.data->rank != 2 ||
+        sn_tensor_count(w->fact.data) == 0 || (addend(n) && !is_numbers(addend(n))) ||
+        !match_factor(n, &factor))
+        return SONDE_OK;
+    SN_TRY(scale_weights(g, env, n, factor));
+    if (addend(n))
+        SN_TRY(scale_addend(g, env, n, factor));
+    (*fused)++;
+    return take(g, env, n, sn_value_only_reader(n->out[0]));
+}
+
+/* ------------------------------------------------------------------ all of it */
+
 static sonde_status fuse(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *order,
                          uint32_t *changes)
 {
-    sn_value *bias = match_bias(n);
-    if (bias) {
-        sn_node *add = sn_value_only_reader(n->out[0]);
-        SN_TRY(flat_bias(g, env, bias, &bias));
-        SN_TRY(sn_node_add_input(g, n, bias, env->err));
-        SN_TRY(sn_node_add_post_op(g, n, add->op_type, env->err));
-        sn_node_set_output(n, 0, add->out[0]);
-        SN_TRY(sn_graph_replace(g, &add, 1, n, n, env->err));
-        (*changes)++;
-    }
+    uint32_t fused = 0;
+    SN_TRY(fuse_factor(g, env, n, &fused));
+    SN_TRY(fuse_bias(g, env, n, &fused));
+    SN_TRY(fuse_factor(g, env, n, &fused));
     sn_epilogue e;
-    sn_epilogue_match(n, order, is_candidate, &e);
-    if (!e.n_nodes && !bias)
+    sn_epilogue_match(n, order, is_candidate, true, &e);
+    *changes += fused + (e.n_nodes > 0);
+    if (!e.n_nodes && !fused)
         return SONDE_OK;
-    *changes += e.n_nodes > 0;
     return sn_epilogue_apply(g, env, n, "FusedGemm", 3, &e, order);
 }
 
@@ -84,7 +183,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_gemm = {
     .name = "fuse-gemm",
-    .summary = "puts bias, residual and activation into matrix products",
+    .summary = "puts factor, bias, residual and activation into matrix products",
     .run = run,
     .bodies = true,
 };

@@ -71,15 +71,15 @@ TEST(a_range_of_mixed_types_is_refused)
     REFUSED(&c, SONDE_INVALID_MODEL, "int32");
 }
 
-TEST(a_residual_smaller_than_the_product_is_refused)
+TEST(a_residual_that_does_not_broadcast_with_the_product_is_refused)
 {
     one_node c;
     node_begin(&c, "FusedGemm", 1, 4, 1);
     c.n->domain = "sonde";
     node_count_up(&c, 0, SHAPE(2, 5, 4));
     node_count_up(&c, 1, SHAPE(4, 3));
-    node_count_up(&c, 3, SHAPE(5, 3));
-    REFUSED(&c, SONDE_INVALID_MODEL, "residual");
+    node_count_up(&c, 3, SHAPE(7, 3));
+    REFUSED(&c, SONDE_INVALID_MODEL, "broadcast");
 }
 
 TEST(integers_scaled_beyond_their_range_saturate)

@@ -141,4 +141,32 @@ TEST(fused_gemm_adds_bias_and_residual_before_the_activation)
     node_end(&c);
 }
 
+TEST(fused_gemm_takes_a_residual_that_broadcasts_either_way)
+{
+    one_node c;
+    node_begin(&c, "FusedGemm", 1, 4, 1);
+    c.n->domain = "sonde";
+    node_text(&c, "activation", "Relu");
+    node_f32(&c, 0, SHAPE(2, 1), 1, 2);
+    node_f32(&c, 1, SHAPE(1, 2), 1, -3);
+    node_f32(&c, 3, SHAPE(1, 2), 0.5f, 4);
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(2, 2)));
+    CHECK(IS_F32(&c.out[0], 1.5f, 1, 2.5f, 0));
+    node_end(&c);
+
+    node_begin(&c, "FusedGemm", 1, 4, 1);
+    c.n->domain = "sonde";
+    node_f32(&c, 0, SHAPE(1, 1), 2);
+    node_f32(&c, 1, SHAPE(1, 2), 1, -3);
+    node_f32(&c, 2, SHAPE(2), 0, 1);
+    node_f32(&c, 3, SHAPE(3, 2), 1, 2, 3, 4, 5, 6);
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(3, 2)));
+    CHECK(IS_F32(&c.out[0], 3, -3, 5, -1, 7, 1));
+    node_end(&c);
+}
+
 TEST_MAIN()

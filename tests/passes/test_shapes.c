@@ -42,14 +42,117 @@ TEST(dims_of_two_values_that_need_not_agree_stay_apart)
     sn_graph *g = m->graph, *p = NULL;
     typed_input(g, "x", SONDE_DTYPE_F32, DIMS(SN_DIM_UNKNOWN, 8));
     typed_input(g, "z", SONDE_DTYPE_F32, DIMS(SN_DIM_UNKNOWN, 8));
+    node(g, "Relu", "a", "x");
+    node(g, "Relu", "b", "z");
+    outputs(g, "a b");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    const sn_type *x = &p->inputs.data[0]->fact.type, *z = &p->inputs.data[1]->fact.type;
+    CHECK(!sn_type_same_shape(x, z));
+    CHECK(sn_type_same_shape(x, &p->outputs.data[0]->fact.type));
+    CHECK(sn_type_same_shape(z, &p->outputs.data[1]->fact.type));
+    end_pass_model(m, p);
+}
+
+TEST(a_residual_is_fused_when_it_may_agree_and_not_when_it_cannot)
+{
+    for (int rows = 0; rows < 2; rows++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(SN_DIM_UNKNOWN, 8));
+        typed_input(g, "z", SONDE_DTYPE_F32, DIMS(rows ? 1 : SN_DIM_UNKNOWN, 8));
+        const_f32(g, "w", 0, DIMS(8, 8));
+        node(g, "MatMul", "product", "x w");
+        node(g, "Add", "y", "product z");
+        outputs(g, "y");
+        CHECK_OK(sn_model_finish(m, &err));
+        CHECK_OK(ready_copy(m, &p));
+        CHECK_OK(run_passes(p, NULL));
+        CHECK_EQ(count_ops(p, "Add"), rows);
+        check_same(m, p, 1e-5);
+        end_pass_model(m, p);
+    }
+}
+
+/* Relu(z + x·w), the product on a matrix of all rows. */
+static sn_model *rows_model(const char *product, bool bias)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph;
+    free_input(g, "x");
+    free_input(g, "z");
     const_f32(g, "w", 0, DIMS(8, 8));
+    const_f32(g, "c", 0, DIMS(8));
+    const_i64(g, "flat", 2, (int64_t[]){-1, 8});
+    const_i64(g, "eight", 1, (int64_t[]){8});
+    const_i64(g, "zero", 1, (int64_t[]){0});
+    const_i64(g, "two", 1, (int64_t[]){2});
+    node(g, "Shape", "shape", "x");
+    node(g, "Slice", "dims", "shape zero two");
+    attr_int(g, node(g, "Concat", "back", "dims eight"), "axis", 0);
+    node(g, "Reshape", "rows", "x flat");
+    bool gemm = strcmp(product, "Gemm") == 0;
+    node(g, product, bias && !gemm ? "raw" : "p", bias && gemm ? "rows w c" : "rows w");
+    if (bias && !gemm)
+        node(g, "Add", "p", "raw c");
+    node(g, "Reshape", "cube", "p back");
+    node(g, "Add", "sum", "z cube");
+    node(g, "Relu", "y", "sum");
+    outputs(g, "y");
+    return m;
+}
+
+TEST(a_product_takes_rows_as_they_are_grouped)
+{
+    for (int k = 0; k < 4; k++) {
+        sn_model *m = rows_model(k & 1 ? "Gemm" : "MatMul", k & 2);
+        sn_graph *p = NULL;
+        CHECK_OK(sn_model_finish(m, &err));
+        CHECK_OK(ready_copy(m, &p));
+        CHECK_OK(run_passes(p, NULL));
+        CHECK_EQ(p->n_live_nodes, 1);
+        CHECK_STR(p->first->op_type, "FusedGemm");
+        check_same(m, p, 1e-5);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(a_factor_behind_a_product_goes_into_weights_and_bias)
+{
+    for (int k = 0; k < 2; k++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        free_input(g, "x");
+        const_f32(g, "w", 0, DIMS(8, 6));
+        const_f32(g, "c", 0, DIMS(6));
+        scalar_f32(g, "eight", 8);
+        node(g, "MatMul", "product", "x w");
+        node(g, "Add", "sum", "product c");
+        node(g, k ? "Mul" : "Div", "y", k ? "eight sum" : "sum eight");
+        outputs(g, "y");
+        CHECK_OK(sn_model_finish(m, &err));
+        CHECK_OK(ready_copy(m, &p));
+        CHECK_OK(run_passes(p, "fuse-gemm"));
+        CHECK_EQ(p->n_live_nodes, 1);
+        check_same(m, p, 1e-5);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(a_number_divided_by_a_product_is_not_a_factor)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    free_input(g, "x");
+    const_f32(g, "w", 0, DIMS(8, 6));
+    scalar_f32(g, "eight", 8);
     node(g, "MatMul", "product", "x w");
-    node(g, "Add", "y", "product z"); /* z may have one row */
+    node(g, "Div", "y", "eight product");
     outputs(g, "y");
     CHECK_OK(sn_model_finish(m, &err));
     CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, NULL));
-    CHECK_EQ(count_ops(p, "Add"), 1);
+    CHECK_OK(run_passes(p, "fuse-gemm"));
+    CHECK_EQ(p->n_live_nodes, 2);
     end_pass_model(m, p);
 }
 
