@@ -271,7 +271,7 @@ TEST(gelu_is_recognised_in_every_spelling)
         outputs(g, "y");
         CHECK_OK(sn_model_finish(m, &err));
         CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-gelu"));
+        CHECK_OK(run_passes(p, "fuse-activations"));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "Gelu");
         CHECK_EQ(p->first->n_origins, 5);
@@ -289,7 +289,7 @@ TEST(something_like_gelu_is_left_alone)
     outputs(g, "y e"); /* an inner value is asked for */
     CHECK_OK(sn_model_finish(m, &err));
     CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-gelu"));
+    CHECK_OK(run_passes(p, "fuse-activations"));
     CHECK_EQ(p->n_live_nodes, 5);
     end_pass_model(m, p);
 }
@@ -322,7 +322,7 @@ TEST(layer_normalisation_is_recognised)
         outputs(g, "y");
         CHECK_OK(sn_model_finish(m, &err));
         CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-layer-norm"));
+        CHECK_OK(run_passes(p, "fuse-norms"));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "LayerNormalization");
         check_same(m, p, 1e-5);
