@@ -64,7 +64,7 @@ typedef struct sn_conv_plan {
     bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
     size_t items, tasks;
     size_t pack_bytes;  /* workspace for packing weights at run, 0 when they come packed */
-    size_t panel_bytes; /* workspace per thread for gathered columns */
+    size_t panel_bytes; /* workspace per thread: gathered columns, or a row of zeros */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
@@ -96,6 +96,9 @@ typedef struct sn_conv_call {
     float *y;
     uint8_t *panels; /* threads × panel_bytes */
 } sn_conv_call;
+/* What the kernel leaves to do on pixels of one channel block with `lanes` real channels: an
+ * activation beyond a clip, and zeros in the padding lanes. */
+void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes);
 void sn_conv_direct_task(void *call, size_t task, int worker);
 void sn_conv_depthwise_task(void *call, size_t task, int worker);
 void sn_conv_columns_task(void *call, size_t task, int worker);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Direct and depthwise convolution on blocked tensors: walks the items of a task and calls the
- * kernel row by row. Rows of taps outside of the image are left out; columns outside are left to
- * the kernel for the pixels at both ends of a run, or cut by calling it for a single pixel. */
+/* Direct convolution on blocked tensors: walks the items of a task and calls the kernel row by row.
+ * Rows of taps outside of the image are left out; columns outside are left to the kernel for the
+ * pixels at both ends of a run, or cut by calling it for a single pixel. */
 #include <math.h>
 #include <string.h>
 
 #include "compute/conv.h"
 #include "compute/split.h"
 
-/* Sets the padding lanes of the last block to zero after an activation with f(0) != 0. */
-static void clear_lanes(float *y, int64_t pixels, unsigned block, unsigned lanes)
+void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes)
 {
-    for (int64_t i = 0; i < pixels; i++)
-        memset(y + i * block + lanes, 0, (block - lanes) * sizeof(float));
+    const int64_t block = p->block;
+    if (p->post)
+        sn_act_apply(&p->d.act, p->k, y, (size_t)(pixels * block));
+    for (int64_t i = 0; p->clear && lanes < block && i < pixels; i++)
+        memset(y + i * block + lanes, 0, (size_t)(block - lanes) * sizeof(float));
 }
 
 typedef struct item {
@@ -181,11 +183,7 @@ static void direct_item(const sn_conv_call *c, const item *it)
     const int64_t from = p->flat ? it->from : it->from * d->out[2];
     const int64_t pixels = (p->flat ? it->to : it->to * d->out[2]) - from;
     for (int64_t q = 0; q < blocks; q++) {
-        float *part = y + (q * out_pixels + from) * block;
-        if (p->post)
-            sn_act_apply(&d->act, p->k, part, (size_t)(pixels * block));
-        if (p->clear && lanes < (q + 1) * block)
-            clear_lanes(part, pixels, b->block, (unsigned)(lanes - q * block));
+        sn_conv_finish(p, y + (q * out_pixels + from) * block, pixels, lanes - q * block);
     }
 }
 
@@ -197,84 +195,5 @@ void sn_conv_direct_task(void *call, size_t task, int worker)
          i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
         direct_item(c, &it);
-    }
-}
-
-/* ---- depthwise: an item is rows of one channel block ---- */
-
-static void depthwise_rows(const sn_conv_call *c, int64_t plane, int64_t from, int64_t to)
-{
-    const sn_conv_plan *p = c->p;
-    const sn_conv_desc *d = &p->d;
-    const int64_t block = p->block, blocks = (d->c + block - 1) / block, cb = plane % blocks;
-    const int64_t lanes = sn_min(d->c - cb * block, block);
-    const int64_t taps = d->kernel[1] * d->kernel[2];
-    const float *x = c->x + plane * d->in[1] * d->in[2] * block;
-    float *y = c->y + plane * d->out[1] * d->out[2] * block;
-    const float *z = c->z ? c->z + plane * d->out[1] * d->out[2] * block : NULL;
-    float bias[16] = {0};
-    if (c->bias)
-        memcpy(bias, c->bias + cb * block, (size_t)lanes * sizeof(float));
-    sn_f32_depthwise t = {.bias = bias,
-                          .block = p->block,
-                          .x_pixel = d->stride[2] * block,
-                          .x_kh = d->dilation[1] * d->in[2] * block,
-                          .x_kw = d->dilation[2] * block,
-                          .w_kh = d->kernel[2] * block,
-                          .w_kw = block,
-                          .lo = p->lo,
-                          .hi = p->hi};
-    for (int64_t row = from; row < to; row++) {
-        int64_t i0, i1;
-        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
-                     &i1);
-        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
-        t.kh = (size_t)(i1 - i0);
-        for (int64_t col = 0; col < d->out[2];) {
-            int64_t j0, j1, k0, k1, n = 1;
-            sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0,
-                         &j1);
-            if (j0 == 0 && j1 == d->kernel[2]) { /* all pixels up to the first that misses taps */
-                const int64_t reach = (d->kernel[2] - 1) * d->dilation[2];
-                const int64_t last = (d->in[2] - 1 - reach + d->pad[2]) / d->stride[2];
-                n = sn_min(last + 1, d->out[2]) - col;
-            } else {
-                while (col + n < d->out[2]) { /* neighbours that miss the same taps */
-                    sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
-                                 d->in[2], &k0, &k1);
-                    if (k0 != j0 || k1 != j1)
-                        break;
-                    n++;
-                }
-            }
-            const int64_t at = (row * d->out[2] + col) * block;
-            t.x =
-                x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) * block;
-            t.w = c->w + cb * taps * block + i0 * t.w_kh + j0 * t.w_kw;
-            t.y = y + at;
-            t.z = z ? z + at : NULL;
-            t.kw = (size_t)(j1 - j0);
-            t.pixels = (size_t)n;
-            p->k->f32_depthwise(&t);
-            col += n;
-        }
-    }
-    float *part = y + from * d->out[2] * block;
-    const int64_t pixels = (to - from) * d->out[2];
-    if (p->post)
-        sn_act_apply(&d->act, p->k, part, (size_t)(pixels * block));
-    if (p->clear && lanes < block)
-        clear_lanes(part, pixels, p->block, (unsigned)lanes);
-}
-
-void sn_conv_depthwise_task(void *call, size_t task, int worker)
-{
-    const sn_conv_call *c = call;
-    const sn_conv_plan *p = c->p;
-    (void)worker;
-    for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
-         i++) {
-        const int64_t plane = (int64_t)i / p->segs, seg = (int64_t)i % p->segs;
-        depthwise_rows(c, plane, seg * p->seg, sn_min(p->rows, (seg + 1) * p->seg));
     }
 }

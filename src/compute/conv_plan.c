@@ -171,7 +171,7 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     return SONDE_OK;
 }
 
-static void plan_depthwise(sn_conv_plan *p, size_t l2_bytes)
+static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
 {
     const sn_conv_desc *d = &p->d;
     p->rows = d->out[1];
@@ -179,8 +179,11 @@ static void plan_depthwise(sn_conv_plan *p, size_t l2_bytes)
     p->chunks = 1;
     p->chunk_blocks = 1;
     plan_split(p, d->n * sn_ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
+    if (p->items > 0 && !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes))
+        return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
     snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
              isa(p));
+    return SONDE_OK;
 }
 
 /* Columns: the gathered matrix of a segment of pixels, K × seg, is packed per thread. */
@@ -240,8 +243,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     p->pack_bytes = sn_round_up(p->pack_bytes, 64);
     if (d->in_block != 0 && is_depthwise(w, d->groups)) {
         p->kind = SN_CONV_DEPTHWISE;
-        plan_depthwise(p, l2_bytes);
-        return SONDE_OK;
+        return plan_depthwise(p, l2_bytes, err);
     }
     p->kind = SN_CONV_DIRECT;
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))

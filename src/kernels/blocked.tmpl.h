@@ -1,56 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that move along pixels with one vector per channel block: depthwise convolution, pooling,
- * and the change between plain and blocked layout. Bound by loads, so the tile only has to be long
+/* Kernels that move along pixels with one vector per channel block: pooling, and the change between
+ * plain and blocked layout. Bound by loads, so the tile only has to be long
  * enough to hide latency. Included by blocked_<isa>.c after the vocabulary. */
 #include <math.h>
 
 #include "kernels/kernels.h"
-
-/* One group of P pixels (a constant): accumulators are P * SN_BV registers. */
-SN_INLINE void depthwise_pixels(const sn_f32_depthwise *t, size_t at, const int P)
-{
-    const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
-    const ptrdiff_t x_pixel = t->x_pixel;
-    const float *x = t->x + (ptrdiff_t)at * x_pixel;
-    sn_v acc[8 * SN_BV];
-    SN_UNROLL for (int v = 0; v < SN_BV; v++)
-    {
-        sn_v b = t->bias ? v_load(t->bias + v * SN_VL) : v_zero();
-        SN_UNROLL for (int p = 0; p < P; p++) acc[p * SN_BV + v] = b;
-    }
-    for (size_t i = 0; i < t->kh; i++) {
-        for (size_t j = 0; j < t->kw; j++) {
-            const float *xj = x + (ptrdiff_t)i * t->x_kh + (ptrdiff_t)j * t->x_kw;
-            const float *w = t->w + (ptrdiff_t)i * t->w_kh + (ptrdiff_t)j * t->w_kw;
-            SN_UNROLL for (int v = 0; v < SN_BV; v++)
-            {
-                sn_v wv = v_load(w + v * SN_VL);
-                SN_UNROLL for (int p = 0; p < P; p++)
-                {
-                    sn_v *a = &acc[p * SN_BV + v];
-                    *a = v_fma(v_load(xj + p * x_pixel + v * SN_VL), wv, *a);
-                }
-            }
-        }
-    }
-    SN_UNROLL for (int k = 0; k < P * SN_BV; k++)
-    {
-        const size_t to = at * SN_BLOCK + (size_t)k * SN_VL;
-        sn_v v = t->z ? v_add(acc[k], v_load(t->z + to)) : acc[k];
-        v_store(t->y + to, v_at_most(v_at_least(v, lo), hi));
-    }
-}
-
-void SN_ISA(sn_f32_depthwise)(const sn_f32_depthwise *t)
-{
-    size_t at = 0;
-    for (; at + 7 <= t->pixels; at += 7)
-        depthwise_pixels(t, at, 7);
-    for (; at + 4 <= t->pixels; at += 4)
-        depthwise_pixels(t, at, 4);
-    for (; at < t->pixels; at++)
-        depthwise_pixels(t, at, 1);
-}
 
 SN_INLINE void pool_pixels(const sn_f32_pool *t, size_t at, const int P, const int max)
 {

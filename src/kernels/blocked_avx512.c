@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise, pooling and layout kernels on AVX-512; the code is blocked.tmpl.h. */
+/* Pooling and layout kernels on AVX-512; the code is blocked.tmpl.h. */
 #include "kernels/simd_avx512.h"
 
 #include "kernels/blocked.tmpl.h"

@@ -48,19 +48,30 @@ void sn_f32_conv_ref(const sn_f32_tile *t)
     }
 }
 
+static float depthwise_sum(const sn_f32_depthwise *t, ptrdiff_t r, ptrdiff_t p, unsigned l)
+{
+    float acc = t->bias ? t->bias[l] : 0.0f;
+    for (ptrdiff_t i = 0; i < t->kernel[0]; i++) {
+        for (ptrdiff_t j = 0; j < t->kernel[1]; j++) {
+            const ptrdiff_t row = r * t->stride[0] - t->pad[0] + i * t->dilation[0];
+            const ptrdiff_t col = p * t->stride[1] - t->pad[1] + j * t->dilation[1];
+            if (row >= 0 && row < t->in[0] && col >= 0 && col < t->in[1])
+                acc = acc + t->x[(row * t->in[1] + col) * t->block + l] *
+                                t->w[(i * t->kernel[1] + j) * t->block + l];
+        }
+    }
+    return acc;
+}
+
 void sn_f32_depthwise_ref(const sn_f32_depthwise *t)
 {
-    for (size_t p = 0; p < t->pixels; p++) {
-        for (unsigned l = 0; l < t->block; l++) {
-            float acc = t->bias ? t->bias[l] : 0.0f;
-            for (size_t i = 0; i < t->kh; i++)
-                for (size_t j = 0; j < t->kw; j++)
-                    acc = acc + t->x[(ptrdiff_t)p * t->x_pixel + (ptrdiff_t)i * t->x_kh +
-                                     (ptrdiff_t)j * t->x_kw + l] *
-                                    t->w[(ptrdiff_t)i * t->w_kh + (ptrdiff_t)j * t->w_kw + l];
-            if (t->z)
-                acc = acc + t->z[p * t->block + l];
-            t->y[p * t->block + l] = clip(acc, t->lo, t->hi);
+    for (ptrdiff_t r = t->from; r < t->to; r++) {
+        for (ptrdiff_t p = 0; p < t->cols; p++) {
+            for (unsigned l = 0; l < t->block; l++) {
+                const ptrdiff_t at = (r * t->cols + p) * t->block + l;
+                const float v = depthwise_sum(t, r, p, l);
+                t->y[at] = clip(t->z ? v + t->z[at] : v, t->lo, t->hi);
+            }
         }
     }
 }

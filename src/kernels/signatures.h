@@ -54,15 +54,22 @@ typedef struct sn_f32_tile {
 } sn_f32_tile;
 typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 
-/* Depthwise convolution: a run of output pixels of one channel block, all taps inside the image.
- * y[p][l] = clip(bias[l] + z[p][l] + sum x[p*x_pixel + i*x_kh + j*x_kw + l] * w[i*w_kh + j*w_kw +
- * l]) */
+/* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
+ *
+ *   y[r][p][l] = clip(bias[l] + z[r][p][l]
+ *                     + sum over i < kernel[0], j < kernel[1] of w[i][j][l]
+ *                         * x[r*stride[0] - pad[0] + i*dilation[0]]
+ *                            [p*stride[1] - pad[1] + j*dilation[1]][l], lo, hi)
+ *
+ * All planes are dense, pixels of `block` lanes. Taps outside of the in[0] × in[1] pixels of x
+ * count as zero and are never read. */
 typedef struct sn_f32_depthwise {
-    const float *x, *w, *bias, *z; /* bias and z may be NULL */
-    float *y;
-    size_t pixels, kh, kw;
+    const float *x, *w, *bias, *z; /* whole planes; bias and z may be NULL */
+    const float *zeros;            /* in[1] * block zeros: what rows outside of the image are */
+    float *y;                      /* overlaps no input, except z == y */
+    ptrdiff_t from, to, cols;
+    ptrdiff_t in[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
     unsigned block;
-    ptrdiff_t x_pixel, x_kh, x_kw, w_kh, w_kw; /* y and z: pixels are `block` apart */
     float lo, hi;
 } sn_f32_depthwise;
 typedef void sn_f32_depthwise_fn(const sn_f32_depthwise *t);
@@ -117,8 +124,8 @@ typedef void sn_bytes_store_fn(uint8_t *y, const float *x, size_t n, float bias,
 typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, float a);
 
 /* `rounds` times over x: every element goes into two multiply-adds, by 1/2 and by 1/4, fused where
- * the instruction set has that: 4 * n * rounds floating-point operations. Returns their sum, so that
- * nothing can be left out. */
+ * the instruction set has that: 4 * n * rounds floating-point operations. Returns their sum, so
+ * that nothing can be left out. */
 typedef float sn_f32_peak_fn(const float *x, size_t n, size_t rounds);
 
 #endif

@@ -229,6 +229,10 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
 
 TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
 {
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
     for (const level *lv = levels(); lv->name; lv++) {
         for (int i = 0; i < 150 && !test_errors; i++) {
             sn_conv_desc d = unit;
@@ -237,14 +241,20 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             d.c = d.oc = d.groups = test_between(2, 50);
             random_window(&d, 1, 12, 5, pad_end);
             random_window(&d, 2, 30, 5, pad_end);
+            if (i % 2) { /* the windows that have a kernel of their own */
+                d.kernel[1] = d.kernel[2] = 1 + 2 * test_between(1, 3);
+                d.stride[1] = d.stride[2] = test_between(1, 2);
+                d.dilation[1] = d.dilation[2] = 1;
+            }
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = test_rand() % 2;
             d.in_block = d.out_block = (unsigned)sn_cpu_block(lv->flags);
             if (set_out(&d, pad_end))
-                check(&d, lv, test_rand() % 2, 1, NULL);
+                check(&d, lv, test_rand() % 2, 2, i % 3 ? NULL : pool);
         }
     }
+    sn_pool_free(pool);
 }
 
 TEST(plain_convolution_of_one_to_three_dims_matches_the_naive_sum)
