@@ -3,12 +3,12 @@
  * below 1e-8 unless said otherwise); each function keeps NaN and the limits at the infinities. */
 #include "kernels/kernels.h"
 
-/* e^x: x = n ln2 + r, |r| <= ln2/2, polynomial in r; 2^n in two factors so that subnormal results
- * come out right. About 1 ulp. */
-SN_INLINE sn_v v_exp(sn_v x)
+/* e^x for -104 <= x <= 89: x = n ln2 + r, |r| <= ln2/2, polynomial in r. About 1 ulp, subnormal
+ * results too. A number that large has no fraction bits: adding it rounds. */
+SN_INLINE sn_v v_exp_inside(sn_v x)
 {
-    x = v_at_most(v_at_least(x, v_set1(-104.0f)), v_set1(89.0f));
-    sn_v n = v_round(v_mul(x, v_set1(1.44269504f)));
+    const sn_v whole = v_set1(12582912.0f);
+    sn_v n = v_sub(v_fma(x, v_set1(1.44269504f), whole), whole);
     sn_v r =
         v_fnma(n, v_set1(0.693145752f), x); /* ln2 in two parts: the first has trailing zeros */
     r = v_fnma(n, v_set1(1.42860677e-6f), r);
@@ -17,19 +17,20 @@ SN_INLINE sn_v v_exp(sn_v x)
     p = v_fma(p, r, v_set1(4.16684560e-2f));
     p = v_fma(p, r, v_set1(1.66665152e-1f));
     p = v_fma(p, r, v_set1(4.99999940e-1f));
-    sn_v e = v_add(v_fma(v_mul(r, r), p, r), v_set1(1.0f));
-    sn_vi k = vi_from_v(n), half = vi_sar(k, 1), bias = vi_set1(127);
-    sn_v s0 = v_cast(vi_shl(vi_add(half, bias), 23));
-    sn_v s1 = v_cast(vi_shl(vi_add(vi_sub(k, half), bias), 23));
-    return v_mul(v_mul(e, s0), s1);
+    return v_scale_by_2(v_add(v_fma(v_mul(r, r), p, r), v_set1(1.0f)), n);
+}
+
+SN_INLINE sn_v v_exp(sn_v x)
+{
+    return v_exp_inside(v_at_most(v_at_least(x, v_set1(-104.0f)), v_set1(89.0f)));
 }
 
 /* 1 / (1 + e^-x) from z = e^-|x| <= 1: no overflow, exact tails. */
 SN_INLINE sn_v v_sigmoid(sn_v x)
 {
-    sn_v z = v_exp(v_neg(v_abs(x)));
+    sn_v z = v_exp_inside(v_at_least(v_or(x, v_set1(-0.0f)), v_set1(-104.0f)));
     sn_v top = v_select(v_lt(x, v_zero()), z, v_set1(1.0f));
-    return v_div(top, v_add(z, v_set1(1.0f)));
+    return v_quotient(top, v_add(z, v_set1(1.0f)));
 }
 
 SN_INLINE sn_v v_with_sign_of(sn_v magnitude, sn_v x)
@@ -37,10 +38,10 @@ SN_INLINE sn_v v_with_sign_of(sn_v magnitude, sn_v x)
     return v_or(v_abs(magnitude), v_and(x, v_set1(-0.0f)));
 }
 
-/* Odd polynomial below 0.65, 1 - 2 / (e^2|x| + 1) above. */
+/* Odd polynomial below 0.65, 1 - 2 / (e^2|x| + 1) above; from 10 on that is 1. */
 SN_INLINE sn_v v_tanh(sn_v x)
 {
-    sn_v a = v_abs(x), t = v_mul(x, x);
+    sn_v a = v_at_most(v_abs(x), v_set1(10.0f)), t = v_mul(x, x);
     sn_v p = v_set1(2.06466205e-3f);
     p = v_fma(p, t, v_set1(-8.09196476e-3f));
     p = v_fma(p, t, v_set1(2.16663443e-2f));
@@ -49,7 +50,7 @@ SN_INLINE sn_v v_tanh(sn_v x)
     p = v_fma(p, t, v_set1(-3.33333284e-1f));
     sn_v small = v_fma(v_mul(p, t), x, x);
     sn_v e = v_exp(v_add(a, a));
-    sn_v big = v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(e, v_set1(1.0f))));
+    sn_v big = v_sub(v_set1(1.0f), v_quotient(v_set1(2.0f), v_add(e, v_set1(1.0f))));
     sn_v r = v_select(v_lt(a, v_set1(0.65f)), small, v_with_sign_of(big, x));
     return v_select(v_nan(x), x, r);
 }

@@ -82,6 +82,14 @@ static inline sn_v v_fnma(sn_v a, sn_v b, sn_v c)
 {
     return _mm256_fnmadd_ps(a, b, c);
 }
+/* a / b to 2 ulp, where 1 / b is no subnormal. */
+static inline sn_v v_quotient(sn_v a, sn_v b)
+{
+    sn_v r = _mm256_rcp_ps(b);
+    r = v_fma(v_fnma(b, r, _mm256_set1_ps(1.0f)), r, r);
+    sn_v q = _mm256_mul_ps(a, r);
+    return v_fma(v_fnma(b, q, a), r, q);
+}
 static inline sn_v v_at_least(sn_v v, sn_v lo)
 {
     return _mm256_max_ps(lo, v);
@@ -226,6 +234,14 @@ static inline sn_vi vi_load(const int32_t *p)
 static inline void vi_store(int32_t *p, sn_vi v)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, v);
+}
+/* a * 2^n for whole n, |n| <= 252, in two factors so that subnormal results come out right. */
+static inline sn_v v_scale_by_2(sn_v a, sn_v n)
+{
+    sn_vi k = vi_from_v(n), half = vi_sar(k, 1), bias = vi_set1(127);
+    sn_v s0 = v_cast(vi_shl(vi_add(half, bias), 23));
+    sn_v s1 = v_cast(vi_shl(vi_add(vi_sub(k, half), bias), 23));
+    return v_mul(v_mul(a, s0), s1);
 }
 
 static inline float v_sum(sn_v a)
