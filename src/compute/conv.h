@@ -17,7 +17,7 @@ enum { SN_CONV_MAX_MERGE = 8 }; /* narrow groups joined to fill a block: at most
 /* How channels fall into blocks. */
 typedef struct sn_conv_blocks {
     unsigned block;
-    int64_t groups;              /* after merging */
+    int64_t groups;              /* after merging; the last one may be made of fewer */
     int64_t group_in, group_out; /* channels of one group as the model has it */
     int64_t in, out;             /* channels of one merged group */
     int64_t in_blocks, out_blocks;

@@ -118,16 +118,20 @@ static void direct_item(const sn_conv_call *c, const item *it)
     const int64_t block = b->block, in_pixels = d->in[1] * d->in[2];
     const int64_t out_pixels = d->out[1] * d->out[2];
     const bool plain = d->in_block == 0;
-    const int64_t b0 = chunk_start(p, it->chunk), blocks = chunk_start(p, it->chunk + 1) - b0;
+    /* The last merged group may have fewer blocks than the others. */
+    const int64_t in_all = sn_ceil_div(d->c, block), out_all = sn_ceil_div(d->oc, block);
+    const int64_t in_first = it->group * b->in_blocks, out_first = it->group * b->out_blocks;
+    const int64_t b0 = chunk_start(p, it->chunk);
+    const int64_t blocks = sn_min(chunk_start(p, it->chunk + 1), out_all - out_first) - b0;
+    if (blocks <= 0)
+        return;
     const int64_t unit = plain ? 1 : block; /* distance of neighbouring input pixels */
     const int64_t tap = b->channels * block;
     float bias[4 * 16];
 
-    const float *x =
-        c->x + (plain ? it->image * d->c * in_pixels
-                      : (it->image * b->groups + it->group) * b->in_blocks * in_pixels * block);
-    const int64_t out_at =
-        ((it->image * b->groups + it->group) * b->out_blocks + b0) * out_pixels * block;
+    const float *x = c->x + (plain ? it->image * d->c * in_pixels
+                                   : (it->image * in_all + in_first) * in_pixels * block);
+    const int64_t out_at = (it->image * out_all + out_first + b0) * out_pixels * block;
     float *y = c->y + out_at;
     const float *z = c->z ? c->z + out_at : NULL;
 
@@ -152,9 +156,10 @@ static void direct_item(const sn_conv_call *c, const item *it)
         .x_next = p->flat ? 0 : d->stride[1] * d->in[2] * unit,
     };
     t.w_q = b->in_blocks * t.w_block;
-    const float *w = c->w + (it->group * b->out_blocks + b0) * t.w_q;
+    const float *w = c->w + (out_first + b0) * t.w_q;
 
-    const int64_t lanes = sn_min(b->out - b0 * block, blocks * block); /* real channels */
+    const int64_t out = sn_min(b->out, d->oc - it->group * b->out);
+    const int64_t lanes = sn_min(out - b0 * block, blocks * block); /* real channels */
     if (c->bias) {
         t.bias = c->bias + it->group * b->out + b0 * block;
         if (lanes < blocks * block) {
@@ -163,9 +168,10 @@ static void direct_item(const sn_conv_call *c, const item *it)
             t.bias = bias;
         }
     }
-    for (int64_t i = 0; i < b->in_blocks; i += p->part) {
-        const int64_t next = sn_min(i + p->part, b->in_blocks);
-        const bool last = next == b->in_blocks;
+    const int64_t in_blocks = plain ? 1 : sn_min(b->in_blocks, in_all - in_first);
+    for (int64_t i = 0; i < in_blocks; i += p->part) {
+        const int64_t next = sn_min(i + p->part, in_blocks);
+        const bool last = next == in_blocks;
         t.ic_blocks = (size_t)(next - i);
         t.ic_last = (size_t)(last ? b->channels_last : b->channels);
         t.lo = last ? p->lo : -INFINITY;

@@ -7,7 +7,8 @@
  *   depthwise   [block of channels][kh][kw][block]
  *
  * Groups narrower than a block are merged until whole blocks result; the weights between channels
- * of different groups are zero. `arg` is the number of groups. */
+ * of different groups are zero, and so are those of groups that the last merged one lacks. `arg` is
+ * the number of groups. */
 #include <string.h>
 
 #include "compute/conv.h"
@@ -24,14 +25,13 @@ bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool pl
     if (groups > 1) {
         if (plain_input)
             return false;
-        while (merge <= SN_CONV_MAX_MERGE &&
-               (merge * icg % b != 0 || merge * ocg % b != 0 || groups % merge != 0))
+        while (merge <= SN_CONV_MAX_MERGE && (merge * icg % b != 0 || merge * ocg % b != 0))
             merge++;
         if (merge > SN_CONV_MAX_MERGE)
             return false;
     }
     *out = (sn_conv_blocks){.block = block,
-                            .groups = groups / merge,
+                            .groups = (groups + merge - 1) / merge,
                             .group_in = icg,
                             .group_out = ocg,
                             .in = merge * icg,
@@ -103,8 +103,10 @@ static void conv_pack(float *dst, const float *src, const int64_t *dims, int64_t
                        (ob + 1) * (int64_t)block <= b.out; /* every float is written */
     if (!whole)
         memset(dst, 0, (size_t)(b.in_blocks * in_block) * sizeof(float));
-    for (unsigned l = 0; l < block && ob * block + l < b.out; l++) {
-        const int64_t o = group * b.out + ob * block + l; /* output channel */
+    const int64_t o0 = group * b.out + ob * block; /* output channel of lane 0 */
+    const int64_t lanes = dims[0] - o0 < b.out - ob * block ? dims[0] - o0 : b.out - ob * block;
+    for (unsigned l = 0; l < block && l < lanes; l++) {
+        const int64_t o = o0 + l;
         /* Where this channel's own group starts inside the merged one. */
         const int64_t first = o / b.group_out * b.group_in - group * b.in;
         const float *from = src + o * b.group_in * taps;
