@@ -353,7 +353,8 @@ void sn_binary_run(const sn_elt *e, const sn_bcast *b, void *y, const void *pa, 
                    const void *params, sn_pool *pool)
 {
     job j = {.e = e, .b = b, .y = y, .in = {pa, pb}, .params = params};
-    sn_parallel_range(pool, b->total, e->cost, binary_range, &j);
+    if (!sn_repeat_run(e, b, y, pa, pb, params, pool))
+        sn_parallel_range(pool, b->total, e->cost, binary_range, &j);
 }
 
 /* ------------------------------------------------------------------ where */

@@ -25,4 +25,8 @@ sn_elt_fn *sn_binary_loop(sn_binary op, sonde_dtype t);
     X(U32, uint32_t, uint32_t)                                                                     \
     X(U64, uint64_t, uint64_t)
 
+/* sn_binary_run where one operand is a short row repeated along the other; false: it is not. */
+bool sn_repeat_run(const sn_elt *e, const sn_bcast *b, void *y, const void *pa, const void *pb,
+                   const void *params, sn_pool *pool);
+
 #endif

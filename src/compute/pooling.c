@@ -37,6 +37,10 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     int64_t reads = d->kernel[0] * d->kernel[1] * d->kernel[2];
     for (int i = 0; i < 3; i++)
         reads = reads > INT64_MAX / sn_max(d->out[i], 1) ? INT64_MAX : reads * d->out[i];
+    p->whole = true;
+    for (int i = 0; i < 3; i++)
+        p->whole = p->whole && d->in[i] > 0 && d->kernel[i] == d->in[i] && d->out[i] == 1 &&
+                   d->dilation[i] == 1 && d->pad[i] == 0 && d->pad_end[i] == 0;
     const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
@@ -52,12 +56,19 @@ typedef struct pool_call {
     int64_t *indices;
 } pool_call;
 
-/* Taps inside the padded image, the divisor when padding counts. */
-static int64_t padded_taps(const sn_pooling_desc *d, int axis, int64_t o)
+int64_t sn_pooling_padded_taps(const sn_pooling_desc *d, int axis, int64_t o)
 {
     const int64_t at = o * d->stride[axis] - d->pad[axis];
     const int64_t room = d->in[axis] + d->pad_end[axis] - at;
     return sn_min(d->kernel[axis], sn_ceil_div(room, d->dilation[axis]));
+}
+
+static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
+{
+    if (p->d.kind == SN_POOL_MAX)
+        p->k->f32_maxpool(t);
+    else
+        p->k->f32_avgpool(t);
 }
 
 static void blocked_plane(const pool_call *c, int64_t plane)
@@ -71,6 +82,15 @@ static void blocked_plane(const pool_call *c, int64_t plane)
                      .x_pixel = d->stride[2] * block,
                      .x_kh = d->dilation[1] * d->in[2] * block,
                      .x_kw = d->dilation[2] * block};
+    if (p->whole) { /* one window, all rows of which are one */
+        t.x = x;
+        t.y = y;
+        t.pixels = t.kh = 1;
+        t.kw = (size_t)(d->in[1] * d->in[2]);
+        t.scale = 1.0f / (float)t.kw;
+        call_kernel(p, &t);
+        return;
+    }
     for (int64_t row = 0; row < d->out[1]; row++) {
         int64_t i0, i1;
         sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
@@ -80,11 +100,11 @@ static void blocked_plane(const pool_call *c, int64_t plane)
             int64_t j0, j1, k0, k1;
             sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0,
                          &j1);
-            const int64_t counted = padded_taps(d, 2, col);
+            const int64_t counted = sn_pooling_padded_taps(d, 2, col);
             for (n = 1; col + n < d->out[2]; n++) {
                 sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
                              d->in[2], &k0, &k1);
-                if (k0 != j0 || k1 != j1 || padded_taps(d, 2, col + n) != counted)
+                if (k0 != j0 || k1 != j1 || sn_pooling_padded_taps(d, 2, col + n) != counted)
                     break;
             }
             float *to = y + (row * d->out[2] + col) * block;
@@ -99,11 +119,9 @@ static void blocked_plane(const pool_call *c, int64_t plane)
             t.pixels = (size_t)n;
             t.kh = (size_t)(i1 - i0);
             t.kw = (size_t)(j1 - j0);
-            t.scale = 1.0f / (float)(d->include_pad ? padded_taps(d, 1, row) * counted : taps);
-            if (d->kind == SN_POOL_MAX)
-                p->k->f32_maxpool(&t);
-            else
-                p->k->f32_avgpool(&t);
+            t.scale =
+                1.0f / (float)(d->include_pad ? sn_pooling_padded_taps(d, 1, row) * counted : taps);
+            call_kernel(p, &t);
         }
     }
 }
@@ -115,9 +133,11 @@ static void pool_task(void *arg, size_t task, int worker)
     (void)worker;
     for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
          i++) {
+        const float *x = (const float *)(const void *)c->x;
+        float *y = (float *)(void *)c->y;
         if (p->d.block)
             blocked_plane(c, (int64_t)i);
-        else
+        else if (c->indices || !sn_pooling_rows(p, (int64_t)i, x, y))
             sn_pooling_plane(&p->d, (int64_t)i, c->x, c->y, c->indices);
     }
 }

@@ -28,6 +28,7 @@ typedef struct sn_pooling_plan {
     sn_pooling_desc d;
     const sn_kernels *k;
     size_t items, tasks;
+    bool whole; /* a global pool: one window, the image */
     const char *name;
 } sn_pooling_plan;
 
@@ -38,8 +39,14 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
 void sn_pooling_run(const sn_pooling_plan *p, const void *x, void *y, int64_t *indices,
                     sn_pool *pool);
 
+/* Taps of output position o along an axis inside of the padded image: the divisor of an average
+ * when padding counts. */
+int64_t sn_pooling_padded_taps(const sn_pooling_desc *d, int axis, int64_t o);
 /* One channel of a plain tensor (pooling_plain.c). */
 void sn_pooling_plane(const sn_pooling_desc *d, int64_t plane, const void *x, void *y,
                       int64_t *indices);
+/* The same for f32 without indices, several columns at once; false: not for this kind of pool, or a
+ * window wider than a strip. */
+bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y);
 
 #endif

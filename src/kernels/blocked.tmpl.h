@@ -6,26 +6,50 @@
 
 #include "kernels/kernels.h"
 
+SN_INLINE sn_v pool_join(sn_v a, sn_v b, const int max)
+{
+    return max ? v_select(vm_or(v_gt(b, a), v_nan(b)), b, a) : v_add(a, b);
+}
+
+/* P pixels (a constant), one sum each; their chains hide each other's latency. */
 SN_INLINE void pool_pixels(const sn_f32_pool *t, size_t at, const int P, const int max)
 {
-    const ptrdiff_t x_pixel = t->x_pixel;
+    const ptrdiff_t x_pixel = t->x_pixel, x_kw = t->x_kw;
     const float *x = t->x + (ptrdiff_t)at * x_pixel;
     const sn_v scale = v_set1(t->scale);
     sn_v acc[4 * SN_BV];
     SN_UNROLL for (int k = 0; k < P * SN_BV; k++) acc[k] = max ? v_set1(-INFINITY) : v_zero();
     for (size_t i = 0; i < t->kh; i++) {
-        for (size_t j = 0; j < t->kw; j++) {
-            const float *xj = x + (ptrdiff_t)i * t->x_kh + (ptrdiff_t)j * t->x_kw;
-            SN_UNROLL for (int k = 0; k < P * SN_BV; k++)
-            {
-                sn_v v = v_load(xj + k / SN_BV * x_pixel + k % SN_BV * SN_VL);
-                acc[k] =
-                    max ? v_select(vm_or(v_gt(v, acc[k]), v_nan(v)), v, acc[k]) : v_add(acc[k], v);
-            }
+        const float *xj = x + (ptrdiff_t)i * t->x_kh;
+        for (size_t j = 0; j < t->kw; j++, xj += x_kw) {
+            SN_UNROLL for (int k = 0; k < P * SN_BV; k++) acc[k] =
+                pool_join(acc[k], v_load(xj + k / SN_BV * x_pixel + k % SN_BV * SN_VL), max);
         }
     }
     SN_UNROLL for (int k = 0; k < P * SN_BV; k++)
         v_store(t->y + at * SN_BLOCK + k * SN_VL, max ? acc[k] : v_mul(acc[k], scale));
+}
+
+/* One pixel of a wide window (a global pool): four chains along its rows. */
+SN_INLINE void pool_wide(const sn_f32_pool *t, const float *x, float *y, const int max)
+{
+    const ptrdiff_t x_kw = t->x_kw;
+    const sn_v none = max ? v_set1(-INFINITY) : v_zero();
+    for (int v = 0; v < SN_BLOCK; v += SN_VL) {
+        sn_v acc[4] = {none, none, none, none};
+        for (size_t i = 0; i < t->kh; i++) {
+            const float *xj = x + (ptrdiff_t)i * t->x_kh + v;
+            size_t j = 0;
+            for (; j + 4 <= t->kw; j += 4, xj += 4 * x_kw)
+                SN_UNROLL for (int c = 0; c < 4; c++) acc[c] =
+                    pool_join(acc[c], v_load(xj + c * x_kw), max);
+            for (; j < t->kw; j++, xj += x_kw)
+                acc[0] = pool_join(acc[0], v_load(xj), max);
+        }
+        const sn_v all =
+            pool_join(pool_join(acc[0], acc[1], max), pool_join(acc[2], acc[3], max), max);
+        v_store(y + v, max ? all : v_mul(all, v_set1(t->scale)));
+    }
 }
 
 SN_INLINE void pool_run(const sn_f32_pool *t, const int max)
@@ -33,8 +57,12 @@ SN_INLINE void pool_run(const sn_f32_pool *t, const int max)
     size_t at = 0;
     for (; at + 4 <= t->pixels; at += 4)
         pool_pixels(t, at, 4, max);
-    for (; at < t->pixels; at++)
-        pool_pixels(t, at, 1, max);
+    for (; at < t->pixels; at++) {
+        if (t->kw >= 8)
+            pool_wide(t, t->x + (ptrdiff_t)at * t->x_pixel, t->y + at * SN_BLOCK, max);
+        else
+            pool_pixels(t, at, 1, max);
+    }
 }
 
 void SN_ISA(sn_f32_maxpool)(const sn_f32_pool *t)

@@ -1,41 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling on blocked tensors against pooling of the same numbers in plain layout, the plain loops
- * against small cases worked out by hand, and the change of layout there and back. */
+ * against each other and small cases worked out by hand, and the change of layout there and back.
+ */
 #include <math.h>
+#include <stdlib.h>
 
 #include "compute/pooling.h"
 #include "compute/reorder.h"
 #include "levels.h"
+
+/* A pool of random sizes over two axes; false: the window does not fit. */
+static bool random_pool(sn_pooling_desc *d, int64_t most)
+{
+    bool fits = true;
+    *d = (sn_pooling_desc){.dtype = SONDE_DTYPE_F32,
+                           .kind = test_rand() % 2 ? SN_POOL_MAX : SN_POOL_AVERAGE,
+                           .include_pad = test_rand() % 2,
+                           .n = test_between(1, 2),
+                           .c = test_between(1, 34),
+                           .in = {1, 0, 0},
+                           .out = {1, 0, 0},
+                           .kernel = {1, 0, 0},
+                           .stride = {1, 1, 1},
+                           .dilation = {1, 1, 1}};
+    const bool global = test_rand() % 6 == 0;
+    for (int a = 1; a < 3; a++) {
+        d->in[a] = test_between(1, a == 2 ? most : 20);
+        d->kernel[a] = global ? d->in[a] : test_between(1, 4);
+        d->stride[a] = test_between(1, 3);
+        d->dilation[a] = global ? 1 : test_between(1, 2);
+        d->pad[a] = global ? 0 : test_between(0, d->kernel[a] - 1);
+        d->pad_end[a] = global ? 0 : test_between(0, d->kernel[a] - 1);
+        int64_t room =
+            d->in[a] + d->pad[a] + d->pad_end[a] - (d->kernel[a] - 1) * d->dilation[a] - 1;
+        fits = fits && room >= 0;
+        d->out[a] = room / d->stride[a] + 1;
+    }
+    return fits;
+}
+
+TEST(plain_pooling_of_f32_matches_f64)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 200 && !test_errors; i++) {
+            sn_pooling_desc d;
+            if (!random_pool(&d, i % 40 ? 30 : 2100))
+                continue;
+            const size_t in = (size_t)(d.n * d.c * d.in[1] * d.in[2]);
+            const size_t out = (size_t)(d.n * d.c * d.out[1] * d.out[2]);
+            float *x = random_floats(in), *y = random_floats(out);
+            double *wide = malloc(in * sizeof *wide), *want = malloc(out * sizeof *want);
+            if (i % 5 == 0)
+                x[in / 2] = NAN;
+            for (size_t k = 0; k < in; k++)
+                wide[k] = (double)x[k];
+            sn_pooling_plan p;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, x, y, NULL, NULL);
+            d.dtype = SONDE_DTYPE_F64;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, wide, want, NULL, NULL);
+            for (size_t k = 0; k < out && !test_errors; k++)
+                CHECK_MSG((isnan(want[k]) && isnan(y[k])) || fabs((double)y[k] - want[k]) <= 1e-6,
+                          "%s case %d: element %zu: %g, expected %g", lv->name, i, k, (double)y[k],
+                          want[k]);
+            free(x), free(y), free(wide), free(want);
+        }
+    }
+}
 
 TEST(blocked_pooling_matches_plain_pooling)
 {
     for (const level *lv = levels(); lv->name; lv++) {
         const unsigned block = (unsigned)sn_cpu_block(lv->flags);
         for (int i = 0; i < 200 && !test_errors; i++) {
-            sn_pooling_desc d = {.dtype = SONDE_DTYPE_F32,
-                                 .n = test_between(1, 2),
-                                 .c = test_between(1, 40),
-                                 .in = {1, 0, 0},
-                                 .out = {1, 0, 0},
-                                 .kernel = {1, 0, 0},
-                                 .stride = {1, 1, 1},
-                                 .dilation = {1, 1, 1}};
-            bool fits = true;
-            d.kind = i % 2 ? SN_POOL_MAX : SN_POOL_AVERAGE;
-            d.include_pad = test_rand() % 2;
-            for (int a = 1; a < 3; a++) {
-                d.in[a] = test_between(1, 20);
-                d.kernel[a] = test_between(1, 4);
-                d.stride[a] = test_between(1, 3);
-                d.dilation[a] = test_between(1, 2);
-                d.pad[a] = test_between(0, d.kernel[a] - 1);
-                d.pad_end[a] = test_between(0, d.kernel[a] - 1);
-                int64_t room =
-                    d.in[a] + d.pad[a] + d.pad_end[a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
-                fits = fits && room >= 0;
-                d.out[a] = room / d.stride[a] + 1;
-            }
-            if (!fits)
+            sn_pooling_desc d;
+            if (!random_pool(&d, 20))
                 continue;
             const int64_t in = d.in[1] * d.in[2], out = d.out[1] * d.out[2];
             float *x = random_floats((size_t)(d.n * d.c * in));

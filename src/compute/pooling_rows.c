@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maximum and average of plain f32 images, row by row: the input rows of a window are joined first,
+ * which is elementwise along a whole strip of columns, then every output takes its few columns from
+ * that strip. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/conv.h"
+#include "compute/pooling.h"
+#include "compute/split.h"
+
+enum { STRIP = 1024 }; /* columns of the input at once */
+
+typedef struct strip {
+    const sn_pooling_plan *p;
+    float acc[STRIP]; /* input columns from … to-1, joined over depth and rows */
+    int64_t from, to;
+    int64_t taps, padded; /* of depth and rows: inside of the image, of the padded image */
+} strip;
+
+static void join(const strip *s, float *acc, const float *x, int64_t n)
+{
+    const sn_kernels *k = s->p->k;
+    (s->p->d.kind == SN_POOL_MAX ? k->f32_max : k->f32_add)(acc, acc, x, (size_t)n, SN_BINARY_VV);
+}
+
+static void join_rows(strip *s, const float *x, int64_t od, int64_t oh)
+{
+    const sn_pooling_desc *d = &s->p->d;
+    int64_t d0, d1, h0, h1;
+    sn_conv_taps(od, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &d0, &d1);
+    sn_conv_taps(oh, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &h0, &h1);
+    s->taps = (d1 - d0) * (h1 - h0);
+    s->padded = sn_pooling_padded_taps(d, 0, od) * sn_pooling_padded_taps(d, 1, oh);
+    bool first = true;
+    for (int64_t i = d0; i < d1; i++) {
+        for (int64_t j = h0; j < h1; j++, first = false) {
+            const int64_t z = od * d->stride[0] - d->pad[0] + i * d->dilation[0];
+            const int64_t r = oh * d->stride[1] - d->pad[1] + j * d->dilation[1];
+            const float *row = x + (z * d->in[1] + r) * d->in[2] + s->from;
+            if (first)
+                memcpy(s->acc, row, (size_t)(s->to - s->from) * sizeof(float));
+            else
+                join(s, s->acc, row, s->to - s->from);
+        }
+    }
+}
+
+static float take(const strip *s, int64_t o)
+{
+    const sn_pooling_desc *d = &s->p->d;
+    const int64_t at = o * d->stride[2] - d->pad[2] - s->from;
+    int64_t j0, j1;
+    sn_conv_taps(o, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0, &j1);
+    const int64_t taps = s->taps * (j1 - j0);
+    if (taps <= 0)
+        return 0.0f;
+    float v = s->acc[at + j0 * d->dilation[2]];
+    for (int64_t j = j0 + 1; j < j1; j++) {
+        const float x = s->acc[at + j * d->dilation[2]];
+        v = d->kind == SN_POOL_AVERAGE ? v + x : x > v || isnan(x) ? x : v;
+    }
+    if (d->kind == SN_POOL_MAX)
+        return v;
+    return v / (float)(d->include_pad ? s->padded * sn_pooling_padded_taps(d, 2, o) : taps);
+}
+
+bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t reach = (d->kernel[2] - 1) * d->dilation[2] + 1;
+    if (d->kind == SN_POOL_LP || d->dtype != SONDE_DTYPE_F32 || (reach > STRIP && !p->whole))
+        return false;
+    const int64_t width = (STRIP - reach) / d->stride[2] + 1; /* outputs of a strip */
+    strip s = {.p = p};
+    const size_t pixels = (size_t)(d->in[0] * d->in[1] * d->in[2]);
+    if (p->whole) {
+        const float *at = x + (size_t)plane * pixels;
+        y[plane] = d->kind == SN_POOL_MAX ? p->k->f32_rowmax(at, pixels)
+                                          : p->k->f32_sum(at, pixels) / (float)pixels;
+        return true;
+    }
+    x += plane * d->in[0] * d->in[1] * d->in[2];
+    y += plane * d->out[0] * d->out[1] * d->out[2];
+    for (int64_t o = 0; o < d->out[2]; o += width) {
+        const int64_t end = sn_min(o + width, d->out[2]);
+        s.from = sn_min(sn_max(o * d->stride[2] - d->pad[2], 0), d->in[2]);
+        s.to = sn_max(sn_min((end - 1) * d->stride[2] - d->pad[2] + reach, d->in[2]), s.from);
+        for (int64_t row = 0; row < d->out[0] * d->out[1]; row++) {
+            join_rows(&s, x, row / d->out[1], row % d->out[1]);
+            for (int64_t i = o; i < end; i++)
+                y[row * d->out[2] + i] = take(&s, i);
+        }
+    }
+    return true;
+}
