@@ -2,9 +2,9 @@
 /* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
  * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Three ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * on blocked tensors, and for plain tensors of one to three spatial dims a matrix product over
- * gathered columns. */
+ * Four ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * and Winograd on blocked tensors, and for plain tensors of one to three spatial dims a matrix
+ * product over gathered columns. */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -34,11 +34,17 @@ typedef struct sn_conv_desc {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3]; /* pad: at the beginning */
     unsigned in_block, out_block;                                     /* 0 = plain */
     bool residual;
-    bool packed; /* weights come in the format sn_conv_pack_id names */
+    bool packed;  /* weights come in the format sn_conv_pack_id names */
+    int winograd; /* 4 or 2: they come in the format sn_conv_winograd_id names for it */
     sn_act act;
 } sn_conv_desc;
 
-typedef enum sn_conv_kind { SN_CONV_DIRECT, SN_CONV_DEPTHWISE, SN_CONV_COLUMNS } sn_conv_kind;
+typedef enum sn_conv_kind {
+    SN_CONV_DIRECT,
+    SN_CONV_DEPTHWISE,
+    SN_CONV_WINOGRAD,
+    SN_CONV_COLUMNS
+} sn_conv_kind;
 
 typedef struct sn_conv_plan {
     sn_conv_desc d;
@@ -77,6 +83,15 @@ bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned bloc
 unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
                          unsigned out_block);
 
+/* The same for Winograd's F(m×m, 3×3), m = 4 or 2, on blocked input and output; and m of a format,
+ * 0 when it is not one of these. */
+unsigned sn_conv_winograd_id(const int64_t *w, int rank, int64_t groups, unsigned block, int m);
+int sn_conv_winograd_of(unsigned pack);
+/* Cycles it saves against the direct way for one image of rows × cols output pixels, by a model;
+ * 0 or less: none, or not possible. */
+double sn_conv_winograd_gain(const int64_t *w, int64_t groups, unsigned block, int m, int64_t rows,
+                             int64_t cols);
+
 /* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
@@ -102,5 +117,8 @@ void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lan
 void sn_conv_direct_task(void *call, size_t task, int worker);
 void sn_conv_depthwise_task(void *call, size_t task, int worker);
 void sn_conv_columns_task(void *call, size_t task, int worker);
+void sn_conv_winograd_task(void *call, size_t task, int worker);
+/* The rest of a plan whose desc asks for Winograd. */
+sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err);
 
 #endif

@@ -245,9 +245,13 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
         p->kind = SN_CONV_DEPTHWISE;
         return plan_depthwise(p, l2_bytes, err);
     }
-    p->kind = SN_CONV_DIRECT;
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
+    if (d->winograd != 0) {
+        p->kind = SN_CONV_WINOGRAD;
+        return sn_conv_plan_winograd(p, l2_bytes, err);
+    }
+    p->kind = SN_CONV_DIRECT;
     return plan_direct(p, l2_bytes);
 }
 
@@ -276,6 +280,7 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
 {
     static const sn_task_fn tasks[] = {[SN_CONV_DIRECT] = sn_conv_direct_task,
                                        [SN_CONV_DEPTHWISE] = sn_conv_depthwise_task,
+                                       [SN_CONV_WINOGRAD] = sn_conv_winograd_task,
                                        [SN_CONV_COLUMNS] = sn_conv_columns_task};
     /* Workspace is planned per worker: a larger pool than planned may not help. */
     if (sn_pool_threads(pool) > p->threads)

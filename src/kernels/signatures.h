@@ -74,6 +74,29 @@ typedef struct sn_f32_depthwise {
 } sn_f32_depthwise;
 typedef void sn_f32_depthwise_fn(const sn_f32_depthwise *t);
 
+/* Winograd's F(m×m, 3×3), one patch of one channel block; m = 4 or 2 by slot, n = m + 2.
+ * in: the n×n patch x, of which rows row_from … row_to-1 and columns col_from … col_to-1 are inside
+ * the image and the others count as zero and are never read; position k = i*n + j of the
+ * transformed patch goes to v + k*v_pos. out: positions at m + k*m_pos become the first `rows` ×
+ * `cols` (at most m each) of m×m pixels: y = clip(pixel + bias + z, lo, hi); y may be z. */
+typedef struct sn_f32_wino_in {
+    const float *x;
+    float *v;
+    unsigned block;
+    ptrdiff_t x_row, v_pos; /* pixels of a row are `block` apart */
+    int row_from, row_to, col_from, col_to;
+} sn_f32_wino_in;
+typedef void sn_f32_wino_in_fn(const sn_f32_wino_in *t);
+typedef struct sn_f32_wino_out {
+    const float *m, *bias, *z; /* bias and z may be NULL */
+    float *y;
+    unsigned block;
+    ptrdiff_t m_pos, y_row; /* of y and z */
+    int rows, cols;
+    float lo, hi;
+} sn_f32_wino_out;
+typedef void sn_f32_wino_out_fn(const sn_f32_wino_out *t);
+
 /* Pooling of one channel block over a window wholly inside the image:
  * y[p][l] = scale * sum, or the maximum, of x[p*x_pixel + i*x_kh + j*x_kw + l] over i < kh, j < kw.
  */

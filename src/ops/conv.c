@@ -12,7 +12,8 @@
 typedef struct conv_params {
     sn_window window;
     int64_t groups;
-    sn_act act; /* FusedConv */
+    sn_act act;       /* FusedConv */
+    int64_t winograd; /* FusedConv: 4 or 2, by the pass of that name */
 } conv_params;
 
 enum { X, W, B, Z };
@@ -38,7 +39,7 @@ static sonde_status prepare_fused(sn_prep *p)
     SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
     if (!sn_act_parse(name, params, n, &c->act))
         return sn_prep_fail(p, "unknown activation '%s'", name);
-    return SONDE_OK;
+    return sn_prep_int(p, "winograd", 0, &c->winograd);
 }
 
 /* ------------------------------------------------------------------ infer */
@@ -113,14 +114,27 @@ static sonde_status infer(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ pack, layout */
+static bool steps_by_one(const sn_window *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if ((w->strides && w->strides[i] != 1) || (w->dilations && w->dilations[i] != 1))
+            return false;
+    return true;
+}
+
 static sonde_status pack(sn_pack_request *r)
 {
     const conv_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || w->type.dtype != SONDE_DTYPE_F32 || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] =
-        (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, p->groups, r->in_block, r->out_block);
+    if (p->winograd != 0 && steps_by_one(&p->window) && r->in_block != 0 &&
+        r->in_block == r->out_block)
+        r->pack[W] = (uint8_t)sn_conv_winograd_id(w->type.dims, w->type.rank, p->groups,
+                                                  r->out_block, (int)p->winograd);
+    if (!r->pack[W])
+        r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, p->groups, r->in_block,
+                                              r->out_block);
     r->pack_arg[W] = p->groups;
     return SONDE_OK;
 }
@@ -267,6 +281,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .out_block = b->out[0].block,
                         .residual = b->n_in > Z && b->in[Z],
                         .packed = b->in[W]->pack != 0,
+                        .winograd = sn_conv_winograd_of(b->in[W]->pack),
                         .act = p->act};
     for (int i = 0; i < 3; i++) {
         d->in[i] = axes[i].in;

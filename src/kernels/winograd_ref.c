@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The references of Winograd's transforms: products with the matrices Bᵀ and Aᵀ of F(4,3) and
+ * F(2,3), as the literature writes them. */
+#include "kernels/kernels.h"
+
+enum { MAX = 6 };
+
+static const float in4[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
+                                {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+static const float in2[6][6] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+static const float out4[6][6] = {
+    {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
+static const float out2[6][6] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
+
+/* y = T · x · Tᵀ, x is n×n, T is m×n. */
+static void both_sides(float y[MAX][MAX], const float t[6][6], int m, int n, float x[MAX][MAX])
+{
+    float half[MAX][MAX];
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            half[i][j] = 0;
+            for (int k = 0; k < n; k++)
+                half[i][j] = half[i][j] + t[i][k] * x[k][j];
+        }
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < m; j++) {
+            y[i][j] = 0;
+            for (int k = 0; k < n; k++)
+                y[i][j] = y[i][j] + half[i][k] * t[j][k];
+        }
+}
+
+static void transform_in(const sn_f32_wino_in *t, int m)
+{
+    const int n = m + 2;
+    float x[MAX][MAX], y[MAX][MAX];
+    for (unsigned l = 0; l < t->block; l++) {
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++)
+                x[i][j] = i >= t->row_from && i < t->row_to && j >= t->col_from && j < t->col_to
+                              ? t->x[i * t->x_row + j * (ptrdiff_t)t->block + l]
+                              : 0.0f;
+        both_sides(y, m == 4 ? in4 : in2, n, n, x);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++)
+                t->v[(i * n + j) * t->v_pos + l] = y[i][j];
+    }
+}
+
+static void transform_out(const sn_f32_wino_out *t, int m)
+{
+    const int n = m + 2;
+    float x[MAX][MAX], y[MAX][MAX];
+    for (unsigned l = 0; l < t->block; l++) {
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++)
+                x[i][j] = t->m[(i * n + j) * t->m_pos + l];
+        both_sides(y, m == 4 ? out4 : out2, m, n, x);
+        for (int i = 0; i < t->rows; i++)
+            for (int j = 0; j < t->cols; j++) {
+                const ptrdiff_t at = i * t->y_row + j * (ptrdiff_t)t->block + (ptrdiff_t)l;
+                float v = t->bias ? y[i][j] + t->bias[l] : y[i][j];
+                if (t->z)
+                    v = v + t->z[at];
+                if (v < t->lo)
+                    v = t->lo;
+                if (v > t->hi)
+                    v = t->hi;
+                t->y[at] = v;
+            }
+    }
+}
+
+void sn_f32_wino4_in_ref(const sn_f32_wino_in *t)
+{
+    transform_in(t, 4);
+}
+void sn_f32_wino4_out_ref(const sn_f32_wino_out *t)
+{
+    transform_out(t, 4);
+}
+void sn_f32_wino2_in_ref(const sn_f32_wino_in *t)
+{
+    transform_in(t, 2);
+}
+void sn_f32_wino2_out_ref(const sn_f32_wino_out *t)
+{
+    transform_out(t, 2);
+}
