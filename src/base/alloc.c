@@ -7,24 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-/* From here on huge pages are asked for. Below, they gained nothing in a run and the kernel's
- * search for whole ones took up to 30 ms of a 20 ms load. */
-#define HUGE_FROM_BYTES ((size_t)64 << 20)
+/* From here on huge pages are asked for whatever they cost: runs gain from them. */
+#define HUGE_ALWAYS_BYTES ((size_t)64 << 20)
+/* Making one, zeroed, takes a third of a millisecond, and small pages in its place five times that;
+ * but where memory is in pieces the kernel may search for longer than a small model takes to load.
+ */
+#define HUGE_DEAR_NS 1500000
+
+#ifdef MADV_HUGEPAGE
+/* How long this thread ran: waiting for a core says nothing about memory. */
+static int64_t own_ns(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Only whole huge pages, so that a tail does not cost 2 MiB. Advice: a refusal changes nothing. The
+ * first page shows what the others will cost. */
+static void ask_for_huge_pages(sn_allocator *self, uint8_t *p, size_t bytes)
+{
+    const size_t whole = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    const bool always = bytes >= HUGE_ALWAYS_BYTES;
+    if (!always && atomic_load_explicit(&self->huge_is_dear, memory_order_relaxed))
+        return;
+    (void)madvise(p, whole, MADV_HUGEPAGE);
+    if (always)
+        return;
+    const int64_t start = own_ns();
+    *(volatile uint8_t *)p = 0;
+    if (own_ns() - start < HUGE_DEAR_NS)
+        return;
+    atomic_store_explicit(&self->huge_is_dear, true, memory_order_relaxed);
+    (void)madvise(p + HUGE_PAGE_BYTES, whole - HUGE_PAGE_BYTES, MADV_NOHUGEPAGE);
+}
+#endif
 
 static void *system_alloc(sn_allocator *self, size_t bytes)
 {
-    (void)self;
-    bool huge = bytes >= HUGE_FROM_BYTES;
+    const bool huge = bytes >= HUGE_PAGE_BYTES;
     void *p = NULL;
     if (bytes > PTRDIFF_MAX || posix_memalign(&p, huge ? HUGE_PAGE_BYTES : SN_ALIGN, bytes) != 0)
         return NULL;
 #ifdef MADV_HUGEPAGE
-    /* Only whole huge pages, so that a tail does not cost 2 MiB. Advice: a refusal changes nothing.
-     */
     if (huge)
-        (void)madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+        ask_for_huge_pages(self, p, bytes);
+#else
+    (void)self;
 #endif
     return p;
 }

@@ -18,7 +18,8 @@ struct sn_allocator {
     void *user;
     _Atomic size_t live_bytes; /* kept by sn_alloc / sn_free */
     _Atomic size_t peak_bytes;
-    size_t limit_bytes; /* 0 = none; sn_alloc refuses beyond it */
+    size_t limit_bytes;        /* 0 = none; sn_alloc refuses beyond it */
+    _Atomic bool huge_is_dear; /* found out by the system's: finding huge pages takes long */
 };
 
 /* libc's aligned allocation; blocks of 2 MiB and more ask for huge pages. */

@@ -5,6 +5,7 @@
 
 #include "compute/gemm.h"
 #include "compute/packs.h"
+#include "compute/split.h"
 
 unsigned sn_gemm_pack_id(unsigned block)
 {
@@ -42,40 +43,92 @@ static bool gemm_bytes(const int64_t *dims, int rank, int64_t trans, unsigned bl
     return true;
 }
 
+/* A unit is a few neighbouring panels, so that a row of the source is read in pieces of several
+ * cache lines. */
+enum { UNIT_PANELS = 4 };
+
+static int64_t units_of(int64_t n, unsigned block)
+{
+    return (n + UNIT_PANELS * (int64_t)block - 1) / (UNIT_PANELS * (int64_t)block);
+}
+
 static size_t gemm_units(const int64_t *dims, int rank, int64_t trans, unsigned block)
 {
     int64_t n, k;
     shape(dims, rank, trans, &n, &k);
-    size_t units = ((size_t)n + block - 1) / block;
+    size_t units = (size_t)units_of(n, block);
     for (int i = 0; i < rank - 2; i++)
         units *= (size_t)dims[i];
     return units;
 }
 
-static void gemm_pack(float *dst, const float *src, const int64_t *dims, int rank, int64_t trans,
-                      unsigned block, size_t unit)
+/* A panel from rows of n floats: column `col` and those behind it. */
+static inline void pack_rows(float *dst, const uint8_t *src, int64_t n, int64_t row, int64_t rows,
+                             int64_t col, unsigned block)
+{
+    src += (size_t)(row * n + col) * sizeof(float);
+    dst += row * block;
+    if (n - col >= block) {
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(dst + i * block, src + (size_t)(i * n) * sizeof(float), block * sizeof(float));
+        return;
+    }
+    memset(dst, 0, (size_t)rows * block * sizeof(float));
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(dst + i * block, src + (size_t)(i * n) * sizeof(float),
+               (size_t)(n - col) * sizeof(float));
+}
+
+/* A panel of a transposed matrix: rows col … of k floats each become lanes. */
+static void pack_lanes(float *dst, const uint8_t *src, int64_t n, int64_t k, int64_t col,
+                       unsigned block)
+{
+    const int64_t lanes = sn_min(n - col, block);
+    src += (size_t)(col * k) * sizeof(float);
+    if ((uintptr_t)src % sizeof(float) == 0) {
+        sn_pack_lanes(block)(dst, (const float *)(const void *)src, (size_t)k, (unsigned)lanes,
+                             block, (size_t)k);
+        return;
+    }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t l = 0; l < block; l++)
+            dst[i * block + l] = l < lanes ? sn_pack_f32(src, l * k + i) : 0.0f;
+}
+
+enum { ROWS = 64 }; /* of all panels of a unit, before the next */
+
+static inline void gemm_pack(float *dst, const uint8_t *src, const int64_t *dims, int rank,
+                             int64_t trans, unsigned block, size_t unit)
 {
     int64_t n, k;
     shape(dims, rank, trans, &n, &k);
+    const int64_t units = units_of(n, block), matrix = (int64_t)unit / units;
+    const int64_t first = (int64_t)unit % units * UNIT_PANELS * block;
+    const int64_t end = sn_min(first + UNIT_PANELS * (int64_t)block, n);
     const int64_t panels = (n + block - 1) / block;
-    const int64_t matrix = (int64_t)unit / panels, col = (int64_t)unit % panels * block;
-    const int64_t lanes = n - col < block ? n - col : block;
-    src += matrix * n * k;
-    dst += (int64_t)unit * k * block;
-    if (lanes < block)
-        memset(dst, 0, (size_t)k * block * sizeof(float));
-    if (!trans) {
-        for (int64_t i = 0; i < k; i++)
-            memcpy(dst + i * block, src + i * n + col, (size_t)lanes * sizeof(float));
+    src += (size_t)(matrix * n * k) * sizeof(float);
+    dst += (matrix * panels * block + first) * k;
+    if (trans) {
+        for (int64_t col = first; col < end; col += block, dst += k * block)
+            pack_lanes(dst, src, n, k, col, block);
         return;
     }
-    /* Squares of channels × lanes, so that both sides stay in the cache. */
-    for (int64_t i0 = 0; i0 < k; i0 += 64) {
-        const int64_t i1 = i0 + 64 < k ? i0 + 64 : k;
-        for (int64_t l = 0; l < lanes; l++)
-            for (int64_t i = i0; i < i1; i++)
-                dst[i * block + l] = src[(col + l) * k + i];
-    }
+    for (int64_t row = 0; row < k; row += ROWS)
+        for (int64_t col = first; col < end; col += block)
+            pack_rows(dst + (col - first) * k, src, n, row, sn_min(k - row, ROWS), col, block);
+}
+
+/* The rows of a transposed matrix are a panel's columns; else a panel takes a piece of each row. */
+static bool gemm_source(const int64_t *dims, int rank, int64_t trans, unsigned block, size_t unit,
+                        int64_t *first, int64_t *count)
+{
+    int64_t n, k;
+    shape(dims, rank, trans, &n, &k);
+    const int64_t units = units_of(n, block), matrix = (int64_t)unit / units;
+    const int64_t col = (int64_t)unit % units * UNIT_PANELS * block;
+    *first = (matrix * n + col) * k;
+    *count = sn_min(n - col, UNIT_PANELS * (int64_t)block) * k;
+    return trans != 0;
 }
 
 #define GEMM_FORMAT(block)                                                                         \
@@ -92,8 +145,14 @@ static void gemm_pack(float *dst, const float *src, const int64_t *dims, int ran
     {                                                                                              \
         gemm_pack(dst, src, dims, rank, arg, block, unit);                                         \
     }                                                                                              \
+    static bool gemm##block##_source(const int64_t *dims, int rank, int64_t arg, size_t unit,      \
+                                     int64_t *first, int64_t *count)                               \
+    {                                                                                              \
+        return gemm_source(dims, rank, arg, block, unit, first, count);                            \
+    }                                                                                              \
     const sn_pack_format sn_pack_f32_gemm##block = {"f32_gemm" #block, gemm##block##_bytes,        \
-                                                    gemm##block##_units, gemm##block##_pack};
+                                                    gemm##block##_units, gemm##block##_pack,       \
+                                                    gemm##block##_source};
 
 GEMM_FORMAT(8)
 GEMM_FORMAT(16)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of packed weight formats. */
+/* The list of packed weight formats, and what they share. */
 #include "compute/packs.h"
 
 const sn_pack_format *sn_pack_get(unsigned id)
@@ -11,4 +11,13 @@ const sn_pack_format *sn_pack_get(unsigned id)
 #undef SN_PACK
     };
     return id < SN_PACK_COUNT ? formats[id] : NULL;
+}
+
+sn_f32_block_fn *sn_pack_lanes(unsigned block)
+{
+#if defined(__x86_64__)
+    return block == 16 ? sn_f32_block_avx512 : sn_f32_block_ref;
+#else
+    return block == 8 ? sn_f32_block_neon : sn_f32_block_ref;
+#endif
 }

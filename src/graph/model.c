@@ -63,6 +63,16 @@ static int64_t find_opset(const sn_opset *opsets, size_t n, const char *domain)
     return -1;
 }
 
+void sn_model_release(const sn_model *m, const sn_tensor *t)
+{
+    for (size_t i = 0; i < m->files.n; i++) {
+        const sn_file *f = m->files.data[i];
+        const uint8_t *p = t->data;
+        if (f->mapped && p >= f->data && p < f->data + f->bytes)
+            sn_file_release(f, p, t->bytes);
+    }
+}
+
 int64_t sn_model_opset(const sn_model *m, const char *domain)
 {
     return find_opset(m->opsets.data, m->opsets.n, domain);

@@ -55,7 +55,10 @@ typedef struct sn_model {
 /* With an empty graph that shares the model's arena and origins; a reader fills it. */
 sonde_status sn_model_new(sn_model **m, sn_context *ctx, sonde_error *err);
 sn_model *sn_model_ref(sn_model *m);
-void sn_model_unref(sn_model *m);                              /* the last one frees everything */
+void sn_model_unref(sn_model *m); /* the last one frees everything */
+/* What was read of a constant will not be read soon: pages of a mapped file go back to the system.
+ */
+void sn_model_release(const sn_model *m, const sn_tensor *t);
 int64_t sn_model_opset(const sn_model *m, const char *domain); /* -1 when not imported */
 
 /* After reading: replaces calls of model-local functions by their bodies (recursion is an error;

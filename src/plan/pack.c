@@ -19,6 +19,7 @@ typedef struct pack_job {
     const sn_tensor *src;
     const sn_pack_format *format;
     size_t bytes, offset;
+    size_t first_unit; /* units of all jobs are numbered through */
     sn_program *owner;
     uint32_t slot; /* the new one */
 } pack_job;
@@ -27,10 +28,9 @@ typedef struct packer {
     sn_program *root;
     sn_map seen; /* pack_key ► its job */
     SN_VEC(pack_job *) jobs;
-    size_t store_bytes;
-    void *settled; /* room for the largest weight that cannot be packed as it lies */
-    size_t settled_bytes;
-    size_t first_held, held_bytes; /* jobs done whose file pages are not yet let go */
+    size_t store_bytes, n_units;
+    uint8_t *scratch; /* for each worker: room for what a unit reads */
+    size_t scratch_bytes;
     sonde_error *err;
 } packer;
 
@@ -53,9 +53,8 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
     job = SN_NEW(&k->root->arena, pack_job);
     if (!job)
         return sn_fail_memory(k->err, sizeof *job);
-    *job = (pack_job){key, src, f, bytes, k->store_bytes, p, p->n_slots++};
-    if (!sn_tensor_is_settled(src) && src->bytes > k->settled_bytes)
-        k->settled_bytes = src->bytes;
+    *job = (pack_job){key, src, f, bytes, k->store_bytes, k->n_units, p, p->n_slots++};
+    k->n_units += f->units(src->dims, src->rank, arg);
     if (!sn_size_add(k->store_bytes, sn_round_up(bytes, SN_ALIGN), &k->store_bytes))
         return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
     if (!sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL) ||
@@ -121,91 +120,115 @@ static sonde_status grow_consts(packer *k, sn_program *p)
     return SONDE_OK;
 }
 
-typedef struct pack_run {
-    const pack_job *job;
-    void *dst;
-    const void *src;
-    void *settled;
-} pack_run;
-
-static void pack_unit(void *arg, size_t task, int worker)
+static void set_slot(const packer *k, const pack_job *job)
 {
-    (void)worker;
-    const pack_run *r = arg;
-    const sn_tensor *t = r->job->src;
-    r->job->format->pack(r->dst, r->src, t->dims, t->rank, r->job->key.arg, task);
-}
-
-/* How many elements one task settles: small enough to balance, large enough to be worth it. */
-#define SETTLE_COUNT 16384
-
-static void settle_part(void *arg, size_t task, int worker)
-{
-    (void)worker;
-    const pack_run *r = arg;
-    const sn_tensor *t = r->job->src;
-    const int64_t first = (int64_t)task * SETTLE_COUNT, left = sn_tensor_count(t) - first;
-    sn_tensor_read(t, first, left < SETTLE_COUNT ? left : SETTLE_COUNT,
-                   (uint8_t *)r->settled + (size_t)first * sn_dtype_bytes(t->dtype));
-}
-
-static void release_pages(const sn_model *m, const sn_tensor *t)
-{
-    for (size_t i = 0; i < m->files.n; i++) {
-        const sn_file *f = m->files.data[i];
-        const uint8_t *p = t->data;
-        if (f->mapped && p >= f->data && p < f->data + f->bytes)
-            sn_file_release(f, p, t->bytes);
-    }
-}
-
-static void do_job(packer *k, const pack_job *job, sn_pool *pool)
-{
-    const sn_tensor *t = job->src;
     sn_slot *slot = &job->owner->consts[job->slot];
     slot->kind = SN_KIND_TENSOR;
-    slot->t = *t;
+    slot->t = *job->src;
     slot->t.owner = NULL;
     slot->t.scale = NULL;
     slot->t.pack = (uint8_t)job->key.pack;
     slot->t.bytes = job->bytes;
-    slot->t.data = NULL;
-    if (k->root->plan_only)
-        return;
-    pack_run run = {job, (uint8_t *)k->root->packed->data + job->offset, t->data, k->settled};
-    slot->t.data = run.dst;
-    if (!sn_tensor_is_settled(t)) {
-        size_t parts = ((size_t)sn_tensor_count(t) + SETTLE_COUNT - 1) / SETTLE_COUNT;
-        sn_pool_run(pool, parts, settle_part, &run);
-        run.src = k->settled;
-    }
-    sn_pool_run(pool, job->format->units(t->dims, t->rank, job->key.arg), pack_unit, &run);
+    slot->t.data = k->root->plan_only ? NULL : (uint8_t *)k->root->packed->data + job->offset;
 }
 
-/* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often that
- * what is mapped and packed at once adds little to the peak: a sixteenth. */
-#define RELEASE_PARTS 16
+/* ------------------------------------------------------------------ filling the store */
 
-static void release_done(packer *k, size_t n_done, bool last)
+/* Weights that a pass has scaled, or that lie misaligned in their file, are read a unit at a time
+ * into a worker's scratch. Formats whose units read all over the weight take misaligned ones as
+ * they are, and get a copy of scaled ones, which is dropped afterwards. */
+static sonde_status plan_reading(packer *k, pack_job *job)
 {
-    k->held_bytes += n_done > k->first_held ? k->jobs.data[n_done - 1]->src->bytes : 0;
-    if (k->root->plan_only || (k->held_bytes < k->store_bytes / RELEASE_PARTS && !last))
-        return;
-    for (; k->first_held < n_done; k->first_held++)
-        release_pages(k->root->model, k->jobs.data[k->first_held]->src);
-    k->held_bytes = 0;
-}
-
-/* The packed store, and room to settle a weight in. */
-static sonde_status make_room(packer *k)
-{
-    if (k->root->plan_only || !k->store_bytes)
+    int64_t first, count;
+    const sn_tensor *t = job->src;
+    if (sn_tensor_is_settled(t))
         return SONDE_OK;
-    k->root->packed = sn_buffer_new(k->root->ctx->alloc, k->store_bytes);
+    if (job->format->source(t->dims, t->rank, job->key.arg, 0, &first, &count)) {
+        const size_t bytes = sn_round_up((size_t)count * sizeof(float), SN_ALIGN);
+        k->scratch_bytes = bytes > k->scratch_bytes ? bytes : k->scratch_bytes;
+        return SONDE_OK;
+    }
+    if (!t->scale)
+        return SONDE_OK;
+    sn_tensor *copy = SN_NEW(&k->root->arena, sn_tensor);
+    if (!copy)
+        return sn_fail_memory(k->err, sizeof *copy);
+    *copy = *t;
+    job->src = copy;
+    return sn_tensor_settle(copy, &k->root->buffers, k->root->ctx->alloc, k->err);
+}
+
+/* The packed store, and the scratch. */
+static sonde_status make_room(packer *k, int threads)
+{
+    sn_allocator *alloc = k->root->ctx->alloc;
+    k->root->packed = sn_buffer_new(alloc, k->store_bytes);
     if (!k->root->packed)
         return sn_fail_memory(k->err, k->store_bytes);
-    k->settled = k->settled_bytes ? sn_alloc(k->root->ctx->alloc, k->settled_bytes) : NULL;
-    return k->settled || !k->settled_bytes ? SONDE_OK : sn_fail_memory(k->err, k->settled_bytes);
+    for (size_t i = 0; i < k->jobs.n; i++)
+        SN_TRY(plan_reading(k, k->jobs.data[i]));
+    if (!k->scratch_bytes)
+        return SONDE_OK;
+    k->scratch = sn_alloc(alloc, k->scratch_bytes * (size_t)threads);
+    return k->scratch ? SONDE_OK : sn_fail_memory(k->err, k->scratch_bytes * (size_t)threads);
+}
+
+typedef struct pack_batch {
+    const packer *k;
+    size_t first, end; /* jobs */
+} pack_batch;
+
+static const pack_job *job_of(const pack_batch *b, size_t unit)
+{
+    size_t low = b->first, high = b->end; /* the job is in [low, high) */
+    while (high - low > 1) {
+        const size_t mid = low + (high - low) / 2;
+        if (b->k->jobs.data[mid]->first_unit <= unit)
+            low = mid;
+        else
+            high = mid;
+    }
+    return b->k->jobs.data[low];
+}
+
+static void pack_unit(void *arg, size_t task, int worker)
+{
+    const pack_batch *b = arg;
+    const packer *k = b->k;
+    const size_t number = k->jobs.data[b->first]->first_unit + task;
+    const pack_job *job = job_of(b, number);
+    const size_t unit = number - job->first_unit;
+    const sn_tensor *t = job->src;
+    const void *src = t->data;
+    int64_t first, count;
+    if (!sn_tensor_is_settled(t) &&
+        job->format->source(t->dims, t->rank, job->key.arg, unit, &first, &count)) {
+        void *own = k->scratch + (size_t)worker * k->scratch_bytes;
+        sn_tensor_read(t, first, count, own);
+        /* Where the weight would begin if the unit's part of it lay in its place. */
+        src = (const void *)((uintptr_t)own - (size_t)first * sizeof(float));
+    }
+    job->format->pack((uint8_t *)k->root->packed->data + job->offset, src, t->dims, t->rank,
+                      job->key.arg, unit);
+}
+
+/* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often
+ * that what is mapped and packed at once adds little to the peak: a sixteenth. */
+#define RELEASE_PARTS 16
+
+/* Packs in batches; the units of a batch are shared out as one region. */
+static void fill_store(packer *k, sn_pool *pool)
+{
+    for (size_t first = 0; first < k->jobs.n;) {
+        pack_batch b = {k, first, first};
+        for (size_t held = 0; b.end < k->jobs.n && held <= k->store_bytes / RELEASE_PARTS; b.end++)
+            held += k->jobs.data[b.end]->src->bytes;
+        const size_t begin = k->jobs.data[first]->first_unit;
+        const size_t end = b.end < k->jobs.n ? k->jobs.data[b.end]->first_unit : k->n_units;
+        sn_pool_run(pool, end - begin, pack_unit, &b);
+        for (; first < b.end; first++)
+            sn_model_release(k->root->model, k->jobs.data[first]->src);
+    }
 }
 
 /* ------------------------------------------------------------------ what is not needed any more */
@@ -255,20 +278,21 @@ static sonde_status drop_unused(packer *k, sn_program *root)
 sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, sonde_error *err)
 {
     packer k = {.root = root, .err = err};
+    const int threads = sn_pool_threads(pool);
     sn_map_init(&k.seen, root->ctx->alloc);
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
-    if (!st)
-        st = make_room(&k);
-    for (size_t i = 0; i < k.jobs.n && !st; i++) {
-        do_job(&k, k.jobs.data[i], pool);
-        release_done(&k, i + 1, i + 1 == k.jobs.n);
-    }
+    if (!st && !root->plan_only && k.jobs.n)
+        st = make_room(&k, threads);
+    for (size_t i = 0; i < k.jobs.n && !st; i++)
+        set_slot(&k, k.jobs.data[i]);
     root->packed_bytes = k.store_bytes;
-    if (!st && !root->plan_only)
+    if (!st && !root->plan_only) {
+        fill_store(&k, pool);
         st = drop_unused(&k, root);
-    sn_free(root->ctx->alloc, k.settled, k.settled_bytes);
+    }
+    sn_free(root->ctx->alloc, k.scratch, k.scratch_bytes * (size_t)threads);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);
     return st;
