@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat and Split: parts of one axis. Both are a strided copy per part between a dense tensor and
- * a window of the other. */
+ * a window of the other. Images in blocks are cut along the channels where whole blocks end. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -12,15 +12,35 @@ typedef struct part_params {
     int64_t num_outputs; /* Split since 18; 0 = not given */
 } part_params;
 
-/* Copies between `dense` (dims) and the window of a tensor whose axis has `whole` entries, at `at`.
+/* The dims a copy sees: [images][blocks][pixels × block] of an image in blocks, where axis 1 is
+ * cut.
  */
-static void copy_part(char *whole_data, char *dense_data, const int64_t *dims, int rank, int axis,
+typedef struct extent {
+    int64_t dims[SN_MAX_RANK];
+    int rank;
+} extent;
+
+static extent extent_of(const sn_tensor *t)
+{
+    extent e = {.rank = t->rank};
+    for (int i = 0; i < t->rank; i++)
+        e.dims[i] = t->dims[i];
+    if (!t->block)
+        return e;
+    e.rank = 3;
+    e.dims[1] = (t->dims[1] + t->block - 1) / t->block;
+    e.dims[2] = t->dims[2] * t->dims[3] * t->block;
+    return e;
+}
+
+/* Copies between `dense` and the window of a tensor whose axis has `whole` entries, at `at`. */
+static void copy_part(char *whole_data, char *dense_data, const extent *dense, int axis,
                       int64_t whole, int64_t at, size_t elem, bool into_whole, sn_pool *pool)
 {
     int64_t outer = 1, inner = 1;
-    for (int i = 0; i < rank; i++)
-        *(i < axis ? &outer : &inner) *= dims[i];
-    int64_t step = dims[axis] ? inner / dims[axis] : 0;
+    for (int i = 0; i < dense->rank; i++)
+        *(i < axis ? &outer : &inner) *= dense->dims[i];
+    int64_t step = dense->dims[axis] ? inner / dense->dims[axis] : 0;
     sn_copy c;
     int64_t shape[2] = {outer, inner};
     ptrdiff_t wide[2] = {(ptrdiff_t)(step * whole), 1}, tight[2] = {(ptrdiff_t)inner, 1};
@@ -30,6 +50,20 @@ static void copy_part(char *whole_data, char *dense_data, const int64_t *dims, i
     sn_copy_plan(&c, elem, 2, shape, into_whole ? wide : tight, into_whole ? tight : wide);
     sn_copy_run(&c, into_whole ? whole_data : dense_data, into_whole ? dense_data : whole_data,
                 pool);
+}
+
+/* Is v an image that ends (unless it is the last part) where a block does? */
+static bool whole_blocks(const sn_value *v, bool last, int block)
+{
+    if (!v || v->fact.data || v->fact.type.dtype != SONDE_DTYPE_F32 || v->fact.type.rank != 4)
+        return false;
+    const sn_dim channels = v->fact.type.dims[1];
+    return sn_dim_known(channels) && channels > 0 && (last || channels % block == 0);
+}
+
+static bool cuts_channels(const part_params *p)
+{
+    return p->axis == 1 || p->axis == -3;
 }
 
 /* ------------------------------------------------------------------ Concat */
@@ -109,8 +143,21 @@ static sonde_status infer_concat(sn_infer *c)
     return rank == 1 && !unknown_part ? concat_ints(c, total) : SONDE_OK;
 }
 
+static uint32_t blocking_concat(const sn_node *node, const void *params, int block)
+{
+    if (!cuts_channels(params))
+        return 0;
+    for (uint32_t i = 0; i < node->n_in; i++)
+        if (!whole_blocks(node->in[i].value, i + 1 == node->n_in, block))
+            return 0;
+    return SN_BLOCK_IN | SN_BLOCK_OUT | SN_BLOCK_ALL;
+}
+
 static sonde_status bind_concat(sn_bind *b)
 {
+    for (uint32_t i = 0; i < b->n_in; i++)
+        if (b->in[i]->block != b->out[0].block)
+            return sn_bind_fail(b, SONDE_INTERNAL, "input %u lies otherwise than the output", i);
     b->kernel = "copy_concat";
     return SONDE_OK;
 }
@@ -123,11 +170,13 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     int64_t at = 0;
     if (!sn_move_axis(p->axis, y->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the output", (long long)p->axis);
+    const extent whole = extent_of(y);
     for (uint32_t i = 0; i < s->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, i);
-        copy_part(y->data, x->data, x->dims, x->rank, axis, y->dims[axis], at,
-                  sn_dtype_bytes(y->dtype), true, f->pool);
-        at += x->dims[axis];
+        const extent part = extent_of(x);
+        copy_part(y->data, x->data, &part, axis, whole.dims[axis], at, sn_dtype_bytes(y->dtype),
+                  true, f->pool);
+        at += part.dims[axis];
     }
     return sn_move_own(s, f, 0);
 }
@@ -136,7 +185,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     {                                                                                              \
         SN_MOVE_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                         \
             .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
-            .bind = bind_concat, .run = run_concat, .types = SN_MOVE_ALL_TYPES                     \
+            .bind = bind_concat, .run = run_concat, .blocking = blocking_concat,                   \
+            .types = SN_MOVE_ALL_TYPES                                                             \
     }
 const sn_op sn_op_concat[] = {
     CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};
@@ -221,22 +271,37 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     int64_t at = 0;
     if (!sn_move_axis(p->axis, x->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the input", (long long)p->axis);
+    const extent whole = extent_of(x);
     for (uint32_t o = 0; o < s->n_out; o++) {
         if (!sn_wants(s, o))
             return sn_run_fail(s, f, "output %u is missing", o);
         sn_tensor *y = sn_out(s, f, o);
-        if (y->dims[axis] > x->dims[axis] - at)
+        const extent part = extent_of(y);
+        if (part.dims[axis] > whole.dims[axis] - at)
             return sn_run_fail(s, f, "the parts are larger than the input");
-        copy_part(x->data, y->data, y->dims, y->rank, axis, x->dims[axis], at,
-                  sn_dtype_bytes(y->dtype), false, f->pool);
-        at += y->dims[axis];
+        copy_part(x->data, y->data, &part, axis, whole.dims[axis], at, sn_dtype_bytes(y->dtype),
+                  false, f->pool);
+        at += part.dims[axis];
         SN_TRY(sn_move_own(s, f, o));
     }
     return SONDE_OK;
 }
 
+static uint32_t blocking_split(const sn_node *node, const void *params, int block)
+{
+    if (!cuts_channels(params) || !whole_blocks(node->in[0].value, true, block))
+        return 0;
+    for (uint32_t o = 0; o < node->n_out; o++)
+        if (!whole_blocks(node->out[o], o + 1 == node->n_out, block))
+            return 0;
+    return SN_BLOCK_IN | SN_BLOCK_OUT | SN_BLOCK_ALL;
+}
+
 static sonde_status bind_split(sn_bind *b)
 {
+    for (uint32_t o = 0; o < b->n_out; o++)
+        if (b->out[o].block != b->in[0]->block)
+            return sn_bind_fail(b, SONDE_INTERNAL, "output %u lies otherwise than the input", o);
     b->kernel = "copy_split";
     return SONDE_OK;
 }
@@ -245,6 +310,7 @@ static sonde_status bind_split(sn_bind *b)
     {                                                                                              \
         SN_MOVE_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1),                                     \
             .params_size = sizeof(part_params), .prepare = prepare_split, .infer = infer_split,    \
-            .bind = bind_split, .run = run_split, .types = SN_MOVE_ALL_TYPES                       \
+            .bind = bind_split, .run = run_split, .blocking = blocking_split,                      \
+            .types = SN_MOVE_ALL_TYPES                                                             \
     }
 const sn_op sn_op_split[] = {SPLIT(1, 1, 2), SPLIT(2, 12, 1), SPLIT(13, 0, 2), {.name = NULL}};

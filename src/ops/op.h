@@ -209,8 +209,9 @@ enum {
 };
 
 enum {
-    SN_BLOCK_IN = 1, /* takes its activation inputs (0, and a residual) blocked */
-    SN_BLOCK_OUT = 2 /* gives output 0 blocked */
+    SN_BLOCK_IN = 1,  /* takes its activation inputs (0, and a residual) blocked */
+    SN_BLOCK_OUT = 2, /* gives output 0 blocked */
+    SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
 };
 
 struct sn_op {

@@ -3,20 +3,21 @@
  * blocked and a plain world meet.
  *
  * Convolutions that can are blocked for good: their kernels are made for it. Nodes that do not care
- * (elementwise ones, pools, …) are elastic: those that hang together form a group, and a group
- * becomes blocked only when that needs no more reorders at its border than staying plain. Nodes
- * that only take blocked input (a global pool) follow their input. Everything else is plain: graph
- * inputs and outputs, constants, captures and inputs of control flow. */
+ * (elementwise ones, pools, concatenations, …) are elastic: those that hang together form a group,
+ * and a group becomes blocked only when that needs no more reorders at its border than staying
+ * plain. Nodes that only take blocked input (a global pool) follow their input. Everything else is
+ * plain: graph inputs and outputs, constants, captures and inputs of control flow. */
 #include <string.h>
 
 #include "passes/rewrite.h"
 
 enum {
-    FIXED_IN = 1,   /* reads input 0 blocked */
-    FIXED_OUT = 2,  /* gives output 0 blocked; a residual lies like the output */
-    ELASTIC = 4,    /* input and output in either layout, the same for both */
-    ALL_INPUTS = 8, /* elementwise: all its inputs share the layout */
-    SOFT_IN = 16    /* reads input 0 in either layout, gives plain */
+    FIXED_IN = 1,    /* reads input 0 blocked */
+    FIXED_OUT = 2,   /* gives output 0 blocked; a residual lies like the output */
+    ELASTIC = 4,     /* input and output in either layout, the same for both */
+    ALL_INPUTS = 8,  /* elementwise: all its inputs share the layout */
+    SOFT_IN = 16,    /* reads input 0 in either layout, gives plain */
+    ALL_OUTPUTS = 32 /* all its outputs share the layout */
 };
 
 typedef struct group {                 /* of elastic nodes, at its root's node id */
@@ -109,11 +110,13 @@ static uint8_t kind_of(const sn_node *n, int block)
     if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
         !n->n_out)
         return 0;
+    uint32_t want = op->blocking ? op->blocking(n, n->params, block) : 0;
+    if (want & SN_BLOCK_ALL)
+        return ELASTIC | ALL_OUTPUTS | ALL_INPUTS;
     for (uint32_t o = 1; o < n->n_out; o++)
         if (n->out[o])
             return 0; /* second outputs (indices, masks) are plain: so is the node */
     bool out_fits = n->out[0] && fits(n->out[0]);
-    uint32_t want = op->blocking ? op->blocking(n, n->params, block) : 0;
     bool in = (want & SN_BLOCK_IN) && fits(n->in[0].value), out = (want & SN_BLOCK_OUT) && out_fits;
     if (is_conv(n)) {
         bool agrees = in == ((want & SN_BLOCK_IN) != 0) && out == ((want & SN_BLOCK_OUT) != 0);
@@ -139,6 +142,8 @@ static uint32_t find(layout *l, uint32_t i)
 static bool is_activation(const layout *l, const sn_node *n, uint32_t i)
 {
     uint8_t k = l->kind[n->id];
+    if (k & ALL_OUTPUTS)
+        return fits(n->in[i].value); /* not the sizes of a Split */
     if (k & ALL_INPUTS)
         return !is_scalar_const(n->in[i].value);
     return i == 0 && (k & (FIXED_IN | ELASTIC | SOFT_IN));
@@ -149,6 +154,13 @@ static bool is_residual(const layout *l, const sn_node *n, uint32_t i)
     return i == 3 && (l->kind[n->id] & FIXED_OUT) && is_fused_conv(n);
 }
 
+/* The node whose kind decides how v lies; NULL: v is plain. */
+static const sn_node *decider(const layout *l, const sn_value *v)
+{
+    const sn_node *p = v->producer;
+    return p && (v->output_index == 0 || (l->kind[p->id] & ALL_OUTPUTS)) ? p : NULL;
+}
+
 static void join_groups(layout *l)
 {
     sn_graph_each (n, l->g) {
@@ -156,9 +168,9 @@ static void join_groups(layout *l)
             continue;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const sn_value *v = n->in[i].value;
-            if (v && v->producer && is_activation(l, n, i) &&
-                (l->kind[v->producer->id] & ELASTIC) && v->output_index == 0)
-                l->parent[find(l, n->id)] = find(l, v->producer->id);
+            const sn_node *p = v && is_activation(l, n, i) ? decider(l, v) : NULL;
+            if (p && (l->kind[p->id] & ELASTIC))
+                l->parent[find(l, n->id)] = find(l, p->id);
         }
     }
 }
@@ -170,27 +182,8 @@ static uint32_t weight(const sn_value *v)
     return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : 16;
 }
 
-/* What the group around an elastic node's inputs and output would cost either way. */
-static void count_borders(layout *l, const sn_node *n)
+static void count_readers(const layout *l, group *gr, const sn_value *out)
 {
-    uint32_t root = find(l, n->id);
-    group *gr = &l->groups[root];
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        const sn_value *v = n->in[i].value;
-        if (!v || !is_activation(l, n, i) || l->seen[v->id] == root + 1 || sn_value_is_const(v))
-            continue;
-        const sn_node *p = v->output_index == 0 ? v->producer : NULL;
-        if (p && (l->kind[p->id] & ELASTIC))
-            continue;
-        l->seen[v->id] = root + 1;
-        if (p && (l->kind[p->id] & FIXED_OUT)) {
-            gr->plain_cost += weight(v);
-            gr->blocked_links++;
-        } else {
-            gr->blocked_cost += weight(v);
-        }
-    }
-    const sn_value *out = n->out[0];
     bool wants_blocked = false, wants_plain = out->n_outputs > 0;
     for (const sn_edge *e = out->uses; e; e = e->next) {
         uint8_t k = l->kind[e->node->id];
@@ -203,6 +196,31 @@ static void count_borders(layout *l, const sn_node *n)
     gr->plain_cost += wants_blocked ? weight(out) : 0;
     gr->blocked_links += wants_blocked;
     gr->blocked_cost += wants_plain ? weight(out) : 0;
+}
+
+/* What the group around an elastic node's inputs and outputs would cost either way. */
+static void count_borders(layout *l, const sn_node *n)
+{
+    uint32_t root = find(l, n->id);
+    group *gr = &l->groups[root];
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const sn_value *v = n->in[i].value;
+        if (!v || !is_activation(l, n, i) || l->seen[v->id] == root + 1 || sn_value_is_const(v))
+            continue;
+        const sn_node *p = decider(l, v);
+        if (p && (l->kind[p->id] & ELASTIC))
+            continue;
+        l->seen[v->id] = root + 1;
+        if (p && (l->kind[p->id] & FIXED_OUT)) {
+            gr->plain_cost += weight(v);
+            gr->blocked_links++;
+        } else {
+            gr->blocked_cost += weight(v);
+        }
+    }
+    count_readers(l, gr, n->out[0]);
+    for (uint32_t o = 1; o < n->n_out && (l->kind[n->id] & ALL_OUTPUTS); o++)
+        count_readers(l, gr, n->out[o]);
 }
 
 static bool gives_blocked(layout *l, const sn_node *n)
@@ -292,18 +310,18 @@ static sonde_status switch_input(layout *l, sn_node *n, uint32_t i, int block)
     return SONDE_OK;
 }
 
-/* n gives its output blocked. A graph output stays the plain value under its name; the node then
+/* n gives output o blocked. A graph output stays the plain value under its name; the node then
  * makes a blocked twin. */
-static sonde_status block_output(layout *l, sn_node *n)
+static sonde_status block_output(layout *l, sn_node *n, uint32_t o)
 {
-    sn_value *v = n->out[0];
+    sn_value *v = n->out[o];
     if (!v->n_outputs) {
         v->fact.block = (uint8_t)l->block;
         return SONDE_OK;
     }
     sn_value *t;
     SN_TRY(twin(l, v, l->block, &t));
-    sn_node_set_output(n, 0, t);
+    sn_node_set_output(n, o, t);
     l->other[v->id] = t;
     return add_reorder(l, t, v, n->next, n);
 }
@@ -329,8 +347,8 @@ static sonde_status rewrite(layout *l)
             if (want != v->fact.block)
                 SN_TRY(switch_input(l, n, i, want));
         }
-        if (out_blocked)
-            SN_TRY(block_output(l, n));
+        for (uint32_t o = 0; out_blocked && o < ((k & ALL_OUTPUTS) ? n->n_out : 1); o++)
+            SN_TRY(block_output(l, n, o));
         n_next = n->next; /* a Reorder may follow now */
     }
     return SONDE_OK;

@@ -151,6 +151,69 @@ TEST(a_gate_per_channel_keeps_the_blocks)
     end_pass_model(m, p);
 }
 
+TEST(parts_of_whole_blocks_are_joined_and_cut_in_blocks)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 16, 6, 5));
+    conv(g, "a", "x", 16, 16);
+    conv(g, "b", "x", 32, 16);
+    conv(g, "c", "x", 20, 16);
+    sn_node *join = node(g, "Concat", "j", "a b c"); /* the last part may end inside a block */
+    attr_int(g, join, "axis", 1);
+    node(g, "Relu", "r", "j");
+    sn_node *cut = node(g, "Split", "h k", "r");
+    attr_int(g, cut, "axis", -3);
+    attr_ints(g, cut, "split", DIMS(48, 20));
+    cut->opset = 11;
+    conv(g, "y", "h", 16, 48);
+    conv(g, "z", "k", 16, 20);
+    outputs(g, "y z");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 3); /* one input, two outputs */
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(a_part_that_is_an_output_is_reordered_behind_the_cut)
+{
+    sn_model *m = image_model(32);
+    sn_graph *g = m->graph, *p = NULL;
+    conv(g, "a", "x", 64, 32);
+    sn_node *cut = node(g, "Split", "h k", "a");
+    attr_int(g, cut, "axis", 1);
+    attr_int(g, cut, "num_outputs", 2);
+    cut->opset = 18;
+    conv(g, "y", "h", 16, 32);
+    conv(g, "z", "k", 16, 32);
+    outputs(g, "k y z");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 4);
+    CHECK_STR(p->outputs.data[0]->name, "k");
+    CHECK_EQ(p->outputs.data[0]->fact.block, 0);
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
+TEST(parts_that_end_inside_a_block_are_joined_plain)
+{
+    sn_model *m = image_model(16);
+    sn_graph *g = m->graph, *p = NULL;
+    conv(g, "a", "x", 20, 16);
+    conv(g, "b", "x", 32, 16);
+    sn_node *join = node(g, "Concat", "j", "a b");
+    attr_int(g, join, "axis", 1);
+    conv(g, "y", "j", 16, 52);
+    outputs(g, "y");
+    if (!finish_and_run(m, &p, "blocked-layout"))
+        return;
+    CHECK_EQ(count_ops(p, "Reorder"), 5); /* x, both parts, the whole, y */
+    check_same(m, p, 1e-4);
+    end_pass_model(m, p);
+}
+
 TEST(all_passes_together_compute_the_same)
 {
     for (int block = 8; block <= 16; block += 8) {
