@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driving pooling. Blocked: an item is the rows of one channel block; neighbouring pixels whose
- * windows have the same taps inside the image go in one kernel call. Plain: an item is one channel.
- */
+/* Driving pooling. Blocked: an item is the rows of one channel block; all pixels of a row whose
+ * windows lie between the left and the right border go in one kernel call. Plain: an item is one
+ * channel. */
 #include "compute/pooling.h"
 
 #include <string.h>
@@ -41,6 +41,9 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     for (int i = 0; i < 3; i++)
         p->whole = p->whole && d->in[i] > 0 && d->kernel[i] == d->in[i] && d->out[i] == 1 &&
                    d->dilation[i] == 1 && d->pad[i] == 0 && d->pad_end[i] == 0;
+    const int64_t last = d->in[2] + d->pad[2] - (d->kernel[2] - 1) * d->dilation[2] - 1;
+    p->inner_from = sn_min(sn_ceil_div(d->pad[2], d->stride[2]), d->out[2]);
+    p->inner_to = last < 0 ? 0 : sn_min(last / d->stride[2] + 1, d->out[2]);
     const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
@@ -97,15 +100,14 @@ static void blocked_plane(const pool_call *c, int64_t plane)
                      &i1);
         const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
         for (int64_t col = 0, n; col < d->out[2]; col += n) {
-            int64_t j0, j1, k0, k1;
-            sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0,
-                         &j1);
-            const int64_t counted = sn_pooling_padded_taps(d, 2, col);
-            for (n = 1; col + n < d->out[2]; n++) {
-                sn_conv_taps(col + n, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2],
-                             d->in[2], &k0, &k1);
-                if (k0 != j0 || k1 != j1 || sn_pooling_padded_taps(d, 2, col + n) != counted)
-                    break;
+            int64_t j0 = 0, j1 = d->kernel[2], counted = j1;
+            n = 1;
+            if (col == p->inner_from && p->inner_to > col) {
+                n = p->inner_to - col;
+            } else {
+                sn_conv_taps(col, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2],
+                             &j0, &j1);
+                counted = sn_pooling_padded_taps(d, 2, col);
             }
             float *to = y + (row * d->out[2] + col) * block;
             const int64_t taps = (i1 - i0) * (j1 - j0);

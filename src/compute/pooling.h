@@ -28,7 +28,8 @@ typedef struct sn_pooling_plan {
     sn_pooling_desc d;
     const sn_kernels *k;
     size_t items, tasks;
-    bool whole; /* a global pool: one window, the image */
+    bool whole;                   /* a global pool: one window, the image */
+    int64_t inner_from, inner_to; /* columns whose windows cross neither border; may be none */
     const char *name;
 } sn_pooling_plan;
 

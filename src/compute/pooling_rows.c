@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum and average of plain f32 images, row by row: the input rows of a window are joined first,
- * which is elementwise along a whole strip of columns, then every output takes its few columns from
- * that strip. */
+ * then that strip with itself moved by one tap after the other. Both are elementwise along a strip
+ * of columns; of the windows that begin at each of them, every stride-th is an output. */
 #include <math.h>
 #include <string.h>
 
@@ -46,23 +46,39 @@ static void join_rows(strip *s, const float *x, int64_t od, int64_t oh)
     }
 }
 
-static float take(const strip *s, int64_t o)
+/* An output whose window crosses a border. */
+static float at_border(const strip *s, int64_t o)
 {
     const sn_pooling_desc *d = &s->p->d;
-    const int64_t at = o * d->stride[2] - d->pad[2] - s->from;
     int64_t j0, j1;
     sn_conv_taps(o, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0, &j1);
     const int64_t taps = s->taps * (j1 - j0);
     if (taps <= 0)
         return 0.0f;
-    float v = s->acc[at + j0 * d->dilation[2]];
-    for (int64_t j = j0 + 1; j < j1; j++) {
-        const float x = s->acc[at + j * d->dilation[2]];
-        v = d->kind == SN_POOL_AVERAGE ? v + x : x > v || isnan(x) ? x : v;
-    }
+    const float *at = s->acc + o * d->stride[2] - d->pad[2] - s->from;
+    float v = at[j0 * d->dilation[2]];
+    for (int64_t j = j0 + 1; j < j1; j++)
+        join(s, &v, at + j * d->dilation[2], 1);
     if (d->kind == SN_POOL_MAX)
         return v;
     return v / (float)(d->include_pad ? s->padded * sn_pooling_padded_taps(d, 2, o) : taps);
+}
+
+/* Outputs o … end-1 of a row, all between the borders. */
+static void between_borders(const strip *s, int64_t o, int64_t end, float *y)
+{
+    const sn_pooling_desc *d = &s->p->d;
+    const int64_t k = d->kernel[2], stride = d->stride[2];
+    const int64_t n = (end - 1 - o) * stride + 1; /* windows from o's to the last */
+    const float *at = s->acc + o * stride - d->pad[2] - s->from;
+    const int64_t counted = d->include_pad ? s->padded : s->taps;
+    const float scale = counted > 0 && d->kind == SN_POOL_AVERAGE ? 1.0f / (float)(counted * k) : 1;
+    float joined[STRIP];
+    memcpy(joined, at, (size_t)n * sizeof(float));
+    for (int64_t j = 1; j < k; j++)
+        join(s, joined, at + j * d->dilation[2], n);
+    for (int64_t i = o; i < end; i++)
+        y[i] = s->taps > 0 ? joined[(i - o) * stride] * scale : 0.0f;
 }
 
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y)
@@ -88,8 +104,13 @@ bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, fl
         s.to = sn_max(sn_min((end - 1) * d->stride[2] - d->pad[2] + reach, d->in[2]), s.from);
         for (int64_t row = 0; row < d->out[0] * d->out[1]; row++) {
             join_rows(&s, x, row / d->out[1], row % d->out[1]);
+            const int64_t a = sn_max(o, sn_min(p->inner_from, end)), b = sn_min(end, p->inner_to);
+            float *to = y + row * d->out[2];
             for (int64_t i = o; i < end; i++)
-                y[row * d->out[2] + i] = take(&s, i);
+                if (i < a || i >= b)
+                    to[i] = at_border(&s, i);
+            if (a < b)
+                between_borders(&s, a, b, to);
         }
     }
     return true;

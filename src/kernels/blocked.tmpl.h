@@ -8,7 +8,7 @@
 
 SN_INLINE sn_v pool_join(sn_v a, sn_v b, const int max)
 {
-    return max ? v_select(vm_or(v_gt(b, a), v_nan(b)), b, a) : v_add(a, b);
+    return max ? v_max_or_nan(a, b) : v_add(a, b);
 }
 
 /* P pixels (a constant), one sum each; their chains hide each other's latency. */

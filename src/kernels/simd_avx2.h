@@ -175,6 +175,11 @@ static inline sn_v v_select(sn_vm m, sn_v yes, sn_v no)
 {
     return _mm256_blendv_ps(no, yes, m);
 }
+/* The larger; a NaN in either wins. */
+static inline sn_v v_max_or_nan(sn_v a, sn_v b)
+{
+    return v_select(v_nan(a), a, _mm256_max_ps(a, b));
+}
 
 static inline sn_vi vi_set1(int32_t i)
 {

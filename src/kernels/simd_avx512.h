@@ -182,6 +182,11 @@ static inline sn_v v_select(sn_vm m, sn_v yes, sn_v no)
 {
     return _mm512_mask_blend_ps(m, no, yes);
 }
+/* The larger; a NaN in either wins. */
+static inline sn_v v_max_or_nan(sn_v a, sn_v b)
+{
+    return _mm512_mask_max_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b);
+}
 
 /* 32-bit integers in the same registers. */
 static inline sn_vi vi_set1(int32_t i)

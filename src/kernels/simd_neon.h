@@ -187,6 +187,11 @@ static inline sn_v v_select(sn_vm m, sn_v yes, sn_v no)
 {
     return vbslq_f32(m, yes, no);
 }
+/* The larger; a NaN in either wins. */
+static inline sn_v v_max_or_nan(sn_v a, sn_v b)
+{
+    return vmaxq_f32(a, b);
+}
 
 static inline sn_vi vi_set1(int32_t i)
 {
