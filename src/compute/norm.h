@@ -23,6 +23,10 @@ typedef struct sn_norm_plan {
 void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scale, const void *bias,
                  float *mean, float *inv, sn_pool *pool);
 
+/* y = x * scale + shift for `pixels` vectors of `block` lanes; y may be x. */
+void sn_scale_lanes(const sn_kernels *k, float *y, const float *x, const float *scale,
+                    const float *shift, int64_t pixels, unsigned block);
+
 /* x / |x|_p along the middle of [outer][n][inner], p 1 or 2; a zero vector stays zero. */
 typedef struct sn_lpnorm_plan {
     sonde_dtype dtype;

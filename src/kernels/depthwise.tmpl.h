@@ -143,7 +143,9 @@ void SN_ISA(sn_f32_depthwise)(const sn_f32_depthwise *t)
     const ptrdiff_t k = t->kernel[0], s = t->stride[0];
     const int square =
         k == t->kernel[1] && s == t->stride[1] && t->dilation[0] == 1 && t->dilation[1] == 1;
-    if (square && k == 3 && s == 1)
+    if (square && k == 1 && s == 1)
+        depthwise_square(t, 1, 1, 1);
+    else if (square && k == 3 && s == 1)
         depthwise_square(t, 3, 1, DW_ROWS);
     else if (square && k == 3 && s == 2)
         depthwise_square(t, 3, 2, 2);

@@ -66,7 +66,7 @@ typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 typedef struct sn_f32_depthwise {
     const float *x, *w, *bias, *z; /* whole planes; bias and z may be NULL */
     const float *zeros;            /* in[1] * block zeros: what rows outside of the image are */
-    float *y;                      /* overlaps no input, except z == y */
+    float *y; /* overlaps no input, except z == y, or x == y where the window is one pixel */
     ptrdiff_t from, to, cols;
     ptrdiff_t in[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
     unsigned block;

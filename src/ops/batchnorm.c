@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
+#include "compute/norm.h"
 #include "ops/op.h"
 
 typedef struct norm_params {
@@ -74,6 +75,7 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 
 typedef struct norm_bound {
     int64_t n, c, pixels, block;
+    const sn_kernels *kernels;
 } norm_bound;
 
 /* ---- any float type, plain: one channel at a time, in double ---- */
@@ -191,9 +193,7 @@ static void channel_block(void *arg, size_t index, int worker)
         scale[l] = (float)a;
         shift[l] = (float)(load(sn_in(s, f, BIAS), c) - load(sn_in(s, f, MEAN), c) * a);
     }
-    for (int64_t k = 0; k < b->pixels; k++)
-        for (int64_t l = 0; l < b->block; l++)
-            y[k * b->block + l] = x[k * b->block + l] * scale[l] + shift[l];
+    sn_scale_lanes(b->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
 }
 
 static sonde_status run_blocked(const sn_step *s, sn_frame *f)
@@ -212,8 +212,11 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *n);
     if (x->dtype != SONDE_DTYPE_F64 && x->dtype != SONDE_DTYPE_F32 && !sn_is_half(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "%s is not supported", sn_dtype_name(x->dtype));
-    *n = (norm_bound){
-        .n = x->dims[0], .c = x->rank > 1 ? x->dims[1] : 1, .pixels = 1, .block = b->in[X]->block};
+    *n = (norm_bound){.n = x->dims[0],
+                      .c = x->rank > 1 ? x->dims[1] : 1,
+                      .pixels = 1,
+                      .block = b->in[X]->block,
+                      .kernels = sn_kernels_get(b->cpu_flags)};
     for (int i = 2; i < x->rank; i++)
         n->pixels *= x->dims[i];
     b->bound = n;

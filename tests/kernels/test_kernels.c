@@ -188,10 +188,10 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     const unsigned block = row->block ? row->block : 8;
     for (int i = 0; i < 600 && !test_errors; i++) {
-        static const ptrdiff_t squares[] = {3, 5, 7};
+        static const ptrdiff_t squares[] = {3, 5, 7, 1};
         sn_f32_depthwise t = {.block = block, .cols = (ptrdiff_t)rnd(0, 20)};
         const bool at_end = i % 2, square = i % 4 != 0;
-        const ptrdiff_t k = squares[test_rand() % 3], s = (ptrdiff_t)rnd(1, 2);
+        const ptrdiff_t k = squares[test_rand() % 4], s = (ptrdiff_t)rnd(1, 2);
         for (int a = 0; a < 2; a++) {
             t.in[a] = (ptrdiff_t)rnd(1, 20);
             t.kernel[a] = square ? k : (ptrdiff_t)rnd(1, 5);
