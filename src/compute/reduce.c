@@ -10,7 +10,10 @@
 #include "compute/codec.h"
 #include "compute/eltwise.h"
 
-enum { CHUNK = 256 };
+enum {
+    CHUNK = 512, /* elements at once */
+    BATCH = 32   /* f32 rows added up before the sum goes into doubles */
+};
 
 /* What is done per element; several reductions share one. */
 typedef enum step { STEP_SUM, STEP_SQUARE, STEP_ABS, STEP_PROD, STEP_MAX, STEP_MIN, STEP_EXP } step;
@@ -365,6 +368,31 @@ static void rows_range(void *arg, size_t lo, size_t hi)
     }
 }
 
+/* Sums, maxima and minima of f32 rows go elementwise through the kernels. */
+static bool has_kernel(const sn_reduce_plan *p, step s)
+{
+    return p->dtype == SONDE_DTYPE_F32 && (s == STEP_SUM || s == STEP_MAX || s == STEP_MIN);
+}
+
+static void fold_columns_f32(const sn_reduce_plan *p, step s, acc *row, const float *base, size_t n)
+{
+    const sn_kernels *k = p->kernels;
+    sn_f32_binary_fn *join = s == STEP_SUM ? k->f32_add : s == STEP_MAX ? k->f32_max : k->f32_min;
+    float part[CHUNK];
+    int64_t at[SN_REDUCE_RANK] = {0};
+    ptrdiff_t off = 0;
+    bool more = true;
+    while (more) {
+        memcpy(part, base + off, n * sizeof(float));
+        more = advance(p->n_red, p->red, p->red_stride, at, &off);
+        for (int i = 1; i < BATCH && more; i++) {
+            join(part, part, base + off, n, SN_BINARY_VV);
+            more = advance(p->n_red, p->red, p->red_stride, at, &off);
+        }
+        rows_F32(s, row, part, n, NULL);
+    }
+}
+
 static void fold_columns(const sn_reduce_plan *p, step s, acc *row, const uint8_t *base, size_t n,
                          const double *m)
 {
@@ -372,6 +400,10 @@ static void fold_columns(const sn_reduce_plan *p, step s, acc *row, const uint8_
         row[i] = start_value(s, p->dtype);
     if (p->red_count == 0)
         return;
+    if (has_kernel(p, s)) {
+        fold_columns_f32(p, s, row, (const float *)(const void *)base, n);
+        return;
+    }
     int64_t at[SN_REDUCE_RANK] = {0};
     ptrdiff_t off = 0, bytes = (ptrdiff_t)sn_bytes_of(p->dtype);
     do
