@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that move along pixels with one vector per channel block: pooling, and the change between
- * plain and blocked layout. Bound by loads, so the tile only has to be long
- * enough to hide latency. Included by blocked_<isa>.c after the vocabulary. */
+/* Kernels that move along pixels with one vector per channel block: pooling, resizing, and the
+ * change between plain and blocked layout. Bound by loads, so the tile only has to be long enough
+ * to hide latency. Included by blocked_<isa>.c after the vocabulary. */
 #include <math.h>
 
 #include "kernels/kernels.h"
@@ -73,6 +73,27 @@ void SN_ISA(sn_f32_maxpool)(const sn_f32_pool *t)
 void SN_ISA(sn_f32_avgpool)(const sn_f32_pool *t)
 {
     pool_run(t, 0);
+}
+
+void SN_ISA(sn_f32_mix)(float *y, const float *x, size_t n, size_t inner, const int32_t *index,
+                        const float *weight, size_t taps)
+{
+    for (size_t o = 0; o < n; o++, y += inner, index += taps, weight += taps) {
+        size_t i = 0;
+        for (; i + SN_VL <= inner; i += SN_VL) {
+            sn_v sum = v_mul(v_set1(weight[0]), v_load(x + (size_t)index[0] * inner + i));
+            for (size_t t = 1; t < taps; t++)
+                sum = v_fma(v_set1(weight[t]), v_load(x + (size_t)index[t] * inner + i), sum);
+            v_store(y + i, sum);
+        }
+        if (i == inner)
+            continue;
+        sn_v sum = v_zero();
+        for (size_t t = 0; t < taps; t++)
+            sum = v_fma(v_set1(weight[t]), v_load_n(x + (size_t)index[t] * inner + i, inner - i),
+                        sum);
+        v_store_n(y + i, sum, inner - i);
+    }
 }
 
 /* Squares of SN_VL pixels × SN_VL channels are transposed in registers; what remains at the end of

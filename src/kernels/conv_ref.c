@@ -108,6 +108,19 @@ void sn_f32_avgpool_ref(const sn_f32_pool *t)
     }
 }
 
+void sn_f32_mix_ref(float *y, const float *x, size_t n, size_t inner, const int32_t *index,
+                    const float *weight, size_t taps)
+{
+    for (size_t o = 0; o < n; o++) {
+        for (size_t i = 0; i < inner; i++) {
+            float sum = 0.0f;
+            for (size_t t = 0; t < taps; t++)
+                sum = sum + weight[o * taps + t] * x[(size_t)index[o * taps + t] * inner + i];
+            y[o * inner + i] = sum;
+        }
+    }
+}
+
 void sn_f32_block_ref(float *y, const float *x, size_t n, unsigned lanes, unsigned block,
                       size_t x_channel)
 {

@@ -110,6 +110,12 @@ typedef struct sn_f32_pool {
 } sn_f32_pool;
 typedef void sn_f32_pool_fn(const sn_f32_pool *t);
 
+/* Weighted sums of rows of `inner` elements, taps >= 1:
+ * y[o][i] = sum over t < taps of weight[o*taps + t] * x[index[o*taps + t]][i] for o < n. No
+ * overlap. */
+typedef void sn_f32_mix_fn(float *y, const float *x, size_t n, size_t inner, const int32_t *index,
+                           const float *weight, size_t taps);
+
 /* Plain ► blocked: y[p*block + l] = l < lanes ? x[l*x_channel + p] : 0, for p < n, l < block. */
 typedef void sn_f32_block_fn(float *y, const float *x, size_t n, unsigned lanes, unsigned block,
                              size_t x_channel);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample. Nearest picks elements of any type through one index table per axis. Linear
  * and cubic are separable: one pass per resized axis, last axis first, so that the later passes run
- * over long rows; other element types than f32 are computed in f32 between a load and a store. */
+ * over long rows; other element types than f32 are computed in f32 between a load and a store. An
+ * f32 image whose channels stay as they are may be blocked. */
 #include <math.h>
 #include <string.h>
 
+#include "compute/resize.h"
 #include "ops/move.h"
 #include "ops/resize_axis.h"
 
@@ -225,13 +227,48 @@ static sonde_status infer_resize(sn_infer *c)
     return sn_move_out(c, 0, x.dtype, dims, x.rank);
 }
 
+/* ------------------------------------------------------------------ layout */
+/* Are images and channels left as they are, whatever the shapes turn out to be? */
+static bool only_pixels(const sn_node *node, const resize_params *r)
+{
+    if (r->n_axes) {
+        for (size_t i = 0; i < r->n_axes; i++)
+            if (r->axes[i] != 2 && r->axes[i] != 3 && r->axes[i] != -1 && r->axes[i] != -2)
+                return false;
+        return true;
+    }
+    if (r->scales)
+        return r->n_scales == 4 && r->scales[0] == 1 && r->scales[1] == 1;
+    double scales[SN_MAX_RANK];
+    const sn_value *list = r->scales_input >= 0 && (uint32_t)r->scales_input < node->n_in
+                               ? node->in[r->scales_input].value
+                               : NULL;
+    if (list && list->fact.data && sn_tensor_count(list->fact.data) > 0)
+        return read_scales(list->fact.data, scales) == 4 && scales[0] == 1 && scales[1] == 1;
+    /* By sizes, which are stretched to: the same size is scale 1. */
+    return (!list || list->fact.data) && r->keep == KEEP_STRETCH;
+}
+
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    const resize_params *r = params;
+    const sn_value *x = node->in[0].value, *y = node->out[0];
+    (void)block;
+    if (!x || !y || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
+        y->fact.type.rank != 4 || r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE ||
+        !sn_dim_same(x->fact.type.dims[0], y->fact.type.dims[0]) ||
+        !sn_dim_same(x->fact.type.dims[1], y->fact.type.dims[1]) || !only_pixels(node, r))
+        return 0;
+    return SN_BLOCK_IN | SN_BLOCK_OUT;
+}
+
 /* ------------------------------------------------------------------ bind */
 /* Where things lie in the workspace. */
 typedef struct resize_layout {
     size_t taps_max[SN_MAX_RANK];
     size_t index_at[SN_MAX_RANK], weight_at[SN_MAX_RANK];
     size_t buffer_at[2]; /* between passes, and for element types other than f32 */
-    size_t buffer_elems;
+    const sn_kernels *kernels;
 } resize_layout;
 
 static sonde_status take(sn_bind *b, size_t count, size_t elem, size_t *at)
@@ -255,8 +292,14 @@ static sonde_status bind_resize(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *l);
     b->bound = l;
     b->kernel = names[r->how.mode];
+    l->kernels = sn_kernels_get(b->cpu_flags);
+    if (b->in[0]->block != b->out[0].block)
+        return sn_bind_fail(b, SONDE_INTERNAL, "no resize from blocks of %u to %u",
+                            (unsigned)b->in[0]->block, (unsigned)b->out[0].block);
     int64_t largest = 0, dims[SN_MAX_RANK], count, taps_all = 0;
     memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    if (b->in[0]->block) /* with the padding lanes */
+        dims[1] = (dims[1] + b->in[0]->block - 1) / b->in[0]->block * b->in[0]->block;
     if (sn_dims_count(dims, x->rank, &count))
         largest = count;
     for (int i = x->rank - 1; i >= 0; i--) {
@@ -272,7 +315,8 @@ static sonde_status bind_resize(sn_bind *b)
         SN_TRY(take(b, out, sizeof(int32_t), &l->index_at[i]));
         SN_TRY(take(b, out, sizeof(float), &l->weight_at[i]));
         taps_all += taps;
-        dims[i] = y->dims[i];
+        if (i != 1 || !b->in[0]->block)
+            dims[i] = y->dims[i];
         if (!sn_dims_count(dims, x->rank, &count))
             return sn_bind_fail(b, SONDE_LIMIT, "it would need too much memory");
         largest = count > largest ? count : largest;
@@ -281,151 +325,42 @@ static sonde_status bind_resize(sn_bind *b)
         return SONDE_OK;
     b->flops =
         sn_dims_count(y->dims, y->rank, &count) ? 2 * (uint64_t)count * (uint64_t)taps_all : 0;
-    l->buffer_elems = (size_t)largest;
     SN_TRY(take(b, (size_t)largest, sizeof(float), &l->buffer_at[0]));
     return take(b, (size_t)largest, sizeof(float), &l->buffer_at[1]);
 }
 
-/* ------------------------------------------------------------------ nearest */
-typedef struct nearest_job {
-    const sn_tensor *x;
-    sn_tensor *y;
-    const int64_t *maps[SN_MAX_RANK];
-    ptrdiff_t strides[SN_MAX_RANK];
-    int64_t rows, per_task;
-    size_t elem;
-    uint8_t outside[16];
-} nearest_job;
-
-/* The input offset of an output row, or -1. */
-static int64_t row_source(const nearest_job *j, int64_t row)
+/* ------------------------------------------------------------------ run */
+/* What the loops see: a pixel of a blocked image is one element, or `block` of them. */
+static int64_t planes_of(const sn_tensor *t, int axis)
 {
-    int64_t offset = 0;
-    for (int i = j->y->rank - 2; i >= 0; i--) {
-        int64_t from = j->maps[i][row % j->y->dims[i]];
-        row /= j->y->dims[i];
-        if (from < 0)
-            return -1;
-        offset += from * j->strides[i];
-    }
-    return offset;
-}
-
-static void nearest_rows(void *arg, size_t task, int worker)
-{
-    (void)worker;
-    const nearest_job *j = arg;
-    const int64_t *map = j->maps[j->y->rank - 1];
-    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task,
-            width = j->y->dims[j->y->rank - 1], last = -2;
-    size_t row_bytes = (size_t)width * j->elem;
-    for (int64_t r = lo; r < hi && r < j->rows; r++) {
-        char *d = (char *)j->y->data + (size_t)r * row_bytes;
-        int64_t from = row_source(j, r);
-        if (r > lo && from == last) { /* repeated rows are copies of the one above */
-            memcpy(d, d - row_bytes, row_bytes);
-            continue;
-        }
-        last = from;
-        const char *s = (const char *)j->x->data + (size_t)(from < 0 ? 0 : from) * j->elem;
-        if (j->elem == 4 && from >= 0 && j->outside[15] == 0) {
-            for (int64_t k = 0; k < width; k++)
-                memcpy(d + k * 4, s + map[k] * 4, 4);
-            continue;
-        }
-        for (int64_t k = 0; k < width; k++)
-            sn_move_elem(d + (size_t)k * j->elem,
-                         from < 0 || map[k] < 0 ? (const char *)j->outside
-                                                : s + (size_t)map[k] * j->elem,
-                         j->elem);
-    }
+    return axis == 1 && t->block ? (t->dims[1] + t->block - 1) / t->block : t->dims[axis];
 }
 
 static sonde_status run_nearest(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
 {
     const resize_params *r = s->params;
     const resize_layout *l = s->bound;
-    nearest_job j = {.x = sn_in(s, f, 0), .y = sn_out(s, f, 0)};
-    int rank = j.x->rank;
-    bool crop = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
-    j.elem = sn_dtype_bytes(j.x->dtype);
-    if (rank == 0) {
-        memcpy(j.y->data, j.x->data, j.elem);
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    sn_pick j = {.y = y->data, .x = x->data, .rank = x->rank};
+    j.gaps = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
+    j.elem_bytes = sn_dtype_bytes(x->dtype) * (x->block ? x->block : 1);
+    if (x->rank == 0) {
+        memcpy(y->data, x->data, j.elem_bytes);
         return sn_move_own(s, f, 0);
     }
-    sn_move_strides(j.x->dims, rank, j.strides);
-    if (crop && j.x->dtype != SONDE_DTYPE_STRING)
-        sn_elem_set_f64(j.x->dtype, j.outside, 0, (double)r->extrapolation);
-    if (j.elem < 16)
-        j.outside[15] = crop; /* a note for the loop: positions outside may occur */
-    for (int i = 0; i < rank; i++) {
+    if (j.gaps && x->dtype != SONDE_DTYPE_STRING)
+        sn_elem_set_f64(x->dtype, j.outside, 0, (double)r->extrapolation);
+    int64_t dims[SN_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) {
         int64_t *map = (int64_t *)(void *)(f->workspace + l->index_at[i]);
         sn_resize_nearest(&r->how, &axes[i], map);
         j.maps[i] = map;
+        dims[i] = planes_of(x, i);
+        j.out[i] = planes_of(y, i);
     }
-    j.rows = sn_tensor_count(j.y) / j.y->dims[rank - 1];
-    int64_t tasks = (int64_t)sn_pool_threads(f->pool) * 4;
-    if (tasks <= 4 || sn_tensor_count(j.y) < 65536)
-        tasks = 1;
-    j.per_task = (j.rows + tasks - 1) / tasks;
-    sn_pool_run(f->pool, (size_t)((j.rows + j.per_task - 1) / j.per_task), nearest_rows, &j);
+    sn_move_strides(dims, x->rank, j.strides);
+    sn_pick_run(&j, f->pool);
     return sn_move_own(s, f, 0);
-}
-
-/* ------------------------------------------------------------------ linear, cubic */
-/* One pass: [outer, in, inner] ► [outer, out, inner]. */
-typedef struct mix_job {
-    const float *src;
-    float *dst;
-    int64_t outer, in, out, inner, taps, per_task;
-    const int32_t *index;
-    const float *weight;
-    float outside;
-} mix_job;
-
-/* Rows [lo, hi) of outer x out. */
-static void mix_rows(void *arg, size_t task, int worker)
-{
-    (void)worker;
-    const mix_job *j = arg;
-    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task, rows = j->outer * j->out;
-    for (int64_t r = lo; r < hi && r < rows; r++) {
-        int64_t o = r % j->out;
-        const int32_t *index = j->index + o * j->taps;
-        const float *weight = j->weight + o * j->taps,
-                    *src = j->src + r / j->out * j->in * j->inner;
-        float *dst = j->dst + r * j->inner;
-        if (index[0] < 0) {
-            for (int64_t k = 0; k < j->inner; k++)
-                dst[k] = j->outside;
-            continue;
-        }
-        if (j->inner == 1) {
-            float sum = 0;
-            for (int64_t t = 0; t < j->taps; t++)
-                sum += weight[t] * src[index[t]];
-            *dst = sum;
-            continue;
-        }
-        for (int64_t t = 0; t < j->taps; t++) {
-            const float *row = src + (int64_t)index[t] * j->inner, w = weight[t];
-            if (t == 0)
-                for (int64_t k = 0; k < j->inner; k++)
-                    dst[k] = w * row[k];
-            else
-                for (int64_t k = 0; k < j->inner; k++)
-                    dst[k] += w * row[k];
-        }
-    }
-}
-
-static void mix_axis(mix_job *j, sn_pool *pool)
-{
-    int64_t rows = j->outer * j->out, tasks = (int64_t)sn_pool_threads(pool) * 4;
-    if (tasks <= 4 || rows * j->inner * j->taps < 65536)
-        tasks = 1;
-    j->per_task = (rows + tasks - 1) / tasks;
-    sn_pool_run(pool, (size_t)((rows + j->per_task - 1) / j->per_task), mix_rows, j);
 }
 
 static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
@@ -441,8 +376,8 @@ static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis 
     int64_t dims[SN_MAX_RANK], n = sn_tensor_count(y);
     int next = 0, todo = 0;
     bool resized[SN_MAX_RANK];
-    memcpy(dims, x->dims, sizeof dims);
     for (int i = 0; i < x->rank; i++) {
+        dims[i] = planes_of(x, i);
         resized[i] = axes[i].in != axes[i].out || axes[i].scale != 1 || crop;
         todo += resized[i];
     }
@@ -456,34 +391,35 @@ static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis 
             continue;
         int32_t *index = (int32_t *)(void *)(f->workspace + l->index_at[i]);
         float *weight = (float *)(void *)(f->workspace + l->weight_at[i]);
-        mix_job j = {.src = src,
-                     .dst = --todo == 0 && direct ? y->data : buffers[next],
-                     .outer = 1,
-                     .in = axes[i].in,
-                     .out = axes[i].out,
-                     .inner = 1,
-                     .taps = sn_resize_taps(&r->how, axes[i].scale),
-                     .index = index,
-                     .weight = weight,
-                     .outside = r->extrapolation};
+        sn_mix j = {.src = src,
+                    .dst = --todo == 0 && direct ? y->data : buffers[next],
+                    .outer = 1,
+                    .in = axes[i].in,
+                    .out = axes[i].out,
+                    .inner = x->block ? x->block : 1,
+                    .taps = sn_resize_taps(&r->how, axes[i].scale),
+                    .index = index,
+                    .weight = weight,
+                    .gaps = crop,
+                    .outside = r->extrapolation,
+                    .kernels = l->kernels};
         if ((size_t)j.taps > l->taps_max[i])
             return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
         for (int k = 0; k < x->rank; k++)
             *(k < i ? &j.outer : &j.inner) *= k == i ? 1 : dims[k];
         sn_resize_weights(&r->how, &axes[i], j.taps, index, weight);
-        mix_axis(&j, f->pool);
+        sn_mix_run(&j, f->pool);
         dims[i] = axes[i].out;
         src = j.dst;
         next = 1 - next;
     }
     if (direct && src == x->data)
-        sn_copy_bytes(y->data, x->data, (size_t)n * sizeof(float), f->pool);
+        sn_copy_bytes(y->data, x->data, y->bytes, f->pool);
     for (int64_t i = 0; i < n && !direct; i++)
         sn_elem_set_f64(y->dtype, y->data, i, (double)src[i]);
     return SONDE_OK;
 }
 
-/* ------------------------------------------------------------------ run */
 static sonde_status run_resize(const sn_step *s, sn_frame *f)
 {
     const resize_params *r = s->params;
@@ -533,7 +469,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     {                                                                                              \
         SN_MOVE_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                    \
             .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
-            .bind = bind_resize, .run = run_resize,                                                \
+            .bind = bind_resize, .run = run_resize, .blocking = blocking,                          \
             .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
     }
 const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode),

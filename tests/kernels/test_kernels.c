@@ -313,6 +313,29 @@ static void check_wino_in(const sn_kernel_row *row, const sn_kernel_row *ref)
         for (size_t j = 0; j < nv; j++) /* up to 10 x 10 times the largest element, 64 */
             scale.data[j] = 64.0f;
         same("patch", row, "", got.data, want.data, scale.data, nv);
+static void check_mix(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        enum { MOST = 12 * 6 };
+        const size_t n = rnd(0, 12), taps = rnd(1, 6), rows = rnd(1, 9), inner = rnd(1, 70);
+        const bool at_end = i % 2;
+        int32_t index[MOST];
+        float weight[MOST];
+        guarded x = guard_floats(rows * inner, at_end), got = guard_floats(n * inner, at_end);
+        guarded want = guard_floats(n * inner, at_end), scale = guard_floats(n * inner, at_end);
+        fill(x.data, rows * inner, NONE);
+        for (size_t k = 0; k < n * taps; k++) {
+            index[k] = (int32_t)rnd(0, rows - 1);
+            weight[k] = test_randf();
+        }
+        ((sn_f32_mix_fn *)ref->fn)(want.data, x.data, n, inner, index, weight, taps);
+        ((sn_f32_mix_fn *)row->fn)(got.data, x.data, n, inner, index, weight, taps);
+        for (size_t k = 0; k < rows * inner; k++)
+            x.data[k] = fabsf(x.data[k]);
+        for (size_t k = 0; k < n * taps; k++)
+            weight[k] = fabsf(weight[k]);
+        ((sn_f32_mix_fn *)ref->fn)(scale.data, x.data, n, inner, index, weight, taps);
+        same("mix", row, "", got.data, want.data, scale.data, n * inner);
         guard_free(&x), guard_free(&got), guard_free(&want), guard_free(&scale);
     }
 }
@@ -644,6 +667,7 @@ static const struct {
     {"sn_bytes_load", check_bytes_load}, {"sn_bytes_store", check_bytes_store},
     {"sn_f32_axpy", check_axpy},         {"sn_f32_peak", check_peak},
     {"sn_f32_wino_in", check_wino_in},   {"sn_f32_wino_out", check_wino_out},
+    {"sn_f32_mix", check_mix},
 };
 
 static const sn_kernel_row *reference_of(const sn_kernel_row *row)

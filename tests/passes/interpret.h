@@ -124,6 +124,13 @@ static inline void attr_float(sn_graph *g, sn_node *n, const char *name, float f
         build_note(sn_node_set_attr(g, n, &a, &err));
 }
 
+static inline void attr_text(sn_graph *g, sn_node *n, const char *name, const char *text)
+{
+    sn_attr a = {.name = name, .kind = SN_ATTR_STRING, .n = 1, .s = {text, strlen(text)}};
+    if (n)
+        build_note(sn_node_set_attr(g, n, &a, &err));
+}
+
 /* A copy of the model's graph, resolved and inferred. */
 static inline sonde_status ready_copy(sn_model *m, sn_graph **g)
 {

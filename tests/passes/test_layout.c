@@ -197,6 +197,31 @@ TEST(a_part_that_is_an_output_is_reordered_behind_the_cut)
     end_pass_model(m, p);
 }
 
+TEST(images_are_resized_in_blocks)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    for (int k = 0; k < 3; k++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 20, 6, 5));
+        conv(g, "a", "x", 20, 20);
+        sn_value *by = const_f32(g, "scales", 0, DIMS(4));
+        float *f = by->fact.data->data;
+        f[0] = f[1] = 1.0f;
+        f[2] = 2.0f;
+        f[3] = 1.5f;
+        node(g, "Resize", "b", "a _ scales");
+        attr_text(g, g->last, "mode", modes[k]);
+        conv(g, "y", "b", 20, 20);
+        outputs(g, "y");
+        if (!finish_and_run(m, &p, "blocked-layout"))
+            return;
+        CHECK_EQ(count_ops(p, "Reorder"), 2);
+        check_same(m, p, 1e-4);
+        end_pass_model(m, p);
+    }
+}
+
 TEST(parts_that_end_inside_a_block_are_joined_plain)
 {
     sn_model *m = image_model(16);
