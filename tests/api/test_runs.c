@@ -48,9 +48,10 @@ static sonde_status outputs_of(const char *name, int threads, const char *cpu, i
     return st;
 }
 
-static const char *const float_models[] = {"regnet_x_400mf", "tiny_cnn",         "tiny_mlp",
-                                           "tiny_attention", "tiny_regnet_y",    "tiny_resnet",
-                                           "tiny_mobilenet", "tiny_efficientnet"};
+static const char *const float_models[] = {"regnet_x_400mf", "tiny_cnn",          "tiny_mlp",
+                                           "tiny_attention", "tiny_regnet_y",     "tiny_resnet",
+                                           "tiny_mobilenet", "tiny_efficientnet", "tiny_bert",
+                                           "tiny_vit",       "tiny_gpt2"};
 
 TEST(passes_threads_prepacking_and_instruction_sets_do_not_change_the_answer)
 {
