@@ -2,21 +2,7 @@
 /* Two transposes in a row are one: exporters that change between NCHW and NHWC leave many of them.
  * A pair that undoes itself becomes a transpose that does nothing, which `identity` then removes.
  */
-#include "passes/rewrite.h"
-
-/* The permutation of a Transpose over `rank` axes (absent: reversed); false: not a valid one. */
-static bool permutation(const sn_node *n, int rank, int64_t *perm)
-{
-    const sn_attr *a = sn_node_attr(n, "perm");
-    if (rank < 0 || rank > SN_MAX_RANK || (a && (a->kind != SN_ATTR_INTS || a->n != (size_t)rank)))
-        return false;
-    for (int i = 0; i < rank; i++) {
-        perm[i] = a ? a->ints[i] : rank - 1 - i;
-        if (perm[i] < 0 || perm[i] >= rank)
-            return false;
-    }
-    return true;
-}
+#include "passes/axes.h"
 
 static sonde_status merge(sn_graph *g, sn_pass_env *env, sn_node *first, sn_node *second,
                           const int64_t *perm, int rank)
@@ -45,8 +31,8 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
         sn_node *first = n->in[0].value->producer;
         int64_t a[SN_MAX_RANK], b[SN_MAX_RANK], both[SN_MAX_RANK];
         int rank = n->in[0].value->fact.type.rank;
-        if (!first || !sn_node_is(first, "Transpose") || rank < 1 || !permutation(first, rank, a) ||
-            !permutation(n, rank, b))
+        if (!first || !sn_node_is(first, "Transpose") || rank < 1 ||
+            !sn_transpose_perm(first, rank, a) || !sn_transpose_perm(n, rank, b))
             continue;
         for (int i = 0; i < rank; i++)
             both[i] = a[b[i]];
