@@ -241,6 +241,23 @@ static sonde_status run_binary(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
+bool sn_node_binary(const sn_node *n, sn_binary *op)
+{
+    const binary_params *p = n->params;
+    if (!n->op || n->op->bind != bind_binary || !p || p->legacy.on)
+        return false;
+    *op = p->op;
+    return true;
+}
+
+const char *sn_binary_text(sn_binary op)
+{
+#define X(id, text, cost) text,
+    static const char *const names[] = {SN_BINARY_LIST(X)};
+#undef X
+    return names[op];
+}
+
 #define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, TYPES)                                  \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2),                                                     \

@@ -41,6 +41,13 @@ sonde_status sn_prep_legacy(sn_prep *p, sn_legacy *legacy);
 void sn_legacy_align(const sn_legacy *legacy, const sn_fact *a, const sn_fact *b, sn_fact *out,
                      sn_dim *dims);
 
+/* The function a prepared node computes, if it is one of compute/eltwise.h's with one operand, or
+ * with two that broadcast as they do since opset 7. */
+bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2]);
+bool sn_node_binary(const sn_node *n, sn_binary *op);
+const char *sn_unary_text(sn_unary op);
+const char *sn_binary_text(sn_binary op);
+
 /* A plan over the physical elements of output 0 and inputs [first, first + n), n <= 3: plain, or
  * all blocked alike. A one-element operand may be plain beside blocked ones. */
 typedef struct sn_elt_plan {

@@ -176,6 +176,24 @@ static sonde_status run_unary(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
+bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2])
+{
+    const unary_params *u = n->params;
+    if (!n->op || n->op->bind != bind_unary || !u)
+        return false;
+    *op = u->op;
+    memcpy(params, u->p, sizeof u->p);
+    return true;
+}
+
+const char *sn_unary_text(sn_unary op)
+{
+#define X(id, text, cost) text,
+    static const char *const names[] = {SN_UNARY_LIST(X)};
+#undef X
+    return names[op];
+}
+
 #define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                             \
     {                                                                                              \
         {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1),                                                        \

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Bounds of a Clip, from inputs (opset 11) or attributes; absent ones are the largest numbers. */
-static bool clip_bounds(const sn_node *n, float *p)
+bool sn_clip_bounds(const sn_node *n, float p[2])
 {
     p[0] = -FLT_MAX;
     p[1] = FLT_MAX;
@@ -34,7 +33,7 @@ static bool match_unary(sn_node *n, const sn_value *v, sn_epilogue *e)
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
         if (sn_node_is(n, plain[i]))
             e->activation = plain[i];
-    if (sn_node_is(n, "Clip") && clip_bounds(n, e->params)) {
+    if (sn_node_is(n, "Clip") && sn_clip_bounds(n, e->params)) {
         e->activation = "Clip";
         e->n_params = 2;
     } else if (sn_node_is(n, "HardSigmoid")) {

@@ -18,6 +18,10 @@ typedef struct sn_epilogue {
     const char *shown; /* activation as post_op: "Relu", "Silu" */
 } sn_epilogue;
 
+/* Bounds of a Clip, from inputs (opset 11) or attributes; absent ones are the largest numbers.
+ * False: a bound is not constant. */
+bool sn_clip_bounds(const sn_node *n, float p[2]);
+
 /* Looks behind node n's output 0. `order` (by node id) tells positions: a residual is taken only by
  * the later of two candidates, so that it is there when the fused node runs. `spreads`: the fused
  * operator also takes a residual that turns out to broadcast. */
