@@ -116,6 +116,12 @@ static sn_dim known_value(sn_binary op, int64_t a, int64_t b)
     }
 }
 
+/* Symbols are dims, so never negative. */
+static bool is_symbol(sn_dim d)
+{
+    return !sn_dim_known(d) && d != SN_DIM_UNKNOWN;
+}
+
 static sn_dim int_value(int op, sn_dim a, sn_dim b)
 {
     switch (op) {
@@ -136,6 +142,9 @@ static sn_dim int_value(int op, sn_dim a, sn_dim b)
     case SN_BINARY_EQUAL:
         if (sn_dim_same(a, b))
             return 1;
+        if ((is_symbol(a) && sn_dim_known(b) && b < 0) ||
+            (is_symbol(b) && sn_dim_known(a) && a < 0))
+            return 0; /* is this dim -1? exporters ask that of what they expand to */
         break;
     default:
         break;

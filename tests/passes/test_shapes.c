@@ -244,4 +244,49 @@ TEST(outputs_and_random_numbers_are_not_merged)
     end_pass_model(m, p);
 }
 
+TEST(weights_that_are_also_a_table_are_read_transposed)
+{
+    for (int gemm = 0; gemm < 2; gemm++)
+        for (int tied = 0; tied < 2; tied++) {
+            sn_model *m = pass_model(0);
+            sn_graph *g = m->graph, *p = NULL;
+            typed_input(g, "z", SONDE_DTYPE_F32, DIMS(3, 8));
+            const_i64(g, "ids", 3, (int64_t[]){8, 0, 3});
+            const_f32(g, "table", 0, DIMS(9, 8));
+            const_f32(g, "other", 0, DIMS(9, 8));
+            node(g, "Gather", "rows", "table ids");
+            node(g, "Add", "x", "rows z");
+            attr_ints(g, node(g, "Transpose", "t", tied ? "table" : "other"), "perm", DIMS(1, 0));
+            node(g, gemm ? "Gemm" : "MatMul", "y", "x t");
+            outputs(g, "y");
+            CHECK_OK(sn_model_finish(m, &err));
+            CHECK_OK(ready_copy(m, &p));
+            CHECK_OK(run_passes(p, "tied-weights"));
+            CHECK_EQ(count_ops(p, "Transpose"), tied ? 0 : 1);
+            check_same(m, p, 1e-6);
+            end_pass_model(m, p);
+        }
+}
+
+TEST(a_shape_to_expand_to_is_known_though_it_is_compared_with_minus_one)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    free_input(g, "x");
+    const_f32(g, "token", 0, DIMS(1, 1, 8));
+    const_i64(g, "minus", 3, (int64_t[]){-1, -1, -1});
+    const_i64(g, "ones", 3, (int64_t[]){1, 1, 1});
+    node(g, "Shape", "shape", "x");
+    node(g, "Equal", "any", "shape minus");
+    node(g, "Where", "sizes", "any ones shape");
+    node(g, "Expand", "e", "token sizes");
+    node(g, "Add", "y", "x e");
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK(sn_type_same_shape(&p->inputs.data[0]->fact.type, &p->outputs.data[0]->fact.type));
+    CHECK(sn_type_same_shape(&p->inputs.data[0]->fact.type, &p->last->in[1].value->fact.type));
+    end_pass_model(m, p);
+}
+
 TEST_MAIN()
