@@ -3,9 +3,11 @@
  * head, with fewer key heads than query heads where wanted. Scores exist for a few rows at a time
  * only.
  *
- * Many rows: keys (and values, unless their rows are whole vector blocks) are packed once per key
- * head and the matrix kernels do the products.
- * Few rows (one token at a time) and f64: plain loops that read keys and values where they lie. */
+ * Many rows: the keys of a head are packed into panels, values are made contiguous, and the matrix
+ * kernels do both products for a run of queries. Rows that are longer than a piece of work may hold
+ * are gone through in blocks of keys, with the maximum and the sum of each row carried along.
+ * Few rows (one token at a time): keys and values are read where they lie.
+ * f64, and scores that are asked for: plain loops, one query at a time. */
 #ifndef SN_COMPUTE_ATTENTION_H
 #define SN_COMPUTE_ATTENTION_H
 
@@ -22,6 +24,13 @@ typedef enum sn_attention_qk {
     SN_ATTENTION_SOFTMAX
 } sn_attention_qk;
 
+/* What a `keep` mask does to the scores it hides. */
+typedef enum sn_attention_hide {
+    SN_ATTENTION_ADD_FILTER, /* `filter` is added */
+    SN_ATTENTION_FILL_FIRST, /* they become `filter`, before the bias is added */
+    SN_ATTENTION_FILL_LAST   /* … after it was added */
+} sn_attention_hide;
+
 typedef struct sn_attention_desc {
     sonde_dtype dtype;              /* F32 or F64, of everything below that is not an integer */
     int64_t batch, heads, kv_heads; /* heads is a multiple of kv_heads */
@@ -32,6 +41,8 @@ typedef struct sn_attention_desc {
     bool causal;
     int64_t window; /* causal: how many keys before its own position a query sees; < 0: all */
     sn_attention_qk qk;
+    sn_attention_hide hide;
+    bool nan_is_zero; /* a row of NaN (no key but masked ones, usually) becomes zeros */
 } sn_attention_desc;
 
 typedef struct sn_attention_plan {
@@ -39,10 +50,14 @@ typedef struct sn_attention_plan {
     const sn_kernels *kernels;
     unsigned block;
     int threads;
-    bool packed;           /* through the matrix kernels */
-    int64_t rows;          /* queries per piece of work */
-    int64_t row_len;       /* scores per query, rounded up to blocks */
-    size_t pack_k, pack_v; /* elements of one packed head; pack_v 0: values are read unpacked */
+    bool blocks;                /* through the matrix kernels, in f32 */
+    bool packed;                /* that, with packed keys */
+    bool by_head;               /* a thread packs a head for itself and does all of its queries */
+    int64_t rows;               /* queries per piece of work */
+    int64_t keys;               /* keys gone through at a time, a multiple of the block */
+    int64_t v_row;              /* elements between rows of packed values */
+    size_t pack_k, pack_elems;  /* of one packed head: its keys, and all of it */
+    size_t packs, worker_elems; /* packed heads kept at once; scratch of one worker */
     size_t workspace_bytes;
     uint64_t flops;
     const char *name;
@@ -61,9 +76,10 @@ typedef struct sn_attention_args {
     void *y;
     void *qk;               /* dense [batch, heads, q_len, kv_len], or NULL */
     sn_attention_mask bias; /* dtype: added to the scores */
-    sn_attention_mask keep; /* uint8: where it is zero, `filter` is added (-inf: masked out) */
-    double filter;
-    const int64_t *offset;      /* per batch: key position of query 0, for causal; NULL: 0 */
+    sn_attention_mask keep; /* uint8: where it equals `hidden`, desc.hide happens to the score */
+    uint8_t hidden;         /* 0 or 1; elements of the mask are one of these */
+    double filter;          /* -inf: masked out */
+    const int64_t *offset;  /* per batch: key position of query 0, for causal; NULL: 0 */
     const int64_t *begin, *end; /* per batch: the keys that count; NULL: all */
     const void *sink; /* per head: one more term e^sink in the sum of the softmax; NULL: none */
 } sn_attention_args;

@@ -28,30 +28,36 @@ static void NAME(add_scaled)(T *y, const T *x, T s, int64_t n)
         y[i] += s * x[i];
 }
 
-/* The score of key j of one query: cap, bias, filter. */
-static T NAME(masked)(const sn_attention_args *a, T s, int64_t b, int64_t h, int64_t i, int64_t j)
+/* Element of a mask for key j, which is below its length. */
+static ptrdiff_t NAME(mask_at)(const sn_attention_mask *m, int64_t b, int64_t h, int64_t i,
+                               int64_t j)
 {
-    const sn_attention_mask *m = &a->bias;
-    if (m->data) {
-        if (j >= m->len)
-            return (T)-INFINITY;
-        s +=
-            ((const T *)m
-                 ->data)[b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3]];
-    }
-    m = &a->keep;
-    if (m->data) {
-        if (j >= m->len)
-            return (T)-INFINITY;
-        if (!((const uint8_t *)m->data)[b * m->stride[0] + h * m->stride[1] + i * m->stride[2] +
-                                        j * m->stride[3]])
-            s += (T)a->filter;
-    }
+    return b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3];
+}
+
+/* The score of key j of one query: cap, bias, filter. */
+static T NAME(masked)(const sn_attention_desc *d, const sn_attention_args *a, T s, int64_t b,
+                      int64_t h, int64_t i, int64_t j)
+{
+    const sn_attention_mask *m = &a->bias, *keep = &a->keep;
+    if ((m->data && j >= m->len) || (keep->data && j >= keep->len))
+        return (T)-INFINITY;
+    const bool hide =
+        keep->data &&
+        (((const uint8_t *)keep->data)[NAME(mask_at)(keep, b, h, i, j)] != 0) == (a->hidden != 0);
+    if (hide && d->hide == SN_ATTENTION_FILL_FIRST)
+        s = (T)a->filter;
+    if (m->data)
+        s += ((const T *)m->data)[NAME(mask_at)(m, b, h, i, j)];
+    if (hide && d->hide == SN_ATTENTION_ADD_FILTER)
+        s += (T)a->filter;
+    if (hide && d->hide == SN_ATTENTION_FILL_LAST)
+        s = (T)a->filter;
     return s;
 }
 
 /* Exponentials of s[lo … hi) over their sum, in place. */
-static void NAME(softmax)(T *s, int64_t lo, int64_t hi, const T *sink)
+static void NAME(softmax)(T *s, int64_t lo, int64_t hi, const T *sink, bool nan_is_zero)
 {
     T max = sink ? *sink : (T)-INFINITY;
     for (int64_t j = lo; j < hi; j++)
@@ -63,7 +69,7 @@ static void NAME(softmax)(T *s, int64_t lo, int64_t hi, const T *sink)
     }
     const T inv = (T)(1.0 / sum);
     for (int64_t j = lo; j < hi; j++)
-        s[j] *= inv;
+        s[j] = nan_is_zero && !(sum > 0) ? 0 : s[j] * inv;
 }
 
 void QUERY(const sn_attention_plan *p, const sn_attention_args *a, int64_t b, int64_t h, int64_t i,
@@ -91,10 +97,10 @@ void QUERY(const sn_attention_plan *p, const sn_attention_args *a, int64_t b, in
     if (qk && d->qk == SN_ATTENTION_CAPPED)
         memcpy(qk, s, sizeof(T) * (size_t)d->kv_len);
     for (int64_t j = from; j < to; j++)
-        s[j] = j < lo || j >= hi ? (T)-INFINITY : NAME(masked)(a, s[j], b, h, i, j);
+        s[j] = j < lo || j >= hi ? (T)-INFINITY : NAME(masked)(d, a, s[j], b, h, i, j);
     if (qk && d->qk == SN_ATTENTION_MASKED)
         memcpy(qk, s, sizeof(T) * (size_t)d->kv_len);
-    NAME(softmax)(s, lo, hi, a->sink ? (const T *)a->sink + h : NULL);
+    NAME(softmax)(s, lo, hi, a->sink ? (const T *)a->sink + h : NULL, d->nan_is_zero);
     if (qk && d->qk == SN_ATTENTION_SOFTMAX)
         for (int64_t j = 0; j < d->kv_len; j++)
             qk[j] = j < lo || j >= hi ? 0 : s[j];

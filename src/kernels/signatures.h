@@ -130,6 +130,16 @@ typedef float sn_f32_reduce_fn(const float *x, size_t n);
 /* y = e^(x - max x) / sum of the same, over one row; y may be x. */
 typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
 
+/* Scores of one query: s[i] = s[i] * scale + bias[i] (bias NULL: nothing is added). Returns the
+ * largest, -inf when n is 0; any number when there is a NaN. */
+typedef float sn_f32_scores_fn(float *s, const float *bias, size_t n, float scale);
+/* s[i] = e^(s[i] - max) for numbers not above max, which is not -inf; an error of 4 ulp of 1.
+ * Returns their sum. */
+typedef float sn_f32_exp_sum_fn(float *s, size_t n, float max);
+/* y[j] = sum of x[i] * rows[j * stride + i] over i < size, for j < n. No overlap. */
+typedef void sn_f32_dots_fn(float *y, const float *x, const float *rows, size_t n, size_t size,
+                            size_t stride);
+
 /* y[i] = (x[i] - mean) * inv * scale[i] + bias[i] over one row, n >= 1; y may be x. layernorm: mean
  * of x and inv = 1 / sqrt(variance + epsilon); rmsnorm: mean 0 and inv = 1 / sqrt(mean of squares +
  * epsilon). scale and bias may be NULL. stats, when not NULL, receives mean and inv. */

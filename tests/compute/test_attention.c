@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "compute/attention.h"
+#include "compute/levels.h"
 
 enum { MAX = 1 << 16 };
 static float q[MAX], k[MAX], v[MAX], y[MAX], bias[MAX], qk[MAX], want_qk[MAX];
@@ -157,6 +158,123 @@ TEST(attention_matches_the_formula_for_all_sizes_masks_and_instruction_sets)
             check(&shapes[i], cpu.flags, layout != 0);
             check(&shapes[i], cpu.flags & (uint32_t)~SN_CPU_AVX512, layout != 0);
         }
+}
+
+/* Reads what `bias` of any broadcast, hidden scores and rows of nothing but -inf do. */
+typedef struct mask_case {
+    int64_t q_len, kv_len, head, v_head;
+    unsigned bias; /* bits: which of batch, head, query, key the bias runs over */
+    int hide;      /* sn_attention_hide, or -1: no keep mask */
+    uint8_t hidden;
+    bool empty_row, nan_is_zero;
+    int threads;
+} mask_case;
+
+static void check_masks(const mask_case *t, uint32_t cpu_flags)
+{
+    enum { BATCH = 2, HEADS = 3 };
+    const int64_t dims[4] = {BATCH, HEADS, t->q_len, t->kv_len};
+    const int64_t row = HEADS * (2 * t->head + t->v_head); /* q, k and v side by side */
+    const int64_t len = t->q_len > t->kv_len ? t->q_len : t->kv_len;
+    float *x = random_floats((size_t)(BATCH * len * row));
+    float *y0 = random_floats((size_t)(BATCH * HEADS * t->q_len * t->v_head));
+    sn_attention_desc d = {.dtype = SONDE_DTYPE_F32,
+                           .batch = BATCH,
+                           .heads = HEADS,
+                           .kv_heads = HEADS,
+                           .q_len = t->q_len,
+                           .kv_len = t->kv_len,
+                           .head = t->head,
+                           .v_head = t->v_head,
+                           .q = {len * row, t->head, row},
+                           .k = {len * row, t->head, row},
+                           .v = {len * row, t->v_head, row},
+                           .y = {t->q_len * HEADS * t->v_head, t->v_head, HEADS * t->v_head},
+                           .scale = 2.0,
+                           .window = -1,
+                           .hide =
+                               t->hide < 0 ? SN_ATTENTION_ADD_FILTER : (sn_attention_hide)t->hide,
+                           .nan_is_zero = t->nan_is_zero};
+    sn_attention_args a = {.q = x,
+                           .k = x + HEADS * t->head,
+                           .v = x + 2 * HEADS * t->head,
+                           .y = y0,
+                           .hidden = t->hidden,
+                           .filter = t->empty_row ? -INFINITY : -4.0};
+    ptrdiff_t step = 1;
+    for (int i = 3; i >= 0; i--) {
+        a.bias.stride[i] = t->bias >> i & 1u ? step : 0;
+        a.keep.stride[i] = i == 0 ? 0 : i == 3 ? 1 : i == 2 ? t->kv_len : 0;
+        step *= t->bias >> i & 1u ? dims[i] : 1;
+    }
+    float *add = random_floats((size_t)step);
+    uint8_t *seen = malloc((size_t)(t->q_len * t->kv_len));
+    for (int64_t i = 0; i < t->q_len * t->kv_len; i++)
+        seen[i] = test_rand() % 2;
+    if (t->empty_row)
+        memset(seen, t->hidden, (size_t)t->kv_len); /* query 0 sees nothing */
+    if (t->bias)
+        a.bias.data = add, a.bias.len = t->kv_len;
+    if (t->hide >= 0)
+        a.keep.data = seen, a.keep.len = t->kv_len;
+    sn_attention_plan p;
+    sonde_error err;
+    CHECK_OK(sn_attention_plan_make(&p, &d, cpu_flags, t->threads, &err));
+    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+    sn_attention_run(&p, &a, ws, NULL);
+    double *s = malloc(sizeof(double) * (size_t)t->kv_len), worst = 0;
+    for (int64_t r = 0; r < BATCH * HEADS * t->q_len; r++) {
+        const int64_t i = r % t->q_len, h = r / t->q_len % HEADS, b = r / t->q_len / HEADS;
+        const float *query = x + b * d.q[0] + h * d.q[1] + i * d.q[2];
+        double max = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < t->kv_len; j++) {
+            const float *key = (const float *)a.k + b * d.k[0] + h * d.k[1] + j * d.k[2];
+            const bool hide = t->hide >= 0 && seen[i * t->kv_len + j] == t->hidden;
+            const double plus = !t->bias ? 0
+                                         : (double)add[b * a.bias.stride[0] + h * a.bias.stride[1] +
+                                                       i * a.bias.stride[2] + j * a.bias.stride[3]];
+            double z = 0;
+            for (int64_t c = 0; c < t->head; c++)
+                z += (double)query[c] * (double)key[c];
+            z *= d.scale;
+            z = hide && t->hide == SN_ATTENTION_FILL_FIRST ? a.filter + plus : z + plus;
+            z += hide && t->hide == SN_ATTENTION_ADD_FILTER ? a.filter : 0;
+            s[j] = hide && t->hide == SN_ATTENTION_FILL_LAST ? a.filter : z;
+            max = fmax(max, s[j]);
+        }
+        for (int64_t j = 0; j < t->kv_len; j++)
+            sum += s[j] = exp(s[j] - max);
+        for (int64_t c = 0; c < t->v_head; c++) {
+            const double got = (double)y0[b * d.y[0] + h * d.y[1] + i * d.y[2] + c];
+            double want = 0;
+            for (int64_t j = 0; j < t->kv_len; j++)
+                want += s[j] / sum *
+                        (double)((const float *)a.v)[b * d.v[0] + h * d.v[1] + j * d.v[2] + c];
+            if (isnan(want) && t->nan_is_zero)
+                want = 0;
+            const double off = isnan(want) && isnan(got) ? 0 : fabs(want - got);
+            worst = isnan(off) ? INFINITY : fmax(worst, off);
+        }
+    }
+    free(x), free(y0), free(add), free(seen), free(ws), free(s);
+    CHECK_MSG(worst < 2e-5, "%s, %lld queries, %lld keys, bias %x, hide %d: off by %g", p.name,
+              (long long)t->q_len, (long long)t->kv_len, t->bias, t->hide, worst);
+}
+
+TEST(masks_of_all_broadcasts_and_rows_longer_than_a_block_match_the_formula)
+{
+    for (const level *l = levels(); l->name; l++) {
+        for (unsigned axes = 0; axes < 16; axes++)
+            check_masks(&(mask_case){15, 37, 16, 16, axes, -1, 0, false, false, 1}, l->flags);
+        for (int i = 0; i < 12; i++)
+            check_masks(&(mask_case){i % 2 ? 2 : 9, 21, 7, i % 4 ? 5 : 16, i % 5 ? 12 : 0, i % 3,
+                                     (uint8_t)(i % 2), i > 5, i > 8, 1},
+                        l->flags);
+        /* In blocks of keys, on the last level also without packing. */
+        check_masks(&(mask_case){31, 1100, 8, 16, 12, -1, 0, false, false, 3}, l->flags);
+        check_masks(&(mask_case){6, 1537, 4, 3, 8, 1, 1, true, true, 1}, l->flags);
+        check_masks(&(mask_case){2, 4500, 4, 16, 0, 2, 0, true, false, 1}, l->flags);
+    }
 }
 
 TEST(a_sink_takes_its_share_of_the_probability)

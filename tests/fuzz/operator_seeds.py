@@ -123,6 +123,9 @@ ROWS = [
      {"activation": "Clip", "activation_params": [0.0, 6.0], "pads": [1, 1, 1, 1]}),
     (OWN, "FusedGemm", [X, f32(4, 3), f32(3), f32(2, 3)], 1,
      {"activation": "LeakyRelu", "activation_params": [0.1]}),
+    (OWN, "FusedAttention", [TOKENS, f32(1, 3, 8), f32(1, 3, 8), f32(1, 1, 3, 3)], 1,
+     {"heads": 2, "kv_heads": 1, "head_size": 4, "v_head_size": 4, "q_view": [0, -1, 1, 4, 0],
+      "k_view": [0, -1, 1, 0, 0], "v_view": [0, -1, 1, 0, 4], "y_axes": [1, 3, 24], "scale": 0.5}),
     (OWN, "Reorder", [IMAGE], 1, {"block": 8}),
 ]
 
