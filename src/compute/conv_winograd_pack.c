@@ -42,10 +42,15 @@ static size_t wino_units(const int64_t *dims, int rank, int64_t groups, unsigned
     return wino_blocks(dims, rank, groups, block, &b) ? (size_t)(b.groups * b.out_blocks) : 0;
 }
 
-/* One filter: u = G·w·Gᵀ, position k at u[k * step]. */
-static void transform(float *u, size_t step, const float *w, const double (*g)[3], int n)
+/* One filter, element `at` of src and the eight behind it: u = G·w·Gᵀ, position k at u[k * step].
+ */
+static void transform(float *u, size_t step, const void *src, int64_t at, const double (*g)[3],
+                      int n)
 {
     double half[MAX_N][3];
+    float w[9];
+    for (int k = 0; k < 9; k++)
+        w[k] = sn_pack_f32(src, at + k);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < 3; j++)
             half[i][j] =
@@ -57,7 +62,7 @@ static void transform(float *u, size_t step, const float *w, const double (*g)[3
 }
 
 /* One output block of one group. */
-static void wino_pack(float *dst, const float *src, const int64_t *dims, int64_t groups,
+static void wino_pack(float *dst, const void *src, const int64_t *dims, int64_t groups,
                       unsigned block, int m, size_t unit)
 {
     sn_conv_blocks b;
@@ -74,11 +79,24 @@ static void wino_pack(float *dst, const float *src, const int64_t *dims, int64_t
         if (c == b.in)
             memset(line, 0, sizeof line);
         for (int64_t l = 0; c < b.in && l < lanes; l++)
-            transform(line + l, block, src + ((o0 + l) * b.in + c) * 9, m == 4 ? g4 : g2, n);
+            transform(line + l, block, src, ((o0 + l) * b.in + c) * 9, m == 4 ? g4 : g2, n);
         for (int k = 0; k < positions; k++)
             memcpy(dst + (k * channels + c) * block, line + (size_t)k * block,
                    block * sizeof(float));
     }
+}
+
+/* Output channels lie one after the other. */
+static bool wino_source(const int64_t *dims, int rank, int64_t groups, unsigned block, size_t unit,
+                        int64_t *first, int64_t *count)
+{
+    sn_conv_blocks b;
+    if (!wino_blocks(dims, rank, groups, block, &b))
+        return false;
+    const int64_t group = (int64_t)unit / b.out_blocks, from = (int64_t)unit % b.out_blocks * block;
+    *first = (group * b.out + from) * b.in * 9;
+    *count = (b.out - from < block ? b.out - from : block) * b.in * 9;
+    return true;
 }
 
 #define WINO_FORMAT(m, block)                                                                      \
@@ -97,9 +115,14 @@ static void wino_pack(float *dst, const float *src, const int64_t *dims, int64_t
         (void)rank;                                                                                \
         wino_pack(dst, src, dims, arg, block, m, unit);                                            \
     }                                                                                              \
+    static bool wino##m##_##block##_source(const int64_t *dims, int rank, int64_t arg,             \
+                                           size_t unit, int64_t *first, int64_t *count)            \
+    {                                                                                              \
+        return wino_source(dims, rank, arg, block, unit, first, count);                            \
+    }                                                                                              \
     const sn_pack_format sn_pack_f32_wino##m##_##block = {                                         \
         "f32_winograd" #m "_" #block, wino##m##_##block##_bytes, wino##m##_##block##_units,        \
-        wino##m##_##block##_pack};
+        wino##m##_##block##_pack, wino##m##_##block##_source};
 
 WINO_FORMAT(4, 8)
 WINO_FORMAT(4, 16)

@@ -313,486 +313,484 @@ static void check_wino_in(const sn_kernel_row *row, const sn_kernel_row *ref)
         for (size_t j = 0; j < nv; j++) /* up to 10 x 10 times the largest element, 64 */
             scale.data[j] = 64.0f;
         same("patch", row, "", got.data, want.data, scale.data, nv);
-        static void check_mix(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                enum { MOST = 12 * 6 };
-                const size_t n = rnd(0, 12), taps = rnd(1, 6), rows = rnd(1, 9), inner = rnd(1, 70);
-                const bool at_end = i % 2;
-                int32_t index[MOST];
-                float weight[MOST];
-                guarded x = guard_floats(rows * inner, at_end),
-                        got = guard_floats(n * inner, at_end);
-                guarded want = guard_floats(n * inner, at_end),
-                        scale = guard_floats(n * inner, at_end);
-                fill(x.data, rows * inner, NONE);
-                for (size_t k = 0; k < n * taps; k++) {
-                    index[k] = (int32_t)rnd(0, rows - 1);
-                    weight[k] = test_randf();
-                }
-                ((sn_f32_mix_fn *)ref->fn)(want.data, x.data, n, inner, index, weight, taps);
-                ((sn_f32_mix_fn *)row->fn)(got.data, x.data, n, inner, index, weight, taps);
-                for (size_t k = 0; k < rows * inner; k++)
-                    x.data[k] = fabsf(x.data[k]);
-                for (size_t k = 0; k < n * taps; k++)
-                    weight[k] = fabsf(weight[k]);
-                ((sn_f32_mix_fn *)ref->fn)(scale.data, x.data, n, inner, index, weight, taps);
-                same("mix", row, "", got.data, want.data, scale.data, n * inner);
-                guard_free(&x), guard_free(&got), guard_free(&want), guard_free(&scale);
-            }
-        }
+        guard_free(&x), guard_free(&got), guard_free(&want), guard_free(&scale);
+    }
+}
 
-        static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            const unsigned block = row->block ? row->block : 8;
-            const int m = strstr(row->slot, "wino4") ? 4 : 2, n = m + 2;
-            for (int i = 0; i < 200 && !test_errors; i++) {
-                sn_f32_wino_out t = {.block = block, .lo = i % 2 ? -INFINITY : -1, .hi = 100};
-                t.rows = (int)rnd(1, (size_t)m);
-                t.cols = (int)rnd(1, (size_t)m);
-                t.y_row = (ptrdiff_t)((rnd(0, 3) + (size_t)t.cols) * block);
-                t.m_pos = (ptrdiff_t)(block + rnd(0, 40));
-                const size_t nm = (size_t)((n * n - 1) * t.m_pos) + block;
-                const size_t ny = (size_t)((t.rows - 1) * t.y_row) + (size_t)t.cols * block;
-                guarded products = guard_floats(nm, i % 2), bias = guard_floats(block, i % 2);
-                guarded z = guard_floats(ny, i % 2), scale = guard_floats(ny, i % 2);
-                guarded got = guard_floats(ny, i % 2), want = guard_floats(ny, i % 2);
-                fill(products.data, nm, NONE);
-                fill(bias.data, block, NONE);
-                fill(z.data, ny, NONE);
-                memset(got.data, 0, ny * sizeof(float));
-                memset(want.data, 0, ny * sizeof(float));
-                t.m = products.data;
-                t.bias = i % 3 ? bias.data : NULL;
-                t.z = i % 5 < 2 ? z.data : NULL;
-                t.y = want.data;
-                ((sn_f32_wino_out_fn *)ref->fn)(&t);
-                t.y = got.data;
-                ((sn_f32_wino_out_fn *)row->fn)(&t);
-                for (size_t j = 0; j < ny; j++)
-                    scale.data[j] = 512.0f;
-                same("pixels", row, "", got.data, want.data, scale.data, ny);
-                guard_free(&products), guard_free(&bias), guard_free(&z), guard_free(&scale);
-                guard_free(&got), guard_free(&want);
-            }
-        }
+static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const unsigned block = row->block ? row->block : 8;
+    const int m = strstr(row->slot, "wino4") ? 4 : 2, n = m + 2;
+    for (int i = 0; i < 200 && !test_errors; i++) {
+        sn_f32_wino_out t = {.block = block, .lo = i % 2 ? -INFINITY : -1, .hi = 100};
+        t.rows = (int)rnd(1, (size_t)m);
+        t.cols = (int)rnd(1, (size_t)m);
+        t.y_row = (ptrdiff_t)((rnd(0, 3) + (size_t)t.cols) * block);
+        t.m_pos = (ptrdiff_t)(block + rnd(0, 40));
+        const size_t nm = (size_t)((n * n - 1) * t.m_pos) + block;
+        const size_t ny = (size_t)((t.rows - 1) * t.y_row) + (size_t)t.cols * block;
+        guarded products = guard_floats(nm, i % 2), bias = guard_floats(block, i % 2);
+        guarded z = guard_floats(ny, i % 2), scale = guard_floats(ny, i % 2);
+        guarded got = guard_floats(ny, i % 2), want = guard_floats(ny, i % 2);
+        fill(products.data, nm, NONE);
+        fill(bias.data, block, NONE);
+        fill(z.data, ny, NONE);
+        memset(got.data, 0, ny * sizeof(float));
+        memset(want.data, 0, ny * sizeof(float));
+        t.m = products.data;
+        t.bias = i % 3 ? bias.data : NULL;
+        t.z = i % 5 < 2 ? z.data : NULL;
+        t.y = want.data;
+        ((sn_f32_wino_out_fn *)ref->fn)(&t);
+        t.y = got.data;
+        ((sn_f32_wino_out_fn *)row->fn)(&t);
+        for (size_t j = 0; j < ny; j++)
+            scale.data[j] = 512.0f;
+        same("pixels", row, "", got.data, want.data, scale.data, ny);
+        guard_free(&products), guard_free(&bias), guard_free(&z), guard_free(&scale);
+        guard_free(&got), guard_free(&want);
+    }
+}
 
-        /* ------------------------------------------------------------------ layout */
-        static void check_layout(const sn_kernel_row *row, const sn_kernel_row *ref, bool to_blocks)
-        {
-            const unsigned block = row->block ? row->block : 8;
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = rnd(0, 70), channel = n + rnd(0, 3);
-                const unsigned lanes = (unsigned)rnd(1, block);
-                const bool at_end = i % 2;
-                const size_t plain = n ? (lanes - 1) * channel + n : 0, blocked = n * block;
-                const size_t nx = to_blocks ? plain : blocked, ny = to_blocks ? blocked : plain;
-                guarded x = guard_floats(nx, at_end);
-                guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
-                fill(x.data, nx, ALL);
-                fill(got.data, ny, NONE);
-                memcpy(want.data, got.data, ny * sizeof(float));
-                if (to_blocks) {
-                    ((sn_f32_block_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
-                    ((sn_f32_block_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
-                } else {
-                    ((sn_f32_unblock_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
-                    ((sn_f32_unblock_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
-                }
-                CHECK_MSG(memcmp(got.data, want.data, ny * sizeof(float)) == 0,
-                          "%s: n %zu lanes %u channel %zu", row->name, n, lanes, channel);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
+static void check_mix(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        enum { MOST = 12 * 6 };
+        const size_t n = rnd(0, 12), taps = rnd(1, 6), rows = rnd(1, 9), inner = rnd(1, 70);
+        const bool at_end = i % 2;
+        int32_t index[MOST];
+        float weight[MOST];
+        guarded x = guard_floats(rows * inner, at_end), got = guard_floats(n * inner, at_end);
+        guarded want = guard_floats(n * inner, at_end), scale = guard_floats(n * inner, at_end);
+        fill(x.data, rows * inner, NONE);
+        for (size_t k = 0; k < n * taps; k++) {
+            index[k] = (int32_t)rnd(0, rows - 1);
+            weight[k] = test_randf();
         }
-        static void check_block(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            check_layout(row, ref, true);
+        ((sn_f32_mix_fn *)ref->fn)(want.data, x.data, n, inner, index, weight, taps);
+        ((sn_f32_mix_fn *)row->fn)(got.data, x.data, n, inner, index, weight, taps);
+        for (size_t k = 0; k < rows * inner; k++)
+            x.data[k] = fabsf(x.data[k]);
+        for (size_t k = 0; k < n * taps; k++)
+            weight[k] = fabsf(weight[k]);
+        ((sn_f32_mix_fn *)ref->fn)(scale.data, x.data, n, inner, index, weight, taps);
+        same("mix", row, "", got.data, want.data, scale.data, n * inner);
+        guard_free(&x), guard_free(&got), guard_free(&want), guard_free(&scale);
+    }
+}
+
+/* ------------------------------------------------------------------ layout */
+static void check_layout(const sn_kernel_row *row, const sn_kernel_row *ref, bool to_blocks)
+{
+    const unsigned block = row->block ? row->block : 8;
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = rnd(0, 70), channel = n + rnd(0, 3);
+        const unsigned lanes = (unsigned)rnd(1, block);
+        const bool at_end = i % 2;
+        const size_t plain = n ? (lanes - 1) * channel + n : 0, blocked = n * block;
+        const size_t nx = to_blocks ? plain : blocked, ny = to_blocks ? blocked : plain;
+        guarded x = guard_floats(nx, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        fill(x.data, nx, ALL);
+        fill(got.data, ny, NONE);
+        memcpy(want.data, got.data, ny * sizeof(float));
+        if (to_blocks) {
+            ((sn_f32_block_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
+            ((sn_f32_block_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
+        } else {
+            ((sn_f32_unblock_fn *)ref->fn)(want.data, x.data, n, lanes, block, channel);
+            ((sn_f32_unblock_fn *)row->fn)(got.data, x.data, n, lanes, block, channel);
         }
-        static void check_unblock(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            check_layout(row, ref, false);
+        CHECK_MSG(memcmp(got.data, want.data, ny * sizeof(float)) == 0,
+                  "%s: n %zu lanes %u channel %zu", row->name, n, lanes, channel);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+static void check_block(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_layout(row, ref, true);
+}
+static void check_unblock(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_layout(row, ref, false);
+}
+
+/* ------------------------------------------------------------------ elementwise */
+static const float params[2] = {0.5f, 0.75f}; /* good for every function that takes some */
+
+static void check_unary(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        char info[64];
+        fill(x.data, n, i % 3 == 0 ? ALL : NONE);
+        if (i % 5 == 0)
+            for (size_t k = 0; k < n; k++)
+                x.data[k] *= 20.0f;
+        ((sn_f32_unary_fn *)ref->fn)(want.data, x.data, n, params);
+        snprintf(info, sizeof info, "case %d of %zu", i, n);
+        if (i % 4 == 0) { /* in place */
+            memcpy(got.data, x.data, n * sizeof(float));
+            ((sn_f32_unary_fn *)row->fn)(got.data, got.data, n, params);
+        } else {
+            ((sn_f32_unary_fn *)row->fn)(got.data, x.data, n, params);
         }
+        same("unary", row, info, got.data, want.data, NULL, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
 
-        /* ------------------------------------------------------------------ elementwise */
-        static const float params[2] = {0.5f, 0.75f}; /* good for every function that takes some */
-
-        static void check_unary(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 400 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
-                const bool at_end = i % 2;
-                guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                char info[64];
-                fill(x.data, n, i % 3 == 0 ? ALL : NONE);
-                if (i % 5 == 0)
-                    for (size_t k = 0; k < n; k++)
-                        x.data[k] *= 20.0f;
-                ((sn_f32_unary_fn *)ref->fn)(want.data, x.data, n, params);
-                snprintf(info, sizeof info, "case %d of %zu", i, n);
-                if (i % 4 == 0) { /* in place */
-                    memcpy(got.data, x.data, n * sizeof(float));
-                    ((sn_f32_unary_fn *)row->fn)(got.data, got.data, n, params);
-                } else {
-                    ((sn_f32_unary_fn *)row->fn)(got.data, x.data, n, params);
-                }
-                same("unary", row, info, got.data, want.data, NULL, n);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
+static void check_binary(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 450 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 300);
+        const int mode = i % 3;
+        const bool at_end = i % 2;
+        const size_t na = mode == SN_BINARY_SV ? 1 : n, nb = mode == SN_BINARY_VS ? 1 : n;
+        guarded a = guard_floats(na, at_end), b = guard_floats(nb, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        char info[64];
+        fill(a.data, na, i % 2 ? ALL : NONE);
+        fill(b.data, nb, i % 2 ? ALL : NONE);
+        ((sn_f32_binary_fn *)ref->fn)(want.data, a.data, b.data, n, mode);
+        snprintf(info, sizeof info, "mode %d of %zu", mode, n);
+        const float *pa = a.data, *pb = b.data;
+        if (i % 4 == 1 && na == n) {
+            memcpy(got.data, a.data, n * sizeof(float));
+            pa = got.data;
+        } else if (i % 4 == 2 && nb == n) {
+            memcpy(got.data, b.data, n * sizeof(float));
+            pb = got.data;
         }
+        ((sn_f32_binary_fn *)row->fn)(got.data, pa, pb, n, mode);
+        same("binary", row, info, got.data, want.data, NULL, n);
+        guard_free(&a), guard_free(&b), guard_free(&got), guard_free(&want);
+    }
+}
 
-        static void check_binary(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 450 && !test_errors; i++) {
-                const size_t n = i < 150 ? (size_t)i : rnd(0, 300);
-                const int mode = i % 3;
-                const bool at_end = i % 2;
-                const size_t na = mode == SN_BINARY_SV ? 1 : n, nb = mode == SN_BINARY_VS ? 1 : n;
-                guarded a = guard_floats(na, at_end), b = guard_floats(nb, at_end);
-                guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
-                char info[64];
-                fill(a.data, na, i % 2 ? ALL : NONE);
-                fill(b.data, nb, i % 2 ? ALL : NONE);
-                ((sn_f32_binary_fn *)ref->fn)(want.data, a.data, b.data, n, mode);
-                snprintf(info, sizeof info, "mode %d of %zu", mode, n);
-                const float *pa = a.data, *pb = b.data;
-                if (i % 4 == 1 && na == n) {
-                    memcpy(got.data, a.data, n * sizeof(float));
-                    pa = got.data;
-                } else if (i % 4 == 2 && nb == n) {
-                    memcpy(got.data, b.data, n * sizeof(float));
-                    pb = got.data;
-                }
-                ((sn_f32_binary_fn *)row->fn)(got.data, pa, pb, n, mode);
-                same("binary", row, info, got.data, want.data, NULL, n);
-                guard_free(&a), guard_free(&b), guard_free(&got), guard_free(&want);
-            }
+/* ------------------------------------------------------------------ rows */
+static void check_reduce(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 1000);
+        guarded x = guard_floats(n, i % 2);
+        float scale = 0;
+        fill(x.data, n, i % 4 == 0 ? SMALL : NONE);
+        const float want = ((sn_f32_reduce_fn *)ref->fn)(x.data, n);
+        const float got = ((sn_f32_reduce_fn *)row->fn)(x.data, n);
+        for (size_t k = 0; k < n; k++)
+            scale += x.data[k] * x.data[k] + fabsf(x.data[k]);
+        same("row", row, "", &got, &want, &scale, 1);
+        guard_free(&x);
+    }
+}
+
+static void check_peak(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 200 ? (size_t)i : rnd(0, 1000), rounds = rnd(0, 3);
+        guarded x = guard_floats(n, i % 2);
+        float scale = 0;
+        fill(x.data, n, NONE);
+        const float want = ((sn_f32_peak_fn *)ref->fn)(x.data, n, rounds);
+        const float got = ((sn_f32_peak_fn *)row->fn)(x.data, n, rounds);
+        for (size_t k = 0; k < n; k++)
+            scale += (float)rounds * fabsf(x.data[k]);
+        same("peak", row, "", &got, &want, &scale, 1);
+        guard_free(&x);
+    }
+}
+
+static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
+        guarded x = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
+                want = guard_floats(n, i % 2);
+        fill(x.data, n, NONE);
+        ((sn_f32_softmax_fn *)ref->fn)(want.data, x.data, n);
+        if (i % 2)
+            memcpy(got.data, x.data, n * sizeof(float));
+        ((sn_f32_softmax_fn *)row->fn)(got.data, i % 2 ? got.data : x.data, n);
+        same("row", row, "", got.data, want.data, NULL, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_scores(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
+        guarded bias = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
+                want = guard_floats(n, i % 2), scale = guard_floats(n, i % 2);
+        fill(want.data, n, i % 4 == 0 ? SMALL : NONE);
+        fill(bias.data, n, i % 8 == 0 ? SMALL : NONE);
+        memcpy(got.data, want.data, n * sizeof(float));
+        const float by = test_randf() * 2.0f, *add = i % 3 ? bias.data : NULL;
+        for (size_t k = 0; k < n; k++)
+            scale.data[k] = fabsf(want.data[k] * by) + (add ? fabsf(add[k]) : 0.0f);
+        const float top = ((sn_f32_scores_fn *)ref->fn)(want.data, add, n, by);
+        const float found = ((sn_f32_scores_fn *)row->fn)(got.data, add, n, by);
+        same("scores", row, "", got.data, want.data, scale.data, n);
+        bool nan = false;
+        for (size_t k = 0; k < n; k++)
+            nan |= isnan(want.data[k]);
+        if (!nan)
+            same("maximum", row, "", &found, &top, &(float){64.0f}, 1);
+        guard_free(&bias), guard_free(&got), guard_free(&want), guard_free(&scale);
+    }
+}
+
+static void check_exp_sum(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
+        guarded got = guard_floats(n, i % 2), want = guard_floats(n, i % 2),
+                one = guard_floats(n, i % 2);
+        const float max = test_randf() * 8.0f, width = i % 3 ? 4.0f : 90.0f;
+        for (size_t k = 0; k < n; k++) {
+            want.data[k] = max - fabsf(test_randf()) * width;
+            one.data[k] = 1.0f;
         }
+        if (i % 5 == 0 && n > 0)
+            want.data[rnd(0, n - 1)] = i % 2 ? -INFINITY : NAN;
+        memcpy(got.data, want.data, n * sizeof(float));
+        const float sum = ((sn_f32_exp_sum_fn *)ref->fn)(want.data, n, max);
+        const float found = ((sn_f32_exp_sum_fn *)row->fn)(got.data, n, max);
+        same("exponentials", row, "", got.data, want.data, one.data, n);
+        same("sum", row, "", &found, &sum, &(float){(float)n}, 1);
+        guard_free(&got), guard_free(&want), guard_free(&one);
+    }
+}
 
-        /* ------------------------------------------------------------------ rows */
-        static void check_reduce(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 400 && !test_errors; i++) {
-                const size_t n = i < 150 ? (size_t)i : rnd(0, 1000);
-                guarded x = guard_floats(n, i % 2);
-                float scale = 0;
-                fill(x.data, n, i % 4 == 0 ? SMALL : NONE);
-                const float want = ((sn_f32_reduce_fn *)ref->fn)(x.data, n);
-                const float got = ((sn_f32_reduce_fn *)row->fn)(x.data, n);
-                for (size_t k = 0; k < n; k++)
-                    scale += x.data[k] * x.data[k] + fabsf(x.data[k]);
-                same("row", row, "", &got, &want, &scale, 1);
-                guard_free(&x);
-            }
+static void check_dots(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = rnd(0, 20), size = i < 100 ? (size_t)i : rnd(0, 200);
+        const size_t stride = size + rnd(0, 5), all = n ? (n - 1) * stride + size : 0;
+        guarded x = guard_floats(size, i % 2), rows = guard_floats(all, i % 2),
+                got = guard_floats(n, i % 2), want = guard_floats(n, i % 2);
+        float scale[20] = {0};
+        fill(x.data, size, NONE), fill(rows.data, all, NONE);
+        for (size_t j = 0; j < n; j++)
+            for (size_t k = 0; k < size; k++)
+                scale[j] += fabsf(x.data[k] * rows.data[j * stride + k]);
+        ((sn_f32_dots_fn *)ref->fn)(want.data, x.data, rows.data, n, size, stride);
+        ((sn_f32_dots_fn *)row->fn)(got.data, x.data, rows.data, n, size, stride);
+        same("y", row, "", got.data, want.data, scale, n);
+        guard_free(&x), guard_free(&rows), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_norm(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 1000);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), s = guard_floats(n, at_end),
+                b = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        guarded scale = guard_floats(n, at_end);
+        float stats_want[2], stats_got[2];
+        fill(x.data, n, NONE);
+        fill(s.data, n, NONE);
+        fill(b.data, n, NONE);
+        const float *ps = i % 3 ? s.data : NULL, *pb = i % 5 ? b.data : NULL;
+        ((sn_f32_norm_fn *)ref->fn)(want.data, x.data, ps, pb, n, 1e-5f, stats_want);
+        ((sn_f32_norm_fn *)row->fn)(got.data, x.data, ps, pb, n, 1e-5f, i % 2 ? stats_got : NULL);
+        for (size_t k = 0; k < n; k++)
+            scale.data[k] = 1.0f + fabsf(want.data[k]) + (pb ? fabsf(pb[k]) : 0.0f) +
+                            (ps ? fabsf(ps[k]) : 1.0f) * stats_want[1] * 8.0f;
+        same("row", row, "", got.data, want.data, scale.data, n);
+        guard_free(&x), guard_free(&s), guard_free(&b), guard_free(&got), guard_free(&want);
+        guard_free(&scale);
+    }
+}
+
+/* ------------------------------------------------------------------ all rows */
+/* ------------------------------------------------------------------ floats of 16 bits */
+/* All 65536 codes, cut into pieces of every length around the vector's. */
+static void check_half_load(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (uint32_t code = 0, i = 0; code < 65536 && !test_errors; i++) {
+        const size_t n = i < 100 ? i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        /* the codes at the end of x's floats, so that both sides are guarded in turn */
+        uint16_t *codes = (uint16_t *)(void *)x.data + (at_end ? n : 0);
+        for (size_t k = 0; k < n; k++)
+            codes[k] = (uint16_t)code++;
+        ((sn_half_load_fn *)ref->fn)(want.data, codes, n);
+        ((sn_half_load_fn *)row->fn)(got.data, codes, n);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu codes up to %x",
+                  row->name, n, (unsigned)code);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_half_store(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 3000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        fill(x.data, n, i % 3 == 0 ? ALL : NONE);
+        for (size_t k = 0; k < n && i % 3 == 1;
+             k++) { /* any bits, and those half way between two */
+            uint32_t u = (uint32_t)test_rand();
+            u = i % 2 ? u : (u & ~0xfffu) | (u >> 20 & 1) << 11;
+            memcpy(&x.data[k], &u, sizeof u);
         }
+        for (size_t k = 0; k < n && i % 3 == 2; k++) /* around the limits of f16 */
+            x.data[k] *= i % 2 ? 30000.0f : 1e-6f;
+        uint16_t *a = (uint16_t *)(void *)want.data + (at_end ? n : 0);
+        uint16_t *b = (uint16_t *)(void *)got.data + (at_end ? n : 0);
+        ((sn_half_store_fn *)ref->fn)(a, x.data, n);
+        ((sn_half_store_fn *)row->fn)(b, x.data, n);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(a[k] == b[k], "%s: %.9g is %x, expected %x", row->name, (double)x.data[k],
+                      (unsigned)b[k], (unsigned)a[k]);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
 
-        static void check_peak(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = i < 200 ? (size_t)i : rnd(0, 1000), rounds = rnd(0, 3);
-                guarded x = guard_floats(n, i % 2);
-                float scale = 0;
-                fill(x.data, n, NONE);
-                const float want = ((sn_f32_peak_fn *)ref->fn)(x.data, n, rounds);
-                const float got = ((sn_f32_peak_fn *)row->fn)(x.data, n, rounds);
-                for (size_t k = 0; k < n; k++)
-                    scale += (float)rounds * fabsf(x.data[k]);
-                same("peak", row, "", &got, &want, &scale, 1);
-                guard_free(&x);
-            }
-        }
+/* ------------------------------------------------------------------ bytes */
+static void check_bytes_load(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *bytes = (uint8_t *)(void *)x.data + (at_end ? 3 * n : 0);
+        const int32_t zero = (int32_t)rnd(0, 383) - 128;
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = (uint8_t)test_rand();
+        ((sn_bytes_load_fn *)ref->fn)(want.data, bytes, n, zero);
+        ((sn_bytes_load_fn *)row->fn)(got.data, bytes, n, zero);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu bytes", row->name,
+                  n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
 
-        static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-                guarded x = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
-                        want = guard_floats(n, i % 2);
-                fill(x.data, n, NONE);
-                ((sn_f32_softmax_fn *)ref->fn)(want.data, x.data, n);
-                if (i % 2)
-                    memcpy(got.data, x.data, n * sizeof(float));
-                ((sn_f32_softmax_fn *)row->fn)(got.data, i % 2 ? got.data : x.data, n);
-                same("row", row, "", got.data, want.data, NULL, n);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
+static void check_bytes_store(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2, is_signed = i % 4 < 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        for (size_t k = 0; k < n; k++) /* sums of products, often half way between two steps */
+            x.data[k] = i % 7 == 0 && k % 5 == 0 ? NAN : (float)((int)rnd(0, 4000) - 2000) * 0.5f;
+        const float scale = i % 3 ? 0.125f : 0.01f + 0.3f * test_randf() * test_randf();
+        const float zero = (float)rnd(0, 255) - (is_signed ? 128.0f : 0.0f);
+        const float bias = (float)((int)rnd(0, 200) - 100), lo = is_signed ? -128.0f : 0.0f;
+        ((sn_bytes_store_fn *)ref->fn)(a, x.data, n, bias, scale, zero, lo);
+        ((sn_bytes_store_fn *)row->fn)(b, x.data, n, bias, scale, zero, lo);
+        CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
 
-        static void check_scores(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-                guarded bias = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
-                        want = guard_floats(n, i % 2), scale = guard_floats(n, i % 2);
-                fill(want.data, n, i % 4 == 0 ? SMALL : NONE);
-                fill(bias.data, n, i % 8 == 0 ? SMALL : NONE);
-                memcpy(got.data, want.data, n * sizeof(float));
-                const float by = test_randf() * 2.0f, *add = i % 3 ? bias.data : NULL;
-                for (size_t k = 0; k < n; k++)
-                    scale.data[k] = fabsf(want.data[k] * by) + (add ? fabsf(add[k]) : 0.0f);
-                const float top = ((sn_f32_scores_fn *)ref->fn)(want.data, add, n, by);
-                const float found = ((sn_f32_scores_fn *)row->fn)(got.data, add, n, by);
-                same("scores", row, "", got.data, want.data, scale.data, n);
-                bool nan = false;
-                for (size_t k = 0; k < n; k++)
-                    nan |= isnan(want.data[k]);
-                if (!nan)
-                    same("maximum", row, "", &found, &top, &(float){64.0f}, 1);
-                guard_free(&bias), guard_free(&got), guard_free(&want), guard_free(&scale);
-            }
-        }
+static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), stride = i % 3 ? 1 : rnd(1, 4);
+        const bool at_end = i % 2;
+        const size_t nx = n ? (n - 1) * stride + 1 : 0;
+        guarded x = guard_floats(nx, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        fill(x.data, nx, NONE), fill(got.data, n, NONE);
+        memcpy(want.data, got.data, n * sizeof(float));
+        const float a = test_randf() * 3.0f;
+        float scale[300];
+        for (size_t k = 0; k < n; k++)
+            scale[k] = fabsf(want.data[k]) + fabsf(a * x.data[k * stride]);
+        ((sn_f32_axpy_fn *)ref->fn)(want.data, x.data, n, stride, a);
+        ((sn_f32_axpy_fn *)row->fn)(got.data, x.data, n, stride, a);
+        char info[64];
+        snprintf(info, sizeof info, "case %d of %zu, stride %zu", i, n, stride);
+        same("y", row, info, got.data, want.data, scale, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
 
-        static void check_exp_sum(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-                guarded got = guard_floats(n, i % 2), want = guard_floats(n, i % 2),
-                        one = guard_floats(n, i % 2);
-                const float max = test_randf() * 8.0f, width = i % 3 ? 4.0f : 90.0f;
-                for (size_t k = 0; k < n; k++) {
-                    want.data[k] = max - fabsf(test_randf()) * width;
-                    one.data[k] = 1.0f;
-                }
-                if (i % 5 == 0 && n > 0)
-                    want.data[rnd(0, n - 1)] = i % 2 ? -INFINITY : NAN;
-                memcpy(got.data, want.data, n * sizeof(float));
-                const float sum = ((sn_f32_exp_sum_fn *)ref->fn)(want.data, n, max);
-                const float found = ((sn_f32_exp_sum_fn *)row->fn)(got.data, n, max);
-                same("exponentials", row, "", got.data, want.data, one.data, n);
-                same("sum", row, "", &found, &sum, &(float){(float)n}, 1);
-                guard_free(&got), guard_free(&want), guard_free(&one);
-            }
-        }
+static const struct {
+    const char *signature;
+    void (*check)(const sn_kernel_row *row, const sn_kernel_row *ref);
+} checkers[] = {
+    {"sn_f32_tile", check_tile},         {"sn_f32_depthwise", check_depthwise},
+    {"sn_f32_pool", check_pool},         {"sn_f32_block", check_block},
+    {"sn_f32_unblock", check_unblock},   {"sn_f32_unary", check_unary},
+    {"sn_f32_binary", check_binary},     {"sn_f32_reduce", check_reduce},
+    {"sn_f32_softmax", check_softmax},   {"sn_f32_norm", check_norm},
+    {"sn_half_load", check_half_load},   {"sn_half_store", check_half_store},
+    {"sn_bytes_load", check_bytes_load}, {"sn_bytes_store", check_bytes_store},
+    {"sn_f32_axpy", check_axpy},         {"sn_f32_peak", check_peak},
+    {"sn_f32_wino_in", check_wino_in},   {"sn_f32_wino_out", check_wino_out},
+    {"sn_f32_mix", check_mix},           {"sn_f32_scores", check_scores},
+    {"sn_f32_exp_sum", check_exp_sum},   {"sn_f32_dots", check_dots},
+};
 
-        static void check_dots(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = rnd(0, 20), size = i < 100 ? (size_t)i : rnd(0, 200);
-                const size_t stride = size + rnd(0, 5), all = n ? (n - 1) * stride + size : 0;
-                guarded x = guard_floats(size, i % 2), rows = guard_floats(all, i % 2),
-                        got = guard_floats(n, i % 2), want = guard_floats(n, i % 2);
-                float scale[20] = {0};
-                fill(x.data, size, NONE), fill(rows.data, all, NONE);
-                for (size_t j = 0; j < n; j++)
-                    for (size_t k = 0; k < size; k++)
-                        scale[j] += fabsf(x.data[k] * rows.data[j * stride + k]);
-                ((sn_f32_dots_fn *)ref->fn)(want.data, x.data, rows.data, n, size, stride);
-                ((sn_f32_dots_fn *)row->fn)(got.data, x.data, rows.data, n, size, stride);
-                same("y", row, "", got.data, want.data, scale, n);
-                guard_free(&x), guard_free(&rows), guard_free(&got), guard_free(&want);
-            }
-        }
+static const sn_kernel_row *reference_of(const sn_kernel_row *row)
+{
+    for (size_t k = 0;; k++) {
+        const sn_kernel_row *r = sn_kernel_row_get(k);
+        if (!r || strcmp(r->slot, row->slot) == 0)
+            return r;
+    }
+}
 
-        static void check_norm(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 300 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 1000);
-                const bool at_end = i % 2;
-                guarded x = guard_floats(n, at_end), s = guard_floats(n, at_end),
-                        b = guard_floats(n, at_end);
-                guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
-                guarded scale = guard_floats(n, at_end);
-                float stats_want[2], stats_got[2];
-                fill(x.data, n, NONE);
-                fill(s.data, n, NONE);
-                fill(b.data, n, NONE);
-                const float *ps = i % 3 ? s.data : NULL, *pb = i % 5 ? b.data : NULL;
-                ((sn_f32_norm_fn *)ref->fn)(want.data, x.data, ps, pb, n, 1e-5f, stats_want);
-                ((sn_f32_norm_fn *)row->fn)(got.data, x.data, ps, pb, n, 1e-5f,
-                                            i % 2 ? stats_got : NULL);
-                for (size_t k = 0; k < n; k++)
-                    scale.data[k] = 1.0f + fabsf(want.data[k]) + (pb ? fabsf(pb[k]) : 0.0f) +
-                                    (ps ? fabsf(ps[k]) : 1.0f) * stats_want[1] * 8.0f;
-                same("row", row, "", got.data, want.data, scale.data, n);
-                guard_free(&x), guard_free(&s), guard_free(&b), guard_free(&got), guard_free(&want);
-                guard_free(&scale);
-            }
-        }
+TEST(every_kernel_matches_its_reference)
+{
+    sn_cpu cpu;
+    int failed = 0, compared = 0;
+    CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
+    for (size_t k = 0; sn_kernel_row_get(k); k++) {
+        const sn_kernel_row *row = sn_kernel_row_get(k), *ref = reference_of(row);
+        size_t c = 0;
+        while (c < sizeof checkers / sizeof checkers[0] &&
+               strcmp(checkers[c].signature, row->signature) != 0)
+            c++;
+        CHECK_MSG(c < sizeof checkers / sizeof checkers[0], "no checker for %s", row->signature);
+        if (row->flags & ~cpu.found)
+            continue;
+        test_errors = 0;
+        checkers[c].check(row, ref);
+        failed += test_errors != 0;
+        compared++;
+    }
+    test_errors = failed;
+    printf("%d rows compared\n", compared);
+}
 
-        /* ------------------------------------------------------------------ all rows */
-        /* ------------------------------------------------------------------ floats of 16 bits */
-        /* All 65536 codes, cut into pieces of every length around the vector's. */
-        static void check_half_load(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (uint32_t code = 0, i = 0; code < 65536 && !test_errors; i++) {
-                const size_t n = i < 100 ? i : rnd(0, 300);
-                const bool at_end = i % 2;
-                guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                /* the codes at the end of x's floats, so that both sides are guarded in turn */
-                uint16_t *codes = (uint16_t *)(void *)x.data + (at_end ? n : 0);
-                for (size_t k = 0; k < n; k++)
-                    codes[k] = (uint16_t)code++;
-                ((sn_half_load_fn *)ref->fn)(want.data, codes, n);
-                ((sn_half_load_fn *)row->fn)(got.data, codes, n);
-                CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0,
-                          "%s: %zu codes up to %x", row->name, n, (unsigned)code);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
+TEST(the_first_row_of_every_slot_is_plain_c)
+{
+    for (size_t k = 0; sn_kernel_row_get(k); k++) {
+        const sn_kernel_row *row = sn_kernel_row_get(k);
+        CHECK_MSG(reference_of(row)->flags == 0, "%s", row->slot);
+    }
+}
 
-        static void check_half_store(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 3000 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
-                const bool at_end = i % 2;
-                guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                fill(x.data, n, i % 3 == 0 ? ALL : NONE);
-                for (size_t k = 0; k < n && i % 3 == 1;
-                     k++) { /* any bits, and those half way between two */
-                    uint32_t u = (uint32_t)test_rand();
-                    u = i % 2 ? u : (u & ~0xfffu) | (u >> 20 & 1) << 11;
-                    memcpy(&x.data[k], &u, sizeof u);
-                }
-                for (size_t k = 0; k < n && i % 3 == 2; k++) /* around the limits of f16 */
-                    x.data[k] *= i % 2 ? 30000.0f : 1e-6f;
-                uint16_t *a = (uint16_t *)(void *)want.data + (at_end ? n : 0);
-                uint16_t *b = (uint16_t *)(void *)got.data + (at_end ? n : 0);
-                ((sn_half_store_fn *)ref->fn)(a, x.data, n);
-                ((sn_half_store_fn *)row->fn)(b, x.data, n);
-                for (size_t k = 0; k < n; k++)
-                    CHECK_MSG(a[k] == b[k], "%s: %.9g is %x, expected %x", row->name,
-                              (double)x.data[k], (unsigned)b[k], (unsigned)a[k]);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
-
-        /* ------------------------------------------------------------------ bytes */
-        static void check_bytes_load(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 400 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
-                const bool at_end = i % 2;
-                guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                uint8_t *bytes = (uint8_t *)(void *)x.data + (at_end ? 3 * n : 0);
-                const int32_t zero = (int32_t)rnd(0, 383) - 128;
-                for (size_t k = 0; k < n; k++)
-                    bytes[k] = (uint8_t)test_rand();
-                ((sn_bytes_load_fn *)ref->fn)(want.data, bytes, n, zero);
-                ((sn_bytes_load_fn *)row->fn)(got.data, bytes, n, zero);
-                CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu bytes",
-                          row->name, n);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
-
-        static void check_bytes_store(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 1000 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
-                const bool at_end = i % 2, is_signed = i % 4 < 2;
-                guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
-                uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
-                for (size_t k = 0; k < n;
-                     k++) /* sums of products, often half way between two steps */
-                    x.data[k] =
-                        i % 7 == 0 && k % 5 == 0 ? NAN : (float)((int)rnd(0, 4000) - 2000) * 0.5f;
-                const float scale = i % 3 ? 0.125f : 0.01f + 0.3f * test_randf() * test_randf();
-                const float zero = (float)rnd(0, 255) - (is_signed ? 128.0f : 0.0f);
-                const float bias = (float)((int)rnd(0, 200) - 100), lo = is_signed ? -128.0f : 0.0f;
-                ((sn_bytes_store_fn *)ref->fn)(a, x.data, n, bias, scale, zero, lo);
-                ((sn_bytes_store_fn *)row->fn)(b, x.data, n, bias, scale, zero, lo);
-                CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
-
-        static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
-        {
-            for (int i = 0; i < 400 && !test_errors; i++) {
-                const size_t n = i < 100 ? (size_t)i : rnd(0, 300), stride = i % 3 ? 1 : rnd(1, 4);
-                const bool at_end = i % 2;
-                const size_t nx = n ? (n - 1) * stride + 1 : 0;
-                guarded x = guard_floats(nx, at_end), got = guard_floats(n, at_end);
-                guarded want = guard_floats(n, at_end);
-                fill(x.data, nx, NONE), fill(got.data, n, NONE);
-                memcpy(want.data, got.data, n * sizeof(float));
-                const float a = test_randf() * 3.0f;
-                float scale[300];
-                for (size_t k = 0; k < n; k++)
-                    scale[k] = fabsf(want.data[k]) + fabsf(a * x.data[k * stride]);
-                ((sn_f32_axpy_fn *)ref->fn)(want.data, x.data, n, stride, a);
-                ((sn_f32_axpy_fn *)row->fn)(got.data, x.data, n, stride, a);
-                char info[64];
-                snprintf(info, sizeof info, "case %d of %zu, stride %zu", i, n, stride);
-                same("y", row, info, got.data, want.data, scale, n);
-                guard_free(&x), guard_free(&got), guard_free(&want);
-            }
-        }
-
-        static const struct {
-            const char *signature;
-            void (*check)(const sn_kernel_row *row, const sn_kernel_row *ref);
-        } checkers[] = {
-            {"sn_f32_tile", check_tile},         {"sn_f32_depthwise", check_depthwise},
-            {"sn_f32_pool", check_pool},         {"sn_f32_block", check_block},
-            {"sn_f32_unblock", check_unblock},   {"sn_f32_unary", check_unary},
-            {"sn_f32_binary", check_binary},     {"sn_f32_reduce", check_reduce},
-            {"sn_f32_softmax", check_softmax},   {"sn_f32_norm", check_norm},
-            {"sn_half_load", check_half_load},   {"sn_half_store", check_half_store},
-            {"sn_bytes_load", check_bytes_load}, {"sn_bytes_store", check_bytes_store},
-            {"sn_f32_axpy", check_axpy},         {"sn_f32_peak", check_peak},
-            {"sn_f32_wino_in", check_wino_in},   {"sn_f32_wino_out", check_wino_out},
-            {"sn_f32_mix", check_mix},           {"sn_f32_scores", check_scores},
-            {"sn_f32_exp_sum", check_exp_sum},   {"sn_f32_dots", check_dots},
-        };
-
-        static const sn_kernel_row *reference_of(const sn_kernel_row *row)
-        {
-            for (size_t k = 0;; k++) {
-                const sn_kernel_row *r = sn_kernel_row_get(k);
-                if (!r || strcmp(r->slot, row->slot) == 0)
-                    return r;
-            }
-        }
-
-        TEST(every_kernel_matches_its_reference)
-        {
-            sn_cpu cpu;
-            int failed = 0, compared = 0;
-            CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
-            for (size_t k = 0; sn_kernel_row_get(k); k++) {
-                const sn_kernel_row *row = sn_kernel_row_get(k), *ref = reference_of(row);
-                size_t c = 0;
-                while (c < sizeof checkers / sizeof checkers[0] &&
-                       strcmp(checkers[c].signature, row->signature) != 0)
-                    c++;
-                CHECK_MSG(c < sizeof checkers / sizeof checkers[0], "no checker for %s",
-                          row->signature);
-                if (row->flags & ~cpu.found)
-                    continue;
-                test_errors = 0;
-                checkers[c].check(row, ref);
-                failed += test_errors != 0;
-                compared++;
-            }
-            test_errors = failed;
-            printf("%d rows compared\n", compared);
-        }
-
-        TEST(the_first_row_of_every_slot_is_plain_c)
-        {
-            for (size_t k = 0; sn_kernel_row_get(k); k++) {
-                const sn_kernel_row *row = sn_kernel_row_get(k);
-                CHECK_MSG(reference_of(row)->flags == 0, "%s", row->slot);
-            }
-        }
-
-        TEST(tables_are_filled_upward_and_shared)
-        {
-            sn_cpu cpu;
-            CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
-            const sn_kernels *plain = sn_kernels_get(0), *best = sn_kernels_get(cpu.flags);
-            CHECK(plain->f32_conv == sn_f32_conv_ref);
-            CHECK_STR(plain->f32_conv_name, "f32_conv_ref");
-            CHECK(best == sn_kernels_get(cpu.flags));
+TEST(tables_are_filled_upward_and_shared)
+{
+    sn_cpu cpu;
+    CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
+    const sn_kernels *plain = sn_kernels_get(0), *best = sn_kernels_get(cpu.flags);
+    CHECK(plain->f32_conv == sn_f32_conv_ref);
+    CHECK_STR(plain->f32_conv_name, "f32_conv_ref");
+    CHECK(best == sn_kernels_get(cpu.flags));
 #define SN_SLOT(slot, signature) CHECK(plain->slot != NULL && best->slot != NULL);
 #include "kernels/slots.inc"
 #undef SN_SLOT
-        }
+}
 
-        TEST_MAIN()
+TEST_MAIN()
