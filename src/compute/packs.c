@@ -13,6 +13,14 @@ const sn_pack_format *sn_pack_get(unsigned id)
     return id < SN_PACK_COUNT ? formats[id] : NULL;
 }
 
+/* Panels of columns: those of the next part follow when a part fills its last panel. */
+bool sn_pack_joins(unsigned id, const int64_t *dims, int rank, int64_t arg, int axis)
+{
+    const int64_t block = id == SN_PACK_F32_GEMM16 ? 16 : id == SN_PACK_F32_GEMM8 ? 8 : 0;
+    return block > 0 && rank == 2 && axis == (arg ? 0 : 1) && dims[0] > 0 && dims[1] > 0 &&
+           dims[axis] % block == 0;
+}
+
 sn_f32_block_fn *sn_pack_lanes(unsigned block)
 {
 #if defined(__x86_64__)

@@ -46,6 +46,9 @@ enum {
 };
 
 const sn_pack_format *sn_pack_get(unsigned id); /* NULL for 0 and unknown ids */
+/* Is a weight in parts along `axis` packed by packing its parts one behind the other? Asked with
+ * the dims of each part. */
+bool sn_pack_joins(unsigned id, const int64_t *dims, int rank, int64_t arg, int axis);
 
 /* Every row of packs.inc. */
 #define SN_PACK(id, symbol) extern const sn_pack_format symbol;

@@ -65,6 +65,8 @@ static int64_t find_opset(const sn_opset *opsets, size_t n, const char *domain)
 
 void sn_model_release(const sn_model *m, const sn_tensor *t)
 {
+    for (size_t i = 0; t->parts && i < t->parts->n; i++)
+        sn_model_release(m, t->parts->part[i]);
     for (size_t i = 0; i < m->files.n; i++) {
         const sn_file *f = m->files.data[i];
         const uint8_t *p = t->data;

@@ -107,7 +107,7 @@ bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, s
 bool sn_tensor_is_settled(const sn_tensor *t)
 {
     size_t align = sn_dtype_bytes(t->dtype);
-    if (t->scale)
+    if (t->scale || t->parts)
         return false;
     return align < 2 || (uintptr_t)t->data % (align > 8 ? 8 : align) == 0;
 }
@@ -129,10 +129,35 @@ static void scale_row(float *x, int64_t n, double scale)
         x[i] = (float)((double)x[i] * scale);
 }
 
+/* Rows of all dims from the parts' axis on: each part has its piece of every one. */
+static void read_parts(const sn_tensor *t, int64_t first, int64_t count, uint8_t *dst)
+{
+    const sn_tensor_parts *p = t->parts;
+    const size_t size = sn_dtype_bytes(t->dtype);
+    int64_t inner = 1;
+    for (int i = p->axis + 1; i < t->rank; i++)
+        inner *= t->dims[i];
+    while (count > 0) {
+        const int64_t row = first / (t->dims[p->axis] * inner);
+        int64_t at = first % (t->dims[p->axis] * inner), width;
+        size_t k = 0;
+        for (; at >= (width = p->part[k]->dims[p->axis] * inner); k++)
+            at -= width;
+        const int64_t n = width - at < count ? width - at : count;
+        sn_tensor_read(p->part[k], row * width + at, n, dst);
+        dst += (size_t)n * size;
+        first += n;
+        count -= n;
+    }
+}
+
 void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst)
 {
     const size_t size = sn_dtype_bytes(t->dtype);
-    memcpy(dst, (const uint8_t *)t->data + (size_t)first * size, (size_t)count * size);
+    if (t->parts)
+        read_parts(t, first, count, dst);
+    else
+        memcpy(dst, (const uint8_t *)t->data + (size_t)first * size, (size_t)count * size);
     if (!t->scale)
         return;
     const int64_t each = sn_tensor_count(t) / t->dims[0]; /* not 0: there are elements to scale */
@@ -153,13 +178,14 @@ sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *a
         sn_buffer_unref(b);
         return sn_fail_memory(err, t->bytes);
     }
-    if (t->scale)
+    if (t->scale || t->parts)
         sn_tensor_read(t, 0, sn_tensor_count(t), b->data);
     else
         memcpy(b->data, t->data, t->bytes); /* whatever its layout */
     t->data = b->data;
     t->owner = b;
     t->scale = NULL;
+    t->parts = NULL;
     return SONDE_OK;
 }
 

@@ -47,7 +47,17 @@ typedef struct sn_tensor {
      * of dims[0]. A pass that scales weights leaves this behind, so that they are copied once, when
      * they are packed. */
     const double *scale;
+    /* Constants only: NULL, or the tensors this one is made of, not yet put together; data is NULL
+     * then. Read and packed like one, so that merged weights need no copy of their own. */
+    const struct sn_tensor_parts *parts;
 } sn_tensor;
+
+/* Tensors of one element type that differ in the size of `axis` only, side by side along it. */
+typedef struct sn_tensor_parts {
+    int axis;
+    size_t n;
+    const sn_tensor *const *part;
+} sn_tensor_parts;
 
 /* The most elements of a tensor, dims of 0 not counted: far beyond memory, and small enough that a
  * few factors more (bytes of an element, lanes, workspace) do not overflow. */
@@ -59,7 +69,7 @@ int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
 bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
 
 /* May the data be read as it lies? Constants need not be settled: views of files may be misaligned,
- * others still carry a scale. */
+ * others still carry a scale or are in parts. */
 bool sn_tensor_is_settled(const sn_tensor *t);
 /* Elements [first, first + count) as they are meant, into dst. */
 void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst);

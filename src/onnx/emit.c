@@ -146,6 +146,19 @@ static void emit_packed(sn_emitter *e, const sn_tensor *t, int64_t count)
     }
 }
 
+/* A constant whose numbers are still to be scaled or put together, a buffer at a time. */
+static void emit_unsettled(sn_emitter *e, const sn_tensor *t, int64_t count)
+{
+    _Alignas(max_align_t) uint8_t part[1024];
+    const int64_t step = (int64_t)(sizeof part / sn_dtype_bytes(t->dtype));
+    sn_emit_head(e, 9, t->bytes);
+    for (int64_t i = 0; i < count; i += step) {
+        const int64_t n = count - i < step ? count - i : step;
+        sn_tensor_read(t, i, n, part);
+        sn_emit_raw(e, part, (size_t)n * sn_dtype_bytes(t->dtype));
+    }
+}
+
 /* dims, type and name, then `count` elements. */
 static void emit_contents(sn_emitter *e, const sn_tensor *t, const char *name, int64_t count)
 {
@@ -157,6 +170,8 @@ static void emit_contents(sn_emitter *e, const sn_tensor *t, const char *name, i
             sn_emit_bytes(e, 6, s[i].data, s[i].size);
     } else if (sn_dtype_bits(t->dtype) < 8) {
         emit_packed(e, t, count);
+    } else if (t->scale || t->parts) {
+        emit_unsettled(e, t, count);
     } else {
         sn_emit_bytes(e, 9, t->data, t->bytes);
     }

@@ -102,7 +102,8 @@ static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat
     }
     o->view[0] = batch;
     o->view[4] = v->first;
-    return true;
+    return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&
+           o->view[3] <= INT32_MAX && o->view[4] <= INT32_MAX;
 }
 
 /* The operand as far up as it can be followed. */
@@ -132,8 +133,7 @@ static bool find_operands(attention *m, const sn_node *product, bool flat)
         if (!sn_dim_known(heads) || heads != m->q.heads)
             return false;
     }
-    return m->q.size == m->k.size && m->k.heads == m->v.heads && m->q.heads % m->k.heads == 0 &&
-           m->q.heads >= 1;
+    return m->q.size == m->k.size && m->k.heads == m->v.heads && m->q.heads % m->k.heads == 0;
 }
 
 /* ------------------------------------------------------------------ above the softmax */

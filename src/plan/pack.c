@@ -17,9 +17,10 @@ typedef struct pack_key {
 typedef struct pack_job {
     pack_key key;
     const sn_tensor *src;
+    const sn_tensor *whole; /* what the slot holds: src, or what it is the first part of; or NULL */
     const sn_pack_format *format;
-    size_t bytes, offset;
-    size_t first_unit; /* units of all jobs are numbered through */
+    size_t bytes, offset; /* of the whole; where src goes */
+    size_t first_unit;    /* units of all jobs are numbered through */
     sn_program *owner;
     uint32_t slot; /* the new one */
 } pack_job;
@@ -33,6 +34,19 @@ typedef struct packer {
     size_t scratch_bytes;
     sonde_error *err;
 } packer;
+
+/* May the parts of a weight be packed one behind the other? */
+static bool packs_in_parts(const sn_tensor *t, uint8_t pack, int64_t arg)
+{
+    if (!t->parts || t->scale)
+        return false;
+    for (size_t i = 0; i < t->parts->n; i++) {
+        const sn_tensor *part = t->parts->part[i];
+        if (!sn_pack_joins(pack, part->dims, part->rank, arg, t->parts->axis))
+            return false;
+    }
+    return true;
+}
 
 static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_value *v,
                             uint8_t pack, int64_t arg, uint32_t *packed_slot)
@@ -50,17 +64,27 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
         *packed_slot = slot; /* not packable: the operator takes it as it is */
         return SONDE_OK;
     }
-    job = SN_NEW(&k->root->arena, pack_job);
-    if (!job)
-        return sn_fail_memory(k->err, sizeof *job);
-    *job = (pack_job){key, src, f, bytes, k->store_bytes, k->n_units, p, p->n_slots++};
-    k->n_units += f->units(src->dims, src->rank, arg);
+    const bool parts = packs_in_parts(src, pack, arg);
+    const size_t n = parts ? src->parts->n : 1;
+    size_t offset = k->store_bytes;
+    for (size_t i = 0; i < n; i++) {
+        const sn_tensor *part = parts ? src->parts->part[i] : src;
+        size_t part_bytes = bytes;
+        job = SN_NEW(&k->root->arena, pack_job);
+        if (!job)
+            return sn_fail_memory(k->err, sizeof *job);
+        *job = (pack_job){key, part, i ? NULL : src, f, bytes, offset, k->n_units, p, p->n_slots};
+        k->n_units += f->units(part->dims, part->rank, arg);
+        if ((i == 0 && !sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL)) ||
+            !sn_vec_push(&k->jobs, k->root->ctx->alloc, job))
+            return sn_fail_memory(k->err, sizeof *job);
+        if (parts)
+            (void)f->bytes(part->dims, part->rank, arg, &part_bytes);
+        offset += part_bytes;
+    }
     if (!sn_size_add(k->store_bytes, sn_round_up(bytes, SN_ALIGN), &k->store_bytes))
         return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
-    if (!sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL) ||
-        !sn_vec_push(&k->jobs, k->root->ctx->alloc, job))
-        return sn_fail_memory(k->err, sizeof *job);
-    *packed_slot = job->slot;
+    *packed_slot = p->n_slots++;
     return SONDE_OK;
 }
 
@@ -122,11 +146,14 @@ static sonde_status grow_consts(packer *k, sn_program *p)
 
 static void set_slot(const packer *k, const pack_job *job)
 {
+    if (!job->whole)
+        return;
     sn_slot *slot = &job->owner->consts[job->slot];
     slot->kind = SN_KIND_TENSOR;
-    slot->t = *job->src;
+    slot->t = *job->whole;
     slot->t.owner = NULL;
     slot->t.scale = NULL;
+    slot->t.parts = NULL;
     slot->t.pack = (uint8_t)job->key.pack;
     slot->t.bytes = job->bytes;
     slot->t.data = k->root->plan_only ? NULL : (uint8_t *)k->root->packed->data + job->offset;
@@ -136,7 +163,7 @@ static void set_slot(const packer *k, const pack_job *job)
 
 /* Weights that a pass has scaled, or that lie misaligned in their file, are read a unit at a time
  * into a worker's scratch. Formats whose units read all over the weight take misaligned ones as
- * they are, and get a copy of scaled ones, which is dropped afterwards. */
+ * they are, and get a copy of scaled or joined ones, which is dropped afterwards. */
 static sonde_status plan_reading(packer *k, pack_job *job)
 {
     int64_t first, count;
@@ -148,14 +175,16 @@ static sonde_status plan_reading(packer *k, pack_job *job)
         k->scratch_bytes = bytes > k->scratch_bytes ? bytes : k->scratch_bytes;
         return SONDE_OK;
     }
-    if (!t->scale)
+    if (!t->scale && !t->parts)
         return SONDE_OK;
     sn_tensor *copy = SN_NEW(&k->root->arena, sn_tensor);
     if (!copy)
         return sn_fail_memory(k->err, sizeof *copy);
     *copy = *t;
     job->src = copy;
-    return sn_tensor_settle(copy, &k->root->buffers, k->root->ctx->alloc, k->err);
+    SN_TRY(sn_tensor_settle(copy, &k->root->buffers, k->root->ctx->alloc, k->err));
+    sn_model_release(k->root->model, t);
+    return SONDE_OK;
 }
 
 /* The packed store, and the scratch. */

@@ -139,6 +139,41 @@ TEST(foreign_memory_is_released_once)
     CHECK_NO_LEAK();
 }
 
+TEST(parts_are_read_as_one_tensor)
+{
+    float a[6] = {0, 1, 2, 10, 11, 12}, b[2] = {3, 13}, c[3] = {20, 21, 22};
+    const double scale[2] = {1, 2};
+    const sn_tensor ta = {
+        .dtype = SONDE_DTYPE_F32, .rank = 2, .dims = {2, 3}, .data = a, .bytes = 24};
+    const sn_tensor tb = {
+        .dtype = SONDE_DTYPE_F32, .rank = 2, .dims = {2, 1}, .data = b, .bytes = 8};
+    const sn_tensor tc = {
+        .dtype = SONDE_DTYPE_F32, .rank = 2, .dims = {1, 3}, .data = c, .bytes = 12};
+    const sn_tensor *const columns[2] = {&ta, &tb}, *const rows[2] = {&ta, &tc};
+    const sn_tensor_parts wide = {1, 2, columns}, tall = {0, 2, rows};
+    const sn_tensor w = {.dtype = SONDE_DTYPE_F32,
+                         .rank = 2,
+                         .dims = {2, 4},
+                         .bytes = 32,
+                         .scale = scale,
+                         .parts = &wide};
+    const sn_tensor t = {
+        .dtype = SONDE_DTYPE_F32, .rank = 2, .dims = {3, 3}, .bytes = 36, .parts = &tall};
+    const float want_w[8] = {0, 1, 2, 3, 20, 22, 24, 26};
+    const float want_t[9] = {0, 1, 2, 10, 11, 12, 20, 21, 22};
+    CHECK(!sn_tensor_is_settled(&w) && !sn_tensor_is_settled(&t));
+    for (int64_t first = 0; first < 9; first++)
+        for (int64_t count = 0; first + count <= 9; count++) {
+            float got[9] = {0};
+            sn_tensor_read(&t, first, count, got);
+            CHECK(memcmp(got, want_t + first, (size_t)count * 4) == 0);
+            if (first + count > 8)
+                continue;
+            sn_tensor_read(&w, first, count, got);
+            CHECK(memcmp(got, want_w + first, (size_t)count * 4) == 0);
+        }
+}
+
 TEST(types_have_a_text)
 {
     char buf[64];

@@ -243,6 +243,60 @@ TEST(one_query_grows_to_the_rows_of_its_mask)
     end_pass_model(m, p);
 }
 
+/* x · w + b by name; `columns` 0 leaves the bias out. */
+static void project(sn_graph *g, const char *to, const char *x, int64_t columns, bool bias)
+{
+    char w[80], b[80], mid[80], ins[200];
+    snprintf(w, sizeof w, "w_%s", to);
+    snprintf(b, sizeof b, "b_%s", to);
+    snprintf(mid, sizeof mid, "m_%s", to);
+    const_f32(g, w, 0, DIMS(6, columns));
+    snprintf(ins, sizeof ins, "%s %s", x, w);
+    node(g, "MatMul", bias ? mid : to, ins);
+    if (!bias)
+        return;
+    const_f32(g, b, 0, DIMS(columns));
+    snprintf(ins, sizeof ins, "%s %s", b, mid);
+    node(g, "Add", to, ins);
+}
+
+TEST(projections_of_unequal_widths_become_one_product)
+{
+    for (int read_twice = 0; read_twice < 2; read_twice++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        tokens(g, "x", 6);
+        const_i64(g, "narrow", 4, (int64_t[]){0, 0, 1, SIZE});
+        project(g, "q", "x", WIDTH, true);
+        project(g, "k", "x", SIZE, false);
+        project(g, "v", "x", SIZE, true);
+        split_heads(g, "qh", "q", false);
+        node(g, "Reshape", "k4", "k narrow"), node(g, "Reshape", "v4", "v narrow");
+        perm4(g, node(g, "Transpose", "kt", "k4"), 0, 2, 3, 1);
+        perm4(g, node(g, "Transpose", "vh", "v4"), 0, 2, 1, 3);
+        node(g, "MatMul", "a", "qh kt");
+        node(g, "Softmax", "d", "a");
+        node(g, "MatMul", "e", "d vh");
+        merge_heads(g, "e");
+        if (read_twice) {
+            node(g, "Neg", "other", "v");
+            outputs(g, "other");
+        }
+        check_fused(m, &p, 1);
+        const sn_node *n = p->outputs.data[0]->producer;
+        CHECK_STR(n->op_type, "FusedAttention");
+        CHECK_EQ(n->in[0].value == n->in[1].value, 1);
+        CHECK_EQ(n->in[1].value == n->in[2].value, !read_twice);
+        CHECK_EQ(view_of(p, "k_view")[4], WIDTH);
+        CHECK_EQ(view_of(p, "v_view")[4], read_twice ? 0 : WIDTH + SIZE);
+        CHECK_EQ(count_ops(p, "FusedGemm"), read_twice ? 2 : 1);
+        const sn_node *made = n->in[0].value->producer;
+        CHECK(made->in[1].value->fact.data->parts != NULL);
+        CHECK_EQ(made->n_origins, read_twice ? 3 : 5);
+        end_pass_model(m, p);
+    }
+}
+
 TEST(near_misses_stay_as_they_are)
 {
     for (int miss = 0; miss < 7; miss++) {
