@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/head_view.h"
 #include "ops/heads.h"
 
 enum { Q, K, V, BIAS, KEEP };
 enum { BATCH = 1, HEADS, LEN, SIZE };
-enum { VIEW_BATCH, VIEW_HEAD, VIEW_LEN, VIEW_STEP, VIEW_FIRST, VIEW_INTS };
 
 typedef struct fused_params {
     int64_t heads, kv_heads, size, v_size, scores_rank;
@@ -72,57 +72,19 @@ static sonde_status prepare_fused(sn_prep *p)
         a->v_size < 1 || a->heads > INT32_MAX || a->size > INT32_MAX || a->v_size > INT32_MAX)
         return sn_prep_fail(p, "heads and their sizes do not fit each other");
     if (hide < SN_ATTENTION_ADD_FILTER || hide > SN_ATTENTION_FILL_LAST || hidden < 0 ||
-        hidden > 1 || (a->scores_rank != 4 && (a->scores_rank != 3 || a->heads != 1)))
+        hidden > 1 || a->scores_rank < 3 || a->scores_rank > 4)
         return sn_prep_fail(p, "the masks' attributes are out of range");
     a->hide = (sn_attention_hide)hide;
     a->hidden = (uint8_t)hidden;
     a->nan_is_zero = zero != 0;
-    for (int i = 0; i < 3; i++) {
-        size_t n;
-        SN_TRY(sn_prep_ints(p, views[i], &a->view[i], &n));
-        if (n != VIEW_INTS || a->view[i][VIEW_STEP] < 0 || a->view[i][VIEW_FIRST] < 0 ||
-            a->view[i][VIEW_STEP] > INT32_MAX || a->view[i][VIEW_FIRST] > INT32_MAX)
-            return sn_prep_fail(p, "attribute '%s' is no view", views[i]);
-    }
+    for (int i = 0; i < 3; i++)
+        SN_TRY(sn_view_prepare(p, views[i], &a->view[i]));
     return check_y_axes(p, a);
 }
 
 /* ------------------------------------------------------------------ infer */
-static sn_dim dim_at(const sn_type *t, int64_t axis)
-{
-    return axis < 0 ? 1 : t->dims[axis];
-}
-
-/* The larger of two dims of which one may be 1; false: they differ. An unknown one may be anything.
- */
-static bool broadcast(sn_dim *dim, sn_dim other)
-{
-    if (*dim == 1 || sn_dim_same(*dim, other)) {
-        *dim = other;
-        return true;
-    }
-    if (other == 1)
-        return true;
-    if (sn_dim_known(*dim) && sn_dim_known(other))
-        return false;
-    *dim = sn_dim_known(other) ? other : sn_dim_known(*dim) ? *dim : SN_DIM_UNKNOWN;
-    return true;
-}
-
-/* Axes of a view are axes of its source, each taken once, the last one by no position or batch. */
-static bool view_fits(const sn_type *t, const int64_t *view)
-{
-    if (t->rank < 1)
-        return false;
-    for (int i = VIEW_BATCH; i <= VIEW_LEN; i++)
-        if (view[i] < -1 || view[i] >= t->rank - 1)
-            return false;
-    return (view[VIEW_BATCH] < 0 || view[VIEW_BATCH] != view[VIEW_HEAD]) &&
-           (view[VIEW_BATCH] < 0 || view[VIEW_BATCH] != view[VIEW_LEN]) &&
-           (view[VIEW_HEAD] < 0 || view[VIEW_HEAD] != view[VIEW_LEN]);
-}
-
-/* Dims of a mask against [batch, heads, positions, keys]. */
+/* Dims of a mask against [batch, heads, positions, keys]. Against scores of rank 3 its first axis
+ * is batch times heads. */
 static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[4])
 {
     if (t->rank < 0 || t->rank > a->scores_rank)
@@ -130,10 +92,15 @@ static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[4])
     for (int i = 0; i < 4; i++)
         out[i] = 1;
     for (int i = 0; i < t->rank; i++) {
-        int at = 4 - t->rank + i;
-        if (a->scores_rank == 3 && at == 1)
-            at = 0;
-        out[at] = t->dims[i];
+        const int at = 4 - t->rank + i;
+        if (a->scores_rank == 4 || at > 1 || t->dims[i] == 1) {
+            out[at] = t->dims[i];
+            continue;
+        }
+        if (sn_dim_known(t->dims[i]) && t->dims[i] % a->heads != 0)
+            return false;
+        out[0] = sn_dim_known(t->dims[i]) ? t->dims[i] / a->heads : SN_DIM_UNKNOWN;
+        out[1] = a->heads;
     }
     return true;
 }
@@ -143,18 +110,18 @@ static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[4])
 static int sizes(const fused_params *a, const sn_type *const in[5], sn_dim *batch, sn_dim *len,
                  sn_dim *keys)
 {
-    *batch = dim_at(in[Q], a->view[Q][VIEW_BATCH]);
-    *len = dim_at(in[Q], a->view[Q][VIEW_LEN]);
-    *keys = dim_at(in[K], a->view[K][VIEW_LEN]);
+    *batch = sn_view_dim(in[Q], a->view[Q][SN_VIEW_BATCH]);
+    *len = sn_view_dim(in[Q], a->view[Q][SN_VIEW_LEN]);
+    *keys = sn_view_dim(in[K], a->view[K][SN_VIEW_LEN]);
     for (int i = K; i <= V; i++)
-        if (!broadcast(batch, dim_at(in[i], a->view[i][VIEW_BATCH])) ||
-            !broadcast(keys, dim_at(in[i], a->view[i][VIEW_LEN])))
+        if (!sn_dim_broadcast(batch, sn_view_dim(in[i], a->view[i][SN_VIEW_BATCH])) ||
+            !sn_dim_broadcast(keys, sn_view_dim(in[i], a->view[i][SN_VIEW_LEN])))
             return i;
     for (int i = BIAS; i <= KEEP; i++) {
         sn_dim m[4];
-        if (in[i] &&
-            (!mask_dims(a, in[i], m) || !broadcast(batch, m[0]) || !broadcast(len, m[2]) ||
-             !broadcast(keys, m[3]) || (m[1] != 1 && sn_dim_known(m[1]) && m[1] != a->heads)))
+        if (in[i] && (!mask_dims(a, in[i], m) || !sn_dim_broadcast(batch, m[0]) ||
+                      !sn_dim_broadcast(len, m[2]) || !sn_dim_broadcast(keys, m[3]) ||
+                      (m[1] != 1 && sn_dim_known(m[1]) && m[1] != a->heads)))
             return i;
     }
     return -1;
@@ -170,7 +137,7 @@ static sonde_status infer_fused(sn_infer *c)
             in[i] = &c->in[i]->type;
             if (in[i]->rank < 0)
                 return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
-            if (i <= V && !view_fits(in[i], a->view[i]))
+            if (i <= V && !sn_view_fits(in[i], a->view[i]))
                 return sn_infer_fail(c, "input %u does not have the axes of its view", i);
         }
     sn_dim part[5] = {1, 1, a->heads, 1, a->v_size}, keys, out[SN_MAX_RANK];
@@ -188,29 +155,6 @@ static sonde_status infer_fused(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-/* Strides over batch, head and position of a view, 0 where there is one for all. */
-static bool view_strides(const sn_type *t, const int64_t *view, int64_t heads, int64_t size,
-                         ptrdiff_t out[3])
-{
-    int64_t stride = 1, step[SN_MAX_RANK];
-    for (int i = t->rank - 1; i >= 0; i--) {
-        step[i] = stride;
-        stride *= t->dims[i];
-    }
-    for (int i = 0; i < t->rank - 1; i++)
-        if (i != view[VIEW_BATCH] && i != view[VIEW_HEAD] && i != view[VIEW_LEN] && t->dims[i] != 1)
-            return false;
-    const bool inside = view[VIEW_HEAD] < 0;
-    for (int i = VIEW_BATCH; i <= VIEW_LEN; i++)
-        out[i] = view[i] < 0 || t->dims[view[i]] == 1 ? 0 : step[view[i]];
-    if (inside)
-        out[VIEW_HEAD] = view[VIEW_STEP];
-    else if (t->dims[view[VIEW_HEAD]] != heads)
-        return false;
-    const int64_t end = view[VIEW_FIRST] + size + (inside ? (heads - 1) * view[VIEW_STEP] : 0);
-    return end <= t->dims[t->rank - 1];
-}
-
 /* Strides of the result; false: a part that is larger than 1 has no place in it. */
 static bool y_strides(const fused_params *a, int64_t batch, int64_t len, ptrdiff_t out[3])
 {
@@ -263,10 +207,10 @@ static sonde_status bind_fused(sn_bind *b)
     bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0;
     ptrdiff_t *const strides[3] = {d.q, d.k, d.v};
     for (int i = Q; i <= V; i++) {
-        fit = fit && in[i]->dtype == SONDE_DTYPE_F32 && view_fits(in[i], a->view[i]) &&
-              view_strides(in[i], a->view[i], i == Q ? a->heads : a->kv_heads,
-                           i == V ? a->v_size : a->size, strides[i]);
-        k->first[i] = a->view[i][VIEW_FIRST];
+        fit = fit && in[i]->dtype == SONDE_DTYPE_F32 && sn_view_fits(in[i], a->view[i]) &&
+              sn_view_strides(in[i], a->view[i], i == Q ? a->heads : a->kv_heads,
+                              i == V ? a->v_size : a->size, strides[i]);
+        k->first[i] = a->view[i][SN_VIEW_FIRST];
     }
     if (!fit || !y_strides(a, d.batch, d.q_len, d.y))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,

@@ -7,16 +7,9 @@
 #include <math.h>
 
 #include "compute/attention.h"
-#include "passes/view.h"
+#include "passes/heads_view.h"
 
 enum { MAX_NODES = 24, MAX_BEHIND = 6 };
-
-typedef struct operand {
-    sn_value *source;
-    int64_t view[5]; /* as FusedAttention has it */
-    int64_t heads, size;
-    double scale;
-} operand;
 
 typedef struct attention {
     sn_node *nodes[MAX_NODES]; /* in order of finding; all go */
@@ -24,7 +17,7 @@ typedef struct attention {
     sn_node *first; /* q · kᵀ */
     sn_node *last;  /* makes the result */
     sn_value *bias, *keep;
-    operand q, k, v;
+    sn_heads_view q, k, v;
     double scale;
     float filter;
     int64_t hidden, hide;
@@ -34,97 +27,12 @@ typedef struct attention {
 } attention;
 
 /* ------------------------------------------------------------------ operands */
-/* An axis of one digit as an axis of the source: its number, or -1 where its size is 1. */
-static bool plain_axis(const sn_view *v, int axis, const sn_type *source, int64_t *out)
-{
-    *out = -1;
-    if (v->axis[axis].n == 0)
-        return true;
-    const sn_digit *d = &v->axis[axis].digit[0];
-    if (v->axis[axis].n != 1 || d->axis < 0 || d->axis == source->rank - 1 || d->inner != 1 ||
-        !(sn_dim_same(d->size, source->dims[d->axis]) || d->size == source->dims[d->axis]))
-        return false;
-    *out = d->axis;
-    return true;
-}
-
-/* Heads: an axis of the source, or steps inside its last one; then maybe repeats of each, which is
- * how a head shared by several queries is written. */
-static bool head_axis(const sn_digit *d, int n, const sn_type *source, operand *o)
-{
-    o->heads = 1;
-    o->view[1] = -1;
-    o->view[3] = 0;
-    if (n > 0 && d[n - 1].axis < 0)
-        n--;
-    if (n == 0)
-        return true;
-    if (n != 1 || d->axis < 0 || !sn_dim_known(d->size) || d->maybe_more)
-        return false;
-    o->heads = d->size;
-    if (d->axis == source->rank - 1) {
-        o->view[3] = d->inner;
-        return true;
-    }
-    o->view[1] = d->axis;
-    return d->inner == 1 && d->size == source->dims[d->axis];
-}
-
-/* The view as an operand. `columns`: the numbers of a head are axis rank - 2 (kᵀ). `flat`: the
- * first of three axes is taken whole; else it must be batch and heads. */
-static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat, operand *o)
-{
-    const sn_type *t = &source->fact.type;
-    const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
-    const sn_digit *size = v->axis[size_axis].digit;
-    int64_t batch;
-    if (v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
-        !sn_dim_known(size->size) || size->maybe_more)
-        return false;
-    *o = (operand){.source = source, .size = size->size, .scale = v->scale};
-    if (!plain_axis(v, len_axis, t, &o->view[2]))
-        return false;
-    if (v->rank == 3 && !flat) {
-        sn_view b = *v;
-        if (v->axis[0].n < 2)
-            return false;
-        b.axis[0].n = 1;
-        if (!plain_axis(&b, 0, t, &batch) || b.axis[0].digit[0].maybe_more ||
-            !head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
-            return false;
-    } else {
-        if (!plain_axis(v, 0, t, &batch) || (v->axis[0].n && v->axis[0].digit[0].maybe_more))
-            return false;
-        if (v->rank == 4 && !head_axis(v->axis[1].digit, v->axis[1].n, t, o))
-            return false;
-        if (v->rank == 3)
-            head_axis(NULL, 0, t, o);
-    }
-    o->view[0] = batch;
-    o->view[4] = v->first;
-    return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&
-           o->view[3] <= INT32_MAX && o->view[4] <= INT32_MAX;
-}
-
-/* The operand as far up as it can be followed. */
-static bool find_operand(sn_value *v, bool columns, bool flat, operand *o)
-{
-    sn_view_chain c;
-    sn_view view;
-    sn_view_find_chain(v, &c);
-    for (int k = c.n; k >= 0; k--)
-        if (sn_view_follow(&c, k, &view) && describe(&view, c.source[k], columns, flat, o) &&
-            sn_value_is_dtype(o->source, SONDE_DTYPE_F32))
-            return true;
-    return false;
-}
-
 static bool find_operands(attention *m, const sn_node *product, bool flat)
 {
     m->flat = flat;
-    if (!find_operand(m->first->in[0].value, false, flat, &m->q) ||
-        !find_operand(m->first->in[1].value, true, flat, &m->k) ||
-        !find_operand(product->in[1].value, false, flat, &m->v))
+    if (!sn_heads_view_find(m->first->in[0].value, false, flat, &m->q) ||
+        !sn_heads_view_find(m->first->in[1].value, true, flat, &m->k) ||
+        !sn_heads_view_find(product->in[1].value, false, flat, &m->v))
         return false;
     const int rank = m->first->out[0]->fact.type.rank;
     if (rank == 4) {
@@ -366,60 +274,33 @@ static bool match(sn_node *softmax, attention *m)
         product->in[1].value->fact.type.rank != p->fact.type.rank ||
         product->out[0]->fact.type.rank != p->fact.type.rank || !add_node(m, product))
         return false;
-    const bool four = p->fact.type.rank == 4;
-    /* Masks over three axes know batch and heads as one. */
-    const bool split = !four && (!m->bias || m->bias->fact.type.rank < 3) &&
-                       (!m->keep || m->keep->fact.type.rank < 3);
-    if (!((four || split) && find_operands(m, product, false)) &&
-        (four || !find_operands(m, product, true)))
+    if (!find_operands(m, product, false) &&
+        (p->fact.type.rank == 4 || !find_operands(m, product, true)))
         return false;
     m->scale *= m->q.scale * m->k.scale;
     /* Values that were scaled would scale the result: left alone. */
     return isfinite(m->scale) && m->v.scale == 1 && match_result(m, product);
 }
 
-static sonde_status set_ints(sn_graph *g, sn_node *n, const char *name, const int64_t *ints,
-                             size_t count, sonde_error *err)
-{
-    int64_t *copy = SN_NEW_N(g->arena, int64_t, count);
-    if (!copy)
-        return sn_fail_memory(err, count * sizeof *copy);
-    memcpy(copy, ints, count * sizeof *copy);
-    sn_attr a = {.name = name, .kind = SN_ATTR_INTS, .n = count, .ints = copy};
-    return sn_node_set_attr(g, n, &a, err);
-}
-
-static sonde_status set_int(sn_graph *g, sn_node *n, const char *name, int64_t i, sonde_error *err)
-{
-    sn_attr a = {.name = name, .kind = SN_ATTR_INT, .n = 1, .i = i};
-    return sn_node_set_attr(g, n, &a, err);
-}
-
-static sonde_status set_float(sn_graph *g, sn_node *n, const char *name, double f, sonde_error *err)
-{
-    sn_attr a = {.name = name, .kind = SN_ATTR_FLOAT, .n = 1, .f = (float)f};
-    return sn_node_set_attr(g, n, &a, err);
-}
-
 static sonde_status set_attributes(sn_graph *g, sn_node *n, const attention *m, sonde_error *err)
 {
-    SN_TRY(set_int(g, n, "heads", m->q.heads, err));
-    SN_TRY(set_int(g, n, "kv_heads", m->k.heads, err));
-    SN_TRY(set_int(g, n, "head_size", m->q.size, err));
-    SN_TRY(set_int(g, n, "v_head_size", m->v.size, err));
-    SN_TRY(set_int(g, n, "scores_rank", m->flat ? 3 : 4, err));
-    SN_TRY(set_ints(g, n, "q_view", m->q.view, 5, err));
-    SN_TRY(set_ints(g, n, "k_view", m->k.view, 5, err));
-    SN_TRY(set_ints(g, n, "v_view", m->v.view, 5, err));
-    SN_TRY(set_ints(g, n, "y_axes", m->y_axes, (size_t)m->y_rank, err));
-    SN_TRY(set_float(g, n, "scale", m->scale, err));
+    SN_TRY(sn_node_set_int(g, n, "heads", m->q.heads, err));
+    SN_TRY(sn_node_set_int(g, n, "kv_heads", m->k.heads, err));
+    SN_TRY(sn_node_set_int(g, n, "head_size", m->q.size, err));
+    SN_TRY(sn_node_set_int(g, n, "v_head_size", m->v.size, err));
+    SN_TRY(sn_node_set_int(g, n, "scores_rank", m->first->out[0]->fact.type.rank, err));
+    SN_TRY(sn_node_set_ints(g, n, "q_view", m->q.view, 5, err));
+    SN_TRY(sn_node_set_ints(g, n, "k_view", m->k.view, 5, err));
+    SN_TRY(sn_node_set_ints(g, n, "v_view", m->v.view, 5, err));
+    SN_TRY(sn_node_set_ints(g, n, "y_axes", m->y_axes, (size_t)m->y_rank, err));
+    SN_TRY(sn_node_set_float(g, n, "scale", m->scale, err));
     if (m->nan_is_zero)
-        SN_TRY(set_int(g, n, "nan_is_zero", 1, err));
+        SN_TRY(sn_node_set_int(g, n, "nan_is_zero", 1, err));
     if (!m->keep)
         return SONDE_OK;
-    SN_TRY(set_int(g, n, "hide", m->hide, err));
-    SN_TRY(set_int(g, n, "hidden", m->hidden, err));
-    return set_float(g, n, "filter", (double)m->filter, err);
+    SN_TRY(sn_node_set_int(g, n, "hide", m->hide, err));
+    SN_TRY(sn_node_set_int(g, n, "hidden", m->hidden, err));
+    return sn_node_set_float(g, n, "filter", (double)m->filter, err);
 }
 
 static sonde_status apply(sn_graph *g, sn_pass_env *env, const attention *m, sn_node **made)

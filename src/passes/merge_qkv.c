@@ -18,6 +18,8 @@ typedef struct projection {
 static const char *view_attribute(const sn_node *n, uint32_t i)
 {
     static const char *const views[3] = {"q_view", "k_view", "v_view"};
+    if (i == 0 && sn_node_is_internal(n, "FusedRotary"))
+        return "x_view";
     return i < 3 && sn_node_is_internal(n, "FusedAttention") ? views[i] : NULL;
 }
 

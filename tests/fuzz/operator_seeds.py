@@ -126,6 +126,8 @@ ROWS = [
     (OWN, "FusedAttention", [TOKENS, f32(1, 3, 8), f32(1, 3, 8), f32(1, 1, 3, 3)], 1,
      {"heads": 2, "kv_heads": 1, "head_size": 4, "v_head_size": 4, "q_view": [0, -1, 1, 4, 0],
       "k_view": [0, -1, 1, 0, 0], "v_view": [0, -1, 1, 0, 4], "y_axes": [1, 3, 24], "scale": 0.5}),
+    (OWN, "FusedRotary", [TOKENS, f32(3, 4), f32(1, 1, 3, 4)], 1,
+     {"heads": 2, "head_size": 4, "x_view": [0, -1, 1, 4, 0], "interleaved": 1}),
     (OWN, "Reorder", [IMAGE], 1, {"block": 8}),
 ]
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views of heads; see heads_view.h. */
+#include "passes/heads_view.h"
+
+/* An axis of one digit as an axis of the source: its number, or -1 where its size is 1. */
+static bool plain_axis(const sn_view *v, int axis, const sn_type *source, int64_t *out)
+{
+    *out = -1;
+    if (v->axis[axis].n == 0)
+        return true;
+    const sn_digit *d = &v->axis[axis].digit[0];
+    if (v->axis[axis].n != 1 || d->axis < 0 || d->axis == source->rank - 1 || d->inner != 1 ||
+        !(sn_dim_same(d->size, source->dims[d->axis]) || d->size == source->dims[d->axis]))
+        return false;
+    *out = d->axis;
+    return true;
+}
+
+/* Heads: an axis of the source, or steps inside its last one; then maybe repeats of each, which is
+ * how a head shared by several queries is written. */
+static bool head_axis(const sn_digit *d, int n, const sn_type *source, sn_heads_view *o)
+{
+    o->heads = 1;
+    o->view[1] = -1;
+    o->view[3] = 0;
+    if (n > 0 && d[n - 1].axis < 0)
+        n--;
+    if (n == 0)
+        return true;
+    if (n != 1 || d->axis < 0 || !sn_dim_known(d->size) || d->maybe_more)
+        return false;
+    o->heads = d->size;
+    if (d->axis == source->rank - 1) {
+        o->view[3] = d->inner;
+        return true;
+    }
+    o->view[1] = d->axis;
+    return d->inner == 1 && d->size == source->dims[d->axis];
+}
+
+/* The view as heads. `columns`: the numbers of a head are axis rank - 2 (kᵀ). `flat`: the
+ * first of three axes is taken whole; else it must be batch and heads. */
+static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat, sn_heads_view *o)
+{
+    const sn_type *t = &source->fact.type;
+    const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
+    const sn_digit *size = v->axis[size_axis].digit;
+    int64_t batch;
+    if (v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
+        !sn_dim_known(size->size) || size->maybe_more)
+        return false;
+    *o = (sn_heads_view){.source = source, .size = size->size, .scale = v->scale};
+    if (!plain_axis(v, len_axis, t, &o->view[2]))
+        return false;
+    if (v->rank == 3 && !flat) {
+        sn_view b = *v;
+        if (v->axis[0].n < 2)
+            return false;
+        b.axis[0].n = 1;
+        if (!plain_axis(&b, 0, t, &batch) || b.axis[0].digit[0].maybe_more ||
+            !head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
+            return false;
+    } else {
+        if (!plain_axis(v, 0, t, &batch) || (v->axis[0].n && v->axis[0].digit[0].maybe_more))
+            return false;
+        if (v->rank == 4 && !head_axis(v->axis[1].digit, v->axis[1].n, t, o))
+            return false;
+        if (v->rank == 3)
+            head_axis(NULL, 0, t, o);
+    }
+    o->view[0] = batch;
+    o->view[4] = v->first;
+    return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&
+           o->view[3] <= INT32_MAX && o->view[4] <= INT32_MAX;
+}
+
+bool sn_heads_view_find(sn_value *v, bool columns, bool flat, sn_heads_view *o)
+{
+    sn_view_chain c;
+    sn_view view;
+    sn_view_find_chain(v, &c);
+    for (int k = c.n; k >= 0; k--)
+        if (sn_view_follow(&c, k, &view) && describe(&view, c.source[k], columns, flat, o) &&
+            sn_value_is_dtype(o->source, SONDE_DTYPE_F32))
+            return true;
+    return false;
+}
+
+sonde_status sn_node_set_ints(sn_graph *g, sn_node *n, const char *name, const int64_t *ints,
+                              size_t count, sonde_error *err)
+{
+    int64_t *copy = SN_NEW_N(g->arena, int64_t, count);
+    if (!copy)
+        return sn_fail_memory(err, count * sizeof *copy);
+    memcpy(copy, ints, count * sizeof *copy);
+    sn_attr a = {.name = name, .kind = SN_ATTR_INTS, .n = count, .ints = copy};
+    return sn_node_set_attr(g, n, &a, err);
+}
+
+sonde_status sn_node_set_int(sn_graph *g, sn_node *n, const char *name, int64_t i, sonde_error *err)
+{
+    sn_attr a = {.name = name, .kind = SN_ATTR_INT, .n = 1, .i = i};
+    return sn_node_set_attr(g, n, &a, err);
+}
+
+sonde_status sn_node_set_float(sn_graph *g, sn_node *n, const char *name, double f,
+                               sonde_error *err)
+{
+    sn_attr a = {.name = name, .kind = SN_ATTR_FLOAT, .n = 1, .f = (float)f};
+    return sn_node_set_attr(g, n, &a, err);
+}

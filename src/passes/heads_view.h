@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads of attention as views: where [batch, heads, positions, size] lie in the value a projection
+ * made, in the five numbers sonde.FusedAttention and sonde.FusedRotary take. */
+#ifndef SN_PASSES_HEADS_VIEW_H
+#define SN_PASSES_HEADS_VIEW_H
+
+#include "passes/view.h"
+
+typedef struct sn_heads_view {
+    sn_value *source;
+    int64_t view[5];
+    int64_t heads, size; /* heads: of the source, before they are repeated */
+    double scale;        /* what the source is to be multiplied by */
+} sn_heads_view;
+
+/* v as far up as it can be followed. `columns`: the numbers of a head are its last axis but one
+ * (kᵀ). `flat`: the first of three axes is taken whole; else it must be batch and heads. */
+bool sn_heads_view_find(sn_value *v, bool columns, bool flat, sn_heads_view *o);
+
+/* Attributes of the fused node. */
+sonde_status sn_node_set_ints(sn_graph *g, sn_node *n, const char *name, const int64_t *ints,
+                              size_t count, sonde_error *err);
+sonde_status sn_node_set_int(sn_graph *g, sn_node *n, const char *name, int64_t i,
+                             sonde_error *err);
+sonde_status sn_node_set_float(sn_graph *g, sn_node *n, const char *name, double f,
+                               sonde_error *err);
+
+#endif
