@@ -101,7 +101,8 @@ static bool is_fused_conv(const sn_node *n)
 
 static bool is_conv(const sn_node *n)
 {
-    return sn_node_is(n, "Conv") || is_fused_conv(n) || sn_node_is(n, "ConvTranspose");
+    return sn_node_is(n, "Conv") || is_fused_conv(n) || sn_node_is(n, "ConvTranspose") ||
+           sn_node_is_internal(n, "ConvDepthwise");
 }
 
 static uint8_t kind_of(const sn_node *n, int block)

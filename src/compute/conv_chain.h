@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A 1×1 convolution and the depthwise one behind it, a few channel blocks at a time, so that what
+ * lies between them never leaves the second-level cache. */
+#ifndef SN_COMPUTE_CONV_CHAIN_H
+#define SN_COMPUTE_CONV_CHAIN_H
+
+#include "compute/conv.h"
+
+typedef struct sn_conv_chain {
+    sn_conv_plan first[2], second[2]; /* of a chunk of channels, and of the last, smaller one */
+    int64_t images, channels;
+    int64_t chunk, chunks;                 /* channels of a chunk; chunks 1: all at once */
+    int64_t in, out;                       /* floats: of an image, of a channel of a result */
+    int64_t first_weights, second_weights; /* floats per chunk */
+    size_t between_bytes, worker_bytes;    /* workspace: between the two; of one thread */
+    int threads;
+    uint64_t flops;
+} sn_conv_chain;
+
+/* The desc of `second` begins where `first` ends: one window per channel, the same layout. Both are
+ * for all channels; weights come packed or both do not. */
+sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
+                                const sn_conv_desc *second, uint32_t cpu_flags, size_t l2_bytes,
+                                int threads, sonde_error *err);
+size_t sn_conv_chain_workspace(const sn_conv_chain *p);
+
+/* Weights and bias (NULL: 0) of both. */
+typedef struct sn_conv_chain_call {
+    const float *x, *w[2], *bias[2];
+    float *y;
+} sn_conv_chain_call;
+void sn_conv_chain_run(const sn_conv_chain *p, const sn_conv_chain_call *c, void *workspace,
+                       sn_pool *pool);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A chain of convolutions in chunks against the same two run one after the other. */
+#include <math.h>
+
+#include "compute/conv_chain.h"
+#include "compute/packs.h"
+#include "levels.h"
+
+static float *packed(const float *w, const int64_t *dims, int64_t groups, unsigned block)
+{
+    const sn_pack_format *f = sn_pack_get(sn_conv_pack_id(dims, 4, groups, block, block));
+    size_t bytes = 0;
+    if (!f->bytes(dims, 4, groups, &bytes))
+        return NULL;
+    float *p = malloc(bytes + 64);
+    for (size_t u = 0; u < f->units(dims, 4, groups); u++)
+        f->pack(p, w, dims, 4, groups, u);
+    return p;
+}
+
+static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
+{
+    const int64_t block = sn_cpu_block(lv->flags), k = 1 + 2 * test_between(0, 2);
+    const int64_t c = test_between(1, 40), wide = test_between(2, 90), size = test_between(k, 20);
+    sn_conv_desc a = {.n = test_between(1, 2),
+                      .c = c,
+                      .oc = wide,
+                      .groups = 1,
+                      .in = {1, size, size + 1},
+                      .out = {1, size, size + 1},
+                      .kernel = {1, 1, 1},
+                      .stride = {1, 1, 1},
+                      .dilation = {1, 1, 1},
+                      .in_block = (unsigned)block,
+                      .out_block = (unsigned)block,
+                      .packed = true};
+    sn_conv_desc b = a;
+    a.act.kind = SN_ACT_SIGMOID; /* what does not keep padding lanes zero by itself */
+    b.act.kind = SN_ACT_RELU;
+    b.c = b.groups = wide;
+    for (int i = 1; i < 3; i++) {
+        b.kernel[i] = k;
+        b.stride[i] = test_between(1, 2);
+        b.pad[i] = k / 2;
+        b.out[i] = (b.in[i] + 2 * b.pad[i] - k) / b.stride[i] + 1;
+    }
+    const int64_t dims1[4] = {wide, c, 1, 1}, dims2[4] = {wide, 1, k, k};
+    const int64_t in = a.in[1] * a.in[2], out = b.out[1] * b.out[2];
+    const int64_t lanes = (wide + block - 1) / block * block;
+    float *x = random_floats((size_t)(a.n * c * in)),
+          *xb = to_blocked(x, a.n, c, in, (unsigned)block);
+    float *w1 = random_floats((size_t)(wide * c)), *w2 = random_floats((size_t)(wide * k * k));
+    float *p1 = packed(w1, dims1, 1, (unsigned)block),
+          *p2 = packed(w2, dims2, wide, (unsigned)block);
+    float *bias = random_floats((size_t)wide), *between = random_floats((size_t)(a.n * lanes * in));
+    float *want = random_floats((size_t)(a.n * lanes * out));
+    float *got = random_floats((size_t)(a.n * lanes * out));
+    sn_conv_plan plan;
+    sonde_error err;
+    uint8_t *space = malloc(1 << 20);
+    CHECK(sn_conv_plan_make(&plan, &a, lv->flags, 1 << 20, 1, &err) == SONDE_OK);
+    sn_conv_run(&plan, xb, p1, bias, NULL, between, space, NULL);
+    CHECK(sn_conv_plan_make(&plan, &b, lv->flags, 1 << 20, 1, &err) == SONDE_OK);
+    sn_conv_run(&plan, between, p2, NULL, NULL, want, space, NULL);
+
+    sn_conv_chain chain;
+    CHECK(sn_conv_chain_make(&chain, &a, &b, lv->flags, l2_bytes, threads, &err) == SONDE_OK);
+    uint8_t *own = malloc(sn_conv_chain_workspace(&chain) + 64);
+    const sn_conv_chain_call call = {.x = xb, .w = {p1, p2}, .bias = {bias, NULL}, .y = got};
+    sn_conv_chain_run(&chain, &call, own, pool);
+    for (int64_t i = 0; i < a.n * lanes * out && !test_errors; i++)
+        CHECK_MSG(fabsf(got[i] - want[i]) <= 1e-5f,
+                  "%s: %lld → %lld channels, chunks of %lld: element %lld is %g, expected %g",
+                  lv->name, (long long)c, (long long)wide, (long long)chain.chunk, (long long)i,
+                  (double)got[i], (double)want[i]);
+    free(x), free(xb), free(w1), free(w2), free(p1), free(p2), free(bias), free(between);
+    free(want), free(got), free(space), free(own);
+}
+
+TEST(a_chain_computes_what_its_two_convolutions_do)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++)
+        for (int i = 0; i < 60 && !test_errors; i++)
+            check(lv,
+                  i % 3 == 0   ? 1 << 24
+                  : i % 3 == 1 ? 1 << 12
+                               : 1 << 15,
+                  1 + i % 2, i % 2 ? pool : NULL);
+    sn_pool_free(pool);
+}
+
+TEST_MAIN()
