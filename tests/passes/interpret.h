@@ -142,7 +142,7 @@ static inline sonde_status ready_copy(sn_model *m, sn_graph **g)
 /* All passes, or only the one named. */
 static inline sonde_status run_passes(sn_graph *g, const char *only)
 {
-    const char *off[32];
+    const char *off[64];
     size_t n = 0;
     for (size_t k = 0; sn_pass_row(k); k++)
         if (only && strcmp(only, sn_pass_row(k)->name) != 0)

@@ -18,7 +18,10 @@ static void reshape(sn_graph *g, const char *out, const char *in, int n, const i
 
 static sn_value *rows(sn_graph *g, int64_t columns)
 {
-    sn_dim dims[3] = {sn_dim_symbol(sn_graph_symbol(g, "B")), 7, columns};
+    const uint32_t batch = sn_graph_symbol(g, "B");
+    if (!batch)
+        build_note(SONDE_OUT_OF_MEMORY);
+    sn_dim dims[3] = {sn_dim_symbol(batch), 7, columns};
     return typed_input(g, "x", SONDE_DTYPE_F32, 3, dims);
 }
 
@@ -116,10 +119,8 @@ TEST(values_inside_a_chain_that_others_read_stay)
 
 /* Multi-head attention the way PyTorch's module is exported: length before batch, one product for
  * queries, keys and values, whose parts are gathered. */
-TEST(attention_with_the_length_first_becomes_batch_first)
+static void attention(sn_graph *g)
 {
-    sn_model *m = pass_model(0);
-    sn_graph *g = m->graph;
     rows(g, 8);
     const_f32(g, "w", 0, DIMS(8, 24));
     const_f32(g, "c", 0, DIMS(24));
@@ -143,9 +144,13 @@ TEST(attention_with_the_length_first_becomes_batch_first)
         const_i64(g, ins, 1, (int64_t[]){i});
         sn_value *index = value(g, ins);
         sn_tensor *scalar = SN_NEW(g->arena, sn_tensor);
+        if (!index || !scalar) {
+            build_note(SONDE_OUT_OF_MEMORY);
+            return;
+        }
         *scalar = *index->fact.data;
         scalar->rank = 0;
-        CHECK_OK(sn_value_set_constant(g, index, scalar, &err));
+        build_note(sn_value_set_constant(g, index, scalar, &err));
         snprintf(ins, sizeof ins, "four i%d", i);
         node(g, "Gather", name[0], ins);
         reshape(g, name[1], name[0], DIMS(7, -1, 4));
@@ -163,6 +168,12 @@ TEST(attention_with_the_length_first_becomes_batch_first)
     transpose(g, "btc", "tbc2", DIMS(1, 0, 2));
     node(g, "Add", "y", "btc x");
     outputs(g, "y");
+}
+
+TEST(attention_with_the_length_first_becomes_batch_first)
+{
+    sn_model *m = pass_model(0);
+    attention(m->graph);
     sn_graph *p = NULL;
     CHECK_OK(finish(m, NULL, &p));
     CHECK_EQ(count_ops(p, "Gather"), 0);
@@ -172,6 +183,32 @@ TEST(attention_with_the_length_first_becomes_batch_first)
     CHECK_EQ(count_ops(p, "Add"), 0);
     check_same(m, p, 1e-5);
     end_pass_model(m, p);
+}
+
+/* Everything from building to the last pass, with the k-th allocation refused. */
+static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
+{
+    *p = NULL;
+    *m = pass_model(fail_at);
+    if (!*m)
+        return build_status;
+    attention((*m)->graph);
+    return build_status != SONDE_OK ? build_status : finish(*m, NULL, p);
+}
+
+TEST(every_failing_allocation_on_the_way_is_reported)
+{
+    sn_model *m;
+    sn_graph *p;
+    CHECK_OK(whole(0, &m, &p));
+    const size_t total = build_alloc.count;
+    end_pass_model(m, p);
+    for (size_t k = 1; k <= total; k++) {
+        const sonde_status st = whole(k, &m, &p);
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
+                  err.message);
+        end_pass_model(m, p);
+    }
 }
 
 TEST_MAIN()
