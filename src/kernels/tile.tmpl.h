@@ -160,24 +160,6 @@ SN_INLINE size_t tile_lines(const sn_f32_tile *t, const bool taps)
     return taps ? ((t->ic_blocks - 1) * t->ic + t->ic_last) * t->kh * t->kw : t->ic_last;
 }
 
-/* Rows of taps in the order they are computed, and after the last the next tile's first. */
-typedef struct tile_rows {
-    const float *x;
-    size_t tap, left;
-} tile_rows;
-
-SN_INLINE void tile_rows_step(tile_rows *r, const sn_f32_tile *t, const float *next_tile)
-{
-    if (--r->left == 0) {
-        *r = (tile_rows){next_tile, 0, t->ic_blocks * t->kh};
-    } else if (++r->tap == t->kh) {
-        r->tap = 0;
-        r->x += t->x_block - (ptrdiff_t)(t->kh - 1) * t->x_kh;
-    } else {
-        r->x += t->x_kh;
-    }
-}
-
 /* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
  * tile's first and last pixel may miss taps; otherwise only a tile of one pixel may. */
 SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P, const int Q,
@@ -210,37 +192,48 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
         tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, w_q, t->w_ic, P, Q, sets, 0,
                       P, false);
     } else {
-        const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0;
-        const size_t j1 = edges & TILE_LAST ? t->last_kw : t->kw;
-        const ptrdiff_t x_next =
-            edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel;
+        const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0, kw = t->kw, kh = t->kh;
+        const size_t j1 = edges & TILE_LAST ? t->last_kw : kw;
+        const ptrdiff_t x_kw = t->x_kw, w_kw = t->w_kw, x_kh = t->x_kh, w_kh = t->w_kh;
+        const ptrdiff_t x_wrap = t->x_block - (ptrdiff_t)(kh - 1) * x_kh;
+        const ptrdiff_t w_wrap = t->w_block - (ptrdiff_t)(kh - 1) * w_kh;
+        const float *next_tile =
+            x + (edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel);
         /* Pixels are fetched a row of taps ahead, with one tap two: soon enough for the
          * second-level cache, and not so early that they are gone from the first again. */
-        tile_rows ahead = {x, 0, t->ic_blocks * t->kh};
-        tile_rows_step(&ahead, t, x + x_next);
-        if (t->kh == 1)
-            tile_rows_step(&ahead, t, x + x_next);
-        for (size_t b = 0; b < t->ic_blocks; b++) {
-            const size_t channels = b + 1 == t->ic_blocks ? t->ic_last : t->ic;
-            for (size_t i = 0; i < t->kh; i++) {
-                const float *xi = x + (ptrdiff_t)b * t->x_block + (ptrdiff_t)i * t->x_kh;
-                const float *wi = t->w + (ptrdiff_t)b * t->w_block + (ptrdiff_t)i * t->w_kh;
-                size_t j = 0;
-                next.x = ahead.x;
-                tile_rows_step(&ahead, t, x + x_next);
+        const size_t lead = kh == 1 ? 2 : 1;
+        const ptrdiff_t further = kh == 1 ? x_wrap : 0;
+        const float *w = t->w;
+        for (size_t left = t->ic_blocks * kh, i = 0; left > 0; left--) {
+            const size_t channels = left <= kh ? t->ic_last : t->ic;
+            const float *xj = x, *wj = w;
+            const bool wrap = ++i == kh;
+            size_t j = 0;
+            i = wrap ? 0 : i;
+            x += wrap ? x_wrap : x_kh;
+            w += wrap ? w_wrap : w_kh;
+            next.x = left > lead ? x + further : next_tile + (left < lead ? further : 0);
 #define TILE_TAP(from, to)                                                                         \
-    tile_channels(acc, xi + (ptrdiff_t)j * t->x_kw, wi + (ptrdiff_t)j * t->w_kw, &next, channels,  \
-                  x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, borders)
-                if (borders && P > 1)
-                    for (; j < j0; j++)
-                        TILE_TAP(1, P);
-                for (j = j0; j < j1; j++)
-                    TILE_TAP(0, P);
-                if (borders && P > 1)
-                    for (; j < t->kw; j++)
-                        TILE_TAP(0, P - 1);
-#undef TILE_TAP
+    tile_channels(acc, xj, wj, &next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from,    \
+                  to, borders);                                                                    \
+    xj += x_kw;                                                                                    \
+    wj += w_kw
+            if (borders && P > 1) {
+                for (; j < j0; j++) {
+                    TILE_TAP(1, P);
+                }
+            } else {
+                j = j0;
+                xj += (ptrdiff_t)j0 * x_kw;
+                wj += (ptrdiff_t)j0 * w_kw;
             }
+            for (; j < j1; j++) {
+                TILE_TAP(0, P);
+            }
+            for (; borders && P > 1 && j < kw; j++) {
+                TILE_TAP(0, P - 1);
+            }
+#undef TILE_TAP
         }
     }
     if (sets > 1)
