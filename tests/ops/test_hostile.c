@@ -82,6 +82,38 @@ TEST(a_residual_that_does_not_broadcast_with_the_product_is_refused)
     REFUSED(&c, SONDE_INVALID_MODEL, "broadcast");
 }
 
+/* Two heads of two numbers, three positions; keys and values are the second half of the columns. */
+static void attention_node(one_node *c)
+{
+    node_begin(c, "FusedAttention", 1, 4, 1);
+    c->n->domain = "sonde";
+    node_int(c, "heads", 2);
+    node_int(c, "kv_heads", 1);
+    node_int(c, "head_size", 2);
+    node_int(c, "v_head_size", 2);
+    for (uint32_t i = 0; i < 3; i++)
+        node_count_up(c, i, SHAPE(1, 3, 4));
+}
+
+TEST(heads_outside_of_what_they_are_read_from_are_refused)
+{
+    one_node c;
+    for (int k = 0; k < 7; k++) {
+        attention_node(&c);
+        /* An axis that is not there, a head or a key beyond the last column, one axis for two
+         * things, positions without a place in the result, batches with two. */
+        node_ints(&c, "q_view", k == 0 ? 2 : 0, -1, 1, k == 1 ? 3 : 2, 0);
+        node_ints(&c, "k_view", 0, -1, 1, 0, k == 2 ? 3 : 2);
+        node_ints(&c, "v_view", k == 3 ? 1 : 0, -1, 1, 0, 2);
+        node_ints(&c, "y_axes", 1, k == 4 ? 0 : k == 5 ? 31 : 3, 24);
+        if (k == 6)
+            node_count_up(&c, 3, SHAPE(1, 1, 3, 2)); /* a mask over two of three keys */
+        const sonde_status st = node_run(&c);
+        CHECK_MSG(st == SONDE_INVALID_MODEL, "case %d gives status %d", k, st);
+        node_end(&c);
+    }
+}
+
 TEST(integers_scaled_beyond_their_range_saturate)
 {
     one_node c;
