@@ -15,7 +15,7 @@ enum { SN_TILE_MAX_BLOCKS = 4 };
 static inline int64_t sn_tile_pixels(unsigned block, int64_t blocks)
 {
     static const int64_t wide[] = {28, 14, 9, 7}, narrow[] = {12, 6, 4, 2};
-    return (block == 16 ? wide : narrow)[blocks - 1];
+    return block == 16 ? wide[blocks - 1] : narrow[blocks - 1];
 }
 
 /* A run is cut into even tiles. Two multiply-adds or somewhat less than two loads a cycle, then
