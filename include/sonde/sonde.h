@@ -166,6 +166,10 @@ typedef struct sonde_session_options {
     int threads;    /* for this session; 0 = the context's */
     int plan_only;  /* to look at (sonde_inspect_session), not to run: no weight
                        is packed, so nothing of a large file is read */
+    /* Packed weights are kept in files of this folder, which is made if needed, and mapped the next
+     * time; NULL: they are not. "": the user's cache folder, $XDG_CACHE_HOME/sonde or
+     * ~/.cache/sonde. A folder that cannot be written to only costs a warning. */
+    const char *weights_cache;
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

@@ -2,6 +2,9 @@
 /* Sessions and runs: public values in, public values out, the rest is exec's. A run allocates
  * nothing here beyond the value objects it hands out, unless it has very many inputs. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "api/internal.h"
 #include "passes/pass.h"
@@ -119,6 +122,21 @@ static sonde_status check_passes(const sonde_session_options *o, sonde_error *er
     return SONDE_OK;
 }
 
+/* The user's cache folder for this library; its parent is made if it is missing. */
+static bool user_cache(char *path, size_t bytes)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const bool own = xdg && xdg[0] == '/'; /* relative ones are to be ignored, says the standard */
+    if (!own && (!home || !*home))
+        return false;
+    int n = snprintf(path, bytes, own ? "%s" : "%s/.cache", own ? xdg : home);
+    if (n < 0 || (size_t)n + sizeof "/sonde" > bytes)
+        return false;
+    (void)mkdir(path, 0700);
+    memcpy(path + n, "/sonde", sizeof "/sonde");
+    return true;
+}
+
 sonde_status sonde_session_create(sonde_model *model, const sonde_session_options *options,
                                   sonde_session **session, sonde_error *err)
 {
@@ -131,6 +149,10 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     if (o.threads < 0 || o.threads > 4096)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", o.threads);
 
+    char user_folder[4096];
+    const char *cache = o.weights_cache;
+    if (cache && !*cache)
+        cache = user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
     sonde_context *c = model->context;
     sonde_session *s = sn_alloc_zero(&c->alloc, sizeof *s);
     if (!s)
@@ -144,7 +166,8 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .plan_only = o.plan_only != 0,
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,
-                                   .threads = o.threads};
+                                   .threads = o.threads,
+                                   .weights_cache = cache};
     sn_api_begin_trace(c);
     sn_api_enter(c);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);

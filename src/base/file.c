@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 
 /* Where `data` of an empty file points. */
 static const uint8_t nothing[1];
@@ -78,6 +79,16 @@ static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, 
     return SONDE_OK;
 }
 
+static uint64_t identity_of(const struct stat *s)
+{
+    const uint64_t parts[] = {(uint64_t)s->st_dev,          (uint64_t)s->st_ino,
+                              (uint64_t)s->st_size,         (uint64_t)s->st_mtim.tv_sec,
+                              (uint64_t)s->st_mtim.tv_nsec, (uint64_t)s->st_ctim.tv_sec,
+                              (uint64_t)s->st_ctim.tv_nsec};
+    const uint64_t hash = sn_hash(parts, sizeof parts, 0);
+    return hash ? hash : 1;
+}
+
 sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
                           sonde_error *err)
 {
@@ -92,6 +103,7 @@ sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *
     } else if (S_ISDIR(info.st_mode)) {
         st = sn_fail(err, SONDE_IO, "cannot open '%s': it is a directory", path);
     } else {
+        f->identity = S_ISREG(info.st_mode) ? identity_of(&info) : 0;
         size_t size = S_ISREG(info.st_mode) && info.st_size > 0 ? (size_t)info.st_size : 0;
         void *p = map && size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
         if (p != MAP_FAILED) {
@@ -181,7 +193,7 @@ static int open_temp(const char *path, char *temp, size_t temp_bytes)
 }
 
 static sonde_status replace(const char *path, const struct stat *existing, const void *data,
-                            size_t bytes, sonde_error *err)
+                            size_t bytes, bool sync, sonde_error *err)
 {
     char temp[4096 + 64];
     int fd = open_temp(path, temp, sizeof temp);
@@ -190,6 +202,8 @@ static sonde_status replace(const char *path, const struct stat *existing, const
     bool ok = write_all(fd, data, bytes);
     if (ok && existing)
         ok = fchmod(fd, existing->st_mode & 07777) == 0;
+    if (ok && sync)
+        ok = fdatasync(fd) == 0;
     int cause = errno;
     /* Some file systems tell only at close that the disk is full. */
     if (close(fd) != 0 && ok) {
@@ -206,11 +220,12 @@ static sonde_status replace(const char *path, const struct stat *existing, const
     return fail_errno(err, "write", path, cause);
 }
 
-sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
+static sonde_status write_file(const char *path, const void *data, size_t bytes, bool sync,
+                               sonde_error *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return replace(path, NULL, data, bytes, err);
+        return replace(path, NULL, data, bytes, sync, err);
     if (S_ISDIR(info.st_mode))
         return sn_fail(err, SONDE_IO, "cannot write '%s': it is a directory", path);
     if (!S_ISREG(info.st_mode))
@@ -219,7 +234,18 @@ sonde_status sn_file_write(const char *path, const void *data, size_t bytes, son
     char *real = realpath(path, NULL);
     if (!real)
         return fail_errno(err, "write", path, errno);
-    sonde_status st = replace(real, &info, data, bytes, err);
+    sonde_status st = replace(real, &info, data, bytes, sync, err);
     free(real);
     return st;
+}
+
+sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
+{
+    return write_file(path, data, bytes, false, err);
+}
+
+sonde_status sn_file_write_synced(const char *path, const void *data, size_t bytes,
+                                  sonde_error *err)
+{
+    return write_file(path, data, bytes, true, err);
 }

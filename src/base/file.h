@@ -11,6 +11,9 @@ typedef struct sn_file {
     bool mapped;
     sn_allocator *alloc; /* of the copy when not mapped */
     size_t cap;          /* bytes of that copy's block, 0 = none */
+    /* Of a regular file: device, inode, size and the times of its last changes, hashed. Another
+     * number means that the content may be another. 0: not known. */
+    uint64_t identity;
 } sn_file;
 
 /* Errors name the path and the cause; a path that does not exist is SONDE_NOT_FOUND, the rest
@@ -26,5 +29,8 @@ void sn_file_release(const sn_file *f, const void *start, size_t bytes);
  * the new content and a failure leaves the old. Links are followed; pipes and devices are written
  * to as they are. */
 sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err);
+/* The same, and what a crash of the machine leaves is the old or the new content too. */
+sonde_status sn_file_write_synced(const char *path, const void *data, size_t bytes,
+                                  sonde_error *err);
 
 #endif

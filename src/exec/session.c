@@ -38,6 +38,9 @@ static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, son
             return sn_fail_memory(err, strlen(cfg->disabled[i]));
     }
     s->cfg.disabled = names;
+    if (cfg->weights_cache &&
+        !(s->cfg.weights_cache = sn_arena_strdup(&s->arena, cfg->weights_cache)))
+        return sn_fail_memory(err, strlen(cfg->weights_cache));
     return SONDE_OK;
 }
 
@@ -47,7 +50,8 @@ static sn_program_config program_config(const sn_session *s)
                                .no_prepack = s->cfg.no_prepack,
                                .plan_only = s->cfg.plan_only,
                                .disabled = s->cfg.disabled,
-                               .n_disabled = s->cfg.n_disabled};
+                               .n_disabled = s->cfg.n_disabled,
+                               .weights_cache = s->cfg.weights_cache};
 }
 
 sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,

@@ -15,7 +15,8 @@ typedef struct sn_session_config {
     bool plan_only; /* nothing is packed or aligned: runs are refused, bindings can be looked at */
     const char *const *disabled; /* pass names */
     size_t n_disabled;
-    int threads; /* 0 = the context's; otherwise the session has a pool of its own */
+    int threads;               /* 0 = the context's; otherwise the session has a pool of its own */
+    const char *weights_cache; /* folder where packed weights are kept on disk; NULL: none */
 } sn_session_config;
 
 /* Keeps a reference to the model. Makes the default program: all errors of the model show here. */

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "compute/packs.h"
 #include "plan/program.h"
+#include "plan/weights_cache.h"
 
 typedef struct pack_key {
     uint64_t program; /* bodies number their slots themselves */
@@ -32,6 +33,9 @@ typedef struct packer {
     size_t store_bytes, n_units;
     uint8_t *scratch; /* for each worker: room for what a unit reads */
     size_t scratch_bytes;
+    const char *cache_dir; /* NULL: no cache */
+    sn_weights_key key;
+    size_t head_bytes; /* before the store: the head of the cache's file */
     sonde_error *err;
 } packer;
 
@@ -144,6 +148,11 @@ static sonde_status grow_consts(packer *k, sn_program *p)
     return SONDE_OK;
 }
 
+static uint8_t *packed_at(const packer *k, const pack_job *job)
+{
+    return (uint8_t *)k->root->packed->data + k->head_bytes + job->offset;
+}
+
 static void set_slot(const packer *k, const pack_job *job)
 {
     if (!job->whole)
@@ -156,7 +165,7 @@ static void set_slot(const packer *k, const pack_job *job)
     slot->t.parts = NULL;
     slot->t.pack = (uint8_t)job->key.pack;
     slot->t.bytes = job->bytes;
-    slot->t.data = k->root->plan_only ? NULL : (uint8_t *)k->root->packed->data + job->offset;
+    slot->t.data = k->root->plan_only ? NULL : packed_at(k, job);
 }
 
 /* ------------------------------------------------------------------ filling the store */
@@ -191,9 +200,9 @@ static sonde_status plan_reading(packer *k, pack_job *job)
 static sonde_status make_room(packer *k, int threads)
 {
     sn_allocator *alloc = k->root->ctx->alloc;
-    k->root->packed = sn_buffer_new(alloc, k->store_bytes);
+    k->root->packed = sn_buffer_new(alloc, k->head_bytes + k->store_bytes);
     if (!k->root->packed)
-        return sn_fail_memory(k->err, k->store_bytes);
+        return sn_fail_memory(k->err, k->head_bytes + k->store_bytes);
     for (size_t i = 0; i < k->jobs.n; i++)
         SN_TRY(plan_reading(k, k->jobs.data[i]));
     if (!k->scratch_bytes)
@@ -237,8 +246,7 @@ static void pack_unit(void *arg, size_t task, int worker)
         /* Where the weight would begin if the unit's part of it lay in its place. */
         src = (const void *)((uintptr_t)own - (size_t)first * sizeof(float));
     }
-    job->format->pack((uint8_t *)k->root->packed->data + job->offset, src, t->dims, t->rank,
-                      job->key.arg, unit);
+    job->format->pack(packed_at(k, job), src, t->dims, t->rank, job->key.arg, unit);
 }
 
 /* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often
@@ -258,6 +266,75 @@ static void fill_store(packer *k, sn_pool *pool)
         for (; first < b.end; first++)
             sn_model_release(k->root->model, k->jobs.data[first]->src);
     }
+}
+
+/* ------------------------------------------------------------------ the cache on disk */
+
+/* A weight's content: where it lies in which state of which file, and a sample at its ends and in
+ * its middle; what is in no file is read. */
+static void add_content(packer *k, const sn_tensor *t)
+{
+    enum { SAMPLE = 64 };
+    const sn_model *m = k->root->model;
+    const uint8_t *p = t->data;
+    if (t->scale)
+        sn_weights_key_add(&k->key, t->scale, (size_t)t->dims[0] * sizeof *t->scale);
+    if (t->parts) {
+        sn_weights_key_add(&k->key, &t->parts->axis, sizeof t->parts->axis);
+        for (size_t i = 0; i < t->parts->n; i++)
+            add_content(k, t->parts->part[i]);
+        return;
+    }
+    sn_weights_key_add(&k->key, t->dims, (size_t)t->rank * sizeof *t->dims);
+    for (size_t i = 0; i < m->files.n; i++) {
+        const sn_file *f = m->files.data[i];
+        if (!f->identity || p < f->data || p >= f->data + f->bytes || t->bytes < 4 * SAMPLE)
+            continue;
+        const uint64_t place[] = {f->identity, (uint64_t)(p - f->data), t->bytes};
+        sn_weights_key_add(&k->key, place, sizeof place);
+        sn_weights_key_add(&k->key, p, SAMPLE);
+        sn_weights_key_add(&k->key, p + t->bytes / 2, SAMPLE);
+        sn_weights_key_add(&k->key, p + t->bytes - SAMPLE, SAMPLE);
+        sn_model_release(m, t);
+        return;
+    }
+    sn_weights_key_add(&k->key, p, t->bytes);
+}
+
+static void make_cache_key(packer *k)
+{
+    const uint64_t flags = k->root->ctx->cpu.flags;
+    sn_weights_key_begin(&k->key);
+    sn_weights_key_add(&k->key, &flags, sizeof flags);
+    for (size_t i = 0; i < k->jobs.n; i++) {
+        const pack_job *job = k->jobs.data[i];
+        const sn_tensor *t = job->src;
+        sn_weights_key_add(&k->key, job->format->name, strlen(job->format->name) + 1);
+        sn_weights_key_add(&k->key, &job->key.arg, sizeof job->key.arg);
+        sn_weights_key_add(&k->key, t->dims, (size_t)t->rank * sizeof *t->dims); /* as joined */
+        add_content(k, t);
+    }
+}
+
+/* The store from disk; false: it has to be packed. */
+static bool find_packed(packer *k)
+{
+    if (!k->cache_dir)
+        return false;
+    make_cache_key(k);
+    k->head_bytes = SN_WEIGHTS_HEAD_BYTES;
+    k->root->packed =
+        sn_weights_cache_find(k->cache_dir, &k->key, k->store_bytes, k->root->ctx->alloc);
+    return k->root->packed != NULL;
+}
+
+/* A cache that cannot be written is no reason not to run. */
+static void keep_packed(packer *k)
+{
+    sonde_error err;
+    if (k->cache_dir && sn_weights_cache_save(k->cache_dir, &k->key, k->root->packed, &err))
+        sn_log_write(&k->root->ctx->log, SN_LOG_WARN, "packed weights are not kept: %s",
+                     err.message);
 }
 
 /* ------------------------------------------------------------------ what is not needed any more */
@@ -304,23 +381,27 @@ static sonde_status drop_unused(packer *k, sn_program *root)
     return st;
 }
 
-sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, sonde_error *err)
+sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, const char *cache_dir,
+                             sonde_error *err)
 {
-    packer k = {.root = root, .err = err};
+    packer k = {.root = root, .cache_dir = cache_dir, .err = err};
     const int threads = sn_pool_threads(pool);
     sn_map_init(&k.seen, root->ctx->alloc);
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
-    if (!st && !root->plan_only && k.jobs.n)
+    const bool fill = k.jobs.n && !st && !root->plan_only && !find_packed(&k);
+    if (fill)
         st = make_room(&k, threads);
     for (size_t i = 0; i < k.jobs.n && !st; i++)
         set_slot(&k, k.jobs.data[i]);
     root->packed_bytes = k.store_bytes;
-    if (!st && !root->plan_only) {
+    if (fill && !st) {
         fill_store(&k, pool);
-        st = drop_unused(&k, root);
+        keep_packed(&k);
     }
+    if (!st && !root->plan_only)
+        st = drop_unused(&k, root);
     sn_free(root->ctx->alloc, k.scratch, k.scratch_bytes * (size_t)threads);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);

@@ -403,7 +403,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     sn_span_end(ctx->trace, t, "build steps", NULL);
     if (!cfg->no_prepack) {
         t = sn_span_begin(ctx->trace);
-        SN_TRY_GOTO(st, sn_program_pack(p, p, pool, err));
+        SN_TRY_GOTO(st, sn_program_pack(p, p, pool, cfg->weights_cache, err));
         sn_span_end(ctx->trace, t, "pack weights", NULL);
     }
     if (!cfg->plan_only)

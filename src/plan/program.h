@@ -20,6 +20,7 @@ typedef struct sn_program_config {
     /* Values to be fed and to be returned, by name; NULL = the graph's own. */
     const char *const *feeds, *const *outputs;
     size_t n_feeds, n_outputs;
+    const char *weights_cache; /* folder where packed weights are kept; NULL: they are not */
 } sn_program_config;
 
 /* Where a slot's memory comes from. */
@@ -66,7 +67,9 @@ sn_program *sn_program_ref(sn_program *p);
 void sn_program_unref(sn_program *p);
 
 /* ---- for program.c's helpers ---- */
-/* Packs what operators ask for, in parallel, into one store; releases the file pages it read. */
-sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, sonde_error *err);
+/* Packs what operators ask for, in parallel, into one store; releases the file pages it read.
+ * `cache_dir`: where such stores are kept on disk, or NULL. */
+sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, const char *cache_dir,
+                             sonde_error *err);
 
 #endif

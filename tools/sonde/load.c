@@ -6,12 +6,20 @@
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
+static void show_warning(void *user, int level, const char *line)
+{
+    (void)user, (void)level;
+    warn("%s", line);
+}
+
 static int make_context(loaded *l, const options *o)
 {
     sonde_context_options c = SONDE_INIT(sonde_context_options);
     c.threads = (int)o->threads;
     c.max_memory = (size_t)o->max_memory;
     c.cpu = o->cpu;
+    if (o->weights_cache && !getenv("SONDE_LOG"))
+        c.log = show_warning;
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))
         return fail("%s", err.message);
@@ -99,6 +107,7 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
     sonde_session_options s = SONDE_INIT(sonde_session_options);
     s.no_optimize = o->no_optimize;
     s.no_prepack = o->no_prepack;
+    s.weights_cache = o->weights_cache;
     s.disabled_passes = o->disabled_passes.items;
     s.disabled_pass_count = o->disabled_passes.n;
     const double start = now_ms();

@@ -9,7 +9,8 @@
 
 #include "tool.h"
 
-typedef enum kind { FLAG, COUNT, INT, SIZE, REAL, TEXT, LIST } kind;
+/* MAYBE: a text that may be left out, and then is empty; given as --name=TEXT. */
+typedef enum kind { FLAG, COUNT, INT, SIZE, REAL, TEXT, LIST, MAYBE } kind;
 
 typedef struct row {
     unsigned group;
@@ -178,6 +179,8 @@ static const row rows[] = {
     {OPT_MODEL, 0, "no-mmap", FLAG, AT(no_mmap), NULL, "read the file instead of mapping it"},
     {OPT_MODEL, 0, "no-prepack", FLAG, AT(no_prepack), NULL,
      "leave weights as they are in the file"},
+    {OPT_MODEL, 0, "weights-cache", MAYBE, AT(weights_cache), "DIR",
+     "keep packed weights in DIR or the user's cache folder, and map them the next time"},
 
     {~0u, 'v', "verbose", COUNT, AT(verbose), NULL,
      "say more; run and profile: every step as it runs"},
@@ -191,9 +194,12 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 static void print_row(const row *r)
 {
     char left[64];
-    snprintf(left, sizeof left, "%c%c%c --%s%s%s", r->letter ? '-' : ' ',
-             r->letter ? r->letter : ' ', r->letter ? ',' : ' ', r->name, r->value ? " " : "",
-             r->value ? r->value : "");
+    snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", r->letter ? '-' : ' ',
+             r->letter ? r->letter : ' ', r->letter ? ',' : ' ', r->name,
+             !r->value          ? ""
+             : r->kind == MAYBE ? "[="
+                                : " ",
+             r->value ? r->value : "", r->kind == MAYBE ? "]" : "");
     if (strlen(left) > 28)
         printf("  %s\n  %-28s  %s\n", left, "", r->help);
     else
@@ -323,7 +329,8 @@ static int set_value(options *o, const row *r, const char *value)
         return -1;
     }
     case TEXT:
-        *(const char **)field = value;
+    case MAYBE:
+        *(const char **)field = value ? value : "";
         return -1;
     case LIST:
         list_add((list *)field, value);
@@ -348,6 +355,8 @@ static int parse_long(options *o, const char *verb, unsigned groups, char **argv
         free(word);
         return code;
     }
+    if (r->kind == MAYBE)
+        return set_value(o, r, equals ? equals + 1 : NULL);
     if (!takes_value(r))
         return equals ? fail_usage("--%s takes no value", r->name) : set_value(o, r, NULL);
     if (equals)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed weights on disk, through the public API: they give the numbers packing gives, whatever
+ * somebody did to the files. */
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/zoo.h"
+#include "sonde/sonde.h"
+
+#include "test.h"
+
+enum { MAX_OUT = 4096 };
+
+typedef struct folder {
+    char path[64], model[96], cache[96];
+} folder;
+
+static void save_model(const folder *f, uint64_t seed)
+{
+    sonde_error err;
+    sonde_model *m = NULL;
+    CHECK_OK(sonde_zoo_build(NULL, "tiny_cnn", seed, &m, &err));
+    CHECK_OK(sonde_model_save(m, f->model, &err));
+    sonde_model_release(m);
+}
+
+static void open_folder(folder *f)
+{
+    strcpy(f->path, "/tmp/sonde-cache-XXXXXX");
+    CHECK(mkdtemp(f->path) != NULL);
+    snprintf(f->model, sizeof f->model, "%s/model.onnx", f->path);
+    snprintf(f->cache, sizeof f->cache, "%s/cache", f->path);
+    save_model(f, 1);
+}
+
+static void close_folder(const folder *f)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", f->path);
+    CHECK_EQ(system(command), 0);
+}
+
+/* What the model computes of ones; returns how many numbers. 0: it failed. */
+static size_t run(const folder *f, const char *cache, int no_mmap, float *out)
+{
+    sonde_error err;
+    sonde_model *m = NULL;
+    sonde_session *s = NULL;
+    sonde_value *x = NULL, *y = NULL;
+    sonde_model_options mo = SONDE_INIT(sonde_model_options);
+    mo.no_mmap = no_mmap;
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    so.weights_cache = cache;
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    size_t n = 0;
+    if (sonde_model_load(NULL, f->model, &mo, &m, &err) == SONDE_OK &&
+        sonde_session_create(m, &so, &s, &err) == SONDE_OK &&
+        sonde_session_input_info(s, 0, &info, &err) == SONDE_OK) {
+        int64_t dims[8] = {0}, count = 1;
+        for (int i = 0; i < info.rank; i++) {
+            dims[i] = info.dims[i] < 0 ? 1 : info.dims[i];
+            count *= dims[i];
+        }
+        if (!sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, (size_t)info.rank, NULL,
+                                 (size_t)count * 4, &x, &err)) {
+            for (int64_t i = 0; i < count; i++)
+                ((float *)sonde_tensor_data(x))[i] = (float)(i % 7) / 7;
+            if (!sonde_session_run(s, NULL, NULL, &x, 1, NULL, &y, 1, &err))
+                n = sonde_tensor_bytes(y) / sizeof(float);
+        }
+    }
+    if (n > 0 && n <= MAX_OUT)
+        memcpy(out, sonde_tensor_data(y), n * sizeof(float));
+    sonde_value_release(x);
+    sonde_value_release(y);
+    sonde_session_release(s);
+    sonde_model_release(m);
+    return n;
+}
+
+/* Files in the cache; `path`, if any, receives the name of the last. */
+static int cached(const folder *f, char *path, size_t bytes)
+{
+    int n = 0;
+    DIR *d = opendir(f->cache);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        if (e->d_name[0] == '.')
+            continue;
+        n++;
+        if (path)
+            snprintf(path, bytes, "%s/%s", f->cache, e->d_name);
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+TEST(cached_weights_give_the_same_numbers)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT], c[MAX_OUT];
+    const size_t n = run(&f, NULL, 0, a);
+    CHECK(n > 0 && n <= MAX_OUT);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_EQ(cached(&f, NULL, 0), 1);
+    CHECK_EQ(run(&f, f.cache, 0, c), n);
+    CHECK_EQ(cached(&f, NULL, 0), 1);
+    CHECK(memcmp(a, b, n * sizeof *a) == 0 && memcmp(a, c, n * sizeof *a) == 0);
+    CHECK_EQ(run(&f, f.cache, 1, c), n);
+    CHECK(memcmp(a, c, n * sizeof *a) == 0);
+    close_folder(&f);
+}
+
+TEST(weights_come_from_the_file_in_the_cache)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    char path[512];
+    const size_t n = run(&f, f.cache, 0, a);
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    FILE *file = fopen(path, "r+b");
+    CHECK(file && fseek(file, 4096, SEEK_SET) == 0);
+    for (int i = 0; i < 64; i++)
+        fputc(0x3f, file);
+    fclose(file);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK(memcmp(a, b, n * sizeof *a) != 0);
+    close_folder(&f);
+}
+
+TEST(damaged_files_are_replaced)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    char path[512];
+    const size_t n = run(&f, f.cache, 0, a);
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    struct stat whole, now;
+    CHECK_EQ(stat(path, &whole), 0);
+    const off_t sizes[] = {0, 1, 39, 4096, whole.st_size - 1, whole.st_size + 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        CHECK_EQ(truncate(path, sizes[i]), 0);
+        CHECK_EQ(run(&f, f.cache, 0, b), n);
+        CHECK_MSG(memcmp(a, b, n * sizeof *a) == 0, "cut to %lld", (long long)sizes[i]);
+        CHECK(stat(path, &now) == 0 && now.st_size == whole.st_size);
+    }
+    FILE *file = fopen(path, "r+b");
+    CHECK(file && fputc('X', file) == 'X' && fclose(file) == 0);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    close_folder(&f);
+}
+
+TEST(a_changed_model_has_its_own_weights)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT], c[MAX_OUT];
+    const size_t n = run(&f, f.cache, 0, a);
+    save_model(&f, 2);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_EQ(run(&f, NULL, 0, c), n);
+    CHECK(memcmp(a, b, n * sizeof *a) != 0);
+    CHECK(memcmp(b, c, n * sizeof *b) == 0);
+    close_folder(&f);
+}
+
+TEST(a_folder_that_cannot_be_written_to_is_no_error)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    const size_t n = run(&f, NULL, 0, a);
+    CHECK_EQ(run(&f, "/proc/no/such/folder", 0, b), n);
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    CHECK_EQ(run(&f, f.model, 0, b), n); /* a file is no folder */
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    close_folder(&f);
+}
+
+TEST_MAIN()
