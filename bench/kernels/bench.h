@@ -10,7 +10,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 
-enum { BENCH_MAX_RUNNERS = 16, BENCH_MAX_ROUNDS = 400, BENCH_MAX_THREADS = 4 };
+enum { BENCH_MAX_RUNNERS = 20, BENCH_MAX_ROUNDS = 400, BENCH_MAX_THREADS = 4 };
 /* Undisturbed rounds that make the disturbed ones superfluous. */
 enum { BENCH_GOOD_ROUNDS = 5 };
 
@@ -39,7 +39,7 @@ bool bench_case_get(size_t k, bench_case *out);
 
 /* One way to compute one case. */
 typedef struct bench_runner {
-    const char *by; /* "sonde", "reference", "openblas", "onednn" */
+    const char *by; /* "sonde", "winograd", "reference", "openblas", "onednn" */
     int threads;
     char plan[64];            /* which kernel, where that is known */
     void (*prepare)(void *);  /* before a slice, not timed; may be NULL */
@@ -59,7 +59,7 @@ typedef struct bench_setup {
     int threads[BENCH_MAX_THREADS]; /* to measure, ascending */
     int thread_counts;
     sn_pool *pool[BENCH_MAX_THREADS];
-    bool cold, reference, rivals;
+    bool cold, reference, rivals, winograd;
     double min_ms;                 /* of each runner and case */
     const char *openblas, *onednn; /* file names, NULL: the usual ones */
 } bench_setup;
@@ -67,6 +67,8 @@ typedef struct bench_setup {
 /* Each gives 0 or 1 runner; `slot` says which of the setup's thread counts. */
 bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
                   bench_runner *out);
+/* The same as Winograd's F(4×4, 3×3), where a convolution can be. */
+bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 bool bench_openblas(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 bool bench_onednn(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 

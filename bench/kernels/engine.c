@@ -60,7 +60,7 @@ static size_t tensor_bytes(int64_t channels, int64_t pixels, unsigned block)
 }
 
 static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32_t flags,
-                              const bench_conv *c, sonde_error *err)
+                              const bench_conv *c, int winograd, sonde_error *err)
 {
     const unsigned block = (unsigned)sn_cpu_block(flags);
     const int64_t pad = c->kernel / 2, out = (c->image + 2 * pad - c->kernel) / c->stride + 1;
@@ -78,11 +78,13 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
                             .out_block = block,
                             .residual = c->residual,
                             .packed = true,
+                            .winograd = winograd,
                             .act = {SN_ACT_RELU, {0, 0}}};
     const int64_t dims[4] = {c->out, c->in / c->groups, c->kernel, c->kernel};
     SN_TRY(sn_conv_plan_make(&w->conv, &d, flags, s->cpu.l2_bytes, threads, err));
     size_t bytes = 0;
-    const unsigned format = sn_conv_pack_id(dims, 4, c->groups, d.in_block, block);
+    const unsigned format = winograd ? sn_conv_winograd_id(dims, 4, c->groups, block, winograd)
+                                     : sn_conv_pack_id(dims, 4, c->groups, d.in_block, block);
     if (!sn_pack_get(format)->bytes(dims, 4, c->groups, &bytes))
         return sn_fail(err, SONDE_LIMIT, "these weights cannot be packed");
     make_weights(w, s, bytes);
@@ -115,25 +117,43 @@ static sonde_status make_gemm(work *w, const bench_setup *s, int threads, uint32
     return SONDE_OK;
 }
 
-bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
-                  bench_runner *out)
+static bool make(const bench_setup *s, int slot, uint32_t flags, const bench_case *c, int winograd,
+                 bench_runner *out)
 {
     sonde_error err;
     work *w = bench_alloc(sizeof *w);
     w->is_conv = c->is_conv;
     w->pool = s->pool[slot];
     const int threads = s->threads[slot];
-    if (c->is_conv ? make_conv(w, s, threads, cpu_flags, &c->conv, &err)
-                   : make_gemm(w, s, threads, cpu_flags, &c->gemm, &err)) {
+    if (c->is_conv ? make_conv(w, s, threads, flags, &c->conv, winograd, &err)
+                   : make_gemm(w, s, threads, flags, &c->gemm, &err)) {
         fprintf(stderr, "%s: %s\n", c->name, err.message);
         release(w);
         return false;
     }
-    out->by = cpu_flags ? "sonde" : "reference";
+    out->by = winograd ? "winograd" : flags ? "sonde" : "reference";
     out->threads = threads;
     out->run = run;
     out->free = release;
     out->state = w;
     snprintf(out->plan, sizeof out->plan, "%s", c->is_conv ? w->conv.name : w->gemm.name);
     return true;
+}
+
+bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
+                  bench_runner *out)
+{
+    return make(s, slot, cpu_flags, c, 0, out);
+}
+
+bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_runner *out)
+{
+    enum { M = 4 };
+    const bench_conv *v = &c->conv;
+    const unsigned block = (unsigned)sn_cpu_block(s->cpu.flags);
+    if (!c->is_conv || v->stride != 1 || v->in < block)
+        return false;
+    const int64_t dims[4] = {v->out, v->in / v->groups, v->kernel, v->kernel};
+    return sn_conv_winograd_id(dims, 4, v->groups, block, M) != SN_PACK_NONE &&
+           make(s, slot, s->cpu.flags, c, M, out);
 }

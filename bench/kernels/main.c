@@ -20,6 +20,9 @@ static const char usage[] =
     "  -c, --cpu LEVEL      instructions to use, as SONDE_CPU: avx512, avx2, neon, baseline\n"
     "  -r, --min-ms MS      time for each case and runner (30)\n"
     "      --cold           weights from beyond the second-level cache, as within a network\n"
+    "      --winograd       convolutions as Winograd's F(4x4, 3x3) as well, where they can be; it\n"
+    "                       needs a quarter of the multiplications, the FLOPs are the direct "
+    "way's\n"
     "      --reference      the plain C kernels as well\n"
     "      --rivals         OpenBLAS and oneDNN as well, where they are installed\n"
     "      --openblas FILE, --onednn FILE   where they are\n"
@@ -89,6 +92,8 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
             s->cold = true;
         else if (is(a, "--reference", "--reference"))
             s->reference = true;
+        else if (is(a, "--winograd", "--winograd"))
+            s->winograd = true;
         else if (is(a, "--rivals", "--rivals"))
             s->rivals = true;
         else if (is(a, "--list", "--list"))
@@ -133,6 +138,8 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
         n += bench_engine(s, slot, s->cpu.flags, c, &runners[n]);
+        if (s->winograd)
+            n += bench_winograd(s, slot, c, &runners[n]);
         if (s->reference)
             n += bench_engine(s, slot, 0, c, &runners[n]);
         if (s->rivals) {
