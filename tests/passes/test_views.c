@@ -185,6 +185,73 @@ TEST(attention_with_the_length_first_becomes_batch_first)
     end_pass_model(m, p);
 }
 
+TEST(elementwise_nodes_between_two_transposes_work_on_what_was_before)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3, 4, 5));
+    typed_input(g, "z", SONDE_DTYPE_F32, DIMS(2, 3, 4, 5));
+    const_f32(g, "channel", 0, DIMS(3));
+    const_f32(g, "row", 0, DIMS(1, 4, 1, 1));
+    scalar_f32(g, "two", 2);
+    transpose(g, "a", "x", 4, to_last);
+    transpose(g, "b", "z", 4, to_last);
+    node(g, "Relu", "c", "a");
+    node(g, "Add", "d", "b c");
+    node(g, "Mul", "e", "channel d");
+    node(g, "Sub", "f", "e row");
+    node(g, "Div", "h", "f two");
+    transpose(g, "i", "h", 4, to_first);
+    node(g, "Tanh", "y", "i");
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    CHECK_OK(run_passes(p, "sink-transposes"));
+    CHECK_EQ(count_ops(p, "Transpose"), 2);
+    CHECK_OK(run_passes(p, "fold-views"));
+    CHECK_EQ(count_ops(p, "Transpose"), 0);
+    check_same(m, p, 1e-6);
+    end_pass_model(m, p);
+}
+
+TEST(a_transpose_that_has_no_partner_stays_where_it_is)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3, 4));
+    const_f32(g, "plane", 0, DIMS(4, 3)); /* varies along two axes */
+    transpose(g, "a", "x", DIMS(0, 2, 1));
+    node(g, "Relu", "b", "a");
+    transpose(g, "c", "x", DIMS(0, 2, 1));
+    node(g, "Mul", "d", "c plane");
+    transpose(g, "e", "d", DIMS(0, 2, 1));
+    outputs(g, "b e");
+    CHECK_OK(finish(m, "sink-transposes", &p));
+    CHECK_EQ(p->n_live_nodes, 5);
+    CHECK_STR(p->first->op_type, "Transpose");
+    check_same(m, p, 0);
+    end_pass_model(m, p);
+}
+
+TEST(a_product_reads_a_turned_matrix_as_it_lies)
+{
+    for (int swap = 0; swap < 2; swap++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 1, 4, 5));
+        typed_input(g, "k", SONDE_DTYPE_F32, 4,
+                    swap ? (int64_t[]){1, 3, 6, 5} : (int64_t[]){1, 6, 3, 5});
+        transpose(g, "t", "k", 4, swap ? (int64_t[]){0, 1, 3, 2} : (int64_t[]){0, 2, 3, 1});
+        node(g, "MatMul", "y", "x t");
+        outputs(g, "y");
+        CHECK_OK(finish(m, "transposed-products", &p));
+        CHECK_EQ(p->n_live_nodes, swap ? 1 : 2);
+        check_same(m, p, 1e-5);
+        end_pass_model(m, p);
+    }
+}
+
 /* Everything from building to the last pass, with the k-th allocation refused. */
 static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
 {
