@@ -102,7 +102,7 @@ static bool is_fused_conv(const sn_node *n)
 static bool is_conv(const sn_node *n)
 {
     return sn_node_is(n, "Conv") || is_fused_conv(n) || sn_node_is(n, "ConvTranspose") ||
-           sn_node_is_internal(n, "ConvDepthwise");
+           sn_node_is_internal(n, "ConvDepthwise") || sn_node_is_internal(n, "GatedConv");
 }
 
 static uint8_t kind_of(const sn_node *n, int block)
@@ -152,7 +152,15 @@ static bool is_activation(const layout *l, const sn_node *n, uint32_t i)
 
 static bool is_residual(const layout *l, const sn_node *n, uint32_t i)
 {
-    return i == 3 && (l->kind[n->id] & FIXED_OUT) && is_fused_conv(n);
+    if (!(l->kind[n->id] & FIXED_OUT))
+        return false;
+    return is_fused_conv(n) ? i == 3 : i == 4 && sn_node_is_internal(n, "GatedConv");
+}
+
+/* One pixel, which its reader takes as it lies. */
+static bool is_gate(const sn_node *n, uint32_t i)
+{
+    return i == 2 && sn_node_is_internal(n, "GatedConv");
 }
 
 /* The node whose kind decides how v lies; NULL: v is plain. */
@@ -191,7 +199,9 @@ static void count_readers(const layout *l, group *gr, const sn_value *out)
         bool takes = is_activation(l, e->node, e->index);
         if ((takes && (k & FIXED_IN)) || is_residual(l, e->node, e->index))
             wants_blocked = true;
-        else if (!takes) /* elastic readers are of the group, soft ones take either */
+        else if (!takes &&
+                 !is_gate(e->node,
+                          e->index)) /* elastic readers are of the group, soft ones take either */
             wants_plain = true;
     }
     gr->plain_cost += wants_blocked ? weight(out) : 0;
@@ -336,7 +346,7 @@ static sonde_status rewrite(layout *l)
         bool out_blocked = gives_blocked(l, n);
         for (uint32_t i = 0; i < n->n_in; i++) {
             sn_value *v = n->in[i].value;
-            if (!v)
+            if (!v || is_gate(n, i))
                 continue;
             bool blocked = false;
             if (is_residual(l, n, i) || (is_activation(l, n, i) && (k & ELASTIC)))

@@ -123,6 +123,8 @@ ROWS = [
      {"activation": "Clip", "activation_params": [0.0, 6.0], "pads": [1, 1, 1, 1]}),
     (OWN, "ConvDepthwise", [IMAGE, f32(8, 1, 3, 3), f32(8, 4, 1, 1), f32(8), f32(8)], 1,
      {"first_activation": "Relu", "activation": "Silu", "pads": [1, 1, 1, 1]}),
+    (OWN, "GatedConv", [IMAGE, f32(8, 4, 1, 1), f32(1, 4, 1, 1), f32(8), f32(1, 8, 5, 5)], 1,
+     {"activation": "Relu"}),
     (OWN, "FusedGemm", [X, f32(4, 3), f32(3), f32(2, 3)], 1,
      {"activation": "LeakyRelu", "activation_params": [0.1]}),
     (OWN, "FusedAttention", [TOKENS, f32(1, 3, 8), f32(1, 3, 8), f32(1, 1, 3, 3)], 1,

@@ -265,4 +265,20 @@ static inline uint32_t count_ops(const sn_graph *g, const char *op_type)
     return n;
 }
 
+/* The model's graph after these passes, ended by NULL; NULL: one failed, which is said. */
+static inline sn_graph *with_passes(sn_model *m, const char *const *names)
+{
+    sn_graph *p = NULL;
+    sonde_status st = sn_model_finish(m, &err);
+    if (st == SONDE_OK)
+        st = ready_copy(m, &p);
+    for (; st == SONDE_OK && *names; names++)
+        st = run_passes(p, *names);
+    if (st == SONDE_OK)
+        return p;
+    test_errors++;
+    fprintf(stderr, "%s\n", err.message);
+    return NULL;
+}
+
 #endif

@@ -54,22 +54,6 @@ static sn_model *chain_model(const shape *s)
     return m;
 }
 
-/* NULL: a pass failed, which is said. */
-static sn_graph *with_passes(sn_model *m, const char *const *names)
-{
-    sn_graph *p = NULL;
-    sonde_status st = sn_model_finish(m, &err);
-    if (st == SONDE_OK)
-        st = ready_copy(m, &p);
-    for (; st == SONDE_OK && *names; names++)
-        st = run_passes(p, *names);
-    if (st == SONDE_OK)
-        return p;
-    test_errors++;
-    fprintf(stderr, "%s\n", err.message);
-    return NULL;
-}
-
 TEST(widening_and_depthwise_convolution_become_one_node)
 {
     static const shape shapes[] = {{1, 16, 72, 70, 3, 1, true, true, false},
