@@ -85,9 +85,12 @@ int main(int argc, char **argv)
                         "[plain|stream|memory]]]]\n");
         return 2;
     }
+    static const char *const fusing[] = {"fuse-elementwise"}; /* a record for every node */
+    const sonde_session_options options = {
+        .struct_size = sizeof options, .disabled_passes = fusing, .disabled_pass_count = 1};
     if (sonde_context_create(NULL, &ctx, &err) || sn_zoo_build(name, 1, &ctx->core, &core, &err) ||
         sn_api_model(ctx, core, name, &model, &err) ||
-        sonde_session_create(model, NULL, &session, &err))
+        sonde_session_create(model, &options, &session, &err))
         die(&err);
     size_t n_in = sonde_session_input_count(session), n_out = sonde_session_output_count(session);
     sonde_value **in = calloc(n_in, sizeof *in), **out = calloc(n_out, sizeof *out);
@@ -98,8 +101,8 @@ int main(int argc, char **argv)
     sn_clock_calibrate(&clock);
     char path[64];
     snprintf(path, sizeof path, "overhead-%ld.pftrace", (long)getpid());
-    if (mode == STREAM && (sonde_profiler_stream(ctx, level, path, &err) ||
-                           sonde_profiler_pause(ctx, &err)))
+    if (mode == STREAM &&
+        (sonde_profiler_stream(ctx, level, path, &err) || sonde_profiler_pause(ctx, &err)))
         die(&err);
     for (size_t k = 0; k < pairs + 20; k++) { /* 20 pairs of warm-up */
         double ns[2];

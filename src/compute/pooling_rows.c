@@ -72,13 +72,13 @@ static void between_borders(const strip *s, int64_t o, int64_t end, float *y)
     const int64_t n = (end - 1 - o) * stride + 1; /* windows from o's to the last */
     const float *at = s->acc + o * stride - d->pad[2] - s->from;
     const int64_t counted = d->include_pad ? s->padded : s->taps;
-    const float scale = counted > 0 && d->kind == SN_POOL_AVERAGE ? 1.0f / (float)(counted * k) : 1;
+    const float count = counted > 0 && d->kind == SN_POOL_AVERAGE ? (float)(counted * k) : 1;
     float joined[STRIP];
     memcpy(joined, at, (size_t)n * sizeof(float));
     for (int64_t j = 1; j < k; j++)
         join(s, joined, at + j * d->dilation[2], n);
     for (int64_t i = o; i < end; i++)
-        y[i] = s->taps > 0 ? joined[(i - o) * stride] * scale : 0.0f;
+        y[i] = s->taps > 0 ? joined[(i - o) * stride] / count : 0.0f;
 }
 
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y)

@@ -62,7 +62,7 @@ def test_a_full_disk_is_an_error_and_the_table_is_shown(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_disk_that_fills_up_leaves_the_old_file(suffix, tmp_path):
     (tmp_path / f"x.{suffix}").write_text("old")
-    done = sonde(tmp_path, "profile", "zoo:tiny_chain", "-n", "10", "-q", "-o", f"x.{suffix}", preexec_fn=small_disk)
+    done = sonde(tmp_path, "profile", "zoo:tiny_chain", "--no-optimize", "-n", "10", "-q", "-o", f"x.{suffix}", preexec_fn=small_disk)
     assert done.returncode == 1 and f"cannot write 'x.{suffix}': File too large" in done.stderr
     assert os.listdir(tmp_path) == [f"x.{suffix}"]  # nothing half-written beside it
     assert (tmp_path / f"x.{suffix}").read_text() == "old"

@@ -73,7 +73,7 @@ def strange(tmp_path_factory):
                          [h.make_tensor_value_info("root", T.FLOAT, [])], weights)
     path = folder / "strange, \"model\".onnx"
     onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10), path)
-    return profile(path, folder)
+    return profile(path, folder, "--disable-pass", "fuse-elementwise")
 
 
 # ---- readers ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ RUNS = 2500 if os.environ.get("SONDE_FULL") == "1" else 300
 def stream(folder, runs):
     """Peak resident memory in MB, and what the trace says."""
     path = folder / f"{runs}.pftrace"
-    command = [PROGRAM, "run", "zoo:tiny_chain", "-n", str(runs), "-w", "0", "-t", "1"]
+    command = [PROGRAM, "run", "zoo:tiny_chain", "--no-optimize", "-n", str(runs), "-w", "0", "-t", "1"]
     pid = os.posix_spawn(PROGRAM, command, {**os.environ, "SONDE_TRACE": str(path), "SONDE_LEVEL": "1"},
                          file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
     _, status, usage = os.wait4(pid, 0)
