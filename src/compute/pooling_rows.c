@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maximum and average of plain f32 images, row by row: the input rows of a window are joined first,
- * then that strip with itself moved by one tap after the other. Both are elementwise along a strip
- * of columns; of the windows that begin at each of them, every stride-th is an output. */
+/* Maxima of plain f32 images, row by row: the input rows of a window are joined first, then that
+ * strip with itself moved by one tap after the other. Both are elementwise along a strip of
+ * columns; of the windows that begin at each of them, every stride-th is an output. And what is
+ * left of a whole image. */
 #include <math.h>
 #include <string.h>
 
@@ -15,13 +16,12 @@ typedef struct strip {
     const sn_pooling_plan *p;
     float acc[STRIP]; /* input columns from … to-1, joined over depth and rows */
     int64_t from, to;
-    int64_t taps, padded; /* of depth and rows: inside of the image, of the padded image */
+    int64_t taps; /* of depth and rows, inside of the image */
 } strip;
 
 static void join(const strip *s, float *acc, const float *x, int64_t n)
 {
-    const sn_kernels *k = s->p->k;
-    (s->p->d.kind == SN_POOL_MAX ? k->f32_max : k->f32_add)(acc, acc, x, (size_t)n, SN_BINARY_VV);
+    s->p->k->f32_max(acc, acc, x, (size_t)n, SN_BINARY_VV);
 }
 
 static void join_rows(strip *s, const float *x, int64_t od, int64_t oh)
@@ -31,7 +31,6 @@ static void join_rows(strip *s, const float *x, int64_t od, int64_t oh)
     sn_conv_taps(od, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &d0, &d1);
     sn_conv_taps(oh, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &h0, &h1);
     s->taps = (d1 - d0) * (h1 - h0);
-    s->padded = sn_pooling_padded_taps(d, 0, od) * sn_pooling_padded_taps(d, 1, oh);
     bool first = true;
     for (int64_t i = d0; i < d1; i++) {
         for (int64_t j = h0; j < h1; j++, first = false) {
@@ -59,9 +58,7 @@ static float at_border(const strip *s, int64_t o)
     float v = at[j0 * d->dilation[2]];
     for (int64_t j = j0 + 1; j < j1; j++)
         join(s, &v, at + j * d->dilation[2], 1);
-    if (d->kind == SN_POOL_MAX)
-        return v;
-    return v / (float)(d->include_pad ? s->padded * sn_pooling_padded_taps(d, 2, o) : taps);
+    return v;
 }
 
 /* Outputs o … end-1 of a row, all between the borders. */
@@ -71,14 +68,12 @@ static void between_borders(const strip *s, int64_t o, int64_t end, float *y)
     const int64_t k = d->kernel[2], stride = d->stride[2];
     const int64_t n = (end - 1 - o) * stride + 1; /* windows from o's to the last */
     const float *at = s->acc + o * stride - d->pad[2] - s->from;
-    const int64_t counted = d->include_pad ? s->padded : s->taps;
-    const float count = counted > 0 && d->kind == SN_POOL_AVERAGE ? (float)(counted * k) : 1;
     float joined[STRIP];
     memcpy(joined, at, (size_t)n * sizeof(float));
     for (int64_t j = 1; j < k; j++)
         join(s, joined, at + j * d->dilation[2], n);
     for (int64_t i = o; i < end; i++)
-        y[i] = s->taps > 0 ? joined[(i - o) * stride] / count : 0.0f;
+        y[i] = s->taps > 0 ? joined[(i - o) * stride] : 0.0f;
 }
 
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y)
@@ -86,6 +81,10 @@ bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, fl
     const sn_pooling_desc *d = &p->d;
     const int64_t reach = (d->kernel[2] - 1) * d->dilation[2] + 1;
     if (d->kind == SN_POOL_LP || d->dtype != SONDE_DTYPE_F32 || (reach > STRIP && !p->whole))
+        return false;
+    /* Averages of small windows keep the order of a plain loop, in which other engines add: where a
+     * quantised model rounds, the order shows. */
+    if (d->kind == SN_POOL_AVERAGE && !p->whole)
         return false;
     const int64_t width = (STRIP - reach) / d->stride[2] + 1; /* outputs of a strip */
     strip s = {.p = p};
