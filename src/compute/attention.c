@@ -48,8 +48,10 @@ static void plan_pieces(sn_attention_plan *p)
     p->keys = all <= WHOLE_KEYS ? all : BLOCK_KEYS;
     const int64_t fit = SCORE_BYTES / (int64_t)sizeof(float) / p->keys;
     int64_t pieces = sn_ceil_div(d->q_len, sn_min(sn_max(fit, tile), MAX_ROWS));
-    /* An imbalance of one in twenty is less than what sharing the packed heads costs. */
-    p->by_head = round_to(groups, p->threads) * 20 <= groups * 21;
+    /* An imbalance of one in twenty is less than what sharing the packed heads costs; but cores
+     * differ, and so each needs a few heads to even that out. */
+    p->by_head = p->threads == 1 || (groups >= (int64_t)p->threads * PIECES_PER_THREAD &&
+                                     round_to(groups, p->threads) * 20 <= groups * 21);
     if (!p->by_head)
         pieces = sn_max(pieces, sn_ceil_div((int64_t)p->threads * PIECES_PER_THREAD, heads));
     p->rows = sn_min(round_to(sn_ceil_div(d->q_len, pieces), tile), d->q_len);

@@ -46,6 +46,8 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     p->seg = sn_ceil_div(units, sn_ceil_div(units, seg)) * tile;
     p->segs = sn_max(sn_ceil_div(d->m, p->seg), 1);
     p->items = (size_t)(p->batches * p->chunks * p->segs);
+    const int64_t item_bytes = sn_min(p->seg, d->m) * p->chunk_panels * p->block * 4;
+    p->together = (size_t)sn_max((int64_t)l2_bytes / 4 / sn_max(item_bytes, 1), 1);
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
 }
 
@@ -221,8 +223,22 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part)
         tile_in_place(call, &t, ib, col);
     else
         p->tile(&t);
-    if (p->post && last)
-        finish(p, c, z, call->y + out, rows, width);
+}
+
+/* What the kernel could not do, for items from … to-1 of one segment: long rows at once, as an
+ * activation takes a while to get going, and yet soon enough to find them in the cache. */
+static void finish_items(const gemm_call *call, size_t from, size_t to)
+{
+    const sn_gemm_plan *p = call->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t first = (int64_t)from % p->chunks, rest = (int64_t)from / p->chunks;
+    const int64_t end = first + (int64_t)(to - from);
+    const int64_t col = first * p->panels / p->chunks * p->block;
+    const int64_t width = sn_min(d->n, end * p->panels / p->chunks * p->block) - col;
+    const int64_t row = rest % p->segs * p->seg, rows = sn_min(d->m - row, p->seg);
+    const int64_t out = (rest / p->segs * d->m + row) * d->n + col;
+    finish(p, call->c ? call->c + row * d->c_m + col * d->c_n : NULL,
+           call->z ? call->z + out : NULL, call->y + out, rows, width);
 }
 
 /* Items of one segment go through k part by part together, so that the part of A they share stays
@@ -236,9 +252,13 @@ static void gemm_task(void *arg, size_t task, int worker)
     for (size_t i = sn_split(p->items, p->tasks, task), next; i < end; i = next) {
         next = (i / chunks + 1) * chunks;
         next = next < end ? next : end;
+        if (p->post && next - i > p->together)
+            next = i + p->together;
         for (int64_t part = 0; part < p->parts; part++)
             for (size_t j = i; j < next; j++)
                 gemm_item(c, j, part);
+        if (p->post)
+            finish_items(c, i, next);
     }
 }
 

@@ -39,6 +39,7 @@ typedef struct sn_gemm_plan {
     int64_t seg, segs;            /* rows */
     int64_t part, parts;          /* of k: how much of it at a time */
     size_t items, tasks;
+    size_t together; /* items after which the second pass follows, if there is one */
     int threads;
     float lo, hi;      /* clip inside the kernel */
     bool bias, add;    /* C is the kernel's bias, C or Z its addend */
