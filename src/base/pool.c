@@ -169,18 +169,35 @@ static unsigned measure_spins(void)
     return (unsigned)((uint64_t)SPIN_NS * PAUSES / (best_ns ? best_ns : 1));
 }
 
+/* Takes tasks from the returned one up to *end; none when they are equal. Neighbours share what
+ * they read and fetch it for each other, so first long runs are taken, then shorter and shorter
+ * ones, which leaves nobody waiting for a long last one. */
+static size_t take_run(sn_pool *pool, size_t *end)
+{
+    const size_t n = pool->job.n, shares = 2 * (size_t)pool->threads;
+    size_t at = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    do {
+        if (at >= n)
+            return *end = n;
+        *end = at + (n - at > shares ? (n - at) / shares : 1);
+    } while (!atomic_compare_exchange_weak_explicit(&pool->next, &at, *end, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return at;
+}
+
 /* Works on the open job until no task is left, and leaves a slice when it got any. */
 static void take_tasks(sn_pool *pool, int index)
 {
     const job *j = &pool->job;
-    size_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-    if (task >= j->n)
+    size_t end, task = take_run(pool, &end);
+    if (task == end)
         return;
     uint64_t t0 = j->trace ? sn_ticks() : 0;
     do {
-        j->fn(j->arg, task, index);
-        task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-    } while (task < j->n);
+        for (; task < end; task++)
+            j->fn(j->arg, task, index);
+        task = take_run(pool, &end);
+    } while (task < end);
     if (!j->trace)
         return;
     sn_trace_rec rec = {.t0 = t0,
