@@ -3,6 +3,7 @@
  * run of rows (segment) of one image and group. Items are numbered so that neighbours share what is
  * large: when all weights of a group fit well into the second-level cache, neighbours share the
  * input rows, otherwise they share the weights. A task is a range of neighbouring items. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 enum {
     TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
     TASKS_PER_THREAD = 8,
+    FLOPS_A_BYTE = 8, /* a core does so many while a byte comes from beyond the first-level cache */
 };
 
 static bool is_depthwise(const int64_t *w, int64_t groups)
@@ -126,8 +128,15 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
     p->chunk_outer = weight_bytes > l2 / 4;
     if (!p->chunk_outer) /* input rows of a segment stay in the cache for all chunks */
         seg = sn_max(sn_min(seg, l2 / 8 / sn_max(row_in_bytes * unit, 1)), 1);
-    /* Enough items for the threads, as long as they are worth it. */
-    const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
+    /* Enough items for the threads, as long as they are worth it; few operations on many bytes take
+     * as long as those bytes. */
+    const sn_conv_desc *d = &p->d;
+    const double moved =
+        (double)weight_bytes + 4.0 * (double)d->n *
+                                   ((double)d->c * (double)(d->in[1] * d->in[2]) +
+                                    (double)d->oc * (double)(d->out[1] * d->out[2]));
+    const double work = fmax((double)p->flops, moved * FLOPS_A_BYTE);
+    const int64_t by_flops = (int64_t)fmin(work / TASK_FLOPS, 1e6) + 1;
     const int64_t wanted =
         p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
     const int64_t others = sn_max(outer * p->chunks, 1);

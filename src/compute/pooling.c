@@ -9,7 +9,7 @@
 #include "compute/conv.h"
 #include "compute/split.h"
 
-enum { TASK_READS = 100000 }; /* elements; fewer are not worth a task */
+enum { TASK_READS = 25000 }; /* elements; fewer are not worth a task */
 
 bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype)
 {
