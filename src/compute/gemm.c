@@ -18,7 +18,7 @@ enum {
     TASKS_PER_THREAD = 8,
     FEW_ROWS = 12,      /* up to here packing B costs more than it saves */
     SMALL_B = 32 << 10, /* bytes: such a B stays in the first-level cache as it is */
-    PART = 768,         /* of k at a time: that many rows of a chunk's panels stay near */
+    PART = 1024,        /* of k at a time: that many rows of a chunk's panels stay near */
     LINE = 16,          /* floats of a cache line */
 };
 
@@ -36,7 +36,7 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
         p->part = sn_ceil_div(sn_ceil_div(p->part, sn_ceil_div(p->part, PART)), LINE) * LINE;
         p->parts = sn_max(sn_ceil_div(d->k, p->part), 1);
     }
-    int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 2 / (p->part * 4 * tile)), 1);
+    int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 4 / (p->part * 4 * tile)), 1);
     const int64_t by_flops = (int64_t)(p->flops / TASK_FLOPS) + 1;
     const int64_t wanted =
         p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
