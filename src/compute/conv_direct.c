@@ -95,7 +95,7 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         call_tile(p, t, x, z, y, it->from, it->to - it->from, 0, 1);
         return;
     }
-    const int64_t row_fetches = p->tiles * (int64_t)t->ic_blocks * t->w_block * 16 / block;
+    const int64_t row_fetches = p->tiles * (int64_t)t->ic_blocks * t->w_block;
     for (int64_t row = it->from; row < it->to; row++) {
         int64_t first, end;
         sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,

@@ -46,7 +46,7 @@ typedef struct sn_f32_tile {
      * pixel first_kw <= last_kw. */
     size_t first_kw, last_kw;
     /* Hints, never read: the weights needed next (NULL: unknown), fetched into the second-level
-     * cache one line per input channel while this run is computed, and how far from x the next
+     * cache one block per input channel while this run is computed, and how far from x the next
      * run's x is. */
     const float *w_next;
     ptrdiff_t x_next;

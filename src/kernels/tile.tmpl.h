@@ -44,10 +44,16 @@ enum {
     TILE_W_AHEAD = 8,  /* channels: how far weights are fetched into the first-level cache */
     SN_LINE = 16,      /* floats of a cache line */
     TILE_MIN_ACC = 10, /* accumulators that hide the latency of an FMA at two a cycle */
+    /* Few channels of one short vector each: a loop over them would cost as much as they do, so a
+     * whole block is straight code. */
+    TILE_SHORT = SN_BLOCK < SN_LINE && SN_BV == 1,
 };
 
-/* What comes next: each input channel fetches one more line of it. Without this every new tile
- * waits for its pixels, and every new panel for its weights. */
+/* Sets of accumulators: two for a small tile, if there are registers for them. */
+#define TILE_SETS(P, QV) ((P) * (QV) < TILE_MIN_ACC && 2 * (P) * (QV) + (QV) + 1 <= SN_REGS ? 2 : 1)
+
+/* What comes next: each input channel fetches a line of pixels and at least a block of weights.
+ * Without this every new tile waits for its pixels, and every new panel for its weights. */
 typedef struct tile_next {
     const float *w, *x;
 } tile_next;
@@ -62,15 +68,16 @@ SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
     }
 }
 
-/* One channel: acc[p] += x[p] * w for pixels from … to-1. */
+/* One channel: acc[p] += x[p] * w for pixels from … to-1. `fetch`: its weights begin a line. */
 SN_INLINE void tile_channel(sn_v *acc, const float *x, const float *w, ptrdiff_t x_pixel,
                             ptrdiff_t w_q, ptrdiff_t w_ic, const int Q, const int from,
-                            const int to)
+                            const int to, const bool fetch)
 {
     const int QV = Q * SN_BV;
     sn_v wv[4 * SN_BV];
     SN_UNROLL for (int i = 0; i < QV; i++) wv[i] = v_load(w + i / SN_BV * w_q + i % SN_BV * SN_VL);
-    SN_UNROLL for (int i = 0; i < Q; i++) SN_FETCH_L1(w + i * w_q + TILE_W_AHEAD * w_ic);
+    if (fetch)
+        SN_UNROLL for (int i = 0; i < Q; i++) SN_FETCH_L1(w + i * w_q + TILE_W_AHEAD * w_ic);
     SN_UNROLL for (int p = from; p < to; p++)
     {
         sn_v b = v_bcast(x + p * x_pixel);
@@ -88,20 +95,62 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_nex
                              ptrdiff_t w_ic, const int P, const int Q, const int sets,
                              const int from, const int to, const bool blocked)
 {
+    const bool pairs = sets > 1 || (TILE_SHORT && blocked);
     size_t c = 0;
-    for (; sets > 1 && c + 2 <= channels; c += 2) {
-        SN_UNROLL for (int i = 0; i < 2; i++) tile_channel(
-            acc + i * P * Q * SN_BV, x + i * x_ic, w + i * w_ic, x_pixel, w_q, w_ic, Q, from, to);
-        tile_fetch(next, blocked); /* once for two channels: such tiles need few lines */
+    for (; pairs && c + 2 <= channels; c += 2) {
+        SN_UNROLL for (int i = 0; i < 2; i++)
+            tile_channel(acc + i % sets * P * Q * SN_BV, x + i * x_ic, w + i * w_ic, x_pixel, w_q,
+                         w_ic, Q, from, to, i == 0 || !(TILE_SHORT && blocked));
+        tile_fetch(next, blocked); /* once for two channels: they need few lines */
         x += 2 * x_ic;
         w += 2 * w_ic;
     }
     SN_NO_UNROLL for (; c < channels; c++)
     {
-        tile_channel(acc, x, w, x_pixel, w_q, w_ic, Q, from, to);
+        tile_channel(acc, x, w, x_pixel, w_q, w_ic, Q, from, to, true);
         tile_fetch(next, blocked);
         x += x_ic;
         w += w_ic;
+    }
+}
+
+/* The same for a whole short block: straight code, and no line fetched twice. */
+SN_INLINE void tile_block(sn_v *acc, const float *x, const float *w, tile_next *next,
+                          ptrdiff_t x_pixel, ptrdiff_t w_q, const int P, const int Q,
+                          const int sets)
+{
+    enum { LINE_CHANNELS = SN_LINE / SN_BLOCK };
+    SN_UNROLL for (int c = 0; c < SN_BLOCK; c++)
+    {
+        const bool line = c % LINE_CHANNELS == 0;
+        tile_channel(acc + c % sets * P * Q * SN_BV, x + c, w + c * SN_BLOCK, x_pixel, w_q,
+                     SN_BLOCK, Q, 0, P, line);
+        if (line)
+            SN_FETCH_L2(next->w + c * SN_BLOCK);
+        if (c * SN_LINE < P * SN_BLOCK)
+            SN_FETCH_L1(next->x + c * SN_LINE);
+    }
+    next->w += SN_BLOCK * SN_BLOCK;
+    next->x += (P * SN_BLOCK + SN_LINE - 1) / SN_LINE * SN_LINE;
+}
+
+/* One tap for all pixels: short blocks follow each other with nothing but two additions between
+ * them. Pixels are fetched two blocks ahead, those of the next tile by the last two blocks. */
+SN_INLINE void tile_point(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
+                          tile_next *next, ptrdiff_t x_pixel, const int P, const int Q,
+                          const int sets)
+{
+    const ptrdiff_t x_block = t->x_block, w_block = t->w_block, w_q = t->w_q;
+    const float *w = t->w;
+    for (size_t left = t->ic_blocks; left > 0; left--) {
+        next->x = left > 2 ? x + 2 * x_block : next_tile + (left < 2 ? x_block : 0);
+        if (left > 1 || t->ic_last == SN_BLOCK)
+            tile_block(acc, x, w, next, x_pixel, w_q, P, Q, sets);
+        else
+            tile_channels(acc, x, w, next, t->ic_last, x_pixel, 1, w_q, SN_BLOCK, P, Q, sets, 0, P,
+                          true);
+        x += x_block;
+        w += w_block;
     }
 }
 
@@ -154,10 +203,65 @@ SN_INLINE void tile_finish(const sn_f32_tile *t, size_t at, sn_v *acc, const int
                 v_at_most(v_at_least(acc[p * QV + i], lo), hi));
 }
 
-/* Input channels of all taps: the lines one tile fetches. */
-SN_INLINE size_t tile_lines(const sn_f32_tile *t, const bool taps)
+/* Floats of the next weights that one tile fetches: a block for each input channel of all taps. */
+SN_INLINE size_t tile_fetches(const sn_f32_tile *t, const bool taps)
 {
-    return taps ? ((t->ic_blocks - 1) * t->ic + t->ic_last) * t->kh * t->kw : t->ic_last;
+    return SN_BLOCK *
+           (taps ? ((t->ic_blocks - 1) * t->ic + t->ic_last) * t->kh * t->kw : t->ic_last);
+}
+
+/* All taps of a convolution; see tile for the parameters. */
+SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
+                         tile_next *next, unsigned edges, const int P, const int Q, const int sets,
+                         const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const bool borders)
+{
+    const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0, kw = t->kw, kh = t->kh;
+    const size_t j1 = edges & TILE_LAST ? t->last_kw : kw;
+    const ptrdiff_t x_kw = t->x_kw, w_kw = t->w_kw, x_kh = t->x_kh, w_kh = t->w_kh, w_q = t->w_q;
+    const ptrdiff_t x_wrap = t->x_block - (ptrdiff_t)(kh - 1) * x_kh;
+    const ptrdiff_t w_wrap = t->w_block - (ptrdiff_t)(kh - 1) * w_kh;
+    /* Pixels are fetched a row of taps ahead, with one tap two: soon enough for the
+     * second-level cache, and not so early that they are gone from the first again. */
+    const size_t lead = kh == 1 ? 2 : 1;
+    const ptrdiff_t further = kh == 1 ? x_wrap : 0;
+    const float *w = t->w;
+    for (size_t left = t->ic_blocks * kh, i = 0; left > 0; left--) {
+        const size_t channels = left <= kh ? t->ic_last : t->ic;
+        const bool whole = TILE_SHORT && borders && channels == SN_BLOCK;
+        const float *xj = x, *wj = w;
+        const bool wrap = ++i == kh;
+        size_t j = 0;
+        i = wrap ? 0 : i;
+        x += wrap ? x_wrap : x_kh;
+        w += wrap ? w_wrap : w_kh;
+        next->x = left > lead ? x + further : next_tile + (left < lead ? further : 0);
+#define TILE_TAP(from, to)                                                                         \
+    tile_channels(acc, xj, wj, next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, \
+                  borders);                                                                        \
+    xj += x_kw;                                                                                    \
+    wj += w_kw
+        if (borders && P > 1) {
+            for (; j < j0; j++) {
+                TILE_TAP(1, P);
+            }
+        } else {
+            j = j0;
+            xj += (ptrdiff_t)j0 * x_kw;
+            wj += (ptrdiff_t)j0 * w_kw;
+        }
+        for (; whole && j < j1; j++) {
+            tile_block(acc, xj, wj, next, x_pixel, w_q, P, Q, sets);
+            xj += x_kw;
+            wj += w_kw;
+        }
+        for (; j < j1; j++) {
+            TILE_TAP(0, P);
+        }
+        for (; borders && P > 1 && j < kw; j++) {
+            TILE_TAP(0, P - 1);
+        }
+#undef TILE_TAP
+    }
 }
 
 /* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
@@ -166,7 +270,7 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
                     const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const bool taps,
                     const bool borders)
 {
-    const int QV = Q * SN_BV, sets = P * QV < TILE_MIN_ACC ? 2 : 1;
+    const int QV = Q * SN_BV, sets = TILE_SETS(P, QV);
     const bool slow = t->lanes != 0;
     sn_v acc[2 * TILE_MAX_ACC];
     if (t->bias && !slow) {
@@ -182,60 +286,20 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
         SN_UNROLL for (int i = P * QV; i < 2 * P * QV; i++) acc[i] = v_zero();
 
     const float *x = t->x + (ptrdiff_t)at * x_pixel;
-    const ptrdiff_t w_q = t->w_q;
+    const float *next_tile =
+        x + (edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel);
     /* Tile k of the run goes on where tile k-1 stopped, supposing that all are of this size.
      * Without anything to fetch the weights just used are asked for, which costs next to nothing.
      */
-    tile_next next = {
-        t->w_next ? t->w_next + at / (unsigned)P * tile_lines(t, taps) * SN_LINE : t->w, x};
-    if (!taps) {
-        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, w_q, t->w_ic, P, Q, sets, 0,
-                      P, false);
-    } else {
-        const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0, kw = t->kw, kh = t->kh;
-        const size_t j1 = edges & TILE_LAST ? t->last_kw : kw;
-        const ptrdiff_t x_kw = t->x_kw, w_kw = t->w_kw, x_kh = t->x_kh, w_kh = t->w_kh;
-        const ptrdiff_t x_wrap = t->x_block - (ptrdiff_t)(kh - 1) * x_kh;
-        const ptrdiff_t w_wrap = t->w_block - (ptrdiff_t)(kh - 1) * w_kh;
-        const float *next_tile =
-            x + (edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel);
-        /* Pixels are fetched a row of taps ahead, with one tap two: soon enough for the
-         * second-level cache, and not so early that they are gone from the first again. */
-        const size_t lead = kh == 1 ? 2 : 1;
-        const ptrdiff_t further = kh == 1 ? x_wrap : 0;
-        const float *w = t->w;
-        for (size_t left = t->ic_blocks * kh, i = 0; left > 0; left--) {
-            const size_t channels = left <= kh ? t->ic_last : t->ic;
-            const float *xj = x, *wj = w;
-            const bool wrap = ++i == kh;
-            size_t j = 0;
-            i = wrap ? 0 : i;
-            x += wrap ? x_wrap : x_kh;
-            w += wrap ? w_wrap : w_kh;
-            next.x = left > lead ? x + further : next_tile + (left < lead ? further : 0);
-#define TILE_TAP(from, to)                                                                         \
-    tile_channels(acc, xj, wj, &next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from,    \
-                  to, borders);                                                                    \
-    xj += x_kw;                                                                                    \
-    wj += w_kw
-            if (borders && P > 1) {
-                for (; j < j0; j++) {
-                    TILE_TAP(1, P);
-                }
-            } else {
-                j = j0;
-                xj += (ptrdiff_t)j0 * x_kw;
-                wj += (ptrdiff_t)j0 * w_kw;
-            }
-            for (; j < j1; j++) {
-                TILE_TAP(0, P);
-            }
-            for (; borders && P > 1 && j < kw; j++) {
-                TILE_TAP(0, P - 1);
-            }
-#undef TILE_TAP
-        }
-    }
+    tile_next next = {t->w_next ? t->w_next + at / (unsigned)P * tile_fetches(t, taps) : t->w, x};
+    if (!taps)
+        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, t->w_q, t->w_ic, P, Q, sets,
+                      0, P, false);
+    else if (TILE_SHORT && borders && t->kh * t->kw == 1 && t->first_kw == 0 && t->last_kw == 1 &&
+             t->ic == SN_BLOCK)
+        tile_point(t, acc, x, next_tile, &next, x_pixel, P, Q, sets);
+    else
+        tile_taps(t, acc, x, next_tile, &next, edges, P, Q, sets, x_pixel, x_ic, borders);
     if (sets > 1)
         SN_UNROLL for (int i = 0; i < P * QV; i++) acc[i] = v_add(acc[i], acc[P * QV + i]);
     if (slow) {
