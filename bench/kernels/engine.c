@@ -83,8 +83,7 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
     const int64_t dims[4] = {c->out, c->in / c->groups, c->kernel, c->kernel};
     SN_TRY(sn_conv_plan_make(&w->conv, &d, flags, s->cpu.l2_bytes, threads, err));
     size_t bytes = 0;
-    const unsigned format = winograd ? sn_conv_winograd_id(dims, 4, c->groups, block, winograd)
-                                     : sn_conv_pack_id(dims, 4, c->groups, d.in_block, block);
+    const unsigned format = sn_conv_pack_id(dims, 4, c->groups, d.in_block, block);
     if (!sn_pack_get(format)->bytes(dims, 4, c->groups, &bytes))
         return sn_fail(err, SONDE_LIMIT, "these weights cannot be packed");
     make_weights(w, s, bytes);
@@ -151,9 +150,7 @@ bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_r
     enum { M = 4 };
     const bench_conv *v = &c->conv;
     const unsigned block = (unsigned)sn_cpu_block(s->cpu.flags);
-    if (!c->is_conv || v->stride != 1 || v->in < block)
+    if (!c->is_conv || v->kernel != 3 || v->stride != 1 || v->in / v->groups < block)
         return false;
-    const int64_t dims[4] = {v->out, v->in / v->groups, v->kernel, v->kernel};
-    return sn_conv_winograd_id(dims, 4, v->groups, block, M) != SN_PACK_NONE &&
-           make(s, slot, s->cpu.flags, c, M, out);
+    return make(s, slot, s->cpu.flags, c, M, out);
 }

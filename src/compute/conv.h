@@ -35,9 +35,11 @@ typedef struct sn_conv_desc {
     unsigned in_block, out_block;                                     /* 0 = plain */
     bool residual;
     bool packed;  /* weights come in the format sn_conv_pack_id names */
-    int winograd; /* 4 or 2: they come in the format sn_conv_winograd_id names for it */
+    int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
 } sn_conv_desc;
+
+enum { SN_CONV_FREE = 1 };
 
 typedef enum sn_conv_kind {
     SN_CONV_DIRECT,
@@ -68,6 +70,9 @@ typedef struct sn_conv_plan {
     int64_t part;                 /* input blocks at a time */
     int64_t seg, segs;            /* rows (flat: pixels) per segment */
     bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
+    /* Winograd: rows and cols are of patches, segments batches of them, of all images. Floats from
+     * one position of transformed patches to the next. */
+    int64_t patch_pos;
     size_t items, tasks;
     size_t pack_bytes;  /* workspace for packing weights at run, 0 when they come packed */
     size_t panel_bytes; /* workspace per thread: gathered columns, or a row of zeros */
@@ -82,15 +87,6 @@ bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned bloc
  * number of groups. */
 unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
                          unsigned out_block);
-
-/* The same for Winograd's F(m×m, 3×3), m = 4 or 2, on blocked input and output; and m of a format,
- * 0 when it is not one of these. */
-unsigned sn_conv_winograd_id(const int64_t *w, int rank, int64_t groups, unsigned block, int m);
-int sn_conv_winograd_of(unsigned pack);
-/* Cycles it saves against the direct way for one image of rows × cols output pixels, by a model;
- * 0 or less: none, or not possible. */
-double sn_conv_winograd_gain(const int64_t *w, int64_t groups, unsigned block, int m, int64_t rows,
-                             int64_t cols);
 
 /* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
@@ -117,8 +113,10 @@ void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lan
 void sn_conv_direct_task(void *call, size_t task, int worker);
 void sn_conv_depthwise_task(void *call, size_t task, int worker);
 void sn_conv_columns_task(void *call, size_t task, int worker);
-void sn_conv_winograd_task(void *call, size_t task, int worker);
-/* The rest of a plan whose desc asks for Winograd. */
+void sn_conv_winograd_run(sn_conv_call *c, sn_pool *pool);
+/* m of Winograd's F(m×m) if that is faster than the direct way, else 0; and the rest of a plan
+ * whose desc asks for it. */
+int sn_conv_winograd_pick(const sn_conv_desc *d, const sn_conv_blocks *b);
 sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err);
 
 #endif

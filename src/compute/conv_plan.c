@@ -256,7 +256,9 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     }
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
-    if (d->winograd != 0) {
+    if (d->winograd == SN_CONV_FREE)
+        p->d.winograd = sn_conv_winograd_pick(d, &p->b);
+    if (p->d.winograd != 0) {
         p->kind = SN_CONV_WINOGRAD;
         return sn_conv_plan_winograd(p, l2_bytes, err);
     }
@@ -289,7 +291,6 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
 {
     static const sn_task_fn tasks[] = {[SN_CONV_DIRECT] = sn_conv_direct_task,
                                        [SN_CONV_DEPTHWISE] = sn_conv_depthwise_task,
-                                       [SN_CONV_WINOGRAD] = sn_conv_winograd_task,
                                        [SN_CONV_COLUMNS] = sn_conv_columns_task};
     /* Workspace is planned per worker: a larger pool than planned may not help. */
     if (sn_pool_threads(pool) > p->threads)
@@ -306,6 +307,8 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
         space += p->pack_bytes;
     }
     sn_conv_call call = {p, x, w, bias, z, y, space};
-    if (p->tasks > 0)
+    if (p->kind == SN_CONV_WINOGRAD)
+        sn_conv_winograd_run(&call, pool);
+    else if (p->tasks > 0)
         sn_pool_run(pool, p->tasks, tasks[p->kind], &call);
 }

@@ -2,159 +2,119 @@
 /* Winograd's way to convolve 3×3 at stride 1, on blocked tensors: input patches are transformed to
  * n×n positions (n = m + 2), each position is a matrix product over channels, and the products are
  * transformed back to m×m pixels. That is 4 (m = 4) or 2.25 (m = 2) times fewer multiplications
- * than the direct way, for weights 4 or 1.78 times as large.
+ * than the direct way.
  *
- * An item is a batch of patches of one image and group: its transformed input stays in the
- * second-level cache while all output channels pass over it, a few blocks at a time.
+ * An item is a batch of patches, of one group and of as many images as there are. Its transformed
+ * input stays in the second-level cache while all output channels pass over it, a chunk of blocks
+ * at a time. The weights come as the direct way has them: those of a chunk are transformed a few
+ * input blocks at a time, used at once by all patches of the item, and forgotten. They would be 4
+ * (m = 4) or 1.78 times as large, and to fetch them would take longer than to compute them.
+ *
+ * Most items belong to one thread. Those that are left over when every thread has had as many as
+ * the others are worked on by all: first the input blocks, then the chunks.
  *
  * Accuracy: the transforms of m = 4 multiply by up to 100 before they cancel, those of m = 2 by up
  * to 4, and all pixels of a patch take part in each of its results. The error stays below 4e-6 (m =
  * 4) or 1e-6 (m = 2) of the largest sum of |x||w| in the image; tests/compute/test_conv.c holds it
  * to that. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "compute/conv.h"
-#include "compute/packs.h"
 #include "compute/split.h"
 #include "compute/tile_cost.h"
 
-enum {
-    LINE = 16,          /* floats; keeps positions from falling into the same cache sets */
-    MIN_BATCH = 16,     /* patches that are worth a pass over the weights */
-    ITEMS_A_THREAD = 4, /* at most so many are made for the threads' sake */
-};
+typedef struct item {
+    int64_t group, from, to; /* patches, counted over all images */
+    bool last;               /* of its group: the next one has other weights */
+} item;
 
-unsigned sn_conv_winograd_id(const int64_t *w, int rank, int64_t groups, unsigned block, int m)
+static item item_at(const sn_conv_plan *p, size_t index)
 {
-    sn_conv_blocks b;
-    if ((m != 2 && m != 4) || (block != 8 && block != 16) || rank != 4 || w[2] != 3 || w[3] != 3 ||
-        !sn_conv_blocks_of(w, groups, block, false, &b) || b.group_in != b.in)
-        return SN_PACK_NONE;
-    if (m == 4)
-        return block == 16 ? SN_PACK_F32_WINO4_16 : SN_PACK_F32_WINO4_8;
-    return block == 16 ? SN_PACK_F32_WINO2_16 : SN_PACK_F32_WINO2_8;
+    const int64_t batch = (int64_t)index % p->segs, all = p->d.n * p->rows * p->cols;
+    return (item){.group = (int64_t)index / p->segs,
+                  .from = batch * p->seg,
+                  .to = sn_min((batch + 1) * p->seg, all),
+                  .last = batch + 1 == p->segs};
 }
 
-int sn_conv_winograd_of(unsigned pack)
+/* Where a patch is. */
+typedef struct place {
+    int64_t image, row, col; /* of the output, in pixels */
+} place;
+
+static place place_of(const sn_conv_plan *p, int64_t patch)
 {
-    return pack == SN_PACK_F32_WINO4_8 || pack == SN_PACK_F32_WINO4_16   ? 4
-           : pack == SN_PACK_F32_WINO2_8 || pack == SN_PACK_F32_WINO2_16 ? 2
-                                                                         : 0;
+    const int64_t m = p->d.winograd, each = p->rows * p->cols, i = patch % each;
+    return (place){patch / each, i / p->cols * m, i % p->cols * m};
 }
 
-double sn_conv_winograd_gain(const int64_t *w, int64_t groups, unsigned block, int m, int64_t rows,
-                             int64_t cols)
+/* A thread's space: transformed input, transformed weights, products. The first is laid out as
+ * [in block][position][patch][block], weights as [out block][in block][position][channel][block]
+ * and products as [out block][position][patch][block]. */
+typedef struct space {
+    float *input, *filters, *products;
+} space;
+
+static space space_of(const sn_conv_call *c, int worker)
 {
-    sn_conv_blocks b;
-    if (sn_conv_winograd_id(w, 4, groups, block, m) == SN_PACK_NONE || rows < 1 || cols < 1 ||
-        !sn_conv_blocks_of(w, groups, block, false, &b))
-        return 0;
-    /* Two multiply-adds a cycle at nine parts in ten; the cycles of transforming one block of one
-     * patch both ways; and weights on their way from the third-level cache. Fitted to one core of a
-     * machine with AVX-512, where halves of the blocks would cost half. */
-    const double n = m + 2, in = (double)(b.in_blocks * block), blocks = (double)b.out_blocks;
-    const double patches = (double)sn_ceil_div(rows, m) * (double)sn_ceil_div(cols, m);
-    const double transforms = (m == 4 ? 480.0 : 155.0) * (double)(b.in_blocks + b.out_blocks);
-    const double products = n * n * in * blocks / 2 / 0.9;
-    const double weights = n * n * in * blocks * block * sizeof(float) / 10;
-    const double direct = (double)rows * (double)cols * 9 * in * blocks / 2;
-    const double winograd = patches * (products + transforms) + weights;
-    return winograd < 0.85 * direct ? (double)b.groups * (direct - winograd) : 0;
+    const sn_conv_plan *p = c->p;
+    const int64_t n = p->d.winograd + 2;
+    float *at = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
+    float *products = at + p->b.in_blocks * n * n * p->patch_pos;
+    return (space){at, products + p->chunk_blocks * n * n * p->patch_pos, products};
 }
 
-/* Floats from one position to the next, of the transformed input and of the products. */
-static int64_t in_step(const sn_conv_plan *p)
+/* One block of the input, all patches of an item. */
+static void transform_in(const sn_conv_call *c, const item *it, int64_t in_block, float *v)
 {
-    return p->b.in_blocks * p->seg * p->b.block + LINE;
-}
-
-static int64_t out_step(const sn_conv_plan *p)
-{
-    return p->chunk_blocks * p->seg * p->b.block + LINE;
-}
-
-sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
-{
+    const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
-    const int64_t m = d->winograd, n = m + 2, outer = d->n * p->b.groups;
-    for (int i = 1; i < 3; i++)
-        if (d->kernel[i] != 3 || d->stride[i] != 1 || d->dilation[i] != 1)
-            return sn_fail(err, SONDE_INTERNAL, "Winograd is for 3×3 at stride 1");
-    p->rows = sn_ceil_div(d->out[1], m); /* of patches */
-    p->cols = sn_ceil_div(d->out[2], m);
-    const int64_t patches = p->rows * p->cols;
-    const int64_t bytes = n * n * p->b.in_blocks * p->b.block * 4;
-    const int64_t most = sn_max((int64_t)l2_bytes / 3 / sn_max(bytes, 1), MIN_BATCH);
-    int64_t batches = sn_max(sn_ceil_div(patches, most), 1);
-    /* As many items for one thread as for another, if batches stay worth their while. */
-    while (outer * batches % p->threads != 0 && outer * batches < p->threads * ITEMS_A_THREAD &&
-           patches / (batches + 1) >= MIN_BATCH)
-        batches++;
-    p->seg = sn_max(sn_ceil_div(patches, batches), 1);
-    p->segs = sn_ceil_div(patches, p->seg);
-    const int64_t q = sn_tile_pick_blocks(p->block, p->seg, 1, p->b.out_blocks, false);
-    p->chunks = sn_ceil_div(p->b.out_blocks, q);
-    p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
-    p->tile = p->k->f32_conv;
-    p->items = (size_t)(outer * p->segs);
-    p->tasks = p->items;
-    if (p->items > 0 && !sn_size_mul((size_t)(in_step(p) + out_step(p)) * sizeof(float),
-                                     (size_t)(n * n), &p->panel_bytes))
-        return sn_fail(err, SONDE_LIMIT, "the convolution is too large");
-    p->panel_bytes = sn_round_up(p->panel_bytes, 64);
-    const char *isa = strrchr(p->k->f32_conv_name, '_');
-    snprintf(p->name, sizeof p->name, "f32_winograd%dx%d_%dx%d_%s", (int)m, (int)m,
-             (int)sn_min(sn_tile_pixels(p->block, p->chunk_blocks), p->seg), (int)p->chunk_blocks,
-             isa ? isa + 1 : "ref");
-    return SONDE_OK;
-}
-
-/* Patches from … to-1 of all input blocks, transformed to v. */
-static void transform_in(const sn_conv_plan *p, const float *x, float *v, int64_t from, int64_t to)
-{
-    const sn_conv_desc *d = &p->d;
-    const int64_t m = d->winograd, n = m + 2, block = p->b.block;
-    sn_f32_wino_in_fn *fn = m == 4 ? p->k->f32_wino4_in : p->k->f32_wino2_in;
-    sn_f32_wino_in t = {.block = p->b.block, .x_row = d->in[2] * block, .v_pos = in_step(p)};
-    for (int64_t i = from; i < to; i++) {
-        const int64_t row = i / p->cols * m - d->pad[1], col = i % p->cols * m - d->pad[2];
+    const int64_t n = d->winograd + 2, block = p->b.block, pixels = d->in[1] * d->in[2];
+    sn_f32_wino_in_fn *fn = n == 6 ? p->k->f32_wino4_in : p->k->f32_wino2_in;
+    sn_f32_wino_in t = {.block = p->b.block, .x_row = d->in[2] * block, .v_pos = p->patch_pos};
+    t.v = v + in_block * n * n * p->patch_pos;
+    for (int64_t i = it->from; i < it->to; i++, t.v += block) {
+        const place at = place_of(p, i);
+        const int64_t row = at.row - d->pad[1], col = at.col - d->pad[2];
+        const int64_t plane = (at.image * p->b.groups + it->group) * p->b.in_blocks + in_block;
         t.row_from = (int)sn_min(sn_max(-row, 0), n);
         t.row_to = (int)sn_max(sn_min(d->in[1] - row, n), 0);
         t.col_from = (int)sn_min(sn_max(-col, 0), n);
         t.col_to = (int)sn_max(sn_min(d->in[2] - col, n), 0);
-        for (int64_t b = 0; b < p->b.in_blocks; b++) {
-            t.x = x + (b * d->in[1] * d->in[2] + row * d->in[2] + col) * block;
-            t.v = v + (b * p->seg + i - from) * block;
-            fn(&t);
-        }
+        t.x = c->x + (plane * pixels + row * d->in[2] + col) * block;
+        fn(&t);
     }
 }
 
-/* Products of `blocks` output blocks, back to pixels. `lanes` channels of them are real. */
-static void transform_out(const sn_conv_plan *p, const float *products, const float *bias,
-                          const float *z, float *y, int64_t blocks, int64_t lanes, int64_t from,
-                          int64_t to)
+/* Products of output blocks from b0 on, back to pixels. */
+static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int64_t blocks,
+                          const float *products)
 {
+    const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
-    const int64_t m = d->winograd, block = p->b.block, pixels = d->out[1] * d->out[2];
+    const int64_t m = d->winograd, n = m + 2, block = p->b.block, pixels = d->out[1] * d->out[2];
+    const int64_t lanes = sn_min(p->b.out - b0 * block, blocks * block);
+    float bias[SN_TILE_MAX_BLOCKS * 16] = {0};
+    if (c->bias)
+        memcpy(bias, c->bias + it->group * p->b.out + b0 * block, (size_t)lanes * sizeof(float));
     sn_f32_wino_out_fn *fn = m == 4 ? p->k->f32_wino4_out : p->k->f32_wino2_out;
     sn_f32_wino_out t = {.block = p->b.block,
-                         .m_pos = out_step(p),
+                         .m_pos = p->patch_pos,
                          .y_row = d->out[2] * block,
                          .lo = p->lo,
                          .hi = p->hi};
     for (int64_t q = 0; q < blocks; q++) {
-        t.bias = bias ? bias + q * block : NULL;
-        for (int64_t i = from; i < to; i++) {
-            const int64_t row = i / p->cols * m, col = i % p->cols * m;
-            const int64_t at = (q * pixels + row * d->out[2] + col) * block;
-            t.m = products + (q * p->seg + i - from) * block;
-            t.z = z ? z + at : NULL;
-            t.y = y + at;
-            t.rows = (int)sn_min(m, d->out[1] - row);
-            t.cols = (int)sn_min(m, d->out[2] - col);
+        t.m = products + q * n * n * p->patch_pos;
+        t.bias = bias + q * block;
+        for (int64_t i = it->from; i < it->to; i++, t.m += block) {
+            const place to = place_of(p, i);
+            const int64_t plane = (to.image * p->b.groups + it->group) * p->b.out_blocks + b0 + q;
+            const int64_t at = (plane * pixels + to.row * d->out[2] + to.col) * block;
+            t.z = c->z ? c->z + at : NULL;
+            t.y = c->y + at;
+            t.rows = (int)sn_min(m, d->out[1] - to.row);
+            t.cols = (int)sn_min(m, d->out[2] - to.col);
             fn(&t);
             for (int k = 0; (p->post || p->clear) && k < t.rows; k++)
                 sn_conv_finish(p, t.y + k * t.y_row, t.cols, lanes - q * block);
@@ -162,63 +122,109 @@ static void transform_out(const sn_conv_plan *p, const float *products, const fl
     }
 }
 
-static void winograd_item(const sn_conv_call *c, float *v, size_t index)
+/* All positions of a few input blocks, t->ic_blocks from i0 on. `w_next` (NULL: unknown): weights
+ * that are needed next, of as many blocks; every position fetches some of them. */
+static void multiply(const sn_conv_plan *p, sn_f32_tile *t, const space *s, int64_t i0,
+                     const float *w_next, int64_t w_q)
 {
-    const sn_conv_plan *p = c->p;
-    const sn_conv_desc *d = &p->d;
-    const sn_conv_blocks *b = &p->b;
-    const int64_t block = b->block, n = d->winograd + 2;
-    const int64_t batch = (int64_t)index % p->segs, plane = (int64_t)index / p->segs;
-    const int64_t group = plane % b->groups;
-    const int64_t from = batch * p->seg, to = sn_min(from + p->seg, p->rows * p->cols);
-    const int64_t w_pos = b->in_blocks * block * block, w_block = n * n * w_pos;
-    float *products = v + n * n * in_step(p), padded[SN_TILE_MAX_BLOCKS * 16];
-    transform_in(p, c->x + plane * b->in_blocks * d->in[1] * d->in[2] * block, v, from, to);
-    for (int64_t k = 0; k < p->chunks; k++) {
-        const int64_t b0 = k * b->out_blocks / p->chunks;
-        const int64_t blocks = (k + 1) * b->out_blocks / p->chunks - b0;
-        const int64_t out_at = (plane * b->out_blocks + b0) * d->out[1] * d->out[2] * block;
-        const float *w = c->w + (group * b->out_blocks + b0) * w_block;
-        sn_f32_tile t = {.pixels = (size_t)(to - from),
-                         .blocks = (unsigned)blocks,
-                         .block = b->block,
-                         .ic_blocks = (size_t)b->in_blocks,
-                         .ic = (size_t)b->channels,
-                         .ic_last = (size_t)b->channels_last,
-                         .kh = 1,
-                         .kw = 1,
-                         .last_kw = 1,
-                         .x_pixel = block,
-                         .x_ic = 1,
-                         .x_block = p->seg * block,
-                         .w_q = w_block,
-                         .w_block = block * block,
-                         .w_ic = block,
-                         .y_pixel = block,
-                         .y_q = p->seg * block,
-                         .x_next = in_step(p),
-                         .lo = -INFINITY,
-                         .hi = INFINITY};
-        for (int64_t i = 0; i < n * n; i++) {
-            t.x = v + i * in_step(p);
-            t.w = w + i * w_pos;
-            t.y = products + i * out_step(p);
-            p->tile(&t);
-        }
-        const int64_t lanes = sn_min(b->out - b0 * block, blocks * block);
-        const float *bias = c->bias ? c->bias + group * b->out + b0 * block : NULL;
-        if (bias && lanes < blocks * block) {
-            memset(padded, 0, sizeof padded);
-            memcpy(padded, bias, (size_t)lanes * sizeof(float));
-            bias = padded;
-        }
-        transform_out(p, products, bias, c->z ? c->z + out_at : NULL, c->y + out_at, blocks, lanes,
-                      from, to);
+    const int64_t n = p->d.winograd + 2, block = p->b.block, parts = (int64_t)t->ic_blocks;
+    const int64_t wanted = parts * 9 * block * block, fetches = p->tiles * parts * block * 16;
+    for (int64_t i = 0; i < n * n; i++) {
+        const int64_t q = i * fetches / wanted;
+        t->x = s->input + (i0 * n * n + i) * p->patch_pos;
+        t->w = s->filters + i * (block * block + SN_WINO_GAP);
+        t->y = s->products + i * p->patch_pos;
+        t->z = i0 == 0 ? NULL : t->y;
+        t->w_next = w_next && q < t->blocks ? w_next + q * w_q + i * fetches % wanted : NULL;
+        p->tile(t);
     }
 }
 
-void sn_conv_winograd_task(void *call, size_t task, int worker)
+/* A chunk of output blocks, from transformed input to pixels. */
+static void chunk(const sn_conv_call *c, const item *it, int64_t index, const space *s)
+{
+    const sn_conv_plan *p = c->p;
+    const sn_conv_blocks *b = &p->b;
+    const int64_t block = b->block, n = p->d.winograd + 2;
+    const int64_t b0 = index * b->out_blocks / p->chunks;
+    const int64_t blocks = (index + 1) * b->out_blocks / p->chunks - b0;
+    const int64_t w_block = 9 * block * block, w_q = b->in_blocks * w_block;
+    const int64_t u_block = n * n * (block * block + SN_WINO_GAP);
+    const float *w = c->w + (it->group * b->out_blocks + b0) * w_q;
+    sn_f32_wino_filter_fn *fn = n == 6 ? p->k->f32_wino4_filter : p->k->f32_wino2_filter;
+    sn_f32_tile t = {.pixels = (size_t)(it->to - it->from),
+                     .blocks = (unsigned)blocks,
+                     .block = b->block,
+                     .ic = (size_t)block,
+                     .kh = 1,
+                     .kw = 1,
+                     .last_kw = 1,
+                     .x_pixel = block,
+                     .x_ic = 1,
+                     .x_block = n * n * p->patch_pos,
+                     .w_q = p->part * u_block,
+                     .w_block = u_block,
+                     .w_ic = block,
+                     .y_pixel = block,
+                     .y_q = n * n * p->patch_pos,
+                     .z_pixel = block,
+                     .z_q = n * n * p->patch_pos,
+                     .x_next = p->patch_pos,
+                     .lo = -INFINITY,
+                     .hi = INFINITY};
+    for (int64_t i = 0; i < b->in_blocks; i += p->part) {
+        const int64_t next = sn_min(i + p->part, b->in_blocks);
+        const bool last = next == b->in_blocks, more = index + 1 < p->chunks || it->last;
+        for (int64_t q = 0; q < blocks; q++)
+            for (int64_t k = i; k < next; k++)
+                fn(s->filters + q * t.w_q + (k - i) * u_block, w + q * w_q + k * w_block, b->block);
+        t.ic_blocks = (size_t)(next - i);
+        t.ic_last = (size_t)(last ? b->channels_last : block);
+        multiply(p, &t, s, i, !last ? w + next * w_block : more ? w + blocks * w_q : NULL, w_q);
+    }
+    transform_out(c, it, b0, blocks, s->products);
+}
+
+static void alone_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
-    winograd_item(c, (float *)(void *)(c->panels + (size_t)worker * c->p->panel_bytes), task);
+    const space s = space_of(c, worker);
+    const item it = item_at(c->p, task);
+    for (int64_t i = 0; i < c->p->b.in_blocks; i++)
+        transform_in(c, &it, i, s.input);
+    for (int64_t i = 0; i < c->p->chunks; i++)
+        chunk(c, &it, i, &s);
+}
+
+/* An item of all threads: its input is in the space of the first. */
+typedef struct together {
+    const sn_conv_call *c;
+    item it;
+} together;
+
+static void in_task(void *arg, size_t task, int worker)
+{
+    const together *g = arg;
+    (void)worker;
+    transform_in(g->c, &g->it, (int64_t)task, space_of(g->c, 0).input);
+}
+
+static void out_task(void *arg, size_t task, int worker)
+{
+    const together *g = arg;
+    space s = space_of(g->c, worker);
+    s.input = space_of(g->c, 0).input;
+    chunk(g->c, &g->it, (int64_t)task, &s);
+}
+
+void sn_conv_winograd_run(sn_conv_call *c, sn_pool *pool)
+{
+    const sn_conv_plan *p = c->p;
+    if (p->tasks > 0)
+        sn_pool_run(pool, p->tasks, alone_task, c);
+    for (size_t i = p->tasks; i < p->items; i++) {
+        together g = {c, item_at(p, i)};
+        sn_pool_run(pool, (size_t)p->b.in_blocks, in_task, &g);
+        sn_pool_run(pool, (size_t)p->chunks, out_task, &g);
+    }
 }

@@ -96,6 +96,11 @@ typedef struct sn_f32_wino_out {
     float lo, hi;
 } sn_f32_wino_out;
 typedef void sn_f32_wino_out_fn(const sn_f32_wino_out *t);
+/* Filters of a block of input times a block of output channels, to n×n positions each: position k
+ * of channel c is u[k*(block*block + SN_WINO_GAP) + c*block + l], of a filter whose tap i is
+ * w[(i*block + c)*block + l]. No overlap. The gap keeps positions out of the same cache sets. */
+enum { SN_WINO_GAP = 16 };
+typedef void sn_f32_wino_filter_fn(float *u, const float *w, unsigned block);
 
 /* Pooling of one channel block over a window wholly inside the image:
  * y[p][l] = scale * sum, or the maximum, of x[p*x_pixel + i*x_kh + j*x_kw + l] over i < kh, j < kw.

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Winograd's transforms for 3×3 convolution, F(4×4) and F(2×2): a patch of (M+2)² input pixels into
- * as many positions, and the positions of a result back into M×M pixels, one channel block at a
- * time. The interpolation points are 0, ±1, ±2, ∞ and 0, ±1, ∞; what the transforms cost in
- * accuracy is stated in compute/conv_winograd.c. Both directions are the same line transform first
- * down the columns, then along the rows. */
+ * as many positions, the positions of a result back into M×M pixels, and a filter into positions,
+ * one channel block at a time. The interpolation points are 0, ±1, ±2, ∞ and 0, ±1, ∞; what the
+ * transforms cost in accuracy is stated in compute/conv_winograd.c. All are the same line transform
+ * first down the columns, then along the rows. */
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
 
 enum { WINO_MAX = 6 };
 
-/* Bᵀ of one line: M+2 values at d, `step` apart, to t. */
+/* Bᵀ of one line: M+2 values at d, `step` apart, to t; for M = 4 times 1/4, -1/6, -1/6, 1/24, 1/24,
+ * 1, which are G's denominators: so a filter, of which there are more than patches where it
+ * matters, needs none. */
 SN_INLINE void wino_line_in(sn_v *t, const sn_v *d, const int step, const int M)
 {
     if (M == 2) {
@@ -20,15 +22,18 @@ SN_INLINE void wino_line_in(sn_v *t, const sn_v *d, const int step, const int M)
         t[3] = v_sub(d[step], d[3 * step]);
         return;
     }
-    const sn_v two = v_set1(2), four = v_set1(4), less_four = v_set1(-4), less_five = v_set1(-5);
-    const sn_v a = v_fma(less_four, d[2 * step], d[4 * step]);
-    const sn_v b = v_fma(less_four, d[step], d[3 * step]);
-    const sn_v c = v_sub(d[4 * step], d[2 * step]), e = v_sub(d[3 * step], d[step]);
-    t[0] = v_fma(four, d[0], v_fma(less_five, d[2 * step], d[4 * step]));
+    const sn_v four = v_set1(4), less_five = v_set1(-5), quarter = v_set1(0.25f);
+    const sn_v less_sixth = v_set1(-1.0f / 6), two_thirds = v_set1(2.0f / 3);
+    const sn_v twelfth = v_set1(1.0f / 12), less_twelfth = v_set1(-1.0f / 12);
+    const sn_v a = v_fma(two_thirds, d[2 * step], v_mul(less_sixth, d[4 * step]));
+    const sn_v b = v_fma(two_thirds, d[step], v_mul(less_sixth, d[3 * step]));
+    const sn_v c = v_mul(v_set1(1.0f / 24), v_sub(d[4 * step], d[2 * step]));
+    const sn_v e = v_sub(d[3 * step], d[step]);
+    t[0] = v_fma(quarter, d[4 * step], v_fma(v_set1(-1.25f), d[2 * step], d[0]));
     t[1] = v_add(a, b);
     t[2] = v_sub(a, b);
-    t[3] = v_fma(two, e, c);
-    t[4] = v_sub(c, v_mul(two, e));
+    t[3] = v_fma(twelfth, e, c);
+    t[4] = v_fma(less_twelfth, e, c);
     t[5] = v_fma(four, d[step], v_fma(less_five, d[3 * step], d[5 * step]));
 }
 
@@ -48,6 +53,23 @@ SN_INLINE void wino_line_out(sn_v *t, const sn_v *d, const int step, const int M
     t[3] = v_add(v_fma(v_set1(8), s, q), d[5 * step]);
 }
 
+/* Value i of G of one line of 3 values; for M = 4 without its denominators. */
+SN_INLINE sn_v wino_filter_at(const sn_v *g, const int step, const int i, const int M)
+{
+    if (i == 0)
+        return g[0];
+    if (i == M + 1)
+        return g[2 * step];
+    if (M == 2)
+        return v_fma(v_set1(i == 1 ? 0.5f : -0.5f), g[step],
+                     v_mul(v_set1(0.5f), v_add(g[0], g[2 * step])));
+    if (i < 3) {
+        const sn_v outer = v_add(g[0], g[2 * step]);
+        return i == 1 ? v_add(outer, g[step]) : v_sub(outer, g[step]);
+    }
+    return v_fma(v_set1(i == 3 ? 2 : -2), g[step], v_fma(v_set1(4), g[2 * step], g[0]));
+}
+
 SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M)
 {
     const int N = M + 2;
@@ -58,12 +80,13 @@ SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M)
             SN_UNROLL for (int i = 0; i < N * N; i++) d[i] =
                 v_load(t->x + i / N * t->x_row + i % N * SN_BLOCK + l);
         } else {
-            for (int i = 0; i < N; i++)
-                for (int j = 0; j < N; j++)
-                    d[i * N + j] =
-                        i >= t->row_from && i < t->row_to && j >= t->col_from && j < t->col_to
-                            ? v_load(t->x + i * t->x_row + j * SN_BLOCK + l)
-                            : v_zero();
+            SN_UNROLL for (int i = 0; i < N; i++)
+            {
+                const int to = i >= t->row_from && i < t->row_to ? t->col_to : 0;
+                const float *row = t->x + i * t->x_row + l;
+                SN_UNROLL for (int j = 0; j < N; j++) d[i * N + j] =
+                    j >= t->col_from && j < to ? v_load(row + j * SN_BLOCK) : v_zero();
+            }
         }
         SN_UNROLL for (int j = 0; j < N; j++)
         {
@@ -111,6 +134,22 @@ SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M)
     }
 }
 
+SN_INLINE void wino_filter(float *u, const float *w, const int M)
+{
+    enum { TAP = SN_BLOCK * SN_BLOCK, POSITION = TAP + SN_WINO_GAP };
+    const int N = M + 2;
+    for (size_t l = 0; l < TAP; l += SN_VL) {
+        sn_v g[9], line[3];
+        SN_UNROLL for (int i = 0; i < 9; i++) g[i] = v_load(w + i * TAP + l);
+        SN_UNROLL for (int i = 0; i < N; i++)
+        {
+            SN_UNROLL for (int j = 0; j < 3; j++) line[j] = wino_filter_at(g + j, 3, i, M);
+            SN_UNROLL for (int j = 0; j < N; j++)
+                v_store(u + (i * N + j) * POSITION + l, wino_filter_at(line, 1, j, M));
+        }
+    }
+}
+
 void SN_ISA(sn_f32_wino4_in)(const sn_f32_wino_in *t)
 {
     wino_in(t, 4);
@@ -119,6 +158,11 @@ void SN_ISA(sn_f32_wino4_out)(const sn_f32_wino_out *t)
 {
     wino_out(t, 4);
 }
+void SN_ISA(sn_f32_wino4_filter)(float *u, const float *w, unsigned block)
+{
+    (void)block;
+    wino_filter(u, w, 4);
+}
 void SN_ISA(sn_f32_wino2_in)(const sn_f32_wino_in *t)
 {
     wino_in(t, 2);
@@ -126,4 +170,9 @@ void SN_ISA(sn_f32_wino2_in)(const sn_f32_wino_in *t)
 void SN_ISA(sn_f32_wino2_out)(const sn_f32_wino_out *t)
 {
     wino_out(t, 2);
+}
+void SN_ISA(sn_f32_wino2_filter)(float *u, const float *w, unsigned block)
+{
+    (void)block;
+    wino_filter(u, w, 2);
 }

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The references of Winograd's transforms: products with the matrices Bᵀ and Aᵀ of F(4,3) and
+/* The references of Winograd's transforms: products with the matrices Bᵀ, Aᵀ and G of F(4,3) and
  * F(2,3), as the literature writes them. */
 #include "kernels/kernels.h"
 
 enum { MAX = 6 };
 
-static const float in4[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
-                                {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+/* For F(4,3) the denominators of G's rows, 4, -6, -6, 24, 24 and 1, are moved to those of Bᵀ: a
+ * sum of products is the same, and filters are transformed without them. */
+static const float in4[6][6] = {{1, 0, -5.0f / 4, 0, 1.0f / 4, 0},
+                                {0, 2.0f / 3, 2.0f / 3, -1.0f / 6, -1.0f / 6, 0},
+                                {0, -2.0f / 3, 2.0f / 3, 1.0f / 6, -1.0f / 6, 0},
+                                {0, -1.0f / 12, -1.0f / 24, 1.0f / 12, 1.0f / 24, 0},
+                                {0, 1.0f / 12, -1.0f / 24, -1.0f / 12, 1.0f / 24, 0},
+                                {0, 4, 0, -5, 0, 1}};
 static const float in2[6][6] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
 static const float out4[6][6] = {
     {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
 static const float out2[6][6] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
+static const float filter4[6][6] = {{1}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 1}};
+static const float filter2[6][6] = {{1}, {0.5f, 0.5f, 0.5f}, {0.5f, -0.5f, 0.5f}, {0, 0, 1}};
 
 /* y = T · x · Tᵀ, x is n×n, T is m×n. */
 static void both_sides(float y[MAX][MAX], const float t[6][6], int m, int n, float x[MAX][MAX])
@@ -71,6 +79,19 @@ static void transform_out(const sn_f32_wino_out *t, int m)
     }
 }
 
+static void transform_filter(float *u, const float *w, size_t block, int m)
+{
+    const int n = m + 2;
+    float x[MAX][MAX], y[MAX][MAX];
+    for (size_t l = 0; l < block * block; l++) {
+        for (size_t i = 0; i < 9; i++)
+            x[i / 3][i % 3] = w[i * block * block + l];
+        both_sides(y, m == 4 ? filter4 : filter2, n, 3, x);
+        for (int i = 0; i < n * n; i++)
+            u[(size_t)i * (block * block + SN_WINO_GAP) + l] = y[i / n][i % n];
+    }
+}
+
 void sn_f32_wino4_in_ref(const sn_f32_wino_in *t)
 {
     transform_in(t, 4);
@@ -79,6 +100,10 @@ void sn_f32_wino4_out_ref(const sn_f32_wino_out *t)
 {
     transform_out(t, 4);
 }
+void sn_f32_wino4_filter_ref(float *u, const float *w, unsigned block)
+{
+    transform_filter(u, w, block, 4);
+}
 void sn_f32_wino2_in_ref(const sn_f32_wino_in *t)
 {
     transform_in(t, 2);
@@ -86,4 +111,8 @@ void sn_f32_wino2_in_ref(const sn_f32_wino_in *t)
 void sn_f32_wino2_out_ref(const sn_f32_wino_out *t)
 {
     transform_out(t, 2);
+}
+void sn_f32_wino2_filter_ref(float *u, const float *w, unsigned block)
+{
+    transform_filter(u, w, block, 2);
 }

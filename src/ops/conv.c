@@ -13,7 +13,7 @@ typedef struct conv_params {
     sn_window window;
     int64_t groups;
     sn_act act;       /* FusedConv */
-    int64_t winograd; /* FusedConv: 4 or 2, by the pass of that name */
+    int64_t winograd; /* FusedConv: not 0 when it may go Winograd's way */
 } conv_params;
 
 enum { X, W, B, Z };
@@ -114,27 +114,14 @@ static sonde_status infer(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ pack, layout */
-static bool steps_by_one(const sn_window *w)
-{
-    for (size_t i = 0; i < w->n; i++)
-        if ((w->strides && w->strides[i] != 1) || (w->dilations && w->dilations[i] != 1))
-            return false;
-    return true;
-}
-
 static sonde_status pack(sn_pack_request *r)
 {
     const conv_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || w->type.dtype != SONDE_DTYPE_F32 || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    if (p->winograd != 0 && steps_by_one(&p->window) && r->in_block != 0 &&
-        r->in_block == r->out_block)
-        r->pack[W] = (uint8_t)sn_conv_winograd_id(w->type.dims, w->type.rank, p->groups,
-                                                  r->out_block, (int)p->winograd);
-    if (!r->pack[W])
-        r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, p->groups, r->in_block,
-                                              r->out_block);
+    r->pack[W] =
+        (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, p->groups, r->in_block, r->out_block);
     r->pack_arg[W] = p->groups;
     return SONDE_OK;
 }
@@ -281,7 +268,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .out_block = b->out[0].block,
                         .residual = b->n_in > Z && b->in[Z],
                         .packed = b->in[W]->pack != 0,
-                        .winograd = sn_conv_winograd_of(b->in[W]->pack),
+                        .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     for (int i = 0; i < 3; i++) {
         d->in[i] = axes[i].in;

@@ -107,9 +107,8 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     float *wp = w;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
     if (d->packed) {
-        const sn_pack_format *f = sn_pack_get(
-            d->winograd ? sn_conv_winograd_id(wd, 4, d->groups, d->out_block, d->winograd)
-                        : sn_conv_pack_id(wd, 4, d->groups, d->in_block, d->out_block));
+        const sn_pack_format *f =
+            sn_pack_get(sn_conv_pack_id(wd, 4, d->groups, d->in_block, d->out_block));
         size_t bytes;
         CHECK(f && f->bytes(wd, 4, d->groups, &bytes));
         wp = malloc(bytes);
@@ -268,6 +267,45 @@ TEST(winograd_stays_within_its_bound_on_random_shapes)
         }
     }
     sn_pool_free(pool);
+}
+
+/* A convolution that may choose takes Winograd's F(m×m), or for 0 the direct way. */
+static void check_way(int m, int64_t channels, int64_t groups, int64_t image, int64_t images,
+                      int64_t stride)
+{
+    sonde_error err = {0};
+    sn_conv_desc d = unit;
+    sn_conv_plan p;
+    sn_cpu cpu;
+    CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
+    d.n = images;
+    d.c = d.oc = channels;
+    d.groups = groups;
+    d.packed = true;
+    d.winograd = SN_CONV_FREE;
+    d.in_block = d.out_block = (unsigned)sn_cpu_block(cpu.flags);
+    for (int a = 1; a < 3; a++) {
+        d.in[a] = image;
+        d.kernel[a] = 3;
+        d.pad[a] = 1;
+        d.stride[a] = stride;
+    }
+    CHECK(set_out(&d, (const int64_t[3]){0, 1, 1}));
+    CHECK_OK(sn_conv_plan_make(&p, &d, cpu.flags, 1 << 20, 2, &err));
+    CHECK_EQ(p.d.winograd, m);
+    CHECK_EQ(p.kind, m ? SN_CONV_WINOGRAD : SN_CONV_DIRECT);
+}
+
+TEST(winograd_is_chosen_where_it_saves_more_than_its_transforms_cost)
+{
+    check_way(4, 64, 1, 56, 1, 1);
+    check_way(4, 448, 4, 28, 1, 1);
+    check_way(4, 256, 1, 14, 1, 1);
+    check_way(0, 512, 1, 7, 1, 1);  /* four patches are too few for the weights … */
+    check_way(4, 512, 1, 7, 16, 1); /* … sixteen images have enough */
+    check_way(0, 64, 1, 1, 1, 1);
+    check_way(0, 64, 1, 56, 1, 2);
+    check_way(0, 64, 16, 56, 1, 1); /* narrow groups are merged */
 }
 
 TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)

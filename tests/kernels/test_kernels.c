@@ -352,6 +352,26 @@ static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_wino_filter(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const unsigned block = row->block ? row->block : 8;
+    const size_t n = strstr(row->slot, "wino4") ? 6 : 4, tap = block * block;
+    const size_t nw = 9 * tap, nu = (n * n - 1) * (tap + SN_WINO_GAP) + tap;
+    for (int i = 0; i < 20 && !test_errors; i++) {
+        guarded w = guard_floats(nw, i % 2), scale = guard_floats(nu, i % 2);
+        guarded got = guard_floats(nu, i % 2), want = guard_floats(nu, i % 2);
+        fill(w.data, nw, NONE);
+        memset(got.data, 0, nu * sizeof(float));
+        memset(want.data, 0, nu * sizeof(float));
+        ((sn_f32_wino_filter_fn *)ref->fn)(want.data, w.data, block);
+        ((sn_f32_wino_filter_fn *)row->fn)(got.data, w.data, block);
+        for (size_t j = 0; j < nu; j++) /* up to 7 x 7 times the largest element */
+            scale.data[j] = 64.0f;
+        same("filter", row, "", got.data, want.data, scale.data, nu);
+        guard_free(&w), guard_free(&scale), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_mix(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
@@ -737,17 +757,29 @@ static const struct {
     const char *signature;
     void (*check)(const sn_kernel_row *row, const sn_kernel_row *ref);
 } checkers[] = {
-    {"sn_f32_tile", check_tile},         {"sn_f32_depthwise", check_depthwise},
-    {"sn_f32_pool", check_pool},         {"sn_f32_block", check_block},
-    {"sn_f32_unblock", check_unblock},   {"sn_f32_unary", check_unary},
-    {"sn_f32_binary", check_binary},     {"sn_f32_reduce", check_reduce},
-    {"sn_f32_softmax", check_softmax},   {"sn_f32_norm", check_norm},
-    {"sn_half_load", check_half_load},   {"sn_half_store", check_half_store},
-    {"sn_bytes_load", check_bytes_load}, {"sn_bytes_store", check_bytes_store},
-    {"sn_f32_axpy", check_axpy},         {"sn_f32_peak", check_peak},
-    {"sn_f32_wino_in", check_wino_in},   {"sn_f32_wino_out", check_wino_out},
-    {"sn_f32_mix", check_mix},           {"sn_f32_scores", check_scores},
-    {"sn_f32_exp_sum", check_exp_sum},   {"sn_f32_dots", check_dots},
+    {"sn_f32_tile", check_tile},
+    {"sn_f32_depthwise", check_depthwise},
+    {"sn_f32_pool", check_pool},
+    {"sn_f32_block", check_block},
+    {"sn_f32_unblock", check_unblock},
+    {"sn_f32_unary", check_unary},
+    {"sn_f32_binary", check_binary},
+    {"sn_f32_reduce", check_reduce},
+    {"sn_f32_softmax", check_softmax},
+    {"sn_f32_norm", check_norm},
+    {"sn_half_load", check_half_load},
+    {"sn_half_store", check_half_store},
+    {"sn_bytes_load", check_bytes_load},
+    {"sn_bytes_store", check_bytes_store},
+    {"sn_f32_axpy", check_axpy},
+    {"sn_f32_peak", check_peak},
+    {"sn_f32_wino_in", check_wino_in},
+    {"sn_f32_wino_out", check_wino_out},
+    {"sn_f32_wino_filter", check_wino_filter},
+    {"sn_f32_mix", check_mix},
+    {"sn_f32_scores", check_scores},
+    {"sn_f32_exp_sum", check_exp_sum},
+    {"sn_f32_dots", check_dots},
 };
 
 static const sn_kernel_row *reference_of(const sn_kernel_row *row)
