@@ -41,8 +41,7 @@ static void end_overwritten(sn_profile *p, const sn_binding *b, uint32_t i, uint
 }
 
 /* Output o of step i, unless it only renames memory that is listed already. */
-static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t o,
-                       slot_life *slots)
+static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t o, slot_life *slots)
 {
     const sn_step *s = &b->steps[i];
     const uint32_t slot = s->out[o];
@@ -137,8 +136,7 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint
     sn_free(p->alloc, slots, bytes);
     p->memory.arenas += b->arena_bytes;
     p->memory.workspaces += b->workspace_bytes;
-    return fine ? sum_used(p, b, first_life, used, err)
-                : sn_fail_memory(err, sizeof(sn_prof_life));
+    return fine ? sum_used(p, b, first_life, used, err) : sn_fail_memory(err, sizeof(sn_prof_life));
 }
 
 /* ------------------------------------------------------------------ zeros */
@@ -164,6 +162,34 @@ static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint3
     return NULL;
 }
 
+static int64_t zeros_in(const uint8_t *data, int64_t n)
+{
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float x; /* may lie misaligned in its file */
+        memcpy(&x, data + (size_t)i * sizeof x, sizeof x);
+        zeros += x == 0.0f;
+    }
+    return zeros;
+}
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Of a mapped file: pages that reading brought in leave again, with those the system maps along
+ * with them, which may be as far as a huge page goes. */
+static void let_go(const sn_model *m, const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i < m->files.n; i++) {
+        const sn_file *f = m->files.data[i];
+        if (data < f->data || data >= f->data + f->bytes)
+            continue;
+        const size_t at = (size_t)(data - f->data), end = at + bytes;
+        const size_t from = at > HUGE_PAGE ? at - HUGE_PAGE : 0;
+        const size_t to = f->bytes - end > HUGE_PAGE ? end + HUGE_PAGE : f->bytes;
+        sn_file_release(f, f->data + from, to - from);
+    }
+}
+
 double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
 {
     enum { MOST = 1 << 28 }; /* elements: counting takes time */
@@ -172,10 +198,13 @@ double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t in
     if (!t || t->dtype != SONDE_DTYPE_F32 || t->block || n <= 0 || n > MOST)
         return -1;
     int64_t zeros = 0;
-    for (int64_t i = 0; i < n; i++) {
-        float x; /* may lie misaligned in its file */
-        memcpy(&x, (const uint8_t *)t->data + (size_t)i * sizeof x, sizeof x);
-        zeros += x == 0.0f;
+    for (int64_t i = 0, count; i < n; i += count) { /* huge page by huge page */
+        const uint8_t *piece = (const uint8_t *)t->data + (size_t)i * sizeof(float);
+        const size_t left = HUGE_PAGE - (uintptr_t)piece % HUGE_PAGE;
+        count = left < sizeof(float) ? 1 : (int64_t)(left / sizeof(float));
+        count = count < n - i ? count : n - i;
+        zeros += zeros_in(piece, count);
+        let_go(b->program->model, piece, (size_t)count * sizeof(float));
     }
     return (double)zeros / (double)n;
 }

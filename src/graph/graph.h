@@ -215,6 +215,8 @@ sonde_status sn_graph_fold(sn_graph *g, sn_node *n, sonde_error *err);
 void sn_node_unlink(sn_graph *g, sn_node *n);
 /* Removes a node nothing reads (dead code): origins go to `folded` too. */
 sonde_status sn_graph_remove(sn_graph *g, sn_node *n, sonde_error *err);
+/* Forgets the values that nothing makes, reads or returns, and numbers the others anew. */
+void sn_graph_drop_values(sn_graph *g);
 
 /* ---- whole graphs ---- */
 /* Sorts nodes topologically (stable); fails naming a node on a cycle. */

@@ -275,3 +275,16 @@ sonde_status sn_value_settle(sn_graph *g, sn_value *v, sn_buffers *buffers, sond
     v->fact.data = copy;
     return SONDE_OK;
 }
+
+void sn_graph_drop_values(sn_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->values.n; i++) {
+        sn_value *v = g->values.data[i];
+        if (!v->producer && !v->n_uses && !v->n_outputs && !v->is_input)
+            continue;
+        v->id = (uint32_t)kept;
+        g->values.data[kept++] = v;
+    }
+    g->values.n = kept;
+}

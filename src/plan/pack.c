@@ -2,6 +2,7 @@
 /* Packing: asks every operator which constant inputs it wants in which format, gives each distinct
  * (weight, format) a slot, and fills one store in parallel. File pages are let go as it proceeds,
  * so that raw and packed weights are never both resident as a whole. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -77,8 +78,7 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
         job = SN_NEW(&k->root->arena, pack_job);
         if (!job)
             return sn_fail_memory(k->err, sizeof *job);
-        *job = (pack_job){key, part, i ? NULL : src, f, bytes, offset, k->n_units, p, p->n_slots};
-        k->n_units += f->units(part->dims, part->rank, arg);
+        *job = (pack_job){key, part, i ? NULL : src, f, bytes, offset, 0, p, p->n_slots};
         if ((i == 0 && !sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL)) ||
             !sn_vec_push(&k->jobs, k->root->ctx->alloc, job))
             return sn_fail_memory(k->err, sizeof *job);
@@ -250,16 +250,43 @@ static void pack_unit(void *arg, size_t task, int worker)
 }
 
 /* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often
- * that what is mapped and packed at once adds little to the peak: a sixteenth. */
+ * that what is mapped and packed at once adds little to the peak: a sixteenth, or a few MiB. */
 #define RELEASE_PARTS 16
+#define RELEASE_BYTES ((size_t)4 << 20)
+
+/* Large weights are packed first: what is held beside the store is then small when that is nearly
+ * full. */
+static int larger_first(const void *a, const void *b)
+{
+    const pack_job *x = *(pack_job *const *)a, *y = *(pack_job *const *)b;
+    if (x->src->bytes != y->src->bytes)
+        return x->src->bytes < y->src->bytes ? 1 : -1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void order_jobs(packer *k)
+{
+    qsort(k->jobs.data, k->jobs.n, sizeof *k->jobs.data, larger_first);
+    k->n_units = 0;
+    for (size_t i = 0; i < k->jobs.n; i++) {
+        pack_job *job = k->jobs.data[i];
+        job->first_unit = k->n_units;
+        k->n_units += job->format->units(job->src->dims, job->src->rank, job->key.arg);
+    }
+}
 
 /* Packs in batches; the units of a batch are shared out as one region. */
 static void fill_store(packer *k, sn_pool *pool)
 {
+    const size_t part = k->store_bytes / RELEASE_PARTS;
+    const size_t most = part < RELEASE_BYTES ? part : RELEASE_BYTES;
     for (size_t first = 0; first < k->jobs.n;) {
         pack_batch b = {k, first, first};
-        for (size_t held = 0; b.end < k->jobs.n && held <= k->store_bytes / RELEASE_PARTS; b.end++)
+        for (size_t held = 0; b.end < k->jobs.n; b.end++) {
             held += k->jobs.data[b.end]->src->bytes;
+            if (held > most && b.end > first)
+                break;
+        }
         const size_t begin = k->jobs.data[first]->first_unit;
         const size_t end = b.end < k->jobs.n ? k->jobs.data[b.end]->first_unit : k->n_units;
         sn_pool_run(pool, end - begin, pack_unit, &b);
@@ -397,6 +424,7 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
         set_slot(&k, k.jobs.data[i]);
     root->packed_bytes = k.store_bytes;
     if (fill && !st) {
+        order_jobs(&k);
         fill_store(&k, pool);
         keep_packed(&k);
     }

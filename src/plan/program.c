@@ -246,6 +246,7 @@ static sonde_status build(sn_program *root, sn_program *p, sonde_error *err)
 {
     sn_graph *g = p->graph;
     uint32_t n_bodies = 0;
+    sn_graph_drop_values(g); /* what the passes left behind would be a slot of every frame */
     for (const sn_node *n = g->first; n; n = n->next)
         n_bodies += count_bodies(n);
     p->n_slots = (uint32_t)g->values.n;

@@ -56,6 +56,29 @@ TEST(replacing_nodes_unites_their_origins)
     end_model(m);
 }
 
+TEST(values_nobody_needs_are_dropped_and_the_others_numbered_anew)
+{
+    sn_model *m = model(0);
+    sn_graph *g = m->graph;
+    inputs(g, "unread a");
+    sn_node *dead = node(g, "Neg", "gone", "a");
+    node(g, "Add", "x", "a w");
+    value(g, "w")->is_initializer = true;
+    value(g, "unused_weight")->is_initializer = true;
+    outputs(g, "x");
+    CHECK_OK(sn_graph_remove(g, dead, &err));
+    CHECK_EQ(g->values.n, 6);
+    sn_graph_drop_values(g);
+    CHECK_OK(sn_graph_verify(g, &err));
+    CHECK_EQ(g->values.n, 4);
+    const char *kept[] = {"unread", "a", "w", "x"};
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK_STR(g->values.data[i]->name, kept[i]);
+        CHECK_EQ(g->values.data[i]->id, i);
+    }
+    end_model(m);
+}
+
 TEST(sorting_moves_only_what_it_must)
 {
     sn_model *m = model(0);

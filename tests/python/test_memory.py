@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model costs in memory: packed weights stay near the size of the raw ones, and the program's peak near what
+it cannot do without. Both are properties of the plan, not of the machine."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+
+MODELS = ["regnet_x_400mf", "mobilenet_v2", "resnet50", "bert_mini"]
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+PACKED_OF_RAW = 1.15
+# Bytes beside packed weights and arena: program, libraries, graph, inputs; a profile has its records, too, and looks at
+# the weights in their file, a few pages at a time.
+BESIDES = {"run": 12_000_000, "profile": 16_000_000}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / f"{request.param}.onnx"
+    subprocess.run([PROGRAM, "zoo", "save", request.param, path], check=True, capture_output=True, timeout=300)
+    yield path
+    path.unlink()
+
+
+def memory_report(model):
+    done = subprocess.run([PROGRAM, "profile", model, "-n", "1", "-t", "1", "--report", "memory"],
+                          capture_output=True, text=True, timeout=300, check=True)
+    rows = re.findall(r"^ *([a-z, ]+?)  +([\d.]+) (B|KiB|MiB|GiB)$", done.stdout, re.M)
+    return {name: float(number) * UNITS[unit] for name, number, unit in rows}
+
+
+# A process starts with the peak of the one it was forked from: a small one stands between this one and the program.
+STARTER = """
+import os, sys
+program = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(program, 0)
+print(usage.ru_maxrss)
+sys.exit(status != 0)
+"""
+
+
+def peak_resident(*command):
+    """Bytes, as the system counted them for this process alone."""
+    done = subprocess.run([sys.executable, "-S", "-c", STARTER, *command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[-1]) * 1024
+
+
+def test_packed_weights_are_about_as_large_as_raw_ones(model):
+    assert memory_report(model)["weights, packed"] <= PACKED_OF_RAW * model.stat().st_size
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("verb", list(BESIDES))
+def test_the_peak_is_packed_weights_and_arena_and_little_more(model, verb, threads):
+    report = memory_report(model)
+    needed = report["weights, packed"] + report["activations"] + report.get("workspace", 0)
+    peak = peak_resident(PROGRAM, verb, model, "-n", "1", "-t", threads, "-q")
+    assert peak <= needed + BESIDES[verb], f"{(peak - needed) / 1e6:.1f} MB beside {needed / 1e6:.1f} MB"
