@@ -170,6 +170,11 @@ typedef struct sonde_session_options {
      * time; NULL: they are not. "": the user's cache folder, $XDG_CACHE_HOME/sonde or
      * ~/.cache/sonde. A folder that cannot be written to only costs a warning. */
     const char *weights_cache;
+    /* The first run at some shapes measures several ways to cut the work of every matrix product
+     * and convolution, which takes seconds, and keeps what was fastest in a file of this folder for
+     * this machine, version and number of threads; NULL: the cost model's choice is taken. ""
+     * and folders that cannot be written to: as above. */
+    const char *tune;
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

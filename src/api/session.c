@@ -150,9 +150,11 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", o.threads);
 
     char user_folder[4096];
-    const char *cache = o.weights_cache;
-    if (cache && !*cache)
-        cache = user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
+    const char *cache = o.weights_cache, *tune = o.tune;
+    const bool of_user = (cache && !*cache) || (tune && !*tune);
+    const char *user = of_user && user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
+    cache = cache && !*cache ? user : cache;
+    tune = tune && !*tune ? user : tune;
     sonde_context *c = model->context;
     sonde_session *s = sn_alloc_zero(&c->alloc, sizeof *s);
     if (!s)
@@ -167,7 +169,8 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,
                                    .threads = o.threads,
-                                   .weights_cache = cache};
+                                   .weights_cache = cache,
+                                   .tune = tune};
     sn_api_begin_trace(c);
     sn_api_enter(c);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);

@@ -37,6 +37,7 @@ typedef struct sn_conv_desc {
     bool packed;  /* weights come in the format sn_conv_pack_id names */
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
+    unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
 } sn_conv_desc;
 
 enum { SN_CONV_FREE = 1 };

@@ -10,7 +10,7 @@
 #include "compute/conv.h"
 #include "compute/packs.h"
 #include "compute/split.h"
-#include "compute/tile_cost.h"
+#include "compute/variant.h"
 
 enum {
     TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
@@ -124,8 +124,9 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
         p->flat ? sn_max(tile_pixels(p), 1) : 1; /* segments are multiples of this */
     const int64_t units = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, unit), 1);
     const int64_t l2 = (int64_t)l2_bytes;
+    const sn_variant v = sn_variant_of(p->d.variant);
     int64_t seg = units;
-    p->chunk_outer = weight_bytes > l2 / 4;
+    p->chunk_outer = (weight_bytes > l2 / 4) != v.other;
     if (!p->chunk_outer) /* input rows of a segment stay in the cache for all chunks */
         seg = sn_max(sn_min(seg, l2 / 8 / sn_max(row_in_bytes * unit, 1)), 1);
     /* Enough items for the threads, as long as they are worth it; few operations on many bytes take
@@ -142,11 +143,12 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
     const int64_t others = sn_max(outer * p->chunks, 1);
     if (others * sn_ceil_div(units, seg) < wanted)
         seg = sn_max(units / sn_ceil_div(wanted, others), 1);
+    seg = sn_variant_length(&v, seg, units);
     p->segs = sn_ceil_div(units, seg);
     p->seg = sn_ceil_div(units, p->segs) * unit; /* even segments */
     p->segs = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, p->seg), 1);
     p->items = (size_t)(outer * p->chunks * p->segs);
-    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
+    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
 }
 
 static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
@@ -161,7 +163,9 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     p->cols = p->flat ? d->out[1] * d->out[2] : d->out[2];
     p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
     plan_run(p);
-    const int64_t q = sn_tile_pick_blocks(p->block, p->cols, p->rows, p->b.out_blocks, false);
+    const sn_variant v = sn_variant_of(d->variant);
+    const int64_t model_q = sn_tile_pick_blocks(p->block, p->cols, p->rows, p->b.out_blocks, false);
+    const int64_t q = sn_variant_blocks(&v, model_q, p->b.out_blocks);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     p->tiles = sn_ceil_div(p->cols, sn_max(tile_pixels(p), 1));
@@ -257,7 +261,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
     if (d->winograd == SN_CONV_FREE)
-        p->d.winograd = sn_conv_winograd_pick(d, &p->b);
+        p->d.winograd = sn_variant_of(d->variant).other ? 0 : sn_conv_winograd_pick(d, &p->b);
     if (p->d.winograd != 0) {
         p->kind = SN_CONV_WINOGRAD;
         return sn_conv_plan_winograd(p, l2_bytes, err);

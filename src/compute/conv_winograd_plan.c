@@ -7,7 +7,7 @@
 
 #include "compute/conv.h"
 #include "compute/split.h"
-#include "compute/tile_cost.h"
+#include "compute/variant.h"
 
 enum {
     MIN_BATCH = 16,  /* patches that are worth a pass over the weights */
@@ -109,12 +109,14 @@ sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error
     const int64_t patches = patches_of(d, (int)m);
     p->rows = sn_ceil_div(d->out[1], m);
     p->cols = sn_ceil_div(d->out[2], m);
+    const sn_variant v = sn_variant_of(d->variant);
     p->seg = sn_max(sn_ceil_div(patches, pick_batches(p, patches, l2_bytes)), 1);
+    p->seg = sn_variant_length(&v, p->seg, sn_max(patches, 1));
     p->segs = sn_ceil_div(patches, p->seg);
     p->items = (size_t)(p->b.groups * p->segs);
     p->tasks = p->items - p->items % (size_t)p->threads;
     int64_t q = sn_tile_pick_blocks(p->block, p->seg, 1, p->b.out_blocks, false);
-    q = sn_min(q, MAX_BLOCKS);
+    q = sn_variant_blocks(&v, sn_min(q, MAX_BLOCKS), p->b.out_blocks);
     if (p->tasks < p->items) /* chunks for all threads */
         q = sn_max(sn_min(q, p->b.out_blocks / p->threads), 1);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);

@@ -11,7 +11,7 @@
 
 #include "compute/packs.h"
 #include "compute/split.h"
-#include "compute/tile_cost.h"
+#include "compute/variant.h"
 
 enum {
     TASK_FLOPS = 500000, /* below this a task is not worth handing out */
@@ -25,7 +25,9 @@ enum {
 static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
-    const int64_t q = sn_tile_pick_blocks(p->block, d->m, 1, p->panels, !d->trans_a);
+    const sn_variant v = sn_variant_of(d->variant);
+    const int64_t model_q = sn_tile_pick_blocks(p->block, d->m, 1, p->panels, !d->trans_a);
+    const int64_t q = sn_variant_blocks(&v, model_q, p->panels);
     p->chunks = sn_max(sn_ceil_div(p->panels, q), 1);
     p->chunk_panels = sn_ceil_div(p->panels, p->chunks);
     const int64_t tile = sn_tile_pixels(p->block, sn_max(p->chunk_panels, 1));
@@ -33,7 +35,8 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     p->part = sn_max(d->k, 1);
     p->parts = 1;
     if (!p->in_place) { /* even parts, of whole cache lines of A */
-        p->part = sn_ceil_div(sn_ceil_div(p->part, sn_ceil_div(p->part, PART)), LINE) * LINE;
+        const int64_t most = v.other ? PART / 2 : PART;
+        p->part = sn_ceil_div(sn_ceil_div(p->part, sn_ceil_div(p->part, most)), LINE) * LINE;
         p->parts = sn_max(sn_ceil_div(d->k, p->part), 1);
     }
     int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 4 / (p->part * 4 * tile)), 1);
@@ -43,12 +46,13 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     const int64_t others = sn_max(p->batches * p->chunks, 1);
     if (others * sn_ceil_div(units, seg) < wanted)
         seg = sn_max(units / sn_ceil_div(wanted, others), 1);
+    seg = sn_variant_length(&v, seg, units);
     p->seg = sn_ceil_div(units, sn_ceil_div(units, seg)) * tile;
     p->segs = sn_max(sn_ceil_div(d->m, p->seg), 1);
     p->items = (size_t)(p->batches * p->chunks * p->segs);
     const int64_t item_bytes = sn_min(p->seg, d->m) * p->chunk_panels * p->block * 4;
     p->together = (size_t)sn_max((int64_t)l2_bytes / 4 / sn_max(item_bytes, 1), 1);
-    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
+    p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
 }
 
 sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,

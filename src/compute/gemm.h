@@ -26,6 +26,7 @@ typedef struct sn_gemm_desc {
     bool residual;    /* Z, dense like Y */
     float alpha, beta;
     sn_act act;
+    unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
 } sn_gemm_desc;
 
 typedef struct sn_gemm_plan {

@@ -41,6 +41,8 @@ static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, son
     if (cfg->weights_cache &&
         !(s->cfg.weights_cache = sn_arena_strdup(&s->arena, cfg->weights_cache)))
         return sn_fail_memory(err, strlen(cfg->weights_cache));
+    if (cfg->tune && !(s->cfg.tune = sn_arena_strdup(&s->arena, cfg->tune)))
+        return sn_fail_memory(err, strlen(cfg->tune));
     return SONDE_OK;
 }
 
@@ -51,7 +53,8 @@ static sn_program_config program_config(const sn_session *s)
                                .plan_only = s->cfg.plan_only,
                                .disabled = s->cfg.disabled,
                                .n_disabled = s->cfg.n_disabled,
-                               .weights_cache = s->cfg.weights_cache};
+                               .weights_cache = s->cfg.weights_cache,
+                               .tune = s->cfg.tune};
 }
 
 sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
@@ -113,6 +116,10 @@ sn_program *sn_session_program(const sn_session *s)
 int sn_session_threads(const sn_session *s)
 {
     return s->threads;
+}
+sn_pool *sn_session_pool(const sn_session *s)
+{
+    return s->pool;
 }
 
 /* ------------------------------------------------------------------ which program */

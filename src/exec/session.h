@@ -17,6 +17,7 @@ typedef struct sn_session_config {
     size_t n_disabled;
     int threads;               /* 0 = the context's; otherwise the session has a pool of its own */
     const char *weights_cache; /* folder where packed weights are kept on disk; NULL: none */
+    const char *tune;          /* folder where tuned choices are kept; NULL: nothing is tuned */
 } sn_session_config;
 
 /* Keeps a reference to the model. Makes the default program: all errors of the model show here. */
@@ -27,6 +28,7 @@ sn_model *sn_session_model(const sn_session *s);
 /* The program of the graph's own inputs and outputs. */
 sn_program *sn_session_program(const sn_session *s);
 int sn_session_threads(const sn_session *s);
+sn_pool *sn_session_pool(const sn_session *s);
 
 typedef struct sn_run_config {
     const _Atomic int *cancel;

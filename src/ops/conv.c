@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "compute/cast.h"
-#include "compute/conv.h"
 #include "compute/packs.h"
+#include "ops/choose.h"
 #include "ops/window.h"
 
 typedef struct conv_params {
@@ -303,10 +303,7 @@ static sonde_status bind(sn_bind *b)
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %s is not supported",
                             sn_dtype_name(dtype));
-    sonde_status st =
-        sn_conv_plan_make(&c->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err);
-    if (st != SONDE_OK)
-        return st;
+    SN_TRY(sn_choose_conv(b, &d, &c->plan));
     c->x = count_of(b->in[X]);
     c->w = count_of(b->in[W]);
     c->b = n_in > B ? count_of(b->in[B]) : 0;

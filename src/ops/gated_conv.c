@@ -4,8 +4,8 @@
  * the pixels; a residual and an activation follow as in sonde.FusedConv. f32, made by a pass. */
 #include <string.h>
 
-#include "compute/conv.h"
 #include "compute/packs.h"
+#include "ops/choose.h"
 #include "ops/window.h"
 
 typedef struct gated_params {
@@ -171,7 +171,7 @@ static sonde_status bind(sn_bind *b)
         d.dilation[i] = axes[i].dilation;
         d.pad[i] = axes[i].pad;
     }
-    SN_TRY(sn_conv_plan_make(&c->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    SN_TRY(sn_choose_conv(b, &d, &c->plan));
     c->images = x->dims[0];
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];
     c->out = round_to(d.oc, b->out[0].block) * d.out[1] * d.out[2];

@@ -98,6 +98,13 @@ typedef struct sn_pack_request {
 } sn_pack_request;
 
 /* ------------------------------------------------------------------ bind */
+/* What an operator that can cut its work in several ways says of them. */
+typedef struct sn_choices {
+    unsigned n;    /* variants 0 … n-1; 0: there is nothing to choose */
+    uint64_t cut;  /* of this variant: two with the same are the same work */
+    char key[400]; /* what the choice depends on, beside the machine and the threads */
+} sn_choices;
+
 typedef struct sn_bind {
     const sn_node *node;
     const void *params;
@@ -107,7 +114,9 @@ typedef struct sn_bind {
     const sn_context *ctx;
     uint32_t cpu_flags;
     int threads;
-    sn_arena *arena; /* lifetime of the binding */
+    unsigned variant;    /* which way to cut the work; 0: what the operator thinks best */
+    sn_choices *choices; /* to be filled; NULL: nobody asks */
+    sn_arena *arena;     /* lifetime of the binding */
     sonde_error *err;
     /* answers */
     const void *bound;      /* kernel parameters, from `arena` */

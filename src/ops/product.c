@@ -8,6 +8,7 @@
 #include "compute/cast.h"
 #include "compute/eltwise.h"
 #include "compute/packs.h"
+#include "ops/choose.h"
 
 typedef struct product_bound {
     sn_gemm_plan plan;
@@ -228,7 +229,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
                         !sn_type_count(&b->out[0].type, &n) || have != n))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the residual must have the output's shape");
-    SN_TRY(sn_gemm_plan_make(&p->plan, d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    SN_TRY(sn_choose_gemm(b, d, &p->plan));
     size_t all = 0;
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
         if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
@@ -296,7 +297,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
-    SN_TRY(sn_gemm_plan_make(&p->plan, d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    SN_TRY(sn_choose_gemm(b, d, &p->plan));
     sn_binary_get(&p->add, SN_BINARY_ADD, SONDE_DTYPE_F32, b->cpu_flags);
     const int64_t *operands[2] = {dims, z->dims};
     const int ranks[2] = {rank, z->rank};

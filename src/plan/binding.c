@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/eval.h"
+#include "plan/tuning.h"
 
 enum { MAX_BINDINGS = 16 };
 
@@ -133,9 +134,23 @@ static uint64_t fact_bytes(const sn_fact *f)
     return (uint64_t)n * sn_dtype_bytes(f->type.dtype);
 }
 
+/* Kernel parameters, in the variant that was tuned if there is one. */
+static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, sn_pool *pool)
+{
+    const sn_program *p = b->program;
+    sn_choices choices = {0};
+    k->choices = p->tuning ? &choices : NULL;
+    SN_TRY(sn_op_bind_step(s, k));
+    if (choices.n < 2)
+        return SONDE_OK;
+    SN_TRY(sn_tune_step(p->tuning, s, k, p->consts, pool));
+    b->n_tuned += k->variant != 0;
+    return SONDE_OK;
+}
+
 /* *settled: the step need not run. */
 static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, const sn_fact **in,
-                              sn_fact *out, bool *settled, sonde_error *err)
+                              sn_fact *out, sn_pool *pool, bool *settled, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint64_t t0 = sn_ticks();
@@ -204,7 +219,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
                      .err = err,
                      .run = s->op->run,
                      .kernel = ""};
-        SN_TRY(sn_op_bind_step(s, &k));
+        SN_TRY(choose_kernel(b, s, &k, pool));
         s->run = k.run;
         s->bound = k.bound;
         info->kernel = k.kernel;
@@ -226,7 +241,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
     return SONDE_OK;
 }
 
-static sonde_status bind_steps(sn_binding *b, sonde_error *err)
+static sonde_status bind_steps(sn_binding *b, sn_pool *pool, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint32_t max_in = 0, max_out = 0;
@@ -249,7 +264,7 @@ static sonde_status bind_steps(sn_binding *b, sonde_error *err)
         sn_step *s = &b->steps[b->n_steps];
         *s = p->steps[i];
         s->index = b->n_steps;
-        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, &settled, err));
+        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, pool, &settled, err));
         b->n_steps += !settled;
     }
     return SONDE_OK;
@@ -279,7 +294,18 @@ static void const_facts(sn_binding *b)
         }
 }
 
-static sonde_status make(sn_binding *b, const sn_slot *const *in, sonde_error *err)
+/* Keeps what was tuned, and says what came of it. */
+static void end_tuning(const sn_binding *b)
+{
+    const sn_program *p = b->program;
+    if (!p->tuning)
+        return;
+    sn_tuning_save(p->tuning);
+    sn_log_write(&p->ctx->log, SN_LOG_INFO, "tuned: %u of %u steps run in another way", b->n_tuned,
+                 b->n_steps);
+}
+
+static sonde_status make(sn_binding *b, const sn_slot *const *in, sn_pool *pool, sonde_error *err)
 {
     sn_program *p = b->program;
     b->n_slots = p->n_slots;
@@ -294,7 +320,8 @@ static sonde_status make(sn_binding *b, const sn_slot *const *in, sonde_error *e
     const_facts(b);
     for (uint32_t i = 0; i < p->n_inputs; i++)
         SN_TRY(bind_input(p, b, p->graph->inputs.data[i], in[i], symbols, err));
-    SN_TRY(bind_steps(b, err));
+    SN_TRY(bind_steps(b, pool, err));
+    end_tuning(b);
     return sn_binding_place(b, err);
 }
 
@@ -322,7 +349,7 @@ void sn_binding_unref(sn_binding *b)
         binding_free(b);
 }
 
-static sonde_status binding_new(sn_program *p, const sn_slot *const *in, int threads,
+static sonde_status binding_new(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
                                 const int64_t *sig, size_t n_sig, uint64_t hash, sn_binding **out,
                                 sonde_error *err)
 {
@@ -346,7 +373,7 @@ static sonde_status binding_new(sn_program *p, const sn_slot *const *in, int thr
         st = sn_fail_memory(err, n_sig * sizeof *copy);
     } else {
         memcpy(copy, sig, n_sig * sizeof *copy);
-        st = make(b, in, err);
+        st = make(b, in, pool, err);
     }
     sn_span_end(ctx->trace, t, "bind", NULL);
     if (st) {
@@ -390,8 +417,8 @@ static void remember(sn_program *p, sn_binding *b)
     sn_binding_unref(last);
 }
 
-sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_binding **out,
-                            sonde_error *err)
+sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
+                            sn_binding **out, sonde_error *err)
 {
     int64_t small[256], *sig = small;
     size_t n_sig = signature_length(p, in);
@@ -406,7 +433,7 @@ sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads
     sonde_status st = SONDE_OK;
     *out = find(p, hash, sig, n_sig);
     if (!*out) {
-        st = binding_new(p, in, threads, sig, n_sig, hash, out, err);
+        st = binding_new(p, in, threads, pool, sig, n_sig, hash, out, err);
         if (!st)
             remember(p, *out);
     }

@@ -51,7 +51,8 @@ struct sn_binding {
     size_t output_bytes; /* of results whose size is known and that a run may have to allocate */
     /* Steps with slots to clear afterwards (dynamic values): release[release_start[i] … [i+1]). */
     uint32_t *release, *release_start;
-    bool is_static; /* no dynamic slot at all: the plain loop */
+    uint32_t n_tuned; /* steps that run in another way than the cost model's */
+    bool is_static;   /* no dynamic slot at all: the plain loop */
     _Atomic bool pinned;
     pthread_mutex_t lock;         /* free frames */
     struct sn_frame_impl *frames; /* exec's, linked; freed through free_frame */
@@ -60,9 +61,9 @@ struct sn_binding {
 };
 
 /* Finds or makes the binding for these inputs (slots by program input order; NONE = use the default
- * initializer). The caller holds one reference. */
-sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_binding **b,
-                            sonde_error *err);
+ * initializer). The caller holds one reference. `pool`: what runs will use, to tune with. */
+sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
+                            sn_binding **b, sonde_error *err);
 sn_binding *sn_binding_ref(sn_binding *b);
 void sn_binding_unref(sn_binding *b);
 

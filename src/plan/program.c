@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "passes/pass.h"
 #include "plan/binding.h"
+#include "plan/tuning.h"
 
 /* ------------------------------------------------------------------ key */
 
@@ -43,6 +44,7 @@ static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg
     if (!*key)
         return sn_fail_memory(err, 32);
     SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
+    SN_TRY(append_names(arena, key, "T", cfg->tune ? &cfg->tune : NULL, 1, err));
     SN_TRY(append_names(arena, key, "F", cfg->feeds, cfg->n_feeds, err));
     return append_names(arena, key, "O", cfg->outputs, cfg->n_outputs, err);
 }
@@ -181,6 +183,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->parent = owner;
     p->plain = root->plain;
     p->plan_only = root->plan_only;
+    p->tuning = root->tuning;
     p->graph = g;
     pthread_mutex_init(&p->lock, NULL);
     *out = p; /* from here on the parent frees it */
@@ -335,6 +338,7 @@ static void program_free(sn_program *p)
         sn_buffer_unref(p->buffers.list.data[i]);
     sn_vec_free(&p->buffers.list, alloc);
     sn_buffer_unref(p->packed);
+    sn_tuning_free(p->tuning);
     sn_arena_free(&p->arena);
     if (p->model)
         sn_model_unref(p->model);
@@ -385,6 +389,8 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->plain = cfg->no_optimize;
     pthread_mutex_init(&p->lock, NULL);
     sn_arena_init(&p->arena, ctx->alloc);
+    if (cfg->tune && !cfg->plan_only)
+        SN_TRY_GOTO(st, sn_tuning_open(ctx, cfg->tune, &p->tuning, err));
     uint64_t t = sn_span_begin(ctx->trace);
     SN_TRY_GOTO(st, sn_graph_clone(model->graph, &p->arena, &p->graph, err));
     SN_TRY_GOTO(st, cut(p->graph, cfg, ctx->alloc, err));

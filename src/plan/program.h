@@ -21,6 +21,7 @@ typedef struct sn_program_config {
     const char *const *feeds, *const *outputs;
     size_t n_feeds, n_outputs;
     const char *weights_cache; /* folder where packed weights are kept; NULL: they are not */
+    const char *tune;          /* folder where what was tuned is kept; NULL: nothing is tuned */
 } sn_program_config;
 
 /* Where a slot's memory comes from. */
@@ -44,6 +45,7 @@ struct sn_program {
     sn_buffers buffers; /* root only: constants made by passes */
     sn_buffer *packed;  /* root only: the packed weight store */
     size_t packed_bytes;
+    struct sn_tuning *tuning; /* the root's; NULL: steps run as the cost model says */
     bool plan_only;
     bool plain;     /* not optimised: every node is a step of every run */
     sn_step *steps; /* templates: run and bound are set by the binding */

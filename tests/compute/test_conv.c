@@ -3,8 +3,8 @@
  * level. */
 #include <math.h>
 
-#include "compute/conv.h"
 #include "compute/packs.h"
+#include "compute/variant.h"
 #include "levels.h"
 
 static double activation(const sn_act *a, double v)
@@ -206,6 +206,7 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};
             d.n = test_between(1, 2);
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
             d.c = test_between(1, 40);
             d.oc = test_between(1, 75);
             random_window(&d, 1, 12, 4, pad_end);
@@ -248,6 +249,7 @@ TEST(winograd_stays_within_its_bound_on_random_shapes)
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};
             d.n = test_between(1, 2);
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
             d.groups = i % 3 ? 1 : 2;
             d.c = d.groups == 1 ? test_between(1, 70) : d.groups * block * test_between(1, 2);
             d.oc = d.groups == 1 ? test_between(1, 75) : d.groups * block * test_between(1, 3);
@@ -319,6 +321,7 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};
             d.n = test_between(1, 2);
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
             d.c = d.oc = d.groups = test_between(2, 50);
             random_window(&d, 1, 12, 5, pad_end);
             random_window(&d, 2, 30, 5, pad_end);

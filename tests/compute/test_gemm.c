@@ -3,8 +3,8 @@
  */
 #include <math.h>
 
-#include "compute/gemm.h"
 #include "compute/packs.h"
+#include "compute/variant.h"
 #include "levels.h"
 
 static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
@@ -94,9 +94,12 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.m = i % 3 ? test_between(1, 40) : test_between(1, 9);
             d.n = test_between(1, 150);
             d.k = test_between(i % 10 ? 1 : 0, 60);
+            if (i % 40 == 7) /* more than one part of the sum */
+                d.k = test_between(300, 1700);
             d.trans_a = test_rand() % 3 == 0;
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
+            d.variant = (unsigned)test_between(0, SN_VARIANTS); /* the last one is none */
             d.has_c = test_rand() % 2;
             switch (test_rand() % 4) {
             case 0:

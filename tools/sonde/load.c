@@ -6,10 +6,15 @@
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
-static void show_warning(void *user, int level, const char *line)
+enum { LOG_WARNINGS = 2, LOG_INFO = 3 }; /* of sonde_context_options */
+
+static void show_log(void *user, int level, const char *line)
 {
-    (void)user, (void)level;
-    warn("%s", line);
+    (void)user;
+    if (level <= LOG_WARNINGS)
+        warn("%s", line);
+    else
+        fprintf(stderr, "sonde: %s\n", line);
 }
 
 static int make_context(loaded *l, const options *o)
@@ -18,8 +23,10 @@ static int make_context(loaded *l, const options *o)
     c.threads = (int)o->threads;
     c.max_memory = (size_t)o->max_memory;
     c.cpu = o->cpu;
-    if (o->weights_cache && !getenv("SONDE_LOG"))
-        c.log = show_warning;
+    if ((o->weights_cache || o->tune) && !getenv("SONDE_LOG")) {
+        c.log = show_log;
+        c.log_level = o->verbose > 0 ? LOG_INFO : LOG_WARNINGS;
+    }
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))
         return fail("%s", err.message);
@@ -108,6 +115,7 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
     s.no_optimize = o->no_optimize;
     s.no_prepack = o->no_prepack;
     s.weights_cache = o->weights_cache;
+    s.tune = o->tune;
     s.disabled_passes = o->disabled_passes.items;
     s.disabled_pass_count = o->disabled_passes.n;
     const double start = now_ms();

@@ -181,6 +181,8 @@ static const row rows[] = {
      "leave weights as they are in the file"},
     {OPT_MODEL, 0, "weights-cache", MAYBE, AT(weights_cache), "DIR",
      "keep packed weights in DIR or the user's cache folder, and map them the next time"},
+    {OPT_MODEL, 0, "tune", MAYBE, AT(tune), "DIR",
+     "measure the ways to cut each step once, and keep the fastest in DIR or the cache folder"},
 
     {~0u, 'v', "verbose", COUNT, AT(verbose), NULL,
      "say more; run and profile: every step as it runs"},

@@ -65,7 +65,7 @@ typedef struct options {
     int64_t threads, seed, batch_size, seq_len; /* sizes: 0 = not given */
     int64_t max_memory;                         /* bytes; 0 = no limit */
     const char *cpu, *device, *precision;
-    const char *weights_cache; /* a folder, "" = the user's */
+    const char *weights_cache, *tune; /* folders, "" = the user's */
     bool no_optimize, no_mmap, no_prepack;
     list disabled_passes;
 

@@ -146,6 +146,8 @@ static void add_model_options(runtime *r, const options *o)
         list_add(&r->options, text_of("no-mmap"));
     if (o->max_memory)
         list_add(&r->options, text_of("max-memory=%lld", (long long)o->max_memory));
+    if (o->tune)
+        list_add(&r->options, text_of("%s%s", *o->tune ? "tune=" : "tune", o->tune));
     if (o->cpu)
         list_add(&r->options, text_of("cpu=%s", o->cpu));
     for (size_t i = 0; i < o->disabled_passes.n; i++)

@@ -20,7 +20,7 @@ typedef struct feed {
 } feed;
 
 typedef struct driver {
-    char *model, *cpu;
+    char *model, *cpu, *tune;
     list passes; /* to leave out */
     int threads, instances;
     bool no_optimize, no_prepack, no_mmap;
@@ -65,6 +65,10 @@ static void set_option(driver *d, const char *option)
         d->no_mmap = true;
     else if (strncmp(option, "max-memory=", 11) == 0)
         d->max_memory = strtoull(option + 11, NULL, 10);
+    else if (strcmp(option, "tune") == 0)
+        d->tune = text_of("%s", "");
+    else if (strncmp(option, "tune=", 5) == 0)
+        d->tune = text_of("%s", option + 5);
     else if (strncmp(option, "cpu=", 4) == 0)
         d->cpu = text_of("%s", option + 4);
     else if (strncmp(option, "disable-pass=", 13) == 0)
@@ -76,6 +80,7 @@ static sonde_status make_sessions(driver *d, sonde_error *err)
     sonde_session_options o = SONDE_INIT(sonde_session_options);
     o.no_optimize = d->no_optimize;
     o.no_prepack = d->no_prepack;
+    o.tune = d->tune;
     o.disabled_passes = d->passes.items;
     o.disabled_pass_count = d->passes.n;
     const int each = sonde_context_threads(d->context) / d->instances;
@@ -294,6 +299,8 @@ static void tell_program(const driver *d)
         printf("\t--no-mmap");
     if (d->max_memory)
         printf("\t--max-memory\t%zu", d->max_memory);
+    if (d->tune)
+        printf("\t--tune%s%s", *d->tune ? "=" : "", d->tune);
     if (d->cpu)
         printf("\t--cpu\t%s", d->cpu);
     for (size_t i = 0; i < d->passes.n; i++)
@@ -363,6 +370,7 @@ static void driver_close(driver *d)
     bench_image_free(&d->image);
     free(d->model);
     free(d->cpu);
+    free(d->tune);
 }
 
 int bench_driver(void)

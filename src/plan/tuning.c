@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choices in memory and on disk. Lines are "KEY<tab>VARIANT/VARIANTS"; a key begins with the
+ * number of threads. Saving reads the file again and adds what it does not have, then replaces it
+ * in one rename: of two processes that save at the same moment one may lose its choices, which are
+ * then measured again, but neither leaves half a file. */
+#include "plan/tuning.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+/* Goes up when variants change their meaning. */
+#define FORMAT "sonde tuning 1"
+
+enum {
+    MAX_FILE_BYTES = 4 << 20,
+    MAX_CHOICES = 20000,
+    MAX_KEY = sizeof((sn_choices *)0)->key + 16,
+};
+
+typedef struct choice {
+    const char *key;
+    unsigned variant, n;
+} choice;
+
+struct sn_tuning {
+    const sn_context *ctx;
+    const char *dir, *path;
+    const char *head; /* first line of the file, without its end */
+    pthread_mutex_t lock;
+    sn_arena arena; /* keys and choices */
+    sn_map by_key;
+    SN_VEC(choice *) all;
+    bool changed;
+};
+
+/* The first choice for a key stays: what this process measured is newer than any file. */
+static sonde_status add(sn_tuning *t, const char *key, size_t key_bytes, unsigned variant,
+                        unsigned n, sonde_error *err)
+{
+    if (t->all.n >= MAX_CHOICES || sn_map_get_n(&t->by_key, key, key_bytes))
+        return SONDE_OK;
+    choice *c = SN_NEW(&t->arena, choice);
+    char *text = sn_arena_alloc(&t->arena, key_bytes + 1, 1);
+    if (!c || !text)
+        return sn_fail_memory(err, sizeof *c + key_bytes);
+    memcpy(text, key, key_bytes);
+    text[key_bytes] = 0;
+    *c = (choice){text, variant, n};
+    if (!sn_map_put_n(&t->by_key, text, key_bytes, c, NULL) ||
+        !sn_vec_push(&t->all, t->ctx->alloc, c))
+        return sn_fail_memory(err, sizeof *c);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ the file */
+
+/* A number of at most four digits, up to `end`; false: something else. */
+static bool parse_number(const char *at, const char *end, unsigned *number)
+{
+    *number = 0;
+    if (at == end || end - at > 4)
+        return false;
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9')
+            return false;
+        *number = *number * 10 + (unsigned)(*at - '0');
+    }
+    return true;
+}
+
+static sonde_status parse_line(sn_tuning *t, const char *line, const char *end, sonde_error *err)
+{
+    const char *tab = memchr(line, '\t', (size_t)(end - line));
+    const char *slash = tab ? memchr(tab, '/', (size_t)(end - tab)) : NULL;
+    unsigned variant, n;
+    if (!slash || tab == line || tab - line > MAX_KEY || memchr(line, 0, (size_t)(tab - line)) ||
+        !parse_number(tab + 1, slash, &variant) || !parse_number(slash + 1, end, &n) ||
+        variant >= n)
+        return SONDE_OK;
+    return add(t, line, (size_t)(tab - line), variant, n, err);
+}
+
+static sonde_status parse(sn_tuning *t, const char *text, size_t bytes, sonde_error *err)
+{
+    const size_t head = strlen(t->head);
+    if (bytes <= head || memcmp(text, t->head, head) != 0 || text[head] != '\n')
+        return SONDE_OK;
+    const char *end = text + bytes;
+    for (const char *line = text + head + 1, *next; line < end; line = next) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop)
+            return SONDE_OK; /* cut short */
+        next = stop + 1;
+        SN_TRY(parse_line(t, line, stop, err));
+    }
+    return SONDE_OK;
+}
+
+static sonde_status read_file(sn_tuning *t, sonde_error *err)
+{
+    struct stat st;
+    sn_file f;
+    if (stat(t->path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES ||
+        sn_file_open(&f, t->path, false, t->ctx->alloc, NULL) != SONDE_OK)
+        return SONDE_OK;
+    const sonde_status s = parse(t, (const char *)f.data, f.bytes, err);
+    sn_file_close(&f);
+    return s;
+}
+
+static sonde_status write_file(sn_tuning *t, sonde_error *err)
+{
+    size_t bytes = strlen(t->head) + 2, at;
+    for (size_t i = 0; i < t->all.n; i++)
+        bytes += strlen(t->all.data[i]->key) + 16;
+    char *text = sn_alloc(t->ctx->alloc, bytes);
+    if (!text)
+        return sn_fail_memory(err, bytes);
+    at = (size_t)snprintf(text, bytes, "%s\n", t->head);
+    for (size_t i = 0; i < t->all.n; i++) {
+        const choice *c = t->all.data[i];
+        at += (size_t)snprintf(text + at, bytes - at, "%s\t%u/%u\n", c->key, c->variant, c->n);
+    }
+    (void)mkdir(t->dir, 0700); /* whether it is there now shows below */
+    const sonde_status st = sn_file_write(t->path, text, at, err);
+    sn_free(t->ctx->alloc, text, bytes);
+    return st;
+}
+
+void sn_tuning_save(sn_tuning *t)
+{
+    sonde_error err = {.status = SONDE_OK};
+    pthread_mutex_lock(&t->lock);
+    if (t->changed) {
+        sonde_status st = read_file(t, &err);
+        if (!st)
+            st = write_file(t, &err);
+        if (st)
+            sn_log_write(&t->ctx->log, SN_LOG_WARN, "what was tuned is not kept: %s", err.message);
+        t->changed = false;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ------------------------------------------------------------------ life */
+
+sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **tuning,
+                            sonde_error *err)
+{
+    sn_tuning *t = sn_alloc_zero(ctx->alloc, sizeof *t);
+    if (!t)
+        return sn_fail_memory(err, sizeof *t);
+    const sn_cpu *cpu = &ctx->cpu;
+    t->ctx = ctx;
+    pthread_mutex_init(&t->lock, NULL);
+    sn_arena_init(&t->arena, ctx->alloc);
+    sn_map_init(&t->by_key, ctx->alloc);
+    char *head = sn_arena_printf(&t->arena, FORMAT ", %s, %s, %s %x, caches %zu %zu %zu",
+                                 SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags),
+                                 cpu->flags, cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes);
+    for (char *c = head; c && *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    t->head = head;
+    t->dir = sn_arena_strdup(&t->arena, dir);
+    t->path = !head ? NULL
+                    : sn_arena_printf(&t->arena, "%s/%016llx.tuning", dir,
+                                      (unsigned long long)sn_hash(head, strlen(head), 0));
+    const sonde_status st =
+        t->dir && t->path ? read_file(t, err) : sn_fail_memory(err, strlen(dir));
+    if (st) {
+        sn_tuning_free(t);
+        return st;
+    }
+    *tuning = t;
+    return SONDE_OK;
+}
+
+void sn_tuning_free(sn_tuning *t)
+{
+    if (!t)
+        return;
+    sn_vec_free(&t->all, t->ctx->alloc);
+    sn_map_free(&t->by_key);
+    sn_arena_free(&t->arena);
+    pthread_mutex_destroy(&t->lock);
+    sn_free(t->ctx->alloc, t, sizeof *t);
+}
+
+/* ------------------------------------------------------------------ choices */
+
+static size_t key_of(const sn_choices *c, int threads, char *key)
+{
+    const int n = snprintf(key, MAX_KEY, "t%d %s", threads, c->key);
+    return n < 0 ? 0 : n < MAX_KEY ? (size_t)n : MAX_KEY - 1;
+}
+
+bool sn_tuning_find(sn_tuning *t, const sn_choices *c, int threads, unsigned *variant)
+{
+    char key[MAX_KEY];
+    const size_t bytes = key_of(c, threads, key);
+    pthread_mutex_lock(&t->lock);
+    const choice *found = sn_map_get_n(&t->by_key, key, bytes);
+    const bool fits = found && found->n == c->n && found->variant < c->n;
+    if (fits)
+        *variant = found->variant;
+    pthread_mutex_unlock(&t->lock);
+    return fits;
+}
+
+sonde_status sn_tuning_put(sn_tuning *t, const sn_choices *c, int threads, unsigned variant,
+                           sonde_error *err)
+{
+    char key[MAX_KEY];
+    const size_t bytes = key_of(c, threads, key);
+    pthread_mutex_lock(&t->lock);
+    sonde_status st = SONDE_OK;
+    choice *old = sn_map_get_n(&t->by_key, key, bytes);
+    if (old) { /* of a file, for other variants */
+        old->variant = variant;
+        old->n = c->n;
+    } else {
+        st = add(t, key, bytes, variant, c->n, err);
+    }
+    t->changed = true;
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}

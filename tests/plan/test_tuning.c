@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of tuned choices: what was put is found again by another reader on the same kind of
+ * machine, and whatever else stands in the file is as good as absent. */
+#include "plan/tuning.h"
+
+#include <unistd.h>
+
+#include "base/map.h"
+#include "test.h"
+
+typedef struct fixture {
+    sn_allocator alloc;
+    sn_context ctx;
+    char dir[64], path[160];
+} fixture;
+
+static void begin(fixture *f)
+{
+    sonde_error err;
+    memset(f, 0, sizeof *f);
+    strcpy(f->dir, "/tmp/sonde-tuning-XXXXXX");
+    CHECK(mkdtemp(f->dir) != NULL);
+    sn_allocator_init_system(&f->alloc);
+    f->ctx.alloc = &f->alloc;
+    CHECK_OK(sn_cpu_detect(&f->ctx.cpu, "baseline", &err));
+}
+
+static void end(const fixture *f)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", f->dir);
+    CHECK_EQ(system(command), 0);
+}
+
+static sn_tuning *reader(const fixture *f)
+{
+    sonde_error err;
+    sn_tuning *t = NULL;
+    return sn_tuning_open(&f->ctx, f->dir, &t, &err) == SONDE_OK ? t : NULL;
+}
+
+static sn_choices about(const char *key, unsigned n)
+{
+    sn_choices c = {.n = n};
+    snprintf(c.key, sizeof c.key, "%s", key);
+    return c;
+}
+
+/* The variant a fresh reader finds, or -1. */
+static int found(const fixture *f, const char *key, unsigned n, int threads)
+{
+    sn_tuning *t = reader(f);
+    const sn_choices c = about(key, n);
+    unsigned v = 0;
+    const int got = !t ? -2 : sn_tuning_find(t, &c, threads, &v) ? (int)v : -1;
+    sn_tuning_free(t);
+    return got;
+}
+
+static void keep(const fixture *f, const char *key, unsigned n, int threads, unsigned variant)
+{
+    sonde_error err;
+    sn_tuning *t = reader(f);
+    const sn_choices c = about(key, n);
+    CHECK_OK(sn_tuning_put(t, &c, threads, variant, &err));
+    sn_tuning_save(t);
+    sn_tuning_free(t);
+}
+
+static size_t read_all(fixture *f, char *text, size_t bytes)
+{
+    char command[96];
+    snprintf(command, sizeof command, "ls %s/*.tuning", f->dir);
+    FILE *ls = popen(command, "r");
+    if (!ls || !fgets(f->path, sizeof f->path, ls) || pclose(ls) != 0)
+        return 0;
+    f->path[strcspn(f->path, "\n")] = 0;
+    FILE *file = fopen(f->path, "rb");
+    const size_t n = file ? fread(text, 1, bytes - 1, file) : 0;
+    text[n] = 0;
+    if (file)
+        fclose(file);
+    return n;
+}
+
+static void write_all(const fixture *f, const char *text, size_t n)
+{
+    FILE *file = fopen(f->path, "wb");
+    CHECK(file && fwrite(text, 1, n, file) == n && fclose(file) == 0);
+}
+
+TEST(a_choice_is_found_again_by_key_threads_and_count)
+{
+    fixture f;
+    begin(&f);
+    CHECK_EQ(found(&f, "gemm 1 2 3", 60, 2), -1);
+    keep(&f, "gemm 1 2 3", 60, 2, 7);
+    CHECK_EQ(found(&f, "gemm 1 2 3", 60, 2), 7);
+    CHECK_EQ(found(&f, "gemm 1 2 3", 60, 1), -1);
+    CHECK_EQ(found(&f, "gemm 1 2 4", 60, 2), -1);
+    CHECK_EQ(found(&f, "gemm 1 2 3", 59, 2), -1); /* of other variants */
+    keep(&f, "gemm 1 2 3", 59, 2, 8);
+    CHECK_EQ(found(&f, "gemm 1 2 3", 59, 2), 8);
+    end(&f);
+}
+
+TEST(saving_keeps_what_others_have_saved_meanwhile)
+{
+    fixture f;
+    begin(&f);
+    sonde_error err;
+    sn_tuning *a = reader(&f);
+    const sn_choices mine = about("mine", 60);
+    CHECK_OK(sn_tuning_put(a, &mine, 1, 5, &err));
+    keep(&f, "theirs", 60, 1, 6);
+    sn_tuning_save(a);
+    sn_tuning_free(a);
+    CHECK_EQ(found(&f, "mine", 60, 1), 5);
+    CHECK_EQ(found(&f, "theirs", 60, 1), 6);
+    end(&f);
+}
+
+TEST(choices_of_another_machine_are_not_found)
+{
+    fixture f;
+    begin(&f);
+    keep(&f, "conv", 60, 1, 3);
+    const sn_cpu here = f.ctx.cpu;
+    snprintf(f.ctx.cpu.model, sizeof f.ctx.cpu.model, "another");
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    f.ctx.cpu = here;
+    f.ctx.cpu.l2_bytes *= 2;
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    f.ctx.cpu = here;
+    CHECK_EQ(found(&f, "conv", 60, 1), 3);
+    /* The name of the file is only a hash: its first line has to say the same. */
+    char text[1024];
+    const size_t n = read_all(&f, text, sizeof text);
+    CHECK(n > 20);
+    text[20] ^= 1;
+    write_all(&f, text, n);
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    end(&f);
+}
+
+TEST(lines_that_say_nothing_are_ignored)
+{
+    fixture f;
+    begin(&f);
+    keep(&f, "conv", 60, 1, 3);
+    char head[1024], text[2048];
+    CHECK(read_all(&f, head, sizeof head) > 0);
+    head[strcspn(head, "\n")] = 0;
+    static const char *const lines[] = {"",
+                                        "t1 conv",
+                                        "t1 conv\t",
+                                        "t1 conv\t3",
+                                        "t1 conv\t3/",
+                                        "t1 conv\t/60",
+                                        "t1 conv\t-1/60",
+                                        "t1 conv\t60/60",
+                                        "t1 conv\t3/60x",
+                                        "t1 conv\t 3/60",
+                                        "t1 conv\t99999999999/99999999999",
+                                        "\t3/60",
+                                        "t1 conv\t3/61"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const int n = snprintf(text, sizeof text, "%s\n%s\nt1 other\t4/60\n", head, lines[i]);
+        write_all(&f, text, (size_t)n);
+        CHECK_MSG(found(&f, "conv", 60, 1) == -1, "'%s'", lines[i]);
+        CHECK_MSG(found(&f, "other", 60, 1) == 4, "'%s'", lines[i]);
+    }
+    const int n = snprintf(text, sizeof text, "%s\nt1 conv\t3/60", head); /* cut short */
+    write_all(&f, text, (size_t)n);
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    end(&f);
+}
+
+TEST(random_bytes_are_no_choices)
+{
+    fixture f;
+    begin(&f);
+    keep(&f, "conv", 60, 1, 3);
+    static char whole[4096], text[4096];
+    const size_t n = read_all(&f, whole, sizeof whole);
+    CHECK(n > 0);
+    for (int i = 0; i < 500; i++) {
+        memcpy(text, whole, n);
+        for (int k = 0; k < 3; k++)
+            text[test_rand() % n] = (char)test_rand();
+        write_all(&f, text, test_rand() % 3 ? n : test_rand() % n);
+        const int got = found(&f, "conv", 60, 1);
+        CHECK_MSG(got >= -1 && got < 60, "got %d", got);
+    }
+    end(&f);
+}
+
+TEST(a_folder_that_cannot_be_made_only_costs_the_choices)
+{
+    fixture f;
+    begin(&f);
+    fixture nowhere = f;
+    strcpy(nowhere.dir, "/proc/no/such/folder");
+    keep(&nowhere, "conv", 60, 1, 3);
+    CHECK_EQ(found(&nowhere, "conv", 60, 1), -1);
+    end(&f);
+}
+
+TEST_MAIN()
