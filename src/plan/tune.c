@@ -2,18 +2,20 @@
 /* Measuring one step's variants. What a step finds in a real run is imitated: its activations lie
  * in the caches, as the step before has just written them, its weights do not, as the whole model
  * has passed since they were read. Variants take turns, the least time of each counts, slow ones
- * drop out early, and the one that looks best has to win by some percent in rounds of its own
- * against the cost model's, so that noise chooses nothing. */
+ * drop out early. The one that looks best then meets the cost model's in pairs of runs and has to
+ * win most of them by some percent: on a busy machine nothing is chosen rather than noise. */
 #include <string.h>
+#include <time.h>
 
 #include "plan/tuning.h"
 
 enum {
     MAX_CANDIDATES = 64,
     ROUNDS = 5,
-    DUEL_ROUNDS = 8,
     MIN_ROUNDS = 2,                 /* whatever they take */
     BUDGET_NS = 1000 * 1000 * 1000, /* of one step's rounds, about */
+    PAIRS = 16,
+    PAIRS_TO_WIN = 13,
 };
 static const double keep_within = 1.2; /* of the best time so far: stays for the next round */
 static const double must_win_by = 1.03;
@@ -22,7 +24,7 @@ typedef struct candidate {
     unsigned variant;
     uint64_t cut;
     sn_bind k;
-    double best; /* ticks */
+    double best; /* ns */
 } candidate;
 
 typedef struct trial {
@@ -205,16 +207,23 @@ static void prepare_caches(void *arg, size_t task, int worker)
     }
 }
 
-static sonde_status time_once(trial *t, candidate *c)
+/* One thread's work is counted by its own time, which others on its core do not add to. */
+static double clock_ns(const trial *t)
+{
+    struct timespec now;
+    if (t->threads > 1 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
+        return (double)sn_now_ns();
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static sonde_status time_once(trial *t, const candidate *c, double *ns)
 {
     sn_pool_run(t->frame.pool, (size_t)t->threads, prepare_caches, t);
     t->step.run = c->k.run;
     t->step.bound = c->k.bound;
-    const uint64_t start = sn_ticks();
+    const double start = clock_ns(t);
     SN_TRY(t->step.run(&t->step, &t->frame));
-    const double ticks = (double)(sn_ticks() - start);
-    if (c->best == 0 || ticks < c->best)
-        c->best = ticks;
+    *ns = clock_ns(t) - start;
     return SONDE_OK;
 }
 
@@ -231,7 +240,10 @@ static sonde_status race(trial *t, size_t *winner)
             candidate *c = &t->all[i];
             if (round > 0 && c->best > best * keep_within)
                 continue;
-            SN_TRY(time_once(t, c));
+            double ns;
+            SN_TRY(time_once(t, c, &ns));
+            if (c->best == 0 || ns < c->best)
+                c->best = ns;
         }
         for (size_t i = 0; i < t->n; i++)
             if (best == 0 || t->all[i].best < best) {
@@ -242,16 +254,18 @@ static sonde_status race(trial *t, size_t *winner)
     return SONDE_OK;
 }
 
-/* Whether it beats variant 0 once more, by enough. */
+/* Whether it beats variant 0 in most of many pairs of runs. */
 static sonde_status duel(trial *t, size_t winner, bool *wins)
 {
-    candidate *model = &t->all[0], *other = &t->all[winner];
-    model->best = other->best = 0;
-    for (int round = 0; round < DUEL_ROUNDS; round++) {
-        SN_TRY(time_once(t, round % 2 ? model : other));
-        SN_TRY(time_once(t, round % 2 ? other : model));
+    const candidate *pair[] = {&t->all[0], &t->all[winner]};
+    int won = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        double ns[2];
+        SN_TRY(time_once(t, pair[i % 2], &ns[i % 2]));
+        SN_TRY(time_once(t, pair[1 - i % 2], &ns[1 - i % 2]));
+        won += ns[1] * must_win_by <= ns[0];
     }
-    *wins = other->best * must_win_by <= model->best;
+    *wins = won >= PAIRS_TO_WIN;
     return SONDE_OK;
 }
 

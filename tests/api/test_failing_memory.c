@@ -33,10 +33,13 @@ static void count_free(void *user, void *ptr, size_t bytes)
     free(ptr);
 }
 
-/* Loads from bytes, makes a session, runs it once; with `profile` under the recorder. */
+/* Loads from bytes, makes a session, runs it once; with `profile` under the recorder, with `tune`
+ * (a folder) tuned. */
 static sonde_status whole_life(counting *count, const void *bytes, size_t size, bool profile,
-                               sonde_error *err)
+                               const char *tune, sonde_error *err)
 {
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    so.tune = tune;
     sonde_context_options o = SONDE_INIT(sonde_context_options);
     o.threads = 1;
     o.alloc = count_alloc;
@@ -53,7 +56,7 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     if (!st)
         st = sonde_model_load_memory(ctx, bytes, size, NULL, &model, err);
     if (!st)
-        st = sonde_session_create(model, NULL, &s, err);
+        st = sonde_session_create(model, &so, &s, err);
     if (!st)
         st = random_inputs(ctx, s, 1, in, &n_in, err);
     if (!st && profile)
@@ -76,7 +79,7 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     return st;
 }
 
-static void walk(const char *name, bool profile)
+static void walk_tuned(const char *name, bool profile, const char *tune)
 {
     sonde_error err;
     sonde_context *ctx = NULL;
@@ -100,12 +103,12 @@ static void walk(const char *name, bool profile)
     remove(path);
 
     counting count = {.left = -1};
-    CHECK_OK(whole_life(&count, bytes, size, profile, &err));
+    CHECK_OK(whole_life(&count, bytes, size, profile, tune, &err));
     CHECK_EQ(count.live, 0);
     long k = 0;
     for (;; k++) {
         count = (counting){.left = k};
-        sonde_status st = whole_life(&count, bytes, size, profile, &err);
+        sonde_status st = whole_life(&count, bytes, size, profile, tune, &err);
         CHECK_MSG(count.live == 0, "%s: failing allocation %ld leaves %ld blocks", name, k,
                   count.live);
         if (!count.failed)
@@ -115,6 +118,11 @@ static void walk(const char *name, bool profile)
     }
     CHECK_MSG(k > 20, "only %ld allocations were walked", k);
     free(bytes);
+}
+
+static void walk(const char *name, bool profile)
+{
+    walk_tuned(name, profile, NULL);
 }
 
 TEST(every_allocation_of_a_convolutional_model_may_fail)
@@ -153,6 +161,10 @@ TEST(every_allocation_of_a_dense_model_may_fail)
 TEST(every_allocation_of_a_profile_may_fail)
 {
     walk("tiny_mlp", true);
+}
+TEST(every_allocation_of_tuning_may_fail)
+{
+    walk_tuned("tiny_mlp", false, "/proc/no/such/folder"); /* nothing is kept: all is measured */
 }
 
 TEST_MAIN()
