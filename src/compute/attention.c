@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning attention, and handing it out. A piece of work is a run of queries of one head
- * (attention_block.c); its scores stay in the cache from the first product to the last. When the
- * heads divide evenly among the threads each thread packs a head for itself, right before it reads
- * it; else all heads are packed first and the runs of queries are handed out. */
+ * (attention_block.c); its scores stay in the cache from the first product to the last. When there
+ * are at least as many heads as threads, each thread packs the head of a piece for itself, right
+ * before it reads it, unless it still holds it from the piece before: neighbours mostly go to the
+ * same thread. Else all heads are packed first. */
 #include "compute/attention.h"
 
 #include <string.h>
@@ -48,11 +49,8 @@ static void plan_pieces(sn_attention_plan *p)
     p->keys = all <= WHOLE_KEYS ? all : BLOCK_KEYS;
     const int64_t fit = SCORE_BYTES / (int64_t)sizeof(float) / p->keys;
     int64_t pieces = sn_ceil_div(d->q_len, sn_min(sn_max(fit, tile), MAX_ROWS));
-    /* An imbalance of one in twenty is less than what sharing the packed heads costs; but cores
-     * differ, and so each needs a few heads to even that out. */
-    p->by_head = p->threads == 1 || (groups >= (int64_t)p->threads * PIECES_PER_THREAD &&
-                                     round_to(groups, p->threads) * 20 <= groups * 21);
-    if (!p->by_head)
+    p->by_head = groups >= p->threads;
+    if (p->threads > 1) /* cores differ: a few pieces each even that out */
         pieces = sn_max(pieces, sn_ceil_div((int64_t)p->threads * PIECES_PER_THREAD, heads));
     p->rows = sn_min(round_to(sn_ceil_div(d->q_len, pieces), tile), d->q_len);
 }
@@ -65,18 +63,20 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
     size_t heads, values = 0, packs, scores, total;
     if (pack_v)
         p->v_row = round_to(d->v_head, p->block);
-    /* Rows have one maximum and one sum; plain queries need room for all their scores. */
+    /* Rows have one maximum, one sum and one factor; plain queries need room for all their scores.
+     */
     if (!sn_size_mul((size_t)d->batch, (size_t)d->kv_heads, &heads) ||
         !sn_size_mul((size_t)round_to(d->kv_len, p->block), (size_t)d->head, &p->pack_k) ||
         !sn_size_mul((size_t)d->kv_len, (size_t)p->v_row, &values) ||
         !sn_size_add(p->pack_k, values, &p->pack_elems) ||
-        !sn_size_mul((size_t)p->rows, (size_t)p->keys + 2, &scores))
+        !sn_size_mul((size_t)p->rows, (size_t)p->keys + 3, &scores))
         return too_large(d, err);
     p->worker_elems = sn_round_up(scores > (size_t)d->kv_len ? scores : (size_t)d->kv_len, 16);
     p->packs = !p->packed ? 0 : p->by_head ? (size_t)p->threads : heads;
     if (!sn_size_mul(p->packs, p->pack_elems, &packs) ||
         !sn_size_mul((size_t)p->threads, p->worker_elems, &scores) ||
-        !sn_size_add(packs, scores, &total) || !sn_size_mul(total, elem, &p->workspace_bytes) ||
+        !sn_size_add(packs, scores, &total) || !sn_size_mul(total, elem, &total) ||
+        !sn_size_add(total, (size_t)p->threads * sizeof(int64_t), &p->workspace_bytes) ||
         p->workspace_bytes > PTRDIFF_MAX)
         return too_large(d, err);
     return SONDE_OK;
@@ -124,6 +124,7 @@ typedef struct call {
     const sn_attention_args *a;
     float *packs;
     uint8_t *workers;
+    int64_t *held; /* which packed head each worker has, when it packs for itself */
     size_t elem;
     int64_t pieces; /* of a head */
     size_t items, per_task;
@@ -152,18 +153,30 @@ static void plain_task(void *arg, size_t task, int worker)
         plain_item(c, i, scratch(c, worker));
 }
 
-/* Queries from row piece * rows on of head h. */
-static void piece_item(const call *c, int64_t b, int64_t h, int64_t piece, const float *pack,
-                       int worker)
+static void pack_group(const call *c, int64_t group, float *dst)
 {
-    const sn_attention_piece q = {
-        .batch = b,
-        .head = h,
-        .first = piece * c->p->rows,
-        .rows = sn_min(c->p->rows, c->p->d.q_len - piece * c->p->rows),
-        .pack = pack,
-    };
-    sn_attention_piece_run(c->p, c->a, &q, scratch(c, worker));
+    const int64_t kv_heads = c->p->d.kv_heads;
+    sn_attention_pack(c->p, c->a, group / kv_heads, group % kv_heads, dst);
+}
+
+static void pack_task(void *arg, size_t task, int worker)
+{
+    const call *c = arg;
+    (void)worker;
+    pack_group(c, (int64_t)task, c->packs + task * c->p->pack_elems);
+}
+
+static const float *packed_group(const call *c, int64_t group, int worker)
+{
+    if (!c->p->packed)
+        return NULL;
+    if (!c->p->by_head)
+        return c->packs + (size_t)group * c->p->pack_elems;
+    float *pack = c->packs + (size_t)worker * c->p->pack_elems;
+    if (c->held[worker] != group)
+        pack_group(c, group, pack);
+    c->held[worker] = group;
+    return pack;
 }
 
 static void piece_task(void *arg, size_t task, int worker)
@@ -172,35 +185,17 @@ static void piece_task(void *arg, size_t task, int worker)
     const sn_attention_desc *d = &c->p->d;
     const size_t end = (task + 1) * c->per_task;
     for (size_t i = task * c->per_task; i < end && i < c->items; i++) {
-        const int64_t head = (int64_t)i / c->pieces;
+        const int64_t head = (int64_t)i / c->pieces, first = (int64_t)i % c->pieces * c->p->rows;
         const int64_t b = head / d->heads, h = head % d->heads;
-        const int64_t group = b * d->kv_heads + h / (d->heads / d->kv_heads);
-        piece_item(c, b, h, (int64_t)i % c->pieces, c->packs + (size_t)group * c->p->pack_elems,
-                   worker);
+        const sn_attention_piece q = {
+            .batch = b,
+            .head = h,
+            .first = first,
+            .rows = sn_min(c->p->rows, d->q_len - first),
+            .pack = packed_group(c, b * d->kv_heads + h / (d->heads / d->kv_heads), worker),
+        };
+        sn_attention_piece_run(c->p, c->a, &q, scratch(c, worker));
     }
-}
-
-static void pack_task(void *arg, size_t task, int worker)
-{
-    const call *c = arg;
-    const sn_attention_desc *d = &c->p->d;
-    (void)worker;
-    sn_attention_pack(c->p, c->a, (int64_t)task / d->kv_heads, (int64_t)task % d->kv_heads,
-                      c->packs + task * c->p->pack_elems);
-}
-
-/* A key head, packed and read by one thread for all the query heads that share it. */
-static void head_task(void *arg, size_t task, int worker)
-{
-    const call *c = arg;
-    const sn_attention_desc *d = &c->p->d;
-    const int64_t b = (int64_t)task / d->kv_heads, kv = (int64_t)task % d->kv_heads;
-    const int64_t share = d->heads / d->kv_heads;
-    float *pack = c->packs + (size_t)worker * c->p->pack_elems;
-    sn_attention_pack(c->p, c->a, b, kv, pack);
-    for (int64_t h = kv * share; h < (kv + 1) * share; h++)
-        for (int64_t piece = 0; piece < c->pieces; piece++)
-            piece_item(c, b, h, piece, pack, worker);
 }
 
 void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, void *workspace,
@@ -218,15 +213,13 @@ void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, vo
               .elem = d->dtype == SONDE_DTYPE_F64 ? 8 : 4,
               .pieces = sn_ceil_div(d->q_len, plain ? 1 : p->rows)};
     c.workers = (uint8_t *)workspace + p->packs * p->pack_elems * c.elem;
-    const size_t groups = (size_t)(d->batch * d->kv_heads);
-    if (!plain && p->by_head) {
-        sn_pool_run(pool, groups, head_task, &c);
-        return;
-    }
+    c.held = (int64_t *)(void *)(c.workers + (size_t)p->threads * p->worker_elems * c.elem);
+    for (int i = 0; i < p->threads; i++)
+        c.held[i] = -1;
     c.items = (size_t)(d->batch * d->heads * c.pieces);
     const uint64_t each = p->flops / c.items + 1;
     c.per_task = (size_t)sn_max(TASK_FLOPS / (int64_t)sn_min((int64_t)each, TASK_FLOPS), 1);
-    if (!plain && p->packed)
-        sn_pool_run(pool, groups, pack_task, &c);
+    if (!plain && p->packed && !p->by_head)
+        sn_pool_run(pool, (size_t)(d->batch * d->kv_heads), pack_task, &c);
     sn_pool_run(pool, (c.items + c.per_task - 1) / c.per_task, plain ? plain_task : piece_task, &c);
 }

@@ -52,7 +52,7 @@ typedef struct sn_attention_plan {
     int threads;
     bool blocks;                /* through the matrix kernels, in f32 */
     bool packed;                /* that, with packed keys */
-    bool by_head;               /* a thread packs a head for itself and does all of its queries */
+    bool by_head;               /* a thread packs the heads it reads for itself */
     int64_t rows;               /* queries per piece of work */
     int64_t keys;               /* keys gone through at a time, a multiple of the block */
     int64_t v_row;              /* elements between rows of packed values */

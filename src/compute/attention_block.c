@@ -10,6 +10,14 @@
 
 #include "compute/split.h"
 
+/* Asks for rows that are read next: they lie too far apart for a core to guess. */
+static void fetch_rows(const float *x, ptrdiff_t row, int64_t from, int64_t to, int64_t n)
+{
+    for (int64_t r = from; r < to; r++)
+        for (int64_t i = 0; i < n; i += 16)
+            __builtin_prefetch(x + r * row + i);
+}
+
 void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
                        int64_t kv, float *dst)
 {
@@ -18,13 +26,18 @@ void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, i
     const float *k = (const float *)a->k + b * d->k[0] + kv * d->k[1];
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
-    /* Keys become lanes: the change of layout that blocks channels. */
-    for (int64_t t = 0; t < d->kv_len; t += block, dst += d->head * block)
-        p->kernels->f32_block(dst, k + t * d->k[2], (size_t)d->head,
-                              (unsigned)sn_min(block, d->kv_len - t), p->block, (size_t)d->k[2]);
-    for (int64_t t = 0; t < d->kv_len && p->v_row > 0; t++, values += p->v_row) {
-        memcpy(values, v + t * d->v[2], sizeof(float) * (size_t)d->v_head);
-        memset(values + d->v_head, 0, sizeof(float) * (size_t)(p->v_row - d->v_head));
+    for (int64_t t = 0; t < d->kv_len; t += block, dst += d->head * block) {
+        const int64_t n = sn_min(block, d->kv_len - t);
+        if (p->v_row > 0)
+            fetch_rows(v, d->v[2], t, t + n, d->v_head);
+        /* Keys become lanes: the change of layout that blocks channels. */
+        p->kernels->f32_block(dst, k + t * d->k[2], (size_t)d->head, (unsigned)n, p->block,
+                              (size_t)d->k[2]);
+        fetch_rows(k, d->k[2], t + n, sn_min(t + n + block, d->kv_len), d->head);
+        for (int64_t r = t; r < t + n && p->v_row > 0; r++, values += p->v_row) {
+            memcpy(values, v + r * d->v[2], sizeof(float) * (size_t)d->v_head);
+            memset(values + d->v_head, 0, sizeof(float) * (size_t)(p->v_row - d->v_head));
+        }
     }
 }
 
@@ -42,10 +55,11 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
                     bool whole_blocks, bool add)
 {
     const int64_t block = p->block, panels = sn_ceil_div(cols, block);
-    const int64_t most = rows <= 7 ? 4 : 2;
-    for (int64_t at = 0; at < panels; at += most) {
-        const int64_t n = sn_min(most, panels - at);
-        const bool last = at + n == panels;
+    /* Four blocks in step load fewest where there are registers for them; else few rows only. */
+    const int64_t most = block == 16 || rows <= 7 ? 4 : 2, groups = sn_ceil_div(panels, most);
+    for (int64_t at = 0, n, left = groups; left > 0; at += n, left--) {
+        n = sn_ceil_div(panels - at, left);
+        const bool last = left == 1;
         const sn_f32_tile t = {
             .x = x,
             .w = w.w + at * w.panel,
@@ -95,29 +109,30 @@ static void hide(const sn_attention_plan *p, const sn_attention_args *a, const u
         s[j] = (keep[j * step] != 0) == hidden ? (adds ? s[j] + filter : filter) : s[j];
 }
 
-/* bias over keys: one number for all of them when its stride is 0. Returns the largest score. */
-static float add_bias(const sn_attention_plan *p, const float *bias, ptrdiff_t step, float *s,
-                      int64_t n, float scale)
+/* What is left to be done to a row of products when its exponentials are taken. */
+typedef struct row_rest {
+    const float *bias;
+    float scale;
+} row_rest;
+
+/* A bias over the keys that can be added then: there is none, or it is contiguous. */
+static bool bias_is_plain(const sn_attention_args *a)
 {
-    if (!bias || step == 1)
-        return p->kernels->f32_scores(s, bias, (size_t)n, scale);
-    for (int64_t j = 0; j < n; j++)
-        s[j] = s[j] * scale + bias[j * step];
-    return p->kernels->f32_scores(s, NULL, (size_t)n, 1.0f);
+    return !a->bias.data || a->bias.stride[3] == 1;
 }
 
-/* Raw products of query i with keys j … j + n - 1 (all below the masks' ends) ► scores; returns the
- * largest. */
-static float finish_scores(const sn_attention_plan *p, const sn_attention_args *a, float *s,
-                           int64_t b, int64_t h, int64_t i, int64_t j, int64_t n)
+/* Products of query i with keys j … j + n - 1 (all below the masks' ends) ► scores, as far as the
+ * exponentials need it. */
+static row_rest finish_scores(const sn_attention_plan *p, const sn_attention_args *a, float *s,
+                              int64_t b, int64_t h, int64_t i, int64_t j, int64_t n)
 {
     const sn_attention_desc *d = &p->d;
     const sn_kernels *k = p->kernels;
     const float scale = (float)d->scale, cap = (float)d->softcap;
     const float *bias = a->bias.data ? mask_row(&a->bias, sizeof(float), b, h, i, j) : NULL;
     const uint8_t *keep = a->keep.data ? mask_row(&a->keep, 1, b, h, i, j) : NULL;
-    if (!keep && !(cap > 0))
-        return add_bias(p, bias, a->bias.stride[3], s, n, scale);
+    if (!keep && !(cap > 0) && bias_is_plain(a))
+        return (row_rest){bias, scale};
     k->f32_mul(s, s, &scale, (size_t)n, SN_BINARY_VS);
     if (cap > 0) {
         const float inv = 1.0f / cap;
@@ -128,61 +143,84 @@ static float finish_scores(const sn_attention_plan *p, const sn_attention_args *
     const bool first = keep && d->hide == SN_ATTENTION_FILL_FIRST;
     if (first)
         hide(p, a, keep, s, n);
-    const float top = add_bias(p, bias, a->bias.stride[3], s, n, 1.0f);
-    if (!keep || first)
-        return top;
-    hide(p, a, keep, s, n);
-    return k->f32_rowmax(s, (size_t)n);
+    for (int64_t t = 0; t < n && bias; t++)
+        s[t] = s[t] + bias[t * a->bias.stride[3]];
+    if (keep && !first)
+        hide(p, a, keep, s, n);
+    return (row_rest){NULL, 1.0f};
 }
 
 typedef struct row_state {
     float *max, *sum; /* of the piece's rows */
+    float *factor;    /* what earlier exponentials of the row are to be multiplied by */
 } row_state;
 
-/* Raw products of row r with keys at … at + n - 1 ► exponentials, 0 for keys it does not see.
- * Returns what the row's earlier exponentials are to be multiplied by. */
-static float take_row(const sn_attention_plan *p, const sn_attention_args *a,
-                      const sn_attention_piece *q, row_state st, float *s, int64_t r, int64_t at,
-                      int64_t n)
+static void take_exponentials(const sn_attention_plan *p, row_state st, float *s, row_rest rest,
+                              ptrdiff_t bias_row, int64_t first, int64_t rows, int64_t n)
 {
-    int64_t lo, hi;
-    sn_attention_range(&p->d, a, q->batch, q->first + r, &lo, &hi);
+    const sn_f32_exp_rows e = {
+        .s = s,
+        .bias = rest.bias,
+        .s_row = p->keys,
+        .bias_row = bias_row,
+        .rows = (size_t)rows,
+        .n = (size_t)n,
+        .scale = rest.scale,
+        .max = st.max + first,
+        .sum = st.sum + first,
+        .factor = st.factor + first,
+    };
+    p->kernels->f32_exp_rows(&e);
+}
+
+/* Keys among at … at + n - 1 that query i sees. */
+static int64_t seen_keys(const sn_attention_plan *p, const sn_attention_args *a,
+                         const sn_attention_piece *q, int64_t r, int64_t at, int64_t n, int64_t *lo)
+{
+    int64_t hi;
+    sn_attention_range(&p->d, a, q->batch, q->first + r, lo, &hi);
     if (a->bias.data)
         hi = sn_min(hi, a->bias.len);
     if (a->keep.data)
         hi = sn_min(hi, a->keep.len);
-    lo = sn_max(lo, at);
-    hi = sn_min(hi, at + n);
-    const int64_t seen = sn_max(hi - lo, 0);
-    float top = -INFINITY, factor = 1.0f;
-    if (seen > 0)
-        top = finish_scores(p, a, s + lo - at, q->batch, q->head, q->first + r, lo, seen);
-    if (top == -INFINITY && st.max[r] == -INFINITY) {
-        /* Nothing to see yet, unless a NaN hides among the masked. */
-        if (seen > 0 && isnan(p->kernels->f32_sum(s + lo - at, (size_t)seen)))
-            st.sum[r] = NAN;
-        memset(s, 0, sizeof(float) * (size_t)n);
-        return factor;
+    *lo = sn_max(*lo, at);
+    return sn_max(sn_min(hi, at + n) - *lo, 0);
+}
+
+/* Products of row r with keys at … at + n - 1 ► exponentials, 0 for keys it does not see. */
+static void take_row(const sn_attention_plan *p, const sn_attention_args *a,
+                     const sn_attention_piece *q, row_state st, float *s, int64_t r, int64_t at,
+                     int64_t n)
+{
+    int64_t lo;
+    const int64_t seen = seen_keys(p, a, q, r, at, n, &lo), skip = seen > 0 ? lo - at : n;
+    st.factor[r] = 1.0f;
+    memset(s, 0, sizeof(float) * (size_t)skip);
+    if (seen == 0)
+        return;
+    s += skip;
+    const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first + r, lo, seen);
+    take_exponentials(p, st, s, rest, 0, r, 1, seen);
+    memset(s + seen, 0, sizeof(float) * (size_t)(n - skip - seen));
+}
+
+/* The same for all rows: at once where each sees all of these keys and nothing is to be done to it
+ * before. */
+static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
+                      const sn_attention_piece *q, row_state st, float *s, int64_t at, int64_t n)
+{
+    int64_t lo;
+    if (!p->d.causal && !a->keep.data && !(p->d.softcap > 0) && bias_is_plain(a) &&
+        seen_keys(p, a, q, 0, at, n, &lo) == n) {
+        const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first, at, n);
+        take_exponentials(p, st, s, rest, a->bias.stride[2], 0, q->rows, n);
+        return;
     }
-    if (seen > 0) {
-        const float max = top > st.max[r] || isnan(top) ? top : st.max[r];
-        factor = expf(st.max[r] - max);
-        st.sum[r] = st.sum[r] * factor + p->kernels->f32_exp_sum(s + lo - at, (size_t)seen, max);
-        st.max[r] = max;
-        memset(s, 0, sizeof(float) * (size_t)(lo - at));
-        memset(s + hi - at, 0, sizeof(float) * (size_t)(at + n - hi));
-    } else {
-        memset(s, 0, sizeof(float) * (size_t)n);
-    }
-    return factor;
+    for (int64_t r = 0; r < q->rows; r++)
+        take_row(p, a, q, st, s + r * p->keys, r, at, n);
 }
 
 /* ------------------------------------------------------------------ the piece */
-static void scale_row(const sn_attention_plan *p, float *y, float by)
-{
-    p->kernels->f32_mul(y, y, &by, (size_t)p->d.v_head, SN_BINARY_VS);
-}
-
 /* Products of all rows with keys at … at + n - 1, rows p->keys apart. */
 static void raw_scores(const sn_attention_plan *p, const sn_attention_args *a,
                        const sn_attention_piece *q, float *s, int64_t at, int64_t n)
@@ -233,13 +271,16 @@ static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
                         const sn_attention_piece *q, row_state st, float *y)
 {
     const sn_attention_desc *d = &p->d;
+    for (int64_t r = 0; r < q->rows; r++)
+        st.factor[r] = st.sum[r] == 0 ? NAN : 1.0f / st.sum[r];
+    p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
     for (int64_t r = 0; r < q->rows; r++, y += d->y[2]) {
         int64_t lo, hi;
+        if (st.sum[r] > 0 && !a->sink)
+            continue;
         sn_attention_range(d, a, q->batch, q->first + r, &lo, &hi);
         if (lo == hi || (d->nan_is_zero && !(st.sum[r] > 0)))
             memset(y, 0, sizeof(float) * (size_t)d->v_head);
-        else
-            scale_row(p, y, st.sum[r] == 0 ? NAN : 1.0f / st.sum[r]);
     }
 }
 
@@ -248,7 +289,8 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
 {
     const sn_attention_desc *d = &p->d;
     float *s = scratch;
-    const row_state st = {s + q->rows * p->keys, s + q->rows * (p->keys + 1)};
+    float *rows = s + q->rows * p->keys;
+    const row_state st = {rows, rows + q->rows, rows + 2 * q->rows};
     float *y = (float *)a->y + q->batch * d->y[0] + q->head * d->y[1] + q->first * d->y[2];
     const float *sink = a->sink ? (const float *)a->sink + q->head : NULL;
     for (int64_t r = 0; r < q->rows; r++) {
@@ -263,11 +305,9 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     for (int64_t at = from; at < to; at += p->keys) {
         const int64_t n = sn_min(p->keys, to - at);
         raw_scores(p, a, q, s, at, n);
-        for (int64_t r = 0; r < q->rows; r++) {
-            const float factor = take_row(p, a, q, st, s + r * p->keys, r, at, n);
-            if (at > from && factor != 1.0f)
-                scale_row(p, y + r * d->y[2], factor);
-        }
+        take_rows(p, a, q, st, s, at, n);
+        if (at > from)
+            p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
         mix_values(p, a, q, s, y, at, n, at > from);
     }
     finish_rows(p, a, q, st, y);

@@ -4,24 +4,38 @@
 
 #include "kernels/kernels.h"
 
-float sn_f32_scores_ref(float *s, const float *bias, size_t n, float scale)
+static void exp_row(float *s, const float *bias, size_t n, float scale, float *max, float *sum,
+                    float *factor)
 {
-    float max = -INFINITY;
+    float top = *max;
     for (size_t i = 0; i < n; i++) {
-        s[i] = s[i] * scale + (bias ? bias[i] : -0.0f);
-        max = max > s[i] ? max : s[i];
+        s[i] = s[i] * scale + (bias ? bias[i] : 0.0f);
+        top = s[i] > top ? s[i] : top;
     }
-    return max;
+    *factor = *max == -INFINITY ? 0.0f : expf(*max - top);
+    double total = (double)*sum * (double)*factor;
+    for (size_t i = 0; i < n; i++) {
+        s[i] = s[i] == -INFINITY ? 0.0f : expf(s[i] - top);
+        total += (double)s[i];
+    }
+    *sum = (float)total;
+    *max = top;
 }
 
-float sn_f32_exp_sum_ref(float *s, size_t n, float max)
+void sn_f32_exp_rows_ref(const sn_f32_exp_rows *e)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        s[i] = expf(s[i] - max);
-        sum += (double)s[i];
+    for (size_t r = 0; r < e->rows; r++) {
+        const ptrdiff_t at = (ptrdiff_t)r;
+        exp_row(e->s + at * e->s_row, e->bias ? e->bias + at * e->bias_row : NULL, e->n, e->scale,
+                &e->max[r], &e->sum[r], &e->factor[r]);
     }
-    return (float)sum;
+}
+
+void sn_f32_scale_rows_ref(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by)
+{
+    for (size_t r = 0; r < rows; r++, y += y_row)
+        for (size_t i = 0; i < n; i++)
+            y[i] *= by[r];
 }
 
 void sn_f32_dots_ref(float *y, const float *x, const float *rows, size_t n, size_t size,

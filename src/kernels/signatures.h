@@ -135,12 +135,25 @@ typedef float sn_f32_reduce_fn(const float *x, size_t n);
 /* y = e^(x - max x) / sum of the same, over one row; y may be x. */
 typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
 
-/* Scores of one query: s[i] = s[i] * scale + bias[i] (bias NULL: nothing is added). Returns the
- * largest, -inf when n is 0; any number when there is a NaN. */
-typedef float sn_f32_scores_fn(float *s, const float *bias, size_t n, float scale);
-/* s[i] = e^(s[i] - max) for numbers not above max, which is not -inf; an error of 4 ulp of 1.
- * Returns their sum. */
-typedef float sn_f32_exp_sum_fn(float *s, size_t n, float max);
+/* Softmax of rows that arrive in pieces, here one piece of rows × n products. Their scores are
+ * s[r * s_row + i] * scale + bias[r * bias_row + i]; without a bias nothing is added. max[r] and
+ * sum[r] hold the largest score of row r so far (-inf: none) and the sum of e^(score - max[r]);
+ * both are brought up to date. s becomes e^(score - max[r]) with an error of 4 ulp of the largest
+ * |score| or of 1, factor[r] what earlier pieces are to be multiplied by. No key to see (all scores
+ * are -inf) leaves zeros; a NaN among them makes the sum NaN, and the rest of the row whatever it
+ * likes. */
+typedef struct sn_f32_exp_rows {
+    float *s;
+    const float *bias;
+    ptrdiff_t s_row, bias_row;
+    size_t rows, n;
+    float scale;
+    float *max, *sum, *factor; /* [rows] */
+} sn_f32_exp_rows;
+typedef void sn_f32_exp_rows_fn(const sn_f32_exp_rows *e);
+/* y[r * y_row + i] *= by[r], for r < rows, i < n. */
+typedef void sn_f32_scale_rows_fn(float *y, ptrdiff_t y_row, size_t rows, size_t n,
+                                  const float *by);
 /* y[j] = sum of x[i] * rows[j * stride + i] over i < size, for j < n. No overlap. */
 typedef void sn_f32_dots_fn(float *y, const float *x, const float *rows, size_t n, size_t size,
                             size_t stride);

@@ -550,49 +550,77 @@ static void check_softmax(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
-static void check_scores(const sn_kernel_row *row, const sn_kernel_row *ref)
+/* Rows with scores far below 0, -inf, NaN, nothing at all, and with pieces seen before or not. */
+static void check_exp_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    for (int i = 0; i < 300 && !test_errors; i++) {
-        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-        guarded bias = guard_floats(n, i % 2), got = guard_floats(n, i % 2),
-                want = guard_floats(n, i % 2), scale = guard_floats(n, i % 2);
-        fill(want.data, n, i % 4 == 0 ? SMALL : NONE);
-        fill(bias.data, n, i % 8 == 0 ? SMALL : NONE);
-        memcpy(got.data, want.data, n * sizeof(float));
-        const float by = test_randf() * 2.0f, *add = i % 3 ? bias.data : NULL;
-        for (size_t k = 0; k < n; k++)
-            scale.data[k] = fabsf(want.data[k] * by) + (add ? fabsf(add[k]) : 0.0f);
-        const float top = ((sn_f32_scores_fn *)ref->fn)(want.data, add, n, by);
-        const float found = ((sn_f32_scores_fn *)row->fn)(got.data, add, n, by);
-        same("scores", row, "", got.data, want.data, scale.data, n);
-        bool nan = false;
-        for (size_t k = 0; k < n; k++)
-            nan |= isnan(want.data[k]);
-        if (!nan)
-            same("maximum", row, "", &found, &top, &(float){64.0f}, 1);
-        guard_free(&bias), guard_free(&got), guard_free(&want), guard_free(&scale);
+    enum { MOST = 9 };
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), rows = rnd(0, MOST);
+        const size_t stride = n + rnd(0, 3), all = rows ? (rows - 1) * stride + n : 0;
+        const bool with_bias = i % 3 != 0;
+        guarded got = guard_floats(all, i % 2), want = guard_floats(all, i % 2),
+                bias = guard_floats(all, i % 2), scale = guard_floats(all, i % 2);
+        float state[2][3][MOST] = {0}, size[MOST];
+        const float width = i % 5 ? 4.0f : 300.0f, far = i % 7 ? width : width + 1000.0f;
+        for (size_t k = 0; k < all; k++) {
+            want.data[k] = test_randf() * width - (far - width);
+            bias.data[k] = i % 4 > 1 || test_rand() % 3 == 0 ? test_randf()
+                           : i % 4 == 1                      ? -INFINITY
+                                                             : -FLT_MAX;
+            scale.data[k] = 1.0f + far;
+        }
+        if (i % 11 == 0 && all > 0)
+            want.data[rnd(0, all - 1)] = NAN;
+        memcpy(got.data, want.data, all * sizeof(float));
+        for (size_t r = 0; r < rows; r++) {
+            const bool before = test_rand() % 2;
+            state[0][0][r] = state[1][0][r] = before ? test_randf() * 8.0f : -INFINITY;
+            state[0][1][r] = state[1][1][r] = before ? 3.0f : 0.0f;
+            size[r] = ((float)n + 3.0f) * (1.0f + far);
+        }
+        sn_f32_exp_rows e = {
+            .s = want.data,
+            .bias = with_bias ? bias.data : NULL,
+            .s_row = (ptrdiff_t)stride,
+            .bias_row = i % 2 ? (ptrdiff_t)stride : 0,
+            .rows = rows,
+            .n = n,
+            .scale = test_randf() * 2.0f,
+            .max = state[0][0],
+            .sum = state[0][1],
+            .factor = state[0][2],
+        };
+        ((sn_f32_exp_rows_fn *)ref->fn)(&e);
+        e.s = got.data;
+        e.max = state[1][0], e.sum = state[1][1], e.factor = state[1][2];
+        ((sn_f32_exp_rows_fn *)row->fn)(&e);
+        for (size_t r = 0; r < rows; r++)
+            if (isnan(state[0][1][r])) { /* nothing but the sum is promised */
+                state[0][0][r] = state[1][0][r] = state[0][2][r] = state[1][2][r] = 0.0f;
+                memset(want.data + r * stride, 0, n * sizeof(float));
+                memset(got.data + r * stride, 0, n * sizeof(float));
+            }
+        same("maxima", row, "", state[1][0], state[0][0], size, rows);
+        same("sums", row, "", state[1][1], state[0][1], size, rows);
+        same("factors", row, "", state[1][2], state[0][2], size, rows);
+        same("exponentials", row, "", got.data, want.data, scale.data, all);
+        guard_free(&got), guard_free(&want), guard_free(&bias), guard_free(&scale);
     }
 }
 
-static void check_exp_sum(const sn_kernel_row *row, const sn_kernel_row *ref)
+static void check_scale_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    for (int i = 0; i < 300 && !test_errors; i++) {
-        const size_t n = i < 100 ? (size_t)i : rnd(1, 1000);
-        guarded got = guard_floats(n, i % 2), want = guard_floats(n, i % 2),
-                one = guard_floats(n, i % 2);
-        const float max = test_randf() * 8.0f, width = i % 3 ? 4.0f : 90.0f;
-        for (size_t k = 0; k < n; k++) {
-            want.data[k] = max - fabsf(test_randf()) * width;
-            one.data[k] = 1.0f;
-        }
-        if (i % 5 == 0 && n > 0)
-            want.data[rnd(0, n - 1)] = i % 2 ? -INFINITY : NAN;
-        memcpy(got.data, want.data, n * sizeof(float));
-        const float sum = ((sn_f32_exp_sum_fn *)ref->fn)(want.data, n, max);
-        const float found = ((sn_f32_exp_sum_fn *)row->fn)(got.data, n, max);
-        same("exponentials", row, "", got.data, want.data, one.data, n);
-        same("sum", row, "", &found, &sum, &(float){(float)n}, 1);
-        guard_free(&got), guard_free(&want), guard_free(&one);
+    for (int i = 0; i < 100 && !test_errors; i++) {
+        const size_t n = (size_t)i, rows = rnd(0, 5), stride = n + rnd(0, 3);
+        const size_t all = rows ? (rows - 1) * stride + n : 0;
+        guarded got = guard_floats(all, i % 2), want = guard_floats(all, i % 2),
+                by = guard_floats(rows, i % 2);
+        fill(want.data, all, ALL), fill(by.data, rows, i % 3 ? NONE : ALL);
+        memcpy(got.data, want.data, all * sizeof(float));
+        ((sn_f32_scale_rows_fn *)ref->fn)(want.data, (ptrdiff_t)stride, rows, n, by.data);
+        ((sn_f32_scale_rows_fn *)row->fn)(got.data, (ptrdiff_t)stride, rows, n, by.data);
+        same("scaled rows", row, "", got.data, want.data, NULL, all);
+        guard_free(&got), guard_free(&want), guard_free(&by);
     }
 }
 
@@ -777,8 +805,8 @@ static const struct {
     {"sn_f32_wino_out", check_wino_out},
     {"sn_f32_wino_filter", check_wino_filter},
     {"sn_f32_mix", check_mix},
-    {"sn_f32_scores", check_scores},
-    {"sn_f32_exp_sum", check_exp_sum},
+    {"sn_f32_exp_rows", check_exp_rows},
+    {"sn_f32_scale_rows", check_scale_rows},
     {"sn_f32_dots", check_dots},
 };
 
