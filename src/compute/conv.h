@@ -115,9 +115,9 @@ void sn_conv_direct_task(void *call, size_t task, int worker);
 void sn_conv_depthwise_task(void *call, size_t task, int worker);
 void sn_conv_columns_task(void *call, size_t task, int worker);
 void sn_conv_winograd_run(sn_conv_call *c, sn_pool *pool);
-/* m of Winograd's F(m×m) if that is faster than the direct way, else 0; and the rest of a plan
- * whose desc asks for it. */
-int sn_conv_winograd_pick(const sn_conv_desc *d, const sn_conv_blocks *b);
+/* m of Winograd's F(m×m) if that is faster than the direct way, else 0, for a plan whose blocks are
+ * known; and the rest of a plan whose desc asks for it. */
+int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes);
 sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err);
 
 #endif

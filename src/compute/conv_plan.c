@@ -261,7 +261,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
     if (d->winograd == SN_CONV_FREE)
-        p->d.winograd = sn_variant_of(d->variant).other ? 0 : sn_conv_winograd_pick(d, &p->b);
+        p->d.winograd = sn_variant_of(d->variant).other ? 0 : sn_conv_winograd_pick(p, l2_bytes);
     if (p->d.winograd != 0) {
         p->kind = SN_CONV_WINOGRAD;
         return sn_conv_plan_winograd(p, l2_bytes, err);

@@ -13,13 +13,14 @@ enum {
     MIN_BATCH = 16,  /* patches that are worth a pass over the weights */
     GOOD_BATCH = 64, /* more are hardly better */
     MAX_BLOCKS = 3,  /* output blocks of a chunk: with four less of the input fits the cache */
+    SPACE_BYTES_A_CYCLE = 6, /* other layers have used the caches since */
 };
 
 /* Rows or columns times taps inside the image, of one axis. */
 static double taps_inside(const sn_conv_desc *d, int axis)
 {
     double sum = 0;
-    for (int64_t o = 0; o < 2; o++) { /* the first and the last; all others are like the second */
+    for (int64_t o = 0; o < 2; o++) { /* the first and the last; others are taken to miss none */
         int64_t first, end;
         sn_conv_taps(o == 0 ? 0 : d->out[axis] - 1, 1, d->pad[axis], 1, 3, d->in[axis], &first,
                      &end);
@@ -28,11 +29,14 @@ static double taps_inside(const sn_conv_desc *d, int axis)
     return d->out[axis] < 2 ? sum / 2 : sum + 3.0 * (double)(d->out[axis] - 2);
 }
 
+/* All filters of a group. They are written to the second-level cache, which counts bytes. */
 static double filter_cycles(const sn_conv_blocks *b, int m)
 {
-    return (m == 4 ? 110.0 : 50.0) * (double)(b->in_blocks * b->block * b->out_blocks);
+    const double each = (m == 4 ? 110.0 : 50.0) * (b->block == 16 ? 1.0 : 0.55);
+    return each * (double)(b->in_blocks * b->block * b->out_blocks);
 }
 
+/* One patch: its products and the transforms of all its blocks. */
 static double patch_cycles(const sn_conv_blocks *b, int m)
 {
     const double n = m + 2, in = (double)(b->in_blocks * b->block), out = (double)b->out_blocks;
@@ -40,8 +44,9 @@ static double patch_cycles(const sn_conv_blocks *b, int m)
     return n * n * in * out / 2 / 0.9 + transforms;
 }
 
-static int64_t patches_of(const sn_conv_desc *d, int m)
+static int64_t patches_of(const sn_conv_desc *d)
 {
+    const int64_t m = d->winograd;
     return d->n * sn_ceil_div(d->out[1], m) * sn_ceil_div(d->out[2], m);
 }
 
@@ -51,24 +56,6 @@ static bool fits(const sn_conv_desc *d, const sn_conv_blocks *b)
         if (d->kernel[i] != 3 || d->stride[i] != 1 || d->dilation[i] != 1)
             return false;
     return d->in_block == d->out_block && d->in_block != 0 && b->group_in == b->in;
-}
-
-int sn_conv_winograd_pick(const sn_conv_desc *d, const sn_conv_blocks *b)
-{
-    if (!fits(d, b))
-        return 0;
-    const double pairs = (double)(b->in_blocks * b->block * b->out_blocks);
-    const double direct = (double)d->n * taps_inside(d, 1) * taps_inside(d, 2) * pairs / 2;
-    double least = direct * 0.85; /* what is gained should be worth the error */
-    int best = 0;
-    for (int m = 2; m <= 4; m += 2) {
-        const double cycles = (double)patches_of(d, m) * patch_cycles(b, m) + filter_cycles(b, m);
-        if (cycles < least) {
-            least = cycles;
-            best = m;
-        }
-    }
-    return best;
 }
 
 /* How many batches of patches: few, since each transforms all weights again, but each within the
@@ -100,13 +87,12 @@ static int64_t pick_batches(const sn_conv_plan *p, int64_t patches, size_t l2_by
     return best;
 }
 
-sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
+/* Batches, chunks, parts and the workspace for them; false: too large. */
+static bool cut(sn_conv_plan *p, size_t l2_bytes)
 {
     const sn_conv_desc *d = &p->d;
     const int64_t m = d->winograd, n = m + 2, block = p->b.block, l2 = (int64_t)l2_bytes;
-    if ((m != 2 && m != 4) || !fits(d, &p->b))
-        return sn_fail(err, SONDE_INTERNAL, "Winograd is for 3×3 at stride 1");
-    const int64_t patches = patches_of(d, (int)m);
+    const int64_t patches = patches_of(d);
     p->rows = sn_ceil_div(d->out[1], m);
     p->cols = sn_ceil_div(d->out[2], m);
     const sn_variant v = sn_variant_of(d->variant);
@@ -122,21 +108,58 @@ sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     p->tiles = sn_ceil_div(p->seg, sn_tile_pixels(p->block, p->chunk_blocks));
-    p->tile = p->k->f32_conv;
     p->patch_pos = p->seg * block + SN_WINO_GAP;
     const int64_t filter = n * n * (block * block + SN_WINO_GAP) * p->chunk_blocks;
     const int64_t part = sn_max(l2 / 4 / (filter * (int64_t)sizeof(float)), 1);
     p->part = sn_ceil_div(p->b.in_blocks, sn_ceil_div(p->b.in_blocks, part));
     size_t floats;
-    if (p->items > 0) {
-        if (!sn_size_mul((size_t)(p->b.in_blocks + p->chunk_blocks), (size_t)(n * n * p->patch_pos),
-                         &floats) ||
-            floats > PTRDIFF_MAX / 8)
-            return sn_fail(err, SONDE_LIMIT, "the convolution is too large");
-        p->panel_bytes = sn_round_up((floats + (size_t)(p->part * filter)) * sizeof(float), 64);
+    if (!sn_size_mul((size_t)(p->b.in_blocks + p->chunk_blocks), (size_t)(n * n * p->patch_pos),
+                     &floats) ||
+        floats > PTRDIFF_MAX / 8)
+        return false;
+    p->panel_bytes = sn_round_up((floats + (size_t)(p->part * filter)) * sizeof(float), 64);
+    return true;
+}
+
+int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes)
+{
+    const sn_conv_desc *d = &p->d;
+    const sn_conv_blocks *b = &p->b;
+    if (!fits(d, b))
+        return 0;
+    const double pairs = (double)(b->groups * b->in_blocks * b->block * b->out_blocks);
+    const double direct = (double)d->n * taps_inside(d, 1) * taps_inside(d, 2) * pairs / 2;
+    double least = direct * 0.85; /* what is gained should be worth the error */
+    int best = 0;
+    for (int m = 2; m <= 4; m += 2) {
+        sn_conv_plan w = *p;
+        w.d.winograd = m;
+        w.threads = 1; /* the same way, whatever their number and the variant */
+        w.d.variant = 0;
+        if (!cut(&w, l2_bytes))
+            continue;
+        const double group =
+            (double)w.segs * filter_cycles(b, m) + (double)patches_of(&w.d) * patch_cycles(b, m);
+        const double cycles =
+            (double)b->groups * group + (double)w.panel_bytes / SPACE_BYTES_A_CYCLE;
+        if (cycles < least) {
+            least = cycles;
+            best = m;
+        }
     }
+    return best;
+}
+
+sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
+{
+    const int m = p->d.winograd;
+    if ((m != 2 && m != 4) || !fits(&p->d, &p->b))
+        return sn_fail(err, SONDE_INTERNAL, "Winograd is for 3×3 at stride 1");
+    if (!cut(p, l2_bytes))
+        return sn_fail(err, SONDE_LIMIT, "the convolution is too large");
+    p->tile = p->k->f32_conv;
     const char *isa = strrchr(p->k->f32_conv_name, '_');
-    snprintf(p->name, sizeof p->name, "f32_winograd%dx%d_%dx%d_%s", (int)m, (int)m,
+    snprintf(p->name, sizeof p->name, "f32_winograd%dx%d_%dx%d_%s", m, m,
              (int)sn_min(sn_tile_pixels(p->block, p->chunk_blocks), p->seg), (int)p->chunk_blocks,
              isa ? isa + 1 : "ref");
     return SONDE_OK;

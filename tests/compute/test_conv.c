@@ -303,8 +303,8 @@ TEST(winograd_is_chosen_where_it_saves_more_than_its_transforms_cost)
     check_way(4, 64, 1, 56, 1, 1);
     check_way(4, 448, 4, 28, 1, 1);
     check_way(4, 256, 1, 14, 1, 1);
-    check_way(0, 512, 1, 7, 1, 1);  /* four patches are too few for the weights … */
-    check_way(4, 512, 1, 7, 16, 1); /* … sixteen images have enough */
+    check_way(0, 512, 1, 4, 1, 1);  /* one patch is too little for the weights … */
+    check_way(4, 512, 1, 4, 16, 1); /* … sixteen images have enough */
     check_way(0, 64, 1, 1, 1, 1);
     check_way(0, 64, 1, 56, 1, 2);
     check_way(0, 64, 16, 56, 1, 1); /* narrow groups are merged */
