@@ -28,8 +28,8 @@ def model(request, tmp_path_factory):
     path.unlink()
 
 
-def memory_report(model):
-    done = subprocess.run([PROGRAM, "profile", model, "-n", "1", "-t", "1", "--report", "memory"],
+def memory_report(model, threads="1"):
+    done = subprocess.run([PROGRAM, "profile", model, "-n", "1", "-t", threads, "--report", "memory"],
                           capture_output=True, text=True, timeout=300, check=True)
     rows = re.findall(r"^ *([a-z, ]+?)  +([\d.]+) (B|KiB|MiB|GiB)$", done.stdout, re.M)
     return {name: float(number) * UNITS[unit] for name, number, unit in rows}
@@ -59,7 +59,7 @@ def test_packed_weights_are_about_as_large_as_raw_ones(model):
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("verb", list(BESIDES))
 def test_the_peak_is_packed_weights_and_arena_and_little_more(model, verb, threads):
-    report = memory_report(model)
+    report = memory_report(model, threads)
     needed = report["weights, packed"] + report["activations"] + report.get("workspace", 0)
     peak = peak_resident(PROGRAM, verb, model, "-n", "1", "-t", threads, "-q")
     assert peak <= needed + BESIDES[verb], f"{(peak - needed) / 1e6:.1f} MB beside {needed / 1e6:.1f} MB"
