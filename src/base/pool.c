@@ -4,7 +4,7 @@
  *     caller                                  worker
  *     take `busy`, write the job              sees `epoch` move (spinning, or woken from its futex)
  *     gate = OPEN, epoch++, wake sleepers     gate: OPEN + k  ->  OPEN + k + 1     (joins)
- *     takes tasks from `next`                 takes tasks from `next`
+ *     takes tasks of its range, then others   takes tasks of its range, then others
  *     gate: clears OPEN, nobody joins now     gate: k -> k - 1                     (leaves)
  *     waits until gate counts nobody          …
  *     gives `busy` back
@@ -33,6 +33,9 @@
 /* Longer than the gap between two parallel steps, short enough not to be noticed as load. */
 enum { SPIN_NS = 40000 };
 
+/* Into how many ranges tasks are cut; with more threads some share one. */
+enum { MAX_RANGES = 8 };
+
 /* Bits of the gate; the rest counts the workers inside. */
 enum { GATE_OPEN = 1 << 30, GATE_CALLER_SLEEPS = 1 << 29, GATE_COUNT = GATE_CALLER_SLEEPS - 1 };
 
@@ -51,9 +54,13 @@ typedef struct job {
     uint32_t caller; /* its thread's number there, so that slices find the step they are of */
 } job;
 
+typedef struct range {
+    alignas(64) _Atomic size_t next; /* the first task nobody took yet */
+} range;
+
 struct sn_pool {
     sn_allocator *alloc;
-    int threads;
+    int threads, ranges;
     int started; /* workers that exist; changes under `busy` only */
     bool start_tried;
     unsigned spins; /* pauses before sleeping; 0 where threads outnumber cores */
@@ -62,13 +69,13 @@ struct sn_pool {
     sn_pool *before, *after; /* in the list of all */
     alignas(64) _Atomic bool busy;
     /* One cache line carries all of a region's news, because each line a worker must fetch from the
-     * caller's core costs about 100 ns; the task counter, fought over by all, has its own. */
+     * caller's core costs about 100 ns; the ranges, of which tasks are taken, have their own. */
     alignas(64) _Atomic uint32_t epoch; /* futex of sleeping workers */
     _Atomic uint32_t gate;              /* futex of a caller who waits long */
     _Atomic uint32_t sleepers;
     _Atomic bool stop;
     job job; /* written while the gate is closed and empty, read by those inside */
-    alignas(64) _Atomic size_t next;
+    range tasks[MAX_RANGES];
 };
 
 /* ------------------------------------------------------------------ forks */
@@ -169,34 +176,49 @@ static unsigned measure_spins(void)
     return (unsigned)((uint64_t)SPIN_NS * PAUSES / (best_ns ? best_ns : 1));
 }
 
-/* Takes tasks from the returned one up to *end; none when they are equal. Neighbours share what
- * they read and fetch it for each other, so first long runs are taken, then shorter and shorter
- * ones, which leaves nobody waiting for a long last one. */
-static size_t take_run(sn_pool *pool, size_t *end)
+/* Where range r of n tasks begins; r = ranges gives n. */
+static size_t range_start(size_t n, int ranges, int r)
 {
-    const size_t n = pool->job.n, shares = 2 * (size_t)pool->threads;
-    size_t at = atomic_load_explicit(&pool->next, memory_order_relaxed);
-    do {
-        if (at >= n)
-            return *end = n;
-        *end = at + (n - at > shares ? (n - at) / shares : 1);
-    } while (!atomic_compare_exchange_weak_explicit(&pool->next, &at, *end, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return at;
+    const size_t each = n / (size_t)ranges, rest = n % (size_t)ranges, k = (size_t)r;
+    return each * k + (k < rest ? k : rest);
+}
+
+/* Takes tasks from the returned one up to *end; none when they are equal. A thread begins with its
+ * own range: steps that cut an image alike then find in its cache what it wrote in the step before.
+ * Neighbours share what they read and fetch it for each other, so first long runs are taken, then
+ * shorter and shorter ones, which leaves nobody waiting for a long last one. */
+static size_t take_run(sn_pool *pool, int index, size_t *end)
+{
+    const size_t n = pool->job.n;
+    const int ranges = pool->ranges, home = index * ranges / pool->threads;
+    const size_t shares = 2 * (size_t)((pool->threads + ranges - 1) / ranges);
+    for (int i = 0; i < ranges; i++) {
+        const int r = home + i < ranges ? home + i : home + i - ranges;
+        const size_t stop = range_start(n, ranges, r + 1);
+        _Atomic size_t *next = &pool->tasks[r].next;
+        size_t at = atomic_load_explicit(next, memory_order_relaxed);
+        while (at < stop) {
+            *end = at + (stop - at > shares ? (stop - at) / shares : 1);
+            if (atomic_compare_exchange_weak_explicit(next, &at, *end, memory_order_relaxed,
+                                                      memory_order_relaxed))
+                return at;
+        }
+    }
+    return *end = n;
 }
 
 /* Works on the open job until no task is left, and leaves a slice when it got any. */
 static void take_tasks(sn_pool *pool, int index)
 {
     const job *j = &pool->job;
-    size_t end, task = take_run(pool, &end);
+    size_t end, task = take_run(pool, index, &end);
     if (task == end)
         return;
     uint64_t t0 = j->trace ? sn_ticks() : 0;
     do {
         for (; task < end; task++)
             j->fn(j->arg, task, index);
-        task = take_run(pool, &end);
+        task = take_run(pool, index, &end);
     } while (task < end);
     if (!j->trace)
         return;
@@ -295,6 +317,7 @@ sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, so
         return sn_fail_memory(err, sizeof *p);
     p->alloc = alloc;
     p->threads = threads;
+    p->ranges = threads < MAX_RANGES ? threads : MAX_RANGES;
     if (threads > 1) {
         size_t bytes = (size_t)(threads - 1) * sizeof *p->workers;
         p->workers = sn_alloc_zero(alloc, bytes);
@@ -383,7 +406,9 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
         pool->job.caller = ring ? ring->thread_id : 0;
     }
 #endif
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    for (int r = 0; r < pool->ranges; r++)
+        atomic_store_explicit(&pool->tasks[r].next, range_start(n, pool->ranges, r),
+                              memory_order_relaxed);
     atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
     atomic_fetch_add(&pool->epoch, 1);
     if (atomic_load(&pool->sleepers))

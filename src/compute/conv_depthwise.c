@@ -49,11 +49,13 @@ void sn_conv_depthwise_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
     const sn_conv_plan *p = c->p;
+    const int64_t blocks = sn_ceil_div(p->d.c, p->block);
     float *zeros = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
     memset(zeros, 0, p->panel_bytes);
     for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
          i++) {
-        const int64_t plane = (int64_t)i / p->segs, seg = (int64_t)i % p->segs;
+        const int64_t block = (int64_t)i % blocks, rest = (int64_t)i / blocks;
+        const int64_t seg = rest % p->segs, plane = rest / p->segs * blocks + block;
         depthwise_rows(c, zeros, plane, seg * p->seg, sn_min(p->rows, (seg + 1) * p->seg));
     }
 }

@@ -184,6 +184,17 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     return SONDE_OK;
 }
 
+/* Items of all channels: a band of rows for each thread, which are those it wrote in a convolution
+ * before this and reads in one behind, as those share rows, too. */
+static void plan_bands(sn_conv_plan *p, int64_t outer)
+{
+    const int64_t tasks = (int64_t)p->tasks;
+    p->seg = sn_ceil_div(p->rows, sn_min(p->threads, p->rows));
+    p->segs = sn_ceil_div(p->rows, p->seg);
+    p->items = (size_t)(outer * p->segs);
+    p->tasks = (size_t)sn_min((int64_t)p->items, tasks);
+}
+
 static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
 {
     const sn_conv_desc *d = &p->d;
@@ -192,6 +203,8 @@ static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error
     p->chunks = 1;
     p->chunk_blocks = 1;
     plan_split(p, d->n * sn_ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
+    if (p->segs < p->threads && p->tasks > 1)
+        plan_bands(p, d->n * sn_ceil_div(d->c, p->block));
     if (p->items > 0 && !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
     snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
