@@ -111,6 +111,14 @@ typedef struct sn_conv_call {
 /* What the kernel leaves to do on pixels of one channel block with `lanes` real channels: an
  * activation beyond a clip, and zeros in the padding lanes. */
 void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes);
+/* The first `pixels` pixels from x on of a flat plan's one image; planes of y hold just these. */
+void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels);
+/* Output rows from … to-1 of a depthwise plan's one image, planes of x hold just the input rows
+ * in_from … in_from+in_rows-1. */
+typedef struct sn_conv_band {
+    int64_t from, to, in_from, in_rows;
+} sn_conv_band;
+void sn_conv_depthwise_band(const sn_conv_call *c, const sn_conv_band *band);
 void sn_conv_direct_task(void *call, size_t task, int worker);
 void sn_conv_depthwise_task(void *call, size_t task, int worker);
 void sn_conv_columns_task(void *call, size_t task, int worker);

@@ -1,27 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two convolutions as one. Channels of a depthwise convolution do not mix, so a chunk of output
- * channels of the first is all that a chunk of the second needs. A task is a chunk of an image and
- * runs on one thread with a buffer of its own. When all threads' caches together hold everything
- * between the two, they run one after the other instead, each over the whole pool. */
+ * channels of the first is all that a chunk of the second needs, and a band of its rows needs few
+ * more rows of the first, which the bands on both sides compute again. A task is a chunk of a band
+ * and runs on one thread with a buffer of its own; neighbours share the input's rows. When a
+ * thread's cache holds everything between the two, they run one after the other instead, each over
+ * the whole pool. */
 #include "compute/conv_chain.h"
 
 #include <string.h>
 
 #include "compute/split.h"
+#include "compute/tile_cost.h"
 
-/* Channels of a chunk: blocks whose planes fill no more than half of the cache, and several chunks
- * for every thread. All channels when the layout is plain or the rest fits anyway. */
-static int64_t pick_chunk(const sn_conv_desc *first, size_t l2_bytes, int threads)
+/* Input rows that one output row needs. */
+static int64_t window_rows(const sn_conv_desc *second)
 {
-    const int64_t block = first->out_block, l2 = (int64_t)l2_bytes;
+    return (second->kernel[1] - 1) * second->dilation[1] + 1;
+}
+
+/* Chunks as large as the kernel likes them, bands so that what is between fills a quarter of the
+ * cache. Rows too long for that, or windows too high: fewer channels of all rows. */
+static void pick_parts(sn_conv_chain *p, const sn_conv_desc *first, const sn_conv_desc *second,
+                       size_t l2_bytes)
+{
+    const int64_t block = first->out_block, l2 = (int64_t)l2_bytes, rows = second->out[1];
     const int64_t pixels = first->out[1] * first->out[2];
-    if (block == 0 || !first->packed || pixels <= 0 || first->oc % block == 1)
-        return first->oc; /* a last chunk of one channel would be no depthwise convolution */
+    p->chunk = first->oc;
+    p->band = rows;
+    if (block == 0 || !first->packed || pixels <= 0 || rows <= 0 || first->oc % block == 1)
+        return; /* a last chunk of one channel would be no depthwise convolution */
     const int64_t blocks = sn_ceil_div(first->oc, block), plane = pixels * block * 4;
-    if (blocks < 3 || plane * blocks < l2 * threads / 4 * 3)
-        return first->oc;
-    const int64_t fit = sn_max(l2 / 2 / plane, 1), fair = sn_max(blocks / (threads * 3), 1);
-    return sn_min(fit, fair) * block;
+    if (blocks < 3 || plane * blocks < l2 / 4 * 3)
+        return;
+    p->apart = true;
+    const int64_t q = sn_tile_pick_blocks((unsigned)block, pixels, 1, blocks, false);
+    const int64_t window = window_rows(second), stride = second->stride[1];
+    const int64_t fit = l2 / 4 / (q * block * 4 * first->out[2]);
+    const int64_t least = sn_max(4 * (window - stride) / stride, 1); /* else too much twice */
+    const int64_t most = fit < window ? 0 : (fit - window) / stride + 1;
+    if (most >= least) {
+        const int64_t bands = sn_ceil_div(sn_ceil_div(rows, most), p->threads) * p->threads;
+        p->chunk = q * block;
+        p->band = sn_max(sn_ceil_div(rows, bands), sn_min(least, rows));
+        return;
+    }
+    const int64_t whole = sn_max(l2 / 2 / plane, 1), fair = sn_max(blocks / (p->threads * 3), 1);
+    p->chunk = sn_min(whole, fair) * block;
 }
 
 static sonde_status plan_part(sn_conv_chain *p, int part, const sn_conv_desc *first,
@@ -30,7 +54,7 @@ static sonde_status plan_part(sn_conv_chain *p, int part, const sn_conv_desc *fi
 {
     sn_conv_desc a = *first, b = *second;
     a.oc = b.c = b.oc = b.groups = channels;
-    if (p->chunks > 1)
+    if (p->apart)
         a.n = b.n = 1;
     SN_TRY(sn_conv_plan_make(&p->first[part], &a, cpu_flags, l2_bytes, threads, err));
     return sn_conv_plan_make(&p->second[part], &b, cpu_flags, l2_bytes, threads, err);
@@ -51,10 +75,10 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     p->threads = threads > 0 ? threads : 1;
     p->images = first->n;
     p->channels = first->oc;
-    p->chunk = pick_chunk(first, l2_bytes, p->threads);
+    pick_parts(p, first, second, l2_bytes);
     p->chunks = sn_max(sn_ceil_div(p->channels, sn_max(p->chunk, 1)), 1);
-    const bool apart = p->chunks > 1;
-    const int inner_threads = apart ? 1 : p->threads;
+    p->bands = sn_max(sn_ceil_div(second->out[1], sn_max(p->band, 1)), 1);
+    const int inner_threads = p->apart ? 1 : p->threads;
     const int64_t last = p->channels - (p->chunks - 1) * p->chunk;
     SN_TRY(plan_part(p, 0, first, second, p->chunk, cpu_flags, l2_bytes, inner_threads, err));
     SN_TRY(plan_part(p, 1, first, second, last, cpu_flags, l2_bytes, inner_threads, err));
@@ -64,9 +88,12 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     p->second_weights = chunk_blocks * second->kernel[1] * second->kernel[2] * block;
     p->in = sn_ceil_div(first->c, block) * block * first->in[1] * first->in[2];
     p->out = second->out[1] * second->out[2];
-    size_t floats = (size_t)(apart ? 1 : sn_max(p->images, 0)), bytes;
+    const int64_t rows =
+        sn_min(first->out[1], (p->band - 1) * second->stride[1] + window_rows(second));
+    size_t floats = (size_t)(p->apart ? 1 : sn_max(p->images, 0)), bytes;
     if (!sn_size_mul(floats, (size_t)(chunk_blocks * block), &floats) ||
-        !sn_size_mul(floats, (size_t)(first->out[1] * first->out[2]), &floats) ||
+        !sn_size_mul(floats, (size_t)((p->apart ? rows : first->out[1]) * first->out[2]),
+                     &floats) ||
         !sn_size_mul(floats, sizeof(float), &bytes) || bytes > PTRDIFF_MAX / 2)
         return sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
     p->between_bytes = sn_round_up(bytes, 64);
@@ -76,13 +103,13 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
         const int part = i + 1 == p->chunks;
         p->flops += p->first[part].flops + p->second[part].flops;
     }
-    p->flops *= apart ? (uint64_t)sn_max(p->images, 0) : 1;
+    p->flops *= p->apart ? (uint64_t)sn_max(p->images, 0) : 1;
     return SONDE_OK;
 }
 
 size_t sn_conv_chain_workspace(const sn_conv_chain *p)
 {
-    return p->worker_bytes * (size_t)(p->chunks > 1 ? p->threads : 1);
+    return p->worker_bytes * (size_t)(p->apart ? p->threads : 1);
 }
 
 typedef struct chain_job {
@@ -91,40 +118,64 @@ typedef struct chain_job {
     uint8_t *space;
 } chain_job;
 
-static void run_part(const chain_job *j, int64_t image, int64_t chunk, uint8_t *space,
-                     sn_pool *pool)
+static void run_whole(const sn_conv_chain *p, const sn_conv_chain_call *c, uint8_t *space,
+                      sn_pool *pool)
 {
-    const sn_conv_chain *p = j->p;
-    const sn_conv_chain_call *c = j->c;
-    const int part = chunk + 1 == p->chunks;
-    const int64_t from = chunk * p->chunk, block = sn_max(p->first[0].d.out_block, 1);
-    const int64_t padded = sn_ceil_div(p->channels, block) * block;
-    const float *bias[2];
-    for (int i = 0; i < 2; i++)
-        bias[i] = c->bias[i] ? c->bias[i] + from : NULL;
-    float *between = (float *)(void *)space, *y = c->y + (image * padded + from) * p->out;
-    sn_conv_run(&p->first[part], c->x + image * p->in, c->w[0] + chunk * p->first_weights, bias[0],
-                NULL, between, space + p->between_bytes, pool);
-    sn_conv_run(&p->second[part], between, c->w[1] + chunk * p->second_weights, bias[1], NULL, y,
-                space + p->between_bytes, pool);
+    float *between = (float *)(void *)space;
+    space += p->between_bytes;
+    sn_conv_run(&p->first[1], c->x, c->w[0], c->bias[0], NULL, between, space, pool);
+    sn_conv_run(&p->second[1], between, c->w[1], c->bias[1], NULL, c->y, space, pool);
+}
+
+/* The input rows that a band's output rows see. */
+static sn_conv_band band_at(const sn_conv_chain *p, int64_t index)
+{
+    const sn_conv_desc *d = &p->second[1].d;
+    sn_conv_band b = {.from = index * p->band, .to = sn_min((index + 1) * p->band, d->out[1])};
+    const int64_t end = (b.to - 1) * d->stride[1] - d->pad[1] + window_rows(d);
+    b.in_from = sn_min(sn_max(b.from * d->stride[1] - d->pad[1], 0), d->in[1]);
+    b.in_rows = sn_max(sn_min(end, d->in[1]) - b.in_from, 0);
+    return b;
 }
 
 static void chain_task(void *arg, size_t task, int worker)
 {
     const chain_job *j = arg;
-    run_part(j, (int64_t)task / j->p->chunks, (int64_t)task % j->p->chunks,
-             j->space + (size_t)worker * j->p->worker_bytes, NULL);
+    const sn_conv_chain *p = j->p;
+    const sn_conv_chain_call *c = j->c;
+    const int64_t chunk = (int64_t)task % p->chunks, rest = (int64_t)task / p->chunks;
+    const int64_t image = rest / p->bands;
+    const sn_conv_band band = band_at(p, rest % p->bands);
+    const int part = chunk + 1 == p->chunks;
+    const sn_conv_desc *d = &p->first[part].d;
+    const int64_t from = chunk * p->chunk, block = d->out_block;
+    const int64_t padded = sn_ceil_div(p->channels, block) * block;
+    uint8_t *space = j->space + (size_t)worker * p->worker_bytes;
+    float *between = (float *)(void *)space;
+    const sn_conv_call first = {.p = &p->first[part],
+                                .x = c->x + image * p->in + band.in_from * d->in[2] * block,
+                                .w = c->w[0] + chunk * p->first_weights,
+                                .bias = c->bias[0] ? c->bias[0] + from : NULL,
+                                .y = between};
+    const sn_conv_call second = {.p = &p->second[part],
+                                 .x = between,
+                                 .w = c->w[1] + chunk * p->second_weights,
+                                 .bias = c->bias[1] ? c->bias[1] + from : NULL,
+                                 .y = c->y + (image * padded + from) * p->out,
+                                 .panels = space + p->between_bytes};
+    sn_conv_direct_band(&first, band.in_rows * d->in[2]);
+    sn_conv_depthwise_band(&second, &band);
 }
 
 void sn_conv_chain_run(const sn_conv_chain *p, const sn_conv_chain_call *c, void *workspace,
                        sn_pool *pool)
 {
-    chain_job j = {p, c, workspace};
-    if (p->chunks == 1) {
-        run_part(&j, 0, 0, workspace, pool);
+    if (!p->apart) {
+        run_whole(p, c, workspace, pool);
         return;
     }
+    chain_job j = {p, c, workspace};
     if (sn_pool_threads(pool) > p->threads)
         pool = NULL;
-    sn_pool_run(pool, (size_t)(p->images * p->chunks), chain_task, &j);
+    sn_pool_run(pool, (size_t)(p->images * p->bands * p->chunks), chain_task, &j);
 }

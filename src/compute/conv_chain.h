@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A 1×1 convolution and the depthwise one behind it, a few channel blocks at a time, so that what
- * lies between them never leaves the second-level cache. */
+/* A 1×1 convolution and the depthwise one behind it, a few channel blocks of a band of rows at a
+ * time, so that what lies between them never leaves the second-level cache. */
 #ifndef SN_COMPUTE_CONV_CHAIN_H
 #define SN_COMPUTE_CONV_CHAIN_H
 
@@ -9,7 +9,9 @@
 typedef struct sn_conv_chain {
     sn_conv_plan first[2], second[2]; /* of a chunk of channels, and of the last, smaller one */
     int64_t images, channels;
-    int64_t chunk, chunks;                 /* channels of a chunk; chunks 1: all at once */
+    bool apart;                            /* in chunks and bands, not one after the other */
+    int64_t chunk, chunks;                 /* channels of a chunk */
+    int64_t band, bands;                   /* output rows of a band */
     int64_t in, out;                       /* floats: of an image, of a channel of a result */
     int64_t first_weights, second_weights; /* floats per chunk */
     size_t between_bytes, worker_bytes;    /* workspace: between the two; of one thread */

@@ -9,8 +9,8 @@
 
 enum { SLICE_BYTES = 16 << 10 };
 
-static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t plane, int64_t from,
-                           int64_t to)
+static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t plane,
+                           const sn_conv_band *band)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
@@ -20,29 +20,38 @@ static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t pl
     float bias[16] = {0};
     if (c->bias)
         memcpy(bias, c->bias + cb * block, (size_t)lanes * sizeof(float));
-    sn_f32_depthwise t = {.x = c->x + plane * d->in[1] * d->in[2] * block,
+    sn_f32_depthwise t = {.x = c->x + plane * band->in_rows * d->in[2] * block,
                           .w = c->w + cb * d->kernel[1] * d->kernel[2] * block,
                           .bias = bias,
                           .z = c->z ? c->z + out_at : NULL,
                           .zeros = zeros,
                           .y = c->y + out_at,
                           .cols = d->out[2],
-                          .in = {d->in[1], d->in[2]},
+                          .in = {band->in_rows, d->in[2]},
                           .kernel = {d->kernel[1], d->kernel[2]},
                           .stride = {d->stride[1], d->stride[2]},
                           .dilation = {d->dilation[1], d->dilation[2]},
-                          .pad = {d->pad[1], d->pad[2]},
+                          .pad = {d->pad[1] + band->in_from, d->pad[2]},
                           .block = p->block,
                           .lo = p->lo,
                           .hi = p->hi};
     const int64_t fit = sn_max(SLICE_BYTES / sn_max(line * (int64_t)sizeof(float), 1), 4);
-    const int64_t slice = p->post ? fit - fit % 4 : to - from; /* the kernel likes fours */
-    for (int64_t row = from; row < to; row += slice) {
+    const int64_t slice =
+        p->post ? fit - fit % 4 : band->to - band->from; /* the kernel likes fours */
+    for (int64_t row = band->from; row < band->to; row += slice) {
         t.from = row;
-        t.to = sn_min(row + slice, to);
+        t.to = sn_min(row + slice, band->to);
         p->k->f32_depthwise(&t);
         sn_conv_finish(p, t.y + row * line, (t.to - row) * d->out[2], lanes);
     }
+}
+
+void sn_conv_depthwise_band(const sn_conv_call *c, const sn_conv_band *band)
+{
+    float *zeros = (float *)(void *)c->panels;
+    memset(zeros, 0, c->p->panel_bytes);
+    for (int64_t plane = 0; plane < sn_ceil_div(c->p->d.c, c->p->block); plane++)
+        depthwise_rows(c, zeros, plane, band);
 }
 
 void sn_conv_depthwise_task(void *call, size_t task, int worker)
@@ -56,6 +65,8 @@ void sn_conv_depthwise_task(void *call, size_t task, int worker)
          i++) {
         const int64_t block = (int64_t)i % blocks, rest = (int64_t)i / blocks;
         const int64_t seg = rest % p->segs, plane = rest / p->segs * blocks + block;
-        depthwise_rows(c, zeros, plane, seg * p->seg, sn_min(p->rows, (seg + 1) * p->seg));
+        const sn_conv_band band = {
+            .from = seg * p->seg, .to = sn_min(p->rows, (seg + 1) * p->seg), .in_rows = p->d.in[1]};
+        depthwise_rows(c, zeros, plane, &band);
     }
 }

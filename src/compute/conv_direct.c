@@ -110,13 +110,13 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
     }
 }
 
-static void direct_item(const sn_conv_call *c, const item *it)
+/* `out_pixels`: of one plane of y. */
+static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixels)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
     const sn_conv_blocks *b = &p->b;
     const int64_t block = b->block, in_pixels = d->in[1] * d->in[2];
-    const int64_t out_pixels = d->out[1] * d->out[2];
     const bool plain = d->in_block == 0;
     /* The last merged group may have fewer blocks than the others. */
     const int64_t in_all = sn_ceil_div(d->c, block), out_all = sn_ceil_div(d->oc, block);
@@ -193,6 +193,14 @@ static void direct_item(const sn_conv_call *c, const item *it)
     }
 }
 
+void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels)
+{
+    for (int64_t i = 0; i < c->p->chunks; i++) {
+        const item it = {.chunk = i, .to = pixels};
+        direct_item(c, &it, pixels);
+    }
+}
+
 void sn_conv_direct_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
@@ -200,6 +208,6 @@ void sn_conv_direct_task(void *call, size_t task, int worker)
     for (size_t i = sn_split(c->p->items, c->p->tasks, task);
          i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
-        direct_item(c, &it);
+        direct_item(c, &it, c->p->d.out[1] * c->p->d.out[2]);
     }
 }

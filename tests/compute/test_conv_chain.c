@@ -70,9 +70,10 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
     sn_conv_chain_run(&chain, &call, own, pool);
     for (int64_t i = 0; i < a.n * lanes * out && !test_errors; i++)
         CHECK_MSG(fabsf(got[i] - want[i]) <= 1e-5f,
-                  "%s: %lld → %lld channels, chunks of %lld: element %lld is %g, expected %g",
-                  lv->name, (long long)c, (long long)wide, (long long)chain.chunk, (long long)i,
-                  (double)got[i], (double)want[i]);
+                  "%s: %lld → %lld channels, chunks of %lld, bands of %lld: element %lld is %g, "
+                  "expected %g",
+                  lv->name, (long long)c, (long long)wide, (long long)chain.chunk,
+                  (long long)chain.band, (long long)i, (double)got[i], (double)want[i]);
     free(x), free(xb), free(w1), free(w2), free(p1), free(p2), free(bias), free(between);
     free(want), free(got), free(space), free(own);
 }
