@@ -3,7 +3,7 @@
 """Checks the include law.
 
 The law is the table between the law markers of docs/architecture.md: which room may include which.
-Checked: every #include of a room's file in src/, tools/ and include/; that the table's rooms are the
+Checked: every #include of a room's file in src/, tools/, python/ and include/; that the table's rooms are the
 folders of src/; and that CMakeLists.txt links the rooms as the table says.
 
 usage: check_includes.py [ROOT]     (default: the folder above this script)
@@ -17,6 +17,8 @@ SOURCE_SUFFIXES = {".c", ".h", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 # The words that every room shares.
 SHARED = "sonde/types.h"
+# Who is a user of the library like any other.
+OUTSIDE = {"tools/sonde": "the program", "python/src": "the Python extension"}
 
 
 def read_law(page):
@@ -50,8 +52,8 @@ def may_include(room, allowed, target, rooms):
     folder = target.split("/")[0]
     if room == "include/sonde":
         return None if folder not in rooms else "public headers may include public headers only"
-    if room == "tools/sonde":
-        return None if folder not in rooms else "the program may include sonde/ only"
+    if room in OUTSIDE:
+        return None if folder not in rooms else f"{OUTSIDE[room]} may include sonde/ only"
     if target == SHARED or allowed is None or folder == room:
         return None
     if folder == "sonde":
@@ -63,7 +65,7 @@ def may_include(room, allowed, target, rooms):
 
 def check_sources(root, law, rooms):
     problems = []
-    for top in ("src", "tools", "include"):
+    for top in ("src", "tools", "include", "python"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in SOURCE_SUFFIXES or not path.is_file():
                 continue

@@ -113,6 +113,9 @@ SONDE_API sonde_status sonde_sequence_create(sonde_context *context, sonde_value
 /* item NULL: an optional that holds nothing. */
 SONDE_API sonde_status sonde_optional_create(sonde_context *context, sonde_value *item,
                                              sonde_value **value, sonde_error *err);
+/* keys: a tensor of integers or strings; values: a tensor of as many elements. */
+SONDE_API sonde_status sonde_map_create(sonde_context *context, sonde_value *keys,
+                                        sonde_value *values, sonde_value **value, sonde_error *err);
 SONDE_API sonde_value *sonde_value_retain(sonde_value *value);
 SONDE_API void sonde_value_release(sonde_value *value);
 
@@ -124,7 +127,8 @@ SONDE_API int64_t sonde_tensor_count(const sonde_value *value); /* elements */
 SONDE_API size_t sonde_tensor_bytes(const sonde_value *value);
 /* Dense, row-major; string tensors: sonde_string elements. NULL for anything but a tensor. */
 SONDE_API void *sonde_tensor_data(const sonde_value *value);
-/* Sequences and optionals: how many items, and a new reference to one. */
+/* Sequences and optionals: how many items, and a new reference to one. A map has two: a tensor of
+ * its keys and a tensor of its values. */
 SONDE_API size_t sonde_value_count(const sonde_value *value);
 SONDE_API sonde_status sonde_value_item(const sonde_value *value, size_t index, sonde_value **item,
                                         sonde_error *err);
@@ -148,6 +152,16 @@ SONDE_API sonde_status sonde_model_load_memory(sonde_context *context, const voi
 SONDE_API void sonde_model_release(sonde_model *model);
 SONDE_API int64_t sonde_model_ir_version(const sonde_model *model);
 SONDE_API const char *sonde_model_producer(const sonde_model *model);
+/* What the file says about itself; texts are "" where it says nothing. */
+typedef struct sonde_model_info {
+    size_t struct_size;
+    const char *producer, *producer_version;
+    const char *domain, *description; /* "ai.example", documentation of the model */
+    const char *graph_name, *graph_description;
+    int64_t version; /* of the model, as its author counts */
+} sonde_model_info;
+SONDE_API sonde_status sonde_model_info_get(const sonde_model *model, sonde_model_info *info,
+                                            sonde_error *err);
 SONDE_API size_t sonde_model_metadata_count(const sonde_model *model);
 SONDE_API const char *sonde_model_metadata_key(const sonde_model *model, size_t index);
 SONDE_API const char *sonde_model_metadata_value(const sonde_model *model, size_t index);
@@ -193,6 +207,8 @@ typedef struct sonde_type_info {
     const char *const *dim_names;
     const char *text;   /* "f32[N, 3, 224, 224]" */
     int optional_input; /* has a default (an initializer of the same name) */
+    const char
+        *onnx_type; /* as ONNX writes types: "tensor(float)", "seq(map(int64,tensor(float)))" */
 } sonde_type_info;
 
 SONDE_API size_t sonde_session_input_count(const sonde_session *session);

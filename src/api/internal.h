@@ -136,6 +136,10 @@ sonde_status sn_api_set_new(sonde_context *c, sonde_value_set **set, sonde_error
 sonde_status sn_api_set_add(sonde_value_set *set, const char *name, sonde_value *value,
                             sonde_error *err);
 
+/* ---- text.c ---- */
+/* "seq(tensor(float))" into buf; always terminated. */
+const char *sn_api_onnx_type(const sn_type *type, char *buf, size_t cap);
+
 /* ---- model.c ---- */
 /* Takes over the reference to `core`, also on failure. */
 sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,

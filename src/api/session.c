@@ -22,8 +22,9 @@ static sonde_status describe(sonde_session *s, const sn_graph *g, const char *na
     const sn_type *t = type;
     while (t->kind != SN_KIND_TENSOR && t->elem)
         t = t->elem;
-    char text[1024];
+    char text[1024], onnx_type[256];
     sn_type_text(type, g->symbols.data, text, sizeof text);
+    sn_api_onnx_type(type, onnx_type, sizeof onnx_type);
     const int rank = t->kind == SN_KIND_TENSOR ? t->rank : -1;
     const size_t n = rank > 0 ? (size_t)rank : 0;
     int64_t *dims = SN_NEW_N(&s->arena, int64_t, n + 1);
@@ -35,8 +36,9 @@ static sonde_status describe(sonde_session *s, const sn_graph *g, const char *na
                               .rank = rank,
                               .dims = dims,
                               .dim_names = names,
-                              .text = sn_arena_strdup(&s->arena, text)};
-    if (!dims || !names || !info->name || !info->text)
+                              .text = sn_arena_strdup(&s->arena, text),
+                              .onnx_type = sn_arena_strdup(&s->arena, onnx_type)};
+    if (!dims || !names || !info->name || !info->text || !info->onnx_type)
         return sn_fail_memory(err, n * sizeof *dims);
     for (size_t i = 0; i < n; i++) {
         dims[i] = sn_dim_known(t->dims[i]) ? t->dims[i] : -1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the public API: versions, status and type names, lists of passes, formats and
  * categories. */
+#include <stdio.h>
+
 #include "api/internal.h"
 #include "passes/pass.h"
 
@@ -40,6 +42,26 @@ const char *sonde_dtype_onnx_text(sonde_dtype dtype)
 size_t sonde_dtype_bytes(sonde_dtype dtype)
 {
     return sn_dtype_bytes(checked(dtype));
+}
+
+const char *sn_api_onnx_type(const sn_type *type, char *buf, size_t cap)
+{
+    static const char *const words[] = {
+        [SN_KIND_SEQUENCE] = "seq(", [SN_KIND_OPTIONAL] = "optional(", [SN_KIND_MAP] = "map("};
+    size_t n = 0, depth = 0;
+    for (; type && type->kind != SN_KIND_NONE && n < cap; type = type->elem, depth++) {
+        if (type->kind == SN_KIND_TENSOR) {
+            n += (size_t)snprintf(buf + n, cap - n, "tensor(%s)", sn_dtype_onnx_name(type->dtype));
+            break;
+        }
+        n += (size_t)snprintf(buf + n, cap - n, "%s", words[type->kind]);
+        if (type->kind == SN_KIND_MAP && n < cap)
+            n += (size_t)snprintf(buf + n, cap - n, "%s,", sn_dtype_onnx_name(type->dtype));
+    }
+    for (; depth > 0 && n + 1 < cap; depth--)
+        buf[n++] = ')';
+    buf[n < cap ? n : cap - 1] = '\0';
+    return buf;
 }
 
 const char *sonde_pass_name(size_t index)

@@ -177,6 +177,41 @@ sonde_status sonde_optional_create(sonde_context *context, sonde_value *item, so
     return finish(c, st, &slot, value, err);
 }
 
+/* A list of its own for keys and values, whose element types differ. */
+static sonde_status make_map(sonde_context *c, const sn_slot *keys, const sn_slot *values,
+                             sn_slot *slot, sonde_error *err)
+{
+    sn_list *list = sn_list_new(&c->alloc, 2);
+    if (!list)
+        return sn_fail_memory(err, 2 * sizeof(sn_slot));
+    slot->kind = SN_KIND_MAP;
+    slot->list = list;
+    SN_TRY(sn_list_push(list, keys, err));
+    return sn_list_push(list, values, err);
+}
+
+sonde_status sonde_map_create(sonde_context *context, sonde_value *keys, sonde_value *values,
+                              sonde_value **value, sonde_error *err)
+{
+    SN_REQUIRE(value, err);
+    *value = NULL;
+    SN_REQUIRE(keys, err);
+    SN_REQUIRE(values, err);
+    const sonde_dtype type = sonde_tensor_dtype(keys);
+    if (type != SONDE_DTYPE_STRING && !sn_dtype_is_int(type))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "keys of a map must be a tensor of integers or strings");
+    if (values->slot.kind != SN_KIND_TENSOR ||
+        sonde_tensor_count(keys) != sonde_tensor_count(values))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "values of a map must be a tensor with as many elements as it has keys");
+    sonde_context *c = NULL;
+    SN_TRY(sn_api_context(context, &c, err));
+    sn_slot slot = {.kind = SN_KIND_NONE};
+    const sonde_status st = make_map(c, &keys->slot, &values->slot, &slot, err);
+    return finish(c, st, &slot, value, err);
+}
+
 sonde_value *sonde_value_retain(sonde_value *value)
 {
     if (value)

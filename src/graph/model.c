@@ -14,7 +14,7 @@ sonde_status sn_model_new(sn_model **out, sn_context *ctx, sonde_error *err)
         return sn_fail_memory(err, sizeof *m);
     atomic_init(&m->refs, 1);
     m->ctx = ctx;
-    m->producer_name = m->producer_version = m->domain = m->doc = m->graph_name = "";
+    m->producer_name = m->producer_version = m->domain = m->doc = m->graph_name = m->graph_doc = "";
     sn_arena_init(&m->arena, ctx->alloc);
     sonde_status st = sn_graph_new(&m->graph, &m->arena, ctx->alloc, "", NULL, err);
     if (st != SONDE_OK) {

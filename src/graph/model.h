@@ -40,7 +40,7 @@ typedef struct sn_model {
     sn_graph *graph;
     sn_origins origins;
     int64_t ir_version;
-    const char *producer_name, *producer_version, *domain, *doc, *graph_name;
+    const char *producer_name, *producer_version, *domain, *doc, *graph_name, *graph_doc;
     int64_t model_version;
     SN_VEC(sn_opset) opsets;
     SN_VEC(sn_meta) metadata;

@@ -311,6 +311,10 @@ static sonde_status read_graph_field(sn_reader *r, sn_scope *s, const sn_field *
                                     : SONDE_OK;
     case SN_LEN(5):
         return pass == INITIALIZERS ? read_initializer(r, s, f->body, false) : SONDE_OK;
+    case SN_LEN(10): /* bodies have no model to describe */
+        return pass == INITIALIZERS && s->g == r->m->graph
+                   ? sn_reader_name(r, &f->body, "the documentation", &r->m->graph_doc)
+                   : SONDE_OK;
     case SN_LEN(11):
         return pass == INPUTS ? read_input(r, s, f->body) : SONDE_OK;
     case SN_LEN(12):

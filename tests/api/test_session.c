@@ -58,6 +58,7 @@ TEST(inputs_and_outputs_are_described)
     CHECK_EQ(info.rank, 4);
     CHECK_EQ(info.dims[0], -1);
     CHECK_STR(info.dim_names[0], "batch");
+    CHECK_STR(info.onnx_type, "tensor(float)");
     CHECK_EQ(info.dims[1], 3);
     CHECK(info.dim_names[1] == NULL);
     CHECK_STR(info.text, "f32[batch, 3, 32, 32]");

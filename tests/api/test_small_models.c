@@ -69,6 +69,53 @@ static void check_four(const sonde_value *v, float a, float b, float c, float d)
                   got ? (double)got[i] : 0.0, (double)want[i]);
 }
 
+TEST(a_model_says_what_its_file_says)
+{
+    pb g = graph_of("x", "y");
+    pb_text(&g, 10, "what the graph does");
+    pb_msg(&g, 1, pb_node("Neg", "x", "y"));
+    pb bytes = pb_model(8, g);
+    pb_text(&bytes, 2, "a producer");
+    pb_text(&bytes, 3, "1.2");
+    pb_text(&bytes, 4, "ai.example");
+    pb_int(&bytes, 5, 7);
+    sonde_model *model = NULL;
+    sonde_model_info info = SONDE_INIT(sonde_model_info);
+    CHECK_OK(sonde_model_load_memory(NULL, bytes.data, bytes.n, NULL, &model, &err));
+    CHECK_OK(sonde_model_info_get(model, &info, &err));
+    CHECK_STR(info.producer, "a producer");
+    CHECK_STR(info.producer_version, "1.2");
+    CHECK_STR(info.domain, "ai.example");
+    CHECK_STR(info.description, "");
+    CHECK_STR(info.graph_name, "tests");
+    CHECK_STR(info.graph_description, "what the graph does");
+    CHECK_EQ(info.version, 7);
+    info.struct_size = 0;
+    CHECK_EQ(sonde_model_info_get(model, &info, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_model_info_get(NULL, &info, &err), SONDE_INVALID_ARGUMENT);
+    sonde_model_release(model);
+    free(bytes.data);
+}
+
+TEST(types_are_told_as_onnx_writes_them)
+{
+    pb g = graph_of("x", ""), sequence = {0}, type = {0}, value = {0};
+    const int64_t n = 4;
+    pb_msg(&sequence, 1, pb_tensor_type(SONDE_DTYPE_F32, 1, &n));
+    pb_msg(&type, 4, sequence);
+    pb_text(&value, 1, "s");
+    pb_msg(&value, 2, type);
+    pb_msg(&g, 12, value);
+    pb_msg(&g, 1, pb_node("SequenceConstruct", "x x", "s"));
+    sonde_session *s = session_of(g, NULL);
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    CHECK_OK(sonde_session_input_info(s, 0, &info, &err));
+    CHECK_STR(info.onnx_type, "tensor(float)");
+    CHECK_OK(sonde_session_output_info(s, 0, &info, &err));
+    CHECK_STR(info.onnx_type, "seq(tensor(float))");
+    sonde_session_release(s);
+}
+
 TEST(a_value_that_a_node_reads_twice_is_not_overwritten_while_it_does)
 {
     pb g = graph_of("x w", "y");

@@ -163,6 +163,42 @@ TEST(sequences_and_optionals_hold_their_items)
     sonde_value_release(nothing);
 }
 
+TEST(a_map_holds_keys_and_values)
+{
+    sonde_error err;
+    const int64_t dims[1] = {2}, numbers[2] = {3, 5};
+    const sonde_string words[2] = {{"a", 1}, {"bc", 2}};
+    const float data[2] = {0.5f, 1.5f};
+    sonde_value *keys = NULL, *texts = NULL, *values = NULL, *map = NULL, *got = NULL;
+    CHECK_OK(
+        sonde_tensor_create(NULL, SONDE_DTYPE_I64, dims, 1, numbers, sizeof numbers, &keys, &err));
+    CHECK_OK(sonde_tensor_create_strings(NULL, dims, 1, words, &texts, &err));
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 1, data, sizeof data, &values, &err));
+    CHECK_OK(sonde_map_create(NULL, keys, values, &map, &err));
+    CHECK_EQ(sonde_value_kind(map), SONDE_KIND_MAP);
+    CHECK_EQ(sonde_value_count(map), 2);
+    CHECK_OK(sonde_value_item(map, 0, &got, &err));
+    CHECK_EQ(((const int64_t *)sonde_tensor_data(got))[1], 5);
+    sonde_value_release(got);
+    CHECK_OK(sonde_value_item(map, 1, &got, &err));
+    CHECK(((const float *)sonde_tensor_data(got))[0] == 0.5f);
+    sonde_value_release(got);
+    sonde_value_release(map);
+    CHECK_OK(sonde_map_create(NULL, texts, values, &map, &err));
+    sonde_value_release(map);
+    CHECK_EQ(sonde_map_create(NULL, values, keys, &map, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "integers or strings");
+    sonde_value_release(values);
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, NULL, 0, NULL, 4, &values, &err));
+    CHECK_EQ(sonde_map_create(NULL, keys, values, &map, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "as many elements");
+    CHECK_EQ(sonde_map_create(NULL, keys, NULL, &map, &err), SONDE_INVALID_ARGUMENT);
+    CHECK(map == NULL);
+    sonde_value_release(keys);
+    sonde_value_release(texts);
+    sonde_value_release(values);
+}
+
 TEST(a_sequence_of_mixed_types_is_refused)
 {
     sonde_error err;

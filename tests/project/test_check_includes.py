@@ -37,6 +37,7 @@ CASES = {
     "a single allowed file does not open its room": ({"src/kernels/k.c": '#include "base/pool.h"\n'}, "base/pool.h"),
     "a room in angle brackets is found too": ({"src/base/a.c": "#include <graph/g.h>\n"}, "graph/g.h"),
     "a room may not use the public API": ({"src/graph/g.c": '#include "sonde/sonde.h"\n'}, "only api"),
+    "the Python extension may not reach inside": ({"python/src/m.c": '#include "graph/g.h"\n'}, "the Python extension"),
     "the program may not reach inside": ({"tools/sonde/main.c": '#include "graph/g.h"\n'}, "the program"),
     "public headers stand alone": ({"include/sonde/sonde.h": '#include "base/a.h"\n'}, "public headers"),
     "an include without its room is found": ({"src/graph/g.c": '#include "g.h"\n'}, 'write "graph/g.h"'),

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde runs ONNX models and shows where time and memory go.
+
+    import sonde
+    session = sonde.InferenceSession("model.onnx")
+    outputs = session.run(None, {"input": array})
+
+Code written for onnxruntime runs with the import changed.
+"""
+
+from __future__ import annotations
+
+from . import _convert as _convert
+from ._binding import IOBinding
+from ._environment import (
+    OrtDevice,
+    OrtMemoryInfo,
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
+    get_available_providers,
+    get_build_info,
+    get_device,
+    get_version_string,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_seed,
+)
+from ._errors import (
+    Cancelled,
+    EngineError,
+    EPFail,
+    Error,
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    ModelLoadCanceled,
+    ModelLoaded,
+    NoModel,
+    NoSuchFile,
+    NotFound,
+    NotImplemented,
+    OutOfMemory,
+    RuntimeException,
+)
+from ._options import (
+    ExecutionMode,
+    ExecutionOrder,
+    GraphOptimizationLevel,
+    OrtAllocatorType,
+    OrtMemType,
+    SessionOptions,
+)
+from ._random import rand
+from ._session import InferenceSession, ModelMetadata, NodeArg
+from ._sonde import OrtValue, RunOptions
+from ._sonde import version as __version__
+
+__all__ = [
+    "Cancelled",
+    "EPFail",
+    "EngineError",
+    "Error",
+    "ExecutionMode",
+    "ExecutionOrder",
+    "Fail",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "InvalidArgument",
+    "InvalidGraph",
+    "InvalidProtobuf",
+    "ModelLoadCanceled",
+    "ModelLoaded",
+    "ModelMetadata",
+    "NoModel",
+    "NoSuchFile",
+    "NodeArg",
+    "NotFound",
+    "NotImplemented",
+    "OrtAllocatorType",
+    "OrtDevice",
+    "OrtMemType",
+    "OrtMemoryInfo",
+    "OrtValue",
+    "OutOfMemory",
+    "RunOptions",
+    "RuntimeException",
+    "SessionOptions",
+    "__version__",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "rand",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]
+
+# Where people look for them, and where tracebacks say they are.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__
+del _name

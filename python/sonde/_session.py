@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InferenceSession: a model made ready to run, with the names, arguments and behaviour of onnxruntime's class."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from . import _convert, _sonde
+from ._binding import IOBinding
+from ._errors import InvalidArgument, InvalidGraph, InvalidProtobuf
+from ._options import SessionOptions, session_arguments
+from ._sonde import OrtValue, RunOptions
+
+PROVIDERS = ["CPUExecutionProvider"]
+
+
+class NodeArg(NamedTuple):
+    """An input or output: its name, its type as ONNX writes it, and its dimensions, of which free ones are names or
+    None. Values that are no tensors, and tensors of any rank, have no dimensions."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """numpy's type of the elements."""
+        kind, inner = _convert.parse_type(self.type)
+        while kind in ("seq", "optional"):
+            kind, inner = _convert.parse_type(inner)
+        return _convert.numpy_dtype(_convert.NUMBERS.get(inner, 0))
+
+
+class ModelMetadata(NamedTuple):
+    """What the file says about itself."""
+
+    producer_name: str
+    graph_name: str
+    domain: str
+    description: str
+    graph_description: str
+    version: int
+    custom_metadata_map: dict[str, str]
+    producer_version: str
+    ir_version: int
+
+
+_workers: ThreadPoolExecutor | None = None
+_workers_lock = threading.Lock()
+
+
+def _pool() -> ThreadPoolExecutor:
+    """The threads of run_async, made at first use."""
+    global _workers
+    with _workers_lock:
+        if _workers is None:
+            _workers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="sonde-run-async")
+        return _workers
+
+
+def _forget_pool() -> None:
+    """A forked child has no threads but one."""
+    global _workers
+    _workers = None
+
+
+os.register_at_fork(after_in_child=_forget_pool)
+
+
+def _provider_names(providers: Any, options: Any) -> list[str]:
+    """Names from what onnxruntime accepts: names, or pairs of a name and a dict. Those that do not exist here are
+    left out with a warning, as there."""
+    if providers is None:
+        return list(PROVIDERS)
+    if isinstance(providers, (str, bytes)) or not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence.")
+    if options is not None and len(options) != len(providers):
+        raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    names = []
+    for provider in providers:
+        if isinstance(provider, (tuple, list)) and len(provider) == 2 and isinstance(provider[0], str):
+            provider = provider[0]
+        if not isinstance(provider, str):
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        if provider in PROVIDERS:
+            names.append(provider)
+        else:
+            warnings.warn(
+                f"Specified provider '{provider}' is not in available provider names."
+                f"Available providers: '{', '.join(PROVIDERS)}'",
+                stacklevel=4,
+            )
+    return list(dict.fromkeys(names)) or list(PROVIDERS)
+
+
+def _source(model: Any) -> dict[str, Any]:
+    """The extension's keyword arguments for what was given as a model."""
+    if isinstance(model, str) and model.startswith("zoo:"):
+        name, _, query = model[4:].partition("?")
+        for item in query.split("&"):
+            if item.startswith("seed="):
+                return {"zoo": name, "seed": int(item[5:])}
+        return {"zoo": name}
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if "\0" in path:
+            raise InvalidArgument("the path holds a zero byte")
+        return {"path": path}
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return {"data": model}
+    if hasattr(model, "SerializeToString"):
+        return {"data": model.SerializeToString()}
+    raise TypeError(f"Unable to load from type '{type(model)}'")
+
+
+class InferenceSession(_sonde.Session):
+    """A model made ready to run.
+
+    path_or_bytes: a path, "zoo:NAME", the bytes of a model, or an onnx.ModelProto. One session may run on many
+    threads at once. It is a context manager; outside one, close() is optional.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options must be a sonde.SessionOptions, not {type(sess_options)}")
+        options = sess_options if sess_options is not None else SessionOptions()
+        self._sess_options = options
+        self._providers = _provider_names(providers, provider_options)
+        source = _source(path_or_bytes)
+        arguments = session_arguments(options, kwargs.get("disabled_optimizers"))
+        self._enable_fallback = True
+        try:
+            super().__init__(**source, **arguments)
+        except InvalidGraph as error:
+            if "data" in source and "protobuf" in str(error):
+                raise InvalidProtobuf(str(error)) from None
+            raise
+        self._model_path = source.get("path")
+        ports = self._inputs()
+        self._input_args = [self._node_arg(port) for port in ports if not port[4]]
+        self._initializer_args = [self._node_arg(port) for port in ports if port[4]]
+        self._output_args = [self._node_arg(port) for port in self._outputs()]
+        if options.optimized_model_filepath:
+            self._save(os.fspath(options.optimized_model_filepath), True)
+
+    def _node_arg(self, port: tuple[str, str, list[int | str | None] | None, int, int]) -> NodeArg:
+        name, onnx_type, shape, _, _ = port
+        sizes = self._sess_options._dims
+        return NodeArg(name, onnx_type, [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or []])
+
+    # ---------------------------------------------------------------- asking
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that must be fed."""
+        return list(self._input_args)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._output_args)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs that have a default."""
+        return list(self._initializer_args)
+
+    def input(self, index: int) -> NodeArg:
+        """One of get_inputs()."""
+        return self._input_args[index]
+
+    def output(self, index: int) -> NodeArg:
+        """One of get_outputs()."""
+        return self._output_args[index]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        return ModelMetadata(**self._model_info())
+
+    def get_session_options(self) -> SessionOptions:
+        return self._sess_options
+
+    def get_providers(self) -> list[str]:
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {name: {} for name in self._providers}
+
+    def set_providers(
+        self, providers: Sequence[Any] | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        self._providers = _provider_names(providers, provider_options)
+
+    def enable_fallback(self) -> None:
+        self._enable_fallback = True
+
+    def disable_fallback(self) -> None:
+        self._enable_fallback = False
+
+    # ---------------------------------------------------------------- running
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], object],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Runs on another thread, which then calls callback(results, user_data, error): the results are [] and
+        the error a sentence where the run failed, and "" otherwise."""
+        if not callable(callback):
+            raise TypeError("callback must be callable")
+        _pool().submit(self._run_and_tell, output_names, input_feed, callback, user_data, run_options)
+
+    def _run_and_tell(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], object],
+        user_data: Any,
+        run_options: RunOptions | None,
+    ) -> None:
+        results: list[Any] = []
+        message = ""
+        try:
+            results = self.run(output_names, input_feed, run_options)
+        except Exception as error:
+            message = str(error) or type(error).__name__
+        try:
+            callback(results, user_data, message)
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """Values in, values out: nothing becomes an array."""
+        names = list(output_names) if output_names else [arg.name for arg in self._output_args]
+        feeds = {name: _convert.to_value(value, None, name) for name, value in input_dict_ort_values.items()}
+        return self._run_values(feeds, names, [None] * len(names), run_options)
+
+    def io_binding(self) -> IOBinding:
+        """Memory for inputs and outputs that is kept from run to run."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        iobinding._run(self, run_options)
+
+    def partial_run(self, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> dict[str, Any]:
+        """Everything that can be computed from these feeds and that the rest of the model needs, by name. Feed it,
+        with the inputs that are missing, to run()."""
+        return self._partial_run(dict(input_feed), run_options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<sonde.InferenceSession, closed>"
+        inputs = ", ".join(f"{arg.name}: {arg.type}{arg.shape}" for arg in self._input_args)
+        outputs = ", ".join(f"{arg.name}: {arg.type}{arg.shape}" for arg in self._output_args)
+        return f"<sonde.InferenceSession ({inputs}) -> ({outputs})>"
+
+    def __reduce__(self) -> Any:
+        if self._model_path is None:
+            raise TypeError("only sessions on model files can be pickled")
+        return type(self), (self._model_path, None, self._providers)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the Python extension share. The extension is written against CPython's stable
+ * ABI (3.11) and include/sonde alone; numpy is called, never linked, so that one binary serves
+ * every Python and every numpy.
+ *
+ * Conventions are CPython's: a function that returns PyObject * or int fails with NULL or -1 and an
+ * exception set. Everything here needs the interpreter's lock unless it says otherwise. */
+#ifndef SN_PY_BINDING_H
+#define SN_PY_BINDING_H
+
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "sonde/sonde.h"
+
+/* The one instance of this module: like numpy it lives once in a process. */
+typedef struct sn_py_state {
+    PyObject *ndarray;                   /* numpy.ndarray */
+    PyObject *dtypes[SONDE_DTYPE_COUNT]; /* numpy's types, found at first use */
+    PyObject *convert;                   /* the module sonde._convert: all that need not be fast */
+    PyObject *errors;                    /* the module sonde._errors */
+    PyTypeObject *value_type, *session_type, *run_options_type;
+} sn_py_state;
+extern sn_py_state sn_py;
+
+/* Slots of types hold functions in object pointers, which ISO C allows by way of an integer only.
+ */
+#define SN_PY_SLOT(id, function)                                                                   \
+    {                                                                                              \
+        id, (void *)(uintptr_t)(function)                                                          \
+    }
+/* A method that takes keywords, or its arguments as an array. */
+#define SN_PY_CALL(function) ((PyCFunction)(void (*)(void))(function))
+
+/* ---- errors.c ---- */
+/* Raises the class of sonde._errors that stands for the status. Returns NULL. */
+PyObject *sn_py_raise(const sonde_error *err);
+/* The same with words of our own. */
+PyObject *sn_py_raise_text(const char *class_name, const char *fmt, ...);
+
+/* ---- value.c: OrtValue ---- */
+typedef struct sn_py_value {
+    PyObject_HEAD sonde_value *value;
+    PyObject *keep; /* whose memory the value borrows; NULL: it has its own */
+    Py_buffer view; /* of `keep`, when view.obj is set */
+    int read_only;
+} sn_py_value;
+int sn_py_add_value_type(PyObject *module);
+/* Takes over the reference to `value`, also on failure. */
+PyObject *sn_py_wrap_value(sonde_value *value);
+int sn_py_is_value(PyObject *object);
+
+/* ---- input.c ---- */
+/* A feed during a call: the value, and the buffer it borrows. */
+typedef struct sn_py_feed {
+    sonde_value *value;
+    Py_buffer view;  /* held while view.obj is set */
+    PyObject *owner; /* an OrtValue that must live as long; NULL */
+} sn_py_feed;
+/* What an input takes, as far as it is known. */
+typedef struct sn_py_port {
+    PyObject *name;       /* str, interned */
+    const char *utf8;     /* the same */
+    sonde_type_info info; /* owned by the session */
+    PyObject *type;       /* str: "tensor(float)" */
+} sn_py_port;
+/* Anything that can be fed: an array or other buffer, an OrtValue, what sonde._convert understands.
+ * `port` NULL: nothing is known about the input. */
+int sn_py_feed_make(sn_py_feed *f, PyObject *object, const sn_py_port *port);
+void sn_py_feed_clear(sn_py_feed *f);
+/* The element type that a buffer's format stands for; UNDEFINED for none. */
+sonde_dtype sn_py_format_dtype(const char *format, Py_ssize_t itemsize);
+
+/* ---- output.c ---- */
+/* The value as Python people expect it: ndarray, list, dict, None. Arrays share its memory. */
+PyObject *sn_py_value_to_python(PyObject *sn_py_value);
+/* The same for a fresh result; takes over the reference, also on failure. */
+PyObject *sn_py_result(sonde_value *value);
+PyObject *sn_py_shape(const sonde_value *value); /* tuple */
+PyObject *sn_py_numpy_dtype(sonde_dtype dtype);  /* borrowed */
+
+/* ---- dlpack.c ---- */
+PyObject *sn_py_to_dlpack(PyObject *value, PyObject *args, PyObject *kwargs);
+PyObject *sn_py_from_dlpack(PyObject *type, PyObject *object);
+
+/* ---- options.c: RunOptions ---- */
+int sn_py_add_run_options_type(PyObject *module);
+typedef struct sn_py_settings {
+    sonde_run_options options;
+    int only_path;  /* compute nothing but what the requested outputs need */
+    PyObject *text; /* the attribute that options.timing_filter points into; may be NULL */
+} sn_py_settings;
+/* From None or a RunOptions, which must live as long. Drop `text` afterwards. */
+int sn_py_run_settings(PyObject *object, sn_py_settings *settings);
+
+/* ---- session.c ---- */
+typedef struct sn_py_session {
+    PyObject_HEAD sonde_model *model;
+    sonde_session *session; /* NULL: closed */
+    sn_py_port *inputs;
+    sn_py_port *outputs;
+    size_t n_inputs, n_required, n_outputs;
+    int running; /* calls under way; closing waits for the last of them */
+    int closing;
+} sn_py_session;
+int sn_py_add_session_type(PyObject *module);
+/* Around every use of self->session. Entering a closed one raises. */
+int sn_py_session_enter(sn_py_session *self);
+void sn_py_session_leave(sn_py_session *self);
+
+/* ---- run.c ---- */
+PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *sn_py_session_run_values(PyObject *self, PyObject *args);
+PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args);
+
+/* ---- words.c: functions of the module that need no object ---- */
+extern PyMethodDef sn_py_functions[];
+
+#endif
