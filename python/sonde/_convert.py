@@ -30,6 +30,7 @@ SMALL = {
     "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "uint4": "uint4", "int4": "int4",
     "float4e2m1": "float4_e2m1fn", "float8e8m0": "float8_e8m0fnu", "uint2": "uint2", "int2": "int2",
 }  # fmt: skip
+SUB_BYTE = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}  # bits
 _NUMPY = {"float": np.float32, "double": np.float64}
 
 
@@ -93,7 +94,17 @@ def tensor(array: NDArray[Any], number: int | None = None) -> OrtValue:
         array = array.astype(array.dtype.newbyteorder("="))
     array = np.require(array, requirements=["C", "A"])
     # Buffers cannot name every type: the bytes are handed over, with our number.
-    return _sonde.tensor(number, shape, array.reshape(-1).view(np.uint8) if array.size else b"")
+    data = array.reshape(-1).view(np.uint8)
+    return _sonde.tensor(number, shape, _sub_byte(data, number) if ONNX_NAMES[number] in SUB_BYTE else data)
+
+
+def _sub_byte(data: NDArray[np.uint8], number: int) -> NDArray[np.uint8]:
+    """Elements of less than a byte have one each, whose upper bits ml_dtypes leaves open: here they are the sign."""
+    name = ONNX_NAMES[number]
+    spare = np.uint8(8 - SUB_BYTE[name])
+    if name.startswith("int"):
+        return ((data << spare).view(np.int8) >> spare.view(np.int8)).view(np.uint8)
+    return (data << spare) >> spare
 
 
 def _encode(text: Any) -> bytes:

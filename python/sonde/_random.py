@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random inputs for a model, as `sonde run` makes them: numbers around 0, valid indices, masks of ones."""
+"""Random inputs for a model, in the ranges that `sonde run` uses: numbers from 0 to 1, small indices, masks of ones."""
 
 from __future__ import annotations
 
@@ -15,22 +15,30 @@ if TYPE_CHECKING:
     from ._session import NodeArg
 
 
+def _range(name: str, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Least and greatest integer. Integers are mostly indices: small ones are valid nearly everywhere."""
+    if "mask" in name or dtype.kind == "b":
+        return 1, 1
+    if "token_type" in name or "segment" in name:
+        return 0, 0
+    if dtype.name in ("uint8", "int8"):
+        return np.iinfo(dtype).min, np.iinfo(dtype).max
+    return (0, 7) if dtype.name not in ("int4", "uint2", "int2") else (0, 1)
+
+
 def rand(desc: NodeArg, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> NDArray[Any]:
-    """An array for an input such as session.input(0). Free dimensions are 1 unless `sizes` names them; equal seeds
-    give equal arrays."""
+    """An array for an input such as session.input(0). Free dimensions have the size that `sizes` gives them, else the
+    one that the model suggests, else 1. Equal seeds give equal arrays."""
     if not desc.type.startswith("tensor("):
-        raise NotImplemented(f"random values of type {desc.type}")
-    known = sizes or {}
+        raise NotImplemented(f"there are no random values of type {desc.type}")
+    known = {**desc.sizes, **(sizes or {})}
     shape = tuple(dim if isinstance(dim, int) else known.get(dim or "", 1) for dim in desc.shape)
     generator = np.random.default_rng(seed)
     dtype = desc.dtype
     if dtype.kind == "O":
-        array = np.empty(shape, dtype)
-        array[...] = "text"
-        return array
-    if dtype.kind == "b" or (dtype.kind in "iu" and "mask" in desc.name.lower()):
-        return np.ones(shape, dtype)
-    if dtype.kind in "iu":
-        return generator.integers(0, 2, shape).astype(dtype)
-    values = generator.standard_normal(shape)
-    return (values + 1j * generator.standard_normal(shape) if dtype.kind == "c" else values).astype(dtype)
+        return np.full(shape, "hello", dtype)
+    if dtype.kind in "iub" or dtype.name.startswith(("int", "uint")):
+        least, greatest = _range(desc.name, dtype)
+        return generator.integers(least, greatest, shape, endpoint=True).astype(dtype)
+    values: NDArray[Any] = generator.random(shape)
+    return (values + 1j * generator.random(shape) if dtype.kind == "c" else values).astype(dtype)

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,18 +18,22 @@ from . import _convert, _sonde
 from ._binding import IOBinding
 from ._errors import InvalidArgument, InvalidGraph, InvalidProtobuf
 from ._options import SessionOptions, session_arguments
+from ._random import rand
 from ._sonde import OrtValue, RunOptions
 
 PROVIDERS = ["CPUExecutionProvider"]
 
 
-class NodeArg(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeArg:
     """An input or output: its name, its type as ONNX writes it, and its dimensions, of which free ones are names or
     None. Values that are no tensors, and tensors of any rank, have no dimensions."""
 
     name: str
     type: str
     shape: list[int | str | None]
+    sizes: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Sensible sizes of free dimensions, where the model suggests some."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -104,11 +109,7 @@ def _provider_names(providers: Any, options: Any) -> list[str]:
 def _source(model: Any) -> dict[str, Any]:
     """The extension's keyword arguments for what was given as a model."""
     if isinstance(model, str) and model.startswith("zoo:"):
-        name, _, query = model[4:].partition("?")
-        for item in query.split("&"):
-            if item.startswith("seed="):
-                return {"zoo": name, "seed": int(item[5:])}
-        return {"zoo": name}
+        return {"zoo": model[4:].partition("?")[0]}
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if isinstance(path, bytes):
@@ -121,6 +122,10 @@ def _source(model: Any) -> dict[str, Any]:
     if hasattr(model, "SerializeToString"):
         return {"data": model.SerializeToString()}
     raise TypeError(f"Unable to load from type '{type(model)}'")
+
+
+def _is_size(key: str, prefix: str, text: str) -> bool:
+    return key.startswith(prefix) and text.isdecimal()
 
 
 class InferenceSession(_sonde.Session):
@@ -153,6 +158,7 @@ class InferenceSession(_sonde.Session):
                 raise InvalidProtobuf(str(error)) from None
             raise
         self._model_path = source.get("path")
+        self._sizes = self._default_sizes(path_or_bytes if "zoo" in source else "")
         ports = self._inputs()
         self._input_args = [self._node_arg(port) for port in ports if not port[4]]
         self._initializer_args = [self._node_arg(port) for port in ports if port[4]]
@@ -162,8 +168,22 @@ class InferenceSession(_sonde.Session):
 
     def _node_arg(self, port: tuple[str, str, list[int | str | None] | None, int, int]) -> NodeArg:
         name, onnx_type, shape, _, _ = port
-        sizes = self._sess_options._dims
-        return NodeArg(name, onnx_type, [sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or []])
+        fixed = self._sess_options._dims
+        dims = [fixed.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or []]
+        return NodeArg(name, onnx_type, dims, self._sizes)
+
+    def _default_sizes(self, zoo: str) -> dict[str, int]:
+        """What the model suggests for its free dimensions, and what "zoo:NAME?batch=8&seq=384" says about them."""
+        prefix = "sonde.default."
+        metadata = self._model_info()["custom_metadata_map"]
+        sizes = {key[len(prefix) :]: int(text) for key, text in metadata.items() if _is_size(key, prefix, text)}
+        for item in filter(None, zoo.partition("?")[2].split("&")):
+            key, _, text = item.partition("=")
+            if not text.isdecimal():
+                raise InvalidArgument(f"'{zoo}': '{item}' is not DIM=N")
+            names = [name for name in sizes if name == key or (len(key) >= 3 and name.startswith(key))]
+            sizes.update(dict.fromkeys(names or [key], int(text)))
+        return sizes
 
     # ---------------------------------------------------------------- asking
     def get_inputs(self) -> list[NodeArg]:
@@ -184,6 +204,12 @@ class InferenceSession(_sonde.Session):
     def output(self, index: int) -> NodeArg:
         """One of get_outputs()."""
         return self._output_args[index]
+
+    def random_inputs(self, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """A feed of random arrays for run(): see sonde.rand."""
+        return {
+            arg.name: rand(arg, None if seed is None else seed + i, sizes) for i, arg in enumerate(self._input_args)
+        }
 
     def get_modelmeta(self) -> ModelMetadata:
         return ModelMetadata(**self._model_info())
