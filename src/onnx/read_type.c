@@ -29,8 +29,10 @@ static sonde_status read_dim(sn_reader *r, sn_wire w, sn_dim *out)
             /* Some exporters write -1 for "any"; everyone reads it so. */
             *out = (int64_t)f.num < 0 ? SN_DIM_UNKNOWN : (int64_t)f.num;
         } else if (f.tag == SN_LEN(2)) {
+            /* A question mark is no name: exporters that write it mean "any" each time. */
+            const size_t n = sn_wire_bytes(&f.body);
             *out = SN_DIM_UNKNOWN;
-            if (f.body.at != f.body.end)
+            if (n > 1 || (n == 1 && *f.body.at != '?'))
                 SN_TRY(symbol(r, &f.body, out));
         }
     }

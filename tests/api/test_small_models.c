@@ -97,6 +97,28 @@ TEST(a_model_says_what_its_file_says)
     free(bytes.data);
 }
 
+TEST(dims_named_by_a_question_mark_may_differ)
+{
+    pb g = {0};
+    const int64_t free_dims[2] = {-3, -3}, dims[2] = {1, 2};
+    pb_text(&g, 2, "tests");
+    pb_msg(&g, 11, pb_value_info("x", pb_tensor_type(SONDE_DTYPE_F32, 2, free_dims)));
+    pb_msg(&g, 12, pb_value_info("y", pb_tensor_type(SONDE_DTYPE_F32, 2, free_dims)));
+    pb_msg(&g, 1, pb_node("Neg", "x", "y"));
+    sonde_session *s = session_of(g, NULL);
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    CHECK_OK(sonde_session_input_info(s, 0, &info, &err));
+    CHECK_EQ(info.dims[0], -1);
+    CHECK(info.dim_names[0] == NULL);
+    sonde_value *x = NULL, *y = NULL;
+    CHECK_OK(sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, 2, NULL, 8, &x, &err));
+    CHECK_OK(sonde_session_run(s, NULL, NULL, &x, 1, NULL, &y, 1, &err));
+    CHECK_EQ(sonde_tensor_dims(y)[1], 2);
+    sonde_value_release(x);
+    sonde_value_release(y);
+    sonde_session_release(s);
+}
+
 TEST(types_are_told_as_onnx_writes_them)
 {
     pb g = graph_of("x", ""), sequence = {0}, type = {0}, value = {0};

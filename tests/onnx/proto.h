@@ -81,7 +81,7 @@ static inline pb pb_tensor_raw(const char *name, int dtype, int rank, const int6
     pb_bytes(&t, 9, raw, bytes);
     return t;
 }
-/* dims: -1 unknown, -2 the symbol "N". */
+/* dims: -1 unknown, -2 the symbol "N", -3 a question mark in the place of a name. */
 static inline pb pb_tensor_type(int dtype, int rank, const int64_t *dims)
 {
     pb shape = {0}, tensor = {0}, type = {0};
@@ -89,8 +89,8 @@ static inline pb pb_tensor_type(int dtype, int rank, const int64_t *dims)
         pb dim = {0};
         if (dims[i] >= 0)
             pb_int(&dim, 1, (uint64_t)dims[i]);
-        else if (dims[i] == -2)
-            pb_text(&dim, 2, "N");
+        else if (dims[i] < -1)
+            pb_text(&dim, 2, dims[i] == -2 ? "N" : "?");
         pb_msg(&shape, 1, dim);
     }
     pb_int(&tensor, 1, (uint64_t)dtype);

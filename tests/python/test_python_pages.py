@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code in docs/python*.md runs: the blocks of a page one after the other, in one namespace."""
+
+import pathlib
+import re
+
+import pytest
+
+pytest.importorskip("sonde")
+PAGES = sorted((pathlib.Path(__file__).resolve().parents[2] / "docs").glob("python*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, namespace = page.read_text(), {}
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.S | re.M))
+    assert blocks
+    for block in blocks:
+        line = text[: block.start()].count("\n") + 1
+        code = "\n" * line + block[1]  # so that tracebacks name the page's lines
+        exec(compile(code, str(page), "exec"), namespace)
