@@ -396,6 +396,8 @@ static void write_graph(writer *w, const sn_graph *g, const scope *outer, const 
             write_identity(w, from, s.outputs[k]);
     }
     sn_emit_text(&w->e, 2, g->name && g->name[0] ? g->name : owner ? "body" : "graph");
+    if (!owner)
+        sn_emit_text_if(&w->e, 10, w->m->graph_doc);
     write_values(w, g, &s);
     close_scope(w, g, &s);
 }

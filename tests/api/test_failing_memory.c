@@ -125,6 +125,48 @@ static void walk(const char *name, bool profile)
     walk_tuned(name, profile, NULL);
 }
 
+/* Keys, values and the map of them. */
+static sonde_status make_map(counting *count, sonde_error *err)
+{
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    o.threads = 1;
+    o.alloc = count_alloc;
+    o.free = count_free;
+    o.alloc_user = count;
+    const int64_t n = 2;
+    const sonde_string words[2] = {{"a", 1}, {"b", 1}};
+    sonde_context *ctx = NULL;
+    sonde_value *keys = NULL, *values = NULL, *map = NULL;
+    sonde_status st = sonde_context_create(&o, &ctx, err);
+    if (!st)
+        st = sonde_tensor_create_strings(ctx, &n, 1, words, &keys, err);
+    if (!st)
+        st = sonde_tensor_create(ctx, SONDE_DTYPE_F32, &n, 1, NULL, 8, &values, err);
+    if (!st)
+        st = sonde_map_create(ctx, keys, values, &map, err);
+    sonde_value_release(keys);
+    sonde_value_release(values);
+    sonde_value_release(map);
+    sonde_context_release(ctx);
+    return st;
+}
+
+TEST(every_allocation_of_a_map_may_fail)
+{
+    sonde_error err;
+    for (long k = 0;; k++) {
+        counting count = {.left = k};
+        const sonde_status st = make_map(&count, &err);
+        CHECK_MSG(count.live == 0, "failing allocation %ld leaves %ld blocks", k, count.live);
+        if (!count.failed) {
+            CHECK_EQ(st, SONDE_OK);
+            CHECK_MSG(k > 3, "only %ld allocations were walked", k);
+            break;
+        }
+        CHECK_EQ(st, SONDE_OUT_OF_MEMORY);
+    }
+}
+
 TEST(every_allocation_of_a_convolutional_model_may_fail)
 {
     walk("tiny_cnn", false);
