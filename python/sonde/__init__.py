@@ -11,6 +11,7 @@ Code written for onnxruntime runs with the import changed.
 from __future__ import annotations
 
 from . import _convert as _convert
+from ._bench import BenchResult, bench
 from ._binding import IOBinding
 from ._environment import (
     OrtDevice,
@@ -56,8 +57,10 @@ from ._random import rand
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sonde import OrtValue, RunOptions
 from ._sonde import version as __version__
+from ._torch import from_torch
 
 __all__ = [
+    "BenchResult",
     "Cancelled",
     "EPFail",
     "EngineError",
@@ -89,8 +92,10 @@ __all__ = [
     "RuntimeException",
     "SessionOptions",
     "__version__",
+    "bench",
     "disable_telemetry_events",
     "enable_telemetry_events",
+    "from_torch",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",

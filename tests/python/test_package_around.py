@@ -2,6 +2,7 @@
 """What the package sonde has around sessions: built-in models, random inputs, onnx's backend, the stand-in for
 onnxruntime, and the wheel that all of it comes in."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -55,6 +56,40 @@ def test_random_inputs_fit_the_model():
             array = sonde.rand(sonde.NodeArg("x", f"tensor({name})", [2, None, "N"]), 1)
             assert array.shape == (2, 1, 1) and sonde._convert.number_of(array.dtype) == number
     assert sonde.rand(sonde.NodeArg("attention_mask", "tensor(int64)", [4])).tolist() == [1] * 4
+
+
+def test_bench_measures_a_model():
+    result = sonde.bench("zoo:tiny_mlp", iterations=20, warmup=1)
+    assert result.model == "zoo:tiny_mlp" and result.iterations == len(result.samples_ms) == 20
+    assert 0 < result.latency_ms["min"] <= result.latency_ms["p50"] <= result.latency_ms["p999"] <= result.latency_ms["max"]
+    assert result.load_ms > 0 and result.first_ms > 0 and result.peak_rss_bytes > 1 << 20
+    assert np.isclose(result.throughput_per_s * sum(result.samples_ms) / 1000, 20)
+    assert "over 20 runs" in str(result)
+    described = json.loads(json.dumps(result.to_dict()))
+    assert described["schema"] == "sonde.bench/1" and set(described["latency_ms"]) == {
+        "min", "mean", "p50", "p90", "p95", "p99", "p999", "max", "stddev"}
+    with sonde.InferenceSession(small_models.add()) as session:
+        feeds = {"x": np.ones((1, 4), np.float32), "y": np.ones(4, np.float32)}
+        again = sonde.bench(session, feeds, duration=0)
+        assert again.iterations == 10 and again.load_ms is None and again.model == "small"
+    for wrong in ({"iterations": 0}, {"warmup": -1}, {"duration": -1}):
+        with pytest.raises(sonde.InvalidArgument):
+            sonde.bench("zoo:tiny_mlp", **wrong)
+
+
+def test_modules_of_torch_become_sessions():
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 5)).eval()
+    x = torch.randn(2, 3, 8, 8)
+    session = sonde.from_torch(module, x)
+    (result,) = session.run(None, {session.input(0).name: x})
+    assert np.allclose(result, module(x).detach().numpy(), atol=1e-5)
+
+
+def test_without_torch_the_error_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(sonde.NotImplemented, match="pip install torch"):
+        sonde.from_torch(None, ())
 
 
 # The inverse transform's imaginary part is 0; ours is 1e-15, the file has float noise of 1.9e-7 there and the official
