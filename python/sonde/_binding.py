@@ -86,7 +86,7 @@ class IOBinding:
         if not self._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
         self._results = session._run_values(
-            self._inputs, list(self._outputs), list(self._outputs.values()), run_options
+            dict(self._inputs), list(self._outputs), list(self._outputs.values()), run_options
         )
 
     def synchronize_inputs(self) -> None:

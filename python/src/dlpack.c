@@ -8,6 +8,7 @@
 enum { DEVICE_CPU = 1, DEVICE_CUDA_HOST = 3, DEVICE_CUDA_MANAGED = 13 };
 enum { READ_ONLY = 1 }; /* of versioned.flags */
 enum { MOST_DIMS = 32 };
+static const char TAKEN[] = "used_dltensor", TAKEN_VERSIONED[] = "used_dltensor_versioned";
 
 typedef struct dl_type {
     uint8_t code, bits;
@@ -193,9 +194,10 @@ PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 static int is_dense(const dl_tensor *t)
 {
     int64_t stride = 1;
-    for (int i = t->rank; t->strides && i-- > 0;) {
+    for (int i = 0; i < t->rank; i++)
         if (t->dims[i] == 0)
             return 1;
+    for (int i = t->rank; t->strides && i-- > 0;) {
         if (t->dims[i] != 1 && t->strides[i] != stride)
             return 0;
         stride *= t->dims[i];
@@ -291,18 +293,37 @@ static PyObject *capsule_of(PyObject *object)
     return capsule;
 }
 
-/* Called when the OrtValue is gone that was made of a capsule we took. */
+/* Gives the memory of a capsule we took back to whom it came from. */
+static void give_back(void *managed, int versioned)
+{
+    dl_versioned *v = managed;
+    dl_managed *m = managed;
+    if (versioned && v->deleter)
+        v->deleter(v);
+    else if (!versioned && m->deleter)
+        m->deleter(m);
+}
+
+/* Called when the OrtValue is gone that was made of such a capsule. */
 static void taken_gone(PyObject *holder)
 {
-    if (PyCapsule_IsValid(holder, "used_dltensor_versioned")) {
-        dl_versioned *m = PyCapsule_GetPointer(holder, "used_dltensor_versioned");
-        if (m && m->deleter)
-            m->deleter(m);
-    } else {
-        dl_managed *m = PyCapsule_GetPointer(holder, "used_dltensor");
-        if (m && m->deleter)
-            m->deleter(m);
+    const int versioned = PyCapsule_IsValid(holder, TAKEN_VERSIONED);
+    give_back(PyCapsule_GetPointer(holder, versioned ? TAKEN_VERSIONED : TAKEN), versioned);
+}
+
+/* Takes what the capsule holds: the protocol says so by its name. Whoever has the object returned
+ * keeps the memory alive. */
+static PyObject *take(PyObject *capsule, void *managed, int versioned)
+{
+    const char *name = versioned ? TAKEN_VERSIONED : TAKEN;
+    PyObject *holder = PyCapsule_New(managed, name, NULL);
+    if (!holder)
+        return NULL;
+    if (PyCapsule_SetName(capsule, name) < 0 || PyCapsule_SetDestructor(holder, taken_gone) < 0) {
+        Py_DECREF(holder);
+        return NULL;
     }
+    return holder;
 }
 
 PyObject *sn_py_from_dlpack(PyObject *type, PyObject *object)
@@ -313,28 +334,22 @@ PyObject *sn_py_from_dlpack(PyObject *type, PyObject *object)
         return NULL;
     const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
     void *managed = PyCapsule_GetPointer(capsule, versioned ? "dltensor_versioned" : "dltensor");
+    const dl_versioned *v = managed;
     const dl_tensor *t = NULL;
-    if (managed && versioned && ((dl_versioned *)managed)->major > 1)
-        PyErr_Format(PyExc_BufferError, "DLPack %d is newer than this library",
-                     (int)((dl_versioned *)managed)->major);
+    if (managed && versioned && v->major > 1)
+        PyErr_Format(PyExc_BufferError, "DLPack %d is newer than this library", (int)v->major);
     else if (managed)
-        t = versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
+        t = versioned ? &v->tensor : &((const dl_managed *)managed)->tensor;
     int borrowed = 0;
     sonde_value *value = t ? import_tensor(t, &borrowed) : NULL;
     if (value)
         made = sn_py_wrap_value(value);
     if (made && borrowed) {
-        /* From here on the memory is ours to give back. */
-        const char *name = versioned ? "used_dltensor_versioned" : "used_dltensor";
-        PyObject *holder = PyCapsule_New(managed, name, taken_gone);
-        if (holder && PyCapsule_SetName(capsule, name) == 0 &&
-            PyCapsule_SetDestructor(capsule, NULL) == 0) {
-            ((sn_py_value *)made)->keep = holder;
-            ((sn_py_value *)made)->read_only =
-                versioned && (((dl_versioned *)managed)->flags & READ_ONLY);
-        } else {
+        sn_py_value *mine = (sn_py_value *)made;
+        mine->read_only = versioned && (v->flags & READ_ONLY);
+        mine->keep = take(capsule, managed, versioned);
+        if (!mine->keep)
             Py_CLEAR(made);
-        }
     }
     Py_DECREF(capsule);
     return made;

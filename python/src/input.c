@@ -112,7 +112,8 @@ int sn_py_feed_make(sn_py_feed *f, PyObject *object, const sn_py_port *port)
     int status = 0;
     if (sn_py_is_value(object))
         status = feed_value(f, object);
-    else if (!port || port->info.kind == SONDE_KIND_TENSOR || port->info.kind == SONDE_KIND_NONE)
+    else if (!port ||
+             (port->info.kind <= SONDE_KIND_TENSOR && port->info.dtype != SONDE_DTYPE_STRING))
         status = feed_buffer(f, object);
     if (status == 0)
         status = feed_other(f, object, port);

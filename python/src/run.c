@@ -18,7 +18,9 @@ typedef struct call {
     const char *few_wanted[FEW], **wanted;
     size_t few_chosen[FEW], *chosen; /* which of `out` the caller asked for, in his order */
     size_t n_in, n_out, n_chosen;
+    size_t most_in;         /* there is room for */
     int by_name, by_wanted; /* whether names and wanted are handed to the library */
+    PyObject *held;         /* a list of str whose texts are among the names; NULL: none */
 } call;
 
 static void *room(void *few, size_t n, size_t size)
@@ -29,6 +31,7 @@ static void *room(void *few, size_t n, size_t size)
 static int call_init_inputs(call *c, size_t most)
 {
     c->n_in = 0;
+    c->most_in = most;
     c->by_name = 0;
     c->feeds = room(c->few_feeds, most, sizeof *c->feeds);
     c->in = room(c->few_in, most, sizeof *c->in);
@@ -77,10 +80,24 @@ static void call_free(call *c)
     give_room(c->names, c->few_names);
     give_room(c->wanted, c->few_wanted);
     give_room(c->chosen, c->few_chosen);
+    Py_XDECREF(c->held);
+}
+
+/* The text of a name that is the caller's. He may drop it on another thread while the run goes on,
+ * so it is held. */
+static const char *hold_name(call *c, PyObject *name)
+{
+    if (!c->held && !(c->held = PyList_New(0)))
+        return NULL;
+    return PyList_Append(c->held, name) < 0 ? NULL : PyUnicode_AsUTF8AndSize(name, NULL);
 }
 
 static int add_feed(call *c, PyObject *object, const sn_py_port *port, const char *name)
 {
+    if (c->n_in == c->most_in) {
+        PyErr_SetString(PyExc_RuntimeError, "input_feed changed while it was read");
+        return -1;
+    }
     sn_py_feed *f = &c->feeds[c->n_in];
     Py_INCREF(object); /* converting may run code that changes the dict */
     const int status = sn_py_feed_make(f, object, port);
@@ -114,7 +131,7 @@ static int feed_inner(call *c, const sn_py_session *s, PyObject *dict)
         }
         if (find_port(s->inputs, s->n_inputs, name))
             continue;
-        const char *utf8 = PyUnicode_AsUTF8AndSize(name, NULL);
+        const char *utf8 = hold_name(c, name);
         if (!utf8 || add_feed(c, object, NULL, utf8) < 0)
             return -1;
     }
@@ -134,8 +151,8 @@ static int raise_missing(const sn_py_session *s, PyObject *dict)
     return -1;
 }
 
-/* `dict` is private or the caller's own; converting cannot change its size unnoticed: PyDict_Next
- * is used on a copy then. */
+/* The graph's inputs first, in its order; then what else the dict has, of which a copy is walked:
+ * converting may run code that changes the dict. */
 static int feed_all(call *c, const sn_py_session *s, PyObject *dict)
 {
     const Py_ssize_t given = PyDict_Size(dict);
@@ -202,9 +219,9 @@ static int choose_outputs(call *c, const sn_py_session *s, PyObject *names, int 
         }
         const sn_py_port *p = find_port(s->outputs, s->n_outputs, name);
         c->chosen[i] = p ? (size_t)(p - s->outputs) : 0;
-        c->wanted[i] = p ? p->utf8 : PyUnicode_AsUTF8AndSize(name, NULL);
+        c->wanted[i] = p ? p->utf8 : hold_name(c, name);
         own += p != NULL;
-        Py_DECREF(name); /* the caller's sequence holds it */
+        Py_DECREF(name);
         if (!c->wanted[i])
             return -1;
     }
@@ -258,6 +275,7 @@ static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyO
     call c;
     c.feeds = NULL, c.in = c.out = NULL, c.names = c.wanted = NULL, c.chosen = NULL;
     c.n_in = c.n_out = c.n_chosen = 0;
+    c.held = NULL;
     const size_t given = (size_t)PyDict_Size(dict);
     if (call_init_inputs(&c, s->n_inputs + given) == 0 && feed_all(&c, s, dict) == 0 &&
         (names == Py_None ? all_outputs(&c, s)
@@ -314,7 +332,7 @@ PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n,
     PyObject *dict = values[1];
     if (PyDict_Check(dict)) {
         Py_INCREF(dict);
-    } else if (PyMapping_Check(dict) && !PySequence_Check(dict)) {
+    } else if (PyMapping_Check(dict) && PyObject_HasAttrString(dict, "keys")) {
         PyObject *mapping = dict;
         dict = PyDict_New();
         if (!dict || PyDict_Update(dict, mapping) < 0)

@@ -17,10 +17,9 @@ import pytest
 from onnx import helper
 
 import small_models
-
-sonde = pytest.importorskip("sonde")
-import sonde.backend  # noqa: E402
-import sonde.zoo  # noqa: E402
+import sonde
+import sonde.backend
+import sonde.zoo
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde.InferenceSession: what onnxruntime's does, it does; what is wrong is said clearly."""
 
+import collections
 import gc
 import os
 import pathlib
@@ -8,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 
 import ml_dtypes
 import numpy as np
@@ -17,8 +19,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import small_models
-
-sonde = pytest.importorskip("sonde")
+import sonde
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 Y = np.array([10, 20, 30, 40], np.float32)
@@ -156,9 +157,8 @@ def test_read_only_inputs_are_read(session):
 
 
 def test_a_feed_may_be_any_mapping(session):
-    import types
-
-    assert np.array_equal(session.run(None, types.MappingProxyType({"x": X, "y": Y}))[0], X + Y)
+    for mapping in (types.MappingProxyType, collections.UserDict, collections.OrderedDict, collections.ChainMap):
+        assert np.array_equal(session.run(None, mapping({"x": X, "y": Y}))[0], X + Y)
 
 
 def test_ort_values_can_be_fed(session):
@@ -296,6 +296,15 @@ def test_a_feed_that_changes_the_dict_is_harmless(session):
 
     feed.update(x=Changes(), y=Y)
     with pytest.raises(sonde.InvalidArgument):
+        session.run(None, feed)
+
+    class Grows:
+        def __array__(self, dtype=None, copy=None):
+            feed.update((f"name {i}", X) for i in range(100))
+            return X
+
+    feed.update(x=Grows(), y=Y, inner=X)
+    with pytest.raises(RuntimeError, match="changed while"):
         session.run(None, feed)
 
 

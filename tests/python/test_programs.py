@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("sonde")
-
 FILE_TYPES = """
 import pathlib, sys
 from magika import Magika

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-pytest.importorskip("sonde")
 PAGES = sorted((pathlib.Path(__file__).resolve().parents[2] / "docs").glob("python*.md"))
 
 
