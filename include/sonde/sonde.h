@@ -380,6 +380,11 @@ typedef struct sonde_export_options {
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,
                                                sonde_error *err);
+/* The same piece by piece instead of into a file; a Chrome trace unless `format` says otherwise. */
+SONDE_API sonde_status sonde_profile_write(const sonde_profile *profile,
+                                           const sonde_export_options *options,
+                                           void (*write)(void *user, const char *data, size_t size),
+                                           void *user, sonde_error *err);
 /* A saved profile: a .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch. The
  * content decides, not the name. A .pftrace may be cut off anywhere. */
 SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *path,

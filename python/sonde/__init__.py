@@ -11,6 +11,7 @@ Code written for onnxruntime runs with the import changed.
 from __future__ import annotations
 
 from . import _convert as _convert
+from . import memory_profiler, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
 from ._environment import (
@@ -53,10 +54,13 @@ from ._options import (
     OrtMemType,
     SessionOptions,
 )
+from ._profile import Profile, load_profile
 from ._random import rand
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sonde import OrtValue, RunOptions
 from ._sonde import version as __version__
+from .op_profiler import profile_op
+from .profiler import Profiler, RecordFormat, profile, record
 from ._torch import from_torch
 
 __all__ = [
@@ -88,6 +92,9 @@ __all__ = [
     "OrtMemoryInfo",
     "OrtValue",
     "OutOfMemory",
+    "Profile",
+    "Profiler",
+    "RecordFormat",
     "RunOptions",
     "RuntimeException",
     "SessionOptions",
@@ -101,7 +108,14 @@ __all__ = [
     "get_build_info",
     "get_device",
     "get_version_string",
+    "load_profile",
+    "memory_profiler",
+    "op_profiler",
+    "profile",
+    "profile_op",
+    "profiler",
     "rand",
+    "record",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",

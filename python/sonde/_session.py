@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from . import _convert, _sonde
+from . import _convert, _html, _sonde
 from ._binding import IOBinding
 from ._errors import InvalidArgument, InvalidGraph, InvalidProtobuf
 from ._options import SessionOptions, session_arguments
 from ._random import rand
+from ._session_profiling import SessionProfiling
 from ._sonde import OrtValue, RunOptions
 
 PROVIDERS = ["CPUExecutionProvider"]
@@ -151,12 +152,17 @@ class InferenceSession(_sonde.Session):
         source = _source(path_or_bytes)
         arguments = session_arguments(options, kwargs.get("disabled_optimizers"))
         self._enable_fallback = True
+        self._profiling = SessionProfiling(options) if options.enable_profiling else None
         try:
             super().__init__(**source, **arguments)
-        except InvalidGraph as error:
-            if "data" in source and "protobuf" in str(error):
+        except BaseException as error:
+            if self._profiling:
+                self._profiling.drop()
+            if isinstance(error, InvalidGraph) and "data" in source and "protobuf" in str(error):
                 raise InvalidProtobuf(str(error)) from None
             raise
+        if self._profiling:
+            self._profiling.tie(self)
         self._model_path = source.get("path")
         self._sizes = self._default_sizes(path_or_bytes if "zoo" in source else "")
         ports = self._inputs()
@@ -291,11 +297,25 @@ class InferenceSession(_sonde.Session):
         with the inputs that are missing, to run()."""
         return self._partial_run(dict(input_feed), run_options)
 
+    # ---------------------------------------------------------------- profiling
+    def end_profiling(self) -> str:
+        """Ends what SessionOptions.enable_profiling began and writes a Chrome trace. Its path; "" when there is none."""
+        return self._profiling.end() if self._profiling else ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds since 1970; 0 when it did not."""
+        return self._profiling.start_ns if self._profiling else 0
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Gives back memory and file; runs afterwards raise."""
+        super().close()
+        self.end_profiling()
 
     def __repr__(self) -> str:
         if self.closed:
@@ -303,6 +323,9 @@ class InferenceSession(_sonde.Session):
         inputs = ", ".join(f"{arg.name}: {arg.type}{arg.shape}" for arg in self._input_args)
         outputs = ", ".join(f"{arg.name}: {arg.type}{arg.shape}" for arg in self._output_args)
         return f"<sonde.InferenceSession ({inputs}) -> ({outputs})>"
+
+    def _repr_html_(self) -> str:
+        return _html.session(self)
 
     def __reduce__(self) -> Any:
         if self._model_path is None:

@@ -22,7 +22,7 @@ typedef struct sn_py_state {
     PyObject *dtypes[SONDE_DTYPE_COUNT]; /* numpy's types, found at first use */
     PyObject *convert;                   /* the module sonde._convert: all that need not be fast */
     PyObject *errors;                    /* the module sonde._errors */
-    PyTypeObject *value_type, *session_type, *run_options_type;
+    PyTypeObject *value_type, *session_type, *run_options_type, *profile_type;
 } sn_py_state;
 extern sn_py_state sn_py;
 
@@ -116,7 +116,24 @@ PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n,
 PyObject *sn_py_session_run_values(PyObject *self, PyObject *args);
 PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args);
 
+/* ---- inspect.c ---- */
+PyObject *sn_py_session_inspect(PyObject *self, PyObject *none);
+
+/* ---- profile.c, columns.c: what was recorded ---- */
+int sn_py_add_profile_type(PyObject *module);
+/* Takes over the profile, also on failure. */
+PyObject *sn_py_wrap_profile(sonde_profile *profile);
+/* {name: list of str, or bytearray of int64}, an item for each span. */
+PyObject *sn_py_span_columns(const sonde_profile *profile);
+
+/* ---- profiler.c, op_profiler.c, arrow.c: types and functions of their own ---- */
+int sn_py_add_profiler(PyObject *module);
+int sn_py_add_op_profiler(PyObject *module);
+int sn_py_add_arrow(PyObject *module);
+
 /* ---- words.c: functions of the module that need no object ---- */
 extern PyMethodDef sn_py_functions[];
+/* A text of the library, whatever bytes a model put there. */
+PyObject *sn_py_text(const char *text);
 
 #endif

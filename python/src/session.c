@@ -339,6 +339,7 @@ static PyMethodDef methods[] = {
     {"_inputs", session_inputs, METH_NOARGS, NULL},
     {"_outputs", session_outputs, METH_NOARGS, NULL},
     {"_model_info", session_model_info, METH_NOARGS, NULL},
+    {"_inspect", sn_py_session_inspect, METH_NOARGS, NULL},
     {"_save", session_save, METH_VARARGS, NULL},
     {"close", session_close, METH_NOARGS, "Gives back memory and file; runs afterwards raise."},
     {NULL, NULL, 0, NULL}};

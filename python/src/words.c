@@ -3,6 +3,8 @@
  * lists of words that the library has. */
 #include "binding.h"
 
+#include <string.h>
+
 #include "sonde/experimental/zoo.h"
 
 enum { MOST_DIMS = 32 };
@@ -200,6 +202,11 @@ static PyObject *make_map(PyObject *module, PyObject *args)
     sonde_error err;
     const sonde_status st = sonde_map_create(NULL, k, v, &value, &err);
     return wrap(st, value, &err);
+}
+
+PyObject *sn_py_text(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
 /* dtype_bytes(dtype): of an element in memory. */

@@ -317,7 +317,8 @@ void sn_api_leave(sonde_context *c)
 
 void sn_api_forget(sonde_context *c)
 {
-    if (c->api_level || c->api_kept || c->env_level || c->memory || c->api_stream || c->env_stream)
+    if (c->api_level || c->api_kept || c->env_level || c->memory || c->api_stream ||
+        c->env_stream || c->recordings)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -329,6 +330,8 @@ sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
 {
     int level = c->api_paused ? 0 : c->api_level > c->stream_level ? c->api_level : c->stream_level;
     level = c->env_level > level ? c->env_level : level;
+    const int recordings = sn_api_recordings_level(c);
+    level = recordings > level ? recordings : level;
     level = c->memory == 1 && level < 1 ? 1 : level;
     atomic_store(&c->core.trace->memory, c->memory == 1);
     return sn_exec_record(&c->core, level, err);

@@ -46,6 +46,7 @@ struct sonde_context {
     uint64_t memory_start;
     uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
     sn_stream *api_stream, *env_stream; /* traces being written */
+    struct sonde_recording *recordings; /* all there are */
     sonde_model *models;                /* live ones, for their names */
     sn_machine machine;
     sn_op_cache *op_cache; /* of the operator profiler; with the machine's lock held */
@@ -158,6 +159,22 @@ void sn_api_op_cache_free(sonde_context *c);
 /* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. */
 sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
                                   sn_profile **profile, sonde_error *err);
+/* The same of the inferences that began in one of `n` (at least 1) windows, in order, and of what
+ * else touches one; records of a higher level than asked for are left out. */
+typedef struct sn_window {
+    uint64_t from, to; /* ticks */
+} sn_window;
+sonde_status sn_api_profile_build_within(sonde_context *c, const sn_window *windows, size_t n,
+                                         int level, sn_profile **profile, sonde_error *err);
+
+/* ---- recording.c ---- */
+/* The highest level that recordings ask for now. With the context's lock held. */
+int sn_api_recordings_level(const sonde_context *c);
+
+/* ---- profiler.c ---- */
+/* A public profile around `core`, which it takes over, also on failure. */
+sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
+                            sonde_error *err);
 
 /* ---- scope.c ---- */
 /* Whether a warm-up record is open on the calling thread. */

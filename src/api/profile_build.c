@@ -121,8 +121,11 @@ static sonde_status list_runs(sn_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
-        const sn_run_row row = {
-            .id = r->run, .parent = r->parent, .event = (uint32_t)i, .root = UINT32_MAX};
+        const sn_run_row row = {.id = r->run,
+                                .parent = r->parent,
+                                .event = (uint32_t)i,
+                                .root = UINT32_MAX,
+                                .t0 = r->t0};
         if (r->kind == SN_TRACE_RUN && !sn_vec_push(&b->runs, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
     }
@@ -130,8 +133,24 @@ static sonde_status list_runs(sn_builder *b, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Drops what is not wanted: steps of unfinished runs and, with `only_run`, all but that inference.
- */
+/* Whether a recording wants an event: what belongs to an inference, if that began while it was not
+ * paused; anything else, if a part of it lies there. */
+static bool in_window(const sn_builder *b, const sn_trace_rec *r, const sn_run_row *root)
+{
+    if (!b->windows)
+        return true;
+    if ((r->kind == SN_TRACE_EXEC && b->level < 2) || (r->kind == SN_TRACE_SLICE && b->level < 3))
+        return false;
+    for (size_t i = 0; i < b->n_windows; i++) {
+        const sn_window *w = &b->windows[i];
+        if (root ? root->t0 >= w->from && root->t0 < w->to : r->t0 < w->to && r->t1 > w->from)
+            return true;
+    }
+    return false;
+}
+
+/* Drops what is not wanted: steps of unfinished runs, what lies outside of the windows and, with
+ * `only_run`, all but that inference. */
 static void filter(sn_builder *b, uint32_t only_run)
 {
     size_t kept = 0;
@@ -140,7 +159,7 @@ static void filter(sn_builder *b, uint32_t only_run)
         const sn_run_row *root = root_of(b, r->run);
         const bool loose =
             r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER || r->kind == SN_TRACE_SLICE;
-        if (only_run ? root && root->id == only_run : root || loose)
+        if ((only_run ? root && root->id == only_run : root || loose) && in_window(b, r, root))
             b->events.data[kept++] = b->events.data[i];
     }
     b->events.n = kept;
@@ -486,11 +505,13 @@ static void free_tables(sn_builder *b)
     sn_vec_free(&b->written, alloc);
 }
 
-sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
-                                  sn_profile **profile, sonde_error *err)
+/* `template` says what is wanted. */
+static sonde_status build(const sn_builder *template, uint64_t since, uint32_t only_run,
+                          sn_profile **profile, sonde_error *err)
 {
+    sn_builder b = *template;
+    sonde_context *c = b.c;
     *profile = NULL;
-    sn_builder b = {.c = c};
     SN_TRY(sn_profile_new(&b.p, &c->alloc, err));
     b.texts = &b.p->arena;
     sn_clock_calibrate(&b.clock);
@@ -505,7 +526,7 @@ sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t onl
     }
     if (st == SONDE_OK) {
         name_model(&b);
-        describe_machine(&b, level);
+        describe_machine(&b, b.level);
         sn_api_profile_memory(b.p, c);
         number_runs(&b);
         st = add_spans(&b, err);
@@ -517,6 +538,20 @@ sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t onl
     }
     *profile = b.p;
     return SONDE_OK;
+}
+
+sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
+                                  sn_profile **profile, sonde_error *err)
+{
+    const sn_builder wanted = {.c = c, .level = level};
+    return build(&wanted, since, only_run, profile, err);
+}
+
+sonde_status sn_api_profile_build_within(sonde_context *c, const sn_window *windows, size_t n,
+                                         int level, sn_profile **profile, sonde_error *err)
+{
+    const sn_builder wanted = {.c = c, .level = level, .windows = windows, .n_windows = n};
+    return build(&wanted, windows[0].from, 0, profile, err);
 }
 
 /* ------------------------------------------------------------------ batch by batch */

@@ -16,6 +16,7 @@ typedef struct sn_event {
 typedef struct sn_run_row {           /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
     uint32_t number, iteration;       /* of a root */
+    uint64_t t0;
 } sn_run_row;
 
 typedef struct sn_table_row { /* one binding; sorted by id */
@@ -34,6 +35,9 @@ typedef struct sn_builder {
     sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
     sn_arena batch;
     sn_clock clock;
+    const sn_window *windows; /* what began outside of them is left out; NULL: nothing is */
+    size_t n_windows;
+    int level;
     uint64_t base_ns;
     SN_VEC(sn_event) events;
     SN_VEC(sn_run_row) runs;

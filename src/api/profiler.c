@@ -60,22 +60,28 @@ sonde_status sonde_profiler_start_with(sonde_context *context,
     return start(context, o.level, o.path, categories, err);
 }
 
+sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
+                            sonde_error *err)
+{
+    sonde_profile *made = sn_alloc_zero(&c->alloc, sizeof *made);
+    if (!made) {
+        sn_profile_free(core);
+        return sn_fail_memory(err, sizeof *made);
+    }
+    made->core = core;
+    made->context = sn_api_context_ref(c);
+    *profile = made;
+    return SONDE_OK;
+}
+
 /* A public profile of the records since the start; it takes a reference of its own. */
 static sonde_status make_profile(sonde_context *c, int level, sonde_profile **profile,
                                  sonde_error *err)
 {
-    sonde_profile *made = sn_alloc_zero(&c->alloc, sizeof *made);
-    if (!made)
-        return sn_fail_memory(err, sizeof *made);
-    const sonde_status st = sn_api_profile_build(c, c->api_start, 0, level, &made->core, err);
-    if (st != SONDE_OK) {
-        sn_free(&c->alloc, made, sizeof *made);
-        return st;
-    }
-    made->core->categories = c->api_categories;
-    made->context = sn_api_context_ref(c);
-    *profile = made;
-    return SONDE_OK;
+    sn_profile *core = NULL;
+    SN_TRY(sn_api_profile_build(c, c->api_start, 0, level, &core, err));
+    core->categories = c->api_categories;
+    return sn_api_profile(c, core, profile, err);
 }
 
 sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile, sonde_error *err)
@@ -282,13 +288,10 @@ static sonde_status choose_categories(const sn_profile *p, const char *list, uin
                           sn_prof_cats_text(p->categories, text));
 }
 
-sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
-                                     const sonde_export_options *options, sonde_error *err)
+/* The caller's options as ours. */
+static sonde_status read_options(const sonde_profile *profile, const sonde_export_options *options,
+                                 sn_export_options *own, sonde_error *err)
 {
-    SN_REQUIRE(profile, err);
-    SN_REQUIRE(path, err);
-    if (strcmp(path, "-") == 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'-' is not a path a profile can be saved to");
     sonde_export_options o;
     SN_OPTIONS(o, options, err);
     SN_TRY(check_ratio(o.sparse_ratio_90, err));
@@ -300,12 +303,37 @@ sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *p
                        "the sparse aim is %g %%, expected less than 100", o.sparse_aim);
     uint32_t categories;
     SN_TRY(choose_categories(profile->core, o.categories, &categories, err));
-    const sn_export_options own = {.ratio_90 = o.sparse_ratio_90,
-                                   .ratio_80 = o.sparse_ratio_80,
-                                   .ratio_70 = o.sparse_ratio_70,
-                                   .ratio_others = o.sparse_ratio_others,
-                                   .aim = o.sparse_aim,
-                                   .categories = categories,
-                                   .format = o.format};
+    *own = (sn_export_options){.ratio_90 = o.sparse_ratio_90,
+                               .ratio_80 = o.sparse_ratio_80,
+                               .ratio_70 = o.sparse_ratio_70,
+                               .ratio_others = o.sparse_ratio_others,
+                               .aim = o.sparse_aim,
+                               .categories = categories,
+                               .format = o.format};
+    return SONDE_OK;
+}
+
+sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
+                                     const sonde_export_options *options, sonde_error *err)
+{
+    SN_REQUIRE(profile, err);
+    SN_REQUIRE(path, err);
+    if (strcmp(path, "-") == 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'-' is not a path a profile can be saved to");
+    sn_export_options own;
+    SN_TRY(read_options(profile, options, &own, err));
     return sn_export_file_with(profile->core, path, &own, err);
+}
+
+sonde_status sonde_profile_write(const sonde_profile *profile, const sonde_export_options *options,
+                                 void (*write)(void *user, const char *data, size_t size),
+                                 void *user, sonde_error *err)
+{
+    SN_REQUIRE(profile, err);
+    SN_REQUIRE(write, err);
+    sn_export_options own;
+    SN_TRY(read_options(profile, options, &own, err));
+    caller_sink to = {.write = write, .user = user};
+    sn_sink sink = {.write = write_to_caller, .user = &to};
+    return sn_export_sink(profile->core, &own, &sink, err);
 }

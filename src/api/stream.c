@@ -142,7 +142,8 @@ static void drain(sn_stream *s)
     sonde_context *c = s->c;
     bool fine = s->failed == SONDE_OK;
     pthread_mutex_lock(&c->lock);
-    const bool others = c->api_level || c->api_kept || c->memory || sn_api_env()->profile_dir;
+    const bool others =
+        c->api_level || c->api_kept || c->memory || c->recordings || sn_api_env()->profile_dir;
     uint64_t dropped = 0;
     for (sn_trace_ring *r = atomic_load(&c->core.trace->rings); r && fine; r = r->next) {
         fine = drain_ring(s, r, others);
@@ -197,7 +198,7 @@ static void shrink_rings(sonde_context *c)
 {
     const sn_env *env = sn_api_env();
     const bool env_keeps = c->env_level && (env->profile_dir || !env->trace_streams);
-    if (c->api_level || c->api_kept || env_keeps || c->memory)
+    if (c->api_level || c->api_kept || env_keeps || c->memory || c->recordings)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)

@@ -42,17 +42,23 @@ static FILE *open_beside(const char *path, char *temp, size_t cap)
     return NULL;
 }
 
+static sonde_status write_format(const sn_profile *p, const sn_exporter *format,
+                                 const sn_export_options *opt, sn_sink *sink, sonde_error *err)
+{
+    sn_profile shown = *p;
+    if (opt && opt->categories)
+        shown.categories = opt->categories;
+    return opt && format->write_with ? format->write_with(&shown, opt, sink, err)
+                                     : format->write(&shown, sink, err);
+}
+
 static sonde_status export_to(const sn_profile *p, const sn_exporter *format,
                               const sn_export_options *opt, FILE *f, const char *path,
                               sonde_error *err)
 {
     sn_sink sink = {.write = write_stdio, .user = f};
-    sn_profile shown = *p;
-    if (opt && opt->categories)
-        shown.categories = opt->categories;
     errno = 0;
-    sonde_status st = opt && format->write_with ? format->write_with(&shown, opt, &sink, err)
-                                                : format->write(&shown, &sink, err);
+    sonde_status st = write_format(p, format, opt, &sink, err);
     if (fflush(f) != 0)
         sink.failed = true;
     if (sink.failed)
@@ -109,4 +115,12 @@ sonde_status sn_export_file_with(const sn_profile *p, const char *path,
     if (beside && st != SONDE_OK)
         unlink(temp);
     return st;
+}
+
+sonde_status sn_export_sink(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,
+                            sonde_error *err)
+{
+    const sn_exporter *format =
+        opt && opt->format ? sn_exporter_for_path(opt->format) : sn_exporter_row(0);
+    return format ? write_format(p, format, opt, sink, err) : no_format(opt->format, err);
 }

@@ -36,9 +36,16 @@ sonde_status sn_grid_write(sn_grid *g, sn_writer *w, sonde_error *err)
     }
     for (size_t i = 0; i < rows * columns; i++) {
         const size_t c = i % columns;
-        sn_put_spaces(w, width[c] - sn_terminal_width(g->cells.data[i]));
+        const size_t room = width[c] - sn_terminal_width(g->cells.data[i]);
+        const bool left = g->index && c == 0;
+        sn_put_spaces(w, left ? 0 : room);
         sn_put_terminal(w, g->cells.data[i]);
+        sn_put_spaces(w, left ? room : 0);
         sn_put(w, c + 1 == columns ? "\n" : "  ");
+        if (i + 1 == columns && g->index_name) {
+            sn_put_terminal(w, g->index_name);
+            sn_put(w, "\n");
+        }
     }
     const bool failed = g->failed;
     sn_vec_free(&g->cells, g->alloc);

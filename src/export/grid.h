@@ -10,7 +10,9 @@ typedef struct sn_grid {
     sn_arena arena;
     SN_VEC(const char *) cells; /* row-major */
     size_t columns;
-    bool failed; /* out of memory: told by sn_grid_write */
+    bool index;             /* the first column names the lines, as a data frame's: left-aligned */
+    const char *index_name; /* on a line of its own below the header; NULL: none */
+    bool failed;            /* out of memory: told by sn_grid_write */
 } sn_grid;
 
 void sn_grid_init(sn_grid *g, sn_allocator *alloc, size_t columns);

@@ -53,6 +53,7 @@ static void add_ids(sn_grid *g, const sn_profile *p, size_t at)
 
 static void add_header(sn_grid *g, const char *const *names)
 {
+    g->index = true;
     for (size_t i = 0; i < g->columns; i++)
         sn_grid_add(g, names[i]);
 }
@@ -238,7 +239,8 @@ sonde_status sn_report_operators(const sn_profile *p, sn_sink *sink, sonde_error
     SN_TRY(sn_profile_summarise(p, SN_BY_OP, &s, err));
     sn_grid g;
     sn_grid_init(&g, p->alloc, 3);
-    static const char *const names[] = {"name", "average elapsed(ns)", "count"};
+    static const char *const names[] = {"", "average elapsed(ns)", "count"};
+    g.index_name = "name";
     add_header(&g, names);
     for (size_t i = 0; i < s.rows.n; i++) {
         const sn_prof_row *r = &s.rows.data[i];

@@ -2,6 +2,8 @@
 /* Every allocation of load, bind and run is made to fail once: the call must say so, leave nothing
  * behind and not crash. Memory comes from the context's allocator, which counts down. */
 #include "sonde/experimental/inspect.h"
+#include "sonde/experimental/profile.h"
+#include "sonde/experimental/recording.h"
 #include "zoo_session.h"
 
 typedef struct counting {
@@ -49,6 +51,8 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     sonde_model *model = NULL;
     sonde_session *s = NULL;
     sonde_profile *recorded = NULL;
+    sonde_recording *recording = NULL;
+    sonde_profile_spans *spans = NULL;
     sonde_inspection *look = NULL;
     sonde_value *in[MAX_PORTS] = {0}, *out[MAX_PORTS] = {0};
     size_t n_in = 0, n_out = 0;
@@ -59,18 +63,24 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
         st = sonde_session_create(model, &so, &s, err);
     if (!st)
         st = random_inputs(ctx, s, 1, in, &n_in, err);
+    sonde_profiler_options how = SONDE_INIT(sonde_profiler_options);
+    how.level = 2;
     if (!st && profile)
-        st = sonde_profiler_start(ctx, 2, err);
+        st = sonde_recording_start(ctx, &how, &recording, err);
     if (!st) {
         n_out = sonde_session_output_count(s);
         st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, out, n_out, err);
     }
     if (!st && profile)
-        st = sonde_profiler_stop(ctx, &recorded, err);
+        st = sonde_recording_get(recording, &recorded, err);
+    if (!st && profile)
+        st = sonde_profile_spans_get(recorded, &spans, err);
     if (!st && profile)
         st = sonde_inspect_session(s, NULL, in, n_in, &look, err);
     sonde_inspection_release(look);
+    sonde_profile_spans_release(spans);
     sonde_profile_release(recorded);
+    sonde_recording_release(recording);
     release_all(in, MAX_PORTS);
     release_all(out, MAX_PORTS);
     sonde_session_release(s);

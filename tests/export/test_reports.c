@@ -134,6 +134,7 @@ TEST(averages_are_over_all_executions_and_not_the_last)
     memory_sink out;
     sn_profile *p = sample(syn_memory_init(&m));
     write_report(sn_report_operators, p, &out);
+    CHECK_HAS(out.text, "\nname\nConv ");           /* as a data frame with a named index */
     CHECK_HAS(out.text, "7000000.000000      2\n"); /* Conv: 6 and 8 ms */
     CHECK_HAS(out.text, "2000000.000000      2\n");
     free(out.text);

@@ -70,6 +70,36 @@ SONDE_API sonde_status sonde_profile_rows_row(const sonde_profile_rows *rows, si
                                               sonde_profile_row *row, sonde_error *err);
 SONDE_API void sonde_profile_rows_release(sonde_profile_rows *rows);
 
+/* Every span of a profile: one line of a data frame. Texts are "" and numbers -1 where there is
+ * nothing to say. */
+typedef struct sonde_profile_span {
+    size_t struct_size;
+    char trace_id[33]; /* one per inference */
+    char span_id[17], parent_span_id[17];
+    const char *name, *category; /* "Conv", "operator" */
+    const char *text;            /* of a scope */
+    const char *thread_name;
+    const char *node, *op_type, *post_op, *kernel;
+    const char *input_shapes, *input_types; /* as in traces: "1*3*8,8*4" "fp32,fp32" */
+    const char *output_shapes, *output_types;
+    int64_t thread_id;                 /* the system's */
+    uint64_t start_ns, end_ns;         /* since 1970 */
+    int64_t iteration, instance;       /* measured iterations and warm-ups count apart */
+    int64_t operator_index;            /* step of the inference */
+    int64_t pe_index, execution_index; /* on a device */
+    int64_t flops, bytes;
+    int warmup;
+} sonde_profile_span;
+
+/* They are read from the profile, which must live as long. In order of start. */
+typedef struct sonde_profile_spans sonde_profile_spans;
+SONDE_API sonde_status sonde_profile_spans_get(const sonde_profile *profile,
+                                               sonde_profile_spans **spans, sonde_error *err);
+SONDE_API size_t sonde_profile_spans_count(const sonde_profile_spans *spans);
+SONDE_API sonde_status sonde_profile_spans_span(const sonde_profile_spans *spans, size_t index,
+                                                sonde_profile_span *span, sonde_error *err);
+SONDE_API void sonde_profile_spans_release(sonde_profile_spans *spans);
+
 typedef enum sonde_verdict {
     SONDE_SAME = 0,    /* less than 2 % apart, or surely less than 5 % */
     SONDE_FASTER = 1,  /* at least 2 %, and hardly by chance */

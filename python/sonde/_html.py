@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions and profiles for notebooks: plain tables and a small chart that take their colours from the page, light or
+dark. Every text may come from a model or a user, so every text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import _sonde
+    from ._session import InferenceSession, NodeArg
+
+_CELL = "padding:2px 10px;text-align:{};border:0"
+_SHOWN = 12  # rows
+
+
+def _text(value: object, limit: int = 80) -> str:
+    """Escaped, shortened, and without control characters, which HTML has no way to write."""
+    text = str(value)
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """Cells are HTML already; the first `left` columns are words, the others figures."""
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        return "".join(
+            f'<{tag} style="{_CELL.format("left" if i < left else "right")}">{cell}</{tag}>' for i, cell in enumerate(row)
+        )
+
+    lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f'<table style="border-collapse:collapse"><thead><tr>{cells("th", head)}</tr></thead><tbody>{lines}</tbody></table>'
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.3f}"
+
+
+# ---------------------------------------------------------------- profiles
+def _bars(rows: Sequence[dict[str, Any]]) -> str:
+    """Shares of the run as bars, drawn in the colour of the text."""
+    if not rows:
+        return ""
+    high, wide, name_wide = 16, 420, 170
+    parts = []
+    for i, row in enumerate(rows):
+        y = i * high
+        share = min(max(row["share"], 0.0), 1.0)
+        fill = 0.25 if row["bracket"] else 0.6
+        parts.append(
+            f"<g><title>{_text(row['name'])}: {_ms(row['mean_ns'])} ms</title>"
+            f'<text x="{name_wide - 8}" y="{y + 12}" text-anchor="end">{_text(row["name"], 24)}</text>'
+            f'<rect x="{name_wide}" y="{y + 2}" width="{share * (wide - name_wide - 50):.1f}" height="{high - 4}" '
+            f'fill="currentColor" fill-opacity="{fill}"/>'
+            f'<text x="{name_wide + share * (wide - name_wide - 50) + 6:.1f}" y="{y + 12}">{share * 100:.1f} %</text></g>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{wide}" height="{len(rows) * high}" '
+        f'viewBox="0 0 {wide} {len(rows) * high}" font-family="sans-serif" font-size="11" fill="currentColor">'
+        f"<title>Share of the run</title>{''.join(parts)}</svg>"
+    )
+
+
+def profile(made: _sonde.Profile) -> str:
+    """Latencies, the operators that took most of the time, and a chart of their shares."""
+    s = made.summary()
+    facts = f"{s['iterations']} inferences, {s['warmups']} warm-ups"
+    if s["cpu"]:
+        facts += f"; {_text(s['cpu'])}, {s['threads']} threads"
+    head = f"<div><b>sonde profile</b> of {_text(s['model'] or 'no model')}: {facts}</div>"
+    if not s["iterations"]:
+        return f"<div>{head}</div>"
+    latency = _table(
+        ["mean (ms)", "median", "p95", "p99", "min", "max"],
+        [[_ms(s[f"{name}_ns"]) for name in ("mean", "p50", "p95", "p99", "min", "max")]],
+        left=0,
+    )
+    rows = made.rows(0)
+    lines = [
+        [
+            _text(row["name"]),
+            f"{row['calls']:.6g}",
+            _ms(row["mean_ns"]),
+            f"{row['share'] * 100:.2f} %",
+            f"{row['flops'] / row['mean_ns']:.1f}" if row["flops"] and row["mean_ns"] else "",
+        ]
+        for row in rows[:_SHOWN]
+    ]
+    more = f"<div>and {len(rows) - _SHOWN} more</div>" if len(rows) > _SHOWN else ""
+    lost = f"<div>{s['dropped']} records were dropped</div>" if s["dropped"] else ""
+    operators = _table(["operator", "calls", "ms", "share", "GFLOP/s"], lines)
+    return f"<div>{head}{latency}{operators}{more}{_bars(rows[:_SHOWN])}{lost}</div>"
+
+
+# ---------------------------------------------------------------- sessions
+def _ports(title: str, args: Sequence[NodeArg]) -> str:
+    rows = [[_text(arg.name), _text(arg.type), _text(arg.shape)] for arg in args[:_SHOWN]]
+    if len(args) > _SHOWN:
+        rows.append([f"and {len(args) - _SHOWN} more", "", ""])
+    return _table([title, "type", "shape"], rows, left=3)
+
+
+def session(of: InferenceSession) -> str:
+    """Inputs, outputs and operators."""
+    if of.closed:
+        return "<div><b>sonde.InferenceSession</b>, closed</div>"
+    look = of._inspect()
+    opsets = ", ".join(f"{_text(domain or 'ai.onnx')} {version}" for domain, version in look["opsets"])
+    head = (
+        f"<div><b>sonde.InferenceSession</b> of {_text(look['name'])}: {look['nodes']:,} nodes, "
+        f"{look['parameters']:,} parameters; {opsets}</div>"
+    )
+    names = [f"{_text(name)}&nbsp;×&nbsp;{count:,}" for name, count in look["operators"]]
+    operators = f"<details><summary>{len(names)} operators</summary>{', '.join(names)}</details>"
+    return f"<div>{head}{_ports('input', of.get_inputs())}{_ports('output', of.get_outputs())}{operators}</div>"

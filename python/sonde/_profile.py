@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was recorded, in every form: printed reports, files, figures, columns, data frames, Arrow. The library writes
+reports and files itself, so that they are those of the program `sonde`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import IO, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from . import _html, _sonde
+from ._errors import InvalidArgument
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Columns: TypeAlias = dict[str, Any]
+
+# The order of columns, and those in which -1 stands for "none".
+COLUMNS = (
+    "trace_id span_id parent_span_id name cat thread.id start end dur node op_type iteration instance pe_index "
+    "execution_index operator_index input_shapes input_types output_shapes output_types post_op kernel flops bytes "
+    "warm_up thread.name text"
+).split()
+NULLABLE = frozenset(("iteration", "pe_index", "execution_index", "operator_index", "flops", "bytes"))
+
+_SUMMARY, _BY_RECORD, _INFERENCES, _EXECUTIONS, _OPERATORS, _EXTERNAL, _MEMORY = range(1, 8)
+_BY = {"op": 0, "node": 1, "shape": 2, "kernel": 3}
+
+
+class RecordSpan(NamedTuple):
+    """A labelled stretch of the user's code; times are nanoseconds since 1970."""
+
+    label: str
+    thread_id: int
+    start: int
+    end: int
+    dur: int
+    warm_up: bool
+
+
+def _suffix(format: Any) -> str:
+    """".json" from "json", ".json", "chrome" or a RecordFormat."""
+    text = str(getattr(format, "value", format)).lower()
+    text = {"chrome": "json", "chrometrace": "json", "perfetto": "pftrace"}.get(text, text)
+    return text if text.startswith(".") else f".{text}"
+
+
+def _category_list(categories: Any) -> str | None:
+    if categories is None or isinstance(categories, str):
+        return categories
+    return ",".join(categories)
+
+
+class ProfileViews:
+    """The views of a profile. `_profile()` says of which."""
+
+    def _profile(self) -> _sonde.Profile:
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- printing
+    def report(self, kind: str) -> str:
+        """"summary", "records", "inferences", "executions", "operators", "external" or "memory" as text: what
+        `sonde profile --report` prints."""
+        kinds = ("summary", "records", "inferences", "executions", "operators", "external", "memory")
+        if kind not in kinds:
+            raise InvalidArgument(f"there is no report '{kind}'; there are {', '.join(kinds)}")
+        return self._profile().report(kinds.index(kind) + 1)
+
+    def print_summary(self, by_record: bool = False, *, file: IO[str] | None = None) -> None:
+        """Counts and latencies over all inferences but warm-up ones; by_record: a block for each label."""
+        self._print(_BY_RECORD if by_record else _SUMMARY, file)
+
+    def print_inferences(self, *, file: IO[str] | None = None) -> None:
+        """One line per inference."""
+        self._print(_INFERENCES, file)
+
+    def print_executions(self, *, file: IO[str] | None = None) -> None:
+        """What ran on a device: total, run, waiting."""
+        self._print(_EXECUTIONS, file)
+
+    def print_operators(self, *, file: IO[str] | None = None) -> None:
+        """Average and count of each operator."""
+        self._print(_OPERATORS, file)
+
+    def print_external_operators(self, *, file: IO[str] | None = None) -> None:
+        """Operators on the host, one line per execution."""
+        self._print(_EXTERNAL, file)
+
+    def print_memory(self, *, file: IO[str] | None = None) -> None:
+        """Who holds memory, and when it peaks."""
+        self._print(_MEMORY, file)
+
+    print_npu_executions = print_executions
+    print_npu_operators = print_operators
+
+    def _print(self, kind: int, file: IO[str] | None) -> None:
+        (sys.stdout if file is None else file).write(self._profile().report(kind))
+
+    def table(
+        self,
+        *,
+        sort: str = "time",
+        by_shape: bool = False,
+        by_node: bool = False,
+        filter_op: str | None = None,
+        width: int = 0,
+        color: bool = False,
+    ) -> str:
+        """The timing table as text; a width adds columns as far as they fit."""
+        if sort not in ("time", "name"):
+            raise InvalidArgument(f"sort is '{sort}', expected 'time' or 'name'")
+        return self._profile().table(sort == "name", by_shape, by_node, filter_op, width, color)
+
+    def print_table(self, *, file: IO[str] | None = None, **options: Any) -> None:
+        """Prints table()."""
+        (sys.stdout if file is None else file).write(self.table(**options))
+
+    # ---------------------------------------------------------------- figures
+    def summary(self) -> dict[str, Any]:
+        """The model, the machine, and latencies in nanoseconds."""
+        return self._profile().summary()
+
+    def rows(self, by: str = "op") -> list[dict[str, Any]]:
+        """Figures per run, largest first, by "op", "node", "shape" or "kernel". They add up to the run."""
+        if by not in _BY:
+            raise InvalidArgument(f"there are no rows by '{by}'; there are {', '.join(_BY)}")
+        return self._profile().rows(_BY[by])
+
+    @property
+    def records(self) -> list[RecordSpan]:
+        """The records in the order they began."""
+        c = self.columns()
+        return [
+            RecordSpan(name, thread, start, end, end - start, bool(warm_up))
+            for name, cat, thread, start, end, warm_up in zip(
+                c["name"], c["cat"], c["thread.id"].tolist(), c["start"].tolist(), c["end"].tolist(), c["warm_up"]
+            )
+            if cat == "user"
+        ]
+
+    # ---------------------------------------------------------------- columns
+    def columns(self) -> Columns:
+        """Every span as a dict of columns: lists of str, arrays of int64 and bool. Times are nanoseconds; start and
+        end count from 1970. -1 stands for what does not apply."""
+        raw = self._profile().spans()
+        made: Columns = {
+            name: data if isinstance(data, list) else np.frombuffer(data, np.int64) for name, data in raw.items()
+        }
+        made["dur"] = made["end"] - made["start"]
+        made["warm_up"] = made["warm_up"].astype(np.bool_)
+        return {name: made[name] for name in COLUMNS}
+
+    def dataframe(self) -> Any:
+        """The columns as a pandas.DataFrame. What does not apply is <NA>, or ""."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("a DataFrame needs pandas (pip install pandas); columns() does not") from error
+        columns = self.columns()
+        for name in NULLABLE:
+            columns[name] = pandas.arrays.IntegerArray(columns[name], columns[name] == -1)
+        return pandas.DataFrame(columns)
+
+    get_pandas_dataframe = dataframe
+
+    def get_pandas_dataframe_with_filter(self, column: str, value: Any) -> Any:
+        """The lines of dataframe() in which a column has a value."""
+        frame = self.dataframe()
+        if column not in frame:
+            raise InvalidArgument(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+        return frame[frame[column] == value]
+
+    def _arrow_columns(self) -> tuple[list[tuple[str, Any, int | None]], int]:
+        columns = self.columns()
+        return [(name, columns[name], -1 if name in NULLABLE else None) for name in COLUMNS], len(columns["name"])
+
+    def __arrow_c_schema__(self) -> Any:
+        return _sonde.arrow_table(*self._arrow_columns())[0]
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """The columns for any library that reads Arrow: pyarrow.record_batch(profile)."""
+        return _sonde.arrow_table(*self._arrow_columns())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The same as a stream: pyarrow.table(profile), polars.from_arrow(profile)."""
+        return _sonde.arrow_stream(*self._arrow_columns())
+
+    # ---------------------------------------------------------------- files
+    def export(self, path: PathLike, *, format: Any = None, categories: Any = None) -> None:
+        """Into a file. The suffix picks the format unless one is named: .json (Chrome trace), .pftrace (Perfetto),
+        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz."""
+        suffix = None if format is None else _suffix(format)
+        self._profile().save(os.fspath(path), suffix, _category_list(categories))
+
+    def export_chrome_trace(self, path: PathLike) -> None:
+        """A Chrome trace, whatever the file is called."""
+        self.export(path, format=".json")
+
+    dump = export
+
+    def to_bytes(self, format: Any = ".json", categories: Any = None) -> bytes:
+        """What export() would write."""
+        return self._profile().write(_suffix(format), _category_list(categories))
+
+    def get(self) -> dict[str, Any]:
+        """The Chrome trace as Python objects."""
+        trace: dict[str, Any] = json.loads(self.to_bytes())
+        return trace
+
+    # ---------------------------------------------------------------- showing
+    def _repr_html_(self) -> str:
+        return _html.profile(self._profile())
+
+
+class Profile(ProfileViews):
+    """A finished profile, such as one from a file."""
+
+    def __init__(self, profile: _sonde.Profile) -> None:
+        self._made = profile
+
+    def _profile(self) -> _sonde.Profile:
+        return self._made
+
+    def __repr__(self) -> str:
+        return describe(self._made)
+
+
+def describe(profile: _sonde.Profile) -> str:
+    s = profile.summary()
+    runs = f"{s['iterations']} inferences" + (f", mean {s['mean_ns'] / 1e6:.3f} ms" if s["iterations"] else "")
+    return f"<sonde profile of {s['model'] or 'no model'}: {runs}, {s['spans']} spans>"
+
+
+def load_profile(path: PathLike) -> Profile:
+    """A saved profile: .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch."""
+    return Profile(_sonde.Profile.load(os.fspath(path)))

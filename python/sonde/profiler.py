@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profilers. `profile()` covers a block of code, and blocks may be nested:
+
+    with sonde.profile() as profiler:
+        with profiler.record("warm up", warm_up=True):
+            session.run(None, feed)
+        session.run(None, feed)
+    profiler.print_summary()
+
+The functions of this module, start to dump, are one profiler for the whole process. Both cover every session."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from . import _sonde
+from ._errors import InvalidArgument
+from ._profile import PathLike, Profile, ProfileViews, RecordSpan, _category_list, _suffix, describe, load_profile
+
+__all__ = [
+    "Profile",
+    "Profiler",
+    "RecordFormat",
+    "RecordSpan",
+    "clear",
+    "dump",
+    "get",
+    "get_profile",
+    "load_profile",
+    "profile",
+    "record",
+    "start",
+    "stop",
+]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class RecordFormat(enum.Enum):
+    """What profile(file=…, format=…) writes. Any format can be had from any profiler afterwards."""
+
+    ChromeTrace = "json"
+    Perfetto = "pftrace"
+    PandasDataFrame = "dataframe"
+
+
+class record:
+    """Labels a stretch of this thread's work; records nest. Inferences inside a warm-up record are left out of all
+    figures. A context manager and a decorator:
+
+        with sonde.record("first batch"): …
+
+        @sonde.record("decode")
+        def decode(…): …
+    """
+
+    __slots__ = ("_open", "label", "warm_up")
+
+    def __init__(self, label: str, warm_up: bool = False) -> None:
+        if not isinstance(label, str):
+            raise TypeError(f"a label is a str, not {type(label).__name__}")
+        if "\0" in label:
+            raise InvalidArgument("the label holds a zero byte")
+        self.label = label.encode("utf-8", "replace").decode()
+        self.warm_up = warm_up
+        self._open: list[_sonde.Record] = []
+
+    def __enter__(self) -> Self:
+        self._open.append(_sonde.Record(self.label, self.warm_up))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.pop().end()
+
+    def __call__(self, function: _Function) -> _Function:
+        label, warm_up = self.label, self.warm_up
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def in_record_async(*args: Any, **kwargs: Any) -> Any:
+                with record(label, warm_up):
+                    return await function(*args, **kwargs)
+
+            return in_record_async  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def in_record(*args: Any, **kwargs: Any) -> Any:
+            with record(label, warm_up):
+                return function(*args, **kwargs)
+
+        return in_record  # type: ignore[return-value]
+
+
+class _Switch:
+    """Something that is on while at least one profiler wants it."""
+
+    def __init__(self, on: Callable[[], object], off: Callable[[], object]) -> None:
+        self._on, self._off = on, off
+        self._users = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> object:
+        with self._lock:
+            result = self._on() if self._users == 0 else ""
+            self._users += 1
+            return result
+
+    def give(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._off()
+
+
+class MemorySwitch(_Switch):
+    """The library's memory profiler. What it recorded is kept only for those who ask sonde.memory_profiler for it:
+    the recorder cannot forget anything meanwhile."""
+
+    kept = False
+
+    def __init__(self) -> None:
+        super().__init__(_sonde.memory_start, self._stop)
+
+    def _stop(self) -> None:
+        _sonde.memory_stop()
+        if not self.kept:
+            _sonde.memory_reset()
+
+
+memory_switch = MemorySwitch()
+_counters_switch = _Switch(_sonde.counters_start, _sonde.counters_stop)
+
+
+def _write_object(file: Any, data: bytes, suffix: str) -> None:
+    """To an open file: a text file takes text."""
+    try:
+        file.write(data)
+    except TypeError:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InvalidArgument(f"'{suffix}' is not text: open the file with mode 'wb'") from None
+        file.write(text)
+
+
+class Profiler(ProfileViews):
+    """A profiler with a beginning and an end: see profile()."""
+
+    def __init__(
+        self,
+        file: PathLike | IO[Any] | None = None,
+        format: RecordFormat | str | None = None,
+        level: int = 2,
+        categories: str | Iterable[str] | None = None,
+        memory: bool = False,
+        counters: bool = False,
+    ) -> None:
+        if isinstance(level, bool) or level not in (1, 2, 3):
+            raise InvalidArgument(f"the profiler's level is {level}, expected 1 to 3")
+        if file is not None and not isinstance(file, (str, os.PathLike)) and not hasattr(file, "write"):
+            raise TypeError(f"file must be a path or a file, not {type(file).__name__}")
+        self._file, self._format, self._level = file, format, level
+        self._categories = _category_list(categories)
+        self._memory, self._counters = memory, counters
+        self._recording: _sonde.Recording | None = None
+        self._final: _sonde.Profile | None = None
+        self._paused = False
+
+    def __enter__(self) -> Self:
+        if self._recording is not None:
+            raise InvalidArgument("the profiler is running already")
+        self._final = None
+        self._paused = False
+        if self._memory:
+            memory_switch.take()
+        if self._counters and (why := _counters_switch.take()):
+            warnings.warn(f"no hardware counters: {why}", RuntimeWarning, stacklevel=2)
+        try:
+            self._recording = _sonde.Recording(self._level, self._categories)
+        except BaseException:
+            self._give_back()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            self._final = recording.get()
+        finally:
+            self._give_back()
+            recording.close()
+        if self._file is not None and self._format is not RecordFormat.PandasDataFrame:
+            self._write()
+
+    def _give_back(self) -> None:
+        if self._memory:
+            memory_switch.give()
+        if self._counters:
+            _counters_switch.give()
+
+    def _write(self) -> None:
+        if isinstance(self._file, (str, os.PathLike)):
+            self.export(self._file, format=self._format)
+        elif self._file is not None:
+            suffix = _suffix(self._format) if self._format is not None else ".json"
+            _write_object(self._file, self.to_bytes(suffix), suffix)
+
+    def _profile(self) -> _sonde.Profile:
+        if self._recording is not None:
+            return self._recording.get()
+        if self._final is None:
+            raise InvalidArgument("the profiler has not run yet")
+        return self._final
+
+    def _running(self) -> _sonde.Recording:
+        if self._recording is None:
+            raise InvalidArgument("the profiler is not running")
+        return self._recording
+
+    # ---------------------------------------------------------------- while it runs
+    def record(self, label: str, warm_up: bool = False) -> record:
+        """Labels a stretch of work: sonde.record."""
+        return record(label, warm_up)
+
+    def pause(self) -> None:
+        """What follows is not in the profile."""
+        self._running().pause()
+        self._paused = True
+
+    def resume(self) -> None:
+        """Goes on after pause()."""
+        self._running().resume()
+        self._paused = False
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    @property
+    def running(self) -> bool:
+        return self._recording is not None
+
+    def clear(self) -> None:
+        """Forgets what was recorded. A running profiler goes on from here."""
+        if self._recording is not None:
+            self._recording.clear()
+        self._final = None
+
+    def __repr__(self) -> str:
+        if self._recording is None and self._final is None:
+            return "<sonde.Profiler, not run yet>"
+        return describe(self._profile())
+
+
+def profile(
+    file: PathLike | IO[Any] | None = None,
+    format: RecordFormat | str | None = None,
+    level: int = 2,
+    categories: str | Iterable[str] | None = None,
+    memory: bool = False,
+    counters: bool = False,
+) -> Profiler:
+    """A profiler for a `with` block.
+
+    file: written when the block ends; its suffix, or `format`, says what. An open file gets a Chrome trace.
+    level: 1 operators, 2 and the executor's work, 3 and a slice for every thread that worked on an operator.
+    categories: spans that traces show, such as "operator,user".
+    memory: also what is held after every step. counters: also hardware counters of every step.
+    """
+    return Profiler(file, format, level, categories, memory, counters)
+
+
+# ---------------------------------------------------------------- one for the process
+_lock = threading.Lock()
+_shared: _sonde.Recording | None = None
+_running = False
+
+
+def start(prof_level: int = 1) -> None:
+    """Begins to record, or goes on. Nothing happens while it runs."""
+    global _shared, _running
+    with _lock:
+        if _shared is None:
+            _shared = _sonde.Recording(prof_level)
+        elif not _running:
+            _shared.resume(prof_level)
+        _running = True
+
+
+def stop() -> None:
+    """Stops. What was recorded stays until clear()."""
+    global _running
+    with _lock:
+        if _shared is not None and _running:
+            _shared.pause()
+        _running = False
+
+
+def get_profile() -> Profile:
+    """What was recorded, with all its views."""
+    with _lock:
+        if _shared is None:
+            raise InvalidArgument("nothing was recorded")
+        return Profile(_shared.get())
+
+
+def get() -> dict[str, Any]:
+    """What was recorded as a Chrome trace; it stays recorded."""
+    with _lock:
+        made = Profile(_shared.get()) if _shared is not None else None
+    return made.get() if made is not None else {"traceEvents": [], "displayTimeUnit": "ms"}
+
+
+def clear() -> None:
+    """Forgets what was recorded; a running profiler goes on from here."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            return
+        if _running:
+            _shared.clear()
+        else:
+            _shared.close()
+            _shared = None
+
+
+def dump(path: PathLike = "profile.json") -> None:
+    """Writes what was recorded; the suffix picks the format."""
+    get_profile().export(path)

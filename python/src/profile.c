@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profile: what was recorded, as text, as files, as figures and as columns. It never changes once
+ * made, so any number of threads may read it; everything that takes long runs without the
+ * interpreter's lock. */
+#include "binding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sonde/experimental/profile.h"
+
+typedef struct profile_object {
+    PyObject_HEAD sonde_profile *profile;
+} profile_object;
+
+static const sonde_profile *profile_of(PyObject *self)
+{
+    return ((profile_object *)self)->profile;
+}
+
+static void profile_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    sonde_profile_release(((profile_object *)self)->profile);
+    freefunc release = (freefunc)(uintptr_t)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+PyObject *sn_py_wrap_profile(sonde_profile *profile)
+{
+    allocfunc alloc = (allocfunc)(uintptr_t)PyType_GetSlot(sn_py.profile_type, Py_tp_alloc);
+    PyObject *self = alloc(sn_py.profile_type, 0);
+    if (self)
+        ((profile_object *)self)->profile = profile;
+    else
+        sonde_profile_release(profile);
+    return self;
+}
+
+static PyObject *profile_load(PyObject *type, PyObject *args)
+{
+    (void)type;
+    const char *path;
+    sonde_profile *profile = NULL;
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_load(NULL, path, &profile, &err);
+    Py_END_ALLOW_THREADS return st == SONDE_OK ? sn_py_wrap_profile(profile) : sn_py_raise(&err);
+}
+
+/* ------------------------------------------------------------------ texts and files */
+/* What the library writes piece by piece; needs no lock. */
+typedef struct pile {
+    char *data;
+    size_t n, cap;
+    int failed;
+} pile;
+
+static void pile_add(void *user, const char *data, size_t size)
+{
+    pile *p = user;
+    if (p->failed)
+        return;
+    if (p->n + size > p->cap) {
+        const size_t cap = (p->n + size) * 2 + 4096;
+        char *more = realloc(p->data, cap);
+        if (!more) {
+            p->failed = 1;
+            return;
+        }
+        p->data = more;
+        p->cap = cap;
+    }
+    memcpy(p->data + p->n, data, size);
+    p->n += size;
+}
+
+/* The pile as str or bytes, or the error; frees it. */
+static PyObject *pile_finish(pile *p, int text, sonde_status st, const sonde_error *err)
+{
+    PyObject *made;
+    if (st != SONDE_OK)
+        made = sn_py_raise(err);
+    else if (p->failed)
+        made = PyErr_NoMemory();
+    else if (text)
+        made = PyUnicode_DecodeUTF8(p->data ? p->data : "", (Py_ssize_t)p->n, "replace");
+    else
+        made = PyBytes_FromStringAndSize(p->data, (Py_ssize_t)p->n);
+    free(p->data);
+    return made;
+}
+
+static PyObject *profile_table(PyObject *self, PyObject *args)
+{
+    sonde_table_options o = SONDE_INIT(sonde_table_options);
+    pile out = {.n = 0};
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "pppzip", &o.sort_by_name, &o.by_shape, &o.by_node, &o.filter_op,
+                          &o.width, &o.color))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_table(profile_of(self), &o, pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
+}
+
+static PyObject *profile_report(PyObject *self, PyObject *args)
+{
+    int kind;
+    pile out = {.n = 0};
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "i", &kind))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st =
+        sonde_profile_report(profile_of(self), (sonde_report)kind, pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
+}
+
+static PyObject *profile_save(PyObject *self, PyObject *args)
+{
+    sonde_export_options o = SONDE_INIT(sonde_export_options);
+    const char *path;
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "szz", &path, &o.format, &o.categories))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_save_with(profile_of(self), path, &o, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_write(PyObject *self, PyObject *args)
+{
+    sonde_export_options o = SONDE_INIT(sonde_export_options);
+    pile out = {.n = 0};
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "zz", &o.format, &o.categories))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_write(profile_of(self), &o, pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return pile_finish(&out, 0, st, &err);
+}
+
+/* ------------------------------------------------------------------ figures */
+static PyObject *profile_summary(PyObject *self, PyObject *none)
+{
+    (void)none;
+    sonde_profile_summary s = SONDE_INIT(sonde_profile_summary);
+    sonde_error err;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_summary_get(profile_of(self), &s, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:N,s:N,s:i,s:i,s:i,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,"
+        "s:"
+        "d}",
+        "model", sn_py_text(s.model), "version", sn_py_text(s.version), "cpu", sn_py_text(s.cpu),
+        "cpu_level", sn_py_text(s.cpu_level), "note", sn_py_text(s.note), "cores", s.cores,
+        "threads", s.threads, "level", s.level, "start_ns", (unsigned long long)s.start_wall_ns,
+        "spans", (unsigned long long)s.spans, "dropped", (unsigned long long)s.dropped,
+        "iterations", (unsigned long long)s.iterations, "warmups", (unsigned long long)s.warmups,
+        "ops", s.ops, "mean_ns", s.mean_ns, "stddev_ns", s.stddev_ns, "min_ns", s.min_ns, "max_ns",
+        s.max_ns, "p50_ns", s.p50_ns, "p90_ns", s.p90_ns, "p95_ns", s.p95_ns, "p99_ns", s.p99_ns,
+        "cost_ns", s.cost_ns);
+}
+
+static PyObject *row_dict(const sonde_profile_row *r)
+{
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:d,s:d,s:d,s:d,s:O,s:O}",
+        "name", sn_py_text(r->name), "op_type", sn_py_text(r->op_type), "node", sn_py_text(r->node),
+        "kernel", sn_py_text(r->kernel), "dtype", sn_py_text(r->dtype), "calls", r->calls,
+        "mean_ns", r->mean_ns, "share", r->share, "per_call_mean_ns", r->per_call_mean_ns,
+        "per_call_p50_ns", r->per_call_p50_ns, "per_call_p99_ns", r->per_call_p99_ns, "flops",
+        r->flops, "bytes", r->bytes, "roofline", r->roofline, "bound", sn_py_text(r->bound),
+        "instructions", r->instructions, "cycles", r->cycles, "cache_misses", r->cache_misses,
+        "branch_misses", r->branch_misses, "bracket", r->bracket ? Py_True : Py_False, "dynamic",
+        r->dynamic ? Py_True : Py_False);
+}
+
+static PyObject *profile_rows(PyObject *self, PyObject *args)
+{
+    int by;
+    sonde_profile_rows *rows = NULL;
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "i", &by))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_rows_get(profile_of(self), (sonde_by)by, &rows, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sonde_profile_rows_count(rows); i++) {
+        sonde_profile_row row = SONDE_INIT(sonde_profile_row);
+        PyObject *item = sonde_profile_rows_row(rows, i, &row, &err) == SONDE_OK
+                             ? row_dict(&row)
+                             : sn_py_raise(&err);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    sonde_profile_rows_release(rows);
+    return list;
+}
+
+static PyObject *profile_spans(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return sn_py_span_columns(profile_of(self));
+}
+
+static PyMethodDef methods[] = {
+    {"load", profile_load, METH_VARARGS | METH_CLASS, "A saved profile."},
+    {"table", profile_table, METH_VARARGS, "The timing table."},
+    {"report", profile_report, METH_VARARGS, "One of the reports as text."},
+    {"save", profile_save, METH_VARARGS, "Into a file."},
+    {"write", profile_write, METH_VARARGS, "As bytes."},
+    {"summary", profile_summary, METH_NOARGS, "Figures of the whole."},
+    {"rows", profile_rows, METH_VARARGS, "Figures by operator, node, shape or kernel."},
+    {"spans", profile_spans, METH_NOARGS, "All spans as a dict of columns."},
+    {NULL, NULL, 0, NULL}};
+
+int sn_py_add_profile_type(PyObject *module)
+{
+    PyType_Slot slots[] = {SN_PY_SLOT(Py_tp_dealloc, profile_dealloc),
+                           {Py_tp_methods, methods},
+                           {Py_tp_doc, (void *)(uintptr_t) "What was recorded."},
+                           {0, NULL}};
+    PyType_Spec spec = {.name = "sonde._sonde.Profile",
+                        .basicsize = sizeof(profile_object),
+                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        .slots = slots};
+    sn_py.profile_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return sn_py.profile_type
+               ? PyModule_AddObjectRef(module, "Profile", (PyObject *)sn_py.profile_type)
+               : -1;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is switched on and off: Recording (a profiler with a beginning and an end of its own),
+ * Record (a labelled stretch of the user's code), the memory profiler and hardware counters. */
+#include "binding.h"
+
+#include "sonde/experimental/machine.h"
+#include "sonde/experimental/memory.h"
+#include "sonde/experimental/recording.h"
+
+static void free_object(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)(uintptr_t)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *done(sonde_status st, const sonde_error *err)
+{
+    if (st != SONDE_OK)
+        return sn_py_raise(err);
+    Py_RETURN_NONE;
+}
+
+/* ------------------------------------------------------------------ recordings */
+typedef struct recording_object {
+    PyObject_HEAD sonde_recording *recording; /* NULL: closed */
+    int readers; /* that make a profile now, without the interpreter's lock */
+    int closing;
+} recording_object;
+
+static sonde_recording *recording_of(PyObject *self)
+{
+    recording_object *r = (recording_object *)self;
+    if (!r->recording || r->closing) {
+        sn_py_raise_text("InvalidArgument", "the recording is over");
+        return NULL;
+    }
+    return r->recording;
+}
+
+static void recording_release(recording_object *r)
+{
+    sonde_recording *recording = r->recording;
+    r->recording = NULL;
+    Py_BEGIN_ALLOW_THREADS sonde_recording_release(recording);
+    Py_END_ALLOW_THREADS
+}
+
+static void recording_dealloc(PyObject *self)
+{
+    recording_release((recording_object *)self);
+    free_object(self);
+}
+
+static int recording_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"level", "categories", NULL};
+    recording_object *r = (recording_object *)self;
+    sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
+    sonde_error err;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|z", names, &o.level, &o.categories))
+        return -1;
+    if (r->recording) {
+        sn_py_raise_text("InvalidArgument", "the recording has begun already");
+        return -1;
+    }
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_recording_start(NULL, &o, &r->recording, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) sn_py_raise(&err);
+    return st == SONDE_OK ? 0 : -1;
+}
+
+/* These are a few stores under a lock that nobody holds for long: the interpreter's stays. */
+static PyObject *recording_pause(PyObject *self, PyObject *none)
+{
+    (void)none;
+    sonde_error err;
+    sonde_recording *r = recording_of(self);
+    return r ? done(sonde_recording_pause(r, &err), &err) : NULL;
+}
+
+static PyObject *recording_resume(PyObject *self, PyObject *args)
+{
+    int level = 0;
+    sonde_error err;
+    sonde_recording *r = recording_of(self);
+    if (!r || !PyArg_ParseTuple(args, "|i", &level))
+        return NULL;
+    return done(sonde_recording_resume(r, level, &err), &err);
+}
+
+static PyObject *recording_clear(PyObject *self, PyObject *none)
+{
+    (void)none;
+    sonde_error err;
+    sonde_recording *r = recording_of(self);
+    return r ? done(sonde_recording_clear(r, &err), &err) : NULL;
+}
+
+static PyObject *recording_get(PyObject *self, PyObject *none)
+{
+    (void)none;
+    recording_object *object = (recording_object *)self;
+    sonde_profile *profile = NULL;
+    sonde_error err;
+    sonde_status st;
+    sonde_recording *r = recording_of(self);
+    if (!r)
+        return NULL;
+    object->readers++;
+    Py_BEGIN_ALLOW_THREADS st = sonde_recording_get(r, &profile, &err);
+    Py_END_ALLOW_THREADS if (--object->readers == 0 && object->closing) recording_release(object);
+    return st == SONDE_OK ? sn_py_wrap_profile(profile) : sn_py_raise(&err);
+}
+
+static PyObject *recording_close(PyObject *self, PyObject *none)
+{
+    (void)none;
+    recording_object *r = (recording_object *)self;
+    r->closing = 1;
+    if (r->readers == 0)
+        recording_release(r);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef recording_methods[] = {
+    {"pause", recording_pause, METH_NOARGS, "Leaves out what follows."},
+    {"resume", recording_resume, METH_VARARGS, "Goes on."},
+    {"clear", recording_clear, METH_NOARGS, "Forgets what was recorded."},
+    {"get", recording_get, METH_NOARGS, "What was recorded so far."},
+    {"close", recording_close, METH_NOARGS, "Ends it; the records are forgotten."},
+    {NULL, NULL, 0, NULL}};
+
+/* ------------------------------------------------------------------ records */
+typedef struct record_object {
+    PyObject_HEAD sonde_record *record;
+} record_object;
+
+static PyObject *record_end(PyObject *self, PyObject *none)
+{
+    (void)none;
+    sonde_record *record = ((record_object *)self)->record;
+    ((record_object *)self)->record = NULL;
+    sonde_record_end(record);
+    Py_RETURN_NONE;
+}
+
+static void record_dealloc(PyObject *self)
+{
+    sonde_record_end(((record_object *)self)->record);
+    free_object(self);
+}
+
+static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    const char *label;
+    int warm_up = 0;
+    sonde_error err;
+    if (kwargs && PyDict_Size(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Record() takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "s|p", &label, &warm_up))
+        return NULL;
+    allocfunc alloc = (allocfunc)(uintptr_t)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = alloc(type, 0);
+    if (self && sonde_record_begin(NULL, label, warm_up, &((record_object *)self)->record, &err)) {
+        Py_DECREF(self);
+        return sn_py_raise(&err);
+    }
+    return self;
+}
+
+static PyMethodDef record_methods[] = {{"end", record_end, METH_NOARGS, "Ends it."},
+                                       {NULL, NULL, 0, NULL}};
+
+/* ------------------------------------------------------------------ memory and counters */
+static PyObject *memory_start(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err;
+    return done(sonde_memory_start(NULL, &err), &err);
+}
+
+static PyObject *memory_stop(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err;
+    return done(sonde_memory_stop(NULL, &err), &err);
+}
+
+static PyObject *memory_reset(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err;
+    return done(sonde_memory_reset(NULL, &err), &err);
+}
+
+static PyObject *memory_max(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_memory_info info = SONDE_INIT(sonde_memory_info);
+    sonde_error err;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_memory_max(NULL, &info, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    return Py_BuildValue("{s:d,s:d,s:K,s:K,s:d,s:n}", "max_used", info.max_used_mb, "max_allocated",
+                         info.max_allocated_mb, "max_used_bytes", (unsigned long long)info.max_used,
+                         "max_allocated_bytes", (unsigned long long)info.max_allocated,
+                         "fragmentation", info.fragmentation, "samples", (Py_ssize_t)info.samples);
+}
+
+static PyObject *memory_trace(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_memory_trace *trace = NULL;
+    sonde_error err;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_memory_trace_get(NULL, &trace, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sonde_memory_trace_count(trace); i++) {
+        sonde_memory_sample s = SONDE_INIT(sonde_memory_sample);
+        PyObject *item =
+            sonde_memory_trace_sample(trace, i, &s, &err)
+                ? sn_py_raise(&err)
+                : Py_BuildValue("(NKKK)", sn_py_text(s.tag), (unsigned long long)s.used,
+                                (unsigned long long)s.allocated, (unsigned long long)s.at_ns);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    sonde_memory_trace_release(trace);
+    return list;
+}
+
+/* "" when counting began, else why there are no hardware counters; the system counts in any case.
+ */
+static PyObject *counters_start(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err = {.status = SONDE_OK, .message = ""};
+    const sonde_status st = sonde_counters_start(NULL, &err);
+    return st == SONDE_OUT_OF_MEMORY ? sn_py_raise(&err) : sn_py_text(st ? err.message : "");
+}
+
+static PyObject *counters_stop(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err;
+    return done(sonde_counters_stop(NULL, &err), &err);
+}
+
+static PyMethodDef functions[] = {{"memory_start", memory_start, METH_NOARGS, NULL},
+                                  {"memory_stop", memory_stop, METH_NOARGS, NULL},
+                                  {"memory_reset", memory_reset, METH_NOARGS, NULL},
+                                  {"memory_max", memory_max, METH_NOARGS, NULL},
+                                  {"memory_trace", memory_trace, METH_NOARGS, NULL},
+                                  {"counters_start", counters_start, METH_NOARGS, NULL},
+                                  {"counters_stop", counters_stop, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+
+/* ------------------------------------------------------------------ types */
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromSpec(spec);
+    const int st = type ? PyModule_AddObjectRef(module, name, type) : -1;
+    Py_XDECREF(type);
+    return st;
+}
+
+int sn_py_add_profiler(PyObject *module)
+{
+    PyType_Slot recording[] = {SN_PY_SLOT(Py_tp_init, recording_init),
+                               SN_PY_SLOT(Py_tp_dealloc, recording_dealloc),
+                               {Py_tp_methods, recording_methods},
+                               {0, NULL}};
+    PyType_Slot record[] = {SN_PY_SLOT(Py_tp_new, record_new),
+                            SN_PY_SLOT(Py_tp_dealloc, record_dealloc),
+                            {Py_tp_methods, record_methods},
+                            {0, NULL}};
+    PyType_Spec recording_spec = {.name = "sonde._sonde.Recording",
+                                  .basicsize = sizeof(recording_object),
+                                  .flags = Py_TPFLAGS_DEFAULT,
+                                  .slots = recording};
+    PyType_Spec record_spec = {.name = "sonde._sonde.Record",
+                               .basicsize = sizeof(record_object),
+                               .flags = Py_TPFLAGS_DEFAULT,
+                               .slots = record};
+    return add_type(module, "Recording", &recording_spec) < 0 ||
+                   add_type(module, "Record", &record_spec) < 0
+               ? -1
+               : PyModule_AddFunctions(module, functions);
+}
