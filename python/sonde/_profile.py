@@ -40,6 +40,14 @@ class RecordSpan(NamedTuple):
     warm_up: bool
 
 
+class Comparison(NamedTuple):
+    """Two profiles: the change of a whole run, and of its rows, largest first. Each has old_ns, new_ns, ratio, its 95 %
+    interval (low, high) and a verdict: same, faster, slower, unclear, new, gone."""
+
+    total: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
 def _suffix(format: Any) -> str:
     """".json" from "json", ".json", "chrome" or a RecordFormat."""
     text = str(getattr(format, "value", format)).lower()
@@ -127,6 +135,13 @@ class ProfileViews:
         if by not in _BY:
             raise InvalidArgument(f"there are no rows by '{by}'; there are {', '.join(_BY)}")
         return self._profile().rows(_BY[by])
+
+    def compare(self, new: ProfileViews, by: str = "op") -> Comparison:
+        """What changed from this profile to a new one, by "op", "node" or "shape": what `sonde diff` shows."""
+        if by not in _BY or by == "kernel":
+            raise InvalidArgument(f"profiles cannot be compared by '{by}', only by op, node or shape")
+        total, *rows = self._profile().compare(new._profile(), _BY[by])
+        return Comparison(total, rows)
 
     @property
     def records(self) -> list[RecordSpan]:

@@ -206,6 +206,51 @@ static PyObject *profile_rows(PyObject *self, PyObject *args)
     return list;
 }
 
+static PyObject *change_dict(const sonde_change *c)
+{
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N}", "name",
+        sn_py_text(c->name), "op_type", sn_py_text(c->op_type), "node", sn_py_text(c->node),
+        "old_ns", c->old_ns, "new_ns", c->new_ns, "old_share", c->old_share, "new_share",
+        c->new_share, "old_calls", c->old_calls, "new_calls", c->new_calls, "old_median_ns",
+        c->old_median_ns, "new_median_ns", c->new_median_ns, "ratio", c->ratio, "low", c->low,
+        "high", c->high, "p", c->p, "verdict", sn_py_text(sonde_verdict_text(c->verdict)));
+}
+
+/* The total, then the rows. */
+static PyObject *change_list(const sonde_comparison *comparison)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i <= sonde_comparison_count(comparison); i++) {
+        sonde_change c = SONDE_INIT(sonde_change);
+        sonde_error err;
+        const sonde_status st = i ? sonde_comparison_row(comparison, i - 1, &c, &err)
+                                  : sonde_comparison_total(comparison, &c, &err);
+        PyObject *item = st == SONDE_OK ? change_dict(&c) : sn_py_raise(&err);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *profile_compare(PyObject *self, PyObject *args)
+{
+    PyObject *other;
+    int by;
+    sonde_comparison *comparison = NULL;
+    sonde_error err;
+    sonde_status st;
+    if (!PyArg_ParseTuple(args, "O!i", sn_py.profile_type, &other, &by))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st =
+        sonde_profile_compare(profile_of(self), profile_of(other), (sonde_by)by, &comparison, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    PyObject *list = change_list(comparison);
+    sonde_comparison_release(comparison);
+    return list;
+}
+
 static PyObject *profile_spans(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -220,6 +265,7 @@ static PyMethodDef methods[] = {
     {"write", profile_write, METH_VARARGS, "As bytes."},
     {"summary", profile_summary, METH_NOARGS, "Figures of the whole."},
     {"rows", profile_rows, METH_VARARGS, "Figures by operator, node, shape or kernel."},
+    {"compare", profile_compare, METH_VARARGS, "Changes towards another profile."},
     {"spans", profile_spans, METH_NOARGS, "All spans as a dict of columns."},
     {NULL, NULL, 0, NULL}};
 
