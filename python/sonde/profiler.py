@@ -52,7 +52,7 @@ class RecordFormat(enum.Enum):
     PandasDataFrame = "dataframe"
 
 
-class record:
+class record(_sonde.Record):
     """Labels a stretch of this thread's work; records nest. Inferences inside a warm-up record are left out of all
     figures. A context manager and a decorator:
 
@@ -62,23 +62,7 @@ class record:
         def decode(…): …
     """
 
-    __slots__ = ("_open", "label", "warm_up")
-
-    def __init__(self, label: str, warm_up: bool = False) -> None:
-        if not isinstance(label, str):
-            raise TypeError(f"a label is a str, not {type(label).__name__}")
-        if "\0" in label:
-            raise InvalidArgument("the label holds a zero byte")
-        self.label = label.encode("utf-8", "replace").decode()
-        self.warm_up = warm_up
-        self._open: list[_sonde.Record] = []
-
-    def __enter__(self) -> Self:
-        self._open.append(_sonde.Record(self.label, self.warm_up))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.pop().end()
+    __slots__ = ()
 
     def __call__(self, function: _Function) -> _Function:
         label, warm_up = self.label, self.warm_up

@@ -3,6 +3,8 @@
  * Record (a labelled stretch of the user's code), the memory profiler and hardware counters. */
 #include "binding.h"
 
+#include <string.h>
+
 #include "sonde/experimental/machine.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/recording.h"
@@ -133,47 +135,112 @@ static PyMethodDef recording_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 /* ------------------------------------------------------------------ records */
-typedef struct record_object {
-    PyObject_HEAD sonde_record *record;
-} record_object;
+/* One object may be entered many times, also by several threads at once. */
+typedef struct open_record {
+    sonde_record *record;
+    unsigned long thread;
+} open_record;
 
-static PyObject *record_end(PyObject *self, PyObject *none)
-{
-    (void)none;
-    sonde_record *record = ((record_object *)self)->record;
-    ((record_object *)self)->record = NULL;
-    sonde_record_end(record);
-    Py_RETURN_NONE;
-}
+typedef struct record_object {
+    PyObject_HEAD PyObject *bytes; /* the label, UTF-8 */
+    char warm_up;
+    open_record *open;
+    size_t n, cap;
+} record_object;
 
 static void record_dealloc(PyObject *self)
 {
-    sonde_record_end(((record_object *)self)->record);
+    record_object *r = (record_object *)self;
+    while (r->n)
+        sonde_record_end(r->open[--r->n].record);
+    PyMem_Free(r->open);
+    Py_XDECREF(r->bytes);
     free_object(self);
 }
 
 static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    const char *label;
+    static char *names[] = {"label", "warm_up", NULL};
+    PyObject *label;
     int warm_up = 0;
-    sonde_error err;
-    if (kwargs && PyDict_Size(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "Record() takes no keywords");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "s|p", &label, &warm_up))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p", names, &label, &warm_up))
         return NULL;
     allocfunc alloc = (allocfunc)(uintptr_t)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *self = alloc(type, 0);
-    if (self && sonde_record_begin(NULL, label, warm_up, &((record_object *)self)->record, &err)) {
+    if (!self)
+        return NULL;
+    record_object *r = (record_object *)self;
+    r->warm_up = (char)warm_up;
+    r->bytes = PyUnicode_AsEncodedString(label, "utf-8", "replace");
+    if (r->bytes && memchr(PyBytes_AsString(r->bytes), 0, (size_t)PyBytes_Size(r->bytes))) {
+        sn_py_raise_text("InvalidArgument", "the label holds a zero byte");
+        Py_CLEAR(r->bytes);
+    }
+    if (!r->bytes) {
         Py_DECREF(self);
-        return sn_py_raise(&err);
+        return NULL;
     }
     return self;
 }
 
-static PyMethodDef record_methods[] = {{"end", record_end, METH_NOARGS, "Ends it."},
+static PyObject *record_enter(PyObject *self, PyObject *none)
+{
+    (void)none;
+    record_object *r = (record_object *)self;
+    sonde_error err;
+    if (r->n == r->cap) {
+        const size_t cap = r->cap * 2 + 2;
+        open_record *more = PyMem_Realloc(r->open, cap * sizeof *more);
+        if (!more)
+            return PyErr_NoMemory();
+        r->open = more;
+        r->cap = cap;
+    }
+    open_record *o = &r->open[r->n];
+    if (sonde_record_begin(NULL, PyBytes_AsString(r->bytes), r->warm_up, &o->record, &err))
+        return sn_py_raise(&err);
+    o->thread = PyThread_get_thread_ident();
+    r->n++;
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *record_exit(PyObject *self, PyObject *args)
+{
+    (void)args;
+    record_object *r = (record_object *)self;
+    const unsigned long thread = PyThread_get_thread_ident();
+    size_t at = r->n;
+    while (at > 0 && r->open[at - 1].thread != thread)
+        at--;
+    if (at == 0)
+        return sn_py_raise_text("InvalidArgument", "the record is not open on this thread");
+    sonde_record *record = r->open[at - 1].record;
+    memmove(&r->open[at - 1], &r->open[at], (r->n - at) * sizeof *r->open);
+    r->n--;
+    sonde_record_end(record);
+    Py_RETURN_NONE;
+}
+
+static PyObject *record_label(PyObject *self, void *closure)
+{
+    (void)closure;
+    return sn_py_text(PyBytes_AsString(((record_object *)self)->bytes));
+}
+
+static PyObject *record_warm_up(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((record_object *)self)->warm_up);
+}
+
+static PyMethodDef record_methods[] = {{"__enter__", record_enter, METH_NOARGS, NULL},
+                                       {"__exit__", record_exit, METH_VARARGS, NULL},
                                        {NULL, NULL, 0, NULL}};
+static PyGetSetDef record_properties[] = {
+    {"label", record_label, NULL, "What it is called.", NULL},
+    {"warm_up", record_warm_up, NULL, "Whether inferences in it are warm-ups.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 /* ------------------------------------------------------------------ memory and counters */
 static PyObject *memory_start(PyObject *module, PyObject *none)
@@ -286,6 +353,7 @@ int sn_py_add_profiler(PyObject *module)
     PyType_Slot record[] = {SN_PY_SLOT(Py_tp_new, record_new),
                             SN_PY_SLOT(Py_tp_dealloc, record_dealloc),
                             {Py_tp_methods, record_methods},
+                            {Py_tp_getset, record_properties},
                             {0, NULL}};
     PyType_Spec recording_spec = {.name = "sonde._sonde.Recording",
                                   .basicsize = sizeof(recording_object),
@@ -293,7 +361,7 @@ int sn_py_add_profiler(PyObject *module)
                                   .slots = recording};
     PyType_Spec record_spec = {.name = "sonde._sonde.Record",
                                .basicsize = sizeof(record_object),
-                               .flags = Py_TPFLAGS_DEFAULT,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                                .slots = record};
     return add_type(module, "Recording", &recording_spec) < 0 ||
                    add_type(module, "Record", &record_spec) < 0

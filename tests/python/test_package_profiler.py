@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -157,6 +158,12 @@ def test_odd_labels(session, feed):
     assert p.get() and p._repr_html_()
     with pytest.raises(TypeError, match="str"):
         sonde.record(3)
+    shared = sonde.record("shared")
+    with sonde.profile() as p:
+        shared.__enter__()
+        elsewhere(shared.__enter__)
+        shared.__exit__(None, None, None)
+    assert len(p.records) == 1
     with pytest.raises(sonde.InvalidArgument, match="zero byte"):
         sonde.record("a\0b")
 
@@ -582,7 +589,13 @@ def test_profilers_used_from_many_threads_at_once(session, feed):
     assert not errors
 
 
-def test_a_recording_that_is_over():
+def elsewhere(function):
+    """On another thread; what that raises is raised here."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_a_recording_that_is_over(session, feed):
     recording = sonde._sonde.Recording(1)
     recording.close()
     recording.close()
@@ -591,10 +604,17 @@ def test_a_recording_that_is_over():
             method()
     with pytest.raises(TypeError):
         sonde._sonde.Profile()
-    record = sonde._sonde.Record("x")
-    record.end()
-    record.end()
-    del record
+    record = sonde.record("x", warm_up=True)
+    assert (record.label, record.warm_up) == ("x", True)
+    with pytest.raises(sonde.InvalidArgument, match="not open"):
+        record.__exit__()
+    record.__enter__()
+    with pytest.raises(sonde.InvalidArgument, match="not open on this thread"):
+        elsewhere(record.__exit__)
+    del record  # ends it: what follows is no warm-up
+    with sonde.profile() as profiler:
+        session.run(None, feed)
+    assert count(profiler) == 1
     broken = sonde._sonde.Recording.__new__(sonde._sonde.Recording)
     with pytest.raises(sonde.InvalidArgument):
         broken.get()
