@@ -120,8 +120,9 @@ def _as_array(obj: Any, number: int | None, name: str) -> NDArray[Any]:
     wanted = None if number is None else numpy_dtype(number)
     try:
         array = np.asarray(obj, dtype=wanted)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"input '{name}' cannot be made an array of {wanted}: {error}") from None
+    except (TypeError, ValueError, OverflowError, MemoryError) as error:
+        reason = str(error) or "it does not fit into memory"
+        raise InvalidArgument(f"input '{name}' cannot be made an array of {wanted}: {reason}") from None
     if array.dtype.kind == "O" and number != STRING:
         raise InvalidArgument(f"input '{name}' cannot be made an array: it is {type(obj).__name__}")
     return array

@@ -71,6 +71,9 @@ typedef struct sn_py_port {
  * `port` NULL: nothing is known about the input. */
 int sn_py_feed_make(sn_py_feed *f, PyObject *object, const sn_py_port *port);
 void sn_py_feed_clear(sn_py_feed *f);
+/* Operators check indices and sizes before they use them, and another thread may write to an array
+ * in between. So a run gets its own copy of an array of them; OrtValues stay where they are. */
+int sn_py_feed_own_integers(sn_py_feed *f, PyObject *object);
 /* The element type that a buffer's format stands for; UNDEFINED for none. */
 sonde_dtype sn_py_format_dtype(const char *format, Py_ssize_t itemsize);
 

@@ -151,6 +151,18 @@ static PyObject *copy_value(const sonde_value *v)
     return sn_py_wrap_value(made);
 }
 
+/* Two numbers from None, which leaves them, or a tuple. */
+static int read_pair(PyObject *pair, const char *name, int *first, int *second)
+{
+    if (pair == Py_None)
+        return 0;
+    if (PyTuple_Check(pair) && PyTuple_Size(pair) == 2)
+        return PyArg_ParseTuple(pair, "ii", first, second) ? 0 : -1;
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple of two int, not %R", name,
+                 (PyObject *)Py_TYPE(pair));
+    return -1;
+}
+
 PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -165,9 +177,8 @@ PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     int major = 0, minor = 0, kind = DEVICE_CPU, id = 0;
-    if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
-        return NULL;
-    if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id))
+    if (read_pair(version, "max_version", &major, &minor) < 0 ||
+        read_pair(device, "dl_device", &kind, &id) < 0)
         return NULL;
     if (kind != DEVICE_CPU) {
         PyErr_SetString(PyExc_BufferError, "this tensor is in the CPU's memory");
@@ -205,12 +216,16 @@ static int is_dense(const dl_tensor *t)
     return 1;
 }
 
-static size_t bytes_of(const dl_tensor *t, sonde_dtype dtype)
+/* Whether the dims are a size that memory can have; *bytes receives it. */
+static int read_bytes(const dl_tensor *t, sonde_dtype dtype, size_t *bytes)
 {
-    size_t bytes = sonde_dtype_bytes(dtype);
+    *bytes = sonde_dtype_bytes(dtype);
+    if (t->rank > 0 && !t->dims)
+        return 0;
     for (int i = 0; i < t->rank; i++)
-        bytes *= (size_t)t->dims[i];
-    return bytes;
+        if (t->dims[i] < 0 || __builtin_mul_overflow(*bytes, (size_t)t->dims[i], bytes))
+            return 0;
+    return *bytes <= PTRDIFF_MAX && (t->data || *bytes == 0);
 }
 
 /* The elements of a tensor with strides, in row-major order. */
@@ -231,7 +246,7 @@ static void gather(const dl_tensor *t, const char *from, char *to, size_t size)
     }
 }
 
-static int check(const dl_tensor *t, sonde_dtype dtype)
+static int check(const dl_tensor *t, sonde_dtype dtype, size_t *bytes)
 {
     if (t->device_type != DEVICE_CPU && t->device_type != DEVICE_CUDA_HOST &&
         t->device_type != DEVICE_CUDA_MANAGED)
@@ -243,6 +258,8 @@ static int check(const dl_tensor *t, sonde_dtype dtype)
                      t->type.bits, t->type.lanes);
     else if (t->rank < 0 || t->rank > MOST_DIMS)
         PyErr_Format(PyExc_BufferError, "a tensor of rank %d", (int)t->rank);
+    else if (!read_bytes(t, dtype, bytes))
+        PyErr_SetString(PyExc_BufferError, "a tensor whose dimensions and memory do not fit");
     else
         return 0;
     return -1;
@@ -252,10 +269,11 @@ static int check(const dl_tensor *t, sonde_dtype dtype)
 static sonde_value *import_tensor(const dl_tensor *t, int *borrowed)
 {
     const sonde_dtype dtype = dtype_of(t->type);
-    if (check(t, dtype) < 0)
+    size_t bytes;
+    if (check(t, dtype, &bytes) < 0)
         return NULL;
     char *data = t->data ? (char *)t->data + t->byte_offset : NULL;
-    const size_t size = sonde_dtype_bytes(dtype), bytes = bytes_of(t, dtype);
+    const size_t size = sonde_dtype_bytes(dtype);
     const size_t rank = (size_t)t->rank;
     sonde_value *value = NULL;
     sonde_error err;

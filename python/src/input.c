@@ -132,3 +132,21 @@ void sn_py_feed_clear(sn_py_feed *f)
     Py_XDECREF(f->owner);
     *f = (sn_py_feed){.value = NULL};
 }
+
+int sn_py_feed_own_integers(sn_py_feed *f, PyObject *object)
+{
+    const sonde_dtype dtype = sonde_tensor_dtype(f->value);
+    if (f->owner == object || (dtype != SONDE_DTYPE_I64 && dtype != SONDE_DTYPE_I32))
+        return 0;
+    sonde_error err;
+    sonde_value *copy = NULL;
+    if (sonde_tensor_create(NULL, dtype, sonde_tensor_dims(f->value), sonde_tensor_rank(f->value),
+                            sonde_tensor_data(f->value), sonde_tensor_bytes(f->value), &copy,
+                            &err)) {
+        sn_py_raise(&err);
+        return -1;
+    }
+    sn_py_feed_clear(f);
+    f->value = copy;
+    return 0;
+}

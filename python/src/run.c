@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FEW = 8 };
+enum { FEW = 8, MOST_NAMES = 1 << 20 };
 
 /* One call. Inputs come in the graph's order; names are used only where they are not the graph's
  * own required ones. */
@@ -100,7 +100,9 @@ static int add_feed(call *c, PyObject *object, const sn_py_port *port, const cha
     }
     sn_py_feed *f = &c->feeds[c->n_in];
     Py_INCREF(object); /* converting may run code that changes the dict */
-    const int status = sn_py_feed_make(f, object, port);
+    int status = sn_py_feed_make(f, object, port);
+    if (status == 0 && (status = sn_py_feed_own_integers(f, object)) < 0)
+        sn_py_feed_clear(f);
     Py_DECREF(object);
     if (status < 0)
         return -1;
@@ -203,6 +205,10 @@ static int choose_outputs(call *c, const sn_py_session *s, PyObject *names, int 
     const Py_ssize_t n = PySequence_Size(names);
     if (n < 0)
         return -1;
+    if (n > MOST_NAMES) { /* some objects claim any length */
+        PyErr_Format(PyExc_ValueError, "%zd output_names", n);
+        return -1;
+    }
     if (n == 0)
         return all_outputs(c, s);
     const size_t count = (size_t)n, most = count > s->n_outputs ? count : s->n_outputs;

@@ -185,18 +185,30 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     sonde_error err;
     sonde_status st;
-    Py_BEGIN_ALLOW_THREADS st = open_session(&o, &s->model, &s->session, &err);
+    sn_py_session made = {.model = NULL}; /* another thread may be here with the same object */
+    Py_BEGIN_ALLOW_THREADS st = open_session(&o, &made.model, &made.session, &err);
     Py_END_ALLOW_THREADS if (o.data.obj) PyBuffer_Release(&o.data);
     PyMem_Free(passes);
+    if (st == SONDE_OK && s->inputs) {
+        release(&made);
+        sn_py_raise_text("InvalidArgument", "the session is open already");
+        return -1;
+    }
     if (st != SONDE_OK) {
-        release(s);
+        release(&made);
         if (o.path && st == SONDE_NOT_FOUND)
             sn_py_raise_text("NoSuchFile", "%s", err.message);
         else
             sn_py_raise(&err);
         return -1;
     }
-    return describe_ports(s);
+    s->model = made.model;
+    s->session = made.session;
+    if (describe_ports(s) < 0) {
+        release(s);
+        return -1;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ asking */
