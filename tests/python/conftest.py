@@ -6,4 +6,4 @@ import importlib.util
 import os
 
 if importlib.util.find_spec("sonde") is None and "SONDE_PROGRAM" not in os.environ:
-    collect_ignore_glob = ["test_package_*.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
+    collect_ignore_glob = ["test_package_*.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
