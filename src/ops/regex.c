@@ -546,20 +546,22 @@ static bool in_ranges(const sn_regex *r, const sn_regex_instr *in, uint32_t c)
     return in->negate;
 }
 
-bool sn_regex_full_match(const sn_regex *r, const char *text, size_t size, void *workspace)
+size_t sn_regex_longest(const sn_regex *r, const char *text, size_t size, size_t from,
+                        void *workspace)
 {
     uint32_t *w = workspace;
     state_set now = {w, 0}, next = {w + r->n, 0};
     matcher m = {.r = r, .mark = w + 2 * r->n, .stack = w + 3 * r->n, .step = 1};
     memset(m.mark, 0, r->n * sizeof *m.mark);
-    size_t at = 0;
-    uint32_t before = 0, c = 0;
-    size_t width = size ? decode(text, size, &c) : 0;
-    m.at_begin = true;
-    m.at_end = size == 0;
-    m.edge = size > 0 && is_word(c);
-    bool matched = add_state(&m, &now, 0);
-    while (at < size) {
+    size_t at = from, longest = SN_REGEX_NONE;
+    uint32_t before = from ? (unsigned char)text[from - 1] : 0, c = 0;
+    size_t width = at < size ? decode(text + at, size - at, &c) : 0;
+    m.at_begin = at == 0;
+    m.at_end = at >= size;
+    m.edge = (from > 0 && is_word(before)) != (at < size && is_word(c));
+    if (add_state(&m, &now, 0))
+        longest = 0;
+    while (at < size && now.n > 0) {
         uint32_t after = 0;
         before = c;
         at += width;
@@ -571,20 +573,22 @@ bool sn_regex_full_match(const sn_regex *r, const char *text, size_t size, void 
             memset(m.mark, 0, r->n * sizeof *m.mark);
             m.step = 1;
         }
-        matched = false;
         next.n = 0;
         for (uint32_t i = 0; i < now.n; i++) {
             const sn_regex_instr *in = &r->code[now.list[i]];
-            if (in_ranges(r, in, before))
-                matched |= add_state(&m, &next, now.list[i] + 1);
+            if (in_ranges(r, in, before) && add_state(&m, &next, now.list[i] + 1))
+                longest = at - from;
         }
         state_set swap = now;
         now = next;
         next = swap;
         c = after;
         width = next_width;
-        if (now.n == 0 && at < size)
-            return false;
     }
-    return matched;
+    return longest;
+}
+
+bool sn_regex_full_match(const sn_regex *r, const char *text, size_t size, void *workspace)
+{
+    return sn_regex_longest(r, text, size, 0, workspace) == size;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions in the RE2 dialect, as far as RegexFullMatch needs them: a pattern becomes a
- * small program, run over all its states at once, so that time is linear in the text whatever the
- * pattern. No captures, no back references; \p{…} classes are not known. */
+/* Regular expressions in the RE2 dialect, as far as RegexFullMatch and Tokenizer need them: a
+ * pattern becomes a small program, run over all its states at once, so that time is linear in the
+ * text whatever the pattern. No captures, no back references; \p{…} classes are not known. */
 #ifndef SN_OPS_REGEX_H
 #define SN_OPS_REGEX_H
 
@@ -38,6 +38,10 @@ typedef struct sn_regex {
 /* NULL, or what is wrong with the pattern. The program lives in the arena. */
 const char *sn_regex_compile(sn_regex *r, const char *pattern, sn_arena *arena);
 size_t sn_regex_workspace(const sn_regex *r);
+/* How many bytes the longest match that begins at `from` has; SN_REGEX_NONE: there is none. */
+#define SN_REGEX_NONE SIZE_MAX
+size_t sn_regex_longest(const sn_regex *r, const char *text, size_t size, size_t from,
+                        void *workspace);
 /* Does the whole text match? Bytes that are not UTF-8 count as code points of their own. */
 bool sn_regex_full_match(const sn_regex *r, const char *text, size_t size, void *workspace);
 

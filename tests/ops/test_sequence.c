@@ -162,6 +162,55 @@ TEST(splitting_text_pads_short_rows_with_empty_strings)
     node_end(&c);
 }
 
+static void tokens_begin(one_node *c, const char *expression)
+{
+    node_begin(c, "Tokenizer", 1, 1, 1);
+    c->n->domain = "com.microsoft";
+    node_text(c, "pad_value", "#");
+    if (expression)
+        node_text(c, "tokenexp", expression);
+}
+
+TEST(tokens_are_the_longest_matches_and_short_rows_are_padded)
+{
+    one_node c;
+    tokens_begin(&c, "a|ab|[0-9]+");
+    node_tensor(&c, 0, SONDE_DTYPE_STRING, SHAPE(3),
+                (sonde_string[]){TEXT("ab, a 12"), TEXT("x7"), TEXT("")});
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(3, 3)));
+    CHECK(text_is(&c.out[0], 0, "ab") && text_is(&c.out[0], 1, "a") && text_is(&c.out[0], 2, "12"));
+    CHECK(text_is(&c.out[0], 3, "7") && text_is(&c.out[0], 4, "#") && text_is(&c.out[0], 8, "#"));
+    node_end(&c);
+}
+
+TEST(tokens_can_be_marked_and_too_short_ones_left_out)
+{
+    one_node c;
+    tokens_begin(&c, "\\b[a-z\xc3\xa9]+");
+    node_int(&c, "mark", 1);
+    node_int(&c, "mincharnum", 2);
+    node_tensor(&c, 0, SONDE_DTYPE_STRING, SHAPE(1, 2),
+                (sonde_string[]){TEXT("a \xc3\xa9 n\xc3\xa9"), TEXT("no")});
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(1, 2, 3)));
+    CHECK(text_is(&c.out[0], 0, "\x02") && text_is(&c.out[0], 1, "n\xc3\xa9"));
+    CHECK(text_is(&c.out[0], 2, "\x03") && text_is(&c.out[0], 4, "no"));
+    node_end(&c);
+}
+
+TEST(a_tokenizer_without_a_rule_is_refused)
+{
+    one_node c;
+    tokens_begin(&c, NULL);
+    node_tensor(&c, 0, SONDE_DTYPE_STRING, SHAPE(1), (sonde_string[]){TEXT("a")});
+    CHECK(node_run(&c) != SONDE_OK);
+    CHECK_HAS(c.err.message, "tokenexp");
+    node_end(&c);
+}
+
 static bool matches(const char *pattern, const char *text)
 {
     sn_allocator alloc;

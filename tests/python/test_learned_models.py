@@ -14,7 +14,7 @@ skl2onnx = pytest.importorskip("skl2onnx")
 import onnxruntime  # noqa: E402
 from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType  # noqa: E402
 from sklearn import (  # noqa: E402
-    cluster, compose, decomposition, discriminant_analysis, ensemble, gaussian_process, linear_model,
+    cluster, compose, decomposition, discriminant_analysis, ensemble, feature_extraction, gaussian_process, linear_model,
     multiclass, naive_bayes, neighbors, neural_network, pipeline, preprocessing, svm, tree,
 )
 from sklearn.feature_selection import SelectKBest  # noqa: E402
@@ -149,6 +149,24 @@ def test_columns_of_words_and_numbers():
     data = converted(model, types=[("word", StringTensorType([None, 1])), ("count", Int64TensorType([None, 1]))])
     both(data, {"word": words[:30], "count": counts[:30]})
     both(data, {"word": np.array([["violet"], ["red"]], object), "count": counts[:2]})
+
+
+VECTORIZERS = {
+    "weighted words": feature_extraction.text.TfidfVectorizer(),
+    "words": feature_extraction.text.CountVectorizer(token_pattern="[a-z]+"),
+    "pairs of words": feature_extraction.text.CountVectorizer(ngram_range=(1, 2), token_pattern="[a-z]+"),
+    "characters": feature_extraction.text.CountVectorizer(analyzer="char", ngram_range=(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZERS)
+def test_texts(name):
+    """Against scikit-learn itself: onnxruntime needs locales for these that not every machine has."""
+    texts = np.array(["the cat sat on the mat", "my dog is our dog", "cats, dogs and cats", "the end"], object)
+    vectorizer = sklearn.base.clone(VECTORIZERS[name])
+    expected = vectorizer.fit_transform(texts).toarray().astype(np.float32)
+    session = sonde.InferenceSession(converted(vectorizer, types=[("X", StringTensorType([None]))]))
+    agree(session.run(None, {"X": texts}), [expected])
 
 
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
