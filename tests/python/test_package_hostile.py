@@ -207,7 +207,7 @@ def test_a_session_that_was_never_opened_says_so():
         bare.run(None, {"x": X})
     with pytest.raises(sonde.Error, match="never opened"):
         bare._partial_run({}, None)
-    bare.close()
+    sonde._sonde.Session.close(bare)
     repr(bare)
 
 
