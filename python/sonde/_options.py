@@ -53,9 +53,9 @@ class OrtMemType(enum.IntEnum):
 # Configuration entries that mean something here. Those named session.* are onnxruntime's.
 CONFIG_ENTRIES = {
     "session.disable_prepacking": "'1': weights stay as they are in the file",
-    "session.use_ort_model_bytes_directly": "without effect",
     "sonde.disabled_passes": "names of passes to leave out, comma-separated",
     "sonde.weights_cache": "folder that keeps packed weights; '1': the user's cache folder",
+    "sonde.tune": "folder that keeps measured ways to cut products and convolutions; '1': the user's cache folder",
     "sonde.external_dir": "folder of the model's external data",
     "sonde.no_mmap": "'1': the file is read, not mapped",
 }
@@ -123,6 +123,11 @@ class SessionOptions:
         raise NotImplemented("initializers come from the model")
 
 
+def _folder(entry: str | None) -> str | None:
+    """A folder as the library takes it: "" is the user's cache folder, None is none."""
+    return "" if entry == "1" else entry or None
+
+
 def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str, Any]:
     """The extension's keyword arguments for these options. `disabled`: names of passes to leave out; names that
     only onnxruntime knows are ignored."""
@@ -133,13 +138,13 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
     known = {name for name, _ in _sonde.pass_list()}
     passes = [name.strip() for name in entries.get("sonde.disabled_passes", "").split(",") if name.strip()]
     passes += [name for name in disabled or () if name in known]
-    cache = entries.get("sonde.weights_cache")
     return {
         "no_optimize": int(options.graph_optimization_level) == 0,
         "no_prepack": entries.get("session.disable_prepacking") == "1",
         "no_mmap": entries.get("sonde.no_mmap") == "1",
         "threads": threads,
         "disabled": tuple(passes),
-        "weights_cache": "" if cache == "1" else cache or None,
+        "weights_cache": _folder(entries.get("sonde.weights_cache")),
+        "tune": _folder(entries.get("sonde.tune")),
         "external_dir": entries.get("sonde.external_dir"),
     }

@@ -90,6 +90,7 @@ class Session:
         disabled: tuple[str, ...] = (),
         weights_cache: str | None = None,
         external_dir: str | None = None,
+        tune: str | None = None,
     ) -> None: ...
     @property
     def closed(self) -> bool: ...

@@ -43,7 +43,8 @@ PyObject *sn_py_raise_text(const char *class_name, const char *fmt, ...);
 
 /* ---- value.c: OrtValue ---- */
 typedef struct sn_py_value {
-    PyObject_HEAD sonde_value *value;
+    PyObject ob_base;
+    sonde_value *value;
     PyObject *keep; /* whose memory the value borrows; NULL: it has its own */
     Py_buffer view; /* of `keep`, when view.obj is set */
     int read_only;
@@ -74,12 +75,10 @@ void sn_py_feed_clear(sn_py_feed *f);
 /* Operators check indices and sizes before they use them, and another thread may write to an array
  * in between. So a run gets its own copy of an array of them; OrtValues stay where they are. */
 int sn_py_feed_own_integers(sn_py_feed *f, PyObject *object);
-/* The element type that a buffer's format stands for; UNDEFINED for none. */
-sonde_dtype sn_py_format_dtype(const char *format, Py_ssize_t itemsize);
 
 /* ---- output.c ---- */
 /* The value as Python people expect it: ndarray, list, dict, None. Arrays share its memory. */
-PyObject *sn_py_value_to_python(PyObject *sn_py_value);
+PyObject *sn_py_value_to_python(PyObject *value);
 /* The same for a fresh result; takes over the reference, also on failure. */
 PyObject *sn_py_result(sonde_value *value);
 PyObject *sn_py_shape(const sonde_value *value); /* tuple */
@@ -101,7 +100,8 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *settings);
 
 /* ---- session.c ---- */
 typedef struct sn_py_session {
-    PyObject_HEAD sonde_model *model;
+    PyObject ob_base;
+    sonde_model *model;
     sonde_session *session; /* NULL: closed */
     sn_py_port *inputs;
     sn_py_port *outputs;

@@ -8,7 +8,8 @@
 
 enum { MOST_DIMS = 32 };
 
-sonde_dtype sn_py_format_dtype(const char *format, Py_ssize_t itemsize)
+/* The element type that a buffer's format stands for; UNDEFINED for none. */
+static sonde_dtype dtype_of(const char *format, Py_ssize_t itemsize)
 {
     static const sonde_dtype by_size[2][9] = {
         {0, SONDE_DTYPE_U8, SONDE_DTYPE_U16, 0, SONDE_DTYPE_U32, 0, 0, 0, SONDE_DTYPE_U64},
@@ -61,7 +62,7 @@ static int feed_buffer(sn_py_feed *f, PyObject *object)
         PyErr_Clear(); /* not contiguous, or of a type that buffers cannot describe */
         return 0;
     }
-    const sonde_dtype dtype = sn_py_format_dtype(f->view.format, f->view.itemsize);
+    const sonde_dtype dtype = dtype_of(f->view.format, f->view.itemsize);
     const int rank = f->view.ndim;
     const size_t align = (size_t)(f->view.itemsize > 8 ? 8 : f->view.itemsize);
     if (dtype == SONDE_DTYPE_UNDEFINED || rank > MOST_DIMS || (uintptr_t)f->view.buf % align) {

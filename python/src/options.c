@@ -7,7 +7,8 @@
 #include <structmember.h>
 
 typedef struct options_object {
-    PyObject_HEAD sonde_cancel_token *cancel;
+    PyObject ob_base;
+    sonde_cancel_token *cancel;
     PyObject *logid, *timing_sort, *timing_filter, *entries;
     int log_severity_level, log_verbosity_level;
     char terminate, only_path, training_mode, timing, by_shape, verbose, warmup;

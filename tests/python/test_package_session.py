@@ -384,6 +384,7 @@ def test_session_options_take_effect(tmp_path):
     options.optimized_model_filepath = str(tmp_path / "plain.onnx")
     options.add_session_config_entry("session.disable_prepacking", "1")
     options.add_session_config_entry("sonde.weights_cache", str(tmp_path / "cache"))
+    options.add_session_config_entry("sonde.tune", str(tmp_path / "tuned"))
     options.add_free_dimension_override_by_name("N", 2)
     ours = sonde.InferenceSession(small_models.add(), sess_options=options, providers=["CPUExecutionProvider"])
     assert ours.get_session_options() is options and ours.get_inputs()[0].shape == [2, 4]
