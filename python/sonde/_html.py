@@ -32,7 +32,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
         )
 
     lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<table style="border-collapse:collapse"><thead><tr>{cells("th", head)}</tr></thead><tbody>{lines}</tbody></table>'
+    style = "border-collapse:collapse;color:inherit;font-size:inherit;margin:4px 0"
+    return f'<table style="{style}"><thead><tr>{cells("th", head)}</tr></thead><tbody>{lines}</tbody></table>'
 
 
 def _ms(ns: float) -> str:
@@ -96,8 +97,12 @@ def profile(made: _sonde.Profile) -> str:
 
 
 # ---------------------------------------------------------------- sessions
+def _shape(dims: Sequence[object]) -> str:
+    return _text(f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]")
+
+
 def _ports(title: str, args: Sequence[NodeArg]) -> str:
-    rows = [[_text(arg.name), _text(arg.type), _text(arg.shape)] for arg in args[:_SHOWN]]
+    rows = [[_text(arg.name), _text(arg.type), _shape(arg.shape)] for arg in args[:_SHOWN]]
     if len(args) > _SHOWN:
         rows.append([f"and {len(args) - _SHOWN} more", "", ""])
     return _table([title, "type", "shape"], rows, left=3)
