@@ -28,7 +28,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(
-            f'<{tag} style="{_CELL.format("left" if i < left else "right")}">{cell}</{tag}>' for i, cell in enumerate(row)
+            f'<{tag} style="{_CELL.format("left" if i < left else "right")}">{cell}</{tag}>'
+            for i, cell in enumerate(row)
         )
 
     lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
@@ -46,6 +47,7 @@ def _bars(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return ""
     high, wide, name_wide = 16, 420, 170
+    room = wide - name_wide - 50  # of a bar
     parts = []
     for i, row in enumerate(rows):
         y = i * high
@@ -54,9 +56,9 @@ def _bars(rows: Sequence[dict[str, Any]]) -> str:
         parts.append(
             f"<g><title>{_text(row['name'])}: {_ms(row['mean_ns'])} ms</title>"
             f'<text x="{name_wide - 8}" y="{y + 12}" text-anchor="end">{_text(row["name"], 24)}</text>'
-            f'<rect x="{name_wide}" y="{y + 2}" width="{share * (wide - name_wide - 50):.1f}" height="{high - 4}" '
+            f'<rect x="{name_wide}" y="{y + 2}" width="{share * room:.1f}" height="{high - 4}" '
             f'fill="currentColor" fill-opacity="{fill}"/>'
-            f'<text x="{name_wide + share * (wide - name_wide - 50) + 6:.1f}" y="{y + 12}">{share * 100:.1f} %</text></g>'
+            f'<text x="{name_wide + share * room + 6:.1f}" y="{y + 12}">{share * 100:.1f} %</text></g>'
         )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{wide}" height="{len(rows) * high}" '

@@ -141,12 +141,17 @@ static bool in_window(const sn_builder *b, const sn_trace_rec *r, const sn_run_r
         return true;
     if ((r->kind == SN_TRACE_EXEC && b->level < 2) || (r->kind == SN_TRACE_SLICE && b->level < 3))
         return false;
-    for (size_t i = 0; i < b->n_windows; i++) {
-        const sn_window *w = &b->windows[i];
-        if (root ? root->t0 >= w->from && root->t0 < w->to : r->t0 < w->to && r->t1 > w->from)
-            return true;
+    /* They are in order and do not overlap: the last that began in time decides. */
+    const uint64_t end = root ? root->t0 : r->t1, start = root ? root->t0 : r->t0;
+    size_t low = 0, high = b->n_windows;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (b->windows[middle].from <= end)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return low > 0 && b->windows[low - 1].to > start;
 }
 
 /* Drops what is not wanted: steps of unfinished runs, what lies outside of the windows and, with

@@ -111,6 +111,26 @@ TEST(a_pause_concerns_its_own_recording_only)
     tiny_close(&f);
 }
 
+TEST(many_pauses_leave_out_what_lies_in_them)
+{
+    tiny_session f;
+    sonde_error err;
+    tiny_open(&f, 1, "recordings");
+    sonde_recording *all = start(&f, 1), *some = start(&f, 1);
+    for (int i = 0; i < 100; i++) {
+        tiny_run(&f, 1);
+        CHECK_OK(sonde_recording_pause(some, &err));
+        tiny_run(&f, 2);
+        CHECK_OK(sonde_recording_resume(some, 0, &err));
+    }
+    CHECK_EQ(inferences(some), 100);
+    CHECK_EQ(inferences(all), 300);
+    CHECK_EQ(spans_of(all, "operator", NULL), 3 * spans_of(some, "operator", NULL));
+    sonde_recording_release(all);
+    sonde_recording_release(some);
+    tiny_close(&f);
+}
+
 TEST(a_level_is_not_raised_by_others)
 {
     tiny_session f;

@@ -20,7 +20,6 @@ import pytest
 
 sonde = pytest.importorskip("sonde")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ("trace_id span_id parent_span_id name cat thread.id start end dur node op_type iteration instance pe_index "
            "execution_index operator_index input_shapes").split()
 SUMMARY = [r"={48}", r"  Inference Results Summary", r"={48}", r"Inference counts                : 4",
@@ -197,9 +196,10 @@ def printed(capsys, method, *args, **kwargs):
 
 def test_the_summary_has_the_known_layout(capsys, profiler):
     lines = printed(capsys, profiler.print_summary).splitlines()
-    assert len(lines) == len(SUMMARY) and all(re.fullmatch(p.replace("(ns)", r"\(ns\)"), l) for p, l in zip(SUMMARY, lines))
-    latencies = [d for d, cat, warm in zip(profiler.columns()["dur"], profiler.columns()["cat"], profiler.columns()["warm_up"])
-                 if cat == "iteration" and not warm]
+    assert len(lines) == len(SUMMARY)
+    assert all(re.fullmatch(pattern.replace("(ns)", r"\(ns\)"), line) for pattern, line in zip(SUMMARY, lines))
+    c = profiler.columns()
+    latencies = [c["dur"][i] for i, cat in enumerate(c["cat"]) if cat == "iteration" and not c["warm_up"][i]]
     assert lines[4].endswith(f": {min(latencies)}") and lines[5].endswith(f": {max(latencies)}")
     assert abs(int(lines[12].split()[-1]) - np.percentile(latencies, 99.9)) <= 1
     blocks = printed(capsys, profiler.print_summary, by_record=True)
@@ -213,7 +213,8 @@ def test_lines_are_printed_as_data_frames_are(capsys, profiler):
     measured = df[~df["warm_up"]]
     runs = measured[measured["cat"] == "iteration"][["trace_id", "span_id", "thread.id", "dur"]]
     assert printed(capsys, profiler.print_inferences) == runs.to_string() + "\n"
-    steps = measured[measured["cat"] == "operator"][["trace_id", "span_id", "thread.id", "name", "operator_index", "dur"]]
+    wanted = ["trace_id", "span_id", "thread.id", "name", "operator_index", "dur"]
+    steps = measured[measured["cat"] == "operator"][wanted]
     assert printed(capsys, profiler.print_external_operators) == steps.to_string() + "\n"
     lines = printed(capsys, profiler.print_operators).splitlines()
     frame = pandas.DataFrame({"average elapsed(ns)": [float(l.split()[1]) for l in lines[2:]],
@@ -221,8 +222,8 @@ def test_lines_are_printed_as_data_frames_are(capsys, profiler):
                              index=pandas.Index([l.split()[0] for l in lines[2:]], name="name"))
     assert [l.rstrip() for l in frame.to_string(float_format="{:.6f}".format).splitlines()] == lines
     assert frame["count"].sum() == len(steps)
-    average = steps.groupby("name")["dur"].mean()
-    assert all(abs(frame.loc[n, "average elapsed(ns)"] - average[n]) < 100 for n in frame.index)  # less the recorder's cost
+    average = steps.groupby("name")["dur"].mean()  # the report's is less by the recorder's cost
+    assert all(abs(frame.loc[n, "average elapsed(ns)"] - average[n]) < 100 for n in frame.index)
     head = printed(capsys, profiler.print_executions)
     assert head.split() == ["trace_id", "span_id", "pe_index", "execution_index", "Total", "Run", "IoWait"]
     assert printed(capsys, profiler.print_npu_operators) == printed(capsys, profiler.print_operators)
@@ -232,14 +233,14 @@ def test_text_is_what_the_program_prints(capsys, profiler, tmp_path):
     path = tmp_path / "x.pftrace"
     profiler.export(path)
     for kind in ("summary", "records", "inferences", "executions", "operators", "external"):
-        shown = subprocess.run([os.environ["SONDE_PROGRAM"], "report", path, "-q", "--report", kind], capture_output=True,
-                               text=True, check=True).stdout
+        command = [os.environ["SONDE_PROGRAM"], "report", path, "-q", "--report", kind]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert shown.strip("\n") == profiler.report(kind).strip("\n")
     assert "activations" in printed(capsys, profiler.print_memory)
     out = io.StringIO()
     profiler.print_table(file=out, by_node=True)
     assert out.getvalue() == profiler.table(by_node=True) and "Graph run of" in out.getvalue()
-    assert "MaxPool" not in profiler.table(filter_op="Conv").split("hidden")[0].split("\n\n")[1].split("mean of")[0].split("[")[0]
+    assert "\nConv " in profiler.table(filter_op="Conv") and "\nMaxPool " not in profiler.table(filter_op="Conv")
 
 
 # ---------------------------------------------------------------- columns
@@ -294,7 +295,8 @@ def test_arrow(profiler):
         assert table.column("name").to_pylist() == c["name"]
         assert table.column("warm_up").to_pylist() == c["warm_up"].tolist()
         assert table.column("start").to_pylist() == c["start"].tolist()
-        assert table.column("operator_index").to_pylist() == [None if n == -1 else n for n in c["operator_index"].tolist()]
+        indices = [None if n == -1 else n for n in c["operator_index"].tolist()]
+        assert table.column("operator_index").to_pylist() == indices
     assert pyarrow.schema(profiler) == pyarrow.table(profiler).schema
     empty = sonde.profile()
     with empty:
@@ -339,8 +341,9 @@ else:
 
 # ---------------------------------------------------------------- files
 def test_files_by_suffix(tmp_path, profiler):
-    for suffix, start in ((".json", b'{"traceEvents"'), (".pftrace", b"\n"), (".xlsx", b"PK"), (".csv", b"weight shape"),
-                          (".md", b"#"), (".txt", b"Graph run"), (".summary.json", b"{"), (".pb.gz", b"\x1f\x8b")):
+    starts = {".json": b'{"traceEvents"', ".pftrace": b"\n", ".xlsx": b"PK", ".csv": b"weight shape", ".md": b"#",
+              ".txt": b"Graph run", ".summary.json": b"{", ".pb.gz": b"\x1f\x8b"}
+    for suffix, start in starts.items():
         path = tmp_path / f"profile{suffix}"
         profiler.export(path)
         assert path.read_bytes().lstrip().startswith(start.lstrip()), suffix
@@ -372,10 +375,11 @@ def test_a_block_writes_its_file(tmp_path, session, feed):
         session.run(None, feed)
     (tmp_path / "b.pftrace").write_bytes(binary.getvalue())
     assert count(sonde.load_profile(tmp_path / "b.pftrace")) == 1
-    with sonde.profile(file=tmp_path / "named.trace", format=sonde.RecordFormat.ChromeTrace, categories="operator,iteration"):
+    named, few = tmp_path / "named.trace", "operator,iteration"
+    with sonde.profile(file=named, format=sonde.RecordFormat.ChromeTrace, categories=few):
         session.run(None, feed)
-    assert {e["cat"] for e in json.loads((tmp_path / "named.trace").read_text())["traceEvents"] if e["ph"] == "X"} == {
-        "operator", "iteration"}
+    events = json.loads(named.read_text())["traceEvents"]
+    assert {e["cat"] for e in events if e["ph"] == "X"} == {"operator", "iteration"}
     with pytest.raises(sonde.InvalidArgument, match="'wb'"), sonde.profile(file=io.StringIO(), format="xlsx"):
         session.run(None, feed)
     with sonde.profile(format=sonde.RecordFormat.PandasDataFrame) as profiler:
@@ -427,7 +431,8 @@ def test_the_memory_profiler_of_the_process(session, feed):
     info = memory.get_max_memory_info("cpu")
     trace = memory.get_memory_trace("cpu:0")
     assert len(trace) == info["samples"] == 7 and trace[0].tag.startswith("Conv ")
-    assert info["max_used"] == max(s.used for s in trace) > 0 and info["max_allocated"] == max(s.allocated for s in trace)
+    assert info["max_used"] == max(s.used for s in trace) > 0
+    assert info["max_allocated"] == max(s.allocated for s in trace)
     assert info["max_used_bytes"] == info["max_used"] * 2**20 and 0 <= info["fragmentation"] < 1
     with pytest.raises(sonde.InvalidArgument, match="no device"):
         memory.get_max_memory_info("cuda")
@@ -452,17 +457,17 @@ def test_counters_warn_where_there_are_none(session, feed, recwarn):
 
 def test_one_operator_alone():
     sonde.op_profiler.reset_cache()
-    result = sonde.profile_op("Conv", [(1, 8, 16, 16), (8, 8, 3, 3), None], {"pads": [1, 1, 1, 1], "group": 1}, constant=[1],
-                              warmup=1, exec=2, repeat=3)
+    question = ("Conv", [(1, 8, 16, 16), (8, 8, 3, 3), None], {"pads": [1, 1, 1, 1], "group": 1}, 1, 2, 3)
+    result = sonde.profile_op(*question, constant=[1])
     assert len(result["latency"]) == 3 and len(result["samples"]) == 6 and result["workspace_size"] >= 0
     assert all(us > 0 for us in result["latency"]) and sonde.op_profiler.cache_size() == 1
-    again = sonde.profile_op("Conv", [(1, 8, 16, 16), (8, 8, 3, 3), None], {"pads": [1, 1, 1, 1], "group": 1}, constant=[1],
-                             warmup=1, exec=2, repeat=3)
-    assert again["samples"] == result["samples"]
-    many = sonde.profile_op("MatMul", [(8, 8), (8, 8)], warmup=0, exec=1, variants=True, dtypes=[np.float32, np.float32])
+    assert sonde.profile_op(*question, constant=[1])["samples"] == result["samples"]  # from the cache
+    many = sonde.profile_op("MatMul", [(8, 8), (8, 8)], warmup=0, exec=1, variants=True, dtypes=[np.float32] * 2)
     assert many["variants"][0]["latency"] == many["latency"]
-    for wrong in (lambda: sonde.profile_op("NoSuchOperator", [(1,)]), lambda: sonde.profile_op("Add", [(1,), (1,)], exec=0),
-                  lambda: sonde.profile_op("Add", [(2,), (3,)]), lambda: sonde.profile_op("Add", [(1,), (1,)], dtypes=[np.int8])):
+    for wrong in (lambda: sonde.profile_op("NoSuchOperator", [(1,)]),
+                  lambda: sonde.profile_op("Add", [(1,), (1,)], exec=0),
+                  lambda: sonde.profile_op("Add", [(2,), (3,)]),
+                  lambda: sonde.profile_op("Add", [(1,), (1,)], dtypes=[np.int8])):
         with pytest.raises(sonde.Error):
             wrong()
     sonde.op_profiler.reset_cache()
@@ -535,13 +540,7 @@ def test_strange_names_are_harmless_in_notebooks():
         assert "<script" not in html and "\x01" not in html and well_formed(html) is not None
 
 
-# ---------------------------------------------------------------- the page
-def test_the_page_runs(tmp_path):
-    code = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/python-profiling.md").read_text(), re.S | re.M)
-    assert len(code) >= 8
-    subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(code)], check=True, stdout=subprocess.DEVNULL, cwd=tmp_path)
-
-
+# ---------------------------------------------------------------- two of them
 def test_comparisons(profiler, session, feed):
     with sonde.profile() as other:
         for _ in range(4):
