@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compute/byte_steps.h"
 #include "compute/packs.h"
 #include "compute/split.h"
 
@@ -44,7 +45,8 @@ static bool plan_workspace(sn_recurrent_plan *p)
            take(&p->hidden_at, state, sizeof(float), &p->bytes) &&
            take(&p->cell_at, state, sizeof(float), &p->bytes) &&
            take(&p->reset_at, 2 * state, sizeof(float), &p->bytes) &&
-           take(&p->bias_at, hidden * (size_t)p->gates, sizeof(float), &p->bytes);
+           take(&p->bias_at, hidden * (size_t)p->gates, sizeof(float), &p->bytes) &&
+           take(&p->rounded_at, d->byte_state ? state : 0, sizeof(float), &p->bytes);
 }
 
 static const char *cell_name(sn_cell c)
@@ -138,6 +140,7 @@ typedef struct layer {
     int64_t step;
     const float *peepholes, *reset_bias; /* of this direction; NULL: none */
     float *x, *gates, *h, *cell, *reset, *candidate;
+    float *multiplied; /* h, or room for it rounded */
 } layer;
 
 static void activate_plain(const layer *l, int which, float *y, size_t n)
@@ -347,7 +350,9 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
     for (l->step = 0; l->step < steps; l->step++) {
         if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
             return false;
-        sn_gemm_run(&p->from_h[0], l->h, r, NULL, NULL, l->gates, NULL, pool);
+        if (l->multiplied != l->h)
+            sn_byte_round(l->h, l->multiplied, d->batch * d->hidden);
+        sn_gemm_run(&p->from_h[0], l->multiplied, r, NULL, NULL, l->gates, NULL, pool);
         sn_parallel_range(pool, (size_t)d->batch, cost, rows_task, l);
         if (p->r_rows[1] == 0)
             continue;
@@ -399,6 +404,7 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
                    .cell = (float *)(void *)(space + p->cell_at),
                    .reset = (float *)(void *)(space + p->reset_at)};
         l.candidate = l.reset + d->batch * d->hidden;
+        l.multiplied = d->byte_state ? (float *)(void *)(space + p->rounded_at) : l.h;
         if (!run_direction(&l, w, r, (float *)(void *)(space + p->bias_at), pool))
             return false;
     }

@@ -50,6 +50,7 @@ typedef struct sn_recurrent_desc {
     bool reverse;     /* one direction: the backward one */
     bool batch_first; /* ONNX layout 1 */
     bool linear_before_reset, input_forget;
+    bool byte_state;         /* the state is rounded (byte_steps.h) before it is multiplied */
     bool w_packed, r_packed; /* in the format sn_gemm_pack_id names, argument 1 */
     float clip;              /* INFINITY: none */
     sn_gate_act act[2][SN_CELL_MAX_ACTS];
@@ -65,7 +66,7 @@ typedef struct sn_recurrent_plan {
     sn_elt act[2][SN_CELL_MAX_ACTS];
     size_t w_floats, r_floats[2]; /* packed, of one direction */
     /* workspace, bytes from its start */
-    size_t w_at, r_at, x_at, gates_at, hidden_at, cell_at, reset_at, bias_at, bytes;
+    size_t w_at, r_at, x_at, gates_at, hidden_at, cell_at, reset_at, bias_at, rounded_at, bytes;
     uint64_t flops;
     char name[48];
 } sn_recurrent_plan;

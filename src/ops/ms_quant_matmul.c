@@ -2,9 +2,9 @@
 /* DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft. Bytes become f32 integers minus
  * their zero point, B is scaled column by column, and one f32 product does the rest: sums beyond
  * 2^24 round as the f32 result would anyway. */
-#include <math.h>
 #include <string.h>
 
+#include "compute/byte_steps.h"
 #include "ops/heads.h"
 #include "ops/integer.h"
 #include "ops/product.h"
@@ -124,24 +124,6 @@ static float scale_at(const sn_tensor *t, int64_t i)
     return v;
 }
 
-/* f32 ► what an 8-bit quantisation of the whole tensor leaves of it, without its scale; returns
- * that. */
-static float round_to_bytes(const float *x, float *y, int64_t n)
-{
-    float lo = 0.0f, hi = 0.0f;
-    for (int64_t i = 0; i < n; i++) {
-        lo = x[i] < lo ? x[i] : lo;
-        hi = x[i] > hi ? x[i] : hi;
-    }
-    const float scale = hi == lo ? 1.0f : (hi - lo) / 255.0f;
-    const float zero = nearbyintf(fminf(fmaxf(-lo / scale, 0.0f), 255.0f));
-    for (int64_t i = 0; i < n; i++) {
-        const float v = nearbyintf(x[i] / scale) + zero;
-        y[i] = fminf(fmaxf(v, 0.0f), 255.0f) - zero;
-    }
-    return scale;
-}
-
 static void scale_b(const sn_step *s, const sn_frame *f, float factor, float *dst)
 {
     const qmm_params *q = s->params;
@@ -167,7 +149,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
     float *a = (float *)(void *)(f->workspace + k->a), *b = (float *)(void *)(f->workspace + k->b);
     float factor;
     if (q->dynamic) {
-        factor = round_to_bytes(x->data, a, k->a_count);
+        factor = sn_byte_steps(x->data, a, k->a_count);
     } else {
         const sn_tensor *zero = sn_has(s, q->a_zero) ? sn_in(s, f, q->a_zero) : NULL;
         factor = scale_at(sn_in(s, f, q->a_scale), 0);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN, GRU and LSTM. Attributes, shapes and element types here; the numbers are made by the driver
- * in compute/recurrent.h, in f32. Constant f32 weights are packed with the program. */
+/* RNN, GRU and LSTM, and DynamicQuantizeLSTM of com.microsoft. Attributes, shapes and element types
+ * here; the numbers are made by the driver in compute/recurrent.h, in f32. Constant f32 weights are
+ * packed with the program; weights of bytes become f32 in every run. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
+#include "compute/byte_steps.h"
 #include "compute/recurrent.h"
+#include "ops/integer.h"
 #include "ops/move.h"
 #include "ops/wide.h"
 
@@ -14,11 +17,13 @@ typedef struct cell_params {
     int64_t hidden; /* 0: from the weights */
     int dirs;
     bool reverse, batch_first, linear_before_reset, input_forget;
+    bool bytes; /* DynamicQuantizeLSTM: the weights are, and lie transposed */
     float clip;
     sn_gate_act act[2][SN_CELL_MAX_ACTS];
 } cell_params;
 
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H0, IN_C0, IN_P, N_IN };
+enum { IN_W_SCALE = N_IN, IN_W_ZERO, IN_R_SCALE, IN_R_ZERO, N_IN_BYTES };
 
 /* ------------------------------------------------------------------ prepare */
 typedef struct act_info {
@@ -131,32 +136,44 @@ static sonde_status prepare_lstm(sn_prep *p)
 {
     return prepare_cell(p, SN_CELL_LSTM);
 }
+static sonde_status prepare_byte_lstm(sn_prep *p)
+{
+    ((cell_params *)p->params)->bytes = true;
+    return prepare_cell(p, SN_CELL_LSTM);
+}
 
 /* ------------------------------------------------------------------ infer */
 static sonde_status infer_cell(sn_infer *c)
 {
     const cell_params *r = c->params;
     const int gates = sn_cell_gates(r->cell);
-    static const sn_dtype int32[] = {SONDE_DTYPE_I32};
+    static const sn_dtype int32[] = {SONDE_DTYPE_I32}, byte[] = {SONDE_DTYPE_U8, SONDE_DTYPE_I8};
+    const int rows = r->bytes ? 2 : 1, cols = 3 - rows; /* where weights have gates and inputs */
     const sn_dtype dtype = c->in[IN_X]->type.dtype;
     SN_TRY(sn_wide_float(c, IN_X));
     for (uint32_t i = IN_W; i < N_IN; i++)
-        if (i != IN_LENS)
+        if (r->bytes && i <= IN_R)
+            SN_TRY(sn_wide_dtype(c, i, byte, 2));
+        else if (i != IN_LENS)
             SN_TRY(sn_wide_same_dtype(c, i, IN_X));
     SN_TRY(sn_wide_dtype(c, IN_LENS, int32, 1));
 
     sn_dim x[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
     SN_TRY(sn_wide_dims(c, IN_X, x, 3));
     sn_dim hidden = r->hidden ? r->hidden : SN_DIM_UNKNOWN;
-    sn_dim rec[3] = {r->dirs, sn_dim_mul(hidden, gates), hidden};
+    sn_dim rec[3] = {r->dirs};
+    rec[rows] = sn_dim_mul(hidden, gates);
+    rec[cols] = hidden;
     SN_TRY(sn_wide_dims(c, IN_R, rec, 3));
-    if (sn_dim_known(rec[2]) &&
-        (rec[2] > INT32_MAX || (sn_dim_known(rec[1]) && rec[1] != rec[2] * gates)))
+    hidden = rec[cols];
+    if (sn_dim_known(hidden) &&
+        (hidden > INT32_MAX || (sn_dim_known(rec[rows]) && rec[rows] != hidden * gates)))
         return sn_infer_fail(c, "recurrence weights of %lld rows do not fit hidden size %lld",
-                             (long long)rec[1], (long long)rec[2]);
-    hidden = rec[2];
+                             (long long)rec[rows], (long long)hidden);
     sn_dim wide = sn_dim_mul(hidden, gates);
-    sn_dim w[3] = {r->dirs, wide, x[2]};
+    sn_dim w[3] = {r->dirs};
+    w[rows] = wide;
+    w[cols] = x[2];
     SN_TRY(sn_wide_dims(c, IN_W, w, 3));
     sn_dim seq = x[r->batch_first ? 1 : 0], batch = x[r->batch_first ? 0 : 1];
     sn_dim b[2] = {r->dirs, sn_dim_mul(wide, 2)}, lens[1] = {batch},
@@ -195,7 +212,25 @@ static sonde_status pack_cell(sn_pack_request *p)
 typedef struct cell_bound {
     sn_recurrent_plan plan;
     size_t in_at[N_IN], out_at[3];
+    size_t rounded_at; /* bytes: the input, rounded */
 } cell_bound;
+
+/* Scales and zero points of weights of bytes: one for each direction, or for each row of each. */
+static sonde_status check_scales(sn_bind *b, int64_t dirs, int64_t wide)
+{
+    for (uint32_t i = IN_W_SCALE; i < N_IN_BYTES; i++) {
+        const bool zero = i == IN_W_ZERO || i == IN_R_ZERO;
+        const sn_fact *f = i < b->n_in ? b->in[i] : NULL;
+        const sn_dtype type =
+            zero ? b->in[i == IN_W_ZERO ? IN_W : IN_R]->type.dtype : SONDE_DTYPE_F32;
+        const int64_t n = f ? sn_wide_count(f) : zero ? dirs : 0;
+        if ((!f && !zero) || (f && f->type.dtype != type) || (n != dirs && n != dirs * wide))
+            return sn_bind_fail(
+                b, SONDE_INVALID_MODEL, "input %u must be %lld or %lld numbers of type %s", i,
+                (long long)dirs, (long long)(dirs * wide), sn_dtype_onnx_name(type));
+    }
+    return SONDE_OK;
+}
 
 static sonde_status bind_cell(sn_bind *b)
 {
@@ -211,19 +246,23 @@ static sonde_status bind_cell(sn_bind *b)
                            .seq = x[r->batch_first ? 1 : 0],
                            .batch = x[r->batch_first ? 0 : 1],
                            .input = x[2],
-                           .hidden = b->in[IN_R]->type.dims[2],
+                           .hidden = b->in[IN_R]->type.dims[r->bytes ? 1 : 2],
                            .dirs = r->dirs,
                            .reverse = r->reverse,
                            .batch_first = r->batch_first,
                            .linear_before_reset = r->linear_before_reset,
                            .input_forget = r->input_forget,
+                           .byte_state = r->bytes,
                            .w_packed = b->in[IN_W]->pack != 0,
                            .r_packed = b->in[IN_R]->pack != 0,
                            .clip = r->clip};
     memcpy(d.act, r->act, sizeof d.act);
     SN_TRY(sn_recurrent_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                                   b->err));
+    if (r->bytes)
+        SN_TRY(check_scales(b, d.dirs, sn_cell_gates(d.cell) * d.hidden));
     sn_room room = {.bytes = k->plan.bytes};
+    k->rounded_at = r->bytes ? sn_room_take(&room, sn_wide_count(b->in[IN_X]), sizeof(float)) : 0;
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
         if (i != IN_LENS)
             k->in_at[i] = sn_room_wide(&room, b->in[i]);
@@ -233,6 +272,27 @@ static sonde_status bind_cell(sn_bind *b)
     b->kernel = k->plan.name;
     b->flops = k->plan.flops;
     return sn_room_done(b, &room);
+}
+
+/* Weights of bytes [dirs][k][rows] as f32 [dirs][rows][k]. */
+static const float *widen(const sn_step *s, const sn_frame *f, uint32_t in, uint32_t scales,
+                          float *dst)
+{
+    const sn_tensor *t = sn_in(s, f, in), *scale = sn_in(s, f, scales);
+    const sn_tensor *zero = sn_has(s, scales + 1) ? sn_in(s, f, scales + 1) : NULL;
+    const int64_t dirs = t->dims[0], k = t->dims[1], rows = t->dims[2];
+    const bool each_scale = sn_tensor_count(scale) > dirs;
+    const bool each_zero = zero && sn_tensor_count(zero) > dirs;
+    for (int64_t row = 0; row < dirs * rows; row++) {
+        const int64_t dir = row / rows;
+        const float factor = ((const float *)scale->data)[each_scale ? row : dir];
+        const int32_t z = zero ? sn_byte_at(zero->dtype, zero->data, each_zero ? row : dir) : 0;
+        for (int64_t i = 0; i < k; i++)
+            dst[row * k + i] =
+                (float)(sn_byte_at(t->dtype, t->data, (dir * k + i) * rows + row % rows) - z) *
+                factor;
+    }
+    return dst;
 }
 
 static sonde_status run_cell(const sn_step *s, sn_frame *f)
@@ -247,8 +307,15 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
     sn_recurrent_call c = {.lens = lens, .cancel = f->cancel};
     const float **views[N_IN] = {&c.x, &c.w, &c.r, &c.b, NULL, &c.h0, &c.c0, &c.peepholes};
     for (uint32_t i = 0; i < N_IN; i++)
-        if (views[i])
+        if (views[i] && !(d->byte_state && (i == IN_W || i == IN_R)))
             *views[i] = sn_wide_in(s, f, i, k->in_at[i]);
+    if (d->byte_state) {
+        float *rounded = sn_space_f32(f, k->rounded_at);
+        sn_byte_round(c.x, rounded, d->seq * d->batch * d->input);
+        c.x = rounded;
+        c.w = widen(s, f, IN_W, IN_W_SCALE, sn_space_f32(f, k->in_at[IN_W]));
+        c.r = widen(s, f, IN_R, IN_R_SCALE, sn_space_f32(f, k->in_at[IN_R]));
+    }
     c.y = sn_wide_out_room(s, f, 0, k->out_at[0]);
     c.yh = sn_wide_out_room(s, f, 1, k->out_at[1]);
     c.yc = d->cell == SN_CELL_LSTM ? sn_wide_out_room(s, f, 2, k->out_at[2]) : NULL;
@@ -269,3 +336,17 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
 const sn_op sn_op_rnn[] = {CELL("RNN", 6, 2, prepare_rnn), {.name = NULL}};
 const sn_op sn_op_gru[] = {CELL("GRU", 6, 2, prepare_gru), {.name = NULL}};
 const sn_op sn_op_lstm[] = {CELL("LSTM", 8, 3, prepare_lstm), {.name = NULL}};
+const sn_op sn_op_ms_dynamic_quantize_lstm[] = {{.name = "DynamicQuantizeLSTM",
+                                                 .domain = "com.microsoft",
+                                                 .since = 1,
+                                                 .min_in = 3,
+                                                 .max_in = N_IN_BYTES,
+                                                 .min_out = 0,
+                                                 .max_out = 3,
+                                                 .params_size = sizeof(cell_params),
+                                                 .prepare = prepare_byte_lstm,
+                                                 .infer = infer_cell,
+                                                 .bind = bind_cell,
+                                                 .run = run_cell,
+                                                 .types = SN_WIDE_TYPES},
+                                                {.name = NULL}};

@@ -9,7 +9,7 @@
 
 #include "ops/eval.h"
 
-enum { NODE_MAX = 8 };
+enum { NODE_MAX = 12 };
 
 typedef struct one_node {
     sn_allocator alloc;

@@ -194,4 +194,35 @@ TEST(a_second_name_runs_the_same_operator)
     node_end(&c);
 }
 
+TEST(an_lstm_of_bytes_scales_its_weights_and_rounds_what_it_multiplies)
+{
+    one_node c;
+    begin(&c, "DynamicQuantizeLSTM", 12, 3);
+    node_int(&c, "hidden_size", 1);
+    node_f32(&c, 0, SHAPE(2, 1, 1), 1, 1);
+    node_tensor(&c, 1, SONDE_DTYPE_I8, SHAPE(1, 1, 4), (int8_t[]){1, 2, 3, 4});
+    node_tensor(&c, 2, SONDE_DTYPE_U8, SHAPE(1, 1, 4), (uint8_t[]){130, 126, 128, 129});
+    node_f32(&c, 8, SHAPE(1, 4), 0.5f, 0.5f, 0.5f, 0.5f);
+    node_tensor(&c, 9, SONDE_DTYPE_I8, SHAPE(1), (int8_t[]){0});
+    node_f32(&c, 10, SHAPE(1), 0.25f);
+    node_tensor(&c, 11, SONDE_DTYPE_U8, SHAPE(1), (uint8_t[]){128});
+    RUNS(&c);
+    CHECK(NEAR(&c.out[0], 0.392650f, 0.562141f));
+    CHECK(NEAR(&c.out[1], 0.562141f) && NEAR(&c.out[2], 1.138182f));
+    node_end(&c);
+}
+
+TEST(an_lstm_of_bytes_needs_its_scales)
+{
+    one_node c;
+    begin(&c, "DynamicQuantizeLSTM", 12, 1);
+    node_f32(&c, 0, SHAPE(1, 1, 1), 1);
+    node_tensor(&c, 1, SONDE_DTYPE_I8, SHAPE(1, 1, 4), (int8_t[]){1, 2, 3, 4});
+    node_tensor(&c, 2, SONDE_DTYPE_I8, SHAPE(1, 1, 4), (int8_t[]){1, 2, 3, 4});
+    node_f32(&c, 8, SHAPE(3), 1, 1, 1);
+    CHECK(node_run(&c) != SONDE_OK);
+    CHECK_HAS(c.err.message, "input 8");
+    node_end(&c);
+}
+
 TEST_MAIN()

@@ -49,7 +49,8 @@ import io
 import ddddocr
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-read = ddddocr.DdddOcr(show_ad=False, beta=True)
+read = ddddocr.DdddOcr(show_ad=False)
+new = ddddocr.DdddOcr(show_ad=False, beta=True)
 found = ddddocr.DdddOcr(show_ad=False, det=True, ocr=False)
 for seed, text in enumerate(["a7Kq", "3x9m", "W2pB"]):
     random = np.random.default_rng(seed)
@@ -59,7 +60,8 @@ for seed, text in enumerate(["a7Kq", "3x9m", "W2pB"]):
         draw.text((12 + 34 * i, 4 + int(random.integers(0, 10))), letter, (20, 40, 90), ImageFont.load_default(36))
     kept = io.BytesIO()
     image.save(kept, "PNG")
-    print(repr([read.classification(kept.getvalue()), sorted(found.detection(kept.getvalue()))]))
+    png = kept.getvalue()
+    print(repr([read.classification(png), new.classification(png), sorted(found.detection(png))]))
 """
 
 THINGS = """
