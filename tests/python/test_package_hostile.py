@@ -176,9 +176,55 @@ def places():
     yield lambda w: run_options.get_run_config_entry(w)
 
 
-def test_wrong_types_raise_or_do_no_harm(monkeypatch):
+def profiler_places():
+    """The same of what measures and records."""
+    made = sonde.InferenceSession(small_models.add())
+    feed = {"x": X, "y": Y}
+    with sonde.profile() as profiler:
+        made.run(None, feed)
+
+    def profiled(**options):
+        with sonde.profile(**options):
+            made.run(None, feed)
+
+    def recorded(*arguments):
+        with sonde.record(*arguments):
+            made.run(None, feed)
+
+    yield lambda w: profiled(file=w)
+    yield lambda w: profiled(format=w)
+    yield lambda w: profiled(level=w)
+    yield lambda w: profiled(categories=w)
+    yield recorded
+    yield lambda w: recorded("label", w)
+    yield lambda w: profiler.rows(w)
+    yield lambda w: profiler.report(w)
+    yield lambda w: profiler.table(sort=w)
+    yield lambda w: profiler.table(filter_op=w)
+    yield lambda w: profiler.table(width=w)
+    yield lambda w: profiler.to_bytes(w)
+    yield lambda w: profiler.to_bytes(".json", w)
+    yield lambda w: profiler.export(w)
+    yield lambda w: profiler.export("x.json", format=w)
+    yield lambda w: profiler.print_summary(file=w)
+    yield lambda w: sonde.load_profile(w)
+    yield lambda w: sonde.profile_op(w, [(2, 2)])
+    yield lambda w: sonde.profile_op("Relu", w, exec=1, warmup=0)
+    yield lambda w: sonde.profile_op("Relu", [w], exec=1, warmup=0)
+    yield lambda w: sonde.profile_op("LeakyRelu", [(2, 2)], {"alpha": w}, exec=1, warmup=0)
+    yield lambda w: sonde.profile_op("Relu", [(2, 2)], w, exec=1, warmup=0)
+    yield lambda w: sonde.memory_profiler.get_max_memory_info(w)
+    yield lambda w: sonde.bench(w, iterations=1)
+    yield lambda w: sonde.bench(made, w, iterations=1)
+    yield lambda w: sonde.bench(made, feed, iterations=1, warmup=w if isinstance(w, str) else 0)
+    yield lambda w: sonde.rand(w)
+    yield lambda w: made.random_inputs(1, w)
+
+
+def test_wrong_types_raise_or_do_no_harm(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", lambda *_: None)
-    for number, place in enumerate(places()):
+    for number, place in enumerate(itertools.chain(places(), profiler_places())):
         for wrong in WRONG:
             try:
                 place(wrong)

@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-import sonde
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("python*.md"))]
 
@@ -16,8 +14,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("python*.md"))]
 def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, namespace = page.read_text(), {}
-    if "sonde.profile(" in text and not hasattr(sonde, "profile"):
-        pytest.skip("this build has no profiler")
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.S | re.M))
     assert blocks
     for block in blocks:
