@@ -97,7 +97,7 @@ def agree(ours, theirs):
             assert ours[key] == pytest.approx(theirs[key], abs=2e-5)
     else:
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-        if theirs.dtype.kind == "f":
+        if theirs.dtype.kind == "f":  # f32 sums of trees and kernels, formed in another order, then exponentials
             np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5)
         else:
             assert ours.tolist() == theirs.tolist()
