@@ -38,7 +38,7 @@ static void repeat_range(void *arg, size_t lo, size_t hi)
     const sn_elt *e = j->e;
     const size_t bytes = e->in_bytes, row_bytes = j->row * bytes;
     const size_t cap = BUFFER_BYTES / row_bytes * j->row; /* elements: whole rows */
-    uint8_t buffer[BUFFER_BYTES];
+    _Alignas(64) uint8_t buffer[BUFFER_BYTES];            /* of elements */
     for (size_t i = lo; i < hi;) {
         const size_t in_run = i % j->run, phase = i % j->row;
         const size_t left = j->run - in_run < hi - i ? j->run - in_run : hi - i;

@@ -16,8 +16,9 @@ typedef struct sn_pick {
     const int64_t *maps[SN_PICK_RANK]; /* input position per output position; -1: outside */
     ptrdiff_t strides[SN_PICK_RANK];   /* of x, in elements */
     size_t elem_bytes;
-    bool gaps;           /* maps may say outside, where `outside` is put */
-    uint8_t outside[16]; /* with gaps elements have at most 16 bytes */
+    bool gaps; /* maps may say outside, where `outside` is put */
+    /* An element, written as one; with gaps they have at most 16 bytes. */
+    _Alignas(16) uint8_t outside[16];
 } sn_pick;
 /* No dim of the result is 0. */
 void sn_pick_run(const sn_pick *p, sn_pool *pool);

@@ -31,7 +31,7 @@ static sonde_status run_dropout(const sn_step *s, sn_frame *f)
     if (!sn_wants(s, 1))
         return SONDE_OK;
     sn_tensor *mask = sn_out(s, f, 1);
-    uint8_t one[16] = {0};
+    _Alignas(16) uint8_t one[16] = {0};
     sn_elem_set_f64(mask->dtype, one, 0, 1.0);
     sn_copy_fill(mask->data, one, sn_dtype_bytes(mask->dtype), sn_tensor_count(mask), f->pool);
     return SONDE_OK;

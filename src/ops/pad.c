@@ -225,7 +225,7 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
     int64_t before[SN_MAX_RANK];
-    uint8_t value[16] = {0};
+    _Alignas(16) uint8_t value[16] = {0};
     if (!read_before(s, f, before))
         return sn_run_fail(s, f, "the pads do not give the planned shape");
     if (sn_tensor_count(y) == 0)

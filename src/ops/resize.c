@@ -111,9 +111,10 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
                              sn_resize_axis *axes)
 {
     bool seen[SN_MAX_RANK] = {false};
-    double kept = 0;
+    int kept = -1; /* the axis whose scale all have */
     for (int i = 0; i < rank; i++)
-        axes[i] = (sn_resize_axis){dims[i], dims[i], 1, 0, 1};
+        axes[i] = (sn_resize_axis){
+            .in = dims[i], .out = dims[i], .num = 1, .den = 1, .scale = 1, .roi_end = 1};
     if (n != (r->n_axes ? (int64_t)r->n_axes : rank))
         return "sizes or scales do not match the axes";
     for (int64_t i = 0; i < n; i++) {
@@ -125,25 +126,32 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
             if (sizes[i] < 0 || (sizes[i] > 0 && dims[a] == 0))
                 return "a size is not possible";
             axes[a].out = sizes[i];
-            axes[a].scale = dims[a] ? (double)sizes[i] / (double)dims[a] : 1;
-            double s = axes[a].scale;
-            kept = i == 0 ? s : r->keep == KEEP_NOT_LARGER ? fmin(kept, s) : fmax(kept, s);
+            if (sizes[i] > 0)
+                sn_resize_by_ratio(&axes[a], sizes[i], dims[a]);
+            else if (dims[a] > 0)
+                axes[a].scale = 0; /* nothing comes out */
+            if (kept < 0 || (r->keep == KEEP_NOT_LARGER) == (axes[a].scale < axes[kept].scale))
+                kept = a;
         } else {
             if (!scaled_dim(dims[a], scales[i], &axes[a].out))
                 return "a scale is not possible";
-            axes[a].scale = scales[i];
+            sn_resize_by_scale(&axes[a], scales[i]);
         }
     }
-    if (!sizes || r->keep == KEEP_STRETCH)
+    if (kept < 0 || r->keep == KEEP_STRETCH)
         return NULL;
-    for (int a = 0; a < rank; a++)
-        if (seen[a]) {
-            const double out = kept * (double)dims[a] + 0.5;
-            if (!(out < 0x1p62))
-                return "a size is not possible";
-            axes[a].scale = kept;
-            axes[a].out = (int64_t)out;
-        }
+    const sn_resize_axis like = axes[kept];
+    for (int a = 0; a < rank; a++) {
+        if (!seen[a])
+            continue;
+        axes[a].num = like.num;
+        axes[a].den = like.den;
+        axes[a].scale = like.scale;
+        if (like.scale == 0)
+            axes[a].out = 0;
+        else if (!sn_resize_rounded(&axes[a], &axes[a].out))
+            return "a size is not possible";
+    }
     return NULL;
 }
 

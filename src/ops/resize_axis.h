@@ -35,7 +35,8 @@ typedef enum sn_resize_round {
 
 typedef struct sn_resize_axis {
     int64_t in, out;
-    double scale;
+    int64_t num, den;          /* the scale as it is given: sizes make a fraction, so do floats */
+    double scale;              /* num / den */
     double roi_begin, roi_end; /* TF_CROP_AND_RESIZE only */
 } sn_resize_axis;
 
@@ -46,6 +47,12 @@ typedef struct sn_resize_how {
     double cubic_a;
     bool antialias, exclude_outside;
 } sn_resize_how;
+
+/* Sets the scale, positive both ways. */
+void sn_resize_by_ratio(sn_resize_axis *a, int64_t num, int64_t den);
+void sn_resize_by_scale(sn_resize_axis *a, double scale);
+/* a->in × scale to the nearest whole number, halves up; false: that is no size. */
+bool sn_resize_rounded(const sn_resize_axis *a, int64_t *out);
 
 /* Most weights any output position of an axis of these sizes can need (linear and cubic). */
 int64_t sn_resize_max_taps(const sn_resize_how *how, int64_t in, int64_t out);
