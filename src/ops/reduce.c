@@ -40,6 +40,13 @@ static const struct {
     {"ReduceSumSquare", SN_REDUCE_SUM_SQUARE},
 };
 
+/* Is the result over no axes the input itself? The others still take absolute values, squares or
+ * logarithms of the elements. */
+static bool keeps_elements(sn_reduce op)
+{
+    return op <= SN_REDUCE_PROD || op == SN_REDUCE_LOG_SUM_EXP;
+}
+
 static sonde_status prepare_common(sn_prep *p)
 {
     reduce_params *r = p->params;
@@ -93,7 +100,7 @@ static sonde_status mark_axes(sn_infer *c, int rank, bool *reduced, bool *known,
             n = 0;
     }
     memset(reduced, n == 0 && !r->noop_if_empty, sizeof(bool) * SN_MAX_RANK);
-    *noop = n == 0 && r->noop_if_empty;
+    *noop = n == 0 && r->noop_if_empty && keeps_elements(r->op);
     for (int64_t i = 0; i < n; i++) {
         int a;
         if (!sn_dim_known(axes[i])) {

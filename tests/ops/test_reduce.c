@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, extreme indices, running sums, softmax and normalisations. */
 #include "op_test.h"
+#include "ops/move.h"
 
 TEST(sum_over_outer_middle_and_inner_axes_agrees)
 {
@@ -26,12 +27,50 @@ TEST(empty_axes_reduce_everything_unless_told_otherwise)
     CHECK_OK(op_run(1));
     CHECK_F32(0, "1 1", 9);
     op_end();
-    op_begin("ReduceSumSquare", 18);
+    op_begin("ReduceMax", 18);
     op_int("noop_with_empty_axes", 1);
     op_f32("2 2", 1, 9, -3, 4);
     CHECK_OK(op_run(1));
     CHECK_F32(0, "2 2", 1, 9, -3, 4);
     op_end();
+}
+
+static void over_no_axes(const char *type, sn_dtype dtype, double x)
+{
+    op_begin(type, 18);
+    op_int("noop_with_empty_axes", 1);
+    sn_elem_set_f64(dtype, op_input(dtype, "1 1"), 0, x);
+    op_i64("0", 0);
+}
+
+TEST(a_reduction_over_no_axes_still_does_its_part_on_each_element)
+{
+    static const struct {
+        const char *type;
+        double x, y, integer;
+    } cases[] = {
+        {"ReduceL1", -3, 3, 3},          {"ReduceL2", -3, 3, 3},
+        {"ReduceSumSquare", -3, 9, 9},   {"ReduceLogSum", 4, 1.3862943611198906, 1},
+        {"ReduceLogSumExp", -3, -3, -3}, {"ReduceSum", -3, -3, -3},
+        {"ReduceMean", -3, -3, -3},      {"ReduceMax", -3, -3, -3},
+        {"ReduceMin", -3, -3, -3},       {"ReduceProd", -3, -3, -3},
+    };
+    static const struct {
+        sn_dtype dtype;
+        double tol;
+    } types[] = {{SONDE_DTYPE_F32, 1e-7},  {SONDE_DTYPE_F64, 1e-15}, {SONDE_DTYPE_F16, 1e-3},
+                 {SONDE_DTYPE_BF16, 1e-2}, {SONDE_DTYPE_I32, 0},     {SONDE_DTYPE_I64, 0}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+            over_no_axes(cases[k].type, types[t].dtype, cases[k].x);
+            CHECK_OK(op_run(1));
+            CHECK(op_has_shape(0, "1 1"));
+            const double got = sn_elem_f64(types[t].dtype, op_out(0), 0),
+                         want = sn_dtype_is_int(types[t].dtype) ? cases[k].integer : cases[k].y;
+            CHECK_MSG(fabs(got - want) <= types[t].tol * fabs(want), "%s of %s: %.17g, not %.17g",
+                      cases[k].type, sn_dtype_name(types[t].dtype), got, want);
+            op_end();
+        }
 }
 
 TEST(reducing_nothing_gives_the_neutral_element)
