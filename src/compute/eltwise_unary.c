@@ -20,14 +20,15 @@
         }                                                                                          \
     }
 
-/* M(fn) is the C library's function for the type T. NaN goes in and out everywhere. */
+/* M(fn) is the C library's function for the type T. A NaN that goes in comes out, except where the
+ * formula of the operator's text is a comparison that NaN fails: ThresholdedRelu gives 0. */
 #define FLOAT_LIST(X)                                                                              \
     X(RELU, x < 0 ? 0 : x)                                                                         \
     X(LEAKY_RELU, x < 0 ? x * p[0] : x)                                                            \
     X(ELU, x < 0 ? p[0] * M(expm1)(x) : x)                                                         \
     X(SELU, p[0] * (x <= 0 ? p[1] * M(expm1)(x) : x))                                              \
     X(CELU, x < 0 ? p[0] * M(expm1)(x / p[0]) : x)                                                 \
-    X(THRESHOLDED_RELU, x <= p[0] ? 0 : x)                                                         \
+    X(THRESHOLDED_RELU, x > p[0] ? x : 0)                                                          \
     X(HARD_SIGMOID, LIMIT(x *p[0] + p[1], 0, 1))                                                   \
     X(HARD_SWISH, x *LIMIT(x *(T)(1.0 / 6.0) + (T)0.5, 0, 1))                                      \
     X(SIGMOID, x < 0 ? M(exp)(x) / (1 + M(exp)(x)) : 1 / (1 + M(exp)(-x)))                         \

@@ -2,7 +2,10 @@
 /* Elementwise operators: values worked out by hand at the places where implementations differ. */
 #include "op_test.h"
 
+#include "compute/levels.h"
+
 #include "ops/elementwise.h"
+#include "ops/move.h"
 
 TEST(add_broadcasts_in_both_directions)
 {
@@ -254,6 +257,39 @@ TEST(gelu_keeps_its_absolute_error_and_its_sign)
     }
     CHECK(y[0] == 0.0f && y[2000] == 0.0f && y[4000] == 10.0f);
     op_end();
+}
+
+TEST(a_nan_comes_out_of_every_function_but_those_that_compare)
+{
+    static const char *const types[] = {
+        "Relu",        "LeakyRelu",  "Elu",       "Selu",    "Celu",  "ThresholdedRelu",
+        "HardSigmoid", "Tanh",       "HardSwish", "Sigmoid", "Mish",  "Softplus",
+        "Softsign",    "Swish",      "Erf",       "Exp",     "Log",   "Sqrt",
+        "Gelu",        "Reciprocal", "Abs",       "Neg",     "Sign",  "Ceil",
+        "Floor",       "Round",      "Sin",       "Cos",     "Tan",   "Asin",
+        "Acos",        "Atan",       "Sinh",      "Cosh",    "Asinh", "Clip",
+        "Acosh",       "Atanh",      "Shrink"};
+    static const sn_dtype dtypes[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16,
+                                      SONDE_DTYPE_BF16};
+    enum { N = 37 }; /* whole vectors and a rest */
+    for (const level *l = levels(); l->name; l++)
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+            for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+                op_begin(types[t], 24);
+                op.ctx.cpu.flags = l->flags;
+                void *x = op_input(dtypes[d], "37");
+                for (int i = 0; i < N; i++)
+                    sn_elem_set_f64(dtypes[d], x, i, i % 2 ? -NAN : NAN);
+                CHECK_OK(op_run(1));
+                const bool compares =
+                    strcmp(types[t], "ThresholdedRelu") == 0 || strcmp(types[t], "Shrink") == 0;
+                for (int i = 0; i < N; i++) {
+                    const double y = sn_elem_f64(dtypes[d], op_out(0), i);
+                    CHECK_MSG(compares ? y == 0 : isnan(y), "%s of %s, %s: element %d is %g",
+                              types[t], sn_dtype_name(dtypes[d]), l->name, i, y);
+                }
+                op_end();
+            }
 }
 
 TEST(is_inf_tells_the_signs_apart)
