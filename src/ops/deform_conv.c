@@ -21,6 +21,7 @@ typedef struct deform_params {
 static sonde_status prepare(sn_prep *p)
 {
     deform_params *r = p->params;
+    r->window.may_miss = true;
     SN_TRY(sn_window_prepare(p, &r->window));
     SN_TRY(sn_prep_int(p, "group", 1, &r->groups));
     SN_TRY(sn_prep_int(p, "offset_group", 1, &r->offset_groups));

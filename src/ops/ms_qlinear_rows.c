@@ -37,6 +37,7 @@ static sonde_status prepare_pool(sn_prep *p)
     r->global = strcmp(p->node->op_type, "QLinearGlobalAveragePool") == 0;
     if (r->global)
         return SONDE_OK;
+    r->window.may_miss = true;
     SN_TRY(sn_window_prepare(p, &r->window));
     return r->window.kernel ? SONDE_OK : sn_prep_fail(p, "attribute 'kernel_shape' is missing");
 }

@@ -19,6 +19,7 @@ static sonde_status prepare_window(sn_prep *p, sn_pooling_kind kind)
 {
     pool_params *w = p->params;
     w->kind = kind;
+    w->window.may_miss = true;
     SN_TRY(sn_window_prepare(p, &w->window));
     if (!w->window.kernel)
         return sn_prep_fail(p, "attribute 'kernel_shape' is missing");

@@ -73,15 +73,12 @@ bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn
             end = w->pads[(size_t)axis + w->n];
         }
         const int64_t room = in + begin + end - reach;
-        if (room < 0)
+        if (room < 0 && !w->may_miss)
             return false;
-        n = room / stride + 1;
-        if (w->ceil && room % stride > 0) {
-            n++;
-            /* A window has to start inside the input or the padding before it. */
-            if ((n - 1) * stride >= in + begin)
-                n--;
-        }
+        n = room < 0 ? 0 : room / stride + 1;
+        /* Rounded up, one more may be cut off: less than a stride is missing, and it starts inside
+         * the input or the padding before it. */
+        n += w->ceil && (room < 0 ? -room < stride : room % stride > 0) && n * stride < in + begin;
     }
     *out = (sn_axis){in, n, kernel, stride, dilation, begin, end};
     return true;

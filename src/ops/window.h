@@ -20,6 +20,7 @@ typedef struct sn_window {
     const int64_t *kernel, *strides, *dilations, *pads;
     sn_auto_pad auto_pad;
     bool ceil;
+    bool may_miss; /* a window larger than the padded input: there is no output, not an error */
 } sn_window;
 
 sonde_status sn_window_prepare(sn_prep *p, sn_window *w);

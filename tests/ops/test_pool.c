@@ -102,6 +102,58 @@ TEST(lp_pool_takes_the_root_of_the_sum_of_powers)
     node_end(&c);
 }
 
+TEST(a_window_larger_than_its_padded_input_gives_an_empty_output)
+{
+    static const char *const ops[] = {"MaxPool", "AveragePool", "LpPool"};
+    static const sn_dtype types[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16};
+    static const int64_t kernels[] = {5, 5, 5}, strides[] = {2, 2, 2}, pads[6] = {1, 1, 1};
+    static const double zeros[27];
+    for (int op = 0; op < 3; op++)
+        for (int t = 0; t < 3; t++)
+            for (int spatial = 1; spatial <= 3; spatial++) {
+                one_node c;
+                const int64_t in[] = {1, 1, 3, 3, 3}, out[] = {1, 1, 0, 0, 0};
+                node_begin(&c, ops[op], 22, 1, op == 0 ? 2 : 1);
+                node_attr(&c, (sn_attr){.name = "kernel_shape",
+                                        .kind = SN_ATTR_INTS,
+                                        .ints = kernels,
+                                        .n = (size_t)spatial});
+                node_attr(&c, (sn_attr){.name = "strides",
+                                        .kind = SN_ATTR_INTS,
+                                        .ints = strides,
+                                        .n = (size_t)spatial});
+                node_attr(&c, (sn_attr){.name = "pads",
+                                        .kind = SN_ATTR_INTS,
+                                        .ints = pads + 3 - spatial,
+                                        .n = (size_t)(2 * spatial)});
+                node_tensor(&c, 0, types[t], 2 + spatial, in, zeros);
+                node_run(&c);
+                NODE_OK(&c);
+                CHECK(has_shape(&c.out[0], 2 + spatial, out));
+                if (op == 0)
+                    CHECK(has_shape(&c.out[1], 2 + spatial, out));
+                node_end(&c);
+            }
+}
+
+TEST(rounded_up_a_larger_window_takes_what_there_is_if_less_than_a_stride_is_missing)
+{
+    one_node c;
+    for (int kernel = 4; kernel < 7; kernel++) { /* 3 elements, stride 2 */
+        node_begin(&c, "AveragePool", 19, 1, 1);
+        node_ints(&c, "kernel_shape", kernel);
+        node_ints(&c, "strides", 2);
+        node_int(&c, "ceil_mode", 1);
+        node_f32(&c, 0, SHAPE(1, 1, 3), 1, 2, 6);
+        node_run(&c);
+        NODE_OK(&c);
+        CHECK(has_shape(&c.out[0], SHAPE(1, 1, kernel == 4)));
+        if (kernel == 4)
+            CHECK(IS_F32(&c.out[0], 3));
+        node_end(&c);
+    }
+}
+
 TEST(pools_without_a_kernel_or_with_a_wrong_rank_are_refused)
 {
     one_node c;
