@@ -317,6 +317,18 @@ def reduce(b):
            exact=x.exact and (x.dtype.kind != "f" or op in ("ReduceMax", "ReduceMin")))
 
 
+@row(0.6, since=18)
+def reduce_over_nothing(b):
+    """No axes and noop_with_empty_axes: what a reduction does to each element is still done."""
+    op = b.choice(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceSum",
+                   "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"))
+    whole = op in ("ReduceL1", "ReduceSumSquare", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
+    x = b.pick((F32, F64, I32, I64) if whole else (F32, F64), mag=20, low=0.3 if op == "ReduceLogSum" else None)
+    b.emit(op, [x, b.ints([])] if b.chance(0.5) else [x], sources=[x],
+           mag=x.mag ** 2 if op == "ReduceSumSquare" else x.mag,
+           attributes={"keepdims": b.choice((0, 1, None)), "noop_with_empty_axes": 1})
+
+
 @row(1.5)
 def arg_extreme(b):
     x = b.pick((F32, I32) if b.opset < 13 else (F32, F64, I32, U8, I8), rank=(1, 5), exact=True)

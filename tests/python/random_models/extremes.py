@@ -8,9 +8,12 @@ from .builder import BOOL, F16, F32, F64, I8, I32, I64, U8, NoFit, broadcast, on
 
 UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log", "Reciprocal", "Floor", "Ceil", "Erf",
          "Softplus", "Softsign", "Elu", "LeakyRelu", "Sign", "Round", "IsNaN", "IsInf", "HardSigmoid", "Identity",
-         "Sin", "Cos")
+         "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Selu", "Celu",
+         "ThresholdedRelu", "HardSwish", "Mish", "Swish", "Gelu", "Shrink", "Clip", "PRelu")
 BOTH = {"Abs", "Neg", "Relu", "Floor", "Ceil", "Identity", "IsNaN", "Sqrt", "Exp", "Tanh"}
-SINCE = {"Erf": 9, "Sign": 9, "Round": 11, "IsNaN": 9, "IsInf": 10}
+SINCE = {"Erf": 9, "Sign": 9, "Round": 11, "IsNaN": 9, "IsInf": 10, "Sinh": 9, "Cosh": 9, "Asinh": 9, "Acosh": 9,
+         "Atanh": 9, "Celu": 12, "ThresholdedRelu": 10, "HardSwish": 14, "Mish": 18, "Swish": 24, "Gelu": 20,
+         "Shrink": 9, "Clip": 11}
 
 
 def odd(b, shape, dtype=F32):
@@ -34,7 +37,15 @@ def odd_unary(b):
     first = len(b.values)
     data = odd(b, b.dims(b.int(1, 3)) if not b.zero else (5,), b.choice((F32, F64)) if op in BOTH else F32)
     x = b.input(data.dtype, data.shape, data=data)
-    b.emit(op, [x], BOOL if op.startswith("Is") else x.dtype, x.shape, [x])
+    inputs = [b.emit("Add", [x, b.scalar(0, x.dtype)], sources=[x]) if b.chance(0.3) else x]  # as part of a chain
+    if op == "Clip":
+        inputs += [b.scalar(-0.5, x.dtype), b.scalar(1.5, x.dtype)]
+    elif op == "PRelu":
+        inputs.append(b.param(np.array([0.25], x.dtype)))
+    y = b.emit(op, inputs, BOOL if op.startswith("Is") else x.dtype, x.shape, [x],
+               attributes={"lambd": 0.5, "bias": 0.25} if op == "Shrink" else {})
+    if not op.startswith("Is") and b.chance(0.3):
+        b.emit("Mul", [y, b.scalar(2, x.dtype)], sources=[y])
     hide(b, first)
 
 
@@ -129,4 +140,30 @@ def long_rows(b):
         b.emit("ArgMax", [x], I64, (x.shape[0], 1), attributes={"axis": 1})
     else:
         raise NoFit
+    hide(b, first)
+
+
+@row(0.7)
+def missing_window(b):
+    """Pools whose window is larger than the padded input along some axis."""
+    op = b.choice(("MaxPool", "AveragePool", "LpPool"))
+    first = len(b.values)
+    rank = b.int(1, 3)
+    spatial = [b.int(1, 4) for _ in range(rank)]
+    x = b.input(F32, (b.int(1, 2), b.choice((1, 3, 16, 17)), *spatial))
+    # A product keeps images blocked on both sides.
+    image = b.emit("Conv", [x, b.param(b.random(F32, (16, x.shape[1], *[1] * rank)))],
+                   shape=(x.shape[0], 16, *spatial), sources=[x]) if b.chance(0.4) else x
+    ceil = b.opset >= 10 and op != "LpPool" and b.chance(0.4)
+    strides = [b.int(1, 3) for _ in spatial]
+    pads = [b.int(0, 1) for _ in range(2 * rank)]
+    kernel, out = [], []
+    for i, d in enumerate(spatial):
+        # ONNX Runtime rounds a missing part of a stride towards zero: a whole one is missing, or rounding is asked for.
+        missing = b.int(1 if ceil else strides[i], 2 * strides[i] - 1) if i == 0 or b.chance(0.5) else 0
+        size = d + pads[i] + pads[i + rank]
+        kernel.append(size + missing)
+        out.append(int(missing < strides[i]))
+    b.emit(op, [image], shape=(*image.shape[:2], *out), sources=[image], mag=9 * image.mag,
+           attributes={"kernel_shape": kernel, "strides": strides, "pads": pads, "ceil_mode": 1 if ceil else None})
     hide(b, first)

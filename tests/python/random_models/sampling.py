@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resizing, sampling, regions and signals."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from .builder import F32, I64, NoFit, row
@@ -50,6 +52,28 @@ def resize(b):
         inputs = [x, roi, b.param(np.array(scales, F32))]
     b.emit("Resize", inputs, shape=sizes, sources=[x], attributes=attributes, mag=2 * x.mag,
            exact=x.exact and mode == "nearest")
+
+
+@row(0.5, since=13)
+def resize_to_any_size(b):
+    """Nearest, between sizes without a common factor; no sampling point lies a rounding error away from where
+    another element begins."""
+    x = image(b, b.choice((1, 2)), mag=30)
+    shape = [*x.shape[:2], *(b.int(1, 12) for _ in x.shape[2:])]
+    ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
+    ways += ["half_pixel_symmetric"] if b.opset >= 19 else []
+    way = b.choice(ways)
+    nearest = b.choice(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
+    for i, o in zip(x.shape[2:], shape[2:]):
+        for at in range(o):
+            position = {"asymmetric": Fraction(at * i, o),
+                        "align_corners": Fraction(at * (i - 1), max(o - 1, 1))}.get(
+                            way, Fraction(2 * at + 1, 2) * i / o - Fraction(1, 2))
+            edge = position - Fraction(1, 2) if nearest.startswith("round") else position
+            if abs(edge - round(edge)) < Fraction(1, 1000) and i != o and position != 0:
+                raise NoFit
+    b.emit("Resize", [x, None, None, b.ints(shape)], shape=shape, sources=[x], exact=x.exact,
+           attributes={"mode": "nearest", "coordinate_transformation_mode": way, "nearest_mode": nearest})
 
 
 @row(0.6, until=9)
