@@ -136,7 +136,16 @@ int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */
 extern PyMethodDef sn_py_functions[];
-/* A text of the library, whatever bytes a model put there. */
+/* Names and other texts of a model are any bytes without NUL; each of these makes a str of them.
+ * For tables: what is no UTF-8 becomes U+FFFD, as in every exported file. */
 PyObject *sn_py_text(const char *text);
+/* For people to read: it is shown as \xNN. */
+PyObject *sn_py_shown(const char *text);
+/* A name by which something is asked for: it becomes lone surrogates, of which sn_py_name_bytes
+ * makes the same bytes again. */
+PyObject *sn_py_name(const char *text);
+/* The bytes of a name that somebody asks for; *hold receives a new reference to their owner. NULL:
+ * an exception, also for a name with a zero byte, which would be cut there. */
+const char *sn_py_name_bytes(PyObject *name, PyObject **hold);
 
 #endif

@@ -34,7 +34,7 @@ static PyObject *raise(const char *class_name, const char *message)
 {
     PyObject *type = PyObject_GetAttrString(sn_py.errors, class_name);
     /* Names in a model are any bytes; a message shows those that are not text as they are. */
-    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace");
+    PyObject *text = sn_py_shown(message);
     if (type && text)
         PyErr_SetObject(type, text);
     Py_XDECREF(type);

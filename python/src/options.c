@@ -184,7 +184,8 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *to)
         return -1;
     }
     const options_object *from = cast(object);
-    const char *filter = PyUnicode_AsUTF8AndSize(from->timing_filter, NULL);
+    PyObject *owner;
+    const char *filter = sn_py_name_bytes(from->timing_filter, &owner);
     if (!filter)
         return -1;
     sonde_run_options *o = &to->options;
@@ -196,7 +197,6 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *to)
     o->verbose = from->verbose;
     o->warmup = from->warmup;
     to->only_path = from->only_path;
-    to->text = from->timing_filter;
-    Py_INCREF(to->text);
+    to->text = owner;
     return 0;
 }

@@ -20,7 +20,7 @@ typedef struct call {
     size_t n_in, n_out, n_chosen;
     size_t most_in;         /* there is room for */
     int by_name, by_wanted; /* whether names and wanted are handed to the library */
-    PyObject *held;         /* a list of str whose texts are among the names; NULL: none */
+    PyObject *held;         /* a list of the owners of texts among the names; NULL: none */
 } call;
 
 static void *room(void *few, size_t n, size_t size)
@@ -87,9 +87,14 @@ static void call_free(call *c)
  * so it is held. */
 static const char *hold_name(call *c, PyObject *name)
 {
-    if (!c->held && !(c->held = PyList_New(0)))
+    PyObject *owner;
+    const char *text;
+    if ((!c->held && !(c->held = PyList_New(0))) || !(text = sn_py_name_bytes(name, &owner)))
         return NULL;
-    return PyList_Append(c->held, name) < 0 ? NULL : PyUnicode_AsUTF8AndSize(name, NULL);
+    if (PyList_Append(c->held, owner) < 0)
+        text = NULL;
+    Py_DECREF(owner);
+    return text;
 }
 
 static int add_feed(call *c, PyObject *object, const sn_py_port *port, const char *name)
@@ -380,7 +385,7 @@ static int take_outputs(call *c, PyObject *names, PyObject *buffers)
         return -1;
     c->by_wanted = 1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        c->wanted[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
+        c->wanted[i] = hold_name(c, PyList_GetItem(names, i));
         PyObject *buffer = PyList_GetItem(buffers, i);
         if (!c->wanted[i] || !buffer)
             return -1;
@@ -408,7 +413,7 @@ static int take_inputs(call *c, PyObject *dict)
         return -1;
     c->by_name = 1;
     while (PyDict_Next(dict, &at, &name, &object)) {
-        const char *utf8 = PyUnicode_AsUTF8AndSize(name, NULL);
+        const char *utf8 = hold_name(c, name);
         if (!utf8)
             return -1;
         if (!sn_py_is_value(object)) {
@@ -462,8 +467,10 @@ static PyObject *set_to_dict(const sonde_value_set *set)
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sonde_value_set_count(set); i++) {
         PyObject *item = sn_py_result(sonde_value_retain(sonde_value_set_value(set, i)));
-        if (!item || PyDict_SetItemString(dict, sonde_value_set_name(set, i), item) < 0)
+        PyObject *name = sn_py_name(sonde_value_set_name(set, i));
+        if (!item || !name || PyDict_SetItem(dict, name, item) < 0)
             Py_CLEAR(dict);
+        Py_XDECREF(name);
         Py_XDECREF(item);
     }
     return dict;
@@ -488,7 +495,7 @@ PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args)
     PyObject *copy = PyDict_Copy(dict); /* converting may run code that changes the dict */
     int status = copy ? call_init_inputs(&c, (size_t)PyDict_Size(copy)) : -1;
     for (Py_ssize_t at = 0; status == 0 && PyDict_Next(copy, &at, &name, &object);) {
-        const char *utf8 = PyUnicode_AsUTF8AndSize(name, NULL);
+        const char *utf8 = hold_name(&c, name);
         status = utf8 ? add_feed(&c, object, find_port(s->inputs, s->n_inputs, name), utf8) : -1;
     }
     if (status == 0) {

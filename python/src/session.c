@@ -101,7 +101,7 @@ static sonde_status open_session(const opening *o, sonde_model **model, sonde_se
 
 static int describe_port(sn_py_port *p)
 {
-    p->name = PyUnicode_FromString(p->info.name);
+    p->name = sn_py_name(p->info.name);
     p->type = PyUnicode_FromString(p->info.onnx_type);
     if (!p->name || !p->type)
         return -1;
@@ -138,7 +138,7 @@ static int describe_ports(sn_py_session *s)
     return 0;
 }
 
-/* The names of a sequence of str, as texts that live as long as it does. */
+/* The names of a tuple of str, as texts that live as long as it does. */
 static const char **texts_of(PyObject *tuple, size_t *n)
 {
     const Py_ssize_t count = PyTuple_Size(tuple);
@@ -146,7 +146,13 @@ static const char **texts_of(PyObject *tuple, size_t *n)
     if (count >= 0 && !texts)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; texts && i < count; i++) {
-        texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(tuple, i), NULL);
+        PyObject *name = PyTuple_GetItem(tuple, i), *hold = NULL;
+        texts[i] = sn_py_name_bytes(name, &hold);
+        if (texts[i] && hold != name) { /* passes have ASCII names */
+            sn_py_raise_text("InvalidArgument", "there is no pass '%s'", texts[i]);
+            texts[i] = NULL;
+        }
+        Py_XDECREF(hold);
         if (!texts[i]) {
             PyMem_Free(texts);
             return NULL;
@@ -228,7 +234,7 @@ static PyObject *port_tuple(const sn_py_port *p)
         if (p->info.dims[i] >= 0)
             dim = PyLong_FromLongLong(p->info.dims[i]);
         else if (p->info.dim_names[i])
-            dim = PyUnicode_FromString(p->info.dim_names[i]);
+            dim = sn_py_name(p->info.dim_names[i]);
         else {
             Py_INCREF(Py_None);
             dim = Py_None;
@@ -271,9 +277,11 @@ static PyObject *metadata(const sonde_model *model)
 {
     PyObject *map = PyDict_New();
     for (size_t i = 0; map && i < sonde_model_metadata_count(model); i++) {
-        PyObject *text = PyUnicode_FromString(sonde_model_metadata_value(model, i));
-        if (!text || PyDict_SetItemString(map, sonde_model_metadata_key(model, i), text) < 0)
+        PyObject *key = sn_py_shown(sonde_model_metadata_key(model, i)),
+                 *text = sn_py_shown(sonde_model_metadata_value(model, i));
+        if (!key || !text || PyDict_SetItem(map, key, text) < 0)
             Py_CLEAR(map);
+        Py_XDECREF(key);
         Py_XDECREF(text);
     }
     return map;
@@ -292,10 +300,11 @@ static PyObject *session_model_info(PyObject *self, PyObject *none)
         sn_py_raise(&err);
     else if ((map = metadata(s->model)))
         made = Py_BuildValue(
-            "{s:s,s:s,s:s,s:s,s:s,s:s,s:L,s:L,s:N}", "producer_name", info.producer,
-            "producer_version", info.producer_version, "domain", info.domain, "description",
-            info.description, "graph_name", info.graph_name, "graph_description",
-            info.graph_description, "version", (long long)info.version, "ir_version",
+            "{s:N,s:N,s:N,s:N,s:N,s:N,s:L,s:L,s:N}", "producer_name", sn_py_shown(info.producer),
+            "producer_version", sn_py_shown(info.producer_version), "domain",
+            sn_py_shown(info.domain), "description", sn_py_shown(info.description), "graph_name",
+            sn_py_shown(info.graph_name), "graph_description", sn_py_shown(info.graph_description),
+            "version", (long long)info.version, "ir_version",
             (long long)sonde_model_ir_version(s->model), "custom_metadata_map", map);
     sn_py_session_leave(s);
     return made;

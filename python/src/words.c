@@ -209,6 +209,43 @@ PyObject *sn_py_text(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
+PyObject *sn_py_shown(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+}
+
+PyObject *sn_py_name(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+}
+
+const char *sn_py_name_bytes(PyObject *name, PyObject **hold)
+{
+    Py_ssize_t n;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &n);
+    *hold = NULL;
+    if (text) {
+        Py_INCREF(name);
+        *hold = name;
+    } else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+        PyErr_Clear();
+        *hold = PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape");
+        if (!*hold || PyBytes_AsStringAndSize(*hold, (char **)&text, &n) < 0)
+            text = NULL;
+    }
+    if (text && strlen(text) != (size_t)n) {
+        PyObject *shown = PyObject_ASCII(name);
+        const char *ascii = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
+        if (ascii)
+            sn_py_raise_text("InvalidArgument", "the name %s contains a zero byte", ascii);
+        Py_XDECREF(shown);
+        text = NULL;
+    }
+    if (!text)
+        Py_CLEAR(*hold);
+    return text;
+}
+
 /* dtype_bytes(dtype): of an element in memory. */
 static PyObject *dtype_bytes(PyObject *module, PyObject *number)
 {

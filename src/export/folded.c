@@ -9,9 +9,11 @@
 /* A frame: what separates frames or ends the stack inside a name is replaced. */
 static void put_frame(sn_writer *w, const char *name, const char *otherwise)
 {
-    for (const char *s = name && *name ? name : otherwise; *s; s++) {
-        const char c = *s == ';' ? ':' : (unsigned char)*s <= ' ' || *s == 0x7f ? '_' : *s;
-        sn_put_bytes(w, &c, 1);
+    for (const char *s = name && *name ? name : otherwise; *s;) {
+        const bool control = (unsigned char)*s <= ' ' || *s == 0x7f;
+        if (*s == ';' || control)
+            sn_put(w, control ? "_" : ":");
+        s += *s == ';' || control ? 1 : sn_put_char(w, s);
     }
 }
 

@@ -178,15 +178,14 @@ const sn_exporter sn_exporter_summary = {
 /* A table cell: the characters Markdown or HTML would take for their own are escaped. */
 static void put_cell(sn_writer *w, const char *text)
 {
-    char one[2] = "";
-    for (const char *s = text ? text : ""; *s; s++) {
+    for (const char *s = text ? text : ""; *s;) {
         if (*s == '\n' || *s == '\r') {
             sn_put(w, " ");
+            s++;
             continue;
         }
-        one[0] = *s;
         sn_put(w, strchr("\\`*_{}[]<>#|~&", *s) ? "\\" : "");
-        sn_put_bytes(w, one, 1);
+        s += sn_put_char(w, s);
     }
 }
 

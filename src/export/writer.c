@@ -192,6 +192,17 @@ void sn_put_key(sn_writer *w, bool *first, const char *key)
     *first = false;
 }
 
+size_t sn_put_char(sn_writer *w, const char *s)
+{
+    uint32_t code = 0;
+    const size_t len = sn_utf8_char((const unsigned char *)s, strnlen(s, 4), &code);
+    if (len)
+        sn_put_bytes(w, s, len);
+    else
+        sn_put(w, "\xEF\xBF\xBD");
+    return len ? len : 1;
+}
+
 /* Characters that would move the cursor, change colours or turn the direction of what follows. */
 static bool harmless(uint32_t c)
 {

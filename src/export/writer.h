@@ -38,6 +38,9 @@ void sn_put_json(sn_writer *w, const char *s); /* with the quotes */
 /* "key": before a value, with the comma that separates it from what came before unless *first. */
 void sn_put_key(sn_writer *w, bool *first, const char *key);
 
+/* The character at s, U+FFFD for a byte that is not UTF-8; how many bytes it took. *s is not 0. */
+size_t sn_put_char(sn_writer *w, const char *s);
+
 /* For a terminal: control characters, direction marks and bytes that are not UTF-8 as \xNN. */
 void sn_put_terminal(sn_writer *w, const char *s);
 size_t sn_terminal_width(const char *s); /* columns of the above, one per character */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Times beyond this (146 years) are cut, so that sums of two never overflow. */
 #define MAX_NS (UINT64_C(1) << 62)
 
@@ -29,9 +31,21 @@ const char *sn_build_text(sn_build *b, sn_json_text text)
 {
     if (!text.n)
         return "";
-    const char *copy = sn_arena_strndup(&b->p->arena, text.data, text.n);
+    size_t zeros = 0;
+    for (size_t i = 0; i < text.n; i++)
+        zeros += text.data[i] == 0;
+    char *copy = sn_arena_alloc(&b->p->arena, text.n + 2 * zeros + 1, 1), *to = copy;
     b->failed |= !copy;
-    return copy ? copy : "";
+    if (!copy)
+        return "";
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.data[i])
+            *to++ = text.data[i];
+        else
+            to = sn_utf8_put(to, 0xFFFD); /* a zero would end it, and two names be one */
+    }
+    *to = 0;
+    return copy;
 }
 
 /* ------------------------------------------------------------------ threads and steps */

@@ -57,6 +57,8 @@ static sonde_status prepare_token(sn_prep *p)
     if (!n)
         return add_pattern(p, expression);
     for (size_t i = 0; i < n; i++) {
+        if (memchr(list->strings[i].data, 0, list->strings[i].size))
+            return sn_prep_fail(p, "separator %zu contains a zero byte", i);
         const char *text = sn_arena_strndup(p->arena, list->strings[i].data, list->strings[i].size);
         if (!text)
             return sn_fail_memory(p->err, list->strings[i].size);

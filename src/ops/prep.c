@@ -3,6 +3,8 @@
  * default; one of the wrong kind is the model's fault and says so. */
 #include "ops/op.h"
 
+#include <string.h>
+
 static const char *kind_name(sn_attr_kind k)
 {
     switch (k) {
@@ -80,6 +82,8 @@ sonde_status sn_prep_string(sn_prep *p, const char *name, const char *def, const
     *out = def;
     if (!a)
         return SONDE_OK;
+    if (a->s.size && memchr(a->s.data, 0, a->s.size))
+        return sn_prep_fail(p, "attribute '%s' contains a zero byte", name);
     *out = sn_arena_strndup(p->arena, a->s.data ? a->s.data : "", a->s.size);
     return *out ? SONDE_OK : sn_fail_memory(p->err, a->s.size);
 }
