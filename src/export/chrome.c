@@ -27,6 +27,7 @@ typedef struct chrome {
     unsigned lanes;
     sn_arena arena;
     const sn_step_text **step_text; /* per step, made at its first use; in the arena */
+    uint32_t *first_span;           /* per step: its first use; 0: none */
     bool first_event, failed;
 } chrome;
 
@@ -168,6 +169,8 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
     arg_text(c, first, "args_string", (*text)->args_string);
     arg_ms(c, first, "reshape_time", first_use ? s->bind_ns : 0);
     arg_ms(c, first, "forward_time", span->dur_ns);
+    if (first_use)
+        c->first_span[span->step] = span->id;
     if (first_use && s->hw.calls > 0) {
         sn_put_key(w, first, "counters");
         sn_chrome_counts(w, &s->hw);
@@ -309,7 +312,8 @@ static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error
     SN_TRY_GOTO(st, sn_prof_index_build(p, &c.index, err));
     sn_arena_init(&c.arena, p->alloc);
     c.step_text = sn_arena_array(&c.arena, p->steps.n + 1, sizeof *c.step_text, sizeof(void *));
-    if (!c.step_text) {
+    c.first_span = SN_NEW_N(&c.arena, uint32_t, p->steps.n + 1);
+    if (!c.step_text || !c.first_span) {
         st = sn_fail_memory(err, p->steps.n * sizeof *c.step_text);
         goto fail;
     }
@@ -321,7 +325,7 @@ static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error
         put_span(&c, &p->spans.data[i]);
     put_counters(&c);
     sn_put(&c.w, "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{");
-    sn_chrome_facts(&c.w, p, &c.summary);
+    sn_chrome_facts(&c.w, p, &c.summary, c.first_span);
     sn_put(&c.w, "}}\n");
     st = sn_writer_finish(&c.w, err);
     if (c.failed)

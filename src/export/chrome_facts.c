@@ -151,7 +151,47 @@ static void put_folded(sn_writer *w, bool *first, const sn_profile *p)
     sn_put(w, "]");
 }
 
-void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s)
+/* Which steps the events are, as the lives of values count them: binding, number, first span. */
+static void put_steps(sn_writer *w, bool *first, const sn_profile *p, const uint32_t *first_span)
+{
+    bool any = false;
+    sn_put_key(w, first, "steps");
+    sn_put(w, "[");
+    for (size_t i = 0; i < p->steps.n; i++) {
+        if (!first_span[i])
+            continue;
+        sn_put(w, any ? ",[" : "[");
+        sn_put_u64(w, p->steps.data[i].table);
+        sn_put(w, ",");
+        sn_put_u64(w, p->steps.data[i].index);
+        sn_put(w, ",");
+        sn_put_u64(w, first_span[i]);
+        sn_put(w, "]");
+        any = true;
+    }
+    sn_put(w, "]");
+}
+
+static void put_lives(sn_writer *w, bool *first, const sn_profile *p)
+{
+    sn_put_key(w, first, "lives");
+    sn_put(w, "[");
+    for (size_t i = 0; i < p->lives.n; i++) {
+        const sn_prof_life *life = &p->lives.data[i];
+        bool own = true;
+        sn_put(w, i ? ",\n{" : "\n{");
+        fact_text(w, &own, "name", life->name);
+#define X(key) fact_u64(w, &own, #key, life->key);
+        SN_CHROME_LIFE(X)
+#undef X
+        fact_text(w, &own, "place", sn_prof_place_name(life->place));
+        sn_put(w, "}");
+    }
+    sn_put(w, "]");
+}
+
+void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s,
+                     const uint32_t *first_span)
 {
     bool first = true;
     fact_text(w, &first, "tool", "sonde");
@@ -172,4 +212,6 @@ void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s
     put_memory(w, &first, &p->memory);
     put_threads(w, &first, p);
     put_folded(w, &first, p);
+    put_steps(w, &first, p, first_span);
+    put_lives(w, &first, p);
 }

@@ -195,7 +195,7 @@ static void take_folded(sn_build *b, sn_json *j)
                 sn_json_skip(j);
         }
         sn_prof_origin *origin = SN_NEW(&b->p->arena, sn_prof_origin);
-        sn_prof_step step = {.table = 1, .index = (uint32_t)b->p->steps.n, .folded = true};
+        sn_prof_step step = {.table = 1, .index = UINT32_MAX, .folded = true};
         step.post_op = step.kernel = step.attributes = "";
         step.name = sn_build_text(b, name);
         step.op_type = sn_build_text(b, op);
@@ -207,6 +207,89 @@ static void take_folded(sn_build *b, sn_json *j)
     }
 }
 
+/* Up to `most` numbers of an array; true when there are just as many. */
+static bool numbers(sn_json *j, uint64_t *to, size_t most)
+{
+    size_t n = 0;
+    if (sn_json_peek(j) != SN_JSON_ARRAY) {
+        sn_json_skip(j);
+        return false;
+    }
+    for (sn_json_array(j); sn_json_item(j); n++)
+        if (n < most && sn_json_peek(j) == SN_JSON_NUMBER)
+            to[n] = whole(j);
+        else
+            sn_json_skip(j);
+    return n == most;
+}
+
+/* [[table, index, first span]]: the steps that were made of events. */
+static void take_steps(sn_build *b, sn_json *j)
+{
+    sn_profile *p = b->p;
+    sn_prof_index index;
+    if (sn_prof_index_build(p, &index, NULL) != SONDE_OK) {
+        b->failed = true;
+        sn_json_skip(j);
+        return;
+    }
+    for (sn_json_array(j); sn_json_item(j);) {
+        uint64_t at[3] = {0};
+        if (!numbers(j, at, 3) || at[0] > UINT32_MAX || at[1] > UINT32_MAX || at[2] > UINT32_MAX)
+            continue;
+        const uint32_t span = sn_prof_index_find(&index, (uint32_t)at[2]);
+        const uint32_t step = span == UINT32_MAX ? UINT32_MAX : p->spans.data[span].step;
+        if (step < p->steps.n) {
+            p->steps.data[step].table = (uint32_t)at[0];
+            p->steps.data[step].index = (uint32_t)at[1];
+        }
+    }
+    sn_prof_index_free(&index);
+}
+
+/* A number too large for its field is cut, as readers of other formats do. */
+static void take_life_number(sn_prof_life *life, sn_json_text key, uint64_t v)
+{
+    const uint32_t small_v = v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+    if (sn_json_is(key, "table"))
+        life->table = small_v;
+    else if (sn_json_is(key, "first"))
+        life->first = small_v;
+    else if (sn_json_is(key, "last"))
+        life->last = small_v;
+    else if (sn_json_is(key, "offset"))
+        life->offset = v;
+    else if (sn_json_is(key, "bytes"))
+        life->bytes = v;
+}
+
+/* [{"name": "x", "table": 1, "first": 0, "last": 2, "offset": 0, "bytes": 64, "place": "arena"}] */
+static void take_lives(sn_build *b, sn_json *j)
+{
+    sn_json_text key, text;
+    for (sn_json_array(j); sn_json_item(j);) {
+        sn_prof_life life = {.name = "", .place = SN_LIFE_DYNAMIC};
+        if (sn_json_peek(j) != SN_JSON_OBJECT) {
+            sn_json_skip(j);
+            continue;
+        }
+        for (sn_json_object(j); sn_json_member(j, &key);) {
+            const sn_json_kind kind = sn_json_peek(j);
+            if (kind == SN_JSON_NUMBER) {
+                take_life_number(&life, key, whole(j));
+            } else if (kind == SN_JSON_STRING && sn_json_string(j, &text)) {
+                if (sn_json_is(key, "name"))
+                    life.name = sn_build_text(b, text);
+                else if (sn_json_is(key, "place"))
+                    life.place = sn_prof_place_named(text.data, text.n);
+            } else {
+                sn_json_skip(j);
+            }
+        }
+        b->failed |= !sn_vec_push(&b->p->lives, b->p->alloc, life);
+    }
+}
+
 static void take_array(sn_build *b, sn_json_text key, sn_json *j)
 {
     if (sn_json_is(key, "thread_ids"))
@@ -215,6 +298,10 @@ static void take_array(sn_build *b, sn_json_text key, sn_json *j)
         take_folded(b, j);
     else if (sn_json_is(key, "categories"))
         take_categories(b->p, j);
+    else if (sn_json_is(key, "steps"))
+        take_steps(b, j);
+    else if (sn_json_is(key, "lives"))
+        take_lives(b, j);
     else
         sn_json_skip(j);
 }

@@ -19,6 +19,7 @@ enum { SN_CHROME_FIRST_THREAD = 100 }; /* lanes (tid) below are no threads */
     X(rss_peak)                                                                                    \
     X(rss_anon)                                                                                    \
     X(rss_file)
+#define SN_CHROME_LIFE(X)   X(table) X(first) X(last) X(offset) X(bytes) /* name and place: texts */
 #define SN_CHROME_USAGE(X)  X(cpu_ns) X(minor_faults) X(major_faults) X(voluntary) X(involuntary)
 #define SN_CHROME_COUNTS(X) X(calls) X(cycles) X(instructions) X(cache_misses) X(branch_misses)
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile object itself: its life, and finding spans by id. */
+/* The profile object itself: its life, finding spans by id, and what places are called. */
 #include "profile/profile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 sonde_status sn_profile_new(sn_profile **out, sn_allocator *alloc, sonde_error *err)
 {
@@ -80,4 +81,32 @@ uint32_t sn_prof_index_find(const sn_prof_index *index, uint32_t id)
             hi = mid;
     }
     return lo < index->n && index->entries[lo].id == id ? index->entries[lo].at : UINT32_MAX;
+}
+
+const sn_prof_step *sn_prof_find_step(const sn_profile *p, uint32_t table, uint32_t index)
+{
+    for (size_t i = 0; i < p->steps.n; i++) {
+        const sn_prof_step *s = &p->steps.data[i];
+        if (s->table == table && s->index == index && !s->folded)
+            return s;
+    }
+    return NULL;
+}
+
+static const char *const places[] = {[SN_LIFE_ARENA] = "arena",
+                                     [SN_LIFE_OUTPUT] = "output",
+                                     [SN_LIFE_WORKSPACE] = "workspace",
+                                     [SN_LIFE_DYNAMIC] = "dynamic"};
+
+const char *sn_prof_place_name(sn_prof_place p)
+{
+    return places[p];
+}
+
+sn_prof_place sn_prof_place_named(const char *s, size_t n)
+{
+    for (int k = 0; k <= SN_LIFE_DYNAMIC; k++)
+        if (strlen(places[k]) == n && memcmp(places[k], s, n) == 0)
+            return (sn_prof_place)k;
+    return SN_LIFE_DYNAMIC;
 }

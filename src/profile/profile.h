@@ -98,11 +98,15 @@ typedef struct sn_prof_thread {
 
 typedef struct sn_prof_counter {
     uint64_t at_ns;
-    const char *name; /* SN_COUNTER_USED, … */
+    const char *name; /* SN_COUNTER_LIVE, … */
     double value;
     uint32_t step; /* taken after this step: index into steps; UINT32_MAX: none */
 } sn_prof_counter;
-/* Bytes that values and weights take, and bytes the context's allocator holds. */
+/* Bytes that the values of all runs under way take by their plans, workspace included and weights
+ * not; 0 between runs. What depends on data is not in it. Only changes are listed. */
+#define SN_COUNTER_LIVE "live bytes"
+/* By the memory profiler: bytes that values and weights take, and bytes the context's allocator
+ * holds; always both, one behind the other, before any others. */
 #define SN_COUNTER_USED      "used bytes"
 #define SN_COUNTER_ALLOCATED "allocated bytes"
 
@@ -113,6 +117,8 @@ typedef enum sn_prof_place {
     SN_LIFE_WORKSPACE, /* scratch of one step, behind the arena */
     SN_LIFE_DYNAMIC    /* allocated while running; bytes 0: not known beforehand */
 } sn_prof_place;
+const char *sn_prof_place_name(sn_prof_place p);            /* "arena" */
+sn_prof_place sn_prof_place_named(const char *s, size_t n); /* what is none: DYNAMIC */
 
 typedef struct sn_prof_life {
     uint32_t table;       /* binding id */
@@ -121,6 +127,12 @@ typedef struct sn_prof_life {
     uint64_t offset, bytes;
     sn_prof_place place;
 } sn_prof_life;
+
+/* Where its bytes end; what no address can be is the highest there is. */
+static inline uint64_t sn_life_end(const sn_prof_life *l)
+{
+    return l->bytes > UINT64_MAX - l->offset ? UINT64_MAX : l->offset + l->bytes;
+}
 
 /* Bytes, when the profile was taken; 0 = none or not known. */
 typedef struct sn_prof_memory {
@@ -182,6 +194,9 @@ sonde_status sn_prof_index_build(const sn_profile *p, sn_prof_index *index, sond
 void sn_prof_index_free(sn_prof_index *index);
 /* Position in spans of the span with this id, UINT32_MAX when there is none. */
 uint32_t sn_prof_index_find(const sn_prof_index *index, uint32_t id);
+
+/* The step of a table with this index, or NULL. */
+const sn_prof_step *sn_prof_find_step(const sn_profile *p, uint32_t table, uint32_t index);
 
 sonde_status sn_profile_new(sn_profile **p, sn_allocator *alloc, sonde_error *err);
 void sn_profile_free(sn_profile *p);
