@@ -61,20 +61,20 @@ static sonde_status read_records(sonde_context *context, sonde_context **c, sn_p
                                  sonde_error *err)
 {
     SN_TRY(sn_api_context(context, c, err));
-    const sonde_status st =
-        (*c)->memory ? sn_api_profile_build(*c, (*c)->memory_start, 0, 1, p, err)
-                     : sn_fail(err, SONDE_INVALID_ARGUMENT,
-                               "the memory profiler of this context was not started");
+    const sonde_status st = (*c)->memory
+                                ? sn_api_profile_build(*c, (*c)->memory_start, 0, 1, p, err)
+                                : sn_fail(err, SONDE_INVALID_ARGUMENT,
+                                          "the memory profiler of this context was not started");
     if (st != SONDE_OK)
         sonde_context_release(*c);
     return st;
 }
 
-/* Counters come in pairs: used, then allocated. */
+/* Pairs come first: used, then allocated. */
 static bool pair_at(const sn_profile *p, size_t i, uint64_t *used, uint64_t *allocated)
 {
-    const sn_prof_counter *a = &p->counters.data[i];
-    if (i + 1 >= p->counters.n || strcmp(a[0].name, SN_COUNTER_USED) != 0 ||
+    const sn_prof_counter *a = p->counters.n ? &p->counters.data[i] : NULL;
+    if (!a || i + 1 >= p->counters.n || strcmp(a[0].name, SN_COUNTER_USED) != 0 ||
         strcmp(a[1].name, SN_COUNTER_ALLOCATED) != 0)
         return false;
     *used = (uint64_t)a[0].value;
@@ -92,9 +92,7 @@ sonde_status sonde_memory_max(sonde_context *context, sonde_memory_info *info, s
     SN_TRY(read_records(context, &c, &p, err));
     uint64_t used, allocated, used_then = 0;
     *info = (sonde_memory_info){.struct_size = sizeof *info};
-    for (size_t i = 0; i + 1 < p->counters.n; i += 2) {
-        if (!pair_at(p, i, &used, &allocated))
-            continue;
+    for (size_t i = 0; pair_at(p, i, &used, &allocated); i += 2) {
         info->samples++;
         if (used > info->max_used)
             info->max_used = used;
@@ -136,7 +134,10 @@ sonde_status sonde_memory_trace_get(sonde_context *context, sonde_memory_trace *
     sonde_context *c = NULL;
     sn_profile *p = NULL;
     SN_TRY(read_records(context, &c, &p, err));
-    const size_t n = p->counters.n / 2;
+    uint64_t used, allocated;
+    size_t n = 0;
+    while (pair_at(p, 2 * n, &used, &allocated))
+        n++;
     sonde_memory_trace *t = sn_alloc_zero(&c->alloc, sizeof *t);
     const char **by_step = SN_NEW_N(&p->arena, const char *, p->steps.n + 1);
     const char **tags = SN_NEW_N(&p->arena, const char *, n + 1);

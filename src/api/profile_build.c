@@ -97,7 +97,7 @@ static sonde_status gather(sn_builder *b, uint64_t since, sonde_error *err)
     return SONDE_OK;
 }
 
-static sn_run_row *find_run(const sn_builder *b, uint32_t id)
+sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id)
 {
     const sn_run_row key = {.id = id};
     return id && b->runs.n ? bsearch(&key, b->runs.data, b->runs.n, sizeof key, by_run_id) : NULL;
@@ -106,10 +106,10 @@ static sn_run_row *find_run(const sn_builder *b, uint32_t id)
 /* The top-level run a run belongs to; NULL when a link of the chain is missing. */
 static sn_run_row *root_of(const sn_builder *b, uint32_t id)
 {
-    sn_run_row *start = find_run(b, id), *at = start;
+    sn_run_row *start = sn_builder_run(b, id), *at = start;
     /* Parents have smaller numbers: the chain ends. */
     while (at && at->parent && at->root == UINT32_MAX)
-        at = at->parent < at->id ? find_run(b, at->parent) : NULL;
+        at = at->parent < at->id ? sn_builder_run(b, at->parent) : NULL;
     if (!at)
         return NULL;
     const uint32_t root = at->parent ? at->root : (uint32_t)(at - b->runs.data);
@@ -125,7 +125,8 @@ static sonde_status list_runs(sn_builder *b, sonde_error *err)
                                 .parent = r->parent,
                                 .event = (uint32_t)i,
                                 .root = UINT32_MAX,
-                                .t0 = r->t0};
+                                .t0 = r->t0,
+                                .t1 = r->t1};
         if (r->kind == SN_TRACE_RUN && !sn_vec_push(&b->runs, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
     }
@@ -170,7 +171,7 @@ static void filter(sn_builder *b, uint32_t only_run)
     b->events.n = kept;
     for (size_t i = 0; i < b->events.n; i++) {
         sn_run_row *run = b->events.data[i].rec.kind == SN_TRACE_RUN
-                              ? find_run(b, b->events.data[i].rec.run)
+                              ? sn_builder_run(b, b->events.data[i].rec.run)
                               : NULL;
         if (run)
             run->event = (uint32_t)i;
@@ -178,7 +179,7 @@ static void filter(sn_builder *b, uint32_t only_run)
 }
 
 /* ------------------------------------------------------------------ tables */
-static sn_table_row *find_table(const sn_builder *b, uint32_t id)
+const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id)
 {
     const sn_table_row key = {.id = id};
     return b->tables.n ? bsearch(&key, b->tables.data, b->tables.n, sizeof key, by_table_id) : NULL;
@@ -188,14 +189,14 @@ static sonde_status list_tables(sn_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
-        if (r->kind != SN_TRACE_RUN || find_table(b, r->table))
+        if (r->kind != SN_TRACE_RUN || sn_builder_table(b, r->table))
             continue;
         sn_table_row row = {.id = r->table, .first_step = (uint32_t)b->p->steps.n};
         row.binding = sn_exec_pinned(&b->c->core, r->table);
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
             SN_TRY(sn_api_profile_steps(b->p, row.binding, &b->clock, err));
-            SN_TRY(sn_api_profile_lives(b->p, row.binding, &row.used, err));
+            SN_TRY(sn_api_profile_lives(b->p, row.binding, &row.bytes, err));
         }
         if (!sn_vec_push(&b->tables, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);
@@ -227,7 +228,7 @@ static void name_model(sn_builder *b)
 }
 
 /* ------------------------------------------------------------------ spans */
-static uint64_t to_ns(const sn_builder *b, uint64_t ticks)
+uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks)
 {
     const uint64_t ns = sn_clock_ns(&b->clock, ticks);
     return ns > b->base_ns ? ns - b->base_ns : 0;
@@ -247,7 +248,7 @@ static void number_runs(sn_builder *b)
         b->last_ticks = r->t1 > b->last_ticks ? r->t1 : b->last_ticks;
         if (r->parent)
             continue;
-        sn_run_row *run = find_run(b, r->run);
+        sn_run_row *run = sn_builder_run(b, r->run);
         run->number = ++b->numbers;
         run->iteration = b->iterations[(r->flags & SN_TRACE_WARMUP) != 0]++;
     }
@@ -258,12 +259,12 @@ bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
 {
     if (!b->first_ticks)
         return false;
-    const uint64_t start = to_ns(b, b->first_ticks);
+    const uint64_t start = sn_builder_ns(b, b->first_ticks);
     *span = (sn_prof_span){.id = 1,
                            .cat = SN_CAT_MODEL,
                            .thread = b->model_thread,
                            .start_ns = start,
-                           .dur_ns = to_ns(b, b->last_ticks) - start,
+                           .dur_ns = sn_builder_ns(b, b->last_ticks) - start,
                            .step = UINT32_MAX,
                            .name = b->p->model_name,
                            .args = ""};
@@ -274,7 +275,7 @@ bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
  * ended after it. NULL: none, as while weights are packed. */
 static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slice)
 {
-    const uint64_t start_ns = to_ns(b, slice->rec.t0);
+    const uint64_t start_ns = sn_builder_ns(b, slice->rec.t0);
     for (size_t i = b->operators.n, look = 64; i > 0 && look > 0; i--, look--) {
         const sn_prof_span *s = &b->p->spans.data[b->operators.data[i - 1]];
         if (b->p->threads_seen.data[s->thread].id == slice->rec.parent && s->start_ns <= start_ns &&
@@ -348,7 +349,7 @@ static uint32_t parent_of(const sn_builder *b, const sn_event *e)
                           : NULL;
         return control ? b->p->spans.data[control->span].id : 0;
     }
-    const sn_run_row *run = find_run(b, r->run);
+    const sn_run_row *run = sn_builder_run(b, r->run);
     return run ? b->events.data[run->event].span : 0;
 }
 
@@ -356,13 +357,13 @@ static uint32_t parent_of(const sn_builder *b, const sn_event *e)
 static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
-    const sn_table_row *table = find_table(b, r->table);
-    if (!table || !table->used || r->index >= table->n_steps)
+    const sn_table_row *table = sn_builder_table(b, r->table);
+    if (!table || !table->bytes || r->index >= table->n_steps)
         return SONDE_OK;
     const double taken = (double)r->parent_index * 64, held = (double)r->parent * 64;
-    const sn_prof_counter used = {.at_ns = to_ns(b, r->t0),
+    const sn_prof_counter used = {.at_ns = sn_builder_ns(b, r->t0),
                                   .name = SN_COUNTER_USED,
-                                  .value = (double)table->used[r->index] + taken,
+                                  .value = (double)table->bytes[r->index].used + taken,
                                   .step = table->first_step + r->index};
     sn_prof_counter allocated = used;
     allocated.name = SN_COUNTER_ALLOCATED;
@@ -376,7 +377,7 @@ static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *
 /* A COUNT record adds to its step. */
 static void add_count(sn_builder *b, const sn_trace_rec *r)
 {
-    const sn_table_row *table = find_table(b, r->table);
+    const sn_table_row *table = sn_builder_table(b, r->table);
     if (!table || r->index >= table->n_steps || (r->flags & SN_TRACE_WARMUP))
         return;
     if (!b->counted)
@@ -408,10 +409,10 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
     const sn_trace_rec *r = &e->rec;
     sn_prof_span s = {.cat = category(r),
                       .thread = e->thread,
-                      .start_ns = to_ns(b, r->t0),
+                      .start_ns = sn_builder_ns(b, r->t0),
                       .step = UINT32_MAX,
                       .args = ""};
-    s.dur_ns = to_ns(b, r->t1) - s.start_ns;
+    s.dur_ns = sn_builder_ns(b, r->t1) - s.start_ns;
     const sn_run_row *root = root_of(b, r->run);
     if (root) {
         s.run = root->number;
@@ -419,7 +420,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
         s.warmup = (b->events.data[root->event].rec.flags & SN_TRACE_WARMUP) != 0;
     }
     if (r->kind == SN_TRACE_STEP) {
-        const sn_table_row *table = find_table(b, r->table);
+        const sn_table_row *table = sn_builder_table(b, r->table);
         if (table && r->index < table->n_steps)
             s.step = table->first_step + r->index;
     }
@@ -458,7 +459,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
 }
 
 /* Executor spans may begin before the model's first run: it goes where its start says. */
-static sonde_status add_spans(sn_builder *b, sonde_error *err)
+static sonde_status add_spans(sn_builder *b, uint64_t until, sonde_error *err)
 {
     if (!sn_vec_reserve(&b->p->spans, b->p->alloc, b->events.n + 1))
         return sn_fail_memory(err, b->events.n * sizeof(sn_prof_span));
@@ -468,7 +469,7 @@ static sonde_status add_spans(sn_builder *b, sonde_error *err)
         b->ids = 1; /* the model's, whether it shows or not */
     for (size_t i = 0; i < b->events.n; i++) {
         sn_event *e = &b->events.data[i];
-        if (pending && to_ns(b, e->rec.t0) >= model.start_ns) {
+        if (pending && sn_builder_ns(b, e->rec.t0) >= model.start_ns) {
             b->p->spans.data[b->p->spans.n++] = model; /* room was made above */
             pending = false;
         }
@@ -477,7 +478,7 @@ static sonde_status add_spans(sn_builder *b, sonde_error *err)
         else
             SN_TRY(e->rec.kind == SN_TRACE_MEMORY ? add_counters(b, e, err) : add_span(b, e, err));
     }
-    return SONDE_OK;
+    return sn_builder_live(b, until, err);
 }
 
 static void describe_machine(sn_builder *b, int level)
@@ -508,6 +509,7 @@ static void free_tables(sn_builder *b)
     sn_vec_free(&b->controls, alloc);
     sn_vec_free(&b->operators, alloc);
     sn_vec_free(&b->written, alloc);
+    sn_vec_free(&b->changes, alloc);
 }
 
 /* `template` says what is wanted. */
@@ -534,7 +536,7 @@ static sonde_status build(const sn_builder *template, uint64_t since, uint32_t o
         describe_machine(&b, b.level);
         sn_api_profile_memory(b.p, c);
         number_runs(&b);
-        st = add_spans(&b, err);
+        st = add_spans(&b, UINT64_MAX, err);
     }
     free_tables(&b);
     if (st != SONDE_OK) {
@@ -622,7 +624,16 @@ static size_t hold_back(sn_builder *b, sn_event *waiting, uint64_t waits_since)
     return held;
 }
 
-sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err)
+/* The earliest that a run under way may still have to say; they wait in order of start. */
+static uint64_t earliest(const sn_event *waiting, size_t n, uint64_t until)
+{
+    for (size_t i = 0; i < n; i++)
+        if (waiting[i].rec.run)
+            return waiting[i].rec.t0 < until ? waiting[i].rec.t0 : until;
+    return until;
+}
+
+sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_error *err)
 {
     sn_allocator *alloc = b->p->alloc;
     const size_t n = b->events.n;
@@ -642,13 +653,14 @@ sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err)
     sonde_status st = list_tables(b, err);
     if (st == SONDE_OK && !*b->p->model_name)
         name_model(b);
-    if (st == SONDE_OK) {
-        number_runs(b);
-        st = add_spans(b, err);
-    }
     if (held > keep) { /* a run without end, or one whose record was lost */
         b->p->dropped += held;
         held = 0;
+    }
+    if (st == SONDE_OK) {
+        const bool last = until == UINT64_MAX;
+        number_runs(b);
+        st = add_spans(b, last ? until : earliest(waiting, held, until), err);
     }
     if (held)
         memcpy(b->events.data, waiting, held * sizeof *waiting); /* there was room for n */

@@ -4,7 +4,7 @@
 #ifndef SN_API_PROFILE_BUILD_H
 #define SN_API_PROFILE_BUILD_H
 
-#include "api/internal.h"
+#include "api/profile_steps.h"
 #include "plan/binding.h"
 
 typedef struct sn_event {
@@ -16,18 +16,24 @@ typedef struct sn_event {
 typedef struct sn_run_row {           /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
     uint32_t number, iteration;       /* of a root */
-    uint64_t t0;
+    uint64_t t0, t1;
+    uint64_t live; /* bytes of its own values, as far as its steps have been looked at */
 } sn_run_row;
 
 typedef struct sn_table_row { /* one binding; sorted by id */
     uint32_t id, first_step, n_steps;
     const sn_binding *binding;
-    const uint64_t *used; /* by step: weights and values live then, as far as known beforehand */
+    const sn_step_bytes *bytes; /* by step, as far as known beforehand */
 } sn_table_row;
 
 typedef struct sn_step_key { /* span of a control step; sorted by (run, index) */
     uint32_t run, index, span;
 } sn_step_key;
+
+typedef struct sn_live_change {
+    uint64_t at_ns;
+    int64_t bytes; /* more, or fewer, than before */
+} sn_live_change;
 
 typedef struct sn_builder {
     sonde_context *c;
@@ -50,9 +56,11 @@ typedef struct sn_builder {
     uint32_t iterations[2]; /* of those measured ones and warm-ups */
     uint64_t first_ticks, last_ticks;
     uint32_t model_thread;
-    SN_VEC(uint64_t) written; /* by thread: when the last step or run it wrote had ended */
-    bool counted;             /* steps have hardware counts */
-    bool streaming;           /* spans come in batches, the model's at the end */
+    SN_VEC(uint64_t) written;       /* by thread: when the last step or run it wrote had ended */
+    SN_VEC(sn_live_change) changes; /* of live bytes, that have not become counters yet */
+    uint64_t live_ns, live;         /* the last counter made of them */
+    bool counted;                   /* steps have hardware counts */
+    bool streaming;                 /* spans come in batches, the model's at the end */
 } sn_builder;
 
 /* ---- batch by batch ---- */
@@ -63,10 +71,18 @@ sonde_status sn_builder_init(sn_builder *b, sonde_context *c, uint64_t since, in
 uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r);
 /* b->events ► b->p->spans and counters (the former ones are forgotten); steps and threads are
  * added to. Events of runs that have not ended stay in b->events, unless there are more than `keep`
- * of them. */
-sonde_status sn_builder_batch(sn_builder *b, size_t keep, sonde_error *err);
+ * of them. `until`: ticks before which every record was read; UINT64_MAX: this is the last batch.
+ */
+sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_error *err);
 /* The model's span over all batches; false: nothing ran. */
 bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
 void sn_builder_free(sn_builder *b); /* with the profile */
+
+/* ---- for profile_live.c ---- */
+sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id);           /* NULL: none */
+const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id); /* NULL: none */
+uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks);
+/* Counters of live bytes from the steps in b->events, up to `until` (ticks); the rest waits. */
+sonde_status sn_builder_live(sn_builder *b, uint64_t until, sonde_error *err);
 
 #endif

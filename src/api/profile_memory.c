@@ -80,36 +80,37 @@ static uint64_t weight_bytes(const sn_program *p)
 
 /* Sums of what lives at each step; lives of this binding are those from `first` on. Workspace
  * belongs to what is allocated, not to what is used. */
-static sonde_status sum_used(sn_profile *p, const sn_binding *b, size_t first,
-                             const uint64_t **used, sonde_error *err)
+static sonde_status sum_bytes(sn_profile *p, const sn_binding *b, size_t first,
+                              const sn_step_bytes **bytes, sonde_error *err)
 {
-    int64_t *change = SN_NEW_N(&p->arena, int64_t, (size_t)b->n_steps + 2);
-    if (!change)
-        return sn_fail_memory(err, ((size_t)b->n_steps + 2) * sizeof *change);
-    for (size_t i = first; i < p->lives.n; i++) {
+    sn_step_bytes *at = SN_NEW_N(&p->arena, sn_step_bytes, (size_t)b->n_steps + 2);
+    if (!at)
+        return sn_fail_memory(err, ((size_t)b->n_steps + 2) * sizeof *at);
+    for (size_t i = first; i < p->lives.n; i++) { /* differences first; they may wrap */
         const sn_prof_life *l = &p->lives.data[i];
         if (l->place == SN_LIFE_WORKSPACE)
             continue;
-        change[l->first] += (int64_t)l->bytes;
-        change[l->last + 1] -= (int64_t)l->bytes;
+        at[l->first].live += l->bytes;
+        at[l->last + 1].live -= l->bytes;
     }
-    int64_t live = (int64_t)weight_bytes(b->program);
-    for (uint32_t i = 0; i <= b->n_steps; i++) {
-        live += change[i];
-        change[i] = live;
+    const uint64_t weights = weight_bytes(b->program);
+    uint64_t live = 0;
+    for (uint32_t i = 0; i < b->n_steps; i++) {
+        live += at[i].live;
+        at[i] = (sn_step_bytes){.used = weights + live, .live = live + b->info[i].workspace_bytes};
     }
-    *used = (const uint64_t *)(const void *)change;
+    *bytes = at;
     return SONDE_OK;
 }
 
-sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint64_t **used,
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const sn_step_bytes **bytes,
                                   sonde_error *err)
 {
     const size_t first_life = p->lives.n;
-    size_t bytes = b->n_slots * sizeof(slot_life);
-    slot_life *slots = sn_alloc_zero(p->alloc, bytes);
+    const size_t slot_bytes = b->n_slots * sizeof(slot_life);
+    slot_life *slots = sn_alloc_zero(p->alloc, slot_bytes);
     if (!slots)
-        return sn_fail_memory(err, bytes);
+        return sn_fail_memory(err, slot_bytes);
     for (uint32_t i = 0; i < b->n_steps; i++)
         for (uint32_t j = 0; j < b->steps[i].n_in; j++)
             if (b->steps[i].in[j] != SN_NO_SLOT)
@@ -133,10 +134,11 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint
         if (fine && scratch.bytes)
             fine = add_life(p, &scratch);
     }
-    sn_free(p->alloc, slots, bytes);
+    sn_free(p->alloc, slots, slot_bytes);
     p->memory.arenas += b->arena_bytes;
     p->memory.workspaces += b->workspace_bytes;
-    return fine ? sum_used(p, b, first_life, used, err) : sn_fail_memory(err, sizeof(sn_prof_life));
+    return fine ? sum_bytes(p, b, first_life, bytes, err)
+                : sn_fail_memory(err, sizeof(sn_prof_life));
 }
 
 /* ------------------------------------------------------------------ zeros */

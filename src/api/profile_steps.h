@@ -9,9 +9,15 @@
 sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
                                   sonde_error *err);
 
-/* Appends where the values of a binding lie and when, and counts its memory. *used: bytes of weights
- * and live values by step, in the profile's arena. */
-sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const uint64_t **used,
+/* What the plan knows of memory while a step runs. */
+typedef struct sn_step_bytes {
+    uint64_t used; /* weights and live values */
+    uint64_t live; /* live values and the step's workspace */
+} sn_step_bytes;
+
+/* Appends where the values of a binding lie and when, and counts its memory. *bytes: by step, in
+ * the profile's arena. */
+sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const sn_step_bytes **bytes,
                                   sonde_error *err);
 /* What the context and the process hold. */
 void sn_api_profile_memory(sn_profile *p, const sonde_context *c);

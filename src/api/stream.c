@@ -137,7 +137,7 @@ static bool write_batch(sn_stream *s)
 }
 
 /* One look at all rings. The context's lock keeps others from clearing them meanwhile. */
-static void drain(sn_stream *s)
+static void drain(sn_stream *s, bool last)
 {
     sonde_context *c = s->c;
     bool fine = s->failed == SONDE_OK;
@@ -145,6 +145,7 @@ static void drain(sn_stream *s)
     const bool others =
         c->api_level || c->api_kept || c->memory || c->recordings || sn_api_env()->profile_dir;
     uint64_t dropped = 0;
+    const uint64_t until = last ? UINT64_MAX : sn_ticks();
     for (sn_trace_ring *r = atomic_load(&c->core.trace->rings); r && fine; r = r->next) {
         fine = drain_ring(s, r, others);
         dropped += atomic_load(&r->dropped);
@@ -152,7 +153,7 @@ static void drain(sn_stream *s)
     pthread_mutex_unlock(&c->lock);
     sn_trace_drained(c->core.trace);
     s->builder.p->dropped = dropped;
-    if (fine && sn_builder_batch(&s->builder, MOST_WAITING, &s->error))
+    if (fine && sn_builder_batch(&s->builder, MOST_WAITING, until, &s->error))
         fine = false;
     if (fine)
         fine = write_batch(s);
@@ -166,7 +167,7 @@ static void *drain_main(void *arg)
     pthread_setname_np(pthread_self(), "sonde-trace");
     unsigned hurries = 0;
     while (!atomic_load(&s->stop)) {
-        drain(s);
+        drain(s, false);
         sn_trace_drain_wait(s->c->core.trace, INTERVAL_NS, &s->stop, &hurries);
     }
     return NULL;
@@ -253,7 +254,7 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
     sn_trace_drain_hurry(s->c->core.trace);
     pthread_join(s->thread, NULL);
     sn_trace_drain_end(s->c->core.trace);
-    drain(s);
+    drain(s, true);
     sn_prof_span model;
     if (s->failed == SONDE_OK && sn_builder_model_span(&s->builder, &model))
         (void)sn_pftrace_slice(s->trace, &model, 0);
