@@ -358,12 +358,20 @@ typedef enum sonde_report {
     SONDE_REPORT_EXECUTIONS,         /* what ran on a device: total, run, waiting */
     SONDE_REPORT_OPERATORS,          /* average and count of each operator */
     SONDE_REPORT_EXTERNAL_OPERATORS, /* host operators, one line per execution */
-    SONDE_REPORT_MEMORY              /* who holds memory, and when it peaks */
+    SONDE_REPORT_MEMORY              /* who holds memory, when it peaks, the arena as a map */
 } sonde_report;
 SONDE_API sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kind,
                                             void (*write)(void *user, const char *text,
                                                           size_t size),
                                             void *user, sonde_error *err);
+typedef struct sonde_report_options {
+    size_t struct_size;
+    int width; /* columns that the map of SONDE_REPORT_MEMORY may take; 0 = 80 */
+} sonde_report_options;
+/* The same with options, which may be NULL. */
+SONDE_API sonde_status sonde_profile_report_with(
+    const sonde_profile *profile, sonde_report kind, const sonde_report_options *options,
+    void (*write)(void *user, const char *text, size_t size), void *user, sonde_error *err);
 /* The suffix of `path` picks the format (".json" = Chrome trace); "-" is not a path here. */
 SONDE_API sonde_status sonde_profile_save(const sonde_profile *profile, const char *path,
                                           sonde_error *err);

@@ -68,13 +68,13 @@ class ProfileViews:
         raise NotImplementedError
 
     # ---------------------------------------------------------------- printing
-    def report(self, kind: str) -> str:
+    def report(self, kind: str, *, width: int = 0) -> str:
         """"summary", "records", "inferences", "executions", "operators", "external" or "memory" as text: what
-        `sonde profile --report` prints."""
+        `sonde profile --report` prints. The map of "memory" is at most that wide; 0 stands for 80 columns."""
         kinds = ("summary", "records", "inferences", "executions", "operators", "external", "memory")
         if kind not in kinds:
             raise InvalidArgument(f"there is no report '{kind}'; there are {', '.join(kinds)}")
-        return self._profile().report(kinds.index(kind) + 1)
+        return self._profile().report(kinds.index(kind) + 1, width)
 
     def print_summary(self, by_record: bool = False, *, file: IO[str] | None = None) -> None:
         """Counts and latencies over all inferences but warm-up ones; by_record: a block for each label."""
@@ -96,15 +96,15 @@ class ProfileViews:
         """Operators on the host, one line per execution."""
         self._print(_EXTERNAL, file)
 
-    def print_memory(self, *, file: IO[str] | None = None) -> None:
-        """Who holds memory, and when it peaks."""
-        self._print(_MEMORY, file)
+    def print_memory(self, *, width: int = 0, file: IO[str] | None = None) -> None:
+        """Who holds memory, when it peaks, and the arena as a map at most that wide (0: 80 columns)."""
+        self._print(_MEMORY, file, width)
 
     print_npu_executions = print_executions
     print_npu_operators = print_operators
 
-    def _print(self, kind: int, file: IO[str] | None) -> None:
-        (sys.stdout if file is None else file).write(self._profile().report(kind))
+    def _print(self, kind: int, file: IO[str] | None, width: int = 0) -> None:
+        (sys.stdout if file is None else file).write(self._profile().report(kind, width))
 
     def table(
         self,

@@ -110,13 +110,14 @@ static PyObject *profile_table(PyObject *self, PyObject *args)
 static PyObject *profile_report(PyObject *self, PyObject *args)
 {
     int kind;
+    sonde_report_options o = SONDE_INIT(sonde_report_options);
     pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "i", &kind))
+    if (!PyArg_ParseTuple(args, "ii", &kind, &o.width))
         return NULL;
     Py_BEGIN_ALLOW_THREADS st =
-        sonde_profile_report(profile_of(self), (sonde_report)kind, pile_add, &out, &err);
+        sonde_profile_report_with(profile_of(self), (sonde_report)kind, &o, pile_add, &out, &err);
     Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
 }
 

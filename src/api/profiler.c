@@ -238,8 +238,18 @@ sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kin
                                   void (*write)(void *user, const char *text, size_t size),
                                   void *user, sonde_error *err)
 {
+    return sonde_profile_report_with(profile, kind, NULL, write, user, err);
+}
+
+sonde_status sonde_profile_report_with(const sonde_profile *profile, sonde_report kind,
+                                       const sonde_report_options *options,
+                                       void (*write)(void *user, const char *text, size_t size),
+                                       void *user, sonde_error *err)
+{
     SN_REQUIRE(profile, err);
     SN_REQUIRE(write, err);
+    sonde_report_options o = SONDE_INIT(sonde_report_options);
+    SN_OPTIONS(o, options, err);
     caller_sink to = {.write = write, .user = user};
     sn_sink sink = {.write = write_to_caller, .user = &to};
     const sn_profile *p = profile->core;
@@ -256,7 +266,7 @@ sonde_status sonde_profile_report(const sonde_profile *profile, sonde_report kin
     case SONDE_REPORT_EXTERNAL_OPERATORS:
         return sn_report_external_operators(p, &sink, err);
     case SONDE_REPORT_MEMORY:
-        return sn_report_memory(p, &sink, err);
+        return sn_report_memory(p, o.width, &sink, err);
     }
     return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no report %d", (int)kind);
 }

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory as text: totals by kind, then for the shapes that need most the step at which activations
- * peak, who holds that peak, and how much of the arena is lost between them. */
+ * peak, who holds that peak, how much of the arena is lost between them, and the arena as a map. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/arena_map.h"
 #include "export/grid.h"
 #include "export/reports.h"
 
 static void put_bytes(sn_grid *g, uint64_t bytes)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    size_t unit = 0;
-    char number[32], text[48];
-    for (; v >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-        v /= 1024;
-    sn_fixed_text(number, v, unit ? 2 : 0);
-    memcpy(text, number, strlen(number) + 1);
-    strcat(text, " ");
-    strcat(text, units[unit]);
-    sn_grid_add(g, text);
+    char text[SN_BYTES_TEXT];
+    sn_grid_add(g, sn_bytes_text(text, bytes));
 }
 
 static void put_total(sn_grid *g, const char *name, uint64_t bytes)
@@ -37,34 +29,45 @@ typedef struct peak {
     uint64_t arena; /* end of the highest value in the arena */
 } peak;
 
-/* One table's lives are p->lives[first … end). Bytes live at each step from differences. */
+typedef struct change { /* `last` of a profile from a file may be anything: no array by steps */
+    uint64_t step;
+    uint64_t bytes; /* modulo 2^64: what begins adds, what has ended subtracts */
+} change;
+
+static int by_step(const void *a, const void *b)
+{
+    const change *x = a, *y = b;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+/* One table's lives are p->lives[first … end). */
 static sonde_status find_peak(const sn_profile *p, size_t first, size_t end, peak *best,
                               sonde_error *err)
 {
-    uint32_t steps = 0;
-    uint64_t arena = 0;
-    for (size_t i = first; i < end; i++) {
-        const sn_prof_life *l = &p->lives.data[i];
-        steps = l->last > steps ? l->last : steps;
-        if (l->place == SN_LIFE_ARENA && l->offset + l->bytes > arena)
-            arena = l->offset + l->bytes;
-    }
-    const size_t bytes = ((size_t)steps + 2) * sizeof(int64_t);
-    int64_t *change = sn_alloc_zero(p->alloc, bytes);
-    if (!change)
+    const size_t bytes = (end - first) * 2 * sizeof(change);
+    change *changes = sn_alloc(p->alloc, bytes);
+    if (!changes)
         return sn_fail_memory(err, bytes);
+    size_t n = 0;
+    uint64_t arena = 0, live = 0;
     for (size_t i = first; i < end; i++) {
         const sn_prof_life *l = &p->lives.data[i];
-        change[l->first] += (int64_t)l->bytes;
-        change[l->last + 1] -= (int64_t)l->bytes;
+        if (l->first > l->last)
+            continue;
+        changes[n++] = (change){l->first, l->bytes};
+        changes[n++] = (change){(uint64_t)l->last + 1, 0 - l->bytes};
+        const uint64_t top = sn_life_end(l);
+        arena = l->place == SN_LIFE_ARENA && top > arena ? top : arena;
     }
-    int64_t live = 0;
-    for (uint32_t k = 0; k <= steps; k++) {
-        live += change[k];
-        if (live > 0 && (uint64_t)live > best->bytes)
-            *best = (peak){p->lives.data[first].table, k, (uint64_t)live, arena};
+    if (n > 1)
+        qsort(changes, n, sizeof *changes, by_step);
+    for (size_t i = 0; i < n; i++) {
+        live += changes[i].bytes;
+        const bool settled = i + 1 == n || changes[i + 1].step != changes[i].step;
+        if (settled && live > best->bytes)
+            *best = (peak){p->lives.data[first].table, (uint32_t)changes[i].step, live, arena};
     }
-    sn_free(p->alloc, change, bytes);
+    sn_free(p->alloc, changes, bytes);
     return SONDE_OK;
 }
 
@@ -76,18 +79,9 @@ static int larger_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static const sn_prof_step *step_of(const sn_profile *p, uint32_t table, uint32_t index)
-{
-    for (size_t i = 0; i < p->steps.n; i++)
-        if (p->steps.data[i].table == table && p->steps.data[i].index == index)
-            return &p->steps.data[i];
-    return NULL;
-}
-
 static sonde_status put_holders(const sn_profile *p, const peak *at, sn_grid *g, sonde_error *err)
 {
     enum { SHOWN = 10 };
-    static const char *const places[] = {"arena", "output", "workspace", "dynamic"};
     const size_t bytes = (p->lives.n + 1) * sizeof(sn_prof_life *);
     const sn_prof_life **held = sn_alloc(p->alloc, bytes);
     if (!held)
@@ -101,11 +95,11 @@ static sonde_status put_holders(const sn_profile *p, const peak *at, sn_grid *g,
     if (n > 1)
         qsort(held, n, sizeof *held, larger_first);
     for (size_t i = 0; i < n && i < SHOWN; i++) {
-        const sn_prof_step *maker = step_of(p, held[i]->table, held[i]->first);
+        const sn_prof_step *maker = sn_prof_find_step(p, held[i]->table, held[i]->first);
         put_bytes(g, held[i]->bytes);
-        sn_grid_add(g, places[held[i]->place]);
+        sn_grid_add(g, sn_prof_place_name(held[i]->place));
         sn_grid_add(g, maker ? maker->op_type : "");
-        sn_grid_add(g, held[i]->name);
+        sn_grid_add(g, sn_life_label(held[i], maker));
     }
     sn_free(p->alloc, held, bytes);
     return SONDE_OK;
@@ -113,16 +107,18 @@ static sonde_status put_holders(const sn_profile *p, const peak *at, sn_grid *g,
 
 static sonde_status put_peak(const sn_profile *p, const peak *at, sn_writer *w, sonde_error *err)
 {
-    const sn_prof_step *step = step_of(p, at->table, at->step);
-    char text[32];
+    const sn_prof_step *step = sn_prof_find_step(p, at->table, at->step);
+    char text[SN_BYTES_TEXT];
     sn_put(w, "\nactivations peak at step ");
     sn_put_u64(w, at->step);
     if (step) {
         sn_put(w, ", ");
-        sn_put(w, step->op_type);
+        sn_put_terminal(w, step->op_type);
         sn_put(w, " ");
         sn_put_terminal(w, step->name);
     }
+    sn_put(w, ", with ");
+    sn_put(w, sn_bytes_text(text, at->bytes));
     sn_put(w, "; the arena is ");
     /* What lies between live values when the arena is fullest is lost to fragmentation. */
     uint64_t in_arena = 0;
@@ -144,7 +140,7 @@ static sonde_status put_peak(const sn_profile *p, const peak *at, sn_writer *w, 
     return st ? st : written;
 }
 
-sonde_status sn_report_memory(const sn_profile *p, sn_sink *sink, sonde_error *err)
+sonde_status sn_report_memory(const sn_profile *p, int width, sn_sink *sink, sonde_error *err)
 {
     const sn_prof_memory *m = &p->memory;
     sn_writer w;
@@ -172,6 +168,8 @@ sonde_status sn_report_memory(const sn_profile *p, sn_sink *sink, sonde_error *e
     }
     if (!st && best.bytes)
         st = put_peak(p, &best, &w, err);
+    if (!st && best.bytes)
+        st = sn_report_arena(p, best.table, best.step, width, &w, err);
     const sonde_status written = sn_writer_finish(&w, err);
     return st ? st : written;
 }

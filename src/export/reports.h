@@ -17,11 +17,12 @@ sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_erro
 sonde_status sn_report_operators(const sn_profile *p, sn_sink *sink, sonde_error *err);
 /* Host operators: a line per execution. */
 sonde_status sn_report_external_operators(const sn_profile *p, sn_sink *sink, sonde_error *err);
-/* What is held by whom, the step at which activations peak, and who holds that peak. */
-sonde_status sn_report_memory(const sn_profile *p, sn_sink *sink, sonde_error *err);
+/* What is held by whom, the step at which activations peak, who holds that peak, and the arena as a
+ * map that is at most `width` columns wide (0: 80). */
+sonde_status sn_report_memory(const sn_profile *p, int width, sn_sink *sink, sonde_error *err);
 
-/* Ids as other tools write them: 32 hex digits for an inference, 16 for a span. They follow from the
- * process, the start of the profile and the numbers in it. `text` has room for 33 and 17. */
+/* Ids as other tools write them: 32 hex digits for an inference, 16 for a span. They follow from
+ * the process, the start of the profile and the numbers in it. `text` has room for 33 and 17. */
 void sn_trace_id_text(const sn_profile *p, uint32_t run, char text[33]);
 void sn_span_id_text(const sn_profile *p, uint32_t span, char text[17]);
 

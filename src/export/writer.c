@@ -246,3 +246,14 @@ size_t sn_terminal_width(const char *s)
 {
     return terminal(NULL, s);
 }
+
+const char *sn_bytes_text(char buf[SN_BYTES_TEXT], uint64_t bytes)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    double v = (double)bytes;
+    size_t unit = 0;
+    for (; v >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        v /= 1024;
+    sn_fixed_text(buf, v, unit ? 2 : 0);
+    return strcat(buf, units[unit]);
+}

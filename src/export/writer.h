@@ -50,5 +50,8 @@ bool sn_is_plain_float(const char *dtype);
 
 /* The same fixed-point text in a buffer of at least 32 bytes; returns it. */
 const char *sn_fixed_text(char *buf, double v, int decimals);
+/* "16.00 KiB", "40 B"; returns the buffer. */
+enum { SN_BYTES_TEXT = 48 };
+const char *sn_bytes_text(char buf[SN_BYTES_TEXT], uint64_t bytes);
 
 #endif

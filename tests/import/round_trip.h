@@ -66,10 +66,26 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     push_counter(p, 5, SN_COUNTER_USED, 1048576, 0);
     push_counter(p, 60 * MS, SN_COUNTER_USED, 0.125, UINT32_MAX);
     push_counter(p, 60 * MS, "other", -3e300, 1);
-    sn_prof_life life = {1, 0, 1, "y", 64, 4096, SN_LIFE_WORKSPACE};
-    if (!sn_vec_push(&p->lives, alloc, life))
-        abort();
+    const sn_prof_life lives[] = {
+        {1, 0, 1, "y", 64, 4096, SN_LIFE_WORKSPACE},
+        {1, 0, 3, "\"odd\", \xC3\xBC\n", 0, UINT64_C(1) << 52, SN_LIFE_ARENA},
+        {7, 2, 2, "", 0, 0, SN_LIFE_DYNAMIC}};
+    for (size_t i = 0; i < 3; i++)
+        if (!sn_vec_push(&p->lives, alloc, lives[i]))
+            abort();
     return p;
+}
+
+static inline bool same_lives(const sn_profile *p, const sn_profile *q)
+{
+    bool same = p->lives.n == q->lives.n;
+    for (size_t i = 0; i < p->lives.n && same; i++) {
+        const sn_prof_life *x = &p->lives.data[i], *y = &q->lives.data[i];
+        same = x->table == y->table && x->first == y->first && x->last == y->last &&
+               strcmp(x->name, y->name) == 0 && x->offset == y->offset && x->bytes == y->bytes &&
+               x->place == y->place;
+    }
+    return same;
 }
 
 /* What was counted and measured beside the spans. */

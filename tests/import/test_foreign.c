@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of other programs, and our Chrome trace, read back. */
+#include "export/reports.h"
 #include "import/round_trip.h"
 #include "test.h"
 
@@ -175,6 +176,9 @@ TEST(our_chrome_trace_gives_the_same_tables)
     CHECK(same_machine(p, q));
     CHECK(same_counts(&p->steps.data[0].hw, &q->steps.data[0].hw));
     CHECK_EQ(q->steps.data[1].hw.calls, 0);
+    CHECK(same_lives(p, q));
+    for (uint32_t i = 0; i < 2; i++)
+        CHECK_STR(sn_prof_find_step(q, 1, i)->op_type, p->steps.data[i].op_type);
     for (size_t i = 0; i < p->spans.n; i++) {
         const sn_prof_span *x = &p->spans.data[i], *y = &q->spans.data[i];
         CHECK(x->id == y->id && x->parent == y->parent && x->cat == y->cat);
@@ -191,6 +195,12 @@ TEST(our_chrome_trace_gives_the_same_tables)
     CHECK_HAS(first.text, "roofline");
     CHECK_HAS(first.text, "IPC");
     CHECK_HAS(first.text, "page-faults");
+    free(first.text);
+    free(second.text);
+    CHECK_OK(sn_report_memory(p, 0, memory_sink_init(&first), &err));
+    CHECK_OK(sn_report_memory(q, 0, memory_sink_init(&second), &err));
+    CHECK_STR(second.text, first.text);
+    CHECK_HAS(first.text, "lifetimes on the arena");
     free(first.text);
     free(second.text);
     sn_profile_free(p);

@@ -86,13 +86,7 @@ static void compare_rest(const sn_profile *a, const sn_profile *b)
         CHECK(x->at_ns == y->at_ns && x->value == y->value && x->step == y->step);
         CHECK_STR(x->name, y->name);
     }
-    CHECK_EQ(a->lives.n, b->lives.n);
-    for (size_t i = 0; i < a->lives.n; i++) {
-        const sn_prof_life *x = &a->lives.data[i], *y = &b->lives.data[i];
-        CHECK(x->table == y->table && x->first == y->first && x->last == y->last);
-        CHECK(x->offset == y->offset && x->bytes == y->bytes && x->place == y->place);
-        CHECK_STR(x->name, y->name);
-    }
+    CHECK(same_lives(a, b));
 }
 
 TEST(a_profile_comes_back_as_it_was)

@@ -59,11 +59,13 @@ static size_t report_at(const char *name)
 
 static int print_reports(const sonde_profile *profile, const options *o)
 {
+    sonde_report_options how = SONDE_INIT(sonde_report_options);
+    how.width = terminal_width();
     for (size_t i = 0; i < o->reports.n; i++) {
         sonde_error err;
         printf("\n");
-        if (sonde_profile_report(profile, report_kinds[report_at(o->reports.items[i])],
-                                 write_stdout, NULL, &err))
+        if (sonde_profile_report_with(profile, report_kinds[report_at(o->reports.items[i])],
+                                      &how, write_stdout, NULL, &err))
             return fail("%s", err.message);
     }
     return EXIT_OK;
