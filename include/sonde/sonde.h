@@ -189,6 +189,9 @@ typedef struct sonde_session_options {
      * this machine, version and number of threads; NULL: the cost model's choice is taken. ""
      * and folders that cannot be written to: as above. */
     const char *tune;
+    /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting is
+     * back afterwards. Arithmetic on them is many times slower on most processors. */
+    int flush_denormals;
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

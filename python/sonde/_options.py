@@ -53,6 +53,7 @@ class OrtMemType(enum.IntEnum):
 # Configuration entries that mean something here. Those named session.* are onnxruntime's.
 CONFIG_ENTRIES = {
     "session.disable_prepacking": "'1': weights stay as they are in the file",
+    "session.set_denormal_as_zero": "'1': denormal numbers count as 0 while a run lasts",
     "sonde.disabled_passes": "names of passes to leave out, comma-separated",
     "sonde.weights_cache": "folder that keeps packed weights; '1': the user's cache folder",
     "sonde.tune": "folder that keeps measured ways to cut products and convolutions; '1': the user's cache folder",
@@ -142,6 +143,7 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
         "no_optimize": int(options.graph_optimization_level) == 0,
         "no_prepack": entries.get("session.disable_prepacking") == "1",
         "no_mmap": entries.get("sonde.no_mmap") == "1",
+        "flush_denormals": entries.get("session.set_denormal_as_zero") == "1",
         "threads": threads,
         "disabled": tuple(passes),
         "weights_cache": _folder(entries.get("sonde.weights_cache")),

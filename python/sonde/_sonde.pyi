@@ -91,6 +91,7 @@ class Session:
         weights_cache: str | None = None,
         external_dir: str | None = None,
         tune: str | None = None,
+        flush_denormals: bool = False,
     ) -> None: ...
     @property
     def closed(self) -> bool: ...

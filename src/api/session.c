@@ -172,7 +172,8 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .n_disabled = o.disabled_pass_count,
                                    .threads = o.threads,
                                    .weights_cache = cache,
-                                   .tune = tune};
+                                   .tune = tune,
+                                   .flush_denormals = o.flush_denormals != 0};
     sn_api_begin_trace(c);
     sn_api_enter(c);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);

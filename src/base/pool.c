@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/fpmode.h"
 #include "base/trace.h"
 
 /* Longer than the gap between two parallel steps, short enough not to be noticed as load. */
@@ -52,6 +53,7 @@ typedef struct job {
     size_t n;
     sn_trace *trace; /* where slices go, NULL = not recorded */
     uint32_t caller; /* its thread's number there, so that slices find the step they are of */
+    uint32_t fp; /* the caller's floating-point mode: a result is the same whoever computes it */
 } job;
 
 typedef struct range {
@@ -281,6 +283,8 @@ static void *worker_main(void *arg)
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
             return NULL;
         if (join_region(pool)) {
+            if (sn_fp_get() != pool->job.fp)
+                sn_fp_set(pool->job.fp);
             take_tasks(pool, w->index);
             leave_region(pool);
         }
@@ -398,7 +402,7 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
         run_inline(n, fn, arg);
         return;
     }
-    pool->job = (job){.fn = fn, .arg = arg, .n = n};
+    pool->job = (job){.fn = fn, .arg = arg, .n = n, .fp = sn_fp_get()};
 #if SONDE_RECORDER
     if (pool->trace && sn_trace_on(pool->trace, 3)) {
         const sn_trace_ring *ring = sn_trace_ring_get(pool->trace);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/fpmode.h"
 #include "exec/frame.h"
 
 typedef struct variant { /* a program for other feeds or outputs */
@@ -274,7 +275,12 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
         sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);
         if (cfg->record || cfg->verbose)
             run = sn_call_recorded;
+        const uint32_t mode = s->cfg.flush_denormals ? sn_fp_get() : 0;
+        if (s->cfg.flush_denormals)
+            sn_fp_set(sn_fp_flushing(mode)); /* pool threads take over their caller's mode */
         st = run(&call);
+        if (s->cfg.flush_denormals)
+            sn_fp_set(mode);
         for (size_t o = 0; o < n_out; o++) {
             if (!st)
                 out[o] = results[o];

@@ -18,6 +18,7 @@ typedef struct sn_session_config {
     int threads;               /* 0 = the context's; otherwise the session has a pool of its own */
     const char *weights_cache; /* folder where packed weights are kept on disk; NULL: none */
     const char *tune;          /* folder where tuned choices are kept; NULL: nothing is tuned */
+    bool flush_denormals;      /* while a run lasts, on all its threads */
 } sn_session_config;
 
 /* Keeps a reference to the model. Makes the default program: all errors of the model show here. */

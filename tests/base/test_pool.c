@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fpmode.h"
 #include "base/trace.h"
 #include "test.h"
 
@@ -211,6 +212,39 @@ TEST(level_three_records_one_slice_per_thread_and_region)
     sn_pool_free(pool);
     sn_trace_free(trace);
     CHECK_EQ(allocator.live_bytes, 0);
+}
+
+typedef struct modes {
+    _Atomic int arrived;
+    uint32_t seen[2];
+} modes;
+
+/* Each waits for the other, so both threads of the pool take part. */
+static void look_at_mode(void *arg, size_t task, int worker)
+{
+    modes *m = arg;
+    (void)worker;
+    m->seen[task] = sn_fp_get();
+    atomic_fetch_add(&m->arrived, 1);
+    while (atomic_load(&m->arrived) < 2)
+        usleep(100);
+}
+
+TEST(workers_compute_in_their_callers_floating_point_mode)
+{
+    sn_pool *pool = make_pool(2);
+    const uint32_t own = sn_fp_get();
+    CHECK(sn_fp_flushing(own) != own);
+    for (int round = 0; round < 4; round++) {
+        const uint32_t mode = round % 2 ? sn_fp_flushing(own) : own;
+        modes m = {0};
+        sn_fp_set(mode);
+        sn_pool_run(pool, 2, look_at_mode, &m);
+        sn_fp_set(own);
+        CHECK_EQ(m.seen[0], mode);
+        CHECK_EQ(m.seen[1], mode);
+    }
+    sn_pool_free(pool);
 }
 
 TEST(a_forked_child_starts_workers_of_its_own)

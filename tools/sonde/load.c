@@ -116,6 +116,7 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
     s.no_prepack = o->no_prepack;
     s.weights_cache = o->weights_cache;
     s.tune = o->tune;
+    s.flush_denormals = o->flush_denormals;
     s.disabled_passes = o->disabled_passes.items;
     s.disabled_pass_count = o->disabled_passes.n;
     const double start = now_ms();

@@ -179,6 +179,8 @@ static const row rows[] = {
     {OPT_MODEL, 0, "no-mmap", FLAG, AT(no_mmap), NULL, "read the file instead of mapping it"},
     {OPT_MODEL, 0, "no-prepack", FLAG, AT(no_prepack), NULL,
      "leave weights as they are in the file"},
+    {OPT_MODEL, 0, "flush-denormals", FLAG, AT(flush_denormals), NULL,
+     "count numbers that are all but 0 as 0: arithmetic on them is slow"},
     {OPT_MODEL, 0, "weights-cache", MAYBE, AT(weights_cache), "DIR",
      "keep packed weights in DIR or the user's cache folder, and map them the next time"},
     {OPT_MODEL, 0, "tune", MAYBE, AT(tune), "DIR",

@@ -64,8 +64,8 @@ static int print_reports(const sonde_profile *profile, const options *o)
     for (size_t i = 0; i < o->reports.n; i++) {
         sonde_error err;
         printf("\n");
-        if (sonde_profile_report_with(profile, report_kinds[report_at(o->reports.items[i])],
-                                      &how, write_stdout, NULL, &err))
+        if (sonde_profile_report_with(profile, report_kinds[report_at(o->reports.items[i])], &how,
+                                      write_stdout, NULL, &err))
             return fail("%s", err.message);
     }
     return EXIT_OK;

@@ -66,7 +66,7 @@ typedef struct options {
     int64_t max_memory;                         /* bytes; 0 = no limit */
     const char *cpu, *device, *precision;
     const char *weights_cache, *tune; /* folders, "" = the user's */
-    bool no_optimize, no_mmap, no_prepack;
+    bool no_optimize, no_mmap, no_prepack, flush_denormals;
     list disabled_passes;
 
     /* on what */

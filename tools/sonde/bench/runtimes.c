@@ -144,6 +144,8 @@ static void add_model_options(runtime *r, const options *o)
         list_add(&r->options, text_of("no-prepack"));
     if (o->no_mmap)
         list_add(&r->options, text_of("no-mmap"));
+    if (o->flush_denormals)
+        list_add(&r->options, text_of("flush-denormals"));
     if (o->max_memory)
         list_add(&r->options, text_of("max-memory=%lld", (long long)o->max_memory));
     if (o->tune)

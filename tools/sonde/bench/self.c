@@ -23,7 +23,7 @@ typedef struct driver {
     char *model, *cpu, *tune;
     list passes; /* to leave out */
     int threads, instances;
-    bool no_optimize, no_prepack, no_mmap;
+    bool no_optimize, no_prepack, no_mmap, flush_denormals;
     size_t max_memory;
     sonde_context *context;
     sonde_model *loaded;
@@ -63,6 +63,8 @@ static void set_option(driver *d, const char *option)
         d->no_prepack = true;
     else if (strcmp(option, "no-mmap") == 0)
         d->no_mmap = true;
+    else if (strcmp(option, "flush-denormals") == 0)
+        d->flush_denormals = true;
     else if (strncmp(option, "max-memory=", 11) == 0)
         d->max_memory = strtoull(option + 11, NULL, 10);
     else if (strcmp(option, "tune") == 0)
@@ -81,6 +83,7 @@ static sonde_status make_sessions(driver *d, sonde_error *err)
     o.no_optimize = d->no_optimize;
     o.no_prepack = d->no_prepack;
     o.tune = d->tune;
+    o.flush_denormals = d->flush_denormals;
     o.disabled_passes = d->passes.items;
     o.disabled_pass_count = d->passes.n;
     const int each = sonde_context_threads(d->context) / d->instances;
@@ -297,6 +300,8 @@ static void tell_program(const driver *d)
         printf("\t--no-prepack");
     if (d->no_mmap)
         printf("\t--no-mmap");
+    if (d->flush_denormals)
+        printf("\t--flush-denormals");
     if (d->max_memory)
         printf("\t--max-memory\t%zu", d->max_memory);
     if (d->tune)
