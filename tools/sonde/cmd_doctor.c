@@ -26,6 +26,13 @@ void found(findings *f, severity s, const char *topic, char *said, char *evidenc
         .severity = s, .topic = topic, .said = said, .evidence = evidence, .remedy = remedy};
 }
 
+void found_with(findings *f, severity s, const char *topic, char *said, char *evidence,
+                char *remedy)
+{
+    found(f, s, topic, said, evidence, remedy);
+    f->items[f->n - 1].own_remedy = remedy;
+}
+
 static void print_peak(const sonde_machine_peak *p)
 {
     printf("  %d thread%s: %.1f GFLOP/s; reads %.1f GB/s from L2, %.1f from L3", p->threads,
@@ -131,6 +138,7 @@ static int examine(const options *o)
     for (size_t i = 0; i < f.n; i++) {
         free(f.items[i].said);
         free(f.items[i].evidence);
+        free(f.items[i].own_remedy);
     }
     free(f.items);
     sonde_context_release(context);

@@ -12,6 +12,7 @@ typedef struct finding {
     const char *topic;     /* "cores" */
     char *said, *evidence; /* from text_of; the evidence may be "" */
     const char *remedy;    /* "" when there is nothing to do */
+    char *own_remedy;      /* the same where it was made for this one, else NULL */
 } finding;
 
 typedef struct findings {
@@ -23,9 +24,37 @@ typedef struct findings {
 void found(findings *f, severity s, const char *topic, char *said, char *evidence,
            const char *remedy);
 
+/* The same with a remedy of its own, which it takes over too. */
+void found_with(findings *f, severity s, const char *topic, char *said, char *evidence,
+                char *remedy);
+
+/* The first few names with their shares: "Conv 97.6 %, Gemm 1.1 %". */
+typedef struct few {
+    text t;
+    int n;
+    double share; /* of all, also those not named */
+} few;
+void few_add(few *w, const char *name, double share);
+char *few_text(few *w); /* handed over */
+
+/* doctor_turns.c: a model run in two ways on one thread, in turns, so that what else the machine
+ * does meets both.
+ */
+typedef struct turns {
+    double first_ms, second_ms; /* medians */
+    size_t pairs, faster;       /* of those, how often the second was faster */
+} turns;
+int take_turns(const options *first, const options *second, const char *model, turns *t);
+bool second_is_faster(const turns *t); /* by 3 % or more, and in most of the pairs */
+
 /* doctor_machine.c */
 int look_at_machine(findings *f, sonde_context *context);
 /* doctor_model.c: runs the model for a while. */
 int look_at_model(findings *f, const options *o, const char *model);
+/* doctor_layout.c: reorders at the borders of the blocked layout. */
+int look_at_reorders(findings *f, const options *o, const char *model,
+                     const sonde_profile *profile);
+/* doctor_denormals.c: numbers that are all but 0 among values and weights. */
+int look_for_denormals(findings *f, const options *o, const char *model);
 
 #endif

@@ -40,14 +40,7 @@ static void free_rows(rows *r)
     free(r->list);
 }
 
-/* The first few names with their shares: "Conv 97.6 %, Gemm 1.1 %". */
-typedef struct few {
-    text t;
-    int n;
-    double share;
-} few;
-
-static void add(few *w, const char *name, double share)
+void few_add(few *w, const char *name, double share)
 {
     char *shown = printable(name);
     if (w->n < 4)
@@ -60,7 +53,7 @@ static void add(few *w, const char *name, double share)
     w->share += share;
 }
 
-static char *taken(few *w)
+char *few_text(few *w)
 {
     return w->t.data ? w->t.data : text_of("%s", "");
 }
@@ -71,11 +64,11 @@ static void what_dominates(model_case *m)
     few w = {.n = 0};
     for (size_t i = 0; i < m->ops.n && w.n < 4; i++)
         if (!m->ops.list[i].bracket && m->ops.list[i].share >= 0.01)
-            add(&w, m->ops.list[i].name, m->ops.list[i].share);
+            few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     found(m->f, GOOD, "operators",
           text_of("a run of %.0f steps takes %.3f ms (median %.3f, p99 %.3f)", m->summary.ops,
                   m->summary.mean_ns / 1e6, m->summary.p50_ns / 1e6, m->summary.p99_ns / 1e6),
-          taken(&w), "");
+          few_text(&w), "");
 }
 
 static void what_varies(model_case *m)
@@ -95,31 +88,27 @@ static void plain_kernels(model_case *m)
     for (size_t i = 0; i < m->kernels.n; i++) {
         const sonde_profile_row *r = &m->kernels.list[i];
         if (!r->bracket && (ends_with(r->kernel, "_ref") || strstr(r->kernel, "plain")))
-            add(&w, r->kernel, r->share);
+            few_add(&w, r->kernel, r->share);
     }
     if (w.share >= 0.01)
         found(m->f, SLOW, "kernels",
-              text_of("%.1f %% of the time is spent in plain C loops", w.share * 100), taken(&w),
+              text_of("%.1f %% of the time is spent in plain C loops", w.share * 100), few_text(&w),
               "use all instructions (no --cpu), f32 instead of f64, or a shape that has a kernel");
     else
         text_free(&w.t);
 }
 
+/* Transposes of the model's own; changes of layout are looked at apart. */
 static void moving_data(model_case *m)
 {
     few w = {.n = 0};
-    for (size_t i = 0; i < m->kernels.n; i++) {
-        const sonde_profile_row *r = &m->kernels.list[i];
-        if (strncmp(r->kernel, "f32_block", 9) == 0 || strncmp(r->kernel, "f32_unblock", 11) == 0 ||
-            strncmp(r->kernel, "f32_reorder", 11) == 0)
-            add(&w, r->kernel, r->share);
-    }
     for (size_t i = 0; i < m->ops.n; i++)
         if (strcmp(m->ops.list[i].op_type, "Transpose") == 0)
-            add(&w, "Transpose", m->ops.list[i].share);
+            few_add(&w, "Transpose", m->ops.list[i].share);
     if (w.share >= 0.05)
         found(m->f, SLOW, "layout",
-              text_of("%.1f %% of the time goes into reordering data", w.share * 100), taken(&w),
+              text_of("%.1f %% of the time goes into transposing data", w.share * 100),
+              few_text(&w),
               "export in the layout the operators want (NCHW), and remove transposes that come in "
               "pairs");
     else
@@ -171,14 +160,14 @@ static void below_roofline(model_case *m)
         const sonde_profile_row *r = &m->nodes.list[i];
         known |= r->roofline >= 0;
         if (r->roofline >= 0 && r->roofline < 0.2 && r->share >= 0.01)
-            add(&w, *r->node ? r->node : r->name, r->share);
+            few_add(&w, *r->node ? r->node : r->name, r->share);
     }
     if (w.share >= 0.05)
         found(
             m->f, NOTE, "roofline",
             text_of("%.1f %% of the time is spent at less than a fifth of what the machine can do",
                     w.share * 100),
-            taken(&w), "'sonde op MODEL --node NAME' shows one of them in every variant");
+            few_text(&w), "'sonde op MODEL --node NAME' shows one of them in every variant");
     else
         text_free(&w.t);
     if (!known)
@@ -193,12 +182,12 @@ static void bound_by_memory(model_case *m)
     for (size_t i = 0; i < m->ops.n; i++) {
         const sonde_profile_row *r = &m->ops.list[i];
         if (r->roofline >= 0.5 && (strcmp(r->bound, "memory") == 0 || strcmp(r->bound, "l3") == 0))
-            add(&w, r->name, r->share);
+            few_add(&w, r->name, r->share);
     }
     if (w.share >= 0.1)
         found(m->f, NOTE, "bandwidth",
               text_of("%.1f %% of the time is bound by memory, not by arithmetic", w.share * 100),
-              taken(&w), "larger batches reuse weights; smaller element types move fewer bytes");
+              few_text(&w), "larger batches reuse weights; smaller element types move fewer bytes");
     else
         text_free(&w.t);
 }
@@ -208,13 +197,14 @@ static void half_floats(model_case *m)
     few w = {.n = 0};
     for (size_t i = 0; i < m->ops.n; i++)
         if (strcmp(m->ops.list[i].dtype, "f16") == 0 || strcmp(m->ops.list[i].dtype, "bf16") == 0)
-            add(&w, m->ops.list[i].name, m->ops.list[i].share);
+            few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     if (w.share >= 0.05)
         found(
             m->f, SLOW, "types",
             text_of("%.1f %% of the time is spent on floats of 16 bits, which are computed in f32",
                     w.share * 100),
-            taken(&w), "on this processor the same model in f32 is faster; it takes more memory");
+            few_text(&w),
+            "on this processor the same model in f32 is faster; it takes more memory");
     else
         text_free(&w.t);
 }
@@ -229,12 +219,12 @@ static void not_fused(model_case *m)
     for (size_t i = 0; i < m->ops.n; i++)
         for (size_t k = 0; k < sizeof light / sizeof *light; k++)
             if (strcmp(m->ops.list[i].op_type, light[k]) == 0)
-                add(&w, m->ops.list[i].name, m->ops.list[i].share);
+                few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     if (w.share >= 0.05)
         found(m->f, NOTE, "fusion",
               text_of("%.1f %% of the time goes into elementwise operators that stand alone",
                       w.share * 100),
-              taken(&w),
+              few_text(&w),
               "'sonde inspect MODEL --optimized --nodes' shows what stands between them and the "
               "operator before; is --no-optimize or --disable-pass given?");
     else
@@ -246,13 +236,13 @@ static void shapes_from_data(model_case *m)
     few w = {.n = 0};
     for (size_t i = 0; i < m->nodes.n; i++)
         if (m->nodes.list[i].dynamic)
-            add(&w, *m->nodes.list[i].node ? m->nodes.list[i].node : m->nodes.list[i].name,
-                m->nodes.list[i].share);
+            few_add(&w, *m->nodes.list[i].node ? m->nodes.list[i].node : m->nodes.list[i].name,
+                    m->nodes.list[i].share);
     if (w.n > 0)
         found(m->f, w.share >= 0.05 ? SLOW : NOTE, "shapes",
               text_of("shapes of %d steps are known only while they run (%.1f %% of the time)", w.n,
                       w.share * 100),
-              taken(&w), "fix sizes with -s, or export with fixed ones");
+              few_text(&w), "fix sizes with -s, or export with fixed ones");
     else
         text_free(&w.t);
 }
@@ -345,8 +335,12 @@ int look_at_model(findings *f, const options *o, const char *model)
         half_floats(&m);
         not_fused(&m);
         shapes_from_data(&m);
-        code = scaling(&m, o, model);
+        code = look_at_reorders(f, o, model, profile);
     }
+    if (!code)
+        code = look_for_denormals(f, o, model);
+    if (!code)
+        code = scaling(&m, o, model);
     free_rows(&m.ops);
     free_rows(&m.kernels);
     free_rows(&m.nodes);

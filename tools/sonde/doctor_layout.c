@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reorders: convolutions keep tensors in blocks of channels, other operators want them plain, and
+ * where the two meet data is moved. The profile says what each such border costs, the plan which
+ * operator is behind it, and a run without the blocked layout whether it is worth its borders. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "sonde/experimental/inspect.h"
+#include "sonde/experimental/profile.h"
+
+#define PASS "blocked-layout"
+
+typedef struct step {
+    char *node, *kernel; /* copies */
+    double *ms;          /* of every execution */
+    size_t runs, next;   /* next: another one of the same number, as bodies have; 0: none */
+    double median_ms;
+    double cause_ms;      /* of a reorder: of all with the same cause */
+    char *culprit, *type; /* of a reorder: who wants it plain; NULL: the model's ends */
+    bool placed;          /* found in the plan */
+} step;
+
+typedef struct steps {
+    step *list;
+    size_t n, reorders;
+    size_t *first; /* by number: 1 + place in the list; 0: none */
+    int64_t numbers;
+    double run_ms, reorder_ms; /* sums of medians */
+} steps;
+
+static bool is_reorder(const char *kernel)
+{
+    return strncmp(kernel, "f32_block", 9) == 0 || strncmp(kernel, "f32_unblock", 11) == 0 ||
+           strncmp(kernel, "f32_reorder", 11) == 0;
+}
+
+static void free_steps(steps *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        free(all->list[i].node);
+        free(all->list[i].kernel);
+        free(all->list[i].ms);
+        free(all->list[i].culprit);
+        free(all->list[i].type);
+    }
+    free(all->list);
+    free(all->first);
+}
+
+/* ------------------------------------------------------------------ what they cost */
+static step *step_of(steps *all, const sonde_profile_span *s)
+{
+    for (; all->numbers <= s->operator_index; all->numbers++) {
+        all->first = grow(all->first, (size_t)all->numbers, sizeof *all->first);
+        all->first[all->numbers] = 0;
+    }
+    size_t *link = &all->first[s->operator_index];
+    for (; *link; link = &all->list[*link - 1].next)
+        if (strcmp(all->list[*link - 1].node, s->node) == 0)
+            return &all->list[*link - 1];
+    *link = all->n + 1; /* before the list moves */
+    all->list = grow(all->list, all->n, sizeof *all->list);
+    all->list[all->n] = (step){.node = text_of("%s", s->node), .kernel = text_of("%s", s->kernel)};
+    return &all->list[all->n++];
+}
+
+/* Medians, also of the whole: what other work interrupted would count for many. */
+static int add_up(steps *all, const sonde_profile *profile)
+{
+    sonde_profile_spans *spans = NULL;
+    sonde_error err;
+    if (sonde_profile_spans_get(profile, &spans, &err))
+        return fail("%s", err.message);
+    for (size_t i = 0; i < sonde_profile_spans_count(spans); i++) {
+        sonde_profile_span s = SONDE_INIT(sonde_profile_span);
+        if (sonde_profile_spans_span(spans, i, &s, &err) || s.warmup || s.operator_index < 0 ||
+            strcmp(s.category, "operator") != 0)
+            continue;
+        step *at = step_of(all, &s);
+        at->ms = grow(at->ms, at->runs, sizeof *at->ms);
+        at->ms[at->runs++] = (double)(s.end_ns - s.start_ns) / 1e6;
+    }
+    sonde_profile_spans_release(spans);
+    for (size_t i = 0; i < all->n; i++) {
+        step *at = &all->list[i];
+        latency l;
+        latency_of(at->ms, at->runs, &l);
+        at->median_ms = l.p50;
+        all->run_ms += l.p50;
+        all->reorder_ms += is_reorder(at->kernel) ? l.p50 : 0;
+        all->reorders += is_reorder(at->kernel);
+    }
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ who is behind them */
+static bool has_port(const sonde_port_info *ports, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(ports[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Who reads what a reorder makes plain, or made the plain tensor it takes. */
+static bool find_culprit(const sonde_inspection *look, const sonde_node_info *reorder,
+                         sonde_node_info *culprit)
+{
+    const bool to_plain = strstr(reorder->attributes, "block=0") != NULL;
+    const char *value = to_plain ? reorder->outputs[0].name : reorder->inputs[0].name;
+    for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
+        *culprit = (sonde_node_info)SONDE_INIT(sonde_node_info);
+        if (sonde_inspection_node(look, i, culprit, NULL))
+            continue;
+        if (to_plain ? has_port(culprit->inputs, culprit->input_count, value)
+                     : has_port(culprit->outputs, culprit->output_count, value))
+            return true;
+    }
+    return false;
+}
+
+static void place(steps *all, const sonde_inspection *look)
+{
+    for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
+        sonde_node_info node = SONDE_INIT(sonde_node_info), culprit;
+        if (sonde_inspection_node(look, i, &node, NULL) || !is_reorder(node.kernel) ||
+            !node.input_count || !node.output_count)
+            continue;
+        step *at = NULL;
+        for (size_t k = 0; k < all->n && !at; k++)
+            if (!all->list[k].placed && strcmp(all->list[k].node, node.name) == 0 &&
+                strcmp(all->list[k].kernel, node.kernel) == 0)
+                at = &all->list[k];
+        if (!at)
+            continue;
+        at->placed = true;
+        if (find_culprit(look, &node, &culprit)) {
+            at->culprit = text_of("%s", *culprit.name ? culprit.name : culprit.op_type);
+            at->type = text_of("%s", culprit.op_type);
+        }
+    }
+}
+
+static int find_culprits(steps *all, const options *o, const char *model)
+{
+    options own = *o;
+    own.record_level = 0;
+    own.quiet = true;
+    runner r;
+    sonde_inspection *look = NULL;
+    sonde_error err;
+    int code = runner_open(&r, &own, model);
+    if (!code &&
+        sonde_inspect_session(r.model.session, r.in.names, r.in.values, r.in.n, &look, &err))
+        code = fail("%s", err.message);
+    if (!code)
+        place(all, look);
+    sonde_inspection_release(look);
+    runner_close(&r);
+    return code;
+}
+
+/* ------------------------------------------------------------------ the verdict */
+static bool same_culprit(const step *a, const step *b)
+{
+    return is_reorder(a->kernel) && is_reorder(b->kernel) &&
+           (a->culprit && b->culprit ? strcmp(a->culprit, b->culprit) == 0
+                                     : !a->culprit && !b->culprit);
+}
+
+/* The most expensive first, and together what has the same cause. */
+static int by_cost(const void *a, const void *b)
+{
+    const step *x = a, *y = b;
+    if (x->cause_ms != y->cause_ms)
+        return x->cause_ms > y->cause_ms ? -1 : 1;
+    return strcmp(x->culprit ? x->culprit : "", y->culprit ? y->culprit : "");
+}
+
+static void sort_by_cause(steps *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->n && is_reorder(all->list[i].kernel); k++)
+            if (same_culprit(&all->list[i], &all->list[k]))
+                all->list[i].cause_ms += all->list[k].median_ms;
+    qsort(all->list, all->n, sizeof *all->list, by_cost);
+}
+
+static bool has_type(const steps *all, size_t before, const char *type)
+{
+    for (size_t k = 0; k < before; k++)
+        if (all->list[k].type && strcmp(all->list[k].type, type) == 0)
+            return true;
+    return false;
+}
+
+static void judge(findings *f, steps *all, const turns *t)
+{
+    few w = {.n = 0};
+    text types = {.n = 0};
+    sort_by_cause(all);
+    for (size_t i = 0; i < all->n; i++) {
+        const step *at = &all->list[i];
+        if (!is_reorder(at->kernel) || (i && same_culprit(at, at - 1)))
+            continue;
+        char *name = at->culprit ? text_of("%s (%s)", at->culprit, at->type)
+                                 : text_of("the model's inputs and outputs");
+        few_add(&w, name, at->cause_ms / all->run_ms);
+        free(name);
+        char *type = at->type && !has_type(all, i, at->type) ? printable(at->type) : NULL;
+        if (type)
+            text_add(&types, "%s%s", types.n ? ", " : "", type);
+        free(type);
+    }
+    text evidence = {.n = 0};
+    text_add(&evidence,
+             "for %s; with --disable-pass " PASS " a run takes %.3f ms instead of %.3f "
+             "(one thread, medians of %zu pairs)",
+             w.t.data, t->second_ms, t->first_ms, t->pairs);
+    char *remedy =
+        second_is_faster(t) ? text_of("--disable-pass " PASS ": without it there are none, and a "
+                                      "run takes %.3f ms less",
+                                      t->first_ms - t->second_ms)
+        : types.data
+            ? text_of("the blocked layout pays all the same; %s between convolutions want%s plain "
+                      "tensors: move them before the first or behind the last convolution, or use "
+                      "operators that keep the layout (elementwise ones, pools, Concat)",
+                      types.data, strchr(types.data, ',') ? "" : "s")
+            : text_of("they stand at the model's ends, and the blocked layout pays all the same: "
+                      "nothing to do");
+    text_free(&types);
+    text_free(&w.t);
+    found_with(
+        f, SLOW, "reorders",
+        text_of("%zu changes between blocked and plain layout take %.3f ms, %.1f %% of a run",
+                all->reorders, all->reorder_ms, all->reorder_ms / all->run_ms * 100),
+        evidence.data, remedy);
+}
+
+int look_at_reorders(findings *f, const options *o, const char *model, const sonde_profile *profile)
+{
+    steps all = {.n = 0};
+    int code = add_up(&all, profile);
+    if (!code && all.reorders && all.reorder_ms >= 0.05 * all.run_ms) {
+        options without = *o;
+        turns t;
+        without.disabled_passes = (list){.n = 0};
+        for (size_t i = 0; i < o->disabled_passes.n; i++)
+            list_add(&without.disabled_passes, o->disabled_passes.items[i]);
+        list_add(&without.disabled_passes, PASS);
+        code = find_culprits(&all, o, model);
+        if (!code)
+            code = take_turns(o, &without, model, &t);
+        if (!code)
+            judge(f, &all, &t);
+        list_free(&without.disabled_passes);
+    }
+    free_steps(&all);
+    return code;
+}
