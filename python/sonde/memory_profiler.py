@@ -50,8 +50,8 @@ def _check(device: Any) -> None:
 
 
 def get_max_memory_info(device: Any = "cpu") -> dict[str, Any]:
-    """max_used and max_allocated in MB, each its own maximum; both in bytes; fragmentation: the share of allocated
-    bytes that nothing used when most was allocated."""
+    """max_used and max_allocated in MB, each its own maximum; both in bytes; fragmentation: 1 - used / allocated
+    at the moment when most was used."""
     _check(device)
     return _sonde.memory_max()
 

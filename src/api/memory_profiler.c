@@ -90,21 +90,21 @@ sonde_status sonde_memory_max(sonde_context *context, sonde_memory_info *info, s
     sonde_context *c = NULL;
     sn_profile *p = NULL;
     SN_TRY(read_records(context, &c, &p, err));
-    uint64_t used, allocated, used_then = 0;
+    uint64_t used, allocated, allocated_then = 0;
     *info = (sonde_memory_info){.struct_size = sizeof *info};
     for (size_t i = 0; pair_at(p, i, &used, &allocated); i += 2) {
         info->samples++;
-        if (used > info->max_used)
+        if (used > info->max_used) {
             info->max_used = used;
-        if (allocated >= info->max_allocated) {
-            info->max_allocated = allocated;
-            used_then = used;
+            allocated_then = allocated;
         }
+        if (allocated > info->max_allocated)
+            info->max_allocated = allocated;
     }
     info->max_used_mb = (double)info->max_used / 1048576.0;
     info->max_allocated_mb = (double)info->max_allocated / 1048576.0;
-    if (info->max_allocated > used_then)
-        info->fragmentation = 1.0 - (double)used_then / (double)info->max_allocated;
+    if (allocated_then > info->max_used)
+        info->fragmentation = 1.0 - (double)info->max_used / (double)allocated_then;
     sn_profile_free(p);
     sonde_context_release(c);
     return SONDE_OK;

@@ -172,11 +172,12 @@ TEST(the_memory_profiler_knows_its_own_maxima)
     CHECK_OK(sonde_memory_trace_get(f.context, &trace, &err));
     const size_t n = sonde_memory_trace_count(trace);
     CHECK(n >= 4 && n % 2 == 0);
-    uint64_t used = 0, allocated = 0;
+    uint64_t used = 0, allocated = 0, allocated_then = 0;
     for (size_t i = 0; i < n; i++) {
         sonde_memory_sample s = SONDE_INIT(sonde_memory_sample);
         CHECK_OK(sonde_memory_trace_sample(trace, i, &s, &err));
         CHECK(s.used > 0 && s.allocated >= s.used && s.tag[0]);
+        allocated_then = s.used > used ? s.allocated : allocated_then;
         used = s.used > used ? s.used : used;
         allocated = s.allocated > allocated ? s.allocated : allocated;
     }
@@ -184,7 +185,7 @@ TEST(the_memory_profiler_knows_its_own_maxima)
     CHECK_EQ(info.max_used, used);
     CHECK_EQ(info.max_allocated, allocated);
     CHECK_EQ(info.samples, n);
-    CHECK(info.fragmentation >= 0 && info.fragmentation < 1);
+    CHECK(info.fragmentation == 1.0 - (double)used / (double)allocated_then);
     sonde_memory_trace_release(trace);
     CHECK_OK(sonde_memory_reset(f.context, &err));
     CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
@@ -216,6 +217,8 @@ TEST(max_allocated_is_its_own_maximum_and_not_that_of_the_moment_most_was_used)
               "%llu after %llu", (unsigned long long)both.max_allocated,
               (unsigned long long)first.max_allocated);
     CHECK_EQ(both.samples, 2 * first.samples);
+    /* Fragmentation is that of the moment most was used: what comes later does not change it. */
+    CHECK(both.fragmentation == first.fragmentation);
     sonde_value_release(held);
     close_all(&f);
 }

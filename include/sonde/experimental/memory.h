@@ -30,7 +30,7 @@ typedef struct sonde_memory_info {
     size_t struct_size;
     double max_used_mb, max_allocated_mb; /* MB of 2^20 bytes */
     uint64_t max_used, max_allocated;     /* bytes */
-    double fragmentation; /* share of allocated bytes that nothing used, when most was allocated */
+    double fragmentation; /* 1 - used / allocated when most was used (the first time) */
     size_t samples;       /* entries of the trace */
 } sonde_memory_info;
 /* Since the start, running or stopped. */
