@@ -337,10 +337,11 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
             in[i] = &none;
     }
     if (st == SONDE_OK) {
+        bool made;
         sn_api_enter(c);
-        st = sn_binding_get(sn_session_program(session->core), in,
-                            sn_session_threads(session->core), sn_session_pool(session->core),
-                            bound, err);
+        st =
+            sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
+                           sn_session_pool(session->core), bound, &made, err);
         sn_api_leave(c);
     }
     sn_free(&c->alloc, in, (n + 1) * sizeof *in);

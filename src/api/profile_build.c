@@ -423,6 +423,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
         const sn_table_row *table = sn_builder_table(b, r->table);
         if (table && r->index < table->n_steps)
             s.step = table->first_step + r->index;
+        s.bound = (r->flags & SN_TRACE_BOUND) != 0;
     }
     s.id = ++b->ids;
     s.parent = parent_of(b, e);

@@ -35,6 +35,7 @@ typedef struct sn_run {
     const sn_call *call;
     sn_call_fn self; /* bodies are called the same way as the run they are part of */
     sn_binding *binding;
+    bool bound; /* by this run; else its binding was there */
     sn_frame_impl *frame;
     /* profiling twin only */
     sn_trace_ring *ring; /* this thread's; NULL: not recording */

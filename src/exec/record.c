@@ -323,7 +323,8 @@ sonde_status sn_call_recorded(const sn_call *call)
         run.ring = sn_trace_ring_get(trace); /* out of memory: the run goes on unrecorded */
     if (run.ring) {
         run.id = atomic_fetch_add(&trace->next_run, 1) + 1;
-        run.flags = cfg->warmup ? SN_TRACE_WARMUP : 0;
+        run.flags =
+            (uint16_t)((cfg->warmup ? SN_TRACE_WARMUP : 0) | (run.bound ? SN_TRACE_BOUND : 0));
         if (!call->parent)
             cfg->run_id = run.id;
         if (!atomic_load_explicit(&run.binding->pinned, memory_order_acquire))

@@ -200,7 +200,8 @@ sonde_status sn_run_cancel_error(const sn_run *run)
 sonde_status sn_run_begin(sn_run *run)
 {
     const sn_call *c = run->call;
-    SN_TRY(sn_binding_get(c->program, c->in, c->threads, c->pool, &run->binding, c->err));
+    SN_TRY(
+        sn_binding_get(c->program, c->in, c->threads, c->pool, &run->binding, &run->bound, c->err));
     sonde_status st = frame_checkout(run->binding, &run->frame, c->err);
     if (st) {
         sn_binding_unref(run->binding);

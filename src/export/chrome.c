@@ -167,7 +167,7 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
     arg_u64(c, first, "flops", s->flops);
     arg_u64(c, first, "bytes", s->bytes);
     arg_text(c, first, "args_string", (*text)->args_string);
-    arg_ms(c, first, "reshape_time", first_use ? s->bind_ns : 0);
+    arg_ms(c, first, "reshape_time", span->bound ? s->bind_ns : 0);
     arg_ms(c, first, "forward_time", span->dur_ns);
     if (first_use)
         c->first_span[span->step] = span->id;

@@ -197,6 +197,7 @@ void sn_pf_record_span(sn_proto *p, const sn_prof_span *s, uint32_t name_id, con
     put_number(p, SN_PF_SPAN_RUN, s->run);
     put_number(p, SN_PF_SPAN_ITERATION, s->iteration);
     put_number(p, SN_PF_SPAN_WARMUP, s->warmup);
+    put_number(p, SN_PF_SPAN_BOUND, s->bound);
     put_number(p, SN_PF_SPAN_NAME_ID, name_id);
     if (!name_id)
         put_text(p, SN_PF_SPAN_NAME, name);

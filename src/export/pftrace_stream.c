@@ -356,16 +356,14 @@ static void put_arrows(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
             sn_proto_fixed64(&t->out, SN_PF_EVENT_FLOWS, arrow(t, s->id, k));
 }
 
-static void put_notes(sn_pftrace *t, const sn_prof_span *s, sn_pf_step *step)
+static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *step)
 {
     sn_proto *p = &t->out;
     char ms[40];
     if (step) {
         sn_proto_raw(p, step->notes, step->notes_bytes);
-        note_text(p, SN_PF_NOTE_reshape_time,
-                  step->bind_ns ? sn_ms_text(ms, step->bind_ns) : "0.000ms");
+        note_text(p, SN_PF_NOTE_reshape_time, sn_ms_text(ms, s->bound ? step->bind_ns : 0));
         note_text(p, SN_PF_NOTE_forward_time, sn_ms_text(ms, s->dur_ns));
-        step->bind_ns = 0; /* bound once: shown at the first use */
     }
     if (s->cat == SN_CAT_THREAD && s->step < t->steps.n)
         sn_proto_raw(p, t->steps.data[s->step].share, t->steps.data[s->step].share_bytes);
@@ -403,7 +401,7 @@ bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
 {
     if (!sn_prof_cats_have(t->categories, s->cat))
         return good(t);
-    sn_pf_step *step =
+    const sn_pf_step *step =
         s->cat == SN_CAT_OPERATOR && s->step < t->steps.n ? &t->steps.data[s->step] : NULL;
     sn_proto *p = &t->out;
     const title name = title_of(t, s, step);

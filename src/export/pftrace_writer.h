@@ -82,7 +82,7 @@ typedef struct sn_pf_step {
     size_t notes_bytes;
     const unsigned char *share; /* those of a thread's share of it */
     size_t share_bytes;
-    uint64_t bind_ns; /* 0 once it has been shown */
+    uint64_t bind_ns;
 } sn_pf_step;
 
 struct sn_pftrace {

@@ -208,6 +208,10 @@ static uint32_t step_of(sn_build *b, const sn_event *e, const arguments *a)
     sn_prof_step *s = sn_build_step(b, &index, &is_new);
     if (!s)
         return UINT32_MAX;
+    const uint64_t bind_ns = ms_text(a->bind);
+    if (bind_ns)
+        s->bind_ns =
+            bind_ns; /* told where it was bound, which need not be where it is first seen */
     if (!is_new)
         return index;
     s->op_type = sn_build_text(b, a->texts[ARG_OP]);
@@ -219,7 +223,6 @@ static uint32_t step_of(sn_build *b, const sn_event *e, const arguments *a)
     s->outputs = read_tensors(b, &a->texts[ARG_OUTPUT_NAMES], &s->n_outputs);
     s->flops = a->flops;
     s->bytes = a->bytes;
-    s->bind_ns = ms_text(a->bind);
     s->hw = a->counts;
     if (a->has_nodes)
         read_nodes(b, a->nodes, s);
@@ -296,6 +299,7 @@ static void take_span(reader *r, const sn_event *e)
     s->run = a.run < UINT32_MAX ? (uint32_t)a.run : 0;
     s->iteration = a.iteration < UINT32_MAX ? (uint32_t)a.iteration : 0;
     s->warmup = a.warmup;
+    s->bound = ms_text(a.bind) > 0;
     s->step = step;
     s->args = sn_build_text(b, a.user);
     s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);

@@ -46,6 +46,9 @@ static void read_span(sn_pf_reader *r, sn_wire w, uint64_t at)
         case SN_INT(SN_PF_SPAN_WARMUP):
             s->warmup = f.num != 0;
             break;
+        case SN_INT(SN_PF_SPAN_BOUND):
+            s->bound = f.num != 0;
+            break;
         case SN_INT(SN_PF_SPAN_NAME_ID):
             s->name = name_of(r, f.num);
             break;

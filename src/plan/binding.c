@@ -418,7 +418,7 @@ static void remember(sn_program *p, sn_binding *b)
 }
 
 sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
-                            sn_binding **out, sonde_error *err)
+                            sn_binding **out, bool *made, sonde_error *err)
 {
     int64_t small[256], *sig = small;
     size_t n_sig = signature_length(p, in);
@@ -432,6 +432,7 @@ sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads
     pthread_mutex_lock(&p->lock);
     sonde_status st = SONDE_OK;
     *out = find(p, hash, sig, n_sig);
+    *made = !*out;
     if (!*out) {
         st = binding_new(p, in, threads, pool, sig, n_sig, hash, out, err);
         if (!st)

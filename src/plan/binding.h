@@ -61,9 +61,10 @@ struct sn_binding {
 };
 
 /* Finds or makes the binding for these inputs (slots by program input order; NONE = use the default
- * initializer). The caller holds one reference. `pool`: what runs will use, to tune with. */
+ * initializer). The caller holds one reference. `pool`: what runs will use, to tune with.
+ * *made: it was bound now, not found. */
 sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
-                            sn_binding **b, sonde_error *err);
+                            sn_binding **b, bool *made, sonde_error *err);
 sn_binding *sn_binding_ref(sn_binding *b);
 void sn_binding_unref(sn_binding *b);
 

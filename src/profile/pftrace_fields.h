@@ -131,7 +131,8 @@ enum {
     SN_PF_SPAN_WARMUP = 9,
     SN_PF_SPAN_NAME_ID = 10, /* of InternedData's names; or the text itself: */
     SN_PF_SPAN_NAME = 11,
-    SN_PF_SPAN_ARGS = 12
+    SN_PF_SPAN_ARGS = 12,
+    SN_PF_SPAN_BOUND = 13
 };
 enum {
     SN_PF_COUNTER_NAME_ID = 1,

@@ -44,7 +44,7 @@ typedef struct sn_prof_step {
     const char *kernel;     /* "f32_conv1x1_14x2_avx512" or "" */
     const char *attributes; /* "kernel_shape=3,3;strides=1,1" */
     uint64_t flops, bytes;
-    uint64_t bind_ns; /* what binding this step cost ("reshape_time") */
+    uint64_t bind_ns; /* what binding this step cost: the "reshape_time" of spans that `bound` */
     sn_prof_hw hw;    /* over all calls that were counted */
     bool folded;      /* listed at zero time: folded away or merged, never executed */
     bool dynamic;     /* shapes depend on data */
@@ -86,6 +86,7 @@ typedef struct sn_prof_span {
     uint32_t run;  /* number of the top-level inference it belongs to, from 1; 0 = none */
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
     bool warmup;
+    bool bound;       /* OPERATOR: its run bound the shapes; else they were cached */
     const char *name; /* "Iteration3", "parse", "Conv" … */
     const char *args; /* USER: text that came with the scope; "" */
 } sn_prof_span;

@@ -103,6 +103,25 @@ TEST(an_operator_carries_everything_known_about_its_step)
     sn_profile_free(p);
 }
 
+TEST(the_first_event_of_a_step_need_not_be_the_one_that_bound_it)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    for (size_t i = 0; i < p->spans.n; i++) /* bound by the last run alone */
+        p->spans.data[i].bound =
+            p->spans.data[i].cat == SN_CAT_OPERATOR && p->spans.data[i].start_ns > 40 * MS;
+    json j;
+    bool valid;
+    CHECK_OK(export_json(p, "x.json", &j, &valid, &err));
+    CHECK(valid);
+    for (size_t i = 0; i < 6; i++)
+        CHECK_STR(json_text(json_get(event(&j, "X", "operator", i), "args"), "reshape_time"),
+                  i < 4 ? "0.000ms" : "0.004ms");
+    json_free(&j);
+    sn_profile_free(p);
+}
+
 TEST(the_rest_of_the_file_says_where_it_was_measured)
 {
     syn_memory m;
