@@ -19,3 +19,7 @@ try sonde profile zoo:tiny_mlp --sort size
 try sonde check
 try sonde zoo save
 try sonde zoo sell
+for s in -1 nan inf 1e400 1e7 2s; do try sonde run zoo:tiny_mlp --duration $s; done
+try sonde bench zoo:tiny_mlp -n 0
+try sonde op Add --shape 2 --shape 2 --exec 0
+try sonde op Add --shape 2 --shape 2 --repeat 0

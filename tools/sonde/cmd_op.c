@@ -402,13 +402,15 @@ int cmd_op(int argc, char **argv)
                         : fail_usage("op needs an operator TYPE or a MODEL; see 'sonde op --help'");
     if (code < 0 && o.node && o.op_type)
         code = fail_usage("--node names one node, --op-type all of a type: not both");
+    if (code < 0 && (o.exec == 0 || o.repeat == 0))
+        code = fail_usage("--%s 0: nothing would be measured", o.exec == 0 ? "exec" : "repeat");
     if (code < 0 && (o.exec > 1000000 || o.repeat > 1000000 || o.warmup > 1000000))
         code = fail_usage("-w, --exec and --repeat take at most 1000000 runs");
     if (code < 0) {
         op_run r = {.o = &o, .how = SONDE_INIT(sonde_op_options)};
         r.how.warmup = o.warmup == 0 ? -1 : o.warmup > 0 ? (int)o.warmup : 0;
-        r.how.exec = (int)o.exec;
-        r.how.repeat = (int)o.repeat;
+        r.how.exec = o.exec > 0 ? (int)o.exec : 0;
+        r.how.repeat = o.repeat > 0 ? (int)o.repeat : 0;
         text_add(&r.json, "{\"schema\":\"sonde.op/1\",\"unit\":\"us\",\"results\":[");
         code = o.node || o.op_type ? profile_nodes(&r) : profile_described(&r);
         text_add(&r.json, "]}\n");

@@ -11,9 +11,11 @@ static const char details[] =
     "\n"
     "MODEL is a path or zoo:NAME. Inputs that no -i gives are made up: random numbers from 0 to "
     "1,\n"
-    "small indices for integers, ones for masks. Exit status 3: --check found a difference.\n"
+    "small indices for integers, ones for masks. A folder of images is run image by image; -n and\n"
+    "--duration take them in turn. Exit status 3: --check found a difference.\n"
     "\n"
     "  sonde run model.onnx -i image=cat.jpg --top 5 --labels labels.txt\n"
+    "  sonde run model.onnx -i photos/ --top 1\n"
     "  sonde run model.onnx -s batch=8 -n 20 -o out.npz\n"
     "  sonde run model.onnx -i test_data_set_0 --check test_data_set_0\n";
 
@@ -46,9 +48,9 @@ static int write_json(const runner *r, const options *o)
     text_add(&t, ",");
     runner_json(r, o, &t);
     text_add(&t, ",\"inputs\":[");
-    for (size_t i = 0; i < r->in.n; i++) {
+    for (size_t i = 0; i < r->in[0].n; i++) {
         text_add(&t, i ? "," : "");
-        json_value(&t, r->in.names[i], r->in.values[i]);
+        json_value(&t, r->in[0].names[i], r->in[0].values[i]);
     }
     text_add(&t, "],\"outputs\":[");
     for (size_t i = 0; i < r->n_out; i++) {
@@ -61,14 +63,31 @@ static int write_json(const runner *r, const options *o)
     return code;
 }
 
+/* What a run would take and give, where none was wanted. */
+static void show_types(const runner *r)
+{
+    for (size_t i = 0; i < r->in[0].n; i++) {
+        char *type = value_type_text(r->in[0].values[i]);
+        printf("input %s: %s\n", r->in[0].names[i], type);
+        free(type);
+    }
+    for (size_t i = 0; i < r->outputs; i++) {
+        sonde_type_info info = SONDE_INIT(sonde_type_info);
+        if (!sonde_session_output_info(r->model.session, i, &info, NULL))
+            printf("output %s: %s\n", info.name, info.text);
+    }
+    printf("nothing was run\n");
+}
+
 static void show(runner *r, const options *o)
 {
     if (o->json && strcmp(o->json, "-") == 0)
         return; /* the terminal belongs to the JSON */
     if (!o->quiet || o->print || o->top)
-        for (size_t i = 0; i < r->n_out; i++)
-            print_value(r->names[i], r->out[i], o);
-    if (r->runs > 1 && !o->quiet) {
+        runner_print(r, o);
+    if (!r->runs && !o->quiet)
+        show_types(r);
+    if (r->runs > r->sets && !o->quiet) {
         latency l;
         double *sorted = need(malloc(r->runs * sizeof *sorted));
         memcpy(sorted, r->ms, r->runs * sizeof *sorted);
@@ -79,12 +98,18 @@ static void show(runner *r, const options *o)
     }
 }
 
+/* Once, -n times, or for --duration; a folder of images: each of them once. */
 static int run(runner *r, const options *o)
 {
-    const int64_t iterations = o->iterations < 0 ? 1 : o->iterations;
-    const int64_t warmup = o->warmup >= 0 ? o->warmup : o->iterations < 0 ? 0 : 1;
+    const bool for_a_while = o->iterations < 0 && o->duration_s >= 0;
+    const int64_t once = for_a_while ? -1 : (int64_t)r->sets;
+    const int64_t iterations = o->iterations >= 0 ? o->iterations : once;
+    const int64_t warmup = o->iterations == 0 ? 0
+                           : o->warmup >= 0   ? o->warmup
+                                              : o->iterations > 0 || for_a_while;
     sonde_error err;
-    int code = runner_run(r, o, warmup, iterations < 1 ? 1 : iterations, SIZE_MAX);
+    r->least = 1;
+    int code = runner_run(r, o, warmup, iterations, SIZE_MAX);
     if (code)
         return code;
     show(r, o);
@@ -93,7 +118,8 @@ static int run(runner *r, const options *o)
     if (!code && o->json)
         code = write_json(r, o);
     for (size_t i = 0; i < o->outputs.n && !code; i++)
-        if (sonde_values_save(o->outputs.items[i], r->names, r->out, r->n_out, &err))
+        if (sonde_values_save(o->outputs.items[i], (const char *const *)r->names, r->out, r->n_out,
+                              &err))
             code = fail("%s", err.message);
     if (!code && o->check)
         code = runner_check(r, o, o->check);
@@ -108,6 +134,9 @@ int cmd_run(int argc, char **argv)
     if (code < 0 && o.rest.n != 1)
         code = o.rest.n ? fail_usage("run takes one MODEL, not %zu", o.rest.n)
                         : fail_usage("run needs a MODEL; see 'sonde run --help'");
+    if (code < 0 && o.iterations == 0 && (o.outputs.n || o.check))
+        code = fail_usage("--iterations 0 runs nothing: there is nothing to %s",
+                          o.outputs.n ? "save" : "compare");
     if (code < 0) {
         o.record_level = o.profile ? 1 : 0;
         runner r;

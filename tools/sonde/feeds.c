@@ -174,7 +174,11 @@ static int load_folder(feeds *f, const loaded *l, const options *o, const char *
         }
         free(file);
     }
-    return code || found ? code : fail("there is no input_0.pb in '%s'", path);
+    if (code || found)
+        return code;
+    return o->inputs.n > 1
+               ? fail("'%s' holds no input_0.pb; a folder of images must be the only -i", path)
+               : fail("'%s' holds neither images nor an input_0.pb", path);
 }
 
 static int load_argument(feeds *f, const loaded *l, const options *o, const char *argument)

@@ -3,6 +3,7 @@
  * parsing, --help and suggestions cannot disagree. GNU habits: -n 5, -n5, --iterations 5,
  * --iterations=5, "--" ends options, options and arguments may be mixed. */
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static const row rows[] = {
     {OPT_RUN, 'w', "warmup", INT, AT(warmup), "N", "runs before that"},
     {OPT_RUN, 0, "w", INT, AT(warmup), "N", NULL},
     {OPT_RUN, 0, "duration", REAL, AT(duration_s), "S",
-     "measure for S seconds where -n is not given (2)"},
+     "for S seconds where -n is not given (profile, bench: 2)"},
 
     {OPT_INPUT, 'i', "input", LIST, AT(inputs), "[NAME=]FILE",
      "an input from a .npy, .npz, .safetensors, .pb, .jpg, .png or .ppm file, or all from a "
@@ -327,7 +328,7 @@ static int set_value(options *o, const row *r, const char *value)
     }
     case REAL: {
         const double x = strtod(value, &end);
-        if (!*value || *end || !(x >= 0))
+        if (!*value || *end || !(x >= 0) || !isfinite(x))
             return fail_usage("--%s takes a number that is not negative, not '%s'", r->name, value);
         *(double *)field = x;
         return -1;
@@ -399,10 +400,12 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
 {
     *o = (options){.iterations = -1,
                    .warmup = -1,
-                   .duration_s = 2,
+                   .duration_s = -1,
                    .rtol = 1e-3,
                    .atol = 1e-7,
                    .level = 2,
+                   .exec = -1,
+                   .repeat = -1,
                    .rounds = 5,
                    .min_runs = 10,
                    .timeout_s = 60};
@@ -436,9 +439,16 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
         return fail_usage("--sort %s: rows are sorted by 'time' or 'name'", o->sort);
     if (o->level < 1 || o->level > 3)
         return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
+    if (o->duration_s > 1e6)
+        return fail_usage("--duration %g: at most 1000000 seconds", o->duration_s);
     if (o->threads > 4096)
         return fail_usage("--threads %lld: at most 4096", (long long)o->threads);
     return export_options(o);
+}
+
+double duration_ms(const options *o)
+{
+    return (o->duration_s >= 0 ? o->duration_s : 2) * 1e3;
 }
 
 void options_free(options *o)

@@ -10,25 +10,51 @@
 #include "sonde/experimental/machine.h"
 #include "sonde/experimental/tensor_file.h"
 
+/* The name of output k in files and messages. */
+static char *output_name(const runner *r, size_t k)
+{
+    const char *name = sonde_session_output_name(r->model.session, k % r->outputs);
+    if (!r->images.n)
+        return text_of("%s", name);
+    const char *image = r->images.items[k / r->outputs], *slash = strrchr(image, '/');
+    return text_of("%s/%s", slash ? slash + 1 : image, name);
+}
+
+static int make_sets(runner *r, const options *o)
+{
+    int code = image_folder(o, &r->images);
+    const size_t n = r->images.n ? r->images.n : 1;
+    r->in = need(calloc(n, sizeof *r->in));
+    for (size_t i = 0; i < n && !code; i++) {
+        options one = *o;
+        if (r->images.n)
+            one.inputs = (list){.items = &r->images.items[i], .n = 1};
+        one.quiet |= i > 0; /* said once */
+        code = feeds_make(&r->in[r->sets++], &r->model, &one);
+    }
+    return code;
+}
+
 int runner_open(runner *r, const options *o, const char *model)
 {
-    *r = (runner){.n_out = 0};
+    *r = (runner){.least = 10};
     int code = load(&r->model, o, model, false);
     if (!code)
-        code = feeds_make(&r->in, &r->model, o);
+        code = make_sets(r, o);
     if (code)
         return code;
-    r->n_out = sonde_session_output_count(r->model.session);
-    r->names = need(calloc(r->n_out + 1, sizeof *r->names));
-    r->out = need(calloc(r->n_out + 1, sizeof *r->out));
-    for (size_t i = 0; i < r->n_out; i++)
-        r->names[i] = sonde_session_output_name(r->model.session, i);
+    r->outputs = sonde_session_output_count(r->model.session);
+    const size_t n = r->sets * r->outputs;
+    r->names = need(calloc(n + 1, sizeof *r->names));
+    r->out = need(calloc(n + 1, sizeof *r->out));
+    for (size_t i = 0; i < n; i++)
+        r->names[i] = output_name(r, i);
     return EXIT_OK;
 }
 
-static void drop_outputs(runner *r)
+static void drop_outputs(runner *r, size_t set)
 {
-    for (size_t i = 0; i < r->n_out; i++) {
+    for (size_t i = set * r->outputs; i < (set + 1) * r->outputs; i++) {
         sonde_value_release(r->out[i]);
         r->out[i] = NULL;
     }
@@ -36,63 +62,80 @@ static void drop_outputs(runner *r)
 
 void runner_close(runner *r)
 {
-    drop_outputs(r);
-    free((void *)r->names);
+    for (size_t set = 0; set < r->sets && r->out; set++)
+        drop_outputs(r, set);
+    for (size_t i = 0; r->names && r->names[i]; i++)
+        free(r->names[i]);
+    free(r->names);
     free(r->out);
     free(r->ms);
-    feeds_free(&r->in);
+    for (size_t set = 0; set < r->sets; set++)
+        feeds_free(&r->in[set]);
+    free(r->in);
+    list_free_texts(&r->images);
     unload(&r->model);
 }
 
-/* One run; *ms receives how long it took. */
-static int run_once(runner *r, bool warmup, bool verbose, double *ms)
+/* Run number k; *ms receives how long it took. */
+static int run_once(runner *r, size_t k, bool warmup, bool verbose, double *ms)
 {
     sonde_run_options run = SONDE_INIT(sonde_run_options);
     run.warmup = warmup;
     run.verbose = verbose;
     sonde_error err;
-    drop_outputs(r);
+    const size_t set = k % r->sets;
+    const feeds *in = &r->in[set];
+    drop_outputs(r, set);
     const double start = now_ms();
-    const sonde_status st = sonde_session_run(r->model.session, &run, r->in.names, r->in.values,
-                                              r->in.n, NULL, r->out, r->n_out, &err);
+    const sonde_status st = sonde_session_run(r->model.session, &run, in->names, in->values, in->n,
+                                              NULL, r->out + set * r->outputs, r->outputs, &err);
     *ms = now_ms() - start;
     return st ? fail("%s", err.message) : EXIT_OK;
 }
 
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
 {
-    enum { AT_LEAST = 10 };
     double ms = 0;
     for (int64_t i = 0; i < warmup; i++) {
         progress(o, "warming up", (double)i / (double)warmup);
-        const int code = run_once(r, true, false, &ms);
+        const int code = run_once(r, (size_t)i, true, false, &ms);
         if (code)
             return code;
     }
     sonde_error err;
     if (o->counters) /* where they are refused the profile says why */
         (void)sonde_counters_start(r->model.context, &err);
-    const double start = now_ms(), budget = o->duration_s * 1e3;
+    const double start = now_ms(), budget = duration_ms(o);
     for (;;) {
         const double spent = now_ms() - start;
         const bool by_count = iterations >= 0;
         if (by_count ? r->runs >= (size_t)iterations
-                     : r->runs >= most || (r->runs >= AT_LEAST && spent >= budget))
+                     : r->runs >= most || (r->runs >= r->least && spent >= budget))
             break;
         progress(o, "measuring",
                  by_count     ? (double)r->runs / (double)iterations
                  : budget > 0 ? spent / budget
                               : 1);
-        const int code = run_once(r, false, o->verbose && r->runs == 0, &ms);
+        const int code = run_once(r, r->runs, false, o->verbose && r->runs == 0, &ms);
         if (code)
             return code;
         r->ms = grow(r->ms, r->runs, sizeof *r->ms);
         r->ms[r->runs++] = ms;
     }
     progress_end();
+    r->n_out = (r->runs < r->sets ? r->runs : r->sets) * r->outputs;
     if (o->counters && sonde_counters_stop(r->model.context, &err))
         return fail("%s", err.message);
     return EXIT_OK;
+}
+
+void runner_print(const runner *r, const options *o)
+{
+    for (size_t i = 0; i < r->n_out; i++) {
+        if (r->images.n && i % r->outputs == 0)
+            printf("%s%s\n", i ? "\n" : "", r->images.items[i / r->outputs]);
+        print_value(sonde_session_output_name(r->model.session, i % r->outputs), r->out[i], o);
+    }
 }
 
 static void write_stdout(void *user, const char *s, size_t n)
@@ -133,7 +176,9 @@ static int check_folder(const runner *r, const options *o, const char *path, siz
         sonde_value *expected = NULL;
         sonde_error err;
         if (is_file(file)) {
-            if (sonde_value_load_for(r->model.session, r->names[k], file, &expected, &err))
+            if (sonde_value_load_for(r->model.session,
+                                     sonde_session_output_name(r->model.session, k % r->outputs),
+                                     file, &expected, &err))
                 code = fail("%s", err.message);
             else if (compare(r, o, k, expected))
                 code = EXIT_MISMATCH;
@@ -187,7 +232,8 @@ void runner_json(const runner *r, const options *o, text *t)
 {
     (void)o;
     double *sorted = need(malloc((r->runs + 1) * sizeof *sorted));
-    memcpy(sorted, r->ms, r->runs * sizeof *sorted);
+    if (r->runs)
+        memcpy(sorted, r->ms, r->runs * sizeof *sorted);
     latency l;
     latency_of(sorted, r->runs, &l);
     free(sorted);
@@ -195,6 +241,10 @@ void runner_json(const runner *r, const options *o, text *t)
     text_json(t, sonde_context_cpu(r->model.context));
     text_add(t, ",\"load_ms\":%.3f,\"prepare_ms\":%.3f,\"iterations\":%zu", r->model.load_ms,
              r->model.prepare_ms, r->runs);
+    if (!r->runs) {
+        text_add(t, ",\"latency_ms\":null");
+        return;
+    }
     text_add(t,
              ",\"latency_ms\":{\"min\":%.6f,\"mean\":%.6f,\"p50\":%.6f,\"p95\":%.6f,\"p99\":%.6f,"
              "\"max\":%.6f}",

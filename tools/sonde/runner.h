@@ -5,25 +5,33 @@
 
 #include "tool.h"
 
+/* Runs take the sets of inputs in turn: one, or one for each image of a folder. Output k of set s
+ * stands at s * outputs + k. */
 typedef struct runner {
     loaded model;
-    feeds in;
-    const char **names; /* of the outputs */
-    sonde_value **out;  /* of the last run */
-    size_t n_out;
-    double *ms; /* latency of every measured run */
-    size_t runs;
+    list images;        /* what the sets were made of; none: a single one */
+    feeds *in;          /* one for each set */
+    size_t sets;        /* at least 1 */
+    size_t outputs;     /* of the model */
+    char **names;       /* of the outputs: "scores"; of several sets "cat.jpg/scores" */
+    sonde_value **out;  /* of the last run with each set */
+    size_t n_out;       /* those of sets that have run */
+    double *ms;         /* latency of every measured run */
+    size_t runs, least; /* at least so many where a duration is given */
 } runner;
 
 /* Loads the model and makes its inputs. */
 int runner_open(runner *r, const options *o, const char *model);
 /* `warmup` runs, then `iterations` measured ones, or as many as `duration_s` holds where that is
- * -1, at least 10 and at most `most`. With -v the first measured run prints every step. */
+ * -1, at least `least` and at most `most`. With -v the first measured run prints every step. */
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 
 /* Ends the recording that o->record_level began and prints its table. */
 int runner_table(const runner *r, const options *o);
+
+/* Prints every output, those of an image under its path. */
+void runner_print(const runner *r, const options *o);
 
 /* Compares the outputs with those in a file (by name, or in order) or in a test-data folder. */
 int runner_check(const runner *r, const options *o, const char *path);

@@ -59,7 +59,7 @@ typedef struct options {
 
     /* how often */
     int64_t iterations, warmup; /* -1: not given */
-    double duration_s;
+    double duration_s;          /* -1: not given */
 
     /* how */
     int64_t threads, seed, batch_size, seq_len; /* sizes: 0 = not given */
@@ -131,6 +131,8 @@ extern const command commands[]; /* ended by a row without a name */
 int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
                   char **argv);
 void options_free(options *o);
+/* What --duration says, or 2 s. */
+double duration_ms(const options *o);
 
 /* ---- export_options.c ---- */
 /* Fills o->export_options; returns as options_parse does. */
@@ -164,6 +166,11 @@ bool is_image(const char *path); /* by its suffix */
  */
 int image_plan(const loaded *l, const options *o, size_t index, const char *path,
                sonde_image_options *image, float *numbers);
+
+/* ---- image_folder.c ---- */
+/* The images, by name, where the only -i is a folder of them; else none. Free with list_free_texts,
+ * also after an error. */
+int image_folder(const options *o, list *images);
 
 /* ---- sizes.c ---- */
 /* Every -s must be DIM=N and name a dimension the model has. */

@@ -35,8 +35,8 @@ static int show_best(const question *q)
             code = runner_run(&r, &o, 0, 1, SIZE_MAX);
         if (!code)
             printf("\n%s\n", i < q->model->images.n ? q->model->images.items[i] : q->model->label);
-        for (size_t k = 0; k < r.n_out && !code; k++)
-            print_value(r.names[k], r.out[k], &o);
+        if (!code)
+            runner_print(&r, &o);
         runner_close(&r);
     }
     return code;

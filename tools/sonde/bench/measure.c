@@ -18,7 +18,7 @@ static long runs_of_round(const bench_plan *p, int round, double ms)
     const options *o = p->o;
     if (o->iterations >= 0)
         return (long)(o->iterations / p->rounds + (round < o->iterations % p->rounds));
-    const double fit = o->duration_s * 1e3 / p->rounds / (ms > 1e-4 ? ms : 1e-4);
+    const double fit = duration_ms(o) / p->rounds / (ms > 1e-4 ? ms : 1e-4);
     const long least = (AT_LEAST + p->rounds - 1) / p->rounds;
     return fit < (double)least ? least : fit > MOST ? MOST : (long)fit;
 }

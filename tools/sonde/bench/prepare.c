@@ -2,7 +2,6 @@
 /* The same bytes for every runtime: the model as an ONNX file and its inputs as .npz files (and
  * .safetensors, which some programs take instead), made once in the scratch folder. A helper
  * process does it, and leaves what the bench has to know in a small file of facts. */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 #include "bench/parts.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/tensor_file.h"
-
-enum { MOST_IMAGES = 64 }; /* more would not fit into caches and change what is measured */
 
 /* Tabs and line breaks separate things in the protocol. */
 static int check_name(const char *name)
@@ -46,26 +43,6 @@ void bench_image_free(bench_image *i)
 {
     free(i->input);
     *i = (bench_image){.input = NULL};
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The images of a folder in the order of their names. */
-static void find_images(const char *folder, list *images)
-{
-    DIR *dir = opendir(folder);
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (is_image(e->d_name))
-            list_add(images, text_of("%s/%s", folder, e->d_name));
-    if (dir)
-        closedir(dir);
-    if (images->n)
-        qsort((void *)images->items, images->n, sizeof *images->items, by_name);
-    for (; images->n > MOST_IMAGES; images->n--)
-        free((void *)(uintptr_t)images->items[images->n - 1]);
 }
 
 /* The preprocess line of the first input. A mean and deviation of the library's own are ImageNet's.
@@ -135,18 +112,12 @@ static bool counts_samples(const loaded *l)
 
 static int save_inputs(const loaded *l, const options *o, text *facts)
 {
-    list images = {.n = 0};
-    const char *argument = o->inputs.n == 1 ? o->inputs.items[0] : NULL;
-    if (argument && is_folder(argument))
-        find_images(argument, &images);
+    list images;
     int64_t batch = 1;
-    int code = EXIT_OK;
-    if (!images.n)
-        code = save_feeds(l, o, 0, &batch);
-    else if (o->batch_size > 1)
-        code = fail_usage("images are measured one at a time; leave --batch-size away");
-    else
-        code = describe_images(l, o, images.items[0], facts);
+    int code = image_folder(o, &images);
+    if (!code)
+        code =
+            images.n ? describe_images(l, o, images.items[0], facts) : save_feeds(l, o, 0, &batch);
     for (size_t i = 0; i < images.n && !code; i++) {
         const char *item = images.items[i];
         options one = *o;

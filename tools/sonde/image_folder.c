@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder of images as the only -i: one set of inputs for each image, which runs take in turn. The
+ * same for run, profile and bench. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { MOST_IMAGES = 64 }; /* more would not fit into caches and change what is measured */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_test_data(const char *folder)
+{
+    char *first = text_of("%s/input_0.pb", folder);
+    const bool found = is_file(first);
+    free(first);
+    return found;
+}
+
+int image_folder(const options *o, list *images)
+{
+    const char *folder = o->inputs.n == 1 ? o->inputs.items[0] : NULL;
+    *images = (list){.n = 0};
+    if (!folder || !is_folder(folder) || is_test_data(folder))
+        return EXIT_OK;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (is_image(e->d_name))
+            list_add(images,
+                     text_of("%s%s%s", folder, ends_with(folder, "/") ? "" : "/", e->d_name));
+    if (dir)
+        closedir(dir);
+    if (!images->n)
+        return EXIT_OK;
+    qsort((void *)images->items, images->n, sizeof *images->items, by_name);
+    if (images->n > MOST_IMAGES && !o->quiet)
+        warn("'%s' has %zu images; the first %d by name are used", folder, images->n, MOST_IMAGES);
+    for (; images->n > MOST_IMAGES; images->n--)
+        free((void *)(uintptr_t)images->items[images->n - 1]);
+    return o->batch_size > 1 ? fail_usage("images are run one at a time; leave --batch-size away")
+                             : EXIT_OK;
+}
