@@ -100,6 +100,19 @@ static int set_text(PyObject *self, PyObject *text, void *place)
     return 0;
 }
 
+static int set_sort(PyObject *self, PyObject *text, void *place)
+{
+    if (text && PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, "time") != 0 &&
+        PyUnicode_CompareWithASCIIString(text, "name") != 0) {
+        const char *word = PyUnicode_AsUTF8AndSize(text, NULL);
+        if (word)
+            sn_py_raise_text("InvalidArgument", "timing_sort is '%s', expected 'time' or 'name'",
+                             word);
+        return -1;
+    }
+    return set_text(self, text, place);
+}
+
 #define TEXT(name, field, doc)                                                                     \
     {                                                                                              \
         name, get_text, set_text, doc, (void *)(uintptr_t)offsetof(options_object, field)          \
@@ -108,7 +121,8 @@ static PyGetSetDef properties[] = {
     {"terminate", get_terminate, set_terminate,
      "Set to True, from any thread, runs with these options stop after the current step.", NULL},
     TEXT("logid", logid, "A name for the run."),
-    TEXT("timing_sort", timing_sort, "Order of the timing table: 'time' or 'name'."),
+    {"timing_sort", get_text, set_sort, "Order of the timing table: 'time' or 'name'.",
+     (void *)(uintptr_t)offsetof(options_object, timing_sort)},
     TEXT("timing_filter", timing_filter, "Operators the timing table shows: 'Conv,MatMul'."),
     {NULL, NULL, NULL, NULL, NULL}};
 

@@ -3,6 +3,7 @@
  * that a forked child can reset their pools and so that traces asked for by SONDE_TRACE are written
  * when the process ends. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/stream.h"
@@ -126,7 +127,10 @@ static int env_threads(const sonde_context *c)
     const long n = strtol(text, &end, 10);
     if (*end == 0 && errno == 0 && n >= 0 && n <= 4096)
         return (int)n;
-    sn_log_write(&c->core.log, SN_LOG_WARN, "SONDE_THREADS is '%s', expected a number", text);
+    if (c->core.log.sink)
+        sn_log_write(&c->core.log, SN_LOG_WARN, "SONDE_THREADS is '%s', expected a number", text);
+    else /* as the environment's other words are told */
+        fprintf(stderr, "sonde: SONDE_THREADS is '%s', expected a number\n", text);
     return 0;
 }
 

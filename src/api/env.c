@@ -33,9 +33,16 @@ static void read_env(void)
     const char *profile = getenv("SONDE_PROFILE"), *instances = getenv("SONDE_INSTANCES");
     if (profile && *profile && strcmp(profile, "0") != 0)
         state.env.profile_dir = strcmp(profile, "1") == 0 ? "sonde_profiling" : profile;
-    state.env.instances = instances ? atoi(instances) : 1;
-    if (state.env.instances < 1)
-        state.env.instances = 1;
+    state.env.instances = 1;
+    if (instances && *instances) {
+        char *end = NULL;
+        const long count = strtol(instances, &end, 10);
+        if (!*end && count >= 1 && count <= 100000)
+            state.env.instances = (int)count;
+        else
+            fprintf(stderr, "sonde: SONDE_INSTANCES is '%s', expected a number from 1\n",
+                    instances);
+    }
     if (level && *level) {
         if (level[0] >= '1' && level[0] <= '3' && !level[1])
             state.env.level = level[0] - '0';

@@ -103,8 +103,14 @@ int show_check(const options *o)
         if (report_names[report_at(name)])
             continue;
         const char *near = closest(name, report_names);
-        return fail_usage("there is no report '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                          near ? near : "", near ? "'?" : "");
+        if (near)
+            return fail_usage("there is no report '%s'; did you mean '%s'?", name, near);
+        text known = {NULL, 0, 0};
+        for (size_t k = 0; report_names[k]; k++)
+            text_add(&known, "%s%s", k ? ", " : "", report_names[k]);
+        const int code = fail_usage("there is no report '%s'; there are %s", name, known.data);
+        text_free(&known);
+        return code;
     }
     return -1;
 }
