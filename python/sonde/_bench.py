@@ -17,6 +17,7 @@ from ._errors import InvalidArgument
 from ._options import SessionOptions
 from ._session import InferenceSession
 from ._sonde import RunOptions
+from ._units import time_unit
 
 PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p999": 99.9}
 
@@ -59,8 +60,10 @@ class BenchResult:
         }
 
     def __str__(self) -> str:
-        figures = ", ".join(f"{name} {self.latency_ms[name]:.3f}" for name in ("min", "p50", "mean", "p95", "p99", "max"))
-        return f"{self.model}: {figures} ms over {self.iterations} runs, {self.throughput_per_s:.1f} per second"
+        unit = time_unit(self.latency_ms["p50"] * 1e6)
+        names = ("min", "p50", "mean", "p95", "p99", "max")
+        figures = ", ".join(f"{name} {unit.text(self.latency_ms[name] * 1e6)}" for name in names)
+        return f"{self.model}: {figures} {unit.name} over {self.iterations} runs, {self.throughput_per_s:.1f} per second"
 
 
 def latency_figures(samples: Sequence[float]) -> dict[str, float]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._units import TimeUnit, time_unit
+
 if TYPE_CHECKING:
     from . import _sonde
     from ._session import InferenceSession, NodeArg
@@ -37,12 +39,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
     return f'<table style="{style}"><thead><tr>{cells("th", head)}</tr></thead><tbody>{lines}</tbody></table>'
 
 
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.3f}"
-
-
 # ---------------------------------------------------------------- profiles
-def _bars(rows: Sequence[dict[str, Any]]) -> str:
+def _bars(rows: Sequence[dict[str, Any]], unit: TimeUnit) -> str:
     """Shares of the run as bars, drawn in the colour of the text."""
     if not rows:
         return ""
@@ -54,7 +52,7 @@ def _bars(rows: Sequence[dict[str, Any]]) -> str:
         share = min(max(row["share"], 0.0), 1.0)
         fill = 0.25 if row["bracket"] else 0.6
         parts.append(
-            f"<g><title>{_text(row['name'])}: {_ms(row['mean_ns'])} ms</title>"
+            f"<g><title>{_text(row['name'])}: {unit.text(row['mean_ns'])} {unit.name}</title>"
             f'<text x="{name_wide - 8}" y="{y + 12}" text-anchor="end">{_text(row["name"], 24)}</text>'
             f'<rect x="{name_wide}" y="{y + 2}" width="{share * room:.1f}" height="{high - 4}" '
             f'fill="currentColor" fill-opacity="{fill}"/>'
@@ -76,9 +74,10 @@ def profile(made: _sonde.Profile) -> str:
     head = f"<div><b>sonde profile</b> of {_text(s['model'] or 'no model')}: {facts}</div>"
     if not s["iterations"]:
         return f"<div>{head}</div>"
+    unit = time_unit(s["mean_ns"])
     latency = _table(
-        ["mean (ms)", "median", "p95", "p99", "min", "max"],
-        [[_ms(s[f"{name}_ns"]) for name in ("mean", "p50", "p95", "p99", "min", "max")]],
+        [f"mean ({unit.name})", "median", "p95", "p99", "min", "max"],
+        [[unit.text(s[f"{name}_ns"]) for name in ("mean", "p50", "p95", "p99", "min", "max")]],
         left=0,
     )
     rows = made.rows(0)
@@ -86,7 +85,7 @@ def profile(made: _sonde.Profile) -> str:
         [
             _text(row["name"]),
             f"{row['calls']:.6g}",
-            _ms(row["mean_ns"]),
+            unit.text(row["mean_ns"]),
             f"{row['share'] * 100:.2f} %",
             f"{row['flops'] / row['mean_ns']:.1f}" if row["flops"] and row["mean_ns"] else "",
         ]
@@ -94,8 +93,8 @@ def profile(made: _sonde.Profile) -> str:
     ]
     more = f"<div>and {len(rows) - _SHOWN} more</div>" if len(rows) > _SHOWN else ""
     lost = f"<div>{s['dropped']} records were dropped</div>" if s["dropped"] else ""
-    operators = _table(["operator", "calls", "ms", "share", "GFLOP/s"], lines)
-    return f"<div>{head}{latency}{operators}{more}{_bars(rows[:_SHOWN])}{lost}</div>"
+    operators = _table(["operator", "calls", unit.name, "share", "GFLOP/s"], lines)
+    return f"<div>{head}{latency}{operators}{more}{_bars(rows[:_SHOWN], unit)}{lost}</div>"
 
 
 # ---------------------------------------------------------------- sessions

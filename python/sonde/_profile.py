@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _html, _sonde
 from ._errors import InvalidArgument
+from ._units import time_unit
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Columns: TypeAlias = dict[str, Any]
@@ -244,7 +245,9 @@ class Profile(ProfileViews):
 
 def describe(profile: _sonde.Profile) -> str:
     s = profile.summary()
-    runs = f"{s['iterations']} inferences" + (f", mean {s['mean_ns'] / 1e6:.3f} ms" if s["iterations"] else "")
+    unit = time_unit(s["mean_ns"])
+    mean = f", mean {unit.text(s['mean_ns'])} {unit.name}" if s["iterations"] else ""
+    runs = f"{s['iterations']} inferences{mean}"
     return f"<sonde profile of {s['model'] or 'no model'}: {runs}, {s['spans']} spans>"
 
 

@@ -276,8 +276,9 @@ static sonde_status loop_verbose(sn_run *run)
         for (uint32_t k = 0; k < s->n_out && !st; k++)
             if (sn_wants(s, k))
                 print_slot(run, "output", k, n->out[k], sn_out_slot(s, f, k));
-        len = snprintf(line, sizeof line, "  time: %.3fms%s\n",
-                       sn_ticks_to_ns(&clock, t1 - t0) / 1e6, st ? " (failed)" : "");
+        const double ns = sn_ticks_to_ns(&clock, t1 - t0); /* three digits of the shortest, too */
+        len = snprintf(line, sizeof line, "  time: %.*fms%s\n", ns < 1e5 ? 6 : 3, ns / 1e6,
+                       st ? " (failed)" : "");
         run->call->cfg->verbose(run->call->cfg->verbose_user, line, (size_t)len);
         if (run->ring) {
             sn_trace_rec rec = {.t0 = t0,

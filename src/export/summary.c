@@ -3,7 +3,7 @@
  * are only added), and as Markdown for people to paste. */
 #include <string.h>
 
-#include "export/writer.h"
+#include "export/units.h"
 
 /* ------------------------------------------------------------------ JSON */
 static void key_text(sn_writer *w, bool *first, const char *key, const char *value)
@@ -189,12 +189,12 @@ static void put_cell(sn_writer *w, const char *text)
     }
 }
 
-static void put_stat(sn_writer *w, const char *name, double ns)
+static void put_stat(sn_writer *w, const sn_time_unit *unit, const char *name, double ns)
 {
     sn_put(w, "| ");
     sn_put(w, name);
     sn_put(w, " | ");
-    sn_put_fixed(w, ns / 1e6, 3);
+    sn_put_in_unit(w, ns, unit, unit->decimals + 1);
     sn_put(w, " |\n");
 }
 
@@ -202,6 +202,7 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
 {
     sn_prof_summary s;
     SN_TRY(sn_profile_summarise(p, SN_BY_OP, &s, err));
+    const sn_time_unit unit = sn_time_unit_for(s.wall_ns.mean);
     sn_writer w;
     sn_writer_init(&w, sink);
     sn_put(&w, "# Profile of ");
@@ -220,16 +221,20 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     sn_put_u64(&w, s.warmups);
     sn_put(&w, ", operators per run: ");
     sn_put_fixed(&w, s.ops, 0);
-    sn_put(&w, ".\n\n| latency | ms |\n| --- | ---: |\n");
-    put_stat(&w, "mean", s.wall_ns.mean);
-    put_stat(&w, "min", s.wall_ns.min);
-    put_stat(&w, "median", s.wall_ns.p50);
-    put_stat(&w, "p95", s.wall_ns.p95);
-    put_stat(&w, "p99", s.wall_ns.p99);
-    put_stat(&w, "max", s.wall_ns.max);
-    put_stat(&w, "profiler (not included)", s.cost_ns);
+    sn_put(&w, ".\n\n| latency | ");
+    sn_put(&w, unit.name);
+    sn_put(&w, " |\n| --- | ---: |\n");
+    put_stat(&w, &unit, "mean", s.wall_ns.mean);
+    put_stat(&w, &unit, "min", s.wall_ns.min);
+    put_stat(&w, &unit, "median", s.wall_ns.p50);
+    put_stat(&w, &unit, "p95", s.wall_ns.p95);
+    put_stat(&w, &unit, "p99", s.wall_ns.p99);
+    put_stat(&w, &unit, "max", s.wall_ns.max);
+    put_stat(&w, &unit, "profiler (not included)", s.cost_ns);
     const bool peaks = p->peak_gflops > 0;
-    sn_put(&w, "\n| operator | calls | ms | share | GFLOP/s | ");
+    sn_put(&w, "\n| operator | calls | ");
+    sn_put(&w, unit.name);
+    sn_put(&w, " | share | GFLOP/s | ");
     sn_put(&w, peaks ? "% of roofline | kernel |\n" : "kernel |\n");
     sn_put(&w, "| --- | ---: | ---: | ---: | ---: | ");
     sn_put(&w, peaks ? "---: | --- |\n" : "--- |\n");
@@ -240,7 +245,7 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         sn_put(&w, " | ");
         sn_put_fixed(&w, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1);
         sn_put(&w, " | ");
-        sn_put_fixed(&w, r->mean_ns / 1e6, 3);
+        sn_put_fixed(&w, r->mean_ns / unit.ns, unit.decimals + 1);
         sn_put(&w, " | ");
         sn_put_fixed(&w, r->share * 100, 2);
         sn_put(&w, " % | ");

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "export/writer.h"
+#include "export/units.h"
 
 enum {
     MIN_TIME_WIDTH = 7,    /* "99.99ms": tables of successive runs line up */
@@ -20,14 +20,15 @@ typedef struct table {
     const sn_table_options *opt;
     sn_prof_summary ops, nodes, shapes; /* the latter two only when asked for */
     const sn_prof_row **shapes_by_op;   /* sorted by operator, then time */
+    sn_time_unit unit;                  /* of all times but those of single calls */
     sn_writer w;
 } table;
 
 /* ------------------------------------------------------------------ cells */
 /* Extra columns in the order they are added while they fit; all but the last are numbers. */
-static void ns_as_us(char *cell, double ns)
+static void ns_as_us(char *cell, double ns) /* three digits at least */
 {
-    sn_fixed_text(cell, ns / 1e3, 1);
+    sn_fixed_text(cell, ns / 1e3, ns < 999.5 ? 3 : ns < 9995 ? 2 : 1);
 }
 static void rate(char *cell, double amount, double ns) /* per nanosecond = giga per second */
 {
@@ -110,9 +111,9 @@ static const struct column {
     int needs;
 } columns[] = {
     {"calls", cell_calls, ALWAYS},
-    {"mean us", cell_mean, ALWAYS},
-    {"p50 us", cell_p50, ALWAYS},
-    {"p99 us", cell_p99, ALWAYS},
+    {"mean \xC2\xB5s", cell_mean, ALWAYS},
+    {"p50 \xC2\xB5s", cell_p50, ALWAYS},
+    {"p99 \xC2\xB5s", cell_p99, ALWAYS},
     {"k-instr", cell_instructions, COUNTERS},
     {"k-cycles", cell_cycles, COUNTERS},
     {"IPC", cell_ipc, COUNTERS},
@@ -128,11 +129,11 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static size_t time_text(char *cell, const sn_prof_row *r)
+static size_t time_text(const table *t, char *cell, const sn_prof_row *r)
 {
-    sn_fixed_text(cell, r->mean_ns / 1e6, 2);
-    strcat(cell, "ms");
-    return strlen(cell);
+    sn_fixed_text(cell, r->mean_ns / t->unit.ns, t->unit.decimals);
+    strcat(cell, t->unit.name);
+    return sn_terminal_width(cell);
 }
 
 static size_t share_text(char *cell, const sn_prof_row *r)
@@ -144,18 +145,33 @@ static size_t share_text(char *cell, const sn_prof_row *r)
 }
 
 /* ------------------------------------------------------------------ which rows, in which order */
+/* The next operator of a filter, without spaces around it; false at the end. */
+static bool next_word(const char **list, const char **word, size_t *n)
+{
+    const char *s = *list ? *list : "";
+    s += strspn(s, ", ");
+    *word = s;
+    *n = strcspn(s, ",");
+    *list = s + *n;
+    while (*n && s[*n - 1] == ' ')
+        --*n;
+    return *n > 0;
+}
+
+static bool names(const char *word, size_t n, const sn_prof_row *row)
+{
+    return strlen(row->op_type) == n && strncasecmp(word, row->op_type, n) == 0;
+}
+
 static bool shown(const table *t, const sn_prof_row *row)
 {
-    const char *list = t->opt->filter_op;
+    const char *list = t->opt->filter_op, *word;
+    size_t n;
     if (!list || !*list)
         return true;
-    size_t n = strlen(row->op_type);
-    for (const char *s = list; *s;) {
-        size_t word = strcspn(s, ",");
-        if (word == n && strncasecmp(s, row->op_type, n) == 0)
+    while (next_word(&list, &word, &n))
+        if (names(word, n, row))
             return true;
-        s += word + (s[word] == ',');
-    }
     return false;
 }
 
@@ -219,7 +235,14 @@ static void put_shapes(table *t, const char *op_type)
     sn_writer *w = &t->w;
     sn_put(w, "\n    ");
     put_left(w, "Shape", width);
-    sn_put(w, " | Count | Mean (ms) | Total (ms) | ns/input elem | Example node\n");
+    const char *unit = t->unit.name;
+    const int decimals = t->unit.ns == 1 ? 2 : t->unit.ns == 1e3 ? 3 : 4;
+    sn_put(w, " | Count | Mean (");
+    sn_put(w, unit);
+    sn_put(w, ") | Total (");
+    sn_put(w, unit);
+    sn_put(w, ") | ns/input elem | Example node\n");
+    const size_t narrower = sn_terminal_width("ms") - sn_terminal_width(unit);
     for (size_t i = lo; i < end; i++) {
         const sn_prof_row *r = rows[i];
         sn_put(w, "    ");
@@ -227,9 +250,9 @@ static void put_shapes(table *t, const char *op_type)
         sn_put(w, " | ");
         put_right(w, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1, 5);
         sn_put(w, " | ");
-        put_right(w, r->per_call_mean_ns / 1e6, 4, 9);
+        put_right(w, r->per_call_mean_ns / t->unit.ns, decimals, 9 - narrower);
         sn_put(w, " | ");
-        put_right(w, r->mean_ns / 1e6, 4, 10);
+        put_right(w, r->mean_ns / t->unit.ns, decimals, 10 - narrower);
         sn_put(w, " | ");
         if (r->input_elems > 0)
             put_right(w, r->mean_ns / r->input_elems, 3, 13);
@@ -274,7 +297,7 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
     layout l = {.time = MIN_TIME_WIDTH};
     char cell[CELL + 8];
     for (int c = 0; c < COLUMNS; c++)
-        l.column[c] = strlen(columns[c].title);
+        l.column[c] = sn_terminal_width(columns[c].title);
     for (size_t i = 0; i < s->rows.n; i++)
         if (shown(t, &s->rows.data[i]) && !s->rows.data[i].bracket)
             l.type = max_size(l.type, sn_terminal_width(s->rows.data[i].name));
@@ -283,7 +306,7 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
         if (!shown(t, r))
             continue;
         l.label = max_size(l.label, label_width(&l, r, by_node));
-        l.time = max_size(l.time, time_text(cell, r));
+        l.time = max_size(l.time, time_text(t, cell, r));
         l.share = max_size(l.share, share_text(cell, r));
         for (int c = 0; c < COLUMNS; c++) {
             if (columns[c].cell)
@@ -320,7 +343,7 @@ static void put_titles(table *t, const layout *l)
     put_left(w, "share", l->share);
     for (int k = 0; k < l->columns; k++) {
         const int c = l->shown[k];
-        size_t n = strlen(columns[c].title);
+        size_t n = sn_terminal_width(columns[c].title);
         sn_put_spaces(w, 2 + (columns[c].cell ? l->column[c] - n : 0));
         sn_put(w, columns[c].title);
     }
@@ -341,7 +364,7 @@ static void put_row(table *t, const layout *l, const sn_prof_row *r, bool by_nod
         put_left(w, r->name, l->label);
     }
     sn_put(w, " ");
-    time_text(cell, r);
+    time_text(t, cell, r);
     put_left(w, cell, l->time);
     sn_put(w, " ");
     share_text(cell, r);
@@ -390,7 +413,7 @@ static void put_block(table *t, sn_prof_summary *s, bool by_node)
     }
     if (hidden) {
         char time[CELL + 8], share[CELL + 8];
-        time_text(time, &rest);
+        time_text(t, time, &rest);
         share_text(share, &rest);
         sn_writer *w = &t->w;
         sn_put_u64(w, hidden);
@@ -402,6 +425,40 @@ static void put_block(table *t, sn_prof_summary *s, bool by_node)
     }
 }
 
+/* A filter that nothing passes would leave a table without rows, and no reason. */
+static void put_unmatched(table *t)
+{
+    sn_writer *w = &t->w;
+    const char *list = t->opt->filter_op, *word;
+    const sn_prof_row *rows = t->ops.rows.data;
+    size_t n, missing = 0;
+    while (next_word(&list, &word, &n)) {
+        bool found = false;
+        for (size_t i = 0; i < t->ops.rows.n && !found; i++)
+            found = names(word, n, &rows[i]);
+        if (found)
+            continue;
+        char name[64];
+        n = n < sizeof name ? n : sizeof name - 1;
+        memcpy(name, word, n);
+        name[n] = 0;
+        sn_put(w, missing++ ? ", '" : "no operator ran that is called '");
+        sn_put_terminal(w, name);
+        sn_put(w, "'");
+    }
+    if (!missing)
+        return;
+    bool any = false;
+    for (size_t i = 0; i < t->ops.rows.n; i++) {
+        if (rows[i].bracket)
+            continue;
+        sn_put(w, any ? ", " : "; there are ");
+        sn_put_terminal(w, rows[i].op_type);
+        any = true;
+    }
+    sn_put(w, "\n");
+}
+
 /* ------------------------------------------------------------------ first and last line */
 static void put_heading(table *t)
 {
@@ -410,8 +467,8 @@ static void put_heading(table *t)
     sn_put(w, "Graph run of ");
     sn_put_fixed(w, t->ops.ops, 0);
     sn_put(w, " ops finished in ");
-    sn_put_fixed(w, t->ops.wall_ns.mean / 1e6, 3);
-    sn_put(w, "ms");
+    sn_put_fixed(w, t->ops.wall_ns.mean / t->unit.ns, t->unit.decimals + 1);
+    sn_put(w, t->unit.name);
     style(t, "0");
     sn_put(w, "\n\n");
 }
@@ -424,16 +481,20 @@ static void put_closing(table *t)
     sn_put(w, "mean of ");
     sn_put_u64(w, s->iterations);
     sn_put(w, s->iterations == 1 ? " run; median " : " runs; median ");
-    sn_put_fixed(w, s->wall_ns.p50 / 1e6, 2);
+    sn_put_fixed(w, s->wall_ns.p50 / t->unit.ns, t->unit.decimals);
     sn_put(w, ", p95 ");
-    sn_put_fixed(w, s->wall_ns.p95 / 1e6, 2);
+    sn_put_fixed(w, s->wall_ns.p95 / t->unit.ns, t->unit.decimals);
     sn_put(w, ", p99 ");
-    sn_put_fixed(w, s->wall_ns.p99 / 1e6, 2);
-    sn_put(w, " ms; warm-up ");
+    sn_put_fixed(w, s->wall_ns.p99 / t->unit.ns, t->unit.decimals);
+    sn_put(w, " ");
+    sn_put(w, t->unit.name);
+    sn_put(w, "; warm-up ");
     sn_put_u64(w, s->warmups);
     sn_put(w, "; profiler cost ");
-    sn_put_fixed(w, s->cost_ns / 1e6, 2);
-    sn_put(w, " ms (");
+    sn_put_in_unit(w, s->cost_ns, &t->unit, t->unit.decimals);
+    sn_put(w, " ");
+    sn_put(w, t->unit.name);
+    sn_put(w, " (");
     sn_put_fixed(w, s->wall_ns.mean > 0 ? s->cost_ns / s->wall_ns.mean * 100 : 0, 1);
     sn_put(w, " %), not included");
     style(t, "0");
@@ -454,8 +515,11 @@ static void put_usage(table *t)
         return;
     style(t, "2");
     sn_put(w, "in total: task-clock ");
-    sn_put_fixed(w, (double)u->cpu_ns / 1e6, 1);
-    sn_put(w, " ms, page-faults ");
+    const sn_time_unit unit = sn_time_unit_for((double)u->cpu_ns);
+    sn_put_fixed(w, (double)u->cpu_ns / unit.ns, unit.ns == 1e6 ? 1 : unit.decimals);
+    sn_put(w, " ");
+    sn_put(w, unit.name);
+    sn_put(w, ", page-faults ");
     sn_put_u64(w, u->minor_faults + u->major_faults);
     sn_put(w, " (major ");
     sn_put_u64(w, u->major_faults);
@@ -479,6 +543,7 @@ static void put_table(table *t)
         sn_put(&t->w, ")\n");
         return;
     }
+    t->unit = sn_time_unit_for(t->ops.wall_ns.mean);
     put_heading(t);
     if (t->opt->by_shape || !t->opt->by_node)
         put_block(t, &t->ops, false);
@@ -486,6 +551,7 @@ static void put_table(table *t)
         sn_put(&t->w, "\n");
     if (t->opt->by_node)
         put_block(t, &t->nodes, true);
+    put_unmatched(t);
     put_closing(t);
     put_usage(t);
 }

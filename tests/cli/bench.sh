@@ -4,7 +4,7 @@
 mkdir tmp
 export TMPDIR=$PWD/tmp
 plain() {
-    sed -E 's/; [^;]*$//; s/[0-9][0-9.,]*/#/g; s/…/ to /g; s/\((# to #|unclear)\)/(interval)/g; s/ +/ /g; s/(KiB|MiB)/B/; s/ $//'
+    sed -E 's/; [^;]*$//; s/[0-9][0-9.,]*/#/g; s/…/ to /g; s/\((# to #|unclear)\)/(interval)/g; s/ +/ /g; s/(KiB|MiB)/B/; s/, (n|µ|m)s/, T/; s/ $//'
 }
 try sonde bench zoo:tiny_mlp --against onnxruntime,sonde:no-optimize --python /nonexistent/python \
     -n 4 --rounds 2 -t 1 --no-program | plain

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The table and the files of a profile; figures are cut out.
 sonde profile zoo:tiny_mlp -n 12 -o trace.json -o mlp.summary.json | grep -v '^$' |
-    sed 's/  *[0-9.]*ms  *([0-9.]*%)//; s/ in [0-9.]*ms//; s/;.*//' | LC_ALL=C sort
+    sed 's/  *[0-9.]*[nµm]*s  *([0-9.]*%)//; s/ in [0-9.]*[nµm]*s//; s/;.*//' | LC_ALL=C sort
 ls
 head -c 15 trace.json
 echo
@@ -15,3 +15,12 @@ SONDE_TRACE=whole.json sonde run zoo:tiny_mlp -q
 ls whole.json
 try sonde profile zoo:tiny_mlp -n 10 -q -o out.nothing 2>&1 | cut -c1-6
 sonde run zoo:tiny_mlp -v 2>&1 | grep -c '^#'
+sonde profile zoo:tiny_mlp -n 2 --filter-op Foo | grep 'no operator' | cut -d';' -f1
+sonde profile zoo:tiny_mlp -n 2 -q -o mlp.pftrace
+sonde report mlp.pftrace --filter-op Gemm,Foo | grep 'no operator' | cut -d';' -f1
+SONDE_TIMING=filter-op=Foo sonde run zoo:tiny_mlp -q 2>&1 | grep 'no operator' | cut -d';' -f1
+try sonde profile zoo:tiny_mlp --report frob
+# Words of the environment that are not understood are told and change nothing.
+for word in SONDE_LEVEL=9 SONDE_THREADS=abc SONDE_LOG=loud SONDE_INSTANCES=none SONDE_TIMING=sort=banana; do
+  env $word sonde run zoo:tiny_mlp -q 2>&1 | grep '^sonde:'
+done

@@ -18,7 +18,7 @@ try sonde run zoo:tiny_mlp -s batch=2 -q --check out.npz
 try sonde run zoo:tiny_mlp -s batch=2 --check data | tail -1
 try sonde run zoo:tiny_mlp -s batch=2 -q --no-optimize --no-prepack --check out.safetensors
 try sonde run zoo:tiny_mlp -s batch=2 -q --seed 1 --check out.npz 2>&1 | cut -c1-24
-sonde run zoo:tiny_mlp -n 3 | tail -1 | sed 's/[0-9.]* ms/T ms/; s/[0-9][0-9.]*\.[0-9]*/T/g'
+sonde run zoo:tiny_mlp -n 3 | tail -1 | sed 's/[0-9.]* [nµm]*s/T ms/; s/[0-9][0-9.]*\.[0-9]*/T/g'
 sonde run zoo:tiny_mlp --json - | sed 's/,"threads.*"inputs"/,"inputs"/; s/,"min".*//'
 sonde zoo save tiny_cnn cnn.onnx
 sonde run cnn.onnx | head -1

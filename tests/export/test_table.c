@@ -56,6 +56,90 @@ TEST(long_times_widen_the_time_column)
     sn_profile_free(p);
 }
 
+/* A run of `total_ns` of which one operator takes two thirds. */
+static sn_profile *one_operator(syn_memory *m, uint64_t total_ns)
+{
+    sn_profile *p = syn_profile(syn_memory_init(m));
+    uint32_t op = syn_step(p, "Conv", "c", "", "");
+    uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, total_ns, "Iteration0")->id;
+    syn_op(p, it, 0, total_ns / 3 * 2, op);
+    return p;
+}
+
+TEST(small_times_choose_their_unit)
+{
+    static const struct {
+        uint64_t ns;
+        const char *total, *row, *last;
+    } cases[] = {
+        {312, " in 312.00ns\n", "Conv             208.0ns (66.67%)\n", "p99 312.0 ns;"},
+        {9130, " in 9.130µs\n", "Conv             6.09µs  (66.66%)\n", "p99 9.13 µs;"},
+        {999999, " in 999.999µs\n", "Conv             666.67µs (66.67%)\n", " 1000.00 µs;"},
+        {MS, " in 1.000ms\n", "Conv             0.67ms  (66.67%)\n", "p99 1.00 ms;"},
+        {UINT64_C(12345000000), " in 12.345s\n", "Conv             8.23s   (66.67%)\n",
+         "p99 12.35 s;"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        syn_memory m;
+        sonde_error err = {0};
+        sn_profile *p = one_operator(&m, cases[i].ns);
+        memory_sink out;
+        CHECK_OK(sn_export_table(p, NULL, memory_sink_init(&out), &err));
+        CHECK_HAS(out.text, cases[i].total);
+        CHECK_HAS(out.text, cases[i].row);
+        CHECK_HAS(out.text, cases[i].last);
+        free(out.text);
+        sn_profile_free(p);
+    }
+}
+
+TEST(shapes_and_single_calls_of_short_runs_have_digits)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = one_operator(&m, 9130);
+    memory_sink out;
+    sn_table_options o = {.by_shape = true, .width = 100};
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, " mean µs  p50 µs ");
+    CHECK_HAS(out.text, "  6.09 ");
+    CHECK_HAS(out.text, " | Mean (µs) | Total (µs) | ");
+    CHECK_HAS(out.text, " |     6.086 |      6.086 | ");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(a_cost_that_is_small_beside_the_run_is_not_shown_as_nothing)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = one_operator(&m, 20 * MS);
+    p->record_ns = 400;
+    memory_sink out;
+    CHECK_OK(sn_export_table(p, NULL, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "profiler cost 0.0004 ms (0.0 %)");
+    free(out.text);
+    sn_profile_free(p);
+}
+
+TEST(a_filter_that_nothing_passes_says_what_there_is)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    memory_sink out;
+    sn_table_options o = {.filter_op = "Foo, matmul ,Bar\x1b"};
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK_HAS(out.text, "\nMatMul 2.00ms");
+    CHECK_HAS(out.text,
+              "no operator ran that is called 'Foo', 'Bar\\x1b'; there are Conv, MatMul\n");
+    free(out.text);
+    o.filter_op = "MatMul,Conv";
+    CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+    CHECK(!strstr(out.text, "no operator"));
+    free(out.text);
+    sn_profile_free(p);
+}
+
 TEST(sorting_by_name_puts_bracket_rows_among_the_rest)
 {
     syn_memory m;
@@ -82,6 +166,7 @@ TEST(a_filter_hides_rows_and_says_so)
                 "\n"
                 "Conv 7.00ms  (63.64%)\n"
                 "3 rows hidden: 4.00ms (36.36%)\n"
+                "no operator ran that is called 'Relu'; there are Conv, MatMul\n"
                 "mean of 2 runs; median 11.00, p95 11.90, p99 11.98 ms; warm-up 1; profiler cost "
                 "0.00 ms (0.0 %), not included\n");
     sn_profile_free(p);
@@ -144,7 +229,7 @@ TEST(a_wide_terminal_gets_as_many_columns_as_fit)
     CHECK_HAS(
         out.text,
         "\n"
-        "operator         time    share     calls  mean us  p50 us  p99 us  GFLOP/s  GB/s  kernel\n"
+        "operator         time    share     calls  mean µs  p50 µs  p99 µs  GFLOP/s  GB/s  kernel\n"
         "Conv             7.00ms  (63.64%)      1   7000.0  7000.0  7980.0      0.1   0.0  "
         "f32_conv1x1_avx2\n"
         "MatMul           2.00ms  (18.18%)      1   2000.0  2000.0  2000.0      0.5   0.0  "
@@ -154,7 +239,7 @@ TEST(a_wide_terminal_gets_as_many_columns_as_fit)
     free(out.text);
     o.width = 50;
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
-    CHECK_HAS(out.text, "\noperator         time    share     calls  mean us\n");
+    CHECK_HAS(out.text, "\noperator         time    share     calls  mean µs\n");
     free(out.text);
     o.width = 20; /* nothing fits: the plain table */
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));

@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -474,6 +475,18 @@ def test_run_options_print_the_timing_table():
             "s = sonde.InferenceSession('zoo:tiny_cnn'); s.run(None, {'input': sonde.rand(s.input(0))}, o)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Graph run of" in done.stderr and "Conv" in done.stderr
+
+
+def test_run_options_refuse_an_order_and_tell_of_operators_that_there_are_not():
+    options = sonde.RunOptions()
+    for wrong in ("banana", "", "Name"):
+        with pytest.raises(sonde.InvalidArgument, match=f"timing_sort is '{wrong}', expected 'time' or 'name'"):
+            options.timing_sort = wrong
+    assert options.timing_sort == "time"
+    code = ("import sonde; o = sonde.RunOptions(); o.timing = True; o.timing_filter = 'Foo'\n"
+            "s = sonde.InferenceSession('zoo:tiny_cnn'); s.run(None, {'input': sonde.rand(s.input(0))}, o)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.search("no operator ran that is called 'Foo'; there are .*Conv", done.stderr)
 
 
 # ---------------------------------------------------------------- life

@@ -52,10 +52,10 @@ static char *label(const diff *d, const sonde_change *c)
     return out;
 }
 
-static void print_time(double ns, bool there, double unit)
+static void print_time(double ns, bool there, const shown_unit *u)
 {
     if (there)
-        printf("  %10.3f", ns / unit);
+        printf("  %10.3f", ns / 1e6 / u->divisor);
     else
         printf("  %10s", "-");
 }
@@ -67,12 +67,12 @@ static double percent(double ratio)
     return fabs(p) < 0.05 ? 0 : p;
 }
 
-static void print_row(const char *name, int width, const sonde_change *c, double unit)
+static void print_row(const char *name, int width, const sonde_change *c, const shown_unit *u)
 {
     const bool both = c->verdict != SONDE_NEW && c->verdict != SONDE_GONE;
     printf("%-*s", width, name);
-    print_time(c->old_median_ns, c->verdict != SONDE_NEW, unit);
-    print_time(c->new_median_ns, c->verdict != SONDE_GONE, unit);
+    print_time(c->old_median_ns, c->verdict != SONDE_NEW, u);
+    print_time(c->new_median_ns, c->verdict != SONDE_GONE, u);
     if (both && c->old_median_ns > 0 && c->new_median_ns > 0)
         printf("  %+8.1f %%", percent(c->ratio));
     else
@@ -101,13 +101,21 @@ static int print_table(const diff *d)
         if (labels[i] && strlen(labels[i]) > (size_t)width)
             width = strlen(labels[i]) < 100 ? (int)strlen(labels[i]) : 100;
     }
-    /* Short runs in microseconds, so that their operators have digits. */
-    const bool us = !code && rows[n].old_median_ns < 1e6 && rows[n].new_median_ns < 1e6;
-    if (!code)
-        printf("%-*s  %10s  %10s  %10s  %21s\n", width, "", us ? "old (us)" : "old (ms)",
-               us ? "new (us)" : "new (ms)", "change", "95 % interval");
+    /* The unit of the shorter run, so that operators have digits. */
+    const shown_unit u =
+        unit_of_ms((rows[n].old_median_ns < rows[n].new_median_ns ? rows[n].old_median_ns
+                                                                  : rows[n].new_median_ns) /
+                   1e6);
+    if (!code) {
+        const int bytes = 10 + (u.divisor == 1e-3); /* µ takes two */
+        char *titles[2] = {text_of("old (%s)", u.name), text_of("new (%s)", u.name)};
+        printf("%-*s  %*s  %*s  %10s  %21s\n", width, "", bytes, titles[0], bytes, titles[1],
+               "change", "95 % interval");
+        free(titles[0]);
+        free(titles[1]);
+    }
     for (size_t i = 0; i <= n && !code; i++)
-        print_row(labels[i], width, &rows[i], us ? 1e3 : 1e6);
+        print_row(labels[i], width, &rows[i], &u);
     for (size_t i = 0; i <= n; i++)
         free(labels[i]);
     free(labels);
@@ -120,8 +128,10 @@ static void print_heading(const diff *d, const options *o)
     static const char *const which[] = {"old", "new"};
     for (int k = 0; k < 2; k++) {
         const sonde_profile_summary *s = &d->summaries[k];
-        printf("%s: %s, %llu runs, median %.3fms%s%s\n", which[k], o->rest.items[k],
-               (unsigned long long)s->iterations, s->p50_ns / 1e6, *s->model ? ", " : "", s->model);
+        const shown_unit u = unit_of_ms(s->p50_ns / 1e6);
+        printf("%s: %s, %llu runs, median %.*f%s%s%s\n", which[k], o->rest.items[k],
+               (unsigned long long)s->iterations, u.decimals, s->p50_ns / 1e6 / u.divisor, u.name,
+               *s->model ? ", " : "", s->model);
     }
     printf("\n");
 }

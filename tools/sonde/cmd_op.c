@@ -235,7 +235,7 @@ static void print_number(bool known, double v)
 
 static void print_figures(const sonde_op_variant *v)
 {
-    const int decimals = v->p50_us < 10 ? 3 : 1;
+    const int decimals = v->p50_us < 1 ? 4 : v->p50_us < 10 ? 3 : 1;
     printf("%9.*f  %9.*f  %9.*f", decimals, v->mean_us, decimals, v->p50_us, decimals, v->p99_us);
     print_number(v->flops > 0, v->gflops);
     print_number(v->bytes > 0, v->gbps);
@@ -244,8 +244,8 @@ static void print_figures(const sonde_op_variant *v)
 
 static void print_titles(void)
 {
-    printf("%9s  %9s  %9s  %8s  %8s  %8s", "mean us", "p50 us", "p99 us", "GFLOP/s", "GB/s",
-           "% roof");
+    printf("%10s  %10s  %10s  %8s  %8s  %8s", "mean \xC2\xB5s", "p50 \xC2\xB5s", "p99 \xC2\xB5s",
+           "GFLOP/s", "GB/s", "% roof"); /* µ takes two bytes */
 }
 
 static void print_variants(const sonde_op_result *result, const sonde_op_info *info)

@@ -93,8 +93,12 @@ static void show(runner *r, const options *o)
         memcpy(sorted, r->ms, r->runs * sizeof *sorted);
         latency_of(sorted, r->runs, &l);
         free(sorted);
-        printf("\n%zu runs: mean %.3f ms, median %.3f, p95 %.3f, min %.3f, max %.3f\n", l.n, l.mean,
-               l.p50, l.p95, l.min, l.max);
+        const shown_unit u = unit_of_ms(l.mean);
+        const int k = u.decimals;
+        const double one = u.divisor;
+        printf("\n%zu runs: mean %.*f %s, median %.*f, p95 %.*f, min %.*f, max %.*f\n", l.n, k,
+               l.mean / one, u.name, k, l.p50 / one, k, l.p95 / one, k, l.min / one, k,
+               l.max / one);
     }
 }
 

@@ -66,8 +66,9 @@ static void what_dominates(model_case *m)
         if (!m->ops.list[i].bracket && m->ops.list[i].share >= 0.01)
             few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     found(m->f, GOOD, "operators",
-          text_of("a run of %.0f steps takes %.3f ms (median %.3f, p99 %.3f)", m->summary.ops,
-                  m->summary.mean_ns / 1e6, m->summary.p50_ns / 1e6, m->summary.p99_ns / 1e6),
+          text_of("a run of %.0f steps takes %s (median %s, p99 %s)", m->summary.ops,
+                  time_text(m->summary.mean_ns / 1e6), time_text(m->summary.p50_ns / 1e6),
+                  time_text(m->summary.p99_ns / 1e6)),
           few_text(&w), "");
 }
 
@@ -77,8 +78,8 @@ static void what_varies(model_case *m)
         found(m->f, NOTE, "spread",
               text_of("one run in a hundred takes %.1f times the median or longer",
                       m->summary.p99_ns / m->summary.p50_ns),
-              text_of("median %.3f ms, p99 %.3f ms", m->summary.p50_ns / 1e6,
-                      m->summary.p99_ns / 1e6),
+              text_of("median %s, p99 %s", time_text(m->summary.p50_ns / 1e6),
+                      time_text(m->summary.p99_ns / 1e6)),
               "other work on the machine is the usual cause; see 'noise' above");
 }
 
@@ -122,13 +123,13 @@ static void between_steps(model_case *m)
         if (strcmp(r->name, "[Other]") == 0 && r->share >= 0.05)
             found(m->f, NOTE, "overhead",
                   text_of("%.1f %% of the time lies between the operators", r->share * 100),
-                  text_of("[Other] is %.1f us a run for %.0f steps", r->mean_ns / 1e3,
+                  text_of("[Other] is %s a run for %.0f steps", time_text(r->mean_ns / 1e6),
                           m->summary.ops),
                   "larger batches or fewer, larger operators; on a noisy machine this is waiting");
         if (strcmp(r->name, "[Mem alloc/free]") == 0 && r->share >= 0.05)
             found(m->f, NOTE, "allocation",
                   text_of("%.1f %% of the time goes into allocating memory", r->share * 100),
-                  text_of("%.1f us a run", r->mean_ns / 1e3),
+                  text_of("%s a run", time_text(r->mean_ns / 1e6)),
                   "give outputs as borrowed tensors, and shapes that do not depend on data");
     }
 }
@@ -285,7 +286,7 @@ static int scaling(model_case *m, const options *o, const char *model)
           : poor   ? NOTE
                    : GOOD,
           "threads", text_of("%d threads are %.2f times as fast as one", threads, gain),
-          text_of("medians %.3f and %.3f ms", one, all),
+          text_of("medians %s and %s", time_text(one), time_text(all)),
           gain < 1 ? "use one thread (-t 1): this model is too small, or cores are shared"
           : poor   ? "fewer threads leave cores for other work; several instances use them better"
                    : "");

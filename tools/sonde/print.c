@@ -219,6 +219,26 @@ void print_value(const char *name, const sonde_value *v, const options *o)
 }
 
 /* ------------------------------------------------------------------ latency */
+shown_unit unit_of_ms(double ms)
+{
+    if (!(ms > 0) || (ms >= 0.9999995 && ms < 1e4))
+        return (shown_unit){1, "ms", 3};
+    if (ms >= 1e4)
+        return (shown_unit){1e3, "s", 3};
+    return ms < 0.000999995 ? (shown_unit){1e-6, "ns", 1}
+                            : (shown_unit){1e-3, "\xC2\xB5s", 2}; /* µs */
+}
+
+const char *time_text(double ms)
+{
+    static char buffers[8][40];
+    static unsigned turn;
+    char *out = buffers[turn++ % 8];
+    const shown_unit u = unit_of_ms(ms);
+    snprintf(out, sizeof buffers[0], "%.*f %s", u.decimals, ms / u.divisor, u.name);
+    return out;
+}
+
 static int by_size(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;

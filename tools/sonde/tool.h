@@ -190,6 +190,18 @@ typedef struct summary {
 } summary;
 bool summarize(const sonde_value *v, summary *s);
 
+/* A unit that keeps numbers short: what they are divided by, its name, and the decimals that leave
+ * three digits. */
+typedef struct shown_unit {
+    double divisor;
+    const char *name;
+    int decimals;
+} shown_unit;
+/* ns, µs, ms from 1 ms on, s from 10 s on: the same borders as those of the timing table. */
+shown_unit unit_of_ms(double ms);
+/* "9.13 µs", in one of a few static buffers. */
+const char *time_text(double ms);
+
 /* Latencies in milliseconds; sorts them. */
 typedef struct latency {
     double min, max, mean, p50, p95, p99;

@@ -48,13 +48,7 @@ const char *short_number(double value);
 /* The scale below a panel, with lines up to `top` at every tick and its unit. */
 void draw_scale(drawing *d, const scale *s, double top, double bottom, const char *name);
 
-/* A unit that keeps numbers short: what samples are divided by, and its name. */
-typedef struct unit {
-    double divisor;
-    const char *name;
-} unit;
-unit unit_of_ms(double largest_ms);
-unit unit_of_bytes(double largest_bytes);
+shown_unit unit_of_bytes(double largest_bytes);
 
 /* ---- the panels ---- */
 /* "regnet_x_400mf, 2 threads, batch 8": what a table's rows have in common. In a static buffer. */

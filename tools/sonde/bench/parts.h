@@ -156,6 +156,8 @@ void bench_table(const bench_results *r, size_t from, size_t to);
 void bench_json(const bench_results *r, text *t);
 void bench_csv(const bench_results *r, text *t);
 void bench_markdown(const bench_results *r, text *t);
+/* The unit in which the shortest median of a table has digits. */
+shown_unit bench_latency_unit(const bench_result *r, size_t n);
 /* "not installed: pip install torch" */
 char *bench_state_text(const bench_result *r);
 

@@ -18,7 +18,7 @@ typedef struct bar {
 typedef struct panel {
     const char *title, *note;
     bar (*of)(const bench_result *r);
-    unit (*unit_for)(double largest);
+    shown_unit (*unit_for)(double largest);
 } panel;
 
 static const char *why_not(bench_state state, const char *message)
@@ -71,7 +71,7 @@ static bar memory_bar(const bench_result *r)
 }
 
 static void draw_bar(drawing *d, const bench_results *r, const bench_result *of, const bar *b,
-                     const scale *s, const unit *u)
+                     const scale *s, const shown_unit *u)
 {
     const double middle = d->y + ROW / 2.0;
     draw_text(d, s->from - 10, middle + 4.5, "label", "end",
@@ -114,7 +114,7 @@ static size_t draw_table(drawing *d, const bench_results *r, const panel *p, siz
     draw_text(d, DRAW_MARGIN, d->y + 18, "group", "start",
               draw_fitted(plot_table_name(&r->items[first]), DRAW_WIDTH - 2 * DRAW_MARGIN, 14));
     d->y += GROUP;
-    const unit u = p->unit_for(largest);
+    const shown_unit u = p->unit_for(largest);
     /* From zero, always: a bar's length is what it says. */
     const scale s =
         scale_make(0, largest / u.divisor, DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,

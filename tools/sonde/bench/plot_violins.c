@@ -35,7 +35,7 @@ static double density(const bench_series *s, double at, double width)
     return sum;
 }
 
-static void draw_outline(drawing *d, const bench_result *r, const scale *s, const unit *u,
+static void draw_outline(drawing *d, const bench_result *r, const scale *s, const shown_unit *u,
                          const char *color)
 {
     const double middle = d->y + ROW / 2.0, width = bandwidth(r);
@@ -62,7 +62,7 @@ static void draw_outline(drawing *d, const bench_result *r, const scale *s, cons
 }
 
 static void draw_violin(drawing *d, const bench_results *r, const bench_result *of, const scale *s,
-                        const unit *u)
+                        const shown_unit *u)
 {
     const double middle = d->y + ROW / 2.0;
     draw_text(d, s->from - 10, middle + 4.5, "label", "end",
@@ -102,7 +102,7 @@ static size_t draw_table(drawing *d, const bench_results *r, size_t first)
     }
     if (shown == 0)
         return end;
-    const unit u = unit_of_ms(high);
+    const shown_unit u = unit_of_ms(high);
     const scale s = scale_make(low / u.divisor, high / u.divisor,
                                DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,
                                DRAW_WIDTH - DRAW_MARGIN - DRAW_ROOM_FOR_VALUES, 6);

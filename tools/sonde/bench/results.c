@@ -74,3 +74,12 @@ char *bench_state_text(const bench_result *r)
                                         "failed", "crashed",       "hung"};
     return r->state == BENCH_OK ? text_of("ok") : text_of("%s: %s", words[r->state], r->message);
 }
+
+shown_unit bench_latency_unit(const bench_result *r, size_t n)
+{
+    double shortest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (r[i].latency.n && (shortest == 0 || r[i].stats.p50 < shortest))
+            shortest = r[i].stats.p50;
+    return unit_of_ms(shortest);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scales: round numbers at the ticks (1, 2 or 5 times a power of ten), units that keep them short.
- */
+/* Scales: round numbers at the ticks (1, 2 or 5 times a power of ten), and units that keep them
+ * short. */
 #include <math.h>
 
 #include "bench/draw.h"
@@ -60,14 +60,7 @@ void draw_scale(drawing *d, const scale *s, double top, double bottom, const cha
               "start", name);
 }
 
-unit unit_of_ms(double largest_ms)
+shown_unit unit_of_bytes(double largest_bytes)
 {
-    if (largest_ms >= 5000)
-        return (unit){1000, "s"};
-    return largest_ms < 0.5 ? (unit){0.001, "\xC2\xB5s"} : (unit){1, "ms"};
-}
-
-unit unit_of_bytes(double largest_bytes)
-{
-    return largest_bytes >= 5e9 ? (unit){1e9, "GB"} : (unit){1e6, "MB"};
+    return largest_bytes >= 5e9 ? (shown_unit){1e9, "GB", 1} : (shown_unit){1e6, "MB", 1};
 }

@@ -130,12 +130,23 @@ static void md_ratio(text *t, const bench_ratio *r)
         text_add(t, " |");
 }
 
+/* Median, p90, p99, p99.9, mean ± σ, outliers. */
+static void md_latency(text *t, const bench_stats *s, const shown_unit *u)
+{
+    const double all[] = {s->p50, s->p90, s->p99, s->p999, s->mean};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        text_add(t, "%s %.*f", k ? " |" : "", u->decimals, all[k] / u->divisor);
+    text_add(t, " ± %.*f | %zu of %zu |", u->decimals, s->stddev / u->divisor, s->outliers, s->n);
+}
+
 static void md_inference(text *t, const bench_result *r, size_t n)
 {
+    const shown_unit u = bench_latency_unit(r, n);
     text_add(t,
-             "| Inference | median ms | p90 | p99 | p99.9 | mean ± σ | outliers | ratio, 95 %% | "
-             "per s | load ms | first ms | peak RSS MB | outputs |\n"
-             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+             "| Inference | median %s | p90 | p99 | p99.9 | mean ± σ | outliers | ratio, 95 %% | "
+             "per s | load ms | first %s | peak RSS MB | outputs |\n"
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+             u.name, u.name);
     for (size_t i = 0; i < n; i++) {
         const bench_stats *s = &r[i].stats;
         md_name(t, &r[i]);
@@ -147,18 +158,18 @@ static void md_inference(text *t, const bench_result *r, size_t n)
             free(state);
             continue;
         }
-        text_add(t, " %.3f | %.3f | %.3f | %.3f | %.3f ± %.3f | %zu of %zu |", s->p50, s->p90,
-                 s->p99, s->p999, s->mean, s->stddev, s->outliers, s->n);
+        md_latency(t, s, &u);
         md_ratio(t, &r[i].ratio);
-        text_add(t, " %.1f | %.1f | %.2f | %.1f | %s |\n", r[i].throughput_per_s,
-                 r[i].load_stats.p50, r[i].first_stats.p50, r[i].peak_rss_bytes / 1e6,
+        text_add(t, " %.1f | %.*f | %.2f | %.1f | %s |\n", r[i].throughput_per_s,
+                 r[i].load_stats.p50 < 9.95 ? 3 : 1, r[i].load_stats.p50,
+                 r[i].first_stats.p50 / u.divisor, r[i].peak_rss_bytes / 1e6,
                  agreements[r[i].agreement]);
         if (r[i].full.n) {
             s = &r[i].full_stats;
             text_add(t, "| ");
             md_text(t, r[i].runtime);
-            text_add(t, "_full | %.3f | %.3f | %.3f | %.3f | %.3f ± %.3f | %zu of %zu |", s->p50,
-                     s->p90, s->p99, s->p999, s->mean, s->stddev, s->outliers, s->n);
+            text_add(t, "_full |");
+            md_latency(t, s, &u);
             md_ratio(t, &r[i].full_ratio);
             text_add(t, " | | | | |\n");
         }

@@ -120,17 +120,27 @@ static void failure(const bench_result *r)
 }
 
 /* ------------------------------------------------------------------ inference */
-static void latency_row(const bench_stats *s)
+static void latency_row(const bench_stats *s, double unit_ms)
 {
-    right(8, number(s->p50));
-    right(8, number(s->p90));
-    right(8, number(s->p99));
+    right(8, number(s->p50 / unit_ms));
+    right(8, number(s->p90 / unit_ms));
+    right(8, number(s->p99 / unit_ms));
+}
+
+/* "Inference, µs" as the title of the names. */
+static void unit_title(const char *what, const shown_unit *u)
+{
+    char *title = text_of("%s, %s", what, u->name);
+    printf("\n");
+    left(NAME, title);
+    free(title);
 }
 
 static void inference(const bench_result *r, size_t n)
 {
-    printf("\n%-*s%8s%8s%8s%8s  %-16s %s\n", NAME, "Inference, ms", "median", "p90", "p99", "per s",
-           "ratio, 95 %", "outputs");
+    const shown_unit u = bench_latency_unit(r, n);
+    unit_title("Inference", &u);
+    printf("%8s%8s%8s%8s  %-16s %s\n", "median", "p90", "p99", "per s", "ratio, 95 %", "outputs");
     const bench_result *first = NULL;
     for (size_t i = 0; i < n; i++) {
         const bench_result *k = &r[i];
@@ -142,14 +152,14 @@ static void inference(const bench_result *r, size_t n)
             continue;
         }
         first = first ? first : k;
-        latency_row(&k->stats);
+        latency_row(&k->stats, u.divisor);
         right(8, number(k->throughput_per_s));
         printf("  ");
         ratio_cell(&k->ratio, k == first, 16);
         printf(" %s\n", agreement(k));
         if (k->full.n) {
             name_cell(k->runtime, "", "_full");
-            latency_row(&k->full_stats);
+            latency_row(&k->full_stats, u.divisor);
             printf("%10s", "");
             ratio_cell(&k->full_ratio, k == first, 16);
             printf("\n");
@@ -162,17 +172,18 @@ static void inference(const bench_result *r, size_t n)
 
 static void start(const bench_result *r, size_t n)
 {
-    printf("\n%-*s%8s%8s%11s%9s  %s\n", NAME, "Start, ms", "load", "first", "peak RSS", "mean",
-           "without outliers");
+    const shown_unit u = bench_latency_unit(r, n);
+    unit_title("Start", &u);
+    printf("%8s%8s%11s%9s  %s\n", "load", "first", "peak RSS", "mean", "without outliers");
     for (size_t i = 0; i < n; i++) {
         if (r[i].state)
             continue;
         name_cell(r[i].runtime, r[i].version, "");
-        right(8, number(r[i].load_stats.p50));
-        right(8, number(r[i].first_stats.p50));
+        right(8, number(r[i].load_stats.p50 / u.divisor));
+        right(8, number(r[i].first_stats.p50 / u.divisor));
         right(11, bytes_text((uint64_t)r[i].peak_rss_bytes));
-        right(9, number(r[i].stats.mean));
-        printf("  %s (%zu of %zu)\n", number(r[i].stats.kept_mean), r[i].stats.outliers,
+        right(9, number(r[i].stats.mean / u.divisor));
+        printf("  %s (%zu of %zu)\n", number(r[i].stats.kept_mean / u.divisor), r[i].stats.outliers,
                r[i].stats.n);
     }
 }
