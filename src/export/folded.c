@@ -31,7 +31,7 @@ static void put_stack(sn_writer *w, const sn_profile *p, const sn_prof_row *r, d
         }
     }
     sn_put(w, " ");
-    sn_put_u64(w, (uint64_t)llround(ns));
+    sn_put_u64(w, ns < 9e18 ? (uint64_t)llround(ns) : (uint64_t)9e18);
     sn_put(w, "\n");
 }
 

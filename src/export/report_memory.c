@@ -29,45 +29,49 @@ typedef struct peak {
     uint64_t arena; /* end of the highest value in the arena */
 } peak;
 
-typedef struct change { /* `last` of a profile from a file may be anything: no array by steps */
-    uint64_t step;
-    uint64_t bytes; /* modulo 2^64: what begins adds, what has ended subtracts */
+/* A value's bytes begin to be needed, or are no longer. */
+typedef struct change {
+    uint32_t table, step;
+    int64_t bytes;
 } change;
 
-static int by_step(const void *a, const void *b)
+static int by_place(const void *a, const void *b)
 {
     const change *x = a, *y = b;
+    if (x->table != y->table)
+        return x->table < y->table ? -1 : 1;
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* One table's lives are p->lives[first … end). */
-static sonde_status find_peak(const sn_profile *p, size_t first, size_t end, peak *best,
-                              sonde_error *err)
+/* Changes in order of tables and steps; bytes live at a step are the sum up to it. Memory follows
+ * the number of values, whatever steps they name. */
+static sonde_status find_peak(const sn_profile *p, peak *best, sonde_error *err)
 {
-    const size_t bytes = (end - first) * 2 * sizeof(change);
-    change *changes = sn_alloc(p->alloc, bytes);
-    if (!changes)
+    const size_t n = 2 * p->lives.n, bytes = n * sizeof(change);
+    change *all = sn_alloc(p->alloc, bytes);
+    if (!all)
         return sn_fail_memory(err, bytes);
-    size_t n = 0;
-    uint64_t arena = 0, live = 0;
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = 0; i < p->lives.n; i++) {
         const sn_prof_life *l = &p->lives.data[i];
-        if (l->first > l->last)
-            continue;
-        changes[n++] = (change){l->first, l->bytes};
-        changes[n++] = (change){(uint64_t)l->last + 1, 0 - l->bytes};
-        const uint64_t top = sn_life_end(l);
-        arena = l->place == SN_LIFE_ARENA && top > arena ? top : arena;
+        all[2 * i] = (change){l->table, l->first, (int64_t)l->bytes};
+        all[2 * i + 1] = (change){l->table, l->last + 1, -(int64_t)l->bytes};
     }
-    if (n > 1)
-        qsort(changes, n, sizeof *changes, by_step);
+    if (n)
+        qsort(all, n, sizeof *all, by_place);
+    int64_t live = 0; /* 0 again at the end of a table */
     for (size_t i = 0; i < n; i++) {
-        live += changes[i].bytes;
-        const bool settled = i + 1 == n || changes[i + 1].step != changes[i].step;
-        if (settled && live > best->bytes)
-            *best = (peak){p->lives.data[first].table, (uint32_t)changes[i].step, live, arena};
+        live += all[i].bytes;
+        const bool settled = i + 1 == n || by_place(&all[i], &all[i + 1]) != 0;
+        if (settled && live > 0 && (uint64_t)live > best->bytes)
+            *best = (peak){all[i].table, all[i].step, (uint64_t)live, 0};
     }
-    sn_free(p->alloc, changes, bytes);
+    sn_free(p->alloc, all, bytes);
+    for (size_t i = 0; i < p->lives.n; i++) {
+        const sn_prof_life *l = &p->lives.data[i];
+        if (l->table == best->table && l->place == SN_LIFE_ARENA &&
+            l->offset + l->bytes > best->arena)
+            best->arena = l->offset + l->bytes;
+    }
     return SONDE_OK;
 }
 
@@ -161,11 +165,8 @@ sonde_status sn_report_memory(const sn_profile *p, int width, sn_sink *sink, son
     put_total(&g, "  at most", m->rss_peak);
     sonde_status st = sn_grid_write(&g, &w, err);
     peak best = {0};
-    for (size_t i = 0, end; i < p->lives.n && !st; i = end) {
-        for (end = i + 1; end < p->lives.n && p->lives.data[end].table == p->lives.data[i].table;)
-            end++;
-        st = find_peak(p, i, end, &best, err);
-    }
+    if (!st)
+        st = find_peak(p, &best, err);
     if (!st && best.bytes)
         st = put_peak(p, &best, &w, err);
     if (!st && best.bytes)

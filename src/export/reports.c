@@ -193,16 +193,22 @@ sonde_status sn_report_inferences(const sn_profile *p, sn_sink *sink, sonde_erro
     return finish(&g, sink, err);
 }
 
-/* A device execution's time on the device is that of the device spans directly inside it. */
-static uint64_t run_time(const sn_profile *p, const sn_prof_span *outer)
+/* A device execution's time on the device is that of the device spans directly inside it; by span,
+ * 0 where there are none. */
+static sonde_status device_times(const sn_profile *p, const sn_prof_index *index, uint64_t **times,
+                                 sonde_error *err)
 {
-    uint64_t sum = 0;
+    *times = sn_alloc_zero(p->alloc, p->spans.n * sizeof **times);
+    if (!*times)
+        return sn_fail_memory(err, p->spans.n * sizeof **times);
     for (size_t i = 0; i < p->spans.n; i++) {
         const sn_prof_span *s = &p->spans.data[i];
-        if (s->cat == SN_CAT_DEVICE && s->parent == outer->id)
-            sum += s->dur_ns;
+        const uint32_t outer = sn_prof_index_find(index, s->parent);
+        if (s->cat == SN_CAT_DEVICE && outer != UINT32_MAX &&
+            (*times)[outer] < UINT64_MAX - s->dur_ns)
+            (*times)[outer] += s->dur_ns;
     }
-    return sum ? sum : outer->dur_ns;
+    return SONDE_OK;
 }
 
 sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_error *err)
@@ -211,7 +217,13 @@ sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_erro
         "", "trace_id", "span_id", "pe_index", "execution_index", "Total", "Run", "IoWait"};
     sn_grid g;
     sn_prof_index index;
+    uint64_t *times;
     SN_TRY(sn_prof_index_build(p, &index, err));
+    const sonde_status st = device_times(p, &index, &times, err);
+    if (st != SONDE_OK) {
+        sn_prof_index_free(&index);
+        return st;
+    }
     sn_grid_init(&g, p->alloc, 8);
     add_header(&g, names);
     uint64_t n = 0;
@@ -221,7 +233,7 @@ sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_erro
         if (s->cat != SN_CAT_DEVICE || s->warmup ||
             (at != UINT32_MAX && p->spans.data[at].cat == SN_CAT_DEVICE))
             continue;
-        const uint64_t run = run_time(p, s);
+        const uint64_t run = times[i] ? times[i] : s->dur_ns;
         add_ids(&g, p, i);
         sn_grid_add_u64(&g, s->thread);
         sn_grid_add_u64(&g, n++);
@@ -229,6 +241,7 @@ sonde_status sn_report_executions(const sn_profile *p, sn_sink *sink, sonde_erro
         sn_grid_add_u64(&g, run < s->dur_ns ? run : s->dur_ns);
         sn_grid_add_u64(&g, run < s->dur_ns ? s->dur_ns - run : 0);
     }
+    sn_free(p->alloc, times, p->spans.n * sizeof *times);
     sn_prof_index_free(&index);
     return finish(&g, sink, err);
 }

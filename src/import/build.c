@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Order first: by start, then what is longer. Links that lead nowhere or forward are cut, so no
- * walk along them can run in circles; indices that lead out of their tables are replaced. */
+ * walk along them can run in circles. */
 #include "import/build.h"
 
 #include <inttypes.h>
@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-
-/* Times beyond this (146 years) are cut, so that sums of two never overflow. */
-#define MAX_NS (UINT64_C(1) << 62)
+#include "import/bounds.h"
 
 void sn_build_init(sn_build *b, sn_profile *p)
 {
@@ -184,12 +182,7 @@ static sonde_status check_links(sn_profile *p, sonde_error *err)
 {
     sn_prof_index index;
     SN_TRY(sn_prof_index_build(p, &index, err));
-    sonde_status st = SONDE_OK;
-    for (size_t i = 0; i < index.n && st == SONDE_OK; i++)
-        if (index.entries[i].id == 0 || (i && index.entries[i].id == index.entries[i - 1].id))
-            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "two spans have the number %" PRIu32,
-                         index.entries[i].id);
-    for (size_t i = 0; i < p->spans.n && st == SONDE_OK; i++) {
+    for (size_t i = 0; i < p->spans.n; i++) {
         sn_prof_span *s = &p->spans.data[i];
         uint32_t parent = sn_prof_index_find(&index, s->parent);
         if (parent >= i)
@@ -198,7 +191,7 @@ static sonde_status check_links(sn_profile *p, sonde_error *err)
             s->step = p->spans.data[parent].step;
     }
     sn_prof_index_free(&index);
-    return st;
+    return SONDE_OK;
 }
 
 /* Spans that others can lie in, per thread a stack of them. */
@@ -251,27 +244,6 @@ static sonde_status link_by_time(sn_profile *p, sonde_error *err)
 }
 
 /* ------------------------------------------------------------------ the whole */
-/* Indices into other tables, and times that can be added. */
-static void check_numbers(sn_profile *p, bool zero)
-{
-    uint64_t first = zero && p->spans.n ? UINT64_MAX : 0;
-    for (size_t i = 0; i < p->spans.n && zero; i++)
-        first = p->spans.data[i].start_ns < first ? p->spans.data[i].start_ns : first;
-    for (size_t i = 0; i < p->spans.n; i++) {
-        sn_prof_span *s = &p->spans.data[i];
-        s->start_ns -= first;
-        s->start_ns = s->start_ns < MAX_NS ? s->start_ns : MAX_NS;
-        s->dur_ns = s->dur_ns < MAX_NS ? s->dur_ns : MAX_NS;
-        if (s->thread >= p->threads_seen.n)
-            s->thread = 0;
-        if (s->step >= p->steps.n || (s->cat != SN_CAT_OPERATOR && s->cat != SN_CAT_THREAD))
-            s->step = UINT32_MAX;
-    }
-    for (size_t i = 0; i < p->counters.n; i++)
-        if (p->counters.data[i].step >= p->steps.n)
-            p->counters.data[i].step = UINT32_MAX;
-}
-
 /* What was left out on purpose is said, beside what else is missing. */
 static sonde_status note_categories(sn_profile *p, sonde_error *err)
 {
@@ -294,7 +266,7 @@ sonde_status sn_build_finish(sn_build *b, sn_build_links links, bool zero, sonde
         sn_build_thread(b, (sn_json_text){"main", 4});
     if (b->failed)
         return sn_fail_memory(err, sizeof(sn_prof_span));
-    check_numbers(p, zero);
+    sn_bounds_apply(p, zero);
     SN_TRY(note_categories(p, err));
     SN_TRY(order(p, links, err));
     return links == SN_BUILD_GIVEN ? check_links(p, err) : link_by_time(p, err);

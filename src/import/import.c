@@ -46,6 +46,23 @@ static sonde_status unknown(const void *data, size_t bytes, const char *name, so
                    known);
 }
 
+sonde_status sn_import_with(const sn_importer *row, const void *data, size_t bytes,
+                            sn_allocator *alloc, sn_profile **profile, sonde_error *err)
+{
+    *profile = NULL;
+    sn_profile *p = NULL;
+    SN_TRY(sn_profile_new(&p, alloc, err));
+    sonde_status st = row->read(data, bytes, p, err);
+    if (st == SONDE_OK)
+        st = sn_profile_check(p, err);
+    if (st != SONDE_OK) {
+        sn_profile_free(p);
+        return st;
+    }
+    *profile = p;
+    return SONDE_OK;
+}
+
 sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, sn_allocator *alloc,
                              sn_profile **profile, sonde_error *err)
 {
@@ -56,16 +73,10 @@ sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, s
             break;
     if (!row)
         return unknown(data, bytes, name, err);
-    sn_profile *p = NULL;
-    SN_TRY(sn_profile_new(&p, alloc, err));
-    sonde_status st = row->read(data, bytes, p, err);
-    if (st != SONDE_OK) {
+    const sonde_status st = sn_import_with(row, data, bytes, alloc, profile, err);
+    if (st != SONDE_OK)
         sn_error_prefix(err, "cannot read '%s' as %s", name, row->name);
-        sn_profile_free(p);
-        return st;
-    }
-    *profile = p;
-    return SONDE_OK;
+    return st;
 }
 
 sonde_status sn_import_file(const char *path, sn_allocator *alloc, sn_profile **profile,

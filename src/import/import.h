@@ -22,6 +22,10 @@ typedef struct sn_importer {
 enum { SN_IMPORT_HEAD = 65536 };
 
 const sn_importer *sn_importer_row(size_t k); /* NULL past the end */
+/* With that importer, whatever the content looks like. What it read is checked: an importer that
+ * breaks a promise, and a file that contradicts itself, is an error here, not a crash elsewhere. */
+sonde_status sn_import_with(const sn_importer *row, const void *data, size_t bytes,
+                            sn_allocator *alloc, sn_profile **profile, sonde_error *err);
 /* `name` stands for the file in messages. */
 sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, sn_allocator *alloc,
                              sn_profile **profile, sonde_error *err);

@@ -28,7 +28,7 @@ static inline double sn_pf_real(uint64_t bits)
 {
     double v;
     memcpy(&v, &bits, sizeof v);
-    return v == v ? v : 0;
+    return v;
 }
 
 static inline uint32_t sn_pf_small(uint64_t v)

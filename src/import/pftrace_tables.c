@@ -176,6 +176,7 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
             break;
         case SN_F64(SN_PF_TENSOR_ZEROS):
             x.zeros = sn_pf_real(f.num);
+            x.zeros = x.zeros >= 0 && x.zeros <= 1 ? x.zeros : -1;
             break;
         default:
             break;
@@ -214,13 +215,6 @@ static bool make_lists(sn_pf_reader *r, sn_wire w, sn_prof_origin **origins,
     return *origins && *inputs && *outputs;
 }
 
-/* Counts are never negative. */
-static double count(uint64_t bits)
-{
-    const double v = sn_pf_real(bits);
-    return v > 0 ? v : 0;
-}
-
 static sn_prof_hw read_counts(sn_wire w)
 {
     sn_prof_hw hw = {0};
@@ -233,7 +227,7 @@ static sn_prof_hw read_counts(sn_wire w)
                      : f.tag == SN_F64(SN_PF_HW_BRANCH_MISSES) ? &hw.branch_misses
                                                                : NULL;
         if (to)
-            *to = count(f.num);
+            *to = sn_pf_real(f.num);
     }
     return hw;
 }

@@ -130,15 +130,23 @@ bool sn_prof_row_name(sn_prof_row *row, const sn_prof_step *s, sn_prof_key key, 
     return row->name && row->nodes && row->op_type && row->example;
 }
 
+static double elems_of(const sn_prof_tensor *x)
+{
+    double elems = x->rank >= 0 ? 1 : 0;
+    for (int32_t d = 0; d < x->rank; d++) {
+        if (x->dims[d] <= 0)
+            return 0;
+        elems *= (double)x->dims[d];
+        if (elems > (double)SN_PROF_MAX_COUNT) /* dims of a file can be anything */
+            elems = (double)SN_PROF_MAX_COUNT;
+    }
+    return elems;
+}
+
 double sn_prof_step_input_elems(const sn_prof_step *s)
 {
     double total = 0;
-    for (uint32_t i = 0; i < s->n_inputs; i++) {
-        const sn_prof_tensor *in = &s->inputs[i];
-        double elems = in->rank >= 0 ? 1 : 0;
-        for (int32_t d = 0; d < in->rank; d++)
-            elems *= in->dims[d] > 0 ? (double)in->dims[d] : 0;
-        total += elems;
-    }
+    for (uint32_t i = 0; i < s->n_inputs; i++)
+        total += elems_of(&s->inputs[i]);
     return total;
 }

@@ -86,8 +86,8 @@ static void place(walk *w, uint32_t i)
     w->owner[i] = owner;
     if (same_thread) {
         w->records[owner]++;
-        if (counted(w, i))
-            w->child_ns[owner] += s->dur_ns;
+        if (counted(w, i) && w->child_ns[owner] < UINT64_MAX - s->dur_ns)
+            w->child_ns[owner] += s->dur_ns; /* what is more than time has no meaning */
     }
     if (counted(w, i) && s->thread < w->p->threads_seen.n) {
         w->below[i] = w->top[s->thread];

@@ -2,21 +2,35 @@
 /* A profile: the recorded data as plain tables. Knows no graph and no recorder: whoever recorded
  * copies names and shapes in. Every output is a pure function of these tables, so that formats
  * cannot disagree. All text and arrays live in the profile's arena. Times are nanoseconds since
- * `start_ns` of the profile. */
+ * `start_ns` of the profile.
+ *
+ * What holds for every finished profile, recorded or read; whoever reads one may rely on it
+ * (sn_profile_check looks):
+ *  - texts are there, "" where there is nothing to say; only a tensor's `text` may be NULL;
+ *  - enums have one of their values, and real numbers are finite: record_ns alone may be NaN;
+ *  - an index is inside its table, or UINT32_MAX where that is allowed; there is a thread at least;
+ *  - ids of spans are unique and not 0; spans are sorted by start; a parent stands before its
+ *    children;
+ *  - times are at most SN_PROF_MAX_NS, counts and bytes at most SN_PROF_MAX_COUNT, so that two of
+ *    them can be added as integers; sums of many need care;
+ *  - a value's life does not end before it begins, and all lives together fit into an int64_t. */
 #ifndef SN_PROFILE_PROFILE_H
 #define SN_PROFILE_PROFILE_H
 
 #include "base/arena.h"
 #include "base/vec.h"
 
+#define SN_PROF_MAX_NS    (UINT64_C(1) << 60) /* 36 years */
+#define SN_PROF_MAX_COUNT (UINT64_C(1) << 62)
+
 typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *name;
-    const char *dtype; /* "f32"; "" when absent */
-    int32_t rank;      /* -1: absent or not a tensor */
-    const int64_t *dims;
-    const char *text; /* "seq(f32[?])" when not a tensor, else NULL */
-    bool constant;    /* a weight */
-    double zeros;     /* of a weight: the share of elements that are 0; -1: not counted */
+    const char *dtype;   /* "f32"; "" when absent */
+    int32_t rank;        /* -1: absent or not a tensor */
+    const int64_t *dims; /* below 0: not known */
+    const char *text;    /* "seq(f32[?])" when not a tensor, else NULL */
+    bool constant;       /* a weight */
+    double zeros;        /* of a weight: the share of elements that are 0; -1: not counted */
 } sn_prof_tensor;
 
 typedef struct sn_prof_origin {
@@ -166,7 +180,8 @@ typedef struct sn_profile {
     int cores, threads, level;
     int64_t pid;
     uint64_t start_wall_ns;        /* epoch time of ns 0 */
-    double record_ns;              /* cost of recording one step */
+    double record_ns;              /* cost of recording one step; NaN: not known (another program's
+                                      profile) */
     uint64_t dropped;              /* records lost to overflow */
     int instance;                  /* of several that run side by side, from 0 */
     uint32_t categories;           /* a set: spans its traces show. Figures are made of all spans */
@@ -180,7 +195,7 @@ typedef struct sn_profile {
     SN_VEC(sn_prof_span) spans; /* sorted by start, parents before children */
     SN_VEC(sn_prof_thread) threads_seen;
     SN_VEC(sn_prof_counter) counters;
-    SN_VEC(sn_prof_life) lives; /* by table, then by first step */
+    SN_VEC(sn_prof_life) lives;
 } sn_profile;
 
 /* Finds spans by id. Ids are usually 1, 2, 3 … in order; any unique numbers work. */
@@ -201,6 +216,10 @@ const sn_prof_step *sn_prof_find_step(const sn_profile *p, uint32_t table, uint3
 
 sonde_status sn_profile_new(sn_profile **p, sn_allocator *alloc, sonde_error *err);
 void sn_profile_free(sn_profile *p);
+
+/* SONDE_OK when everything above holds; else SONDE_INVALID_ARGUMENT and the first thing that does
+ * not, as a sentence. */
+sonde_status sn_profile_check(const sn_profile *p, sonde_error *err);
 
 /* ---- aggregation: warm-up runs are left out everywhere; all figures are means per iteration ----
  */
@@ -239,9 +258,10 @@ typedef struct sn_prof_row {
 
 typedef struct sn_prof_summary {
     uint64_t iterations, warmups;
-    double ops;               /* executed steps per iteration */
-    sn_prof_stats wall_ns;    /* per iteration */
-    double cost_ns;           /* recorder's own cost per iteration (not included in any row) */
+    double ops;            /* executed steps per iteration */
+    sn_prof_stats wall_ns; /* per iteration */
+    double
+        cost_ns; /* recorder's own cost per iteration (not included in any row); NaN: not known */
     SN_VEC(sn_prof_row) rows; /* sorted by time, then name */
     sn_allocator *alloc;
     sn_arena arena;

@@ -40,6 +40,41 @@ static sonde_status save_runs(const char *const *paths, size_t n_paths, sonde_er
     return st;
 }
 
+/* Writers rely on them whether a profile was recorded or read. */
+TEST(a_recorded_profile_keeps_the_promises_of_every_profile)
+{
+    static const char *const models[] = {"tiny_mlp", "tiny_loop", "tiny_if"};
+    for (size_t k = 0; k < sizeof models / sizeof models[0]; k++) {
+        sonde_error err = {0};
+        sonde_context *context = NULL;
+        sonde_context_options o = SONDE_INIT(sonde_context_options);
+        sonde_model *model = NULL;
+        sonde_session *session = NULL;
+        sonde_profile *profile = NULL;
+        sonde_value *in[MAX_PORTS] = {0};
+        size_t n = 0;
+        o.threads = 2;
+        CHECK_OK(sonde_context_create(&o, &context, &err));
+        CHECK_OK(sonde_profiler_start(context, 3, &err));
+        CHECK_OK(zoo_model(context, models[k], &model, &err));
+        CHECK_OK(sonde_session_create(model, NULL, &session, &err));
+        CHECK_OK(random_inputs(context, session, 2, in, &n, &err));
+        for (int i = 0; i < 3; i++) {
+            sonde_value *out = NULL;
+            CHECK_OK(sonde_session_run(session, NULL, NULL, in, n, NULL, &out, 1, &err));
+            sonde_value_release(out);
+        }
+        CHECK_OK(sonde_profiler_stop(context, &profile, &err));
+        CHECK_OK(sn_profile_check(profile->core, &err));
+        CHECK(profile->core->lives.n > 0);
+        sonde_profile_release(profile);
+        release_all(in, n);
+        sonde_session_release(session);
+        sonde_model_release(model);
+        sonde_context_release(context);
+    }
+}
+
 TEST(a_saved_profile_is_loaded_summed_up_and_compared)
 {
     sonde_error err = {0};

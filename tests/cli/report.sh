@@ -30,6 +30,9 @@ sonde report looks.like.pftrace | cmp - table
 head -c 6000 a.pftrace >cut.pftrace
 sonde report cut.pftrace 2>&1 | sed 's/byte [0-9]*/byte N/' | head -1
 sonde report cut.pftrace -q
+# A value whose life ends before it begins, behind the end of a good trace.
+{ cat a.pftrace; printf '\n\t\212z\006\032\004\020\005\030\001'; } >evil.pftrace
+try sonde report evil.pftrace --report memory 2>&1 | sed 's/value [0-9]*/value N/'
 head -c 300 ort.json >cut.json
 try sonde report cut.json
 echo '{"traceEvents": []}' >other.json

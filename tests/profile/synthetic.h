@@ -127,7 +127,8 @@ static inline sn_prof_span *syn_span(sn_profile *p, sn_prof_cat cat, uint32_t pa
                       .start_ns = start,
                       .dur_ns = dur,
                       .step = UINT32_MAX,
-                      .name = name};
+                      .name = name,
+                      .args = ""};
     if (!sn_vec_push(&p->spans, p->alloc, s))
         abort();
     return &p->spans.data[p->spans.n - 1];
