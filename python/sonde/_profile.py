@@ -128,7 +128,8 @@ class ProfileViews:
 
     # ---------------------------------------------------------------- figures
     def summary(self) -> dict[str, Any]:
-        """The model, the machine, and latencies in nanoseconds."""
+        """The model, the machine, and latencies in nanoseconds. "cost_ns", what recording took, is None where it is
+        not known: in profiles that other programs wrote."""
         return self._profile().summary()
 
     def rows(self, by: str = "op") -> list[dict[str, Any]]:

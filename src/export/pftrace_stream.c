@@ -5,6 +5,7 @@
  * a copy of them and a few numbers. */
 #include "export/pftrace_stream.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "export/pftrace_writer.h"
@@ -204,9 +205,11 @@ static void show_facts(sn_pftrace *t, const sn_profile *f)
     note_number(p, SN_PF_NOTE_threads, (uint64_t)f->threads);
     note_number(p, SN_PF_NOTE_level, (uint64_t)f->level);
     note_number(p, SN_PF_NOTE_start_time_ns, f->start_wall_ns);
-    size_t mark = begin_note(p, SN_PF_NOTE_profiler_ns_per_record);
-    sn_proto_double(p, NOTE_DOUBLE, f->record_ns);
-    sn_proto_end(p, mark);
+    if (!isnan(f->record_ns)) {
+        size_t mark = begin_note(p, SN_PF_NOTE_profiler_ns_per_record);
+        sn_proto_double(p, NOTE_DOUBLE, f->record_ns);
+        sn_proto_end(p, mark);
+    }
     sn_proto_end(p, event);
     sn_pf_record_facts(p, f);
     sn_pf_packet_end(t, packet);

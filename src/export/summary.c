@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a profile without its events: as JSON for programs ("schema" names the form, keys
  * are only added), and as Markdown for people to paste. */
+#include <math.h>
 #include <string.h>
 
 #include "export/units.h"
@@ -230,7 +231,10 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     put_stat(&w, &unit, "p95", s.wall_ns.p95);
     put_stat(&w, &unit, "p99", s.wall_ns.p99);
     put_stat(&w, &unit, "max", s.wall_ns.max);
-    put_stat(&w, &unit, "profiler (not included)", s.cost_ns);
+    if (isnan(s.cost_ns))
+        sn_put(&w, "| profiler | unknown |\n");
+    else
+        put_stat(&w, &unit, "profiler (not included)", s.cost_ns);
     const bool peaks = p->peak_gflops > 0;
     sn_put(&w, "\n| operator | calls | ");
     sn_put(&w, unit.name);

@@ -3,6 +3,7 @@
  * Plain it has the columns every user of such tables knows (name, time, share); given a terminal's
  * width it adds as many columns as fit. Rows are means per iteration and add up to the first line.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -490,13 +491,17 @@ static void put_closing(table *t)
     sn_put(w, t->unit.name);
     sn_put(w, "; warm-up ");
     sn_put_u64(w, s->warmups);
-    sn_put(w, "; profiler cost ");
-    sn_put_in_unit(w, s->cost_ns, &t->unit, t->unit.decimals);
-    sn_put(w, " ");
-    sn_put(w, t->unit.name);
-    sn_put(w, " (");
-    sn_put_fixed(w, s->wall_ns.mean > 0 ? s->cost_ns / s->wall_ns.mean * 100 : 0, 1);
-    sn_put(w, " %), not included");
+    if (isnan(s->cost_ns)) {
+        sn_put(w, "; profiler cost unknown");
+    } else {
+        sn_put(w, "; profiler cost ");
+        sn_put_in_unit(w, s->cost_ns, &t->unit, t->unit.decimals);
+        sn_put(w, " ");
+        sn_put(w, t->unit.name);
+        sn_put(w, " (");
+        sn_put_fixed(w, s->wall_ns.mean > 0 ? s->cost_ns / s->wall_ns.mean * 100 : 0, 1);
+        sn_put(w, " %), not included");
+    }
     style(t, "0");
     sn_put(w, "\n");
     if (t->p->dropped) {

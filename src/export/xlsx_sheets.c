@@ -3,6 +3,7 @@
  * or an aim on "Operators" and everything that follows from it changes. The values beside them are
  * what they give now, for readers that do not calculate. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "export/xlsx.h"
 
@@ -65,7 +66,10 @@ static void put_facts(sn_xlsx *x)
     pair_ms(x, "latency p99.9 (ms)", wall->p999);
     pair_ms(x, "latency max (ms)", wall->max);
     pair_ms(x, "latency standard deviation (ms)", wall->stddev);
-    pair_ms(x, "profiler cost, not included (ms)", x->ops.cost_ns);
+    if (isnan(x->ops.cost_ns))
+        pair_text(x, "profiler cost (ms)", "unknown");
+    else
+        pair_ms(x, "profiler cost, not included (ms)", x->ops.cost_ns);
     pair_number(x, "dropped records", (double)p->dropped);
 }
 

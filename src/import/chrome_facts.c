@@ -2,6 +2,8 @@
 /* "otherData" read back: what is not there, or is not what it should be, stays as it was. */
 #include "import/chrome_facts.h"
 
+#include <math.h>
+
 #include "profile/chrome_keys.h"
 
 static uint64_t whole(sn_json *j)
@@ -318,6 +320,14 @@ static void take_object(sn_build *b, sn_json_text key, sn_json *j)
         sn_json_skip(j);
 }
 
+/* null says that the writer did not know either. */
+static void take_other(sn_profile *p, sn_json_text key, sn_json *j)
+{
+    if (sn_json_peek(j) == SN_JSON_NULL && sn_json_is(key, "profiler_ns_per_record"))
+        p->record_ns = NAN;
+    sn_json_skip(j);
+}
+
 void sn_chrome_read_facts(sn_build *b, sn_json *j)
 {
     sn_json_text key;
@@ -336,6 +346,6 @@ void sn_chrome_read_facts(sn_build *b, sn_json *j)
         else if (kind == SN_JSON_OBJECT)
             take_object(b, key, j);
         else
-            sn_json_skip(j);
+            take_other(b->p, key, j);
     }
 }

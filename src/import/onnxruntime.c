@@ -2,6 +2,7 @@
 /* ONNX Runtime's profile: an array of trace events in whole microseconds. A run is a "model_run" of
  * the category Session, a kernel a "<node>_kernel_time" of the category Node; what a run contains
  * is known by time alone. Loading and initialisation become executor spans. */
+#include <math.h>
 #include <string.h>
 
 #include "import/build.h"
@@ -171,6 +172,7 @@ static sonde_status read_onnxruntime(const void *data, size_t bytes, sn_profile 
     sn_arena_init(&scratch, p->alloc);
     p->version = "ONNX Runtime";
     p->level = 1;
+    p->record_ns = NAN;
     const sn_event_handler to = {.event = take, .user = &b};
     sonde_status st = sn_events_read(data, bytes, &scratch, &to, err);
     if (st == SONDE_OK)

@@ -4,6 +4,7 @@
  * where there is none, the whole trace is one. Other annotations become user scopes; kernels of a
  * device and Python frames are left out. Before 1.13 operators and annotations shared the category
  * Operator; what PyTorch annotates itself has a # in its name ("Optimizer.step#SGD.step"). */
+#include <math.h>
 #include <string.h>
 
 #include "import/build.h"
@@ -172,6 +173,7 @@ static sonde_status read_pytorch(const void *data, size_t bytes, sn_profile *p, 
     sn_arena_init(&scratch, p->alloc);
     p->version = "PyTorch";
     p->level = 1;
+    p->record_ns = NAN;
     const sn_event_handler to = {.event = take, .user = &r};
     sonde_status st = sn_events_read(data, bytes, &scratch, &to, err);
     if (st == SONDE_OK && !r.iterations)

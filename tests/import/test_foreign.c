@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of other programs, and our Chrome trace, read back. */
+#include <math.h>
+
 #include "export/reports.h"
 #include "import/round_trip.h"
 #include "test.h"
@@ -119,6 +121,53 @@ TEST(a_trace_of_pytorch_is_read_with_own_times)
         scopes += l.p->spans.data[i].cat == SN_CAT_USER;
     CHECK_EQ(scopes, 1);
     unload(&l);
+}
+
+/* What another program's profiler cost is not in its file: no format says 0, also not after it was
+ * saved in one of ours. */
+static void cost_is_unknown(const sn_profile *p)
+{
+    static const struct {
+        const char *path, *said;
+    } all[] = {{"x.txt", "; profiler cost unknown\n"},
+               {"x.md", "| profiler | unknown |\n"},
+               {"x.summary.json", "\"profiler_cost_ms\":null,"},
+               {"x.json", "\"profiler_cost_ms_per_iteration\":null,"},
+               {"x.xlsx", ">profiler cost (ms)</t></is></c>"}};
+    CHECK(isnan(p->record_ns));
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+        memory_sink out;
+        sonde_error err = {0};
+        CHECK_OK(sn_exporter_for_path(all[k].path)->write(p, memory_sink_init(&out), &err));
+        CHECK(memmem(out.text, out.n, all[k].said, strlen(all[k].said)) != NULL);
+        free(out.text);
+    }
+}
+
+TEST(the_profiler_cost_of_other_programs_is_unknown)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+    } files[] = {{ort, sizeof ort - 1}, {torch, sizeof torch - 1}};
+    for (size_t k = 0; k < 2; k++) {
+        loaded l;
+        CHECK(load(&l, files[k].text, files[k].n));
+        CHECK(isnan(l.s.cost_ns));
+        cost_is_unknown(l.p);
+        static const char *const ours[] = {"x.pftrace", "x.json"};
+        for (size_t i = 0; i < 2; i++) {
+            memory_sink out;
+            sonde_error err = {0};
+            sn_profile *again = NULL;
+            CHECK_OK(sn_exporter_for_path(ours[i])->write(l.p, memory_sink_init(&out), &err));
+            CHECK_OK(sn_import_bytes(out.text, out.n, ours[i], &l.m.a, &again, &err));
+            cost_is_unknown(again);
+            sn_profile_free(again);
+            free(out.text);
+        }
+        unload(&l);
+    }
 }
 
 TEST(annotations_of_old_pytorch_are_no_operators)

@@ -366,6 +366,21 @@ def test_files_by_suffix(tmp_path, profiler):
         sonde.load_profile(tmp_path / "nothing.json")
 
 
+def test_the_cost_of_another_programs_profiler_is_none(tmp_path, session, feed):
+    events = [{"cat": "Session", "tid": 9, "dur": 50, "ts": 5, "ph": "X", "name": "model_run", "args": {}},
+              {"cat": "Node", "tid": 9, "dur": 30, "ts": 10, "ph": "X", "name": "a_kernel_time", "args": {"op_name": "Conv"}}]
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(events))
+    for _ in range(2):
+        other = sonde.load_profile(path)
+        assert other.summary()["cost_ns"] is None and "profiler cost unknown" in other.table()
+        path = tmp_path / "other.pftrace"  # and so it stays
+        other.export(path)
+    with sonde.profile() as own:
+        session.run(None, feed)
+    assert own.summary()["cost_ns"] >= 0
+
+
 def test_a_block_writes_its_file(tmp_path, session, feed):
     with open(tmp_path / "open.json", "w") as output, sonde.profile(file=output):
         session.run(None, feed)

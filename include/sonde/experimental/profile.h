@@ -31,7 +31,8 @@ typedef struct sonde_profile_summary {
     uint64_t iterations, warmups; /* runs; figures are of the measured ones */
     double ops;                   /* executed steps per run */
     double mean_ns, stddev_ns, min_ns, max_ns, p50_ns, p90_ns, p95_ns, p99_ns; /* of a run */
-    double cost_ns; /* recording took this per run; not included */
+    double cost_ns; /* recording took this per run; not included. NaN: not known, as of profiles
+                       that other programs wrote */
 } sonde_profile_summary;
 SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
                                                  sonde_profile_summary *summary, sonde_error *err);
