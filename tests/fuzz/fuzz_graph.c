@@ -2,10 +2,8 @@
 /* Valid models, changed as models: attributes, shapes, edges, types, operators, versions, small
  * constants, bodies and functions, one to four things at a time and still protobuf. What fuzz_model
  * does to the reader this does to everything behind it. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "fuzz/coverage.h"
+#include "fuzz/flags.h"
 #include "fuzz/mutate.h"
 #include "fuzz/run_model.h"
 
@@ -21,16 +19,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size); /* libFuzz
  * which costs more than running them, nor a look into the folder for what others found. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    static char *flags[] = {"-mutate_depth=2", "-entropic=0", "-reload=0"};
-    enum { N = sizeof flags / sizeof flags[0] };
-    char **all = malloc(((size_t)*argc + N + 1) * sizeof *all);
-    if (!all)
-        return 0;
-    all[0] = (*argv)[0];
-    memcpy(all + 1, flags, sizeof flags);
-    memcpy(all + 1 + N, *argv + 1, (size_t)*argc * sizeof *all);
-    *argc += N;
-    *argv = all; /* for the life of the process */
+    static char *const flags[] = {"-mutate_depth=2", "-entropic=0", "-reload=0", NULL};
+    fuzz_add_flags(argc, argv, flags);
     return 0;
 }
 

@@ -6,7 +6,8 @@
 
 makes FOLDER/model/*.onnx for fuzz_model, FOLDER/graph/*.onnx, which are these and one for each operator and
 version, for fuzz_graph, and FOLDER/tensor/* for fuzz_tensor (first byte: the reader). PROGRAM is sonde's: with it
-the small models of its zoo are there too, and FOLDER/profile/* for fuzz_profile (first byte: the reader). Needs the onnx and numpy packages.
+the small models of its zoo are there too, and FOLDER/profile/* for fuzz_profile (first byte: the reader). Needs the
+onnx and numpy packages.
 """
 
 import io
@@ -24,6 +25,7 @@ from onnx import numpy_helper as nh
 
 from node_seeds import MAX_BYTES, node_seeds
 from operator_seeds import operator_seeds
+from profile_seeds import profile_seeds
 
 OPSETS = [h.make_opsetid("", 18)]
 
@@ -260,24 +262,6 @@ def zoo_seeds(program, folder):
             subprocess.run([program, "zoo", "save", name, path], check=True, capture_output=True)
             if path.stat().st_size > MAX_BYTES:
                 path.unlink()
-
-
-def profile_seeds(program, folder):
-    """Profiles of small models, as sonde writes them; and what the other readers look for."""
-    for name in ("tiny_mlp", "tiny_loop"):
-        for reader, suffix in enumerate((".pftrace", ".json")):
-            path = folder / (name + suffix)
-            subprocess.run([program, "profile", f"zoo:{name}", "-n", "2", "-q", "-o", path], check=True,
-                           capture_output=True)
-            path.write_bytes(bytes([reader]) + path.read_bytes())
-    spans = [{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "tid": 5, "ts": 10.5, "dur": 100},
-             {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "tid": 5, "ts": 20, "dur": 50,
-              "args": {"Input Dims": [[1, 3], []], "Input type": ["float", ""]}}]
-    (folder / "torch.json").write_bytes(b"\2" + json.dumps({"schemaVersion": 1, "traceEvents": spans}).encode())
-    spans = [{"cat": "Session", "tid": 9, "dur": 50, "ts": 5, "ph": "X", "name": "model_run", "args": {}},
-             {"cat": "Node", "tid": 9, "dur": 30, "ts": 10, "ph": "X", "name": "a_kernel_time",
-              "args": {"op_name": "Conv", "provider": "CPUExecutionProvider", "input_type_shape": [{"float": [1, 3]}]}}]
-    (folder / "onnxruntime.json").write_bytes(b"\3" + json.dumps(spans).encode())
 
 
 def main():

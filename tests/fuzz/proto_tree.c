@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/wire.h"
+#include "profile/pftrace_fields.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define MAX_FIELDS  ((size_t)1 << 17)
@@ -25,7 +26,7 @@ enum { NOT_PACKED = -1 };
 
 typedef struct rule {
     uint8_t of; /* the message the field is in */
-    uint8_t number;
+    uint16_t number;
     uint8_t kind;
     int8_t packed; /* wire type of the elements */
 } rule;
@@ -76,6 +77,25 @@ static const rule rules[] = {
     {PT_FUNCTION, FUNCTION_OPSET, PT_OPSET, NOT_PACKED},
     {PT_FUNCTION, 11, PT_ATTR, NOT_PACKED},
     {PT_FUNCTION, 12, PT_INFO, NOT_PACKED},
+    {PT_TRACE, SN_PF_TRACE_PACKET, PT_PACKET, NOT_PACKED},
+    {PT_PACKET, SN_PF_PACKET_INTERNED_DATA, PT_INTERNED, NOT_PACKED},
+    {PT_PACKET, SN_PF_PACKET_RECORD, PT_RECORD, NOT_PACKED},
+    {PT_INTERNED, SN_PF_INTERNED_NAMES, PT_ROW, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_FACTS, PT_FACTS, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_STEP, PT_STEP, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_LIFE, PT_ROW, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_THREAD, PT_ROW, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_SPAN, PT_ROW, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_COUNTER, PT_ROW, NOT_PACKED},
+    {PT_RECORD, SN_PF_RECORD_COUNTS, PT_COUNTS, NOT_PACKED},
+    {PT_FACTS, SN_PF_FACTS_MEMORY, PT_LEAF, SN_WIRE_VARINT},
+    {PT_FACTS, SN_PF_FACTS_USAGE, PT_LEAF, SN_WIRE_VARINT},
+    {PT_STEP, SN_PF_STEP_ORIGIN, PT_ROW, NOT_PACKED},
+    {PT_STEP, SN_PF_STEP_INPUT, PT_STEP_TENSOR, NOT_PACKED},
+    {PT_STEP, SN_PF_STEP_OUTPUT, PT_STEP_TENSOR, NOT_PACKED},
+    {PT_STEP, SN_PF_STEP_COUNTS, PT_ROW, NOT_PACKED},
+    {PT_STEP_TENSOR, SN_PF_TENSOR_DIMS, PT_LEAF, SN_WIRE_VARINT},
+    {PT_COUNTS, SN_PF_COUNTS_COUNTS, PT_ROW, NOT_PACKED},
 };
 
 static const rule *rule_of(unsigned kind, uint32_t number)
@@ -144,7 +164,7 @@ static void parse_field(pt_arena *a, pt_field *m, const sn_field *f, unsigned de
     size_t count;
     const rule *r = rule_of(m->kind, number);
     if (wire == SN_WIRE_BYTES && r && r->packed != NOT_PACKED &&
-        sn_wire_count(f, r->packed, &count)) {
+        sn_wire_count(f, r->packed, &count) && count) {
         parse_packed(a, m, f, (uint8_t)r->packed);
         return;
     }
@@ -181,6 +201,13 @@ pt_field *pt_parse(pt_arena *a, const uint8_t *data, size_t bytes)
     return graph && graph->kind == PT_GRAPH ? root : NULL;
 }
 
+pt_field *pt_parse_trace(pt_arena *a, const uint8_t *data, size_t bytes)
+{
+    pt_field *root = new_field(a, 0, SN_WIRE_BYTES);
+    root->kind = PT_TRACE;
+    return parse_message(a, root, sn_wire_of(data, bytes), 0) ? root : NULL;
+}
+
 /* ---- writing ---- */
 
 static size_t varint_bytes(uint64_t v)
@@ -213,12 +240,13 @@ static uint8_t *put_num(uint8_t *p, uint8_t wire, uint64_t num)
     return p;
 }
 
-/* How many kids from `k` on are one packed run: contents of tensors are, as protobuf declares them;
- * 0: the field stands alone. */
+/* How many kids from `k` on are one packed run: contents of tensors are, as protobuf declares them,
+ * and every list of a .pftrace; 0: the field stands alone. */
 static uint32_t packed_run(const pt_field *m, uint32_t k, size_t *bytes)
 {
     const pt_field *f = m->kids[k];
-    if (m->kind != PT_TENSOR || f->number == TENSOR_DIM || f->wire == SN_WIRE_BYTES)
+    const bool contents = m->kind == PT_TENSOR && f->number != TENSOR_DIM;
+    if (!(contents || m->kind >= PT_TRACE) || f->wire == SN_WIRE_BYTES)
         return 0;
     const rule *r = rule_of(m->kind, f->number);
     if (!r || r->packed != (int8_t)f->wire)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ModelProto as a tree that can be changed and written again. The tree knows of ONNX only which
- * fields are messages and which are packed numbers; everything else is numbers and bytes, kept in
- * the order of the file. All memory is the tree's arena: nothing is freed one by one, and running
- * out of memory ends the process, for this serves the fuzzers alone. */
+/* A ModelProto, or a .pftrace, as a tree that can be changed and written again. The tree knows only
+ * which fields are messages and which are packed numbers; everything else is numbers and bytes,
+ * kept in the order of the file. All memory is the tree's arena: nothing is freed one by one, and
+ * running out of memory ends the process, for this serves the fuzzers alone. */
 #ifndef SONDE_TESTS_FUZZ_PROTO_TREE_H
 #define SONDE_TESTS_FUZZ_PROTO_TREE_H
 
@@ -28,7 +28,17 @@ typedef enum pt_kind {
     PT_DIM,
     PT_FUNCTION,
     PT_OPSET,
-    PT_ENTRY /* StringStringEntryProto */
+    PT_ENTRY, /* StringStringEntryProto */
+    /* of a .pftrace: profile/pftrace_fields.h */
+    PT_TRACE,
+    PT_PACKET,
+    PT_INTERNED,
+    PT_RECORD,
+    PT_FACTS,
+    PT_STEP,
+    PT_STEP_TENSOR,
+    PT_COUNTS,
+    PT_ROW /* numbers and texts only */
 } pt_kind;
 
 /* Field numbers, by message. */
@@ -106,6 +116,8 @@ void pt_reset(pt_arena *a);                /* forgets all; keeps a chunk for the
 /* The root is a PT_MODEL; NULL when the bytes are no message, or one without a graph. `data` must
  * outlive the tree. */
 pt_field *pt_parse(pt_arena *a, const uint8_t *data, size_t bytes);
+/* The root is a PT_TRACE; NULL when the bytes are no message. */
+pt_field *pt_parse_trace(pt_arena *a, const uint8_t *data, size_t bytes);
 /* Bytes written, or 0 when there is not room for all. */
 size_t pt_write(pt_field *root, uint8_t *out, size_t room);
 
