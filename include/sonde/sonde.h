@@ -182,12 +182,14 @@ typedef struct sonde_session_options {
                        is packed, so nothing of a large file is read */
     /* Packed weights are kept in files of this folder, which is made if needed, and mapped the next
      * time; NULL: they are not. "": the user's cache folder, $XDG_CACHE_HOME/sonde or
-     * ~/.cache/sonde. A folder that cannot be written to only costs a warning. */
+     * ~/.cache/sonde. A folder that cannot be written to, is a symbolic link, belongs to another
+     * user or is writable to others is not used, which only costs a warning; so do files that do
+     * not match their checksums, which are packed again. */
     const char *weights_cache;
     /* The first run at some shapes measures several ways to cut the work of every matrix product
      * and convolution, which takes seconds, and keeps what was fastest in a file of this folder for
-     * this machine, version and number of threads; NULL: the cost model's choice is taken. ""
-     * and folders that cannot be written to: as above. */
+     * this machine, version and number of threads; NULL: the cost model's choice is taken. "",
+     * folders that are not used and files that are damaged: as above. */
     const char *tune;
     /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting is
      * back afterwards. Arithmetic on them is many times slower on most processors. */

@@ -176,6 +176,11 @@ int sn_api_recordings_level(const sonde_context *c);
 sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
                             sonde_error *err);
 
+/* ---- user_cache.c ---- */
+/* The user's cache folder for this library, $XDG_CACHE_HOME/sonde or ~/.cache/sonde; it need not
+ * exist. Returns its length, 0 when there is none or it is too long. */
+size_t sn_api_user_cache(char *path, size_t bytes);
+
 /* ---- scope.c ---- */
 /* Whether a warm-up record is open on the calling thread. */
 bool sn_api_in_warmup(void);

@@ -2,19 +2,20 @@
 /* Facts of the machine and its measured peaks. The file that keeps them is text: one line per
  * processor, instruction level, number of cores and number of threads, whole numbers only (MFLOP/s
  * and MB/s), so that no locale matters. A line that is not understood is skipped, a file that
- * cannot be read or written does not matter: peaks then last as long as the context. */
+ * cannot be read or written costs a warning: peaks then last as long as the context. */
 #include "sonde/experimental/machine.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "api/internal.h"
+#include "base/cache.h"
 
-#define HEADING "sonde peaks 1\n"
-enum { MAX_LINES = 64, LINE = 320 };
+#define HEADING "sonde peaks 2"
+static const char file_name[] = "peaks";
+enum { MAX_LINES = 64, LINE = 320, MAX_FILE_BYTES = 1 << 20 };
 
 /* What makes figures of this build useless to others; such peaks are not kept. */
 static const char *build_note(void)
@@ -79,53 +80,72 @@ static bool same_key(const entry *a, const entry *b)
 /* "" when there is no home to keep anything in. */
 static void find_path(char *path, size_t bytes)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = 0;
-    if (cache && cache[0] == '/') /* relative ones are to be ignored, says the standard */
-        n = snprintf(path, bytes, "%s/sonde/peaks", cache);
-    else if (home && home[0] == '/')
-        n = snprintf(path, bytes, "%s/.cache/sonde/peaks", home);
-    if (n <= 0 || (size_t)n >= bytes)
+    const size_t n = sn_api_user_cache(path, bytes);
+    if (!n || n + 1 + sizeof file_name > bytes)
         path[0] = 0;
+    else
+        snprintf(path + n, bytes - n, "/%s", file_name);
 }
 
-static size_t read_lines(const char *path, entry *list)
+/* The folder of the file; false: there is none, or it was refused: that is said once. */
+static bool open_folder(sonde_context *c, char *folder, size_t bytes, bool make, sn_cache *cache)
 {
-    char line[LINE];
+    sonde_error err = {.status = SONDE_OK};
+    if (!sn_api_user_cache(folder, bytes))
+        return false;
+    const sonde_status st = sn_cache_open(cache, folder, make, &err);
+    if (st && st != SONDE_NOT_FOUND) {
+        sn_log_write(&c->core.log, SN_LOG_WARN, "measured peaks are neither read nor kept: %s",
+                     err.message);
+        c->machine.path[0] = 0;
+    }
+    return st == SONDE_OK;
+}
+
+static size_t parse_lines(const char *text, size_t bytes, entry *list)
+{
+    const char *end = text + bytes;
     size_t n = 0;
-    struct stat st;
-    FILE *f = *path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
-    if (!f)
-        return 0;
-    bool ours = fgets(line, sizeof line, f) && strcmp(line, HEADING) == 0;
-    for (int tries = 0; ours && n < MAX_LINES && tries < 4 * MAX_LINES; tries++) {
-        if (!fgets(line, sizeof line, f))
+    for (const char *at = text + sizeof HEADING, *stop; at < end && n < MAX_LINES; at = stop + 1) {
+        char line[LINE];
+        stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop)
             break;
+        const size_t length = (size_t)(stop - at) < sizeof line ? (size_t)(stop - at) : 0;
+        memcpy(line, at, length);
+        line[length] = 0;
         n += parse(line, &list[n]);
     }
-    fclose(f);
     return n;
 }
 
-static void make_folders(const char *path)
+static size_t read_lines(sonde_context *c, const sn_cache *cache, entry *list)
 {
-    char part[1024];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            (void)mkdir(part, 0777);
-            *p = '/';
-        }
+    sonde_error err = {.status = SONDE_OK};
+    sn_file f;
+    const sonde_status st =
+        sn_cache_read_text(cache, file_name, HEADING, MAX_FILE_BYTES, &c->alloc, &f, &err);
+    if (st && st != SONDE_NOT_FOUND)
+        sn_log_write(&c->core.log, SN_LOG_WARN, "peaks have to be measured again: %s", err.message);
+    if (st)
+        return 0;
+    const size_t n = parse_lines((const char *)f.data, f.bytes, list);
+    sn_file_close(&f);
+    return n;
 }
 
 /* The newest lines first; the oldest falls off the end. */
-static void write_lines(const char *path, const entry *fresh, size_t n_fresh)
+static void write_lines(sonde_context *c, const entry *fresh, size_t n_fresh)
 {
+    char folder[sizeof c->machine.path];
+    sonde_error err = {.status = SONDE_OK};
+    sn_cache cache;
+    if (!open_folder(c, folder, sizeof folder, true, &cache))
+        return;
     entry kept[MAX_LINES];
-    const size_t n = read_lines(path, kept);
+    const size_t n = read_lines(c, &cache, kept);
     char text[sizeof HEADING + (size_t)MAX_LINES * LINE];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s", HEADING), lines = 0;
+    size_t at = (size_t)snprintf(text, sizeof text, "%s\n", HEADING), lines = 0;
     for (size_t i = 0; i < n_fresh + n && lines < MAX_LINES; i++) {
         const entry *e = i < n_fresh ? &fresh[i] : &kept[i - n_fresh];
         bool replaced = false;
@@ -139,8 +159,9 @@ static void write_lines(const char *path, const entry *fresh, size_t n_fresh)
             e->cores, e->level, e->mflops, e->l2, e->l3, e->memory, e->at_s, e->cpu);
         lines++;
     }
-    make_folders(path);
-    (void)sn_file_write(path, text, at, NULL);
+    if (sn_cache_write_text(&cache, file_name, text, at, &c->alloc, &err))
+        sn_log_write(&c->core.log, SN_LOG_WARN, "measured peaks are not kept: %s", err.message);
+    sn_cache_close(&cache);
 }
 
 /* ------------------------------------------------------------------ peaks of a context */
@@ -163,7 +184,13 @@ static void look(sonde_context *c)
     find_path(m->path, sizeof m->path);
     sn_cpu_level_list(c->core.cpu.found, m->levels, sizeof m->levels);
     entry list[MAX_LINES];
-    const size_t n = read_lines(m->path, list);
+    char folder[sizeof m->path];
+    sn_cache cache;
+    size_t n = 0;
+    if (open_folder(c, folder, sizeof folder, false, &cache)) {
+        n = read_lines(c, &cache, list);
+        sn_cache_close(&cache);
+    }
     const sn_peaks single = {.threads = 1}, own = {.threads = c->core.threads};
     const entry one = entry_of(c, &single, 0), all = entry_of(c, &own, 0);
     for (size_t i = 0; i < n; i++) {
@@ -271,7 +298,7 @@ sonde_status sonde_machine_calibrate(sonde_context *context, sonde_machine_info 
         const entry fresh[2] = {entry_of(c, &all, m->measured_at_s),
                                 entry_of(c, &one, m->measured_at_s)};
         if (*m->path && !*build_note())
-            write_lines(m->path, fresh, all.threads > 1 ? 2 : 1);
+            write_lines(c, fresh, all.threads > 1 ? 2 : 1);
         pthread_mutex_unlock(&m->lock);
         fill(c, info);
     }

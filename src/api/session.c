@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/internal.h"
 #include "passes/pass.h"
@@ -124,21 +123,6 @@ static sonde_status check_passes(const sonde_session_options *o, sonde_error *er
     return SONDE_OK;
 }
 
-/* The user's cache folder for this library; its parent is made if it is missing. */
-static bool user_cache(char *path, size_t bytes)
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const bool own = xdg && xdg[0] == '/'; /* relative ones are to be ignored, says the standard */
-    if (!own && (!home || !*home))
-        return false;
-    int n = snprintf(path, bytes, own ? "%s" : "%s/.cache", own ? xdg : home);
-    if (n < 0 || (size_t)n + sizeof "/sonde" > bytes)
-        return false;
-    (void)mkdir(path, 0700);
-    memcpy(path + n, "/sonde", sizeof "/sonde");
-    return true;
-}
-
 sonde_status sonde_session_create(sonde_model *model, const sonde_session_options *options,
                                   sonde_session **session, sonde_error *err)
 {
@@ -154,7 +138,12 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     char user_folder[4096];
     const char *cache = o.weights_cache, *tune = o.tune;
     const bool of_user = (cache && !*cache) || (tune && !*tune);
-    const char *user = of_user && user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
+    const char *user = sn_api_user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
+    if (of_user && !user)
+        sn_log_write(
+            &model->context->core.log, SN_LOG_WARN,
+            "nothing is kept: there is no folder for it, neither XDG_CACHE_HOME nor HOME is "
+            "an absolute path");
     cache = cache && !*cache ? user : cache;
     tune = tune && !*tune ? user : tune;
     sonde_context *c = model->context;

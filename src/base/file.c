@@ -24,11 +24,11 @@ static sonde_status fail_errno(sonde_error *err, const char *verb, const char *p
                    path, strerror(cause));
 }
 
-static int open_retry(const char *path, int flags, mode_t mode)
+static int open_retry(int dir, const char *path, int flags, mode_t mode)
 {
     int fd;
     do {
-        fd = open(path, flags | O_CLOEXEC, mode);
+        fd = openat(dir, path, flags | O_CLOEXEC, mode);
     } while (fd < 0 && errno == EINTR);
     return fd;
 }
@@ -93,9 +93,16 @@ sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *
                           sonde_error *err)
 {
     *f = (sn_file){.data = nothing, .alloc = alloc};
-    int fd = open_retry(path, O_RDONLY, 0);
+    int fd = open_retry(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0)
         return fail_errno(err, "open", path, errno);
+    return sn_file_take(f, fd, path, map, alloc, err);
+}
+
+sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err)
+{
+    *f = (sn_file){.data = nothing, .alloc = alloc};
     struct stat info;
     sonde_status st = SONDE_OK;
     if (fstat(fd, &info) != 0) {
@@ -163,7 +170,7 @@ static bool write_all(int fd, const void *data, size_t bytes)
 static sonde_status write_in_place(const char *path, const void *data, size_t bytes,
                                    sonde_error *err)
 {
-    int fd = open_retry(path, O_WRONLY | O_TRUNC, 0);
+    int fd = open_retry(AT_FDCWD, path, O_WRONLY | O_TRUNC, 0);
     if (fd < 0)
         return fail_errno(err, "write", path, errno);
     bool ok = write_all(fd, data, bytes);
@@ -176,7 +183,7 @@ static sonde_status write_in_place(const char *path, const void *data, size_t by
 }
 
 /* Opens a file that did not exist before; `temp` receives its name. */
-static int open_temp(const char *path, char *temp, size_t temp_bytes)
+static int open_temp(int dir, const char *path, mode_t mode, char *temp, size_t temp_bytes)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
         int n = snprintf(temp, temp_bytes, "%s.%ld.%llx.tmp", path, (long)getpid(),
@@ -185,18 +192,20 @@ static int open_temp(const char *path, char *temp, size_t temp_bytes)
             errno = ENAMETOOLONG;
             return -1;
         }
-        int fd = open_retry(temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        int fd = open_retry(dir, temp, O_WRONLY | O_CREAT | O_EXCL, mode);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
     return -1;
 }
 
-static sonde_status replace(const char *path, const struct stat *existing, const void *data,
-                            size_t bytes, bool sync, sonde_error *err)
+/* Writes beside `path`, which `dir` is the origin of, and renames. `existing`: whose mode the new
+ * file takes, or NULL. */
+static sonde_status replace(int dir, const char *path, mode_t mode, const struct stat *existing,
+                            const void *data, size_t bytes, bool sync, sonde_error *err)
 {
     char temp[4096 + 64];
-    int fd = open_temp(path, temp, sizeof temp);
+    int fd = open_temp(dir, path, mode, temp, sizeof temp);
     if (fd < 0)
         return fail_errno(err, "write", path, errno);
     bool ok = write_all(fd, data, bytes);
@@ -210,22 +219,21 @@ static sonde_status replace(const char *path, const struct stat *existing, const
         ok = false;
         cause = errno;
     }
-    if (ok && rename(temp, path) != 0) {
+    if (ok && renameat(dir, temp, dir, path) != 0) {
         ok = false;
         cause = errno;
     }
     if (ok)
         return SONDE_OK;
-    unlink(temp);
+    unlinkat(dir, temp, 0);
     return fail_errno(err, "write", path, cause);
 }
 
-static sonde_status write_file(const char *path, const void *data, size_t bytes, bool sync,
-                               sonde_error *err)
+sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return replace(path, NULL, data, bytes, sync, err);
+        return replace(AT_FDCWD, path, 0666, NULL, data, bytes, false, err);
     if (S_ISDIR(info.st_mode))
         return sn_fail(err, SONDE_IO, "cannot write '%s': it is a directory", path);
     if (!S_ISREG(info.st_mode))
@@ -234,18 +242,13 @@ static sonde_status write_file(const char *path, const void *data, size_t bytes,
     char *real = realpath(path, NULL);
     if (!real)
         return fail_errno(err, "write", path, errno);
-    sonde_status st = replace(real, &info, data, bytes, sync, err);
+    sonde_status st = replace(AT_FDCWD, real, 0666, &info, data, bytes, false, err);
     free(real);
     return st;
 }
 
-sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
+sonde_status sn_file_write_private(int dir, const char *name, const void *data, size_t bytes,
+                                   bool sync, sonde_error *err)
 {
-    return write_file(path, data, bytes, false, err);
-}
-
-sonde_status sn_file_write_synced(const char *path, const void *data, size_t bytes,
-                                  sonde_error *err)
-{
-    return write_file(path, data, bytes, true, err);
+    return replace(dir, name, 0600, NULL, data, bytes, sync, err);
 }

@@ -21,6 +21,9 @@ typedef struct sn_file {
  * pipes and other unmappable files are read whole. */
 sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
                           sonde_error *err);
+/* The same of an open descriptor, which it closes; `path` is for messages. */
+sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err);
 void sn_file_close(sn_file *f);
 /* Tells the kernel that this byte range is not needed any more (whole pages inside it). */
 void sn_file_release(const sn_file *f, const void *start, size_t bytes);
@@ -29,8 +32,10 @@ void sn_file_release(const sn_file *f, const void *start, size_t bytes);
  * the new content and a failure leaves the old. Links are followed; pipes and devices are written
  * to as they are. */
 sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err);
-/* The same, and what a crash of the machine leaves is the old or the new content too. */
-sonde_status sn_file_write_synced(const char *path, const void *data, size_t bytes,
-                                  sonde_error *err);
+/* A file of the folder that `dir` is open on, for its owner's eyes only. Atomic as above, with
+ * `sync` also when the machine crashes; whatever had the name, a link included, is replaced and not
+ * followed. */
+sonde_status sn_file_write_private(int dir, const char *name, const void *data, size_t bytes,
+                                   bool sync, sonde_error *err);
 
 #endif

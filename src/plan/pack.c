@@ -34,7 +34,8 @@ typedef struct packer {
     size_t store_bytes, n_units;
     uint8_t *scratch; /* for each worker: room for what a unit reads */
     size_t scratch_bytes;
-    const char *cache_dir; /* NULL: no cache */
+    sn_cache cache; /* open when `cached` */
+    bool cached;
     sn_weights_key key;
     size_t head_bytes; /* before the store: the head of the cache's file */
     sonde_error *err;
@@ -200,9 +201,12 @@ static sonde_status plan_reading(packer *k, pack_job *job)
 static sonde_status make_room(packer *k, int threads)
 {
     sn_allocator *alloc = k->root->ctx->alloc;
-    k->root->packed = sn_buffer_new(alloc, k->head_bytes + k->store_bytes);
+    size_t bytes = k->store_bytes;
+    if (k->cached && !sn_weights_file_bytes(k->store_bytes, &bytes))
+        return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
+    k->root->packed = sn_buffer_new(alloc, bytes);
     if (!k->root->packed)
-        return sn_fail_memory(k->err, k->head_bytes + k->store_bytes);
+        return sn_fail_memory(k->err, bytes);
     for (size_t i = 0; i < k->jobs.n; i++)
         SN_TRY(plan_reading(k, k->jobs.data[i]));
     if (!k->scratch_bytes)
@@ -343,23 +347,34 @@ static void make_cache_key(packer *k)
     }
 }
 
-/* The store from disk; false: it has to be packed. */
-static bool find_packed(packer *k)
+/* The store from disk; false: it has to be packed. A folder or a file that is refused costs a
+ * warning; what is wrong with a file only is replaced by what is packed now. */
+static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
 {
-    if (!k->cache_dir)
+    const sn_log *log = &k->root->ctx->log;
+    sonde_error err = {.status = SONDE_OK};
+    if (!cache_dir)
         return false;
+    if (sn_cache_open(&k->cache, cache_dir, true, &err)) {
+        sn_log_write(log, SN_LOG_WARN, "packed weights are not kept: %s", err.message);
+        return false;
+    }
+    k->cached = true;
     make_cache_key(k);
     k->head_bytes = SN_WEIGHTS_HEAD_BYTES;
-    k->root->packed =
-        sn_weights_cache_find(k->cache_dir, &k->key, k->store_bytes, k->root->ctx->alloc);
-    return k->root->packed != NULL;
+    const sonde_status st = sn_weights_cache_find(&k->cache, &k->key, k->store_bytes, pool,
+                                                  k->root->ctx->alloc, &k->root->packed, &err);
+    if (st && st != SONDE_NOT_FOUND)
+        sn_log_write(log, SN_LOG_WARN, "weights are packed again: %s", err.message);
+    return st == SONDE_OK;
 }
 
 /* A cache that cannot be written is no reason not to run. */
-static void keep_packed(packer *k)
+static void keep_packed(packer *k, sn_pool *pool)
 {
     sonde_error err;
-    if (k->cache_dir && sn_weights_cache_save(k->cache_dir, &k->key, k->root->packed, &err))
+    if (k->cached &&
+        sn_weights_cache_save(&k->cache, &k->key, k->root->packed, k->store_bytes, pool, &err))
         sn_log_write(&k->root->ctx->log, SN_LOG_WARN, "packed weights are not kept: %s",
                      err.message);
 }
@@ -411,13 +426,13 @@ static sonde_status drop_unused(packer *k, sn_program *root)
 sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, const char *cache_dir,
                              sonde_error *err)
 {
-    packer k = {.root = root, .cache_dir = cache_dir, .err = err};
+    packer k = {.root = root, .err = err};
     const int threads = sn_pool_threads(pool);
     sn_map_init(&k.seen, root->ctx->alloc);
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
-    const bool fill = k.jobs.n && !st && !root->plan_only && !find_packed(&k);
+    const bool fill = k.jobs.n && !st && !root->plan_only && !find_packed(&k, cache_dir, pool);
     if (fill)
         st = make_room(&k, threads);
     for (size_t i = 0; i < k.jobs.n && !st; i++)
@@ -426,12 +441,14 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
     if (fill && !st) {
         order_jobs(&k);
         fill_store(&k, pool);
-        keep_packed(&k);
+        keep_packed(&k, pool);
     }
     if (!st && !root->plan_only)
         st = drop_unused(&k, root);
     sn_free(root->ctx->alloc, k.scratch, k.scratch_bytes * (size_t)threads);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);
+    if (k.cached)
+        sn_cache_close(&k.cache);
     return st;
 }

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choices in memory and on disk. Lines are "KEY<tab>VARIANT/VARIANTS"; a key begins with the
- * number of threads. Saving reads the file again and adds what it does not have, then replaces it
- * in one rename: of two processes that save at the same moment one may lose its choices, which are
- * then measured again, but neither leaves half a file. */
+ * number of threads; the last one is a checksum. Saving reads the file again and adds what it does
+ * not have, then replaces it in one rename: of two processes that save at the same moment one may
+ * lose its choices, which are then measured again, but neither leaves half a file. */
 #include "plan/tuning.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/cache.h"
 #include "base/map.h"
 #include "base/vec.h"
 
 /* Goes up when variants change their meaning. */
-#define FORMAT "sonde tuning 1"
+#define FORMAT "sonde tuning 2"
 
 enum {
     MAX_FILE_BYTES = 4 << 20,
@@ -31,13 +30,14 @@ typedef struct choice {
 
 struct sn_tuning {
     const sn_context *ctx;
-    const char *dir, *path;
+    const char *dir, *name;
     const char *head; /* first line of the file, without its end */
     pthread_mutex_t lock;
     sn_arena arena; /* keys and choices */
     sn_map by_key;
     SN_VEC(choice *) all;
     bool changed;
+    bool refused; /* the folder: that has been said */
 };
 
 /* The first choice for a key stays: what this process measured is newer than any file. */
@@ -89,11 +89,8 @@ static sonde_status parse_line(sn_tuning *t, const char *line, const char *end, 
 
 static sonde_status parse(sn_tuning *t, const char *text, size_t bytes, sonde_error *err)
 {
-    const size_t head = strlen(t->head);
-    if (bytes <= head || memcmp(text, t->head, head) != 0 || text[head] != '\n')
-        return SONDE_OK;
     const char *end = text + bytes;
-    for (const char *line = text + head + 1, *next; line < end; line = next) {
+    for (const char *line = text + strlen(t->head) + 1, *next; line < end; line = next) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             return SONDE_OK; /* cut short */
@@ -103,19 +100,26 @@ static sonde_status parse(sn_tuning *t, const char *text, size_t bytes, sonde_er
     return SONDE_OK;
 }
 
-static sonde_status read_file(sn_tuning *t, sonde_error *err)
+/* What is refused costs a warning and is measured again. */
+static sonde_status read_file(sn_tuning *t, const sn_cache *cache, sonde_error *err)
 {
-    struct stat st;
+    sonde_error inner = {.status = SONDE_OK};
     sn_file f;
-    if (stat(t->path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES ||
-        sn_file_open(&f, t->path, false, t->ctx->alloc, NULL) != SONDE_OK)
-        return SONDE_OK;
-    const sonde_status s = parse(t, (const char *)f.data, f.bytes, err);
-    sn_file_close(&f);
-    return s;
+    sonde_status st =
+        sn_cache_read_text(cache, t->name, t->head, MAX_FILE_BYTES, t->ctx->alloc, &f, &inner);
+    if (st == SONDE_OK) {
+        st = parse(t, (const char *)f.data, f.bytes, err);
+        sn_file_close(&f);
+        return st;
+    }
+    if (st == SONDE_OUT_OF_MEMORY)
+        return sn_fail(err, st, "%s", inner.message);
+    if (st != SONDE_NOT_FOUND)
+        sn_log_write(&t->ctx->log, SN_LOG_WARN, "steps are tuned again: %s", inner.message);
+    return SONDE_OK;
 }
 
-static sonde_status write_file(sn_tuning *t, sonde_error *err)
+static sonde_status write_file(sn_tuning *t, const sn_cache *cache, sonde_error *err)
 {
     size_t bytes = strlen(t->head) + 2, at;
     for (size_t i = 0; i < t->all.n; i++)
@@ -128,8 +132,7 @@ static sonde_status write_file(sn_tuning *t, sonde_error *err)
         const choice *c = t->all.data[i];
         at += (size_t)snprintf(text + at, bytes - at, "%s\t%u/%u\n", c->key, c->variant, c->n);
     }
-    (void)mkdir(t->dir, 0700); /* whether it is there now shows below */
-    const sonde_status st = sn_file_write(t->path, text, at, err);
+    const sonde_status st = sn_cache_write_text(cache, t->name, text, at, t->ctx->alloc, err);
     sn_free(t->ctx->alloc, text, bytes);
     return st;
 }
@@ -138,10 +141,15 @@ void sn_tuning_save(sn_tuning *t)
 {
     sonde_error err = {.status = SONDE_OK};
     pthread_mutex_lock(&t->lock);
-    if (t->changed) {
-        sonde_status st = read_file(t, &err);
-        if (!st)
-            st = write_file(t, &err);
+    if (t->changed && !t->refused) {
+        sn_cache cache;
+        sonde_status st = sn_cache_open(&cache, t->dir, true, &err);
+        if (!st) {
+            st = read_file(t, &cache, &err);
+            if (!st)
+                st = write_file(t, &cache, &err);
+            sn_cache_close(&cache);
+        }
         if (st)
             sn_log_write(&t->ctx->log, SN_LOG_WARN, "what was tuned is not kept: %s", err.message);
         t->changed = false;
@@ -150,6 +158,24 @@ void sn_tuning_save(sn_tuning *t)
 }
 
 /* ------------------------------------------------------------------ life */
+
+/* What the folder knows, if it is there and is not refused. */
+static sonde_status look(sn_tuning *t, sonde_error *err)
+{
+    sonde_error inner = {.status = SONDE_OK};
+    sn_cache cache;
+    sonde_status st = sn_cache_open(&cache, t->dir, false, &inner);
+    if (st == SONDE_OK) {
+        st = read_file(t, &cache, err);
+        sn_cache_close(&cache);
+        return st;
+    }
+    t->refused = st != SONDE_NOT_FOUND;
+    if (t->refused)
+        sn_log_write(&t->ctx->log, SN_LOG_WARN, "what is tuned is neither read nor kept: %s",
+                     inner.message);
+    return SONDE_OK;
+}
 
 sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **tuning,
                             sonde_error *err)
@@ -169,11 +195,10 @@ sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **
         *c = *c == '\n' ? ' ' : *c;
     t->head = head;
     t->dir = sn_arena_strdup(&t->arena, dir);
-    t->path = !head ? NULL
-                    : sn_arena_printf(&t->arena, "%s/%016llx.tuning", dir,
+    t->name = !head ? NULL
+                    : sn_arena_printf(&t->arena, "%016llx.tuning",
                                       (unsigned long long)sn_hash(head, strlen(head), 0));
-    const sonde_status st =
-        t->dir && t->path ? read_file(t, err) : sn_fail_memory(err, strlen(dir));
+    const sonde_status st = t->dir && t->name ? look(t, err) : sn_fail_memory(err, strlen(dir));
     if (st) {
         sn_tuning_free(t);
         return st;

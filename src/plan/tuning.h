@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tuning: which way to cut a step's work was measured fastest on this machine, kept on disk so that
  * it is measured once. A file is text, one line per choice, and is for one kind of machine: its
- * first line names the library's version, the CPU, its instructions and caches. What does not
- * parse, or speaks of variants that an operator does not have, is as good as absent. */
+ * first line names the library's version, the CPU, its instructions and caches. A file that is
+ * refused (base/cache.h) costs a warning; what speaks of variants that an operator does not have is
+ * as good as absent. */
 #ifndef SN_PLAN_TUNING_H
 #define SN_PLAN_TUNING_H
 

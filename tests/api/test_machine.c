@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "sonde/experimental/machine.h"
 #include "sonde/experimental/profile.h"
 #include "zoo_session.h"
@@ -43,16 +44,18 @@ static sonde_context *context(int threads)
 /* A line as sonde_machine_calibrate would write it: 100 GFLOP/s, 200, 50 and 10 GB/s. */
 static void write_peaks(const char *folder, const sonde_machine_info *m, const char *before)
 {
-    char path[128];
+    char path[128], text[512];
+    sonde_error err;
+    sn_cache cache;
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
     snprintf(path, sizeof path, "%s/sonde", folder);
-    mkdir(path, 0777);
-    strcat(path, "/peaks");
-    FILE *f = fopen(path, "w");
-    if (!f)
+    snprintf(text, sizeof text, "%s%d %d %s 100000 200000 50000 10000 1700000000 %s\n", before,
+             m->threads, m->cores, m->level, m->cpu);
+    if (sn_cache_open(&cache, path, true, &err) ||
+        sn_cache_write_text(&cache, "peaks", text, strlen(text), &alloc, &err))
         abort();
-    fprintf(f, "%s%d %d %s 100000 200000 50000 10000 1700000000 %s\n", before, m->threads, m->cores,
-            m->level, m->cpu);
-    fclose(f);
+    sn_cache_close(&cache);
 }
 
 TEST(facts_of_the_machine_are_told)
@@ -123,9 +126,9 @@ TEST(a_cache_that_cannot_be_used_does_not_matter)
 TEST(a_corrupt_cache_is_ignored_line_by_line)
 {
     static const char *const bad[] = {
-        "", "nonsense\n", "sonde peaks 2\n",
-        "sonde peaks 1\n1 2 3\n\n\x01\xff\n-5 -5 x -1 0 0 0 0 z\n",
-        "sonde peaks 1\n99999999999999999999 1 avx2 99999999999999999999999 1 1 1 1 cpu\n"};
+        "", "nonsense\n", "sonde peaks 1\n",
+        "sonde peaks 2\n1 2 3\n\n\x01\xff\n-5 -5 x -1 0 0 0 0 z\n",
+        "sonde peaks 2\n99999999999999999999 1 avx2 99999999999999999999999 1 1 1 1 cpu\n"};
     sonde_error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *home = fresh_home();
@@ -141,6 +144,47 @@ TEST(a_corrupt_cache_is_ignored_line_by_line)
         sonde_context_release(c);
         remove_home(home);
     }
+}
+
+static bool measured(void)
+{
+    sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+    sonde_context *c = context(1);
+    const bool known = sonde_machine_peaks(c, &m, NULL) == SONDE_OK && m.measured;
+    sonde_context_release(c);
+    return known;
+}
+
+TEST(only_peaks_of_ones_own_that_match_their_checksum_are_taken)
+{
+    const char *home = fresh_home();
+    char folder[128], path[160], elsewhere[128];
+    sonde_error err;
+    struct stat s;
+    sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+    sonde_context *c = context(1);
+    CHECK_OK(sonde_machine_peaks(c, &m, &err));
+    write_peaks(home, &m, "sonde peaks 2\n");
+    sonde_context_release(c);
+    snprintf(folder, sizeof folder, "%s/sonde", home);
+    snprintf(path, sizeof path, "%s/peaks", folder);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", home);
+    CHECK(measured());
+    CHECK(stat(path, &s) == 0 && (s.st_mode & 07777) == 0600);
+    CHECK(stat(folder, &s) == 0 && (s.st_mode & 07777) == 0700);
+    CHECK_EQ(chmod(folder, 0770), 0);
+    CHECK(!measured());
+    CHECK_EQ(chmod(folder, 0700), 0);
+    CHECK(rename(path, elsewhere) == 0 && symlink(elsewhere, path) == 0);
+    CHECK(!measured());
+    CHECK(remove(path) == 0 && mkfifo(path, 0600) == 0);
+    CHECK(!measured());
+    CHECK_EQ(rename(elsewhere, path), 0);
+    CHECK(measured());
+    FILE *f = fopen(path, "r+");
+    CHECK(f && fseek(f, 20, SEEK_SET) == 0 && fputc('9', f) == '9' && fclose(f) == 0);
+    CHECK(!measured());
+    remove_home(home);
 }
 
 static sonde_profile *record(sonde_context *c, bool counters, sonde_error *err)
@@ -208,7 +252,7 @@ TEST(profiles_say_which_share_of_the_peaks_is_attained_also_when_saved)
     check_rows(p, false);
     sonde_profile_release(p);
     CHECK_OK(sonde_machine_peaks(c, &m, &err));
-    write_peaks(home, &m, "sonde peaks 1\n");
+    write_peaks(home, &m, "sonde peaks 2\n");
     sonde_context_release(c);
     c = context(1);
     p = record(c, false, &err);

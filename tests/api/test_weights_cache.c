@@ -17,6 +17,14 @@ typedef struct folder {
     char path[64], model[96], cache[96];
 } folder;
 
+static char said[512]; /* the last warning */
+
+static void hear(void *user, int level, const char *line)
+{
+    (void)user, (void)level;
+    snprintf(said, sizeof said, "%s", line);
+}
+
 static void save_model(const folder *f, uint64_t seed)
 {
     sonde_error err;
@@ -46,16 +54,23 @@ static void close_folder(const folder *f)
 static size_t run(const folder *f, const char *cache, int no_mmap, float *out)
 {
     sonde_error err;
+    sonde_context *c = NULL;
     sonde_model *m = NULL;
     sonde_session *s = NULL;
     sonde_value *x = NULL, *y = NULL;
+    sonde_context_options co = SONDE_INIT(sonde_context_options);
+    co.threads = 2;
+    co.log = hear;
+    co.log_level = 2;
+    said[0] = 0;
     sonde_model_options mo = SONDE_INIT(sonde_model_options);
     mo.no_mmap = no_mmap;
     sonde_session_options so = SONDE_INIT(sonde_session_options);
     so.weights_cache = cache;
     sonde_type_info info = SONDE_INIT(sonde_type_info);
     size_t n = 0;
-    if (sonde_model_load(NULL, f->model, &mo, &m, &err) == SONDE_OK &&
+    if (sonde_context_create(&co, &c, &err) == SONDE_OK &&
+        sonde_model_load(c, f->model, &mo, &m, &err) == SONDE_OK &&
         sonde_session_create(m, &so, &s, &err) == SONDE_OK &&
         sonde_session_input_info(s, 0, &info, &err) == SONDE_OK) {
         int64_t dims[8] = {0}, count = 1;
@@ -63,7 +78,7 @@ static size_t run(const folder *f, const char *cache, int no_mmap, float *out)
             dims[i] = info.dims[i] < 0 ? 1 : info.dims[i];
             count *= dims[i];
         }
-        if (!sonde_tensor_create(NULL, SONDE_DTYPE_F32, dims, (size_t)info.rank, NULL,
+        if (!sonde_tensor_create(c, SONDE_DTYPE_F32, dims, (size_t)info.rank, NULL,
                                  (size_t)count * 4, &x, &err)) {
             for (int64_t i = 0; i < count; i++)
                 ((float *)sonde_tensor_data(x))[i] = (float)(i % 7) / 7;
@@ -77,6 +92,7 @@ static size_t run(const folder *f, const char *cache, int no_mmap, float *out)
     sonde_value_release(y);
     sonde_session_release(s);
     sonde_model_release(m);
+    sonde_context_release(c);
     return n;
 }
 
@@ -114,7 +130,13 @@ TEST(cached_weights_give_the_same_numbers)
     close_folder(&f);
 }
 
-TEST(weights_come_from_the_file_in_the_cache)
+static ino_t inode(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 ? s.st_ino : 0;
+}
+
+TEST(a_file_that_fits_is_used_and_stays)
 {
     folder f;
     open_folder(&f);
@@ -122,13 +144,95 @@ TEST(weights_come_from_the_file_in_the_cache)
     char path[512];
     const size_t n = run(&f, f.cache, 0, a);
     CHECK_EQ(cached(&f, path, sizeof path), 1);
-    FILE *file = fopen(path, "r+b");
-    CHECK(file && fseek(file, 4096, SEEK_SET) == 0);
-    for (int i = 0; i < 64; i++)
-        fputc(0x3f, file);
-    fclose(file);
+    struct stat s;
+    CHECK(stat(path, &s) == 0 && (s.st_mode & 07777) == 0600);
+    CHECK(stat(f.cache, &s) == 0 && (s.st_mode & 07777) == 0700);
+    const ino_t first = inode(path);
     CHECK_EQ(run(&f, f.cache, 0, b), n);
-    CHECK(memcmp(a, b, n * sizeof *a) != 0);
+    CHECK_STR(said, "");
+    CHECK(first && inode(path) == first);
+    close_folder(&f);
+}
+
+/* Changes `bytes` bytes at `at`. */
+static void poison(const char *path, long at, int bytes)
+{
+    FILE *file = fopen(path, "r+b");
+    CHECK(file && fseek(file, at, SEEK_SET) == 0);
+    for (int i = 0; i < bytes; i++)
+        fputc(0x7f, file); /* as floats: not a number */
+    CHECK_EQ(fclose(file), 0);
+}
+
+TEST(poisoned_weights_are_packed_again)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    char path[512];
+    const size_t n = run(&f, f.cache, 0, a);
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    struct stat whole;
+    CHECK_EQ(stat(path, &whole), 0);
+    const long size = (long)whole.st_size;
+    /* Head, first and last weights, something in between, checksums. */
+    const long places[] = {0, 8, 4096, 4096 + (size - 4096) / 2, size - 8 - 64, size - 8};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        poison(path, places[i], 4);
+        const ino_t old = inode(path);
+        CHECK_EQ(run(&f, f.cache, 0, b), n);
+        CHECK_MSG(memcmp(a, b, n * sizeof *a) == 0, "poisoned at %ld", places[i]);
+        CHECK_HAS(said, "packed again");
+        CHECK_HAS(said, path);
+        CHECK(inode(path) != old);
+        CHECK_EQ(run(&f, f.cache, 0, b), n); /* it was replaced */
+        CHECK_STR(said, "");
+    }
+    close_folder(&f);
+}
+
+TEST(links_and_pipes_are_replaced_and_not_opened)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    char path[512], elsewhere[128];
+    struct stat s;
+    const size_t n = run(&f, f.cache, 0, a);
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", f.path);
+    CHECK(rename(path, elsewhere) == 0 && symlink(elsewhere, path) == 0);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_HAS(said, "symbolic link");
+    CHECK(lstat(path, &s) == 0 && S_ISREG(s.st_mode));
+    CHECK(remove(path) == 0 && mkfifo(path, 0600) == 0);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_HAS(said, "not a regular file");
+    CHECK(lstat(path, &s) == 0 && S_ISREG(s.st_mode));
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_STR(said, "");
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    close_folder(&f);
+}
+
+TEST(a_folder_that_others_can_write_to_is_not_used)
+{
+    folder f;
+    open_folder(&f);
+    static float a[MAX_OUT], b[MAX_OUT];
+    char link[96];
+    const size_t n = run(&f, NULL, 0, a);
+    CHECK(mkdir(f.cache, 0700) == 0 && chmod(f.cache, 01777) == 0);
+    CHECK_EQ(run(&f, f.cache, 0, b), n);
+    CHECK_HAS(said, "others can write to it");
+    CHECK_EQ(cached(&f, NULL, 0), 0);
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    CHECK_EQ(chmod(f.cache, 0700), 0);
+    snprintf(link, sizeof link, "%s/link", f.path);
+    CHECK_EQ(symlink(f.cache, link), 0);
+    CHECK_EQ(run(&f, link, 0, b), n);
+    CHECK_HAS(said, "symbolic link");
+    CHECK_EQ(cached(&f, NULL, 0), 0);
     close_folder(&f);
 }
 

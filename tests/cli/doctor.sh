@@ -10,6 +10,10 @@ COLUMNS=200 sonde profile zoo:tiny_cnn -n 3 | grep -o '% roofline'
 sonde profile zoo:tiny_cnn -n 3 -q -o p.summary.json && grep -c '"roofline":' p.summary.json >/dev/null && echo "shares are in the summary"
 sonde doctor zoo:tiny_cnn -t 1 | topics | grep -E 'operators'
 sonde profile zoo:tiny_cnn -n 3 --counters | grep -oE '^in total: task-clock'
+echo "== not kept where others can write"
+mkdir -p open/sonde && chmod 777 open/sonde
+XDG_CACHE_HOME=$PWD/open sonde doctor --calibrate -t 1 2>&1 >/dev/null | sed "s|$PWD|HERE|"
+ls open/sonde
 echo "== wrong"
 try sonde doctor a b
 try sonde doctor nothing.onnx

@@ -3,16 +3,24 @@
  * machine, and whatever else stands in the file is as good as absent. */
 #include "plan/tuning.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/map.h"
+#include "base/cache.h"
 #include "test.h"
 
 typedef struct fixture {
     sn_allocator alloc;
     sn_context ctx;
     char dir[64], path[160];
+    char said[256]; /* the last warning */
 } fixture;
+
+static void hear(void *user, sn_log_level level, const char *line)
+{
+    (void)level;
+    snprintf(((fixture *)user)->said, sizeof((fixture *)user)->said, "%s", line);
+}
 
 static void begin(fixture *f)
 {
@@ -22,6 +30,7 @@ static void begin(fixture *f)
     CHECK(mkdtemp(f->dir) != NULL);
     sn_allocator_init_system(&f->alloc);
     f->ctx.alloc = &f->alloc;
+    f->ctx.log = (sn_log){SN_LOG_WARN, hear, f};
     CHECK_OK(sn_cpu_detect(&f->ctx.cpu, "baseline", &err));
 }
 
@@ -87,6 +96,16 @@ static void write_all(const fixture *f, const char *text, size_t n)
 {
     FILE *file = fopen(f->path, "wb");
     CHECK(file && fwrite(text, 1, n, file) == n && fclose(file) == 0);
+}
+
+/* With the checksum that belongs to it. */
+static void write_summed(fixture *f, const char *text, size_t n)
+{
+    sonde_error err;
+    sn_cache c;
+    CHECK_OK(sn_cache_open(&c, f->dir, false, &err));
+    CHECK_OK(sn_cache_write_text(&c, strrchr(f->path, '/') + 1, text, n, &f->alloc, &err));
+    sn_cache_close(&c);
 }
 
 TEST(a_choice_is_found_again_by_key_threads_and_count)
@@ -166,12 +185,12 @@ TEST(lines_that_say_nothing_are_ignored)
                                         "t1 conv\t3/61"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const int n = snprintf(text, sizeof text, "%s\n%s\nt1 other\t4/60\n", head, lines[i]);
-        write_all(&f, text, (size_t)n);
+        write_summed(&f, text, (size_t)n);
         CHECK_MSG(found(&f, "conv", 60, 1) == -1, "'%s'", lines[i]);
         CHECK_MSG(found(&f, "other", 60, 1) == 4, "'%s'", lines[i]);
     }
     const int n = snprintf(text, sizeof text, "%s\nt1 conv\t3/60", head); /* cut short */
-    write_all(&f, text, (size_t)n);
+    write_summed(&f, text, (size_t)n);
     CHECK_EQ(found(&f, "conv", 60, 1), -1);
     end(&f);
 }
@@ -188,10 +207,58 @@ TEST(random_bytes_are_no_choices)
         memcpy(text, whole, n);
         for (int k = 0; k < 3; k++)
             text[test_rand() % n] = (char)test_rand();
-        write_all(&f, text, test_rand() % 3 ? n : test_rand() % n);
+        write_summed(&f, text, test_rand() % 3 ? n : test_rand() % n);
         const int got = found(&f, "conv", 60, 1);
         CHECK_MSG(got >= -1 && got < 60, "got %d", got);
     }
+    end(&f);
+}
+
+TEST(a_damaged_file_is_said_and_replaced)
+{
+    fixture f;
+    begin(&f);
+    keep(&f, "conv", 60, 1, 3);
+    char text[1024];
+    const size_t n = read_all(&f, text, sizeof text);
+    char *choice = strstr(text, "\t3/60");
+    CHECK(choice != NULL);
+    choice[1] = '4';
+    write_all(&f, text, n);
+    CHECK_STR(f.said, "");
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    CHECK_HAS(f.said, "checksum");
+    keep(&f, "gemm", 60, 1, 5);
+    f.said[0] = 0;
+    CHECK_EQ(found(&f, "gemm", 60, 1), 5);
+    CHECK_STR(f.said, "");
+    end(&f);
+}
+
+TEST(only_a_file_of_ones_own_is_read)
+{
+    fixture f;
+    begin(&f);
+    keep(&f, "conv", 60, 1, 3);
+    char text[1024], elsewhere[192];
+    CHECK(read_all(&f, text, sizeof text) > 0);
+    struct stat s;
+    CHECK(stat(f.path, &s) == 0 && (s.st_mode & 07777) == 0600);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", f.dir);
+    CHECK(rename(f.path, elsewhere) == 0 && symlink(elsewhere, f.path) == 0);
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    CHECK_HAS(f.said, "symbolic link");
+    CHECK(remove(f.path) == 0 && mkfifo(f.path, 0600) == 0);
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    CHECK_HAS(f.said, "not a regular file");
+    CHECK_EQ(rename(elsewhere, f.path), 0);
+    CHECK_EQ(found(&f, "conv", 60, 1), 3);
+    CHECK_EQ(chmod(f.dir, 0777), 0);
+    CHECK_EQ(found(&f, "conv", 60, 1), -1);
+    CHECK_HAS(f.said, "others can write to it");
+    keep(&f, "gemm", 60, 1, 5);
+    CHECK_EQ(chmod(f.dir, 0700), 0);
+    CHECK_EQ(found(&f, "gemm", 60, 1), -1); /* nothing was written there */
     end(&f);
 }
 

@@ -115,6 +115,8 @@ static int examine(const options *o)
     c.threads = (int)o->threads;
     c.cpu = o->cpu;
     c.max_memory = (size_t)o->max_memory;
+    if (o->calibrate)
+        show_warnings(&c, o);
     sonde_context *context = NULL;
     sonde_machine_info m = SONDE_INIT(sonde_machine_info);
     sonde_error err;

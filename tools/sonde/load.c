@@ -17,16 +17,22 @@ static void show_log(void *user, int level, const char *line)
         fprintf(stderr, "sonde: %s\n", line);
 }
 
+void show_warnings(sonde_context_options *c, const options *o)
+{
+    if (getenv("SONDE_LOG"))
+        return; /* the library says what was asked for */
+    c->log = show_log;
+    c->log_level = o->verbose > 0 ? LOG_INFO : LOG_WARNINGS;
+}
+
 static int make_context(loaded *l, const options *o)
 {
     sonde_context_options c = SONDE_INIT(sonde_context_options);
     c.threads = (int)o->threads;
     c.max_memory = (size_t)o->max_memory;
     c.cpu = o->cpu;
-    if ((o->weights_cache || o->tune) && !getenv("SONDE_LOG")) {
-        c.log = show_log;
-        c.log_level = o->verbose > 0 ? LOG_INFO : LOG_WARNINGS;
-    }
+    if (o->weights_cache || o->tune)
+        show_warnings(&c, o);
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))
         return fail("%s", err.message);

@@ -150,6 +150,8 @@ typedef struct loaded {
  * `to_look_at` the session is a plan only, and a model that cannot be run leaves it NULL with a
  * warning that says why. */
 int load(loaded *l, const options *o, const char *model, bool to_look_at);
+/* What contexts made with these options warn of is printed; with -v also what they tell. */
+void show_warnings(sonde_context_options *c, const options *o);
 void unload(loaded *l);
 
 /* ---- feeds.c ---- */

@@ -36,7 +36,7 @@ typedef struct sonde_machine_info {
     int measured;           /* whether the peaks below are known */
     uint64_t measured_at_s; /* since 1970 */
     sonde_machine_peak one, all; /* of one thread, and of the context's */
-    const char *cache_file;      /* where peaks are kept; "" when there is no place */
+    const char *cache_file;      /* where peaks are kept; "": there is no place, or it is refused */
 } sonde_machine_info;
 
 /* Facts, and peaks if they were measured before with this processor, these instructions and this

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders of what is kept between runs: packed weights, tuned choices, measured peaks. What comes
+ * from there is computed with, so nobody else may put it there: the folder and its files have to
+ * belong to the user (or to root) and be writable to nobody else. No link is followed, neither the
+ * folder's own name nor a file's; folders above may be links. Files are for their owner only. */
+#ifndef SN_BASE_CACHE_H
+#define SN_BASE_CACHE_H
+
+#include "base/file.h"
+
+typedef struct sn_cache {
+    int fd; /* the folder, opened and checked once */
+    const char *path;
+} sn_cache;
+
+/* `path` has to outlive the cache. With `make`, what is missing of it is made, for the owner only.
+ * SONDE_NOT_FOUND: there is no such folder. SONDE_IO: it cannot be opened or is refused; the
+ * message says why. Close only what was opened. */
+sonde_status sn_cache_open(sn_cache *c, const char *path, bool make, sonde_error *err);
+void sn_cache_close(sn_cache *c);
+
+/* A regular file of at most `most` bytes. SONDE_NOT_FOUND: there is none. SONDE_IO: it cannot be
+ * read or is refused. */
+sonde_status sn_cache_read(const sn_cache *c, const char *name, size_t most, bool map,
+                           sn_allocator *alloc, sn_file *f, sonde_error *err);
+/* Replaces the file as a whole, synced to disk. */
+sonde_status sn_cache_write(const sn_cache *c, const char *name, const void *data, size_t bytes,
+                            sonde_error *err);
+
+/* Text whose first line says what it is and whose last line, which only these two see, is a
+ * checksum of the rest. Text with another first line is none (SONDE_NOT_FOUND): another version
+ * wrote it. SONDE_IO: it is damaged, or as above. */
+sonde_status sn_cache_read_text(const sn_cache *c, const char *name, const char *first_line,
+                                size_t most, sn_allocator *alloc, sn_file *f, sonde_error *err);
+sonde_status sn_cache_write_text(const sn_cache *c, const char *name, const char *text,
+                                 size_t bytes, sn_allocator *alloc, sonde_error *err);
+
+#endif
