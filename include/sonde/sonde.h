@@ -194,6 +194,9 @@ typedef struct sonde_session_options {
     /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting is
      * back afterwards. Arithmetic on them is many times slower on most processors. */
     int flush_denormals;
+    /* The number of this session among several that run side by side, from 0: profiles show the
+     * iterations of each apart. */
+    int instance;
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

@@ -59,6 +59,7 @@ CONFIG_ENTRIES = {
     "sonde.tune": "folder that keeps measured ways to cut products and convolutions; '1': the user's cache folder",
     "sonde.external_dir": "folder of the model's external data",
     "sonde.no_mmap": "'1': the file is read, not mapped",
+    "sonde.instance": "number of the session among several that run side by side; profiles show it",
 }
 
 
@@ -129,6 +130,12 @@ def _folder(entry: str | None) -> str | None:
     return "" if entry == "1" else entry or None
 
 
+def _number(key: str, entry: str) -> int:
+    if not entry.isdecimal():
+        raise InvalidArgument(f"{key} is '{entry}', expected a number from 0")
+    return int(entry)
+
+
 def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str, Any]:
     """The extension's keyword arguments for these options. `disabled`: names of passes to leave out; names that
     only onnxruntime knows are ignored."""
@@ -149,4 +156,5 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
         "weights_cache": _folder(entries.get("sonde.weights_cache")),
         "tune": _folder(entries.get("sonde.tune")),
         "external_dir": entries.get("sonde.external_dir"),
+        "instance": _number("sonde.instance", entries.get("sonde.instance", "0")),
     }

@@ -92,6 +92,7 @@ class Session:
         external_dir: str | None = None,
         tune: str | None = None,
         flush_denormals: bool = False,
+        instance: int = 0,
     ) -> None: ...
     @property
     def closed(self) -> bool: ...

@@ -178,16 +178,18 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
                             "external_dir",
                             "tune",
                             "flush_denormals",
+                            "instance",
                             NULL};
     sn_py_session *s = cast(self);
     opening o = {.model = SONDE_INIT(sonde_model_options),
                  .session = SONDE_INIT(sonde_session_options)};
     PyObject *data = Py_None, *disabled = NULL;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "|$zOzKppppiO!zzzp", names, &o.path, &data, &o.zoo, &o.seed,
+            args, kwargs, "|$zOzKppppiO!zzzpi", names, &o.path, &data, &o.zoo, &o.seed,
             &o.model.no_mmap, &o.session.no_optimize, &o.session.no_prepack, &o.session.plan_only,
             &o.session.threads, &PyTuple_Type, &disabled, &o.session.weights_cache,
-            &o.model.external_dir, &o.session.tune, &o.session.flush_denormals))
+            &o.model.external_dir, &o.session.tune, &o.session.flush_denormals,
+            &o.session.instance))
         return -1;
     if (s->inputs) {
         sn_py_raise_text("InvalidArgument", "the session is open already");

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,15 +34,14 @@ static void read_env(void)
     const char *profile = getenv("SONDE_PROFILE"), *instances = getenv("SONDE_INSTANCES");
     if (profile && *profile && strcmp(profile, "0") != 0)
         state.env.profile_dir = strcmp(profile, "1") == 0 ? "sonde_profiling" : profile;
-    state.env.instances = 1;
     if (instances && *instances) {
-        char *end = NULL;
+        char *end;
         const long count = strtol(instances, &end, 10);
-        if (!*end && count >= 1 && count <= 100000)
-            state.env.instances = (int)count;
+        if (*end || count < 1 || count > SN_API_MAX_INSTANCES)
+            fprintf(stderr, "sonde: SONDE_INSTANCES is '%s', expected a number from 1 to %d\n",
+                    instances, SN_API_MAX_INSTANCES);
         else
-            fprintf(stderr, "sonde: SONDE_INSTANCES is '%s', expected a number from 1\n",
-                    instances);
+            state.env.instances = (int)count;
     }
     if (level && *level) {
         if (level[0] >= '1' && level[0] <= '3' && !level[1])
@@ -150,20 +150,84 @@ void sn_api_begin_trace(sonde_context *c)
 }
 
 /* ------------------------------------------------------------------ SONDE_PROFILE */
-/* A file of its own: processes and contexts that run side by side take the next number. */
-static bool take_number(const char *folder, const char *date, int *number)
+/* Reads the count of profiles in an open file and writes the next; 0 when it holds no number. */
+static unsigned long count_on(int fd)
 {
-    for (int k = *number; k < 100000; k++) {
-        char path[4300];
-        snprintf(path, sizeof path, "%s/profiling_trace/profiling_%s_%d.json", folder, date, k);
-        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
-            *number = k;
-            return true;
+    char text[32] = "";
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    const unsigned long count = n > 0 ? strtoul(text, NULL, 10) : 0;
+    const int bytes = snprintf(text, sizeof text, "%lu\n", count + 1);
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)bytes, 0) != bytes)
+        fprintf(stderr, "sonde: SONDE_INSTANCES: the count cannot be written: %s\n",
+                strerror(errno));
+    return count;
+}
+
+/* Profiles of a folder take turns, 0 … instances - 1 and again: whichever processes of a set write
+ * first, and when, they have different numbers. The count is in a file that is locked meanwhile. */
+static int turn(const char *folder, int instances)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s/.instances", folder);
+    const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    int locked = fd < 0 ? -1 : flock(fd, LOCK_EX);
+    while (locked != 0 && fd >= 0 && errno == EINTR)
+        locked = flock(fd, LOCK_EX);
+    const int number = locked == 0 ? (int)(count_on(fd) % (unsigned long)instances) : 0;
+    if (fd >= 0)
+        close(fd); /* and unlocks */
+    return number;
+}
+
+/* The names of a profile's files, up to their suffix. */
+typedef struct name {
+    const char *folder;
+    char text[96]; /* "profiling_<date>_<number>" */
+} name;
+
+static const char *const files[][2] = {
+    {"profiling_trace", "json"}, {"profiling_csv", "csv"}, {"profiling_csv", "xlsx"}};
+enum { FILES = sizeof files / sizeof *files };
+
+static void path_of(const name *own, int file, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/%s/%s.%s", own->folder, files[file][0], own->text, files[file][1]);
+}
+
+/* Creates the first file; false: one of the names is taken, or it cannot be (errno says). */
+static bool take_name(const name *own)
+{
+    char path[4400];
+    for (int i = 1; i < FILES; i++) {
+        path_of(own, i, path, sizeof path);
+        if (access(path, F_OK) == 0) {
+            errno = EEXIST;
+            return false;
         }
+    }
+    path_of(own, 0, path, sizeof path);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Names that nobody has. With SONDE_INSTANCES the number stays in its range: who meets a profile
+ * of the same second and number adds a further one. */
+static bool find_name(name *own, const char *date, int *number)
+{
+    const int instances = sn_api_env()->instances;
+    *number = instances ? turn(own->folder, instances) : 0;
+    for (int k = 1; k < 100000; k++) {
+        if (instances && k > 1)
+            snprintf(own->text, sizeof own->text, "profiling_%s_%d_%d", date, *number, k);
+        else
+            snprintf(own->text, sizeof own->text, "profiling_%s_%d", date, *number);
+        if (take_name(own))
+            return true;
         if (errno != EEXIST)
             return false;
+        *number += !instances;
     }
     return false;
 }
@@ -173,36 +237,32 @@ static bool make_folder(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-static void write_folder(const sn_profile *p)
+static void write_folder(sn_profile *p)
 {
-    const sn_env *env = sn_api_env();
-    char path[4300], date[32];
+    name own = {.folder = sn_api_env()->profile_dir};
+    char path[4400], date[32];
     const time_t now = time(NULL);
     struct tm local;
     localtime_r(&now, &local);
     strftime(date, sizeof date, "%Y-%m-%d_%H-%M-%S", &local);
-    bool fine = make_folder(env->profile_dir);
-    snprintf(path, sizeof path, "%s/profiling_csv", env->profile_dir);
-    fine = fine && make_folder(path);
-    snprintf(path, sizeof path, "%s/profiling_trace", env->profile_dir);
-    fine = fine && make_folder(path);
-    int number = 0;
-    if (!fine || !take_number(env->profile_dir, date, &number)) {
-        fprintf(stderr, "sonde: SONDE_PROFILE: '%s' cannot be written: %s\n", env->profile_dir,
+    bool fine = make_folder(own.folder);
+    for (int i = 0; i < 2 && fine; i++) {
+        snprintf(path, sizeof path, "%s/%s", own.folder, files[i][0]);
+        fine = make_folder(path);
+    }
+    if (!fine || !find_name(&own, date, &p->instance)) {
+        fprintf(stderr, "sonde: SONDE_PROFILE: '%s' cannot be written: %s\n", own.folder,
                 strerror(errno));
         return;
     }
-    static const char *const files[][2] = {
-        {"profiling_trace", "json"}, {"profiling_csv", "csv"}, {"profiling_csv", "xlsx"}};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    for (int i = 0; i < FILES; i++) {
         sonde_error err = {.status = SONDE_OK};
-        snprintf(path, sizeof path, "%s/%s/profiling_%s_%d.%s", env->profile_dir, files[i][0], date,
-                 number, files[i][1]);
+        path_of(&own, i, path, sizeof path);
         if (!sn_exporter_for_path(path) || sn_export_file(p, path, &err) == SONDE_OK)
             continue;
         fprintf(stderr, "sonde: SONDE_PROFILE: %s\n", err.message);
         if (i == 0)
-            unlink(path); /* the empty one that took the number */
+            unlink(path); /* the empty one that took the name */
     }
 }
 

@@ -186,6 +186,7 @@ size_t sn_api_user_cache(char *path, size_t bytes);
 bool sn_api_in_warmup(void);
 
 /* ---- env.c ---- */
+enum { SN_API_MAX_INSTANCES = 100000 }; /* sessions or processes side by side */
 /* What the environment asks for; read once per process. */
 typedef struct sn_env {
     bool timing;
@@ -193,8 +194,8 @@ typedef struct sn_env {
     const char *trace_path;  /* SONDE_TRACE, or NULL */
     bool trace_streams;      /* it is a .pftrace, written while the program runs */
     const char *profile_dir; /* SONDE_PROFILE: a folder, or NULL */
-    int instances;           /* SONDE_INSTANCES, at least 1 */
-    int level;               /* SONDE_LEVEL, 0 = unset */
+    int instances; /* SONDE_INSTANCES: profiles are numbered 0 … instances - 1; 0 = unset */
+    int level;     /* SONDE_LEVEL, 0 = unset */
 } sn_env;
 const sn_env *sn_api_env(void);
 /* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as

@@ -276,7 +276,8 @@ bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
 static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slice)
 {
     const uint64_t start_ns = sn_builder_ns(b, slice->rec.t0);
-    for (size_t i = b->operators.n, look = 64; i > 0 && look > 0; i--, look--) {
+    const size_t most = 64 * b->p->threads_seen.n; /* every thread may have begun others since */
+    for (size_t i = b->operators.n, look = most; i > 0 && look > 0; i--, look--) {
         const sn_prof_span *s = &b->p->spans.data[b->operators.data[i - 1]];
         if (b->p->threads_seen.data[s->thread].id == slice->rec.parent && s->start_ns <= start_ns &&
             s->start_ns + s->dur_ns >= start_ns)
@@ -417,6 +418,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
     if (root) {
         s.run = root->number;
         s.iteration = root->iteration;
+        s.instance = b->events.data[root->event].rec.index;
         s.warmup = (b->events.data[root->event].rec.flags & SN_TRACE_WARMUP) != 0;
     }
     if (r->kind == SN_TRACE_STEP) {
@@ -433,6 +435,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
         s.step = op->step;
         s.run = op->run;
         s.iteration = op->iteration;
+        s.instance = op->instance;
         s.warmup = op->warmup;
     }
     s.name = span_name(b, e, &s, root);

@@ -105,7 +105,7 @@ static sonde_profile_span describe(const sonde_profile_spans *spans, size_t at)
                              .start_ns = p->start_wall_ns + s->start_ns,
                              .end_ns = p->start_wall_ns + s->start_ns + s->dur_ns,
                              .iteration = s->run ? (int64_t)s->iteration : -1,
-                             .instance = p->instance,
+                             .instance = p->instance + (int64_t)s->instance,
                              .operator_index = -1,
                              .pe_index = s->cat == SN_CAT_DEVICE ? (int64_t)s->thread : -1,
                              .execution_index = spans->executions[at],

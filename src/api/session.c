@@ -135,6 +135,9 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     if (o.threads < 0 || o.threads > 4096)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", o.threads);
 
+    if (o.instance < 0 || o.instance >= SN_API_MAX_INSTANCES)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "instance is %d, expected 0 to %d", o.instance,
+                       SN_API_MAX_INSTANCES - 1);
     char user_folder[4096];
     const char *cache = o.weights_cache, *tune = o.tune;
     const bool of_user = (cache && !*cache) || (tune && !*tune);
@@ -162,7 +165,8 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .threads = o.threads,
                                    .weights_cache = cache,
                                    .tune = tune,
-                                   .flush_denormals = o.flush_denormals != 0};
+                                   .flush_denormals = o.flush_denormals != 0,
+                                   .instance = (uint32_t)o.instance};
     sn_api_begin_trace(c);
     sn_api_enter(c);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);

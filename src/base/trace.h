@@ -17,7 +17,8 @@
 
 typedef enum sn_trace_kind {
     SN_TRACE_STEP = 1,   /* table = binding id, index = step */
-    SN_TRACE_RUN = 2,    /* one inference or one body run; table = binding id */
+    SN_TRACE_RUN = 2,    /* one inference or one body run; table = binding id, index = number of
+                            the session among those that run side by side */
     SN_TRACE_EXEC = 3,   /* executor work (load, parse, pass, pack, bind, …); index = name id */
     SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker, parent = the
                             thread_id of who called for it */

@@ -23,6 +23,7 @@ typedef struct sn_call {
     sn_slot *out;
     sn_pool *pool;
     int threads;
+    uint32_t instance;  /* the session's */
     sn_run_config *cfg; /* never NULL */
     const struct sn_run
         *parent; /* of a body: the run whose step `parent_step` calls it, else NULL */

@@ -304,7 +304,7 @@ static void push_run(const sn_run *run, sn_trace_kind kind, uint64_t t0, uint64_
     sn_trace_rec rec = {.t0 = t0,
                         .t1 = t1,
                         .table = run->binding->id,
-                        .index = SN_TRACE_NONE,
+                        .index = kind == SN_TRACE_RUN ? run->call->instance : SN_TRACE_NONE,
                         .run = run->id,
                         .parent = parent ? parent->id : 0,
                         .parent_index = run->call->parent_step,

@@ -270,6 +270,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
                         .out = results,
                         .pool = s->pool,
                         .threads = s->threads,
+                        .instance = s->cfg.instance,
                         .cfg = cfg,
                         .err = err};
         sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);

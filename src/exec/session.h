@@ -19,6 +19,7 @@ typedef struct sn_session_config {
     const char *weights_cache; /* folder where packed weights are kept on disk; NULL: none */
     const char *tune;          /* folder where tuned choices are kept; NULL: nothing is tuned */
     bool flush_denormals;      /* while a run lasts, on all its threads */
+    uint32_t instance;         /* number among the sessions that run side by side */
 } sn_session_config;
 
 /* Keeps a reference to the model. Makes the default program: all errors of the model show here. */

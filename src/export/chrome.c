@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chrome's trace event JSON, as chrome://tracing and ui.perfetto.dev read it. Viewers nest complete
  * events by time within a thread, so what overlaps without nesting gets a lane of its own: the
- * model, and iterations (a second lane where two run at once). Everything else lies on its real
- * thread. Events are written one by one; the file is never held in memory. */
+ * model, and the iterations of every instance (a second lane where two run at once). Everything
+ * else lies on its real thread. Events are written one by one; the file is never held in memory. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,6 +24,7 @@ typedef struct chrome {
     sn_prof_index index;
     sn_prof_summary summary;
     uint64_t lane_end[MAX_ITERATION_LANES];
+    uint32_t lane_instance[MAX_ITERATION_LANES];
     unsigned lanes;
     sn_arena arena;
     const sn_step_text **step_text; /* per step, made at its first use; in the arena */
@@ -96,18 +97,30 @@ static void put_threads(chrome *c)
     }
 }
 
-/* Iterations of one lane never overlap; lanes are named as they appear. */
+static bool several_instances(const chrome *c, const sn_prof_span *s)
+{
+    return s->instance || c->summary.instances > 1;
+}
+
+/* Iterations of one lane are one instance's and never overlap; lanes are named as they appear. */
 static uint64_t iteration_lane(chrome *c, const sn_prof_span *s)
 {
-    unsigned k = 0;
-    while (k < c->lanes && c->lane_end[k] > s->start_ns)
-        k++;
+    unsigned k = 0, before = 0; /* lanes of the same instance */
+    for (; k < c->lanes; k++) {
+        if (c->lane_instance[k] != s->instance)
+            continue;
+        if (c->lane_end[k] <= s->start_ns)
+            break;
+        before++;
+    }
     if (k == MAX_ITERATION_LANES)
         k--;
     if (k == c->lanes) {
-        char text[32];
-        snprintf(text, sizeof text, k ? "iteration (%u)" : "iteration", k + 1);
-        c->lanes++;
+        char of[32] = "", text[64];
+        if (several_instances(c, s))
+            snprintf(of, sizeof of, " of instance %" PRIu32, s->instance);
+        snprintf(text, sizeof text, before ? "iteration%s (%u)" : "iteration%s", of, before + 1);
+        c->lane_instance[c->lanes++] = s->instance;
         lane(c, FIRST_ITERATION_LANE + k, text);
     }
     c->lane_end[k] = s->start_ns + s->dur_ns;
@@ -253,6 +266,8 @@ static void put_span(chrome *c, const sn_prof_span *s)
             sn_put(&c->w, "true");
         }
     }
+    if (s->run && several_instances(c, s))
+        arg_u64(c, &first, "instance", s->instance);
     if (s->run)
         arg_u64(c, &first, "run", s->run);
     arg_u64(c, &first, "span_id", s->id);

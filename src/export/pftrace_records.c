@@ -202,6 +202,7 @@ void sn_pf_record_span(sn_proto *p, const sn_prof_span *s, uint32_t name_id, con
     if (!name_id)
         put_text(p, SN_PF_SPAN_NAME, name);
     put_text(p, SN_PF_SPAN_ARGS, s->args);
+    put_number(p, SN_PF_SPAN_INSTANCE, s->instance);
     end(p, m);
 }
 

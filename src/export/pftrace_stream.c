@@ -380,6 +380,8 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *st
         sn_proto_varint(p, NOTE_BOOL, 1);
         sn_proto_end(p, mark);
     }
+    if (s->instance)
+        note_number(p, SN_PF_NOTE_instance, s->instance);
     if (s->run)
         note_number(p, SN_PF_NOTE_run, s->run);
     if (s->args && *s->args)

@@ -170,14 +170,20 @@ static uint64_t take(sn_pftrace *t, sn_pf_lane *lane, const sn_prof_span *s, uin
     return lane->uuid;
 }
 
-/* Lanes are named after the first: "user", "user (2)" … */
+/* Lanes are named after the first: "user", "user (2)" …; those of an instance are its own. */
 static uint64_t place(sn_pftrace *t, sn_pf_lanes *lanes, uint64_t parent, uint64_t rank,
-                      const char *name, bool shared, const sn_prof_span *s, uint64_t *end)
+                      const char *name, uint32_t instance, bool shared, const sn_prof_span *s,
+                      uint64_t *end)
 {
+    size_t before = 0;
     *end = end_of(s);
-    for (size_t k = 0; k < lanes->list.n; k++)
+    for (size_t k = 0; k < lanes->list.n; k++) {
+        if (lanes->list.data[k].instance != instance)
+            continue;
         if (fits(&lanes->list.data[k], s, shared))
             return take(t, &lanes->list.data[k], s, *end);
+        before++;
+    }
     if (lanes->list.n >= MAX_LANES) {
         sn_pf_lane *last = &lanes->list.data[lanes->list.n - 1];
         if (last->ends.n && last->ends.data[last->ends.n - 1] < *end)
@@ -185,9 +191,8 @@ static uint64_t place(sn_pftrace *t, sn_pf_lanes *lanes, uint64_t parent, uint64
         *end = *end < s->start_ns ? s->start_ns : *end;
         return take(t, last, s, *end);
     }
-    char *numbered =
-        sn_arena_printf(&t->arena, lanes->list.n ? "%s (%zu)" : "%s", name, lanes->list.n + 1);
-    sn_pf_lane lane = {0};
+    char *numbered = sn_arena_printf(&t->arena, before ? "%s (%zu)" : "%s", name, before + 1);
+    sn_pf_lane lane = {.instance = instance};
     if (!numbered || !sn_vec_push(&lanes->list, t->alloc, lane))
         return 0;
     sn_pf_lane *own = &lanes->list.data[lanes->list.n - 1];
@@ -198,14 +203,18 @@ static uint64_t place(sn_pftrace *t, sn_pf_lanes *lanes, uint64_t parent, uint64
 uint64_t sn_pf_track_of(sn_pftrace *t, const sn_prof_span *s, uint64_t *end_ns)
 {
     if (s->cat == SN_CAT_MODEL)
-        return place(t, &t->model_lanes, t->process, RANK_MODEL, "model", false, s, end_ns);
-    if (s->cat == SN_CAT_ITERATION || s->thread >= t->threads.n)
-        return place(t, &t->iteration_lanes, t->process, RANK_ITERATIONS, "iteration", false, s,
-                     end_ns);
+        return place(t, &t->model_lanes, t->process, RANK_MODEL, "model", 0, false, s, end_ns);
+    if (s->cat == SN_CAT_ITERATION || s->thread >= t->threads.n) {
+        char name[64] = "iteration";
+        if (s->instance)
+            snprintf(name, sizeof name, "iteration of instance %" PRIu32, s->instance);
+        return place(t, &t->iteration_lanes, t->process, RANK_ITERATIONS, name, s->instance, false,
+                     s, end_ns);
+    }
     sn_pf_thread *thread = &t->threads.data[s->thread];
     if (s->cat == SN_CAT_USER)
-        return place(t, &thread->user, thread->uuid, RANK_MODEL, "user", true, s, end_ns);
-    return place(t, &thread->work, thread->uuid, RANK_ITERATIONS, thread->name, true, s, end_ns);
+        return place(t, &thread->user, thread->uuid, RANK_MODEL, "user", 0, true, s, end_ns);
+    return place(t, &thread->work, thread->uuid, RANK_ITERATIONS, thread->name, 0, true, s, end_ns);
 }
 
 static void free_lanes(sn_pftrace *t, sn_pf_lanes *lanes)

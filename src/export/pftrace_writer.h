@@ -50,6 +50,7 @@ enum { SN_PF_SLICE_BEGIN = 1, SN_PF_SLICE_END = 2, SN_PF_INSTANT = 3, SN_PF_COUN
     X(args)                                                                                        \
     X(version)                                                                                     \
     X(node)                                                                                        \
+    X(instance)                                                                                    \
     X(cpu) X(cpu_level) X(cores) X(threads) X(level) X(start_time_ns) X(profiler_ns_per_record)
 enum {
     SN_PF_NOTE_NONE,
@@ -61,6 +62,7 @@ enum {
 typedef struct sn_pf_lane {
     uint64_t uuid;
     uint64_t last_start;   /* of what was written to it */
+    uint32_t instance;     /* whose iterations they are; 0 for other lanes */
     SN_VEC(uint64_t) ends; /* of the slices open at last_start, outermost first */
 } sn_pf_lane;
 

@@ -151,6 +151,8 @@ static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_erro
     put_machine(&w, p);
     key_number(&w, &first, "iterations", (double)s.iterations);
     key_number(&w, &first, "warmups", (double)s.warmups);
+    key_number(&w, &first, "instances", (double)s.instances);
+    key_number(&w, &first, "runs_per_s", s.runs_per_s);
     key_number(&w, &first, "ops", s.ops);
     sn_put_key(&w, &first, "latency_ms");
     put_latency(&w, &s.wall_ns);
@@ -218,6 +220,11 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     put_cell(&w, p->version);
     sn_put(&w, ". Measured runs: ");
     sn_put_u64(&w, s.iterations);
+    if (s.instances > 1) {
+        sn_put(&w, " in ");
+        sn_put_u64(&w, s.instances);
+        sn_put(&w, " instances");
+    }
     sn_put(&w, ", warm-up: ");
     sn_put_u64(&w, s.warmups);
     sn_put(&w, ", operators per run: ");

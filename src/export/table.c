@@ -481,7 +481,13 @@ static void put_closing(table *t)
     style(t, "2");
     sn_put(w, "mean of ");
     sn_put_u64(w, s->iterations);
-    sn_put(w, s->iterations == 1 ? " run; median " : " runs; median ");
+    sn_put(w, s->iterations == 1 ? " run" : " runs");
+    if (s->instances > 1) {
+        sn_put(w, " in ");
+        sn_put_u64(w, s->instances);
+        sn_put(w, " instances");
+    }
+    sn_put(w, "; median ");
     sn_put_fixed(w, s->wall_ns.p50 / t->unit.ns, t->unit.decimals);
     sn_put(w, ", p95 ");
     sn_put_fixed(w, s->wall_ns.p95 / t->unit.ns, t->unit.decimals);

@@ -43,7 +43,7 @@ static const char *const text_keys[ARG_TEXTS] = {"op",
 
 typedef struct arguments {
     sn_json_text texts[ARG_TEXTS], user, bind;
-    uint64_t flops, bytes, iteration, run, id, parent;
+    uint64_t flops, bytes, iteration, instance, run, id, parent;
     bool warmup;
     sn_json nodes; /* before the array */
     bool has_nodes;
@@ -66,8 +66,9 @@ static bool take_number(sn_json *j, sn_json_text key, arguments *a)
     const struct {
         const char *key;
         uint64_t *to;
-    } all[] = {{"flops", &a->flops}, {"bytes", &a->bytes}, {"iteration", &a->iteration},
-               {"run", &a->run},     {"span_id", &a->id},  {"parent_span_id", &a->parent}};
+    } all[] = {{"flops", &a->flops},          {"bytes", &a->bytes}, {"iteration", &a->iteration},
+               {"instance", &a->instance},    {"run", &a->run},     {"span_id", &a->id},
+               {"parent_span_id", &a->parent}};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
         sn_json_num n;
         if (sn_json_is(key, all[k].key) && sn_json_number(j, &n)) {
@@ -298,6 +299,7 @@ static void take_span(reader *r, const sn_event *e)
     s->dur_ns = e->dur_ns;
     s->run = a.run < UINT32_MAX ? (uint32_t)a.run : 0;
     s->iteration = a.iteration < UINT32_MAX ? (uint32_t)a.iteration : 0;
+    s->instance = a.instance < UINT32_MAX ? (uint32_t)a.instance : 0;
     s->warmup = a.warmup;
     s->bound = ms_text(a.bind) > 0;
     s->step = step;

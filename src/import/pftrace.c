@@ -58,6 +58,9 @@ static void read_span(sn_pf_reader *r, sn_wire w, uint64_t at)
         case SN_LEN(SN_PF_SPAN_ARGS):
             s->args = sn_pf_text(r, &f);
             break;
+        case SN_INT(SN_PF_SPAN_INSTANCE):
+            s->instance = sn_pf_small(f.num);
+            break;
         default:
             break;
         }

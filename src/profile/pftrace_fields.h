@@ -132,7 +132,8 @@ enum {
     SN_PF_SPAN_NAME_ID = 10, /* of InternedData's names; or the text itself: */
     SN_PF_SPAN_NAME = 11,
     SN_PF_SPAN_ARGS = 12,
-    SN_PF_SPAN_BOUND = 13
+    SN_PF_SPAN_BOUND = 13,
+    SN_PF_SPAN_INSTANCE = 14
 };
 enum {
     SN_PF_COUNTER_NAME_ID = 1,

@@ -99,6 +99,7 @@ typedef struct sn_prof_span {
     uint32_t step; /* OPERATOR, and a THREAD's share of one: index into steps; else UINT32_MAX */
     uint32_t run;  /* number of the top-level inference it belongs to, from 1; 0 = none */
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
+    uint32_t instance;  /* of the sessions of this process that run side by side, from 0 */
     bool warmup;
     bool bound;       /* OPERATOR: its run bound the shapes; else they were cached */
     const char *name; /* "Iteration3", "parse", "Conv" … */
@@ -183,7 +184,7 @@ typedef struct sn_profile {
     double record_ns;              /* cost of recording one step; NaN: not known (another program's
                                       profile) */
     uint64_t dropped;              /* records lost to overflow */
-    int instance;                  /* of several that run side by side, from 0 */
+    int instance;                  /* of several processes that run side by side, from 0 */
     uint32_t categories;           /* a set: spans its traces show. Figures are made of all spans */
     double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
     sn_prof_cache caches[2];       /* second and third level; peak_gbps is that of memory */
@@ -258,10 +259,11 @@ typedef struct sn_prof_row {
 
 typedef struct sn_prof_summary {
     uint64_t iterations, warmups;
-    double ops;            /* executed steps per iteration */
-    sn_prof_stats wall_ns; /* per iteration */
-    double
-        cost_ns; /* recorder's own cost per iteration (not included in any row); NaN: not known */
+    uint64_t instances;       /* sessions that ran side by side: one more than the highest number */
+    double runs_per_s;        /* measured ones, from the first start to the last end */
+    double ops;               /* executed steps per iteration */
+    sn_prof_stats wall_ns;    /* per iteration */
+    double cost_ns;           /* recorder's own cost per iteration, in no row; NaN: not known */
     SN_VEC(sn_prof_row) rows; /* sorted by time, then name */
     sn_allocator *alloc;
     sn_arena arena;

@@ -203,17 +203,23 @@ static sonde_status add_iterations(work *w, sonde_error *err)
     if (!wall)
         return sn_fail_memory(err, n * sizeof *wall);
     double cost = 0;
+    uint64_t first = UINT64_MAX, last = 0, instances = 1;
     for (size_t k = 0; k < n; k++) {
         const sn_prof_span *s = &p->spans.data[w->nest.iteration_span[k]];
         if (s->warmup)
             continue;
         cost += w->nest.cost_ns[k];
+        first = s->start_ns < first ? s->start_ns : first;
+        last = s->start_ns + s->dur_ns > last ? s->start_ns + s->dur_ns : last;
+        instances = s->instance >= instances ? (uint64_t)s->instance + 1 : instances;
         wall[measured++] = (double)s->dur_ns - w->nest.cost_ns[k];
     }
     sn_prof_stats_of(wall, measured, &w->out->wall_ns);
     sn_free(p->alloc, wall, n * sizeof *wall);
     w->out->iterations = measured;
     w->out->warmups = n - measured;
+    w->out->instances = instances;
+    w->out->runs_per_s = last > first ? (double)measured / ((double)(last - first) / 1e9) : 0;
     w->out->cost_ns = isnan(p->record_ns) ? p->record_ns : measured ? cost / (double)measured : 0;
     return SONDE_OK;
 }

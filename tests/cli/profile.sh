@@ -13,6 +13,9 @@ sonde profile zoo:tiny_loop -n 10 --filter-op Loop | grep -c Loop
 SONDE_TIMING= sonde run zoo:tiny_mlp -q 2>&1 | grep -c 'Graph run of'
 SONDE_TRACE=whole.json sonde run zoo:tiny_mlp -q
 ls whole.json
+sonde profile zoo:tiny_mlp -n 10 --instances 2 -t 2 | sed -nE 's/;.*//; s/: [0-9.]+ /: N /; /instances/p'
+try sonde profile zoo:tiny_mlp --instances 2 --counters
+try sonde run zoo:tiny_mlp --instances 2000
 try sonde profile zoo:tiny_mlp -n 10 -q -o out.nothing 2>&1 | cut -c1-6
 sonde run zoo:tiny_mlp -v 2>&1 | grep -c '^#'
 sonde profile zoo:tiny_mlp -n 2 --filter-op Foo | grep 'no operator' | cut -d';' -f1

@@ -242,6 +242,42 @@ TEST(events_of_one_lane_nest_even_when_iterations_overlap)
     sn_profile_free(p);
 }
 
+TEST(iterations_of_every_instance_have_a_lane_of_their_own)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = syn_profile(syn_memory_init(&m));
+    for (uint32_t k = 0; k < 12; k++) { /* three in turn, one after the other: one lane would do */
+        sn_prof_span *s = syn_span(p, SN_CAT_ITERATION, 0, k * MS, MS / 2, "Iteration");
+        s->run = k + 1;
+        s->instance = k % 3;
+        s->thread = k % 2;
+    }
+    json j;
+    bool valid;
+    CHECK_OK(export_json(p, "x.json", &j, &valid, &err));
+    CHECK(valid);
+    for (size_t k = 0; k < 12; k++) {
+        const json *e = event(&j, "X", "iteration", k), *same = event(&j, "X", "iteration", k % 3);
+        CHECK_EQ(json_num(json_get(e, "args"), "instance"), k % 3);
+        CHECK(json_num(e, "tid") == json_num(same, "tid"));
+        CHECK(k % 3 == 0 || json_num(e, "tid") != json_num(event(&j, "X", "iteration", 0), "tid"));
+    }
+    size_t named = 0;
+    for (size_t k = 0; event(&j, "M", NULL, k); k++) {
+        const char *name = json_text(json_get(event(&j, "M", NULL, k), "args"), "name");
+        named += name && strncmp(name, "iteration of instance ", 22) == 0;
+    }
+    CHECK_EQ(named, 3);
+    json_free(&j);
+    CHECK_OK(export_json(p, "x.summary.json", &j, &valid, &err));
+    CHECK(valid);
+    CHECK_EQ(json_num(&j, "instances"), 3);
+    CHECK(fabs(json_num(&j, "runs_per_s") - 12 / 11.5e-3) < 1e-3);
+    json_free(&j);
+    sn_profile_free(p);
+}
+
 TEST(any_bytes_in_names_give_valid_json)
 {
     syn_memory m;

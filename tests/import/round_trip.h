@@ -51,7 +51,9 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     sn_prof_span *s = syn_span(p, SN_CAT_ITERATION, 0, 60 * MS, 9 * MS, "Iteration2");
     s->iteration = 2;
     s->run = 4;
+    s->instance = 3;
     uint32_t it = s->id, op = syn_op(p, it, 60 * MS + 10, 5 * MS, 0);
+    p->spans.data[p->spans.n - 1].instance = 3;
     for (uint32_t k = 0; k < 2; k++) {
         s = syn_span(p, SN_CAT_THREAD, op, 60 * MS + 20 + k, 4 * MS, "slice");
         s->thread = k;

@@ -233,6 +233,7 @@ TEST(our_chrome_trace_gives_the_same_tables)
         CHECK(x->id == y->id && x->parent == y->parent && x->cat == y->cat);
         CHECK(x->start_ns == y->start_ns && x->dur_ns == y->dur_ns && x->thread == y->thread);
         CHECK(x->warmup == y->warmup && x->iteration == y->iteration && x->run == y->run);
+        CHECK_EQ(x->instance, y->instance);
         CHECK(same_text(x->name, y->name) && same_text(x->args, y->args));
         CHECK_EQ(x->step != UINT32_MAX, y->step != UINT32_MAX);
     }

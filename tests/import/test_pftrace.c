@@ -60,6 +60,7 @@ static void compare_spans(const sn_profile *a, const sn_profile *b)
         CHECK_EQ(x->thread, y->thread);
         CHECK(x->start_ns == y->start_ns && x->dur_ns == y->dur_ns);
         CHECK(x->step == y->step && x->run == y->run && x->iteration == y->iteration);
+        CHECK_EQ(x->instance, y->instance);
         CHECK_EQ(x->warmup, y->warmup);
         CHECK_EQ(x->bound, y->bound);
         CHECK_MSG(same_text(x->name, y->name), "span %zu: '%s', '%s'", i, x->name, y->name);

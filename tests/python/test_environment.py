@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -37,18 +38,86 @@ def test_names_of_traces_are_expanded(tmp_path):
     assert "operator" in cats and "executor" not in cats
 
 
-def test_instances_side_by_side_do_not_overwrite_one_another(tmp_path):
-    running = [start(tmp_path, SONDE_PROFILE="prof", SONDE_INSTANCES="4") for _ in range(4)]
+def written(folder):
+    """The numbers of all profiles, each with what it holds checked."""
+    traces = sorted((folder / "prof" / "profiling_trace").glob("*.json"))
+    for path in traces:
+        trace = json.loads(path.read_text())
+        assert trace["traceEvents"]
+        number = re.fullmatch(r"profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(\d+)(_\d+)?", path.stem)
+        assert trace["otherData"]["instance"] == int(number[1])
+        rows = list(csv.reader((folder / "prof" / "profiling_csv" / f"{path.stem}.csv").open(newline="")))
+        assert any("operator type" in row for row in rows)
+    assert len(list((folder / "prof" / "profiling_csv").glob("*.csv"))) == len(traces)
+    return [int(path.stem.split("_")[3]) for path in traces]
+
+
+def test_instances_side_by_side_are_numbered(tmp_path):
+    """Whatever the seconds in which they end: two sets of four take 0 to 3 twice, and overwrite nothing."""
+    for rounds in (1, 2):
+        running = [start(tmp_path, SONDE_PROFILE="prof", SONDE_INSTANCES="4") for _ in range(4)]
+        for process in running:
+            finish(process)
+        assert sorted(written(tmp_path)) == sorted([0, 1, 2, 3] * rounds)
+
+
+def test_instances_one_after_the_other_are_numbered(tmp_path):
+    for _ in range(5):
+        finish(start(tmp_path, SONDE_PROFILE="prof", SONDE_INSTANCES="3"))
+    assert sorted(written(tmp_path)) == [0, 0, 1, 1, 2]
+
+
+def test_without_a_number_of_instances_nothing_is_overwritten(tmp_path):
+    running = [start(tmp_path, SONDE_PROFILE="prof") for _ in range(3)]
     for process in running:
         finish(process)
-    sheets = sorted((tmp_path / "prof" / "profiling_csv").glob("*.csv"))
-    traces = sorted((tmp_path / "prof" / "profiling_trace").glob("*.json"))
-    assert len(sheets) == 4 and len(traces) == 4
-    for path in traces:
-        assert json.loads(path.read_text())["traceEvents"]
-    for path in sheets:
-        rows = list(csv.reader(path.open(newline="")))
-        assert any("operator type" in row for row in rows)
+    assert len(written(tmp_path)) == 3
+
+
+def test_a_number_of_instances_that_is_none_is_said(tmp_path):
+    for value in ("0", "-1", "many", "2x", "999999999999"):
+        out, err = finish(start(tmp_path, SONDE_PROFILE="prof", SONDE_INSTANCES=value))
+        assert f"SONDE_INSTANCES is '{value}'" in err and "20 runs" in out
+    assert len(written(tmp_path)) == 5
+
+
+def test_several_sessions_in_one_process_are_told_apart(tmp_path):
+    command = [PROGRAM, "profile", "zoo:tiny_cnn", "--instances", "2", "-t", "2", "-n", "15", "-w", "2",
+               "-s", "batch=4", "-o", "t.json", "-o", "t.pftrace", "-o", "t.summary.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "mean of 30 runs in 2 instances" in done.stdout
+    rate = re.search(r"2 instances of 1 thread each: ([\d.]+) samples per second", done.stdout)
+    summary = json.loads((tmp_path / "t.summary.json").read_text())
+    assert summary["instances"] == 2 and summary["iterations"] == 30 and summary["warmups"] == 4
+    # Both count from the first measured run to the last; the program also the starting of threads.
+    assert 0 < float(rate[1]) <= summary["runs_per_s"] * 4 * 1.01
+    again = subprocess.run([PROGRAM, "report", "t.pftrace", "-o", "again.json"], cwd=tmp_path, capture_output=True,
+                           text=True, timeout=60)
+    assert again.returncode == 0 and "mean of 30 runs in 2 instances" in again.stdout
+    for name in ("t.json", "again.json"):
+        events = json.loads((tmp_path / name).read_text())["traceEvents"]
+        runs = [e for e in events if e.get("cat") == "iteration"]
+        for instance in (0, 1):
+            own = [e for e in runs if e["args"]["instance"] == instance]
+            assert len(own) == 17 and len({e["tid"] for e in own}) == 1
+            ops = [e for e in events if e.get("cat") == "operator" and e["args"]["instance"] == instance]
+            assert len({e["tid"] for e in ops}) == 1
+        assert len({e["tid"] for e in runs}) == 2
+        lanes = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        assert {"instance 0", "instance 1", "iteration of instance 0", "iteration of instance 1"} <= lanes
+
+
+def test_run_checks_the_outputs_of_every_instance(tmp_path):
+    def run(*options):
+        return subprocess.run([PROGRAM, "run", "zoo:tiny_mlp", *options], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=120)
+    assert run("-o", "out.npz", "-q").returncode == 0
+    done = run("--instances", "3", "--check", "out.npz", "--json", "r.json")
+    assert done.returncode == 0 and "check: 1 output is as expected" in done.stdout, done.stderr
+    figures = json.loads((tmp_path / "r.json").read_text())
+    assert figures["instances"] == 3 and figures["iterations"] == 3 and figures["throughput_per_s"] > 0
+    assert run("--instances", "3", "--check", "out.npz", "--seed", "5").returncode == 3
 
 
 def test_a_place_that_cannot_be_written_does_not_cost_the_result(tmp_path):

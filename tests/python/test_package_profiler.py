@@ -90,6 +90,27 @@ def test_sessions_and_threads_are_covered_together(session, feed):
     assert any(name.startswith("pass") or "bind" in name for name, cat in zip(c["name"], c["cat"]) if cat == "executor")
 
 
+def test_sessions_say_which_instance_they_are(feed):
+    sessions = []
+    for number in ("0", "7"):
+        options = sonde.SessionOptions()
+        options.add_session_config_entry("sonde.instance", number)
+        sessions.append(sonde.InferenceSession("zoo:tiny_cnn", sess_options=options))
+    with sonde.profile() as profiler:
+        sessions[0].run(None, feed)
+        sessions[1].run(None, feed)
+        sessions[1].run(None, feed)
+    c = profiler.columns()
+    runs = [i for i, cat in zip(c["instance"].tolist(), c["cat"]) if cat == "iteration"]
+    assert runs == [0, 7, 7]
+    assert {i for i, cat in zip(c["instance"].tolist(), c["cat"]) if cat == "operator"} == {0, 7}
+    options = sonde.SessionOptions()
+    for bad in ("-1", "x", "1000000"):
+        options.add_session_config_entry("sonde.instance", bad)
+        with pytest.raises(sonde.InvalidArgument, match="instance is"):
+            sonde.InferenceSession("zoo:tiny_cnn", sess_options=options)
+
+
 def test_pause_resume_clear(session, feed):
     with sonde.profile() as profiler:
         session.run(None, feed)

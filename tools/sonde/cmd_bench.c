@@ -67,8 +67,6 @@ static int check_words(const options *o, bool *accuracy)
         return fail_usage("--rounds %lld: from 1 to 1000", (long long)o->rounds);
     if (o->min_runs < 1 || o->min_runs > 100000)
         return fail_usage("--min-runs %lld: from 1 to 100000", (long long)o->min_runs);
-    if (o->instances > 1024)
-        return fail_usage("--instances %lld: at most 1024", (long long)o->instances);
     if (!(o->timeout_s > 0 && o->timeout_s <= 1e6))
         return fail_usage("--timeout takes a number of seconds above 0");
     if (o->no_program && o->no_inference)

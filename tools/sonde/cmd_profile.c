@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde profile: run a model under the profiler. The table goes to the terminal, everything else to
  * files whose suffix says how. */
+#include <string.h>
+
 #include "runner.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/memory.h"
@@ -13,7 +15,8 @@ static const char details[] =
     "\n"
     "  sonde profile zoo:regnet_x_400mf\n"
     "  sonde profile model.onnx -o trace.json -o model.summary.json\n"
-    "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n";
+    "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n"
+    "  sonde profile model.onnx --instances 2 -o trace.json\n";
 
 /* A recorder keeps this many records per thread; more runs than fit would be dropped. */
 enum { RECORDS = 3000000 };
@@ -49,6 +52,8 @@ static int report(const runner *r, const options *o)
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
     const int code = show_profile(profile, o);
+    if (!code && !o->quiet && !(o->json && strcmp(o->json, "-") == 0))
+        runner_print_instances(r);
     sonde_profile_release(profile);
     return code;
 }

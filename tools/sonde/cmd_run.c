@@ -99,6 +99,7 @@ static void show(runner *r, const options *o)
         printf("\n%zu runs: mean %.*f %s, median %.*f, p95 %.*f, min %.*f, max %.*f\n", l.n, k,
                l.mean / one, u.name, k, l.p50 / one, k, l.p95 / one, k, l.min / one, k,
                l.max / one);
+        runner_print_instances(r);
     }
 }
 

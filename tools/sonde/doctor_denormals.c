@@ -133,8 +133,8 @@ static int look_at(runner *r, values *v, size_t first, size_t end)
     sonde_error err;
     for (size_t i = 0; i < n; i++)
         names[i] = v->list[first + i].name;
-    const sonde_status st = sonde_session_run(r->model.session, NULL, r->in.names, r->in.values,
-                                              r->in.n, names, out, n, &err);
+    const sonde_status st = sonde_session_run(r->model.session, NULL, r->in[0].names, r->in[0].values,
+                                              r->in[0].n, names, out, n, &err);
     for (size_t i = 0; i < n && !st; i++)
         v->list[first + i].share = share_of(out[i]);
     for (size_t i = 0; i < n; i++)
@@ -155,7 +155,7 @@ static int look_at_all(values *v, const options *o, const char *model)
     sonde_error err;
     int code = runner_open(&r, &own, model);
     if (!code &&
-        sonde_inspect_session(r.model.session, r.in.names, r.in.values, r.in.n, &look, &err))
+        sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n, &look, &err))
         code = fail("%s", err.message);
     if (!code)
         list_values(v, look);

@@ -152,7 +152,7 @@ static int find_culprits(steps *all, const options *o, const char *model)
     sonde_error err;
     int code = runner_open(&r, &own, model);
     if (!code &&
-        sonde_inspect_session(r.model.session, r.in.names, r.in.values, r.in.n, &look, &err))
+        sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n, &look, &err))
         code = fail("%s", err.message);
     if (!code)
         place(all, look);

@@ -104,6 +104,25 @@ static sonde_status make_plan(loaded *l, const options *o, sonde_session_options
     return st;
 }
 
+/* One for every instance; they share the weights. */
+static sonde_status make_sessions(loaded *l, const options *o, sonde_session_options *s,
+                                  sonde_error *err)
+{
+    const size_t n = o->instances > 1 ? (size_t)o->instances : 1;
+    const int each = sonde_context_threads(l->context) / (int)n;
+    l->sessions = need(calloc(n, sizeof(sonde_session *)));
+    if (n > 1)
+        s->threads = each ? each : 1;
+    for (; l->n_sessions < n; l->n_sessions++) {
+        s->instance = (int)l->n_sessions;
+        const sonde_status st = sonde_session_create(l->model, s, &l->sessions[l->n_sessions], err);
+        if (st)
+            return st;
+    }
+    l->session = l->sessions[0];
+    return SONDE_OK;
+}
+
 int load(loaded *l, const options *o, const char *model, bool to_look_at)
 {
     *l = (loaded){.load_ms = 0};
@@ -129,7 +148,7 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
     if (to_look_at) { /* a model that cannot run can still be looked at */
         if (make_plan(l, o, &s, &err))
             warn("%s", err.message);
-    } else if (sonde_session_create(l->model, &s, &l->session, &err)) {
+    } else if (make_sessions(l, o, &s, &err)) {
         return fail("%s", err.message);
     }
     l->prepare_ms = now_ms() - start;
@@ -139,7 +158,11 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
 void unload(loaded *l)
 {
     list_free_texts(&l->sizes);
-    sonde_session_release(l->session);
+    if (!l->n_sessions)
+        sonde_session_release(l->session);
+    for (size_t i = 0; i < l->n_sessions; i++)
+        sonde_session_release(l->sessions[i]);
+    free(l->sessions);
     sonde_model_release(l->model);
     sonde_context_release(l->context);
 }

@@ -73,6 +73,8 @@ static const row rows[] = {
     {OPT_RUN, 0, "w", INT, AT(warmup), "N", NULL},
     {OPT_RUN, 0, "duration", REAL, AT(duration_s), "S",
      "for S seconds where -n is not given (profile, bench: 2)"},
+    {OPT_RUN, 0, "instances", INT, AT(instances), "N",
+     "sessions that run at once in one process, cores divided (1)"},
 
     {OPT_INPUT, 'i', "input", LIST, AT(inputs), "[NAME=]FILE",
      "an input from a .npy, .npz, .safetensors, .pb, .jpg, .png or .ppm file, or all from a "
@@ -441,6 +443,11 @@ int options_parse(options *o, const char *verb, unsigned groups, const char *det
         return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
     if (o->duration_s > 1e6)
         return fail_usage("--duration %g: at most 1000000 seconds", o->duration_s);
+    if (o->instances > 1024)
+        return fail_usage("--instances %lld: at most 1024", (long long)o->instances);
+    if (o->counters && o->instances > 1)
+        return fail_usage("--counters with --instances: counters count the whole process, so what "
+                          "an operator did cannot be told from what others did meanwhile");
     if (o->threads > 4096)
         return fail_usage("--threads %lld: at most 4096", (long long)o->threads);
     return export_options(o);

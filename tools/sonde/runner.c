@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory
- * is what the next run takes first. */
+/* What surrounds the measuring loop of instances.c: inputs, outputs, checking them, telling about
+ * them. */
 #include "runner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "sonde/experimental/compare.h"
-#include "sonde/experimental/machine.h"
 #include "sonde/experimental/tensor_file.h"
 
 /* The name of output k in files and messages. */
@@ -46,24 +45,16 @@ int runner_open(runner *r, const options *o, const char *model)
     r->outputs = sonde_session_output_count(r->model.session);
     const size_t n = r->sets * r->outputs;
     r->names = need(calloc(n + 1, sizeof *r->names));
-    r->out = need(calloc(n + 1, sizeof *r->out));
+    r->out = need(calloc(n * r->model.n_sessions + 1, sizeof *r->out));
     for (size_t i = 0; i < n; i++)
         r->names[i] = output_name(r, i);
     return EXIT_OK;
 }
 
-static void drop_outputs(runner *r, size_t set)
-{
-    for (size_t i = set * r->outputs; i < (set + 1) * r->outputs; i++) {
-        sonde_value_release(r->out[i]);
-        r->out[i] = NULL;
-    }
-}
-
 void runner_close(runner *r)
 {
-    for (size_t set = 0; set < r->sets && r->out; set++)
-        drop_outputs(r, set);
+    if (r->out)
+        values_drop(r->out, r->sets * r->outputs * r->model.n_sessions);
     for (size_t i = 0; r->names && r->names[i]; i++)
         free(r->names[i]);
     free(r->names);
@@ -74,59 +65,6 @@ void runner_close(runner *r)
     free(r->in);
     list_free_texts(&r->images);
     unload(&r->model);
-}
-
-/* Run number k; *ms receives how long it took. */
-static int run_once(runner *r, size_t k, bool warmup, bool verbose, double *ms)
-{
-    sonde_run_options run = SONDE_INIT(sonde_run_options);
-    run.warmup = warmup;
-    run.verbose = verbose;
-    sonde_error err;
-    const size_t set = k % r->sets;
-    const feeds *in = &r->in[set];
-    drop_outputs(r, set);
-    const double start = now_ms();
-    const sonde_status st = sonde_session_run(r->model.session, &run, in->names, in->values, in->n,
-                                              NULL, r->out + set * r->outputs, r->outputs, &err);
-    *ms = now_ms() - start;
-    return st ? fail("%s", err.message) : EXIT_OK;
-}
-
-int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
-{
-    double ms = 0;
-    for (int64_t i = 0; i < warmup; i++) {
-        progress(o, "warming up", (double)i / (double)warmup);
-        const int code = run_once(r, (size_t)i, true, false, &ms);
-        if (code)
-            return code;
-    }
-    sonde_error err;
-    if (o->counters) /* where they are refused the profile says why */
-        (void)sonde_counters_start(r->model.context, &err);
-    const double start = now_ms(), budget = duration_ms(o);
-    for (;;) {
-        const double spent = now_ms() - start;
-        const bool by_count = iterations >= 0;
-        if (by_count ? r->runs >= (size_t)iterations
-                     : r->runs >= most || (r->runs >= r->least && spent >= budget))
-            break;
-        progress(o, "measuring",
-                 by_count     ? (double)r->runs / (double)iterations
-                 : budget > 0 ? spent / budget
-                              : 1);
-        const int code = run_once(r, r->runs, false, o->verbose && r->runs == 0, &ms);
-        if (code)
-            return code;
-        r->ms = grow(r->ms, r->runs, sizeof *r->ms);
-        r->ms[r->runs++] = ms;
-    }
-    progress_end();
-    r->n_out = (r->runs < r->sets ? r->runs : r->sets) * r->outputs;
-    if (o->counters && sonde_counters_stop(r->model.context, &err))
-        return fail("%s", err.message);
-    return EXIT_OK;
 }
 
 void runner_print(const runner *r, const options *o)
@@ -162,10 +100,17 @@ int runner_table(const runner *r, const options *o)
 static int compare(const runner *r, const options *o, size_t k, const sonde_value *expected)
 {
     sonde_error err;
-    if (sonde_value_compare(r->out[k], expected, o->rtol, o->atol, &err) == SONDE_OK)
-        return EXIT_OK;
-    (void)fail("output '%s': %s", r->names[k], err.message);
-    return EXIT_MISMATCH;
+    for (size_t i = 0; i < r->model.n_sessions; i++) {
+        const sonde_value *got = r->out[i * r->sets * r->outputs + k];
+        if (!got || /* this instance has not come to that image */
+            sonde_value_compare(got, expected, o->rtol, o->atol, &err) == SONDE_OK)
+            continue;
+        char *who = i ? text_of(" of instance %zu", i) : text_of("%s", "");
+        (void)fail("output '%s'%s: %s", r->names[k], who, err.message);
+        free(who);
+        return EXIT_MISMATCH;
+    }
+    return EXIT_OK;
 }
 
 static int check_folder(const runner *r, const options *o, const char *path, size_t *compared)
@@ -241,6 +186,8 @@ void runner_json(const runner *r, const options *o, text *t)
     text_json(t, sonde_context_cpu(r->model.context));
     text_add(t, ",\"load_ms\":%.3f,\"prepare_ms\":%.3f,\"iterations\":%zu", r->model.load_ms,
              r->model.prepare_ms, r->runs);
+    text_add(t, ",\"instances\":%zu,\"throughput_per_s\":%.3f", r->model.n_sessions,
+             runner_throughput(r));
     if (!r->runs) {
         text_add(t, ",\"latency_ms\":null");
         return;

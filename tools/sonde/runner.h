@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a loaded model again and again, for `run` and `profile`. */
+/* Running a loaded model again and again, for `run` and `profile`; in several instances at once
+ * where --instances asks for them. */
 #ifndef SONDE_TOOL_RUNNER_H
 #define SONDE_TOOL_RUNNER_H
 
 #include "tool.h"
 
 /* Runs take the sets of inputs in turn: one, or one for each image of a folder. Output k of set s
- * stands at s * outputs + k. */
+ * stands at s * outputs + k; every instance has as many. */
 typedef struct runner {
     loaded model;
     list images;        /* what the sets were made of; none: a single one */
@@ -14,10 +15,11 @@ typedef struct runner {
     size_t sets;        /* at least 1 */
     size_t outputs;     /* of the model */
     char **names;       /* of the outputs: "scores"; of several sets "cat.jpg/scores" */
-    sonde_value **out;  /* of the last run with each set */
-    size_t n_out;       /* those of sets that have run */
-    double *ms;         /* latency of every measured run */
-    size_t runs, least; /* at least so many where a duration is given */
+    sonde_value **out;  /* of the last run with each set; the first instance's, then the others' */
+    size_t n_out;       /* those of sets that the first instance has run */
+    double *ms;         /* latency of every measured run, of all instances */
+    size_t runs, least; /* at least so many of each instance where a duration is given */
+    double wall_ms;     /* from the first measured run to the end of the last */
 } runner;
 
 /* Loads the model and makes its inputs. */
@@ -26,6 +28,12 @@ int runner_open(runner *r, const options *o, const char *model);
  * -1, at least `least` and at most `most`. With -v the first measured run prints every step. */
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
+/* Lets go of values; their places become NULL. */
+void values_drop(sonde_value **values, size_t n);
+/* Measured samples per second: runs of all instances times their batch. */
+double runner_throughput(const runner *r);
+/* "2 instances of 1 thread each: 123.4 samples per second"; nothing for one. */
+void runner_print_instances(const runner *r);
 
 /* Ends the recording that o->record_level began and prints its table. */
 int runner_table(const runner *r, const options *o);
@@ -33,7 +41,8 @@ int runner_table(const runner *r, const options *o);
 /* Prints every output, those of an image under its path. */
 void runner_print(const runner *r, const options *o);
 
-/* Compares the outputs with those in a file (by name, or in order) or in a test-data folder. */
+/* Compares the outputs of every instance with those in a file (by name, or in order) or in a
+ * test-data folder. */
 int runner_check(const runner *r, const options *o, const char *path);
 
 /* `"latency_ms":{…}` and what else `run` and `profile` say alike. */

@@ -39,6 +39,15 @@ static bool is_batch(const char *name, int dim)
     return name ? starts(name, "batch") || strcmp(name, "N") == 0 : dim == 0;
 }
 
+bool counts_samples(const loaded *l)
+{
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    if (!sonde_session_input_count(l->session) ||
+        sonde_session_input_info(l->session, 0, &info, NULL) || info.rank < 1)
+        return false;
+    return is_batch(info.dim_names[0], 0) && (info.dim_names[0] || info.rank > 1);
+}
+
 /* What a decoder has read before is not what it is given now. */
 static bool is_sequence(const char *name)
 {

@@ -88,9 +88,10 @@ typedef struct options {
     const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
     double sparse_aim;
     bool counters, memory, calibrate;
+    int64_t instances;   /* 0 = not given */
     list against, peers; /* of bench, down to no_pin */
     const char *thread_list, *batch_list, *python, *workload, *mode, *dataset;
-    int64_t instances, rounds, min_runs;
+    int64_t rounds, min_runs;
     double timeout_s;
     bool no_program, no_inference, no_pin;
     list shapes, constants, attributes, contents; /* of op */
@@ -142,13 +143,15 @@ int export_options(options *o);
 typedef struct loaded {
     sonde_context *context;
     sonde_model *model;
-    sonde_session *session;
+    sonde_session *session;   /* the first of: */
+    sonde_session **sessions; /* one for every instance, cores divided among them */
+    size_t n_sessions;
     list sizes; /* "name=number" from a zoo model's query, then those of -s */
     double load_ms, prepare_ms;
 } loaded;
-/* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it. With
- * `to_look_at` the session is a plan only, and a model that cannot be run leaves it NULL with a
- * warning that says why. */
+/* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it, or as many
+ * as --instances says. With `to_look_at` the session is a plan only, and a model that cannot be run
+ * leaves it NULL with a warning that says why. */
 int load(loaded *l, const options *o, const char *model, bool to_look_at);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
 void show_warnings(sonde_context_options *c, const options *o);
@@ -175,6 +178,8 @@ int image_plan(const loaded *l, const options *o, size_t index, const char *path
 int image_folder(const options *o, list *images);
 
 /* ---- sizes.c ---- */
+/* Whether the first dimension of the model's first input counts samples. */
+bool counts_samples(const loaded *l);
 /* Every -s must be DIM=N and name a dimension the model has. */
 int sizes_check(const loaded *l);
 /* The number N for the dim `name` (NULL: none) number `dim` of `input`; false: nobody said. */

@@ -99,17 +99,6 @@ static int save_feeds(const loaded *l, const options *o, size_t number, int64_t 
     return code;
 }
 
-/* Whether the first dimension of the first input counts samples. */
-static bool counts_samples(const loaded *l)
-{
-    sonde_type_info info = SONDE_INIT(sonde_type_info);
-    if (!sonde_session_input_count(l->session) ||
-        sonde_session_input_info(l->session, 0, &info, NULL) || info.rank < 1)
-        return false;
-    const char *name = info.dim_names[0];
-    return name ? strncmp(name, "batch", 5) == 0 || strcmp(name, "N") == 0 : info.rank > 1;
-}
-
 static int save_inputs(const loaded *l, const options *o, text *facts)
 {
     list images;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory
+ * is what the next run takes first. One instance runs on the caller's thread; several run on a
+ * thread each, are warmed up, begin together and end by themselves, or when one of them fails. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "runner.h"
+#include "sonde/experimental/machine.h"
+
+void values_drop(sonde_value **values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sonde_value_release(values[i]);
+        values[i] = NULL;
+    }
+}
+
+typedef struct group { /* of instances that run side by side */
+    runner *r;
+    const options *o;
+    int64_t warmup, iterations;
+    size_t most;
+    pthread_barrier_t warm, go; /* of the instances and of who started them */
+    double start_ms;
+    _Atomic bool failed;
+} group;
+
+typedef struct instance {
+    group *g;
+    size_t number;
+    sonde_session *session;
+    sonde_value **out;
+    double *ms;
+    size_t runs;
+    sonde_error err;
+    pthread_t thread;
+} instance;
+
+/* Run number k; false: it failed, or another instance did. */
+static bool run_once(instance *in, size_t k, bool warmup, bool verbose, double *ms)
+{
+    const runner *r = in->g->r;
+    sonde_run_options run = SONDE_INIT(sonde_run_options);
+    run.warmup = warmup;
+    run.verbose = verbose;
+    const size_t set = k % r->sets;
+    const feeds *feed = &r->in[set];
+    sonde_value **out = in->out + set * r->outputs;
+    values_drop(out, r->outputs);
+    const double start = now_ms();
+    if (sonde_session_run(in->session, &run, feed->names, feed->values, feed->n, NULL, out,
+                          r->outputs, &in->err))
+        in->g->failed = true;
+    *ms = now_ms() - start;
+    return !in->g->failed;
+}
+
+static void warm_up(instance *in)
+{
+    const group *g = in->g;
+    double ms;
+    for (int64_t i = 0; i < g->warmup; i++) {
+        if (!in->number)
+            progress(g->o, "warming up", (double)i / (double)g->warmup);
+        if (!run_once(in, (size_t)i, true, false, &ms))
+            return;
+    }
+}
+
+static void measure(instance *in)
+{
+    const group *g = in->g;
+    const bool by_count = g->iterations >= 0;
+    const double budget = duration_ms(g->o);
+    double ms;
+    for (;;) {
+        const double spent = now_ms() - g->start_ms;
+        if (by_count ? in->runs >= (size_t)g->iterations
+                     : in->runs >= g->most || (in->runs >= g->r->least && spent >= budget))
+            return;
+        if (!in->number)
+            progress(g->o, "measuring",
+                     by_count     ? (double)in->runs / (double)g->iterations
+                     : budget > 0 ? spent / budget
+                                  : 1);
+        if (!run_once(in, in->runs, false, g->o->verbose && !in->number && !in->runs, &ms))
+            return;
+        in->ms = grow(in->ms, in->runs, sizeof *in->ms);
+        in->ms[in->runs++] = ms;
+    }
+}
+
+static void *run_instance(void *arg)
+{
+    instance *in = arg;
+    char name[16];
+    snprintf(name, sizeof name, "instance %zu", in->number);
+    (void)pthread_setname_np(pthread_self(), name); /* lanes of traces are called so */
+    warm_up(in);
+    pthread_barrier_wait(&in->g->warm);
+    pthread_barrier_wait(&in->g->go);
+    if (!in->g->failed)
+        measure(in);
+    return NULL;
+}
+
+static void begin_measuring(group *g)
+{
+    sonde_error err;
+    if (g->o->counters && !g->failed) /* where they are refused the profile says why */
+        (void)sonde_counters_start(g->r->model.context, &err);
+    g->start_ms = now_ms();
+}
+
+static void run_alone(group *g, instance *in)
+{
+    warm_up(in);
+    begin_measuring(g);
+    if (!g->failed)
+        measure(in);
+}
+
+static void run_side_by_side(group *g, instance *all, size_t n)
+{
+    pthread_barrier_init(&g->warm, NULL, (unsigned)n + 1);
+    pthread_barrier_init(&g->go, NULL, (unsigned)n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (pthread_create(&all[i].thread, NULL, run_instance, &all[i]))
+            exit(fail("cannot start %zu threads", n)); /* others wait for it */
+    pthread_barrier_wait(&g->warm);
+    begin_measuring(g);
+    pthread_barrier_wait(&g->go);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(all[i].thread, NULL);
+    pthread_barrier_destroy(&g->warm);
+    pthread_barrier_destroy(&g->go);
+}
+
+/* Latencies of all instances together; the error of the first that failed. */
+static int collect(runner *r, instance *all, size_t n)
+{
+    const instance *bad = NULL;
+    for (size_t i = 0; i < n; i++) {
+        bad = all[i].err.status && !bad ? &all[i] : bad;
+        for (size_t k = 0; k < all[i].runs; k++) {
+            r->ms = grow(r->ms, r->runs, sizeof *r->ms);
+            r->ms[r->runs++] = all[i].ms[k];
+        }
+        free(all[i].ms);
+    }
+    return bad ? fail("%s", bad->err.message) : EXIT_OK;
+}
+
+int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
+{
+    const size_t n = r->model.n_sessions;
+    group g = {.r = r, .o = o, .warmup = warmup, .iterations = iterations, .most = most};
+    instance *all = need(calloc(n, sizeof *all));
+    for (size_t i = 0; i < n; i++)
+        all[i] = (instance){.g = &g,
+                            .number = i,
+                            .session = r->model.sessions[i],
+                            .out = r->out + i * r->sets * r->outputs};
+    if (n == 1)
+        run_alone(&g, all);
+    else
+        run_side_by_side(&g, all, n);
+    r->wall_ms = now_ms() - g.start_ms;
+    progress_end();
+    r->n_out = (all[0].runs < r->sets ? all[0].runs : r->sets) * r->outputs;
+    int code = collect(r, all, n);
+    free(all);
+    sonde_error err;
+    if (!code && o->counters && sonde_counters_stop(r->model.context, &err))
+        code = fail("%s", err.message);
+    return code;
+}
+
+double runner_throughput(const runner *r)
+{
+    const sonde_value *first = r->in[0].n ? r->in[0].values[0] : NULL;
+    const bool many = first && sonde_value_kind(first) == SONDE_KIND_TENSOR &&
+                      sonde_tensor_rank(first) > 0 && counts_samples(&r->model);
+    const double batch = many ? (double)sonde_tensor_dims(first)[0] : 1;
+    return r->wall_ms > 0 ? (double)r->runs * batch / (r->wall_ms / 1e3) : 0;
+}
+
+void runner_print_instances(const runner *r)
+{
+    const size_t n = r->model.n_sessions;
+    const size_t threads = (size_t)sonde_context_threads(r->model.context), each = threads / n;
+    if (n > 1)
+        printf("%zu instances of %zu thread%s each: %.1f samples per second\n", n, each ? each : 1,
+               each > 1 ? "s" : "", runner_throughput(r));
+}
