@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inspections: a snapshot of a graph as plain rows, made once, so that looking needs no lock and
  * survives the session. The graph itself is kept for saving. */
-#include "sonde/experimental/inspect.h"
+#include "api/inspect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/internal.h"
 #include "api/profile_steps.h"
 #include "base/file.h"
 #include "onnx/onnx.h"
@@ -134,11 +133,8 @@ static sonde_status bound_rows(sonde_inspection *s, const sn_binding *b, sonde_e
         s->totals.flops += n->flops;
         i++;
     }
-    s->totals.arena_bytes = b->arena_bytes;
-    s->totals.workspace_bytes = b->workspace_bytes;
-    s->totals.packed_bytes = s->program->packed_bytes;
     s->totals.bound = 1;
-    return SONDE_OK;
+    return sn_inspect_memory(&s->totals, b, &s->context->alloc, err);
 }
 
 /* ------------------------------------------------------------------ totals */
@@ -175,56 +171,6 @@ static sonde_status count_operators(sonde_inspection *s, sonde_error *err)
     if (n > 1)
         qsort(rows, n, sizeof *rows, by_count);
     return SONDE_OK;
-}
-
-/* Weights people train: floats of any width, quantised matrices and biases, no scalars. `v` holds
- * them. */
-static bool is_parameter(const sn_value *v, const sn_tensor *t)
-{
-    for (const sn_edge *e = v->uses; e; e = e->next) {
-        if (strcmp(e->node->op_type, "BatchNormalization") == 0 && e->index >= 3)
-            return false; /* running statistics */
-        if (strcmp(e->node->op_type, "DequantizeLinear") == 0)
-            return t->rank > 0 && e->index == 0; /* else scales and zero points */
-    }
-    if (v->producer && sn_tensor_count(t) == 1)
-        return false; /* a number of the graph's own, in a Constant node */
-    return t->rank > 0 &&
-           (sn_dtype_is_float(t->dtype) ||
-            (t->rank >= 2 && t->dtype != SONDE_DTYPE_BOOL && sn_dtype_bits(t->dtype) <= 8));
-}
-
-/* `t` is where the graph keeps the tensor; a body shares those of the graphs around it, which count
- * once. False: out of memory. */
-static bool count_constant(sonde_inspection *s, sn_map *seen, const sn_value *v,
-                           const sn_tensor *const *t)
-{
-    if (sn_map_get_n(seen, t, sizeof *t))
-        return true;
-    s->totals.parameter_bytes += (*t)->bytes;
-    if (is_parameter(v, *t))
-        s->totals.parameters += (uint64_t)sn_tensor_count(*t);
-    return sn_map_put_n(seen, t, sizeof *t, s, NULL);
-}
-
-/* Initializers, and Constant nodes, where some exporters keep their weights. */
-static bool count_parameters(sonde_inspection *s, sn_map *seen, const sn_graph *g)
-{
-    bool fine = true;
-    for (size_t i = 0; fine && i < g->values.n; i++) {
-        const sn_value *v = g->values.data[i];
-        if (v && v->fact.data && (v->is_initializer || v->n_uses))
-            fine = count_constant(s, seen, v, &v->fact.data);
-    }
-    for (const sn_node *n = g->first; fine && n; n = n->next) {
-        const sn_attr *value =
-            strcmp(n->op_type, "Constant") == 0 ? sn_node_attr(n, "value") : NULL;
-        if (value && value->kind == SN_ATTR_TENSOR && n->n_out && n->out[0])
-            fine = count_constant(s, seen, n->out[0], &value->tensor);
-        for (uint32_t k = 0; fine && sn_node_body(n, k); k++)
-            fine = count_parameters(s, seen, sn_node_body(n, k));
-    }
-    return fine;
 }
 
 /* ------------------------------------------------------------------ life */
@@ -272,14 +218,8 @@ static sonde_status finish(sonde_inspection *s, sonde_status st, sonde_inspectio
         st = bound_rows(s, s->bound, err);
     if (st == SONDE_OK)
         st = count_operators(s, err);
-    if (st == SONDE_OK) {
-        /* Passes fold constants: parameters are those of the model. */
-        sn_map seen;
-        sn_map_init(&seen, &s->context->alloc);
-        if (!count_parameters(s, &seen, s->model->core->graph))
-            st = sn_fail_memory(err, sizeof(sn_map_entry));
-        sn_map_free(&seen);
-    }
+    if (st == SONDE_OK) /* passes fold constants: parameters are those of the model */
+        st = sn_inspect_parameters(&s->totals, s->model->core->graph, &s->context->alloc, err);
     if (st != SONDE_OK) {
         sonde_inspection_release(s);
         return st;

@@ -8,7 +8,7 @@
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
-#include "test.h"
+#include "zoo_session.h"
 
 static const char *temporary(char *path, size_t cap, const char *suffix)
 {
@@ -104,6 +104,130 @@ TEST(a_bound_session_knows_flops_kernels_and_memory)
     sonde_value_release(in);
     sonde_session_release(session);
     sonde_model_release(model);
+}
+
+/* What an inspection says of a session bound to its inputs. */
+static sonde_status look_at(sonde_context *c, sonde_model *model, bool plan_only,
+                            sonde_inspection_totals *totals, sonde_error *err)
+{
+    sonde_session_options o = SONDE_INIT(sonde_session_options);
+    sonde_session *s = NULL;
+    sonde_inspection *look = NULL;
+    sonde_value *in[MAX_PORTS] = {0};
+    size_t n = 0;
+    o.plan_only = plan_only;
+    sonde_status st = sonde_session_create(model, &o, &s, err);
+    if (!st)
+        st = random_inputs(c, s, 2, in, &n, err);
+    if (!st)
+        st = sonde_inspect_session(s, NULL, in, n, &look, err);
+    if (!st)
+        st = sonde_inspection_totals_get(look, totals, err);
+    sonde_inspection_release(look);
+    release_all(in, MAX_PORTS);
+    sonde_session_release(s);
+    return st;
+}
+
+/* One run under the profiler: what it holds. */
+static sonde_status run_once(sonde_context *c, sonde_model *model, sn_prof_memory *memory,
+                             sonde_error *err)
+{
+    sonde_session *s = NULL;
+    sonde_profile *profile = NULL;
+    sonde_value *in[MAX_PORTS] = {0}, *out[MAX_PORTS] = {0};
+    size_t n = 0;
+    sonde_status st = sonde_profiler_start(c, 1, err);
+    if (!st)
+        st = sonde_session_create(model, NULL, &s, err);
+    if (!st)
+        st = random_inputs(c, s, 2, in, &n, err);
+    if (!st)
+        st = sonde_session_run(s, NULL, NULL, in, n, NULL, out, sonde_session_output_count(s), err);
+    if (!st)
+        st = sonde_profiler_stop(c, &profile, err);
+    if (!st)
+        *memory = profile->core->memory;
+    sonde_profile_release(profile);
+    release_all(in, MAX_PORTS);
+    release_all(out, MAX_PORTS);
+    sonde_session_release(s);
+    return st;
+}
+
+static uint64_t sum_of_parts(const sonde_inspection_totals *t)
+{
+    return t->weight_bytes + t->packed_bytes + t->arena_bytes + t->workspace_bytes +
+           t->input_bytes + t->output_bytes;
+}
+
+TEST(a_plan_says_what_a_run_then_holds)
+{
+    static const char *const models[] = {"tiny_mlp",         "tiny_cnn",       "tiny_resnet",
+                                         "tiny_regnet_y",    "tiny_mobilenet", "tiny_efficientnet",
+                                         "tiny_resnet_int8", "bert_mini"};
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    o.threads = 2;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (int mapped = 0; mapped < 2; mapped++) {
+            sonde_error err;
+            sonde_context *c = NULL;
+            sonde_model *model = NULL;
+            char path[64];
+            sonde_inspection_totals plan = SONDE_INIT(sonde_inspection_totals), real = plan;
+            sn_prof_memory held = {0};
+            CHECK_OK(sonde_context_create(&o, &c, &err));
+            CHECK_OK(sonde_zoo_build(c, models[i], 0, &model, &err));
+            if (mapped) {
+                temporary(path, sizeof path, ".onnx");
+                CHECK_OK(sonde_model_save(model, path, &err));
+                sonde_model_release(model);
+                CHECK_OK(sonde_model_load(c, path, NULL, &model, &err));
+                remove(path);
+            }
+            CHECK_OK(look_at(c, model, true, &plan, &err));
+            CHECK_OK(look_at(c, model, false, &real, &err));
+            CHECK_OK(run_once(c, model, &held, &err));
+            CHECK_MSG(memcmp(&plan, &real, sizeof plan) == 0, "%s: %llu %llu", models[i],
+                      (unsigned long long)plan.peak_bytes, (unsigned long long)real.peak_bytes);
+            CHECK_EQ(plan.peak_bytes, sum_of_parts(&plan));
+            CHECK(plan.bound && !plan.data_dependent && plan.peak_bytes > 0);
+            CHECK_EQ(plan.arena_bytes, held.arenas);
+            CHECK_EQ(plan.workspace_bytes, held.workspaces);
+            CHECK_EQ(plan.packed_bytes, held.packed);
+            CHECK_EQ(plan.output_bytes, held.outputs);
+            /* Small constants lie with the graph, and of a mapped file steps read some as it is. */
+            const uint64_t beside = mapped ? held.mapped : 16384;
+            CHECK_MSG(plan.weight_bytes >= held.constants &&
+                          plan.weight_bytes - held.constants <= beside,
+                      "%s: %llu, held %llu", models[i], (unsigned long long)plan.weight_bytes,
+                      (unsigned long long)held.constants);
+            sonde_model_release(model);
+            sonde_context_release(c);
+        }
+}
+
+TEST(bytes_of_parameters_agree_with_their_number)
+{
+    for (size_t i = 0; sonde_zoo_name(i); i++) {
+        sonde_error err;
+        sonde_model *model = NULL;
+        sonde_inspection *look = NULL;
+        const char *name = sonde_zoo_name(i);
+        CHECK_OK(sonde_zoo_build(NULL, name, 0, &model, &err));
+        CHECK_OK(sonde_inspect_model(model, &look, &err));
+        sonde_inspection_totals totals = SONDE_INIT(sonde_inspection_totals);
+        CHECK_OK(sonde_inspection_totals_get(look, &totals, &err));
+        if (!strstr(name, "int8")) /* those have biases of 32 bits beside weights of 8 */
+            CHECK_MSG(totals.parameter_bytes == totals.parameters * sizeof(float), "%s", name);
+        else
+            CHECK_MSG(totals.parameter_bytes >= totals.parameters &&
+                          totals.parameter_bytes < totals.parameters * 2,
+                      "%s", name);
+        CHECK(totals.constant_bytes >= totals.parameter_bytes);
+        sonde_inspection_release(look);
+        sonde_model_release(model);
+    }
 }
 
 TEST(a_saved_model_loads_and_computes_the_same)

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What inspect says of small models.
-sonde inspect zoo:tiny_mlp | grep -v -e activations -e workspace -e packed
+sonde inspect zoo:tiny_mlp | sed -E 's/(weights|peak)( +)[0-9.]+ [KM]?i?B/\1\2N/; /activations|workspace|packed/d'
+sonde inspect zoo:tiny_mlp --json - | head -c 28
+echo
+sonde inspect zoo:tiny_mlp -q --json tiny.json
+ls
 sonde inspect zoo:tiny_if --nodes | sed -n '/^nodes/,$p'
 try sonde inspect zoo:tiny_cnn -q --graph cnn.dot --optimized -o cnn.onnx
 head -c 7 cnn.dot

@@ -3,18 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sonde/experimental/inspect.h"
-#include "tool.h"
+#include "inspect.h"
 
-static const char details[] =
-    "\n"
-    "MODEL is a path or zoo:NAME. FLOPs and memory are those of one run with the sizes -s gives.\n"
-    "\n"
-    "  sonde inspect model.onnx -s batch=8\n"
-    "  sonde inspect model.onnx --nodes --optimized\n"
-    "  sonde inspect model.onnx --graph model.dot\n"
-    "  sonde inspect model.onnx --optimized -o fast.onnx\n"
-    "  sonde inspect --operators\n";
+static const char details[] = "\n"
+                              "MODEL is a path or zoo:NAME. FLOPs and memory are those of one run "
+                              "with the sizes -s gives, of\n"
+                              "the plan that a run would use; with --no-optimize of the graph as "
+                              "it is in the file. Weights are\n"
+                              "those that steps read as they are, packed ones lie in the form of "
+                              "the kernels, and the peak is the\n"
+                              "sum of all parts.\n"
+                              "\n"
+                              "  sonde inspect model.onnx -s batch=8\n"
+                              "  sonde inspect model.onnx --json -\n"
+                              "  sonde inspect model.onnx --nodes --optimized\n"
+                              "  sonde inspect model.onnx --graph model.dot\n"
+                              "  sonde inspect model.onnx --optimized -o fast.onnx\n"
+                              "  sonde inspect --operators\n";
 
 static int totals_of(const sonde_inspection *look, sonde_inspection_totals *totals)
 {
@@ -23,46 +28,90 @@ static int totals_of(const sonde_inspection *look, sonde_inspection_totals *tota
     return sonde_inspection_totals_get(look, totals, &err) ? fail("%s", err.message) : EXIT_OK;
 }
 
-static void print_model(const loaded *l, const sonde_inspection *look)
+/* Printed, with what a terminal would obey taken out. */
+static void put(const char *before, const char *s, const char *behind)
 {
-    printf("%s\n", sonde_model_name(l->model));
-    printf("  producer    %s\n", sonde_model_producer(l->model));
-    printf("  ir version  %lld\n", (long long)sonde_model_ir_version(l->model));
+    char *clean = printable(s);
+    printf("%s%s%s", before, clean, behind);
+    free(clean);
+}
+
+static void print_model(const inspected *in)
+{
+    const sonde_model *m = in->l->model;
+    put("", sonde_model_name(m), "\n");
+    put("  producer    ", sonde_model_producer(m), "\n");
+    printf("  ir version  %lld\n", (long long)sonde_model_ir_version(m));
     printf("  opset       ");
     const char *domain;
     int64_t version = 0;
-    for (size_t i = 0; (domain = sonde_inspection_opset(look, i, &version)); i++)
-        printf("%s%s%s%lld", i ? ", " : "", domain, *domain ? " " : "", (long long)version);
+    for (size_t i = 0; (domain = sonde_inspection_opset(in->model, i, &version)); i++) {
+        put(i ? ", " : "", domain, *domain ? " " : "");
+        printf("%lld", (long long)version);
+    }
     printf("\n");
-    for (size_t i = 0; i < sonde_model_metadata_count(l->model); i++)
-        printf("  %s = %s\n", sonde_model_metadata_key(l->model, i),
-               sonde_model_metadata_value(l->model, i));
+    for (size_t i = 0; i < sonde_model_metadata_count(m); i++) {
+        put("  ", sonde_model_metadata_key(m, i), " = ");
+        put("", sonde_model_metadata_value(m, i), "\n");
+    }
+}
+
+static bool port_of(const sonde_session *s, bool inputs, size_t i, sonde_type_info *info)
+{
+    *info = (sonde_type_info)SONDE_INIT(sonde_type_info);
+    const sonde_status st = inputs ? sonde_session_input_info(s, i, info, NULL)
+                                   : sonde_session_output_info(s, i, info, NULL);
+    return st == SONDE_OK && !info->optional_input;
 }
 
 static void print_ports(const sonde_session *s, bool inputs)
 {
     const size_t n = inputs ? sonde_session_input_count(s) : sonde_session_output_count(s);
-    int width = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < n; i++) {
-            sonde_type_info info = SONDE_INIT(sonde_type_info);
-            if (inputs ? sonde_session_input_info(s, i, &info, NULL)
-                       : sonde_session_output_info(s, i, &info, NULL))
-                continue;
-            if (pass == 0)
-                width = (int)strlen(info.name) > width ? (int)strlen(info.name) : width;
-            else if (!info.optional_input)
-                printf("  %-*s  %s\n", width < 40 ? width : 40, info.name, info.text);
+    int name_width = 0, type_width = 0;
+    sonde_type_info info;
+    for (size_t i = 0; i < n; i++)
+        if (port_of(s, inputs, i, &info)) {
+            const int name = display_width(info.name), type = display_width(info.text);
+            name_width = name > name_width ? name : name_width;
+            type_width = type > type_width ? type : type_width;
+        }
+    const int width = column_width(name_width, 4 + type_width);
+    printf("\n%s\n", inputs ? "inputs" : "outputs");
+    for (size_t i = 0; i < n; i++)
+        if (port_of(s, inputs, i, &info)) {
+            char *name = cell(info.name, width);
+            printf("  %s", name);
+            put("  ", info.text, "\n");
+            free(name);
         }
 }
 
-static void print_operators(const sonde_inspection *look, const sonde_inspection_totals *totals)
+static void print_operators(const inspected *in)
 {
-    printf("\noperators (%s nodes)\n", grouped(totals->nodes));
+    printf("\noperators (%s nodes)\n", grouped(in->counted.nodes));
     const char *name;
-    uint64_t count = 0;
-    for (size_t i = 0; (name = sonde_inspection_operator(look, i, &count)); i++)
-        printf("  %-24s  %6s\n", name, grouped(count));
+    uint64_t count = 0, most = 0;
+    int longest = 0;
+    for (size_t i = 0; (name = sonde_inspection_operator(in->shown, i, &count)); i++) {
+        longest = display_width(name) > longest ? display_width(name) : longest;
+        most = count > most ? count : most;
+    }
+    const int digits = (int)strlen(grouped(most)), width = column_width(longest, 4 + digits);
+    for (size_t i = 0; (name = sonde_inspection_operator(in->shown, i, &count)); i++) {
+        char *shown = cell(name, width);
+        printf("  %s  %*s\n", shown, digits, grouped(count));
+        free(shown);
+    }
+}
+
+static void print_values(int depth, const char *what, const sonde_port_info *ports, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (*ports[k].name) {
+            printf("  %*s  %s %zu:", depth * 2, "", what, k);
+            put(" ", ports[k].name, "");
+            put(" ", ports[k].type, "\n");
+        }
 }
 
 static void print_nodes(const sonde_inspection *look)
@@ -72,17 +121,17 @@ static void print_nodes(const sonde_inspection *look)
         sonde_node_info n = SONDE_INIT(sonde_node_info);
         if (sonde_inspection_node(look, i, &n, NULL))
             continue;
-        printf("  %*s%s%s%s (%s)%s%s\n", n.depth * 2, "", n.op_type, *n.post_op ? "+" : "",
-               n.post_op, n.name, *n.kernel ? "  " : "", n.kernel);
-        for (size_t k = 0; k < n.input_count; k++)
-            if (*n.inputs[k].name)
-                printf("  %*s  input %zu: %s %s\n", n.depth * 2, "", k, n.inputs[k].name,
-                       n.inputs[k].type);
-        for (size_t k = 0; k < n.output_count; k++)
-            printf("  %*s  output %zu: %s %s\n", n.depth * 2, "", k, n.outputs[k].name,
-                   n.outputs[k].type);
-        if (*n.attributes)
-            printf("  %*s  %s\n", n.depth * 2, "", n.attributes);
+        printf("  %*s", n.depth * 2, "");
+        put("", n.op_type, *n.post_op ? "+" : "");
+        put("", n.post_op, "");
+        put(" (", n.name, ")");
+        printf("%s%s\n", *n.kernel ? "  " : "", n.kernel);
+        print_values(n.depth, "input", n.inputs, n.input_count);
+        print_values(n.depth, "output", n.outputs, n.output_count);
+        if (*n.attributes) {
+            printf("  %*s", n.depth * 2, "");
+            put("  ", n.attributes, "\n");
+        }
         if (n.flops)
             printf("  %*s  %s FLOP\n", n.depth * 2, "", grouped(n.flops));
     }
@@ -99,15 +148,24 @@ static void print_flops(uint64_t flops)
     printf("  %-12s  %.*f%s\n", "FLOPs", unit ? 1 : 0, x, units[unit]);
 }
 
-static void print_cost(const sonde_inspection_totals *totals)
+static void print_bytes(const char *what, uint64_t bytes)
+{
+    if (bytes)
+        printf("  %-12s  %s\n", what, bytes_text(bytes));
+}
+
+static void print_cost(const sonde_inspection_totals *run)
 {
     printf("\none run\n");
-    print_flops(totals->flops);
-    printf("  %-12s  %s\n", "activations", bytes_text(totals->arena_bytes));
-    if (totals->workspace_bytes)
-        printf("  %-12s  %s\n", "workspace", bytes_text(totals->workspace_bytes));
-    if (totals->packed_bytes)
-        printf("  %-12s  %s\n", "packed", bytes_text(totals->packed_bytes));
+    print_flops(run->flops);
+    print_bytes("weights", run->weight_bytes);
+    print_bytes("packed", run->packed_bytes);
+    print_bytes("activations", run->arena_bytes);
+    print_bytes("workspace", run->workspace_bytes);
+    print_bytes("inputs", run->input_bytes);
+    print_bytes("outputs", run->output_bytes);
+    printf("  %-12s  %s%s\n", "peak", bytes_text(run->peak_bytes),
+           run->data_dependent ? ", and what bodies and shapes that depend on data take" : "");
 }
 
 /* What a session makes of the model, bound to inputs of the sizes asked for where that can be. */
@@ -133,45 +191,49 @@ static int save(const sonde_inspection *look, const options *o)
     return EXIT_OK;
 }
 
+static void print_all(const inspected *in, const options *o)
+{
+    print_model(in);
+    if (in->l->session) {
+        print_ports(in->l->session, true);
+        print_ports(in->l->session, false);
+    }
+    printf("\nparameters  %s (%s)\n", grouped(in->totals.parameters),
+           bytes_text(in->totals.parameter_bytes));
+    if (in->totals.file_bytes)
+        printf("file        %s\n", bytes_text(in->totals.file_bytes));
+    print_operators(in);
+    if (in->run.bound)
+        print_cost(&in->run);
+    if (o->nodes)
+        print_nodes(in->shown);
+    if (*sonde_inspection_note(in->model))
+        put("\nnote: ", sonde_inspection_note(in->model), "\n");
+}
+
 static int inspect(const loaded *l, options *o)
 {
-    sonde_inspection *model = NULL, *session = NULL;
-    sonde_inspection_totals totals, cost = {.bound = 0};
+    inspected in = {.l = l};
     sonde_error err;
-    if (sonde_inspect_model(l->model, &model, &err))
+    if (sonde_inspect_model(l->model, &in.model, &err))
         return fail("%s", err.message);
-    int code = totals_of(model, &totals);
+    int code = totals_of(in.model, &in.totals);
     if (!code && l->session)
-        code = look_at_session(l, o, &session);
-    if (!code && session)
-        code = totals_of(session, &cost);
-    if (!code && o->optimized && !session)
+        code = look_at_session(l, o, &in.session);
+    if (!code && in.session)
+        code = totals_of(in.session, &in.run);
+    if (!code && o->optimized && !in.session)
         code = fail("there is no optimized graph of a model that cannot be run");
-    const sonde_inspection *shown = o->optimized ? session : model;
-    if (!code && !o->quiet) {
-        print_model(l, model);
-        if (l->session) {
-            printf("\ninputs\n");
-            print_ports(l->session, true);
-            printf("\noutputs\n");
-            print_ports(l->session, false);
-        }
-        printf("\nparameters  %s (%s)\n", grouped(totals.parameters),
-               bytes_text(totals.parameter_bytes));
-        if (totals.file_bytes)
-            printf("file        %s\n", bytes_text(totals.file_bytes));
-        print_operators(shown, o->optimized ? &cost : &totals);
-        if (cost.bound)
-            print_cost(&cost);
-        if (o->nodes)
-            print_nodes(shown);
-        if (*sonde_inspection_note(model))
-            printf("\nnote: %s\n", sonde_inspection_note(model));
-    }
+    in.shown = o->optimized ? in.session : in.model;
+    in.counted = o->optimized ? in.run : in.totals;
+    if (!code && !o->quiet && !(o->json && strcmp(o->json, "-") == 0))
+        print_all(&in, o);
+    if (!code && o->json)
+        code = inspect_json(&in, o);
     if (!code)
-        code = save(shown, o);
-    sonde_inspection_release(model);
-    sonde_inspection_release(session);
+        code = save(in.shown, o);
+    sonde_inspection_release(in.model);
+    sonde_inspection_release(in.session);
     return code;
 }
 
@@ -201,7 +263,7 @@ int cmd_inspect(int argc, char **argv)
                         : fail_usage("inspect needs a MODEL; see 'sonde inspect --help'");
     if (code < 0) {
         loaded l;
-        code = load(&l, &o, o.rest.items[0], true);
+        code = load(&l, &o, o.rest.items[0], LOAD_TO_PLAN);
         if (!code)
             code = inspect(&l, &o);
         unload(&l);

@@ -373,7 +373,7 @@ static int profile_nodes(op_run *r)
 {
     loaded l;
     feeds f = {.n = 0};
-    int code = load(&l, r->o, r->o->rest.items[0], true);
+    int code = load(&l, r->o, r->o->rest.items[0], LOAD_TO_KNOW_PORTS);
     if (!code && !l.session)
         code = fail("a model that cannot run has no operators to measure");
     if (!code)

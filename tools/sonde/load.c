@@ -85,9 +85,7 @@ static int load_model(loaded *l, const options *o, const char *model)
     return EXIT_OK;
 }
 
-/* A session to look at: nothing of the weights is read, unless the graph after all passes is
- * wanted. */
-static sonde_status make_plan(loaded *l, const options *o, sonde_session_options *s,
+static sonde_status make_plan(loaded *l, const options *o, load_for what, sonde_session_options *s,
                               sonde_error *err)
 {
     static const char *const readers[] = {"fold-constants", "conv-batchnorm"};
@@ -95,7 +93,7 @@ static sonde_status make_plan(loaded *l, const options *o, sonde_session_options
     s->plan_only = 1;
     for (size_t i = 0; i < o->disabled_passes.n; i++)
         list_add(&disabled, o->disabled_passes.items[i]);
-    for (size_t i = 0; !o->optimized && i < sizeof readers / sizeof *readers; i++)
+    for (size_t i = 0; what == LOAD_TO_KNOW_PORTS && i < sizeof readers / sizeof *readers; i++)
         list_add(&disabled, readers[i]);
     s->disabled_passes = disabled.items;
     s->disabled_pass_count = disabled.n;
@@ -123,7 +121,7 @@ static sonde_status make_sessions(loaded *l, const options *o, sonde_session_opt
     return SONDE_OK;
 }
 
-int load(loaded *l, const options *o, const char *model, bool to_look_at)
+int load(loaded *l, const options *o, const char *model, load_for what)
 {
     *l = (loaded){.load_ms = 0};
     int code = make_context(l, o);
@@ -145,8 +143,8 @@ int load(loaded *l, const options *o, const char *model, bool to_look_at)
     s.disabled_passes = o->disabled_passes.items;
     s.disabled_pass_count = o->disabled_passes.n;
     const double start = now_ms();
-    if (to_look_at) { /* a model that cannot run can still be looked at */
-        if (make_plan(l, o, &s, &err))
+    if (what != LOAD_TO_RUN) { /* a model that cannot run can still be looked at */
+        if (make_plan(l, o, what, &s, &err))
             warn("%s", err.message);
     } else if (make_sessions(l, o, &s, &err)) {
         return fail("%s", err.message);

@@ -113,8 +113,8 @@ static const row rows[] = {
     {OPT_SHOW, 0, "print", FLAG, AT(print), NULL, "print every element of the outputs"},
     {OPT_SHOW | OPT_FILES, 'p', "profile", COUNT, AT(profile), NULL,
      "show the timing table; twice: by shape"},
-    {OPT_SHOW | OPT_TABLE | OPT_DIFF | OPT_OP | OPT_DOCTOR | OPT_FILES, 0, "json", TEXT, AT(json),
-     "FILE", "a summary as JSON; '-' is the terminal"},
+    {OPT_SHOW | OPT_TABLE | OPT_DIFF | OPT_OP | OPT_DOCTOR | OPT_FILES | OPT_INSPECT, 0, "json",
+     TEXT, AT(json), "FILE", "a summary as JSON; '-' is the terminal"},
 
     {OPT_CHECK, 0, "strict", FLAG, AT(strict), NULL, "what is not supported counts as failed"},
     {OPT_CHECK, 0, "filter", TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},

@@ -37,7 +37,7 @@ static int make_sets(runner *r, const options *o)
 int runner_open(runner *r, const options *o, const char *model)
 {
     *r = (runner){.least = 10};
-    int code = load(&r->model, o, model, false);
+    int code = load(&r->model, o, model, LOAD_TO_RUN);
     if (!code)
         code = make_sets(r, o);
     if (code)

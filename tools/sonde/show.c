@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -12,17 +11,6 @@ static void write_stdout(void *user, const char *s, size_t n)
 {
     (void)user;
     fwrite(s, 1, n, stdout);
-}
-
-/* Columns of the terminal; 0 where the output goes elsewhere: the plain table. */
-static int terminal_width(void)
-{
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    const char *columns = getenv("COLUMNS");
-    const long n = columns ? strtol(columns, NULL, 10) : 0;
-    return n > 0 && n < 10000 ? (int)n : 0;
 }
 
 static int print_table(const sonde_profile *profile, const options *o)

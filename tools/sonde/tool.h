@@ -20,8 +20,8 @@ void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
 void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
 void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
 char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
-/* A copy without control characters: names come from models and would write elsewhere on a
- * terminal. */
+/* A copy without control characters and without bytes that are no text: names come from models and
+ * would write elsewhere on a terminal. */
 char *printable(const char *text);
 double now_ms(void);
 bool is_folder(const char *path);
@@ -49,8 +49,21 @@ typedef struct text {
     size_t n, cap;
 } text;
 void text_add(text *t, const char *fmt, ...) SONDE_PRINTF(2, 3);
-void text_json(text *t, const char *s); /* quoted and escaped */
+void text_json(text *t, const char *s); /* quoted and escaped; valid whatever the bytes are */
 void text_free(text *t);
+
+/* ---- columns.c ---- */
+/* Columns of the terminal; 0 where the output goes elsewhere and COLUMNS is not set. */
+int terminal_width(void);
+/* Bytes of the character at `s`, 0 when there is none of UTF-8; *code receives it. */
+size_t utf8_next(const char *s, uint32_t *code);
+int display_width(const char *s);
+/* The name, printable, in exactly `width` columns: with spaces behind it, or without its middle.
+ * From malloc. */
+char *cell(const char *s, int width);
+/* How wide a column is whose longest cell has `longest` columns, where the rest of the line takes
+ * `others`. */
+int column_width(int longest, int others);
 
 /* ---- options.c ---- */
 typedef struct options {
@@ -149,10 +162,15 @@ typedef struct loaded {
     list sizes; /* "name=number" from a zoo model's query, then those of -s */
     double load_ms, prepare_ms;
 } loaded;
+typedef enum load_for {
+    LOAD_TO_RUN,
+    LOAD_TO_PLAN,      /* what a run would do and need, without packing any weights */
+    LOAD_TO_KNOW_PORTS /* what goes in and out: weights are not even looked at */
+} load_for;
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it, or as many
- * as --instances says. With `to_look_at` the session is a plan only, and a model that cannot be run
+ * as --instances says. One that is not to run is a single one, and a model that cannot be run
  * leaves it NULL with a warning that says why. */
-int load(loaded *l, const options *o, const char *model, bool to_look_at);
+int load(loaded *l, const options *o, const char *model, load_for what);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
 void show_warnings(sonde_context_options *c, const options *o);
 void unload(loaded *l);

@@ -83,10 +83,18 @@ char *text_of(const char *fmt, ...)
 
 char *printable(const char *s)
 {
-    char *out = text_of("%s", s);
-    for (char *p = out; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
-            *p = '?';
+    char *out = text_of("%s", s), *to = out;
+    uint32_t c;
+    for (size_t n; *s; s += n ? n : 1) {
+        n = utf8_next(s, &c);
+        if (!n || c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+            *to++ = '?';
+        } else {
+            memcpy(to, s, n);
+            to += n;
+        }
+    }
+    *to = 0;
     return out;
 }
 
@@ -236,14 +244,17 @@ void text_add(text *t, const char *fmt, ...)
 void text_json(text *t, const char *s)
 {
     text_add(t, "\"");
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            text_add(t, "\\%c", c);
+    uint32_t c;
+    for (size_t n; *s; s += n ? n : 1) {
+        n = utf8_next(s, &c);
+        if (!n)
+            text_add(t, "\xEF\xBF\xBD"); /* no character: the one that stands for those */
+        else if (c == '"' || c == '\\')
+            text_add(t, "\\%c", (char)c);
         else if (c < 0x20)
-            text_add(t, "\\u%04x", c);
+            text_add(t, "\\u%04x", (unsigned)c);
         else
-            text_add(t, "%c", c);
+            text_add(t, "%.*s", (int)n, s);
     }
     text_add(t, "\"");
 }

@@ -57,14 +57,22 @@ typedef struct sonde_inspection_totals {
     size_t struct_size;
     uint64_t nodes;           /* bodies included */
     uint64_t parameters;      /* weights; running statistics of normalisations are not counted */
-    uint64_t parameter_bytes; /* all constants, as they lie in memory */
+    uint64_t parameter_bytes; /* of these, at the width of their type: two of 4 bits are a byte */
     uint64_t file_bytes;      /* of the model as read; 0 for built-in ones */
     /* Bound sessions only, else 0. */
     uint64_t flops;       /* of one inference, bodies not counted */
     uint64_t arena_bytes; /* activations, after reuse of memory */
     uint64_t workspace_bytes;
-    uint64_t packed_bytes; /* weights in the form kernels read them */
-    int bound;             /* whether they are known */
+    uint64_t packed_bytes;   /* weights in the form kernels read them */
+    int bound;               /* whether they are known */
+    uint64_t constant_bytes; /* all constants of the model, as they lie in memory */
+    /* Bound sessions only, else 0: the rest of what one run needs once the model is ready. */
+    uint64_t weight_bytes; /* weights that steps read as they are, and those a model that is not
+                              mapped holds beside their packed form */
+    uint64_t input_bytes, output_bytes;
+    uint64_t peak_bytes; /* weights, packed ones, activations, workspace, inputs and outputs */
+    int data_dependent;  /* more is allocated while running: in bodies, for shapes that depend on
+                            data */
 } sonde_inspection_totals;
 SONDE_API sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,
                                                    sonde_inspection_totals *totals,

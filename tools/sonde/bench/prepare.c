@@ -146,7 +146,7 @@ static int save_model(const loaded *l, const char *model, text *facts)
 /* Inputs are known without weights. What is known of no input cannot be measured; why, was said. */
 static int load_to_look_at(loaded *l, const options *o, const char *model)
 {
-    const int code = load(l, o, model, true);
+    const int code = load(l, o, model, LOAD_TO_KNOW_PORTS);
     return code || l->session ? code : fail("'%s' cannot be made ready", model);
 }
 

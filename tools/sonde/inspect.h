@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What inspect has found out, for the text and for JSON. */
+#ifndef SONDE_TOOL_INSPECT_H
+#define SONDE_TOOL_INSPECT_H
+
+#include "sonde/experimental/inspect.h"
+#include "tool.h"
+
+typedef struct inspected {
+    const loaded *l;
+    sonde_inspection *model, *session; /* session: NULL where the model cannot be run */
+    const sonde_inspection *shown;     /* whose operators and nodes are listed: one of these */
+    sonde_inspection_totals totals;    /* of the model */
+    sonde_inspection_totals counted;   /* of the graph that is shown */
+    sonde_inspection_totals run;       /* of one run; bound 0: not known */
+} inspected;
+
+int inspect_json(const inspected *in, const options *o);
+
+#endif
