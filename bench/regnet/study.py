@@ -5,8 +5,9 @@ classifiers, whole program and inference alone, time and memory. Installs the ru
 
     bench/regnet/study.py                      from a checkout with a release build; half an hour, most of it measuring
     bench/regnet/study.py --quick --page x.md  few runs, to see that everything works
+    bench/regnet/study.py --no-setup           installs and builds nothing: measures what is there
 
-What cannot be installed is named in the page; the rest is measured all the same. Run it on a quiet machine."""
+What is not there is named in the page; the rest is measured all the same. Run it on a quiet machine."""
 
 import argparse
 import json
@@ -41,6 +42,11 @@ def attempt(what, *command, **options):
     return done.returncode == 0
 
 
+def interpreter():
+    """The Python that has the runtimes: the study's own, the one the bench would take, or this one."""
+    return str(PYTHON) if PYTHON.exists() else os.environ.get("SONDE_BENCH_PYTHON") or sys.executable
+
+
 def set_up():
     PEERS.mkdir(parents=True, exist_ok=True)
     if not PYTHON.exists():
@@ -62,7 +68,7 @@ def make_images(folder):
             "    noisy = np.clip(np.asarray(base, float) + r.normal(0, 6, (h, w, 3)), 0, 255).astype(np.uint8)\n"
             "    Image.fromarray(noisy).save(f'{sys.argv[1]}/image{k}.jpg', quality=90)\n")
     folder.mkdir(parents=True, exist_ok=True)
-    return attempt("images", PYTHON, "-c", code, folder)
+    return attempt("images", interpreter(), "-c", code, folder)
 
 
 def environment():
@@ -76,8 +82,8 @@ def environment():
 
 def bench(sonde, folder, name, *arguments):
     """One run of sonde bench: its results, and its tables as Markdown."""
-    command = [sonde, "bench", *arguments, "--against", "sonde,onnxruntime,openvino,torch,rten", "--python", PYTHON,
-               "--timeout", "180", "--json", folder / f"{name}.json", "-o", folder / f"{name}.md"]
+    command = [sonde, "bench", *arguments, "--against", "sonde,onnxruntime,openvino,torch,rten", "--python",
+               interpreter(), "--timeout", "180", "--json", folder / f"{name}.json", "-o", folder / f"{name}.md"]
     for panel in PANELS:
         command += ["-o", folder / f"{name}.{panel}.svg"]
     own = pathlib.Path(sonde).resolve().parent / "sonde_bench_regnet"
@@ -91,6 +97,16 @@ def bench(sonde, folder, name, *arguments):
     return results.get("results", [results]), (folder / f"{name}.md").read_text(), command
 
 
+def unclear(ratio):
+    """Whether the interval is so wide that its ends tell nothing; the rule of the bench's own tables."""
+    return ratio["high"] is None or ratio["high"] > 10 * ratio["value"]
+
+
+def ratio_text(ratio):
+    ends = "unclear" if unclear(ratio) else f"{ratio['low']:.2f}…{ratio['high']:.2f}"
+    return f"{ratio['value']:.2f} ({ends})"
+
+
 def agreement(first, second):
     """Whether the ratios of two runs lie within one another's intervals."""
     rows = ["| threads | runtime | first run | second run | |", "| --- | --- | --- | --- | --- |"]
@@ -98,10 +114,11 @@ def agreement(first, second):
         one, two = a.get("ratio"), b.get("ratio")
         if not one or not two or one["low"] is None or two["low"] is None or one["low"] == one["high"]:
             continue
-        overlap = one["low"] <= two["high"] and two["low"] <= one["high"]
-        text = [f"{r['value']:.2f} ({r['low']:.2f}…{r['high']:.2f})" for r in (one, two)]
-        rows.append(f"| {a['threads']} | {a['runtime']['name']} | {text[0]} | {text[1]} | "
-                    f"{'agree' if overlap else 'differ'} |")
+        if unclear(one) or unclear(two):
+            verdict = "unclear"
+        else:
+            verdict = "agree" if one["low"] <= two["high"] and two["low"] <= one["high"] else "differ"
+        rows.append(f"| {a['threads']} | {a['runtime']['name']} | {ratio_text(one)} | {ratio_text(two)} | {verdict} |")
     return "\n".join(rows)
 
 
@@ -118,13 +135,52 @@ def place(results, model):
     return "\n".join(lines)
 
 
+# How the page introduces a runtime, in this order.
+RUNTIMES = {
+    "torch": "PyTorch", "onnxruntime": "ONNX Runtime from Python",
+    "onnxruntime-native": "ONNX Runtime's library without Python (a small Rust program, `onnxruntime-native`)",
+    "openvino": "OpenVINO", "rten": "RTen", "sonde": "sonde",
+    "sonde-c-api": "sonde's library without its program (`bench/regnet/c_api.c`, `sonde-c-api`)",
+}
+NAMES = {"regnet_x_400mf": "RegNet_x_400mf", "regnet_y_16gf": "RegNet_y_16gf"}
+
+
+def listed(words):
+    """a, b and c"""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def introduction(models, results):
+    """Which models ran in which runtimes, and why others did not."""
+    names = [model.removeprefix("zoo:") for model in models]
+    ran = {r["runtime"]["name"] for r in results if r["status"] == "ok"}
+    who = [text for name, text in RUNTIMES.items() if name in ran]
+    who += sorted(f"`{name}`" for name in ran - RUNTIMES.keys())
+    missing = {r["runtime"]["name"]: r["message"] or r["status"]
+               for r in results if r["runtime"]["name"] not in ran}
+    several = len(names) > 1
+    text = (f"{'Two image classifiers' if several else 'One image classifier'}, "
+            f"{listed([NAMES.get(name, name) for name in names])}, in {listed(who)}. "
+            f"{'The models are' if several else 'The model is'} {listed([f'`zoo:{name}`' for name in names])}: ")
+    reasons = "; ".join(f"{name} ({why})" for name, why in missing.items())
+    return text, f"Not measured here: {reasons}.\n\n" if missing else ""
+
+
+def closing(results):
+    """What the names in the tables stand for, of those that are there."""
+    text = []
+    if any(r.get("latency_full_ms") for r in results):
+        text.append("`_full` is with decoding, resizing and normalising a JPEG.")
+    text.append("sonde's whole program is `sonde run`.")
+    return "In all tables: " + " ".join(text)
+
+
 PAGE = """# Benchmarks
 
 <!-- Written by bench/regnet/study.py: change that, not this page. -->
 
-Two image classifiers, RegNet_x_400mf and RegNet_y_16gf, in PyTorch, ONNX Runtime from Python, the same library without
-Python (a small Rust program, `onnxruntime-native`), OpenVINO, RTen and sonde. The models are
-`zoo:regnet_x_400mf` and `zoo:regnet_y_16gf`: torchvision's structure with made-up weights, so nothing is downloaded, and
+{introduction}torchvision's structure with made-up weights, so nothing is downloaded, and
 everybody computes the same numbers (the column *outputs* says whether). Batch 1, fp32 everywhere. Method, statistics and
 protocol: [benchmarking.md](benchmarking.md). On another machine:
 
@@ -133,7 +189,7 @@ script/setup && cmake --preset release && cmake --build build/release
 bench/regnet/study.py
 ```
 
-From process start to result, {threads} threads:
+{missing}From process start to result, {threads} threads:
 
 {place}
 
@@ -153,8 +209,7 @@ Inference alone on regnet_x_400mf, measured again after the tables above; ratios
 
 {command}
 
-In all tables: `_full` is with decoding, resizing and normalising a JPEG. sonde's whole program is `sonde run`;
-`sonde-c-api`, where it was measured, is the small C program `bench/regnet/c_api.c`.
+{closing}
 """
 
 
@@ -170,7 +225,9 @@ def write_page(page, work, models, results, again, tables, command):
     shown = [pathlib.Path(str(word)).name if str(word).startswith("/") else
              "=".join(pathlib.Path(part).name for part in str(word).split("=")) if "=/" in str(word) else str(word)
              for word in command]
+    introduced, missing = introduction(models, results)
     page.write_text(PAGE.format(
+        introduction=introduced, missing=missing, closing=closing(results),
         threads=max(r["threads"] for r in results),
         place="\n\n".join(place(results, model.removeprefix("zoo:")) for model in models), tables=tables.strip(),
         agreement=agreement([r for r in results if r["model"] == models[0]], again), plots="\n\n".join(plots),
@@ -182,10 +239,12 @@ def main():
     parser.add_argument("--sonde", default=ROOT / "build" / "release" / "sonde", help="the program")
     parser.add_argument("--page", default=ROOT / "docs" / "benchmarks.md", type=pathlib.Path, help="where it is written")
     parser.add_argument("--quick", action="store_true", help="few runs of the smaller model")
-    parser.add_argument("--no-setup", action="store_true", help="use what is installed")
+    parser.add_argument("--no-setup", action="store_true", help="install and build nothing: use what is there")
     given = parser.parse_args()
     if not given.no_setup:
         set_up()
+    else:
+        print(f"nothing is installed; Python runtimes are those of {interpreter()}", flush=True)
     work = PEERS / "study"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

@@ -30,7 +30,9 @@ for line in sys.stdin:
     if word == "option": how = value
     elif word == "inputs": inputs.append(value)
     elif word == "reference": reference = value
-    elif word == "quit": break
+    elif word == "quit":
+        if how == "wild": open(os.environ["FAKE_PID"] + "s", "w").close()
+        break
     elif word == "load":
         if how == "crash": os.abort()
         if how == "exit": sys.exit("something is missing here")
@@ -44,6 +46,9 @@ for line in sys.stdin:
     elif word in ("warmup", "run", "full"):
         if how == "late" and word == "run": os.abort()
         if how == "nan": reply = "times 1 nan 3"
+        elif how == "wild":  # a thousand times slower in every second process
+            times = 1000000 * (1000 if os.path.exists(os.environ["FAKE_PID"] + "s") else 1)
+            reply = "times " + " ".join([str(times)] * int(value))
         elif how == "none": reply = "times"
         elif how.startswith("spread"):
             n, k = int(value), int(how[6:])
@@ -339,6 +344,16 @@ def test_csv_and_markdown_say_what_json_says(scratch, fake, tmp_path):
             widths = cells
         assert cells == widths, line
     assert any("fake:crash" in line and "crashed" in line for line in lines)
+
+
+def test_a_ratio_whose_interval_spans_everything_is_unclear_on_every_page(scratch, fake, tmp_path):
+    page = tmp_path / "x.md"
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:a,fake:wild", "--no-program", "-o", page))
+    ratio = results["fake:wild"]["ratio"]
+    assert ratio["high"] is None or ratio["high"] > 10 * ratio["value"]
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| fake:wild"))
+    assert "(unclear)" in row and "…" not in row
+    assert "| 1.00 (1.00…1.00) |" in page.read_text()
 
 
 def test_formulas_and_quotes_are_harmless_in_csv(scratch, tmp_path):

@@ -96,3 +96,42 @@ def test_nothing_is_drawn_where_there_is_no_number(plots):
         for element in root.iter():
             for value in element.attrib.values():
                 assert "nan" not in value.lower() and "inf" not in value.lower(), element.attrib
+
+
+# Answers with made-up times: one of them far away.
+FAR = """
+import sys
+for line in sys.stdin:
+    word, _, value = line.rstrip("\\n").partition(" ")
+    if word == "quit": break
+    if word in ("warmup", "run"):
+        times = [(41 + k % 3) * 1000000 for k in range(int(value))]
+        if len(times) > 1: times[-1] = 900000000
+        print("times", *times, flush=True)
+    reply = {"load": "loaded 1000 1", "memory": "memory 1048576", "program": "unsupported none",
+             "outputs": "outputs none: I keep them"}.get(word)
+    if reply: print(reply, flush=True)
+"""
+
+
+def test_the_note_of_the_violins_says_what_they_show(plots, tmp_path):
+    (tmp_path / "far.py").write_text(FAR)
+    file = tmp_path / "x.violins.svg"
+    subprocess.run([PROGRAM, "bench", "zoo:tiny_mlp", "--peer", f"far={tmp_path / 'far.py'}", "--against", "far", "-n", "60",
+                    "--rounds", "1", "--no-program", "-q", "-o", file], check=True, timeout=300)
+    far = xml.parse(file).getroot()
+    for root in (plots["x.violins"], far):
+        text = words(root)
+        (note,) = [word for style, word, _ in text if style == "note"]
+        assert note.startswith("All samples; dark: middle half, light: median.")
+        counted = sum(int(n) for _, word, _ in text for n in re.findall(r", (\d+) beyond$", word))
+        assert (f" {counted} beyond the scale." in note) == (counted > 0) and ("beyond" in note) == (counted > 0)
+        scales = {}  # the first tick of each is its leftmost
+        for style, word, e in text:
+            if style == "tick" and re.fullmatch(r"[0-9.]+", word):
+                scales.setdefault(e.get("y"), []).append((float(e.get("x")), float(word)))
+        above = sum(min(ticks)[1] > 0 for ticks in scales.values())
+        said = ("" if not above else "Some scales begin" if above < len(scales) else
+                "The scale begins" if above == 1 else "The scales begin")
+        assert note.endswith(f" {said} above zero.") if said else "above zero" not in note
+    assert "n = 60, 1 beyond" in [word for _, word, _ in words(far)]

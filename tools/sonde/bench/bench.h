@@ -140,6 +140,8 @@ bench_stats bench_stats_of(const bench_series *s);
 /* Each round that both have gives one ratio of medians; the interval is Student's over the
  * logarithms of those. */
 bench_ratio bench_ratio_of(const bench_series *of, const bench_series *to);
+/* Its interval is so wide that its ends tell nothing: two rounds, for instance, that disagree. */
+bool bench_ratio_unclear(const bench_ratio *r);
 
 /* ---- plots ----
  * Draws the results into `path` (.svg): the inference latencies as bars with spread and as violins,

@@ -122,7 +122,9 @@ static void md_name(text *t, const bench_result *r)
 
 static void md_ratio(text *t, const bench_ratio *r)
 {
-    if (r->known && isfinite(r->low))
+    if (r->known && bench_ratio_unclear(r))
+        text_add(t, " %.2f (unclear) |", r->value);
+    else if (r->known && isfinite(r->low))
         text_add(t, " %.2f (%.2f…%.2f) |", r->value, r->low, r->high);
     else if (r->known)
         text_add(t, " %.2f |", r->value);

@@ -153,3 +153,8 @@ bool bench_same_table(const bench_result *a, const bench_result *b)
     return strcmp(a->model, b->model) == 0 && a->threads == b->threads && a->batch == b->batch &&
            a->instances == b->instances;
 }
+
+bool bench_ratio_unclear(const bench_ratio *r)
+{
+    return r->high > 10 * r->value; /* false for an interval that is not known */
+}

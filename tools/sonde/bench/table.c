@@ -94,7 +94,7 @@ static char *ratio_text(const bench_ratio *r, bool first)
         return text_of("%s", first ? "1" : "");
     if (isnan(r->low))
         return text_of("%s", factor(r->value));
-    if (r->high > 10 * r->value)
+    if (bench_ratio_unclear(r))
         return text_of("%s (unclear)", factor(r->value));
     return text_of("%s (%s…%s)", factor(r->value), factor(r->low), factor(r->high));
 }
