@@ -339,7 +339,8 @@ SONDE_API sonde_scope sonde_scope_enter(const char *name, const char *category, 
 #define SONDE_SCOPE_NAME_(line) SONDE_SCOPE_JOIN_(sonde_scope_of_line_, line)
 /* From here to the end of the block: SONDE_SCOPE("decode"); */
 #define SONDE_SCOPE(name) SONDE_SCOPE_ARGS(name, "user", "%s", "")
-/* With a category and text: SONDE_SCOPE_ARGS("decode", "io", "frame %d", n); */
+/* With a category and text: SONDE_SCOPE_ARGS("decode", "io", "frame %d", n); The category is what
+ * traces show; whatever it is, "user" selects the span. NULL and "" are "user". */
 #define SONDE_SCOPE_ARGS(name, category, ...)                                                      \
     __attribute__((cleanup(sonde_scope_leave), unused)) sonde_scope SONDE_SCOPE_NAME_(__LINE__) =  \
         sonde_scope_enter(name, category, __VA_ARGS__)

@@ -306,18 +306,19 @@ static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_spa
     }
 }
 
-/* A scope with a category or text: "name<1f>category<1f>text" ► name, "category: text". */
-static bool split_scope(sn_builder *b, sn_prof_span *s)
+/* "name<1f>category<1f>text" ► its parts. The text is missing where there were too many of them. */
+static void split_scope(sn_prof_span *s)
 {
-    char *category = strchr((char *)(uintptr_t)s->name, 0x1f); /* the profile's own copy */
-    char *text = category ? strchr(category + 1, 0x1f) : NULL;
-    if (!text)
-        return true;
-    *category++ = 0;
-    *text++ = 0;
-    const bool named = *category && strcmp(category, "user") != 0;
-    s->args = named ? sn_arena_printf(b->texts, *text ? "%s: %s" : "%s%s", category, text) : text;
-    return s->args != NULL;
+    char *at = strchr((char *)(uintptr_t)s->name, SN_TRACE_SEPARATOR); /* the profile's own copy */
+    if (!at)
+        return;
+    *at++ = 0;
+    s->category = at;
+    at = strchr(at, SN_TRACE_SEPARATOR);
+    if (!at)
+        return;
+    *at++ = 0;
+    s->args = at;
 }
 
 static sn_prof_cat category(const sn_trace_rec *r)
@@ -442,8 +443,9 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
     const uint32_t at = (uint32_t)b->p->spans.n;
     if (r->kind == SN_TRACE_USER)
         s.warmup = (r->flags & SN_TRACE_WARMUP) != 0;
-    if (!s.name || (r->kind == SN_TRACE_USER && !split_scope(b, &s)) ||
-        !sn_vec_push(&b->p->spans, b->p->alloc, s))
+    if (s.name && r->kind == SN_TRACE_USER && (r->flags & SN_TRACE_PARTED))
+        split_scope(&s);
+    if (!s.name || !sn_vec_push(&b->p->spans, b->p->alloc, s))
         return sn_fail_memory(err, sizeof s);
     e->span = s.id;
     if (r->kind == SN_TRACE_STEP && !sn_vec_push(&b->operators, b->p->alloc, at))

@@ -90,7 +90,7 @@ static sonde_profile_span describe(const sonde_profile_spans *spans, size_t at)
     const sn_prof_thread *thread =
         s->thread < p->threads_seen.n ? &p->threads_seen.data[s->thread] : NULL;
     sonde_profile_span to = {.name = s->name,
-                             .category = sn_prof_cat_name(s->cat),
+                             .category = sn_prof_span_category(s),
                              .text = s->args ? s->args : "",
                              .thread_name = thread ? thread->name : "",
                              .node = "",

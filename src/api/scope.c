@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans of the user's own code: records, which label a stretch of inferences and may mark them as
- * warm-up, and scopes. While nothing is recorded both cost a look at the recorder's level. A scope's
- * name, category and text travel as one interned string; the profile takes them apart. */
+ * warm-up, and scopes. While nothing is recorded both cost a look at the recorder's level. A
+ * scope's name, category and text travel as one interned string; the profile takes them apart. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -92,6 +92,14 @@ uint64_t sonde_scope_begin(sonde_context *context)
     return is_recording(sn_api_context_if_made(context)) ? sn_ticks() : 0;
 }
 
+/* A part of a scope's text, cut where it would leave no room for separators behind it. */
+static size_t add_part(char *text, size_t n, size_t cap, const char *part)
+{
+    for (; *part && n + 4 < cap; part++)
+        text[n++] = *part == SN_TRACE_SEPARATOR ? ' ' : *part;
+    return n;
+}
+
 void sonde_scope_end(sonde_context *context, uint64_t begin, const char *name, const char *category,
                      const char *args)
 {
@@ -100,12 +108,17 @@ void sonde_scope_end(sonde_context *context, uint64_t begin, const char *name, c
     if (!begin || !name || !is_recording(c))
         return;
     char text[512];
-    const bool plain = (!category || !*category || strcmp(category, "user") == 0) &&
-                       (!args || !*args);
-    if (!plain)
-        snprintf(text, sizeof text, "%s\x1f%s\x1f%s", name, category ? category : "",
-                 args ? args : "");
-    push(c, begin, end, plain ? name : text, 0);
+    const bool user = !category || !*category || strcmp(category, "user") == 0;
+    if (user && (!args || !*args)) {
+        push(c, begin, end, name, 0);
+        return;
+    }
+    size_t n = add_part(text, 0, sizeof text, name);
+    text[n++] = SN_TRACE_SEPARATOR;
+    n = add_part(text, n, sizeof text, user ? "" : category);
+    text[n++] = SN_TRACE_SEPARATOR;
+    snprintf(text + n, sizeof text - n, "%s", args ? args : "");
+    push(c, begin, end, text, SN_TRACE_PARTED);
 }
 
 sonde_scope sonde_scope_enter(const char *name, const char *category, const char *fmt, ...)

@@ -44,7 +44,8 @@ typedef struct sn_trace_rec {
 
 enum {
     SN_TRACE_WARMUP = 1,
-    SN_TRACE_BOUND = 2, /* RUN, STEP: this run made the binding it runs on */
+    SN_TRACE_BOUND = 2,  /* RUN, STEP: this run made the binding it runs on */
+    SN_TRACE_PARTED = 4, /* USER: the name is "name<1f>category<1f>text" */
     SN_TRACE_HW_SHIFT = 8
 };
 

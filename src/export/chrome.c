@@ -42,9 +42,8 @@ static void begin(chrome *c, const char *phase, const char *name, const char *ca
     sn_put(&c->w, "\",\"name\":");
     sn_put_json(&c->w, name);
     if (cat) {
-        sn_put(&c->w, ",\"cat\":\"");
-        sn_put(&c->w, cat);
-        sn_put(&c->w, "\"");
+        sn_put(&c->w, ",\"cat\":");
+        sn_put_json(&c->w, cat);
     }
     sn_put(&c->w, ",\"pid\":");
     sn_put_i64(&c->w, c->p->pid);
@@ -243,7 +242,7 @@ static void put_span(chrome *c, const sn_prof_span *s)
     uint64_t tid = lane_of(c, s);
     uint32_t parent = sn_prof_index_find(&c->index, s->parent);
     const sn_prof_span *up = parent != UINT32_MAX ? &c->p->spans.data[parent] : NULL;
-    begin(c, "X", span_title(c, s), sn_prof_cat_name(s->cat), tid);
+    begin(c, "X", span_title(c, s), sn_prof_span_category(s), tid);
     at(c, s->start_ns);
     sn_put(&c->w, ",\"dur\":");
     sn_put_us(&c->w, s->dur_ns);
@@ -255,6 +254,10 @@ static void put_span(chrome *c, const sn_prof_span *s)
         arg_text(c, &first, "model", c->p->model_name);
     if (s->cat == SN_CAT_USER && s->args && *s->args)
         arg_text(c, &first, "args", s->args);
+    if (s->category && *s->category) { /* which may be called like one of ours */
+        sn_put_key(&c->w, &first, "user");
+        sn_put(&c->w, "true");
+    }
     if (s->cat == SN_CAT_THREAD && step_of(c, s)) {
         arg_text(c, &first, "op", step_of(c, s)->op_type);
         arg_text(c, &first, "node", step_of(c, s)->name);

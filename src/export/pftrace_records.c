@@ -203,6 +203,7 @@ void sn_pf_record_span(sn_proto *p, const sn_prof_span *s, uint32_t name_id, con
         put_text(p, SN_PF_SPAN_NAME, name);
     put_text(p, SN_PF_SPAN_ARGS, s->args);
     put_number(p, SN_PF_SPAN_INSTANCE, s->instance);
+    put_text(p, SN_PF_SPAN_CATEGORY, s->category);
     end(p, m);
 }
 

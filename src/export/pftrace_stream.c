@@ -417,7 +417,10 @@ bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
     size_t event = sn_proto_begin(p, SN_PF_PACKET_TRACK_EVENT);
     sn_proto_varint(p, SN_PF_EVENT_TYPE, SN_PF_SLICE_BEGIN);
     sn_proto_varint(p, SN_PF_EVENT_TRACK, track);
-    sn_proto_varint(p, SN_PF_EVENT_CATEGORY_IDS, (uint64_t)s->cat + 1);
+    if (s->category && *s->category)
+        sn_proto_text(p, SN_PF_EVENT_CATEGORY, s->category);
+    else
+        sn_proto_varint(p, SN_PF_EVENT_CATEGORY_IDS, (uint64_t)s->cat + 1);
     if (name.id)
         sn_proto_varint(p, SN_PF_EVENT_NAME_ID, name.id);
     else

@@ -123,7 +123,8 @@ sn_prof_step *sn_build_step(sn_build *b, uint32_t *index, bool *is_new)
 
 sn_prof_span *sn_build_span(sn_build *b, sn_prof_cat cat)
 {
-    const sn_prof_span span = {.cat = cat, .step = UINT32_MAX, .name = "", .args = ""};
+    const sn_prof_span span = {
+        .cat = cat, .step = UINT32_MAX, .name = "", .args = "", .category = ""};
     if (!sn_vec_push(&b->p->spans, b->p->alloc, span)) {
         b->failed = true;
         return NULL;

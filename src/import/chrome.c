@@ -44,7 +44,7 @@ static const char *const text_keys[ARG_TEXTS] = {"op",
 typedef struct arguments {
     sn_json_text texts[ARG_TEXTS], user, bind;
     uint64_t flops, bytes, iteration, instance, run, id, parent;
-    bool warmup;
+    bool warmup, own_category;
     sn_json nodes; /* before the array */
     bool has_nodes;
     sn_prof_hw counts;
@@ -96,6 +96,10 @@ static arguments read_arguments(const sn_event *e)
             continue;
         if (kind == SN_JSON_BOOL && sn_json_is(key, "warmup")) {
             sn_json_bool(&j, &a.warmup);
+            continue;
+        }
+        if (kind == SN_JSON_BOOL && sn_json_is(key, "user")) {
+            sn_json_bool(&j, &a.own_category);
             continue;
         }
         if (kind == SN_JSON_ARRAY && sn_json_is(key, "nodes")) {
@@ -285,8 +289,9 @@ static void take_counter(sn_build *b, const sn_event *e)
 static void take_span(reader *r, const sn_event *e)
 {
     sn_build *b = &r->b;
-    const sn_prof_cat cat = sn_prof_cat_named(e->category.data, e->category.n);
     const arguments a = read_arguments(e);
+    const sn_prof_cat cat =
+        a.own_category ? SN_CAT_USER : sn_prof_cat_named(e->category.data, e->category.n);
     if (cat == SN_CAT_COUNT || !e->timed || !a.id || a.id > UINT32_MAX)
         return; /* also the lane's own title, which nobody recorded */
     const uint32_t step = cat == SN_CAT_OPERATOR ? step_of(b, e, &a) : UINT32_MAX;
@@ -304,6 +309,7 @@ static void take_span(reader *r, const sn_event *e)
     s->bound = ms_text(a.bind) > 0;
     s->step = step;
     s->args = sn_build_text(b, a.user);
+    s->category = a.own_category ? sn_build_text(b, e->category) : "";
     s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);
     if (cat != SN_CAT_MODEL && cat != SN_CAT_ITERATION)
         s->thread = sn_build_thread(b, e->tid);

@@ -55,6 +55,9 @@ static void read_span(sn_pf_reader *r, sn_wire w, uint64_t at)
         case SN_LEN(SN_PF_SPAN_NAME):
             s->name = sn_pf_text(r, &f);
             break;
+        case SN_LEN(SN_PF_SPAN_CATEGORY):
+            s->category = sn_pf_text(r, &f);
+            break;
         case SN_LEN(SN_PF_SPAN_ARGS):
             s->args = sn_pf_text(r, &f);
             break;

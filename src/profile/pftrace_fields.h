@@ -133,7 +133,8 @@ enum {
     SN_PF_SPAN_NAME = 11,
     SN_PF_SPAN_ARGS = 12,
     SN_PF_SPAN_BOUND = 13,
-    SN_PF_SPAN_INSTANCE = 14
+    SN_PF_SPAN_INSTANCE = 14,
+    SN_PF_SPAN_CATEGORY = 15 /* a scope's own */
 };
 enum {
     SN_PF_COUNTER_NAME_ID = 1,

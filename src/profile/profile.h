@@ -101,10 +101,17 @@ typedef struct sn_prof_span {
     uint32_t iteration; /* ITERATION, OPERATOR: measured iteration from 0; warm-ups count apart */
     uint32_t instance;  /* of the sessions of this process that run side by side, from 0 */
     bool warmup;
-    bool bound;       /* OPERATOR: its run bound the shapes; else they were cached */
-    const char *name; /* "Iteration3", "parse", "Conv" … */
-    const char *args; /* USER: text that came with the scope; "" */
+    bool bound;           /* OPERATOR: its run bound the shapes; else they were cached */
+    const char *name;     /* "Iteration3", "parse", "Conv" … */
+    const char *args;     /* USER: text that came with the scope; "" */
+    const char *category; /* USER: one of the scope's own; NULL or "": none, it is "user" */
 } sn_prof_span;
+
+/* What a trace calls its category. */
+static inline const char *sn_prof_span_category(const sn_prof_span *s)
+{
+    return s->category && *s->category ? s->category : sn_prof_cat_name(s->cat);
+}
 
 typedef struct sn_prof_thread {
     uint32_t id;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "sonde/experimental/memory.h"
+#include "sonde/experimental/profile.h"
 #include "sonde/sonde.h"
 
 #include "tiny_session.h"
@@ -248,10 +249,55 @@ TEST(scopes_of_the_program_are_spans_with_their_text)
         fclose(file);
     remove(path);
     CHECK_HAS(text, "\"decode\"");
-    CHECK_HAS(text, "io: frame 7");
+    CHECK_HAS(text, "\"decode\",\"cat\":\"io\"");
+    CHECK_HAS(text, "\"args\":\"frame 7\"");
+    CHECK_HAS(text, "\"resize\",\"cat\":\"user\"");
     CHECK_HAS(text, "\"resize\"");
     CHECK(!strstr(text, "frame 0"));
     free(text);
+}
+
+/* Names and categories may contain anything, also what separates them inside. */
+TEST(scopes_take_any_category)
+{
+    static const char *const categories[][2] = {{"io", "io"},
+                                                {NULL, "user"},
+                                                {"", "user"},
+                                                {"user", "user"},
+                                                {"memory", "memory"},
+                                                {"a\x1f"
+                                                 "b",
+                                                 "a b"},
+                                                {"\"q\",", "\"q\","}};
+    enum { N = sizeof categories / sizeof categories[0] };
+    sonde_error err;
+    sonde_profile *p = NULL;
+    sonde_profile_spans *spans = NULL;
+    CHECK_OK(sonde_profiler_start(NULL, 1, &err));
+    for (size_t i = 0; i < N; i++) {
+        const uint64_t begin = sonde_scope_begin(NULL);
+        sonde_scope_end(NULL, begin, "sc\x1fope", categories[i][0], i % 2 ? "text" : NULL);
+    }
+    sonde_record *record = NULL; /* a label is a label, whatever is in it */
+    CHECK_OK(sonde_record_begin(NULL,
+                                "la\x1f"
+                                "bel",
+                                0, &record, &err));
+    sonde_record_end(record);
+    CHECK_OK(sonde_profiler_stop(NULL, &p, &err));
+    CHECK_OK(sonde_profile_spans_get(p, &spans, &err));
+    CHECK_EQ(sonde_profile_spans_count(spans), N + 1);
+    for (size_t i = 0; i <= N; i++) {
+        sonde_profile_span s = SONDE_INIT(sonde_profile_span);
+        CHECK_OK(sonde_profile_spans_span(spans, i, &s, &err));
+        CHECK_STR(s.category, i < N ? categories[i][1] : "user");
+        CHECK_STR(s.text, i < N && i % 2 ? "text" : "");
+        if (i == N)
+            CHECK_STR(s.name, "la\x1f"
+                              "bel");
+    }
+    sonde_profile_spans_release(spans);
+    sonde_profile_release(p);
 }
 
 TEST_MAIN()

@@ -51,6 +51,31 @@ TEST(every_category_can_be_had_alone)
     }
 }
 
+/* Whatever a program calls its own category, it is one of the user's, and comes back. */
+TEST(a_scope_keeps_its_own_category)
+{
+    static const char *const own[] = {"io", "a,b", "say \"hi\" \\", "operator", "iteration", "\n"};
+    enum { OWN = sizeof own / sizeof own[0] };
+    for (size_t f = 0; f < 2; f++) {
+        syn_memory m;
+        sn_profile *p = syn_tiny(syn_memory_init(&m));
+        for (size_t k = 0; k < OWN; k++) {
+            sn_prof_span *s =
+                syn_span(p, SN_CAT_USER, 0, (100 + k) * UINT64_C(1000000), 1000, "scope");
+            s->category = own[k];
+        }
+        p->categories = 1u << SN_CAT_USER;
+        sn_profile *q = saved(p, formats[f]);
+        CHECK_EQ(count(q, SN_CAT_USER), OWN);
+        CHECK_EQ(q->spans.n, OWN);
+        for (size_t k = 0; k < OWN && k < q->spans.n; k++)
+            CHECK_STR(sn_prof_span_category(&q->spans.data[k]), own[k]);
+        sn_profile_free(p);
+        sn_profile_free(q);
+        CHECK_EQ(m.live, 0);
+    }
+}
+
 TEST(iterations_and_operators_are_enough_for_the_table)
 {
     for (size_t f = 0; f < 2; f++) {

@@ -235,6 +235,7 @@ TEST(our_chrome_trace_gives_the_same_tables)
         CHECK(x->warmup == y->warmup && x->iteration == y->iteration && x->run == y->run);
         CHECK_EQ(x->instance, y->instance);
         CHECK(same_text(x->name, y->name) && same_text(x->args, y->args));
+        CHECK(same_text(x->category, y->category) && x->bound == y->bound);
         CHECK_EQ(x->step != UINT32_MAX, y->step != UINT32_MAX);
     }
     memory_sink first, second;

@@ -64,7 +64,7 @@ static void compare_spans(const sn_profile *a, const sn_profile *b)
         CHECK_EQ(x->warmup, y->warmup);
         CHECK_EQ(x->bound, y->bound);
         CHECK_MSG(same_text(x->name, y->name), "span %zu: '%s', '%s'", i, x->name, y->name);
-        CHECK(same_text(x->args, y->args));
+        CHECK(same_text(x->args, y->args) && same_text(x->category, y->category));
     }
 }
 

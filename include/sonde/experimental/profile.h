@@ -77,7 +77,7 @@ typedef struct sonde_profile_span {
     size_t struct_size;
     char trace_id[33]; /* one per inference */
     char span_id[17], parent_span_id[17];
-    const char *name, *category; /* "Conv", "operator" */
+    const char *name, *category; /* "Conv", "operator"; of a scope: its own */
     const char *text;            /* of a scope */
     const char *thread_name;
     const char *node, *op_type, *post_op, *kernel;
