@@ -157,8 +157,8 @@ def introduction(models, results):
     ran = {r["runtime"]["name"] for r in results if r["status"] == "ok"}
     who = [text for name, text in RUNTIMES.items() if name in ran]
     who += sorted(f"`{name}`" for name in ran - RUNTIMES.keys())
-    missing = {r["runtime"]["name"]: r["message"] or r["status"]
-               for r in results if r["runtime"]["name"] not in ran}
+    missing = {r["runtime"]["name"]: f"not installed: {r['message']}" if r["status"] == "missing" else
+               r["message"] or r["status"] for r in results if r["runtime"]["name"] not in ran}
     several = len(names) > 1
     text = (f"{'Two image classifiers' if several else 'One image classifier'}, "
             f"{listed([NAMES.get(name, name) for name in names])}, in {listed(who)}. "

@@ -201,7 +201,7 @@ class ProfileViews:
         return _sonde.arrow_table(*self._arrow_columns())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The same as a stream: pyarrow.table(profile), polars.from_arrow(profile)."""
+        """The same as a stream: pyarrow.table(profile), polars.DataFrame(profile)."""
         return _sonde.arrow_stream(*self._arrow_columns())
 
     # ---------------------------------------------------------------- files

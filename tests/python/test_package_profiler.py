@@ -325,6 +325,22 @@ def test_arrow(profiler):
     assert pyarrow.table(empty).num_rows == len(empty.columns()["name"])
 
 
+def test_polars(profiler):
+    polars = pytest.importorskip("polars")
+    c = profiler.columns()
+    frame = polars.DataFrame(profiler)
+    assert frame.columns == list(c) and frame.height == len(c["name"])
+    assert frame["name"].to_list() == c["name"] and frame["start"].to_list() == c["start"].tolist()
+    assert frame["operator_index"].to_list() == [None if n == -1 else n for n in c["operator_index"].tolist()]
+    steps = frame.filter((polars.col("cat") == "operator") & ~polars.col("warm_up"))
+    sums = dict(steps.group_by("op_type").agg(polars.col("dur").sum()).iter_rows())
+    assert sums["Conv"] == sum(d for t, d, cat, w in zip(c["op_type"], c["dur"].tolist(), c["cat"], c["warm_up"])
+                               if t == "Conv" and cat == "operator" and not w)
+    with sonde.profile() as empty:
+        pass
+    assert polars.DataFrame(empty).columns == list(c)
+
+
 def test_arrow_capsules_that_nobody_reads_are_freed(profiler):
     for _ in range(200):
         profiler.__arrow_c_stream__()

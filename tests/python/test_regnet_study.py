@@ -72,7 +72,7 @@ def test_without_setup_nothing_is_installed_and_what_is_there_is_used(study, tmp
 
 
 def test_the_page_introduces_only_what_ran(study, tmp_path, monkeypatch):
-    missing = result("torch", "missing", "not installed: pip install torch")
+    missing = result("torch", "missing", "pip install torch")
     _, page = run(study, tmp_path, monkeypatch, [result("sonde"), result("onnxruntime"), missing])
     introduced = page.split("```")[0]
     assert "One image classifier, RegNet_x_400mf, in ONNX Runtime from Python and sonde." in introduced
