@@ -5,6 +5,7 @@
  * even; `saturate` decides what is beyond the largest finite value. */
 #include "graph/dtype.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct dtype_info {
@@ -36,6 +37,16 @@ const char *sn_dtype_onnx_name(sn_dtype t)
 bool sn_dtype_valid(int64_t number)
 {
     return number > 0 && number < SONDE_DTYPE_COUNT;
+}
+
+const char *sn_dtype_number_text(int64_t number, char *buf)
+{
+    static const char *const newer[] = {"float6e2m3", "float6e3m2"}; /* from 27 on */
+    const int64_t k = number - 27;
+    const bool named = k >= 0 && k < (int64_t)(sizeof newer / sizeof newer[0]);
+    snprintf(buf, 40, "%lld%s%s%s", (long long)number, named ? " (" : "", named ? newer[k] : "",
+             named ? ")" : "");
+    return buf;
 }
 
 unsigned sn_dtype_bits(sn_dtype t)

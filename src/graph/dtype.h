@@ -9,7 +9,9 @@ typedef sonde_dtype sn_dtype;
 
 const char *sn_dtype_name(sn_dtype t);      /* "f32" */
 const char *sn_dtype_onnx_name(sn_dtype t); /* "float" */
-bool sn_dtype_valid(int64_t number);        /* a type ONNX knows, not UNDEFINED */
+bool sn_dtype_valid(int64_t number);        /* a type we have, not UNDEFINED */
+/* What to say of a number that is not valid: "27 (float6e2m3)", into at least 40 bytes. */
+const char *sn_dtype_number_text(int64_t number, char *buf);
 size_t
 sn_dtype_bytes(sn_dtype t); /* in memory: sub-byte types take 1, STRING sizeof(sonde_string) */
 unsigned sn_dtype_bits(sn_dtype t); /* in files */

@@ -12,7 +12,8 @@ typedef struct sn_onnx_options {
     const char *external_dir; /* NULL: the model's folder */
 } sn_onnx_options;
 
-/* IR versions 3 to 13. The result has gone through sn_model_finish. */
+/* IR versions from 3 on; of those past 14 what is not known is named in warnings. The result has
+ * gone through sn_model_finish. */
 sonde_status sn_onnx_load_file(sn_context *ctx, const char *path, const sn_onnx_options *opt,
                                sn_model **m, sonde_error *err);
 /* `data` is not copied: it must outlive the model, or `owner` (a buffer, may be NULL) keeps it. */

@@ -222,6 +222,13 @@ static sonde_status missing(sn_reader *r, const sn_attr *a)
                    a->name);
 }
 
+static sonde_status unknown_type(sn_reader *r, const sn_attr *a, uint64_t type)
+{
+    return sn_fail(r->err, SONDE_INVALID_MODEL,
+                   "attribute '%.200s' has type %lld, which this version does not know", a->name,
+                   (long long)type);
+}
+
 static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields *a, uint64_t type,
                          sn_attr *out)
 {
@@ -265,9 +272,7 @@ static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields
     case TYPE_PROTOS:
         return fill_messages(r, w, g, type, a->types, out);
     default:
-        return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "attribute '%.200s' has type %lld, which ONNX does not define", out->name,
-                       (long long)type);
+        return unknown_type(r, out, type);
     }
 }
 
@@ -282,9 +287,7 @@ sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
     uint64_t type = a.type ? a.type : guess_type(&a);
     if (a.ref.at != a.ref.end) {
         if (type > TYPE_PROTOS)
-            return sn_fail(r->err, SONDE_INVALID_MODEL,
-                           "attribute '%.200s' has type %lld, which ONNX does not define",
-                           out->name, (long long)type);
+            return unknown_type(r, out, type);
         out->kind = (sn_attr_kind)type;
         return sn_reader_name(r, &a.ref, "an attribute", &out->ref);
     }

@@ -7,7 +7,8 @@
 #include "onnx/reader.h"
 
 #define MIN_IR_VERSION 3
-#define MAX_IR_VERSION 13
+#define KNOWN_IR_VERSION                                                                           \
+    14 /* all that files up to this one can hold is known, or refused by name */
 
 sonde_status sn_reader_enter(sn_reader *r, const char *what)
 {
@@ -130,7 +131,7 @@ static sonde_status not_protobuf(sn_reader *r, const sn_wire *w)
     return not_a_model(r, "its bytes end early or are not protobuf");
 }
 
-/* The first walk: the bytes are a message with an IR version we know and a graph. */
+/* The first walk: the bytes are a message with an IR version we can read and a graph. */
 static sonde_status find_graph(sn_reader *r, sn_wire w, sn_wire *graph)
 {
     sn_wire at = w;
@@ -153,13 +154,20 @@ static sonde_status find_graph(sn_reader *r, sn_wire w, sn_wire *graph)
     if (ir_version == 0)
         return not_a_model(r, has_graph ? "it states no IR version"
                                         : "it states no IR version and has no graph");
-    if (ir_version < MIN_IR_VERSION || ir_version > MAX_IR_VERSION)
+    if (ir_version < MIN_IR_VERSION || ir_version > INT32_MAX)
         return sn_fail(r->err, SONDE_UNSUPPORTED,
-                       "the model has IR version %lld; versions %d to %d can be read",
-                       (long long)ir_version, MIN_IR_VERSION, MAX_IR_VERSION);
+                       "the model has IR version %lld; versions from %d on can be read",
+                       (long long)ir_version, MIN_IR_VERSION);
     if (!has_graph)
         return not_a_model(r, "it has no graph");
     r->m->ir_version = (int64_t)ir_version;
+    if (ir_version > KNOWN_IR_VERSION) {
+        sn_log_write(
+            &r->m->ctx->log, SN_LOG_WARN,
+            "the model has IR version %lld; this version knows 3 to %d and reads it as such",
+            (long long)ir_version, KNOWN_IR_VERSION);
+        sn_reader_tell_unknown(r, w);
+    }
     return SONDE_OK;
 }
 

@@ -68,10 +68,11 @@ static sonde_status read_shape(sn_reader *r, sn_wire w, const char *name, sn_typ
 static sonde_status read_dtype(sn_reader *r, uint64_t num, const char *name, sn_dtype *out)
 {
     /* 0 is "undefined": hints that leave the element type open are common. */
+    char text[40];
     if (num != 0 && !sn_dtype_valid((int64_t)num))
         return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "value '%.200s' has element type %lld, which ONNX does not define", name,
-                       (long long)num);
+                       "value '%.200s' has element type %s, which this version does not know", name,
+                       sn_dtype_number_text((int64_t)num, text));
     *out = (sn_dtype)num;
     return SONDE_OK;
 }

@@ -68,6 +68,8 @@ sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_
 sonde_status sn_read_initializer(sn_reader *r, sn_wire w, const sn_tensor **out, const char **name);
 sonde_status sn_read_sparse(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
                             const char **name);
+/* Warns of every kind of field in a model that no version known here has. */
+void sn_reader_tell_unknown(sn_reader *r, sn_wire model);
 /* Where the contents of an external tensor lie: src->raw. */
 sonde_status sn_external_resolve(sn_reader *r, sn_tensor_source *src);
 void sn_external_free(sn_reader *r);

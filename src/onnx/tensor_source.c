@@ -252,10 +252,11 @@ sonde_status sn_tensor_source_open(sn_tensor_source *s, sn_wire w, const char *w
     if (t.broken)
         return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is cut short or broken", what,
                        SN_SHOW(s->name));
+    char text[40];
     if (!sn_dtype_valid((int64_t)t.dtype))
         return sn_fail(err, SONDE_INVALID_MODEL,
-                       "%s '%.*s' has element type %lld, which ONNX does not define", what,
-                       SN_SHOW(s->name), (long long)t.dtype);
+                       "%s '%.*s' has element type %s, which this version does not know", what,
+                       SN_SHOW(s->name), sn_dtype_number_text((int64_t)t.dtype, text));
     s->dtype = (sn_dtype)t.dtype;
     if (t.too_many_dims)
         return sn_fail(err, SONDE_UNSUPPORTED, "%s '%.*s' has more than %d dimensions", what,

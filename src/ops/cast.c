@@ -41,9 +41,11 @@ static sonde_status prepare_cast(sn_prep *p)
 {
     cast_params *c = p->params;
     int64_t to;
+    char text[40];
     SN_TRY(sn_prep_int(p, "to", 0, &to));
     if (!sn_dtype_valid(to))
-        return sn_prep_fail(p, "attribute 'to' is %lld, which is no element type", (long long)to);
+        return sn_prep_fail(p, "attribute 'to' is %s, which is no element type of this version",
+                            sn_dtype_number_text(to, text));
     c->to = (sn_dtype)to;
     return prepare_how(p);
 }

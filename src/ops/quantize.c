@@ -31,8 +31,10 @@ static sonde_status prepare_quant(sn_prep *p)
     SN_TRY(sn_prep_int(p, "output_dtype", 0, &output));
     q->saturate = saturate != 0;
     if (output != 0 && !sn_dtype_valid(output))
-        return sn_prep_fail(p, "attribute 'output_dtype' is %lld, which is no element type",
-                            (long long)output);
+        return sn_prep_fail(p,
+                            "attribute 'output_dtype' is %s, which is no element type of this "
+                            "version",
+                            sn_dtype_number_text(output, (char[40]){0}));
     q->output = (sn_dtype)output;
     if (q->block_size < 0)
         return sn_prep_fail(p, "attribute 'block_size' is negative");

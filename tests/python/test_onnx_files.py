@@ -194,11 +194,26 @@ def test_files_that_are_no_models_are_refused(tmp_path):
         assert part in refuse(tmp_path / name)
 
 
-@pytest.mark.parametrize("ir_version", [1, 2, 14, 1000])
+@pytest.mark.parametrize("ir_version", [1, 2, 1 << 40])
 def test_other_ir_versions_are_refused(tmp_path, ir_version):
     model = relu()
     model.ir_version = ir_version
     assert f"IR version {ir_version}" in refuse(save(model, tmp_path))
+
+
+@pytest.mark.parametrize("ir_version", [13, 14, 15, 1000])
+def test_newer_ir_versions_are_read(tmp_path, ir_version):
+    model = relu()
+    model.ir_version = ir_version
+    text = inspect(save(model, tmp_path))
+    assert str(ir_version) in text
+
+
+def test_element_types_of_newer_versions_are_named(tmp_path):
+    model = relu()
+    model.ir_version = 14
+    model.graph.input[0].type.tensor_type.elem_type = 27
+    assert "element type 27 (float6e2m3), which this version does not know" in refuse(save(model, tmp_path))
 
 
 def test_tensors_with_too_little_data_are_refused_by_name(tmp_path):
