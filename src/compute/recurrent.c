@@ -209,10 +209,17 @@ static void gru_mix(const layer *l, const float *update, float *fresh, float *h)
         h[i] = (1.0f - update[i]) * fresh[i] + update[i] * h[i];
 }
 
+/* Lengths are read more than once, and may be a caller's who changes them meanwhile. */
+static int64_t length_of(const layer *l, int64_t b)
+{
+    const int64_t n = l->c->lens ? l->c->lens[b] : l->p->d.seq;
+    return n < l->p->d.seq ? n : l->p->d.seq;
+}
+
 /* Time that batch row b is at in this step; -1: its sequence is over. */
 static int64_t time_of(const layer *l, int64_t b)
 {
-    const int64_t n = l->c->lens ? l->c->lens[b] : l->p->d.seq;
+    const int64_t n = length_of(l, b);
     return l->step >= n ? -1 : l->backward ? n - 1 - l->step : l->step;
 }
 
@@ -346,7 +353,7 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
         load_state(l, l->cell, l->c->c0);
     int64_t steps = l->c->lens ? 0 : d->seq;
     for (int64_t b = 0; l->c->lens && b < d->batch; b++)
-        steps = sn_max(steps, l->c->lens[b]);
+        steps = sn_max(steps, length_of(l, b));
     for (l->step = 0; l->step < steps; l->step++) {
         if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
             return false;

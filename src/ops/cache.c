@@ -84,7 +84,8 @@ static sonde_status run_cache(const sn_step *s, sn_frame *f)
         sn_copy_bytes(y->data, past->data, past->bytes, f->pool);
     if (max > 0)
         for (int64_t row = 0; row < past->dims[0] * middle; row++) {
-            const int64_t first = at ? at[row / middle] % max : 0;
+            /* Looked at above, but the caller's memory may have changed since. */
+            const int64_t given = at ? at[row / middle] : 0, first = given < 0 ? 0 : given % max;
             const uint8_t *src = (const uint8_t *)update->data + (size_t)(row * len) * bytes;
             uint8_t *dst = (uint8_t *)y->data + (size_t)(row * max) * bytes;
             const int64_t part = first + len <= max ? len : max - first;

@@ -87,11 +87,13 @@ typedef struct gather_job {
     int64_t n_index, dim, row_bytes, rows, per_task;
 } gather_job;
 
-/* Rows [lo, hi) of the output, counted over outer dims and indices together. */
+/* Rows [lo, hi) of the output, counted over outer dims and indices together. The indices have been
+ * looked at, but may be a caller's and have changed since: no row outside is ever read. */
 #define GATHER_ROWS(T, BYTES)                                                                      \
     for (int64_t r = lo; r < hi; r++) {                                                            \
         int64_t i = (int64_t)((const T *)j->index->data)[r % j->n_index];                          \
         i += i < 0 ? j->dim : 0;                                                                   \
+        i = (uint64_t)i < (uint64_t)j->dim ? i : 0;                                                \
         memcpy(j->dst + r * j->row_bytes, j->src + (r / j->n_index * j->dim + i) * j->row_bytes,   \
                (size_t)(BYTES));                                                                   \
     }

@@ -133,6 +133,13 @@ static int64_t image_of(const roi_call *c, int64_t roi)
     return v >= 0 && v < 0x1p62 ? (int64_t)v : -1;
 }
 
+/* The same for reading: the regions have been looked at, but the caller may have changed them. */
+static int64_t image_inside(const roi_call *c, int64_t roi)
+{
+    const int64_t image = image_of(c, roi);
+    return image >= 0 && image < c->images ? image : 0;
+}
+
 /* One input position between pixels: up to four of them with weights. */
 typedef struct sample {
     int64_t at[4];
@@ -295,7 +302,7 @@ static void align_range(void *arg, size_t from, size_t to)
             const span v = span_of(edge[1] + (double)i * bin_h, bin_h, nv, (double)c->height);
             for (int64_t j = 0; j < r->width; j++) {
                 const span u = span_of(edge[0] + (double)j * bin_w, bin_w, nh, (double)c->width);
-                align_bin(c, image_of(c, roi), &v, &u, bin_at(c, roi, i * r->width + j), bins);
+                align_bin(c, image_inside(c, roi), &v, &u, bin_at(c, roi, i * r->width + j), bins);
             }
         }
     }
@@ -335,9 +342,9 @@ static void pool_range(void *arg, size_t from, size_t to)
                     cut(edge[0] + (int64_t)ceil((double)(j + 1) * bin_w), c->width)};
                 void *y = bin_at(c, roi, i * r->width + j);
                 if (c->f64)
-                    max_bin_double(c, image_of(c, roi), box, y, bins);
+                    max_bin_double(c, image_inside(c, roi), box, y, bins);
                 else
-                    max_bin_float(c, image_of(c, roi), box, y, bins);
+                    max_bin_float(c, image_inside(c, roi), box, y, bins);
             }
     }
 }

@@ -176,7 +176,8 @@ static sonde_status run_rotary(const sn_step *s, sn_frame *f)
     sn_heads_copy(&work, &x, NULL, f->pool);
     if (k->offset) {
         /* One start for all: the table begins there. */
-        const int64_t skip = r.ids[0];
+        const int64_t given = r.ids[0], most = k->rows - k->len;
+        const int64_t skip = given < 0 ? 0 : given < most ? given : most; /* it may have changed */
         r.cos += skip * k->half;
         r.sin += skip * k->half;
         r.rows -= skip;

@@ -22,8 +22,9 @@ typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
     X(I8, int8_t, uint64_t)                                                                        \
     X(I16, int16_t, uint64_t)                                                                      \
     X(I32, int32_t, uint64_t)                                                                      \
-    X(I64, int64_t, uint64_t) X(U8, uint8_t, uint64_t) X(U16, uint16_t, uint64_t)                  \
-        X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
+    X(I64, int64_t, uint64_t)                                                                      \
+    X(U8, uint8_t, uint64_t) X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t)                 \
+        X(U64, uint64_t, uint64_t)
 
 #define DEFINE_HOW(NAME, SUFFIX, T, EXPR)                                                          \
     static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
@@ -168,9 +169,11 @@ static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
     if (!sn_move_axis(p->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     int64_t dim = x->dims[axis];
-    for (int64_t i = 0; i < n; i++)
-        if (sn_move_int(index, i) < -dim || sn_move_int(index, i) >= dim)
-            return bad_index(s, f, sn_move_int(index, i), dim);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = sn_move_int(index, i);
+        if (v < -dim || v >= dim)
+            return bad_index(s, f, v, dim);
+    }
     begin_with_input(s, f);
     sn_move_strides(x->dims, x->rank, strides);
     ptrdiff_t step = strides[axis];
@@ -179,8 +182,10 @@ static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
     scatter_fn how = find_how(x->dtype, p->how);
     for (int64_t i = 0; i < n; i++) {
         int64_t v = sn_move_int(index, i);
-        char *d =
-            (char *)y->data + (size_t)(offset + (ptrdiff_t)(v < 0 ? v + dim : v) * step) * elem;
+        v += v < 0 ? dim : 0;
+        if (v < 0 || v >= dim)
+            v = 0; /* a caller's index that has changed since it was looked at */
+        char *d = (char *)y->data + (size_t)(offset + (ptrdiff_t)v * step) * elem;
         const char *u = (const char *)updates->data + (size_t)i * elem;
         if (how)
             how(d, u, 1);
@@ -264,7 +269,8 @@ static sonde_status run_scatter_nd(const sn_step *s, sn_frame *f)
     size_t elem = sn_dtype_bytes(x->dtype);
     scatter_fn how = find_how(x->dtype, p->how);
     for (int64_t t = 0; t < tuples; t++) {
-        tuple_offset(x, index, t, depth, strides, &offset, &bad);
+        if (!tuple_offset(x, index, t, depth, strides, &offset, &bad))
+            offset = 0; /* a caller's index that has changed since it was looked at */
         char *d = (char *)y->data + (size_t)offset * elem;
         const char *u = (const char *)updates->data + (size_t)(t * row) * elem;
         if (how)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators whose output size only the data tells: Compress, NonZero, Unique. They count first,
- * allocate exactly, then write. */
+ * allocate exactly, then write. A caller's memory may change in between: what is read the second
+ * time never writes past what was counted, and what it lacks is the first entry. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -101,9 +102,12 @@ static sonde_status run_compress(const sn_step *s, sn_frame *f)
     SN_TRY(sn_run_output(s, f, 0, x->dtype, dims, rank, &y));
     if (!y || sn_tensor_count(y) == 0)
         return SONDE_OK;
-    for (int64_t i = 0, r = 0; i < n; i++)
+    int64_t r = 0;
+    for (int64_t i = 0; i < n && r < count; i++)
         if (keep[i])
             copy_entry(&l, x, y, count, r++, i);
+    for (; r < count; r++) /* never, unless the condition has changed */
+        copy_entry(&l, x, y, count, r, 0);
     return sn_move_own(s, f, 0);
 }
 
@@ -133,7 +137,7 @@ static sonde_status run_nonzero(const sn_step *s, sn_frame *f)
     if (!y || sn_tensor_count(y) == 0)
         return SONDE_OK;
     int64_t *out = y->data, at[SN_MAX_RANK] = {0}, r = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && r < count; i++) {
         if (!sn_elem_is_zero(x->dtype, x->data, i)) {
             for (int k = 0; k < x->rank; k++)
                 out[k * count + r] = at[k];
@@ -142,6 +146,9 @@ static sonde_status run_nonzero(const sn_step *s, sn_frame *f)
         for (int k = x->rank - 1; k >= 0 && ++at[k] == x->dims[k]; k--)
             at[k] = 0;
     }
+    for (; r < count; r++) /* never, unless the input has changed */
+        for (int k = 0; k < x->rank; k++)
+            out[k * count + r] = 0;
     return SONDE_OK;
 }
 

@@ -420,6 +420,67 @@ def test_arrays_may_change_during_a_run(name):
     keep_changing(change, work, 2000)
 
 
+FLOAT, BOOL = TensorProto.FLOAT, TensorProto.BOOL
+# Nodes; inputs as name: (type, dims, what is written there in turn). These arrays are read where they lie.
+READ_IN_PLACE = {
+    "NonZero": ([("NonZero", ["x"], ["y"])], {"x": (FLOAT, [5000], (0, 1))}),
+    "NonZero of bool": ([("NonZero", ["x"], ["y"])], {"x": (BOOL, [50, 100], (False, True))}),
+    "Compress": ([("Compress", ["x", "c"], ["y"])],
+                 {"x": (FLOAT, [5000], (1,)), "c": (BOOL, [5000], (False, True))}),
+    "Unique": ([("Unique", ["x"], ["y", "i", "j", "n"])], {"x": (FLOAT, [500], (0, "count", np.nan))}),
+    "TopK": ([("TopK", ["x", "k"], ["y", "i"])], {"x": (FLOAT, [2000], (0, "count", np.nan, -1))}),
+    "NonMaxSuppression": ([("NonMaxSuppression", ["b", "x", "k", "half", "half"], ["y"])],
+                          {"b": (FLOAT, [1, 200, 4], (0, "count")), "x": (FLOAT, [1, 1, 200], (0, "count", np.nan))}),
+    "MaxRoiPool": ([("MaxRoiPool", ["x", "r"], ["y"], {"pooled_shape": [2, 2]})],
+                   {"x": (FLOAT, [1, 1, 4, 4], (1,)), "r": (FLOAT, [300, 5], (0, 1 << 40, -5, np.nan))}),
+    "Multinomial": ([("Multinomial", ["x"], ["y"], {"sample_size": 50})],
+                    {"x": (FLOAT, [4, 100], (0, "count", np.nan, -np.inf))}),
+    "Range": ([("Range", ["nil", "x", "unit"], ["y"])], {"x": (FLOAT, [], (1, 5000, 0))}),
+    "Resize": ([("Resize", ["x", "", "s"], ["y"], {"mode": "nearest"})],
+               {"x": (FLOAT, [64], (1,)), "s": (FLOAT, [1], (1, 4, 0.1))}),
+    "OneHot": ([("OneHot", ["x", "d", "pair"], ["y"])],
+               {"x": (FLOAT, [500], (0, 40, -1e30)), "d": (FLOAT, [], (4, 64))}),
+    "GridSample": ([("GridSample", ["x", "g"], ["y"])],
+                   {"x": (FLOAT, [1, 1, 5, 5], (1,)), "g": (FLOAT, [1, 30, 30, 2], (0, 1e30, np.nan, -1))}),
+}
+
+
+def written(what, shape):
+    return np.arange(np.prod(shape, dtype=int)).reshape(shape) if what == "count" else np.full(shape, what)
+
+
+@pytest.mark.parametrize("name", READ_IN_PLACE)
+def test_numbers_that_decide_sizes_may_change_during_a_run(name):
+    """Floats and booleans are not copied: what is read the second time does not lead out of what the first reading
+    made room for."""
+    nodes, fed = READ_IN_PLACE[name]
+    constants = {"k": np.int64([7]), "half": np.float32([0.5]), "nil": np.float32(0), "unit": np.float32(1),
+                 "pair": np.float32([0, 1])}
+    used = {key for node in nodes for key in node[1]}
+    options = sonde.SessionOptions()
+    options.intra_op_num_threads = 1
+    outputs = [small_models.value("y", INT64 if name.startswith(("NonZero", "NonMax")) else
+                                  TensorProto.INT32 if name == "Multinomial" else FLOAT)]
+    ours = sonde.InferenceSession(small_models.model(
+        nodes, [small_models.value(key, kind, dims) for key, (kind, dims, _) in fed.items()], outputs,
+        [numpy_helper.from_array(array, key) for key, array in constants.items() if key in used]), options)
+    feed = {key: np.zeros(dims, bool if kind == BOOL else np.float32) for key, (kind, dims, _) in fed.items()}
+    turns = {key: [written(what, dims).astype(feed[key].dtype) for what in turns]
+             for key, (_, dims, turns) in fed.items()}
+
+    def work():
+        try:
+            ours.run(None, feed)
+        except sonde.Error:
+            pass
+
+    def change(k):
+        for key, array in feed.items():
+            np.copyto(array, turns[key][k % len(turns[key])])
+
+    keep_changing(change, work, 1500)
+
+
 # ---------------------------------------------------------------- DLPack by hand
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
