@@ -200,4 +200,23 @@ TEST(failing_memory_and_full_disks_are_told)
         }
 }
 
+/* A stream tells the values of a table when it meets it: tables may alternate. */
+TEST(the_peak_of_memory_is_found_where_tables_alternate)
+{
+    syn_memory m;
+    memory_sink out;
+    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    const sn_prof_life lives[] = {{1, 0, 1, "a", 0, 1000, SN_LIFE_ARENA},
+                                  {2, 0, 1, "b", 0, 1500, SN_LIFE_ARENA},
+                                  {1, 1, 2, "c", 1000, 1000, SN_LIFE_ARENA}};
+    for (size_t i = 0; i < 3; i++)
+        CHECK(sn_vec_push(&p->lives, p->alloc, lives[i]));
+    write_report(sn_report_memory, p, &out);
+    CHECK_HAS(out.text, "activations peak at step 1, MatMul fc; the arena is 100.0 % used there");
+    CHECK(!strstr(out.text, "  b\n"));
+    free(out.text);
+    sn_profile_free(p);
+    CHECK_EQ(m.live, 0);
+}
+
 TEST_MAIN()
