@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table for spreadsheets in three parts, as Neural Engine's users know it: assumed gains per
  * weight shape, operators, totals. The what-if columns are formulas over cells of the same file, so
- * row numbers matter: there are no empty lines. Fields follow RFC 4180. */
+ * row numbers matter: there are no empty lines. Formulas compare plain numbers only: what else a
+ * cell may hold (90%, TRUE) is a number in one program and a text in the next. Fields follow RFC
+ * 4180. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,14 +25,13 @@ static bool starts_formula(char c)
     return c && strchr("=+-@\t\r", c) != NULL;
 }
 
-/* Text is data: a quote mark before what would start a formula keeps it text, also where a ";"
- * separates columns. Bytes that are not UTF-8 become U+FFFD. */
-static void put_text(csv *c, const char *text)
+/* Bytes that are not UTF-8 become U+FFFD. `harmless`: see put_text. */
+static void put_field(csv *c, const char *text, bool harmless)
 {
     const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     const unsigned char *s = (const unsigned char *)text;
     size_t n = strlen(text);
-    bool fresh = true;
+    bool fresh = harmless;
     sn_put(&c->w, quoted ? "\"" : "");
     while (n) {
         uint32_t code;
@@ -41,11 +42,18 @@ static void put_text(csv *c, const char *text)
             sn_put_bytes(&c->w, s, len);
         else
             sn_put(&c->w, "\xEF\xBF\xBD");
-        fresh = *s == ';';
+        fresh = harmless && *s == ';';
         s += len ? len : 1;
         n -= len ? len : 1;
     }
     sn_put(&c->w, quoted ? "\"" : "");
+}
+
+/* Text is data: a quote mark before what would start a formula keeps it text, also where a ";"
+ * separates columns. */
+static void put_text(csv *c, const char *text)
+{
+    put_field(c, text, true);
 }
 
 static void put_number(csv *c, double v)
@@ -67,10 +75,7 @@ SONDE_PRINTF(2, 3) static void put_formula(csv *c, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    const char *quote = strchr(text, ',') ? "\"" : "";
-    sn_put(&c->w, quote);
-    sn_put(&c->w, text);
-    sn_put(&c->w, quote);
+    put_field(c, text, false);
 }
 
 static void put_titles(csv *c, const char *const *titles, int n)
@@ -106,11 +111,11 @@ static void put_aim(csv *c, const sn_sheet_row *row)
     }
     const uint32_t r = c->line, p = row->ratios + 2; /* below the titles of the first part */
     sn_put(&c->w, ",");
-    put_number(c, c->sheet.options.aim);
-    sn_put(&c->w, "%,");
+    put_number(c, c->sheet.options.aim / 100);
+    sn_put(&c->w, ",");
     put_formula(c,
-                "=IF(N%" PRIu32 "=90%%,B%" PRIu32 ",IF(N%" PRIu32 "=80%%,C%" PRIu32 ",IF(N%" PRIu32
-                "=70%%,D%" PRIu32 ",E%" PRIu32 ")))",
+                "=IF(N%" PRIu32 "=0.9,B%" PRIu32 ",IF(N%" PRIu32 "=0.8,C%" PRIu32 ",IF(N%" PRIu32
+                "=0.7,D%" PRIu32 ",E%" PRIu32 ")))",
                 r, p, r, p, r, p, p);
     sn_put(&c->w, ",");
     put_formula(c, "=M%" PRIu32 "/O%" PRIu32, r, r);
@@ -145,6 +150,17 @@ static void put_total(csv *c, const char *label, double value, const char *aim_l
     sn_put(&c->w, ",");
 }
 
+/* What has a ratio is sparse-capable; what is sparse already has none, and keeps its latency. Not
+ * by column L: by default Excel reads TRUE as a truth value and LibreOffice as a word. */
+static void put_support_aim(csv *c, uint32_t first, uint32_t last)
+{
+    char rest[40] = "+";
+    const double sparse_ms = c->sheet.totals.sparse_ms;
+    sn_sheet_number(rest + 1, sparse_ms);
+    put_formula(c, "=SUMIF(O%" PRIu32 ":O%" PRIu32 ",\">0\",P%" PRIu32 ":P%" PRIu32 ")%s", first,
+                last, first, last, sparse_ms > 0 ? rest : "");
+}
+
 static void put_totals(csv *c)
 {
     const sn_sheet_totals *t = &c->sheet.totals;
@@ -157,8 +173,7 @@ static void put_totals(csv *c)
     put_formula(c, "=M%" PRIu32 "/P%" PRIu32, total, total);
     end_line(c);
     put_total(c, "sparse support latency(ms)", t->support_ms, "aim to sparse support latency(ms)");
-    put_formula(c, "=SUMIF(L%" PRIu32 ":L%" PRIu32 ",TRUE,P%" PRIu32 ":P%" PRIu32 ")", first, last,
-                first, last);
+    put_support_aim(c, first, last);
     end_line(c);
     put_total(c, "sparse support latency ratio", t->support_ratio,
               "aim to sparse support latency ratio");

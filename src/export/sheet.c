@@ -184,6 +184,7 @@ static bool add_row(sn_sheet *s, const sn_profile *p, const sn_prof_row *from)
     if (row.ratios != UINT32_MAX) {
         s->totals.support_ms += row.latency_ms;
         s->totals.support_aim_ms += row.aim_ms;
+        s->totals.sparse_ms += row.aimed ? 0 : row.latency_ms;
     }
     return sn_vec_push(&s->rows, s->alloc, row);
 }

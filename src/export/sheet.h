@@ -39,6 +39,7 @@ extern const char *const sn_sheet_weight_titles[SN_WEIGHT_COLUMNS];
 typedef struct sn_sheet_totals {
     double latency_ms, aim_ms;               /* everything: the mean wall time, and then */
     double support_ms, support_aim_ms;       /* steps with a sparse-capable weight */
+    double sparse_ms;                        /* of those the ones that are sparse already */
     double improve;                          /* latency / aim */
     double support_ratio, support_aim_ratio; /* their share in everything */
 } sn_sheet_totals;

@@ -124,9 +124,8 @@ static void put_aim(sn_xlsx *x, const sn_sheet_row *row)
     const uint32_t r = x->row, p = row->ratios + 2; /* below the titles of "Weights" */
     sn_xlsx_number(x, SN_STYLE_SET_PERCENT, x->sheet.options.aim / 100);
     sn_xlsx_formula(x, SN_STYLE_PLAIN, row->ratio,
-                    "IF(N%" PRIu32 "=90%%,Weights!B%" PRIu32 ",IF(N%" PRIu32
-                    "=80%%,Weights!C%" PRIu32 ",IF(N%" PRIu32 "=70%%,Weights!D%" PRIu32
-                    ",Weights!E%" PRIu32 ")))",
+                    "IF(N%" PRIu32 "=0.9,Weights!B%" PRIu32 ",IF(N%" PRIu32 "=0.8,Weights!C%" PRIu32
+                    ",IF(N%" PRIu32 "=0.7,Weights!D%" PRIu32 ",Weights!E%" PRIu32 ")))",
                     r, p, r, p, r, p, p);
     sn_xlsx_formula(x, SN_STYLE_MS, row->aim_ms, "M%" PRIu32 "/O%" PRIu32, r, r);
 }

@@ -26,12 +26,12 @@ TEST(the_file_has_three_parts_with_exact_columns_and_formulas)
               "8x16x1x1,4,2.5,2,1\r\n"
               "32x64,4,2.5,2,1\r\n"
               "12x32,4,2.5,2,1\r\n" TITLES
-              "Conv,,c,x;w,1x16x4x4;8x16x1x1,fp32;fp32,y,1x2x4x4,fp16,8x16x1x1,0.00%,TRUE,4,90%,"
-              "\"=IF(N6=90%,B2,IF(N6=80%,C2,IF(N6=70%,D2,E2)))\",=M6/O6\r\n"
+              "Conv,,c,x;w,1x16x4x4;8x16x1x1,fp32;fp32,y,1x2x4x4,fp16,8x16x1x1,0.00%,TRUE,4,0.9,"
+              "\"=IF(N6=0.9,B2,IF(N6=0.8,C2,IF(N6=0.7,D2,E2)))\",=M6/O6\r\n"
               "MatMul,,m,x;w,1x32;32x64,fp32;fp32,y,1x2x4x4,fp16,32x64,60.00%,TRUE,2,,,2\r\n"
               "Gemm,,g,x;w,1x32;10x32,fp32;fp32,y,1x2x4x4,fp16,10x32,25.00%,FALSE,1,,,1\r\n"
-              "Gemm,,h,x;w,1x32;12x32,fp32;fp32,y,1x2x4x4,fp16,12x32,,TRUE,3,90%,"
-              "\"=IF(N9=90%,B4,IF(N9=80%,C4,IF(N9=70%,D4,E4)))\",=M9/O9\r\n"
+              "Gemm,,h,x;w,1x32;12x32,fp32;fp32,y,1x2x4x4,fp16,12x32,,TRUE,3,0.9,"
+              "\"=IF(N9=0.9,B4,IF(N9=0.8,C4,IF(N9=0.7,D4,E4)))\",=M9/O9\r\n"
               "Add,,\"'=a,\"\"b\"\"\n\",x;s,1x32;,fp32;i64,y,1x2x4x4,fp16,,,FALSE,0.5,,,0.5\r\n"
               "Shape,,gone,,,,,,,,,FALSE,0,,,0\r\n"
               "[Mem alloc/free],,,,,,,,,,,FALSE,0.5,,,0.5\r\n"
@@ -39,7 +39,7 @@ TEST(the_file_has_three_parts_with_exact_columns_and_formulas)
               ",,,,,,,,,,,total latency(ms),12,,total aim to sparse latency(ms),=SUM(P6:P13),"
               "sparse improve,=M14/P14\r\n"
               ",,,,,,,,,,,sparse support latency(ms),9,,aim to sparse support latency(ms),"
-              "\"=SUMIF(L6:L13,TRUE,P6:P13)\"\r\n"
+              "\"=SUMIF(O6:O13,\"\">0\"\",P6:P13)+2\"\r\n"
               ",,,,,,,,,,,sparse support latency ratio,0.75,,aim to sparse support latency ratio,"
               "=P15/P14\r\n"
               "\"note: the perf ratios are assumed, not measured\"\r\n");
@@ -56,7 +56,7 @@ TEST(ratios_and_aim_can_be_set)
     const sn_export_options options = {.ratio_90 = 5, .ratio_others = 1.25, .aim = 72.5};
     CHECK_OK(csv()->write_with(p, &options, memory_sink_init(&out), &err));
     CHECK_HAS(out.text, "\r\n32x64,5,2.5,2,1.25\r\n");
-    CHECK_HAS(out.text, ",TRUE,4,72.5%,\"=IF(N6=90%,");
+    CHECK_HAS(out.text, ",TRUE,4,0.725,\"=IF(N6=0.9,");
     sn_profile_free(p);
     free(out.text);
 }

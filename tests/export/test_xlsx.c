@@ -131,11 +131,11 @@ TEST(formulas_are_live_and_carry_their_values)
     CHECK_HAS(operators, "<pane ySplit=\"1\" topLeftCell=\"A2\"");
     CHECK_HAS(operators, "<c r=\"K2\" s=\"3\"><v>0</v></c><c r=\"L2\" s=\"0\" t=\"b\"><v>1</v></c>"
                          "<c r=\"M2\" s=\"2\"><v>4</v></c><c r=\"N2\" s=\"5\"><v>0.9</v></c>"
-                         "<c r=\"O2\" s=\"0\"><f>IF(N2=90%,Weights!B2,IF(N2=80%,Weights!C2,"
-                         "IF(N2=70%,Weights!D2,Weights!E2)))</f><v>4</v></c>"
+                         "<c r=\"O2\" s=\"0\"><f>IF(N2=0.9,Weights!B2,IF(N2=0.8,Weights!C2,"
+                         "IF(N2=0.7,Weights!D2,Weights!E2)))</f><v>4</v></c>"
                          "<c r=\"P2\" s=\"2\"><f>M2/O2</f><v>1</v></c></row>");
     CHECK_HAS(operators, "<c r=\"M3\" s=\"2\"><v>2</v></c><c r=\"P3\" s=\"2\"><v>2</v></c></row>");
-    CHECK_HAS(operators, "<f>IF(N5=90%,Weights!B4,");
+    CHECK_HAS(operators, "<f>IF(N5=0.9,Weights!B4,");
     CHECK_HAS(operators, "<c r=\"P5\" s=\"2\"><f>M5/O5</f><v>0.75</v></c>");
     CHECK_HAS(operators, "<t xml:space=\"preserve\">=a,&quot;b&quot;\n</t>");
     CHECK_HAS(operators, "<autoFilter ref=\"A1:P9\"/><conditionalFormatting sqref=\"M2:M9\">");
