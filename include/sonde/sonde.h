@@ -393,6 +393,7 @@ typedef struct sonde_export_options {
     double sparse_aim;      /* % of zeros that are aimed at, below 100 [90] */
     const char *categories; /* as in sonde_profiler_options; NULL: what was chosen there */
     const char *format;     /* ".summary.json", whatever the path is called; NULL: its suffix */
+    int folded_nodes;       /* .csv, .xlsx: also rows, at zero, of nodes that were folded away */
 } sonde_export_options;
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,

@@ -205,11 +205,14 @@ class ProfileViews:
         return _sonde.arrow_stream(*self._arrow_columns())
 
     # ---------------------------------------------------------------- files
-    def export(self, path: PathLike, *, format: Any = None, categories: Any = None) -> None:
+    def export(
+        self, path: PathLike, *, format: Any = None, categories: Any = None, folded_nodes: bool = False
+    ) -> None:
         """Into a file. The suffix picks the format unless one is named: .json (Chrome trace), .pftrace (Perfetto),
-        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz."""
+        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz. With folded_nodes .csv and .xlsx also have a row, at
+        zero, for each node that was folded away."""
         suffix = None if format is None else _suffix(format)
-        self._profile().save(os.fspath(path), suffix, _category_list(categories))
+        self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes)
 
     def export_chrome_trace(self, path: PathLike) -> None:
         """A Chrome trace, whatever the file is called."""
@@ -217,9 +220,9 @@ class ProfileViews:
 
     dump = export
 
-    def to_bytes(self, format: Any = ".json", categories: Any = None) -> bytes:
+    def to_bytes(self, format: Any = ".json", categories: Any = None, folded_nodes: bool = False) -> bytes:
         """What export() would write."""
-        return self._profile().write(_suffix(format), _category_list(categories))
+        return self._profile().write(_suffix(format), _category_list(categories), folded_nodes)
 
     def get(self) -> dict[str, Any]:
         """The Chrome trace as Python objects."""

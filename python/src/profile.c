@@ -127,7 +127,7 @@ static PyObject *profile_save(PyObject *self, PyObject *args)
     const char *path;
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "szz", &path, &o.format, &o.categories))
+    if (!PyArg_ParseTuple(args, "szzp", &path, &o.format, &o.categories, &o.folded_nodes))
         return NULL;
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_save_with(profile_of(self), path, &o, &err);
     Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
@@ -140,7 +140,7 @@ static PyObject *profile_write(PyObject *self, PyObject *args)
     pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "zz", &o.format, &o.categories))
+    if (!PyArg_ParseTuple(args, "zzp", &o.format, &o.categories, &o.folded_nodes))
         return NULL;
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_write(profile_of(self), &o, pile_add, &out, &err);
     Py_END_ALLOW_THREADS return pile_finish(&out, 0, st, &err);

@@ -319,7 +319,8 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
                                .ratio_others = o.sparse_ratio_others,
                                .aim = o.sparse_aim,
                                .categories = categories,
-                               .format = o.format};
+                               .format = o.format,
+                               .folded_nodes = o.folded_nodes != 0};
     return SONDE_OK;
 }
 

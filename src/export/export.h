@@ -32,12 +32,13 @@ void sn_table_options_parse(const char *text, sn_table_options *out, sn_arena *a
 sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, sn_sink *sink,
                              sonde_error *err);
 
-/* The what-if columns of .csv and .xlsx, 0 = the default in brackets; what traces show. */
+/* The rows and what-if columns of .csv and .xlsx, 0 = the default in brackets; what traces show. */
 typedef struct sn_export_options {
     double ratio_90, ratio_80, ratio_70, ratio_others; /* latency now / then [4, 2.5, 2, 1] */
     double aim;                                        /* percent of zeros aimed at [90] */
     uint32_t categories; /* a set (profile.h) for .json and .pftrace; 0: the profile's own */
     const char *format;  /* ".summary.json": whatever the path's suffix; NULL: that picks it */
+    bool folded_nodes;   /* .csv and .xlsx: also a row, at zero, for each node that never runs */
 } sn_export_options;
 
 typedef struct sn_exporter {

@@ -189,6 +189,11 @@ static bool add_row(sn_sheet *s, const sn_profile *p, const sn_prof_row *from)
     return sn_vec_push(&s->rows, s->alloc, row);
 }
 
+static bool is_folded(const sn_profile *p, const sn_prof_row *row)
+{
+    return row->step < p->steps.n && p->steps.data[row->step].folded;
+}
+
 static int by_execution(const void *a, const void *b)
 {
     const sn_prof_row *x = a, *y = b;
@@ -224,7 +229,7 @@ sonde_status sn_sheet_build(sn_sheet *s, const sn_profile *p, const sn_export_op
     const size_t n = s->steps.rows.n;
     qsort(rows, n, sizeof *rows, by_execution);
     for (size_t i = 0; i < n; i++)
-        if (!add_row(s, p, &rows[i])) {
+        if ((s->options.folded_nodes || !is_folded(p, &rows[i])) && !add_row(s, p, &rows[i])) {
             sn_sheet_free(s);
             return sn_fail_memory(err, sizeof(sn_sheet_row));
         }

@@ -33,18 +33,35 @@ TEST(the_file_has_three_parts_with_exact_columns_and_formulas)
               "Gemm,,h,x;w,1x32;12x32,fp32;fp32,y,1x2x4x4,fp16,12x32,,TRUE,3,0.9,"
               "\"=IF(N9=0.9,B4,IF(N9=0.8,C4,IF(N9=0.7,D4,E4)))\",=M9/O9\r\n"
               "Add,,\"'=a,\"\"b\"\"\n\",x;s,1x32;,fp32;i64,y,1x2x4x4,fp16,,,FALSE,0.5,,,0.5\r\n"
-              "Shape,,gone,,,,,,,,,FALSE,0,,,0\r\n"
               "[Mem alloc/free],,,,,,,,,,,FALSE,0.5,,,0.5\r\n"
               "[Other],,,,,,,,,,,FALSE,1,,,1\r\n"
-              ",,,,,,,,,,,total latency(ms),12,,total aim to sparse latency(ms),=SUM(P6:P13),"
-              "sparse improve,=M14/P14\r\n"
+              ",,,,,,,,,,,total latency(ms),12,,total aim to sparse latency(ms),=SUM(P6:P12),"
+              "sparse improve,=M13/P13\r\n"
               ",,,,,,,,,,,sparse support latency(ms),9,,aim to sparse support latency(ms),"
-              "\"=SUMIF(O6:O13,\"\">0\"\",P6:P13)+2\"\r\n"
+              "\"=SUMIF(O6:O12,\"\">0\"\",P6:P12)+2\"\r\n"
               ",,,,,,,,,,,sparse support latency ratio,0.75,,aim to sparse support latency ratio,"
-              "=P15/P14\r\n"
+              "=P14/P13\r\n"
               "\"note: the perf ratios are assumed, not measured\"\r\n");
     sn_profile_free(p);
     free(out.text);
+}
+
+TEST(folded_nodes_have_rows_at_zero_where_they_are_asked_for)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    memory_sink with, without;
+    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    const sn_export_options options = {.folded_nodes = true};
+    CHECK_OK(csv()->write(p, memory_sink_init(&without), &err));
+    CHECK_OK(csv()->write_with(p, &options, memory_sink_init(&with), &err));
+    CHECK(strstr(without.text, "gone") == NULL);
+    CHECK_HAS(with.text, "\r\nShape,,gone,,,,,,,,,FALSE,0,,,0\r\n");
+    CHECK_HAS(with.text, "total latency(ms),12,,total aim to sparse latency(ms),=SUM(P6:P13),");
+    CHECK_HAS(without.text, "total latency(ms),12,,total aim to sparse latency(ms),=SUM(P6:P12),");
+    sn_profile_free(p);
+    free(with.text);
+    free(without.text);
 }
 
 TEST(ratios_and_aim_can_be_set)

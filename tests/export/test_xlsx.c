@@ -138,7 +138,7 @@ TEST(formulas_are_live_and_carry_their_values)
     CHECK_HAS(operators, "<f>IF(N5=0.9,Weights!B4,");
     CHECK_HAS(operators, "<c r=\"P5\" s=\"2\"><f>M5/O5</f><v>0.75</v></c>");
     CHECK_HAS(operators, "<t xml:space=\"preserve\">=a,&quot;b&quot;\n</t>");
-    CHECK_HAS(operators, "<autoFilter ref=\"A1:P9\"/><conditionalFormatting sqref=\"M2:M9\">");
+    CHECK_HAS(operators, "<autoFilter ref=\"A1:P8\"/><conditionalFormatting sqref=\"M2:M8\">");
     free(operators);
     char *weights = sheet_of(p, NULL, "xl/worksheets/sheet3.xml", &err);
     CHECK(weights != NULL);
@@ -148,14 +148,31 @@ TEST(formulas_are_live_and_carry_their_values)
     free(weights);
     char *totals = sheet_of(p, NULL, "xl/worksheets/sheet4.xml", &err);
     CHECK(totals != NULL);
-    CHECK_HAS(totals, "<f>SUM(Operators!M2:M9)</f><v>12</v>");
-    CHECK_HAS(totals, "<f>SUM(Operators!P2:P9)</f><v>6.75</v>");
+    CHECK_HAS(totals, "<f>SUM(Operators!M2:M8)</f><v>12</v>");
+    CHECK_HAS(totals, "<f>SUM(Operators!P2:P8)</f><v>6.75</v>");
     CHECK_HAS(totals, "<f>B2/B3</f><v>1.777777778</v>");
-    CHECK_HAS(totals, "<f>SUMIF(Operators!L2:L9,TRUE,Operators!M2:M9)</f><v>9</v>");
-    CHECK_HAS(totals, "<f>SUMIF(Operators!L2:L9,TRUE,Operators!P2:P9)</f><v>3.75</v>");
+    CHECK_HAS(totals, "<f>SUMIF(Operators!L2:L8,TRUE,Operators!M2:M8)</f><v>9</v>");
+    CHECK_HAS(totals, "<f>SUMIF(Operators!L2:L8,TRUE,Operators!P2:P8)</f><v>3.75</v>");
     CHECK_HAS(totals, "<f>B5/B2</f><v>0.75</v>");
     CHECK_HAS(totals, "<f>B6/B3</f><v>0.555555556</v>");
     free(totals);
+    sn_profile_free(p);
+}
+
+TEST(folded_nodes_have_rows_where_they_are_asked_for)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    const sn_export_options options = {.folded_nodes = true};
+    char *without = sheet_of(p, NULL, "xl/worksheets/sheet2.xml", &err);
+    char *with = sheet_of(p, &options, "xl/worksheets/sheet2.xml", &err);
+    CHECK(without && with);
+    CHECK(strstr(without, ">gone<") == NULL);
+    CHECK_HAS(with, ">gone<");
+    CHECK_HAS(with, "<autoFilter ref=\"A1:P9\"/>");
+    free(without);
+    free(with);
     sn_profile_free(p);
 }
 

@@ -387,6 +387,10 @@ def test_files_by_suffix(tmp_path, profiler):
         assert len(profiler.to_bytes(suffix)) == path.stat().st_size
     trace = json.loads((tmp_path / "profile.json").read_text())
     assert trace == profiler.get() and {e["cat"] for e in trace["traceEvents"] if "cat" in e} >= {"operator", "user"}
+    profiler.export(tmp_path / "all.csv", folded_nodes=True)
+    assert (tmp_path / "all.csv").read_bytes() == profiler.to_bytes(".csv", folded_nodes=True)
+    assert b"\nFlatten," in profiler.to_bytes(".csv", folded_nodes=True)
+    assert b"\nFlatten," not in profiler.to_bytes(".csv")
     profiler.export(tmp_path / "few.json", categories=["operator"])
     few = json.loads((tmp_path / "few.json").read_text())
     assert {e["cat"] for e in few["traceEvents"] if e["ph"] == "X"} == {"operator"}

@@ -380,6 +380,24 @@ def test_sparse_support_and_zeros_come_from_the_weights(strange):
     assert Csv(strange["csv"]).weights == [["16x16", "4", "2.5", "2", "1"]]
 
 
+def test_folded_nodes_have_rows_only_where_they_are_asked_for(bert, tmp_path):
+    again = {}
+    for name, options in {"without": [], "with": ["--folded-nodes"]}.items():
+        again[name] = [tmp_path / f"{name}.csv", tmp_path / f"{name}.xlsx"]
+        outputs = [x for path in again[name] for x in ("-o", str(path))]
+        subprocess.run([PROGRAM, "report", str(bert["pftrace"]), "-q", *options, *outputs], check=True,
+                       capture_output=True)
+    assert again["without"][0].read_bytes() == bert["csv"].read_bytes()
+    assert len(Csv(bert["csv"]).rows) < 50
+    short, whole = (Csv(again[name][0]).rows for name in ("without", "with"))
+    nothing = [r for r in whole if r["operator latency (ms)"] == "0" and r not in short]
+    assert len(nothing) == len(whole) - len(short) > 200
+    assert near(*(sum(float(r["operator latency (ms)"]) for r in rows) for rows in (short, whole)))
+    for name, rows in (("without", short), ("with", whole)):
+        book = table(workbook(again[name][1], True)["Operators"])
+        assert [r["operator name"] or "" for r in book] == [r["operator name"] for r in rows]
+
+
 def test_ratios_and_aim_are_settable(tmp_path):
     files = profile("zoo:tiny_mlp", tmp_path, "--sparse-ratio", "90=6,80=3,others=1.5", "--sparse-aim", "80",
                     formats=["csv", "xlsx"])

@@ -69,6 +69,7 @@ static int category_options(options *o)
 int export_options(options *o)
 {
     o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
+    o->export_options.folded_nodes = o->folded_nodes;
     const int code = sparse_options(o);
     return code >= 0 ? code : category_options(o);
 }

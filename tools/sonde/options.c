@@ -160,6 +160,8 @@ static const row rows[] = {
      "how much faster sparse weights are assumed to be in .csv and .xlsx"},
     {OPT_TABLE, 0, "sparse-aim", REAL, AT(sparse_aim), "PERCENT",
      "share of zeros aimed at in .csv and .xlsx (90)"},
+    {OPT_TABLE, 0, "folded-nodes", FLAG, AT(folded_nodes), NULL,
+     "rows in .csv and .xlsx also for nodes that were folded away, at zero"},
     {OPT_LEVEL, 0, "level", INT, AT(level), "N",
      "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
     {OPT_LEVEL, 0, "counters", FLAG, AT(counters), NULL,

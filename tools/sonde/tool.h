@@ -100,6 +100,7 @@ typedef struct options {
     const char *categories;      /* "operator,user" */
     const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
     double sparse_aim;
+    bool folded_nodes;
     bool counters, memory, calibrate;
     int64_t instances;   /* 0 = not given */
     list against, peers; /* of bench, down to no_pin */
@@ -110,7 +111,7 @@ typedef struct options {
     list shapes, constants, attributes, contents; /* of op */
     const char *node, *op_type, *domain;
     int64_t opset, n_outputs, exec, repeat;
-    sonde_export_options export_options; /* made of those of sparse weights and categories */
+    sonde_export_options export_options; /* made of those of formats */
 
     int record_level; /* set by verbs that profile: recording starts before the model is loaded */
 } options;
