@@ -3,14 +3,13 @@
  * second, turns what it finds into spans and appends them to a .pftrace file. Memory stays flat
  * however long it goes on, and whatever kills the process, the file opens up to the last batch.
  * Records that another reader still wants stay in the rings; otherwise their places are freed. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "api/profile_build.h"
 #include "api/profile_steps.h"
 #include "api/stream.h"
+#include "base/file.h"
 #include "export/pftrace_stream.h"
 
 #define INTERVAL_NS 100000000u
@@ -29,7 +28,8 @@ struct sn_stream {
     sn_builder builder;
     sn_pftrace *trace;
     sn_sink sink;
-    int fd;
+    char path[SN_PATH_BYTES];
+    sn_file_writer file;
     SN_VEC(position) positions;
     size_t threads_told, steps_told, lives_told;
     pthread_t thread;
@@ -39,20 +39,11 @@ struct sn_stream {
     sonde_error error;
 };
 
+/* Every batch reaches the file: it is what a crash leaves. */
 static bool write_file(sn_sink *sink, const void *data, size_t bytes)
 {
-    const sn_stream *s = sink->user;
-    const uint8_t *p = data;
-    while (bytes > 0) {
-        const ssize_t n = write(s->fd, p, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
+    sn_stream *s = sink->user;
+    return sn_file_writer_put(&s->file, data, bytes) && sn_file_writer_flush(&s->file);
 }
 
 /* ------------------------------------------------------------------ draining */
@@ -180,15 +171,14 @@ static sonde_status open_file(sn_stream *s, const char *path, sonde_error *err)
     if (n < 8 || strcmp(path + n - 8, ".pftrace") != 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "'%s': only .pftrace files are written while a program runs", path);
-    s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return s->fd >= 0 ? SONDE_OK
-                      : sn_fail(err, SONDE_IO, "'%s' cannot be written: %s", path, strerror(errno));
+    snprintf(s->path, sizeof s->path, "%s", path);
+    return sn_file_writer_open(&s->file, n < sizeof s->path ? s->path : path, SN_WRITE_VISIBLE,
+                               err);
 }
 
 static void free_stream(sn_stream *s)
 {
-    if (s->fd >= 0)
-        close(s->fd);
+    sn_file_writer_abandon(&s->file);
     sn_vec_free(&s->positions, &s->c->alloc);
     sn_builder_free(&s->builder);
     sn_free(&s->c->alloc, s, sizeof *s);
@@ -215,7 +205,7 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
     if (!s)
         return sn_fail_memory(err, sizeof *s);
     s->c = c;
-    s->fd = -1;
+    s->file.fd = -1;
     s->pid = getpid();
     s->sink = (sn_sink){.write = write_file, .user = s};
     shrink_rings(c);
@@ -227,7 +217,7 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
         st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, &c->alloc, err);
     }
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
-        st = sn_fail(err, SONDE_IO, "'%s' cannot be written: %s", path, strerror(errno));
+        st = s->file.cause ? sn_file_writer_finish(&s->file, false, err) : sn_fail_memory(err, 1);
     if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)
         st = sn_fail(err, SONDE_OUT_OF_MEMORY, "the thread that writes '%s' cannot be started",
                      path);
@@ -261,6 +251,8 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
     sn_api_profile_memory(s->builder.p, s->c);
     sn_api_describe_counters(s->c, s->builder.p);
     sonde_status st = sn_pftrace_close(s->trace, s->builder.p, err);
+    if (st == SONDE_OK || s->file.cause)
+        st = sn_file_writer_finish(&s->file, false, err);
     if (s->failed && st == SONDE_OK)
         st = sn_fail(err, s->failed, "the trace ends early: %s",
                      s->error.message[0] ? s->error.message : "it could not be written");

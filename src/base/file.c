@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing whole files. A size told by the file system is a hint only: pipes and /proc
- * tell 0, and a file may grow or shrink while it is read, so reading goes on until the end. */
+/* Reading whole files; writing them is in file_write.c. A size told by the file system is a hint
+ * only: pipes and /proc tell 0, and a file may grow or shrink while it is read, so reading goes on
+ * until the end. */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/map.h"
 
 /* Where `data` of an empty file points. */
@@ -24,11 +22,11 @@ static sonde_status fail_errno(sonde_error *err, const char *verb, const char *p
                    path, strerror(cause));
 }
 
-static int open_retry(int dir, const char *path, int flags, mode_t mode)
+static int open_retry(const char *path)
 {
     int fd;
     do {
-        fd = openat(dir, path, flags | O_CLOEXEC, mode);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
     return fd;
 }
@@ -93,7 +91,7 @@ sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *
                           sonde_error *err)
 {
     *f = (sn_file){.data = nothing, .alloc = alloc};
-    int fd = open_retry(AT_FDCWD, path, O_RDONLY, 0);
+    int fd = open_retry(path);
     if (fd < 0)
         return fail_errno(err, "open", path, errno);
     return sn_file_take(f, fd, path, map, alloc, err);
@@ -149,106 +147,4 @@ void sn_file_release(const sn_file *f, const void *start, size_t bytes)
         to = to / page * page;
     if (from < to)
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-    const uint8_t *p = data;
-    while (bytes) {
-        ssize_t n = write(fd, p, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
-/* Writes to what cannot be replaced: pipes, terminals, devices. */
-static sonde_status write_in_place(const char *path, const void *data, size_t bytes,
-                                   sonde_error *err)
-{
-    int fd = open_retry(AT_FDCWD, path, O_WRONLY | O_TRUNC, 0);
-    if (fd < 0)
-        return fail_errno(err, "write", path, errno);
-    bool ok = write_all(fd, data, bytes);
-    int cause = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        cause = errno;
-    }
-    return ok ? SONDE_OK : fail_errno(err, "write", path, cause);
-}
-
-/* Opens a file that did not exist before; `temp` receives its name. */
-static int open_temp(int dir, const char *path, mode_t mode, char *temp, size_t temp_bytes)
-{
-    for (int attempt = 0; attempt < 100; attempt++) {
-        int n = snprintf(temp, temp_bytes, "%s.%ld.%llx.tmp", path, (long)getpid(),
-                         (unsigned long long)sn_ticks());
-        if (n < 0 || (size_t)n >= temp_bytes) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open_retry(dir, temp, O_WRONLY | O_CREAT | O_EXCL, mode);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
-/* Writes beside `path`, which `dir` is the origin of, and renames. `existing`: whose mode the new
- * file takes, or NULL. */
-static sonde_status replace(int dir, const char *path, mode_t mode, const struct stat *existing,
-                            const void *data, size_t bytes, bool sync, sonde_error *err)
-{
-    char temp[4096 + 64];
-    int fd = open_temp(dir, path, mode, temp, sizeof temp);
-    if (fd < 0)
-        return fail_errno(err, "write", path, errno);
-    bool ok = write_all(fd, data, bytes);
-    if (ok && existing)
-        ok = fchmod(fd, existing->st_mode & 07777) == 0;
-    if (ok && sync)
-        ok = fdatasync(fd) == 0;
-    int cause = errno;
-    /* Some file systems tell only at close that the disk is full. */
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        cause = errno;
-    }
-    if (ok && renameat(dir, temp, dir, path) != 0) {
-        ok = false;
-        cause = errno;
-    }
-    if (ok)
-        return SONDE_OK;
-    unlinkat(dir, temp, 0);
-    return fail_errno(err, "write", path, cause);
-}
-
-sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return replace(AT_FDCWD, path, 0666, NULL, data, bytes, false, err);
-    if (S_ISDIR(info.st_mode))
-        return sn_fail(err, SONDE_IO, "cannot write '%s': it is a directory", path);
-    if (!S_ISREG(info.st_mode))
-        return write_in_place(path, data, bytes, err);
-    /* Renaming onto a link would replace the link: go where it leads. */
-    char *real = realpath(path, NULL);
-    if (!real)
-        return fail_errno(err, "write", path, errno);
-    sonde_status st = replace(AT_FDCWD, real, 0666, &info, data, bytes, false, err);
-    free(real);
-    return st;
-}
-
-sonde_status sn_file_write_private(int dir, const char *name, const void *data, size_t bytes,
-                                   bool sync, sonde_error *err)
-{
-    return replace(dir, name, 0600, NULL, data, bytes, sync, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: mapped read-only, or read whole where mapping is refused or unwanted. */
+/* Files: mapped read-only, or read whole where mapping is refused or unwanted; written whole or not
+ * at all. */
 #ifndef SN_BASE_FILE_H
 #define SN_BASE_FILE_H
 
@@ -28,9 +29,49 @@ void sn_file_close(sn_file *f);
 /* Tells the kernel that this byte range is not needed any more (whole pages inside it). */
 void sn_file_release(const sn_file *f, const void *start, size_t bytes);
 
-/* Writes atomically: a temporary file beside `path`, then a rename, so that readers see the old or
- * the new content and a failure leaves the old. Links are followed; pipes and devices are written
- * to as they are. */
+/* Writing (file_write.c), for every file this project makes:
+ *  - A regular file, or one that is not there yet, is written beside its place and renamed onto it
+ *    when it is whole: readers see the old or the new content, a failure leaves the old, and a
+ *    program that dies meanwhile leaves nothing behind where the file system can do that.
+ *  - A link is followed, also one that leads nowhere yet: it stays a link.
+ *  - Pipes, terminals and devices are written to as they are.
+ *  - Mode, owner and group of the old file are kept; a new one has 0666 less the umask. A file
+ *    whose mode forbids writing is not written. Further hard links to the old content keep it.
+ *  - Where the folder takes no new file, or the new one cannot be given the old one's owner, group
+ *    and mode, the old file is written where it lies: then a failure costs its content. */
+typedef enum sn_write_how {
+    SN_WRITE_WHOLE,   /* as said */
+    SN_WRITE_REPLACE, /* a regular file in no other way than by renaming: someone may map it */
+    SN_WRITE_VISIBLE  /* where it lies from the first byte on: what is there counts at any time */
+} sn_write_how;
+
+enum { SN_PATH_BYTES = 4096 }; /* the system takes no longer ones */
+
+typedef struct sn_file_writer {
+    const char *path; /* as given, for messages: the caller's, must live as long */
+    int dir;          /* folder that relative names begin in, as openat takes it */
+    int fd;           /* -1: none */
+    int cause;        /* errno of the first failure, 0: none */
+    bool renames, named;
+    char target[SN_PATH_BYTES], temp[SN_PATH_BYTES + 64];
+    size_t n; /* bytes in the buffer */
+    uint8_t buffer[1 << 14];
+} sn_file_writer;
+
+/* Errors are SONDE_IO and name the path as given and the cause. After a failure here nothing needs
+ * to be ended. */
+sonde_status sn_file_writer_open(sn_file_writer *w, const char *path, sn_write_how how,
+                                 sonde_error *err);
+/* False: it could not be written; finishing says why. */
+bool sn_file_writer_put(sn_file_writer *w, const void *data, size_t bytes);
+bool sn_file_writer_flush(sn_file_writer *w); /* what was put is in the file */
+/* The file is whole: puts it in its place. `synced`: a crash of the machine leaves the old or the
+ * new content, too. */
+sonde_status sn_file_writer_finish(sn_file_writer *w, bool synced, sonde_error *err);
+/* It will not become whole: the old content stays. Does nothing after finishing. */
+void sn_file_writer_abandon(sn_file_writer *w);
+
+/* All at once. */
 sonde_status sn_file_write(const char *path, const void *data, size_t bytes, sonde_error *err);
 /* A file of the folder that `dir` is open on, for its owner's eyes only. Atomic as above, with
  * `sync` also when the machine crashes; whatever had the name, a link included, is replaced and not

@@ -1,45 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile into a file. The bytes go to a temporary file beside the target, which is renamed when
- * complete: whoever looks finds the old file or the new one, never half of it. Targets that are not
- * plain files (devices, pipes, links) and folders that refuse a new file are written in place. */
+/* A profile into a file, or to standard output. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "export/export.h"
 
-static bool write_stdio(sn_sink *sink, const void *data, size_t bytes)
+static bool write_stdout(sn_sink *sink, const void *data, size_t bytes)
 {
-    return fwrite(data, 1, bytes, sink->user) == bytes;
+    (void)sink;
+    return fwrite(data, 1, bytes, stdout) == bytes;
 }
 
-/* A new file beside `path`; its name into temp. NULL: none could be made. */
-static FILE *open_beside(const char *path, char *temp, size_t cap)
+static bool write_writer(sn_sink *sink, const void *data, size_t bytes)
 {
-    struct stat info;
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return NULL;
-    for (int k = 0; k < 100; k++) {
-        int n = snprintf(temp, cap, "%s.%ld.%d.tmp", path, (long)getpid(), k);
-        if (n < 0 || (size_t)n >= cap)
-            return NULL;
-        int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            FILE *f = fdopen(fd, "wb");
-            if (!f) {
-                close(fd);
-                unlink(temp);
-            }
-            return f;
-        }
-        if (errno != EEXIST)
-            return NULL;
-    }
-    return NULL;
+    return sn_file_writer_put(sink->user, data, bytes);
 }
 
 static sonde_status write_format(const sn_profile *p, const sn_exporter *format,
@@ -52,17 +28,16 @@ static sonde_status write_format(const sn_profile *p, const sn_exporter *format,
                                      : format->write(&shown, sink, err);
 }
 
-static sonde_status export_to(const sn_profile *p, const sn_exporter *format,
-                              const sn_export_options *opt, FILE *f, const char *path,
-                              sonde_error *err)
+static sonde_status export_stdout(const sn_profile *p, const sn_exporter *format,
+                                  const sn_export_options *opt, sonde_error *err)
 {
-    sn_sink sink = {.write = write_stdio, .user = f};
+    sn_sink sink = {.write = write_stdout};
     errno = 0;
     sonde_status st = write_format(p, format, opt, &sink, err);
-    if (fflush(f) != 0)
+    if (fflush(stdout) != 0)
         sink.failed = true;
     if (sink.failed)
-        st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path,
+        st = sn_fail(err, SONDE_IO, "cannot write 'standard output': %s",
                      errno ? strerror(errno) : "the write was refused");
     return st;
 }
@@ -96,24 +71,17 @@ sonde_status sn_export_file_with(const sn_profile *p, const char *path,
 {
     const sn_exporter *format = sn_exporter_for_path(opt && opt->format ? opt->format : path);
     if (is_stdout(path, format))
-        return export_to(p, format ? format : sn_exporter_row(0), opt, stdout, "standard output",
-                         err);
+        return export_stdout(p, format ? format : sn_exporter_row(0), opt, err);
     if (!format)
         return no_format(opt && opt->format ? opt->format : path, err);
-    char temp[PATH_MAX];
-    FILE *f = open_beside(path, temp, sizeof temp);
-    bool beside = f != NULL;
-    if (!beside)
-        f = fopen(path, "wbe");
-    if (!f)
-        return sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
-    sonde_status st = export_to(p, format, opt, f, path, err);
-    if (fclose(f) != 0 && st == SONDE_OK)
-        st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
-    if (beside && st == SONDE_OK && rename(temp, path) != 0)
-        st = sn_fail(err, SONDE_IO, "cannot rename '%s' to '%s': %s", temp, path, strerror(errno));
-    if (beside && st != SONDE_OK)
-        unlink(temp);
+    sn_file_writer w;
+    SN_TRY(sn_file_writer_open(&w, path, SN_WRITE_WHOLE, err));
+    sn_sink sink = {.write = write_writer, .user = &w};
+    sonde_status st = write_format(p, format, opt, &sink, err);
+    if (st == SONDE_OK || w.cause) /* finishing says what became of the file */
+        st = sn_file_writer_finish(&w, false, err);
+    else
+        sn_file_writer_abandon(&w);
     return st;
 }
 

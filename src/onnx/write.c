@@ -3,11 +3,8 @@
  * that bodies share with the graphs around them go back to being plain names of the outer scope:
  * the name of each value as written is decided once, in the counting pass, such that no body hides
  * a name of a graph around it. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "onnx/emit.h"
 
@@ -463,59 +460,29 @@ fail:
 
 /* ---- files ---- */
 
-typedef struct file_sink {
-    int fd, cause;
-} file_sink;
-
 static bool write_to_file(void *user, const void *data, size_t bytes)
 {
-    file_sink *s = user;
-    const uint8_t *p = data;
-    while (bytes) {
-        ssize_t n = write(s->fd, p, bytes);
-        if (n < 0 && errno != EINTR) {
-            s->cause = errno;
-            return false;
-        }
-        if (n > 0) {
-            p += n;
-            bytes -= (size_t)n;
-        }
-    }
-    return true;
+    return sn_file_writer_put(user, data, bytes);
 }
 
-/* A temporary file beside the target, renamed when it is whole: readers never see half a model, and
- * the model being written may be mapped from the very file it replaces. */
+/* The model being written may be mapped from the very file it replaces. */
+static bool is_mapped(const sn_model *m)
+{
+    for (size_t k = 0; k < m->files.n; k++)
+        if (m->files.data[k]->mapped)
+            return true;
+    return false;
+}
+
 sonde_status sn_onnx_save_file(const sn_model *m, const sn_graph *g, const char *path,
                                sonde_error *err)
 {
-    sn_arena arena;
-    sn_arena_init(&arena, m->ctx->alloc);
-    sonde_status st;
-    file_sink sink = {.fd = -1};
-    char *temp = sn_arena_printf(&arena, "%s.%ld.%llx.tmp", path, (long)getpid(),
-                                 (unsigned long long)sn_ticks());
-    if (!temp) {
-        st = sn_fail_memory(err, strlen(path));
-        goto done;
-    }
-    sink.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (sink.fd < 0) {
-        st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
-        goto done;
-    }
-    st = sn_onnx_write(m, g, write_to_file, &sink, err);
-    /* Some file systems tell only at close that the disk is full. */
-    if (close(sink.fd) != 0 && !sink.cause)
-        sink.cause = errno;
-    if ((st == SONDE_OK || st == SONDE_IO) && sink.cause)
-        st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(sink.cause));
-    if (st == SONDE_OK && rename(temp, path) != 0)
-        st = sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(errno));
-    if (st != SONDE_OK)
-        unlink(temp);
-done:
-    sn_arena_free(&arena);
+    sn_file_writer w;
+    SN_TRY(sn_file_writer_open(&w, path, is_mapped(m) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE, err));
+    sonde_status st = sn_onnx_write(m, g, write_to_file, &w, err);
+    if (st == SONDE_OK || w.cause) /* finishing says what became of the file */
+        st = sn_file_writer_finish(&w, false, err);
+    else
+        sn_file_writer_abandon(&w);
     return st;
 }

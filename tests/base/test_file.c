@@ -103,7 +103,7 @@ TEST(missing_files_and_directories_are_refused_by_name)
     CHECK_HAS(err.message, "directory");
     CHECK_EQ(sn_file_write(dir, "x", 1, &err), SONDE_IO);
     CHECK_HAS(err.message, "directory");
-    CHECK_EQ(sn_file_write(in_dir("no/such/folder"), "x", 1, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sn_file_write(in_dir("no/such/folder"), "x", 1, &err), SONDE_IO);
     CHECK_HAS(err.message, "no/such/folder");
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "sonde/experimental/file.h"
 #include "tool.h"
 
 static void say(const char *prefix, const char *fmt, va_list args)
@@ -125,14 +126,14 @@ bool ends_with(const char *s, const char *suffix)
 
 int write_text(const char *path, const char *data, size_t bytes)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
-    if (!f)
-        return fail("cannot write '%s': %s", path, strerror(errno));
-    const bool fine = fwrite(data, 1, bytes, f) == bytes && fflush(f) == 0;
-    const int why = errno;
-    if (f != stdout)
-        fclose(f);
-    return fine ? EXIT_OK : fail("cannot write '%s': %s", path, strerror(why));
+    sonde_error err;
+    if (strcmp(path, "-") != 0)
+        return sonde_file_write(path, data, bytes, &err) ? fail("%s", err.message) : EXIT_OK;
+    errno = 0;
+    if (fwrite(data, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
+        return EXIT_OK;
+    return fail("cannot write to standard output: %s",
+                errno ? strerror(errno) : "the write was refused");
 }
 
 /* Four buffers, so that one printf may use several. */
