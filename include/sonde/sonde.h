@@ -138,7 +138,9 @@ typedef struct sonde_model sonde_model;
 
 typedef struct sonde_model_options {
     size_t struct_size;
-    int no_mmap;              /* read the file instead of mapping it */
+    /* Read the model and its external data instead of mapping them. Mapped files must not be cut
+     * short while the model or a session on it is there: the process gets SIGBUS. */
+    int no_mmap;
     const char *external_dir; /* where external data lies; NULL = the model's folder */
 } sonde_model_options;
 
@@ -407,6 +409,15 @@ SONDE_API sonde_status sonde_profile_write(const sonde_profile *profile,
  * content decides, not the name. A .pftrace may be cut off anywhere. */
 SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *path,
                                           sonde_profile **profile, sonde_error *err);
+/* How a file that is not a model is loaded. It is mapped while that takes, and only then: should
+ * someone cut it short in that moment, the process gets SIGBUS. */
+typedef struct sonde_load_options {
+    size_t struct_size;
+    int no_mmap; /* read the file instead of mapping it: one that is cut short is an error */
+} sonde_load_options;
+SONDE_API sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
+                                               const sonde_load_options *options,
+                                               sonde_profile **profile, sonde_error *err);
 /* Names of passes, formats and categories, for --help; NULL past the end. */
 SONDE_API const char *sonde_pass_name(size_t index);
 SONDE_API const char *sonde_pass_summary(size_t index);

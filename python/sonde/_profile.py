@@ -255,6 +255,9 @@ def describe(profile: _sonde.Profile) -> str:
     return f"<sonde profile of {s['model'] or 'no model'}: {runs}, {s['spans']} spans>"
 
 
-def load_profile(path: PathLike) -> Profile:
-    """A saved profile: .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch."""
-    return Profile(_sonde.Profile.load(os.fspath(path)))
+def load_profile(path: PathLike, *, no_mmap: bool = False) -> Profile:
+    """A saved profile: .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch.
+
+    no_mmap: read the file instead of mapping it; one that is cut short meanwhile is an error then, not SIGBUS.
+    """
+    return Profile(_sonde.Profile.load(os.fspath(path), no_mmap))

@@ -45,9 +45,10 @@ static PyObject *profile_load(PyObject *type, PyObject *args)
     sonde_profile *profile = NULL;
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "s", &path))
+    sonde_load_options how = SONDE_INIT(sonde_load_options);
+    if (!PyArg_ParseTuple(args, "s|p", &path, &how.no_mmap))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = sonde_profile_load(NULL, path, &profile, &err);
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_load_with(NULL, path, &how, &profile, &err);
     Py_END_ALLOW_THREADS return st == SONDE_OK ? sn_py_wrap_profile(profile) : sn_py_raise(&err);
 }
 

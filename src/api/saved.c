@@ -13,13 +13,22 @@ struct sonde_comparison {
 sonde_status sonde_profile_load(sonde_context *context, const char *path, sonde_profile **profile,
                                 sonde_error *err)
 {
-    SN_REQUIRE(path, err);
+    return sonde_profile_load_with(context, path, NULL, profile, err);
+}
+
+sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
+                                     const sonde_load_options *options, sonde_profile **profile,
+                                     sonde_error *err)
+{
     SN_REQUIRE(profile, err);
     *profile = NULL;
+    SN_REQUIRE(path, err);
+    sonde_load_options o;
+    SN_OPTIONS(o, options, err);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sonde_profile *made = sn_alloc_zero(&c->alloc, sizeof *made);
-    sonde_status st = made ? sn_import_file(path, &c->alloc, &made->core, err)
+    sonde_status st = made ? sn_import_file(path, !o.no_mmap, &c->alloc, &made->core, err)
                            : sn_fail_memory(err, sizeof *made);
     if (st != SONDE_OK) {
         sn_free(&c->alloc, made, sizeof *made);

@@ -29,10 +29,13 @@ static sonde_status to_set(sonde_context *c, sn_named_list *list, sonde_value_se
 }
 
 static sonde_status load(sonde_context *c, const char *path, const sn_type *as,
-                         sonde_value_set **set, sonde_error *err)
+                         const sonde_load_options *options, sonde_value_set **set, sonde_error *err)
 {
+    sonde_load_options o;
+    SN_OPTIONS(o, options, err);
     sn_named_list list;
     sn_named_init(&list, &c->alloc);
+    list.no_mmap = o.no_mmap != 0;
     sonde_status st = sn_io_read(path, as, &list, err);
     if (st == SONDE_OK)
         st = to_set(c, &list, set, err);
@@ -43,12 +46,19 @@ static sonde_status load(sonde_context *c, const char *path, const sn_type *as,
 sonde_status sonde_values_load(sonde_context *context, const char *path, sonde_value_set **set,
                                sonde_error *err)
 {
+    return sonde_values_load_with(context, path, NULL, set, err);
+}
+
+sonde_status sonde_values_load_with(sonde_context *context, const char *path,
+                                    const sonde_load_options *options, sonde_value_set **set,
+                                    sonde_error *err)
+{
     SN_REQUIRE(set, err);
     *set = NULL;
     SN_REQUIRE(path, err);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    const sonde_status st = load(c, path, NULL, set, err);
+    const sonde_status st = load(c, path, NULL, options, set, err);
     sonde_context_release(c);
     return st;
 }
@@ -68,6 +78,13 @@ static const sn_type *port_type(const sn_graph *g, const char *name)
 sonde_status sonde_value_load_for(const sonde_session *session, const char *name, const char *path,
                                   sonde_value **value, sonde_error *err)
 {
+    return sonde_value_load_for_with(session, name, path, NULL, value, err);
+}
+
+sonde_status sonde_value_load_for_with(const sonde_session *session, const char *name,
+                                       const char *path, const sonde_load_options *options,
+                                       sonde_value **value, sonde_error *err)
+{
     SN_REQUIRE(value, err);
     *value = NULL;
     SN_REQUIRE(session, err);
@@ -77,7 +94,7 @@ sonde_status sonde_value_load_for(const sonde_session *session, const char *name
     if (type && type->kind == SN_KIND_NONE)
         type = NULL;
     sonde_value_set *set = NULL;
-    SN_TRY(load(session->model->context, path, type, &set, err));
+    SN_TRY(load(session->model->context, path, type, options, &set, err));
     sonde_status st = SONDE_OK;
     if (set->values.n == 1)
         *value = sonde_value_retain(set->values.data[0]);
@@ -141,6 +158,7 @@ sonde_status sonde_image_load(sonde_context *context, const char *path,
     image.nhwc = o.nhwc != 0;
     image.bgr = o.bgr != 0;
     image.no_normalize = o.no_normalize != 0;
+    image.no_mmap = o.no_mmap != 0;
     for (int i = 0; i < 3; i++) {
         if (o.mean)
             image.mean[i] = o.mean[i];

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/map.h"
 
 /* Where `data` of an empty file points. */
@@ -40,8 +41,31 @@ static ssize_t read_retry(int fd, void *buf, size_t bytes)
     return n;
 }
 
+/* Terminals and the like; some (/dev/zero) have no end. */
+#define MOST_OF_A_DEVICE ((size_t)256 << 20)
+
+/* A pipe may have no end: where nobody set a limit, the machine's memory is one. */
+static bool may_grow(const sn_allocator *alloc, size_t bytes)
+{
+    const size_t small = (size_t)64 << 20;
+    return alloc->limit_bytes || bytes <= small || (double)bytes < sn_usable_memory();
+}
+
+static sonde_status too_long(const sn_file *f, const char *path, size_t n, sonde_error *err)
+{
+    const size_t limit = f->alloc->limit_bytes;
+    if (limit)
+        return sn_fail(err, SONDE_OUT_OF_MEMORY,
+                       "cannot read '%s': it has more than %zu bytes and memory is limited to %zu",
+                       path, n, limit);
+    return sn_fail(err, SONDE_OUT_OF_MEMORY,
+                   "cannot read '%s': it has more than %zu bytes and there is no memory for more",
+                   path, n);
+}
+
 /* Reads to the end of fd, starting with room for `hint` bytes and one more that proves the end. */
-static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, sonde_error *err)
+static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, size_t most,
+                             sonde_error *err)
 {
     size_t cap, n = 0;
     if (!sn_size_add(hint < 4096 ? 4096 : hint, 1, &cap))
@@ -52,11 +76,12 @@ static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, 
     for (;;) {
         if (n == cap) {
             size_t more;
-            uint8_t *bigger =
-                sn_size_mul(cap, 2, &more) ? sn_realloc(f->alloc, buf, cap, more) : NULL;
+            uint8_t *bigger = sn_size_mul(cap, 2, &more) && may_grow(f->alloc, cap + more)
+                                  ? sn_realloc(f->alloc, buf, cap, more)
+                                  : NULL;
             if (!bigger) {
                 sn_free(f->alloc, buf, cap);
-                return sn_fail_memory(err, cap);
+                return too_long(f, path, n, err);
             }
             buf = bigger;
             cap = more;
@@ -70,6 +95,12 @@ static sonde_status read_all(sn_file *f, int fd, const char *path, size_t hint, 
         if (got == 0)
             break;
         n += (size_t)got;
+        if (n > most) {
+            sn_free(f->alloc, buf, cap);
+            return sn_fail(err, SONDE_LIMIT,
+                           "cannot read '%s': it has more than the %zu bytes such a file may have",
+                           path, most);
+        }
     }
     f->data = buf;
     f->bytes = n;
@@ -87,8 +118,8 @@ static uint64_t identity_of(const struct stat *s)
     return hash ? hash : 1;
 }
 
-sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
-                          sonde_error *err)
+static sonde_status open_file(sn_file *f, const char *path, bool map, size_t most,
+                              sn_allocator *alloc, sonde_error *err)
 {
     *f = (sn_file){.data = nothing, .alloc = alloc};
     int fd = open_retry(path);
@@ -116,11 +147,25 @@ sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_all
             f->bytes = size;
             f->mapped = true;
         } else {
-            st = read_all(f, fd, path, size, err);
+            if (S_ISCHR(info.st_mode) && most > MOST_OF_A_DEVICE)
+                most = MOST_OF_A_DEVICE;
+            st = read_all(f, fd, path, size < most ? size : most, most, err);
         }
     }
     close(fd);
     return st;
+}
+
+sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err)
+{
+    return open_file(f, path, map, SIZE_MAX, alloc, err);
+}
+
+sonde_status sn_file_read(sn_file *f, const char *path, size_t most, sn_allocator *alloc,
+                          sonde_error *err)
+{
+    return open_file(f, path, false, most, alloc, err);
 }
 
 void sn_file_close(sn_file *f)

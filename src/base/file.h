@@ -19,11 +19,16 @@ typedef struct sn_file {
 
 /* Errors name the path and the cause; a path that does not exist is SONDE_NOT_FOUND, the rest
  * SONDE_IO. A zero-byte file is valid: data non-NULL, bytes 0. Directories are refused;
- * pipes and other unmappable files are read whole. */
+ * pipes and other unmappable files are read whole, as far as the allocator's limit or the machine's
+ * memory goes. A mapped file that someone cuts short is a trap: reading behind its new end raises
+ * SIGBUS. */
 sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,
                           sonde_error *err);
 /* The same of an open descriptor, which it closes; `path` is for messages. */
 sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err);
+/* Read, not mapped; one of more than `most` bytes is refused with SONDE_LIMIT. */
+sonde_status sn_file_read(sn_file *f, const char *path, size_t most, sn_allocator *alloc,
                           sonde_error *err);
 void sn_file_close(sn_file *f);
 /* Tells the kernel that this byte range is not needed any more (whole pages inside it). */

@@ -79,12 +79,12 @@ sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, s
     return st;
 }
 
-sonde_status sn_import_file(const char *path, sn_allocator *alloc, sn_profile **profile,
+sonde_status sn_import_file(const char *path, bool map, sn_allocator *alloc, sn_profile **profile,
                             sonde_error *err)
 {
     *profile = NULL;
     sn_file file;
-    SN_TRY(sn_file_open(&file, path, true, alloc, err));
+    SN_TRY(sn_file_open(&file, path, map, alloc, err));
     sonde_status st = sn_import_bytes(file.data, file.bytes, path, alloc, profile, err);
     sn_file_close(&file);
     return st;

@@ -29,7 +29,8 @@ sonde_status sn_import_with(const sn_importer *row, const void *data, size_t byt
 /* `name` stands for the file in messages. */
 sonde_status sn_import_bytes(const void *data, size_t bytes, const char *name, sn_allocator *alloc,
                              sn_profile **profile, sonde_error *err);
-sonde_status sn_import_file(const char *path, sn_allocator *alloc, sn_profile **profile,
+/* `map`: the file is mapped, not read. */
+sonde_status sn_import_file(const char *path, bool map, sn_allocator *alloc, sn_profile **profile,
                             sonde_error *err);
 
 /* For sniffing: whether `word` occurs in the bytes. */

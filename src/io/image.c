@@ -155,7 +155,7 @@ sonde_status sn_io_read_image(const char *path, const sn_image_options *o, sn_al
     sn_file f;
     sn_picture p;
     sn_image_options_default(&defaults);
-    SN_TRY(sn_file_open(&f, path, true, alloc, err));
+    SN_TRY(sn_file_open(&f, path, !(o && o->no_mmap), alloc, err));
     sonde_status st = sn_picture_decode(f.data, f.bytes, alloc, &p, err);
     sn_file_close(&f);
     if (st == SONDE_OK) {

@@ -166,7 +166,7 @@ static sonde_status read_pb_file(const char *path, const char *name, const sn_ty
                                  sn_named_list *out, sonde_error *err)
 {
     sn_file f;
-    SN_TRY(sn_file_open(&f, path, true, out->alloc, err));
+    SN_TRY(sn_file_open(&f, path, !out->no_mmap, out->alloc, err));
     sonde_status st = read_pb_bytes(&f, as, name, out, err);
     sn_file_close(&f);
     if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)
@@ -263,6 +263,7 @@ static sonde_status read_image(const char *path, const sn_type *as, sn_named_lis
     sn_image_options o;
     sn_slot slot = {0};
     image_options_from(as, &o);
+    o.no_mmap = out->no_mmap;
     SN_TRY(sn_io_read_image(path, &o, out->alloc, &slot, err));
     sonde_status st = sn_named_add(out, "", &slot, err);
     sn_slot_clear(&slot);
@@ -328,7 +329,7 @@ sonde_status sn_io_read(const char *path, const sn_type *as, sn_named_list *out,
             "cannot tell what '%.300s' is; .npy, .npz, .safetensors, .pb, .jpg, .png and .ppm "
             "can be read",
             path);
-    SN_TRY(sn_file_open(&f, path, true, out->alloc, err));
+    SN_TRY(sn_file_open(&f, path, !out->no_mmap, out->alloc, err));
     sonde_status st = format->read(f.data, f.bytes, as, out, err);
     sn_file_close(&f);
     if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)

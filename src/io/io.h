@@ -13,6 +13,7 @@ typedef struct sn_named_list {
     sn_allocator *alloc;
     sn_arena arena; /* names */
     SN_VEC(sn_named) list;
+    bool no_mmap; /* files it is filled from are read, not mapped */
 } sn_named_list;
 void sn_named_init(sn_named_list *l, sn_allocator *alloc);
 void sn_named_free(sn_named_list *l);
@@ -29,6 +30,7 @@ typedef struct sn_image_options {
     int width, height; /* of the crop */
     int resize;        /* shorter side; 0: 256/224 of the crop's */
     bool nhwc, bgr, no_normalize;
+    bool no_mmap;                /* read the file instead of mapping it */
     float mean[3], deviation[3]; /* used unless no_normalize */
 } sn_image_options;
 void sn_image_options_default(sn_image_options *o);

@@ -272,7 +272,7 @@ TEST(other_files_are_named_in_the_message)
     CHECK_EQ(sn_import_bytes("\x1F\x8B\x08\x00", 4, "x.json.gz", &m.a, &q, &err),
              SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "'x.json.gz' is compressed");
-    CHECK_EQ(sn_import_file("/nonexistent.pftrace", &m.a, &q, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sn_import_file("/nonexistent.pftrace", true, &m.a, &q, &err), SONDE_NOT_FOUND);
     CHECK_HAS(err.message, "/nonexistent.pftrace");
     CHECK(q == NULL);
     CHECK_EQ(m.live, 0);

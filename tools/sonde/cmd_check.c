@@ -103,7 +103,7 @@ static sonde_status load_values(const sonde_session *s, const char *prefix, bool
         const char *name =
             inputs ? sonde_session_input_name(s, *n) : sonde_session_output_name(s, *n);
         if (there)
-            st = sonde_value_load_for(s, name, path, &values[*n], err);
+            st = sonde_value_load_for_with(s, name, path, &unmapped, &values[*n], err);
         free(path);
         if (!there)
             break;

@@ -267,11 +267,11 @@ static int run(diff *d, const options *o)
     sonde_error err;
     for (int k = 0; k < 2; k++) {
         d->summaries[k].struct_size = sizeof d->summaries[k];
-        if (sonde_profile_load(NULL, o->rest.items[k], &d->profiles[k], &err) ||
-            sonde_profile_summary_get(d->profiles[k], &d->summaries[k], &err))
+        const int code = load_profile(o, o->rest.items[k], &d->profiles[k]);
+        if (code)
+            return code;
+        if (sonde_profile_summary_get(d->profiles[k], &d->summaries[k], &err))
             return fail("%s", err.message);
-        if (*d->summaries[k].note && !o->quiet)
-            warn("%s: %s", o->rest.items[k], d->summaries[k].note);
         if (!d->summaries[k].iterations)
             return fail("'%s' has no measured run to compare", o->rest.items[k]);
     }

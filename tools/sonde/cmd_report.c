@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde report: a saved profile again, as a table or in any other format. */
-#include "sonde/experimental/profile.h"
 #include "tool.h"
 
 static const char details[] =
@@ -16,15 +15,7 @@ static const char details[] =
 static int report(const options *o)
 {
     sonde_profile *profile = NULL;
-    sonde_profile_summary facts = SONDE_INIT(sonde_profile_summary);
-    sonde_error err;
-    if (sonde_profile_load(NULL, o->rest.items[0], &profile, &err))
-        return fail("%s", err.message);
-    int code = EXIT_OK;
-    if (sonde_profile_summary_get(profile, &facts, &err))
-        code = fail("%s", err.message);
-    else if (*facts.note && !o->quiet)
-        warn("%s: %s", o->rest.items[0], facts.note);
+    int code = load_profile(o, o->rest.items[0], &profile);
     if (!code)
         code = show_profile(profile, o);
     sonde_profile_release(profile);

@@ -89,6 +89,7 @@ int image_plan(const loaded *l, const options *o, size_t index, const char *path
     image->resize = o->image_resize > 65536 ? 65536 : (int)o->image_resize;
     image->bgr = o->image_bgr;
     image->no_normalize = o->image_raw;
+    image->no_mmap = unmapped.no_mmap;
     int code = EXIT_OK;
     if (o->image_mean && !(code = three(o->image_mean, "image-mean", numbers)))
         image->mean = numbers;
@@ -131,7 +132,7 @@ static int load_one(feeds *f, const loaded *l, const options *o, size_t index, c
         const int code = load_image(l, o, index, path, &v);
         if (code)
             return code;
-    } else if (sonde_value_load_for(l->session, f->names[index], path, &v, &err)) {
+    } else if (sonde_value_load_for_with(l->session, f->names[index], path, &unmapped, &v, &err)) {
         return fail("%s", err.message);
     }
     put(&f->values[index], v);
@@ -147,7 +148,7 @@ static int load_all(feeds *f, const loaded *l, const options *o, const char *pat
                                      : fail("'%s': every input has a value already", path);
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load(l->context, path, &set, &err))
+    if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
         return fail("%s", err.message);
     int code = EXIT_OK;
     for (size_t i = 0; i < sonde_value_set_count(set) && !code; i++) {

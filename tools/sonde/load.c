@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sonde/experimental/profile.h"
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
@@ -151,6 +152,34 @@ int load(loaded *l, const options *o, const char *model, load_for what)
     }
     l->prepare_ms = now_ms() - start;
     return EXIT_OK;
+}
+
+sonde_context *reading_context(const options *o)
+{
+    sonde_context_options c = SONDE_INIT(sonde_context_options);
+    sonde_context *context = NULL;
+    sonde_error err;
+    c.threads = 1;
+    c.max_memory = (size_t)o->max_memory;
+    if (sonde_context_create(&c, &context, &err))
+        (void)fail("%s", err.message);
+    return context;
+}
+
+int load_profile(const options *o, const char *path, sonde_profile **profile)
+{
+    sonde_profile_summary facts = SONDE_INIT(sonde_profile_summary);
+    sonde_context *context = reading_context(o);
+    sonde_error err;
+    if (!context)
+        return EXIT_ERROR;
+    sonde_status st = sonde_profile_load_with(context, path, &unmapped, profile, &err);
+    if (!st)
+        st = sonde_profile_summary_get(*profile, &facts, &err);
+    if (!st && *facts.note && !o->quiet)
+        warn("%s: %s", path, facts.note);
+    sonde_context_release(context); /* the profile keeps it */
+    return st ? fail("%s", err.message) : EXIT_OK;
 }
 
 void unload(loaded *l)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values for people: type, range, the first elements, the best classes; and latency figures. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sonde/experimental/compare.h"
+#include "sonde/experimental/file.h"
 #include "tool.h"
 
 enum { FIRST = 6, BATCH = 1024 };
@@ -127,22 +127,20 @@ static void to_probabilities(score *s, int64_t n)
         s[i].value /= sum;
 }
 
-static char *read_labels(const char *path, list *labels)
+char *read_labels(sonde_context *context, const char *path, list *labels)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        warn("cannot read labels from '%s': %s", path, strerror(errno));
+    enum { MOST = 64 << 20 }; /* bytes; the largest sets of classes have a few */
+    sonde_value *file = NULL;
+    sonde_error err;
+    if (sonde_file_read(context, path, MOST, &file, &err)) {
+        warn("there are no labels: %s", err.message);
         return NULL;
     }
-    size_t n = 0, cap = 4096;
-    char *data = need(malloc(cap));
-    for (size_t got; (got = fread(data + n, 1, cap - n - 1, f)) > 0;) {
-        n += got;
-        if (cap - n < 2)
-            data = need(realloc(data, cap *= 2));
-    }
-    fclose(f);
+    const size_t n = sonde_tensor_bytes(file);
+    char *data = need(malloc(n + 1));
+    memcpy(data, sonde_tensor_data(file), n);
     data[n] = 0;
+    sonde_value_release(file);
     for (char *line = data; line && *line;) {
         char *end = strchr(line, '\n');
         if (end)
@@ -154,7 +152,7 @@ static char *read_labels(const char *path, list *labels)
     return data;
 }
 
-static void print_top(const sonde_value *v, const options *o)
+static void print_top(sonde_context *context, const sonde_value *v, const options *o)
 {
     const size_t rank = sonde_tensor_rank(v);
     const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
@@ -162,7 +160,7 @@ static void print_top(const sonde_value *v, const options *o)
     if (classes < 2)
         return;
     list labels = {.n = 0};
-    char *memory = o->labels ? read_labels(o->labels, &labels) : NULL;
+    char *memory = o->labels ? read_labels(context, o->labels, &labels) : NULL;
     score *s = need(malloc((size_t)classes * sizeof *s));
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < classes; i++) {
@@ -184,7 +182,7 @@ static void print_top(const sonde_value *v, const options *o)
     free(memory);
 }
 
-void print_value(const char *name, const sonde_value *v, const options *o)
+void print_value(sonde_context *context, const char *name, const sonde_value *v, const options *o)
 {
     char *type = value_type_text(v);
     printf("%s: %s\n", name, type);
@@ -195,14 +193,14 @@ void print_value(const char *name, const sonde_value *v, const options *o)
             if (sonde_value_item(v, i, &item, NULL))
                 continue;
             char *item_name = text_of("%s[%zu]", name, i);
-            print_value(item_name, item, o);
+            print_value(context, item_name, item, o);
             free(item_name);
             sonde_value_release(item);
         }
         return;
     }
     if (o->top) {
-        print_top(v, o);
+        print_top(context, v, o);
         return;
     }
     summary s;

@@ -72,7 +72,8 @@ void runner_print(const runner *r, const options *o)
     for (size_t i = 0; i < r->n_out; i++) {
         if (r->images.n && i % r->outputs == 0)
             printf("%s%s\n", i ? "\n" : "", r->images.items[i / r->outputs]);
-        print_value(sonde_session_output_name(r->model.session, i % r->outputs), r->out[i], o);
+        print_value(r->model.context,
+                    sonde_session_output_name(r->model.session, i % r->outputs), r->out[i], o);
     }
 }
 
@@ -121,9 +122,8 @@ static int check_folder(const runner *r, const options *o, const char *path, siz
         sonde_value *expected = NULL;
         sonde_error err;
         if (is_file(file)) {
-            if (sonde_value_load_for(r->model.session,
-                                     sonde_session_output_name(r->model.session, k % r->outputs),
-                                     file, &expected, &err))
+            const char *name = sonde_session_output_name(r->model.session, k % r->outputs);
+            if (sonde_value_load_for_with(r->model.session, name, file, &unmapped, &expected, &err))
                 code = fail("%s", err.message);
             else if (compare(r, o, k, expected))
                 code = EXIT_MISMATCH;
@@ -139,7 +139,7 @@ static int check_file(const runner *r, const options *o, const char *path, size_
 {
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load(r->model.context, path, &set, &err))
+    if (sonde_values_load_with(r->model.context, path, &unmapped, &set, &err))
         return fail("%s", err.message);
     int code = EXIT_OK;
     for (size_t i = 0; i < sonde_value_set_count(set) && code != EXIT_ERROR; i++) {

@@ -27,6 +27,8 @@ double now_ms(void);
 bool is_folder(const char *path);
 bool is_file(const char *path);
 bool ends_with(const char *text, const char *suffix);
+/* For files that are not models: someone who writes one meanwhile must not end the program. */
+extern const sonde_load_options unmapped;
 /* Text to a file, or to stdout for "-". */
 int write_text(const char *path, const char *text, size_t bytes);
 /* 1234567 ► "1,234,567" and 22020096 ► "21.0 MiB", in one of a few static buffers. */
@@ -174,6 +176,11 @@ typedef enum load_for {
 int load(loaded *l, const options *o, const char *model, load_for what);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
 void show_warnings(sonde_context_options *c, const options *o);
+/* For files alone: a context whose memory --max-memory limits. NULL: after an error that was said.
+ */
+sonde_context *reading_context(const options *o);
+/* A saved profile, in memory that --max-memory limits. The note about what it lacks is said. */
+int load_profile(const options *o, const char *path, sonde_profile **profile);
 void unload(loaded *l);
 
 /* ---- feeds.c ---- */
@@ -208,7 +215,10 @@ bool size_of_dim(const loaded *l, const options *o, const char *input, const cha
 /* ---- print.c ---- */
 /* "f32[1, 1000]" of an actual value. */
 char *value_type_text(const sonde_value *v);
-void print_value(const char *name, const sonde_value *v, const options *o);
+/* The lines of --labels, which point into what is returned, from malloc. The file is read into the
+ * context's memory; NULL: after a warning that says why there are none. */
+char *read_labels(sonde_context *context, const char *path, list *labels);
+void print_value(sonde_context *context, const char *name, const sonde_value *v, const options *o);
 /* The statistics a tensor of numbers has; false for anything else. */
 typedef struct summary {
     double min, max, mean;

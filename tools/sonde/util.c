@@ -106,6 +106,8 @@ double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
+const sonde_load_options unmapped = {.struct_size = sizeof unmapped, .no_mmap = 1};
+
 bool is_folder(const char *path)
 {
     struct stat st;

@@ -23,6 +23,11 @@ extern "C" {
 SONDE_API sonde_status sonde_file_write(const char *path, const void *data, size_t bytes,
                                         sonde_error *err);
 
+/* The whole file as a u8 tensor, read, not mapped, into the context's memory: its max_memory holds.
+ * One of more than `most` bytes is refused with SONDE_LIMIT; 0: any number. */
+SONDE_API sonde_status sonde_file_read(sonde_context *context, const char *path, size_t most,
+                                       sonde_value **bytes, sonde_error *err);
+
 #ifdef __cplusplus
 }
 #endif

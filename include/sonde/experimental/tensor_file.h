@@ -20,6 +20,15 @@ SONDE_API sonde_status sonde_value_load_for(const sonde_session *session, const 
                                             const char *path, sonde_value **value,
                                             sonde_error *err);
 
+/* The same two with options. */
+SONDE_API sonde_status sonde_values_load_with(sonde_context *context, const char *path,
+                                              const sonde_load_options *options,
+                                              sonde_value_set **set, sonde_error *err);
+SONDE_API sonde_status sonde_value_load_for_with(const sonde_session *session, const char *name,
+                                                 const char *path,
+                                                 const sonde_load_options *options,
+                                                 sonde_value **value, sonde_error *err);
+
 /* By suffix: .npz, .safetensors, .npy (one value), or, where `path` ends in "/", a folder (made
  * when it is not there) of output_0.pb, output_1.pb … in ONNX's test-data form. */
 SONDE_API sonde_status sonde_values_save(const char *path, const char *const *names,
@@ -34,6 +43,7 @@ typedef struct sonde_image_options {
     int bgr;                       /* instead of RGB */
     int no_normalize;              /* values / 255, without mean and deviation */
     const float *mean, *deviation; /* 3 each; NULL = ImageNet's */
+    int no_mmap;                   /* as in sonde_load_options */
 } sonde_image_options;
 
 /* .jpg and .png where the library was built with them, .ppm always: an f32 tensor. */

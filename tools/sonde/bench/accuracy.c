@@ -44,31 +44,23 @@ static void look_into(const char *folder, list *names)
 }
 
 /* ------------------------------------------------------------------ classes */
-/* The line of the labels file that is this name; -1: none. */
-static int64_t line_of(const char *path, const char *name)
+/* The line of --labels that is this name; -1: none. */
+static int64_t line_of(const list *labels, const char *name)
 {
-    FILE *f = fopen(path, "re");
-    char *line = NULL;
-    size_t cap = 0;
-    int64_t found = -1, number = 0;
-    for (; f && found < 0 && getline(&line, &cap, f) > 0; number++) {
-        line[strcspn(line, "\r\n")] = 0;
-        if (strcmp(line, name) == 0)
-            found = number;
-    }
-    if (f)
-        fclose(f);
-    free(line);
-    return found;
+    for (size_t i = 0; i < labels->n; i++)
+        if (strcmp(labels->items[i], name) == 0)
+            return (int64_t)i;
+    return -1;
 }
 
 /* A folder's class: its name is a line of --labels, or a number, or it is the k-th of them. */
-static int class_of(const options *o, const char *name, int64_t position, int64_t *label)
+static int class_of(const options *o, const list *labels, const char *name, int64_t position,
+                    int64_t *label)
 {
     char *end = NULL;
     *label = strtoll(name, &end, 10);
     if (o->labels)
-        *label = line_of(o->labels, name);
+        *label = line_of(labels, name);
     else if (*end || end == name || *label < 0)
         *label = position;
     return *label >= 0 ? EXIT_OK
@@ -76,7 +68,7 @@ static int class_of(const options *o, const char *name, int64_t position, int64_
                               o->dataset);
 }
 
-static int find_samples(samples *s, const options *o)
+static int find_labelled(samples *s, const options *o, const list *labels)
 {
     list names = {.n = 0};
     int64_t classes = 0;
@@ -88,7 +80,8 @@ static int find_samples(samples *s, const options *o)
         int64_t label = -1;
         if (ends_with(path, ".npz"))
             add_sample(s, text_of("%s", path), -1);
-        else if (is_folder(path) && !(code = class_of(o, names.items[i], classes++, &label)))
+        else if (is_folder(path) &&
+                 !(code = class_of(o, labels, names.items[i], classes++, &label)))
             look_into(path, &inside);
         for (size_t k = 0; k < inside.n; k++)
             if (is_image(inside.items[k]))
@@ -102,13 +95,25 @@ static int find_samples(samples *s, const options *o)
     return code;
 }
 
+static int find_samples(samples *s, const options *o)
+{
+    list labels = {.n = 0};
+    sonde_context *context = o->labels ? reading_context(o) : NULL;
+    char *lines = context ? read_labels(context, o->labels, &labels) : NULL;
+    const int code = o->labels && !lines ? EXIT_ERROR : find_labelled(s, o, &labels);
+    list_free(&labels);
+    free(lines);
+    sonde_context_release(context);
+    return code;
+}
+
 /* ------------------------------------------------------------------ answers */
 /* The `label` of an .npz file; false: it has none. */
 static bool label_inside(const char *path, int64_t *label)
 {
     sonde_value_set *set = NULL;
     double x = -1;
-    if (sonde_values_load(NULL, path, &set, NULL))
+    if (sonde_values_load_with(NULL, path, &unmapped, &set, NULL))
         return false;
     for (size_t i = 0; i < sonde_value_set_count(set); i++)
         if (strcmp(sonde_value_set_name(set, i), "label") == 0)
@@ -123,7 +128,7 @@ static int64_t rank_of(const char *path, int64_t label)
 {
     sonde_value_set *set = NULL;
     int64_t higher = -1;
-    if (sonde_values_load(NULL, path, &set, NULL) || !sonde_value_set_count(set)) {
+    if (sonde_values_load_with(NULL, path, &unmapped, &set, NULL) || !sonde_value_set_count(set)) {
         sonde_value_set_release(set);
         return -1;
     }

@@ -23,7 +23,7 @@ static sonde_value_set *read_outputs(size_t which, sonde_error *err)
     char *path = bench_outputs_path(which);
     if (access(path, R_OK) != 0)
         snprintf(err->message, sizeof err->message, "it saved no outputs");
-    else if (sonde_values_load(NULL, path, &set, err))
+    else if (sonde_values_load_with(NULL, path, &unmapped, &set, err))
         set = NULL;
     unlink(path); /* the next table must not find it */
     free(path);
@@ -134,7 +134,7 @@ char *bench_reference(const bench_plan *p, size_t which)
     for (size_t i = 0; i < which && !set; i++) {
         char *outputs = bench_outputs_path(i);
         if (!p->results[i].state && access(outputs, R_OK) == 0 &&
-            sonde_values_load(NULL, outputs, &set, &err))
+            sonde_values_load_with(NULL, outputs, &unmapped, &set, &err))
             set = NULL;
         free(outputs);
     }

@@ -208,7 +208,7 @@ static int save_sample(const loaded *l, const char *path, size_t number)
 {
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load(l->context, path, &set, &err))
+    if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
         return fail("%s", err.message);
     const size_t n = sonde_value_set_count(set);
     const char **names = need(calloc(n + 1, sizeof *names));

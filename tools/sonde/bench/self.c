@@ -131,7 +131,7 @@ static sonde_status read_feeds(driver *d, sonde_error *err)
     while (d->n_feeds < d->inputs.n) {
         feed f = {.n = 0};
         const sonde_status st =
-            sonde_values_load(d->context, d->inputs.items[d->n_feeds], &f.set, err);
+            sonde_values_load_with(d->context, d->inputs.items[d->n_feeds], &unmapped, &f.set, err);
         if (st)
             return st;
         f.n = sonde_value_set_count(f.set);
@@ -187,6 +187,7 @@ static sonde_status run_image(instance *in, const char *path)
     o.bgr = image->bgr;
     o.mean = image->mean;
     o.deviation = image->deviation;
+    o.no_mmap = unmapped.no_mmap;
     sonde_value *value = NULL;
     const sonde_status st = sonde_image_load(in->d->context, path, &o, &value, &in->err);
     if (st)
