@@ -170,6 +170,7 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
             break;
         case SN_LEN(SN_PF_TENSOR_TEXT):
             x.text = sn_pf_text(r, &f);
+            x.text = *x.text ? x.text : NULL;
             break;
         case SN_INT(SN_PF_TENSOR_CONSTANT):
             x.constant = f.num != 0;

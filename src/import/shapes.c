@@ -83,6 +83,8 @@ void sn_shapes_parse_dims(sn_shapes *s, sn_json_text text, sn_prof_tensor *x)
         keep_dims(s, &dims, x);
     else
         x->text = sn_build_text(s->b, text);
+    if (x->text && !*x->text)
+        x->text = NULL;
     sn_vec_free(&dims, s->b->p->alloc);
 }
 

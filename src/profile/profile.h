@@ -28,7 +28,7 @@ typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *dtype;   /* "f32"; "" when absent */
     int32_t rank;        /* -1: absent or not a tensor */
     const int64_t *dims; /* below 0: not known */
-    const char *text;    /* "seq(f32[?])" when not a tensor, else NULL */
+    const char *text;    /* "seq(f32[?])" when not a tensor, else NULL; never "" */
     bool constant;       /* a weight */
     double zeros;        /* of a weight: the share of elements that are 0; -1: not counted */
 } sn_prof_tensor;

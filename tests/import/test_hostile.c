@@ -148,6 +148,27 @@ TEST(what_is_missing_is_left_out_and_the_rest_is_used)
     CHECK_EQ(m.live, 0);
 }
 
+/* It would be written as nothing and read again as another shape. */
+TEST(an_empty_text_of_a_tensor_is_none)
+{
+    syn_memory m;
+    sonde_error err = {0};
+    memory_sink out;
+    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    CHECK_OK(sn_exporter_pftrace.write(p, memory_sink_init(&out), &err));
+    char *text = out.text; /* a text ends at its first zero byte */
+    while ((text = memmem(text, out.n - (size_t)(text - out.text), "seq(f32[?])", 11)) != NULL)
+        *text = 0;
+    CHECK_OK(sn_import_bytes(out.text, out.n, "x", &m.a, &q, &err));
+    const sn_prof_step *loop = &q->steps.data[q->steps.n - 1];
+    CHECK_EQ(loop->n_inputs, 2);
+    CHECK(loop->inputs[1].rank == -1 && loop->inputs[1].text == NULL);
+    sn_profile_free(p);
+    sn_profile_free(q);
+    free(out.text);
+    CHECK_EQ(m.live, 0);
+}
+
 TEST(two_spans_of_one_number_are_refused)
 {
     syn_memory m;
