@@ -78,13 +78,9 @@ static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_no
         fine = port(s, g, n->in[i].value, &in[i]);
     for (uint32_t i = 0; fine && i < n->n_out; i++)
         fine = port(s, g, n->out[i], &out[i]);
-    const sn_origin *anchor =
-        g->origins && n->anchor < g->origins->list.n ? &g->origins->list.data[n->anchor] : NULL;
-    const char *type = anchor && anchor->op_type ? anchor->op_type : n->op_type;
-    const char *name = anchor && anchor->name ? anchor->name : n->name;
     const sonde_node_info row = {.struct_size = sizeof row,
-                                 .name = sn_arena_strdup(&s->arena, name),
-                                 .op_type = sn_arena_strdup(&s->arena, type),
+                                 .name = sn_arena_strdup(&s->arena, n->name),
+                                 .op_type = sn_arena_strdup(&s->arena, n->shown_type),
                                  .domain = sn_arena_strdup(&s->arena, n->domain ? n->domain : ""),
                                  .post_op =
                                      sn_arena_strdup(&s->arena, n->post_op ? n->post_op : ""),

@@ -52,7 +52,7 @@ static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t 
     sn_prof_life life = {.table = b->id,
                          .first = i,
                          .last = slots[slot].last,
-                         .name = sn_arena_strdup(&p->arena, s->node->out[o]->name),
+                         .name = sn_arena_strdup(&p->arena, sn_value_shown(s->node->out[o])),
                          .place = place_of(b, slot)};
     if (life.place == SN_LIFE_ARENA) {
         life.offset = b->offset[slot];
@@ -142,7 +142,22 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const sn_s
 }
 
 /* ------------------------------------------------------------------ zeros */
-/* The weight's numbers, where they can still be read: packing may have let go of them. */
+/* Still in the model's memory? Constants that passes made are let go when they are packed. */
+static bool is_kept(const sn_model *m, const sn_tensor *t)
+{
+    const uint8_t *data = t->data;
+    for (size_t i = 0; i < m->files.n; i++) {
+        const sn_file *f = m->files.data[i];
+        if (data >= f->data && data < f->data + f->bytes)
+            return true;
+    }
+    for (size_t i = 0; i < m->buffers.list.n; i++)
+        if (m->buffers.list.data[i]->data == data)
+            return true;
+    return false;
+}
+
+/* The weight's numbers, where they can still be read; they may be in parts. */
 static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint32_t input)
 {
     const uint32_t slot = step->in[input];
@@ -151,17 +166,10 @@ static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint3
         !p->consts[slot].t.pack)
         return &p->consts[slot].t;
     const sn_tensor *t = step->node->in[input].value->fact.data;
-    const sn_model *m = p->model;
-    for (size_t i = 0; t && i < m->files.n; i++) {
-        const sn_file *f = m->files.data[i];
-        const uint8_t *data = t->data;
-        if (data >= f->data && data < f->data + f->bytes)
-            return t;
-    }
-    for (size_t i = 0; t && i < m->buffers.list.n; i++)
-        if (m->buffers.list.data[i]->data == t->data)
-            return t;
-    return NULL;
+    bool kept = t && (t->parts || is_kept(p->model, t));
+    for (size_t i = 0; kept && t->parts && i < t->parts->n; i++)
+        kept = is_kept(p->model, t->parts->part[i]);
+    return kept ? t : NULL;
 }
 
 static int64_t zeros_in(const uint8_t *data, int64_t n)
@@ -192,13 +200,9 @@ static void let_go(const sn_model *m, const uint8_t *data, size_t bytes)
     }
 }
 
-double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
+static int64_t count_zeros(const sn_model *m, const sn_tensor *t)
 {
-    enum { MOST = 1 << 28 }; /* elements: counting takes time */
-    const sn_tensor *t = readable(b, step, input);
-    const int64_t n = t ? sn_tensor_count(t) : 0;
-    if (!t || t->dtype != SONDE_DTYPE_F32 || t->block || n <= 0 || n > MOST)
-        return -1;
+    const int64_t n = sn_tensor_count(t);
     int64_t zeros = 0;
     for (int64_t i = 0, count; i < n; i += count) { /* huge page by huge page */
         const uint8_t *piece = (const uint8_t *)t->data + (size_t)i * sizeof(float);
@@ -206,8 +210,23 @@ double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t in
         count = left < sizeof(float) ? 1 : (int64_t)(left / sizeof(float));
         count = count < n - i ? count : n - i;
         zeros += zeros_in(piece, count);
-        let_go(b->program->model, piece, (size_t)count * sizeof(float));
+        let_go(m, piece, (size_t)count * sizeof(float));
     }
+    return zeros;
+}
+
+double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
+{
+    enum { MOST = 1 << 28 }; /* elements: counting takes time */
+    const sn_tensor *t = readable(b, step, input);
+    const int64_t n = t ? sn_tensor_count(t) : 0;
+    if (!t || t->dtype != SONDE_DTYPE_F32 || t->block || n <= 0 || n > MOST)
+        return -1;
+    if (!t->parts)
+        return (double)count_zeros(b->program->model, t) / (double)n;
+    int64_t zeros = 0;
+    for (size_t i = 0; i < t->parts->n; i++)
+        zeros += count_zeros(b->program->model, t->parts->part[i]);
     return (double)zeros / (double)n;
 }
 

@@ -39,7 +39,8 @@ static bool add_row(sonde_profile_rows *rows, const sn_profile *p, const sn_prof
                                    .cache_misses = r->hw.cache_misses,
                                    .branch_misses = r->hw.branch_misses,
                                    .bracket = r->bracket,
-                                   .dynamic = step && step->dynamic};
+                                   .dynamic = step && step->dynamic,
+                                   .nodes = r->nodes ? r->nodes : ""};
     return row.dtype && sn_vec_push(&rows->list, &rows->context->alloc, row);
 }
 

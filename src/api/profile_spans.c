@@ -70,7 +70,7 @@ static void describe_step(const sonde_profile_spans *spans, uint32_t at, sonde_p
 {
     const sn_prof_step *step = &spans->profile->steps.data[at];
     const sn_step_text *text = spans->texts[at];
-    to->node = step->name;
+    to->node = text->nodes;
     to->op_type = step->op_type;
     to->post_op = step->post_op;
     to->kernel = step->kernel;

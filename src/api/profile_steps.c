@@ -57,14 +57,14 @@ const char *sn_api_attributes_text(const sn_node *node, sn_arena *arena)
 }
 
 /* False: out of memory. */
-static bool tensor_row(const sn_value *v, const sn_fact *fact, const sn_graph *g, sn_arena *arena,
-                       sn_prof_tensor *row)
+static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact, const sn_graph *g,
+                       sn_arena *arena, sn_prof_tensor *row)
 {
     *row = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1, .zeros = -1};
     if (!v)
         return true;
     const sn_type *t = &fact->type;
-    row->name = sn_arena_strdup(arena, v->name);
+    row->name = sn_arena_strdup(arena, name);
     if (t->kind == SN_KIND_TENSOR)
         row->dtype = sn_dtype_name(t->dtype);
     if (t->kind == SN_KIND_TENSOR && sn_type_is_concrete(t)) {
@@ -94,15 +94,17 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
         return false;
     for (uint32_t i = 0; i < node->n_in; i++) {
         const sn_value *v = node->in[i].value;
-        if (!tensor_row(v, v ? &b->facts[v->id] : NULL, g, arena, &in[i]))
+        const char *name = v ? sn_edge_shown(&node->in[i]) : "";
+        if (!tensor_row(v, name, v ? &b->facts[v->id] : NULL, g, arena, &in[i]))
             return false;
         in[i].constant = v && sn_value_is_const(v);
-        if (in[i].constant && i == 1)
+        if (in[i].constant && i > 0 && in[i].rank >= 2)
             in[i].zeros = sn_api_weight_zeros(b, &b->steps[row->index], i);
     }
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];
-        if (!tensor_row(v, v ? &b->facts[v->id] : NULL, g, arena, &out[i]))
+        const char *name = v ? sn_value_shown(v) : "";
+        if (!tensor_row(v, name, v ? &b->facts[v->id] : NULL, g, arena, &out[i]))
             return false;
     }
     row->inputs = in;
@@ -124,6 +126,16 @@ static bool origin_row(const sn_graph *g, uint32_t id, sn_arena *arena, sn_prof_
     return row->name && row->op_type;
 }
 
+/* Those its node has in the file: what passes add says nothing to people. */
+static const char *shown_attributes(const sn_graph *g, const sn_node *node, sn_arena *arena)
+{
+    if (!g->origins || node->anchor >= g->origins->list.n)
+        return sn_api_attributes_text(node, arena);
+    const sn_origin *o = &g->origins->list.data[node->anchor];
+    const bool own = strcmp(node->shown_type, o->op_type) == 0;
+    return own ? sn_api_attributes_text(o->node, arena) : sn_arena_strdup(arena, "");
+}
+
 static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_arena *arena,
                      sn_prof_step *row)
 {
@@ -138,18 +150,17 @@ static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_
                           .bind_ns = (uint64_t)sn_ticks_to_ns(clock, info->bind_ticks),
                           .dynamic = info->dynamic,
                           .control = step->op && (step->op->flags & SN_OP_CONTROL)};
-    sn_prof_origin anchor = {.name = node->name, .op_type = node->op_type};
     sn_prof_origin *origins = SN_NEW_N(arena, sn_prof_origin, node->n_origins + 1);
-    if (!origins || (node->n_origins && !origin_row(g, node->anchor, arena, &anchor)))
+    if (!origins)
         return false;
     for (uint32_t k = 0; k < node->n_origins; k++)
         if (!origin_row(g, node->origins[k], arena, &origins[k]))
             return false;
-    row->op_type = sn_arena_strdup(arena, anchor.op_type);
-    row->name = sn_arena_strdup(arena, anchor.name);
+    row->op_type = sn_arena_strdup(arena, node->shown_type);
+    row->name = sn_arena_strdup(arena, node->name);
     row->post_op = sn_arena_strdup(arena, node->post_op ? node->post_op : "");
     row->kernel = sn_arena_strdup(arena, info->kernel ? info->kernel : "");
-    row->attributes = sn_api_attributes_text(node, arena);
+    row->attributes = shown_attributes(g, node, arena);
     row->origins = origins;
     row->n_origins = node->n_origins;
     return row->op_type && row->name && row->post_op && row->kernel && row->attributes &&

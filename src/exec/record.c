@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/counters.h"
 
@@ -230,10 +231,34 @@ static sonde_status loop_profile(sn_run *run)
 
 /* ------------------------------------------------------------------ verbose */
 
-static void print_slot(const sn_run *run, const char *what, uint32_t k, const sn_value *v,
-                       const sn_slot *slot)
+/* A line that is put together, as long as names are, and goes out whole: other runs print too. */
+typedef struct verbose_line {
+    const sn_run *run;
+    SN_VEC(char) text;
+} verbose_line;
+
+static void say(verbose_line *l, const char *text)
 {
-    char type[256], line[640];
+    const size_t n = strlen(text);
+    if (!sn_vec_reserve(&l->text, l->run->frame->f.ctx->alloc, n))
+        return; /* out of memory: the run matters more than its report */
+    if (n)
+        memcpy(l->text.data + l->text.n, text, n);
+    l->text.n += n;
+}
+
+static void end_line(verbose_line *l, const char *text)
+{
+    const sn_run_config *cfg = l->run->call->cfg;
+    say(l, text);
+    cfg->verbose(cfg->verbose_user, l->text.data, l->text.n);
+    l->text.n = 0;
+}
+
+static void print_slot(verbose_line *l, const char *what, uint32_t k, const char *name,
+                       const sn_value *v, const sn_slot *slot)
+{
+    char type[256], text[320];
     if (slot->kind == SN_KIND_TENSOR) {
         sn_type t = {.kind = SN_KIND_TENSOR,
                      .dtype = slot->t.dtype,
@@ -243,10 +268,30 @@ static void print_slot(const sn_run *run, const char *what, uint32_t k, const sn
     } else {
         sn_type_text(&v->fact.type, NULL, type, sizeof type);
     }
-    int n = snprintf(line, sizeof line, "  %s %" PRIu32 ": %s (%s)\n", what, k, v->name, type);
-    if (n > 0)
-        run->call->cfg->verbose(run->call->cfg->verbose_user, line,
-                                (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    snprintf(text, sizeof text, "  %s %" PRIu32 ": ", what, k);
+    say(l, text);
+    say(l, name);
+    snprintf(text, sizeof text, " (%s)\n", type);
+    end_line(l, text);
+}
+
+/* "#3 Conv+Relu (conv1, relu1)": what kind of step, and all the nodes of the file it stands for. */
+static void print_step(verbose_line *l, uint32_t i, const sn_node *n)
+{
+    const sn_graph *g = l->run->binding->program->graph;
+    char number[16];
+    snprintf(number, sizeof number, "#%" PRIu32 " ", i);
+    say(l, number);
+    say(l, n->shown_type);
+    say(l, *n->post_op ? "+" : "");
+    say(l, n->post_op);
+    say(l, " (");
+    for (uint32_t k = 0; g->origins && k < n->n_origins; k++) {
+        const sn_origin *o = &g->origins->list.data[n->origins[k]];
+        say(l, k ? ", " : "");
+        say(l, *o->name || n->n_origins == 1 ? o->name : o->op_type);
+    }
+    end_line(l, ")\n");
 }
 
 static sonde_status loop_verbose(sn_run *run)
@@ -256,30 +301,31 @@ static sonde_status loop_verbose(sn_run *run)
     sn_clock clock;
     sn_clock_calibrate(&clock);
     sonde_status st = SONDE_OK;
-    char line[640];
+    verbose_line line = {.run = run};
+    char time[64];
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
         const sn_node *n = s->node;
-        if (sn_run_cancelled(f))
-            return sn_run_cancel_error(run);
-        int len =
-            snprintf(line, sizeof line, "#%" PRIu32 " %s%s%s (%s)\n", i, n->op_type,
-                     n->post_op && *n->post_op ? "+" : "", n->post_op ? n->post_op : "", n->name);
-        run->call->cfg->verbose(run->call->cfg->verbose_user, line,
-                                (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
+        if (sn_run_cancelled(f)) {
+            st = sn_run_cancel_error(run);
+            break;
+        }
+        print_step(&line, i, n);
         for (uint32_t k = 0; k < s->n_in; k++)
             if (sn_has(s, k))
-                print_slot(run, "input", k, n->in[k].value, sn_in_slot(s, f, k));
+                print_slot(&line, "input", k, sn_edge_shown(&n->in[k]), n->in[k].value,
+                           sn_in_slot(s, f, k));
         uint64_t t0 = sn_ticks();
         st = s->run(s, f);
         uint64_t t1 = sn_ticks();
         for (uint32_t k = 0; k < s->n_out && !st; k++)
             if (sn_wants(s, k))
-                print_slot(run, "output", k, n->out[k], sn_out_slot(s, f, k));
+                print_slot(&line, "output", k, sn_value_shown(n->out[k]), n->out[k],
+                           sn_out_slot(s, f, k));
         const double ns = sn_ticks_to_ns(&clock, t1 - t0); /* three digits of the shortest, too */
-        len = snprintf(line, sizeof line, "  time: %.*fms%s\n", ns < 1e5 ? 6 : 3, ns / 1e6,
-                       st ? " (failed)" : "");
-        run->call->cfg->verbose(run->call->cfg->verbose_user, line, (size_t)len);
+        snprintf(time, sizeof time, "  time: %.*fms%s\n", ns < 1e5 ? 6 : 3, ns / 1e6,
+                 st ? " (failed)" : "");
+        end_line(&line, time);
         if (run->ring) {
             sn_trace_rec rec = {.t0 = t0,
                                 .t1 = t1,
@@ -293,6 +339,7 @@ static sonde_status loop_verbose(sn_run *run)
         if (!b->is_static)
             sn_run_release(b, f, i);
     }
+    sn_vec_free(&line.text, f->ctx->alloc);
     return st;
 }
 

@@ -43,7 +43,7 @@ const char *sn_sheet_text(sn_sheet *s, const sn_sheet_row *row, sn_sheet_column 
         sn_text_add(t, step->post_op);
         break;
     case SN_COLUMN_NAME:
-        sn_text_add(t, step->name);
+        sn_text_nodes(t, step);
         break;
     case SN_COLUMN_IN_NAMES:
         sn_text_names(t, step->inputs, step->n_inputs);
@@ -90,21 +90,17 @@ static bool is(const sn_prof_step *step, const char *type)
     return step->op_type && strcmp(step->op_type, type) == 0;
 }
 
-/* The constant matrix or filter of a product; NULL: the step has none. */
+/* The constant matrix or filter of a product; NULL: the step has none. Integers come with a scale
+ * and a zero point each. */
 static const sn_prof_tensor *weight_of(const sn_prof_step *step)
 {
-    if (!step || !(is(step, "MatMul") || is(step, "Gemm") || is(step, "Conv")))
+    if (!step || !step->n_inputs || !(is(step, "MatMul") || is(step, "Gemm") || is(step, "Conv")))
         return NULL;
-    const sn_prof_tensor *w = step->n_inputs > 1 ? &step->inputs[1] : NULL;
+    const char *x = step->inputs[0].dtype;
+    const bool integers = x && (strcmp(x, "i8") == 0 || strcmp(x, "u8") == 0);
+    const uint32_t at = integers ? 3 : 1;
+    const sn_prof_tensor *w = step->n_inputs > at ? &step->inputs[at] : NULL;
     return w && w->constant && w->rank >= 2 ? w : NULL;
-}
-
-static bool has_attribute(const sn_prof_step *step, const char *text)
-{
-    const char *at = step->attributes ? strstr(step->attributes, text) : NULL;
-    if (!at || (at > step->attributes && at[-1] != ';'))
-        return false;
-    return at[strlen(text)] == 0 || at[strlen(text)] == ';';
 }
 
 /* A convolution over one pixel and all channels is a matrix product. */
@@ -117,13 +113,21 @@ static bool is_1x1(const sn_prof_step *step, const sn_prof_tensor *w)
     return w->rank > 2 && x->rank == w->rank && x->dims[1] == w->dims[1];
 }
 
+/* Columns of the result: whichever way round the matrix lies in the file. */
+static int64_t columns_of(const sn_prof_step *step, const sn_prof_tensor *w)
+{
+    const sn_prof_tensor *y = step->n_outputs ? &step->outputs[0] : NULL;
+    const int64_t n = y && y->rank > 0 ? y->dims[y->rank - 1] : -1;
+    return n == w->dims[0] || n == w->dims[1] ? n : -1;
+}
+
 static bool is_sparse_capable(const sn_prof_step *step, const sn_prof_tensor *w)
 {
     const bool conv = is(step, "Conv");
     if (conv ? !is_1x1(step, w) : w->rank != 2)
         return false;
-    const int out = conv || (is(step, "Gemm") && has_attribute(step, "transB=1")) ? 0 : 1;
-    return w->dims[out] > 0 && w->dims[out] % 4 == 0;
+    const int64_t out = conv ? w->dims[0] : columns_of(step, w);
+    return out > 0 && out % 4 == 0;
 }
 
 /* The row of the weight part for this shape, made if new. */

@@ -100,14 +100,23 @@ static void put_signature(text *t, const sn_prof_step *s)
     put_list(t, s->outputs, s->n_outputs, put_raf);
 }
 
-static const char *signature(const sn_prof_step *s, sn_arena *arena)
+static void put_nodes(text *t, const sn_prof_step *s)
+{
+    for (uint32_t i = 0; i < sn_prof_node_count(s); i++) {
+        put(t, i ? ";" : "");
+        put(t, sn_prof_node_name(s, i));
+    }
+}
+
+static const char *step_text(const sn_prof_step *s, void (*one)(text *, const sn_prof_step *),
+                             sn_arena *arena)
 {
     text t = {NULL, 0};
-    put_signature(&t, s);
+    one(&t, s);
     t.to = sn_arena_alloc(arena, t.n + 1, 1);
     t.n = 0;
     if (t.to)
-        put_signature(&t, s);
+        one(&t, s);
     return t.to;
 }
 
@@ -122,9 +131,10 @@ const sn_step_text *sn_step_text_of(const sn_prof_step *s, sn_arena *arena)
     t->output_names = list_text(s->outputs, s->n_outputs, put_name, arena);
     t->output_types = list_text(s->outputs, s->n_outputs, put_type, arena);
     t->output_shapes = list_text(s->outputs, s->n_outputs, put_shape, arena);
-    t->args_string = signature(s, arena);
+    t->args_string = step_text(s, put_signature, arena);
+    t->nodes = step_text(s, put_nodes, arena);
     bool whole = t->input_names && t->input_types && t->input_shapes && t->output_names &&
-                 t->output_types && t->output_shapes && t->args_string;
+                 t->output_types && t->output_shapes && t->args_string && t->nodes;
     return whole ? t : NULL;
 }
 

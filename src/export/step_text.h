@@ -9,12 +9,13 @@
 typedef struct sn_step_text {
     const char *input_names, *input_types, *input_shapes;    /* "x,w" "fp32,fp32" "1*3,3*8" */
     const char *output_names, *output_types, *output_shapes; /* the same */
+    const char *nodes;                                       /* "conv1;relu1": all it stands for */
     const char *args_string; /* "T<1x3xf32>,T<3x8xf32>,|T<1x8xf32>" */
 } sn_step_text;
 
 /* The texts live in `arena`; NULL when out of memory. */
 const sn_step_text *sn_step_text_of(const sn_prof_step *step, sn_arena *arena);
-/* What the step goes by: its node's name, as its author knows it; unnamed nodes by their type. */
+/* What the step goes by: the name of its anchor; an unnamed one goes by its type. */
 const char *sn_step_title(const sn_prof_step *step);
 
 #endif

@@ -74,6 +74,14 @@ static void add_list(sn_text *t, const sn_prof_tensor *list, uint32_t n,
     }
 }
 
+void sn_text_nodes(sn_text *t, const sn_prof_step *step)
+{
+    for (uint32_t i = 0; i < sn_prof_node_count(step); i++) {
+        sn_text_add(t, i ? ";" : "");
+        sn_text_add(t, sn_prof_node_name(step, i));
+    }
+}
+
 void sn_text_names(sn_text *t, const sn_prof_tensor *list, uint32_t n)
 {
     add_list(t, list, n, add_name);

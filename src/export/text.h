@@ -23,6 +23,8 @@ const char *sn_text_get(const sn_text *t);
  * keep their place. */
 void sn_text_names(sn_text *t, const sn_prof_tensor *list, uint32_t n);
 void sn_text_shapes(sn_text *t, const sn_prof_tensor *list, uint32_t n);
+/* Of the nodes the step stands for, likewise. */
+void sn_text_nodes(sn_text *t, const sn_prof_step *step);
 void sn_text_types(sn_text *t, const sn_prof_tensor *list, uint32_t n); /* f32 as "fp32" */
 
 #endif

@@ -166,7 +166,7 @@ sonde_status sn_graph_add_node(sn_graph *g, sn_node *before, const char *domain,
     if (!n)
         return sn_fail_memory(err, bytes);
     n->name = copy_text(g, name);
-    n->op_type = copy_text(g, op_type);
+    n->op_type = n->shown_type = copy_text(g, op_type);
     n->domain = copy_text(g, domain);
     n->overload = n->post_op = "";
     n->in = n_in ? SN_NEW_N(g->arena, sn_edge, n_in) : NULL;
@@ -193,13 +193,14 @@ sonde_status sn_graph_add_origin(sn_graph *g, sn_node *n, const char *function, 
         return SONDE_OK;
     if (g->origins->list.n >= SN_NO_ORIGIN)
         return sn_fail(err, SONDE_LIMIT, "the model has too many nodes");
-    sn_origin origin = {n->name, n->op_type, n->domain, function};
+    sn_origin origin = {n->name, n->op_type, n->domain, function, n};
     uint32_t *id = SN_NEW(g->arena, uint32_t);
     if (!id || !sn_vec_push(&g->origins->list, g->alloc, origin))
         return sn_fail_memory(err, sizeof origin);
     *id = (uint32_t)(g->origins->list.n - 1);
     n->origins = id;
     n->n_origins = 1;
+    n->shown_type = n->op_type;
     n->anchor = *id;
     return SONDE_OK;
 }
@@ -262,12 +263,12 @@ const char *sn_node_text(const sn_node *n, char *buf, size_t cap)
     const char *made = "";
     for (uint32_t i = 0; i < n->n_out && !made[0]; i++)
         if (n->out[i])
-            made = n->out[i]->name;
+            made = sn_value_shown(n->out[i]);
     if (n->name[0])
-        snprintf(buf, cap, "node '%.200s' (%.100s)", n->name, n->op_type);
+        snprintf(buf, cap, "node '%.200s' (%.100s)", n->name, n->shown_type);
     else if (made[0])
-        snprintf(buf, cap, "the %.100s node that makes '%.200s'", n->op_type, made);
+        snprintf(buf, cap, "the %.100s node that makes '%.200s'", n->shown_type, made);
     else
-        snprintf(buf, cap, "an unnamed %.100s node", n->op_type);
+        snprintf(buf, cap, "an unnamed %.100s node", n->shown_type);
     return buf;
 }

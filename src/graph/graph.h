@@ -23,12 +23,14 @@ struct sn_op; /* ops/op.h; opaque here */
 typedef struct sn_edge {
     sn_value *value;
     sn_node *node;
-    uint32_t index; /* of this input in node->in */
+    uint32_t index;    /* of this input in node->in */
+    const char *shown; /* what reports call the part of the value it reads; NULL: the value's */
     struct sn_edge *prev, *next;
 } sn_edge;
 
 struct sn_value {
     const char *name;  /* "" for unnamed; unique within its graph otherwise */
+    const char *shown; /* what reports call a value a pass made: sn_value_shown; NULL: its name */
     uint32_t id;       /* dense within its graph: side tables index by it */
     sn_fact fact;      /* type, known small values, constant data */
     sn_node *producer; /* NULL: graph input, constant or capture */
@@ -39,6 +41,19 @@ struct sn_value {
     bool is_input;
     bool is_initializer; /* had an initializer in the file (may also be an input: a default) */
 };
+
+/* The tensors of the file that a value is or stands for, "q.weight+k.weight"; "": no such tensor. A
+ * pass gives values names of its own, which mean nothing to people. */
+static inline const char *sn_value_shown(const sn_value *v)
+{
+    return v->shown ? v->shown : v->name;
+}
+
+/* The same of what an input reads, which may be a part of a joined value. */
+static inline const char *sn_edge_shown(const sn_edge *e)
+{
+    return e->shown ? e->shown : sn_value_shown(e->value);
+}
 
 /* Constant for good and from the beginning: an initializer that is also an input is only a default,
  * and what a Constant node makes may come after the node that would read it (fold-constants frees
@@ -96,7 +111,8 @@ typedef struct sn_attr {
 struct sn_node {
     const char *name; /* may be "" */
     const char *op_type;
-    const char *domain; /* "" = ai.onnx; "sonde" = internal */
+    const char *shown_type; /* what reports call it: the type its anchor has in the file */
+    const char *domain;     /* "" = ai.onnx; "sonde" = internal */
     const char *overload;
     uint32_t id;   /* dense within its graph */
     int32_t opset; /* version of `domain` this node was written for */
@@ -121,6 +137,7 @@ struct sn_node {
 typedef struct sn_origin {
     const char *name, *op_type, *domain;
     const char *function; /* call path it was inlined from ("f/g"), or NULL */
+    const sn_node *node;  /* as it was read, with its attributes */
 } sn_origin;
 
 typedef struct sn_origins {
@@ -186,6 +203,11 @@ void sn_node_set_input(sn_node *n, uint32_t i, sn_value *v); /* keeps the use li
 sonde_status sn_node_add_input(sn_graph *g, sn_node *n, sn_value *v, sonde_error *err);
 /* n's output i becomes v; v's former producer loses it. */
 void sn_node_set_output(sn_node *n, uint32_t i, sn_value *v);
+/* Reports call v, which a pass made, as they call `as` (the same elements in another form), or as
+ * all n of `list` together (what it was made of; entries may be NULL). */
+void sn_value_show_as(sn_value *v, const sn_value *as);
+sonde_status sn_value_show_all(sn_graph *g, sn_value *v, const sn_value *const *list, size_t n,
+                               sonde_error *err);
 /* Every reader of `from` (nodes and graph outputs) reads `to` instead. */
 void sn_value_replace(sn_graph *g, sn_value *from, sn_value *to);
 sonde_status sn_node_set_attr(sn_graph *g, sn_node *n, const sn_attr *attr, sonde_error *err);

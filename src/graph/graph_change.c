@@ -18,6 +18,7 @@ static void unlink_use(sn_edge *e)
         e->next->prev = e->prev;
     e->prev = e->next = NULL;
     e->value = NULL;
+    e->shown = NULL;
     v->n_uses--;
 }
 
@@ -95,6 +96,34 @@ void sn_node_set_output(sn_node *n, uint32_t i, sn_value *v)
         v->producer = n;
         v->output_index = i;
     }
+}
+
+void sn_value_show_as(sn_value *v, const sn_value *as)
+{
+    v->shown = sn_value_shown(as);
+}
+
+sonde_status sn_value_show_all(sn_graph *g, sn_value *v, const sn_value *const *list, size_t n,
+                               sonde_error *err)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < n; i++)
+        bytes += list[i] ? strlen(sn_value_shown(list[i])) + 1 : 0;
+    char *text = sn_arena_alloc(g->arena, bytes, 1), *to = text;
+    if (!text)
+        return sn_fail_memory(err, bytes);
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = list[i] ? strlen(sn_value_shown(list[i])) : 0;
+        if (!length)
+            continue;
+        if (to > text)
+            *to++ = '+';
+        memcpy(to, sn_value_shown(list[i]), length);
+        to += length;
+    }
+    *to = 0;
+    v->shown = text;
+    return SONDE_OK;
 }
 
 void sn_value_replace(sn_graph *g, sn_value *from, sn_value *to)
@@ -211,11 +240,18 @@ static sonde_status unite(sn_graph *g, sn_node *made, const uint32_t *add, uint3
     return SONDE_OK;
 }
 
+static void show_as(sn_node *made, const sn_node *anchor)
+{
+    made->anchor = anchor->anchor;
+    made->name = anchor->name;
+    made->shown_type = anchor->shown_type;
+}
+
 sonde_status sn_node_inherit(sn_graph *g, sn_node *made, const sn_node *from, sonde_error *err)
 {
     SN_TRY(unite(g, made, from->origins, from->n_origins, err));
     if (made->anchor == SN_NO_ORIGIN)
-        made->anchor = from->anchor;
+        show_as(made, from);
     return SONDE_OK;
 }
 
@@ -225,7 +261,7 @@ sonde_status sn_graph_replace(sn_graph *g, sn_node *const *olds, size_t n_olds, 
     for (size_t i = 0; i < n_olds; i++)
         if (olds[i] != made)
             SN_TRY(unite(g, made, olds[i]->origins, olds[i]->n_origins, err));
-    made->anchor = anchor->anchor;
+    show_as(made, anchor);
     for (size_t i = 0; i < n_olds; i++)
         if (olds[i] != made)
             sn_node_unlink(g, olds[i]);

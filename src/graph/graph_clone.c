@@ -117,6 +117,7 @@ static sonde_status clone_node(const sn_cloner *c, sn_graph *g, const sn_node *f
         in[i] = (sn_edge){.node = n, .index = i};
         if (from->in[i].value)
             sn_node_set_input(n, i, g->values.data[from->in[i].value->id]);
+        in[i].shown = from->in[i].shown;
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         if (from->out[i])

@@ -262,7 +262,7 @@ static sonde_status copy_node(expansion *x, const sn_cloner *c, const sn_node *f
     SN_TRY(sn_graph_add_node(g, x->call, "", "", "", from->n_in, from->n_out, &n, in->err));
     n->name = name;
     n->domain = from->domain;
-    n->op_type = from->op_type;
+    n->op_type = n->shown_type = from->op_type;
     n->overload = from->overload;
     n->opset = from->opset;
     n->n_formal_in = from->n_formal_in;

@@ -231,8 +231,11 @@ static uint32_t step_of(sn_build *b, const sn_event *e, const arguments *a)
     s->hw = a->counts;
     if (a->has_nodes)
         read_nodes(b, a->nodes, s);
-    /* A node without a name goes by its type. */
-    if (s->n_origins && !*s->origins[0].name && strcmp(s->name, s->op_type) == 0)
+    /* A node without a name goes by its type, and so does work that is no node's. */
+    bool named = !s->n_origins;
+    for (uint32_t k = 0; k < s->n_origins && !named; k++)
+        named = strcmp(s->origins[k].name, s->name) == 0;
+    if (!named && strcmp(s->name, s->op_type) == 0)
         s->name = "";
     return index;
 }

@@ -332,7 +332,7 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err)
             continue;
         sonde_status st = merge_type(&v->fact.type, &out[o].type, g->arena, v->name, 0, err);
         if (st != SONDE_OK) {
-            sn_error_prefix(err, "node '%s' (%s)", n->name ? n->name : "", n->op_type);
+            sn_error_prefix(err, "node '%s' (%s)", n->name ? n->name : "", n->shown_type);
             return st;
         }
         SN_TRY(name_unknown_dims(g, &out[o].type, err));

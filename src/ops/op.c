@@ -73,11 +73,12 @@ sonde_status sn_node_fail_va(sonde_error *err, sonde_status st, const sn_node *n
 {
     sn_fail_va(err, st, fmt, args);
     if (n->name && n->name[0])
-        sn_error_prefix(err, "node '%s' (%s)", n->name, n->op_type);
-    else if (n->n_out > 0 && n->out[0] && n->out[0]->name[0])
-        sn_error_prefix(err, "node with output '%s' (%s)", n->out[0]->name, n->op_type);
+        sn_error_prefix(err, "node '%s' (%s)", n->name, n->shown_type);
+    else if (n->n_out > 0 && n->out[0] && sn_value_shown(n->out[0])[0])
+        sn_error_prefix(err, "node with output '%s' (%s)", sn_value_shown(n->out[0]),
+                        n->shown_type);
     else
-        sn_error_prefix(err, "node #%u (%s)", n->id, n->op_type);
+        sn_error_prefix(err, "node #%u (%s)", n->id, n->shown_type);
     return st;
 }
 

@@ -257,6 +257,8 @@ static sonde_status add_reorder(layout *l, sn_value *from, sn_value *to, sn_node
     sn_attr a = {.name = "block", .kind = SN_ATTR_INT, .n = 1, .i = block};
     SN_TRY(sn_node_set_attr(l->g, r, &a, err));
     SN_TRY(sn_node_inherit(l->g, r, origin, err));
+    r->name = ""; /* no node of the file: work done for the sake of one */
+    r->shown_type = "[Reorder]";
     SN_TRY(sn_node_refresh(l->g, r, err));
     to->fact.block = block;
     l->changes++;
@@ -275,6 +277,7 @@ static sonde_status twin(layout *l, const sn_value *v, int block, sn_value **out
     SN_TRY(sn_graph_add_value(l->g, name, out, l->env->err));
     (*out)->fact.type = v->fact.type;
     (*out)->fact.block = (uint8_t)block;
+    sn_value_show_as(*out, v);
     return SONDE_OK;
 }
 
@@ -290,6 +293,7 @@ static sonde_status blocked_constant(layout *l, const sn_value *v, sn_value **ou
     int64_t padded[4] = {dims[0], blocks * b, dims[2], dims[3]};
     void *data;
     SN_TRY(sn_pass_constant(l->g, env, v->name, SONDE_DTYPE_F32, padded, 4, out, &data));
+    sn_value_show_as(*out, v);
     float *dst = data;
     memset(dst, 0, (*out)->fact.data->bytes);
     for (int64_t n = 0; n < dims[0]; n++)

@@ -57,7 +57,7 @@ static sonde_status fold(sn_graph *g, sn_pass_env *env, sn_node *conv, sn_node *
     double *shift = scale + channels;
     sonde_status st = SONDE_OK;
     if (scale_and_shift(bn, channels, scale, shift))
-        st = sn_conv_scale_shift(g, env, conv, scale, shift, done);
+        st = sn_conv_scale_shift(g, env, conv, scale, shift, bn->in[2].value, done);
     sn_free(g->alloc, scale, bytes);
     return st;
 }

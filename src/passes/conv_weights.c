@@ -37,12 +37,13 @@ static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, con
     t->scale = product;
     sn_value *v;
     SN_TRY(sn_graph_add_constant(g, old->name[0] ? name : "", t, &v, env->err));
+    sn_value_show_as(v, old);
     sn_node_set_input(n, 1, v);
     return SONDE_OK;
 }
 
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
-                                 const double *shift, bool *done)
+                                 const double *shift, const sn_value *from, bool *done)
 {
     *done = false;
     int64_t channels = sn_conv_channels(n);
@@ -58,6 +59,7 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     void *data;
     const char *name = bias_value ? bias_value->name : n->out[0]->name;
     SN_TRY(sn_pass_constant(g, env, name, SONDE_DTYPE_F32, &channels, 1, &v, &data));
+    SN_TRY(sn_value_show_all(g, v, (const sn_value *[]){bias_value, from}, 2, env->err));
     for (int64_t c = 0; c < channels; c++) {
         double old = b ? (double)((const float *)b->data)[c] : 0.0;
         ((float *)data)[c] = (float)(old * (scale ? scale[c] : 1.0) + shift[c]);

@@ -73,6 +73,7 @@ static sonde_status visit(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *c
     if (add) { /* the value between has another rank now */
         sn_value *v;
         SN_TRY(sn_graph_add_value(g, "", &v, env->err));
+        sn_value_show_as(v, n->out[0]);
         sn_value_replace(g, n->out[0], v);
         sn_node_set_output(n, 0, v);
     }

@@ -139,7 +139,9 @@ static sonde_status add_node(sn_graph *g, sn_pass_env *env, const chain *c, cons
                              made, env->err));
     (*made)->opset = 13;
     sn_node_set_input(*made, 0, *v);
+    const sn_value *x = *v;
     SN_TRY(sn_graph_add_value(g, "", v, env->err));
+    sn_value_show_as(*v, x);
     sn_node_set_output(*made, 0, *v);
     return SONDE_OK;
 }

@@ -40,8 +40,9 @@ static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv
     bool add = sn_node_is(next, "Add"), scalar;
     if (!add && !sn_node_is(next, "Mul"))
         return SONDE_OK;
-    const sn_tensor *values = per_channel(sn_node_other_input(next, conv->out[0]),
-                                          conv->out[0]->fact.type.rank, channels, &scalar);
+    const sn_value *constant = sn_node_other_input(next, conv->out[0]);
+    const sn_tensor *values =
+        per_channel(constant, conv->out[0]->fact.type.rank, channels, &scalar);
     if (!values)
         return SONDE_OK;
     size_t bytes = (size_t)channels * 2 * sizeof(double);
@@ -54,7 +55,7 @@ static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv
         scale[c] = add ? 1.0 : x;
         shift[c] = add ? x : 0.0;
     }
-    sonde_status st = sn_conv_scale_shift(g, env, conv, add ? NULL : scale, shift, done);
+    sonde_status st = sn_conv_scale_shift(g, env, conv, add ? NULL : scale, shift, constant, done);
     sn_free(g->alloc, scale, bytes);
     if (st != SONDE_OK || !*done)
         return st;

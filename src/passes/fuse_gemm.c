@@ -76,7 +76,9 @@ static sonde_status flat_bias(sn_graph *g, sn_pass_env *env, sn_value *bias, sn_
     *t = *bias->fact.data;
     t->dims[0] = t->dims[t->rank - 1];
     t->rank = 1;
-    return sn_graph_add_constant(g, "", t, out, env->err);
+    SN_TRY(sn_graph_add_constant(g, "", t, out, env->err));
+    sn_value_show_as(*out, bias);
+    return SONDE_OK;
 }
 
 static sonde_status fuse_bias(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *fused)
@@ -125,6 +127,7 @@ static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, dou
     *t = *w;
     t->scale = scale;
     SN_TRY(sn_graph_add_constant(g, "", t, &v, env->err));
+    sn_value_show_as(v, n->in[1].value);
     sn_node_set_input(n, 1, v);
     return SONDE_OK;
 }
@@ -135,6 +138,7 @@ static sonde_status scale_addend(sn_graph *g, sn_pass_env *env, sn_node *n, doub
     sn_value *v;
     void *data;
     SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_F32, old->dims, old->rank, &v, &data));
+    sn_value_show_as(v, addend(n));
     for (int64_t i = 0; i < sn_tensor_count(old); i++)
         ((float *)data)[i] = (float)((double)sn_read_f32(old, i) * factor);
     sn_node_set_input(n, 2, v);

@@ -10,6 +10,7 @@ typedef struct projection {
     sn_node *product, *add; /* add: NULL, or the Add of a constant row behind a MatMul */
     sn_value *result;
     const sn_tensor *weights, *bias; /* bias may be NULL */
+    const sn_value *bias_value;
     int64_t columns;
     bool trans; /* weights are [columns, k] */
 } projection;
@@ -61,7 +62,8 @@ static bool match_product(sn_node *n, projection *p)
     p->trans = !matmul && sn_node_attr_int(n, "transB", 0);
     p->columns = p->weights->dims[p->trans ? 0 : 1];
     if (n->n_in == 3 && n->in[2].value) {
-        p->bias = numbers(n->in[2].value);
+        p->bias_value = n->in[2].value;
+        p->bias = numbers(p->bias_value);
         return is_row(p->bias, p->columns);
     }
     return true;
@@ -73,7 +75,8 @@ static bool match(sn_node *n, projection *p)
         return false;
     sn_node *add = sn_value_only_reader(p->result);
     if (add && sn_node_is(add, "Add") && !p->bias) {
-        const sn_tensor *row = numbers(sn_node_other_input(add, p->result));
+        p->bias_value = sn_node_other_input(add, p->result);
+        const sn_tensor *row = numbers(p->bias_value);
         if (!is_row(row, p->columns) || row->rank > p->result->fact.type.rank)
             return false;
         p->bias = row;
@@ -141,6 +144,7 @@ static sonde_status move_readers(sn_graph *g, sn_pass_env *env, sn_value *result
         sn_attr a = {.name = old->name, .kind = SN_ATTR_INTS, .n = VIEW_INTS, .ints = view};
         SN_TRY(sn_node_set_attr(g, n, &a, env->err));
         sn_node_set_input(n, i, merged);
+        n->in[i].shown = sn_value_shown(result);
     }
     return SONDE_OK;
 }
@@ -152,6 +156,34 @@ static sonde_status refresh_readers(sn_graph *g, sn_pass_env *env, const sn_valu
         if (e->node != last)
             SN_TRY(sn_node_refresh(g, e->node, env->err));
         last = e->node;
+    }
+    return SONDE_OK;
+}
+
+/* What is joined goes by the names of its parts. */
+static sonde_status show_parts(sn_graph *g, sn_pass_env *env, const projection *p, size_t n,
+                               sn_value *weights, sn_value *bias, sn_value *merged)
+{
+    const sn_value *w[MAX_PARTS], *b[MAX_PARTS], *y[MAX_PARTS];
+    for (size_t i = 0; i < n; i++) {
+        w[i] = p[i].product->in[1].value;
+        b[i] = p[i].bias_value;
+        y[i] = p[i].result;
+    }
+    SN_TRY(sn_value_show_all(g, weights, w, n, env->err));
+    SN_TRY(sn_value_show_all(g, merged, y, n, env->err));
+    return bias ? sn_value_show_all(g, bias, b, n, env->err) : SONDE_OK;
+}
+
+/* The first product is the anchor. */
+static sonde_status set_post_op(sn_graph *g, sn_pass_env *env, const projection *p, size_t n,
+                                sn_node *made)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            SN_TRY(sn_node_add_post_op(g, made, p[i].product->shown_type, env->err));
+        SN_TRY(sn_node_add_post_op(g, made, p[i].product->post_op, env->err));
+        SN_TRY(sn_node_add_post_op(g, made, p[i].add ? p[i].add->shown_type : "", env->err));
     }
     return SONDE_OK;
 }
@@ -169,6 +201,7 @@ static sonde_status merge(sn_graph *g, sn_pass_env *env, const projection *p, si
     SN_TRY(join_weights(g, env, p, n, columns, &weights));
     SN_TRY(join_biases(g, env, p, n, columns, &bias));
     SN_TRY(sn_graph_add_value(g, "", &merged, env->err));
+    SN_TRY(show_parts(g, env, p, n, weights, bias, merged));
     SN_TRY(sn_graph_add_node(g, first_node, "sonde", "FusedGemm", first_node->name, bias ? 3 : 2, 1,
                              &made, env->err));
     made->opset = 1;
@@ -188,8 +221,7 @@ static sonde_status merge(sn_graph *g, sn_pass_env *env, const projection *p, si
             olds[n_olds++] = p[i].add;
     }
     SN_TRY(sn_graph_replace(g, olds, n_olds, made, first_node, env->err));
-    for (size_t i = 1; i < n; i++)
-        SN_TRY(sn_node_add_post_op(g, made, "MatMul", env->err));
+    SN_TRY(set_post_op(g, env, p, n, made));
     SN_TRY(sn_node_refresh(g, made, env->err));
     return refresh_readers(g, env, merged);
 }

@@ -45,6 +45,7 @@ static sonde_status renew_output(sn_graph *g, sn_pass_env *env, sn_node *n, sn_n
 {
     sn_value *v;
     SN_TRY(sn_graph_add_value(g, "", &v, env->err));
+    sn_value_show_as(v, n->out[0]);
     for (uint32_t i = 0; i < reader->n_in; i++)
         if (reader->in[i].value == n->out[0])
             sn_node_set_input(reader, i, v);
@@ -69,6 +70,7 @@ static sonde_status sink(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *ch
         SN_TRY(renew_output(g, env, n, add));
     sn_value *v;
     SN_TRY(sn_graph_add_value(g, "", &v, env->err));
+    sn_value_show_as(v, out);
     sn_node_set_output(tail, 0, v);
     sn_node_set_input(t, 0, v);
     SN_TRY(sn_node_refresh(g, tail, env->err));
@@ -116,6 +118,8 @@ static sonde_status hoist(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *c
     sn_value *out = t->out[0], *rows, *moved;
     SN_TRY(sn_graph_add_value(g, "", &rows, env->err));
     SN_TRY(sn_graph_add_value(g, "", &moved, env->err));
+    sn_value_show_as(rows, a);
+    sn_value_show_as(moved, a);
     sn_node_set_input(r, 0, a);
     sn_node_set_input(r, 1, shape_value);
     sn_node_set_output(r, 0, rows);
@@ -190,6 +194,7 @@ static sonde_status take_before(sn_graph *g, sn_pass_env *env, sn_node *n, uint3
     SN_TRY(sn_node_set_attr(g, n, &a, env->err));
     sn_value *out = n->out[0], *v;
     SN_TRY(sn_graph_add_value(g, "", &v, env->err));
+    sn_value_show_as(v, out);
     sn_node_set_output(made, 0, out);
     sn_node_set_output(n, 0, v);
     sn_node_set_input(made, 0, v);
@@ -270,6 +275,7 @@ static sonde_status split_before(sn_graph *g, sn_pass_env *env, sn_node *n, uint
         SN_TRY(set_ints(g, made, "perm", perm, rank, env->err));
         SN_TRY(sn_node_inherit(g, made, t, env->err));
         SN_TRY(sn_graph_add_value(g, "", &v, env->err));
+        sn_value_show_as(v, out);
         sn_node_set_output(made, 0, out);
         sn_node_set_output(n, o, v);
         sn_node_set_input(made, 0, v);

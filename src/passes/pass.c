@@ -46,6 +46,7 @@ sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, s
             return sn_fail_memory(env->err, strlen(name) + 24);
     }
     SN_TRY(sn_graph_add_constant(g, unique, t, v, env->err));
+    (*v)->shown = name;
     *data = t->data;
     return SONDE_OK;
 }

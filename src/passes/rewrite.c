@@ -62,8 +62,8 @@ sonde_status sn_node_refresh(sn_graph *g, sn_node *n, sonde_error *err)
 
 sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, sonde_error *err)
 {
-    if (!n->post_op[0]) {
-        n->post_op = op_type;
+    if (!n->post_op[0] || !op_type[0]) {
+        n->post_op = n->post_op[0] ? n->post_op : op_type;
         return SONDE_OK;
     }
     char *text = sn_arena_printf(g->arena, "%s+%s", n->post_op, op_type);

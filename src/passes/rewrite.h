@@ -37,7 +37,8 @@ float sn_node_attr_float(const sn_node *n, const char *name, float def);
 
 /* After a node changed what it is or reads: resolves it again and infers its outputs. */
 sonde_status sn_node_refresh(sn_graph *g, sn_node *n, sonde_error *err);
-/* "Add" behind "" is "Add", "Relu" behind "Add" is "Add+Relu". */
+/* "Add" behind "" is "Add", "Relu" behind "Add" is "Add+Relu"; "" behind anything changes nothing.
+ */
 sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, sonde_error *err);
 
 /* Captures whose outer value became constant turn into constants of the body. */
@@ -47,10 +48,10 @@ sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes,
 sonde_status sn_node_prune_captures(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
 
 /* Convolution n (constant f32 weights) followed by a scale and a shift per output channel, done to
- * its weights and bias instead. `scale` may be NULL. *done = false: not possible, nothing changed.
- */
+ * its weights and bias instead. `scale` may be NULL; `from` is the tensor the shift comes from, for
+ * the name of the bias. *done = false: not possible, nothing changed. */
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
-                                 const double *shift, bool *done);
+                                 const double *shift, const sn_value *from, bool *done);
 /* Output channels when n is a Conv or FusedConv whose weights are constant f32; else 0. */
 int64_t sn_conv_channels(const sn_node *n);
 

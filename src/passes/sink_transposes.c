@@ -89,7 +89,9 @@ static sonde_status moved_constant(sn_graph *g, sn_pass_env *env, const chain *c
         const int at = i - (c->rank - old->rank);
         t->dims[c->perm[i]] = at >= 0 ? old->dims[at] : 1;
     }
-    return sn_graph_add_constant(g, "", t, out, env->err);
+    SN_TRY(sn_graph_add_constant(g, "", t, out, env->err));
+    sn_value_show_as(*out, v);
+    return SONDE_OK;
 }
 
 static sonde_status cross(sn_graph *g, sn_pass_env *env, const chain *c, sn_node *n, sn_value *old,
@@ -112,6 +114,7 @@ static sonde_status cross(sn_graph *g, sn_pass_env *env, const chain *c, sn_node
     }
     sn_value *made;
     SN_TRY(sn_graph_add_value(g, "", &made, env->err));
+    sn_value_show_as(made, n->out[0]);
     sn_node_set_output(n, 0, made);
     return sn_node_refresh(g, n, env->err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets 3×3 convolutions at stride 1 go Winograd's way. Their weights stay as they are; whether that
+/* Lets 3×3 convolutions at stride 1 go Winograd's way, those over one channel (depthwise) excepted:
+ * they have nothing to gain. Their weights stay as they are; whether that
  * way is taken, and with which tile, is decided when the size of the image is known
  * (compute/conv_winograd_plan.c). */
 #include "passes/rewrite.h"
@@ -23,8 +24,8 @@ static bool is_candidate(const sn_node *n)
     const sn_value *w = n->in[1].value;
     return sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) && sn_value_is_const(w) &&
            w->fact.data->dtype == SONDE_DTYPE_F32 && w->fact.data->rank == 4 &&
-           w->fact.data->dims[2] == 3 && w->fact.data->dims[3] == 3 && all_ones(n, "strides") &&
-           all_ones(n, "dilations");
+           w->fact.data->dims[1] > 1 && w->fact.data->dims[2] == 3 && w->fact.data->dims[3] == 3 &&
+           all_ones(n, "strides") && all_ones(n, "dilations");
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)

@@ -54,6 +54,15 @@ static void put_nodes(sn_prof_text *t, const sn_prof_step *s)
     }
 }
 
+const char *sn_prof_node_name(const sn_prof_step *s, uint32_t k)
+{
+    if (k >= s->n_origins)
+        return s->name ? s->name : "";
+    const sn_prof_origin *o = &s->origins[k];
+    const char *name = (o->name && *o->name) || s->n_origins == 1 ? o->name : o->op_type;
+    return name ? name : "";
+}
+
 static bool named(const sn_prof_step *s)
 {
     if (s->name && *s->name)

@@ -46,7 +46,7 @@ typedef struct sn_prof_hw {
 /* One step of one binding ("node table"). */
 typedef struct sn_prof_step {
     uint32_t table, index; /* binding id and position in it */
-    const char *op_type;   /* the anchor's */
+    const char *op_type;   /* the anchor's; "[Reorder]": work that is no node's */
     const char *name;      /* the anchor's; "" when the node is unnamed */
     const char *post_op;   /* "Add+Relu" or "" */
     const sn_prof_origin *origins;
@@ -64,6 +64,14 @@ typedef struct sn_prof_step {
     bool dynamic;     /* shapes depend on data */
     bool control;     /* runs bodies: its time contains theirs */
 } sn_prof_step;
+
+/* What the k-th node a step stands for is called: by its type where it has no name beside others.
+ * A step of a file that tells no nodes is its own. */
+const char *sn_prof_node_name(const sn_prof_step *s, uint32_t k);
+static inline uint32_t sn_prof_node_count(const sn_prof_step *s)
+{
+    return s->n_origins ? s->n_origins : 1;
+}
 
 typedef enum sn_prof_cat {
     SN_CAT_MODEL,
@@ -252,7 +260,7 @@ typedef struct sn_prof_row {
     const char *op_type; /* the operator the row belongs to */
     const char *kernel;  /* most used kernel, "" if none */
     const char *example; /* an example node name */
-    const char *nodes;   /* BY_NODE, BY_STEP: original nodes, comma-separated */
+    const char *nodes;   /* BY_NODE, BY_STEP: all original nodes, comma-separated */
     double calls;        /* per iteration; [Other]: 1 */
     double mean_ns;      /* per iteration: the rows add up to mean wall time */
     double share;        /* 0…1 of the wall time */

@@ -18,6 +18,12 @@ static inline uint32_t sparse_step(sn_profile *p, const char *op, const char *na
     p->steps.data[i].attributes = attributes;
     p->steps.data[i].inputs = in;
     p->steps.data[i].n_inputs = 2;
+    if (w.constant && w.rank == 2) { /* y = x · w, which lies either way round */
+        const int64_t n = w.dims[strstr(attributes, "transB=1") ? 0 : 1];
+        sn_prof_tensor *y = SN_NEW(&p->arena, sn_prof_tensor);
+        *y = syn_tensor(p, "y", "f16", 2, (int64_t[]){1, n});
+        p->steps.data[i].outputs = y;
+    }
     return i;
 }
 

@@ -232,6 +232,7 @@ TEST(long_texts_are_cut_at_what_a_cell_holds)
     for (size_t i = 0; i < LONG; i++)
         memcpy(name + 4 * i, "\xF0\x9F\x98\x80", 4); /* two UTF-16 units each */
     name[4 * LONG] = 0;
+    p->steps.data[0].n_origins = 0;
     p->steps.data[0].name = name;
     char *operators = sheet_of(p, NULL, "xl/worksheets/sheet2.xml", &err);
     CHECK(operators != NULL);

@@ -232,6 +232,9 @@ def test_lines_are_printed_as_data_frames_are(capsys, profiler):
     pandas = pytest.importorskip("pandas")
     df = profiler.get_pandas_dataframe()
     measured = df[~df["warm_up"]]
+    assert "/stem/conv/Conv;/stem/bn/BatchNormalization;/stem/act/Relu" in set(measured["node"])
+    assert "/stem/conv/Conv, /stem/bn/BatchNormalization, /stem/act/Relu" in {
+        row["nodes"] for row in profiler.rows("node")}
     runs = measured[measured["cat"] == "iteration"][["trace_id", "span_id", "thread.id", "dur"]]
     assert printed(capsys, profiler.print_inferences) == runs.to_string() + "\n"
     wanted = ["trace_id", "span_id", "thread.id", "name", "operator_index", "dur"]

@@ -40,7 +40,7 @@ SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
 /* What makes two steps the same row. */
 typedef enum sonde_by {
     SONDE_BY_OP = 0,    /* operator type */
-    SONDE_BY_NODE = 1,  /* original nodes */
+    SONDE_BY_NODE = 1,  /* original nodes; two profiles: what either did in one step is one row */
     SONDE_BY_SHAPE = 2, /* operator type and shapes of the inputs */
     SONDE_BY_KERNEL = 3 /* the inner loop; rows only, not for comparisons */
 } sonde_by;
@@ -58,8 +58,9 @@ typedef struct sonde_profile_row {
         roofline; /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
     const char *bound; /* the peak that is nearest: "compute", "l2", "l3", "memory"; "" */
     double instructions, cycles, cache_misses, branch_misses; /* 0: not counted */
-    int bracket; /* not an operator but time between them */
-    int dynamic; /* shapes depend on data */
+    int bracket;       /* not an operator but time between them */
+    int dynamic;       /* shapes depend on data */
+    const char *nodes; /* SONDE_BY_NODE: all the original nodes, comma-separated; else "" */
 } sonde_profile_row;
 
 /* Texts belong to the rows; the rows do not need the profile. Largest time first. */
@@ -80,7 +81,8 @@ typedef struct sonde_profile_span {
     const char *name, *category; /* "Conv", "operator"; of a scope: its own */
     const char *text;            /* of a scope */
     const char *thread_name;
-    const char *node, *op_type, *post_op, *kernel;
+    const char *node; /* all original nodes the step stands for: "conv1;relu1" */
+    const char *op_type, *post_op, *kernel;
     const char *input_shapes, *input_types; /* as in traces: "1*3*8,8*4" "fp32,fp32" */
     const char *output_shapes, *output_types;
     int64_t thread_id;                 /* the system's */
@@ -113,9 +115,10 @@ SONDE_API const char *sonde_verdict_text(sonde_verdict verdict); /* "slower" */
 
 typedef struct sonde_change {
     size_t struct_size;
-    const char *name;            /* of the row: "Conv", "Conv+Relu", "[1, 3, 224, 224], …" */
-    const char *op_type, *node;  /* its operator, and the name of an example */
-    double old_ns, new_ns;       /* mean per run; the rows add up to the total */
+    const char *name;      /* of the row: "Conv", "Conv+Relu", "[1, 3, 224, 224], …" */
+    const char *op_type;   /* its operator */
+    const char *node;      /* an example; SONDE_BY_NODE: all the original nodes, comma-separated */
+    double old_ns, new_ns; /* mean per run; the rows add up to the total */
     double old_share, new_share; /* 0…1 of the run */
     double old_calls, new_calls; /* per run */
     double old_median_ns, new_median_ns;
