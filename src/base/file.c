@@ -118,18 +118,9 @@ static uint64_t identity_of(const struct stat *s)
     return hash ? hash : 1;
 }
 
-static sonde_status open_file(sn_file *f, const char *path, bool map, size_t most,
-                              sn_allocator *alloc, sonde_error *err)
-{
-    *f = (sn_file){.data = nothing, .alloc = alloc};
-    int fd = open_retry(path);
-    if (fd < 0)
-        return fail_errno(err, "open", path, errno);
-    return sn_file_take(f, fd, path, map, alloc, err);
-}
-
-sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,
-                          sonde_error *err)
+/* Closes the descriptor. */
+static sonde_status take(sn_file *f, int fd, const char *path, bool map, size_t most,
+                         sn_allocator *alloc, sonde_error *err)
 {
     *f = (sn_file){.data = nothing, .alloc = alloc};
     struct stat info;
@@ -154,6 +145,21 @@ sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_all
     }
     close(fd);
     return st;
+}
+
+static sonde_status open_file(sn_file *f, const char *path, bool map, size_t most,
+                              sn_allocator *alloc, sonde_error *err)
+{
+    *f = (sn_file){.data = nothing, .alloc = alloc};
+    const int fd = open_retry(path);
+    return fd < 0 ? fail_errno(err, "open", path, errno)
+                  : take(f, fd, path, map, most, alloc, err);
+}
+
+sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,
+                          sonde_error *err)
+{
+    return take(f, fd, path, map, SIZE_MAX, alloc, err);
 }
 
 sonde_status sn_file_open(sn_file *f, const char *path, bool map, sn_allocator *alloc,

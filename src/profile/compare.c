@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "profile/keys.h"
 #include "profile/nesting.h"
+#include "profile/node_sets.h"
 
 typedef struct sample {
     uint32_t row, iteration;
@@ -34,6 +35,8 @@ typedef struct work {
     sn_prof_key key;
     sn_map rows; /* key ► 1 + row */
     sn_prof_text text;
+    sn_node_sets sets; /* SN_BY_NODE: what both sides have in common */
+    const char **set_names;
     side sides[2];
 } work;
 
@@ -46,8 +49,35 @@ static bool add_row(work *w, const char *name, const char *op_type, const char *
     return sn_vec_push(&w->out->rows, w->out->alloc, row);
 }
 
+/* The row of a set of nodes: called as the step that does most of it, with all of their names. */
+static uint32_t row_of_set(work *w, uint32_t set)
+{
+    struct sn_node_set_entry *e = &w->sets.nodes.data[set];
+    if (e->row != SN_NODE_SET_NONE)
+        return e->row;
+    const size_t number = w->out->rows.n;
+    sn_prof_row text = {0};
+    if (!sn_prof_row_name(&text, e->widest, w->key, &w->text, &w->out->arena) ||
+        !add_row(w, text.name, text.op_type, w->set_names[set]))
+        return SN_PROF_NONE;
+    return e->row = (uint32_t)number;
+}
+
+static bool find_sets(work *w, const sn_profile *old, const sn_profile *now)
+{
+    if (w->key != SN_BY_NODE)
+        return true;
+    if (!sn_node_sets_add(&w->sets, old) || !sn_node_sets_add(&w->sets, now))
+        return false;
+    w->set_names = sn_node_sets_names(&w->sets, &w->out->arena);
+    return w->set_names != NULL;
+}
+
 static uint32_t row_for(work *w, const sn_prof_step *s)
 {
+    const uint32_t set = w->key == SN_BY_NODE ? sn_node_sets_of(&w->sets, s) : SN_NODE_SET_NONE;
+    if (set != SN_NODE_SET_NONE)
+        return row_of_set(w, set);
     sn_prof_key_of(&w->text, s, w->key);
     if (w->text.failed)
         return SN_PROF_NONE;
@@ -257,9 +287,10 @@ sonde_status sn_profile_compare(const sn_profile *old, const sn_profile *now, sn
     sn_arena_init(&out->arena, alloc);
     work w = {.out = out, .key = key, .text.alloc = alloc};
     sn_map_init(&w.rows, alloc);
+    sn_node_sets_init(&w.sets, alloc);
     sonde_status st = SONDE_OK;
     if (!add_row(&w, "[Mem alloc/free]", "[Mem alloc/free]", "") ||
-        !add_row(&w, "[Other]", "[Other]", ""))
+        !add_row(&w, "[Other]", "[Other]", "") || !find_sets(&w, old, now))
         st = sn_fail_memory(err, sizeof(sn_compare_row));
     if (st == SONDE_OK)
         st = make_side(&w, &w.sides[0], old, err);
@@ -276,6 +307,7 @@ sonde_status sn_profile_compare(const sn_profile *old, const sn_profile *now, sn
     free_side(&w.sides[0]);
     free_side(&w.sides[1]);
     sn_vec_free(&w.text.b, alloc);
+    sn_node_sets_free(&w.sets);
     sn_map_free(&w.rows);
     if (st != SONDE_OK)
         sn_comparison_free(out);

@@ -32,7 +32,7 @@ typedef struct sn_change {
 void sn_compare_samples(double *old, size_t n, double *now, size_t m, sn_change *out);
 
 typedef struct sn_compare_row {
-    const char *name, *op_type, *example; /* as in sn_prof_row */
+    const char *name, *op_type, *example; /* as in sn_prof_row; BY_NODE: example is all the nodes */
     double old_ns, new_ns;                /* means per iteration; the rows add up to the total */
     double old_share, new_share;          /* 0…1 of the wall time */
     double old_calls, new_calls;          /* per iteration */
@@ -47,8 +47,9 @@ typedef struct sn_comparison {
     sn_arena arena;
 } sn_comparison;
 
-/* Rows are the same when their keys are (sn_prof_key). SONDE_INVALID_ARGUMENT when a profile has no
- * measured iteration. */
+/* Rows are the same when their keys are (sn_prof_key); BY_NODE, when they share a node, so that a
+ * graph as it is in its file can be compared with what passes made of it. SONDE_INVALID_ARGUMENT
+ * when a profile has no measured iteration. */
 sonde_status sn_profile_compare(const sn_profile *old, const sn_profile *now, sn_prof_key key,
                                 sn_allocator *alloc, sn_comparison *out, sonde_error *err);
 void sn_comparison_free(sn_comparison *c);

@@ -21,6 +21,8 @@ runs new.json 40 5000 Clip 300
 runs short.json 3 4000 Relu 200
 sonde diff old.json new.json
 sonde diff old.json old.json --by node
+sonde diff old.json new.json --by node | tail -6
+try sonde diff old.json new.json --by node -q --fail-above 20
 sonde diff old.json short.json | tail -1
 try sonde diff old.json new.json -q --fail-above 10%
 try sonde diff old.json new.json -q --fail-above 30

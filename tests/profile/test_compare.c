@@ -162,6 +162,52 @@ TEST(profiles_are_compared_row_by_row)
     CHECK_EQ(m.live, 0);
 }
 
+/* One convolution, then what else there is, 1 ms each; whatever it is called in the file. */
+static sn_profile *steps_of(sn_allocator *alloc, const char *const (*steps)[3], size_t n)
+{
+    sn_profile *p = syn_profile(alloc);
+    for (size_t k = 0; k < n; k++)
+        syn_step(p, steps[k][0], steps[k][1], steps[k][2], "");
+    for (uint64_t i = 0; i < 10; i++) {
+        const uint64_t t = i * 20 * MS;
+        const uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, t, (n + 1) * MS, "run")->id;
+        for (uint32_t k = 0; k < n; k++)
+            syn_op(p, it, t + k * MS, MS, k);
+    }
+    return p;
+}
+
+TEST(what_one_side_did_in_one_step_is_one_row_of_both)
+{
+    /* Steps with something behind them stand for the nodes add1 and relu1 too. */
+    static const char *const plain[][3] = {
+        {"Conv", "conv1", ""}, {"Add", "add1", ""}, {"Relu", "relu1", ""}, {"Gemm", "fc", ""}};
+    static const char *const fused[][3] = {
+        {"[Reorder]", "conv1", ""}, {"Conv", "conv1", "Add+Relu"}, {"Gemm", "fc", ""}};
+    syn_memory m;
+    sonde_error err = {0};
+    sn_comparison c;
+    syn_memory_init(&m);
+    sn_profile *old = steps_of(&m.a, plain, 4), *now = steps_of(&m.a, fused, 3);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        CHECK_OK(sn_profile_compare(swapped ? now : old, swapped ? old : now, SN_BY_NODE, &m.a, &c,
+                                    &err));
+        const sn_compare_row *row = row_named(&c, "Conv+Add+Relu"), *same = row_named(&c, "Gemm");
+        CHECK(row && same && row_named(&c, "[Other]"));
+        CHECK_EQ(c.rows.n, 3);
+        CHECK_STR(row->op_type, "Conv");
+        CHECK_STR(row->example, "conv1, add1, relu1");
+        CHECK(row->old_calls == (swapped ? 2 : 3) && row->new_calls == (swapped ? 3 : 2));
+        CHECK(fabs(row->old_ns - (swapped ? 2.0 : 3.0) * MS) < 1);
+        CHECK_STR(same->example, "fc");
+        CHECK_EQ(same->change.verdict, SN_VERDICT_SAME);
+        sn_comparison_free(&c);
+    }
+    sn_profile_free(old);
+    sn_profile_free(now);
+    CHECK_EQ(m.live, 0);
+}
+
 TEST(a_profile_without_runs_cannot_be_compared)
 {
     syn_memory m;

@@ -36,20 +36,13 @@ typedef struct diff {
 } diff;
 
 /* ------------------------------------------------------------------ the table */
-/* Names come from models: what is not printable would write elsewhere on a terminal. */
 static char *label(const diff *d, const sonde_change *c)
 {
-    char *out;
-    if (d->by == SONDE_BY_SHAPE && strcmp(c->name, c->op_type) != 0)
-        out = text_of("%s %s", c->op_type, c->name);
-    else if (d->by == SONDE_BY_NODE && *c->node)
-        out = text_of("%s %s", c->name, c->node);
-    else
-        out = text_of("%s", c->name);
-    for (char *p = out; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
-            *p = '?';
-    return out;
+    const bool shape = d->by == SONDE_BY_SHAPE && strcmp(c->name, c->op_type) != 0;
+    char *raw = text_of("%s%s%s", shape ? c->op_type : "", shape ? " " : "", c->name);
+    char *shown = printable(raw);
+    free(raw);
+    return shown;
 }
 
 static void print_time(double ns, bool there, const shown_unit *u)
@@ -67,7 +60,9 @@ static double percent(double ratio)
     return fabs(p) < 0.05 ? 0 : p;
 }
 
-static void print_row(const char *name, int width, const sonde_change *c, const shown_unit *u)
+/* `nodes`: what the row stands for, as many as there are, behind everything else; or NULL. */
+static void print_row(const char *name, int width, const sonde_change *c, const shown_unit *u,
+                      const char *nodes)
 {
     const bool both = c->verdict != SONDE_NEW && c->verdict != SONDE_GONE;
     printf("%-*s", width, name);
@@ -81,7 +76,10 @@ static void print_row(const char *name, int width, const sonde_change *c, const 
         printf("  %+7.1f ... %+7.1f %%", percent(c->low), percent(c->high));
     else
         printf("  %21s", "");
-    printf("  %s\n", sonde_verdict_text(c->verdict));
+    if (nodes)
+        printf("  %-7s  %s\n", sonde_verdict_text(c->verdict), nodes);
+    else
+        printf("  %s\n", sonde_verdict_text(c->verdict));
 }
 
 static int print_table(const diff *d)
@@ -114,8 +112,11 @@ static int print_table(const diff *d)
         free(titles[0]);
         free(titles[1]);
     }
-    for (size_t i = 0; i <= n && !code; i++)
-        print_row(labels[i], width, &rows[i], &u);
+    for (size_t i = 0; i <= n && !code; i++) {
+        char *nodes = d->by == SONDE_BY_NODE && *rows[i].node ? printable(rows[i].node) : NULL;
+        print_row(labels[i], width, &rows[i], &u, nodes);
+        free(nodes);
+    }
     for (size_t i = 0; i <= n; i++)
         free(labels[i]);
     free(labels);
@@ -214,10 +215,13 @@ static void judge(diff *d, const sonde_change *c)
     const bool matters = c->old_share >= SHARE_THAT_MATTERS || c->new_share >= SHARE_THAT_MATTERS;
     if (c->verdict != SONDE_SLOWER || !matters || !(c->low > 1 + d->limit))
         return;
-    char *name = label(d, c);
+    const bool named = d->by == SONDE_BY_NODE && *c->node;
+    char *name = label(d, c), *nodes = printable(c->node);
     fflush(stdout);
-    fprintf(stderr, "sonde: %s is slower by %.1f %%, at least %.1f %%; the limit is %g %%\n", name,
-            percent(c->ratio), percent(c->low), d->limit * 100);
+    fprintf(stderr, "sonde: %s%s%s%s is slower by %.1f %%, at least %.1f %%; the limit is %g %%\n",
+            name, named ? " (" : "", named ? nodes : "", named ? ")" : "", percent(c->ratio),
+            percent(c->low), d->limit * 100);
+    free(nodes);
     free(name);
     d->failures++;
 }
