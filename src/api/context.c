@@ -19,21 +19,29 @@ static struct {
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------------------ hooks of the process */
+/* A child finds what its parent's other threads left: with these locks held it is whole. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&process.lock);
+    for (sonde_context *c = process.live; c; c = c->next) {
+        pthread_mutex_lock(&c->lock);
+        sn_exec_before_fork(&c->core);
+    }
 }
 
-static void after_fork_parent(void)
+static void unlock_all(void)
 {
+    for (sonde_context *c = process.live; c; c = c->next) {
+        sn_exec_after_fork(&c->core);
+        pthread_mutex_unlock(&c->lock);
+    }
     pthread_mutex_unlock(&process.lock);
 }
 
 static void after_fork_child(void)
 {
     for (sonde_context *c = process.live; c; c = c->next) {
-        /* Calls under way on other threads do not exist here, nor does anyone who held the lock. */
-        pthread_mutex_init(&c->lock, NULL);
+        /* Calls under way on other threads do not exist here. */
         pthread_mutex_init(&c->machine.lock, NULL);
         c->machine.counting = false;
         c->machine.hw = NULL; /* it counts the parent's threads */
@@ -43,10 +51,11 @@ static void after_fork_child(void)
         atomic_store(&c->clearing, 0);
         c->fork_ticks = sn_ticks();
         /* The parent's threads write the parent's traces. A child writes its own when it ends. */
-        c->api_stream = c->env_stream = NULL;
+        c->api_stream = c->env_stream = c->streams = NULL;
         c->stream_level = 0;
+        c->readers = NULL;
     }
-    pthread_mutex_unlock(&process.lock);
+    unlock_all();
 }
 
 static void at_exit(void)
@@ -64,7 +73,7 @@ static void hook_process(void)
         return;
     process.hooked = true;
     sn_pool_hook_fork();
-    (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    (void)pthread_atfork(before_fork, unlock_all, after_fork_child);
     if (sn_api_env()->trace_path || sn_api_env()->profile_dir)
         (void)atexit(at_exit);
 }
@@ -319,15 +328,59 @@ void sn_api_leave(sonde_context *c)
     atomic_fetch_sub(&c->in_flight, 1);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The earliest records that anybody wants, in ticks; UINT64_MAX: nobody wants any. */
+static uint64_t wanted_since(const sonde_context *c)
+{
+    uint64_t since = sn_api_recordings_since(c);
+    if (c->env_level)
+        since = 0;
+    if (c->api_level || c->api_kept)
+        since = earlier(since, c->api_start);
+    if (c->memory)
+        since = earlier(since, c->memory_start);
+    for (const sn_reader *r = c->readers; r; r = r->next)
+        since = earlier(since, r->since);
+    return since;
+}
+
 void sn_api_forget(sonde_context *c)
 {
-    if (c->api_level || c->api_kept || c->env_level || c->memory || c->api_stream ||
-        c->env_stream || c->recordings)
-        return;
-    atomic_store(&c->clearing, 1);
-    if (atomic_load(&c->in_flight) == 0)
-        sn_exec_clear(&c->core);
-    atomic_store(&c->clearing, 0);
+    if (c->streams)
+        return; /* they free what they have written, unless others want it */
+    const uint64_t since = wanted_since(c);
+    bool all = false;
+    if (since == UINT64_MAX) {
+        atomic_store(&c->clearing, 1);
+        all = atomic_load(&c->in_flight) == 0;
+        if (all)
+            sn_exec_clear(&c->core);
+        atomic_store(&c->clearing, 0);
+    }
+    if (!all)
+        sn_trace_forget(c->core.trace, since);
+}
+
+void sn_api_read_begin(sonde_context *c, sn_reader *reader, uint64_t since)
+{
+    *reader = (sn_reader){.since = since, .next = c->readers};
+    c->readers = reader;
+}
+
+void sn_api_read_end(sonde_context *c, sn_reader *reader)
+{
+    pthread_mutex_lock(&c->lock);
+    for (sn_reader **at = &c->readers; *at; at = &(*at)->next)
+        if (*at == reader) {
+            *at = reader->next;
+            break;
+        }
+    sn_api_forget(c);
+    pthread_mutex_unlock(&c->lock);
 }
 
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)

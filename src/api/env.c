@@ -89,9 +89,6 @@ void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
         fprintf(stderr, "sonde: no timing table: %s\n", err.message);
     sn_profile_free(p);
     sn_arena_free(&arena);
-    pthread_mutex_lock(&c->lock);
-    sn_api_forget(c);
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* ------------------------------------------------------------------ SONDE_TRACE */
@@ -135,15 +132,14 @@ void sn_api_begin_trace(sonde_context *c)
     if (!env->trace_streams || getpid() != state.pid)
         return;
     pthread_mutex_lock(&c->lock);
-    if (c->env_level && !c->env_stream) {
+    if (c->env_level && !c->env_stream && !c->env_failed) {
         sonde_error err = {.status = SONDE_OK};
         char path[4200];
         expand_path(env->trace_path, path, sizeof path);
         if (sn_stream_open(&c->env_stream, c, path, c->core.trace->start_ticks, c->env_level, 0,
                            &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
-            state.env.trace_streams = false; /* said once */
-            state.env.trace_path = NULL;
+            c->env_failed = true;
         }
     }
     pthread_mutex_unlock(&c->lock);
@@ -269,11 +265,12 @@ static void write_folder(sn_profile *p)
 void sn_api_write_trace(sonde_context *c)
 {
     const sn_env *env = sn_api_env();
-    if (!c->env_level)
-        return;
+    sn_reader reader;
     pthread_mutex_lock(&c->lock);
     const int level = c->env_level;
+    const bool failed = c->env_failed;
     sn_stream *stream = c->env_stream;
+    sn_api_read_begin(c, &reader, c->fork_ticks);
     c->env_stream = NULL;
     c->env_level = 0;
     (void)sn_api_set_level(c, NULL);
@@ -282,16 +279,18 @@ void sn_api_write_trace(sonde_context *c)
     sonde_status st = sn_stream_close(stream, &err);
     if (st != SONDE_OK)
         fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
-    if (stream && !env->profile_dir)
-        return;
+    const bool traces = env->trace_path && !stream && !failed;
     sn_profile *p = NULL;
-    st = sn_api_profile_build(c, c->fork_ticks, 0, level, &p, &err);
+    st = SONDE_OK;
+    if (level && (traces || env->profile_dir))
+        st = sn_api_profile_build(c, reader.since, 0, level, &p, &err);
+    sn_api_read_end(c, &reader);
     /* A context that never ran anything (another one did) leaves no file. */
-    if (st == SONDE_OK && p->spans.n > 0) {
+    if (st == SONDE_OK && p && p->spans.n > 0) {
         if (env->profile_dir)
             write_folder(p);
         char path[4200];
-        if (env->trace_path && !stream) {
+        if (traces) {
             expand_path(env->trace_path, path, sizeof path);
             st = sn_export_file(p, path, &err);
         }

@@ -16,6 +16,10 @@
 #include "sonde/sonde.h"
 
 typedef struct sn_stream sn_stream;
+typedef struct sn_reader { /* somebody who reads records now; lies on his stack */
+    uint64_t since;        /* ticks: the earliest ones he wants */
+    struct sn_reader *next;
+} sn_reader;
 typedef struct sn_op_cache sn_op_cache;
 struct sn_binding;
 
@@ -46,6 +50,9 @@ struct sonde_context {
     uint64_t memory_start;
     uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
     sn_stream *api_stream, *env_stream; /* traces being written */
+    sn_stream *streams;                 /* all of them, also those that are being closed */
+    bool env_failed;                    /* SONDE_TRACE cannot be written; said once */
+    sn_reader *readers;                 /* of records, now */
     struct sonde_recording *recordings; /* all there are */
     sonde_model *models;                /* live ones, for their names */
     sn_machine machine;
@@ -123,9 +130,13 @@ sonde_context *sn_api_context_if_made(sonde_context *c);
 /* Around every call that may record. */
 void sn_api_enter(sonde_context *c);
 void sn_api_leave(sonde_context *c);
-/* Forgets records and lets go of pinned bindings, if nothing records and nobody needs them. With
- * the context's lock held. */
+/* Forgets records that nobody wants; when there are no others and nothing records, lets go of
+ * pinned bindings too. With the context's lock held. */
 void sn_api_forget(sonde_context *c);
+/* Around reading records without the context's lock: those since `since` and the bindings they name
+ * stay. Begin with the lock held; the end takes it, and forgets what nobody else wants. */
+void sn_api_read_begin(sonde_context *c, sn_reader *reader, uint64_t since);
+void sn_api_read_end(sonde_context *c, sn_reader *reader);
 /* The recorder's level from those who asked for one. With the context's lock held. */
 sonde_status sn_api_set_level(sonde_context *c, sonde_error *err);
 
@@ -156,7 +167,8 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
 void sn_api_op_cache_free(sonde_context *c);
 
 /* ---- profile_build.c ---- */
-/* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. */
+/* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. The
+ * caller is among the readers, since then or earlier. */
 sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
                                   sn_profile **profile, sonde_error *err);
 /* The same of the inferences that began in one of `n` (at least 1) windows, in order, and of what
@@ -168,8 +180,10 @@ sonde_status sn_api_profile_build_within(sonde_context *c, const sn_window *wind
                                          int level, sn_profile **profile, sonde_error *err);
 
 /* ---- recording.c ---- */
-/* The highest level that recordings ask for now. With the context's lock held. */
+/* The highest level that recordings ask for now, and the earliest ticks that they want; 0 and
+ * UINT64_MAX: there are none. With the context's lock held. */
 int sn_api_recordings_level(const sonde_context *c);
+uint64_t sn_api_recordings_since(const sonde_context *c);
 
 /* ---- profiler.c ---- */
 /* A public profile around `core`, which it takes over, also on failure. */
@@ -199,7 +213,7 @@ typedef struct sn_env {
 } sn_env;
 const sn_env *sn_api_env(void);
 /* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as
- * SONDE_TIMING says. */
+ * SONDE_TIMING says. The caller is among the readers since then. */
 void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
                          const sn_table_options *options);
 /* Starts the SONDE_TRACE file of this context if it is one that is written meanwhile. */

@@ -61,10 +61,20 @@ static sonde_status read_records(sonde_context *context, sonde_context **c, sn_p
                                  sonde_error *err)
 {
     SN_TRY(sn_api_context(context, c, err));
-    const sonde_status st = (*c)->memory
-                                ? sn_api_profile_build(*c, (*c)->memory_start, 0, 1, p, err)
-                                : sn_fail(err, SONDE_INVALID_ARGUMENT,
-                                          "the memory profiler of this context was not started");
+    sn_reader reader;
+    pthread_mutex_lock(&(*c)->lock);
+    const bool started = (*c)->memory != 0;
+    if (started)
+        sn_api_read_begin(*c, &reader, (*c)->memory_start);
+    pthread_mutex_unlock(&(*c)->lock);
+    sonde_status st;
+    if (started) {
+        st = sn_api_profile_build(*c, reader.since, 0, 1, p, err);
+        sn_api_read_end(*c, &reader);
+    } else {
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT,
+                     "the memory profiler of this context was not started");
+    }
     if (st != SONDE_OK)
         sonde_context_release(*c);
     return st;

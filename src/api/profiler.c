@@ -74,13 +74,15 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
     return SONDE_OK;
 }
 
-/* A public profile of the records since the start; it takes a reference of its own. */
-static sonde_status make_profile(sonde_context *c, int level, sonde_profile **profile,
-                                 sonde_error *err)
+/* A public profile of what the reader wants, who is done then. */
+static sonde_status make_profile(sonde_context *c, sn_reader *reader, int level,
+                                 uint32_t categories, sonde_profile **profile, sonde_error *err)
 {
     sn_profile *core = NULL;
-    SN_TRY(sn_api_profile_build(c, c->api_start, 0, level, &core, err));
-    core->categories = c->api_categories;
+    const sonde_status st = sn_api_profile_build(c, reader->since, 0, level, &core, err);
+    sn_api_read_end(c, reader);
+    SN_TRY(st);
+    core->categories = categories;
     return sn_api_profile(c, core, profile, err);
 }
 
@@ -92,7 +94,9 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     const int level = c->api_level;
+    const uint32_t categories = c->api_categories;
     sn_stream *stream = c->api_stream;
+    sn_reader reader;
     sonde_status st = SONDE_OK;
     if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
@@ -103,20 +107,17 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
         c->api_level = c->stream_level = 0;
         c->api_stream = NULL;
         c->api_paused = false;
-        c->api_kept = level; /* until the profile is made, at least */
-        st = sn_api_set_level(c, err);
+        (void)sn_api_set_level(c, NULL); /* it can only fall */
+        if (profile)
+            sn_api_read_begin(c, &reader, c->api_start);
+        else
+            c->api_kept = level;
     }
     pthread_mutex_unlock(&c->lock);
-    if (st == SONDE_OK && stream)
-        st = sn_stream_close(stream, err);
     if (st == SONDE_OK && profile)
-        st = make_profile(c, level, profile, err);
-    if (stream || (level && (profile || st != SONDE_OK))) {
-        pthread_mutex_lock(&c->lock);
-        c->api_kept = 0;
-        sn_api_forget(c);
-        pthread_mutex_unlock(&c->lock);
-    }
+        st = make_profile(c, &reader, level, categories, profile, err);
+    else if (st == SONDE_OK && stream)
+        st = sn_stream_close(stream, err);
     sonde_context_release(c);
     return st;
 }
@@ -159,9 +160,13 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->lock);
     const int level = c->api_level ? c->api_level : c->api_kept;
+    const uint32_t categories = c->api_categories;
+    sn_reader reader;
+    if (level)
+        sn_api_read_begin(c, &reader, c->api_start);
     pthread_mutex_unlock(&c->lock);
     const sonde_status st =
-        level ? make_profile(c, level, profile, err)
+        level ? make_profile(c, &reader, level, categories, profile, err)
               : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
     sonde_context_release(c);
     return st;

@@ -23,6 +23,15 @@ int sn_api_recordings_level(const sonde_context *c)
     return level;
 }
 
+uint64_t sn_api_recordings_since(const sonde_context *c)
+{
+    uint64_t since = UINT64_MAX;
+    for (const sonde_recording *r = c->recordings; r; r = r->next)
+        if (r->windows.n && r->windows.data[0].from < since)
+            since = r->windows.data[0].from;
+    return since;
+}
+
 static sonde_status check_level(int level, sonde_error *err)
 {
     if (level >= 1 && level <= 3)
@@ -147,14 +156,18 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     pthread_mutex_lock(&c->lock);
     const size_t n = r->windows.n, bytes = n * sizeof(sn_window);
     const int level = r->level;
+    sn_reader reader;
     sn_window *windows = sn_alloc(&c->alloc, bytes);
-    if (windows)
+    if (windows) {
         memcpy(windows, r->windows.data, bytes);
+        sn_api_read_begin(c, &reader, windows[0].from);
+    }
     pthread_mutex_unlock(&c->lock);
     if (!windows)
         return sn_fail_memory(err, bytes);
     sn_profile *core = NULL;
     const sonde_status st = sn_api_profile_build_within(c, windows, n, level, &core, err);
+    sn_api_read_end(c, &reader);
     sn_free(&c->alloc, windows, bytes);
     SN_TRY(st);
     core->categories = r->categories;

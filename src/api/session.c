@@ -334,7 +334,12 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                          .warmup = o->warmup != 0 || sn_api_in_warmup(),
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};
-    const uint64_t since = sn_ticks();
+    sn_reader reader;
+    if (timing) { /* nobody forgets what the table is made of */
+        pthread_mutex_lock(&c->lock);
+        sn_api_read_begin(c, &reader, sn_ticks());
+        pthread_mutex_unlock(&c->lock);
+    }
     sn_api_enter(c);
     const sonde_status st = sn_session_run(s->core, &cfg, input_names, p->in, p->n_in, output_names,
                                            p->out, p->n_out, err);
@@ -343,8 +348,10 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
         const sn_table_options table = {.sort_by_name = o->timing_sort_by_name != 0,
                                         .by_shape = o->timing_by_shape != 0,
                                         .filter_op = o->timing_filter};
-        sn_api_print_timing(c, since, cfg.run_id, o->timing ? &table : NULL);
+        sn_api_print_timing(c, reader.since, cfg.run_id, o->timing ? &table : NULL);
     }
+    if (timing)
+        sn_api_read_end(c, &reader);
     return st;
 }
 

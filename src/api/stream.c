@@ -34,7 +34,8 @@ struct sn_stream {
     size_t threads_told, steps_told, lives_told;
     pthread_t thread;
     _Atomic bool stop;
-    pid_t pid; /* that has the thread */
+    pid_t pid;       /* that has the thread */
+    sn_stream *next; /* of the context */
     sonde_status failed;
     sonde_error error;
 };
@@ -78,8 +79,6 @@ static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
     const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
     if (!next || thread == UINT32_MAX)
         return false;
-    if (*next > n) /* cleared meanwhile */
-        *next = atomic_load_explicit(&r->tail, memory_order_relaxed);
     if (!sn_vec_reserve(&b->events, &s->c->alloc, n - *next))
         return false;
     for (; *next < n; ++*next) {
@@ -88,10 +87,9 @@ static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
             b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
     }
     size_t read = n;
-    if (c->api_stream && c->api_stream != s)
-        read = read_by(c->api_stream, r, read);
-    if (c->env_stream && c->env_stream != s)
-        read = read_by(c->env_stream, r, read);
+    for (const sn_stream *other = c->streams; other; other = other->next)
+        if (other != s)
+            read = read_by(other, r, read);
     if (!others)
         atomic_store_explicit(&r->tail, read, memory_order_release);
     return true;
@@ -133,8 +131,8 @@ static void drain(sn_stream *s, bool last)
     sonde_context *c = s->c;
     bool fine = s->failed == SONDE_OK;
     pthread_mutex_lock(&c->lock);
-    const bool others =
-        c->api_level || c->api_kept || c->memory || c->recordings || sn_api_env()->profile_dir;
+    const bool others = c->api_level || c->api_kept || c->memory || c->recordings || c->readers ||
+                        sn_api_env()->profile_dir;
     uint64_t dropped = 0;
     const uint64_t until = last ? UINT64_MAX : sn_ticks();
     for (sn_trace_ring *r = atomic_load(&c->core.trace->rings); r && fine; r = r->next) {
@@ -189,7 +187,8 @@ static void shrink_rings(sonde_context *c)
 {
     const sn_env *env = sn_api_env();
     const bool env_keeps = c->env_level && (env->profile_dir || !env->trace_streams);
-    if (c->api_level || c->api_kept || env_keeps || c->memory || c->recordings)
+    if (c->api_level || c->api_kept || env_keeps || c->memory || c->recordings || c->readers ||
+        c->streams)
         return;
     atomic_store(&c->clearing, 1);
     if (atomic_load(&c->in_flight) == 0)
@@ -228,6 +227,8 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
         return st;
     }
     sn_trace_drain_begin(c->core.trace);
+    s->next = c->streams;
+    c->streams = s;
     *stream = s;
     return SONDE_OK;
 }
@@ -256,6 +257,14 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
     if (s->failed && st == SONDE_OK)
         st = sn_fail(err, s->failed, "the trace ends early: %s",
                      s->error.message[0] ? s->error.message : "it could not be written");
+    pthread_mutex_lock(&s->c->lock);
+    for (sn_stream **at = &s->c->streams; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    sn_api_forget(s->c);
+    pthread_mutex_unlock(&s->c->lock);
     free_stream(s);
     return st;
 }

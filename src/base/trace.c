@@ -239,6 +239,17 @@ void sn_trace_clear(sn_trace *t)
     }
 }
 
+void sn_trace_forget(sn_trace *t, uint64_t before)
+{
+    for (sn_trace_ring *r = atomic_load(&t->rings); r; r = r->next) {
+        const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
+        size_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+        while (n - tail > 1 && r->recs[(tail + 1) & (r->cap - 1)].t1 < before)
+            tail++;
+        atomic_store_explicit(&r->tail, tail, memory_order_release);
+    }
+}
+
 void sn_trace_set_cap(sn_trace *t, size_t cap)
 {
     cap = power_of_two(cap);
@@ -332,9 +343,20 @@ void sn_trace_make_room(sn_trace *t)
     }
 }
 
+/* ------------------------------------------------------------------ forks */
 void sn_trace_after_fork(sn_trace *t)
 {
     init_drain(&t->drain);
+}
+
+void sn_trace_lock_names(sn_trace *t)
+{
+    pthread_mutex_lock(&t->names->lock);
+}
+
+void sn_trace_unlock_names(sn_trace *t)
+{
+    pthread_mutex_unlock(&t->names->lock);
 }
 
 /* ------------------------------------------------------------------ own cost */

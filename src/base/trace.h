@@ -83,7 +83,7 @@ typedef struct sn_trace {
     sn_trace_drain drain;
     uint64_t id; /* never reused, so a thread's cached ring cannot be stale */
     uint64_t start_ticks;
-    double record_ns; /* measured cost of recording one step */
+    _Atomic double record_ns; /* measured cost of recording one step */
     struct sn_trace_names *names;
 } sn_trace;
 
@@ -146,8 +146,12 @@ static inline uint64_t sn_span_begin(const sn_trace *t)
 }
 void sn_span_end(sn_trace *t, uint64_t begin, const char *name, const char *detail);
 
-/* Forgets all records; only while nothing records. */
+/* Forgets all records; only while nothing records and nobody reads. */
 void sn_trace_clear(sn_trace *t);
+/* Frees the places of records that ended before `before`, but for the latest of them in each ring:
+ * who reads backwards from the newest stops there. Also while others record, or read what is newer;
+ * not while another moves tails. */
+void sn_trace_forget(sn_trace *t, uint64_t before);
 /* Rings hold at most `cap` records from now on (rounded up to a power of two, never more than at
  * creation); forgets all records, so the same holds. */
 void sn_trace_set_cap(sn_trace *t, size_t cap);
@@ -168,6 +172,9 @@ void sn_trace_drained(sn_trace *t);
 void sn_trace_make_room(sn_trace *t);
 /* In a forked child, where nobody drains. */
 void sn_trace_after_fork(sn_trace *t);
+/* Around a fork, so that the child finds the names whole; unlocked in parent and child. */
+void sn_trace_lock_names(sn_trace *t);
+void sn_trace_unlock_names(sn_trace *t);
 
 /* Measures what recording one step costs on this machine, into t->record_ns. */
 void sn_trace_measure_cost(sn_trace *t);

@@ -47,6 +47,20 @@ void sn_exec_clear(sn_context *ctx)
         pins->list.n = 0;
 }
 
+void sn_exec_before_fork(sn_context *ctx)
+{
+    pin_table *pins = ctx->pins;
+    sn_trace_lock_names(ctx->trace);
+    pthread_mutex_lock(&pins->lock);
+}
+
+void sn_exec_after_fork(sn_context *ctx)
+{
+    pin_table *pins = ctx->pins;
+    pthread_mutex_unlock(&pins->lock);
+    sn_trace_unlock_names(ctx->trace);
+}
+
 sonde_status sn_exec_init_context(sn_context *ctx, sonde_error *err)
 {
     pin_table *pins = sn_alloc_zero(ctx->alloc, sizeof *pins);

@@ -61,5 +61,8 @@ sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err);
 struct sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table);
 /* Lets go of pinned bindings and forgets all records. Nothing may be recording. */
 void sn_exec_clear(sn_context *ctx);
+/* Around a fork, in parent and child, so that the child finds names and pins whole. */
+void sn_exec_before_fork(sn_context *ctx);
+void sn_exec_after_fork(sn_context *ctx);
 
 #endif

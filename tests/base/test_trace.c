@@ -71,6 +71,26 @@ TEST(a_drained_ring_goes_on_in_the_freed_places)
     sn_trace_free(t);
 }
 
+TEST(forgetting_frees_the_places_of_what_is_older)
+{
+    sn_trace *t = make_trace(8);
+    sn_trace_ring *r = sn_trace_ring_get(t);
+    for (uint32_t i = 1; i <= 8; i++)
+        sn_trace_push(r, &(sn_trace_rec){.t0 = i, .t1 = i, .index = i});
+    sn_trace_forget(t, 0);
+    CHECK_EQ(r->tail, 0);
+    sn_trace_forget(t, 6); /* the last that is older stays: who reads backwards stops there */
+    CHECK_EQ(r->tail, 4);
+    CHECK_EQ(r->recs[r->tail].t1, 5);
+    for (uint32_t i = 9; i <= 12; i++)
+        sn_trace_push(r, &(sn_trace_rec){.t0 = i, .t1 = i, .index = i});
+    CHECK_EQ(r->dropped, 0);
+    CHECK_EQ(r->recs[5].t1, 6);
+    sn_trace_forget(t, UINT64_MAX);
+    CHECK_EQ(r->n - r->tail, 1);
+    sn_trace_free(t);
+}
+
 static void *record_some(void *arg)
 {
     sn_trace *t = arg;
