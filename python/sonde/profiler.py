@@ -178,12 +178,13 @@ class Profiler(ProfileViews):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        recording, self._recording = self._recording, None
+        recording = self._recording
         if recording is None:
             return
         try:
-            self._final = recording.get()
+            self._final = recording.get()  # first: other threads may be asking
         finally:
+            self._recording = None
             self._give_back()
             recording.close()
         if self._file is not None and self._format is not RecordFormat.PandasDataFrame:
@@ -203,16 +204,24 @@ class Profiler(ProfileViews):
             _write_object(self._file, self.to_bytes(suffix), suffix)
 
     def _profile(self) -> _sonde.Profile:
-        if self._recording is not None:
-            return self._recording.get()
-        if self._final is None:
+        recording = self._recording
+        if recording is not None:
+            try:
+                return recording.get()
+            except InvalidArgument:
+                if self._recording is recording:
+                    raise
+                # Another thread ended it meanwhile.
+        final = self._final
+        if final is None:
             raise InvalidArgument("the profiler has not run yet")
-        return self._final
+        return final
 
     def _running(self) -> _sonde.Recording:
-        if self._recording is None:
+        recording = self._recording
+        if recording is None:
             raise InvalidArgument("the profiler is not running")
-        return self._recording
+        return recording
 
     # ---------------------------------------------------------------- while it runs
     def record(self, label: str, warm_up: bool = False) -> record:
@@ -239,8 +248,13 @@ class Profiler(ProfileViews):
 
     def clear(self) -> None:
         """Forgets what was recorded. A running profiler goes on from here."""
-        if self._recording is not None:
-            self._recording.clear()
+        recording = self._recording
+        if recording is not None:
+            try:
+                recording.clear()
+            except InvalidArgument:
+                if self._recording is recording:
+                    raise
         self._final = None
 
     def __repr__(self) -> str:
