@@ -254,7 +254,7 @@ static void number_runs(sn_builder *b)
     }
 }
 
-/* One span over everything a model did, so that its iterations have a common parent. */
+/* One span over everything a model did: the parent of its iterations, but for those in a record. */
 bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
 {
     if (!b->first_ticks)
@@ -544,6 +544,8 @@ static sonde_status build(const sn_builder *template, uint64_t since, uint32_t o
         number_runs(&b);
         st = add_spans(&b, UINT64_MAX, err);
     }
+    if (st == SONDE_OK)
+        st = sn_profile_link_records(b.p, err);
     free_tables(&b);
     if (st != SONDE_OK) {
         sn_profile_free(b.p);

@@ -262,12 +262,11 @@ static void put_span(chrome *c, const sn_prof_span *s)
         arg_text(c, &first, "op", step_of(c, s)->op_type);
         arg_text(c, &first, "node", step_of(c, s)->name);
     }
-    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION) {
+    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         arg_u64(c, &first, "iteration", s->iteration);
-        if (s->warmup) {
-            sn_put_key(&c->w, &first, "warmup");
-            sn_put(&c->w, "true");
-        }
+    if (s->warmup) {
+        sn_put_key(&c->w, &first, "warmup");
+        sn_put(&c->w, "true");
     }
     if (s->run && several_instances(c, s))
         arg_u64(c, &first, "instance", s->instance);

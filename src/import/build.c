@@ -270,7 +270,10 @@ sonde_status sn_build_finish(sn_build *b, sn_build_links links, bool zero, sonde
     sn_bounds_apply(p, zero);
     SN_TRY(note_categories(p, err));
     SN_TRY(order(p, links, err));
-    return links == SN_BUILD_GIVEN ? check_links(p, err) : link_by_time(p, err);
+    if (links != SN_BUILD_GIVEN)
+        return link_by_time(p, err);
+    SN_TRY(check_links(p, err));
+    return sn_profile_link_records(p, err); /* a trace written meanwhile could not know them */
 }
 
 sonde_status sn_build_loose(sn_build *b, sonde_error *err)

@@ -342,7 +342,8 @@ static void take_member(void *user, sn_json_text member, sn_json *j)
 }
 
 /* ------------------------------------------------------------------ the whole */
-/* From the last span back, so that a model learns from its iterations what they learnt. */
+/* From the last span back, so that a model learns from its iterations what they learnt; an
+ * iteration without operators learns from the record around it. */
 static sonde_status find_threads(reader *r, sonde_error *err)
 {
     sn_profile *p = r->b.p;
@@ -355,6 +356,12 @@ static sonde_status find_threads(reader *r, sonde_error *err)
         uint32_t up = sn_prof_index_find(&index, s->parent);
         if (s->thread != UINT32_MAX && up != UINT32_MAX && p->spans.data[up].thread == UINT32_MAX)
             p->spans.data[up].thread = s->thread;
+    }
+    for (size_t i = 0; i < r->laneless.n; i++) {
+        sn_prof_span *s = &p->spans.data[r->laneless.data[i]];
+        const uint32_t up = sn_prof_index_find(&index, s->parent);
+        if (s->thread == UINT32_MAX && up != UINT32_MAX)
+            s->thread = p->spans.data[up].thread;
     }
     sn_prof_index_free(&index);
     return SONDE_OK;

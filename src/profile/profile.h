@@ -100,7 +100,9 @@ const char *sn_prof_cats_text(uint32_t set, char text[SN_CATS_TEXT]); /* "operat
 
 typedef struct sn_prof_span {
     uint32_t id;     /* from 1 */
-    uint32_t parent; /* span id, 0 = none: operator ► its run; body run ► its control step's span */
+    uint32_t parent; /* span id, 0 = none: operator ► its run; body run ► its control step's span;
+                        run ► the record around it on its thread, else the model's span; record and
+                        executor's work ► the record around it */
     sn_prof_cat cat;
     uint32_t thread; /* index into threads */
     uint64_t start_ns, dur_ns;
@@ -229,6 +231,10 @@ uint32_t sn_prof_index_find(const sn_prof_index *index, uint32_t id);
 
 /* The step of a table with this index, or NULL. */
 const sn_prof_step *sn_prof_find_step(const sn_profile *p, uint32_t table, uint32_t index);
+
+/* Gives records, runs and the executor's work the record around them as parent, where they have
+ * none; a run may have the model's span. Spans are in order. */
+sonde_status sn_profile_link_records(sn_profile *p, sonde_error *err);
 
 sonde_status sn_profile_new(sn_profile **p, sn_allocator *alloc, sonde_error *err);
 void sn_profile_free(sn_profile *p);
