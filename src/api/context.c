@@ -357,8 +357,10 @@ void sn_api_forget(sonde_context *c)
     if (since == UINT64_MAX) {
         atomic_store(&c->clearing, 1);
         all = atomic_load(&c->in_flight) == 0;
-        if (all)
+        if (all) {
+            sn_trace_set_cap(c->core.trace, c->core.trace->reserved_cap); /* a stream had less */
             sn_exec_clear(&c->core);
+        }
         atomic_store(&c->clearing, 0);
     }
     if (!all)

@@ -372,10 +372,9 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *st
         sn_proto_raw(p, t->steps.data[s->step].share, t->steps.data[s->step].share_bytes);
     if (s->cat == SN_CAT_MODEL)
         note_text(p, SN_PF_NOTE_model, t->model);
-    const bool numbered = s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION;
-    if (numbered)
+    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         note_number(p, SN_PF_NOTE_iteration, s->iteration);
-    if (numbered && s->warmup) {
+    if (s->warmup) {
         size_t mark = begin_note(p, SN_PF_NOTE_warmup);
         sn_proto_varint(p, NOTE_BOOL, 1);
         sn_proto_end(p, mark);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sonde/experimental/profile.h"
 #include "sonde/sonde.h"
 
 #include "tiny_session.h"
@@ -58,6 +59,26 @@ TEST(a_streamed_trace_holds_every_run)
     tiny_run(&f, 3);
     CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
     sonde_profile_release(p);
+    tiny_close(&f);
+}
+
+TEST(a_profile_after_a_stream_has_room_for_as_much_as_before)
+{
+    tiny_session f;
+    sonde_error err;
+    sonde_profile *p = NULL;
+    sonde_profile_summary s = SONDE_INIT(sonde_profile_summary);
+    tiny_open(&f, 1, "room");
+    CHECK_OK(sonde_profiler_stream(f.context, 1, f.path, &err));
+    tiny_run(&f, 1);
+    CHECK_OK(sonde_profiler_stop(f.context, NULL, &err));
+    CHECK_OK(sonde_profiler_start(f.context, 1, &err));
+    tiny_run(&f, 60000); /* more than a stream's rings hold */
+    CHECK_OK(sonde_profiler_stop(f.context, &p, &err));
+    CHECK_OK(sonde_profile_summary_get(p, &s, &err));
+    sonde_profile_release(p);
+    CHECK_EQ(s.iterations, 60000);
+    CHECK_EQ(s.dropped, 0);
     tiny_close(&f);
 }
 
