@@ -230,8 +230,9 @@ SONDE_API sonde_status sonde_session_input_info(const sonde_session *session, si
 SONDE_API sonde_status sonde_session_output_info(const sonde_session *session, size_t index,
                                                  sonde_type_info *info, sonde_error *err);
 
-/* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step.
- */
+/* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step;
+ * some long steps (loops, recurrent layers) end earlier. sonde_cancel may be called from any thread
+ * and from a signal handler. Profiles leave out a run that was cancelled. */
 typedef struct sonde_cancel_token sonde_cancel_token;
 SONDE_API sonde_status sonde_cancel_token_create(sonde_cancel_token **token, sonde_error *err);
 SONDE_API void sonde_cancel_token_release(sonde_cancel_token *token);
@@ -247,6 +248,10 @@ typedef struct sonde_run_options {
     const char *timing_filter; /* "Conv,MatMul" */
     int verbose;               /* print every step as it runs, on stderr */
     int warmup;                /* mark this run as a warm-up in profiles */
+    /* Asked between two steps, on the thread that runs, ten times a second once the run has taken a
+     * tenth of one: non-zero makes it stop as sonde_cancel does. NULL: nobody is asked. */
+    int (*interrupt)(void *user);
+    void *interrupt_user;
 } sonde_run_options;
 
 /* Runs the model. `input_names` may name graph inputs or inner values (whose producers are then

@@ -114,6 +114,17 @@ int sn_py_add_session_type(PyObject *module);
 int sn_py_session_enter(sn_py_session *self);
 void sn_py_session_leave(sn_py_session *self);
 
+/* ---- interrupt.c: Ctrl-C while a run goes on ---- */
+/* Lets go of the interpreter's lock, as Py_BEGIN_ALLOW_THREADS does, for a run with these options:
+ * on the main thread Python's signal handlers are called meanwhile, and an exception of theirs ends
+ * the run. */
+typedef struct sn_py_unlocked {
+    PyThreadState *state;
+} sn_py_unlocked;
+void sn_py_unlock(sn_py_unlocked *u, sonde_run_options *options);
+/* Takes the lock again and raises what went wrong: -1, or 0. */
+int sn_py_lock(sn_py_unlocked *u, sonde_status status, const sonde_error *err);
+
 /* ---- run.c ---- */
 PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *sn_py_session_run_values(PyObject *self, PyObject *args);

@@ -266,20 +266,20 @@ static PyObject *results(call *c)
 
 /* ------------------------------------------------------------------ the call */
 /* Without the interpreter's lock. */
-static sonde_status run_call(sn_py_session *s, call *c, const sonde_run_options *options,
-                             sonde_error *err)
+static int run_call(sn_py_session *s, call *c, sonde_run_options *options)
 {
-    sonde_status st;
-    Py_BEGIN_ALLOW_THREADS st =
+    sn_py_unlocked unlocked;
+    sonde_error err;
+    sn_py_unlock(&unlocked, options);
+    const sonde_status st =
         sonde_session_run(s->session, options, c->by_name ? c->names : NULL, c->in, c->n_in,
-                          c->by_wanted ? c->wanted : NULL, c->out, c->n_out, err);
-    Py_END_ALLOW_THREADS return st;
+                          c->by_wanted ? c->wanted : NULL, c->out, c->n_out, &err);
+    return sn_py_lock(&unlocked, st, &err);
 }
 
 static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyObject *options)
 {
     sn_py_settings settings;
-    sonde_error err;
     PyObject *list = NULL;
     if (sn_py_run_settings(options, &settings) < 0)
         return NULL;
@@ -291,11 +291,9 @@ static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyO
     if (call_init_inputs(&c, s->n_inputs + given) == 0 && feed_all(&c, s, dict) == 0 &&
         (names == Py_None ? all_outputs(&c, s)
                           : choose_outputs(&c, s, names, settings.only_path)) == 0) {
-        if (run_call(s, &c, &settings.options, &err) == SONDE_OK) {
+        if (run_call(s, &c, &settings.options) == 0) {
             drop_inputs(&c);
             list = results(&c);
-        } else {
-            sn_py_raise(&err);
         }
     }
     call_free(&c);
@@ -433,7 +431,6 @@ PyObject *sn_py_session_run_values(PyObject *self, PyObject *args)
     sn_py_session *s = (sn_py_session *)self;
     PyObject *inputs, *names, *buffers, *options, *list = NULL;
     sn_py_settings settings;
-    sonde_error err;
     if (!PyArg_ParseTuple(args, "O!O!O!O", &PyDict_Type, &inputs, &PyList_Type, &names,
                           &PyList_Type, &buffers, &options) ||
         sn_py_session_enter(s) < 0)
@@ -442,10 +439,8 @@ PyObject *sn_py_session_run_values(PyObject *self, PyObject *args)
     memset(&c, 0, sizeof c);
     if (sn_py_run_settings(options, &settings) == 0) {
         if (take_inputs(&c, inputs) == 0 && take_outputs(&c, names, buffers) == 0) {
-            if (run_call(s, &c, &settings.options, &err) == SONDE_OK)
+            if (run_call(s, &c, &settings.options) == 0)
                 list = result_values(&c);
-            else
-                sn_py_raise(&err);
         }
         Py_XDECREF(settings.text);
     }
@@ -500,10 +495,11 @@ PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args)
     }
     if (status == 0) {
         sonde_value_set *set = NULL;
-        sonde_status st;
-        Py_BEGIN_ALLOW_THREADS st = sonde_session_partial_run(s->session, &settings.options,
-                                                              c.names, c.in, c.n_in, &set, &err);
-        Py_END_ALLOW_THREADS made = st == SONDE_OK ? set_to_dict(set) : sn_py_raise(&err);
+        sn_py_unlocked unlocked;
+        sn_py_unlock(&unlocked, &settings.options);
+        const sonde_status st = sonde_session_partial_run(s->session, &settings.options, c.names,
+                                                          c.in, c.n_in, &set, &err);
+        made = sn_py_lock(&unlocked, st, &err) == 0 ? set_to_dict(set) : NULL;
         sonde_value_set_release(set);
     }
     call_free(&c);

@@ -65,6 +65,7 @@ static sonde_status run(measuring *m, bool warmup, sonde_error *err)
 {
     sonde_run_options o = SONDE_INIT(sonde_run_options);
     o.warmup = warmup;
+    o.cancel = m->way->cancel;
     const sonde_status st = sonde_session_run(m->session, &o, m->names, m->values, m->n_in, NULL,
                                               m->outputs, m->n_out, err);
     for (size_t i = 0; i < m->n_out; i++) {

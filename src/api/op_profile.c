@@ -240,7 +240,8 @@ static sonde_status read_options(const sonde_context *c, const sonde_op_options 
                                  : o->warmup < 0 ? 0
                                                  : o->warmup,
                        .exec = o->exec ? o->exec : 10,
-                       .repeat = o->repeat ? o->repeat : 1};
+                       .repeat = o->repeat ? o->repeat : 1,
+                       .cancel = o->cancel};
     if ((int64_t)way->exec * way->repeat > MAX_SAMPLES)
         return sn_fail(err, SONDE_LIMIT, "exec %d times repeat %d are more than %d runs", way->exec,
                        way->repeat, MAX_SAMPLES);

@@ -125,6 +125,7 @@ static sonde_status list_runs(sn_builder *b, sonde_error *err)
                                 .parent = r->parent,
                                 .event = (uint32_t)i,
                                 .root = UINT32_MAX,
+                                .cut = (r->flags & SN_TRACE_CUT) != 0,
                                 .t0 = r->t0,
                                 .t1 = r->t1};
         if (r->kind == SN_TRACE_RUN && !sn_vec_push(&b->runs, b->p->alloc, row))
@@ -155,8 +156,8 @@ static bool in_window(const sn_builder *b, const sn_trace_rec *r, const sn_run_r
     return low > 0 && b->windows[low - 1].to > start;
 }
 
-/* Drops what is not wanted: steps of unfinished runs, what lies outside of the windows and, with
- * `only_run`, all but that inference. */
+/* Drops what is not wanted: steps of unfinished and of cancelled runs, what lies outside of the
+ * windows and, with `only_run`, all but that inference. */
 static void filter(sn_builder *b, uint32_t only_run)
 {
     size_t kept = 0;
@@ -165,7 +166,8 @@ static void filter(sn_builder *b, uint32_t only_run)
         const sn_run_row *root = root_of(b, r->run);
         const bool loose =
             r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER || r->kind == SN_TRACE_SLICE;
-        if ((only_run ? root && root->id == only_run : root || loose) && in_window(b, r, root))
+        if ((only_run ? root && root->id == only_run : root || loose) && !(root && root->cut) &&
+            in_window(b, r, root))
             b->events.data[kept++] = b->events.data[i];
     }
     b->events.n = kept;

@@ -16,6 +16,7 @@ typedef struct sn_event {
 typedef struct sn_run_row {           /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
     uint32_t number, iteration;       /* of a root */
+    bool cut;                         /* it was cancelled: neither it nor its steps are shown */
     uint64_t t0, t1;
     uint64_t live; /* bytes of its own values, as far as its steps have been looked at */
 } sn_run_row;

@@ -244,36 +244,29 @@ sonde_status sonde_session_output_info(const sonde_session *session, size_t inde
 }
 
 /* ------------------------------------------------------------------ cancelling */
+/* From libc's memory: it belongs to no context, and a program with contexts of its own should not
+ * get the process default for it. */
 struct sonde_cancel_token {
     _Atomic int refs;
     _Atomic int stop;
-    sonde_context *context;
 };
 
 sonde_status sonde_cancel_token_create(sonde_cancel_token **token, sonde_error *err)
 {
     SN_REQUIRE(token, err);
     *token = NULL;
-    sonde_context *c = NULL;
-    SN_TRY(sn_api_context(NULL, &c, err));
-    sonde_cancel_token *t = sn_alloc_zero(&c->alloc, sizeof *t);
-    if (!t) {
-        sonde_context_release(c);
+    sonde_cancel_token *t = calloc(1, sizeof *t);
+    if (!t)
         return sn_fail_memory(err, sizeof *t);
-    }
     atomic_init(&t->refs, 1);
-    t->context = c;
     *token = t;
     return SONDE_OK;
 }
 
 void sonde_cancel_token_release(sonde_cancel_token *t)
 {
-    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    sonde_context *c = t->context;
-    sn_free(&c->alloc, t, sizeof *t);
-    sonde_context_release(c);
+    if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
+        free(t);
 }
 
 void sonde_cancel(sonde_cancel_token *t)
@@ -331,6 +324,8 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
     sonde_context *c = s->model->context;
     const bool timing = o->timing || sn_api_env()->timing;
     sn_run_config cfg = {.cancel = o->cancel ? &o->cancel->stop : NULL,
+                         .interrupt = o->interrupt,
+                         .interrupt_user = o->interrupt_user,
                          .warmup = o->warmup != 0 || sn_api_in_warmup(),
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};

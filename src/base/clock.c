@@ -20,6 +20,11 @@ uint64_t sn_now_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t sn_coarse_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC_COARSE);
+}
+
 uint64_t sn_wall_ns(void)
 {
     return read_ns(CLOCK_REALTIME);

@@ -25,6 +25,8 @@ static inline uint64_t sn_ticks(void)
 
 /* Monotonic nanoseconds from the operating system. */
 uint64_t sn_now_ns(void);
+/* The same to a few milliseconds, for the price of a load. */
+uint64_t sn_coarse_ns(void);
 /* Wall clock, nanoseconds since the epoch. */
 uint64_t sn_wall_ns(void);
 

@@ -39,13 +39,14 @@ typedef struct sn_trace_rec {
     uint32_t parent;       /* RUN: the run that called this body, 0 for a top-level run */
     uint32_t parent_index; /* RUN of a body: step of the parent run; ALLOC: bytes / 64 */
     uint16_t kind;         /* sn_trace_kind */
-    uint16_t flags;        /* SN_TRACE_WARMUP, SN_TRACE_BOUND */
+    uint16_t flags;        /* SN_TRACE_WARMUP and so on */
 } sn_trace_rec;
 
 enum {
     SN_TRACE_WARMUP = 1,
     SN_TRACE_BOUND = 2,  /* RUN, STEP: this run made the binding it runs on */
     SN_TRACE_PARTED = 4, /* USER: the name is "name<1f>category<1f>text" */
+    SN_TRACE_CUT = 8,    /* RUN: cancelled */
     SN_TRACE_HW_SHIFT = 8
 };
 

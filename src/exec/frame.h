@@ -65,5 +65,12 @@ static inline void sn_run_release(const sn_binding *b, const sn_frame *f, uint32
         sn_slot_clear(&f->slots[b->release[r]]);
 }
 sonde_status sn_run_cancel_error(const sn_run *run);
+/* The answer of cfg->interrupt, where it is time to ask. */
+bool sn_run_interrupted(const sn_run *run);
+static inline bool sn_run_stopped(const sn_run *run)
+{
+    return sn_run_cancelled(&run->frame->f) ||
+           (run->call->cfg->interrupt && sn_run_interrupted(run));
+}
 
 #endif

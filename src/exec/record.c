@@ -197,7 +197,7 @@ __attribute__((always_inline)) static inline sonde_status record_steps(sn_run *r
     sonde_status st = SONDE_OK;
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
-        if (sn_run_cancelled(f))
+        if (sn_run_stopped(run))
             return sn_run_cancel_error(run);
         const sn_counters *counted = counters ? counters_of(counters, s) : NULL;
         if (counted)
@@ -320,7 +320,7 @@ static sonde_status loop_verbose(sn_run *run)
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
         const sn_node *n = s->node;
-        if (sn_run_cancelled(f)) {
+        if (sn_run_stopped(run)) {
             st = sn_run_cancel_error(run);
             break;
         }
@@ -401,6 +401,8 @@ sonde_status sn_call_recorded(const sn_call *call)
         st = cfg->verbose ? loop_verbose(&run) : run.ring ? loop_profile(&run) : sn_run_steps(&run);
     if (!st)
         st = sn_run_take_outputs(&run);
+    if (st == SONDE_CANCELLED) /* half a run is none */
+        run.flags |= SN_TRACE_CUT;
     if (run.ring)
         push_run(&run, SN_TRACE_RUN, t0, sn_ticks());
     sn_run_end(&run, st);

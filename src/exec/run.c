@@ -2,9 +2,11 @@
 /* One run: find the binding, check out a frame, point the slots of inputs and outputs at memory,
  * loop over the steps, hand over the results. Bodies of control flow come through the same door.
  * The loop does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed
- * load a step. Profiling is a twin of this call (record.c), not a branch in it. */
+ * load a step, and a run that may be interrupted looks at the clock, too. Profiling is a twin of
+ * this call (record.c), not a branch in it. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "exec/frame.h"
 
 static const _Atomic int never_cancelled;
@@ -197,6 +199,18 @@ sonde_status sn_run_cancel_error(const sn_run *run)
     return sn_fail(run->call->err, SONDE_CANCELLED, "the run was cancelled");
 }
 
+bool sn_run_interrupted(const sn_run *run)
+{
+    enum { EVERY_NS = 100000000 };
+    sn_run_config *cfg = run->call->cfg;
+    const uint64_t now = sn_coarse_ns();
+    if (cfg->asks_at_ns && now < cfg->asks_at_ns)
+        return false;
+    const bool stop = cfg->asks_at_ns && cfg->interrupt(cfg->interrupt_user);
+    cfg->asks_at_ns = sn_coarse_ns() + EVERY_NS;
+    return stop;
+}
+
 sonde_status sn_run_begin(sn_run *run)
 {
     const sn_call *c = run->call;
@@ -216,12 +230,13 @@ sonde_status sn_run_begin(sn_run *run)
     return SONDE_OK;
 }
 
-sonde_status sn_run_steps(sn_run *run)
+/* `watched` is a constant where this is used: who cannot be interrupted does not pay for it. */
+__attribute__((always_inline)) static inline sonde_status run_steps(sn_run *run, bool watched)
 {
     const sn_binding *b = run->binding;
     sn_frame *f = &run->frame->f;
     for (const sn_step *s = b->steps, *end = s + b->n_steps; s < end; s++) {
-        if (sn_run_cancelled(f))
+        if (watched ? sn_run_stopped(run) : sn_run_cancelled(f))
             return sn_run_cancel_error(run);
         sonde_status st = s->run(s, f);
         if (st)
@@ -230,6 +245,11 @@ sonde_status sn_run_steps(sn_run *run)
             sn_run_release(b, f, s->index);
     }
     return SONDE_OK;
+}
+
+sonde_status sn_run_steps(sn_run *run)
+{
+    return run->call->cfg->interrupt ? run_steps(run, true) : run_steps(run, false);
 }
 
 /* What dynamic steps left behind: outputs once they are shared, everything after a failure. */

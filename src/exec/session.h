@@ -34,6 +34,11 @@ sn_pool *sn_session_pool(const sn_session *s);
 
 typedef struct sn_run_config {
     const _Atomic int *cancel;
+    /* Asked between two steps ten times a second once a run takes that long; non-zero: cancel.
+     * NULL: nobody is asked. */
+    int (*interrupt)(void *user);
+    void *interrupt_user;
+    uint64_t asks_at_ns; /* the run's own: 0 at first */
     bool warmup;
     bool record;         /* record this run's steps even when the context's recorder is off */
     sn_write_fn verbose; /* every step as it runs, as text; NULL: no */

@@ -148,6 +148,8 @@ static int measure_table(const request *q, bench_results *out, const bench_model
     }
     free(out->machine.pinned);
     out->machine.pinned = cores;
+    if (!whole) /* half a table compares nothing */
+        bench_results_cut(out, from);
     return whole ? EXIT_OK : EXIT_ERROR;
 }
 
@@ -234,8 +236,9 @@ static int measure_all(const request *q)
     if (!code)
         code = measure_models(q, &results);
     if (interrupted())
-        code = fail("interrupted");
-    else if (results.n && code != EXIT_USAGE) {
+        code = fail(results.n ? "interrupted; the tables that were whole are kept"
+                              : "interrupted before the first table was whole");
+    if (results.n && code != EXIT_USAGE) {
         const int wrote = write_files(&results, q->o);
         code = code ? code : wrote ? wrote : outcome(&results);
     }

@@ -205,8 +205,10 @@ static sonde_status run_set(const test_case *c, const char *input, const char *o
     }
     if (st == SONDE_OK)
         st = load_values(s, output, false, most_out, want, &n_out, err);
+    sonde_run_options run = SONDE_INIT(sonde_run_options);
+    run.cancel = interrupt_token();
     if (st == SONDE_OK)
-        st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, got, most_out, err);
+        st = sonde_session_run(s, &run, NULL, in, n_in, NULL, got, most_out, err);
     for (size_t k = 0; k < n_out && st == SONDE_OK; k++) {
         st = c->random ? compare_types(got[k], want[k], err)
                        : sonde_value_compare(got[k], want[k], o->rtol, o->atol, err);
@@ -258,7 +260,7 @@ static sonde_status run_sets(const test_case *c, const options *o, sonde_error *
 static void check_one(sonde_context *c, const char *place, const char *output, const options *o,
                       tally *t)
 {
-    if (o->filter && !strstr(base_name(place), o->filter))
+    if (interrupted() || (o->filter && !strstr(base_name(place), o->filter)))
         return;
     char *path = output ? text_of("%s", place) : text_of("%s/model.onnx", place);
     sonde_model_options mo = SONDE_INIT(sonde_model_options);
@@ -282,6 +284,8 @@ static void check_one(sonde_context *c, const char *place, const char *output, c
     sonde_model_release(model);
     free(path);
 
+    if (st == SONDE_CANCELLED)
+        return;
     const verdict v = judge(st);
     t->passed += v == PASSED;
     t->failed += v == FAILED || (v == SKIPPED && o->strict);
@@ -333,20 +337,24 @@ static int check(const options *o)
     if (sonde_context_create(&co, &c, &err))
         return fail("%s", err.message);
     tally t = {.passed = 0};
-    int code = EXIT_OK;
-    for (size_t i = 0; i < o->rest.n && !code; i++) {
+    int code = interrupt_keep();
+    for (size_t i = 0; i < o->rest.n && !code && !interrupted(); i++) {
         char *path = text_of("%s", o->rest.items[i]);
         for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
             path[n - 1] = 0;
         if (!is_folder(path))
             code = fail("'%s' is not a folder", path);
-        else if (!check_tree(c, path, o, 3, &t))
+        else if (!check_tree(c, path, o, 3, &t) && !interrupted())
             code = fail("there is no model.onnx in or below '%s'", path);
         free(path);
     }
     sonde_context_release(c);
     if (code)
         return code;
+    if (interrupted()) {
+        progress_end();
+        fprintf(stderr, "sonde: interrupted; this is what was checked\n");
+    }
     if (t.skipped)
         printf("%zu skipped: not supported\n", t.skipped);
     printf("%zu passed, %zu failed\n", t.passed, t.failed);

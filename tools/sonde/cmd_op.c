@@ -292,8 +292,11 @@ static int profile_one(op_run *r, const sonde_op_spec *spec, bool one_of_many)
     sonde_op_info info = SONDE_INIT(sonde_op_info);
     sonde_error err;
     r->how.one_variant = one_of_many;
-    if (sonde_op_profile(r->context, spec, &r->how, &result, &err) ||
-        sonde_op_result_info(result, &info, &err)) {
+    r->how.cancel = interrupt_token();
+    const sonde_status st = sonde_op_profile(r->context, spec, &r->how, &result, &err);
+    if (st == SONDE_CANCELLED)
+        return EXIT_OK;
+    if (st || sonde_op_result_info(result, &info, &err)) {
         sonde_op_result_release(result);
         return fail("%s", err.message);
     }
@@ -335,7 +338,9 @@ static int profile_described(op_run *r)
         spec.output_count = (size_t)o->n_outputs;
         spec.attributes = d.attributes;
         spec.seed = (uint64_t)o->seed;
-        code = profile_one(r, &spec, false);
+        code = interrupt_keep();
+        if (!code)
+            code = profile_one(r, &spec, false);
     }
     sonde_context_release(r->context);
     for (size_t i = 0; i < MAX_INPUTS; i++)
@@ -352,7 +357,7 @@ static int profile_type(op_run *r, sonde_op_spec *spec, const loaded *l)
         return fail("%s", err.message);
     int code = EXIT_OK;
     const size_t n = sonde_inspection_node_count(look);
-    for (size_t i = 0; i < n && !code; i++) {
+    for (size_t i = 0; i < n && !code && !interrupted(); i++) {
         sonde_node_info node = SONDE_INIT(sonde_node_info);
         if (sonde_inspection_node(look, i, &node, NULL) || node.depth || !*node.name ||
             strcmp(node.op_type, r->o->op_type) != 0)
@@ -362,7 +367,7 @@ static int profile_type(op_run *r, sonde_op_spec *spec, const loaded *l)
         code = profile_one(r, spec, true);
     }
     progress_end();
-    if (!code && !r->shown)
+    if (!code && !r->shown && !interrupted())
         code =
             fail("'%s' has no named node of type '%s'", sonde_model_name(l->model), r->o->op_type);
     sonde_inspection_release(look);
@@ -386,7 +391,9 @@ static int profile_nodes(op_run *r)
         spec.values = f.values;
         spec.value_count = f.n;
         r->context = l.context;
-        code = r->o->node ? profile_one(r, &spec, false) : profile_type(r, &spec, &l);
+        code = interrupt_keep();
+        if (!code)
+            code = r->o->node ? profile_one(r, &spec, false) : profile_type(r, &spec, &l);
     }
     feeds_free(&f);
     unload(&l);
@@ -414,7 +421,9 @@ int cmd_op(int argc, char **argv)
         text_add(&r.json, "{\"schema\":\"sonde.op/1\",\"unit\":\"us\",\"results\":[");
         code = o.node || o.op_type ? profile_nodes(&r) : profile_described(&r);
         text_add(&r.json, "]}\n");
-        if (!code && o.json)
+        if (!code && interrupted())
+            code = fail(r.shown ? "interrupted; this is what was measured" : "interrupted");
+        if (o.json && (!code || (interrupted() && r.shown)))
             code = write_text(o.json, r.json.data, r.json.n);
         text_free(&r.json);
     }

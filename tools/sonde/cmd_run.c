@@ -120,6 +120,8 @@ static int run(runner *r, const options *o)
     show(r, o);
     if (o->profile)
         code = runner_table(r, o);
+    if (r->cut) /* the outputs went with the run */
+        return code;
     if (!code && o->json)
         code = write_json(r, o);
     for (size_t i = 0; i < o->outputs.n && !code; i++)

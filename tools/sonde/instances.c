@@ -24,7 +24,8 @@ typedef struct group { /* of instances that run side by side */
     size_t most;
     pthread_barrier_t warm, go; /* of the instances and of who started them */
     double start_ms;
-    _Atomic bool failed;
+    _Atomic bool ended; /* no further run: one has failed, or a signal came */
+    _Atomic bool cut;   /* a signal */
 } group;
 
 typedef struct instance {
@@ -38,23 +39,29 @@ typedef struct instance {
     pthread_t thread;
 } instance;
 
-/* Run number k; false: it failed, or another instance did. */
+/* Run number k; false: it failed or was cut, or another instance was. */
 static bool run_once(instance *in, size_t k, bool warmup, bool verbose, double *ms)
 {
     const runner *r = in->g->r;
     sonde_run_options run = SONDE_INIT(sonde_run_options);
     run.warmup = warmup;
     run.verbose = verbose;
+    run.cancel = interrupt_token();
     const size_t set = k % r->sets;
     const feeds *feed = &r->in[set];
     sonde_value **out = in->out + set * r->outputs;
     values_drop(out, r->outputs);
     const double start = now_ms();
-    if (sonde_session_run(in->session, &run, feed->names, feed->values, feed->n, NULL, out,
-                          r->outputs, &in->err))
-        in->g->failed = true;
+    const sonde_status st = sonde_session_run(in->session, &run, feed->names, feed->values, feed->n,
+                                              NULL, out, r->outputs, &in->err);
     *ms = now_ms() - start;
-    return !in->g->failed;
+    if (st == SONDE_CANCELLED) { /* no failure: what ran before it counts */
+        in->g->cut = true;
+        in->err.status = SONDE_OK;
+    }
+    if (st)
+        in->g->ended = true;
+    return !in->g->ended;
 }
 
 static void warm_up(instance *in)
@@ -85,6 +92,10 @@ static void measure(instance *in)
                      by_count     ? (double)in->runs / (double)g->iterations
                      : budget > 0 ? spent / budget
                                   : 1);
+        if (interrupted()) {
+            in->g->cut = in->g->ended = true;
+            return;
+        }
         if (!run_once(in, in->runs, false, g->o->verbose && !in->number && !in->runs, &ms))
             return;
         in->ms = grow(in->ms, in->runs, sizeof *in->ms);
@@ -101,7 +112,7 @@ static void *run_instance(void *arg)
     warm_up(in);
     pthread_barrier_wait(&in->g->warm);
     pthread_barrier_wait(&in->g->go);
-    if (!in->g->failed)
+    if (!in->g->ended)
         measure(in);
     return NULL;
 }
@@ -109,7 +120,7 @@ static void *run_instance(void *arg)
 static void begin_measuring(group *g)
 {
     sonde_error err;
-    if (g->o->counters && !g->failed) /* where they are refused the profile says why */
+    if (g->o->counters && !g->ended) /* where they are refused the profile says why */
         (void)sonde_counters_start(g->r->model.context, &err);
     g->start_ms = now_ms();
 }
@@ -118,7 +129,7 @@ static void run_alone(group *g, instance *in)
 {
     warm_up(in);
     begin_measuring(g);
-    if (!g->failed)
+    if (!g->ended)
         measure(in);
 }
 
@@ -153,8 +164,24 @@ static int collect(runner *r, instance *all, size_t n)
     return bad ? fail("%s", bad->err.message) : EXIT_OK;
 }
 
+static int say_interrupted(runner *r)
+{
+    r->cut = true;
+    values_drop(r->out, r->sets * r->outputs * r->model.n_sessions);
+    r->n_out = 0;
+    fflush(stdout);
+    if (r->runs)
+        fprintf(stderr, "sonde: interrupted after %zu measured run%s\n", r->runs,
+                r->runs == 1 ? "" : "s");
+    else
+        fprintf(stderr, "sonde: interrupted before the first measured run\n");
+    return r->runs ? EXIT_OK : EXIT_ERROR;
+}
+
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
 {
+    if (interrupt_keep())
+        return EXIT_ERROR;
     const size_t n = r->model.n_sessions;
     group g = {.r = r, .o = o, .warmup = warmup, .iterations = iterations, .most = most};
     instance *all = need(calloc(n, sizeof *all));
@@ -172,6 +199,8 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
     r->n_out = (all[0].runs < r->sets ? all[0].runs : r->sets) * r->outputs;
     int code = collect(r, all, n);
     free(all);
+    if (!code && g.cut)
+        code = say_interrupted(r);
     sonde_error err;
     if (!code && o->counters && sonde_counters_stop(r->model.context, &err))
         code = fail("%s", err.message);

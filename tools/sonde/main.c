@@ -30,7 +30,9 @@ static void print_help(void)
            "MODEL is a path to an ONNX file or zoo:NAME, a built-in model; zoo:NAME?batch=8 sets\n"
            "its dimensions. 'sonde VERB --help' tells all about a verb.\n"
            "\n"
-           "Exit status: 0 success, 1 error, 2 wrong usage, 3 a comparison failed.\n");
+           "Exit status: 0 success, 1 error, 2 wrong usage, 3 a comparison failed, 128 + N ended\n"
+           "by signal N: 130 after Ctrl-C, 143 after SIGTERM. What was measured until then is "
+           "shown.\n");
 }
 
 static bool looks_like_a_model(const char *word)
@@ -82,7 +84,8 @@ static int run(int argc, char **argv)
 /* What was printed and did not arrive (a full disk) is an error too. */
 int main(int argc, char **argv)
 {
-    const int code = run(argc, argv);
+    interrupt_watch();
+    const int code = interrupt_code(run(argc, argv));
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || code)
         return code;

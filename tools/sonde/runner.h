@@ -20,12 +20,15 @@ typedef struct runner {
     double *ms;         /* latency of every measured run, of all instances */
     size_t runs, least; /* at least so many of each instance where a duration is given */
     double wall_ms;     /* from the first measured run to the end of the last */
+    bool cut;           /* a signal ended it: there are no outputs */
 } runner;
 
 /* Loads the model and makes its inputs. */
 int runner_open(runner *r, const options *o, const char *model);
 /* `warmup` runs, then `iterations` measured ones, or as many as `duration_s` holds where that is
- * -1, at least `least` and at most `most`. With -v the first measured run prints every step. */
+ * -1, at least `least` and at most `most`. With -v the first measured run prints every step. A
+ * signal ends it early, which is said: EXIT_OK if a run was measured, of which then no outputs are
+ * left. */
 int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 /* Lets go of values; their places become NULL. */

@@ -10,7 +10,13 @@
 #include "sonde/experimental/tensor_file.h"
 #include "sonde/sonde.h"
 
-enum { EXIT_OK = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
+enum {
+    EXIT_OK = 0,
+    EXIT_ERROR = 1,
+    EXIT_USAGE = 2,
+    EXIT_MISMATCH = 3,
+    EXIT_SIGNAL = 128 /* plus its number: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP */
+};
 
 /* ---- util.c ---- */
 /* One line on stderr: "sonde: …". Returns EXIT_ERROR, or EXIT_USAGE, to be returned on. */
@@ -256,6 +262,15 @@ int show_profile(const sonde_profile *profile, const options *o);
 /* A bar on stderr while that is a terminal and -q is not given; `done` in 0…1. */
 void progress(const options *o, const char *what, double done);
 void progress_end(void);
+
+/* ---- interrupt.c ---- */
+void interrupt_watch(void); /* from main */
+/* From here on there are results to keep: the first signal cancels runs that have the token, and
+ * the verb ends soon. */
+int interrupt_keep(void);
+sonde_cancel_token *interrupt_token(void); /* NULL before interrupt_keep */
+bool interrupted(void);
+int interrupt_code(int code); /* what to exit with instead of `code` */
 
 /* ---- the verbs ---- */
 #define COMMAND(name, arguments, summary) int cmd_##name(int argc, char **argv);

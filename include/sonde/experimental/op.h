@@ -53,11 +53,12 @@ typedef struct sonde_op_spec {
 
 typedef struct sonde_op_options {
     size_t struct_size;
-    int warmup;      /* runs before measuring; 0 = 10, -1 = none */
-    int exec;        /* runs behind one latency; 0 = 10 */
-    int repeat;      /* latencies; 0 = 1 */
-    int one_variant; /* only the way a session of this context would run it */
-    int no_cache;    /* measure, whatever was measured before */
+    int warmup;                 /* runs before measuring; 0 = 10, -1 = none */
+    int exec;                   /* runs behind one latency; 0 = 10 */
+    int repeat;                 /* latencies; 0 = 1 */
+    int one_variant;            /* only the way a session of this context would run it */
+    int no_cache;               /* measure, whatever was measured before */
+    sonde_cancel_token *cancel; /* makes it end with SONDE_CANCELLED; NULL: nothing does */
 } sonde_op_options;
 
 /* The result of an equal specification and equal options comes from the context's cache. */

@@ -12,13 +12,11 @@
 #include "sonde/types.h"
 
 /* ---- scratch.c ---- */
-/* A folder for temporary files, gone when the program ends, also by Ctrl-C. NULL: after an error
- * that was said. */
+/* A folder for temporary files, gone when the program ends, also by Ctrl-C, which from here on only
+ * makes interrupted() true. NULL: after an error that was said. */
 const char *scratch_open(void);
 const char *scratch_folder(void);
 char *scratch_path(const char *name); /* a file in it; from malloc */
-/* Set by SIGINT, SIGTERM and SIGHUP once scratch_open was called: everything ends soon. */
-bool interrupted(void);
 
 /* ---- child.c ---- */
 typedef struct child {

@@ -148,6 +148,7 @@ char *bench_cores(int n);
 /* ---- results.c ---- */
 void bench_result_open(bench_result *r, const bench_plan *p, const runtime *which);
 void bench_result_finish(bench_result *r, const bench_result *first);
+void bench_results_cut(bench_results *r, size_t n); /* those from n on are dropped */
 void bench_results_free(bench_results *r);
 
 /* ---- table.c, json.c, sheet.c ---- */

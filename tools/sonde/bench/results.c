@@ -59,10 +59,15 @@ static void result_free(bench_result *r)
         free(texts[i]);
 }
 
+void bench_results_cut(bench_results *r, size_t n)
+{
+    while (r->n > n)
+        result_free(&r->items[--r->n]);
+}
+
 void bench_results_free(bench_results *r)
 {
-    for (size_t i = 0; i < r->n; i++)
-        result_free(&r->items[i]);
+    bench_results_cut(r, 0);
     free(r->items);
     bench_machine_free(&r->machine);
     *r = (bench_results){.n = 0};

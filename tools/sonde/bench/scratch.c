@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of temporary files, and what happens on Ctrl-C: signals only raise a flag, the
- * measuring loops notice and end their process, and the folder goes with the program, whichever way
- * it exits. */
+/* The folder of temporary files. On Ctrl-C the measuring loops notice, end their process, and the
+ * folder goes with the program, whichever way it exits. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -14,17 +13,6 @@
 
 static char *folder;
 static pid_t owner;
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-    stop = number;
-}
-
-bool interrupted(void)
-{
-    return stop != 0;
-}
 
 static void remove_all(const char *path)
 {
@@ -65,13 +53,9 @@ const char *scratch_open(void)
     folder = path;
     owner = getpid();
     atexit(on_exit_remove);
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
-    action.sa_handler = SIG_IGN; /* a process that stopped listening is an answer, not our end */
-    sigaction(SIGPIPE, &action, NULL);
-    return folder;
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &action, NULL); /* a process that stopped listening is an answer */
+    return interrupt_keep() ? NULL : folder;
 }
 
 const char *scratch_folder(void)
