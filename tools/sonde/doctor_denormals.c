@@ -133,8 +133,8 @@ static int look_at(runner *r, values *v, size_t first, size_t end)
     sonde_error err;
     for (size_t i = 0; i < n; i++)
         names[i] = v->list[first + i].name;
-    const sonde_status st = sonde_session_run(r->model.session, NULL, r->in[0].names, r->in[0].values,
-                                              r->in[0].n, names, out, n, &err);
+    const sonde_status st = sonde_session_run(r->model.session, NULL, r->in[0].names,
+                                              r->in[0].values, r->in[0].n, names, out, n, &err);
     for (size_t i = 0; i < n && !st; i++)
         v->list[first + i].share = share_of(out[i]);
     for (size_t i = 0; i < n; i++)
@@ -154,8 +154,8 @@ static int look_at_all(values *v, const options *o, const char *model)
     sonde_inspection *look = NULL;
     sonde_error err;
     int code = runner_open(&r, &own, model);
-    if (!code &&
-        sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n, &look, &err))
+    if (!code && sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n,
+                                       &look, &err))
         code = fail("%s", err.message);
     if (!code)
         list_values(v, look);
@@ -196,14 +196,14 @@ static void judge(findings *f, values *v, size_t many, const turns *t)
     }
     const bool slow = second_is_faster(t);
     const double cost = t->first_ms - t->second_ms;
-    char *said = slow ? text_of("denormal numbers cost %.3f ms, %.1f %% of a run", cost,
+    char *said = slow ? text_of("denormal numbers cost %s, %.1f %% of a run", time_text(cost),
                                 cost / t->first_ms * 100)
                       : text_of("there are denormal numbers; here they cost nothing that shows");
     text evidence = {.n = 0};
     text_add(&evidence,
-             "in %zu of %zu values and weights (%s); a run takes %.3f ms, "
-             "and %.3f with zeros in their place (one thread, medians of %zu pairs)",
-             many, v->n, w.t.data, t->first_ms, t->second_ms, t->pairs);
+             "in %zu of %zu values and weights (%s); a run takes %s, "
+             "and %s with zeros in their place (one thread, medians of %zu pairs)",
+             many, v->n, w.t.data, time_text(t->first_ms), time_text(t->second_ms), t->pairs);
     char *remedy = text_of(
         "--flush-denormals (sonde_session_options.flush_denormals; session.set_denormal_as_zero in "
         "Python)%s",

@@ -151,8 +151,8 @@ static int find_culprits(steps *all, const options *o, const char *model)
     sonde_inspection *look = NULL;
     sonde_error err;
     int code = runner_open(&r, &own, model);
-    if (!code &&
-        sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n, &look, &err))
+    if (!code && sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n,
+                                       &look, &err))
         code = fail("%s", err.message);
     if (!code)
         place(all, look);
@@ -215,13 +215,13 @@ static void judge(findings *f, steps *all, const turns *t)
     }
     text evidence = {.n = 0};
     text_add(&evidence,
-             "for %s; with --disable-pass " PASS " a run takes %.3f ms instead of %.3f "
+             "for %s; with --disable-pass " PASS " a run takes %s instead of %s "
              "(one thread, medians of %zu pairs)",
-             w.t.data, t->second_ms, t->first_ms, t->pairs);
+             w.t.data, time_text(t->second_ms), time_text(t->first_ms), t->pairs);
     char *remedy =
         second_is_faster(t) ? text_of("--disable-pass " PASS ": without it there are none, and a "
-                                      "run takes %.3f ms less",
-                                      t->first_ms - t->second_ms)
+                                      "run takes %s less",
+                                      time_text(t->first_ms - t->second_ms))
         : types.data
             ? text_of("the blocked layout pays all the same; %s between convolutions want%s plain "
                       "tensors: move them before the first or behind the last convolution, or use "
@@ -231,11 +231,11 @@ static void judge(findings *f, steps *all, const turns *t)
                       "nothing to do");
     text_free(&types);
     text_free(&w.t);
-    found_with(
-        f, SLOW, "reorders",
-        text_of("%zu changes between blocked and plain layout take %.3f ms, %.1f %% of a run",
-                all->reorders, all->reorder_ms, all->reorder_ms / all->run_ms * 100),
-        evidence.data, remedy);
+    found_with(f, SLOW, "reorders",
+               text_of("%zu changes between blocked and plain layout take %s, %.1f %% of a run",
+                       all->reorders, time_text(all->reorder_ms),
+                       all->reorder_ms / all->run_ms * 100),
+               evidence.data, remedy);
 }
 
 int look_at_reorders(findings *f, const options *o, const char *model, const sonde_profile *profile)
