@@ -14,6 +14,7 @@ from onnx import numpy_helper
 import small_models
 
 PROGRAM = os.environ.get("SONDE_PROGRAM", "sonde")
+TIME = r"[\d.]+ (?:ns|µs|ms|s)"
 MEDIANS = r"medians of \d+ pairs"
 
 
@@ -49,11 +50,11 @@ def test_values_that_become_denormal_are_found_with_their_share_and_cost(decayin
     for node in ("decay38", "decay39", "decay40"):
         assert f"{node} (Mul) 100.0 %" in found["evidence"]
     assert "decay37" not in found["evidence"]
-    assert re.search(r"takes \d+\.\d{3} ms, and \d+\.\d{3} with zeros in their place \(one thread, " + MEDIANS,
+    assert re.search(rf"takes {TIME}, and {TIME} with zeros in their place \(one thread, " + MEDIANS,
                      found["evidence"])
     assert found["remedy"].startswith("--flush-denormals")
     if found["severity"] == "slow":
-        assert re.fullmatch(r"denormal numbers cost \d+\.\d{3} ms, \d+\.\d % of a run", found["finding"])
+        assert re.fullmatch(rf"denormal numbers cost {TIME}, \d+\.\d % of a run", found["finding"])
 
 
 def test_the_remedy_is_one(decaying, tmp_path):
@@ -95,11 +96,11 @@ def test_reorders_are_found_with_who_forces_them_and_a_measured_remedy(alternati
         pytest.skip("no blocked layout here")
     found = examine(alternating, tmp_path)["reorders"]
     assert found["severity"] == "slow"
-    said = re.fullmatch(r"(\d+) changes between blocked and plain layout take \d+\.\d{3} ms, (\d+\.\d) % of a run",
+    said = re.fullmatch(rf"(\d+) changes between blocked and plain layout take {TIME}, (\d+\.\d) % of a run",
                         found["finding"])
     assert said and int(said[1]) == made and 5 <= float(said[2]) <= 100
     assert re.search(r"fold\d \(Reshape\) \d+\.\d %", found["evidence"])
-    assert re.search(r"with --disable-pass blocked-layout a run takes \d+\.\d{3} ms instead of \d+\.\d{3} "
+    assert re.search(rf"with --disable-pass blocked-layout a run takes {TIME} instead of {TIME} "
                      r"\(one thread, " + MEDIANS, found["evidence"])
     assert found["remedy"].startswith(("--disable-pass blocked-layout",
                                        "the blocked layout pays all the same; Reshape between convolutions"))
