@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers, lists and slots: the refcounts of runtime values. A buffer is one allocation (header and
+/* Buffers and slots: the refcounts of runtime values. A buffer is one allocation (header and
  * data); a string tensor is one buffer too: its elements first, then the bytes they point into, so
  * that sharing a tensor is always one count. */
 #include "graph/tensor.h"
@@ -186,70 +186,6 @@ sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *a
     t->owner = b;
     t->scale = NULL;
     t->parts = NULL;
-    return SONDE_OK;
-}
-
-sn_list *sn_list_new(sn_allocator *alloc, size_t cap)
-{
-    sn_list *l = sn_alloc_zero(alloc, sizeof *l);
-    if (!l)
-        return NULL;
-    atomic_init(&l->refs, 1);
-    l->alloc = alloc;
-    size_t bytes;
-    if (cap) {
-        if (!sn_size_mul(cap, sizeof *l->items, &bytes) || !(l->items = sn_alloc(alloc, bytes))) {
-            sn_free(alloc, l, sizeof *l);
-            return NULL;
-        }
-        l->cap = cap;
-    }
-    return l;
-}
-
-sn_list *sn_list_ref(sn_list *l)
-{
-    if (l)
-        atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
-    return l;
-}
-
-void sn_list_unref(sn_list *l)
-{
-    if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    for (size_t i = 0; i < l->n; i++)
-        sn_slot_clear(&l->items[i]);
-    sn_free(l->alloc, l->items, l->cap * sizeof *l->items);
-    sn_free(l->alloc, l, sizeof *l);
-}
-
-sonde_status sn_list_push(sn_list *l, const sn_slot *s, sonde_error *err)
-{
-    if (l->n == l->cap &&
-        !sn_vec_grow((void **)&l->items, &l->cap, l->n, 1, sizeof *l->items, l->alloc))
-        return sn_fail_memory(err, (l->cap + 1) * sizeof *l->items);
-    sn_slot *dst = &l->items[l->n];
-    memset(dst, 0, sizeof *dst);
-    SN_TRY(sn_slot_share(dst, s, true, l->alloc, err));
-    l->n++;
-    return SONDE_OK;
-}
-
-sonde_status sn_list_copy(sn_list **out, const sn_list *l, size_t extra, sonde_error *err)
-{
-    size_t cap;
-    sn_list *made = sn_size_add(l->n, extra, &cap) ? sn_list_new(l->alloc, cap) : NULL;
-    if (!made)
-        return sn_fail_memory(err, (l->n + extra) * sizeof *l->items);
-    made->elem_dtype = l->elem_dtype;
-    made->elem_kind = l->elem_kind;
-    /* What a list holds is whole already: sharing it cannot fail. */
-    for (; made->n < l->n; made->n++) {
-        memset(&made->items[made->n], 0, sizeof *made->items);
-        (void)sn_slot_share(&made->items[made->n], &l->items[made->n], false, l->alloc, err);
-    }
-    *out = made;
     return SONDE_OK;
 }
 

@@ -93,24 +93,31 @@ typedef struct sn_slot {
     sn_list *list; /* SEQUENCE: its elements; OPTIONAL: none or one; MAP: two, keys and values */
 } sn_slot;
 
-/* Refcounted, copy-on-write list of slots (payload of sequences, optionals, maps). */
+/* Refcounted list of slots (payload of sequences, optionals, maps): list.c. What more than one may
+ * hold is not changed; a new list is made of it, which mostly shares its memory. */
 struct sn_list {
     _Atomic int refs;
     sn_allocator *alloc;
     sn_dtype elem_dtype; /* of an empty sequence, UNDEFINED when unknown */
     sn_kind elem_kind;
-    size_t n, cap;
+    size_t n;
     sn_slot *items;
+    struct sn_list_store *store; /* where the items lie; NULL: there are none */
 };
 
 sn_list *sn_list_new(sn_allocator *alloc, size_t cap);
 sn_list *sn_list_ref(sn_list *l);
 void sn_list_unref(sn_list *l);
-/* Appends a new reference to what `s` holds. A borrowed tensor (owner NULL) is copied. */
+/* Appends a new reference to what `s` holds, to a list that nobody else has yet. A borrowed tensor
+ * (owner NULL) is copied. */
 sonde_status sn_list_push(sn_list *l, const sn_slot *s, sonde_error *err);
-/* A list with the same elements and room for `extra` more, owned by the caller alone: what a writer
- * takes before it changes a list that others may hold. */
-sonde_status sn_list_copy(sn_list **out, const sn_list *l, size_t extra, sonde_error *err);
+/* A new list: l with the same before position `at` (at most n). Appending again and again to what
+ * came out takes constant time on average. */
+sonde_status sn_list_with(sn_list **out, const sn_list *l, size_t at, const sn_slot *s,
+                          sonde_error *err);
+/* A new list: l without element `at`. Constant time at both ends, where the element's memory goes
+ * with the last list that was made of this one. */
+sonde_status sn_list_without(sn_list **out, const sn_list *l, size_t at, sonde_error *err);
 
 /* Drops what the slot owns and makes it NONE. */
 void sn_slot_clear(sn_slot *s);

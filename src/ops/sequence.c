@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences: lists that share their elements' buffers. Inserting or erasing makes a new list of
- * references; no tensor bytes move unless they were borrowed from an arena. */
+/* Sequences: lists that share their elements' buffers, and mostly their memory (graph/list.c), so
+ * that a loop may grow one element by element. No tensor bytes move unless they were borrowed from
+ * an arena. */
 #include <string.h>
 
 #include "ops/move.h"
@@ -186,15 +187,7 @@ static sonde_status run_insert(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "a %s tensor cannot join a sequence of %s",
                            sn_dtype_name(item->t.dtype), sn_dtype_name(l->elem_dtype));
     sn_list *made = NULL;
-    SN_TRY(sn_list_copy(&made, l, 1, f->err));
-    sonde_status st = sn_list_push(made, item, f->err);
-    if (st != SONDE_OK) {
-        sn_list_unref(made);
-        return st;
-    }
-    sn_slot last = made->items[made->n - 1];
-    memmove(&made->items[at + 1], &made->items[at], (made->n - 1 - (size_t)at) * sizeof last);
-    made->items[at] = last;
+    SN_TRY(sn_list_with(&made, l, (size_t)at, item, f->err));
     set_list(s, f, made);
     return SONDE_OK;
 }
@@ -219,11 +212,7 @@ static sonde_status run_erase(const sn_step *s, sn_frame *f)
     if (sn_has(s, 1) && sn_in_slot(s, f, 1)->kind != SN_KIND_NONE)
         SN_TRY(read_position(s, f, 1, l->n, 0, &at));
     sn_list *made = NULL;
-    SN_TRY(sn_list_copy(&made, l, 0, f->err));
-    sn_slot_clear(&made->items[at]);
-    memmove(&made->items[at], &made->items[at + 1],
-            (made->n - 1 - (size_t)at) * sizeof *made->items);
-    made->n--;
+    SN_TRY(sn_list_without(&made, l, (size_t)at, f->err));
     set_list(s, f, made);
     return SONDE_OK;
 }

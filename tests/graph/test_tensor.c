@@ -86,15 +86,112 @@ TEST(lists_share_their_elements_and_nest)
     for (int i = 0; i < 5; i++)
         CHECK_OK(sn_list_push(l, &a, &err));
     CHECK_EQ(atomic_load(&a.t.owner->refs), 6);
-    CHECK_OK(sn_list_copy(&copy, l, 1, &err));
     sn_slot nested = {.kind = SN_KIND_SEQUENCE, .list = l};
-    CHECK_OK(sn_list_push(copy, &nested, &err));
+    CHECK_OK(sn_list_with(&copy, l, 5, &nested, &err));
     CHECK_EQ(l->n, 5);
     CHECK_EQ(copy->n, 6);
     sn_slot_clear(&a);
     sn_slot_clear(&nested);
     CHECK(copy->items[5].list->items[4].t.rank == 2);
     sn_list_unref(copy);
+    CHECK_NO_LEAK();
+}
+
+/* "021": the first numbers of a list's elements. */
+static const char *list_text(const sn_list *l)
+{
+    static char text[64];
+    for (size_t i = 0; i < l->n; i++)
+        text[i] = (char)('0' + l->items[i].t.dims[0]);
+    text[l->n] = 0;
+    return text;
+}
+
+static void one_of(sn_slot *s, int64_t n)
+{
+    *s = (sn_slot){0};
+    if (sn_slot_new_tensor(s, SONDE_DTYPE_U8, &n, 1, &alloc, &err) != SONDE_OK)
+        abort();
+}
+
+TEST(a_list_stays_as_it_is_while_others_are_made_of_it)
+{
+    sn_slot one[10];
+    for (int i = 0; i < 10; i++)
+        one_of(&one[i], i);
+    sn_list *base = sn_list_new(&alloc, 0), *a, *b, *c, *first, *last, *middle, *front;
+    CHECK(base);
+    CHECK_OK(sn_list_push(base, &one[0], &err));
+    CHECK_OK(sn_list_push(base, &one[1], &err));
+    CHECK_OK(sn_list_with(&a, base, 2, &one[2], &err)); /* takes the next place */
+    CHECK_OK(sn_list_with(&b, base, 2, &one[3], &err)); /* which is not free any more */
+    CHECK_OK(sn_list_with(&c, a, 3, &one[4], &err));
+    CHECK_OK(sn_list_with(&front, c, 0, &one[5], &err));
+    CHECK_OK(sn_list_without(&first, c, 0, &err));
+    CHECK_OK(sn_list_without(&last, c, 3, &err));
+    CHECK_OK(sn_list_without(&middle, c, 1, &err));
+    CHECK_STR(list_text(base), "01");
+    CHECK_STR(list_text(a), "012");
+    CHECK_STR(list_text(b), "013");
+    CHECK_STR(list_text(c), "0124");
+    CHECK_STR(list_text(front), "50124");
+    CHECK_STR(list_text(first), "124");
+    CHECK_STR(list_text(last), "012");
+    CHECK_STR(list_text(middle), "024");
+    sn_list *more, *none, *empty;
+    CHECK_OK(sn_list_with(&more, last, 3, &one[6], &err));
+    CHECK_OK(sn_list_with(&none, first, 3, &one[7], &err));
+    CHECK_STR(list_text(more), "0126");
+    CHECK_STR(list_text(none), "1247");
+    CHECK_STR(list_text(c), "0124");
+    sn_list_unref(none);
+    CHECK_OK(sn_list_without(&none, base, 1, &err));
+    CHECK_OK(sn_list_without(&empty, none, 0, &err));
+    CHECK_STR(list_text(empty), "");
+    sn_list *all[] = {base, a, b, c, first, last, middle, front, more, none, empty};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        sn_list_unref(all[i]);
+    for (int i = 0; i < 10; i++)
+        sn_slot_clear(&one[i]);
+    CHECK_NO_LEAK();
+}
+
+static size_t handed_out;
+static void *(*system_alloc)(sn_allocator *, size_t);
+static void *counting_alloc(sn_allocator *self, size_t bytes)
+{
+    handed_out += bytes;
+    return system_alloc(self, bytes);
+}
+
+TEST(appending_and_taking_off_again_and_again_takes_memory_in_proportion)
+{
+    enum { MANY = 20000 };
+    sn_slot one;
+    one_of(&one, 1);
+    sn_list *l = sn_list_new(&alloc, 0), *next;
+    CHECK(l);
+    system_alloc = alloc.alloc;
+    alloc.alloc = counting_alloc;
+    handed_out = 0;
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(sn_list_with(&next, l, l->n, &one, &err));
+        sn_list_unref(l);
+        l = next;
+    }
+    CHECK_EQ(l->n, MANY);
+    CHECK_MSG(handed_out < (size_t)MANY * 8 * sizeof(sn_slot), "%zu bytes", handed_out);
+    handed_out = 0;
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(sn_list_without(&next, l, i % 2 ? 0 : l->n - 1, &err));
+        sn_list_unref(l);
+        l = next;
+    }
+    CHECK_EQ(l->n, 0);
+    CHECK_MSG(handed_out < (size_t)MANY * sizeof(sn_slot), "%zu bytes", handed_out);
+    alloc.alloc = system_alloc;
+    sn_list_unref(l);
+    sn_slot_clear(&one);
     CHECK_NO_LEAK();
 }
 
