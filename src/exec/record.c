@@ -265,7 +265,8 @@ static void end_line(verbose_line *l, const char *text)
 {
     const sn_run_config *cfg = l->run->call->cfg;
     say(l, text);
-    cfg->verbose(cfg->verbose_user, l->text.data, l->text.n);
+    if (l->text.n)
+        cfg->verbose(cfg->verbose_user, l->text.data, l->text.n);
     l->text.n = 0;
 }
 
