@@ -211,7 +211,7 @@ TEST(the_peak_of_memory_is_found_where_tables_alternate)
                                   {1, 1, 2, "c", 1000, 1000, SN_LIFE_ARENA}};
     for (size_t i = 0; i < 3; i++)
         CHECK(sn_vec_push(&p->lives, p->alloc, lives[i]));
-    write_report(sn_report_memory, p, &out);
+    write_report(memory, p, &out);
     CHECK_HAS(out.text, "activations peak at step 1, MatMul fc; the arena is 100.0 % used there");
     CHECK(!strstr(out.text, "  b\n"));
     free(out.text);

@@ -37,7 +37,7 @@ static void use(const sn_profile *p)
     CHECK_OK(sn_export_table(p, &all, memory_sink_init(&out), &err));
     CHECK(!strstr(out.text, "null"));
     free(out.text);
-    CHECK_OK(sn_report_memory(p, memory_sink_init(&out), &err));
+    CHECK_OK(sn_report_memory(p, 0, memory_sink_init(&out), &err));
     free(out.text);
     CHECK_OK(sn_report_executions(p, memory_sink_init(&out), &err));
     free(out.text);
@@ -87,7 +87,7 @@ TEST(a_value_used_by_a_step_far_away_takes_no_memory)
     CHECK_OK(reread(p, &q, &err));
     m.a.limit_bytes = 4 << 20;
     memory_sink out;
-    CHECK_OK(sn_report_memory(q, memory_sink_init(&out), &err));
+    CHECK_OK(sn_report_memory(q, 0, memory_sink_init(&out), &err));
     CHECK_HAS(out.text, "activations peak at step 0");
     free(out.text);
     sn_profile_free(q);
