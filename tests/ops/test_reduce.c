@@ -40,7 +40,7 @@ static void over_no_axes(const char *type, sn_dtype dtype, double x)
     op_begin(type, 18);
     op_int("noop_with_empty_axes", 1);
     sn_elem_set_f64(dtype, op_input(dtype, "1 1"), 0, x);
-    op_i64("0", 0);
+    op_input(SONDE_DTYPE_I64, "0");
 }
 
 TEST(a_reduction_over_no_axes_still_does_its_part_on_each_element)
