@@ -120,6 +120,19 @@ static bool find_culprit(const sonde_inspection *look, const sonde_node_info *re
     return false;
 }
 
+/* Whether the nodes a span names ("a;b") are those of the plan ("a, b"): a reorder has no name of
+ * its own, it serves others. */
+static bool same_nodes(const char *span, const char *plan)
+{
+    for (; *span && *plan; span++, plan++) {
+        if (*span == ';' && *plan == ',')
+            plan += plan[1] == ' ';
+        else if (*span != *plan)
+            return false;
+    }
+    return *span == *plan;
+}
+
 static void place(steps *all, const sonde_inspection *look)
 {
     for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
@@ -129,7 +142,7 @@ static void place(steps *all, const sonde_inspection *look)
             continue;
         step *at = NULL;
         for (size_t k = 0; k < all->n && !at; k++)
-            if (!all->list[k].placed && strcmp(all->list[k].node, node.name) == 0 &&
+            if (!all->list[k].placed && same_nodes(all->list[k].node, node.origins) &&
                 strcmp(all->list[k].kernel, node.kernel) == 0)
                 at = &all->list[k];
         if (!at)
