@@ -193,8 +193,8 @@ typedef struct sonde_session_options {
      * this machine, version and number of threads; NULL: the cost model's choice is taken. "",
      * folders that are not used and files that are damaged: as above. */
     const char *tune;
-    /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting is
-     * back afterwards. Arithmetic on them is many times slower on most processors. */
+    /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting
+     * is back afterwards. Arithmetic on them is many times slower on most processors. */
     int flush_denormals;
     /* The number of this session among several that run side by side, from 0: profiles show the
      * iterations of each apart. */

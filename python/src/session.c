@@ -164,22 +164,14 @@ static const char **texts_of(PyObject *tuple, size_t *n)
 
 static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",
-                            "data",
-                            "zoo",
-                            "seed",
-                            "no_mmap",
-                            "no_optimize",
-                            "no_prepack",
-                            "plan_only",
-                            "threads",
-                            "disabled",
-                            "weights_cache",
-                            "external_dir",
-                            "tune",
-                            "flush_denormals",
-                            "instance",
-                            NULL};
+    static char *names[] = {"path",          "data",
+                            "zoo",           "seed",
+                            "no_mmap",       "no_optimize",
+                            "no_prepack",    "plan_only",
+                            "threads",       "disabled",
+                            "weights_cache", "external_dir",
+                            "tune",          "flush_denormals",
+                            "instance",      NULL};
     sn_py_session *s = cast(self);
     opening o = {.model = SONDE_INIT(sonde_model_options),
                  .session = SONDE_INIT(sonde_session_options)};

@@ -152,8 +152,7 @@ static sonde_status open_file(sn_file *f, const char *path, bool map, size_t mos
 {
     *f = (sn_file){.data = nothing, .alloc = alloc};
     const int fd = open_retry(path);
-    return fd < 0 ? fail_errno(err, "open", path, errno)
-                  : take(f, fd, path, map, most, alloc, err);
+    return fd < 0 ? fail_errno(err, "open", path, errno) : take(f, fd, path, map, most, alloc, err);
 }
 
 sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_allocator *alloc,

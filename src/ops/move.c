@@ -206,8 +206,9 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
     X(I32, int32_t)                                                                                \
     X(I64, int64_t)                                                                                \
     X(U8, uint8_t)                                                                                 \
-    X(U16, uint16_t) X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t)              \
-        X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
+    X(U16, uint16_t)                                                                               \
+    X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t)  \
+        X(U2, uint8_t)
 /* X(NAME, C type, smallest, largest) */
 #define INTEGER_LIST(X)                                                                            \
     X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
@@ -217,8 +218,8 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
     X(U8, uint8_t, 0, UINT8_MAX)                                                                   \
     X(U16, uint16_t, 0, UINT16_MAX)                                                                \
     X(U32, uint32_t, 0, UINT32_MAX)                                                                \
-    X(U64, uint64_t, 0, UINT64_MAX) X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15)                     \
-        X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+    X(U64, uint64_t, 0, UINT64_MAX)                                                                \
+    X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15) X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
 
 /* Loads go through memcpy: constants seen by inference may lie unaligned in their file. */
 #define LOAD_ELEM(T, data, i, v)                                                                   \

@@ -214,7 +214,8 @@ enum {
     SN_OP_NONTENSOR = 1 << 7,  /* inputs or outputs may be sequences, optionals or maps: run
                                   handles whole slots and allocates its outputs */
     SN_OP_NO_FOLD = 1 << 8,
-    SN_OP_BYTES0 = 1 << 9 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
+    SN_OP_BYTES0 =
+        1 << 9 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
 };
 
 enum {

@@ -23,8 +23,8 @@ typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
     X(I16, int16_t, uint64_t)                                                                      \
     X(I32, int32_t, uint64_t)                                                                      \
     X(I64, int64_t, uint64_t)                                                                      \
-    X(U8, uint8_t, uint64_t) X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t)                 \
-        X(U64, uint64_t, uint64_t)
+    X(U8, uint8_t, uint64_t)                                                                       \
+    X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
 
 #define DEFINE_HOW(NAME, SUFFIX, T, EXPR)                                                          \
     static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \

@@ -443,7 +443,8 @@ TEST(a_forked_child_runs_on_threads_of_its_own)
     run_in_child(1, 2);
 }
 
-/* The model fits, a run at a large batch does not: refused with figures, and the session goes on. */
+/* The model fits, a run at a large batch does not: refused with figures, and the session goes on.
+ */
 TEST(a_run_beyond_the_memory_limit_is_refused_before_it_begins)
 {
     sonde_error err;

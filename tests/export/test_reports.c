@@ -212,7 +212,9 @@ TEST(the_peak_of_memory_is_found_where_tables_alternate)
     for (size_t i = 0; i < 3; i++)
         CHECK(sn_vec_push(&p->lives, p->alloc, lives[i]));
     write_report(memory, p, &out);
-    CHECK_HAS(out.text, "activations peak at step 1, MatMul fc, with 1.95 KiB; the arena is 100.0 % used there");
+    CHECK_HAS(
+        out.text,
+        "activations peak at step 1, MatMul fc, with 1.95 KiB; the arena is 100.0 % used there");
     CHECK(!strstr(out.text, "  b\n"));
     free(out.text);
     sn_profile_free(p);
