@@ -142,10 +142,13 @@ sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const sn_s
 }
 
 /* ------------------------------------------------------------------ zeros */
-/* Still in the model's memory? Constants that passes made are let go when they are packed. */
+/* Still in the model's memory? Constants that passes made have an owner and are let go when they
+ * are packed; small ones of the file lie in an arena. */
 static bool is_kept(const sn_model *m, const sn_tensor *t)
 {
     const uint8_t *data = t->data;
+    if (!t->owner)
+        return data != NULL;
     for (size_t i = 0; i < m->files.n; i++) {
         const sn_file *f = m->files.data[i];
         if (data >= f->data && data < f->data + f->bytes)
