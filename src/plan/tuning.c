@@ -100,8 +100,8 @@ static sonde_status parse(sn_tuning *t, const char *text, size_t bytes, sonde_er
     return SONDE_OK;
 }
 
-/* What is refused costs a warning and is measured again. */
-static sonde_status read_file(sn_tuning *t, const sn_cache *cache, sonde_error *err)
+/* What is refused costs a warning, said once, and is measured again. */
+static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, sonde_error *err)
 {
     sonde_error inner = {.status = SONDE_OK};
     sn_file f;
@@ -114,7 +114,7 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, sonde_error *
     }
     if (st == SONDE_OUT_OF_MEMORY)
         return sn_fail(err, st, "%s", inner.message);
-    if (st != SONDE_NOT_FOUND)
+    if (st != SONDE_NOT_FOUND && first)
         sn_log_write(&t->ctx->log, SN_LOG_WARN, "steps are tuned again: %s", inner.message);
     return SONDE_OK;
 }
@@ -145,7 +145,7 @@ void sn_tuning_save(sn_tuning *t)
         sn_cache cache;
         sonde_status st = sn_cache_open(&cache, t->dir, true, &err);
         if (!st) {
-            st = read_file(t, &cache, &err);
+            st = read_file(t, &cache, false, &err); /* others may have added to it */
             if (!st)
                 st = write_file(t, &cache, &err);
             sn_cache_close(&cache);
@@ -166,7 +166,7 @@ static sonde_status look(sn_tuning *t, sonde_error *err)
     sn_cache cache;
     sonde_status st = sn_cache_open(&cache, t->dir, false, &inner);
     if (st == SONDE_OK) {
-        st = read_file(t, &cache, err);
+        st = read_file(t, &cache, true, err);
         sn_cache_close(&cache);
         return st;
     }

@@ -14,11 +14,13 @@ typedef struct fixture {
     sn_context ctx;
     char dir[64], path[160];
     char said[256]; /* the last warning */
+    int times;      /* warnings so far */
 } fixture;
 
 static void hear(void *user, sn_log_level level, const char *line)
 {
     (void)level;
+    ((fixture *)user)->times++;
     snprintf(((fixture *)user)->said, sizeof((fixture *)user)->said, "%s", line);
 }
 
@@ -228,7 +230,9 @@ TEST(a_damaged_file_is_said_and_replaced)
     CHECK_STR(f.said, "");
     CHECK_EQ(found(&f, "conv", 60, 1), -1);
     CHECK_HAS(f.said, "checksum");
+    CHECK_EQ(f.times, 1);
     keep(&f, "gemm", 60, 1, 5);
+    CHECK_EQ(f.times, 2); /* reading it again before writing says nothing new */
     f.said[0] = 0;
     CHECK_EQ(found(&f, "gemm", 60, 1), 5);
     CHECK_STR(f.said, "");

@@ -20,7 +20,7 @@ static void show_log(void *user, int level, const char *line)
 
 void show_warnings(sonde_context_options *c, const options *o)
 {
-    if (getenv("SONDE_LOG"))
+    if (getenv("SONDE_LOG") || o->quiet)
         return; /* the library says what was asked for */
     c->log = show_log;
     c->log_level = o->verbose > 0 ? LOG_INFO : LOG_WARNINGS;
