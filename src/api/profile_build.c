@@ -211,24 +211,6 @@ static sonde_status list_tables(sn_builder *b, sonde_error *err)
     return SONDE_OK;
 }
 
-static void name_model(sn_builder *b)
-{
-    const sn_model *model = NULL;
-    for (size_t i = 0; i < b->tables.n && !model; i++)
-        if (b->tables.data[i].binding)
-            model = b->tables.data[i].binding->program->model;
-    if (!model)
-        return;
-    const char *name = model->graph_name ? model->graph_name : "";
-    pthread_mutex_lock(&b->c->lock);
-    for (const sonde_model *m = b->c->models; m; m = m->next)
-        if (m->core == model)
-            name = m->name;
-    name = sn_arena_strdup(&b->p->arena, name);
-    pthread_mutex_unlock(&b->c->lock);
-    b->p->model_name = name ? name : "";
-}
-
 /* ------------------------------------------------------------------ spans */
 uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks)
 {
@@ -540,7 +522,7 @@ static sonde_status build(const sn_builder *template, uint64_t since, uint32_t o
         st = list_tables(&b, err);
     }
     if (st == SONDE_OK) {
-        name_model(&b);
+        sn_builder_name_model(&b);
         describe_machine(&b, b.level);
         sn_api_profile_memory(b.p, c);
         number_runs(&b);
@@ -662,7 +644,7 @@ sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_
     filter(b, 0);
     sonde_status st = list_tables(b, err);
     if (st == SONDE_OK && !*b->p->model_name)
-        name_model(b);
+        sn_builder_name_model(b);
     if (held > keep) { /* a run without end, or one whose record was lost */
         b->p->dropped += held;
         held = 0;

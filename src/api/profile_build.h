@@ -79,6 +79,10 @@ sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_
 bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
 void sn_builder_free(sn_builder *b); /* with the profile */
 
+/* ---- of profile_model.c ---- */
+/* b->p->model_name after every model that ran: "encoder, decoder"; many end in "…". */
+void sn_builder_name_model(sn_builder *b);
+
 /* ---- for profile_live.c ---- */
 sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id);           /* NULL: none */
 const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id); /* NULL: none */

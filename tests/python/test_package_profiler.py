@@ -716,3 +716,14 @@ def test_nothing_leaks(session, feed):
     before = rss()
     rounds(400)
     assert rss() - before < 4096  # KiB
+
+
+def test_a_profile_of_several_models_names_each_of_them(session, feed):
+    with sonde.InferenceSession("zoo:tiny_mlp") as other, sonde.InferenceSession("zoo:tiny_cnn") as twin:
+        with sonde.profile() as profiler:
+            session.run(None, feed)
+            other.run(None, other.random_inputs(seed=1))
+            twin.run(None, feed)
+        columns = profiler.columns()
+        names = [name for name, cat in zip(columns["name"], columns["cat"]) if cat == "model"]
+    assert names == ["tiny_cnn, tiny_mlp"] and profiler.summary()["model"] == "tiny_cnn, tiny_mlp"
