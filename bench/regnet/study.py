@@ -235,7 +235,7 @@ def write_page(page, work, models, results, again, tables, command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--sonde", default=ROOT / "build" / "release" / "sonde", help="the program")
     parser.add_argument("--page", default=ROOT / "docs" / "benchmarks.md", type=pathlib.Path, help="where it is written")
     parser.add_argument("--quick", action="store_true", help="few runs of the smaller model")

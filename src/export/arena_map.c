@@ -220,7 +220,9 @@ static void put_axis(const map *m, size_t label_width, sn_writer *w)
 static void put_sizes(const map *m, sn_writer *w)
 {
     char text[SN_BYTES_TEXT];
-    sn_put(w, "\nlifetimes on the arena, ");
+    const bool workspace = m->in_arena < m->n;
+    sn_put(w, "\nlifetimes on the arena");
+    sn_put(w, workspace ? " and the workspace behind it, " : ", ");
     sn_put(w, sn_bytes_text(text, m->bytes));
     sn_put(w, ": a row is ");
     sn_put(w, sn_bytes_text(text, m->row_bytes));
@@ -234,7 +236,7 @@ static void put_sizes(const map *m, sn_writer *w)
         sn_put(w, " steps");
     }
     sn_put(w, "\n. free  : less than half used");
-    sn_put(w, m->in_arena < m->n ? "  # workspace" : "");
+    sn_put(w, workspace ? "  # workspace" : "");
     sn_put(w, m->in_arena > LETTERS ? "  + smaller values\n" : "\n");
 }
 

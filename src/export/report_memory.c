@@ -118,7 +118,7 @@ static sonde_status put_peak(const sn_profile *p, const peak *at, sn_writer *w, 
     if (step) {
         sn_put(w, ", ");
         sn_put_terminal(w, step->op_type);
-        sn_put(w, " ");
+        sn_put(w, step->name && *step->name ? " " : "");
         sn_put_terminal(w, step->name);
     }
     sn_put(w, ", with ");

@@ -47,7 +47,8 @@ TEST(values_are_rectangles_at_their_offsets_and_steps)
     add_life(p, (sn_prof_life){1, 3, 3, "found", 0, 0, SN_LIFE_DYNAMIC});
     char *text = report(p, 0);
     CHECK_HAS(text, "activations peak at step 1, Relu node, with 384 B; the arena is 100.0 % used");
-    CHECK_HAS(text, "\nlifetimes on the arena, 448 B: a row is 64 B, a step 8 columns\n"
+    CHECK_HAS(text, "\nlifetimes on the arena and the workspace behind it, 448 B: a row is 64 B, a "
+                    "step 8 columns\n"
                     ". free  : less than half used  # workspace\n"
                     "                      v peak, step 1\n"
                     "         0 B |AAAAAAAAAAAAAAAA::::::::::::::::|\n"
@@ -67,6 +68,19 @@ TEST(values_are_rectangles_at_their_offsets_and_steps)
     free(text);
     sn_profile_free(p);
     CHECK_EQ(m.live, 0);
+}
+
+TEST(a_peak_in_a_step_without_a_name_is_its_operators)
+{
+    syn_memory m;
+    sn_profile *p = syn_profile(syn_memory_init(&m));
+    syn_step(p, "MaxPool", "", "", "");
+    add_life(p, (sn_prof_life){1, 0, 0, "a", 0, 64, SN_LIFE_ARENA});
+    char *text = report(p, 80);
+    CHECK_HAS(text, "activations peak at step 0, MaxPool, with 64 B; ");
+    CHECK_HAS(text, "\nlifetimes on the arena, 64 B: ");
+    free(text);
+    sn_profile_free(p);
 }
 
 TEST(a_thousand_values_take_no_more_room_than_the_terminal_has)
