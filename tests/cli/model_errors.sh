@@ -16,3 +16,9 @@ mkdir empty
 try sonde check empty
 echo "not a model" >bad.onnx
 try sonde inspect bad.onnx 2>&1 | cut -c1-15
+# A model of a later IR version runs, and what is not known of it is said; with -q it is not.
+sonde zoo save tiny_mlp mlp.onnx
+{ printf '\010\017'; tail -c +3 mlp.onnx; printf '\362\006\003abc'; } >later.onnx
+sonde run later.onnx | head -1
+sonde inspect later.onnx | head -1
+sonde run later.onnx -q

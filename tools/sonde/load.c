@@ -32,8 +32,7 @@ static int make_context(loaded *l, const options *o)
     c.threads = (int)o->threads;
     c.max_memory = (size_t)o->max_memory;
     c.cpu = o->cpu;
-    if (o->weights_cache || o->tune)
-        show_warnings(&c, o);
+    show_warnings(&c, o);
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))
         return fail("%s", err.message);
