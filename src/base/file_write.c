@@ -97,13 +97,13 @@ static int open_own_output(const struct stat *info)
 /* ------------------------------------------------------------------ beside */
 
 /* A file without a name in the target's folder, which can be given one later. */
-static int open_nameless(const char *target, mode_t mode)
+static int open_nameless(const sn_file_writer *w, mode_t mode)
 {
     char place[SN_PATH_BYTES + 2], link[64];
-    size_t n = folder_length(target);
-    memcpy(place, target, n);
+    size_t n = folder_length(w->target);
+    memcpy(place, w->target, n);
     memcpy(place + n, ".", 2);
-    const int fd = open_retry(AT_FDCWD, place, O_TMPFILE, mode);
+    const int fd = open_retry(w->dir, place, O_TMPFILE, mode);
     if (fd < 0)
         return fd;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -136,6 +136,15 @@ static int open_named(sn_file_writer *w, mode_t mode)
     return -1;
 }
 
+/* A new file beside the target, without a name where the file system knows such files. */
+static int open_new(sn_file_writer *w, mode_t mode)
+{
+    const int fd = open_nameless(w, mode);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) /* not known here */
+        return open_named(w, mode);
+    return fd;
+}
+
 /* Whether the new file is whose the old one was, for whom it was. */
 static bool take_after(int fd, const struct stat *old)
 {
@@ -150,10 +159,7 @@ static bool take_after(int fd, const struct stat *old)
 
 static int open_beside(sn_file_writer *w, const struct stat *old)
 {
-    const mode_t mode = old ? 0600 : 0666;
-    int fd = open_nameless(w->target, mode);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) /* not known here */
-        fd = open_named(w, mode);
+    const int fd = open_new(w, old ? 0600 : 0666);
     if (fd < 0 || !old || take_after(fd, old))
         return fd;
     close(fd);
@@ -321,7 +327,7 @@ sonde_status sn_file_write_private(int dir, const char *name, const void *data, 
         return fail_with(name, ENAMETOOLONG, err);
     memcpy(w.target, name, n + 1);
     w.renames = true;
-    w.fd = open_named(&w, 0600);
+    w.fd = open_new(&w, 0600);
     if (w.fd < 0)
         return fail_with(name, errno, err);
     (void)sn_file_writer_put(&w, data, bytes);

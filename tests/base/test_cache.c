@@ -3,8 +3,12 @@
  * files in them; what is written there is for its owner. */
 #include "base/cache.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -185,6 +189,44 @@ TEST(only_regular_files_of_the_expected_size_are_read)
     CHECK_EQ(mkdir(p.file, 0700), 0);
     CHECK_EQ(read_back(&p, 7, &err), SONDE_IO);
     CHECK_EQ(open_only(p.path, &err), SONDE_OK);
+    end(&p);
+}
+
+/* Dies of SIGXFSZ when the first bytes are in the file. */
+static _Noreturn void die_writing(const place *p)
+{
+    static char much[1 << 16];
+    const struct rlimit small = {4096, 4096};
+    sonde_error err;
+    sn_cache c;
+    signal(SIGXFSZ, SIG_DFL);
+    if (sn_cache_open(&c, p->folder, true, &err) == SONDE_OK &&
+        setrlimit(RLIMIT_FSIZE, &small) == 0)
+        (void)sn_cache_write(&c, "file", much, sizeof much, &err);
+    _exit(0);
+}
+
+TEST(a_program_that_dies_while_it_writes_leaves_the_old_file_alone)
+{
+    place p;
+    sonde_error err;
+    int status = 0, entries = 0;
+    begin(&p);
+    fill(&p);
+    const pid_t pid = fork();
+    if (pid == 0)
+        die_writing(&p);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+    CHECK_OK(read_back(&p, 7, &err));
+    const int probe = open(p.folder, O_TMPFILE | O_WRONLY, 0600);
+    DIR *folder = opendir(p.folder);
+    while (readdir(folder))
+        entries++;
+    closedir(folder);
+    if (probe >= 0) /* where the file system knows files without a name */
+        CHECK_EQ(entries, 3);
+    if (probe >= 0)
+        close(probe);
     end(&p);
 }
 
