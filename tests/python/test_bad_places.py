@@ -23,8 +23,8 @@ def sonde(folder, *arguments, **kw):
 
 
 def small_disk():
-    """Files of this process end after 512 bytes, as on a disk that fills up."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    """Files of this process end after 512 bytes, as on a disk that fills up; the signal that says so is not ignored."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 
 
@@ -66,6 +66,25 @@ def test_a_disk_that_fills_up_leaves_the_old_file(suffix, tmp_path):
     assert done.returncode == 1 and f"cannot write 'x.{suffix}': File too large" in done.stderr
     assert os.listdir(tmp_path) == [f"x.{suffix}"]  # nothing half-written beside it
     assert (tmp_path / f"x.{suffix}").read_text() == "old"
+
+
+def test_every_other_verb_says_that_a_file_becomes_too_large(tmp_path):
+    for path, arguments in (("m.onnx", ["zoo", "save", "tiny_mlp", "m.onnx"]),
+                            ("j", ["inspect", "zoo:tiny_chain", "-q", "--nodes", "--json", "j"]),
+                            ("o.npz", ["run", "zoo:tiny_mlp", "-q", "-s", "batch=500", "-o", "o.npz"])):
+        done = sonde(tmp_path, *arguments, preexec_fn=small_disk)
+        assert (done.returncode, done.stderr) == (1, f"sonde: cannot write '{path}': File too large\n")
+    done = sonde(tmp_path, "run", "zoo:tiny_mlp", f"--weights-cache={tmp_path}/kept", preexec_fn=small_disk)
+    assert done.returncode == 0 and "packed weights are not kept" in done.stderr
+    assert [p.name for p in tmp_path.rglob("*")] == ["kept"]
+
+
+def test_quiet_says_nothing_of_what_is_not_kept(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    for verb in (["run"], ["profile", "-n", "2"]):
+        keeps = [*verb, "zoo:tiny_mlp", f"--weights-cache={tmp_path}/link", f"--tune={tmp_path}/link"]
+        assert "is a symbolic link" in sonde(tmp_path, *keeps).stderr
+        assert sonde(tmp_path, *keeps, "-q").stderr == ""
 
 
 def test_places_that_are_not_there_are_named(tmp_path):

@@ -3,7 +3,8 @@
  * the program says so and ends at once. While results come together the first signal only asks for
  * an end: the run under way is cancelled, and what was measured is shown and saved. The second
  * signal ends the program the way it would have without any of this. Signals that are ignored when
- * the program starts (nohup, background jobs) stay ignored. */
+ * the program starts (nohup, background jobs) stay ignored. A file that becomes larger than the
+ * process may write (ulimit -f) is no reason to die: the write fails, and whoever wrote says so. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -40,6 +41,12 @@ static void on_signal(int number)
     errno = before;
 }
 
+/* Not ignored: programs that this one starts would ignore it, too. */
+static void on_large_file(int number)
+{
+    (void)number;
+}
+
 void interrupt_watch(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -49,6 +56,8 @@ void interrupt_watch(void)
         if (sigaction(signals[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
+    const struct sigaction refused = {.sa_handler = on_large_file};
+    sigaction(SIGXFSZ, &refused, NULL);
 }
 
 int interrupt_keep(void)
