@@ -7,7 +7,7 @@
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
-enum { LOG_WARNINGS = 2, LOG_INFO = 3 }; /* of sonde_context_options */
+enum { LOG_ERRORS = 1, LOG_WARNINGS, LOG_INFO }; /* of sonde_context_options */
 
 static void show_log(void *user, int level, const char *line)
 {
@@ -23,7 +23,7 @@ void show_warnings(sonde_context_options *c, const options *o)
     if (getenv("SONDE_LOG") || o->quiet)
         return; /* the library says what was asked for */
     c->log = show_log;
-    c->log_level = o->verbose > 0 ? LOG_INFO : LOG_WARNINGS;
+    c->log_level = o->verbose > 0 ? LOG_INFO : o->quiet ? LOG_ERRORS : LOG_WARNINGS;
 }
 
 static int make_context(loaded *l, const options *o)
