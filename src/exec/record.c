@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/counters.h"
+#include "base/utf8.h"
 
 /* ------------------------------------------------------------------ pins */
 
@@ -261,6 +262,26 @@ static void say(verbose_line *l, const char *text)
     l->text.n += n;
 }
 
+/* Names come from models: nothing of them but text reaches a terminal. */
+static void say_name(verbose_line *l, const char *name)
+{
+    const size_t from = l->text.n;
+    size_t to = from;
+    uint32_t code;
+    say(l, name);
+    for (size_t at = from, n; at < l->text.n; at += n ? n : 1) {
+        char *c = l->text.data + at;
+        n = sn_utf8_char((const unsigned char *)c, l->text.n - at, &code);
+        if (!n || code < 0x20 || (code >= 0x7F && code < 0xA0)) {
+            l->text.data[to++] = '?';
+        } else {
+            memmove(l->text.data + to, c, n);
+            to += n;
+        }
+    }
+    l->text.n = to;
+}
+
 static void end_line(verbose_line *l, const char *text)
 {
     const sn_run_config *cfg = l->run->call->cfg;
@@ -285,7 +306,7 @@ static void print_slot(verbose_line *l, const char *what, uint32_t k, const char
     }
     snprintf(text, sizeof text, "  %s %" PRIu32 ": ", what, k);
     say(l, text);
-    say(l, name);
+    say_name(l, name);
     snprintf(text, sizeof text, " (%s)\n", type);
     end_line(l, text);
 }
@@ -297,14 +318,14 @@ static void print_step(verbose_line *l, uint32_t i, const sn_node *n)
     char number[16];
     snprintf(number, sizeof number, "#%" PRIu32 " ", i);
     say(l, number);
-    say(l, n->shown_type);
+    say_name(l, n->shown_type);
     say(l, *n->post_op ? "+" : "");
     say(l, n->post_op);
     say(l, " (");
     for (uint32_t k = 0; g->origins && k < n->n_origins; k++) {
         const sn_origin *o = &g->origins->list.data[n->origins[k]];
         say(l, k ? ", " : "");
-        say(l, *o->name || n->n_origins == 1 ? o->name : o->op_type);
+        say_name(l, *o->name || n->n_origins == 1 ? o->name : o->op_type);
     }
     end_line(l, ")\n");
 }

@@ -185,3 +185,16 @@ def test_columns_of_operators_hold(tmp_path):
         rows = re.search(r"operators \(3 nodes\)\n((?:  .*\n)+)", inspect(path, columns=columns))[1].splitlines()
         assert len(rows) == 3 and len({width(row) for row in rows}) == 1
         assert columns is None or width(rows[0]) <= columns
+
+
+@pytest.mark.parametrize("verb", [["run"], ["run", "-n", "0"], ["run", "-v"], ["run", "--top", "2", "--labels", "labels"],
+                                  ["profile", "-n", "2", "--by-node", "--report", "memory"], ["inspect", "--nodes"],
+                                  ["op", "--op-type", "Relu"], ["run", "-s", "no\x1bsuch=1"], ["run", "-i", "no\x1bsuch=x"]],
+                         ids=" ".join)
+def test_no_verb_sends_control_characters_of_names_to_the_terminal(verb, tmp_path):
+    nasty = [name.replace("\n", "") + "\x1b]0;title\x07" for name in HOSTILE]
+    path = named(tmp_path / "model.onnx", nasty)
+    (tmp_path / "labels").write_text("\n".join(nasty))
+    done = subprocess.run([PROGRAM, verb[0], path, *verb[1:]], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.stdout + done.stderr
+    assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)

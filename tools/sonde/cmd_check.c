@@ -291,12 +291,15 @@ static void check_one(sonde_context *c, const char *place, const char *output, c
     t->failed += v == FAILED || (v == SKIPPED && o->strict);
     t->skipped += v == SKIPPED && !o->strict;
     progress_end();
-    if (v == PASSED ? o->verbose : !o->quiet)
+    if (v == PASSED ? o->verbose : !o->quiet) {
+        char *why = printable(v == PASSED ? "" : err.message);
         printf("%s %s%s%s\n",
                v == PASSED   ? "passed "
                : v == FAILED ? "FAILED "
                              : "skipped",
-               base_name(place), v == PASSED ? "" : ": ", v == PASSED ? "" : err.message);
+               base_name(place), v == PASSED ? "" : ": ", why);
+        free(why);
+    }
 }
 
 /* Folders of folders, as deep as ONNX keeps them. */

@@ -67,14 +67,19 @@ static int write_json(const runner *r, const options *o)
 static void show_types(const runner *r)
 {
     for (size_t i = 0; i < r->in[0].n; i++) {
-        char *type = value_type_text(r->in[0].values[i]);
-        printf("input %s: %s\n", r->in[0].names[i], type);
+        char *type = value_type_text(r->in[0].values[i]), *name = printable(r->in[0].names[i]);
+        printf("input %s: %s\n", name, type);
+        free(name);
         free(type);
     }
     for (size_t i = 0; i < r->outputs; i++) {
         sonde_type_info info = SONDE_INIT(sonde_type_info);
-        if (!sonde_session_output_info(r->model.session, i, &info, NULL))
-            printf("output %s: %s\n", info.name, info.text);
+        if (sonde_session_output_info(r->model.session, i, &info, NULL))
+            continue;
+        char *name = printable(info.name), *type = printable(info.text);
+        printf("output %s: %s\n", name, type);
+        free(type);
+        free(name);
     }
     printf("nothing was run\n");
 }

@@ -170,10 +170,13 @@ static void print_top(sonde_context *context, const sonde_value *v, const option
         }
         to_probabilities(s, classes);
         qsort(s, (size_t)classes, sizeof *s, by_value);
-        for (int64_t i = 0; i < o->top && i < classes; i++)
+        for (int64_t i = 0; i < o->top && i < classes; i++) {
+            const bool named = (size_t)s[i].index < labels.n;
+            char *label = printable(named ? labels.items[s[i].index] : "");
             printf("  %3lld. %6.2f %%  class %lld%s%s\n", (long long)i + 1, s[i].value * 100,
-                   (long long)s[i].index, (size_t)s[i].index < labels.n ? "  " : "",
-                   (size_t)s[i].index < labels.n ? labels.items[s[i].index] : "");
+                   (long long)s[i].index, named ? "  " : "", label);
+            free(label);
+        }
         if (r + 1 < rows)
             printf("\n");
     }
@@ -184,8 +187,9 @@ static void print_top(sonde_context *context, const sonde_value *v, const option
 
 void print_value(sonde_context *context, const char *name, const sonde_value *v, const options *o)
 {
-    char *type = value_type_text(v);
-    printf("%s: %s\n", name, type);
+    char *type = value_type_text(v), *shown = printable(name);
+    printf("%s: %s\n", shown, type);
+    free(shown);
     free(type);
     if (sonde_value_kind(v) != SONDE_KIND_TENSOR) {
         for (size_t i = 0; i < sonde_value_count(v); i++) {

@@ -10,12 +10,32 @@
 #include "sonde/experimental/file.h"
 #include "tool.h"
 
+static char *format(const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *s = need(malloc((size_t)(n > 0 ? n : 0) + 1));
+    vsnprintf(s, (size_t)(n > 0 ? n : 0) + 1, fmt, args);
+    return s;
+}
+
+/* What a message cites, names of models above all, may hold anything; lines stay lines. */
 static void say(const char *prefix, const char *fmt, va_list args)
 {
+    char *raw = format(fmt, args);
     fflush(stdout);
     fputs(prefix, stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    for (char *line = raw, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        char *shown = printable(line);
+        fprintf(stderr, "%s\n", shown);
+        free(shown);
+    }
+    free(raw);
 }
 
 int fail(const char *fmt, ...)
@@ -60,17 +80,6 @@ void *grow(void *memory, size_t n, size_t bytes)
     if (n & (n - 1))
         return memory;
     return need(realloc(memory, (n ? 2 * n : 1) * bytes));
-}
-
-static char *format(const char *fmt, va_list args)
-{
-    va_list again;
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, fmt, again);
-    va_end(again);
-    char *s = need(malloc((size_t)(n > 0 ? n : 0) + 1));
-    vsnprintf(s, (size_t)(n > 0 ? n : 0) + 1, fmt, args);
-    return s;
 }
 
 char *text_of(const char *fmt, ...)
