@@ -9,6 +9,7 @@
 #include "api/profile_steps.h"
 #include "base/file.h"
 #include "onnx/onnx.h"
+#include "ops/attributes.h"
 #include "plan/binding.h"
 
 typedef struct op_count {
@@ -238,6 +239,8 @@ sonde_status sonde_inspect_model(sonde_model *model, sonde_inspection **inspecti
         s->graph = s->own;
         sonde_error why = {.status = SONDE_OK};
         sonde_status typed = sn_ops_resolve(s->own, &why);
+        if (typed == SONDE_OK)
+            typed = sn_ops_check_attributes(s->own, NULL, &why);
         if (typed == SONDE_OK)
             typed = sn_ops_infer(s->own, &why);
         if (typed == SONDE_OUT_OF_MEMORY)

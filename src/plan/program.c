@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "ops/attributes.h"
 #include "passes/pass.h"
 #include "plan/binding.h"
 #include "plan/tuning.h"
@@ -397,6 +398,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     sn_span_end(ctx->trace, t, "clone", NULL);
     t = sn_span_begin(ctx->trace);
     SN_TRY_GOTO(st, sn_ops_resolve(p->graph, err));
+    SN_TRY_GOTO(st, sn_ops_check_attributes(p->graph, &ctx->log, err));
     SN_TRY_GOTO(st, sn_ops_infer(p->graph, err));
     sn_span_end(ctx->trace, t, "infer", NULL);
     if (!cfg->no_optimize) {

@@ -2,6 +2,8 @@
 /* The registry, resolution, inference of whole graphs, and evaluation. */
 #include "op_test.h"
 
+#include "ops/attributes.h"
+
 static sn_value *add_value(const char *name)
 {
     sn_value *v = NULL;
@@ -103,6 +105,88 @@ TEST(attributes_of_the_wrong_kind_are_refused)
     CHECK_EQ(op_run(1), SONDE_INVALID_MODEL);
     CHECK_HAS(err.message, "attribute 'alpha' is an int, expected a float");
     op_end();
+}
+
+static char logged[2000];
+
+static void keep_line(void *user, sn_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    const size_t used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%s\n", line);
+}
+
+/* A node of one input with an int attribute of this name, looked at as when a session is made. */
+static sonde_status with_attribute(const char *domain, const char *type, int opset,
+                                   const char *name)
+{
+    const sn_log log = {SN_LOG_WARN, keep_line, NULL};
+    const sn_attr a = {.name = name, .kind = SN_ATTR_INT, .n = 1, .i = 1};
+    op_begin("", 0);
+    sn_node *n = add_node(domain, type, "it", opset, add_value("x"), add_value("y"));
+    logged[0] = 0;
+    sonde_status st = sn_node_set_attr(op.g, n, &a, &err);
+    if (st == SONDE_OK)
+        st = sn_ops_resolve(op.g, &err);
+    if (st == SONDE_OK)
+        st = sn_ops_check_attributes(op.g, &log, &err);
+    op_end();
+    return st;
+}
+
+TEST(an_unknown_attribute_of_a_newer_opset_is_refused)
+{
+    CHECK_EQ(with_attribute("", "Relu", SN_NEWEST_OPSET + 1, "leak"), SONDE_UNSUPPORTED);
+    CHECK_HAS(err.message, "node 'it' (Relu): attribute 'leak' is not known to this version");
+    CHECK_OK(with_attribute("", "Identity", SN_NEWEST_OPSET + 1, "__leak"));
+    CHECK_HAS(logged, "this version knows up to");
+}
+
+TEST(an_unknown_attribute_of_a_known_opset_is_logged)
+{
+    CHECK_OK(with_attribute("", "Relu", 13, "leak"));
+    CHECK_HAS(logged, "node 'it' (Relu): attribute 'leak' is not known and is left out");
+    CHECK_OK(with_attribute("", "Relu", 1, "consumed_inputs"));
+    CHECK_STR(logged, "");
+}
+
+TEST(an_unknown_attribute_of_com_microsoft_is_refused_as_it_has_no_versions)
+{
+    CHECK_EQ(with_attribute("com.microsoft", "Gelu", 1, "leak"), SONDE_UNSUPPORTED);
+    CHECK_HAS(err.message, "attribute 'leak'");
+}
+
+TEST(an_unknown_attribute_inside_a_body_is_seen)
+{
+    op_begin("", 0);
+    sn_node *n =
+        add_node("", "Identity", "outer", SN_NEWEST_OPSET + 1, add_value("x"), add_value("y"));
+    sn_graph *body = NULL;
+    CHECK_OK(sn_graph_new(&body, &op.arena, &op.alloc, "body", NULL, &err));
+    sn_node *inner = NULL;
+    CHECK_OK(sn_graph_add_node(body, NULL, "", "Relu", "inner", 0, 0, &inner, &err));
+    inner->opset = SN_NEWEST_OPSET + 1;
+    const sn_attr leak = {.name = "leak", .kind = SN_ATTR_INT, .n = 1};
+    const sn_attr graph = {.name = "__body", .kind = SN_ATTR_GRAPH, .n = 1, .graph = body};
+    CHECK_OK(sn_node_set_attr(body, inner, &leak, &err));
+    CHECK_OK(sn_node_set_attr(op.g, n, &graph, &err));
+    CHECK_EQ(sn_ops_check_attributes(op.g, NULL, &err), SONDE_UNSUPPORTED);
+    CHECK_HAS(err.message, "node 'inner' (Relu)");
+    op_end();
+}
+
+/* It is searched by halves. */
+TEST(the_table_of_attributes_is_sorted)
+{
+    static const char *const keys[] = {
+    /* a blank sorts before what a longer domain goes on with */
+#define SN_ATTRIBUTES(domain, op_type, names) domain " " op_type,
+#include "ops/attributes.inc"
+#undef SN_ATTRIBUTES
+    };
+    for (size_t i = 1; i < sizeof keys / sizeof keys[0]; i++)
+        CHECK_MSG(strcmp(keys[i - 1], keys[i]) < 0, "%s", keys[i]);
 }
 
 TEST(declared_types_and_inferred_ones_are_merged)
