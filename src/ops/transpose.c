@@ -182,9 +182,11 @@ static sonde_status bind_depth_to_space(sn_bind *b)
 
 static sonde_status bind_space_to_depth(sn_bind *b)
 {
-    static const int perm[6] = {0, 3, 5, 1, 2, 4};
-    const int64_t *d = b->in[0]->type.dims, k = ((const block_params *)b->params)->size;
-    return bind_permuted(b, (int64_t[6]){d[0], d[1], d[2] / k, k, d[3] / k, k}, perm);
+    static const int dcr[6] = {0, 3, 5, 1, 2, 4}, crd[6] = {0, 1, 3, 5, 2, 4};
+    const block_params *r = b->params;
+    const int64_t *d = b->in[0]->type.dims, k = r->size;
+    return bind_permuted(b, (int64_t[6]){d[0], d[1], d[2] / k, k, d[3] / k, k},
+                         r->crd ? crd : dcr);
 }
 
 const sn_op sn_op_depth_to_space[] = {

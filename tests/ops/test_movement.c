@@ -31,6 +31,28 @@ TEST(transpose_of_strings_owns_its_text)
     node_end(&c);
 }
 
+TEST(space_to_depth_orders_blocks_before_or_behind_the_channels)
+{
+    one_node c;
+    node_begin(&c, "SpaceToDepth", 28, 1, 1);
+    node_int(&c, "blocksize", 2);
+    node_text(&c, "mode", "CRD");
+    node_count_up(&c, 0, SHAPE(1, 2, 2, 4));
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(has_shape(&c.out[0], SHAPE(1, 8, 1, 2)));
+    CHECK(IS_F32(&c.out[0], 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
+    node_end(&c);
+    node_begin(&c, "SpaceToDepth", 28, 1, 1);
+    node_int(&c, "blocksize", 2);
+    node_text(&c, "mode", "DCR");
+    node_count_up(&c, 0, SHAPE(1, 2, 2, 4));
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK(IS_F32(&c.out[0], 0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15));
+    node_end(&c);
+}
+
 TEST(slice_takes_negative_steps_and_clamps)
 {
     one_node c;
