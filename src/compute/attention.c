@@ -109,12 +109,11 @@ void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a, 
                         int64_t i, int64_t *lo, int64_t *hi)
 {
     int64_t from = a->begin ? a->begin[b] : 0, to = a->end ? a->end[b] : d->kv_len;
-    if (d->causal) {
-        const int64_t at = i + (a->offset ? a->offset[b] : 0);
-        to = sn_min(to, at + 1);
-        if (d->window >= 0)
-            from = sn_max(from, at - d->window);
-    }
+    const int64_t at = i + (a->offset ? a->offset[b] : 0);
+    if (d->left >= 0)
+        from = sn_max(from, at - d->left);
+    if (d->right >= 0)
+        to = sn_min(to, at + d->right + 1);
     *lo = sn_min(sn_max(from, 0), d->kv_len);
     *hi = sn_max(sn_min(to, d->kv_len), *lo);
 }

@@ -31,6 +31,8 @@ typedef enum sn_attention_hide {
     SN_ATTENTION_FILL_LAST   /* … after it was added */
 } sn_attention_hide;
 
+#define SN_ATTENTION_FAR ((int64_t)1 << 60)
+
 typedef struct sn_attention_desc {
     sonde_dtype dtype;              /* F32 or F64, of everything below that is not an integer */
     int64_t batch, heads, kv_heads; /* heads is a multiple of kv_heads */
@@ -38,11 +40,13 @@ typedef struct sn_attention_desc {
     /* Strides over batch, head, position, in elements; a head's row is contiguous. */
     ptrdiff_t q[3], k[3], v[3], y[3];
     double scale, softcap; /* softcap 0: none */
-    bool causal;
-    int64_t window; /* causal: how many keys before its own position a query sees; < 0: all */
+    /* How many keys before and after its own position a query sees; < 0: all. Causal: right 0. At
+     * most SN_ATTENTION_FAR, as are the positions. */
+    int64_t left, right;
     sn_attention_qk qk;
     sn_attention_hide hide;
-    bool nan_is_zero; /* a row of NaN (no key but masked ones, usually) becomes zeros */
+    bool masked_is_zero; /* a row with no key but masked ones becomes zeros instead of NaN */
+    bool nan_is_zero;    /* … and so does any other row of NaN */
 } sn_attention_desc;
 
 typedef struct sn_attention_plan {
@@ -79,7 +83,7 @@ typedef struct sn_attention_args {
     sn_attention_mask keep; /* uint8: where it equals `hidden`, desc.hide happens to the score */
     uint8_t hidden;         /* 0 or 1; elements of the mask are one of these */
     double filter;          /* -inf: masked out */
-    const int64_t *offset;  /* per batch: key position of query 0, for causal; NULL: 0 */
+    const int64_t *offset;  /* per batch: key position of query 0, for left, right; NULL: 0 */
     const int64_t *begin, *end; /* per batch: the keys that count; NULL: all */
     const void *sink; /* per head: one more term e^sink in the sum of the softmax; NULL: none */
 } sn_attention_args;

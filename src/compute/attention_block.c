@@ -210,8 +210,8 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
                       const sn_attention_piece *q, row_state st, float *s, int64_t at, int64_t n)
 {
     int64_t lo;
-    if (!p->d.causal && !a->keep.data && !(p->d.softcap > 0) && bias_is_plain(a) &&
-        seen_keys(p, a, q, 0, at, n, &lo) == n) {
+    if (p->d.left < 0 && p->d.right < 0 && !a->keep.data && !(p->d.softcap > 0) &&
+        bias_is_plain(a) && seen_keys(p, a, q, 0, at, n, &lo) == n) {
         const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first, at, n);
         take_exponentials(p, st, s, rest, a->bias.stride[2], 0, q->rows, n);
         return;
@@ -265,8 +265,8 @@ static void mix_values(const sn_attention_plan *p, const sn_attention_args *a,
     }
 }
 
-/* Divides by the sums. A row without keys is zero; one with nothing but masked keys is NaN as the
- * formula has it, or zero as some models want it. */
+/* Divides by the sums. A row without keys is zero; one with nothing but masked keys, whose sum is
+ * 0, is NaN as the formula has it, or zero as some models want it. */
 static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
                         const sn_attention_piece *q, row_state st, float *y)
 {
@@ -279,7 +279,8 @@ static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
         if (st.sum[r] > 0 && !a->sink)
             continue;
         sn_attention_range(d, a, q->batch, q->first + r, &lo, &hi);
-        if (lo == hi || (d->nan_is_zero && !(st.sum[r] > 0)))
+        if (lo == hi || (d->masked_is_zero && st.sum[r] == 0) ||
+            (d->nan_is_zero && !(st.sum[r] > 0)))
             memset(y, 0, sizeof(float) * (size_t)d->v_head);
     }
 }

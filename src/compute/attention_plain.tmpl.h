@@ -57,7 +57,7 @@ static T NAME(masked)(const sn_attention_desc *d, const sn_attention_args *a, T 
 }
 
 /* Exponentials of s[lo … hi) over their sum, in place. */
-static void NAME(softmax)(T *s, int64_t lo, int64_t hi, const T *sink, bool nan_is_zero)
+static void NAME(softmax)(const sn_attention_desc *d, T *s, int64_t lo, int64_t hi, const T *sink)
 {
     T max = sink ? *sink : (T)-INFINITY;
     for (int64_t j = lo; j < hi; j++)
@@ -68,8 +68,9 @@ static void NAME(softmax)(T *s, int64_t lo, int64_t hi, const T *sink, bool nan_
         sum += (double)s[j];
     }
     const T inv = (T)(1.0 / sum);
+    const bool zero = (d->masked_is_zero && max == (T)-INFINITY) || (d->nan_is_zero && !(sum > 0));
     for (int64_t j = lo; j < hi; j++)
-        s[j] = nan_is_zero && !(sum > 0) ? 0 : s[j] * inv;
+        s[j] = zero ? 0 : s[j] * inv;
 }
 
 void QUERY(const sn_attention_plan *p, const sn_attention_args *a, int64_t b, int64_t h, int64_t i,
@@ -100,7 +101,7 @@ void QUERY(const sn_attention_plan *p, const sn_attention_args *a, int64_t b, in
         s[j] = j < lo || j >= hi ? (T)-INFINITY : NAME(masked)(d, a, s[j], b, h, i, j);
     if (qk && d->qk == SN_ATTENTION_MASKED)
         memcpy(qk, s, sizeof(T) * (size_t)d->kv_len);
-    NAME(softmax)(s, lo, hi, a->sink ? (const T *)a->sink + h : NULL, d->nan_is_zero);
+    NAME(softmax)(d, s, lo, hi, a->sink ? (const T *)a->sink + h : NULL);
     if (qk && d->qk == SN_ATTENTION_SOFTMAX)
         for (int64_t j = 0; j < d->kv_len; j++)
             qk[j] = j < lo || j >= hi ? 0 : s[j];

@@ -7,6 +7,7 @@
 
 #include "compute/cast.h"
 #include "compute/eltwise.h"
+#include "compute/split.h"
 #include "ops/elementwise.h"
 #include "ops/heads.h"
 
@@ -15,8 +16,9 @@ enum { Y, PRESENT_K, PRESENT_V, QK };
 
 typedef struct attention_params {
     int64_t q_heads, kv_heads; /* 0: not given */
+    int64_t left, right;       /* as in sn_attention_desc */
     float scale, softcap;
-    bool has_scale, causal, short_mask;
+    bool has_scale, short_mask;
     sn_attention_qk mode;
 } attention_params;
 
@@ -30,11 +32,10 @@ typedef struct attention_bound {
     bool ws_q, ws_k, ws_v, ws_y, ws_qk, ws_bias;
 } attention_bound;
 
-static sonde_status prepare(sn_prep *p, bool short_mask)
+static sonde_status prepare_23(sn_prep *p)
 {
     attention_params *a = p->params;
     int64_t mode, causal, precision;
-    a->short_mask = short_mask;
     a->has_scale = sn_node_attr(p->node, "scale") != NULL;
     SN_TRY(sn_prep_int(p, "q_num_heads", 0, &a->q_heads));
     SN_TRY(sn_prep_int(p, "kv_num_heads", 0, &a->kv_heads));
@@ -52,19 +53,32 @@ static sonde_status prepare(sn_prep *p, bool short_mask)
     if (mode < 0 || mode > 3)
         return sn_prep_fail(p, "attribute 'qk_matmul_output_mode' is %lld, expected 0 to 3",
                             (long long)mode);
-    a->causal = causal != 0;
+    a->left = -1;
+    a->right = causal ? 0 : -1;
     a->mode = (sn_attention_qk)mode;
     return SONDE_OK;
 }
 
-static sonde_status prepare_23(sn_prep *p)
-{
-    return prepare(p, false);
-}
-
 static sonde_status prepare_24(sn_prep *p)
 {
-    return prepare(p, true);
+    ((attention_params *)p->params)->short_mask = true;
+    return prepare_23(p);
+}
+
+static sonde_status prepare_25(sn_prep *p)
+{
+    attention_params *a = p->params;
+    int64_t left, right;
+    SN_TRY(prepare_24(p));
+    SN_TRY(sn_prep_int(p, "left_window_size", -1, &left));
+    SN_TRY(sn_prep_int(p, "right_window_size", -1, &right));
+    if (left < -1 || right < -1)
+        return sn_prep_fail(p, "a window size is %lld, expected -1 or more",
+                            (long long)sn_min(left, right));
+    a->left = sn_min(left, SN_ATTENTION_FAR);
+    if (a->right < 0) /* else causal, which no window widens */
+        a->right = sn_min(right, SN_ATTENTION_FAR);
+    return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ infer */
@@ -280,9 +294,11 @@ static sonde_status bind_attention(sn_bind *b)
     sn_attention_desc d = {.scale = a->has_scale ? (double)a->scale
                                                  : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
                            .softcap = (double)a->softcap,
-                           .causal = a->causal,
-                           .window = -1,
-                           .qk = a->mode};
+                           .left = a->left,
+                           .right = a->right,
+                           .qk = a->mode,
+                           .hide = SN_ATTENTION_FILL_LAST,
+                           .masked_is_zero = true};
     sn_attn_desc(&d, &q, &key, &value, &y);
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
     k->core = ws.bytes;
@@ -328,6 +344,15 @@ static const void *gather(const sn_step *s, sn_frame *f, uint32_t in, uint32_t p
     return result;
 }
 
+/* The queries are the last ones of what is there: of the past and them, or of a cache kept outside,
+ * `filled` so far. */
+static int64_t key_of_first_query(const attention_bound *k, const int64_t *filled)
+{
+    if (!filled)
+        return k->past;
+    return sn_min(sn_max(*filled, -SN_ATTENTION_FAR), SN_ATTENTION_FAR) - k->plan.d.q_len;
+}
+
 static sonde_status run_attention(const sn_step *s, sn_frame *f)
 {
     const attention_bound *k = s->bound;
@@ -360,11 +385,10 @@ static sonde_status run_attention(const sn_step *s, sn_frame *f)
         }
     }
     int64_t *offset = (int64_t *)(void *)(f->workspace + k->lens);
-    for (int64_t b = 0; b < k->batch; b++)
-        offset[b] = k->past;
+    a.end = sn_has(s, NONPAD) ? sn_in(s, f, NONPAD)->data : NULL;
     a.offset = offset;
-    if (sn_has(s, NONPAD))
-        a.end = sn_in(s, f, NONPAD)->data;
+    for (int64_t b = 0; b < k->batch; b++)
+        offset[b] = key_of_first_query(k, a.end && !sn_has(s, PAST_K) ? &a.end[b] : NULL);
     sn_attention_run(&k->plan, &a, f->workspace + k->core, f->pool);
     if (k->ws_y) {
         const sn_heads from = sn_heads_bhsd(k->compute, f->workspace + k->y, q_in.batch, q_in.heads,
@@ -387,5 +411,7 @@ static sonde_status run_attention(const sn_step *s, sn_frame *f)
         .prepare = PREPARE, .infer = infer_attention, .bind = bind_attention,                      \
         .run = run_attention, .types = SN_FLOATS                                                   \
     }
-const sn_op sn_op_attention[] = {
-    ATTENTION(23, 23, 6, prepare_23), ATTENTION(24, 0, 7, prepare_24), {.name = NULL}};
+const sn_op sn_op_attention[] = {ATTENTION(23, 23, 6, prepare_23),
+                                 ATTENTION(24, 24, 7, prepare_24),
+                                 ATTENTION(25, 0, 7, prepare_25),
+                                 {.name = NULL}};

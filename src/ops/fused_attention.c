@@ -201,7 +201,8 @@ static sonde_status bind_fused(sn_bind *b)
                            .head = a->size,
                            .v_head = a->v_size,
                            .scale = (double)a->scale,
-                           .window = -1,
+                           .left = -1,
+                           .right = -1,
                            .hide = a->hide,
                            .nan_is_zero = a->nan_is_zero};
     bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0;

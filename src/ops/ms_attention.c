@@ -199,8 +199,8 @@ static sonde_status bind_msa(sn_bind *b)
     sn_attention_desc d = {.scale = m->scale != 0.0f
                                         ? (double)m->scale
                                         : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
-                           .causal = m->causal,
-                           .window = -1};
+                           .left = -1,
+                           .right = m->causal ? 0 : -1};
     sn_attn_desc(&d, &q, &key, &value, &y);
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
     k->core = ws.bytes;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/split.h"
 #include "ops/move.h"
 #include "ops/ms_attention.h"
 
@@ -260,13 +261,13 @@ static sonde_status bind_gqa(sn_bind *b)
     sn_heads cache = sn_heads_bhsd(f32, NULL, k->batch, g->kv_heads, k->capacity, k->size);
     const sn_heads y =
         sn_heads_bshd(f32, NULL, k->batch, g->heads, k->len, k->size, g->heads * k->size, 0);
-    sn_attention_desc d = {.scale = g->scale != 0.0f
-                                        ? (double)g->scale
-                                        : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
-                           .softcap = (double)g->softcap,
-                           .causal = g->causal,
-                           .window = g->window > 0 ? g->window - 1 : -1,
-                           .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
+    sn_attention_desc d = {
+        .scale =
+            g->scale != 0.0f ? (double)g->scale : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+        .softcap = (double)g->softcap,
+        .left = g->causal && g->window > 0 ? sn_min(g->window - 1, SN_ATTENTION_FAR) : -1,
+        .right = g->causal ? 0 : -1,
+        .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
     sn_attn_desc(&d, &q, &cache, &cache, &y);
     d.kv_len = k->total;
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));

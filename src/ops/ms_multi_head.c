@@ -246,8 +246,8 @@ static sonde_status bind_mha(sn_bind *b)
     sn_attention_desc d = {.scale = m->scale != 0.0f
                                         ? (double)m->scale
                                         : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
-                           .causal = m->causal,
-                           .window = -1,
+                           .left = -1,
+                           .right = m->causal ? 0 : -1,
                            .qk = SN_ATTENTION_MASKED};
     sn_attn_desc(&d, &q, &key, &value, &y);
     d.dtype = SONDE_DTYPE_F32;

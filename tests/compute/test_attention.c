@@ -11,8 +11,9 @@ static uint8_t keep[MAX];
 
 typedef struct shape {
     int64_t batch, heads, kv_heads, q_len, kv_len, head, v_head;
-    bool causal, masks, ranges;
-    int64_t window;
+    int64_t right; /* how far a query sees: causal is 0, all is -1 */
+    bool masks, ranges;
+    int64_t left;
     double softcap;
     sn_attention_qk mode;
 } shape;
@@ -42,7 +43,7 @@ static void reference(const sn_attention_desc *d, const sn_attention_args *a, in
                                  i * a->bias.stride[2] + j * a->bias.stride[3]];
         if (a->keep.data && !keep[b * a->keep.stride[0] + j])
             s[j] += a->filter;
-        if ((d->causal && (j > at || (d->window >= 0 && j < at - d->window))) ||
+        if ((d->right >= 0 && j > at + d->right) || (d->left >= 0 && j < at - d->left) ||
             (a->begin && j < a->begin[b]) || (a->end && j >= a->end[b]))
             s[j] = -INFINITY;
         if (d->qk == SN_ATTENTION_MASKED)
@@ -74,8 +75,8 @@ static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
                            .v_head = t->v_head,
                            .scale = 0.4,
                            .softcap = t->softcap,
-                           .causal = t->causal,
-                           .window = t->window,
+                           .left = t->left,
+                           .right = t->right,
                            .qk = t->mode};
     const int64_t heads[4] = {t->heads, t->kv_heads, t->kv_heads, t->heads};
     const int64_t len[4] = {t->q_len, t->kv_len, t->kv_len, t->q_len};
@@ -141,13 +142,16 @@ static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
 TEST(attention_matches_the_formula_for_all_sizes_masks_and_instruction_sets)
 {
     static const shape shapes[] = {
-        {1, 1, 1, 1, 1, 1, 1, false, false, false, -1, 0, SN_ATTENTION_SCALED},
-        {2, 4, 2, 1, 9, 8, 8, true, true, false, -1, 0, SN_ATTENTION_SOFTMAX},
-        {2, 4, 1, 5, 7, 5, 3, false, true, true, -1, 1.5, SN_ATTENTION_MASKED},
-        {2, 2, 2, 17, 33, 16, 32, true, false, true, -1, 0, SN_ATTENTION_SOFTMAX},
-        {1, 3, 3, 30, 30, 12, 20, true, true, false, 4, 0, SN_ATTENTION_MASKED},
-        {1, 2, 1, 70, 64, 16, 16, false, true, false, -1, 2.0, SN_ATTENTION_CAPPED},
-        {1, 2, 2, 61, 100, 8, 17, true, false, false, 9, 0, SN_ATTENTION_SCALED},
+        {1, 1, 1, 1, 1, 1, 1, -1, false, false, -1, 0, SN_ATTENTION_SCALED},
+        {2, 4, 2, 1, 9, 8, 8, 0, true, false, -1, 0, SN_ATTENTION_SOFTMAX},
+        {2, 4, 1, 5, 7, 5, 3, -1, true, true, -1, 1.5, SN_ATTENTION_MASKED},
+        {2, 2, 2, 17, 33, 16, 32, 0, false, true, -1, 0, SN_ATTENTION_SOFTMAX},
+        {1, 3, 3, 30, 30, 12, 20, 0, true, false, 4, 0, SN_ATTENTION_MASKED},
+        {1, 2, 1, 70, 64, 16, 16, -1, true, false, -1, 2.0, SN_ATTENTION_CAPPED},
+        {1, 2, 2, 61, 100, 8, 17, 0, false, false, 9, 0, SN_ATTENTION_SCALED},
+        {2, 2, 1, 40, 61, 8, 16, 2, true, true, 5, 0, SN_ATTENTION_MASKED},
+        {1, 2, 2, 3, 50, 8, 8, 7, false, false, -1, 0, SN_ATTENTION_SOFTMAX},
+        {1, 1, 1, 30, 1300, 4, 4, -1, false, false, 3, 0, SN_ATTENTION_SOFTMAX},
     };
     sn_cpu cpu;
     sonde_error err;
@@ -160,13 +164,16 @@ TEST(attention_matches_the_formula_for_all_sizes_masks_and_instruction_sets)
         }
 }
 
+enum { STAYS_NAN, MASKED_IS_ZERO, NAN_IS_ZERO };
+
 /* Reads what `bias` of any broadcast, hidden scores and rows of nothing but -inf do. */
 typedef struct mask_case {
     int64_t q_len, kv_len, head, v_head;
     unsigned bias; /* bits: which of batch, head, query, key the bias runs over */
     int hide;      /* sn_attention_hide, or -1: no keep mask */
     uint8_t hidden;
-    bool empty_row, nan_is_zero;
+    bool empty_row;
+    int empty; /* what becomes of it */
     int threads;
 } mask_case;
 
@@ -191,10 +198,12 @@ static void check_masks(const mask_case *t, uint32_t cpu_flags)
                            .v = {len * row, t->v_head, row},
                            .y = {t->q_len * HEADS * t->v_head, t->v_head, HEADS * t->v_head},
                            .scale = 2.0,
-                           .window = -1,
+                           .left = -1,
+                           .right = -1,
                            .hide =
                                t->hide < 0 ? SN_ATTENTION_ADD_FILTER : (sn_attention_hide)t->hide,
-                           .nan_is_zero = t->nan_is_zero};
+                           .masked_is_zero = t->empty == MASKED_IS_ZERO,
+                           .nan_is_zero = t->empty == NAN_IS_ZERO};
     sn_attention_args a = {.q = x,
                            .k = x + HEADS * t->head,
                            .v = x + 2 * HEADS * t->head,
@@ -250,7 +259,7 @@ static void check_masks(const mask_case *t, uint32_t cpu_flags)
             for (int64_t j = 0; j < t->kv_len; j++)
                 want += s[j] / sum *
                         (double)((const float *)a.v)[b * d.v[0] + h * d.v[1] + j * d.v[2] + c];
-            if (isnan(want) && t->nan_is_zero)
+            if (isnan(want) && t->empty != STAYS_NAN)
                 want = 0;
             const double off = isnan(want) && isnan(got) ? 0 : fabs(want - got);
             worst = isnan(off) ? INFINITY : fmax(worst, off);
@@ -265,15 +274,17 @@ TEST(masks_of_all_broadcasts_and_rows_longer_than_a_block_match_the_formula)
 {
     for (const level *l = levels(); l->name; l++) {
         for (unsigned axes = 0; axes < 16; axes++)
-            check_masks(&(mask_case){15, 37, 16, 16, axes, -1, 0, false, false, 1}, l->flags);
+            check_masks(&(mask_case){15, 37, 16, 16, axes, -1, 0, false, STAYS_NAN, 1}, l->flags);
         for (int i = 0; i < 12; i++)
             check_masks(&(mask_case){i % 2 ? 2 : 9, 21, 7, i % 4 ? 5 : 16, i % 5 ? 12 : 0, i % 3,
-                                     (uint8_t)(i % 2), i > 5, i > 8, 1},
+                                     (uint8_t)(i % 2), i > 5, i > 8 ? NAN_IS_ZERO : STAYS_NAN, 1},
                         l->flags);
         /* In blocks of keys, on the last level also without packing. */
-        check_masks(&(mask_case){31, 1100, 8, 16, 12, -1, 0, false, false, 3}, l->flags);
-        check_masks(&(mask_case){6, 1537, 4, 3, 8, 1, 1, true, true, 1}, l->flags);
-        check_masks(&(mask_case){2, 4500, 4, 16, 0, 2, 0, true, false, 1}, l->flags);
+        check_masks(&(mask_case){31, 1100, 8, 16, 12, -1, 0, false, STAYS_NAN, 3}, l->flags);
+        check_masks(&(mask_case){6, 1537, 4, 3, 8, 1, 1, true, NAN_IS_ZERO, 1}, l->flags);
+        check_masks(&(mask_case){2, 4500, 4, 16, 0, 2, 0, true, STAYS_NAN, 1}, l->flags);
+        check_masks(&(mask_case){9, 21, 7, 16, 12, 0, 0, true, MASKED_IS_ZERO, 1}, l->flags);
+        check_masks(&(mask_case){2, 1537, 4, 3, 0, 2, 1, true, MASKED_IS_ZERO, 1}, l->flags);
     }
 }
 
@@ -294,7 +305,8 @@ TEST(a_sink_takes_its_share_of_the_probability)
                                      .v = {2, 2, 1},
                                      .y = {rows, rows, 1},
                                      .scale = 1,
-                                     .window = -1};
+                                     .left = -1,
+                                     .right = -1};
         const float zero[8] = {0}, values[2] = {3, 6}, sink = 0;
         float out[8];
         sn_attention_plan p;

@@ -60,6 +60,134 @@ TEST(a_mask_shorter_than_the_keys_hides_the_rest)
     node_end(&c);
 }
 
+/* Five queries with equal scores for five keys, whose values are 1, 2, 4, 8 and 16. */
+static void run_window(one_node *c, int64_t left, int64_t right, int64_t causal)
+{
+    node_begin(c, "Attention", 25, 3, 1);
+    node_int(c, "left_window_size", left);
+    node_int(c, "right_window_size", right);
+    node_int(c, "is_causal", causal);
+    node_f32(c, 0, SHAPE(1, 1, 5, 1), 0, 0, 0, 0, 0);
+    node_f32(c, 1, SHAPE(1, 1, 5, 1), 1, 1, 1, 1, 1);
+    node_f32(c, 2, SHAPE(1, 1, 5, 1), 1, 2, 4, 8, 16);
+    node_run(c);
+}
+
+TEST(windows_bound_what_a_query_sees_on_either_side)
+{
+    static const struct {
+        int64_t left, right, causal;
+        float y[5];
+    } cases[] = {
+        {1, 2, 0, {2.3333333f, 3.75f, 7.5f, 9.3333333f, 12}},
+        {1, 2, 1, {1, 1.5f, 3, 6, 12}},
+        {0, -1, 0, {6.2f, 7.5f, 9.3333333f, 12, 16}},
+        {-1, 0, 0, {1, 1.5f, 2.3333333f, 3.75f, 6.2f}},
+        {-1, -1, 0, {6.2f, 6.2f, 6.2f, 6.2f, 6.2f}},
+        {INT64_MAX, INT64_MAX, 0, {6.2f, 6.2f, 6.2f, 6.2f, 6.2f}},
+    };
+    one_node c;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_window(&c, cases[i].left, cases[i].right, cases[i].causal);
+        CHECK_MSG(c.st == SONDE_OK, "%s", c.err.message);
+        CHECK_MSG(near(&c.out[0], cases[i].y, 5), "case %zu", i);
+        node_end(&c);
+    }
+    run_window(&c, -2, 0, 0);
+    CHECK_EQ(c.st, SONDE_INVALID_MODEL);
+    CHECK_HAS(c.err.message, "window size is -2");
+    node_end(&c);
+}
+
+TEST(a_window_counts_from_the_end_of_the_past)
+{
+    one_node c;
+    node_begin(&c, "Attention", 25, 6, 1);
+    node_int(&c, "is_causal", 1);
+    node_int(&c, "left_window_size", 1);
+    node_f32(&c, 0, SHAPE(1, 1, 2, 1), 0, 0);
+    node_f32(&c, 1, SHAPE(1, 1, 2, 1), 1, 1);
+    node_f32(&c, 2, SHAPE(1, 1, 2, 1), 1, 2);
+    node_f32(&c, 4, SHAPE(1, 1, 3, 1), 1, 1, 1);
+    node_f32(&c, 5, SHAPE(1, 1, 3, 1), 32, 64, 128);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(NEAR(&c.out[0], 64.5f, 1.5f));
+    node_end(&c);
+}
+
+/* Two batches of two queries against a cache of four, filled so far. */
+static void begin_filled(one_node *c, int64_t first, int64_t second)
+{
+    node_begin(c, "Attention", 25, 7, 1);
+    node_f32(c, 0, SHAPE(2, 1, 2, 1), 0, 0, 0, 0);
+    node_f32(c, 1, SHAPE(2, 1, 4, 1), 1, 1, 1, 1, 1, 1, 1, 1);
+    node_f32(c, 2, SHAPE(2, 1, 4, 1), 1, 2, 4, 8, 1, 2, 4, 8);
+    node_i64(c, 6, SHAPE(2), first, second);
+}
+
+TEST(causal_queries_are_the_last_of_a_cache_that_is_kept_outside)
+{
+    one_node c;
+    begin_filled(&c, 3, 1);
+    node_int(&c, "is_causal", 1);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    /* The second batch has fewer keys than queries: the first query has none. */
+    CHECK(NEAR(&c.out[0], 1.5f, 2.3333333f, 0, 1));
+    node_end(&c);
+    begin_filled(&c, 3, 4);
+    node_int(&c, "left_window_size", 1);
+    node_int(&c, "right_window_size", 0);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(NEAR(&c.out[0], 1.5f, 3, 3, 6));
+    node_end(&c);
+    begin_filled(&c, INT64_MIN, INT64_MAX);
+    node_int(&c, "is_causal", 1);
+    node_int(&c, "left_window_size", INT64_MAX);
+    CHECK_MSG(node_run(&c) == SONDE_OK, "%s", c.err.message);
+    CHECK(NEAR(&c.out[0], 0, 0, 3.75f, 3.75f));
+    node_end(&c);
+}
+
+/* The first query may see no key at all; `kind` is the mask's element type. */
+static void run_masked(one_node *c, int opset, sn_dtype kind, float query, bool scores)
+{
+    static const uint8_t keep[6] = {0, 0, 0, 1, 0, 1};
+    static const float bias[6] = {-INFINITY, -INFINITY, -INFINITY, 0, -INFINITY, 0};
+    node_begin(c, "Attention", opset, 4, scores ? 4 : 1);
+    node_int(c, "qk_matmul_output_mode", 3);
+    node_f32(c, 0, SHAPE(1, 1, 2, 1), 0, query);
+    node_f32(c, 1, SHAPE(1, 1, 3, 1), 1, 1, 1);
+    node_f32(c, 2, SHAPE(1, 1, 3, 1), 1, 2, 4);
+    node_tensor(c, 3, kind, SHAPE(2, 3), kind == SONDE_DTYPE_BOOL ? (const void *)keep : bias);
+    node_run(c);
+}
+
+TEST(a_query_all_of_whose_keys_are_masked_gives_zeros)
+{
+    one_node c;
+    for (int i = 0; i < 8; i++) {
+        const sn_dtype kind = i & 1 ? SONDE_DTYPE_BOOL : SONDE_DTYPE_F32;
+        run_masked(&c, i & 4 ? 25 : 23, kind, 0, i & 2);
+        CHECK_MSG(c.st == SONDE_OK, "%s", c.err.message);
+        CHECK(NEAR(&c.out[0], 0, 2.5f));
+        if (i & 2)
+            CHECK(NEAR(&c.out[3], 0, 0, 0, 0.5f, 0, 0.5f));
+        node_end(&c);
+    }
+}
+
+TEST(a_query_of_nan_still_gives_nan)
+{
+    one_node c;
+    for (int scores = 0; scores < 2; scores++) {
+        run_masked(&c, 25, SONDE_DTYPE_BOOL, NAN, scores);
+        CHECK_MSG(c.st == SONDE_OK, "%s", c.err.message);
+        const float *y = c.out[0].t.data;
+        CHECK(y[0] == 0 && isnan(y[1]));
+        node_end(&c);
+    }
+}
+
 TEST(heads_that_do_not_divide_are_refused)
 {
     one_node c;
