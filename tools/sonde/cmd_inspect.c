@@ -138,14 +138,14 @@ static void print_nodes(const sonde_inspection *look)
 }
 
 /* 795312128 ► "795.3 M". */
-static void print_flops(uint64_t flops)
+static void print_flops(uint64_t flops, const char *more)
 {
     static const char *const units[] = {"", " K", " M", " G", " T"};
     double x = (double)flops;
     int unit = 0;
     for (; x >= 1000 && unit < 4; unit++)
         x /= 1000;
-    printf("  %-12s  %.*f%s\n", "FLOPs", unit ? 1 : 0, x, units[unit]);
+    printf("  %-12s  %.*f%s%s\n", "FLOPs", unit ? 1 : 0, x, units[unit], more);
 }
 
 static void print_bytes(const char *what, uint64_t bytes)
@@ -156,16 +156,17 @@ static void print_bytes(const char *what, uint64_t bytes)
 
 static void print_cost(const sonde_inspection_totals *run)
 {
+    const char *more =
+        run->data_dependent ? ", and what bodies and shapes that depend on data take" : "";
     printf("\none run\n");
-    print_flops(run->flops);
+    print_flops(run->flops, more);
     print_bytes("weights", run->weight_bytes);
     print_bytes("packed", run->packed_bytes);
     print_bytes("activations", run->arena_bytes);
     print_bytes("workspace", run->workspace_bytes);
     print_bytes("inputs", run->input_bytes);
     print_bytes("outputs", run->output_bytes);
-    printf("  %-12s  %s%s\n", "peak", bytes_text(run->peak_bytes),
-           run->data_dependent ? ", and what bodies and shapes that depend on data take" : "");
+    printf("  %-12s  %s%s\n", "peak", bytes_text(run->peak_bytes), more);
 }
 
 /* What a session makes of the model, bound to inputs of the sizes asked for where that can be. */
@@ -173,7 +174,7 @@ static int look_at_session(const loaded *l, const options *o, sonde_inspection *
 {
     feeds f;
     sonde_error err;
-    int code = feeds_make(&f, l, o);
+    int code = feeds_make_one(&f, l, o);
     if (!code && sonde_inspect_session(l->session, f.names, f.values, f.n, look, &err))
         code = fail("%s", err.message);
     feeds_free(&f);

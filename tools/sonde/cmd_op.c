@@ -382,7 +382,7 @@ static int profile_nodes(op_run *r)
     if (!code && !l.session)
         code = fail("a model that cannot run has no operators to measure");
     if (!code)
-        code = feeds_make(&f, &l, r->o);
+        code = feeds_make_one(&f, &l, r->o);
     if (!code) {
         sonde_op_spec spec = SONDE_INIT(sonde_op_spec);
         spec.model = l.model;

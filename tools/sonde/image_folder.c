@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of images as the only -i: one set of inputs for each image, which runs take in turn. The
- * same for run, profile and bench. */
+ * same for run, profile and bench; where one set is enough, the first image. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,4 +44,18 @@ int image_folder(const options *o, list *images)
         free((void *)(uintptr_t)images->items[images->n - 1]);
     return o->batch_size > 1 ? fail_usage("images are run one at a time; leave --batch-size away")
                              : EXIT_OK;
+}
+
+int feeds_make_one(feeds *f, const loaded *l, const options *o)
+{
+    *f = (feeds){.n = 0};
+    options one = *o;
+    list images;
+    int code = image_folder(o, &images);
+    if (images.n)
+        one.inputs = (list){.items = images.items, .n = 1};
+    if (!code)
+        code = feeds_make(f, l, &one);
+    list_free_texts(&images);
+    return code;
 }

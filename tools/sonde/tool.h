@@ -208,6 +208,8 @@ int image_plan(const loaded *l, const options *o, size_t index, const char *path
 /* The images, by name, where the only -i is a folder of them; else none. Free with list_free_texts,
  * also after an error. */
 int image_folder(const options *o, list *images);
+/* As feeds_make; of a folder of images the first. */
+int feeds_make_one(feeds *f, const loaded *l, const options *o);
 
 /* ---- sizes.c ---- */
 /* Whether the first dimension of the model's first input counts samples. */
