@@ -362,6 +362,8 @@ static sonde_status find_threads(reader *r, sonde_error *err)
         const uint32_t up = sn_prof_index_find(&index, s->parent);
         if (s->thread == UINT32_MAX && up != UINT32_MAX)
             s->thread = p->spans.data[up].thread;
+        if (s->cat == SN_CAT_MODEL && *p->model_name) /* the event has a title instead */
+            s->name = p->model_name;
     }
     sn_prof_index_free(&index);
     return SONDE_OK;

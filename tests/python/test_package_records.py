@@ -117,7 +117,8 @@ def test_files_hold_the_same_tree(profiler, tmp_path, suffix):
     profiler.export(tmp_path / f"tree{suffix}")
     again = sonde.load_profile(tmp_path / f"tree{suffix}")
     tree, known = check_tree(again.columns()), lines(profiler.columns())
-    assert {k: v["parent_span_id"] for k, v in tree.items()} == {k: v["parent_span_id"] for k, v in known.items()}
+    for column in ("parent_span_id", "name", "cat"):
+        assert {k: v[column] for k, v in tree.items()} == {k: v[column] for k, v in known.items()}
     assert again.report("records") == profiler.report("records")
     assert again.report("inferences") == profiler.report("inferences")
 
