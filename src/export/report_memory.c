@@ -32,7 +32,7 @@ typedef struct peak {
 /* A value's bytes begin to be needed, or are no longer. */
 typedef struct change {
     uint32_t table, step;
-    int64_t bytes;
+    uint64_t bytes; /* to be added, modulo 2^64 */
 } change;
 
 static int by_place(const void *a, const void *b)
@@ -53,17 +53,17 @@ static sonde_status find_peak(const sn_profile *p, peak *best, sonde_error *err)
         return sn_fail_memory(err, bytes);
     for (size_t i = 0; i < p->lives.n; i++) {
         const sn_prof_life *l = &p->lives.data[i];
-        all[2 * i] = (change){l->table, l->first, (int64_t)l->bytes};
-        all[2 * i + 1] = (change){l->table, l->last + 1, -(int64_t)l->bytes};
+        all[2 * i] = (change){l->table, l->first, l->bytes};
+        all[2 * i + 1] = (change){l->table, l->last + 1, 0 - l->bytes};
     }
     if (n)
         qsort(all, n, sizeof *all, by_place);
-    int64_t live = 0; /* 0 again at the end of a table */
+    uint64_t live = 0; /* 0 again at the end of a table */
     for (size_t i = 0; i < n; i++) {
         live += all[i].bytes;
         const bool settled = i + 1 == n || by_place(&all[i], &all[i + 1]) != 0;
-        if (settled && live > 0 && (uint64_t)live > best->bytes)
-            *best = (peak){all[i].table, all[i].step, (uint64_t)live, 0};
+        if (settled && live <= INT64_MAX && live > best->bytes)
+            *best = (peak){all[i].table, all[i].step, live, 0};
     }
     sn_free(p->alloc, all, bytes);
     for (size_t i = 0; i < p->lives.n; i++) {
