@@ -52,15 +52,17 @@
     X(FMOD, M(fmod)(a, b))                                                                         \
     X(PRELU, a < 0 ? a * b : a)
 
-/* The remainder with the divisor's sign. */
-#define FLOORED_MOD(name, T, FM)                                                                   \
+/* The remainder with the divisor's sign, zero included. */
+#define FLOORED_MOD(name, T, FM, SIGN)                                                             \
     static T name(T a, T b)                                                                        \
     {                                                                                              \
         T r = FM(a, b);                                                                            \
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                           \
+        if (r == 0)                                                                                \
+            return SIGN(r, b);                                                                     \
+        return (r < 0) != (b < 0) ? r + b : r;                                                     \
     }
-FLOORED_MOD(floored_mod_f32, float, fmodf)
-FLOORED_MOD(floored_mod_f64, double, fmod)
+FLOORED_MOD(floored_mod_f32, float, fmodf, copysignf)
+FLOORED_MOD(floored_mod_f64, double, fmod, copysign)
 
 #define M(fn)              fn##f
 #define floored_mod        floored_mod_f32
@@ -158,10 +160,19 @@ SN_INT_TYPES(INT_HELPERS)
     LOOP(LESS_EQUAL_##D, T, uint8_t, a <= b)
 SN_INT_TYPES(INT_LOOPS)
 
+/* By the number of bits, or more, or (read as unsigned) less than none: all of them go, and from
+ * the left come copies of the sign. */
 #define SHIFT_LOOPS(D, T, W)                                                                       \
-    LOOP(SHIFT_LEFT_##D, T, T, b < sizeof(T) * 8 ? (W)a << b : 0)                                  \
-    LOOP(SHIFT_RIGHT_##D, T, T, b < sizeof(T) * 8 ? (W)a >> b : 0)
-SN_UNSIGNED_TYPES(SHIFT_LOOPS)
+    LOOP(SHIFT_LEFT_##D, T, T, (W)b < sizeof(T) * 8 ? (W)a << b : 0)                               \
+    LOOP(SHIFT_RIGHT_##D, T, T, right_##D(a, (W)b))
+#define SHIFT_RIGHT(D, T, W)                                                                       \
+    static inline T right_##D(T a, W b)                                                            \
+    {                                                                                              \
+        const W flip = a > 0 || a == 0 ? 0 : ~(W)0;                                                \
+        return (T)((b < sizeof(T) * 8 ? ((W)a ^ flip) >> b : 0) ^ flip);                           \
+    }
+SN_INT_TYPES(SHIFT_RIGHT)
+SN_INT_TYPES(SHIFT_LOOPS)
 
 LOOP(AND_bool, uint8_t, uint8_t, a &&b)
 LOOP(OR_bool, uint8_t, uint8_t, a || b)
@@ -191,35 +202,27 @@ sn_elt_fn *sn_binary_loop(sn_binary op, sonde_dtype t)
     static sn_elt_fn *const f32[SN_BINARY_COUNT] = {FLOAT_LIST(F32_NAME) COMPARE_LIST(F32_NAME)};
     static sn_elt_fn *const f64[SN_BINARY_COUNT] = {FLOAT_LIST(F64_NAME) COMPARE_LIST(F64_NAME)};
 #define INT_TABLE(D, T, W)                                                                         \
-    static sn_elt_fn *const table_##D[SN_BINARY_COUNT] = {[SN_BINARY_ADD] = ADD_##D,               \
-                                                          [SN_BINARY_SUB] = SUB_##D,               \
-                                                          [SN_BINARY_MUL] = MUL_##D,               \
-                                                          [SN_BINARY_DIV] = DIV_##D,               \
-                                                          [SN_BINARY_MIN] = MIN_##D,               \
-                                                          [SN_BINARY_MAX] = MAX_##D,               \
-                                                          [SN_BINARY_POW] = POW_##D,               \
-                                                          [SN_BINARY_MOD] = MOD_##D,               \
-                                                          [SN_BINARY_FMOD] = FMOD_##D,             \
-                                                          [SN_BINARY_PRELU] = PRELU_##D,           \
-                                                          [SN_BINARY_BIT_AND] = BIT_AND_##D,       \
-                                                          [SN_BINARY_BIT_OR] = BIT_OR_##D,         \
-                                                          [SN_BINARY_BIT_XOR] = BIT_XOR_##D,       \
-                                                          [SN_BINARY_EQUAL] = EQUAL_##D,           \
-                                                          [SN_BINARY_GREATER] = GREATER_##D,       \
-                                                          [SN_BINARY_GREATER_EQUAL] =              \
-                                                              GREATER_EQUAL_##D,                   \
-                                                          [SN_BINARY_LESS] = LESS_##D,             \
-                                                          [SN_BINARY_LESS_EQUAL] = LESS_EQUAL_##D, \
-                                                          SHIFTS_##D};
-#define SHIFTS(D)  [SN_BINARY_SHIFT_LEFT] = SHIFT_LEFT_##D, [SN_BINARY_SHIFT_RIGHT] = SHIFT_RIGHT_##D
-#define SHIFTS_U8  SHIFTS(U8)
-#define SHIFTS_U16 SHIFTS(U16)
-#define SHIFTS_U32 SHIFTS(U32)
-#define SHIFTS_U64 SHIFTS(U64)
-#define SHIFTS_I8
-#define SHIFTS_I16
-#define SHIFTS_I32
-#define SHIFTS_I64
+    static sn_elt_fn *const table_##D[SN_BINARY_COUNT] = {                                         \
+        [SN_BINARY_ADD] = ADD_##D,                                                                 \
+        [SN_BINARY_SUB] = SUB_##D,                                                                 \
+        [SN_BINARY_MUL] = MUL_##D,                                                                 \
+        [SN_BINARY_DIV] = DIV_##D,                                                                 \
+        [SN_BINARY_MIN] = MIN_##D,                                                                 \
+        [SN_BINARY_MAX] = MAX_##D,                                                                 \
+        [SN_BINARY_POW] = POW_##D,                                                                 \
+        [SN_BINARY_MOD] = MOD_##D,                                                                 \
+        [SN_BINARY_FMOD] = FMOD_##D,                                                               \
+        [SN_BINARY_PRELU] = PRELU_##D,                                                             \
+        [SN_BINARY_BIT_AND] = BIT_AND_##D,                                                         \
+        [SN_BINARY_BIT_OR] = BIT_OR_##D,                                                           \
+        [SN_BINARY_BIT_XOR] = BIT_XOR_##D,                                                         \
+        [SN_BINARY_EQUAL] = EQUAL_##D,                                                             \
+        [SN_BINARY_GREATER] = GREATER_##D,                                                         \
+        [SN_BINARY_GREATER_EQUAL] = GREATER_EQUAL_##D,                                             \
+        [SN_BINARY_LESS] = LESS_##D,                                                               \
+        [SN_BINARY_LESS_EQUAL] = LESS_EQUAL_##D,                                                   \
+        [SN_BINARY_SHIFT_LEFT] = SHIFT_LEFT_##D,                                                   \
+        [SN_BINARY_SHIFT_RIGHT] = SHIFT_RIGHT_##D};
     SN_INT_TYPES(INT_TABLE)
     switch (t) {
     case SONDE_DTYPE_F32:

@@ -6,7 +6,7 @@
 #include "ops/op.h"
 
 /* Of the standard domain: what ops.inc covers. */
-enum { SN_NEWEST_OPSET = 27 };
+enum { SN_NEWEST_OPSET = 28 };
 
 /* For a graph as it was read, bodies included, after sn_ops_resolve (which bounds the depth of
  * bodies) and before passes put attributes of their own on nodes. Refuses what may change a node's

@@ -304,7 +304,7 @@ NEW(bitwise_and, "BitwiseAnd", 18, prepare_binary, infer_arithmetic, INPLACE, SN
 NEW(bitwise_or, "BitwiseOr", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
 NEW(bitwise_xor, "BitwiseXor", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
 NEW(mod, "Mod", 10, prepare_mod, infer_arithmetic, INPLACE, NUMBERS)
-NEW(bit_shift, "BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, "u8 u16 u32 u64")
+NEW(bit_shift, "BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, SN_INTS)
 #define SLOPED "bf16 f16 f32 f64 i32 i64 u32 u64"
 const sn_op sn_op_prelu[] = {
     VERSION("PRelu", 1, 6, prepare_prelu_1, infer_prelu, SN_OP_INPLACE0, SN_FLOATS),

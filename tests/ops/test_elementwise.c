@@ -176,6 +176,82 @@ TEST(shift_by_the_width_gives_zero)
     op_end();
 }
 
+TEST(signed_shifts_bring_in_the_sign_and_drop_what_leaves)
+{
+    op_begin("BitShift", 28);
+    op_string("direction", "LEFT");
+    OP_INPUT(I8, int8_t, "6", -1, 64, 3, -128, 5, 5);
+    OP_INPUT(I8, int8_t, "6", 1, 1, 7, 1, 8, -1);
+    CHECK_OK(op_run(1));
+    CHECK_OUT(0, I8, int8_t, "6", -2, -128, -128, 0, 0, 0);
+    op_end();
+    op_begin("BitShift", 28);
+    op_string("direction", "RIGHT");
+    OP_INPUT(I8, int8_t, "7", -1, -128, 127, -5, -5, 5, 5);
+    OP_INPUT(I8, int8_t, "7", 1, 7, 3, 8, -1, 8, -1);
+    CHECK_OK(op_run(1));
+    CHECK_OUT(0, I8, int8_t, "7", -1, -1, 15, -1, -1, 0, 0);
+    op_end();
+    op_begin("BitShift", 28);
+    op_string("direction", "RIGHT");
+    op_i64("4", INT64_MIN, INT64_MIN, 7, -7);
+    op_i64("4", 63, 64, 1, 1);
+    CHECK_OK(op_run(1));
+    CHECK_OUT(0, I64, int64_t, "4", -1, -1, 3, -4);
+    op_end();
+}
+
+TEST(mod_of_floats_takes_the_sign_of_the_divisor_even_for_zero)
+{
+    op_begin("Mod", 28);
+    op_f32("11", -4.5f, 4.5f, 0.0f, -0.0f, 6, 3, -3, 3, INFINITY, 1, -1e-8f);
+    op_f32("11", 2, -2, -3, 3, -3, INFINITY, INFINITY, -INFINITY, 2, 0, 2);
+    CHECK_OK(op_run(1));
+    CHECK_F32(0, "11", 1.5f, -1.5f, 0, 0, 0, 3, INFINITY, -INFINITY, NAN, NAN, 2);
+    const float *y = op_out(0);
+    CHECK(signbit(y[2]) && !signbit(y[3]) && signbit(y[4]));
+    op_end();
+}
+
+TEST(swiglu_is_swish_times_the_other_half)
+{
+    op_begin("SwiGLU", 28);
+    op_f32("4", -2, 0, 1, 3);
+    op_f32("4", 1, 5, -2, 0.5f);
+    CHECK_OK(op_run(1));
+    CHECK_F32_NEAR(0, "4", 1e-6, -0.23840587f, 0, -1.4621172f, 1.4288611f);
+    op_end();
+    op_begin("SwiGLU", 28);
+    op_float("alpha", 0.5f);
+    op_f32("4", -2, 0, 1, 3);
+    op_f32("4", 1, 5, -2, 0.5f);
+    CHECK_OK(op_run(1));
+    CHECK_F32_NEAR(0, "4", 1e-6, -0.5378828f, 0, -1.2449187f, 1.2263618f);
+    op_end();
+    op_begin("SwiGLU", 28);
+    OP_INPUT(F64, double, "2", 1, 3);
+    OP_INPUT(F64, double, "2", -2, 0.5);
+    CHECK_OK(op_run(1));
+    CHECK(fabs(((const double *)op_out(0))[0] + 2 / (1 + exp(-1.0))) < 1e-12);
+    op_end();
+}
+
+TEST(swiglu_does_not_broadcast)
+{
+    op_begin("SwiGLU", 28);
+    op_f32("2 2", 1, 2, 3, 4);
+    op_f32("2", 1, 2);
+    CHECK_EQ(op_run(1), SONDE_INVALID_MODEL);
+    CHECK_HAS(err.message, "different shapes");
+    op_end();
+    op_begin("SwiGLU", 28);
+    op_f32("2", 1, 2);
+    OP_INPUT(F64, double, "2", 1, 2);
+    CHECK_EQ(op_run(1), SONDE_INVALID_MODEL);
+    CHECK_HAS(err.message, "element types");
+    op_end();
+}
+
 TEST(where_broadcasts_three_ways)
 {
     op_begin("Where", 16);
