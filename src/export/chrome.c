@@ -262,7 +262,7 @@ static void put_span(chrome *c, const sn_prof_span *s)
         arg_text(c, &first, "op", step_of(c, s)->op_type);
         arg_text(c, &first, "node", step_of(c, s)->name);
     }
-    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
+    if (s->run || s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         arg_u64(c, &first, "iteration", s->iteration);
     if (s->warmup) {
         sn_put_key(&c->w, &first, "warmup");

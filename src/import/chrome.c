@@ -42,7 +42,7 @@ static const char *const text_keys[ARG_TEXTS] = {"op",
                                                  "attributes"};
 
 typedef struct arguments {
-    sn_json_text texts[ARG_TEXTS], user, bind;
+    sn_json_text texts[ARG_TEXTS], user, bind, model;
     uint64_t flops, bytes, iteration, instance, run, id, parent;
     bool warmup, own_category;
     sn_json nodes; /* before the array */
@@ -54,6 +54,7 @@ static bool take_text(sn_json *j, sn_json_text key, arguments *a)
 {
     sn_json_text *to = sn_json_is(key, "args")           ? &a->user
                        : sn_json_is(key, "reshape_time") ? &a->bind
+                       : sn_json_is(key, "model")        ? &a->model
                                                          : NULL;
     for (int k = 0; k < ARG_TEXTS && !to; k++)
         if (sn_json_is(key, text_keys[k]))
@@ -81,7 +82,7 @@ static bool take_number(sn_json *j, sn_json_text key, arguments *a)
 
 static arguments read_arguments(const sn_event *e)
 {
-    arguments a = {.user = {"", 0}, .bind = {"", 0}};
+    arguments a = {.user = {"", 0}, .bind = {"", 0}, .model = {"", 0}};
     for (int k = 0; k < ARG_TEXTS; k++)
         a.texts[k] = (sn_json_text){"", 0};
     if (!e->has_args)
@@ -313,7 +314,8 @@ static void take_span(reader *r, const sn_event *e)
     s->step = step;
     s->args = sn_build_text(b, a.user);
     s->category = a.own_category ? sn_build_text(b, e->category) : "";
-    s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);
+    const sn_json_text title = cat == SN_CAT_MODEL && a.model.n ? a.model : e->name;
+    s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, title);
     if (cat != SN_CAT_MODEL && cat != SN_CAT_ITERATION)
         s->thread = sn_build_thread(b, e->tid);
     else

@@ -59,6 +59,7 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
         s->thread = k;
         s->step = 0;
         s->run = 4;
+        s->iteration = 2;
     }
     syn_span(p, SN_CAT_EXECUTOR, it, 65 * MS + 20, MS, "bind: tiny");
     s = syn_span(p, SN_CAT_USER, 0, 66 * MS + 20, MS, "decode");

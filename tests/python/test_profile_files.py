@@ -322,6 +322,17 @@ def test_totals_follow_from_the_rows(files):
         assert near(totals[label], value, 1e-5), label
 
 
+@pytest.mark.parametrize("model", ["tiny_cnn", "tiny_loop"])
+def test_both_formats_that_can_be_read_back_make_the_same_frame(model, tmp_path):
+    """Also of what runs beside the operators: memory, bodies of loops, workers."""
+    sonde = pytest.importorskip("sonde")
+    saved = profile(f"zoo:{model}", tmp_path, "--level", "3", "-t", "2", formats=["json", "pftrace"])
+    trace, perfetto = (sonde.load_profile(saved[f]).columns() for f in ("json", "pftrace"))
+    assert any(cat == "memory" and iteration for cat, iteration in zip(perfetto["cat"], perfetto["iteration"]))
+    for column in perfetto:
+        assert list(trace[column]) == list(perfetto[column]), column
+
+
 def test_strange_names_survive_in_traces_and_summaries(strange):
     trace = json.loads(strange["json"].read_text())
     steps = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "operator"]
