@@ -187,8 +187,14 @@ class Profiler(ProfileViews):
             self._recording = None
             self._give_back()
             recording.close()
-        if self._file is not None and self._format is not RecordFormat.PandasDataFrame:
+        if self._file is None or self._format is RecordFormat.PandasDataFrame:
+            return
+        try:
             self._write()
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"the profile was not written: {failure}")  # what ended the block goes on
 
     def _give_back(self) -> None:
         if self._memory:

@@ -425,6 +425,18 @@ def test_the_cost_of_another_programs_profiler_is_none(tmp_path, session, feed):
     assert own.summary()["cost_ns"] >= 0
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_ends_a_block_is_not_hidden_by_a_file_that_cannot_be_written(session, feed, tmp_path, error):
+    with pytest.raises(error) as caught, sonde.profile(file=tmp_path / "missing" / "x.json") as profiler:
+        session.run(None, feed)
+        raise error("own")
+    assert str(caught.value) == "own"
+    assert [note.split(":")[0] for note in caught.value.__notes__] == ["the profile was not written"]
+    assert "Graph run" in profiler.table()
+    with pytest.raises(sonde.Fail, match="missing"), sonde.profile(file=tmp_path / "missing" / "x.json"):
+        session.run(None, feed)
+
+
 def test_a_block_writes_its_file(tmp_path, session, feed):
     with open(tmp_path / "open.json", "w") as output, sonde.profile(file=output):
         session.run(None, feed)
