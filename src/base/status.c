@@ -62,5 +62,7 @@ void sn_error_prefix(sonde_error *err, const char *fmt, ...)
 
 sonde_status sn_fail_memory(sonde_error *err, size_t bytes)
 {
+    if (!bytes)
+        return sn_fail(err, SONDE_OUT_OF_MEMORY, "there is not enough memory");
     return sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot allocate %zu bytes", bytes);
 }

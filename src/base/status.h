@@ -35,6 +35,6 @@ sonde_status sn_fail_va(sonde_error *err, sonde_status status, const char *fmt, 
 void sn_error_prefix(sonde_error *err, const char *fmt, ...) SONDE_PRINTF(2, 3);
 
 /* The one sentence for a failed allocation. */
-sonde_status sn_fail_memory(sonde_error *err, size_t bytes);
+sonde_status sn_fail_memory(sonde_error *err, size_t bytes); /* 0: how many is not known */
 
 #endif

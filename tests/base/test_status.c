@@ -51,4 +51,13 @@ TEST(a_long_sentence_is_cut_at_a_whole_character)
     CHECK(strlen(err.message) < sizeof err.message);
 }
 
+TEST(memory_of_unknown_size_is_not_called_0_bytes)
+{
+    sonde_error err;
+    CHECK_EQ(sn_fail_memory(&err, 12), SONDE_OUT_OF_MEMORY);
+    CHECK_STR(err.message, "cannot allocate 12 bytes");
+    CHECK_EQ(sn_fail_memory(&err, 0), SONDE_OUT_OF_MEMORY);
+    CHECK_STR(err.message, "there is not enough memory");
+}
+
 TEST_MAIN()
