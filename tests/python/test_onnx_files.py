@@ -216,6 +216,29 @@ def test_element_types_of_newer_versions_are_named(tmp_path):
     assert "element type 27 (float6e2m3), which this version does not know" in refuse(save(model, tmp_path))
 
 
+def with_attribute(tmp_path, opset):
+    model = relu()
+    model.opset_import[0].version = opset
+    model.graph.node[0].attribute.append(h.make_attribute("leak", 0.5))
+    return save(model, tmp_path)
+
+
+def test_an_unknown_attribute_of_a_newer_opset_is_refused(tmp_path):
+    path = with_attribute(tmp_path, 1000)
+    done = sonde("run", path)
+    assert done.returncode == 1 and "attribute 'leak' is not known to this version" in done.stderr
+    assert "attribute 'leak' is not known to this version" in inspect(path)
+
+
+def test_an_unknown_attribute_of_a_known_opset_is_logged(tmp_path):
+    path = with_attribute(tmp_path, 21)
+    done = subprocess.run(
+        [PROGRAM, "run", path], capture_output=True, text=True, timeout=120, env={**os.environ, "SONDE_LOG": "warn"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("attribute 'leak' is not known and is left out") == 1
+
+
 def test_tensors_with_too_little_data_are_refused_by_name(tmp_path):
     w = nh.from_array(np.zeros(4, np.float32), "short_one")
     w.raw_data = w.raw_data[:-4]
