@@ -175,13 +175,52 @@ static const sn_tensor *readable(const sn_binding *b, const sn_step *step, uint3
     return kept ? t : NULL;
 }
 
-static int64_t zeros_in(const uint8_t *data, int64_t n)
+/* Bytes of an element whose zeros can be told, 0: they cannot (an unsigned weight's zero is its
+ * zero point). */
+static size_t countable(sonde_dtype type)
 {
+    switch (type) {
+    case SONDE_DTYPE_F64:
+        return 8;
+    case SONDE_DTYPE_F32:
+        return 4;
+    case SONDE_DTYPE_F16:
+    case SONDE_DTYPE_BF16:
+        return 2;
+    case SONDE_DTYPE_I8:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Elements of `size` bytes, which may lie misaligned in their file. -0 is one of them. */
+static int64_t zeros_in(const uint8_t *data, int64_t n, size_t size)
+{
+    const uint64_t sign = size > 1 ? UINT64_C(1) << (size * 8 - 1) : 0; /* integers have no -0 */
     int64_t zeros = 0;
     for (int64_t i = 0; i < n; i++) {
-        float x; /* may lie misaligned in its file */
-        memcpy(&x, data + (size_t)i * sizeof x, sizeof x);
-        zeros += x == 0.0f;
+        uint64_t x = 0;
+        switch (size) {
+        case 1:
+            x = data[i];
+            break;
+        case 2: {
+            uint16_t v;
+            memcpy(&v, data + i * 2, sizeof v);
+            x = v;
+            break;
+        }
+        case 4: {
+            uint32_t v;
+            memcpy(&v, data + i * 4, sizeof v);
+            x = v;
+            break;
+        }
+        default:
+            memcpy(&x, data + i * 8, sizeof x);
+        }
+        zeros += (x & ~sign) == 0;
     }
     return zeros;
 }
@@ -206,14 +245,15 @@ static void let_go(const sn_model *m, const uint8_t *data, size_t bytes)
 static int64_t count_zeros(const sn_model *m, const sn_tensor *t)
 {
     const int64_t n = sn_tensor_count(t);
+    const size_t size = countable(t->dtype);
     int64_t zeros = 0;
     for (int64_t i = 0, count; i < n; i += count) { /* huge page by huge page */
-        const uint8_t *piece = (const uint8_t *)t->data + (size_t)i * sizeof(float);
+        const uint8_t *piece = (const uint8_t *)t->data + (size_t)i * size;
         const size_t left = HUGE_PAGE - (uintptr_t)piece % HUGE_PAGE;
-        count = left < sizeof(float) ? 1 : (int64_t)(left / sizeof(float));
+        count = left < size ? 1 : (int64_t)(left / size);
         count = count < n - i ? count : n - i;
-        zeros += zeros_in(piece, count);
-        let_go(m, piece, (size_t)count * sizeof(float));
+        zeros += zeros_in(piece, count, size);
+        let_go(m, piece, (size_t)count * size);
     }
     return zeros;
 }
@@ -223,7 +263,7 @@ double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t in
     enum { MOST = 1 << 28 }; /* elements: counting takes time */
     const sn_tensor *t = readable(b, step, input);
     const int64_t n = t ? sn_tensor_count(t) : 0;
-    if (!t || t->dtype != SONDE_DTYPE_F32 || t->block || n <= 0 || n > MOST)
+    if (!t || !countable(t->dtype) || t->block || n <= 0 || n > MOST)
         return -1;
     if (!t->parts)
         return (double)count_zeros(b->program->model, t) / (double)n;

@@ -394,6 +394,24 @@ def test_sparse_support_and_zeros_come_from_the_weights(strange):
     assert Csv(strange["csv"]).weights == [["16x16", "4", "2.5", "2", "1"]]
 
 
+def test_zeros_are_counted_in_weights_of_other_types(tmp_path):
+    np = pytest.importorskip("numpy")
+    onnx = pytest.importorskip("onnx")
+    h, T = onnx.helper, onnx.TensorProto
+    weight = np.where(np.arange(256).reshape(16, 16) % 4, -0.0, 1.0)  # -0 is a zero
+    kinds = {"half": T.FLOAT16, "brain": T.BFLOAT16, "double": T.DOUBLE}
+    graph = h.make_graph(
+        [h.make_node("MatMul", [f"x_{k}", f"w_{k}"], [f"y_{k}"], name=k) for k in kinds], "types",
+        [h.make_tensor_value_info(f"x_{k}", t, [4, 16]) for k, t in kinds.items()],
+        [h.make_tensor_value_info(f"y_{k}", t, [4, 16]) for k, t in kinds.items()],
+        [h.make_tensor(f"w_{k}", t, [16, 16], weight.ravel()) for k, t in kinds.items()])
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10), tmp_path / "types.onnx")
+    rows = {r["operator name"]: r for r in Csv(profile(tmp_path / "types.onnx", tmp_path, formats=("csv",))["csv"]).rows}
+    assert {k: rows[k]["weight sparse ratio"] for k in kinds} == dict.fromkeys(kinds, "75.00%")
+    rows = [r for r in Csv(profile("zoo:tiny_resnet_int8", tmp_path, formats=("csv",))["csv"]).rows if r["weight shape"]]
+    assert len(rows) > 5 and all(re.fullmatch(r"\d+\.\d\d%", r["weight sparse ratio"]) for r in rows)
+
+
 def test_folded_nodes_have_rows_only_where_they_are_asked_for(bert, tmp_path):
     again = {}
     for name, options in {"without": [], "with": ["--folded-nodes"]}.items():
