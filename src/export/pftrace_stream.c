@@ -372,7 +372,7 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *st
         sn_proto_raw(p, t->steps.data[s->step].share, t->steps.data[s->step].share_bytes);
     if (s->cat == SN_CAT_MODEL)
         note_text(p, SN_PF_NOTE_model, t->model);
-    if (s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
+    if (s->run || s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         note_number(p, SN_PF_NOTE_iteration, s->iteration);
     if (s->warmup) {
         size_t mark = begin_note(p, SN_PF_NOTE_warmup);
@@ -381,7 +381,7 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *st
     }
     if (s->instance)
         note_number(p, SN_PF_NOTE_instance, s->instance);
-    if (s->run)
+    if (s->run || s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         note_number(p, SN_PF_NOTE_run, s->run);
     if (s->args && *s->args)
         note_text(p, SN_PF_NOTE_args, s->args);
