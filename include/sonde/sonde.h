@@ -88,6 +88,10 @@ typedef struct sonde_context_options {
 SONDE_API sonde_status sonde_context_create(const sonde_context_options *options,
                                             sonde_context **context, sonde_error *err);
 SONDE_API void sonde_context_release(sonde_context *context);
+/* Warnings and errors that the process default context logs (NULL: nobody wants them). May be called
+ * at any time, `log` from any thread, one call at a time; it must not use the library. Without
+ * effect where SONDE_LOG is set: they go to stderr then. */
+SONDE_API void sonde_default_log(void (*log)(void *user, int level, const char *line), void *user);
 SONDE_API int sonde_context_threads(sonde_context *context);
 SONDE_API const char *sonde_context_cpu(sonde_context *context); /* "avx512" */
 

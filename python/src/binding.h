@@ -35,6 +35,12 @@ extern sn_py_state sn_py;
 /* A method that takes keywords, or its arguments as an array. */
 #define SN_PY_CALL(function) ((PyCFunction)(void (*)(void))(function))
 
+/* ---- warnings.c ---- */
+void sn_py_watch_warnings(void); /* once, from the module's init */
+/* Issues what the library has warned of since, as RuntimeWarning at that stack level; -1: one
+ * became an error, which is set. */
+int sn_py_warn(int stack_level);
+
 /* ---- errors.c ---- */
 /* Raises the class of sonde._errors that stands for the status. Returns NULL. */
 PyObject *sn_py_raise(const sonde_error *err);

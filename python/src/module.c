@@ -39,5 +39,6 @@ PyMODINIT_FUNC PyInit__sonde(void)
         Py_DECREF(module);
         return NULL;
     }
+    sn_py_watch_warnings();
     return module;
 }

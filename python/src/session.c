@@ -206,6 +206,10 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
         sn_py_raise_text("InvalidArgument", "the session is open already");
         return -1;
     }
+    if (sn_py_warn(2) < 0) {
+        release(&made);
+        return -1;
+    }
     if (st != SONDE_OK) {
         release(&made);
         if (o.path && st == SONDE_NOT_FOUND)

@@ -13,10 +13,13 @@
 
 static struct {
     pthread_mutex_t lock;
-    sonde_context *fallback; /* the process default, made at first use, never released */
+    sonde_context *fallback;  /* the process default, made at first use, never released */
+    pthread_mutex_t log_lock; /* of what follows */
+    void (*log)(void *user, int level, const char *line); /* of the default; NULL: none */
+    void *log_user;
     sonde_context *live;
     bool hooked;
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .log_lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------------------ hooks of the process */
 /* A child finds what its parent's other threads left: with these locks held it is whole. */
@@ -40,6 +43,7 @@ static void unlock_all(void)
 
 static void after_fork_child(void)
 {
+    pthread_mutex_init(&process.log_lock, NULL); /* nobody logs here yet */
     for (sonde_context *c = process.live; c; c = c->next) {
         /* Calls under way on other threads do not exist here. */
         pthread_mutex_init(&c->machine.lock, NULL);
@@ -95,6 +99,23 @@ static void log_user(void *user, sn_log_level level, const char *line)
 {
     const sonde_context *c = user;
     c->user_log(c->log_user, (int)level, line);
+}
+
+static void log_default(void *user, sn_log_level level, const char *line)
+{
+    (void)user;
+    pthread_mutex_lock(&process.log_lock);
+    if (process.log)
+        process.log(process.log_user, (int)level, line);
+    pthread_mutex_unlock(&process.log_lock);
+}
+
+void sonde_default_log(void (*log)(void *user, int level, const char *line), void *user)
+{
+    pthread_mutex_lock(&process.log_lock);
+    process.log = log;
+    process.log_user = user;
+    pthread_mutex_unlock(&process.log_lock);
 }
 
 static sonde_status init_log(sonde_context *c, const sonde_context_options *o, sonde_error *err)
@@ -276,8 +297,11 @@ sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *
         sonde_context *made = NULL;
         SN_TRY(sonde_context_create(NULL, &made, err));
         pthread_mutex_lock(&process.lock);
-        if (!process.fallback)
+        if (!process.fallback) {
+            if (!made->core.log.sink)
+                made->core.log = (sn_log){.level = SN_LOG_WARN, .sink = log_default};
             process.fallback = sn_api_context_ref(made);
+        }
         found = process.fallback;
         pthread_mutex_unlock(&process.lock);
         if (found == made) {

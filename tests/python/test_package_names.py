@@ -191,3 +191,15 @@ def test_a_text_attribute_with_a_zero_byte_is_refused():
                                [small_models.value("x", shape=["N"])], [small_models.value("y", shape=["N"])], opset=20)
     with pytest.raises(sonde.InvalidGraph, match="attribute 'approximate' contains a zero byte"):
         sonde.InferenceSession(model.SerializeToString().replace(b"QQ", b"\0\0"))
+
+
+def test_what_is_not_known_of_a_model_is_a_warning_at_the_callers_line():
+    model = small_models.model([("Relu", ["x"], ["y"], {"novelty": 1})], [small_models.value("x")], [small_models.value("y")])
+    model.ir_version = 99
+    with pytest.warns(RuntimeWarning) as told:
+        sonde.InferenceSession(model.SerializeToString())
+    assert [w.filename for w in told] == [__file__] * 2
+    assert "IR version 99" in str(told[0].message) and "'novelty'" in str(told[1].message)
+    with pytest.warns(RuntimeWarning), pytest.raises(sonde.Error):
+        model.graph.node[0].op_type = "NoSuchOperator"
+        sonde.InferenceSession(model.SerializeToString())
