@@ -41,11 +41,9 @@ bool sn_dtype_valid(int64_t number)
 
 const char *sn_dtype_number_text(int64_t number, char *buf)
 {
-    static const char *const newer[] = {"float6e2m3", "float6e3m2"}; /* from 27 on */
-    const int64_t k = number - 27;
-    const bool named = k >= 0 && k < (int64_t)(sizeof newer / sizeof newer[0]);
-    snprintf(buf, 40, "%lld%s%s%s", (long long)number, named ? " (" : "", named ? newer[k] : "",
-             named ? ")" : "");
+    const char *name = number == 27 ? "float6e2m3" : number == 28 ? "float6e3m2" : NULL;
+    snprintf(buf, 40, "%lld%s%s%s", (long long)number, name ? " (" : "", name ? name : "",
+             name ? ")" : "");
     return buf;
 }
 

@@ -7,6 +7,16 @@
 static const sn_dtype f8_types[] = {SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F8E4M3FNUZ,
                                     SONDE_DTYPE_F8E5M2, SONDE_DTYPE_F8E5M2FNUZ};
 
+TEST(any_number_of_an_element_type_can_be_shown)
+{
+    char text[40];
+    CHECK_STR(sn_dtype_number_text(27, text), "27 (float6e2m3)");
+    CHECK_STR(sn_dtype_number_text(28, text), "28 (float6e3m2)");
+    CHECK_STR(sn_dtype_number_text(29, text), "29");
+    CHECK_STR(sn_dtype_number_text(INT64_MIN, text), "-9223372036854775808");
+    CHECK_STR(sn_dtype_number_text(INT64_MAX, text), "9223372036854775807");
+}
+
 TEST(every_f16_survives_the_way_through_f32)
 {
     for (uint32_t h = 0; h < 0x10000; h++) {
