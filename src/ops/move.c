@@ -65,6 +65,9 @@ sonde_status sn_move_list(sn_infer *c, uint32_t i, const sn_dim **v, int64_t *n)
         *n = 1;
     else if (t->rank == 1 && sn_dim_known(t->dims[0]))
         *n = t->dims[0];
+    static const sn_dim nothing[1] = {0};
+    if (*n == 0)
+        *v = nothing; /* an empty list has no values that could be unknown */
     return SONDE_OK;
 }
 
@@ -207,8 +210,8 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
     X(I64, int64_t)                                                                                \
     X(U8, uint8_t)                                                                                 \
     X(U16, uint16_t)                                                                               \
-    X(U32, uint32_t) X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t)  \
-        X(U2, uint8_t)
+    X(U32, uint32_t)                                                                               \
+    X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
 /* X(NAME, C type, smallest, largest) */
 #define INTEGER_LIST(X)                                                                            \
     X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \

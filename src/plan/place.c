@@ -166,8 +166,11 @@ static sonde_status find_views(placer *k)
             continue;
         uint32_t in = s->in[0], out = s->out[0];
         const sn_fact *fi = &b->facts[in], *fo = &b->facts[out];
+        int64_t from = 0, to = 0; /* what does not fit is left for its step to refuse */
         if (b->place[out] != SN_PLACE_ARENA || fi->block != fo->block || fi->pack ||
-            fi->type.dtype != fo->type.dtype)
+            fi->type.dtype != fo->type.dtype ||
+            !sn_dims_count(fi->type.dims, fi->type.rank, &from) ||
+            !sn_dims_count(fo->type.dims, fo->type.rank, &to) || from != to)
             continue;
         if (b->place[in] == SN_PLACE_ARENA) {
             b->root[out] = b->root[in];

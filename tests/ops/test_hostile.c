@@ -226,4 +226,23 @@ TEST(a_declared_shape_beyond_any_memory_is_refused)
     node_end(&c);
 }
 
+/* A list without entries has no unknown ones: the shape is that of a scalar, which needs an
+ * element. */
+TEST(nothing_is_not_reshaped_into_a_scalar_by_an_empty_shape_that_is_fed)
+{
+    static const sn_dim none[3] = {0, 3, 7}, one[2] = {1, 1}, length[1] = {0};
+    one_node c;
+    node_begin(&c, "Reshape", 14, 2, 1);
+    node_fact(&c, 0, SONDE_DTYPE_F16, 3, none, NULL, 0);
+    node_fact(&c, 1, SONDE_DTYPE_I64, 1, length, NULL, 0);
+    CHECK(node_infer(&c) != SONDE_OK);
+    CHECK_HAS(c.err.message, "cannot reshape 0 elements into 1");
+    node_end(&c);
+    node_begin(&c, "Reshape", 14, 2, 1);
+    node_fact(&c, 0, SONDE_DTYPE_F16, 2, one, NULL, 0);
+    node_fact(&c, 1, SONDE_DTYPE_I64, 1, length, NULL, 0);
+    CHECK_EQ(node_infer(&c), SONDE_OK);
+    node_end(&c);
+}
+
 TEST_MAIN()
