@@ -407,14 +407,15 @@ static int in_child(sonde_context *c, const char *path)
     return written ? 0 : 1;
 }
 
-/* Not where the child's own malloc may wait for ever: AddressSanitizer does not free its locks in a
- * child. ThreadSanitizer does, and so does libc. */
+/* Not where the child's own malloc may wait for ever: sanitizers do not free all their locks in a
+ * child of several threads. */
 static bool can_fork(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;
 #elif defined(__has_feature)
-    return !__has_feature(address_sanitizer) && !getenv("SONDE_EMULATED");
+    return !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&
+           !getenv("SONDE_EMULATED");
 #else
     return !getenv("SONDE_EMULATED");
 #endif
