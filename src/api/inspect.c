@@ -9,7 +9,7 @@
 #include "api/profile_steps.h"
 #include "base/file.h"
 #include "onnx/onnx.h"
-#include "ops/attributes.h"
+#include "ops/framework/attributes.h"
 #include "plan/binding.h"
 
 typedef struct op_count {

@@ -5,7 +5,7 @@
 
 #include "api/op.h"
 #include "graph/graph_clone.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 #include "sonde/experimental/inspect.h"
 
 enum { MAX_PORTS = 256 };

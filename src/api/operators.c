@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/internal.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 #include "sonde/experimental/inspect.h"
 
 sonde_status sonde_operator_get(size_t index, sonde_operator_info *info, sonde_error *err)

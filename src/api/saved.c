@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles from files, their figures, and two of them compared. */
 #include "api/internal.h"
-#include "import/import.h"
 #include "profile/compare.h"
+#include "profile_readers/profile_readers.h"
 #include "sonde/experimental/profile.h"
 
 struct sonde_comparison {
@@ -28,7 +28,7 @@ sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sonde_profile *made = sn_alloc_zero(&c->alloc, sizeof *made);
-    sonde_status st = made ? sn_import_file(path, !o.no_mmap, &c->alloc, &made->core, err)
+    sonde_status st = made ? sn_profile_read_file(path, !o.no_mmap, &c->alloc, &made->core, err)
                            : sn_fail_memory(err, sizeof *made);
     if (st != SONDE_OK) {
         sn_free(&c->alloc, made, sizeof *made);

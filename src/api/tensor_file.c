@@ -3,7 +3,7 @@
 #include "sonde/experimental/tensor_file.h"
 
 #include "api/internal.h"
-#include "io/io.h"
+#include "tensor_files/tensor_files.h"
 
 /* Moves every slot of `list` into a set. */
 static sonde_status to_set(sonde_context *c, sn_named_list *list, sonde_value_set **set,
@@ -36,7 +36,7 @@ static sonde_status load(sonde_context *c, const char *path, const sn_type *as,
     sn_named_list list;
     sn_named_init(&list, &c->alloc);
     list.no_mmap = o.no_mmap != 0;
-    sonde_status st = sn_io_read(path, as, &list, err);
+    sonde_status st = sn_tensor_file_read(path, as, &list, err);
     if (st == SONDE_OK)
         st = to_set(c, &list, set, err);
     sn_named_free(&list);
@@ -130,7 +130,7 @@ sonde_status sonde_values_save(const char *path, const char *const *names,
         sn_slot_clear(&slot);
     }
     if (st == SONDE_OK)
-        st = sn_io_write(path, &list, err);
+        st = sn_tensor_file_write(path, &list, err);
     sn_named_free(&list);
     sonde_context_release(c);
     return st;
@@ -168,7 +168,7 @@ sonde_status sonde_image_load(sonde_context *context, const char *path,
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_slot slot = {.kind = SN_KIND_NONE};
-    sonde_status st = sn_io_read_image(path, &image, &c->alloc, &slot, err);
+    sonde_status st = sn_tensor_file_read_image(path, &image, &c->alloc, &slot, err);
     if (st == SONDE_OK)
         st = sn_api_value(c, &slot, value, err);
     sn_slot_clear(&slot);

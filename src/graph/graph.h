@@ -17,7 +17,7 @@
 typedef struct sn_graph sn_graph;
 typedef struct sn_node sn_node;
 typedef struct sn_value sn_value;
-struct sn_op; /* ops/op.h; opaque here */
+struct sn_op; /* ops/framework/op.h; opaque here */
 
 /* One input of one node: a link in its value's use list. value == NULL: optional input left out. */
 typedef struct sn_edge {

@@ -4,7 +4,7 @@
  * constant. Nodes behind a folded one are inferred again, so that what was learned travels on. */
 #include <string.h>
 
-#include "ops/eval.h"
+#include "ops/framework/eval.h"
 #include "passes/rewrite.h"
 
 #define MAX_RESULT_BYTES ((size_t)16 << 20) /* larger results must not grow beyond … */

@@ -2,7 +2,7 @@
 /* Elementwise f32 nodes that follow each other on one shape become one sonde.Elementwise, which
  * takes every piece of the tensor through all of them. Runs last: what convolutions and products
  * can take in is theirs, and tensors in blocked layout are left alone. */
-#include "ops/elementwise.h"
+#include "ops/shared/elementwise.h"
 #include "passes/epilogue.h"
 
 enum { MAX_LINKS = 256, SHOWN = 6 };

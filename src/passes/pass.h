@@ -4,7 +4,7 @@
 #ifndef SN_PASSES_PASS_H
 #define SN_PASSES_PASS_H
 
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 typedef struct sn_pass_env {
     sn_context *ctx;

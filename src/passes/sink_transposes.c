@@ -2,7 +2,7 @@
 /* Between two Transposes, elementwise nodes can as well work on the tensor as it was before the
  * first: then the two stand side by side and fold-views makes one of them, or none. So models that
  * change between channels first and channels last lose most of their Transposes. */
-#include "ops/elementwise.h"
+#include "ops/shared/elementwise.h"
 #include "passes/axes.h"
 
 enum { MAX_CHAIN = 16 };

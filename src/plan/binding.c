@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "ops/eval.h"
+#include "ops/framework/eval.h"
 #include "plan/tuning.h"
 
 enum { MAX_BINDINGS = 16 };

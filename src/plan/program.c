@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "ops/attributes.h"
+#include "ops/framework/attributes.h"
 #include "passes/pass.h"
 #include "plan/binding.h"
 #include "plan/tuning.h"

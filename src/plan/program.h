@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "graph/model.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 typedef struct sn_program sn_program;
 typedef struct sn_binding sn_binding;

@@ -7,7 +7,7 @@
 #ifndef SN_PLAN_TUNING_H
 #define SN_PLAN_TUNING_H
 
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 typedef struct sn_tuning sn_tuning;
 

@@ -2,7 +2,7 @@
 /* Reports speak of the model as its author wrote it: types, names and attributes of nodes, names of
  * tensors. What passes make is nobody's business but the program's. */
 #include "api/zoo_session.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 /* Fused and joined products, gates, chains, integers, bodies; the last one is slow as it is. */
 static const char *const models[] = {

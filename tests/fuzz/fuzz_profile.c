@@ -14,7 +14,7 @@
 #include "fuzz/flags.h"
 #include "fuzz/mutate_profile.h"
 #include "fuzz/values.h"
-#include "import/round_trip.h"
+#include "profile_readers/round_trip.h"
 #include "sonde/experimental/profile.h"
 
 #define MAX_MEMORY ((size_t)256 << 20)
@@ -191,7 +191,7 @@ static void same(const sonde_profile *a, const sonde_profile *b, bool exact)
     free(second);
 }
 
-static void again(const sonde_profile *p, const char *suffix, const sn_importer *reader,
+static void again(const sonde_profile *p, const char *suffix, const sn_profile_reader *reader,
                   sonde_by by)
 {
     memory_sink file;
@@ -200,10 +200,10 @@ static void again(const sonde_profile *p, const char *suffix, const sn_importer 
     o.format = suffix;
     memory_sink_init(&file);
     if (sonde_profile_write(p, &o, keep, &file, NULL) == SONDE_OK) {
-        need(sn_import_with(reader, file.text, file.n, &context->alloc, &read.core, NULL) ==
+        need(sn_profile_read_with(reader, file.text, file.n, &context->alloc, &read.core, NULL) ==
              SONDE_OK);
         if (!p->core->categories || p->core->categories == SN_CATS_ALL)
-            same(p, &read, reader == &sn_importer_pftrace);
+            same(p, &read, reader == &sn_profile_reader_pftrace);
         compare(p, &read, by);
         sn_profile_free(read.core);
     }
@@ -218,13 +218,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     const size_t before = atomic_load(&context->alloc.live_bytes);
-    const sn_importer *row = sn_importer_row(data[0] % 8);
+    const sn_profile_reader *row = sn_profile_reader_row(data[0] % 8);
     data++, size--;
     uint64_t random = sn_hash(data, size, 1) | 1;
     if (row)
-        (void)sn_import_with(row, data, size, &context->alloc, &p.core, NULL);
+        (void)sn_profile_read_with(row, data, size, &context->alloc, &p.core, NULL);
     else
-        (void)sn_import_bytes(data, size, "fuzz", &context->alloc, &p.core, NULL);
+        (void)sn_profile_read_bytes(data, size, "fuzz", &context->alloc, &p.core, NULL);
     if (p.core) {
         const sonde_by by = (sonde_by)fuzz_below(&random, SONDE_BY_SHAPE + 1);
         write_all(&p, &random);
@@ -235,9 +235,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         compare(&p, &other, by);
         compare(&other, &p, by);
         if (fuzz_below(&random, 2))
-            again(&p, ".pftrace", &sn_importer_pftrace, by);
+            again(&p, ".pftrace", &sn_profile_reader_pftrace, by);
         else
-            again(&p, ".json", &sn_importer_chrome, by);
+            again(&p, ".json", &sn_profile_reader_chrome, by);
         sn_profile_free(p.core);
     }
     need(atomic_load(&context->alloc.live_bytes) == before); /* a leak */

@@ -3,7 +3,7 @@
  * is written again, so that writers see every value readers can make. */
 #include <stddef.h>
 
-#include "io/formats.h"
+#include "tensor_files/formats.h"
 
 #define MAX_MEMORY ((size_t)256 << 20)
 

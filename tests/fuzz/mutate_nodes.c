@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz/mutate.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 static bool pick_node(mutation *m, mu_spot *s)
 {

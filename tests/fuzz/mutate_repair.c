@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/mutate.h"
-#include "ops/op.h"
+#include "ops/framework/op.h"
 
 #define MAX_NAMES 512 /* larger graphs are left as they are: names are found by looking */
 

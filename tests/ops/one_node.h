@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-#include "ops/eval.h"
+#include "ops/framework/eval.h"
 
 enum { NODE_MAX = 12 };
 

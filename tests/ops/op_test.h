@@ -9,7 +9,7 @@
 
 #include "base/context.h"
 #include "graph/graph.h"
-#include "ops/eval.h"
+#include "ops/framework/eval.h"
 
 enum { OP_MAX = 8 };
 

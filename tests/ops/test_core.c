@@ -2,7 +2,7 @@
 /* The registry, resolution, inference of whole graphs, and evaluation. */
 #include "op_test.h"
 
-#include "ops/attributes.h"
+#include "ops/framework/attributes.h"
 
 static sn_value *add_value(const char *name)
 {
@@ -182,7 +182,7 @@ TEST(the_table_of_attributes_is_sorted)
     static const char *const keys[] = {
     /* a blank sorts before what a longer domain goes on with */
 #define SN_ATTRIBUTES(domain, op_type, names) domain " " op_type,
-#include "ops/attributes.inc"
+#include "ops/framework/attributes.inc"
 #undef SN_ATTRIBUTES
     };
     for (size_t i = 1; i < sizeof keys / sizeof keys[0]; i++)

@@ -4,8 +4,8 @@
 
 #include "compute/levels.h"
 
-#include "ops/elementwise.h"
-#include "ops/move.h"
+#include "ops/shared/data_movement.h"
+#include "ops/shared/elementwise.h"
 
 TEST(add_broadcasts_in_both_directions)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, extreme indices, running sums, softmax and normalisations. */
 #include "op_test.h"
-#include "ops/move.h"
+#include "ops/shared/data_movement.h"
 
 TEST(sum_over_outer_middle_and_inner_axes_agrees)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize against positions computed in whole numbers: every mode of coordinates and of rounding, by
  * sizes and by scales that binary numbers hold exactly. */
+#include "ops/onnx/resize_axis.h"
 #include "ops/op_test.h"
-#include "ops/resize_axis.h"
 
 /* The source position of output o for the scale p / q is num / den. */
 typedef struct fraction {

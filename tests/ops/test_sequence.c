@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences, optionals and strings: lists share buffers, positions are checked, text is owned. */
+#include "base/regex.h"
 #include "one_node.h"
-#include "ops/regex.h"
 
 /* A sequence of n one-element tensors 0, 1, 2, … as input i. */
 static void node_sequence(one_node *c, uint32_t i, size_t n)

@@ -5,7 +5,7 @@
 #define SONDE_TESTS_PASSES_INTERPRET_H
 
 #include "graph/build.h"
-#include "ops/eval.h"
+#include "ops/framework/eval.h"
 #include "passes/pass.h"
 
 static sn_buffers pass_buffers;

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node means. An operator is an array of const descriptors, one per opset version range,
+ * listed once in ops.inc. A descriptor has at most five functions, one per phase:
+ *
+ *   prepare  attributes ► typed params            once per program
+ *   infer    facts of inputs ► facts of outputs   symbolic, concrete, or from real slots
+ *   pack     which constant inputs want a packed format   once per program
+ *   bind     concrete facts ► kernel parameters, workspace, the run function   once per shape
+ *   run      numbers ► numbers; validates nothing that an earlier phase could
+ *
+ * A step whose input shapes are only known while running goes through infer, bind and run in one
+ * go (eval.h), with the same functions: an operator is written once. */
+#ifndef SN_OPS_FRAMEWORK_OP_H
+#define SN_OPS_FRAMEWORK_OP_H
+
+#include "base/context.h"
+#include "graph/graph.h"
+
+typedef struct sn_op sn_op;
+typedef struct sn_step sn_step;
+typedef struct sn_frame sn_frame;
+
+#define SN_NO_SLOT UINT32_MAX
+
+/* ------------------------------------------------------------------ prepare */
+typedef struct sn_prep {
+    const sn_node *node;
+    sn_arena *arena;
+    void *params; /* op->params_size zeroed bytes to fill */
+    sonde_error *err;
+} sn_prep;
+
+/* Typed attribute access: a missing attribute gives the default, one of the wrong kind an error. */
+sonde_status sn_prep_int(sn_prep *p, const char *name, int64_t def, int64_t *out);
+sonde_status sn_prep_float(sn_prep *p, const char *name, float def, float *out);
+/* Copies into the arena, NUL-terminated; def may be NULL. */
+sonde_status sn_prep_string(sn_prep *p, const char *name, const char *def, const char **out);
+sonde_status sn_prep_ints(sn_prep *p, const char *name, const int64_t **out,
+                          size_t *n); /* n=0 absent */
+sonde_status sn_prep_floats(sn_prep *p, const char *name, const float **out, size_t *n);
+/* "node 'conv1' (Conv): …", status INVALID_MODEL. */
+sonde_status sn_prep_fail(sn_prep *p, const char *fmt, ...) SONDE_PRINTF(2, 3);
+
+/* ------------------------------------------------------------------ infer */
+typedef struct sn_infer {
+    const sn_node *node;
+    const void *params;
+    const sn_fact *const *in; /* n_in; NULL entry: input absent */
+    sn_fact *out;             /* n_out zeroed facts to fill */
+    uint32_t n_in, n_out;
+    sn_arena *arena; /* for dims and ints; scratch and results */
+    sonde_error *err;
+} sn_infer;
+
+static inline bool sn_infer_has(const sn_infer *c, uint32_t i)
+{
+    return i < c->n_in && c->in[i];
+}
+/* A tensor output. dims are copied; rank -1: unknown (dims NULL). Negative known dims are an error.
+ */
+sonde_status sn_infer_tensor(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank);
+sonde_status sn_infer_same(sn_infer *c, uint32_t o, uint32_t i); /* type of input i */
+/* Elements of a small integer input if known (from ints or from constant data of i32/i64/…): *ints
+ * in row-major order, arena-owned; *ints = NULL when unknown. Entries may be symbols. Values near
+ * INT64_MIN are clamped to SN_DIM_FIRST_KNOWN (as Slice ends they mean the same). */
+sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t *n);
+/* Says which integers output o holds (copied); ignored above SN_MAX_KNOWN_INTS. */
+sonde_status sn_infer_set_ints(sn_infer *c, uint32_t o, const sn_dim *ints, int64_t n);
+/* Multidirectional broadcast of inputs a and b into dims (room for SN_MAX_RANK); *rank = -1
+ * unknown. */
+sonde_status sn_infer_broadcast(sn_infer *c, const sn_type *a, const sn_type *b, sn_dim *dims,
+                                int *rank);
+/* Resolves a possibly negative axis against rank; error names the node. allow_rank: axis == rank
+ * ok. */
+sonde_status sn_infer_axis(sn_infer *c, int64_t axis, int rank, bool allow_rank, int *out);
+/* Control flow, while a program is made: sets the facts of a body's inputs (`formal`, n of them, a
+ * NULL entry or kind NONE: keep what the file declares; captures come from the node's extra inputs)
+ * and infers the whole body afresh, so that it can be called again with more general facts. Does
+ * nothing when facts are inferred for a binding or a real run: bodies are shared then and keep what
+ * the program inferred. Results: the facts of body->outputs. */
+sonde_status sn_infer_body(sn_infer *c, sn_graph *body, const sn_fact *const *formal, uint32_t n);
+sonde_status sn_infer_fail(sn_infer *c, const char *fmt, ...) SONDE_PRINTF(2, 3);
+/* Dim arithmetic: unknown when either is not known; overflow gives unknown. */
+sn_dim sn_dim_add(sn_dim a, sn_dim b);
+sn_dim sn_dim_mul(sn_dim a, sn_dim b);
+
+/* ------------------------------------------------------------------ pack */
+typedef struct sn_pack_request {
+    const sn_node *node;
+    const void *params;
+    uint32_t cpu_flags;
+    const sn_fact *const *in;
+    uint32_t n_in;
+    uint8_t in_block, out_block; /* planned layout of input 0 and output 0 */
+    /* answer: input index ► pack id (compute/packs.inc), 0 = leave as it is */
+    uint8_t pack[8];
+    int64_t pack_arg[8]; /* format argument, e.g. groups of a convolution */
+} sn_pack_request;
+
+/* ------------------------------------------------------------------ bind */
+/* What an operator that can cut its work in several ways says of them. */
+typedef struct sn_choices {
+    unsigned n;    /* variants 0 … n-1; 0: there is nothing to choose */
+    uint64_t cut;  /* of this variant: two with the same are the same work */
+    char key[400]; /* what the choice depends on, beside the machine and the threads */
+} sn_choices;
+
+typedef struct sn_bind {
+    const sn_node *node;
+    const void *params;
+    const sn_fact *const *in; /* concrete types; NULL entry: absent */
+    const sn_fact *out;       /* concrete unless the op is SN_OP_DATA_DEPENDENT */
+    uint32_t n_in, n_out;
+    const sn_context *ctx;
+    uint32_t cpu_flags;
+    int threads;
+    unsigned variant;    /* which way to cut the work; 0: what the operator thinks best */
+    sn_choices *choices; /* to be filled; NULL: nobody asks */
+    sn_arena *arena;     /* lifetime of the binding */
+    sonde_error *err;
+    /* answers */
+    const void *bound;      /* kernel parameters, from `arena` */
+    size_t workspace_bytes; /* scratch the step needs while it runs, SN_ALIGN-aligned */
+    sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
+    const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
+    uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
+    bool view; /* with these shapes output 0 holds input 0's bytes in their order: the plan may let
+                  it share the memory, and then the step does not run */
+} sn_bind;
+sonde_status sn_bind_fail(sn_bind *b, sonde_status st, const char *fmt, ...) SONDE_PRINTF(3, 4);
+
+/* ------------------------------------------------------------------ run */
+/* One executable step. Filled by plan (static) or eval (one-off). Read-only while running. */
+struct sn_step {
+    sonde_status (*run)(const sn_step *, sn_frame *);
+    const void *params, *bound;
+    const uint32_t *in, *out; /* slot numbers; SN_NO_SLOT: absent */
+    uint32_t n_in, n_out;
+    uint32_t index; /* position in the binding */
+    const sn_op *op;
+    const sn_node *node; /* names for messages */
+    const void *const
+        *bodies; /* control flow: opaque handles for run_body, one per graph attribute */
+    uint32_t n_bodies;
+};
+
+typedef struct sn_frame_hooks {
+    /* Runs body `handle` of a control-flow step: inputs are the body's formal inputs; captures are
+     * taken from the step's own slots. Outputs (n_out slots, cleared by the callee) own what they
+     * hold. `in` entries are shared, not consumed. */
+    sonde_status (*run_body)(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in,
+                             uint32_t n_in, sn_slot *out, uint32_t n_out);
+} sn_frame_hooks;
+
+struct sn_frame {
+    sn_slot *slots;
+    uint8_t *workspace;
+    const sn_context *ctx;
+    sn_pool *pool;       /* may be NULL: run alone */
+    sn_allocator *alloc; /* dynamic outputs */
+    sonde_error *err;
+    const sn_frame_hooks *hooks;
+    const _Atomic int *cancel; /* non-zero: stop; long loops may look too; may be NULL */
+};
+
+static inline bool sn_has(const sn_step *s, uint32_t i)
+{
+    return i < s->n_in && s->in[i] != SN_NO_SLOT;
+}
+static inline sn_slot *sn_in_slot(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return &f->slots[s->in[i]];
+}
+static inline const sn_tensor *sn_in(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return &f->slots[s->in[i]].t;
+}
+static inline sn_slot *sn_out_slot(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return &f->slots[s->out[i]];
+}
+static inline sn_tensor *sn_out(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return &f->slots[s->out[i]].t;
+}
+static inline bool sn_wants(const sn_step *s, uint32_t o)
+{
+    return o < s->n_out && s->out[o] != SN_NO_SLOT;
+}
+
+/* Data-dependent operators: gives output o this type and dims with memory of its own, data
+ * undefined. (Other operators find their outputs allocated.) Does nothing when the output is not
+ * wanted, but then *t is NULL. */
+sonde_status sn_run_output(const sn_step *s, sn_frame *f, uint32_t o, sn_dtype dtype,
+                           const int64_t *dims, int rank, sn_tensor **t);
+/* String outputs are made by run, whatever the operator's flags: copies the elements. */
+sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims,
+                            int rank, const sonde_string *elems);
+sonde_status sn_run_fail(const sn_step *s, sn_frame *f, const char *fmt, ...) SONDE_PRINTF(3, 4);
+
+/* ------------------------------------------------------------------ descriptor */
+enum {
+    SN_OP_DATA_DEPENDENT =
+        1 << 0,                /* output shapes depend on input *values*: run allocates outputs */
+    SN_OP_RANDOM = 1 << 1,     /* two runs differ: never folded or merged */
+    SN_OP_CONTROL = 1 << 2,    /* has bodies */
+    SN_OP_VIEW = 1 << 3,       /* output 0 may share input 0's memory (Reshape, Identity, …): run
+                                  copies only when data pointers differ */
+    SN_OP_INPLACE0 = 1 << 4,   /* output 0 may overwrite input 0 when shapes, types and layout agree
+                                  and nobody else reads it */
+    SN_OP_INPLACE1 = 1 << 5,   /* the same for input 1 */
+    SN_OP_LAYOUT_ANY = 1 << 6, /* elementwise: takes blocked tensors when all its tensor inputs
+                                  have the output's shape and block, and f(0, …) = 0 */
+    SN_OP_NONTENSOR = 1 << 7,  /* inputs or outputs may be sequences, optionals or maps: run
+                                  handles whole slots and allocates its outputs */
+    SN_OP_NO_FOLD = 1 << 8,
+    SN_OP_BYTES0 =
+        1 << 9 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
+};
+
+enum {
+    SN_BLOCK_IN = 1,  /* takes its activation inputs (0, and a residual) blocked */
+    SN_BLOCK_OUT = 2, /* gives output 0 blocked */
+    SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
+};
+
+struct sn_op {
+    const char *name;     /* "Conv" */
+    const char *domain;   /* "" = ai.onnx */
+    int16_t since, until; /* opset range, both inclusive; until 0 = open */
+    /* Arity; max -1: any number. The first min_in inputs are always present (an operator whose
+     * leading input may be left out says 0); outputs below min_out, and all of a variadic one, are
+     * always wanted. */
+    int16_t min_in, max_in, min_out, max_out;
+    uint32_t flags;
+    size_t params_size;
+    sonde_status (*prepare)(sn_prep *p); /* NULL: no attributes that matter */
+    sonde_status (*infer)(sn_infer *c);  /* never NULL */
+    sonde_status (*pack)(sn_pack_request *p);
+    sonde_status (*bind)(sn_bind *b); /* NULL: nothing to choose */
+    sonde_status (*run)(const sn_step *s, sn_frame *f);
+    /* Blocked layout: how this node would take part, an or of SN_BLOCK_*; 0 or NULL: not at all
+     * (unless SN_OP_LAYOUT_ANY). Asked with types inferred; `block` is 8 or 16. */
+    uint32_t (*blocking)(const sn_node *node, const void *params, int block);
+    const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
+};
+
+/* The descriptor for (domain, type, version), or NULL; *other tells whether another version exists.
+ */
+const sn_op *sn_op_find(const char *domain, const char *op_type, int64_t version, bool *other);
+/* The k-th row of ops.inc as an array ended by a descriptor with name NULL; NULL past the end. */
+const sn_op *sn_op_row(size_t k);
+
+/* Resolves node->op and makes node->params (in g->arena). Errors name the node. */
+sonde_status sn_op_prepare(sn_graph *g, sn_node *n, sonde_error *err);
+/* Resolves every node, bodies included; unknown operators are all listed in one error. */
+sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err);
+/* Runs inference of one node on the facts in the graph, storing into its outputs' facts. An output
+ * type declared in the file is merged in: a contradiction of known dims is an error. */
+sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);
+/* Binds a step through its operator. One whose outputs have no elements gets nothing to do: its
+ * other dims may be so large that no loop over them would end. */
+sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b);
+/* All nodes in order, bodies included. */
+sonde_status sn_ops_infer(sn_graph *g, sonde_error *err);
+
+/* "node 'conv1' (Conv): …" into err; what the *_fail helpers of each phase are made of. */
+sonde_status sn_node_fail_va(sonde_error *err, sonde_status st, const sn_node *n, const char *fmt,
+                             va_list args);
+
+/* The list (ops.c): descriptors of one operator each, and a NULL. */
+enum { SN_OP_TABLE = 2048 }; /* places of the registry's hash table, at least twice the rows */
+extern const sn_op *const sn_op_rows[];
+extern const size_t sn_op_count;
+#define SN_OP(symbol) extern const sn_op symbol[];
+#include "ops/ops.inc"
+#undef SN_OP
+
+#endif

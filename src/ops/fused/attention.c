@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde.FusedAttention: y = softmax(mask(scale * q · kᵀ)) · v in f32, made by the passes. Q, K and
+ * V are read where projections wrote them, as views: an attribute of five numbers each names the
+ * axes of batch, head and position (-1: there is none), how far heads are apart inside the last
+ * axis when they have no axis of their own, and the first column. Sizes of a head are contiguous in
+ * the last axis. `y_axes` has for each axis of the output which of batch (1), heads (2), positions
+ * (3) and numbers of a head (4) it runs over, outermost first: 24 is heads times numbers. Batches,
+ * and positions where a mask says so, broadcast as they do in the nodes this stands for. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/shared/head_view.h"
+#include "ops/shared/heads.h"
+
+enum { Q, K, V, BIAS, KEEP };
+enum { BATCH = 1, HEADS, LEN, SIZE };
+
+typedef struct fused_params {
+    int64_t heads, kv_heads, size, v_size, scores_rank;
+    const int64_t *view[3];
+    const int64_t *y_axes;
+    size_t y_rank;
+    float scale, filter;
+    sn_attention_hide hide;
+    uint8_t hidden;
+    bool nan_is_zero;
+} fused_params;
+
+typedef struct fused_bound {
+    sn_attention_plan plan;
+    ptrdiff_t first[3];
+    sn_attention_mask bias, keep;
+} fused_bound;
+
+/* The digits of an axis of the output, outermost first; each part may stand once. */
+static sonde_status check_y_axes(sn_prep *p, const fused_params *a)
+{
+    unsigned seen = 0;
+    for (size_t i = 0; i < a->y_rank; i++) {
+        if (a->y_axes[i] < 0 || a->y_axes[i] > 4444)
+            return sn_prep_fail(p, "attribute 'y_axes' has no axis %lld", (long long)a->y_axes[i]);
+        for (int64_t code = a->y_axes[i]; code > 0; code /= 10) {
+            const int64_t part = code % 10;
+            if (part < BATCH || part > SIZE || (seen >> part & 1u))
+                return sn_prep_fail(p, "attribute 'y_axes' has part %lld too often",
+                                    (long long)part);
+            seen |= 1u << part;
+        }
+    }
+    if (!(seen >> SIZE & 1u) || a->y_axes[a->y_rank - 1] % 10 != SIZE)
+        return sn_prep_fail(p, "attribute 'y_axes' must end with the numbers of a head");
+    return SONDE_OK;
+}
+
+static sonde_status prepare_fused(sn_prep *p)
+{
+    static const char *const views[3] = {"q_view", "k_view", "v_view"};
+    fused_params *a = p->params;
+    int64_t hide, hidden, zero;
+    SN_TRY(sn_prep_int(p, "heads", 1, &a->heads));
+    SN_TRY(sn_prep_int(p, "kv_heads", 1, &a->kv_heads));
+    SN_TRY(sn_prep_int(p, "head_size", 0, &a->size));
+    SN_TRY(sn_prep_int(p, "v_head_size", 0, &a->v_size));
+    SN_TRY(sn_prep_int(p, "scores_rank", 4, &a->scores_rank));
+    SN_TRY(sn_prep_int(p, "hide", SN_ATTENTION_FILL_FIRST, &hide));
+    SN_TRY(sn_prep_int(p, "hidden", 0, &hidden));
+    SN_TRY(sn_prep_int(p, "nan_is_zero", 0, &zero));
+    SN_TRY(sn_prep_float(p, "scale", 1.0f, &a->scale));
+    SN_TRY(sn_prep_float(p, "filter", -INFINITY, &a->filter));
+    SN_TRY(sn_prep_ints(p, "y_axes", &a->y_axes, &a->y_rank));
+    if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0 || a->size < 1 ||
+        a->v_size < 1 || a->heads > INT32_MAX || a->size > INT32_MAX || a->v_size > INT32_MAX)
+        return sn_prep_fail(p, "heads and their sizes do not fit each other");
+    if (hide < SN_ATTENTION_ADD_FILTER || hide > SN_ATTENTION_FILL_LAST || hidden < 0 ||
+        hidden > 1 || a->scores_rank < 3 || a->scores_rank > 4)
+        return sn_prep_fail(p, "the masks' attributes are out of range");
+    a->hide = (sn_attention_hide)hide;
+    a->hidden = (uint8_t)hidden;
+    a->nan_is_zero = zero != 0;
+    for (int i = 0; i < 3; i++)
+        SN_TRY(sn_view_prepare(p, views[i], &a->view[i]));
+    return check_y_axes(p, a);
+}
+
+/* ------------------------------------------------------------------ infer */
+/* Dims of a mask against [batch, heads, positions, keys]. Against scores of rank 3 its first axis
+ * is batch times heads. */
+static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[4])
+{
+    if (t->rank < 0 || t->rank > a->scores_rank)
+        return false;
+    for (int i = 0; i < 4; i++)
+        out[i] = 1;
+    for (int i = 0; i < t->rank; i++) {
+        const int at = 4 - t->rank + i;
+        if (a->scores_rank == 4 || at > 1 || t->dims[i] == 1) {
+            out[at] = t->dims[i];
+            continue;
+        }
+        if (sn_dim_known(t->dims[i]) && t->dims[i] % a->heads != 0)
+            return false;
+        out[0] = sn_dim_known(t->dims[i]) ? t->dims[i] / a->heads : SN_DIM_UNKNOWN;
+        out[1] = a->heads;
+    }
+    return true;
+}
+
+/* What batch and positions are in all, and the keys. The first input whose dims do not broadcast
+ * against those before it, or -1. */
+static int sizes(const fused_params *a, const sn_type *const in[5], sn_dim *batch, sn_dim *len,
+                 sn_dim *keys)
+{
+    *batch = sn_view_dim(in[Q], a->view[Q][SN_VIEW_BATCH]);
+    *len = sn_view_dim(in[Q], a->view[Q][SN_VIEW_LEN]);
+    *keys = sn_view_dim(in[K], a->view[K][SN_VIEW_LEN]);
+    for (int i = K; i <= V; i++)
+        if (!sn_dim_broadcast(batch, sn_view_dim(in[i], a->view[i][SN_VIEW_BATCH])) ||
+            !sn_dim_broadcast(keys, sn_view_dim(in[i], a->view[i][SN_VIEW_LEN])))
+            return i;
+    for (int i = BIAS; i <= KEEP; i++) {
+        sn_dim m[4];
+        if (in[i] && (!mask_dims(a, in[i], m) || !sn_dim_broadcast(batch, m[0]) ||
+                      !sn_dim_broadcast(len, m[2]) || !sn_dim_broadcast(keys, m[3]) ||
+                      (m[1] != 1 && sn_dim_known(m[1]) && m[1] != a->heads)))
+            return i;
+    }
+    return -1;
+}
+
+static sonde_status infer_fused(sn_infer *c)
+{
+    static const char *const names[5] = {"queries", "keys", "values", "the mask", "the filter"};
+    const fused_params *a = c->params;
+    const sn_type *in[5] = {NULL};
+    for (uint32_t i = 0; i <= KEEP; i++)
+        if (sn_infer_has(c, i)) {
+            in[i] = &c->in[i]->type;
+            if (in[i]->rank < 0)
+                return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
+            if (i <= V && !sn_view_fits(in[i], a->view[i]))
+                return sn_infer_fail(c, "input %u does not have the axes of its view", i);
+        }
+    sn_dim part[5] = {1, 1, a->heads, 1, a->v_size}, keys, out[SN_MAX_RANK];
+    if (a->y_rank > SN_MAX_RANK)
+        return sn_infer_fail(c, "the result has too many axes");
+    const int odd = sizes(a, in, &part[BATCH], &part[LEN], &keys);
+    if (odd >= 0)
+        return sn_infer_fail(c, "shapes do not broadcast: %s against queries and keys", names[odd]);
+    for (size_t i = 0; i < a->y_rank; i++) {
+        out[i] = 1;
+        for (int64_t code = a->y_axes[i]; code > 0; code /= 10)
+            out[i] = out[i] == 1 ? part[code % 10] : sn_dim_mul(out[i], part[code % 10]);
+    }
+    return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, out, (int)a->y_rank);
+}
+
+/* ------------------------------------------------------------------ bind */
+/* Strides of the result; false: a part that is larger than 1 has no place in it. */
+static bool y_strides(const fused_params *a, int64_t batch, int64_t len, ptrdiff_t out[3])
+{
+    const int64_t part[5] = {1, batch, a->heads, len, a->v_size};
+    ptrdiff_t step[5] = {0}, stride = 1;
+    for (size_t i = a->y_rank; i-- > 0;)
+        for (int64_t code = a->y_axes[i]; code > 0; code /= 10) {
+            step[code % 10] = stride;
+            stride *= part[code % 10];
+        }
+    for (int i = 0; i < 3; i++) {
+        out[i] = step[BATCH + i];
+        if (!out[i] && part[BATCH + i] != 1)
+            return false;
+    }
+    return true;
+}
+
+static sonde_status bind_mask(sn_bind *b, uint32_t i, sn_dtype dtype, const sn_attention_desc *d,
+                              sn_attention_mask *m)
+{
+    sn_dim dims[4];
+    if (i >= b->n_in || !b->in[i])
+        return SONDE_OK;
+    const sn_type *t = &b->in[i]->type;
+    if (t->dtype != dtype || !mask_dims(b->params, t, dims) ||
+        !sn_attn_mask_strides(dims, 4, d->batch, d->heads, d->q_len, d->kv_len, false, m))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the scores", i);
+    return SONDE_OK;
+}
+
+static sonde_status bind_fused(sn_bind *b)
+{
+    const fused_params *a = b->params;
+    fused_bound *k = SN_NEW(b->arena, fused_bound);
+    const sn_type *in[5] = {NULL};
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    for (uint32_t i = 0; i <= KEEP; i++)
+        in[i] = i < b->n_in && b->in[i] ? &b->in[i]->type : NULL;
+    sn_attention_desc d = {.dtype = SONDE_DTYPE_F32,
+                           .heads = a->heads,
+                           .kv_heads = a->kv_heads,
+                           .head = a->size,
+                           .v_head = a->v_size,
+                           .scale = (double)a->scale,
+                           .left = -1,
+                           .right = -1,
+                           .hide = a->hide,
+                           .nan_is_zero = a->nan_is_zero};
+    bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0;
+    ptrdiff_t *const strides[3] = {d.q, d.k, d.v};
+    for (int i = Q; i <= V; i++) {
+        fit = fit && in[i]->dtype == SONDE_DTYPE_F32 && sn_view_fits(in[i], a->view[i]) &&
+              sn_view_strides(in[i], a->view[i], i == Q ? a->heads : a->kv_heads,
+                              i == V ? a->v_size : a->size, strides[i]);
+        k->first[i] = a->view[i][SN_VIEW_FIRST];
+    }
+    if (!fit || !y_strides(a, d.batch, d.q_len, d.y))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the shapes of Q, K, V and the masks do not fit each other");
+    SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
+    SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
+    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
+    b->workspace_bytes = k->plan.workspace_bytes;
+    b->bound = k;
+    b->kernel = k->plan.name;
+    /* The softmax as the operator counts it. */
+    b->flops =
+        k->plan.flops + 10 * (uint64_t)(d.batch * d.heads) * (uint64_t)d.q_len * (uint64_t)d.kv_len;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+static sonde_status run_fused(const sn_step *s, sn_frame *f)
+{
+    const fused_params *p = s->params;
+    const fused_bound *k = s->bound;
+    sn_attention_args a = {.q = (const float *)sn_in(s, f, Q)->data + k->first[Q],
+                           .k = (const float *)sn_in(s, f, K)->data + k->first[K],
+                           .v = (const float *)sn_in(s, f, V)->data + k->first[V],
+                           .y = sn_out(s, f, 0)->data,
+                           .hidden = p->hidden,
+                           .filter = (double)p->filter};
+    if (sn_has(s, BIAS)) {
+        a.bias = k->bias;
+        a.bias.data = sn_in(s, f, BIAS)->data;
+    }
+    if (sn_has(s, KEEP)) {
+        a.keep = k->keep;
+        a.keep.data = sn_in(s, f, KEEP)->data;
+    }
+    sn_attention_run(&k->plan, &a, f->workspace, f->pool);
+    return SONDE_OK;
+}
+
+const sn_op sn_op_fused_attention[] = {{.name = "FusedAttention",
+                                        .domain = "sonde",
+                                        .since = 1,
+                                        .min_in = 3,
+                                        .max_in = 5,
+                                        .min_out = 1,
+                                        .max_out = 1,
+                                        .params_size = sizeof(fused_params),
+                                        .prepare = prepare_fused,
+                                        .infer = infer_fused,
+                                        .bind = bind_fused,
+                                        .run = run_fused,
+                                        .types = "f32"},
+                                       {.name = NULL}};

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde.ConvDepthwise: a 1×1 convolution and the depthwise one behind it (compute/conv_chain.h).
+ * Window and `activation` are those of the second, `first_activation` is what stands between the
+ * two. f32, made by a pass. */
+#include "compute/conv_chain.h"
+#include "compute/packs.h"
+#include "ops/shared/window.h"
+
+typedef struct chain_params {
+    sn_window window;
+    sn_act act[2]; /* of the first, of the second */
+} chain_params;
+
+enum { X, W2, W1, B2, B1 };
+
+static sonde_status read_activation(sn_prep *p, const char *name, const char *params, sn_act *out)
+{
+    const char *text;
+    const float *values;
+    size_t n;
+    SN_TRY(sn_prep_string(p, name, "", &text));
+    SN_TRY(sn_prep_floats(p, params, &values, &n));
+    return sn_act_parse(text, values, n, out) ? SONDE_OK
+                                              : sn_prep_fail(p, "unknown activation '%s'", text);
+}
+
+static sonde_status prepare(sn_prep *p)
+{
+    chain_params *c = p->params;
+    SN_TRY(sn_window_prepare(p, &c->window));
+    SN_TRY(read_activation(p, "first_activation", "first_activation_params", &c->act[0]));
+    return read_activation(p, "activation", "activation_params", &c->act[1]);
+}
+
+/* ------------------------------------------------------------------ infer */
+static bool has_dim(const sn_infer *c, uint32_t i, int rank, int axis, sn_dim size)
+{
+    if (!sn_infer_has(c, i) || c->in[i]->type.rank < 0)
+        return true;
+    const sn_type *t = &c->in[i]->type;
+    return t->rank == rank &&
+           (!sn_dim_known(t->dims[axis]) || !sn_dim_known(size) || t->dims[axis] == size);
+}
+
+static sonde_status infer(sn_infer *c)
+{
+    const chain_params *p = c->params;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32)
+            return sn_infer_fail(c, "input %u is %s, expected f32", i,
+                                 sn_dtype_name(c->in[i]->type.dtype));
+    if (!sn_infer_has(c, X) || !sn_infer_has(c, W1) || !sn_infer_has(c, W2))
+        return sn_infer_fail(c, "an input and two weights are needed");
+    const sn_type *x = &c->in[X]->type, *w = &c->in[W2]->type;
+    SN_TRY(sn_window_check(c, &p->window, 2));
+    if (w->rank < 0 || c->in[W1]->type.rank < 0)
+        return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
+    const sn_dim channels = w->dims[0];
+    if (w->rank != 4 || !has_dim(c, W2, 4, 1, 1) || !has_dim(c, W1, 4, 0, channels) ||
+        !has_dim(c, W1, 4, 2, 1) || !has_dim(c, W1, 4, 3, 1) || !has_dim(c, B1, 1, 0, channels) ||
+        !has_dim(c, B2, 1, 0, channels) || !has_dim(c, X, 4, 1, c->in[W1]->type.dims[1]))
+        return sn_infer_fail(c, "the weights do not fit each other or the input");
+    sn_dim dims[4] = {x->rank > 0 ? x->dims[0] : SN_DIM_UNKNOWN, channels};
+    for (int i = 0; i < 2; i++) {
+        if (p->window.kernel && sn_dim_known(w->dims[i + 2]) &&
+            w->dims[i + 2] != p->window.kernel[i])
+            return sn_infer_fail(c, "kernel_shape does not fit the weight");
+        SN_TRY(sn_window_dim(c, &p->window, i, x->rank > 0 ? x->dims[i + 2] : SN_DIM_UNKNOWN,
+                             w->dims[i + 2], &dims[i + 2]));
+    }
+    return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, 4);
+}
+
+/* ------------------------------------------------------------------ pack, layout */
+static sonde_status pack(sn_pack_request *r)
+{
+    for (uint32_t i = W2; i <= W1; i++) {
+        const sn_fact *w = r->n_in > i ? r->in[i] : NULL;
+        if (!w || !w->data || !sn_type_is_concrete(&w->type))
+            continue;
+        r->pack_arg[i] = i == W1 ? 1 : w->type.dims[0];
+        r->pack[i] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, r->pack_arg[i],
+                                              r->in_block, r->out_block);
+    }
+    return SONDE_OK;
+}
+
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    (void)params;
+    for (uint32_t i = W2; i <= W1; i++) {
+        const sn_value *w = node->n_in > i ? node->in[i].value : NULL;
+        if (!w || !w->fact.data || w->fact.type.rank != 4 || !sn_type_is_concrete(&w->fact.type) ||
+            !sn_conv_can_block(w->fact.type.dims, 4, i == W1 ? 1 : w->fact.type.dims[0],
+                               (unsigned)block, false))
+            return 0;
+    }
+    return SN_BLOCK_IN | SN_BLOCK_OUT;
+}
+
+/* ------------------------------------------------------------------ bind, run */
+static sonde_status run(const sn_step *s, sn_frame *f)
+{
+    const sn_conv_chain_call c = {.x = sn_in(s, f, X)->data,
+                                  .w = {sn_in(s, f, W1)->data, sn_in(s, f, W2)->data},
+                                  .bias = {sn_has(s, B1) ? sn_in(s, f, B1)->data : NULL,
+                                           sn_has(s, B2) ? sn_in(s, f, B2)->data : NULL},
+                                  .y = sn_out(s, f, 0)->data};
+    sn_conv_chain_run(s->bound, &c, f->workspace, f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    const chain_params *p = b->params;
+    const sn_type *x = &b->in[X]->type, *w = &b->in[W2]->type;
+    sn_conv_chain *c = SN_NEW(b->arena, sn_conv_chain);
+    sn_axis axes[3];
+    if (!c)
+        return sn_fail_memory(b->err, sizeof *c);
+    if (!sn_window_axes(&p->window, x->dims + 2, 2, w->dims + 2, axes))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
+    sn_conv_desc first = {.n = x->dims[0],
+                          .c = x->dims[1],
+                          .oc = w->dims[0],
+                          .groups = 1,
+                          .in_block = b->in[X]->block,
+                          .out_block = b->out[0].block,
+                          .packed = b->in[W1]->pack != 0 && b->in[W2]->pack != 0,
+                          .act = p->act[0]};
+    sn_conv_desc second = first;
+    second.c = second.groups = second.oc;
+    second.act = p->act[1];
+    for (int i = 0; i < 3; i++) {
+        first.in[i] = first.out[i] = second.in[i] = axes[i].in;
+        first.kernel[i] = first.stride[i] = first.dilation[i] = 1;
+        second.out[i] = axes[i].out;
+        second.kernel[i] = axes[i].kernel;
+        second.stride[i] = axes[i].stride;
+        second.dilation[i] = axes[i].dilation;
+        second.pad[i] = axes[i].pad;
+    }
+    SN_TRY(sn_conv_chain_make(c, &first, &second, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
+                              b->err));
+    b->workspace_bytes = sn_conv_chain_workspace(c);
+    b->kernel = c->second[0].name;
+    b->flops = c->flops;
+    int64_t n;
+    for (uint32_t i = 0; i < b->n_in; i++)
+        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
+            b->bytes += (size_t)n * sizeof(float);
+    if (sn_type_count(&b->out[0].type, &n))
+        b->bytes += (size_t)n * sizeof(float);
+    b->bound = c;
+    return SONDE_OK;
+}
+
+const sn_op sn_op_conv_depthwise[] = {{.name = "ConvDepthwise",
+                                       .domain = "sonde",
+                                       .since = 1,
+                                       .min_in = 3,
+                                       .max_in = 5,
+                                       .min_out = 1,
+                                       .max_out = 1,
+                                       .params_size = sizeof(chain_params),
+                                       .prepare = prepare,
+                                       .infer = infer,
+                                       .pack = pack,
+                                       .bind = bind,
+                                       .run = run,
+                                       .blocking = blocking,
+                                       .types = "f32"},
+                                      {.name = NULL}};

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde.GatedConv: a 1×1 convolution of an image whose channels are multiplied by a gate first
+ * (squeeze-and-excite). The gate goes into the weights, image by image, which are far fewer than
+ * the pixels; a residual and an activation follow as in sonde.FusedConv. f32, made by a pass. */
+#include <string.h>
+
+#include "compute/packs.h"
+#include "ops/shared/tuned_plan.h"
+#include "ops/shared/window.h"
+
+typedef struct gated_params {
+    sn_window window;
+    sn_act act;
+} gated_params;
+
+enum { X, W, GATE, B, Z };
+
+static sonde_status prepare(sn_prep *p)
+{
+    gated_params *c = p->params;
+    const char *name;
+    const float *params;
+    size_t n;
+    SN_TRY(sn_window_prepare(p, &c->window));
+    SN_TRY(sn_prep_string(p, "activation", "", &name));
+    SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
+    return sn_act_parse(name, params, n, &c->act)
+               ? SONDE_OK
+               : sn_prep_fail(p, "unknown activation '%s'", name);
+}
+
+/* ------------------------------------------------------------------ infer */
+/* Is input i absent, unknown, or of these dims (-1: any)? */
+static bool fits(const sn_infer *c, uint32_t i, int rank, const sn_dim *dims)
+{
+    if (!sn_infer_has(c, i) || c->in[i]->type.rank < 0)
+        return true;
+    const sn_type *t = &c->in[i]->type;
+    bool same = t->rank == rank;
+    for (int k = 0; same && k < rank; k++)
+        same = !sn_dim_known(dims[k]) || dims[k] < 0 || !sn_dim_known(t->dims[k]) ||
+               t->dims[k] == dims[k];
+    return same;
+}
+
+static sonde_status infer(sn_infer *c)
+{
+    const gated_params *p = c->params;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32)
+            return sn_infer_fail(c, "input %u is %s, expected f32", i,
+                                 sn_dtype_name(c->in[i]->type.dtype));
+    if (!sn_infer_has(c, X) || !sn_infer_has(c, W) || !sn_infer_has(c, GATE))
+        return sn_infer_fail(c, "input, weight and gate are needed");
+    const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
+    SN_TRY(sn_window_check(c, &p->window, 2));
+    if (x->rank < 0 || w->rank < 0)
+        return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
+    if (x->rank != 4 || w->rank != 4)
+        return sn_infer_fail(c, "images and weights of rank 4 are needed");
+    const sn_dim weight[4] = {w->dims[0], x->dims[1], 1, 1};
+    const sn_dim gate[4] = {x->dims[0], x->dims[1], 1, 1};
+    sn_dim dims[4] = {x->dims[0], w->dims[0]};
+    for (int i = 0; i < 2; i++)
+        SN_TRY(sn_window_dim(c, &p->window, i, x->dims[i + 2], 1, &dims[i + 2]));
+    if (!fits(c, W, 4, weight) || !fits(c, GATE, 4, gate) || !fits(c, B, 1, &dims[1]) ||
+        !fits(c, Z, 4, dims))
+        return sn_infer_fail(c, "the inputs do not fit each other");
+    return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, 4);
+}
+
+/* ------------------------------------------------------------------ pack, layout */
+static sonde_status pack(sn_pack_request *r)
+{
+    const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
+    if (!w || !w->data || !sn_type_is_concrete(&w->type))
+        return SONDE_OK;
+    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, 1, r->in_block, r->out_block);
+    r->pack_arg[W] = 1;
+    return SONDE_OK;
+}
+
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    const sn_value *w = node->in[W].value;
+    (void)params;
+    return w && w->fact.data && w->fact.type.rank == 4 && sn_type_is_concrete(&w->fact.type) &&
+                   sn_conv_can_block(w->fact.type.dims, 4, 1, (unsigned)block, false)
+               ? SN_BLOCK_IN | SN_BLOCK_OUT
+               : 0;
+}
+
+/* ------------------------------------------------------------------ bind, run */
+typedef struct gated_bound {
+    sn_conv_plan plan;           /* of one image */
+    int64_t images, in, out;     /* floats of an image, of a result */
+    int64_t gate_stride;         /* floats from one image's gate to the next */
+    int64_t rows, inputs, lanes; /* weights: [rows][inputs][lanes] */
+    int64_t channels;            /* real ones: gates of the others are none */
+    size_t weight_bytes;         /* workspace in front of the plan's */
+} gated_bound;
+
+/* Every weight by the gate of its input channel; `lanes` is a constant where this is called. */
+static inline void scale_rows(const gated_bound *b, float *restrict to, const float *restrict from,
+                              const float *restrict gate, const int64_t lanes)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        for (int64_t c = 0; c < b->inputs; c++, to += lanes, from += lanes) {
+            const float g = c < b->channels ? gate[c] : 0.0f;
+            for (int64_t l = 0; l < lanes; l++)
+                to[l] = from[l] * g;
+        }
+    }
+}
+
+static void scale_weights(const gated_bound *b, float *to, const float *from, const float *gate)
+{
+    if (b->lanes == 16)
+        scale_rows(b, to, from, gate, 16);
+    else if (b->lanes == 8)
+        scale_rows(b, to, from, gate, 8);
+    else
+        scale_rows(b, to, from, gate, 1);
+}
+
+static sonde_status run(const sn_step *s, sn_frame *f)
+{
+    const gated_bound *b = s->bound;
+    const float *x = sn_in(s, f, X)->data, *w = sn_in(s, f, W)->data;
+    const float *gate = sn_in(s, f, GATE)->data, *bias = sn_has(s, B) ? sn_in(s, f, B)->data : NULL;
+    const float *z = sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL;
+    float *y = sn_out(s, f, 0)->data, *scaled = (float *)(void *)f->workspace;
+    for (int64_t i = 0; i < b->images; i++) {
+        scale_weights(b, scaled, w, gate + i * b->gate_stride);
+        sn_conv_run(&b->plan, x + i * b->in, scaled, bias, z ? z + i * b->out : NULL,
+                    y + i * b->out, f->workspace + b->weight_bytes, f->pool);
+    }
+    return SONDE_OK;
+}
+
+static int64_t round_to(int64_t n, int64_t block)
+{
+    return block ? (n + block - 1) / block * block : n;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    const gated_params *p = b->params;
+    const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
+    gated_bound *c = SN_NEW(b->arena, gated_bound);
+    sn_axis axes[3];
+    if (!c)
+        return sn_fail_memory(b->err, sizeof *c);
+    if (!sn_window_axes(&p->window, x->dims + 2, 2, w->dims + 2, axes))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
+    const int64_t block = b->in[X]->block;
+    sn_conv_desc d = {.n = 1,
+                      .c = x->dims[1],
+                      .oc = w->dims[0],
+                      .groups = 1,
+                      .in_block = b->in[X]->block,
+                      .out_block = b->out[0].block,
+                      .residual = b->n_in > Z && b->in[Z],
+                      .packed = b->in[W]->pack != 0,
+                      .act = p->act};
+    for (int i = 0; i < 3; i++) {
+        d.in[i] = axes[i].in;
+        d.out[i] = axes[i].out;
+        d.kernel[i] = axes[i].kernel;
+        d.stride[i] = axes[i].stride;
+        d.dilation[i] = axes[i].dilation;
+        d.pad[i] = axes[i].pad;
+    }
+    SN_TRY(sn_choose_conv(b, &d, &c->plan));
+    c->images = x->dims[0];
+    c->in = round_to(d.c, block) * d.in[1] * d.in[2];
+    c->out = round_to(d.oc, b->out[0].block) * d.out[1] * d.out[2];
+    c->gate_stride = round_to(d.c, b->in[GATE]->block);
+    c->channels = d.c;
+    /* Packed: [out block][input channel][block], as conv_pack.c lays out one tap; else as given. */
+    c->rows = d.packed ? round_to(d.oc, block) / block : d.oc;
+    c->inputs = d.packed ? round_to(d.c, block) : d.c;
+    c->lanes = d.packed ? block : 1;
+    size_t floats;
+    if (!sn_size_mul((size_t)(c->rows * c->lanes), (size_t)c->inputs, &floats) ||
+        !sn_size_mul(floats, sizeof(float), &c->weight_bytes) || c->weight_bytes > PTRDIFF_MAX / 2)
+        return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");
+    c->weight_bytes = sn_round_up(c->weight_bytes, SN_ALIGN);
+    b->workspace_bytes = c->weight_bytes + sn_conv_workspace(&c->plan);
+    b->kernel = c->plan.name;
+    b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + floats;
+    int64_t n;
+    for (uint32_t i = 0; i < b->n_in; i++)
+        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
+            b->bytes += (size_t)n * sizeof(float);
+    if (sn_type_count(&b->out[0].type, &n))
+        b->bytes += (size_t)n * sizeof(float);
+    b->bound = c;
+    return SONDE_OK;
+}
+
+const sn_op sn_op_gated_conv[] = {{.name = "GatedConv",
+                                   .domain = "sonde",
+                                   .since = 1,
+                                   .min_in = 3,
+                                   .max_in = 5,
+                                   .min_out = 1,
+                                   .max_out = 1,
+                                   .params_size = sizeof(gated_params),
+                                   .prepare = prepare,
+                                   .infer = infer,
+                                   .pack = pack,
+                                   .bind = bind,
+                                   .run = run,
+                                   .blocking = blocking,
+                                   .types = "f32"},
+                                  {.name = NULL}};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde.Reorder: the same tensor in another layout. Attribute `block`: 0 = plain, else blocks of
+ * that many channels. The layout pass puts it where a blocked region begins or ends. */
+#include "compute/reorder.h"
+
+#include "ops/framework/op.h"
+
+typedef struct reorder_params {
+    int64_t block;
+} reorder_params;
+
+typedef struct reorder_bound {
+    sn_reorder r;
+    uint32_t cpu_flags;
+} reorder_bound;
+
+static sonde_status prepare(sn_prep *p)
+{
+    reorder_params *r = p->params;
+    SN_TRY(sn_prep_int(p, "block", 0, &r->block));
+    if (r->block != 0 && r->block != 8 && r->block != 16)
+        return sn_prep_fail(p, "attribute 'block' is %lld", (long long)r->block);
+    return SONDE_OK;
+}
+
+static sonde_status infer(sn_infer *c)
+{
+    if (!sn_infer_has(c, 0))
+        return sn_infer_fail(c, "an input is needed");
+    return sn_infer_same(c, 0, 0);
+}
+
+static sonde_status run(const sn_step *s, sn_frame *f)
+{
+    const reorder_bound *b = s->bound;
+    sn_reorder_run(&b->r, b->cpu_flags, sn_in(s, f, 0)->data, sn_out(s, f, 0)->data, f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    const sn_type *x = &b->in[0]->type;
+    const reorder_params *p = b->params;
+    reorder_bound *r = SN_NEW(b->arena, reorder_bound);
+    if (!r)
+        return sn_fail_memory(b->err, sizeof *r);
+    if (x->dtype != SONDE_DTYPE_F32 || x->rank < 2)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                            "only f32 tensors of rank 2 and above are blocked");
+    /* Layouts are not written to files: a node read from one cannot say that its output has one. */
+    if (b->out[0].block != p->block)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "only the layout pass makes blocks of %lld",
+                            (long long)p->block);
+    r->cpu_flags = b->cpu_flags;
+    r->r = (sn_reorder){.n = x->dims[0],
+                        .c = x->dims[1],
+                        .pixels = 1,
+                        .from = b->in[0]->block,
+                        .to = (unsigned)p->block};
+    for (int i = 2; i < x->rank; i++)
+        r->r.pixels *= x->dims[i];
+    b->bound = r;
+    b->kernel = sn_reorder_name(&r->r, b->cpu_flags);
+    return SONDE_OK;
+}
+
+const sn_op sn_op_reorder[] = {{.name = "Reorder",
+                                .domain = "sonde",
+                                .since = 1,
+                                .min_in = 1,
+                                .max_in = 1,
+                                .min_out = 1,
+                                .max_out = 1,
+                                .flags = SN_OP_NO_FOLD,
+                                .params_size = sizeof(reorder_params),
+                                .prepare = prepare,
+                                .infer = infer,
+                                .bind = bind,
+                                .run = run,
+                                .types = "f32"},
+                               {.name = NULL}};

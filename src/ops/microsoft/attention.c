@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of com.microsoft, the operator BERT and GPT-2 exporters write: one matrix projects the
+ * input to queries, keys and values, which are then attended to. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/gemm.h"
+#include "ops/microsoft/attention.h"
+
+enum { INPUT, WEIGHTS, BIAS, MASK, PAST, ATTENTION_BIAS, PAST_LEN };
+enum { Y, PRESENT };
+
+typedef struct msa_params {
+    int64_t heads;
+    int64_t hidden[3]; /* columns of Q, K, V; 0: a third each */
+    float scale, filter;
+    bool causal;
+} msa_params;
+
+typedef struct msa_bound {
+    sn_attention_plan plan;
+    sn_gemm_plan gemm;
+    int64_t batch, len, past, total;
+    int64_t size, v_size, row; /* of a head; of the projected row */
+    sn_ms_mask mask;
+    sn_ms_bias bias;
+    sn_ms_cache k, v;
+    bool half;
+    size_t x, w, c, qkv, y, present, lens, core;
+} msa_bound;
+
+static sonde_status prepare_msa(sn_prep *p)
+{
+    msa_params *m = p->params;
+    const int64_t *sizes;
+    size_t n;
+    int64_t causal, rotary, shared;
+    SN_TRY(sn_prep_int(p, "num_heads", 0, &m->heads));
+    SN_TRY(sn_prep_ints(p, "qkv_hidden_sizes", &sizes, &n));
+    SN_TRY(sn_prep_float(p, "scale", 0.0f, &m->scale));
+    SN_TRY(sn_prep_float(p, "mask_filter_value", -10000.0f, &m->filter));
+    SN_TRY(sn_prep_int(p, "unidirectional", 0, &causal));
+    SN_TRY(sn_prep_int(p, "do_rotary", 0, &rotary));
+    SN_TRY(sn_prep_int(p, "past_present_share_buffer", 0, &shared));
+    if (m->heads < 1)
+        return sn_prep_fail(p, "attribute 'num_heads' is %lld", (long long)m->heads);
+    if (n != 0 && n != 3)
+        return sn_prep_fail(p, "attribute 'qkv_hidden_sizes' has %zu numbers, expected 3", n);
+    for (size_t i = 0; i < n; i++) {
+        if (sizes[i] < 1 || sizes[i] > INT32_MAX || sizes[i] % m->heads)
+            return sn_prep_fail(p, "a hidden size of %lld cannot be %lld heads",
+                                (long long)sizes[i], (long long)m->heads);
+        m->hidden[i] = sizes[i];
+    }
+    if (n && m->hidden[0] != m->hidden[1])
+        return sn_prep_fail(p, "the hidden sizes of Q and K differ");
+    if (rotary || shared)
+        return sn_prep_fail(p, "do_rotary and past_present_share_buffer are not supported");
+    m->causal = causal != 0;
+    return SONDE_OK;
+}
+
+/* Columns of Q (and K) and of V. */
+static bool hidden_sizes(const msa_params *m, int64_t columns, int64_t *qk, int64_t *v)
+{
+    *qk = m->hidden[0] ? m->hidden[0] : columns / 3;
+    *v = m->hidden[0] ? m->hidden[2] : columns / 3;
+    return columns == 2 * *qk + *v && *qk % m->heads == 0 && *v % m->heads == 0;
+}
+
+static sonde_status infer_msa(sn_infer *c)
+{
+    const msa_params *m = c->params;
+    const sn_type *x = &c->in[INPUT]->type, *w = &c->in[WEIGHTS]->type;
+    sn_dim y[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, size = SN_DIM_UNKNOWN;
+    if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 2))
+        return sn_infer_fail(c, "the input must have rank 3 and the weights rank 2");
+    if (x->rank == 3)
+        memcpy(y, x->dims, 2 * sizeof *y);
+    if (w->rank == 2 && sn_dim_known(w->dims[1])) {
+        int64_t qk;
+        if (!hidden_sizes(m, w->dims[1], &qk, &y[2]))
+            return sn_infer_fail(c, "%lld columns of weights do not fit %lld heads",
+                                 (long long)w->dims[1], (long long)m->heads);
+        size = qk / m->heads;
+    }
+    SN_TRY(sn_infer_tensor(c, Y, x->dtype, y, 3));
+    sn_dim total = y[1];
+    if (sn_infer_has(c, PAST)) {
+        const sn_type *past = &c->in[PAST]->type;
+        if (past->rank >= 0 && past->rank != 5)
+            return sn_infer_fail(c, "past must have rank 5");
+        total = past->rank == 5 ? sn_dim_add(past->dims[3], total) : SN_DIM_UNKNOWN;
+    }
+    const sn_dim present[5] = {2, y[0], m->heads, total, size};
+    return sn_infer_tensor(c, PRESENT, x->dtype, present, 5);
+}
+
+static sonde_status pack_msa(sn_pack_request *p)
+{
+    if (p->in[WEIGHTS]->data && p->in[WEIGHTS]->type.dtype == SONDE_DTYPE_F32)
+        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id((unsigned)sn_cpu_block(p->cpu_flags));
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ bind */
+static sonde_status bind_shapes(sn_bind *b, msa_bound *k)
+{
+    const msa_params *m = b->params;
+    const sn_type *x = &b->in[INPUT]->type, *w = &b->in[WEIGHTS]->type;
+    int64_t qk, v;
+    k->batch = x->dims[0];
+    k->len = x->dims[1];
+    k->row = w->dims[1];
+    if (w->dims[0] != x->dims[2] || !hidden_sizes(m, k->row, &qk, &v) || w->dtype != x->dtype)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the weights do not fit the input");
+    if (sn_attn_compute_type(x->dtype) != SONDE_DTYPE_F32)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
+                            sn_dtype_onnx_name(x->dtype));
+    k->half = x->dtype != SONDE_DTYPE_F32;
+    k->size = qk / m->heads;
+    k->v_size = v / m->heads;
+    if (sn_ms_has(b, BIAS)) {
+        const sn_type *t = &b->in[BIAS]->type;
+        if (t->rank != 1 || t->dims[0] != k->row || t->dtype != x->dtype)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not fit the weights");
+    }
+    k->past = 0;
+    if (sn_ms_has(b, PAST)) {
+        const sn_type *t = &b->in[PAST]->type;
+        if (t->rank != 5 || t->dims[0] != 2 || t->dims[1] != k->batch || t->dims[2] != m->heads ||
+            t->dims[4] != k->size || t->dtype != x->dtype || k->size != k->v_size)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "past does not fit the projections");
+        k->past = t->dims[3];
+    }
+    if (sn_ms_wants(b, PRESENT) && k->size != k->v_size)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "present needs keys and values of one size");
+    if (sn_ms_has(b, PAST_LEN))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "shared past buffers are not supported");
+    if (!sn_i64_add(k->past, k->len, &k->total))
+        return sn_bind_fail(b, SONDE_LIMIT, "the sequence is too long");
+    return SONDE_OK;
+}
+
+static sonde_status bind_projection(sn_bind *b, msa_bound *k, sn_room *ws)
+{
+    const sn_type *x = &b->in[INPUT]->type;
+    int64_t rows, count = 0;
+    if (!sn_i64_mul(k->batch, k->len, &rows) || !sn_type_count(x, &count))
+        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
+    if (k->half) {
+        k->x = sn_room_take(ws, count, sizeof(float));
+        k->w = sn_room_take(ws, sn_ms_count(x->dims[2], k->row, 1, 1), sizeof(float));
+        k->c = sn_room_take(ws, k->row, sizeof(float));
+    }
+    k->qkv = sn_room_take(ws, sn_ms_count(rows, k->row, 1, 1), sizeof(float));
+    const sn_gemm_desc d = {.m = rows,
+                            .n = k->row,
+                            .k = x->dims[2],
+                            .b_count = 1,
+                            .packed = b->in[WEIGHTS]->pack != 0,
+                            .has_c = sn_ms_has(b, BIAS),
+                            .c_n = 1,
+                            .alpha = 1.0f,
+                            .beta = 1.0f};
+    return sn_gemm_plan_make(&k->gemm, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err);
+}
+
+static sonde_status bind_msa(sn_bind *b)
+{
+    const msa_params *m = b->params;
+    msa_bound *k = SN_NEW(b->arena, msa_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    sn_room ws = {0};
+    SN_TRY(bind_shapes(b, k));
+    SN_TRY(bind_projection(b, k, &ws));
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const int64_t hidden = m->heads * k->size;
+    const sn_heads q = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->size, k->row, 0);
+    sn_heads key = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->size, k->row, hidden);
+    sn_heads value =
+        sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
+    const sn_heads y =
+        sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, m->heads * k->v_size, 0);
+    const bool past = sn_ms_has(b, PAST), keep = sn_ms_wants(b, PRESENT) && !k->half;
+    sn_ms_cache_bind(&k->k, &key, past, false, keep, k->total, &ws);
+    sn_ms_cache_bind(&k->v, &value, past, false, keep, k->total, &ws);
+    if (!k->k.direct)
+        key = sn_heads_bhsd(f32, NULL, k->batch, m->heads, k->total, k->size);
+    if (!k->v.direct)
+        value = sn_heads_bhsd(f32, NULL, k->batch, m->heads, k->total, k->v_size);
+    if (k->half)
+        k->y = sn_room_take(&ws, sn_ms_count(y.batch, y.heads, y.len, y.size), sizeof(float));
+    k->mask = (sn_ms_mask){.batch = k->batch, .q_len = k->len, .total = k->total, .past = k->past};
+    SN_TRY(sn_ms_mask_bind(b, MASK, &k->mask, &ws));
+    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, m->heads, k->len, k->total, &k->bias, &ws));
+    k->lens = sn_room_take(&ws, k->batch, sizeof(int64_t));
+    sn_attention_desc d = {.scale = m->scale != 0.0f
+                                        ? (double)m->scale
+                                        : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+                           .left = -1,
+                           .right = m->causal ? 0 : -1};
+    sn_attn_desc(&d, &q, &key, &value, &y);
+    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
+    k->core = ws.bytes;
+    /* The projection is done before the core starts: they share the rest. */
+    const size_t rest =
+        k->plan.workspace_bytes > k->gemm.pack_bytes ? k->plan.workspace_bytes : k->gemm.pack_bytes;
+    if (ws.overflow || !sn_size_add(ws.bytes, rest, &b->workspace_bytes))
+        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    b->bound = k;
+    b->kernel = k->plan.name;
+    b->flops = k->plan.flops + k->gemm.flops;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+/* Half `part` (0 keys, 1 values) of past or present, [2, batch, heads, len, size]. */
+static sn_heads half_of(const sn_tensor *t, int part)
+{
+    if (!t)
+        return (sn_heads){.data = NULL};
+    const int64_t *d = t->dims;
+    const size_t bytes = t->bytes / 2;
+    return sn_heads_bhsd(t->dtype, (uint8_t *)t->data + (size_t)part * bytes, d[1], d[2], d[3],
+                         d[4]);
+}
+
+static sonde_status run_msa(const sn_step *s, sn_frame *f)
+{
+    const msa_params *m = s->params;
+    const msa_bound *k = s->bound;
+    uint8_t *ws = f->workspace;
+    float *qkv = (float *)(void *)(ws + k->qkv);
+    const sn_tensor *weights = sn_in(s, f, WEIGHTS);
+    const float *w = weights->pack ? weights->data : sn_as_f32(weights, ws + k->w);
+    sn_gemm_run(&k->gemm, sn_as_f32(sn_in(s, f, INPUT), ws + k->x), w,
+                sn_has(s, BIAS) ? sn_as_f32(sn_in(s, f, BIAS), ws + k->c) : NULL, NULL, qkv,
+                ws + k->core, f->pool);
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const int64_t hidden = m->heads * k->size;
+    const sn_heads now_k =
+        sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->size, k->row, hidden);
+    const sn_heads now_v =
+        sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
+    const sn_tensor *past = sn_has(s, PAST) ? sn_in(s, f, PAST) : NULL;
+    const sn_tensor *present = sn_wants(s, PRESENT) ? sn_out(s, f, PRESENT) : NULL;
+    const sn_heads past_k = half_of(past, 0), past_v = half_of(past, 1);
+    const sn_heads present_k = half_of(present, 0), present_v = half_of(present, 1);
+    int64_t *start = (int64_t *)(void *)(ws + k->lens);
+    for (int64_t b = 0; b < k->batch; b++)
+        start[b] = k->past;
+    const sn_heads key =
+        sn_ms_cache_run(&k->k, &past_k, &now_k, &present_k, k->total, start, NULL, ws, f->pool);
+    const sn_heads value =
+        sn_ms_cache_run(&k->v, &past_v, &now_v, &present_v, k->total, start, NULL, ws, f->pool);
+    sn_attention_args a = {.q = qkv,
+                           .k = key.data,
+                           .v = value.data,
+                           .y = k->half ? (void *)(ws + k->y) : sn_out(s, f, Y)->data,
+                           .filter = (double)m->filter,
+                           .offset = start};
+    if (k->mask.kind != SN_MS_MASK_NONE)
+        sn_ms_mask_run(&k->mask, sn_in(s, f, MASK), ws, &a.keep);
+    if (sn_has(s, ATTENTION_BIAS))
+        sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), ws, &a.bias);
+    sn_attention_run(&k->plan, &a, ws + k->core, f->pool);
+    if (k->half) {
+        const sn_heads from = sn_heads_bshd(f32, ws + k->y, k->batch, m->heads, k->len, k->v_size,
+                                            m->heads * k->v_size, 0);
+        const sn_heads to = sn_heads_of(sn_out(s, f, Y), m->heads);
+        sn_heads_copy(&to, &from, NULL, f->pool);
+    }
+    return SONDE_OK;
+}
+
+const sn_op sn_op_ms_attention[] = {{.name = "Attention",
+                                     .domain = SN_MS_DOMAIN,
+                                     .since = 1,
+                                     .min_in = 2,
+                                     .max_in = 7,
+                                     .min_out = 1,
+                                     .max_out = 2,
+                                     .params_size = sizeof(msa_params),
+                                     .prepare = prepare_msa,
+                                     .infer = infer_msa,
+                                     .pack = pack_msa,
+                                     .bind = bind_msa,
+                                     .run = run_msa,
+                                     .types = "f32 f16 bf16"},
+                                    {.name = NULL}};

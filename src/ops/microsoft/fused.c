@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FusedMatMul and FusedGemm of com.microsoft: matrix products with transposes and a factor, and
+ * with an activation behind them. */
+#include <string.h>
+
+#include "ops/shared/heads.h"
+#include "ops/shared/product.h"
+
+typedef struct fused_params {
+    float alpha, beta;
+    int64_t trans_a, trans_b;
+    bool gemm;
+    sn_act act;
+} fused_params;
+
+static sonde_status prepare_matmul(sn_prep *p)
+{
+    fused_params *m = p->params;
+    int64_t batch_a, batch_b;
+    m->beta = 1.0f;
+    SN_TRY(sn_prep_float(p, "alpha", 1.0f, &m->alpha));
+    SN_TRY(sn_prep_int(p, "transA", 0, &m->trans_a));
+    SN_TRY(sn_prep_int(p, "transB", 0, &m->trans_b));
+    SN_TRY(sn_prep_int(p, "transBatchA", 0, &batch_a));
+    SN_TRY(sn_prep_int(p, "transBatchB", 0, &batch_b));
+    if (batch_a || batch_b)
+        return sn_prep_fail(p, "transBatchA and transBatchB are not supported");
+    return SONDE_OK;
+}
+
+static sonde_status prepare_gemm(sn_prep *p)
+{
+    fused_params *m = p->params;
+    const char *name;
+    const bool given = sn_node_attr(p->node, "activation_alpha") != NULL;
+    float params[2];
+    SN_TRY(sn_prep_float(p, "alpha", 1.0f, &m->alpha));
+    SN_TRY(sn_prep_float(p, "beta", 1.0f, &m->beta));
+    SN_TRY(sn_prep_int(p, "transA", 0, &m->trans_a));
+    SN_TRY(sn_prep_int(p, "transB", 0, &m->trans_b));
+    SN_TRY(sn_prep_string(p, "activation", "", &name));
+    SN_TRY(sn_prep_float(p, "activation_alpha", 0.0f, &params[0]));
+    SN_TRY(sn_prep_float(p, "activation_beta", 0.0f, &params[1]));
+    if (!sn_act_parse(name, params, given ? 2 : 0, &m->act))
+        return sn_prep_fail(p, "unknown activation '%s'", name);
+    m->gemm = true;
+    return SONDE_OK;
+}
+
+/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. Transposing it means
+ * nothing. */
+static int as_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
+{
+    if (t->rank == 1) {
+        out[left ? 0 : 1] = 1;
+        out[left ? 1 : 0] = t->dims[0];
+        return 2;
+    }
+    memcpy(out, t->dims, sizeof(sn_dim) * (size_t)t->rank);
+    return t->rank;
+}
+
+static sonde_status infer_fused(sn_infer *c)
+{
+    const fused_params *p = c->params;
+    const sn_type *a = &c->in[0]->type, *b = &c->in[1]->type;
+    for (uint32_t i = 1; i < c->n_in; i++)
+        if (c->in[i] && a->dtype && c->in[i]->type.dtype && a->dtype != c->in[i]->type.dtype)
+            return sn_infer_fail(c, "the inputs are %s and %s", sn_dtype_name(a->dtype),
+                                 sn_dtype_name(c->in[i]->type.dtype));
+    if (a->rank < 0 || b->rank < 0)
+        return sn_infer_tensor(c, 0, a->dtype, NULL, -1);
+    if (a->rank == 0 || b->rank == 0 || (p->gemm && (a->rank != 2 || b->rank != 2)))
+        return sn_infer_fail(c, "ranks %d and %d cannot be multiplied", a->rank, b->rank);
+    sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK], out[SN_MAX_RANK];
+    const int ra = as_matrix(a, true, da), rb = as_matrix(b, false, db);
+    const bool ta = p->trans_a && a->rank > 1, tb = p->trans_b && b->rank > 1;
+    const sn_dim ka = da[ta ? ra - 2 : ra - 1], kb = db[tb ? rb - 1 : rb - 2];
+    if (sn_dim_known(ka) && sn_dim_known(kb) && ka != kb)
+        return sn_infer_fail(c, "inner dims differ: %lld and %lld", (long long)ka, (long long)kb);
+    const sn_type batch_a = {.rank = ra - 2, .dims = da}, batch_b = {.rank = rb - 2, .dims = db};
+    int rank;
+    SN_TRY(sn_infer_broadcast(c, &batch_a, &batch_b, out, &rank));
+    if (a->rank > 1)
+        out[rank++] = da[ta ? ra - 1 : ra - 2];
+    if (b->rank > 1)
+        out[rank++] = db[tb ? rb - 2 : rb - 1];
+    return sn_infer_tensor(c, 0, a->dtype, out, rank);
+}
+
+static sonde_status pack_fused(sn_pack_request *r)
+{
+    return sn_product_pack(r, ((const fused_params *)r->params)->trans_b != 0);
+}
+
+static sonde_status bind_fused(sn_bind *b)
+{
+    const fused_params *p = b->params;
+    const sn_type *a = &b->in[0]->type, *t = &b->in[1]->type;
+    sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK];
+    const int ra = as_matrix(a, true, da), rb = as_matrix(t, false, db);
+    sn_gemm_desc d = {.alpha = p->alpha,
+                      .beta = p->beta,
+                      .trans_a = p->trans_a && a->rank > 1,
+                      .trans_b = p->trans_b && t->rank > 1,
+                      .act = p->act};
+    if (!sn_product_shape(&d, da, ra, db, rb))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
+    if (b->n_in > 2 && b->in[2] && !sn_product_addend(&d, &b->in[2]->type))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the addend does not broadcast to the result");
+    return sn_product_bind(b, &d);
+}
+
+#define FUSED(symbol, NAME, MAX_IN, PREPARE)                                                       \
+    const sn_op symbol[] = {{.name = NAME,                                                         \
+                             .domain = SN_MS_DOMAIN,                                               \
+                             .since = 1,                                                           \
+                             .min_in = 2,                                                          \
+                             .max_in = MAX_IN,                                                     \
+                             .min_out = 1,                                                         \
+                             .max_out = 1,                                                         \
+                             .params_size = sizeof(fused_params),                                  \
+                             .prepare = PREPARE,                                                   \
+                             .infer = infer_fused,                                                 \
+                             .pack = pack_fused,                                                   \
+                             .bind = bind_fused,                                                   \
+                             .run = sn_product_run,                                                \
+                             .types = "f32 f64 f16 bf16"},                                         \
+                            {.name = NULL}};
+FUSED(sn_op_ms_fused_matmul, "FusedMatMul", 2, prepare_matmul)
+FUSED(sn_op_ms_fused_gemm, "FusedGemm", 3, prepare_gemm)

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GroupQueryAttention of com.microsoft: rotary embedding, a cache that may be longer than what it
+ * holds, and causal attention of many query heads to few key heads. The cache lives in the present
+ * outputs (f32) or in the workspace; each batch entry has its own length. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/split.h"
+#include "ops/microsoft/attention.h"
+#include "ops/shared/data_movement.h"
+
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    PAST_K,
+    PAST_V,
+    LENS,
+    TOTAL,
+    COS,
+    SIN,
+    IDS,
+    ATTENTION_BIAS,
+    SINK,
+    K_SCALE
+};
+enum { Y, PRESENT_K, PRESENT_V, QK };
+
+typedef struct gqa_params {
+    int64_t heads, kv_heads, window;
+    float scale, softcap;
+    bool rotary, interleaved, smooth, causal;
+    int64_t qk_output;
+} gqa_params;
+
+typedef struct gqa_bound {
+    sn_attention_plan plan;
+    int64_t batch, len, size;
+    int64_t total;    /* longest sequence of the batch */
+    int64_t capacity; /* positions of the cache */
+    int64_t row;      /* of the query, packed or not */
+    bool total_known; /* else `total` is the most it can be */
+    bool packed, half, past, ids;
+    bool ws_cache; /* else the present outputs are the cache */
+    sn_ms_bias bias;
+    int64_t table_rows, table_half;
+    size_t q, new_k, key, value, y, qk, cos, sin, sink, lens, core;
+} gqa_bound;
+
+static sonde_status prepare_gqa(sn_prep *p)
+{
+    gqa_params *g = p->params;
+    int64_t rotary, interleaved, smooth, causal, sliding;
+    SN_TRY(sn_prep_int(p, "num_heads", 0, &g->heads));
+    SN_TRY(sn_prep_int(p, "kv_num_heads", 0, &g->kv_heads));
+    SN_TRY(sn_prep_int(p, "local_window_size", -1, &g->window));
+    SN_TRY(sn_prep_float(p, "scale", 0.0f, &g->scale));
+    SN_TRY(sn_prep_float(p, "softcap", 0.0f, &g->softcap));
+    SN_TRY(sn_prep_int(p, "do_rotary", 0, &rotary));
+    SN_TRY(sn_prep_int(p, "rotary_interleaved", 0, &interleaved));
+    SN_TRY(sn_prep_int(p, "smooth_softmax", 0, &smooth));
+    SN_TRY(sn_prep_int(p, "causal", 1, &causal));
+    SN_TRY(sn_prep_int(p, "sliding_window_cache", 0, &sliding));
+    SN_TRY(sn_prep_int(p, "qk_output", 0, &g->qk_output));
+    if (g->kv_heads < 1 || g->heads < 1 || g->heads % g->kv_heads || g->heads > INT32_MAX)
+        return sn_prep_fail(p, "%lld query heads cannot share %lld key heads", (long long)g->heads,
+                            (long long)g->kv_heads);
+    if (sliding)
+        return sn_prep_fail(p, "sliding_window_cache is not supported");
+    if (g->qk_output < 0 || g->qk_output > 2)
+        return sn_prep_fail(p, "attribute 'qk_output' is %lld, expected 0 to 2",
+                            (long long)g->qk_output);
+    g->rotary = rotary != 0;
+    g->interleaved = interleaved != 0;
+    g->smooth = smooth > 0;
+    g->causal = causal != 0;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ infer */
+static sn_dim head_size(const gqa_params *g, const sn_type *q, bool packed)
+{
+    if (q->rank != 3 || !sn_dim_known(q->dims[2]))
+        return SN_DIM_UNKNOWN;
+    return q->dims[2] / (g->heads + (packed ? 2 * g->kv_heads : 0));
+}
+
+static sonde_status infer_gqa(sn_infer *c)
+{
+    const gqa_params *g = c->params;
+    const sn_type *q = &c->in[QUERY]->type;
+    const bool packed = !sn_infer_has(c, KEY);
+    if (q->rank >= 0 && q->rank != 3)
+        return sn_infer_fail(c, "the query must have rank 3");
+    sn_dim y[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
+    const sn_dim size = head_size(g, q, packed);
+    if (q->rank == 3)
+        memcpy(y, q->dims, 2 * sizeof *y);
+    y[2] = sn_dim_mul(size, g->heads);
+    SN_TRY(sn_infer_tensor(c, Y, q->dtype, y, 3));
+    const sn_dim *v;
+    int64_t n;
+    SN_TRY(sn_infer_ints(c, TOTAL, &v, &n));
+    const sn_dim total = v && n == 1 ? v[0] : SN_DIM_UNKNOWN;
+    sn_dim length = total, most = y[1]; /* a sequence is what was there and what is new */
+    if (sn_infer_has(c, PAST_K)) {
+        const sn_type *past = &c->in[PAST_K]->type;
+        if (past->rank >= 0 && past->rank != 4)
+            return sn_infer_fail(c, "past_key must have rank 4");
+        const sn_dim before = past->rank == 4 ? past->dims[2] : SN_DIM_UNKNOWN;
+        const bool known = sn_dim_known(before) && sn_dim_known(total);
+        length = !known ? SN_DIM_UNKNOWN : before > total ? before : total;
+        most = sn_dim_add(before, y[1]);
+    }
+    if (sn_dim_known(total) && sn_dim_known(most) && (total > most || total < 1))
+        return sn_infer_fail(c, "total_sequence_length is %lld, at most %lld tokens are there",
+                             (long long)total, (long long)most);
+    const sn_dim present[4] = {y[0], g->kv_heads, length, size},
+                 qk[4] = {y[0], g->heads, y[1], total};
+    SN_TRY(sn_infer_tensor(c, PRESENT_K, q->dtype, present, 4));
+    SN_TRY(sn_infer_tensor(c, PRESENT_V, q->dtype, present, 4));
+    return sn_infer_tensor(c, QK, q->dtype, qk, 4);
+}
+
+/* ------------------------------------------------------------------ bind */
+static sonde_status bind_total(sn_bind *b, gqa_bound *k)
+{
+    if (!sn_ms_has(b, LENS) || !sn_ms_has(b, TOTAL))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "seqlens_k and total_sequence_length are required");
+    const sn_fact *t = b->in[TOTAL];
+    int64_t count = 0;
+    if (t->type.dtype != SONDE_DTYPE_I32 || !sn_type_count(&t->type, &count) || count != 1)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "total_sequence_length must be one int32");
+    k->total_known = true;
+    if (t->ints && t->n_ints == 1 && sn_dim_known(t->ints[0])) {
+        k->total = t->ints[0];
+    } else if (t->data) {
+        k->total = sn_move_int(t->data, 0);
+    } else {
+        k->total_known = false;
+        k->total = k->len;
+        if (sn_ms_has(b, PAST_K) && b->in[PAST_K]->type.rank == 4 &&
+            !sn_i64_add(k->total, b->in[PAST_K]->type.dims[2], &k->total))
+            k->total = -1;
+    }
+    if (k->total < 1 || k->total > INT32_MAX)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "total_sequence_length is %lld",
+                            (long long)k->total);
+    return SONDE_OK;
+}
+
+static sonde_status bind_shapes(sn_bind *b, gqa_bound *k)
+{
+    const gqa_params *g = b->params;
+    const sn_type *q = &b->in[QUERY]->type;
+    k->packed = !sn_ms_has(b, KEY);
+    const int64_t parts = g->heads + (k->packed ? 2 * g->kv_heads : 0);
+    k->batch = q->dims[0];
+    k->len = q->dims[1];
+    k->row = q->dims[2];
+    k->size = k->row / parts;
+    if (k->row % parts || sn_attn_compute_type(q->dtype) != SONDE_DTYPE_F32)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "%s rows of %lld numbers do not fit the heads",
+                            sn_dtype_onnx_name(q->dtype), (long long)k->row);
+    k->half = q->dtype != SONDE_DTYPE_F32;
+    for (uint32_t i = KEY; i <= VALUE && !k->packed; i++) {
+        const sn_type *t = sn_ms_has(b, i) ? &b->in[i]->type : NULL;
+        if (!t || t->rank != 3 || t->dims[0] != k->batch || t->dims[1] != k->len ||
+            t->dims[2] != g->kv_heads * k->size || t->dtype != q->dtype)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the query", i);
+    }
+    SN_TRY(bind_total(b, k));
+    k->capacity = k->total;
+    k->past = sn_ms_has(b, PAST_K);
+    if (k->past != sn_ms_has(b, PAST_V))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "past_key and past_value must come together");
+    for (uint32_t i = PAST_K; i <= PAST_V && k->past; i++) {
+        const sn_type *t = &b->in[i]->type;
+        if (t->rank != 4 || t->dims[0] != k->batch || t->dims[1] != g->kv_heads ||
+            t->dims[3] != k->size || t->dtype != q->dtype ||
+            t->dims[2] != b->in[PAST_K]->type.dims[2])
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the query", i);
+        if (t->dims[2] > k->capacity)
+            k->capacity = t->dims[2];
+    }
+    const sn_type *lens = &b->in[LENS]->type;
+    int64_t count = 0;
+    if (lens->dtype != SONDE_DTYPE_I32 || !sn_type_count(lens, &count) || count != k->batch)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "seqlens_k must be %lld int32 numbers",
+                            (long long)k->batch);
+    for (uint32_t i = K_SCALE; i < b->n_in; i++)
+        if (b->in[i])
+            return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                                "input %u (quantised caches, norms of heads) is "
+                                "not supported",
+                                i);
+    return SONDE_OK;
+}
+
+static sonde_status bind_rotary(sn_bind *b, gqa_bound *k, sn_room *ws)
+{
+    const gqa_params *g = b->params;
+    if (!g->rotary)
+        return SONDE_OK;
+    if (!sn_ms_has(b, COS) || !sn_ms_has(b, SIN))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "do_rotary needs cos_cache and sin_cache");
+    const sn_type *t = &b->in[COS]->type, *q = &b->in[QUERY]->type;
+    if (t->rank != 2 || !sn_type_same_shape(t, &b->in[SIN]->type) || t->dims[1] > k->size / 2 ||
+        t->dtype != q->dtype || b->in[SIN]->type.dtype != q->dtype)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the rotary tables do not fit the heads");
+    k->table_rows = t->dims[0];
+    k->table_half = t->dims[1];
+    k->ids = sn_ms_has(b, IDS);
+    if (k->ids) {
+        const sn_type *ids = &b->in[IDS]->type;
+        if (ids->rank != 2 || ids->dims[0] != k->batch || ids->dims[1] != k->len ||
+            ids->dtype != SONDE_DTYPE_I64)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids do not fit the query");
+    }
+    if (k->half) {
+        k->cos = sn_room_take(ws, sn_ms_count(t->dims[0], t->dims[1], 1, 1), sizeof(float));
+        k->sin = sn_room_take(ws, sn_ms_count(t->dims[0], t->dims[1], 1, 1), sizeof(float));
+    }
+    return SONDE_OK;
+}
+
+static sonde_status bind_gqa(sn_bind *b)
+{
+    const gqa_params *g = b->params;
+    gqa_bound *k = SN_NEW(b->arena, gqa_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    sn_room ws = {0};
+    SN_TRY(bind_shapes(b, k));
+    SN_TRY(bind_rotary(b, k, &ws));
+    const int64_t q_count = sn_ms_count(k->batch, g->heads, k->len, k->size);
+    const int64_t cache_count = sn_ms_count(k->batch, g->kv_heads, k->capacity, k->size);
+    k->q = sn_room_take(&ws, q_count, sizeof(float));
+    k->new_k =
+        sn_room_take(&ws, sn_ms_count(k->batch, g->kv_heads, k->len, k->size), sizeof(float));
+    k->ws_cache = k->half || !sn_ms_wants(b, PRESENT_K) || !sn_ms_wants(b, PRESENT_V);
+    if (k->ws_cache) {
+        k->key = sn_room_take(&ws, cache_count, sizeof(float));
+        k->value = sn_room_take(&ws, cache_count, sizeof(float));
+    }
+    if (k->half)
+        k->y = sn_room_take(&ws, q_count, sizeof(float));
+    if (sn_ms_wants(b, QK) && k->half)
+        k->qk = sn_room_take(&ws, sn_ms_count(k->batch, g->heads, k->len, k->total), sizeof(float));
+    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, g->heads, k->len, k->total, &k->bias, &ws));
+    if (sn_ms_has(b, SINK) &&
+        (b->in[SINK]->type.rank != 1 || b->in[SINK]->type.dims[0] != g->heads ||
+         b->in[SINK]->type.dtype != b->in[QUERY]->type.dtype))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "head_sink must have one number per head");
+    k->sink = sn_room_take(&ws, g->heads, sizeof(float));
+    k->lens = sn_room_take(&ws, k->batch, 2 * sizeof(int64_t));
+
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const sn_heads q = sn_heads_bhsd(f32, NULL, k->batch, g->heads, k->len, k->size);
+    sn_heads cache = sn_heads_bhsd(f32, NULL, k->batch, g->kv_heads, k->capacity, k->size);
+    const sn_heads y =
+        sn_heads_bshd(f32, NULL, k->batch, g->heads, k->len, k->size, g->heads * k->size, 0);
+    sn_attention_desc d = {
+        .scale =
+            g->scale != 0.0f ? (double)g->scale : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+        .softcap = (double)g->softcap,
+        .left = g->causal && g->window > 0 ? sn_min(g->window - 1, SN_ATTENTION_FAR) : -1,
+        .right = g->causal ? 0 : -1,
+        .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
+    sn_attn_desc(&d, &q, &cache, &cache, &y);
+    d.kv_len = k->total;
+    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
+    k->core = ws.bytes;
+    if (ws.overflow || !sn_size_add(ws.bytes, k->plan.workspace_bytes, &b->workspace_bytes))
+        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    b->bound = k;
+    b->kernel = k->plan.name;
+    b->flops = k->plan.flops;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+/* Where the new tokens of each batch entry go, and how far its keys reach. */
+static sonde_status read_lengths(const sn_step *s, sn_frame *f, int64_t *start, int64_t *end)
+{
+    const gqa_bound *k = s->bound;
+    const int32_t *lens = sn_in(s, f, LENS)->data;
+    const int64_t total = sn_move_int(sn_in(s, f, TOTAL), 0);
+    if (k->total_known ? total != k->total : total > k->total)
+        return sn_run_fail(s, f, "total_sequence_length does not give the planned shape");
+    const bool prompt = k->len == total;
+    for (int64_t b = 0; b < k->batch; b++) {
+        end[b] = (int64_t)lens[b] + 1;
+        start[b] = prompt ? 0 : end[b] - k->len;
+        if (end[b] < 1 || end[b] > k->total || start[b] < 0 || start[b] + k->len > k->capacity)
+            return sn_run_fail(s, f, "seqlens_k says %lld for batch entry %lld, which does not fit",
+                               (long long)lens[b], (long long)b);
+    }
+    return SONDE_OK;
+}
+
+static sonde_status rotate(const sn_step *s, sn_frame *f, const sn_heads *q, const sn_heads *key,
+                           const int64_t *start)
+{
+    const gqa_params *g = s->params;
+    const gqa_bound *k = s->bound;
+    sn_rotary r = {.rows = k->table_rows, .half = k->table_half, .interleaved = g->interleaved};
+    r.cos = sn_as_f32(sn_in(s, f, COS), f->workspace + k->cos);
+    r.sin = sn_as_f32(sn_in(s, f, SIN), f->workspace + k->sin);
+    if (k->ids) {
+        r.ids = sn_in(s, f, IDS)->data;
+        r.id_batch = k->len;
+        r.id_len = 1;
+    } else {
+        r.start = start;
+    }
+    for (int64_t i = 0; i < k->batch * k->len; i++) {
+        const int64_t at = k->ids ? r.ids[i] : start[i / k->len] + i % k->len;
+        if (at < 0 || at >= k->table_rows)
+            return sn_run_fail(s, f, "position %lld is outside of rotary tables with %lld rows",
+                               (long long)at, (long long)k->table_rows);
+    }
+    sn_heads_rotate(q, &r, f->pool);
+    sn_heads_rotate(key, &r, f->pool);
+    return SONDE_OK;
+}
+
+/* The cache of keys or values: past, then the new ones at their places, then zeros. */
+static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_t present,
+                           size_t at, const sn_heads *now, const int64_t *start)
+{
+    const gqa_bound *k = s->bound;
+    void *data = k->ws_cache ? f->workspace + at : sn_out(s, f, present)->data;
+    const sn_heads cache =
+        sn_heads_bhsd(SONDE_DTYPE_F32, data, now->batch, now->heads, k->capacity, now->size);
+    for (int64_t b = 0; b < now->batch; b++) {
+        float *entry = (float *)data + b * cache.stride[0];
+        const int64_t used = start[b] + now->len;
+        for (int64_t h = 0; h < now->heads; h++)
+            memset(entry + h * cache.stride[1] + used * now->size, 0,
+                   sizeof(float) * (size_t)((k->capacity - used) * now->size));
+        if (!k->past || start[b] == 0)
+            continue;
+        sn_heads before = sn_heads_of(sn_in(s, f, past), 0), one = cache;
+        before.data =
+            (uint8_t *)before.data + (size_t)(b * before.stride[0]) * sn_dtype_bytes(before.dtype);
+        one.data = entry;
+        before.batch = one.batch = 1;
+        before.len = start[b] < before.len ? start[b] : before.len;
+        sn_heads_copy(&one, &before, NULL, f->pool);
+    }
+    sn_heads_copy(&cache, now, start, f->pool);
+    if (k->ws_cache && sn_wants(s, present)) {
+        const sn_heads out = sn_heads_of(sn_out(s, f, present), 0);
+        sn_heads_copy(&out, &cache, NULL, f->pool);
+    }
+    return cache;
+}
+
+static sonde_status run_gqa(const sn_step *s, sn_frame *f)
+{
+    const gqa_params *g = s->params;
+    const gqa_bound *k = s->bound;
+    uint8_t *ws = f->workspace;
+    int64_t *start = (int64_t *)(void *)(ws + k->lens), *end = start + k->batch;
+    SN_TRY(read_lengths(s, f, start, end));
+    const sn_tensor *query = sn_in(s, f, QUERY);
+    const sn_tensor *key = k->packed ? query : sn_in(s, f, KEY);
+    const sn_tensor *value = k->packed ? query : sn_in(s, f, VALUE);
+    const int64_t first_k = k->packed ? g->heads * k->size : 0;
+    const int64_t first_v = k->packed ? first_k + g->kv_heads * k->size : 0;
+    const sn_dtype t = query->dtype, f32 = SONDE_DTYPE_F32;
+    const sn_heads in_q =
+        sn_heads_bshd(t, query->data, k->batch, g->heads, k->len, k->size, k->row, 0);
+    const sn_heads in_k =
+        sn_heads_bshd(t, key->data, k->batch, g->kv_heads, k->len, k->size, key->dims[2], first_k);
+    const sn_heads in_v = sn_heads_bshd(t, value->data, k->batch, g->kv_heads, k->len, k->size,
+                                        value->dims[2], first_v);
+    const sn_heads q = sn_heads_bhsd(f32, ws + k->q, k->batch, g->heads, k->len, k->size);
+    const sn_heads new_k =
+        sn_heads_bhsd(f32, ws + k->new_k, k->batch, g->kv_heads, k->len, k->size);
+    sn_heads_copy(&q, &in_q, NULL, f->pool);
+    sn_heads_copy(&new_k, &in_k, NULL, f->pool);
+    if (g->rotary)
+        SN_TRY(rotate(s, f, &q, &new_k, start));
+    const sn_heads keys = fill_cache(s, f, PAST_K, PRESENT_K, k->key, &new_k, start);
+    const sn_heads values = fill_cache(s, f, PAST_V, PRESENT_V, k->value, &in_v, start);
+    sn_attention_args a = {.q = q.data,
+                           .k = keys.data,
+                           .v = values.data,
+                           .y = k->half ? (void *)(ws + k->y) : sn_out(s, f, Y)->data,
+                           .offset = start,
+                           .end = end};
+    if (sn_wants(s, QK))
+        a.qk = k->half ? (void *)(ws + k->qk) : sn_out(s, f, QK)->data;
+    if (sn_has(s, ATTENTION_BIAS))
+        sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), ws, &a.bias);
+    if (sn_has(s, SINK)) {
+        a.sink = sn_as_f32(sn_in(s, f, SINK), ws + k->sink);
+    } else if (g->smooth) {
+        memset(ws + k->sink, 0, sizeof(float) * (size_t)g->heads);
+        a.sink = ws + k->sink;
+    }
+    sn_attention_run(&k->plan, &a, ws + k->core, f->pool);
+    if (k->half) {
+        const sn_heads from = sn_heads_bshd(f32, ws + k->y, k->batch, g->heads, k->len, k->size,
+                                            g->heads * k->size, 0);
+        const sn_heads to = sn_heads_of(sn_out(s, f, Y), g->heads);
+        sn_heads_copy(&to, &from, NULL, f->pool);
+    }
+    if (sn_wants(s, QK) && k->half) {
+        const sn_heads from = sn_heads_bhsd(f32, ws + k->qk, k->batch, g->heads, k->len, k->total);
+        const sn_heads to = sn_heads_of(sn_out(s, f, QK), g->heads);
+        sn_heads_copy(&to, &from, NULL, f->pool);
+    }
+    return SONDE_OK;
+}
+
+const sn_op sn_op_ms_group_query_attention[] = {{.name = "GroupQueryAttention",
+                                                 .domain = SN_MS_DOMAIN,
+                                                 .since = 1,
+                                                 .min_in = 1,
+                                                 .max_in = 16,
+                                                 .min_out = 1,
+                                                 .max_out = 4,
+                                                 .params_size = sizeof(gqa_params),
+                                                 .prepare = prepare_gqa,
+                                                 .infer = infer_gqa,
+                                                 .bind = bind_gqa,
+                                                 .run = run_gqa,
+                                                 .types = "f32 f16 bf16"},
+                                                {.name = NULL}};

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementwise 8-bit operators of com.microsoft: QLinearAdd and QLinearMul with broadcasting,
+ * QLinearSigmoid and QLinearLeakyRelu through a table of 256 results, and QLinearConcat. */
+#include "ops/microsoft/qlinear.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "compute/eltwise.h"
+#include "ops/shared/elementwise.h"
+
+sonde_status sn_qparam_check(sn_bind *b, uint32_t i, sn_dtype t)
+{
+    int64_t n = 0;
+    if (i >= b->n_in || !b->in[i] || b->in[i]->type.dtype != SONDE_DTYPE_F32 ||
+        !sn_type_count(&b->in[i]->type, &n) || n != 1)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be one float, a scale", i);
+    if (i + 1 < b->n_in && b->in[i + 1] &&
+        (b->in[i + 1]->type.dtype != t || !sn_type_count(&b->in[i + 1]->type, &n) || n != 1))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be one %s, a zero point", i + 1,
+                            sn_dtype_onnx_name(t));
+    if (!sn_is_byte(t))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
+                            sn_dtype_onnx_name(t));
+    return SONDE_OK;
+}
+
+sn_qparam sn_qparam_read(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    sn_qparam q = {*(const float *)sn_in(s, f, i)->data, 0};
+    if (sn_has(s, i + 1))
+        q.zero = sn_byte_at(sn_in(s, f, i + 1)->dtype, sn_in(s, f, i + 1)->data, 0);
+    return q;
+}
+
+uint8_t sn_quantize_byte(float v, sn_qparam q, sn_dtype t)
+{
+    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f;
+    float r = nearbyintf(v / q.scale) + (float)q.zero;
+    if (!(r > lo)) /* NaN too */
+        r = lo;
+    if (r > lo + 255.0f)
+        r = lo + 255.0f;
+    return (uint8_t)(int32_t)r;
+}
+
+void sn_dequantize_bytes(uint32_t cpu_flags, const sn_tensor *t, sn_qparam q, float *dst, int64_t n)
+{
+    sn_bytes_to_f32(cpu_flags, t->dtype, dst, t->data, n, q.zero);
+    for (int64_t i = 0; i < n; i++)
+        dst[i] *= q.scale;
+}
+
+/* ------------------------------------------------------------------ two operands */
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C_SCALE, C_ZERO };
+
+typedef struct binary_bound {
+    sn_bcast bcast;
+} binary_bound;
+
+static sonde_status infer_binary(sn_infer *c)
+{
+    sn_dim dims[SN_MAX_RANK];
+    int rank;
+    if (!sn_infer_has(c, B) || !sn_infer_has(c, B_SCALE) || !sn_infer_has(c, C_SCALE))
+        return sn_infer_fail(c, "B and the scales of B and C are required");
+    const sn_type *a = &c->in[A]->type, *b = &c->in[B]->type;
+    if (a->dtype && b->dtype && a->dtype != b->dtype)
+        return sn_infer_fail(c, "A and B differ in element type");
+    SN_TRY(sn_infer_broadcast(c, a, b, dims, &rank));
+    return sn_infer_tensor(c, 0, a->dtype, dims, rank);
+}
+
+static sonde_status bind_binary(sn_bind *b)
+{
+    binary_bound *k = SN_NEW(b->arena, binary_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    const sn_type *a = &b->in[A]->type, *t = &b->in[B]->type, *y = &b->out[0].type;
+    SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
+    SN_TRY(sn_qparam_check(b, B_SCALE, a->dtype));
+    SN_TRY(sn_qparam_check(b, C_SCALE, a->dtype));
+    const int64_t *dims[2] = {a->dims, t->dims};
+    const int ranks[2] = {a->rank, t->rank};
+    sn_bcast_plan(&k->bcast, y->dims, y->rank, 2, dims, ranks);
+    b->bound = k;
+    b->kernel = "q8_binary";
+    b->flops = 6 * (uint64_t)k->bcast.total;
+    return SONDE_OK;
+}
+
+typedef struct binary_job {
+    const sn_bcast *b;
+    const sn_tensor *a, *t;
+    sn_tensor *y;
+    sn_qparam qa, qb, qc;
+    bool add;
+} binary_job;
+
+static void binary_range(void *arg, size_t lo, size_t hi)
+{
+    const binary_job *j = arg;
+    const sn_bcast *b = j->b;
+    uint8_t *y = j->y->data;
+    for (size_t i = lo; i < hi; i++) {
+        size_t rest = i;
+        ptrdiff_t at[2] = {(ptrdiff_t)i * b->stride[0][0], (ptrdiff_t)i * b->stride[1][0]};
+        if (b->rank > 1)
+            at[0] = at[1] = 0;
+        for (int d = b->rank - 1; d >= 0 && b->rank > 1; d--) {
+            const ptrdiff_t k = (ptrdiff_t)(rest % (size_t)b->dims[d]);
+            rest /= (size_t)b->dims[d];
+            at[0] += k * b->stride[0][d];
+            at[1] += k * b->stride[1][d];
+        }
+        const float va =
+            (float)(sn_byte_at(j->a->dtype, j->a->data, at[0]) - j->qa.zero) * j->qa.scale;
+        const float vb =
+            (float)(sn_byte_at(j->t->dtype, j->t->data, at[1]) - j->qb.zero) * j->qb.scale;
+        y[i] = sn_quantize_byte(j->add ? va + vb : va * vb, j->qc, j->y->dtype);
+    }
+}
+
+static sonde_status run_binary(const sn_step *s, sn_frame *f)
+{
+    const binary_bound *k = s->bound;
+    binary_job j = {.b = &k->bcast,
+                    .a = sn_in(s, f, A),
+                    .t = sn_in(s, f, B),
+                    .y = sn_out(s, f, 0),
+                    .qa = sn_qparam_read(s, f, A_SCALE),
+                    .qb = sn_qparam_read(s, f, B_SCALE),
+                    .qc = sn_qparam_read(s, f, C_SCALE),
+                    .add = strcmp(s->node->op_type, "QLinearAdd") == 0};
+    sn_parallel_range(f->pool, k->bcast.total, 16, binary_range, &j);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ one operand */
+enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
+
+typedef struct unary_params {
+    bool sigmoid;
+    float alpha;
+} unary_params;
+
+static sonde_status prepare_unary(sn_prep *p)
+{
+    unary_params *u = p->params;
+    u->sigmoid = strcmp(p->node->op_type, "QLinearSigmoid") == 0;
+    return sn_prep_float(p, "alpha", 0.01f, &u->alpha);
+}
+
+static sonde_status infer_unary(sn_infer *c)
+{
+    if (!sn_infer_has(c, Y_SCALE))
+        return sn_infer_fail(c, "the scale of Y is required");
+    return sn_infer_same(c, 0, X);
+}
+
+static sonde_status bind_unary(sn_bind *b)
+{
+    int64_t n = 0;
+    SN_TRY(sn_qparam_check(b, X_SCALE, b->in[X]->type.dtype));
+    SN_TRY(sn_qparam_check(b, Y_SCALE, b->in[X]->type.dtype));
+    b->kernel = "q8_table";
+    if (sn_type_count(&b->in[X]->type, &n))
+        b->flops = (uint64_t)n;
+    return SONDE_OK;
+}
+
+typedef struct table_job {
+    const uint8_t *x, *table;
+    uint8_t *y;
+} table_job;
+
+static void table_range(void *arg, size_t lo, size_t hi)
+{
+    const table_job *j = arg;
+    for (size_t i = lo; i < hi; i++)
+        j->y[i] = j->table[j->x[i]];
+}
+
+static sonde_status run_unary(const sn_step *s, sn_frame *f)
+{
+    const unary_params *u = s->params;
+    const sn_tensor *x = sn_in(s, f, X);
+    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
+    uint8_t table[256];
+    for (int i = 0; i < 256; i++) {
+        const uint8_t code = (uint8_t)i;
+        const float v = (float)(sn_byte_at(x->dtype, &code, 0) - qx.zero) * qx.scale;
+        const float r = u->sigmoid ? 1.0f / (1.0f + expf(-v)) : v < 0.0f ? v * u->alpha : v;
+        table[i] = sn_quantize_byte(r, qy, x->dtype);
+    }
+    table_job j = {x->data, table, sn_out(s, f, 0)->data};
+    sn_parallel_range(f->pool, (size_t)sn_tensor_count(x), 1, table_range, &j);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ Concat */
+typedef struct concat_params {
+    int64_t axis;
+} concat_params;
+
+enum { OUT_SCALE, OUT_ZERO, FIRST };
+
+static sonde_status prepare_concat(sn_prep *p)
+{
+    concat_params *c = p->params;
+    return sn_prep_int(p, "axis", 0, &c->axis);
+}
+
+static sonde_status infer_concat(sn_infer *c)
+{
+    const concat_params *p = c->params;
+    sn_dim dims[SN_MAX_RANK];
+    int axis = 0, rank = -1;
+    if (c->n_in < FIRST + 3 || (c->n_in - FIRST) % 3)
+        return sn_infer_fail(c, "inputs must come in threes: tensor, scale, zero point");
+    for (uint32_t i = FIRST; i < c->n_in; i += 3) {
+        if (!c->in[i] || !c->in[i + 1])
+            return sn_infer_fail(c, "input %u is missing", i);
+        const sn_type *t = &c->in[i]->type;
+        if (t->rank < 0)
+            return sn_infer_tensor(c, 0, c->in[FIRST]->type.dtype, NULL, -1);
+        if (rank < 0) {
+            rank = t->rank;
+            SN_TRY(sn_infer_axis(c, p->axis, rank, false, &axis));
+            memcpy(dims, t->dims, sizeof(sn_dim) * (size_t)rank);
+            continue;
+        }
+        if (t->rank != rank)
+            return sn_infer_fail(c, "the inputs differ in rank");
+        for (int k = 0; k < rank; k++) {
+            if (k == axis)
+                dims[k] = sn_dim_add(dims[k], t->dims[k]);
+            else if (sn_dim_known(dims[k]) && sn_dim_known(t->dims[k]) && dims[k] != t->dims[k])
+                return sn_infer_fail(c, "the inputs differ in dimension %d", k);
+            else if (!sn_dim_known(dims[k]))
+                dims[k] = t->dims[k];
+        }
+    }
+    return sn_infer_tensor(c, 0, c->in[FIRST]->type.dtype, dims, rank);
+}
+
+static sonde_status bind_concat(sn_bind *b)
+{
+    const sn_dtype t = b->out[0].type.dtype;
+    SN_TRY(sn_qparam_check(b, OUT_SCALE, t));
+    for (uint32_t i = FIRST; i < b->n_in; i += 3) {
+        if (b->in[i]->type.dtype != t)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the inputs differ in element type");
+        SN_TRY(sn_qparam_check(b, i + 1, t));
+    }
+    b->kernel = "q8_concat";
+    return SONDE_OK;
+}
+
+static sonde_status run_concat(const sn_step *s, sn_frame *f)
+{
+    const concat_params *p = s->params;
+    sn_tensor *y = sn_out(s, f, 0);
+    const sn_qparam qy = sn_qparam_read(s, f, OUT_SCALE);
+    const int axis = (int)(p->axis < 0 ? p->axis + y->rank : p->axis);
+    int64_t outer = 1, inner = 1, done = 0;
+    for (int i = 0; i < y->rank; i++) {
+        outer *= i < axis ? y->dims[i] : 1;
+        inner *= i > axis ? y->dims[i] : 1;
+    }
+    const int64_t row = y->dims[axis] * inner;
+    for (uint32_t i = FIRST; i < s->n_in; i += 3) {
+        const sn_tensor *x = sn_in(s, f, i);
+        const sn_qparam qx = sn_qparam_read(s, f, i + 1);
+        uint8_t table[256];
+        for (int v = 0; v < 256; v++) {
+            const uint8_t code = (uint8_t)v;
+            table[v] = sn_quantize_byte(
+                (float)(sn_byte_at(x->dtype, &code, 0) - qx.zero) * qx.scale, qy, y->dtype);
+        }
+        const int64_t part = x->dims[axis] * inner;
+        for (int64_t o = 0; o < outer; o++)
+            for (int64_t k = 0; k < part; k++)
+                ((uint8_t *)y->data)[o * row + done + k] =
+                    table[((const uint8_t *)x->data)[o * part + k]];
+        done += part;
+    }
+    return SONDE_OK;
+}
+
+#define QLINEAR(symbol, NAME, MIN_IN, MAX_IN, SIZE, PREPARE, INFER, BIND, RUN)                     \
+    const sn_op symbol[] = {{.name = NAME,                                                         \
+                             .domain = SN_MS_DOMAIN,                                               \
+                             .since = 1,                                                           \
+                             .min_in = MIN_IN,                                                     \
+                             .max_in = MAX_IN,                                                     \
+                             .min_out = 1,                                                         \
+                             .max_out = 1,                                                         \
+                             .params_size = SIZE,                                                  \
+                             .prepare = PREPARE,                                                   \
+                             .infer = INFER,                                                       \
+                             .bind = BIND,                                                         \
+                             .run = RUN,                                                           \
+                             .types = "u8 i8"},                                                    \
+                            {.name = NULL}};
+QLINEAR(sn_op_ms_qlinear_add, "QLinearAdd", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary)
+QLINEAR(sn_op_ms_qlinear_mul, "QLinearMul", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary)
+QLINEAR(sn_op_ms_qlinear_sigmoid, "QLinearSigmoid", 2, 5, sizeof(unary_params), prepare_unary,
+        infer_unary, bind_unary, run_unary)
+QLINEAR(sn_op_ms_qlinear_leaky_relu, "QLinearLeakyRelu", 2, 5, sizeof(unary_params), prepare_unary,
+        infer_unary, bind_unary, run_unary)
+QLINEAR(sn_op_ms_qlinear_concat, "QLinearConcat", 5, -1, sizeof(concat_params), prepare_concat,
+        infer_concat, bind_concat, run_concat)

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 8-bit operators of com.microsoft that look at more than one element: QLinearAveragePool,
+ * QLinearGlobalAveragePool and QLinearSoftmax. Bytes become f32 in the workspace, the f32 driver
+ * runs, and the result is quantised again. Images with channels last are turned on the way. */
+#include <string.h>
+
+#include "compute/pooling.h"
+#include "compute/softmax.h"
+#include "ops/microsoft/qlinear.h"
+#include "ops/shared/half_workspace.h"
+#include "ops/shared/window.h"
+
+enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
+
+typedef struct rows_params {
+    sn_window window;
+    bool global, channels_last;
+    int64_t include_pad;
+    int64_t axis, opset; /* softmax */
+} rows_params;
+
+typedef struct rows_bound {
+    sn_pooling_plan pool;
+    sn_softmax_plan softmax;
+    int64_t batch, channels, in_pixels, out_pixels;
+    int64_t in_count, out_count;
+    size_t x, y;
+} rows_bound;
+
+static sonde_status prepare_pool(sn_prep *p)
+{
+    rows_params *r = p->params;
+    int64_t last;
+    SN_TRY(sn_prep_int(p, "channels_last", 0, &last));
+    SN_TRY(sn_prep_int(p, "count_include_pad", 0, &r->include_pad));
+    r->channels_last = last != 0;
+    r->global = strcmp(p->node->op_type, "QLinearGlobalAveragePool") == 0;
+    if (r->global)
+        return SONDE_OK;
+    r->window.may_miss = true;
+    SN_TRY(sn_window_prepare(p, &r->window));
+    return r->window.kernel ? SONDE_OK : sn_prep_fail(p, "attribute 'kernel_shape' is missing");
+}
+
+static sonde_status infer_pool(sn_infer *c)
+{
+    const rows_params *r = c->params;
+    const sn_type *x = &c->in[X]->type;
+    sn_dim dims[SN_MAX_RANK];
+    if (!sn_infer_has(c, Y_SCALE))
+        return sn_infer_fail(c, "the scale of Y is required");
+    if (x->rank < 0)
+        return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
+    if (x->rank < 3)
+        return sn_infer_fail(c, "an input of rank %d cannot be pooled", x->rank);
+    const int first = r->channels_last ? 1 : 2;
+    if (!r->global)
+        SN_TRY(sn_window_check(c, &r->window, x->rank - 2));
+    memcpy(dims, x->dims, sizeof(sn_dim) * (size_t)x->rank);
+    for (int i = 0; i < x->rank - 2; i++) {
+        if (r->global)
+            dims[first + i] = 1;
+        else
+            SN_TRY(sn_window_dim(c, &r->window, i, x->dims[first + i], r->window.kernel[i],
+                                 &dims[first + i]));
+    }
+    return sn_infer_tensor(c, 0, x->dtype, dims, x->rank);
+}
+
+static sonde_status bind_pool(sn_bind *b)
+{
+    const rows_params *r = b->params;
+    rows_bound *k = SN_NEW(b->arena, rows_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    const sn_type *x = &b->in[X]->type;
+    const int spatial = x->rank - 2;
+    const int64_t *size = x->dims + (r->channels_last ? 1 : 2);
+    sn_axis axes[3];
+    SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
+    SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
+    if (spatial > 3 || (!r->global && !sn_window_axes(&r->window, size, spatial, NULL, axes)))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
+                            spatial);
+    for (int i = 0; r->global && i < 3; i++) {
+        const int64_t in = i < 3 - spatial ? 1 : size[i - (3 - spatial)];
+        axes[i] = (sn_axis){in, 1, in, 1, 1, 0, 0};
+    }
+    sn_pooling_desc d = {.kind = SN_POOL_AVERAGE,
+                         .dtype = SONDE_DTYPE_F32,
+                         .n = x->dims[0],
+                         .c = x->dims[r->channels_last ? x->rank - 1 : 1],
+                         .include_pad = r->include_pad != 0};
+    k->in_pixels = k->out_pixels = 1;
+    for (int i = 0; i < 3; i++) {
+        d.in[i] = axes[i].in;
+        d.out[i] = axes[i].out;
+        d.kernel[i] = axes[i].kernel;
+        d.stride[i] = axes[i].stride;
+        d.dilation[i] = axes[i].dilation;
+        d.pad[i] = axes[i].pad;
+        d.pad_end[i] = axes[i].pad_end;
+        k->in_pixels *= d.in[i];
+        k->out_pixels *= d.out[i];
+    }
+    k->batch = d.n;
+    k->channels = d.c;
+    sn_pooling_plan_make(&k->pool, &d, b->cpu_flags, b->threads);
+    sn_room ws = {0};
+    if (!sn_type_count(x, &k->in_count) || !sn_type_count(&b->out[0].type, &k->out_count))
+        return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
+    k->x = sn_room_take(&ws, k->in_count, sizeof(float));
+    k->y = sn_room_take(&ws, k->out_count, sizeof(float));
+    b->bound = k;
+    b->kernel = "q8_average_pool";
+    b->flops = (uint64_t)k->out_count * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
+    return sn_room_done(b, &ws);
+}
+
+/* Where element i of an image with channels last, of `pixels` pixels, lies with channels first. */
+static int64_t turned(const rows_bound *k, int64_t i, int64_t pixels)
+{
+    const int64_t c = i % k->channels, rest = i / k->channels;
+    return (rest / pixels * k->channels + c) * pixels + rest % pixels;
+}
+
+static sonde_status run_pool(const sn_step *s, sn_frame *f)
+{
+    const rows_params *r = s->params;
+    const rows_bound *k = s->bound;
+    const sn_tensor *x = sn_in(s, f, X);
+    sn_tensor *y = sn_out(s, f, 0);
+    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
+    float *in = sn_space_f32(f, k->x), *out = sn_space_f32(f, k->y);
+    if (r->channels_last)
+        for (int64_t i = 0; i < k->in_count; i++)
+            in[turned(k, i, k->in_pixels)] =
+                (float)(sn_byte_at(x->dtype, x->data, i) - qx.zero) * qx.scale;
+    else
+        sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, in, k->in_count);
+    sn_pooling_run(&k->pool, in, out, NULL, f->pool);
+    for (int64_t i = 0; i < k->out_count; i++)
+        ((uint8_t *)y->data)[i] =
+            sn_quantize_byte(out[r->channels_last ? turned(k, i, k->out_pixels) : i], qy, y->dtype);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ Softmax */
+static sonde_status prepare_softmax(sn_prep *p)
+{
+    rows_params *r = p->params;
+    SN_TRY(sn_prep_int(p, "axis", -1, &r->axis));
+    return sn_prep_int(p, "opset", 13, &r->opset);
+}
+
+static sonde_status infer_softmax(sn_infer *c)
+{
+    const rows_params *r = c->params;
+    const sn_type *x = &c->in[X]->type;
+    int axis;
+    if (!sn_infer_has(c, Y_SCALE))
+        return sn_infer_fail(c, "the scale of Y is required");
+    if (x->rank >= 0)
+        SN_TRY(sn_infer_axis(c, r->axis, x->rank, false, &axis));
+    return sn_infer_same(c, 0, X);
+}
+
+static sonde_status bind_softmax(sn_bind *b)
+{
+    const rows_params *r = b->params;
+    rows_bound *k = SN_NEW(b->arena, rows_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    const sn_type *x = &b->in[X]->type;
+    SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
+    SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
+    const int axis = (int)(r->axis < 0 ? r->axis + x->rank : r->axis);
+    const int end =
+        r->opset < 13 ? x->rank : axis + 1; /* older ones take all dims from the axis on */
+    k->softmax = (sn_softmax_plan){.kind = SN_SOFTMAX,
+                                   .dtype = SONDE_DTYPE_F32,
+                                   .outer = sn_dims_product(x->dims, 0, axis),
+                                   .n = sn_dims_product(x->dims, axis, end),
+                                   .inner = sn_dims_product(x->dims, end, x->rank),
+                                   .kernels = sn_kernels_get(b->cpu_flags)};
+    sn_room ws = {0};
+    if (!sn_type_count(x, &k->in_count))
+        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
+    k->x = sn_room_take(&ws, k->in_count, sizeof(float));
+    b->bound = k;
+    b->kernel = "q8_softmax";
+    b->flops = 12 * (uint64_t)k->in_count;
+    return sn_room_done(b, &ws);
+}
+
+static sonde_status run_softmax(const sn_step *s, sn_frame *f)
+{
+    const rows_bound *k = s->bound;
+    const sn_tensor *x = sn_in(s, f, X);
+    sn_tensor *y = sn_out(s, f, 0);
+    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
+    float *v = sn_space_f32(f, k->x);
+    sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, v, k->in_count);
+    if (k->in_count > 0)
+        sn_softmax_run(&k->softmax, v, v, f->pool);
+    for (int64_t i = 0; i < k->in_count; i++)
+        ((uint8_t *)y->data)[i] = sn_quantize_byte(v[i], qy, y->dtype);
+    return SONDE_OK;
+}
+
+#define ROWS(symbol, NAME, PREPARE, INFER, BIND, RUN)                                              \
+    const sn_op symbol[] = {{.name = NAME,                                                         \
+                             .domain = SN_MS_DOMAIN,                                               \
+                             .since = 1,                                                           \
+                             .min_in = 2,                                                          \
+                             .max_in = 5,                                                          \
+                             .min_out = 1,                                                         \
+                             .max_out = 1,                                                         \
+                             .params_size = sizeof(rows_params),                                   \
+                             .prepare = PREPARE,                                                   \
+                             .infer = INFER,                                                       \
+                             .bind = BIND,                                                         \
+                             .run = RUN,                                                           \
+                             .types = "u8 i8"},                                                    \
+                            {.name = NULL}};
+ROWS(sn_op_ms_qlinear_average_pool, "QLinearAveragePool", prepare_pool, infer_pool, bind_pool,
+     run_pool)
+ROWS(sn_op_ms_qlinear_global_average_pool, "QLinearGlobalAveragePool", prepare_pool, infer_pool,
+     bind_pool, run_pool)
+ROWS(sn_op_ms_qlinear_softmax, "QLinearSoftmax", prepare_softmax, infer_softmax, bind_softmax,
+     run_softmax)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of the ai.onnx.ml operators; see ml.h. */
+#include "ops/ml/shared.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ attributes */
+sonde_status sn_ml_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n)
+{
+    const sn_attr *a = sn_node_attr(p->node, name);
+    *out = NULL;
+    *n = 0;
+    if (!a || a->n == 0)
+        return SONDE_OK;
+    if (a->kind != SN_ATTR_STRINGS)
+        return sn_prep_fail(p, "attribute '%s' is not a list of strings", name);
+    *out = a->strings;
+    *n = a->n;
+    return SONDE_OK;
+}
+
+sonde_status sn_ml_tensor(sn_prep *p, const char *name, const sn_tensor **out)
+{
+    const sn_attr *a = sn_node_attr(p->node, name);
+    *out = NULL;
+    if (!a)
+        return SONDE_OK;
+    if (a->kind != SN_ATTR_TENSOR || !a->tensor)
+        return sn_prep_fail(p, "attribute '%s' is not a tensor", name);
+    *out = a->tensor;
+    return SONDE_OK;
+}
+
+sonde_status sn_ml_doubles(sn_prep *p, const char *name, const double **out, size_t *n)
+{
+    char long_name[64];
+    const sn_tensor *t;
+    const float *floats;
+    *out = NULL;
+    SN_TRY(sn_prep_floats(p, name, &floats, n));
+    snprintf(long_name, sizeof long_name, "%s_as_tensor", name);
+    SN_TRY(sn_ml_tensor(p, long_name, &t));
+    if (t && t->dtype != SONDE_DTYPE_F32 && t->dtype != SONDE_DTYPE_F64)
+        return sn_prep_fail(p, "attribute '%s' is not of float or double", long_name);
+    if (t)
+        *n = (size_t)sn_tensor_count(t);
+    if (*n == 0)
+        return SONDE_OK;
+    double *copy = SN_NEW_N(p->arena, double, *n);
+    if (!copy)
+        return sn_fail_memory(p->err, *n * sizeof *copy);
+    for (size_t i = 0; i < *n; i++)
+        copy[i] = t ? sn_elem_f64(t->dtype, t->data, (int64_t)i) : (double)floats[i];
+    *out = copy;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ labels */
+sonde_status sn_ml_labels_read(sn_prep *p, const char *ints, sn_ml_labels *l)
+{
+    size_t n;
+    SN_TRY(sn_prep_ints(p, ints, &l->ints, &l->n));
+    SN_TRY(sn_ml_strings(p, "classlabels_strings", &l->strings, &n));
+    if (l->n && n)
+        return sn_prep_fail(p, "labels are given as integers and as strings");
+    l->n += n;
+    return SONDE_OK;
+}
+
+sonde_status sn_ml_labels_write(const sn_step *s, sn_frame *f, uint32_t o, const sn_ml_labels *l,
+                                const int64_t *index, int64_t n, sonde_string *room)
+{
+    if (!sn_wants(s, o))
+        return SONDE_OK;
+    if (!l->strings) {
+        int64_t *y = sn_out(s, f, o)->data;
+        for (int64_t i = 0; i < n; i++)
+            y[i] = index[i] >= 0 && (size_t)index[i] < l->n ? l->ints[index[i]] : index[i];
+        return SONDE_OK;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const bool known = index[i] >= 0 && (size_t)index[i] < l->n;
+        room[i] = known ? l->strings[index[i]] : (sonde_string){index[i] > 0 ? "1" : "0", 1};
+    }
+    return sn_run_strings(s, f, o, &n, 1, room);
+}
+
+/* ------------------------------------------------------------------ scores */
+sonde_status sn_ml_post_read(sn_prep *p, sn_ml_post *post)
+{
+    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+    const char *name;
+    SN_TRY(sn_prep_string(p, "post_transform", "NONE", &name));
+    for (int i = 0; i < 5; i++)
+        if (strcmp(names[i], name) == 0) {
+            *post = (sn_ml_post)i;
+            return SONDE_OK;
+        }
+    return sn_prep_fail(p, "attribute 'post_transform' is '%s'", name);
+}
+
+static float logistic(float x)
+{
+    const float v = 1.0f / (1.0f + expf(-fabsf(x)));
+    return x < 0 ? 1.0f - v : v;
+}
+
+/* Winitzki's approximation of the inverse error function. */
+static float probit(float p)
+{
+    const float x = 2.0f * p - 1.0f, rest = (1.0f - x) * (1.0f + x);
+    if (rest == 0.0f)
+        return 0.0f;
+    const float l = logf(rest), v = 2.0f / (3.14159265f * 0.147f) + 0.5f * l;
+    const float r = sqrtf(sqrtf(v * v - l / 0.147f) - v);
+    return 1.41421356f * (x < 0 ? -r : r);
+}
+
+/* SOFTMAX_ZERO: scores of zero take no part in the sum and stay next to zero. */
+static void softmax(float *x, int64_t n, bool zero)
+{
+    float max = -INFINITY, sum = 0.0f;
+    for (int64_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    for (int64_t i = 0; i < n; i++) {
+        if (zero && fabsf(x[i]) <= 1e-7f) {
+            x[i] *= expf(-max);
+        } else {
+            x[i] = expf(x[i] - max);
+            sum += x[i];
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = sum == 0.0f ? 0.5f : x[i] / sum;
+}
+
+void sn_ml_post_apply(sn_ml_post post, float *x, int64_t n)
+{
+    switch (post) {
+    case SN_ML_NONE:
+        return;
+    case SN_ML_SOFTMAX:
+    case SN_ML_SOFTMAX_ZERO:
+        softmax(x, n, post == SN_ML_SOFTMAX_ZERO);
+        return;
+    case SN_ML_LOGISTIC:
+        for (int64_t i = 0; i < n; i++)
+            x[i] = logistic(x[i]);
+        return;
+    case SN_ML_PROBIT:
+        for (int64_t i = 0; i < n; i++)
+            x[i] = probit(x[i]);
+        return;
+    }
+}
+
+void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2])
+{
+    out[0] = mixed ? -score : 1.0f - score;
+    out[1] = score;
+    if (mixed)
+        sn_ml_post_apply(post, out, 2);
+}
+
+/* ------------------------------------------------------------------ rows */
+bool sn_ml_number(sn_dtype t)
+{
+    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_I64 ||
+           t == SONDE_DTYPE_I32;
+}
+
+bool sn_ml_rows(const sn_type *t, int64_t *n, int64_t *features)
+{
+    if (t->rank != 1 && t->rank != 2)
+        return false;
+    *n = t->rank == 2 ? t->dims[0] : 1;
+    *features = t->dims[t->rank - 1];
+    return true;
+}
+
+sonde_status sn_ml_infer_rows(sn_infer *c, sn_dim *n)
+{
+    const sn_type *t = &c->in[0]->type;
+    *n = SN_DIM_UNKNOWN;
+    if (t->rank >= 0 && t->rank != 1 && t->rank != 2)
+        return sn_infer_fail(c, "the input has rank %d, expected 1 or 2", t->rank);
+    if (t->rank >= 0)
+        *n = t->rank == 2 ? t->dims[0] : 1;
+    return SONDE_OK;
+}
+
+sonde_status sn_ml_check(sn_bind *b, int64_t *n, int64_t *features)
+{
+    if (!sn_ml_number(b->in[0]->type.dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
+                            sn_dtype_onnx_name(b->in[0]->type.dtype));
+    if (!sn_ml_rows(&b->in[0]->type, n, features))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input must have rank 1 or 2");
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ lookup */
+uint64_t sn_ml_key(sn_dtype t, const void *data, int64_t i)
+{
+    if (!sn_dtype_is_float(t))
+        return (uint64_t)sn_elem_i64(t, data, i);
+    double v = sn_elem_f64(t, data, i);
+    uint64_t bits;
+    if (isnan(v))
+        return UINT64_MAX;
+    v += 0.0; /* -0 becomes 0 */
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static int compare_text(const sonde_string *a, const sonde_string *b)
+{
+    const size_t n = a->size < b->size ? a->size : b->size;
+    const int c = n ? memcmp(a->data, b->data, n) : 0;
+    return c ? c : (a->size > b->size) - (a->size < b->size);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const sn_ml_entry *x = a, *y = b;
+    const int c = compare_text(&x->text, &y->text);
+    return c ? c : (x->value > y->value) - (x->value < y->value);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const sn_ml_entry *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
+                    size_t n, sn_arena *arena)
+{
+    sn_ml_entry *e = SN_NEW_N(arena, sn_ml_entry, n ? n : 1);
+    if (!e)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (strings)
+            e[i].text = strings[i];
+        else
+            e[i].number = sn_ml_key(t, data, (int64_t)i);
+        e[i].value = (int64_t)i;
+    }
+    qsort(e, n, sizeof *e, strings ? by_text : by_number);
+    *m = (sn_ml_map){e, n, strings != NULL};
+    return true;
+}
+
+/* The last entry that is not above the key. */
+static const sn_ml_entry *last_not_above(const sn_ml_map *m, const sn_ml_entry *key)
+{
+    size_t lo = 0, hi = m->n;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        const bool above = m->strings ? compare_text(&m->entries[mid].text, &key->text) > 0
+                                      : m->entries[mid].number > key->number;
+        if (above)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo ? &m->entries[lo - 1] : NULL;
+}
+
+int64_t sn_ml_find_text(const sn_ml_map *m, sonde_string key)
+{
+    const sn_ml_entry k = {.text = key}, *e = last_not_above(m, &k);
+    return e && compare_text(&e->text, &key) == 0 ? e->value : -1;
+}
+
+int64_t sn_ml_find_number(const sn_ml_map *m, uint64_t key)
+{
+    const sn_ml_entry k = {.number = key}, *e = last_not_above(m, &k);
+    return e && e->number == key ? e->value : -1;
+}

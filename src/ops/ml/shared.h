@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operators of ai.onnx.ml share: attributes that are strings or tensors, class labels, the
+ * transforms behind scores, and lookup tables over numbers and strings. */
+#ifndef SN_OPS_ML_SHARED_H
+#define SN_OPS_ML_SHARED_H
+
+#include "ops/shared/data_movement.h"
+
+#define SN_ML_NUMBERS "f32 f64 i64 i32"
+#define SN_ML_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, OUTPUTS)                                    \
+    .name = (NAME), .domain = "ai.onnx.ml", .since = (SINCE), .until = (UNTIL),                    \
+    .min_in = (MIN_IN), .max_in = (MAX_IN), .min_out = 1, .max_out = (OUTPUTS)
+
+/* ---- attributes ---- */
+sonde_status sn_ml_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n);
+/* *out = NULL when absent. */
+sonde_status sn_ml_tensor(sn_prep *p, const char *name, const sn_tensor **out);
+/* Numbers from attribute `name` (floats) or `name`_as_tensor (f32 or f64), as doubles in the arena.
+ */
+sonde_status sn_ml_doubles(sn_prep *p, const char *name, const double **out, size_t *n);
+
+/* ---- labels ---- */
+typedef struct sn_ml_labels {
+    const int64_t *ints; /* one of the two when n > 0 */
+    const sonde_string *strings;
+    size_t n;
+} sn_ml_labels;
+/* `ints` names the attribute with integer labels; "classlabels_strings" has the others. */
+sonde_status sn_ml_labels_read(sn_prep *p, const char *ints, sn_ml_labels *l);
+/* Output o gets label index[i] of each of n rows; an index beyond the labels stands for itself (0,
+ * 1). `room` has space for n sonde_strings. */
+sonde_status sn_ml_labels_write(const sn_step *s, sn_frame *f, uint32_t o, const sn_ml_labels *l,
+                                const int64_t *index, int64_t n, sonde_string *room);
+
+/* ---- scores ---- */
+typedef enum sn_ml_post {
+    SN_ML_NONE,
+    SN_ML_SOFTMAX,
+    SN_ML_LOGISTIC,
+    SN_ML_SOFTMAX_ZERO,
+    SN_ML_PROBIT
+} sn_ml_post;
+sonde_status sn_ml_post_read(sn_prep *p, sn_ml_post *post);
+void sn_ml_post_apply(sn_ml_post post, float *x, int64_t n);
+/* One raw score of a binary classifier becomes two: of the first class and of the second. `mixed`:
+ * the score may be negative, and its sign decides; else it is a probability. */
+void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2]);
+
+/* ---- rows ---- */
+/* [n, features]; one dim is a single row. False: another rank. */
+bool sn_ml_rows(const sn_type *t, int64_t *n, int64_t *features);
+/* Rows of an input whose type may be partly unknown: SN_DIM_UNKNOWN where it is. */
+sonde_status sn_ml_infer_rows(sn_infer *c, sn_dim *n);
+/* Is it one of the numeric types these operators take? */
+bool sn_ml_number(sn_dtype t);
+sonde_status sn_ml_check(sn_bind *b, int64_t *n, int64_t *features);
+
+/* ---- lookup ---- */
+typedef struct sn_ml_entry {
+    sonde_string text;
+    uint64_t number; /* canonical bits, see sn_ml_key */
+    int64_t value;
+} sn_ml_entry;
+typedef struct sn_ml_map {
+    const sn_ml_entry *entries; /* sorted */
+    size_t n;
+    bool strings;
+} sn_ml_map;
+/* Equal numbers have equal keys whatever their type: NaN is one number, and so is zero. */
+uint64_t sn_ml_key(sn_dtype t, const void *data, int64_t i);
+/* Keys are strings (when not NULL), else elements of type t at `data`; value i is key i's. The last
+ * of equal keys counts. False: out of memory. */
+bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
+                    size_t n, sn_arena *arena);
+/* -1: not there. */
+int64_t sn_ml_find_text(const sn_ml_map *m, sonde_string key);
+int64_t sn_ml_find_number(const sn_ml_map *m, uint64_t key);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorScatter: writes new positions into a cache along one axis, per batch entry at its own
+ * place. Planned over the past when nobody else reads it, only the new positions are written. */
+#include <string.h>
+
+#include "ops/shared/data_movement.h"
+
+typedef struct cache_params {
+    int64_t axis;
+    bool circular;
+} cache_params;
+
+static sonde_status prepare_cache(sn_prep *p)
+{
+    cache_params *c = p->params;
+    const char *mode;
+    SN_TRY(sn_prep_int(p, "axis", -2, &c->axis));
+    SN_TRY(sn_prep_string(p, "mode", "linear", &mode));
+    c->circular = strcmp(mode, "circular") == 0;
+    if (!c->circular && strcmp(mode, "linear") != 0)
+        return sn_prep_fail(p, "attribute 'mode' is '%s', expected 'linear' or 'circular'", mode);
+    return SONDE_OK;
+}
+
+static sonde_status infer_cache(sn_infer *c)
+{
+    const cache_params *p = c->params;
+    const sn_type *past = &c->in[0]->type, *update = &c->in[1]->type;
+    if (past->rank >= 0) {
+        int axis;
+        SN_TRY(sn_infer_axis(c, p->axis, past->rank, false, &axis));
+        if (axis == 0)
+            return sn_infer_fail(c, "the axis is the batch");
+        if (update->rank >= 0 && update->rank != past->rank)
+            return sn_infer_fail(c, "the update has another rank than the cache");
+        for (int i = 0; update->rank >= 0 && i < past->rank; i++) {
+            const sn_dim a = past->dims[i], b = update->dims[i];
+            if (sn_dim_known(a) && sn_dim_known(b) && (i == axis ? b > a : a != b))
+                return sn_infer_fail(c, "the update does not fit the cache in dimension %d", i);
+        }
+    }
+    if (sn_infer_has(c, 2)) {
+        const sn_type *at = &c->in[2]->type;
+        if (at->rank >= 0 && at->rank != 1)
+            return sn_infer_fail(c, "write_indices must have rank 1");
+    }
+    return sn_infer_same(c, 0, 0);
+}
+
+static sonde_status bind_cache(sn_bind *b)
+{
+    const sn_type *past = &b->in[0]->type;
+    if (b->in[1]->type.dtype != past->dtype)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the update has another element type");
+    if (b->n_in > 2 && b->in[2] &&
+        (b->in[2]->type.dtype != SONDE_DTYPE_I64 || b->in[2]->type.dims[0] != past->dims[0]))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "write_indices must be one int64 per batch entry");
+    b->kernel = "copy_cache";
+    return SONDE_OK;
+}
+
+static sonde_status run_cache(const sn_step *s, sn_frame *f)
+{
+    const cache_params *p = s->params;
+    const sn_tensor *past = sn_in(s, f, 0), *update = sn_in(s, f, 1);
+    sn_tensor *y = sn_out(s, f, 0);
+    const int64_t *at = sn_has(s, 2) ? sn_in(s, f, 2)->data : NULL;
+    int axis;
+    if (!sn_move_axis(p->axis, past->rank, &axis))
+        return sn_run_fail(s, f, "the axis is outside of the cache");
+    int64_t middle = 1, inner = 1;
+    for (int i = 1; i < past->rank; i++) {
+        middle *= i < axis ? past->dims[i] : 1;
+        inner *= i > axis ? past->dims[i] : 1;
+    }
+    const int64_t max = past->dims[axis], len = update->dims[axis];
+    for (int64_t b = 0; at && b < past->dims[0]; b++)
+        if (at[b] < 0 || (!p->circular && at[b] > max - len))
+            return sn_run_fail(s, f, "write index %lld is outside of a cache of %lld positions",
+                               (long long)at[b], (long long)max);
+    const size_t bytes = sn_dtype_bytes(past->dtype) * (size_t)inner;
+    if (y->data != past->data)
+        sn_copy_bytes(y->data, past->data, past->bytes, f->pool);
+    if (max > 0)
+        for (int64_t row = 0; row < past->dims[0] * middle; row++) {
+            /* Looked at above, but the caller's memory may have changed since. */
+            const int64_t given = at ? at[row / middle] : 0, first = given < 0 ? 0 : given % max;
+            const uint8_t *src = (const uint8_t *)update->data + (size_t)(row * len) * bytes;
+            uint8_t *dst = (uint8_t *)y->data + (size_t)(row * max) * bytes;
+            const int64_t part = first + len <= max ? len : max - first;
+            memcpy(dst + (size_t)first * bytes, src, (size_t)part * bytes);
+            memcpy(dst, src + (size_t)part * bytes, (size_t)(len - part) * bytes);
+        }
+    return sn_move_own(s, f, 0);
+}
+
+const sn_op sn_op_tensor_scatter[] = {
+    {SN_MOVE_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1), .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(cache_params), .prepare = prepare_cache, .infer = infer_cache,
+     .bind = bind_cache, .run = run_cache, .types = SN_MOVE_ALL_TYPES},
+    {.name = NULL}};

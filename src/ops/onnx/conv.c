@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv, and sonde.FusedConv: a convolution with what follows it (residual, activation). f32 goes to
+ * the driver in compute/conv.h, 16-bit floats through f32 in the workspace, f64 through plain
+ * loops. */
+#include <string.h>
+
+#include "compute/cast.h"
+#include "compute/packs.h"
+#include "ops/shared/tuned_plan.h"
+#include "ops/shared/window.h"
+
+typedef struct conv_params {
+    sn_window window;
+    int64_t groups;
+    sn_act act;       /* FusedConv */
+    int64_t winograd; /* FusedConv: not 0 when it may go Winograd's way */
+} conv_params;
+
+enum { X, W, B, Z };
+
+static sonde_status prepare(sn_prep *p)
+{
+    conv_params *c = p->params;
+    SN_TRY(sn_window_prepare(p, &c->window));
+    SN_TRY(sn_prep_int(p, "group", 1, &c->groups));
+    if (c->groups < 1)
+        return sn_prep_fail(p, "attribute 'group' is %lld", (long long)c->groups);
+    return SONDE_OK;
+}
+
+static sonde_status prepare_fused(sn_prep *p)
+{
+    conv_params *c = p->params;
+    const char *name;
+    const float *params;
+    size_t n;
+    SN_TRY(prepare(p));
+    SN_TRY(sn_prep_string(p, "activation", "", &name));
+    SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
+    if (!sn_act_parse(name, params, n, &c->act))
+        return sn_prep_fail(p, "unknown activation '%s'", name);
+    return sn_prep_int(p, "winograd", 0, &c->winograd);
+}
+
+/* ------------------------------------------------------------------ infer */
+static sonde_status check_weights(sn_infer *c, const sn_type *x, const sn_type *w)
+{
+    const conv_params *p = c->params;
+    if (w->rank < 3)
+        return sn_infer_fail(c, "the weight has rank %d, expected at least 3", (int)w->rank);
+    if (x->rank >= 0 && x->rank != w->rank)
+        return sn_infer_fail(c, "the input has rank %d, the weight %d", (int)x->rank, (int)w->rank);
+    if (sn_dim_known(w->dims[0]) && w->dims[0] % p->groups != 0)
+        return sn_infer_fail(c, "%lld output channels do not divide into %lld groups",
+                             (long long)w->dims[0], (long long)p->groups);
+    if (x->rank > 0 && sn_dim_known(x->dims[1]) && sn_dim_known(w->dims[1])) {
+        int64_t expected;
+        if (!sn_i64_mul(w->dims[1], p->groups, &expected) || expected != x->dims[1])
+            return sn_infer_fail(c, "the input has %lld channels, the weight is for %lld × %lld",
+                                 (long long)x->dims[1], (long long)w->dims[1],
+                                 (long long)p->groups);
+    }
+    for (int i = 0; p->window.kernel && i < w->rank - 2; i++)
+        if (sn_dim_known(w->dims[i + 2]) && w->dims[i + 2] != p->window.kernel[i])
+            return sn_infer_fail(c, "kernel_shape says %lld, the weight %lld in spatial dim %d",
+                                 (long long)p->window.kernel[i], (long long)w->dims[i + 2], i);
+    return SONDE_OK;
+}
+
+static sonde_status infer(sn_infer *c)
+{
+    const conv_params *p = c->params;
+    if (!sn_infer_has(c, X) || !sn_infer_has(c, W))
+        return sn_infer_fail(c, "input and weight are needed");
+    const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
+    const sn_dtype dtype = x->dtype ? x->dtype : w->dtype;
+    const int rank = x->rank >= 0 ? x->rank : w->rank;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && c->in[i]->type.dtype && dtype && c->in[i]->type.dtype != dtype)
+            return sn_infer_fail(c, "input %u is %s, expected %s", i,
+                                 sn_dtype_name(c->in[i]->type.dtype), sn_dtype_name(dtype));
+    if (rank < 0)
+        return sn_infer_tensor(c, 0, dtype, NULL, -1);
+    if (rank < 3)
+        return sn_infer_fail(c, "the input has rank %d, expected at least 3", rank);
+    SN_TRY(sn_window_check(c, &p->window, rank - 2));
+    sn_dim dims[SN_MAX_RANK];
+    if (w->rank >= 0)
+        SN_TRY(check_weights(c, x, w));
+    dims[0] = x->rank > 0 ? x->dims[0] : SN_DIM_UNKNOWN;
+    dims[1] = w->rank > 0 ? w->dims[0] : SN_DIM_UNKNOWN;
+    for (int i = 0; i < rank - 2; i++) {
+        const sn_dim kernel = w->rank > 0        ? w->dims[i + 2]
+                              : p->window.kernel ? p->window.kernel[i]
+                                                 : SN_DIM_UNKNOWN;
+        SN_TRY(sn_window_dim(c, &p->window, i, x->rank > 0 ? x->dims[i + 2] : SN_DIM_UNKNOWN,
+                             kernel, &dims[i + 2]));
+    }
+    if (sn_infer_has(c, B)) {
+        const sn_type *b = &c->in[B]->type;
+        if (b->rank >= 0 && (b->rank != 1 || (sn_dim_known(b->dims[0]) && sn_dim_known(dims[1]) &&
+                                              b->dims[0] != dims[1])))
+            return sn_infer_fail(c, "the bias must have one element per output channel");
+    }
+    if (sn_infer_has(c, Z)) {
+        const sn_type *z = &c->in[Z]->type;
+        bool same = z->rank < 0 || z->rank == rank;
+        for (int i = 0; same && i < z->rank; i++)
+            same = !sn_dim_known(z->dims[i]) || !sn_dim_known(dims[i]) || z->dims[i] == dims[i];
+        if (!same)
+            return sn_infer_fail(c, "the residual must have the output's shape");
+    }
+    return sn_infer_tensor(c, 0, dtype, dims, rank);
+}
+
+/* ------------------------------------------------------------------ pack, layout */
+static sonde_status pack(sn_pack_request *r)
+{
+    const conv_params *p = r->params;
+    const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
+    if (!w || !w->data || w->type.dtype != SONDE_DTYPE_F32 || !sn_type_is_concrete(&w->type))
+        return SONDE_OK;
+    r->pack[W] =
+        (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, p->groups, r->in_block, r->out_block);
+    r->pack_arg[W] = p->groups;
+    return SONDE_OK;
+}
+
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    const conv_params *p = params;
+    const sn_value *x = node->in[X].value, *w = node->in[W].value;
+    if (!x || !w || x->fact.type.dtype != SONDE_DTYPE_F32 || !w->fact.data ||
+        w->fact.type.rank != 4 || !sn_type_is_concrete(&w->fact.type))
+        return 0;
+    const int64_t *d = w->fact.type.dims;
+    const int64_t channels = d[1] * p->groups;
+    if (channels >= block || p->groups > 1)
+        return sn_conv_can_block(d, 4, p->groups, (unsigned)block, false)
+                   ? SN_BLOCK_IN | SN_BLOCK_OUT
+                   : 0;
+    /* A first layer: few channels are read where they lie. */
+    return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? SN_BLOCK_OUT : 0;
+}
+
+/* ------------------------------------------------------------------ bind, run */
+typedef struct conv_bound {
+    sn_conv_plan plan;
+    size_t x, w, b, z, y; /* elements, for the 16-bit types */
+    size_t space;         /* bytes of the f32 copies in front of the plan's workspace */
+} conv_bound;
+
+static sonde_status run_f32(const sn_step *s, sn_frame *f)
+{
+    const conv_bound *b = s->bound;
+    sn_conv_run(&b->plan, sn_in(s, f, X)->data, sn_in(s, f, W)->data,
+                sn_has(s, B) ? sn_in(s, f, B)->data : NULL,
+                sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL, sn_out(s, f, 0)->data, f->workspace,
+                f->pool);
+    return SONDE_OK;
+}
+
+/* f16 and bf16: copies in f32, one after the other in the workspace. */
+static sonde_status run_half(const sn_step *s, sn_frame *f)
+{
+    const conv_bound *b = s->bound;
+    const size_t counts[4] = {b->x, b->w, b->b, b->z};
+    float *at = (float *)(void *)f->workspace, *copies[4] = {NULL};
+    for (uint32_t i = 0; i < 4; i++) {
+        if (!sn_has(s, i))
+            continue;
+        copies[i] = at;
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, at, sn_in(s, f, i)->dtype,
+                    sn_in(s, f, i)->data, counts[i], (sn_rounding){0}, f->pool);
+        at += counts[i];
+    }
+    sn_tensor *y = sn_out(s, f, 0);
+    sn_conv_run(&b->plan, copies[X], copies[W], copies[B], copies[Z], at, f->workspace + b->space,
+                f->pool);
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, at, b->y, (sn_rounding){0},
+                f->pool);
+    return SONDE_OK;
+}
+
+typedef struct f64_call {
+    const sn_conv_desc *d;
+    const double *x, *w, *b, *z;
+    double *y;
+} f64_call;
+
+static double f64_act(const sn_act *a, double v)
+{
+    float lo, hi;
+    sn_act_limits(a, &lo, &hi);
+    v = v < (double)lo ? (double)lo : v;
+    return v > (double)hi ? (double)hi : v;
+}
+
+/* One output channel of one image. */
+static void f64_plane(void *arg, size_t plane, int worker)
+{
+    const f64_call *c = arg;
+    const sn_conv_desc *d = c->d;
+    const int64_t image = (int64_t)plane / d->oc, oc = (int64_t)plane % d->oc;
+    const int64_t icg = d->c / d->groups, group = oc / (d->oc / d->groups);
+    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
+    const int64_t in = d->in[0] * d->in[1] * d->in[2], out = d->out[0] * d->out[1] * d->out[2];
+    const double *x = c->x + (image * d->c + group * icg) * in, *w = c->w + oc * icg * taps;
+    (void)worker;
+    for (int64_t i = 0; i < out; i++) {
+        const int64_t o[3] = {i / d->out[2] / d->out[1], i / d->out[2] % d->out[1], i % d->out[2]};
+        int64_t first[3], end[3];
+        double sum = c->b ? c->b[oc] : 0.0;
+        for (int a = 0; a < 3; a++)
+            sn_conv_taps(o[a], d->stride[a], d->pad[a], d->dilation[a], d->kernel[a], d->in[a],
+                         &first[a], &end[a]);
+        for (int64_t ch = 0; ch < icg; ch++)
+            for (int64_t k0 = first[0]; k0 < end[0]; k0++)
+                for (int64_t k1 = first[1]; k1 < end[1]; k1++)
+                    for (int64_t k2 = first[2]; k2 < end[2]; k2++) {
+                        const int64_t i0 = o[0] * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
+                        const int64_t i1 = o[1] * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
+                        const int64_t i2 = o[2] * d->stride[2] - d->pad[2] + k2 * d->dilation[2];
+                        sum +=
+                            x[ch * in + (i0 * d->in[1] + i1) * d->in[2] + i2] *
+                            w[((ch * d->kernel[0] + k0) * d->kernel[1] + k1) * d->kernel[2] + k2];
+                    }
+        if (c->z)
+            sum += c->z[(int64_t)plane * out + i];
+        c->y[(int64_t)plane * out + i] = f64_act(&d->act, sum);
+    }
+}
+
+static sonde_status run_f64(const sn_step *s, sn_frame *f)
+{
+    const conv_bound *b = s->bound;
+    f64_call c = {&b->plan.d,
+                  sn_in(s, f, X)->data,
+                  sn_in(s, f, W)->data,
+                  sn_has(s, B) ? sn_in(s, f, B)->data : NULL,
+                  sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL,
+                  sn_out(s, f, 0)->data};
+    sn_pool_run(f->pool, (size_t)(b->plan.d.n * b->plan.d.oc), f64_plane, &c);
+    return SONDE_OK;
+}
+
+static size_t count_of(const sn_fact *f)
+{
+    int64_t n = 0;
+    return f && sn_type_count(&f->type, &n) ? (size_t)n : 0;
+}
+
+static sonde_status describe(sn_bind *b, sn_conv_desc *d)
+{
+    const conv_params *p = b->params;
+    const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
+    sn_axis axes[3];
+    if (x->rank > 5)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %d spatial dims is not supported",
+                            (int)x->rank - 2);
+    if (!sn_window_axes(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, axes))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
+    *d = (sn_conv_desc){.n = x->dims[0],
+                        .c = x->dims[1],
+                        .oc = w->dims[0],
+                        .groups = p->groups,
+                        .in_block = b->in[X]->block,
+                        .out_block = b->out[0].block,
+                        .residual = b->n_in > Z && b->in[Z],
+                        .packed = b->in[W]->pack != 0,
+                        .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
+                        .act = p->act};
+    for (int i = 0; i < 3; i++) {
+        d->in[i] = axes[i].in;
+        d->out[i] = axes[i].out;
+        d->kernel[i] = axes[i].kernel;
+        d->stride[i] = axes[i].stride;
+        d->dilation[i] = axes[i].dilation;
+        d->pad[i] = axes[i].pad;
+    }
+    return SONDE_OK;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    const sn_dtype dtype = b->in[X]->type.dtype;
+    const uint32_t n_in = b->n_in;
+    conv_bound *c = SN_NEW(b->arena, conv_bound);
+    sn_conv_desc d;
+    if (!c)
+        return sn_fail_memory(b->err, sizeof *c);
+    SN_TRY(describe(b, &d));
+    if (dtype == SONDE_DTYPE_F64) {
+        float lo, hi;
+        if (!sn_act_limits(&d.act, &lo, &hi))
+            return sn_bind_fail(b, SONDE_UNSUPPORTED, "this activation is fused for f32 only");
+        c->plan.d = d;
+        b->run = run_f64;
+        b->kernel = "f64_conv_ref";
+        b->bound = c;
+        return SONDE_OK;
+    }
+    if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %s is not supported",
+                            sn_dtype_name(dtype));
+    SN_TRY(sn_choose_conv(b, &d, &c->plan));
+    c->x = count_of(b->in[X]);
+    c->w = count_of(b->in[W]);
+    c->b = n_in > B ? count_of(b->in[B]) : 0;
+    c->z = n_in > Z ? count_of(b->in[Z]) : 0;
+    c->y = count_of(&b->out[0]);
+    b->run = run_f32;
+    b->workspace_bytes = sn_conv_workspace(&c->plan);
+    if (sn_is_half(dtype)) {
+        c->space = sn_round_up((c->x + c->w + c->b + c->z + c->y) * sizeof(float), SN_ALIGN);
+        b->workspace_bytes += c->space;
+        b->run = run_half;
+    }
+    b->kernel = c->plan.name;
+    b->flops = c->plan.flops;
+    b->bytes = (c->x + c->w + c->b + c->z + c->y) * sn_dtype_bytes(dtype);
+    b->bound = c;
+    return SONDE_OK;
+}
+
+#define CONV(from, to)                                                                             \
+    {                                                                                              \
+        .name = "Conv", .domain = "", .since = from, .until = to, .min_in = 2, .max_in = 3,        \
+        .min_out = 1, .max_out = 1, .params_size = sizeof(conv_params), .prepare = prepare,        \
+        .infer = infer, .pack = pack, .bind = bind, .run = run_f32, .blocking = blocking,          \
+        .types = "f32 f64 f16 bf16"                                                                \
+    }
+
+const sn_op sn_op_conv[] = {CONV(1, 10), CONV(11, 21), CONV(22, 0), {.name = NULL}};
+
+const sn_op sn_op_fused_conv[] = {{.name = "FusedConv",
+                                   .domain = "sonde",
+                                   .since = 1,
+                                   .min_in = 2,
+                                   .max_in = 4,
+                                   .min_out = 1,
+                                   .max_out = 1,
+                                   .params_size = sizeof(conv_params),
+                                   .prepare = prepare_fused,
+                                   .infer = infer,
+                                   .pack = pack,
+                                   .bind = bind,
+                                   .run = run_f32,
+                                   .blocking = blocking,
+                                   .types = "f32 f64 f16 bf16"},
+                                  {.name = NULL}};

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DFT and STFT: every line (or frame) is loaded into a complex buffer in double, transformed by the
+ * driver in compute/fft.h and stored again. Tables are made when a shape is bound. */
+#include <string.h>
+
+#include "compute/fft.h"
+#include "compute/split.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/data_movement.h"
+
+typedef struct fourier_params {
+    bool inverse, onesided;
+    bool axis_input; /* DFT 20 takes its axis as an input */
+    int64_t axis;
+} fourier_params;
+
+static sonde_status prepare_flags(sn_prep *p, int64_t onesided_default)
+{
+    fourier_params *r = p->params;
+    int64_t inverse, onesided;
+    SN_TRY(sn_prep_int(p, "inverse", 0, &inverse));
+    SN_TRY(sn_prep_int(p, "onesided", onesided_default, &onesided));
+    r->inverse = inverse != 0;
+    r->onesided = onesided != 0;
+    return SONDE_OK;
+}
+
+static sonde_status prepare_dft_17(sn_prep *p)
+{
+    fourier_params *r = p->params;
+    SN_TRY(prepare_flags(p, 0));
+    return sn_prep_int(p, "axis", 1, &r->axis);
+}
+
+static sonde_status prepare_dft_20(sn_prep *p)
+{
+    fourier_params *r = p->params;
+    r->axis_input = true;
+    r->axis = -2;
+    return prepare_flags(p, 0);
+}
+
+static sonde_status prepare_stft(sn_prep *p)
+{
+    return prepare_flags(p, 1);
+}
+
+/* ------------------------------------------------------------------ shared */
+/* A scalar input as far as it is known: *given when the input is there. */
+static sonde_status scalar(sn_infer *c, uint32_t i, bool *given, sn_dim *v)
+{
+    static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
+    const sn_dim *list;
+    int64_t n;
+    *given = sn_infer_has(c, i);
+    *v = SN_DIM_UNKNOWN;
+    SN_TRY(sn_wide_dtype(c, i, ints, 2));
+    SN_TRY(sn_infer_ints(c, i, &list, &n));
+    if (!list)
+        return SONDE_OK;
+    if (n != 1)
+        return sn_infer_fail(c, "input %u must be one number, it has %lld", i, (long long)n);
+    *v = list[0];
+    return SONDE_OK;
+}
+
+static sonde_status check_complex(sn_infer *c, sn_dim last)
+{
+    if (sn_dim_known(last) && last != 1 && last != 2)
+        return sn_infer_fail(c, "the last dimension is %lld: 1 (real) or 2 (complex) is needed",
+                             (long long)last);
+    return SONDE_OK;
+}
+
+typedef struct fourier_bound {
+    sn_fft fft;
+    int64_t length; /* of the transform */
+    int64_t lines, tasks;
+    size_t buffer_at, per_task; /* doubles in bytes: the line, then the scratch */
+    /* DFT */
+    int64_t in, out, inner, in_parts, out_parts;
+    /* STFT */
+    int64_t signal, frames, step, window;
+} fourier_bound;
+
+static sonde_status bind_fft(sn_bind *b, fourier_bound *k)
+{
+    size_t table, scratch;
+    sn_room room = {0};
+    if (!sn_fft_sizes(k->length, &table, &scratch))
+        return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible",
+                            (long long)k->length);
+    double *space = SN_NEW_N(b->arena, double, table + scratch);
+    if (!space)
+        return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
+    sn_fft_make(&k->fft, k->length, space, space + table);
+    k->tasks = sn_max(sn_min(k->lines, b->threads), 1);
+    k->per_task = sn_round_up((2 * (size_t)k->length + scratch) * sizeof(double), SN_ALIGN);
+    k->buffer_at = sn_room_take(&room, k->tasks, k->per_task);
+    b->bound = k;
+    b->kernel = k->fft.padded ? "f64_fft_bluestein" : "f64_fft_stockham";
+    uint64_t bits = 1;
+    while (((uint64_t)1 << bits) < (uint64_t)k->length)
+        bits++;
+    b->flops = 5 * (uint64_t)k->lines * (uint64_t)k->length * bits;
+    return sn_room_done(b, &room);
+}
+
+typedef struct fourier_call {
+    const fourier_bound *k;
+    const fourier_params *r;
+    const sn_tensor *x, *window;
+    sn_tensor *y;
+    uint8_t *space;
+} fourier_call;
+
+static double *line_of(const fourier_call *c, size_t task)
+{
+    return (double *)(void *)(c->space + c->k->buffer_at + task * c->k->per_task);
+}
+
+/* ------------------------------------------------------------------ DFT */
+static sonde_status infer_dft(sn_infer *c)
+{
+    const fourier_params *r = c->params;
+    const sn_type *x = &c->in[0]->type;
+    bool has_length, has_axis;
+    sn_dim length, axis;
+    int a;
+    SN_TRY(sn_wide_float(c, 0));
+    SN_TRY(scalar(c, 1, &has_length, &length));
+    SN_TRY(scalar(c, 2, &has_axis, &axis));
+    if (!has_axis)
+        axis = r->axis;
+    if (x->rank < 0)
+        return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
+    if (x->rank < 2 || x->rank > SN_MAX_RANK)
+        return sn_infer_fail(c, "the input has rank %d, at least 2 is needed", (int)x->rank);
+    const int last = x->rank - 1;
+    const bool to_real = r->inverse && r->onesided;
+    sn_dim dims[SN_MAX_RANK];
+    SN_TRY(check_complex(c, x->dims[last]));
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    dims[last] = to_real ? 1 : 2;
+    if (!sn_dim_known(axis)) {
+        for (int i = 0; i < last; i++)
+            dims[i] = SN_DIM_UNKNOWN;
+        return sn_infer_tensor(c, 0, x->dtype, dims, x->rank);
+    }
+    SN_TRY(sn_infer_axis(c, axis, x->rank, false, &a));
+    if (a == last)
+        return sn_infer_fail(c, "the last axis holds complex numbers and cannot be transformed");
+    if (!has_length) {
+        length = dims[a];
+        if (to_real)
+            length = sn_dim_known(length) ? 2 * (length - 1) : SN_DIM_UNKNOWN;
+    }
+    if (sn_dim_known(length) && length < 1)
+        return sn_infer_fail(c, "a transform of length %lld is not possible", (long long)length);
+    dims[a] = length;
+    if (r->onesided && !r->inverse)
+        dims[a] = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
+    return sn_wide_out(c, 0, x->dtype, dims, x->rank);
+}
+
+/* Both scalars are known whenever this step can be bound: the output's shape followed from them. */
+static bool known_scalar(const sn_fact *f, int64_t *v)
+{
+    if (f->ints && f->n_ints == 1 && sn_dim_known(f->ints[0])) {
+        *v = f->ints[0];
+        return true;
+    }
+    if (!f->data || sn_tensor_count(f->data) != 1)
+        return false;
+    *v = sn_move_int(f->data, 0);
+    return true;
+}
+
+static sonde_status bind_dft(sn_bind *b)
+{
+    const fourier_params *r = b->params;
+    const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
+    int64_t axis = r->axis, length = 0;
+    const bool to_real = r->inverse && r->onesided, has_length = b->n_in > 1 && b->in[1];
+    int a;
+    fourier_bound *k = SN_NEW(b->arena, fourier_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    if (!sn_wide_takes(x->dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(x->dtype));
+    if ((b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
+        (has_length && !known_scalar(b->in[1], &length)))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis or the length is not known");
+    if (!sn_move_axis(axis, x->rank, &a) || a == x->rank - 1)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "axis %lld is outside the signal",
+                            (long long)axis);
+    k->in = x->dims[a];
+    k->out = y->dims[a];
+    k->length = has_length ? length : to_real ? 2 * (k->in - 1) : k->in;
+    k->in_parts = x->dims[x->rank - 1];
+    k->out_parts = y->dims[x->rank - 1];
+    int64_t outer;
+    if (!sn_dims_count(x->dims, a, &outer) ||
+        !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
+        !sn_i64_mul(outer, k->inner, &k->lines))
+        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
+    return bind_fft(b, k);
+}
+
+static void dft_line(const fourier_call *c, int64_t line, double *z, double *scratch)
+{
+    const fourier_bound *k = c->k;
+    const int64_t outer = line / k->inner, inner = line % k->inner;
+    const bool to_real = c->r->inverse && c->r->onesided;
+    const int64_t use = to_real ? sn_min(k->in, k->length / 2 + 1) : sn_min(k->in, k->length);
+    memset(z, 0, 2 * (size_t)k->length * sizeof *z);
+    for (int64_t i = 0; i < use; i++) {
+        const int64_t at = ((outer * k->in + i) * k->inner + inner) * k->in_parts;
+        z[2 * i] = sn_elem_f64(c->x->dtype, c->x->data, at);
+        z[2 * i + 1] = k->in_parts > 1 ? sn_elem_f64(c->x->dtype, c->x->data, at + 1) : 0.0;
+    }
+    if (to_real) { /* the other half of the spectrum is the conjugate of the first */
+        z[1] = 0;
+        if (k->length % 2 == 0)
+            z[k->length + 1] = 0;
+        for (int64_t i = k->length / 2 + 1; i < k->length; i++) {
+            z[2 * i] = z[2 * (k->length - i)];
+            z[2 * i + 1] = -z[2 * (k->length - i) + 1];
+        }
+    }
+    sn_fft_run(&k->fft, z, c->r->inverse, scratch);
+    const double scale = c->r->inverse ? 1.0 / (double)k->length : 1.0;
+    for (int64_t i = 0; i < k->out; i++)
+        for (int64_t part = 0; part < k->out_parts; part++)
+            sn_elem_set_f64(c->y->dtype, c->y->data,
+                            ((outer * k->out + i) * k->inner + inner) * k->out_parts + part,
+                            z[2 * i + part] * scale);
+}
+
+static void dft_task(void *arg, size_t task, int worker)
+{
+    const fourier_call *c = arg;
+    double *z = line_of(c, task);
+    const size_t n = (size_t)c->k->lines, tasks = (size_t)c->k->tasks;
+    (void)worker;
+    for (size_t i = sn_split(n, tasks, task); i < sn_split(n, tasks, task + 1); i++)
+        dft_line(c, (int64_t)i, z, z + 2 * c->k->length);
+}
+
+static sonde_status run_dft(const sn_step *s, sn_frame *f)
+{
+    fourier_call c = {.k = s->bound,
+                      .r = s->params,
+                      .x = sn_in(s, f, 0),
+                      .y = sn_out(s, f, 0),
+                      .space = f->workspace};
+    sn_pool_run(f->pool, (size_t)c.k->tasks, dft_task, &c);
+    return SONDE_OK;
+}
+
+#define DFT(SINCE, UNTIL, MAX_IN, PREPARE)                                                         \
+    {                                                                                              \
+        .name = "DFT", .domain = "", .since = SINCE, .until = UNTIL, .min_in = 1,                  \
+        .max_in = MAX_IN, .min_out = 1, .max_out = 1, .params_size = sizeof(fourier_params),       \
+        .prepare = PREPARE, .infer = infer_dft, .bind = bind_dft, .run = run_dft,                  \
+        .types = SN_WIDE_TYPES                                                                     \
+    }
+const sn_op sn_op_dft[] = {
+    DFT(17, 19, 2, prepare_dft_17), DFT(20, 0, 3, prepare_dft_20), {.name = NULL}};
+
+/* ------------------------------------------------------------------ STFT */
+enum { SIGNAL, STEP, WINDOW, LENGTH };
+
+static sonde_status infer_stft(sn_infer *c)
+{
+    const fourier_params *r = c->params;
+    bool has_step, has_length;
+    sn_dim step, length, frames = SN_DIM_UNKNOWN;
+    SN_TRY(sn_wide_float(c, SIGNAL));
+    SN_TRY(sn_wide_same_dtype(c, WINDOW, SIGNAL));
+    SN_TRY(scalar(c, STEP, &has_step, &step));
+    SN_TRY(scalar(c, LENGTH, &has_length, &length));
+    sn_dim dims[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, window[1] = {SN_DIM_UNKNOWN};
+    SN_TRY(sn_wide_dims(c, SIGNAL, dims, 3));
+    SN_TRY(sn_wide_dims(c, WINDOW, window, 1));
+    SN_TRY(check_complex(c, dims[2]));
+    if (!has_length)
+        length = sn_infer_has(c, WINDOW) ? window[0] : dims[1];
+    if (sn_dim_known(length) && sn_dim_known(window[0]) && window[0] > length)
+        return sn_infer_fail(c, "a window of %lld does not fit frames of %lld",
+                             (long long)window[0], (long long)length);
+    if ((sn_dim_known(step) && step < 1) || (sn_dim_known(length) && length < 1))
+        return sn_infer_fail(c, "frame_step and frame_length must be positive");
+    if (sn_dim_known(step) && sn_dim_known(length) && sn_dim_known(dims[1])) {
+        if (dims[1] < length)
+            return sn_infer_fail(c, "a frame of %lld is longer than the signal of %lld",
+                                 (long long)length, (long long)dims[1]);
+        frames = 1 + (dims[1] - length) / step;
+    }
+    const sn_dim half = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
+    const sn_dim out[4] = {dims[0], frames, r->onesided ? half : length, 2};
+    return sn_wide_out(c, 0, c->in[SIGNAL]->type.dtype, out, 4);
+}
+
+static sonde_status bind_stft(sn_bind *b)
+{
+    const sn_type *x = &b->in[SIGNAL]->type;
+    fourier_bound *k = SN_NEW(b->arena, fourier_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    const bool has_window = b->n_in > WINDOW && b->in[WINDOW],
+               has_length = b->n_in > LENGTH && b->in[LENGTH];
+    k->signal = x->dims[1];
+    k->in_parts = x->dims[2];
+    k->frames = b->out[0].type.dims[1];
+    k->out = b->out[0].type.dims[2];
+    k->window = has_window ? b->in[WINDOW]->type.dims[0] : 0;
+    k->length = has_window ? k->window : k->signal;
+    if (!sn_wide_takes(x->dtype) || !known_scalar(b->in[STEP], &k->step) ||
+        (has_length && !known_scalar(b->in[LENGTH], &k->length)) || k->step < 1 ||
+        k->window > k->length)
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "frame_step or frame_length is not known");
+    if (!sn_i64_mul(x->dims[0], k->frames, &k->lines))
+        return sn_bind_fail(b, SONDE_LIMIT, "the signal is too long");
+    return bind_fft(b, k);
+}
+
+static void stft_frame(const fourier_call *c, int64_t line, double *z, double *scratch)
+{
+    const fourier_bound *k = c->k;
+    const int64_t batch = line / k->frames, first = line % k->frames * k->step;
+    /* A window shorter than the frame is padded with zeros behind it. */
+    const int64_t use = sn_min(c->window ? k->window : k->length, k->signal - first);
+    memset(z, 0, 2 * (size_t)k->length * sizeof *z);
+    for (int64_t i = 0; i < use; i++) {
+        const int64_t at = (batch * k->signal + first + i) * k->in_parts;
+        const double w = c->window ? sn_elem_f64(c->window->dtype, c->window->data, i) : 1.0;
+        z[2 * i] = w * sn_elem_f64(c->x->dtype, c->x->data, at);
+        z[2 * i + 1] = k->in_parts > 1 ? w * sn_elem_f64(c->x->dtype, c->x->data, at + 1) : 0.0;
+    }
+    sn_fft_run(&k->fft, z, false, scratch);
+    for (int64_t i = 0; i < 2 * k->out; i++)
+        sn_elem_set_f64(c->y->dtype, c->y->data, line * k->out * 2 + i, z[i]);
+}
+
+static void stft_task(void *arg, size_t task, int worker)
+{
+    const fourier_call *c = arg;
+    double *z = line_of(c, task);
+    const size_t n = (size_t)c->k->lines, tasks = (size_t)c->k->tasks;
+    (void)worker;
+    for (size_t i = sn_split(n, tasks, task); i < sn_split(n, tasks, task + 1); i++)
+        stft_frame(c, (int64_t)i, z, z + 2 * c->k->length);
+}
+
+static sonde_status run_stft(const sn_step *s, sn_frame *f)
+{
+    fourier_call c = {.k = s->bound,
+                      .r = s->params,
+                      .x = sn_in(s, f, SIGNAL),
+                      .window = sn_has(s, WINDOW) ? sn_in(s, f, WINDOW) : NULL,
+                      .y = sn_out(s, f, 0),
+                      .space = f->workspace};
+    sn_pool_run(f->pool, (size_t)c.k->tasks, stft_task, &c);
+    return SONDE_OK;
+}
+
+const sn_op sn_op_stft[] = {{.name = "STFT",
+                             .domain = "",
+                             .since = 17,
+                             .min_in = 2,
+                             .max_in = 4,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .params_size = sizeof(fourier_params),
+                             .prepare = prepare_stft,
+                             .infer = infer_stft,
+                             .bind = bind_stft,
+                             .run = run_stft,
+                             .types = SN_WIDE_TYPES},
+                            {.name = NULL}};

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gather, GatherElements, GatherND: elements or rows picked by index. Every index is checked before
+ * anything is read with it; a bad one names the node. Gather on rows is how embeddings are looked
+ * up, so it copies whole rows and splits them over the pool. */
+#include <string.h>
+
+#include "ops/shared/data_movement.h"
+
+#define PARALLEL_BYTES ((int64_t)256 << 10)
+
+typedef struct gather_params {
+    int64_t axis; /* batch_dims of GatherND */
+} gather_params;
+
+static sonde_status prepare_axis(sn_prep *p)
+{
+    return sn_prep_int(p, "axis", 0, &((gather_params *)p->params)->axis);
+}
+
+static sonde_status check_index_type(sn_infer *c, const sn_move_type *t)
+{
+    if (t->dtype != SONDE_DTYPE_I64 && t->dtype != SONDE_DTYPE_I32 &&
+        t->dtype != SONDE_DTYPE_UNDEFINED)
+        return sn_infer_fail(c, "indices are %s, expected i32 or i64", sn_dtype_name(t->dtype));
+    return SONDE_OK;
+}
+
+static sonde_status bad_index(const sn_step *s, sn_frame *f, int64_t index, int64_t dim)
+{
+    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index,
+                       (long long)dim);
+}
+
+/* ------------------------------------------------------------------ Gather */
+static sonde_status gather_ints(sn_infer *c, int index_rank)
+{
+    const sn_dim *v, *index;
+    int64_t n, n_index;
+    SN_TRY(sn_infer_ints(c, 0, &v, &n));
+    SN_TRY(sn_infer_ints(c, 1, &index, &n_index));
+    if (!v || !index || index_rank > 1 || n_index > SN_MAX_KNOWN_INTS)
+        return SONDE_OK;
+    sn_dim out[SN_MAX_KNOWN_INTS];
+    for (int64_t i = 0; i < n_index; i++) {
+        if (!sn_dim_known(index[i])) {
+            out[i] = SN_DIM_UNKNOWN;
+            continue;
+        }
+        if (index[i] < -n || index[i] >= n)
+            return sn_infer_fail(c, "index %lld is outside a dim of %lld", (long long)index[i],
+                                 (long long)n);
+        out[i] = v[index[i] < 0 ? index[i] + n : index[i]];
+    }
+    return sn_infer_set_ints(c, 0, out, n_index);
+}
+
+static sonde_status infer_gather(sn_infer *c)
+{
+    sn_move_type x, index;
+    int axis;
+    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(check_index_type(c, &index));
+    if (x.rank < 0)
+        return sn_move_out_rank(c, 0, x.dtype, -1);
+    SN_TRY(sn_infer_axis(c, ((const gather_params *)c->params)->axis, x.rank, false, &axis));
+    if (index.rank < 0)
+        return sn_move_out_rank(c, 0, x.dtype, -1);
+    if (x.rank - 1 + index.rank > SN_MAX_RANK)
+        return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
+    sn_dim dims[SN_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < axis; i++)
+        dims[rank++] = x.dims[i];
+    for (int i = 0; i < index.rank; i++)
+        dims[rank++] = index.dims[i];
+    for (int i = axis + 1; i < x.rank; i++)
+        dims[rank++] = x.dims[i];
+    SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
+    return x.rank == 1 ? gather_ints(c, index.rank) : SONDE_OK;
+}
+
+typedef struct gather_job {
+    char *dst;
+    const char *src;
+    const sn_tensor *index;
+    int64_t n_index, dim, row_bytes, rows, per_task;
+} gather_job;
+
+/* Rows [lo, hi) of the output, counted over outer dims and indices together. The indices have been
+ * looked at, but may be a caller's and have changed since: no row outside is ever read. */
+#define GATHER_ROWS(T, BYTES)                                                                      \
+    for (int64_t r = lo; r < hi; r++) {                                                            \
+        int64_t i = (int64_t)((const T *)j->index->data)[r % j->n_index];                          \
+        i += i < 0 ? j->dim : 0;                                                                   \
+        i = (uint64_t)i < (uint64_t)j->dim ? i : 0;                                                \
+        memcpy(j->dst + r * j->row_bytes, j->src + (r / j->n_index * j->dim + i) * j->row_bytes,   \
+               (size_t)(BYTES));                                                                   \
+    }
+
+static void gather_rows(const gather_job *j, int64_t lo, int64_t hi)
+{
+    bool wide = j->index->dtype == SONDE_DTYPE_I64;
+    if (wide && j->row_bytes == 4) {
+        GATHER_ROWS(int64_t, 4)
+    } else if (wide && j->row_bytes == 8) {
+        GATHER_ROWS(int64_t, 8)
+    } else if (wide) {
+        GATHER_ROWS(int64_t, j->row_bytes)
+    } else {
+        GATHER_ROWS(int32_t, j->row_bytes)
+    }
+}
+
+static void gather_task(void *arg, size_t task, int worker)
+{
+    (void)worker;
+    const gather_job *j = arg;
+    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task;
+    gather_rows(j, lo, hi < j->rows ? hi : j->rows);
+}
+
+static sonde_status run_gather(const sn_step *s, sn_frame *f)
+{
+    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
+    sn_tensor *y = sn_out(s, f, 0);
+    int axis;
+    if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
+        return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
+    gather_job j = {.dst = y->data,
+                    .src = x->data,
+                    .index = index,
+                    .n_index = sn_tensor_count(index),
+                    .dim = x->dims[axis],
+                    .row_bytes = (int64_t)sn_dtype_bytes(x->dtype),
+                    .rows = 1};
+    for (int i = 0; i < axis; i++)
+        j.rows *= x->dims[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        j.row_bytes *= x->dims[i];
+    j.rows *= j.n_index;
+    for (int64_t i = 0; i < j.n_index; i++) {
+        int64_t v = sn_move_int(index, i);
+        if (v < -j.dim || v >= j.dim)
+            return bad_index(s, f, v, j.dim);
+    }
+    if (sn_tensor_count(y) == 0)
+        return SONDE_OK;
+    int64_t threads = sn_pool_threads(f->pool);
+    if (threads <= 1 || j.rows * j.row_bytes < PARALLEL_BYTES) {
+        gather_rows(&j, 0, j.rows);
+    } else {
+        int64_t tasks = j.rows < threads * 4 ? j.rows : threads * 4;
+        j.per_task = (j.rows + tasks - 1) / tasks;
+        sn_pool_run(f->pool, (size_t)((j.rows + j.per_task - 1) / j.per_task), gather_task, &j);
+    }
+    return sn_move_own(s, f, 0);
+}
+
+/* Only the rows that are picked are read. */
+static sonde_status bind_gather(sn_bind *b)
+{
+    size_t bytes;
+    const sn_type *y = &b->out[0].type;
+    b->kernel = "copy_gather";
+    if (sn_tensor_bytes(y->dtype, y->dims, y->rank, 0, &bytes))
+        b->bytes = 2 * (uint64_t)bytes;
+    return SONDE_OK;
+}
+
+const sn_op sn_op_gather[] = {{SN_MOVE_HEAD("Gather", 1, 0, 2, 2, 1, 1),
+                               .params_size = sizeof(gather_params), .prepare = prepare_axis,
+                               .infer = infer_gather, .bind = bind_gather, .run = run_gather,
+                               .types = SN_MOVE_ALL_TYPES, .flags = SN_OP_BYTES0},
+                              {.name = NULL}};
+
+/* ------------------------------------------------------------------ GatherElements */
+static sonde_status infer_gather_elements(sn_infer *c)
+{
+    sn_move_type x, index;
+    int axis;
+    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(check_index_type(c, &index));
+    if (x.rank >= 0 && index.rank >= 0) {
+        if (x.rank != index.rank)
+            return sn_infer_fail(c, "indices have rank %d, the input has %d", index.rank, x.rank);
+        SN_TRY(sn_infer_axis(c, ((const gather_params *)c->params)->axis, x.rank, false, &axis));
+        for (int i = 0; i < x.rank; i++)
+            if (i != axis && sn_dim_known(x.dims[i]) && sn_dim_known(index.dims[i]) &&
+                index.dims[i] > x.dims[i])
+                return sn_infer_fail(c, "dim %d of the indices is larger than the input's", i);
+    }
+    return sn_move_out(c, 0, x.dtype, index.dims, index.rank);
+}
+
+static sonde_status run_gather_elements(const sn_step *s, sn_frame *f)
+{
+    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
+    sn_tensor *y = sn_out(s, f, 0);
+    int axis;
+    int64_t at[SN_MAX_RANK] = {0}, n = sn_tensor_count(index);
+    ptrdiff_t strides[SN_MAX_RANK], offset = 0;
+    if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
+        return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
+    sn_move_strides(x->dims, x->rank, strides);
+    ptrdiff_t step = strides[axis];
+    strides[axis] = 0; /* the index takes this coordinate's place */
+    size_t elem = sn_dtype_bytes(x->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v = sn_move_int(index, i);
+        if (v < -x->dims[axis] || v >= x->dims[axis])
+            return bad_index(s, f, v, x->dims[axis]);
+        v += v < 0 ? x->dims[axis] : 0;
+        sn_move_elem((char *)y->data + (size_t)i * elem,
+                     (const char *)x->data + (size_t)(offset + (ptrdiff_t)v * step) * elem, elem);
+        offset = sn_move_next(at, index->dims, strides, index->rank, offset);
+    }
+    return sn_move_own(s, f, 0);
+}
+
+const sn_op sn_op_gather_elements[] = {{SN_MOVE_HEAD("GatherElements", 11, 0, 2, 2, 1, 1),
+                                        .params_size = sizeof(gather_params),
+                                        .prepare = prepare_axis, .infer = infer_gather_elements,
+                                        .run = run_gather_elements, .types = SN_MOVE_ALL_TYPES},
+                                       {.name = NULL}};
+
+/* ------------------------------------------------------------------ GatherND */
+static sonde_status prepare_gather_nd(sn_prep *p)
+{
+    gather_params *r = p->params;
+    SN_TRY(sn_prep_int(p, "batch_dims", 0, &r->axis));
+    return r->axis < 0 || r->axis > SN_MAX_RANK
+               ? sn_prep_fail(p, "attribute 'batch_dims' is %lld", (long long)r->axis)
+               : SONDE_OK;
+}
+
+static sonde_status infer_gather_nd(sn_infer *c)
+{
+    sn_move_type x, index;
+    int batch = (int)((const gather_params *)c->params)->axis;
+    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(check_index_type(c, &index));
+    if (x.rank < 0 || index.rank < 0)
+        return sn_move_out_rank(c, 0, x.dtype, -1);
+    if (index.rank < 1 || x.rank < 1 || batch >= index.rank || batch >= x.rank)
+        return sn_infer_fail(c, "%d batch dims with an input of rank %d and indices of rank %d",
+                             batch, x.rank, index.rank);
+    sn_dim depth = index.dims[index.rank - 1];
+    if (!sn_dim_known(depth))
+        return sn_move_out_rank(c, 0, x.dtype, -1);
+    if (depth < 1 || depth > x.rank - batch)
+        return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d",
+                             (long long)depth, x.rank);
+    sn_dim dims[2 * SN_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < index.rank - 1; i++)
+        dims[rank++] = index.dims[i];
+    for (int i = batch + (int)depth; i < x.rank; i++)
+        dims[rank++] = x.dims[i];
+    for (int i = 0; i < batch; i++)
+        if (sn_dim_known(x.dims[i]) && sn_dim_known(index.dims[i]) && x.dims[i] != index.dims[i])
+            return sn_infer_fail(c, "batch dim %d differs between input and indices", i);
+    return sn_move_out(c, 0, x.dtype, dims, rank);
+}
+
+static sonde_status run_gather_nd(const sn_step *s, sn_frame *f)
+{
+    int batch = (int)((const gather_params *)s->params)->axis;
+    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
+    sn_tensor *y = sn_out(s, f, 0);
+    int depth = (int)index->dims[index->rank - 1];
+    int64_t batches = 1, batch_elems = 1, row = 1;
+    for (int i = 0; i < x->rank; i++)
+        *(i < batch ? &batches : i < batch + depth ? &batch_elems : &row) *= x->dims[i];
+    batch_elems *= row;
+    ptrdiff_t strides[SN_MAX_RANK];
+    sn_move_strides(x->dims, x->rank, strides);
+    int64_t tuples = sn_tensor_count(index) / depth, per_batch = batches ? tuples / batches : 0;
+    size_t row_bytes = (size_t)row * sn_dtype_bytes(x->dtype);
+    for (int64_t t = 0; t < tuples; t++) {
+        int64_t offset = t / per_batch * batch_elems;
+        for (int k = 0; k < depth; k++) {
+            int64_t v = sn_move_int(index, t * depth + k), dim = x->dims[batch + k];
+            if (v < -dim || v >= dim)
+                return bad_index(s, f, v, dim);
+            offset += (v < 0 ? v + dim : v) * strides[batch + k];
+        }
+        memcpy((char *)y->data + (size_t)t * row_bytes,
+               (const char *)x->data + (size_t)offset * sn_dtype_bytes(x->dtype), row_bytes);
+    }
+    return sn_move_own(s, f, 0);
+}
+
+const sn_op sn_op_gather_nd[] = {{SN_MOVE_HEAD("GatherND", 11, 0, 2, 2, 1, 1),
+                                  .params_size = sizeof(gather_params),
+                                  .prepare = prepare_gather_nd, .infer = infer_gather_nd,
+                                  .run = run_gather_nd, .types = SN_MOVE_ALL_TYPES},
+                                 {.name = NULL}};

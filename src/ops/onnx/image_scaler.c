@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ImageScaler: y = scale · x + bias of the channel. An experimental operator of the first opset
+ * that old exporters wrote in front of image models and that other runtimes still accept. */
+#include "ops/framework/op.h"
+
+typedef struct scaler_params {
+    float scale;
+    const float *bias;
+    size_t n_bias;
+} scaler_params;
+
+static sonde_status prepare_scaler(sn_prep *p)
+{
+    scaler_params *r = p->params;
+    SN_TRY(sn_prep_float(p, "scale", 1.0f, &r->scale));
+    return sn_prep_floats(p, "bias", &r->bias, &r->n_bias);
+}
+
+static sonde_status infer_scaler(sn_infer *c)
+{
+    const scaler_params *r = c->params;
+    const sn_type *x = &c->in[0]->type;
+    if (x->dtype != SONDE_DTYPE_F32)
+        return sn_infer_fail(c, "elements are %s, expected f32", sn_dtype_name(x->dtype));
+    if (x->rank >= 0 && x->rank != 4)
+        return sn_infer_fail(c, "an image has 4 dimensions, the input has %d", x->rank);
+    if (x->rank == 4 && r->n_bias && sn_dim_known(x->dims[1]) && x->dims[1] != (int64_t)r->n_bias)
+        return sn_infer_fail(c, "%zu biases for %lld channels", r->n_bias, (long long)x->dims[1]);
+    return sn_infer_same(c, 0, 0);
+}
+
+static sonde_status run_scaler(const sn_step *s, sn_frame *f)
+{
+    const scaler_params *r = s->params;
+    const sn_tensor *x = sn_in(s, f, 0);
+    const float *in = x->data;
+    float *out = sn_out(s, f, 0)->data;
+    const int64_t area = x->dims[2] * x->dims[3], rows = x->dims[0] * x->dims[1];
+    for (int64_t row = 0; row < rows; row++, in += area, out += area) {
+        const float bias = r->n_bias ? r->bias[row % x->dims[1]] : 0.0f;
+        for (int64_t i = 0; i < area; i++)
+            out[i] = in[i] * r->scale + bias;
+    }
+    return SONDE_OK;
+}
+
+const sn_op sn_op_image_scaler[] = {
+    {.name = "ImageScaler",
+     .domain = "",
+     .since = 1,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = SN_OP_INPLACE0,
+     .params_size = sizeof(scaler_params),
+     .prepare = prepare_scaler,
+     .infer = infer_scaler,
+     .run = run_scaler,
+     .types = "f32"},
+    {.name = NULL},
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LayerNormalization, RMSNormalization, InstanceNormalization and GroupNormalization: rows of a
+ * tensor brought to mean 0 and variance 1 (or unit mean square), then scaled per element or per
+ * channel. They differ in what a row is and in how scale and bias lie against it. */
+#include <string.h>
+
+#include "compute/norm.h"
+#include "ops/shared/elementwise.h"
+#include "ops/shared/half_workspace.h"
+
+typedef enum norm_kind { NORM_LAYER, NORM_RMS, NORM_INSTANCE, NORM_GROUP, NORM_GROUP_18 } norm_kind;
+
+typedef struct norm_params {
+    norm_kind kind;
+    int64_t axis, groups;
+    float epsilon;
+    sn_dtype stash; /* of the statistics LayerNormalization gives */
+} norm_params;
+
+/* A tensor as the driver reads it: in the computing type, and for scale and bias with one element
+ * per element of a row. What does not lie so in memory is copied to the workspace. */
+typedef struct operand {
+    bool copy;
+    size_t at, n;
+    sn_type from, to; /* scale and bias: shapes when they broadcast (rank -1: same count) */
+} operand;
+
+typedef struct norm_bound {
+    sn_norm_plan plan;
+    operand x, scale, bias;
+    bool out_copy;
+    size_t out_at, mean_at, inv_at;
+    size_t tmp_at; /* a broadcast operand in its own shape, in the computing type */
+} norm_bound;
+
+static sonde_status prepare_layer(sn_prep *p)
+{
+    norm_params *n = p->params;
+    int64_t stash;
+    n->kind = strcmp(p->node->op_type, "RMSNormalization") == 0 ? NORM_RMS : NORM_LAYER;
+    SN_TRY(sn_prep_int(p, "axis", -1, &n->axis));
+    SN_TRY(sn_prep_int(p, "stash_type", SONDE_DTYPE_F32, &stash));
+    if (stash != SONDE_DTYPE_F32 && stash != SONDE_DTYPE_BF16 && stash != SONDE_DTYPE_F16 &&
+        stash != SONDE_DTYPE_F64)
+        return sn_prep_fail(p, "attribute 'stash_type' is %lld, expected a float type",
+                            (long long)stash);
+    n->stash = (sn_dtype)stash;
+    return sn_prep_float(p, "epsilon", 1e-5f, &n->epsilon);
+}
+
+static sonde_status prepare_instance(sn_prep *p)
+{
+    norm_params *n = p->params;
+    n->kind = NORM_INSTANCE;
+    return sn_prep_float(p, "epsilon", 1e-5f, &n->epsilon);
+}
+
+static sonde_status prepare_group(sn_prep *p)
+{
+    norm_params *n = p->params;
+    n->kind = NORM_GROUP;
+    SN_TRY(sn_prep_int(p, "num_groups", 0, &n->groups));
+    if (n->groups < 1)
+        return sn_prep_fail(p, "attribute 'num_groups' is %lld", (long long)n->groups);
+    return sn_prep_float(p, "epsilon", 1e-5f, &n->epsilon);
+}
+
+static sonde_status prepare_group_18(sn_prep *p)
+{
+    SN_TRY(prepare_group(p));
+    ((norm_params *)p->params)->kind = NORM_GROUP_18;
+    return SONDE_OK;
+}
+
+static sonde_status infer_layer(sn_infer *c)
+{
+    const norm_params *p = c->params;
+    const sn_type *x = &c->in[0]->type;
+    sn_dtype out = p->kind == NORM_RMS ? c->in[1]->type.dtype : x->dtype;
+    SN_TRY(sn_infer_tensor(c, 0, out, x->dims, x->rank));
+    if (x->rank < 0) {
+        SN_TRY(sn_infer_tensor(c, 1, p->stash, NULL, -1));
+        return sn_infer_tensor(c, 2, p->stash, NULL, -1);
+    }
+    int axis;
+    SN_TRY(sn_infer_axis(c, p->axis, x->rank, false, &axis));
+    sn_dim dims[SN_MAX_RANK];
+    for (int i = 0; i < x->rank && i < SN_MAX_RANK; i++)
+        dims[i] = i < axis ? x->dims[i] : 1;
+    SN_TRY(sn_infer_tensor(c, 1, p->stash, dims, x->rank));
+    return sn_infer_tensor(c, 2, p->stash, dims, x->rank);
+}
+
+static sonde_status infer_channels(sn_infer *c)
+{
+    const norm_params *p = c->params;
+    const sn_type *x = &c->in[0]->type;
+    if (x->rank >= 0 && x->rank < 2)
+        return sn_infer_fail(c, "the input has rank %d, at least 2 is expected", x->rank);
+    if (x->rank > 0 && p->groups > 0 && sn_dim_known(x->dims[1]) && x->dims[1] % p->groups != 0)
+        return sn_infer_fail(c, "%lld channels do not divide into %lld groups",
+                             (long long)x->dims[1], (long long)p->groups);
+    return sn_infer_same(c, 0, 0);
+}
+
+/* ------------------------------------------------------------------ bind */
+static size_t take(size_t *used, size_t n, size_t each)
+{
+    size_t at = *used;
+    *used += sn_round_up(n * each, SN_ALIGN);
+    return at;
+}
+
+/* Scale or bias: `want` elements, or a shape that broadcasts to the normalised dims. */
+static sonde_status bind_operand(sn_bind *b, uint32_t i, sn_dtype compute, int64_t want, int axis,
+                                 operand *o, size_t *used, size_t *tmp)
+{
+    if (i >= b->n_in || !b->in[i])
+        return SONDE_OK;
+    const sn_type *t = &b->in[i]->type, *x = &b->in[0]->type;
+    int64_t n = 0;
+    sn_type_count(t, &n);
+    if (!sn_cast_supported(t->dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s of input %u is not supported",
+                            sn_dtype_onnx_name(t->dtype), i);
+    o->n = (size_t)n;
+    o->copy = t->dtype != compute;
+    o->to.rank = -1;
+    if (n != want) {
+        int rank = x->rank - axis;
+        bool fits = axis >= 0 && t->rank <= rank;
+        for (int k = 1; k <= t->rank && fits; k++)
+            fits = t->dims[t->rank - k] == 1 || t->dims[t->rank - k] == x->dims[x->rank - k];
+        if (!fits)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u has %lld elements, expected %lld",
+                                i, (long long)n, (long long)want);
+        o->from = *t;
+        o->to.rank = rank;
+        o->to.dims = x->dims + axis;
+        o->copy = true;
+        if (*tmp < (size_t)n)
+            *tmp = (size_t)n;
+    }
+    if (o->copy)
+        o->at = take(used, (size_t)want, sn_dtype_bytes(compute));
+    o->n = (size_t)want;
+    return SONDE_OK;
+}
+
+/* What a row is, and how scale lies against it. */
+static int64_t row_shape(const norm_params *p, const sn_type *x, sn_norm_plan *plan, int *axis)
+{
+    *axis = -1;
+    if (p->kind == NORM_LAYER || p->kind == NORM_RMS) {
+        *axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
+        plan->rms = p->kind == NORM_RMS;
+        plan->rows = sn_dims_product(x->dims, 0, *axis);
+        plan->n = sn_dims_product(x->dims, *axis, x->rank);
+        return plan->n;
+    }
+    int64_t channels = x->dims[1], groups = p->kind == NORM_INSTANCE ? channels : p->groups;
+    plan->group = true;
+    plan->rows = x->dims[0] * groups;
+    plan->n = groups > 0 ? channels / groups * sn_dims_product(x->dims, 2, x->rank) : 0;
+    plan->pieces = p->kind == NORM_GROUP && groups > 0 ? channels / groups : 1;
+    plan->scale_rows = groups > 0 ? groups : 1;
+    return p->kind == NORM_GROUP_18 ? groups : channels;
+}
+
+static sonde_status bind_norm(sn_bind *b)
+{
+    const norm_params *p = b->params;
+    norm_bound *k = SN_NEW(b->arena, norm_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
+    const sn_type *x = &b->in[0]->type;
+    int64_t count = 0;
+    sn_type_count(x, &count);
+    sn_dtype compute = x->dtype == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
+    if (x->dtype != compute && !sn_is_half(x->dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
+                            sn_dtype_onnx_name(x->dtype));
+    k->plan.dtype = compute;
+    k->plan.epsilon = (double)p->epsilon;
+    k->plan.kernels = sn_kernels_get(b->cpu_flags);
+    int axis;
+    int64_t want = row_shape(p, x, &k->plan, &axis);
+    size_t used = 0, tmp = 0, each = sn_dtype_bytes(compute);
+    k->x.to.rank = -1;
+    k->x.copy = x->dtype != compute;
+    k->x.n = (size_t)count;
+    if (k->x.copy)
+        k->x.at = take(&used, k->x.n, each);
+    SN_TRY(bind_operand(b, 1, compute, want, axis, &k->scale, &used, &tmp));
+    SN_TRY(bind_operand(b, 2, compute, want, axis, &k->bias, &used, &tmp));
+    k->tmp_at = take(&used, tmp, each);
+    k->out_copy = b->out[0].type.dtype != compute;
+    if (k->out_copy)
+        k->out_at = take(&used, (size_t)count, each);
+    if (b->n_out > 1 && p->stash != SONDE_DTYPE_F32) {
+        k->mean_at = take(&used, (size_t)k->plan.rows, sizeof(float));
+        k->inv_at = take(&used, (size_t)k->plan.rows, sizeof(float));
+    }
+    b->workspace_bytes = used;
+    b->bound = k;
+    b->kernel = compute == SONDE_DTYPE_F64 ? "f64_norm"
+                : k->plan.rms              ? k->plan.kernels->f32_rmsnorm_name
+                                           : k->plan.kernels->f32_layernorm_name;
+    b->flops = 8 * (uint64_t)count;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+static const void *load(const norm_bound *k, const operand *o, const sn_step *s, sn_frame *f,
+                        uint32_t i)
+{
+    if (!sn_has(s, i))
+        return NULL;
+    const sn_tensor *t = sn_in(s, f, i);
+    if (!o->copy)
+        return t->data;
+    sn_dtype compute = k->plan.dtype;
+    uint8_t *dst = f->workspace + o->at;
+    if (o->to.rank < 0) {
+        sn_cast_run(f->ctx->cpu.flags, compute, dst, t->dtype, t->data, o->n, (sn_rounding){0},
+                    f->pool);
+        return dst;
+    }
+    uint8_t *tmp = f->workspace + k->tmp_at;
+    size_t each = sn_dtype_bytes(compute);
+    sn_cast_run(f->ctx->cpu.flags, compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t),
+                (sn_rounding){0}, NULL);
+    for (size_t e = 0; e < o->n; e++)
+        memcpy(dst + e * each, tmp + (size_t)sn_bcast_index(&o->to, &o->from, (int64_t)e) * each,
+               each);
+    return dst;
+}
+
+/* Where the statistics of output o go: its own data, or the workspace when it is not f32. */
+static float *stats(const sn_step *s, sn_frame *f, uint32_t o, size_t at)
+{
+    if (!sn_wants(s, o))
+        return NULL;
+    sn_tensor *t = sn_out(s, f, o);
+    return t->dtype == SONDE_DTYPE_F32 ? t->data : (void *)(f->workspace + at);
+}
+
+static sonde_status run_norm(const sn_step *s, sn_frame *f)
+{
+    const norm_bound *k = s->bound;
+    sn_tensor *y = sn_out(s, f, 0);
+    const void *x = load(k, &k->x, s, f, 0), *scale = load(k, &k->scale, s, f, 1);
+    const void *bias = load(k, &k->bias, s, f, 2);
+    void *out = k->out_copy ? f->workspace + k->out_at : y->data;
+    float *mean = stats(s, f, 1, k->mean_at), *inv = stats(s, f, 2, k->inv_at);
+    sn_norm_run(&k->plan, out, x, scale, bias, mean, inv, f->pool);
+    if (k->out_copy)
+        sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->plan.dtype, out, k->x.n,
+                    (sn_rounding){0}, f->pool);
+    for (uint32_t o = 1; o <= 2; o++) {
+        float *v = o == 1 ? mean : inv;
+        if (v && sn_out(s, f, o)->dtype != SONDE_DTYPE_F32)
+            sn_cast_run(f->ctx->cpu.flags, sn_out(s, f, o)->dtype, sn_out(s, f, o)->data,
+                        SONDE_DTYPE_F32, v, (size_t)k->plan.rows, (sn_rounding){0}, NULL);
+    }
+    return SONDE_OK;
+}
+
+#define NORM(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, MAX_OUT, PREPARE, INFER)                          \
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN,              \
+        .max_in = MAX_IN, .min_out = 1, .max_out = MAX_OUT, .flags = SN_OP_INPLACE0,               \
+        .params_size = sizeof(norm_params), .prepare = PREPARE, .infer = INFER, .bind = bind_norm, \
+        .run = run_norm, .types = SN_FLOATS                                                        \
+    }
+const sn_op sn_op_layer_normalization[] = {
+    NORM("LayerNormalization", 17, 0, 2, 3, 3, prepare_layer, infer_layer), {.name = NULL}};
+const sn_op sn_op_rms_normalization[] = {
+    NORM("RMSNormalization", 23, 0, 2, 2, 1, prepare_layer, infer_layer), {.name = NULL}};
+const sn_op sn_op_instance_normalization[] = {
+    NORM("InstanceNormalization", 1, 0, 3, 3, 1, prepare_instance, infer_channels), {.name = NULL}};
+const sn_op sn_op_group_normalization[] = {
+    NORM("GroupNormalization", 18, 20, 3, 3, 1, prepare_group_18, infer_channels),
+    NORM("GroupNormalization", 21, 0, 3, 3, 1, prepare_group, infer_channels),
+    {.name = NULL}};

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pad and CenterCropPad. Constant padding is a fill and one strided copy; the other modes map each
+ * output position of an axis to an input position through a table made once a run. Negative pads
+ * crop. */
+#include <string.h>
+
+#include "ops/shared/data_movement.h"
+
+typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_MODES } pad_mode;
+
+typedef struct pad_params {
+    pad_mode mode;
+    bool from_attr;      /* until opset 10 */
+    const int64_t *pads; /* from_attr */
+    size_t n;
+    float value;         /* from_attr */
+    const int64_t *axes; /* CenterCropPad */
+    size_t n_axes;
+} pad_params;
+
+static sonde_status prepare_pad(sn_prep *p)
+{
+    static const char *const names[PAD_MODES] = {"constant", "reflect", "edge", "wrap"};
+    pad_params *r = p->params;
+    const char *text;
+    SN_TRY(sn_prep_string(p, "mode", "constant", &text));
+    for (int i = 0; i < PAD_MODES; i++) {
+        r->mode = (pad_mode)i;
+        if (strcmp(text, names[i]) == 0)
+            return SONDE_OK;
+    }
+    return sn_prep_fail(p, "mode '%s' is unknown", text);
+}
+
+static sonde_status prepare_pad_attr(sn_prep *p, const char *name)
+{
+    pad_params *r = p->params;
+    SN_TRY(prepare_pad(p));
+    r->from_attr = true;
+    SN_TRY(sn_prep_float(p, "value", 0, &r->value));
+    return sn_prep_ints(p, name, &r->pads, &r->n);
+}
+
+static sonde_status prepare_pad_1(sn_prep *p)
+{
+    return prepare_pad_attr(p, "paddings");
+}
+
+static sonde_status prepare_pad_2(sn_prep *p)
+{
+    return prepare_pad_attr(p, "pads");
+}
+
+/* ------------------------------------------------------------------ infer */
+static sonde_status infer_pad(sn_infer *c)
+{
+    const pad_params *r = c->params;
+    sn_move_type x;
+    const sn_dim *pads = r->pads, *axes = NULL;
+    int64_t n = (int64_t)r->n, n_axes = 0;
+    SN_TRY(sn_move_in(c, 0, &x));
+    if (!r->from_attr) {
+        SN_TRY(sn_move_list(c, 1, &pads, &n));
+        SN_TRY(sn_move_list(c, 3, &axes, &n_axes));
+    }
+    bool some = !r->from_attr && sn_infer_has(c, 3); /* only some axes */
+    if (x.rank < 0 || !pads || (some && (!axes || !sn_move_known(axes, n_axes))))
+        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+    int64_t per_side = some ? n_axes : x.rank;
+    if (n != 2 * per_side)
+        return sn_infer_fail(c, "%lld pads for %lld axes", (long long)n, (long long)per_side);
+    sn_dim dims[SN_MAX_RANK];
+    bool done[SN_MAX_RANK] = {false};
+    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    for (int64_t i = 0; i < per_side; i++) {
+        int a;
+        SN_TRY(sn_infer_axis(c, some ? axes[i] : i, x.rank, false, &a));
+        if (done[a])
+            return sn_infer_fail(c, "axis %d is given twice", a);
+        done[a] = true;
+        bool known =
+            sn_dim_known(pads[i]) && sn_dim_known(pads[per_side + i]) && sn_dim_known(dims[a]);
+        dims[a] = sn_dim_add(sn_dim_add(dims[a], pads[i]), pads[per_side + i]);
+        if (known && (!sn_dim_known(dims[a]) || dims[a] < 0))
+            return sn_infer_fail(c, "the pads of axis %d leave no valid size", a);
+        if (known && r->mode != PAD_CONSTANT && x.dims[a] == 0 && dims[a] > 0)
+            return sn_infer_fail(c, "axis %d has nothing to pad with", a);
+    }
+    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+}
+
+static sonde_status bind_pad(sn_bind *b)
+{
+    static const char *const names[PAD_MODES] = {"pad_constant", "pad_reflect", "pad_edge",
+                                                 "pad_wrap"};
+    const pad_params *r = b->params;
+    b->kernel = names[r->mode];
+    if (r->mode == PAD_CONSTANT)
+        return SONDE_OK;
+    size_t entries = 0, bytes;
+    for (int i = 0; i < b->out[0].type.rank; i++)
+        if (!sn_size_add(entries, (size_t)b->out[0].type.dims[i], &entries))
+            return sn_fail_memory(b->err, SIZE_MAX);
+    if (!sn_size_mul(entries, sizeof(int64_t), &bytes))
+        return sn_fail_memory(b->err, SIZE_MAX);
+    b->workspace_bytes = bytes;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+static void pad_constant(const sn_tensor *x, sn_tensor *y, const int64_t *before, const void *value,
+                         sn_pool *pool)
+{
+    size_t elem = sn_dtype_bytes(x->dtype);
+    ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK], from = 0, to = 0;
+    int64_t dims[SN_MAX_RANK];
+    bool whole = true, nothing = false;
+    sn_move_strides(x->dims, x->rank, src);
+    sn_move_strides(y->dims, y->rank, dst);
+    for (int i = 0; i < x->rank; i++) {
+        int64_t b = before[i], e = y->dims[i] - x->dims[i] - b;
+        int64_t cut_b = b < 0 ? -b : 0, cut_e = e < 0 ? -e : 0;
+        dims[i] = x->dims[i] - cut_b - cut_e;
+        nothing |= dims[i] <= 0;
+        whole &= dims[i] == y->dims[i];
+    }
+    if (!whole || nothing)
+        sn_copy_fill(y->data, value, elem, sn_tensor_count(y), pool);
+    if (nothing)
+        return;
+    for (int i = 0; i < x->rank; i++) { /* something is left: what is cut lies inside x */
+        from += (ptrdiff_t)(before[i] < 0 ? -before[i] : 0) * src[i];
+        to += (ptrdiff_t)(before[i] > 0 ? before[i] : 0) * dst[i];
+    }
+    sn_copy c;
+    sn_copy_plan(&c, elem, x->rank, dims, dst, src);
+    sn_copy_run(&c, (char *)y->data + to * (ptrdiff_t)elem,
+                (const char *)x->data + from * (ptrdiff_t)elem, pool);
+}
+
+/* Which input position an output position takes, `at` counted from the input's start. */
+static int64_t source_of(pad_mode mode, int64_t at, int64_t dim)
+{
+    if (at >= 0 && at < dim)
+        return at;
+    if (mode == PAD_EDGE || dim == 1)
+        return at < 0 ? 0 : dim - 1;
+    int64_t period = mode == PAD_WRAP ? dim : 2 * (dim - 1);
+    at %= period;
+    if (at < 0)
+        at += period;
+    return at < dim ? at : period - at;
+}
+
+static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const int64_t *before,
+                       int64_t *table)
+{
+    size_t elem = sn_dtype_bytes(x->dtype);
+    int64_t *maps[SN_MAX_RANK], at[SN_MAX_RANK] = {0};
+    ptrdiff_t strides[SN_MAX_RANK];
+    int last = y->rank - 1;
+    sn_move_strides(x->dims, x->rank, strides);
+    for (int i = 0; i <= last; i++) {
+        maps[i] = table;
+        for (int64_t k = 0; k < y->dims[i]; k++)
+            *table++ = source_of(mode, k - before[i], x->dims[i]) * strides[i];
+    }
+    /* The stretch of a row that is a plain copy. */
+    int64_t width = y->dims[last], lo = before[last] > 0 ? before[last] : 0,
+            hi = before[last] + x->dims[last];
+    hi = hi > width ? width : hi;
+    if (hi < lo)
+        hi = lo = 0;
+    int64_t rows = sn_tensor_count(y) / width;
+    char *d = y->data;
+    for (int64_t r = 0; r < rows; r++, d += (size_t)width * elem) {
+        int64_t base = 0;
+        for (int i = 0; i < last; i++)
+            base += maps[i][at[i]];
+        const char *s = (const char *)x->data + (size_t)base * elem;
+        for (int64_t k = 0; k < lo; k++)
+            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
+        if (hi > lo)
+            memcpy(d + (size_t)lo * elem, s + (size_t)maps[last][lo] * elem,
+                   (size_t)(hi - lo) * elem);
+        for (int64_t k = hi; k < width; k++)
+            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
+        for (int i = last - 1; i >= 0 && ++at[i] == y->dims[i]; i--)
+            at[i] = 0;
+    }
+}
+
+/* before[] per axis from the pads list; false when the list and the planned shape disagree. */
+static bool read_before(const sn_step *s, const sn_frame *f, int64_t *before)
+{
+    const pad_params *r = s->params;
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    int64_t pads[2 * SN_MAX_RANK], axes[SN_MAX_RANK], n = (int64_t)r->n, n_axes = x->rank;
+    bool some = !r->from_attr && sn_has(s, 3);
+    if (!r->from_attr)
+        n = sn_move_ints(sn_in(s, f, 1), pads, 2 * SN_MAX_RANK);
+    if (some)
+        n_axes = sn_move_ints(sn_in(s, f, 3), axes, SN_MAX_RANK);
+    if (n != 2 * n_axes || y->rank != x->rank)
+        return false;
+    const int64_t *list = r->from_attr ? r->pads : pads;
+    int64_t after[SN_MAX_RANK] = {0};
+    memset(before, 0, SN_MAX_RANK * sizeof *before);
+    for (int64_t i = 0; i < n_axes; i++) {
+        int a;
+        if (!sn_move_axis(some ? axes[i] : i, x->rank, &a))
+            return false;
+        before[a] = list[i];
+        after[a] = list[n_axes + i];
+    }
+    for (int i = 0; i < x->rank; i++)
+        if (y->dims[i] != x->dims[i] + before[i] + after[i])
+            return false;
+    return true;
+}
+
+static sonde_status run_pad(const sn_step *s, sn_frame *f)
+{
+    const pad_params *r = s->params;
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_tensor *y = sn_out(s, f, 0);
+    int64_t before[SN_MAX_RANK];
+    _Alignas(16) uint8_t value[16] = {0};
+    if (!read_before(s, f, before))
+        return sn_run_fail(s, f, "the pads do not give the planned shape");
+    if (sn_tensor_count(y) == 0)
+        return SONDE_OK;
+    if (r->mode != PAD_CONSTANT && y->rank > 0) {
+        pad_mapped(r->mode, x, y, before, (int64_t *)(void *)f->workspace);
+        return sn_move_own(s, f, 0);
+    }
+    const sn_tensor *v = !r->from_attr && sn_has(s, 2) ? sn_in(s, f, 2) : NULL;
+    if (v && sn_tensor_count(v) == 1 && v->dtype == x->dtype)
+        memcpy(value, v->data, sn_dtype_bytes(x->dtype));
+    else if (r->from_attr)
+        sn_elem_set_f64(x->dtype, value, 0, (double)r->value);
+    pad_constant(x, y, before, value, f->pool);
+    return sn_move_own(s, f, 0);
+}
+
+#define PAD(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                                 \
+    {                                                                                              \
+        SN_MOVE_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
+            .params_size = sizeof(pad_params), .prepare = PREPARE, .infer = infer_pad,             \
+            .bind = bind_pad, .run = run_pad, .types = SN_MOVE_ALL_TYPES                           \
+    }
+const sn_op sn_op_pad[] = {PAD(1, 1, 1, 1, prepare_pad_1),
+                           PAD(2, 10, 1, 1, prepare_pad_2),
+                           PAD(11, 17, 2, 3, prepare_pad),
+                           PAD(18, 0, 2, 4, prepare_pad),
+                           {.name = NULL}};
+
+/* ------------------------------------------------------------------ CenterCropPad */
+static sonde_status prepare_center(sn_prep *p)
+{
+    pad_params *r = p->params;
+    return sn_prep_ints(p, "axes", &r->axes, &r->n_axes);
+}
+
+static sonde_status infer_center(sn_infer *c)
+{
+    const pad_params *r = c->params;
+    sn_move_type x;
+    const sn_dim *shape;
+    int64_t n;
+    bool done[SN_MAX_RANK] = {false};
+    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_move_list(c, 1, &shape, &n));
+    if (x.rank < 0 || !shape)
+        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+    if (n != (r->n_axes ? (int64_t)r->n_axes : x.rank))
+        return sn_infer_fail(c, "the shape has %lld entries for the axes given", (long long)n);
+    sn_dim dims[SN_MAX_RANK];
+    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    for (int64_t i = 0; i < n; i++) {
+        int a;
+        SN_TRY(sn_infer_axis(c, r->n_axes ? r->axes[i] : i, x.rank, false, &a));
+        if (done[a])
+            return sn_infer_fail(c, "axis %d is given twice", a);
+        done[a] = true;
+        dims[a] = shape[i];
+    }
+    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+}
+
+static sonde_status run_center(const sn_step *s, sn_frame *f)
+{
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_tensor *y = sn_out(s, f, 0);
+    int64_t before[SN_MAX_RANK] = {0};
+    static const uint8_t zero[16];
+    if (sn_tensor_count(y) == 0)
+        return SONDE_OK;
+    for (int i = 0; i < x->rank; i++) /* the smaller half goes first, cropping and padding alike */
+        before[i] = y->dims[i] >= x->dims[i] ? (y->dims[i] - x->dims[i]) / 2
+                                             : -((x->dims[i] - y->dims[i]) / 2);
+    pad_constant(x, y, before, zero, f->pool);
+    return sn_move_own(s, f, 0);
+}
+
+const sn_op sn_op_center_crop_pad[] = {{SN_MOVE_HEAD("CenterCropPad", 18, 0, 2, 2, 1, 1),
+                                        .params_size = sizeof(pad_params),
+                                        .prepare = prepare_center, .infer = infer_center,
+                                        .run = run_center, .types = SN_MOVE_ALL_TYPES},
+                                       {.name = NULL}};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools: MaxPool (with indices), AveragePool, LpPool and their global forms. 16-bit floats go
+ * through f32 in the workspace. f32 images may be blocked. */
+#include <string.h>
+
+#include "compute/cast.h"
+#include "compute/pooling.h"
+#include "ops/shared/window.h"
+
+typedef struct pool_params {
+    sn_window window; /* global forms: empty */
+    sn_pooling_kind kind;
+    bool global;
+    int64_t include_pad, column_major, p;
+} pool_params;
+
+/* ------------------------------------------------------------------ prepare */
+static sonde_status prepare_window(sn_prep *p, sn_pooling_kind kind)
+{
+    pool_params *w = p->params;
+    w->kind = kind;
+    w->window.may_miss = true;
+    SN_TRY(sn_window_prepare(p, &w->window));
+    if (!w->window.kernel)
+        return sn_prep_fail(p, "attribute 'kernel_shape' is missing");
+    SN_TRY(sn_prep_int(p, "count_include_pad", 0, &w->include_pad));
+    return sn_prep_int(p, "storage_order", 0, &w->column_major);
+}
+
+static sonde_status prepare_max(sn_prep *p)
+{
+    return prepare_window(p, SN_POOL_MAX);
+}
+
+static sonde_status prepare_average(sn_prep *p)
+{
+    return prepare_window(p, SN_POOL_AVERAGE);
+}
+
+static sonde_status read_p(sn_prep *p)
+{
+    pool_params *w = p->params;
+    SN_TRY(sn_prep_int(p, "p", 2, &w->p));
+    return w->p >= 1 ? SONDE_OK : sn_prep_fail(p, "attribute 'p' is %lld", (long long)w->p);
+}
+
+static sonde_status prepare_lp(sn_prep *p)
+{
+    SN_TRY(prepare_window(p, SN_POOL_LP));
+    return read_p(p);
+}
+
+static sonde_status prepare_global(sn_prep *p)
+{
+    pool_params *w = p->params;
+    w->global = true;
+    w->kind = strcmp(p->node->op_type, "GlobalMaxPool") == 0       ? SN_POOL_MAX
+              : strcmp(p->node->op_type, "GlobalAveragePool") == 0 ? SN_POOL_AVERAGE
+                                                                   : SN_POOL_LP;
+    return w->kind == SN_POOL_LP ? read_p(p) : SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ infer */
+static sonde_status infer(sn_infer *c)
+{
+    const pool_params *p = c->params;
+    if (!sn_infer_has(c, 0))
+        return sn_infer_fail(c, "an input is needed");
+    const sn_type *x = &c->in[0]->type;
+    const int rank = x->rank >= 0 ? x->rank : p->global ? -1 : (int)p->window.n + 2;
+    sn_dim dims[SN_MAX_RANK];
+    if (rank > SN_MAX_RANK || (rank >= 0 && rank < 2) || (!p->global && rank < 3))
+        return sn_infer_fail(c, "an input of rank %d cannot be pooled", rank);
+    if (!p->global)
+        SN_TRY(sn_window_check(c, &p->window, rank - 2));
+    for (int i = 0; i < rank; i++) {
+        dims[i] = x->rank >= 0 ? x->dims[i] : SN_DIM_UNKNOWN;
+        if (i >= 2 && p->global)
+            dims[i] = 1;
+        else if (i >= 2)
+            SN_TRY(sn_window_dim(c, &p->window, i - 2, dims[i], p->window.kernel[i - 2], &dims[i]));
+    }
+    SN_TRY(sn_infer_tensor(c, 0, x->dtype, dims, rank));
+    if (c->n_out > 1)
+        SN_TRY(sn_infer_tensor(c, 1, SONDE_DTYPE_I64, dims, rank));
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ layout */
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    const pool_params *p = params;
+    const sn_value *x = node->in[0].value;
+    (void)block;
+    if (!x || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
+        p->kind == SN_POOL_LP || (node->n_out > 1 && node->out[1]))
+        return 0;
+    return p->global ? SN_BLOCK_IN : SN_BLOCK_IN | SN_BLOCK_OUT;
+}
+
+/* ------------------------------------------------------------------ bind, run */
+typedef struct pool_bound {
+    sn_pooling_plan plan;
+    size_t x, y;    /* elements of the f32 copies */
+    int64_t copies; /* rows to cut to c elements: a blocked result that must become plain */
+} pool_bound;
+
+static sonde_status run(const sn_step *s, sn_frame *f)
+{
+    const pool_bound *b = s->bound;
+    int64_t *indices = sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL;
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, sn_out(s, f, 0)->data, indices, f->pool);
+    return SONDE_OK;
+}
+
+/* Global pooling of a blocked image whose last block is partial: results are cut out of the blocks.
+ */
+static sonde_status run_cut(const sn_step *s, sn_frame *f)
+{
+    const pool_bound *b = s->bound;
+    const sn_pooling_desc *d = &b->plan.d;
+    const float *part = (const float *)(const void *)f->workspace;
+    float *y = sn_out(s, f, 0)->data;
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, f->workspace, NULL, f->pool);
+    const int64_t row = (d->c + d->block - 1) / d->block * d->block;
+    for (int64_t i = 0; i < b->copies; i++)
+        memcpy(y + i * d->c, part + i * row, (size_t)d->c * sizeof(float));
+    return SONDE_OK;
+}
+
+static sonde_status run_half(const sn_step *s, sn_frame *f)
+{
+    const pool_bound *b = s->bound;
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_tensor *y = sn_out(s, f, 0);
+    float *in = (float *)(void *)f->workspace, *out = in + b->x;
+    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, in, x->dtype, x->data, b->x, (sn_rounding){0},
+                f->pool);
+    sn_pooling_run(&b->plan, in, out, sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, f->pool);
+    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, b->y, (sn_rounding){0},
+                f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
+{
+    const pool_params *p = b->params;
+    const sn_type *x = &b->in[0]->type;
+    const bool half = sn_is_half(x->dtype);
+    sn_axis axes[3];
+    if (x->rank > 5)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "pooling of %d spatial dims is not supported",
+                            (int)x->rank - 2);
+    *d = (sn_pooling_desc){.kind = p->kind,
+                           .dtype = half ? SONDE_DTYPE_F32 : x->dtype,
+                           .n = x->dims[0],
+                           .c = x->dims[1],
+                           .block = b->in[0]->block,
+                           .include_pad = p->include_pad != 0,
+                           .column_major = p->column_major != 0,
+                           .p = (double)p->p};
+    if (!sn_pooling_takes(d->kind, d->dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "pooling of %s is not supported",
+                            sn_dtype_name(x->dtype));
+    if (p->global) {
+        const int spatial = x->rank - 2;
+        for (int i = 0; i < 3; i++) {
+            const int64_t in = i < 3 - spatial ? 1 : x->dims[i - (3 - spatial) + 2];
+            axes[i] = (sn_axis){in, 1, in, 1, 1, 0, 0};
+        }
+    } else if (!sn_window_axes(&p->window, x->dims + 2, x->rank - 2, NULL, axes)) {
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
+    }
+    for (int i = 0; i < 3; i++) {
+        d->in[i] = axes[i].in;
+        d->out[i] = axes[i].out;
+        d->kernel[i] = axes[i].kernel;
+        d->stride[i] = axes[i].stride;
+        d->dilation[i] = axes[i].dilation;
+        d->pad[i] = axes[i].pad;
+        d->pad_end[i] = axes[i].pad_end;
+    }
+    return SONDE_OK;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    const pool_params *p = b->params;
+    pool_bound *q = SN_NEW(b->arena, pool_bound);
+    sn_pooling_desc d;
+    int64_t n = 0;
+    if (!q)
+        return sn_fail_memory(b->err, sizeof *q);
+    SN_TRY(describe(b, &d));
+    if (d.block != b->out[0].block && !(p->global && b->out[0].block == 0))
+        return sn_bind_fail(b, SONDE_INTERNAL, "no pooling from blocks of %u to %u", d.block,
+                            (unsigned)b->out[0].block);
+    sn_pooling_plan_make(&q->plan, &d, b->cpu_flags, b->threads);
+    if (sn_type_count(&b->in[0]->type, &n))
+        q->x = (size_t)n;
+    if (sn_type_count(&b->out[0].type, &n))
+        q->y = (size_t)n;
+    b->bound = q;
+    b->kernel = q->plan.name;
+    b->flops = (uint64_t)q->y * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
+    b->run = run;
+    if (sn_is_half(b->in[0]->type.dtype)) {
+        b->run = run_half;
+        b->workspace_bytes = (q->x + q->y) * sizeof(float);
+    } else if (d.block && b->out[0].block == 0 && d.c % d.block != 0) {
+        const int64_t row = (d.c + d.block - 1) / d.block * d.block;
+        q->copies = d.n;
+        b->run = run_cut;
+        b->workspace_bytes = (size_t)(d.n * row) * sizeof(float);
+    }
+    return SONDE_OK;
+}
+
+#define POOL(op, from, to, outs, prep, lay, list)                                                  \
+    {                                                                                              \
+        .name = op, .domain = "", .since = from, .until = to, .min_in = 1, .max_in = 1,            \
+        .min_out = 1, .max_out = outs, .params_size = sizeof(pool_params), .prepare = prep,        \
+        .infer = infer, .bind = bind, .run = run, .blocking = lay, .types = list                   \
+    }
+#define FLOATS "f32 f64 f16 bf16"
+
+const sn_op sn_op_max_pool[] = {POOL("MaxPool", 1, 7, 1, prepare_max, blocking, FLOATS),
+                                POOL("MaxPool", 8, 9, 2, prepare_max, blocking, FLOATS),
+                                POOL("MaxPool", 10, 10, 2, prepare_max, blocking, FLOATS),
+                                POOL("MaxPool", 11, 11, 2, prepare_max, blocking, FLOATS),
+                                POOL("MaxPool", 12, 21, 2, prepare_max, blocking, FLOATS " i8 u8"),
+                                POOL("MaxPool", 22, 0, 2, prepare_max, blocking, FLOATS " i8 u8"),
+                                {.name = NULL}};
+
+const sn_op sn_op_average_pool[] = {
+    POOL("AveragePool", 1, 6, 1, prepare_average, blocking, FLOATS),
+    POOL("AveragePool", 7, 9, 1, prepare_average, blocking, FLOATS),
+    POOL("AveragePool", 10, 10, 1, prepare_average, blocking, FLOATS),
+    POOL("AveragePool", 11, 18, 1, prepare_average, blocking, FLOATS),
+    POOL("AveragePool", 19, 21, 1, prepare_average, blocking, FLOATS),
+    POOL("AveragePool", 22, 0, 1, prepare_average, blocking, FLOATS),
+    {.name = NULL}};
+
+const sn_op sn_op_lp_pool[] = {POOL("LpPool", 2, 10, 1, prepare_lp, NULL, FLOATS),
+                               POOL("LpPool", 11, 17, 1, prepare_lp, NULL, FLOATS),
+                               POOL("LpPool", 18, 21, 1, prepare_lp, NULL, FLOATS),
+                               POOL("LpPool", 22, 0, 1, prepare_lp, NULL, FLOATS),
+                               {.name = NULL}};
+
+const sn_op sn_op_global_average_pool[] = {
+    POOL("GlobalAveragePool", 1, 21, 1, prepare_global, blocking, FLOATS),
+    POOL("GlobalAveragePool", 22, 0, 1, prepare_global, blocking, FLOATS),
+    {.name = NULL}};
+
+const sn_op sn_op_global_max_pool[] = {
+    POOL("GlobalMaxPool", 1, 21, 1, prepare_global, blocking, FLOATS),
+    POOL("GlobalMaxPool", 22, 0, 1, prepare_global, blocking, FLOATS),
+    {.name = NULL}};
+
+const sn_op sn_op_global_lp_pool[] = {POOL("GlobalLpPool", 2, 21, 1, prepare_global, NULL, FLOATS),
+                                      POOL("GlobalLpPool", 22, 0, 1, prepare_global, NULL, FLOATS),
+                                      {.name = NULL}};

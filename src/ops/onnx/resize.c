@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resize and Upsample. Nearest picks elements of any type through one index table per axis. Linear
+ * and cubic are separable: one pass per resized axis, last axis first, so that the later passes run
+ * over long rows; other element types than f32 are computed in f32 between a load and a store. An
+ * f32 image whose channels stay as they are may be blocked. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/resize.h"
+#include "ops/onnx/resize_axis.h"
+#include "ops/shared/data_movement.h"
+
+typedef enum keep_ratio { KEEP_STRETCH, KEEP_NOT_LARGER, KEEP_NOT_SMALLER, KEEP_COUNT } keep_ratio;
+
+typedef struct resize_params {
+    sn_resize_how how;
+    keep_ratio keep;
+    float extrapolation;
+    const int64_t *axes;
+    size_t n_axes;
+    const float *scales; /* Upsample 7 */
+    size_t n_scales;
+    int32_t roi_input, scales_input, sizes_input; /* -1: this version has none */
+} resize_params;
+
+/* ------------------------------------------------------------------ prepare */
+static sonde_status pick(sn_prep *p, const char *name, const char *def, const char *const *words,
+                         int n, int *out)
+{
+    const char *text;
+    SN_TRY(sn_prep_string(p, name, def, &text));
+    for (*out = 0; *out < n; ++*out)
+        if (strcmp(text, words[*out]) == 0)
+            return SONDE_OK;
+    return sn_prep_fail(p, "attribute '%s' is '%s', which is unknown", name, text);
+}
+
+static sonde_status prepare_mode(sn_prep *p)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
+    resize_params *r = p->params;
+    int k;
+    SN_TRY(pick(p, "mode", "nearest", modes, 4, &k));
+    r->how.mode = k == 3 ? SN_RESIZE_LINEAR : (sn_resize_mode)k;
+    r->how.cubic_a = -0.75;
+    r->how.coords = SN_COORDS_ASYMMETRIC;
+    r->how.round = SN_ROUND_FLOOR;
+    r->roi_input = r->sizes_input = -1;
+    r->scales_input = 1;
+    return SONDE_OK;
+}
+
+static sonde_status prepare_upsample_7(sn_prep *p)
+{
+    resize_params *r = p->params;
+    SN_TRY(prepare_mode(p));
+    r->scales_input = -1;
+    return sn_prep_floats(p, "scales", &r->scales, &r->n_scales);
+}
+
+static sonde_status prepare_resize(sn_prep *p)
+{
+    static const char *const coords[SN_COORDS_COUNT] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
+        "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
+    static const char *const rounds[SN_ROUND_COUNT] = {"round_prefer_floor", "round_prefer_ceil",
+                                                       "floor", "ceil"};
+    static const char *const keeps[KEEP_COUNT] = {"stretch", "not_larger", "not_smaller"};
+    resize_params *r = p->params;
+    int coord, round, keep;
+    int64_t antialias, exclude;
+    float a;
+    SN_TRY(prepare_mode(p));
+    SN_TRY(
+        pick(p, "coordinate_transformation_mode", "half_pixel", coords, SN_COORDS_COUNT, &coord));
+    SN_TRY(pick(p, "nearest_mode", "round_prefer_floor", rounds, SN_ROUND_COUNT, &round));
+    SN_TRY(pick(p, "keep_aspect_ratio_policy", "stretch", keeps, KEEP_COUNT, &keep));
+    SN_TRY(sn_prep_int(p, "antialias", 0, &antialias));
+    SN_TRY(sn_prep_int(p, "exclude_outside", 0, &exclude));
+    SN_TRY(sn_prep_float(p, "cubic_coeff_a", -0.75f, &a));
+    SN_TRY(sn_prep_float(p, "extrapolation_value", 0, &r->extrapolation));
+    SN_TRY(sn_prep_ints(p, "axes", &r->axes, &r->n_axes));
+    if (r->n_axes > SN_MAX_RANK)
+        return sn_prep_fail(p, "attribute 'axes' is too long");
+    r->how.coords = (sn_resize_coords)coord;
+    r->how.round = (sn_resize_round)round;
+    r->how.antialias = antialias != 0;
+    r->how.exclude_outside = exclude != 0;
+    r->how.cubic_a = (double)a;
+    r->keep = (keep_ratio)keep;
+    r->roi_input = 1;
+    r->scales_input = 2;
+    r->sizes_input = 3;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ sizes */
+/* floor(dim * scale); false when that is no size. */
+static bool scaled_dim(int64_t dim, double scale, int64_t *out)
+{
+    double v = floor((double)dim * scale);
+    if (!(scale > 0) || !(v < 0x1p62))
+        return false;
+    *out = (int64_t)v;
+    return true;
+}
+
+/* Output size and scale of every axis, from the lists given. Returns NULL or what is wrong. */
+static const char *plan_axes(const resize_params *r, int rank, const int64_t *dims,
+                             const int64_t *sizes, const double *scales, int64_t n,
+                             sn_resize_axis *axes)
+{
+    bool seen[SN_MAX_RANK] = {false};
+    int kept = -1; /* the axis whose scale all have */
+    for (int i = 0; i < rank; i++)
+        axes[i] = (sn_resize_axis){
+            .in = dims[i], .out = dims[i], .num = 1, .den = 1, .scale = 1, .roi_end = 1};
+    if (n != (r->n_axes ? (int64_t)r->n_axes : rank))
+        return "sizes or scales do not match the axes";
+    for (int64_t i = 0; i < n; i++) {
+        int a;
+        if (!sn_move_axis(r->n_axes ? r->axes[i] : i, rank, &a) || seen[a])
+            return "an axis is out of range or given twice";
+        seen[a] = true;
+        if (sizes) {
+            if (sizes[i] < 0 || (sizes[i] > 0 && dims[a] == 0))
+                return "a size is not possible";
+            axes[a].out = sizes[i];
+            if (sizes[i] > 0)
+                sn_resize_by_ratio(&axes[a], sizes[i], dims[a]);
+            else if (dims[a] > 0)
+                axes[a].scale = 0; /* nothing comes out */
+            if (kept < 0 || (r->keep == KEEP_NOT_LARGER) == (axes[a].scale < axes[kept].scale))
+                kept = a;
+        } else {
+            if (!scaled_dim(dims[a], scales[i], &axes[a].out))
+                return "a scale is not possible";
+            sn_resize_by_scale(&axes[a], scales[i]);
+        }
+    }
+    if (kept < 0 || r->keep == KEEP_STRETCH)
+        return NULL;
+    const sn_resize_axis like = axes[kept];
+    for (int a = 0; a < rank; a++) {
+        if (!seen[a])
+            continue;
+        axes[a].num = like.num;
+        axes[a].den = like.den;
+        axes[a].scale = like.scale;
+        if (like.scale == 0)
+            axes[a].out = 0;
+        else if (!sn_resize_rounded(&axes[a], &axes[a].out))
+            return "a size is not possible";
+    }
+    return NULL;
+}
+
+static const sn_tensor *known_tensor(const sn_infer *c, int32_t i)
+{
+    return i >= 0 && sn_infer_has(c, (uint32_t)i) ? c->in[i]->data : NULL;
+}
+
+/* 0: no such input or it is empty, 1: there is one. */
+static bool given(const sn_infer *c, int32_t i)
+{
+    if (i < 0 || !sn_infer_has(c, (uint32_t)i))
+        return false;
+    const sn_type *t = &c->in[i]->type;
+    return !(t->kind == SN_KIND_TENSOR && t->rank == 1 && t->dims[0] == 0);
+}
+
+static int64_t read_scales(const sn_tensor *t, double *out)
+{
+    int64_t n = sn_tensor_count(t);
+    for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
+        out[i] = sn_elem_f64(t->dtype, t->data, i);
+    return n;
+}
+
+static sonde_status infer_resize(sn_infer *c)
+{
+    const resize_params *r = c->params;
+    sn_move_type x;
+    sn_resize_axis axes[SN_MAX_RANK];
+    double scales[SN_MAX_RANK];
+    sn_dim dims[SN_MAX_RANK];
+    int64_t n = 0;
+    SN_TRY(sn_move_in(c, 0, &x));
+    if (x.dtype == SONDE_DTYPE_STRING && r->how.mode != SN_RESIZE_NEAREST)
+        return sn_infer_fail(c, "strings cannot be interpolated");
+    if (x.rank < 0)
+        return sn_move_out_rank(c, 0, x.dtype, -1);
+    const sn_dim *sizes = NULL;
+    bool have_scales = r->scales != NULL;
+    if (given(c, r->sizes_input)) {
+        SN_TRY(sn_infer_ints(c, (uint32_t)r->sizes_input, &sizes, &n));
+        if (!sizes)
+            return sn_move_out_rank(c, 0, x.dtype, x.rank);
+    } else if (have_scales) {
+        n = (int64_t)r->n_scales;
+        for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
+            scales[i] = (double)r->scales[i];
+    } else {
+        const sn_tensor *t = known_tensor(c, r->scales_input);
+        if (!given(c, r->scales_input))
+            return sn_infer_fail(c, "neither scales nor sizes are given");
+        if (!t)
+            return sn_move_out_rank(c, 0, x.dtype, x.rank);
+        n = read_scales(t, scales);
+    }
+    if (n > SN_MAX_RANK)
+        return sn_infer_fail(c, "sizes or scales do not match the axes");
+    bool concrete = sn_move_known(x.dims, x.rank) && (!sizes || sn_move_known(sizes, n));
+    if (concrete) {
+        const char *wrong = plan_axes(r, x.rank, x.dims, sizes, scales, n, axes);
+        if (wrong)
+            return sn_infer_fail(c, "%s", wrong);
+        for (int i = 0; i < x.rank; i++)
+            dims[i] = axes[i].out;
+        return sn_move_out(c, 0, x.dtype, dims, x.rank);
+    }
+    if (n != (r->n_axes ? (int64_t)r->n_axes : x.rank))
+        return sn_infer_fail(c, "sizes or scales do not match the axes");
+    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    for (int64_t i = 0; i < n; i++) {
+        int a;
+        SN_TRY(sn_infer_axis(c, r->n_axes ? r->axes[i] : i, x.rank, false, &a));
+        if (sizes)
+            dims[a] = r->keep == KEEP_STRETCH ? sizes[i] : SN_DIM_UNKNOWN;
+        else if (scales[i] != 1 && !sn_dim_known(dims[a]))
+            dims[a] = SN_DIM_UNKNOWN;
+        else if (scales[i] != 1 && !scaled_dim(dims[a], scales[i], &dims[a]))
+            return sn_infer_fail(c, "a scale is not possible");
+    }
+    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+}
+
+/* ------------------------------------------------------------------ layout */
+/* Are images and channels left as they are, whatever the shapes turn out to be? */
+static bool only_pixels(const sn_node *node, const resize_params *r)
+{
+    if (r->n_axes) {
+        for (size_t i = 0; i < r->n_axes; i++)
+            if (r->axes[i] != 2 && r->axes[i] != 3 && r->axes[i] != -1 && r->axes[i] != -2)
+                return false;
+        return true;
+    }
+    if (r->scales)
+        return r->n_scales == 4 && r->scales[0] == 1 && r->scales[1] == 1;
+    double scales[SN_MAX_RANK];
+    const sn_value *list = r->scales_input >= 0 && (uint32_t)r->scales_input < node->n_in
+                               ? node->in[r->scales_input].value
+                               : NULL;
+    if (list && list->fact.data && sn_tensor_count(list->fact.data) > 0)
+        return read_scales(list->fact.data, scales) == 4 && scales[0] == 1 && scales[1] == 1;
+    /* By sizes, which are stretched to: the same size is scale 1. */
+    return (!list || list->fact.data) && r->keep == KEEP_STRETCH;
+}
+
+static uint32_t blocking(const sn_node *node, const void *params, int block)
+{
+    const resize_params *r = params;
+    const sn_value *x = node->in[0].value, *y = node->out[0];
+    (void)block;
+    if (!x || !y || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
+        y->fact.type.rank != 4 || r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE ||
+        !sn_dim_same(x->fact.type.dims[0], y->fact.type.dims[0]) ||
+        !sn_dim_same(x->fact.type.dims[1], y->fact.type.dims[1]) || !only_pixels(node, r))
+        return 0;
+    return SN_BLOCK_IN | SN_BLOCK_OUT;
+}
+
+/* ------------------------------------------------------------------ bind */
+/* Where things lie in the workspace. */
+typedef struct resize_layout {
+    size_t taps_max[SN_MAX_RANK];
+    size_t index_at[SN_MAX_RANK], weight_at[SN_MAX_RANK];
+    size_t buffer_at[2]; /* between passes, and for element types other than f32 */
+    const sn_kernels *kernels;
+} resize_layout;
+
+static sonde_status take(sn_bind *b, size_t count, size_t elem, size_t *at)
+{
+    size_t bytes;
+    *at = b->workspace_bytes;
+    if (!sn_size_mul(count, elem, &bytes) || bytes > PTRDIFF_MAX ||
+        !sn_size_add(b->workspace_bytes, sn_round_up(bytes, SN_ALIGN), &b->workspace_bytes))
+        return sn_fail_memory(b->err, SIZE_MAX);
+    return SONDE_OK;
+}
+
+static sonde_status bind_resize(sn_bind *b)
+{
+    static const char *const names[SN_RESIZE_MODES] = {"resize_nearest", "resize_linear",
+                                                       "resize_cubic"};
+    const resize_params *r = b->params;
+    const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
+    resize_layout *l = SN_NEW(b->arena, resize_layout);
+    if (!l)
+        return sn_fail_memory(b->err, sizeof *l);
+    b->bound = l;
+    b->kernel = names[r->how.mode];
+    l->kernels = sn_kernels_get(b->cpu_flags);
+    if (b->in[0]->block != b->out[0].block)
+        return sn_bind_fail(b, SONDE_INTERNAL, "no resize from blocks of %u to %u",
+                            (unsigned)b->in[0]->block, (unsigned)b->out[0].block);
+    int64_t largest = 0, dims[SN_MAX_RANK], count, taps_all = 0;
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    if (b->in[0]->block) /* with the padding lanes */
+        dims[1] = (dims[1] + b->in[0]->block - 1) / b->in[0]->block * b->in[0]->block;
+    if (sn_dims_count(dims, x->rank, &count))
+        largest = count;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        size_t out = (size_t)y->dims[i];
+        if (r->how.mode == SN_RESIZE_NEAREST) {
+            SN_TRY(take(b, out, sizeof(int64_t), &l->index_at[i]));
+            continue;
+        }
+        int64_t taps = sn_resize_max_taps(&r->how, x->dims[i], y->dims[i]);
+        if (!sn_size_mul(out, (size_t)taps, &out) || x->dims[i] > INT32_MAX)
+            return sn_bind_fail(b, SONDE_LIMIT, "axis %d is too long to resize", i);
+        l->taps_max[i] = (size_t)taps;
+        SN_TRY(take(b, out, sizeof(int32_t), &l->index_at[i]));
+        SN_TRY(take(b, out, sizeof(float), &l->weight_at[i]));
+        taps_all += taps;
+        if (i != 1 || !b->in[0]->block)
+            dims[i] = y->dims[i];
+        if (!sn_dims_count(dims, x->rank, &count))
+            return sn_bind_fail(b, SONDE_LIMIT, "it would need too much memory");
+        largest = count > largest ? count : largest;
+    }
+    if (r->how.mode == SN_RESIZE_NEAREST)
+        return SONDE_OK;
+    b->flops =
+        sn_dims_count(y->dims, y->rank, &count) ? 2 * (uint64_t)count * (uint64_t)taps_all : 0;
+    SN_TRY(take(b, (size_t)largest, sizeof(float), &l->buffer_at[0]));
+    return take(b, (size_t)largest, sizeof(float), &l->buffer_at[1]);
+}
+
+/* ------------------------------------------------------------------ run */
+/* What the loops see: a pixel of a blocked image is one element, or `block` of them. */
+static int64_t planes_of(const sn_tensor *t, int axis)
+{
+    return axis == 1 && t->block ? (t->dims[1] + t->block - 1) / t->block : t->dims[axis];
+}
+
+static sonde_status run_nearest(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
+{
+    const resize_params *r = s->params;
+    const resize_layout *l = s->bound;
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    sn_pick j = {.y = y->data, .x = x->data, .rank = x->rank};
+    j.gaps = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
+    j.elem_bytes = sn_dtype_bytes(x->dtype) * (x->block ? x->block : 1);
+    if (x->rank == 0) {
+        memcpy(y->data, x->data, j.elem_bytes);
+        return sn_move_own(s, f, 0);
+    }
+    if (j.gaps && x->dtype != SONDE_DTYPE_STRING)
+        sn_elem_set_f64(x->dtype, j.outside, 0, (double)r->extrapolation);
+    int64_t dims[SN_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) {
+        int64_t *map = (int64_t *)(void *)(f->workspace + l->index_at[i]);
+        sn_resize_nearest(&r->how, &axes[i], map);
+        j.maps[i] = map;
+        dims[i] = planes_of(x, i);
+        j.out[i] = planes_of(y, i);
+    }
+    sn_move_strides(dims, x->rank, j.strides);
+    sn_pick_run(&j, f->pool);
+    return sn_move_own(s, f, 0);
+}
+
+static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
+{
+    const resize_params *r = s->params;
+    const resize_layout *l = s->bound;
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_tensor *y = sn_out(s, f, 0);
+    bool direct = x->dtype == SONDE_DTYPE_F32, crop = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
+    float *buffers[2] = {(float *)(void *)(f->workspace + l->buffer_at[0]),
+                         (float *)(void *)(f->workspace + l->buffer_at[1])};
+    const float *src = x->data;
+    int64_t dims[SN_MAX_RANK], n = sn_tensor_count(y);
+    int next = 0, todo = 0;
+    bool resized[SN_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) {
+        dims[i] = planes_of(x, i);
+        resized[i] = axes[i].in != axes[i].out || axes[i].scale != 1 || crop;
+        todo += resized[i];
+    }
+    if (!direct) {
+        for (int64_t i = 0; i < sn_tensor_count(x); i++)
+            buffers[0][i] = (float)sn_elem_f64(x->dtype, x->data, i);
+        src = buffers[next++];
+    }
+    for (int i = x->rank - 1; i >= 0; i--) {
+        if (!resized[i])
+            continue;
+        int32_t *index = (int32_t *)(void *)(f->workspace + l->index_at[i]);
+        float *weight = (float *)(void *)(f->workspace + l->weight_at[i]);
+        sn_mix j = {.src = src,
+                    .dst = --todo == 0 && direct ? y->data : buffers[next],
+                    .outer = 1,
+                    .in = axes[i].in,
+                    .out = axes[i].out,
+                    .inner = x->block ? x->block : 1,
+                    .taps = sn_resize_taps(&r->how, axes[i].scale),
+                    .index = index,
+                    .weight = weight,
+                    .gaps = crop,
+                    .outside = r->extrapolation,
+                    .kernels = l->kernels};
+        if ((size_t)j.taps > l->taps_max[i])
+            return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
+        for (int k = 0; k < x->rank; k++)
+            *(k < i ? &j.outer : &j.inner) *= k == i ? 1 : dims[k];
+        sn_resize_weights(&r->how, &axes[i], j.taps, index, weight);
+        sn_mix_run(&j, f->pool);
+        dims[i] = axes[i].out;
+        src = j.dst;
+        next = 1 - next;
+    }
+    if (direct && src == x->data)
+        sn_copy_bytes(y->data, x->data, y->bytes, f->pool);
+    for (int64_t i = 0; i < n && !direct; i++)
+        sn_elem_set_f64(y->dtype, y->data, i, (double)src[i]);
+    return SONDE_OK;
+}
+
+static sonde_status run_resize(const sn_step *s, sn_frame *f)
+{
+    const resize_params *r = s->params;
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    int64_t sizes[SN_MAX_RANK], n;
+    double scales[SN_MAX_RANK];
+    sn_resize_axis axes[SN_MAX_RANK];
+    const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)
+                             ? sn_in(s, f, (uint32_t)r->sizes_input)
+                             : NULL;
+    bool by_size = t && sn_tensor_count(t) > 0;
+    if (by_size) {
+        n = sn_move_ints(t, sizes, SN_MAX_RANK);
+    } else if (r->scales) {
+        n = (int64_t)r->n_scales;
+        for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
+            scales[i] = (double)r->scales[i];
+    } else {
+        n = read_scales(sn_in(s, f, (uint32_t)r->scales_input), scales);
+    }
+    const char *wrong = plan_axes(r, x->rank, x->dims, by_size ? sizes : NULL, scales, n, axes);
+    if (wrong)
+        return sn_run_fail(s, f, "%s", wrong);
+    for (int i = 0; i < x->rank; i++)
+        if (axes[i].out != y->dims[i])
+            return sn_run_fail(s, f, "axis %d does not have the planned size", i);
+    if (sn_tensor_count(y) == 0)
+        return SONDE_OK;
+    if (r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE) {
+        const sn_tensor *roi =
+            sn_has(s, (uint32_t)r->roi_input) ? sn_in(s, f, (uint32_t)r->roi_input) : NULL;
+        if (!roi || sn_tensor_count(roi) != 2 * n)
+            return sn_run_fail(s, f, "the region of interest must have %lld entries",
+                               (long long)(2 * n));
+        for (int64_t i = 0; i < n; i++) {
+            int a = 0;
+            if (!sn_move_axis(r->n_axes ? r->axes[i] : i, x->rank, &a))
+                continue;
+            axes[a].roi_begin = sn_elem_f64(roi->dtype, roi->data, i);
+            axes[a].roi_end = sn_elem_f64(roi->dtype, roi->data, n + i);
+        }
+    }
+    return r->how.mode == SN_RESIZE_NEAREST ? run_nearest(s, f, axes) : run_mix(s, f, axes);
+}
+
+#define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                        \
+    {                                                                                              \
+        SN_MOVE_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                    \
+            .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
+            .bind = bind_resize, .run = run_resize, .blocking = blocking,                          \
+            .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
+    }
+const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode),
+                              RESIZE("Resize", 11, 0, 1, 4, prepare_resize),
+                              {.name = NULL}};
+const sn_op sn_op_upsample[] = {RESIZE("Upsample", 7, 8, 1, 1, prepare_upsample_7),
+                                RESIZE("Upsample", 9, 0, 2, 2, prepare_mode),
+                                {.name = NULL}};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that signal models begin
+ * with. Their sizes are values of scalars; with constant scalars they fold away. */
+#include <math.h>
+
+#include "ops/shared/as_f32.h"
+#include "ops/shared/data_movement.h"
+
+#define PI 3.14159265358979323846
+
+typedef enum taper { HANN, HAMMING, BLACKMAN } taper;
+
+typedef struct taper_params {
+    taper kind;
+    bool periodic;
+    sn_dtype dtype;
+} taper_params;
+
+static sonde_status prepare_dtype(sn_prep *p, sn_dtype *out)
+{
+    int64_t number;
+    SN_TRY(sn_prep_int(p, "output_datatype", SONDE_DTYPE_F32, &number));
+    if (!sn_dtype_valid(number))
+        return sn_prep_fail(p, "output_datatype %lld is unknown", (long long)number);
+    *out = (sn_dtype)number;
+    if (!sn_wide_takes(*out) && (!sn_dtype_is_int(*out) || sn_dtype_bits(*out) < 8))
+        return sn_prep_fail(p, "output_datatype %s is not allowed", sn_dtype_name(*out));
+    return SONDE_OK;
+}
+
+static sonde_status prepare_taper(sn_prep *p, taper kind)
+{
+    taper_params *r = p->params;
+    int64_t periodic;
+    r->kind = kind;
+    SN_TRY(sn_prep_int(p, "periodic", 1, &periodic));
+    r->periodic = periodic != 0;
+    return prepare_dtype(p, &r->dtype);
+}
+
+static sonde_status prepare_hann(sn_prep *p)
+{
+    return prepare_taper(p, HANN);
+}
+static sonde_status prepare_hamming(sn_prep *p)
+{
+    return prepare_taper(p, HAMMING);
+}
+static sonde_status prepare_blackman(sn_prep *p)
+{
+    return prepare_taper(p, BLACKMAN);
+}
+
+static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
+{
+    static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
+    const sn_dim *list;
+    int64_t n;
+    *v = SN_DIM_UNKNOWN;
+    SN_TRY(sn_wide_dtype(c, i, ints, 2));
+    SN_TRY(sn_infer_ints(c, i, &list, &n));
+    if (!list)
+        return SONDE_OK;
+    if (n != 1)
+        return sn_infer_fail(c, "input %u must be one number, it has %lld", i, (long long)n);
+    *v = list[0];
+    return SONDE_OK;
+}
+
+static sonde_status infer_taper(sn_infer *c)
+{
+    const taper_params *r = c->params;
+    sn_dim n;
+    SN_TRY(size_of(c, 0, &n));
+    return sn_wide_out(c, 0, r->dtype, &n, 1);
+}
+
+static sonde_status run_taper(const sn_step *s, sn_frame *f)
+{
+    const taper_params *r = s->params;
+    sn_tensor *y = sn_out(s, f, 0);
+    const int64_t n = y->dims[0];
+    const double span = (double)(r->periodic ? n : n - 1), step = span > 0 ? 2.0 * PI / span : 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double a = step * (double)i, half = sin(a / 2);
+        double v = 1.0; /* a symmetric window of one */
+        if (span > 0)
+            v = r->kind == HANN      ? half * half
+                : r->kind == HAMMING ? 25.0 / 46.0 - 21.0 / 46.0 * cos(a)
+                                     : 0.42 - 0.5 * cos(a) + 0.08 * cos(2 * a);
+        sn_elem_set_f64(y->dtype, y->data, i, v);
+    }
+    return SONDE_OK;
+}
+
+#define TAPER(NAME, PREPARE)                                                                       \
+    {                                                                                              \
+        .name = NAME, .domain = "", .since = 17, .min_in = 1, .max_in = 1, .min_out = 1,           \
+        .max_out = 1, .params_size = sizeof(taper_params), .prepare = PREPARE,                     \
+        .infer = infer_taper, .run = run_taper, .types = "i32 i64"                                 \
+    }
+const sn_op sn_op_hann_window[] = {TAPER("HannWindow", prepare_hann), {.name = NULL}};
+const sn_op sn_op_hamming_window[] = {TAPER("HammingWindow", prepare_hamming), {.name = NULL}};
+const sn_op sn_op_blackman_window[] = {TAPER("BlackmanWindow", prepare_blackman), {.name = NULL}};
+
+/* ------------------------------------------------------------------ MelWeightMatrix */
+enum { BINS, LENGTH, RATE, LOW, HIGH };
+
+static sonde_status prepare_mel(sn_prep *p)
+{
+    taper_params *r = p->params;
+    return prepare_dtype(p, &r->dtype);
+}
+
+static sonde_status infer_mel(sn_infer *c)
+{
+    const taper_params *r = c->params;
+    sn_dim bins, length, rate;
+    SN_TRY(size_of(c, BINS, &bins));
+    SN_TRY(size_of(c, LENGTH, &length));
+    SN_TRY(size_of(c, RATE, &rate));
+    SN_TRY(sn_wide_float(c, LOW));
+    SN_TRY(sn_wide_float(c, HIGH));
+    if (sn_dim_known(length) && (length < 0 || length > INT32_MAX))
+        return sn_infer_fail(c, "dft_length %lld is not possible", (long long)length);
+    const sn_dim dims[2] = {sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN, bins};
+    return sn_wide_out(c, 0, r->dtype, dims, 2);
+}
+
+/* Spectrogram bin of mel band edge i, cut to what can matter. */
+typedef struct mel_scale {
+    double low, step, length, rate, limit;
+} mel_scale;
+
+static int64_t mel_bin(const mel_scale *m, int64_t i)
+{
+    const double hertz = 700.0 * (pow(10.0, ((double)i * m->step + m->low) / 2595.0) - 1.0);
+    const double bin = floor((m->length + 1.0) * hertz / m->rate);
+    if (!(bin >= -1.0))
+        return -1;
+    return bin > m->limit ? (int64_t)m->limit : (int64_t)bin;
+}
+
+static sonde_status run_mel(const sn_step *s, sn_frame *f)
+{
+    sn_tensor *y = sn_out(s, f, 0);
+    double v[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        const sn_tensor *t = sn_in(s, f, i);
+        if (sn_tensor_count(t) != 1)
+            return sn_run_fail(s, f, "input %u must be one number", i);
+        v[i] = sn_elem_f64(t->dtype, t->data, 0);
+    }
+    const int64_t rows = y->dims[0], bands = y->dims[1];
+    if (v[RATE] <= 0)
+        return sn_run_fail(s, f, "the sample rate must be positive");
+    mel_scale m = {.low = 2595.0 * log10(1.0 + v[LOW] / 700.0),
+                   .length = v[LENGTH],
+                   .rate = v[RATE],
+                   .limit = 4.0 * (double)rows + 4.0};
+    m.step = (2595.0 * log10(1.0 + v[HIGH] / 700.0) - m.low) / (double)(bands + 2);
+    memset(y->data, 0, y->bytes);
+    for (int64_t band = 0; band < bands; band++) {
+        const int64_t left = mel_bin(&m, band), center = mel_bin(&m, band + 1),
+                      right = mel_bin(&m, band + 2);
+        if (left == center && center >= 0 && center < rows)
+            sn_elem_set_f64(y->dtype, y->data, center * bands + band, 1.0);
+        for (int64_t j = left > 0 ? left : 0; left < center && j <= center && j < rows; j++)
+            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
+                            (double)(j - left) / (double)(center - left));
+        for (int64_t j = center > 0 ? center : 0; j < right && j < rows; j++)
+            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
+                            (double)(right - j) / (double)(right - center));
+    }
+    return SONDE_OK;
+}
+
+const sn_op sn_op_mel_weight_matrix[] = {{.name = "MelWeightMatrix",
+                                          .domain = "",
+                                          .since = 17,
+                                          .min_in = 5,
+                                          .max_in = 5,
+                                          .min_out = 1,
+                                          .max_out = 1,
+                                          .params_size = sizeof(taper_params),
+                                          .prepare = prepare_mel,
+                                          .infer = infer_mel,
+                                          .run = run_mel,
+                                          .types = "i32 i64"},
+                                         {.name = NULL}};

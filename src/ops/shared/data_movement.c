@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of the data-movement operators; see move.h for what each promises. */
+#include "ops/shared/data_movement.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ infer */
+sonde_status sn_move_in(sn_infer *c, uint32_t i, sn_move_type *t)
+{
+    *t = (sn_move_type){SONDE_DTYPE_UNDEFINED, -1, NULL};
+    if (!sn_infer_has(c, i))
+        return sn_infer_fail(c, "input %u is missing", i);
+    const sn_type *type = &c->in[i]->type;
+    if (type->kind == SN_KIND_NONE)
+        return SONDE_OK;
+    if (type->kind != SN_KIND_TENSOR)
+        return sn_infer_fail(c, "input %u is not a tensor", i);
+    t->dtype = type->dtype;
+    t->rank = type->rank;
+    t->dims = type->dims;
+    return SONDE_OK;
+}
+
+sonde_status sn_move_out(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank)
+{
+    size_t bytes;
+    if (rank > SN_MAX_RANK)
+        return sn_infer_fail(c, "output %u has rank %d, more than %d", o, rank, SN_MAX_RANK);
+    if (rank >= 0 && sn_move_known(dims, rank)) {
+        for (int i = 0; i < rank; i++)
+            if (dims[i] < 0)
+                return sn_infer_fail(c, "dim %d of output %u would be %lld", i, o,
+                                     (long long)dims[i]);
+        if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes) || bytes > PTRDIFF_MAX)
+            return sn_infer_fail(c, "output %u would be too large", o);
+    }
+    return sn_infer_tensor(c, o, dtype, rank < 0 ? NULL : dims, rank);
+}
+
+sonde_status sn_move_out_rank(sn_infer *c, uint32_t o, sn_dtype dtype, int rank)
+{
+    sn_dim dims[SN_MAX_RANK];
+    if (rank > SN_MAX_RANK)
+        return sn_infer_fail(c, "output %u has rank %d, more than %d", o, rank, SN_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        dims[i] = SN_DIM_UNKNOWN;
+    return sn_infer_tensor(c, o, dtype, rank < 0 ? NULL : dims, rank);
+}
+
+sonde_status sn_move_list(sn_infer *c, uint32_t i, const sn_dim **v, int64_t *n)
+{
+    *v = NULL;
+    *n = 0;
+    if (!sn_infer_has(c, i))
+        return SONDE_OK;
+    SN_TRY(sn_infer_ints(c, i, v, n));
+    if (*v)
+        return SONDE_OK;
+    const sn_type *t = &c->in[i]->type;
+    *n = -1;
+    if (t->kind != SN_KIND_TENSOR)
+        return SONDE_OK;
+    if (t->rank == 0)
+        *n = 1;
+    else if (t->rank == 1 && sn_dim_known(t->dims[0]))
+        *n = t->dims[0];
+    static const sn_dim nothing[1] = {0};
+    if (*n == 0)
+        *v = nothing; /* an empty list has no values that could be unknown */
+    return SONDE_OK;
+}
+
+bool sn_move_known(const sn_dim *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!sn_dim_known(v[i]))
+            return false;
+    return true;
+}
+
+sn_dim sn_move_mul(sn_dim a, sn_dim b)
+{
+    if (a == 0 || b == 0)
+        return 0;
+    return a == 1 ? b : b == 1 ? a : sn_dim_mul(a, b);
+}
+
+sn_dim sn_move_merge(sn_dim a, sn_dim b)
+{
+    if (sn_dim_known(a))
+        return a;
+    return sn_dim_known(b) || a == SN_DIM_UNKNOWN ? b : a;
+}
+
+sonde_status sn_move_pass_ints(sn_infer *c, uint32_t o, uint32_t i)
+{
+    const sn_dim *v;
+    int64_t n;
+    SN_TRY(sn_infer_ints(c, i, &v, &n));
+    return v ? sn_infer_set_ints(c, o, v, n) : SONDE_OK;
+}
+
+sonde_status sn_move_axes(sn_infer *c, const int64_t *axes, int64_t n, int rank, bool *is_axis)
+{
+    memset(is_axis, 0, SN_MAX_RANK * sizeof *is_axis);
+    for (int64_t i = 0; i < n; i++) {
+        int a;
+        SN_TRY(sn_infer_axis(c, axes[i], rank, false, &a));
+        if (is_axis[a])
+            return sn_infer_fail(c, "axis %d is given twice", a);
+        is_axis[a] = true;
+    }
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+int64_t sn_move_int(const sn_tensor *t, int64_t i)
+{
+    return sn_elem_i64(t->dtype, t->data, i);
+}
+
+int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max)
+{
+    int64_t n = sn_tensor_count(t);
+    if (n > max)
+        n = max;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sn_move_int(t, i);
+    return n;
+}
+
+void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides)
+{
+    ptrdiff_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= (ptrdiff_t)dims[i];
+    }
+}
+
+bool sn_move_axis(int64_t axis, int rank, int *out)
+{
+    if (axis < -rank || axis >= rank)
+        return false;
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b)
+{
+    return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
+}
+
+ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank,
+                       ptrdiff_t offset)
+{
+    for (int k = rank - 1; k >= 0; k--) {
+        offset += strides[k];
+        if (++at[k] < dims[k])
+            return offset;
+        at[k] = 0;
+        offset -= (ptrdiff_t)dims[k] * strides[k];
+    }
+    return offset;
+}
+
+bool sn_move_cancelled(const sn_frame *f)
+{
+    return f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed);
+}
+
+sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
+{
+    /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends.
+     */
+    if (!sn_wants(s, o) || sn_out(s, f, o)->dtype != SONDE_DTYPE_STRING || !sn_out(s, f, o)->owner)
+        return SONDE_OK;
+    sn_slot fresh = {0};
+    const sn_tensor *t = sn_out(s, f, o);
+    SN_TRY(sn_slot_new_strings(&fresh, t->dims, t->rank, t->data, f->alloc, f->err));
+    sn_slot_clear(sn_out_slot(s, f, o));
+    *sn_out_slot(s, f, o) = fresh;
+    return SONDE_OK;
+}
+
+sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_tensor *src)
+{
+    if (!sn_wants(s, o))
+        return SONDE_OK;
+    sn_tensor *y = sn_out(s, f, o);
+    int64_t n = sn_tensor_count(y);
+    if (n != sn_tensor_count(src))
+        return sn_run_fail(s, f, "output %u has %lld elements, its source %lld", o, (long long)n,
+                           (long long)sn_tensor_count(src));
+    if (y->data == src->data || n == 0)
+        return SONDE_OK;
+    sn_copy_bytes(y->data, src->data, (size_t)n * sn_dtype_bytes(y->dtype), f->pool);
+    return sn_move_own(s, f, o);
+}
+
+/* ------------------------------------------------------------------ elements by type */
+/* X(NAME, C type): the types C knows. */
+#define NATIVE_LIST(X)                                                                             \
+    X(F32, float)                                                                                  \
+    X(F64, double)                                                                                 \
+    X(I8, int8_t)                                                                                  \
+    X(I16, int16_t)                                                                                \
+    X(I32, int32_t)                                                                                \
+    X(I64, int64_t)                                                                                \
+    X(U8, uint8_t)                                                                                 \
+    X(U16, uint16_t)                                                                               \
+    X(U32, uint32_t)                                                                               \
+    X(U64, uint64_t) X(BOOL, uint8_t) X(I4, int8_t) X(U4, uint8_t) X(I2, int8_t) X(U2, uint8_t)
+/* X(NAME, C type, smallest, largest) */
+#define INTEGER_LIST(X)                                                                            \
+    X(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
+    X(I16, int16_t, INT16_MIN, INT16_MAX)                                                          \
+    X(I32, int32_t, INT32_MIN, INT32_MAX)                                                          \
+    X(I64, int64_t, INT64_MIN, INT64_MAX)                                                          \
+    X(U8, uint8_t, 0, UINT8_MAX)                                                                   \
+    X(U16, uint16_t, 0, UINT16_MAX)                                                                \
+    X(U32, uint32_t, 0, UINT32_MAX)                                                                \
+    X(U64, uint64_t, 0, UINT64_MAX)                                                                \
+    X(I4, int8_t, -8, 7) X(U4, uint8_t, 0, 15) X(I2, int8_t, -2, 1) X(U2, uint8_t, 0, 3)
+
+/* Loads go through memcpy: constants seen by inference may lie unaligned in their file. */
+#define LOAD_ELEM(T, data, i, v)                                                                   \
+    memcpy(&(v), (const char *)(data) + (size_t)(i) * sizeof(T), sizeof(T))
+
+double sn_elem_f64(sn_dtype t, const void *data, int64_t i)
+{
+    uint16_t half;
+    switch (t) {
+#define LOAD(NAME, T)                                                                              \
+    case SONDE_DTYPE_##NAME: {                                                                     \
+        T v;                                                                                       \
+        LOAD_ELEM(T, data, i, v);                                                                  \
+        return (double)v;                                                                          \
+    }
+        NATIVE_LIST(LOAD)
+#undef LOAD
+    case SONDE_DTYPE_F16:
+        LOAD_ELEM(uint16_t, data, i, half);
+        return (double)sn_f16_to_f32(half);
+    case SONDE_DTYPE_BF16:
+        LOAD_ELEM(uint16_t, data, i, half);
+        return (double)sn_bf16_to_f32(half);
+    default:
+        break;
+    }
+    return sn_dtype_is_float(t) ? (double)sn_f8_to_f32(t, ((const uint8_t *)data)[i]) : 0.0;
+}
+
+int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i)
+{
+    switch (t) {
+#define LOAD(NAME, T, lo, hi)                                                                      \
+    case SONDE_DTYPE_##NAME: {                                                                     \
+        T v;                                                                                       \
+        LOAD_ELEM(T, data, i, v);                                                                  \
+        return (int64_t)v;                                                                         \
+    }
+        INTEGER_LIST(LOAD)
+#undef LOAD
+    case SONDE_DTYPE_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
+    default:
+        break;
+    }
+    double v = sn_elem_f64(t, data, i);
+    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : 0;
+}
+
+void sn_elem_set_f64(sn_dtype t, void *data, int64_t i, double v)
+{
+    switch (t) {
+    case SONDE_DTYPE_F32:
+        ((float *)data)[i] = (float)v;
+        return;
+    case SONDE_DTYPE_F64:
+        ((double *)data)[i] = v;
+        return;
+    case SONDE_DTYPE_F16:
+        ((uint16_t *)data)[i] = sn_f32_to_f16((float)v);
+        return;
+    case SONDE_DTYPE_BF16:
+        ((uint16_t *)data)[i] = sn_f32_to_bf16((float)v);
+        return;
+    case SONDE_DTYPE_BOOL:
+        ((uint8_t *)data)[i] = v != 0;
+        return;
+#define STORE(NAME, T, lo, hi)                                                                     \
+    case SONDE_DTYPE_##NAME:                                                                       \
+        ((T *)data)[i] = isnan(v)            ? (T)0                                                \
+                         : v <= (double)(lo) ? (T)(lo)                                             \
+                         : v >= (double)(hi) ? (T)(hi)                                             \
+                                             : (T)v;                                               \
+        return;
+        INTEGER_LIST(STORE)
+#undef STORE
+    default:
+        break;
+    }
+    if (sn_dtype_is_float(t))
+        ((uint8_t *)data)[i] = sn_f32_to_f8(t, (float)v, true);
+}
+
+bool sn_elem_is_zero(sn_dtype t, const void *data, int64_t i)
+{
+    size_t bytes = sn_dtype_bytes(t);
+    const uint8_t *p = (const uint8_t *)data + (size_t)i * bytes;
+    if (t == SONDE_DTYPE_STRING)
+        return ((const sonde_string *)data)[i].size == 0;
+    if (t == SONDE_DTYPE_C64)
+        return ((const float *)data)[2 * i] == 0 && ((const float *)data)[2 * i + 1] == 0;
+    if (t == SONDE_DTYPE_C128)
+        return ((const double *)data)[2 * i] == 0 && ((const double *)data)[2 * i + 1] == 0;
+    if (sn_dtype_is_float(t))
+        return sn_elem_f64(t, data, i) == 0;
+    for (size_t k = 0; k < bytes; k++)
+        if (p[k])
+            return false;
+    return true;
+}
+
+/* IEEE bits in an order-preserving form: negative numbers flip, positive ones get the top bit. */
+static uint64_t float_key(double v)
+{
+    uint64_t bits;
+    if (isnan(v))
+        return UINT64_MAX;
+    v += 0.0; /* -0 and +0 are equal */
+    memcpy(&bits, &v, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+bool sn_elem_ordered(sn_dtype t)
+{
+    return t != SONDE_DTYPE_STRING && t != SONDE_DTYPE_C64 && t != SONDE_DTYPE_C128 &&
+           t != SONDE_DTYPE_UNDEFINED;
+}
+
+uint64_t sn_elem_key(sn_dtype t, const void *data, int64_t i)
+{
+    if (t == SONDE_DTYPE_U64)
+        return ((const uint64_t *)data)[i];
+    if (sn_dtype_is_float(t))
+        return float_key(sn_elem_f64(t, data, i));
+    return (uint64_t)sn_elem_i64(t, data, i) ^ (uint64_t)1 << 63;
+}

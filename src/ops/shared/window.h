@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sliding window that convolutions and pools share: attributes kernel_shape, strides,
+ * dilations, pads, auto_pad and ceil_mode, and the sizes that follow from them. */
+#ifndef SN_OPS_SHARED_WINDOW_H
+#define SN_OPS_SHARED_WINDOW_H
+
+#include "ops/framework/op.h"
+
+typedef enum sn_auto_pad {
+    SN_PAD_NOTSET,
+    SN_PAD_VALID,
+    SN_PAD_SAME_UPPER,
+    SN_PAD_SAME_LOWER
+} sn_auto_pad;
+
+/* Arrays have `n` entries (pads 2n: begins, then ends) or are NULL when the attribute is absent.
+ * All entries are at most INT32_MAX, so that sizes computed from them do not overflow. */
+typedef struct sn_window {
+    size_t n; /* spatial rank the attributes speak of; 0 = none of them is given */
+    const int64_t *kernel, *strides, *dilations, *pads;
+    sn_auto_pad auto_pad;
+    bool ceil;
+    bool may_miss; /* a window larger than the padded input: there is no output, not an error */
+} sn_window;
+
+sonde_status sn_window_prepare(sn_prep *p, sn_window *w);
+/* Attributes against the spatial rank of the input. */
+sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial);
+
+/* One axis with everything resolved. */
+typedef struct sn_axis {
+    int64_t in, out, kernel, stride, dilation, pad, pad_end;
+} sn_axis;
+/* False: the window does not fit (or sizes overflow). */
+bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis *out);
+/* Output dim; unknown input dims give unknown ones. */
+sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
+                           sn_dim *out);
+
+/* Axes as the drivers want them: three, the missing ones in front. kernel_dims may be NULL when the
+ * window has the kernel. False: does not fit, or more than three. */
+bool sn_window_axes(const sn_window *w, const int64_t *in_dims, int spatial,
+                    const int64_t *kernel_dims, sn_axis axes[3]);
+
+#endif

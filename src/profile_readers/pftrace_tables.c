@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a .pftrace: facts, threads, steps and lives, field by field. What is unknown is
+ * skipped, what is missing stays 0 or "". */
+#include <inttypes.h>
+
+#include "profile_readers/pftrace_reader.h"
+
+/* ------------------------------------------------------------------ facts */
+static int number(uint64_t v)
+{
+    return v < INT32_MAX ? (int)v : INT32_MAX;
+}
+
+static void read_memory(sn_wire w, sn_prof_memory *m)
+{
+    uint64_t *const all[] = {&m->mapped,     &m->constants, &m->packed,   &m->arenas,
+                             &m->workspaces, &m->outputs,   &m->held,     &m->held_peak,
+                             &m->rss,        &m->rss_peak,  &m->rss_anon, &m->rss_file};
+    uint64_t v;
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && sn_wire_varint(&w, &v); i++)
+        *all[i] = v;
+}
+
+static void read_usage(sn_wire w, sn_prof_usage *u)
+{
+    uint64_t *const all[] = {&u->cpu_ns, &u->minor_faults, &u->major_faults, &u->voluntary,
+                             &u->involuntary};
+    uint64_t v;
+    u->known = true;
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && sn_wire_varint(&w, &v); i++)
+        *all[i] = v;
+}
+
+sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
+{
+    sn_profile *p = r->p;
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        switch (f.tag) {
+        case SN_INT(SN_PF_FACTS_FORMAT):
+            if (f.num != SN_PF_FORMAT)
+                return sn_fail(err, SONDE_UNSUPPORTED,
+                               "its records have the format %" PRIu64 ", this version reads %d",
+                               f.num, SN_PF_FORMAT);
+            break;
+        case SN_LEN(SN_PF_FACTS_MODEL):
+            p->model_name = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_FACTS_VERSION):
+            p->version = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_FACTS_CPU):
+            p->cpu_model = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_FACTS_CPU_LEVEL):
+            p->cpu_level = sn_pf_text(r, &f);
+            break;
+        case SN_INT(SN_PF_FACTS_CORES):
+            p->cores = number(f.num);
+            break;
+        case SN_INT(SN_PF_FACTS_THREADS):
+            p->threads = number(f.num);
+            break;
+        case SN_INT(SN_PF_FACTS_LEVEL):
+            p->level = number(f.num);
+            break;
+        case SN_INT(SN_PF_FACTS_PID):
+            p->pid = (int64_t)f.num;
+            break;
+        case SN_INT(SN_PF_FACTS_START_WALL_NS):
+            p->start_wall_ns = f.num;
+            break;
+        case SN_F64(SN_PF_FACTS_RECORD_NS):
+            p->record_ns = sn_pf_real(f.num);
+            break;
+        case SN_INT(SN_PF_FACTS_DROPPED):
+            p->dropped = f.num;
+            break;
+        case SN_INT(SN_PF_FACTS_INSTANCE):
+            p->instance = number(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_PEAK_GFLOPS):
+            p->peak_gflops = sn_pf_real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_PEAK_GBPS):
+            p->peak_gbps = sn_pf_real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L2_BYTES):
+            p->caches[0].bytes = sn_pf_real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L2_GBPS):
+            p->caches[0].gbps = sn_pf_real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L3_BYTES):
+            p->caches[1].bytes = sn_pf_real(f.num);
+            break;
+        case SN_F64(SN_PF_FACTS_L3_GBPS):
+            p->caches[1].gbps = sn_pf_real(f.num);
+            break;
+        case SN_LEN(SN_PF_FACTS_MEMORY):
+            read_memory(f.body, &p->memory);
+            break;
+        case SN_LEN(SN_PF_FACTS_USAGE):
+            read_usage(f.body, &p->usage);
+            break;
+        case SN_LEN(SN_PF_FACTS_COUNTERS_NOTE):
+            p->counters_note = sn_pf_text(r, &f);
+            break;
+        case SN_INT(SN_PF_FACTS_CATEGORIES):
+            p->categories = (uint32_t)f.num & SN_CATS_ALL;
+            break;
+        default:
+            break;
+        }
+    }
+    r->facts = true;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ tables */
+void sn_pf_read_thread(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_thread thread = {.name = ""};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_INT(SN_PF_THREAD_ID))
+            thread.id = sn_pf_small(f.num);
+        else if (f.tag == SN_INT(SN_PF_THREAD_OS_TID))
+            thread.os_tid = (long)f.num;
+        else if (f.tag == SN_LEN(SN_PF_THREAD_NAME))
+            thread.name = sn_pf_text(r, &f);
+    }
+    r->b.failed |= !sn_vec_push(&r->p->threads_seen, r->p->alloc, thread);
+}
+
+/* Dims of a tensor; what is left of a broken list is not used. */
+static void read_dims(sn_pf_reader *r, const sn_field *f, sn_prof_tensor *x)
+{
+    size_t n = 0;
+    if (!sn_wire_count(f, SN_WIRE_VARINT, &n) || n > INT32_MAX)
+        return;
+    int64_t *dims = SN_NEW_N(&r->p->arena, int64_t, n ? n : 1);
+    if (!dims) {
+        r->b.failed = true;
+        return;
+    }
+    sn_wire_iter it;
+    sn_wire_iter_start(&it, f, SN_WIRE_VARINT);
+    uint64_t v;
+    for (size_t i = 0; i < n && sn_wire_iter_next(&it, &v); i++)
+        dims[i] = (int64_t)v;
+    x->dims = dims;
+    x->rank = (int32_t)n;
+}
+
+static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_tensor x = {.name = "", .dtype = "", .rank = -1};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        switch (f.tag) {
+        case SN_LEN(SN_PF_TENSOR_NAME):
+            x.name = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_TENSOR_DTYPE):
+            x.dtype = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_TENSOR_DIMS):
+            read_dims(r, &f, &x);
+            break;
+        case SN_LEN(SN_PF_TENSOR_TEXT):
+            x.text = sn_pf_text(r, &f);
+            x.text = *x.text ? x.text : NULL;
+            break;
+        case SN_INT(SN_PF_TENSOR_CONSTANT):
+            x.constant = f.num != 0;
+            break;
+        case SN_F64(SN_PF_TENSOR_ZEROS):
+            x.zeros = sn_pf_real(f.num);
+            x.zeros = x.zeros >= 0 && x.zeros <= 1 ? x.zeros : -1;
+            break;
+        default:
+            break;
+        }
+    }
+    return x;
+}
+
+static sn_prof_origin read_origin(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_origin o = {"", ""};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_LEN(SN_PF_ORIGIN_NAME))
+            o.name = sn_pf_text(r, &f);
+        else if (f.tag == SN_LEN(SN_PF_ORIGIN_OP_TYPE))
+            o.op_type = sn_pf_text(r, &f);
+    }
+    return o;
+}
+
+/* The lists of a step: counted first, so that each is one block. */
+static bool make_lists(sn_pf_reader *r, sn_wire w, sn_prof_origin **origins,
+                       sn_prof_tensor **inputs, sn_prof_tensor **outputs)
+{
+    size_t n[3] = {1, 1, 1};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        n[0] += f.tag == SN_LEN(SN_PF_STEP_ORIGIN);
+        n[1] += f.tag == SN_LEN(SN_PF_STEP_INPUT);
+        n[2] += f.tag == SN_LEN(SN_PF_STEP_OUTPUT);
+    }
+    *origins = SN_NEW_N(&r->p->arena, sn_prof_origin, n[0]);
+    *inputs = SN_NEW_N(&r->p->arena, sn_prof_tensor, n[1]);
+    *outputs = SN_NEW_N(&r->p->arena, sn_prof_tensor, n[2]);
+    return *origins && *inputs && *outputs;
+}
+
+static sn_prof_hw read_counts(sn_wire w)
+{
+    sn_prof_hw hw = {0};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        double *to = f.tag == SN_F64(SN_PF_HW_CALLS)           ? &hw.calls
+                     : f.tag == SN_F64(SN_PF_HW_CYCLES)        ? &hw.cycles
+                     : f.tag == SN_F64(SN_PF_HW_INSTRUCTIONS)  ? &hw.instructions
+                     : f.tag == SN_F64(SN_PF_HW_CACHE_MISSES)  ? &hw.cache_misses
+                     : f.tag == SN_F64(SN_PF_HW_BRANCH_MISSES) ? &hw.branch_misses
+                                                               : NULL;
+        if (to)
+            *to = sn_pf_real(f.num);
+    }
+    return hw;
+}
+
+/* What was counted after the step had been told. */
+void sn_pf_read_counts(sn_pf_reader *r, sn_wire w)
+{
+    uint32_t step = 0;
+    sn_prof_hw hw = {0};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_INT(SN_PF_COUNTS_STEP))
+            step = sn_pf_small(f.num);
+        else if (f.tag == SN_LEN(SN_PF_COUNTS_COUNTS))
+            hw = read_counts(f.body);
+    }
+    if (step < r->p->steps.n)
+        r->p->steps.data[step].hw = hw;
+}
+
+void sn_pf_read_step(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_step s = {.op_type = "", .name = "", .post_op = "", .kernel = "", .attributes = ""};
+    sn_prof_origin *origins;
+    sn_prof_tensor *inputs, *outputs;
+    if (!make_lists(r, w, &origins, &inputs, &outputs)) {
+        r->b.failed = true;
+        return;
+    }
+    s.origins = origins;
+    s.inputs = inputs;
+    s.outputs = outputs;
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        switch (f.tag) {
+        case SN_INT(SN_PF_STEP_TABLE):
+            s.table = sn_pf_small(f.num);
+            break;
+        case SN_INT(SN_PF_STEP_INDEX):
+            s.index = sn_pf_small(f.num);
+            break;
+        case SN_LEN(SN_PF_STEP_OP_TYPE):
+            s.op_type = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_STEP_NAME):
+            s.name = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_STEP_POST_OP):
+            s.post_op = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_STEP_ORIGIN):
+            origins[s.n_origins++] = read_origin(r, f.body);
+            break;
+        case SN_LEN(SN_PF_STEP_INPUT):
+            inputs[s.n_inputs++] = read_tensor(r, f.body);
+            break;
+        case SN_LEN(SN_PF_STEP_OUTPUT):
+            outputs[s.n_outputs++] = read_tensor(r, f.body);
+            break;
+        case SN_LEN(SN_PF_STEP_KERNEL):
+            s.kernel = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_STEP_ATTRIBUTES):
+            s.attributes = sn_pf_text(r, &f);
+            break;
+        case SN_INT(SN_PF_STEP_FLOPS):
+            s.flops = f.num;
+            break;
+        case SN_INT(SN_PF_STEP_BYTES):
+            s.bytes = f.num;
+            break;
+        case SN_INT(SN_PF_STEP_BIND_NS):
+            s.bind_ns = f.num;
+            break;
+        case SN_INT(SN_PF_STEP_FLAGS):
+            s.folded = f.num & SN_PF_STEP_FOLDED;
+            s.dynamic = f.num & SN_PF_STEP_DYNAMIC;
+            s.control = f.num & SN_PF_STEP_CONTROL;
+            break;
+        case SN_LEN(SN_PF_STEP_COUNTS):
+            s.hw = read_counts(f.body);
+            break;
+        default:
+            break;
+        }
+    }
+    r->b.failed |= !sn_vec_push(&r->p->steps, r->p->alloc, s);
+}
+
+void sn_pf_read_life(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_life life = {.name = ""};
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        switch (f.tag) {
+        case SN_INT(SN_PF_LIFE_TABLE):
+            life.table = sn_pf_small(f.num);
+            break;
+        case SN_INT(SN_PF_LIFE_FIRST):
+            life.first = sn_pf_small(f.num);
+            break;
+        case SN_INT(SN_PF_LIFE_LAST):
+            life.last = sn_pf_small(f.num);
+            break;
+        case SN_LEN(SN_PF_LIFE_NAME):
+            life.name = sn_pf_text(r, &f);
+            break;
+        case SN_INT(SN_PF_LIFE_OFFSET):
+            life.offset = f.num;
+            break;
+        case SN_INT(SN_PF_LIFE_BYTES):
+            life.bytes = f.num;
+            break;
+        case SN_INT(SN_PF_LIFE_PLACE):
+            life.place = f.num <= SN_LIFE_DYNAMIC ? (sn_prof_place)f.num : SN_LIFE_DYNAMIC;
+            break;
+        default:
+            break;
+        }
+    }
+    r->b.failed |= !sn_vec_push(&r->p->lives, r->p->alloc, life);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry: profile_readers.inc as an array, the choice by content, and the way from a path. */
+#include "profile_readers/profile_readers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static const sn_profile_reader *const rows[] = {
+#define SN_PROFILE_READER(symbol) &symbol,
+#include "profile_readers/profile_readers.inc"
+#undef SN_PROFILE_READER
+};
+
+const sn_profile_reader *sn_profile_reader_row(size_t k)
+{
+    return k < sizeof rows / sizeof rows[0] ? rows[k] : NULL;
+}
+
+bool sn_profile_sniff_has(const char *head, size_t bytes, const char *word)
+{
+    return memmem(head, bytes, word, strlen(word)) != NULL;
+}
+
+char sn_profile_sniff_first(const char *head, size_t bytes)
+{
+    size_t i = bytes >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    while (i < bytes && strchr(" \t\r\n", head[i]) && head[i])
+        i++;
+    return i < bytes ? head[i] : 0;
+}
+
+static sonde_status unknown(const void *data, size_t bytes, const char *name, sonde_error *err)
+{
+    if (bytes > 2 && memcmp(data, "\x1F\x8B", 2) == 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is compressed: unpack it (gunzip) first",
+                       name);
+    char known[256] = "";
+    const sn_profile_reader *row;
+    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->name);
+    }
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is no profile that can be read: not %s", name,
+                   known);
+}
+
+sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data, size_t bytes,
+                                  sn_allocator *alloc, sn_profile **profile, sonde_error *err)
+{
+    *profile = NULL;
+    sn_profile *p = NULL;
+    SN_TRY(sn_profile_new(&p, alloc, err));
+    sonde_status st = row->read(data, bytes, p, err);
+    if (st == SONDE_OK)
+        st = sn_profile_check(p, err);
+    if (st != SONDE_OK) {
+        sn_profile_free(p);
+        return st;
+    }
+    *profile = p;
+    return SONDE_OK;
+}
+
+sonde_status sn_profile_read_bytes(const void *data, size_t bytes, const char *name,
+                                   sn_allocator *alloc, sn_profile **profile, sonde_error *err)
+{
+    *profile = NULL;
+    const sn_profile_reader *row = NULL;
+    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++)
+        if (row->sniff(data, bytes < SN_PROFILE_READER_HEAD ? bytes : SN_PROFILE_READER_HEAD))
+            break;
+    if (!row)
+        return unknown(data, bytes, name, err);
+    const sonde_status st = sn_profile_read_with(row, data, bytes, alloc, profile, err);
+    if (st != SONDE_OK)
+        sn_error_prefix(err, "cannot read '%s' as %s", name, row->name);
+    return st;
+}
+
+sonde_status sn_profile_read_file(const char *path, bool map, sn_allocator *alloc,
+                                  sn_profile **profile, sonde_error *err)
+{
+    *profile = NULL;
+    sn_file file;
+    SN_TRY(sn_file_open(&file, path, map, alloc, err));
+    sonde_status st = sn_profile_read_bytes(file.data, file.bytes, path, alloc, profile, err);
+    sn_file_close(&file);
+    return st;
+}

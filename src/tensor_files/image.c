@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures to model inputs: the shorter side is resized, the centre cut out, channels normalised.
+ * The resize is bilinear with a filter that widens as the picture shrinks (as in Pillow), so that
+ * detail is averaged instead of skipped. Only the rows and columns of the crop are computed: one
+ * row of sums is all the memory it takes, whatever the shape of the picture. */
+#include <math.h>
+#include <string.h>
+
+#include "tensor_files/formats.h"
+
+void sn_image_options_default(sn_image_options *o)
+{
+    *o = (sn_image_options){
+        .width = 224,
+        .height = 224,
+        .mean = {0.485f, 0.456f, 0.406f},
+        .deviation = {0.229f, 0.224f, 0.225f},
+    };
+}
+
+/* One output position along an axis: `first` source index and the weights of `n` from there on. */
+typedef struct filter {
+    int first, n;
+    float *weights;
+} filter;
+
+/* How wide the filter is, in source pixels on either side. */
+static double support_of(double step)
+{
+    return step > 1.0 ? step : 1.0;
+}
+
+/* Weights of output position `at` (in the resized picture) over `size` source pixels; `step` is
+ * source pixels per output pixel. */
+static void make_filter(filter *f, double at, double step, int size)
+{
+    double centre = (at + 0.5) * step, support = support_of(step), sum = 0;
+    int first = (int)floor(centre - support + 0.5), last = (int)floor(centre + support + 0.5);
+    first = first < 0 ? 0 : first > size - 1 ? size - 1 : first;
+    last = last > size ? size : last;
+    f->first = first;
+    f->n = last - first > 0 ? last - first : 1;
+    for (int i = 0; i < f->n; i++) {
+        double x = fabs((first + i + 0.5 - centre) / support);
+        f->weights[i] = x < 1.0 ? (float)(1.0 - x) : 0.0f;
+        sum += (double)f->weights[i];
+    }
+    for (int i = 0; i < f->n; i++)
+        f->weights[i] = sum > 0 ? (float)((double)f->weights[i] / sum) : 1.0f / (float)f->n;
+}
+
+typedef struct resizer {
+    const sn_picture *p;
+    const sn_image_options *o;
+    double step;      /* source pixels per output pixel, both axes */
+    double left, top; /* of the crop, in the resized picture */
+    float *row;       /* width * 3 sums */
+    float *weights;   /* scratch of one filter */
+} resizer;
+
+/* Row y of the crop, summed over source rows, all columns of the source. */
+static void sum_rows(const resizer *r, int y)
+{
+    filter f = {.weights = r->weights};
+    size_t n = (size_t)r->p->width * 3;
+    make_filter(&f, r->top + y, r->step, r->p->height);
+    for (size_t i = 0; i < n; i++)
+        r->row[i] = 0;
+    for (int k = 0; k < f.n; k++) {
+        const uint8_t *src = r->p->rgb + (size_t)(f.first + k) * n;
+        float w = f.weights[k];
+        for (size_t i = 0; i < n; i++)
+            r->row[i] += w * (float)src[i];
+    }
+}
+
+static float normalise(const sn_image_options *o, float v, int c)
+{
+    v /= 255.0f;
+    return o->no_normalize ? v : (v - o->mean[c]) / o->deviation[c];
+}
+
+static void write_row(const resizer *r, int y, float *out)
+{
+    const sn_image_options *o = r->o;
+    size_t w = (size_t)o->width, h = (size_t)o->height;
+    for (int x = 0; x < o->width; x++) {
+        filter f = {.weights = r->weights};
+        float sum[3] = {0};
+        make_filter(&f, r->left + x, r->step, r->p->width);
+        for (int k = 0; k < f.n; k++)
+            for (int c = 0; c < 3; c++)
+                sum[c] += f.weights[k] * r->row[(size_t)(f.first + k) * 3 + (size_t)c];
+        for (int c = 0; c < 3; c++) {
+            size_t plane = (size_t)(o->bgr ? 2 - c : c), pixel = (size_t)y * w + (size_t)x;
+            /* Mean and deviation belong to the colour, whatever its place. */
+            out[o->nhwc ? pixel * 3 + plane : plane * w * h + pixel] = normalise(o, sum[c], c);
+        }
+    }
+}
+
+static sonde_status check_options(const sn_image_options *o, sonde_error *err)
+{
+    if (o->width < 1 || o->height < 1 || o->width > 1 << 14 || o->height > 1 << 14 ||
+        o->resize < 0 || o->resize > 1 << 15)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels cannot be made",
+                       o->width, o->height);
+    for (int c = 0; c < 3 && !o->no_normalize; c++)
+        if (!(o->deviation[c] > 0))
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the deviation of channel %d must be positive", c);
+    return SONDE_OK;
+}
+
+sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, sn_allocator *alloc,
+                                sn_slot *out, sonde_error *err)
+{
+    SN_TRY(check_options(o, err));
+    int shorter = p->width < p->height ? p->width : p->height;
+    int crop = o->width > o->height ? o->width : o->height;
+    double side = o->resize ? o->resize : floor(crop * 256.0 / 224.0 + 0.5);
+    /* Never smaller than the crop. */
+    double scale =
+        fmax(side / shorter, fmax((double)o->width / p->width, (double)o->height / p->height));
+    double wide = fmax(floor(p->width * scale + 0.5), o->width);
+    double high = fmax(floor(p->height * scale + 0.5), o->height);
+    resizer r = {.p = p, .o = o, .step = 1.0 / scale};
+    r.left = floor((wide - o->width) / 2.0 + 0.5);
+    r.top = floor((high - o->height) / 2.0 + 0.5);
+    size_t most = (size_t)(2 * support_of(r.step)) + 4;
+    size_t row_bytes = (size_t)p->width * 3 * sizeof(float), weight_bytes = most * sizeof(float);
+    int64_t nchw[4] = {1, 3, o->height, o->width}, nhwc[4] = {1, o->height, o->width, 3};
+    sonde_status st =
+        sn_slot_new_tensor(out, SONDE_DTYPE_F32, o->nhwc ? nhwc : nchw, 4, alloc, err);
+    SN_TRY(st);
+    r.row = sn_alloc(alloc, row_bytes);
+    r.weights = sn_alloc(alloc, weight_bytes);
+    if (!r.row || !r.weights)
+        st = sn_fail_memory(err, row_bytes);
+    for (int y = 0; y < o->height && st == SONDE_OK; y++) {
+        sum_rows(&r, y);
+        write_row(&r, y, out->t.data);
+    }
+    sn_free(alloc, r.row, row_bytes);
+    sn_free(alloc, r.weights, weight_bytes);
+    if (st != SONDE_OK)
+        sn_slot_clear(out);
+    return st;
+}
+
+sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options *o,
+                                       sn_allocator *alloc, sn_slot *out, sonde_error *err)
+{
+    sn_image_options defaults;
+    sn_file f;
+    sn_picture p;
+    sn_image_options_default(&defaults);
+    SN_TRY(sn_file_open(&f, path, !(o && o->no_mmap), alloc, err));
+    sonde_status st = sn_picture_decode(f.data, f.bytes, alloc, &p, err);
+    sn_file_close(&f);
+    if (st == SONDE_OK) {
+        st = sn_image_to_tensor(&p, o ? o : &defaults, alloc, out, err);
+        sn_picture_free(&p, alloc);
+    }
+    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)
+        sn_error_prefix(err, "'%.300s'", path);
+    return st;
+}
