@@ -19,9 +19,16 @@ class Program:
     """The program with a terminal for its standard error, so that the progress bar tells where it is."""
 
     def __init__(self, folder, *arguments, before=None, **environment):
+        def prepare():
+            # What these tests send counts, also where whoever started them ignores it (nohup).
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            if before:
+                before()
+
         self.terminal, theirs = pty.openpty()
         self.process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=folder, stdout=subprocess.PIPE, stderr=theirs,
-                                        env={**os.environ, **environment}, text=True, preexec_fn=before)
+                                        env={**os.environ, **environment}, text=True, preexec_fn=prepare)
         os.close(theirs)
         self.said = b""
 
