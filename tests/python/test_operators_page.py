@@ -22,7 +22,7 @@ def test_the_page_of_operators_is_up_to_date():
 @pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 def test_every_attribute_of_every_listed_operator_is_known():
     defs = pytest.importorskip("onnx.defs")
-    table = (SCRIPT.parents[1] / "src" / "ops" / "attributes.inc").read_text()
+    table = (SCRIPT.parents[1] / "src" / "ops" / "framework" / "attributes.inc").read_text()
     known = {(d, n): set(a.split()) for d, n, a in re.findall(r'\("([^"]*)", "([^"]*)", "([^"]*)"\)', table)}
     text = subprocess.run([PROGRAM, "inspect", "--operators"], capture_output=True, text=True, check=True).stdout
     listed = {tuple(line.split("\t")[:2]) for line in text.splitlines()}

@@ -66,7 +66,7 @@ def test_counters_have_their_values(page, expected):
     for e in expected[0]["traceEvents"]:
         if e["ph"] == "C":
             groups[e["name"]].append(e["args"]["value"])
-    assert set(groups) == {"used bytes", "allocated bytes"}
+    assert set(groups) == {"used bytes", "allocated bytes", "live bytes"}
     rows = page.query("select t.name as name, count(*) as n, min(value) as least, max(value) as most, sum(value) as sum "
                       "from counter c join counter_track t on t.id = c.track_id group by t.name")
     # The viewer calls those of the JSON "used bytes value".
