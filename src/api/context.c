@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/stream.h"
+#include "api/internal.h"
 
 /* Records per thread before the recorder drops and counts: 40 bytes each, touched as they fill. */
 #define RING_CAP ((size_t)1 << 22)
@@ -26,18 +26,14 @@ static struct {
 static void before_fork(void)
 {
     pthread_mutex_lock(&process.lock);
-    for (sonde_context *c = process.live; c; c = c->next) {
-        pthread_mutex_lock(&c->lock);
-        sn_exec_before_fork(&c->core);
-    }
+    for (sonde_context *c = process.live; c; c = c->next)
+        sn_records_before_fork(&c->records);
 }
 
-static void unlock_all(void)
+static void after_fork_parent(void)
 {
-    for (sonde_context *c = process.live; c; c = c->next) {
-        sn_exec_after_fork(&c->core);
-        pthread_mutex_unlock(&c->lock);
-    }
+    for (sonde_context *c = process.live; c; c = c->next)
+        sn_records_after_fork(&c->records, false);
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -46,27 +42,29 @@ static void after_fork_child(void)
     pthread_mutex_init(&process.log_lock, NULL); /* nobody logs here yet */
     for (sonde_context *c = process.live; c; c = c->next) {
         /* Calls under way on other threads do not exist here. */
-        pthread_mutex_init(&c->machine.lock, NULL);
-        c->machine.counting = false;
-        c->machine.hw = NULL; /* it counts the parent's threads */
-        atomic_store(&c->core.trace->counters, NULL);
-        sn_trace_after_fork(c->core.trace);
-        atomic_store(&c->in_flight, 0);
-        atomic_store(&c->clearing, 0);
-        c->fork_ticks = sn_ticks();
-        /* The parent's threads write the parent's traces. A child writes its own when it ends. */
-        c->api_stream = c->env_stream = c->streams = NULL;
-        c->stream_level = 0;
-        c->readers = NULL;
+        sn_machine_after_fork(&c->machine);
+        for (const sn_context_observer *const *o = sn_context_observers; *o; o++)
+            if ((*o)->forked)
+                (*o)->forked(c);
+        sn_records_after_fork(&c->records, true);
     }
-    unlock_all();
+    pthread_mutex_unlock(&process.lock);
+}
+
+/* Tells the observers that a context ends; `exits`: those who want to know when the process does.
+ */
+static void end_context(sonde_context *c, bool exits)
+{
+    for (const sn_context_observer *const *o = sn_context_observers; *o; o++)
+        if ((*o)->ending && (!exits || ((*o)->wants_exit && (*o)->wants_exit())))
+            (*o)->ending(c);
 }
 
 static void at_exit(void)
 {
     pthread_mutex_lock(&process.lock);
     for (sonde_context *c = process.live; c; c = c->next)
-        sn_api_write_trace(c);
+        end_context(c, true);
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -77,8 +75,11 @@ static void hook_process(void)
         return;
     process.hooked = true;
     sn_pool_hook_fork();
-    (void)pthread_atfork(before_fork, unlock_all, after_fork_child);
-    if (sn_api_env()->trace_path || sn_api_env()->profile_dir)
+    (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    bool wanted = false;
+    for (const sn_context_observer *const *o = sn_context_observers; *o; o++)
+        wanted |= (*o)->wants_exit && (*o)->wants_exit();
+    if (wanted)
         (void)atexit(at_exit);
 }
 
@@ -166,14 +167,17 @@ static int env_threads(const sonde_context *c)
 
 static void context_free(sonde_context *c)
 {
-    sn_api_op_cache_free(c);
+    while (c->attachments) {
+        sn_attachment *a = c->attachments;
+        c->attachments = a->next;
+        a->free(c, a);
+    }
     if (c->core.trace)
         sn_exec_fini_context(&c->core);
     sn_pool_free(c->core.pool);
     sn_trace_free(c->core.trace);
-    sn_counters_close(c->machine.hw);
-    pthread_mutex_destroy(&c->lock);
-    pthread_mutex_destroy(&c->machine.lock);
+    sn_machine_fini(&c->machine);
+    sn_records_fini(&c->records);
     /* The allocator lives in what it frees: the last call goes through a copy. */
     if (c->user_free) {
         c->user_free(c->user, c, sizeof *c);
@@ -199,11 +203,10 @@ static sonde_status context_init(sonde_context *c, const sonde_context_options *
     SN_TRY(sn_pool_create(&c->core.pool, threads, &c->alloc, err));
     sn_pool_set_trace(c->core.pool, c->core.trace);
     SN_TRY(sn_exec_init_context(&c->core, err));
-    if (sn_api_env()->trace_path || sn_api_env()->profile_dir) {
-        c->env_level = sn_api_env()->level ? sn_api_env()->level : 2;
-        SN_TRY(sn_api_set_level(c, err));
-    }
-    return SONDE_OK;
+    for (const sn_context_observer *const *who = sn_context_observers; *who; who++)
+        if ((*who)->made)
+            SN_TRY((*who)->made(c, err));
+    return sn_records_set_level(&c->records, err);
 }
 
 sonde_status sonde_context_create(const sonde_context_options *options, sonde_context **context,
@@ -224,8 +227,8 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
         return sn_fail_memory(err, sizeof *c);
     memset(c, 0, sizeof *c);
     atomic_init(&c->refs, 1);
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_mutex_init(&c->machine.lock, NULL);
+    sn_machine_init(&c->machine, &c->core);
+    sn_records_init(&c->records, &c->core, &c->machine);
     sn_allocator_init_system(&c->alloc);
     if (o.alloc) {
         c->user_alloc = o.alloc;
@@ -268,8 +271,7 @@ void sonde_context_release(sonde_context *c)
             break;
         }
     pthread_mutex_unlock(&process.lock);
-    (void)sn_stream_close(c->api_stream, NULL);
-    sn_api_write_trace(c);
+    end_context(c, false);
     context_free(c);
 }
 
@@ -334,88 +336,17 @@ const char *sonde_context_cpu(sonde_context *context)
     return name;
 }
 
-/* ------------------------------------------------------------------ who records */
-void sn_api_enter(sonde_context *c)
+/* ------------------------------------------------------------------ attachments */
+sn_attachment *sn_api_attached(const sonde_context *c, const void *key)
 {
-    atomic_fetch_add(&c->in_flight, 1);
-    while (atomic_load(&c->clearing)) {
-        /* Step back until the records are gone: whoever clears holds the lock. */
-        atomic_fetch_sub(&c->in_flight, 1);
-        pthread_mutex_lock(&c->lock);
-        pthread_mutex_unlock(&c->lock);
-        atomic_fetch_add(&c->in_flight, 1);
-    }
+    sn_attachment *a = c->attachments;
+    while (a && a->key != key)
+        a = a->next;
+    return a;
 }
 
-void sn_api_leave(sonde_context *c)
+void sn_api_attach(sonde_context *c, sn_attachment *a)
 {
-    atomic_fetch_sub(&c->in_flight, 1);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The earliest records that anybody wants, in ticks; UINT64_MAX: nobody wants any. */
-static uint64_t wanted_since(const sonde_context *c)
-{
-    uint64_t since = sn_api_recordings_since(c);
-    if (c->env_level)
-        since = 0;
-    if (c->api_level || c->api_kept)
-        since = earlier(since, c->api_start);
-    if (c->memory)
-        since = earlier(since, c->memory_start);
-    for (const sn_reader *r = c->readers; r; r = r->next)
-        since = earlier(since, r->since);
-    return since;
-}
-
-void sn_api_forget(sonde_context *c)
-{
-    if (c->streams)
-        return; /* they free what they have written, unless others want it */
-    const uint64_t since = wanted_since(c);
-    bool all = false;
-    if (since == UINT64_MAX) {
-        atomic_store(&c->clearing, 1);
-        all = atomic_load(&c->in_flight) == 0;
-        if (all) {
-            sn_trace_set_cap(c->core.trace, c->core.trace->reserved_cap); /* a stream had less */
-            sn_exec_clear(&c->core);
-        }
-        atomic_store(&c->clearing, 0);
-    }
-    if (!all)
-        sn_trace_forget(c->core.trace, since);
-}
-
-void sn_api_read_begin(sonde_context *c, sn_reader *reader, uint64_t since)
-{
-    *reader = (sn_reader){.since = since, .next = c->readers};
-    c->readers = reader;
-}
-
-void sn_api_read_end(sonde_context *c, sn_reader *reader)
-{
-    pthread_mutex_lock(&c->lock);
-    for (sn_reader **at = &c->readers; *at; at = &(*at)->next)
-        if (*at == reader) {
-            *at = reader->next;
-            break;
-        }
-    sn_api_forget(c);
-    pthread_mutex_unlock(&c->lock);
-}
-
-sonde_status sn_api_set_level(sonde_context *c, sonde_error *err)
-{
-    int level = c->api_paused ? 0 : c->api_level > c->stream_level ? c->api_level : c->stream_level;
-    level = c->env_level > level ? c->env_level : level;
-    const int recordings = sn_api_recordings_level(c);
-    level = recordings > level ? recordings : level;
-    level = c->memory == 1 && level < 1 ? 1 : level;
-    atomic_store(&c->core.trace->memory, c->memory == 1);
-    return sn_exec_record(&c->core, level, err);
+    a->next = c->attachments;
+    c->attachments = a;
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/stream.h"
+#include "api/internal.h"
 
 static struct {
     pthread_once_t once;
@@ -80,7 +80,7 @@ void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
     sn_arena_init(&arena, &c->alloc);
     if (!options)
         sn_table_options_parse(sn_api_env()->timing_text, &from_env, &arena, warn, NULL);
-    sonde_status st = sn_api_profile_build(c, since, run, 1, &p, &err);
+    sonde_status st = sn_records_profile(&c->records, since, run, 1, &p, &err);
     if (st == SONDE_OK) {
         sn_sink sink = {.write = write_stderr};
         st = sn_export_table(p, options ? options : &from_env, &sink, &err);
@@ -131,18 +131,21 @@ void sn_api_begin_trace(sonde_context *c)
     const sn_env *env = sn_api_env();
     if (!env->trace_streams || getpid() != state.pid)
         return;
-    pthread_mutex_lock(&c->lock);
-    if (c->env_level && !c->env_stream && !c->env_failed) {
+    pthread_mutex_lock(&c->records.lock);
+    sn_observer *o = &c->env.observer;
+    if (o->level && !c->env.stream && !c->env.failed) {
         sonde_error err = {.status = SONDE_OK};
         char path[4200];
         expand_path(env->trace_path, path, sizeof path);
-        if (sn_stream_open(&c->env_stream, c, path, c->core.trace->start_ticks, c->env_level, 0,
-                           &err)) {
+        if (!env->profile_dir)
+            o->since = SN_NO_RECORDS; /* the stream reads them, and nobody after it */
+        if (sn_stream_open(&c->env.stream, &c->records, path, c->core.trace->start_ticks, o->level,
+                           0, &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
-            c->env_failed = true;
+            c->env.failed = true;
         }
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
 }
 
 /* ------------------------------------------------------------------ SONDE_PROFILE */
@@ -262,19 +265,57 @@ static void write_folder(sn_profile *p)
     }
 }
 
-void sn_api_write_trace(sonde_context *c)
+/* ------------------------------------------------------------------ a context's life */
+static bool wants_files(void)
+{
+    return sn_api_env()->trace_path || sn_api_env()->profile_dir;
+}
+
+static sonde_status begin_life(sonde_context *c, sonde_error *err)
+{
+    (void)err;
+    c->env.observer.since = SN_NO_RECORDS;
+    if (wants_files()) {
+        c->env.observer.level = sn_api_env()->level ? sn_api_env()->level : 2;
+        c->env.observer.since = 0;
+    }
+    sn_records_add(&c->records, &c->env.observer);
+    return SONDE_OK;
+}
+
+/* The parent's threads write the parent's traces; a child writes its own when it ends. */
+static void after_fork(sonde_context *c)
+{
+    c->env.stream = NULL;
+    if (c->env.observer.level)
+        c->env.observer.since = 0;
+}
+
+sonde_status sn_api_ignore_env(sonde_context *c, sonde_error *err)
+{
+    pthread_mutex_lock(&c->records.lock);
+    c->env.observer.level = 0;
+    c->env.observer.since = SN_NO_RECORDS;
+    const sonde_status st = sn_records_set_level(&c->records, err);
+    pthread_mutex_unlock(&c->records.lock);
+    return st;
+}
+
+/* Writes, or ends, the files SONDE_TRACE and SONDE_PROFILE ask for. */
+static void write_files(sonde_context *c)
 {
     const sn_env *env = sn_api_env();
-    sn_reader reader;
-    pthread_mutex_lock(&c->lock);
-    const int level = c->env_level;
-    const bool failed = c->env_failed;
-    sn_stream *stream = c->env_stream;
-    sn_api_read_begin(c, &reader, c->fork_ticks);
-    c->env_stream = NULL;
-    c->env_level = 0;
-    (void)sn_api_set_level(c, NULL);
-    pthread_mutex_unlock(&c->lock);
+    sn_observer reader;
+    pthread_mutex_lock(&c->records.lock);
+    const int level = c->env.observer.level;
+    const bool failed = c->env.failed;
+    sn_stream *stream = c->env.stream;
+    sn_records_read_begin(&c->records, &reader, c->records.fork_ticks);
+    c->env.stream = NULL;
+    c->env.observer.level = 0;
+    c->env.observer.since = SN_NO_RECORDS;
+    (void)sn_records_set_level(&c->records, NULL);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_error err = {.status = SONDE_OK};
     sonde_status st = sn_stream_close(stream, &err);
     if (st != SONDE_OK)
@@ -283,8 +324,8 @@ void sn_api_write_trace(sonde_context *c)
     sn_profile *p = NULL;
     st = SONDE_OK;
     if (level && (traces || env->profile_dir))
-        st = sn_api_profile_build(c, reader.since, 0, level, &p, &err);
-    sn_api_read_end(c, &reader);
+        st = sn_records_profile(&c->records, reader.since, 0, level, &p, &err);
+    sn_records_read_end(&c->records, &reader);
     /* A context that never ran anything (another one did) leaves no file. */
     if (st == SONDE_OK && p && p->spans.n > 0) {
         if (env->profile_dir)
@@ -299,3 +340,6 @@ void sn_api_write_trace(sonde_context *c)
         fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
     sn_profile_free(p);
 }
+
+const sn_context_observer sn_env_observer = {
+    .made = begin_life, .forked = after_fork, .ending = write_files, .wants_exit = wants_files};

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/profile_steps.h"
 #include "base/file.h"
 #include "onnx/onnx.h"
 #include "ops/framework/attributes.h"
@@ -86,7 +85,7 @@ static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_no
                                  .post_op =
                                      sn_arena_strdup(&s->arena, n->post_op ? n->post_op : ""),
                                  .origins = origin_names(s, g, n),
-                                 .attributes = sn_api_attributes_text(n, &s->arena),
+                                 .attributes = sn_node_attributes_text(n, &s->arena),
                                  .kernel = "",
                                  .inputs = in,
                                  .outputs = out,
@@ -277,11 +276,11 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
     }
     if (st == SONDE_OK) {
         bool made;
-        sn_api_enter(c);
+        sn_records_enter(&c->records);
         st =
             sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
                            sn_session_pool(session->core), bound, &made, err);
-        sn_api_leave(c);
+        sn_records_leave(&c->records);
     }
     sn_free(&c->alloc, in, (n + 1) * sizeof *in);
     return st;

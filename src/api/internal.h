@@ -8,20 +8,22 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "api/machine.h"
 #include "exec/session.h"
 #include "export/export.h"
 #include "graph/model.h"
 #include "profile/profile.h"
+#include "records/records.h"
+#include "records/stream.h"
 #include "sonde/sonde.h"
 
-typedef struct sn_stream sn_stream;
-typedef struct sn_reader { /* somebody who reads records now; lies on his stack */
-    uint64_t since;        /* ticks: the earliest ones he wants */
-    struct sn_reader *next;
-} sn_reader;
-typedef struct sn_op_cache sn_op_cache;
 struct sn_binding;
+
+/* What another room keeps with a context, until that goes. */
+typedef struct sn_attachment {
+    const void *key; /* whose it is: an address of that room */
+    void (*free)(sonde_context *c, struct sn_attachment *a);
+    struct sn_attachment *next;
+} sn_attachment;
 
 struct sonde_context {
     _Atomic int refs;
@@ -33,30 +35,29 @@ struct sonde_context {
     void (*user_log)(void *user, int level, const char *line);
     void *log_user;
 
-    /* Who may record now, and who may forget records: a call that may record counts itself in
-     * `in_flight` first and then looks at `clearing`; the one who clears does it the other way
-     * round, so one of them always sees the other (sequentially consistent). */
-    _Atomic int in_flight;
-    _Atomic int clearing;
-    pthread_mutex_t lock;    /* everything below, and clearing */
-    int api_level;           /* of sonde_profiler_start; 0 = stopped */
-    bool api_paused;         /* between pause and resume */
-    int api_kept;            /* level of stopped records that wait for get; 0 = none */
-    int stream_level;        /* of sonde_profiler_stream; 0 = off */
-    int env_level;           /* of SONDE_TRACE; 0 = off */
-    uint64_t api_start;      /* ticks at sonde_profiler_start */
-    uint32_t api_categories; /* that traces show; 0 = all */
-    int memory; /* the memory profiler: 0 off, 1 running, 2 stopped with records kept */
-    uint64_t memory_start;
-    uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
-    sn_stream *api_stream, *env_stream; /* traces being written */
-    sn_stream *streams;                 /* all of them, also those that are being closed */
-    bool env_failed;                    /* SONDE_TRACE cannot be written; said once */
-    sn_reader *readers;                 /* of records, now */
-    struct sonde_recording *recordings; /* all there are */
-    sonde_model *models;                /* live ones, for their names */
+    sn_records records; /* its lock is also that of what follows */
     sn_machine machine;
-    sn_op_cache *op_cache; /* of the operator profiler; with the machine's lock held */
+    struct { /* sonde_profiler_*: profiler.c */
+        sn_observer observer;
+        int level;           /* of sonde_profiler_start; 0 = stopped */
+        int kept;            /* level of stopped records that wait for get; 0 = none */
+        int streamed;        /* level of sonde_profiler_stream; 0 = off */
+        bool paused;         /* between pause and resume */
+        uint64_t start;      /* ticks */
+        uint32_t categories; /* that traces show; 0 = all */
+        sn_stream *stream;   /* the trace being written; NULL: none */
+    } profiler;
+    struct { /* sonde_memory_*: memory_profiler.c */
+        sn_observer observer;
+        int state; /* 0 off, 1 running, 2 stopped with records kept */
+        uint64_t start;
+    } memory;
+    struct { /* SONDE_TRACE and SONDE_PROFILE: env.c */
+        sn_observer observer;
+        sn_stream *stream; /* being written; NULL: none */
+        bool failed;       /* the trace cannot be written; said once */
+    } env;
+    sn_attachment *attachments;
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };
@@ -73,7 +74,7 @@ struct sonde_model {
     sn_model *core;
     char *name; /* "mobilenet.onnx", "regnet_x_400mf" */
     size_t name_bytes;
-    sonde_model *next; /* of the context */
+    sn_known_model known;
 };
 
 struct sonde_session {
@@ -127,18 +128,19 @@ sonde_status sn_api_context(sonde_context *c, sonde_context **out, sonde_error *
 sonde_context *sn_api_context_ref(sonde_context *c);
 /* `c`, or the process default if there is one already; no new reference. */
 sonde_context *sn_api_context_if_made(sonde_context *c);
-/* Around every call that may record. */
-void sn_api_enter(sonde_context *c);
-void sn_api_leave(sonde_context *c);
-/* Forgets records that nobody wants; when there are no others and nothing records, lets go of
- * pinned bindings too. With the context's lock held. */
-void sn_api_forget(sonde_context *c);
-/* Around reading records without the context's lock: those since `since` and the bindings they name
- * stay. Begin with the lock held; the end takes it, and forgets what nobody else wants. */
-void sn_api_read_begin(sonde_context *c, sn_reader *reader, uint64_t since);
-void sn_api_read_end(sonde_context *c, sn_reader *reader);
-/* The recorder's level from those who asked for one. With the context's lock held. */
-sonde_status sn_api_set_level(sonde_context *c, sonde_error *err);
+/* With the machine's lock held: what a room attached; NULL: nothing yet. */
+sn_attachment *sn_api_attached(const sonde_context *c, const void *key);
+void sn_api_attach(sonde_context *c, sn_attachment *a);
+
+/* Who is told of a context's life; a row of observers.c. Any function may be NULL. */
+typedef struct sn_context_observer {
+    sonde_status (*made)(sonde_context *c, sonde_error *err); /* nobody else has it yet */
+    void (*forked)(sonde_context *c); /* in a forked child, with the records' lock held */
+    void (*ending)(sonde_context *c); /* it is released, or the process ends */
+    bool (*wants_exit)(void);         /* whether `ending` is to be called at the process's end */
+} sn_context_observer;
+extern const sn_context_observer *const sn_context_observers[]; /* and a NULL */
+extern const sn_context_observer sn_profiler_observer, sn_memory_observer, sn_env_observer;
 
 /* ---- value.c ---- */
 /* Takes over what `slot` holds (it becomes NONE) on success. */
@@ -163,37 +165,10 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
                          sonde_value *const *inputs, size_t count, struct sn_binding **bound,
                          sonde_error *err);
 
-/* ---- op_profile.c ---- */
-void sn_api_op_cache_free(sonde_context *c);
-
-/* ---- profile_build.c ---- */
-/* The records since `since` ticks as plain tables; `only_run` != 0: of that inference alone. The
- * caller is among the readers, since then or earlier. */
-sonde_status sn_api_profile_build(sonde_context *c, uint64_t since, uint32_t only_run, int level,
-                                  sn_profile **profile, sonde_error *err);
-/* The same of the inferences that began in one of `n` (at least 1) windows, in order, and of what
- * else touches one; records of a higher level than asked for are left out. */
-typedef struct sn_window {
-    uint64_t from, to; /* ticks */
-} sn_window;
-sonde_status sn_api_profile_build_within(sonde_context *c, const sn_window *windows, size_t n,
-                                         int level, sn_profile **profile, sonde_error *err);
-
-/* ---- recording.c ---- */
-/* The highest level that recordings ask for now, and the earliest ticks that they want; 0 and
- * UINT64_MAX: there are none. With the context's lock held. */
-int sn_api_recordings_level(const sonde_context *c);
-uint64_t sn_api_recordings_since(const sonde_context *c);
-
 /* ---- profiler.c ---- */
 /* A public profile around `core`, which it takes over, also on failure. */
 sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
                             sonde_error *err);
-
-/* ---- user_cache.c ---- */
-/* The user's cache folder for this library, $XDG_CACHE_HOME/sonde or ~/.cache/sonde; it need not
- * exist. Returns its length, 0 when there is none or it is too long. */
-size_t sn_api_user_cache(char *path, size_t bytes);
 
 /* ---- scope.c ---- */
 /* Whether a warm-up record is open on the calling thread. */
@@ -213,12 +188,11 @@ typedef struct sn_env {
 } sn_env;
 const sn_env *sn_api_env(void);
 /* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as
- * SONDE_TIMING says. The caller is among the readers since then. */
+ * SONDE_TIMING says. The caller is among the observers since then. */
 void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
                          const sn_table_options *options);
+/* SONDE_TRACE and the like are not about this context. */
+sonde_status sn_api_ignore_env(sonde_context *c, sonde_error *err);
 /* Starts the SONDE_TRACE file of this context if it is one that is written meanwhile. */
 void sn_api_begin_trace(sonde_context *c);
-/* Writes, or ends, the files SONDE_TRACE and SONDE_PROFILE ask for. */
-void sn_api_write_trace(sonde_context *c);
-
 #endif

@@ -4,29 +4,52 @@
 #include "api/internal.h"
 #include "sonde/experimental/memory.h"
 
+/* Into another state, and what that asks of the recorder. With the lock held. */
+static sonde_status enter(sonde_context *c, int state, sonde_error *err)
+{
+    c->memory.state = state;
+    c->memory.observer.level = c->memory.observer.memory = state == 1;
+    c->memory.observer.since = state ? c->memory.start : SN_NO_RECORDS;
+    return sn_records_set_level(&c->records, err);
+}
+
+/* Forgets what was recorded for it; what comes counts from now. */
+static void forget(sonde_context *c)
+{
+    c->memory.observer.since = SN_NO_RECORDS;
+    sn_records_forget(&c->records);
+    c->memory.start = sn_ticks();
+}
+
+static sonde_status begin_life(sonde_context *c, sonde_error *err)
+{
+    (void)err;
+    c->memory.observer.since = SN_NO_RECORDS;
+    sn_records_add(&c->records, &c->memory.observer);
+    return SONDE_OK;
+}
+
+const sn_context_observer sn_memory_observer = {.made = begin_life};
+
 /* State 1 running, 2 stopped with its records kept, 0 off. */
 static sonde_status change(sonde_context *context, int from, int to, const char *why,
                            sonde_error *err)
 {
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
     sonde_status st = SONDE_OK;
-    const int before = c->memory;
+    const int before = c->memory.state;
     if (from >= 0 ? before != from : before == 1) {
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "%s", why);
     } else {
-        if (to == 1) {
-            c->memory = 0;
-            sn_api_forget(c);
-            c->memory_start = sn_ticks();
-        }
-        c->memory = to;
-        st = sn_api_set_level(c, err);
+        if (to == 1)
+            forget(c);
+        st = enter(c, to, err);
         if (st != SONDE_OK)
-            c->memory = before;
+            (void)enter(c, before, NULL);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     return st;
 }
@@ -45,14 +68,10 @@ sonde_status sonde_memory_reset(sonde_context *context, sonde_error *err)
 {
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
-    const int running = c->memory == 1;
-    c->memory = 0;
-    sn_api_forget(c);
-    c->memory = running;
-    c->memory_start = sn_ticks();
-    const sonde_status st = sn_api_set_level(c, err);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
+    forget(c);
+    const sonde_status st = enter(c, c->memory.state == 1, err);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     return st;
 }
@@ -61,16 +80,16 @@ static sonde_status read_records(sonde_context *context, sonde_context **c, sn_p
                                  sonde_error *err)
 {
     SN_TRY(sn_api_context(context, c, err));
-    sn_reader reader;
-    pthread_mutex_lock(&(*c)->lock);
-    const bool started = (*c)->memory != 0;
+    sn_observer reader;
+    pthread_mutex_lock(&(*c)->records.lock);
+    const bool started = (*c)->memory.state != 0;
     if (started)
-        sn_api_read_begin(*c, &reader, (*c)->memory_start);
-    pthread_mutex_unlock(&(*c)->lock);
+        sn_records_read_begin(&(*c)->records, &reader, (*c)->memory.start);
+    pthread_mutex_unlock(&(*c)->records.lock);
     sonde_status st;
     if (started) {
-        st = sn_api_profile_build(*c, reader.since, 0, 1, p, err);
-        sn_api_read_end(*c, &reader);
+        st = sn_records_profile(&(*c)->records, reader.since, 0, 1, p, err);
+        sn_records_read_end(&(*c)->records, &reader);
     } else {
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,
                      "the memory profiler of this context was not started");

@@ -20,10 +20,8 @@ sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, so
     m->core = core;
     m->name = copy;
     m->name_bytes = name_bytes;
-    pthread_mutex_lock(&c->lock);
-    m->next = c->models;
-    c->models = m;
-    pthread_mutex_unlock(&c->lock);
+    m->known = (sn_known_model){.model = core, .name = copy};
+    sn_records_add_model(&c->records, &m->known);
     *model = m;
     return SONDE_OK;
 }
@@ -45,11 +43,11 @@ sonde_status sonde_model_load(sonde_context *context, const char *path,
     SN_OPTIONS(o, options, err);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
     sn_model *core = NULL;
     sonde_status st = sn_onnx_load_file(&c->core, path, &onnx, &core, err);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = sn_api_model(c, core, base_name(path), model, err);
     sonde_context_release(c);
@@ -67,7 +65,7 @@ sonde_status sonde_model_load_memory(sonde_context *context, const void *data, s
     SN_OPTIONS(o, options, err);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
     sn_model *core = NULL;
     sonde_status st = SONDE_OK;
@@ -79,7 +77,7 @@ sonde_status sonde_model_load_memory(sonde_context *context, const void *data, s
     } else {
         st = sn_fail_memory(err, bytes);
     }
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = sn_api_model(c, core, core->graph_name ? core->graph_name : "", model, err);
     sonde_context_release(c);
@@ -91,13 +89,7 @@ void sonde_model_release(sonde_model *m)
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
         return;
     sonde_context *c = m->context;
-    pthread_mutex_lock(&c->lock);
-    for (sonde_model **p = &c->models; *p; p = &(*p)->next)
-        if (*p == m) {
-            *p = m->next;
-            break;
-        }
-    pthread_mutex_unlock(&c->lock);
+    sn_records_remove_model(&c->records, &m->known);
     sn_model_unref(m->core);
     sn_free(&c->alloc, m->name, m->name_bytes);
     sn_free(&c->alloc, m, sizeof *m);

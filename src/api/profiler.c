@@ -2,9 +2,57 @@
 /* Start, stop, and what can be done with a profile. Records belong to the context's recorder, which
  * the environment may be reading too: stopping lowers the level to what others want, and forgets
  * records only when nobody else needs them. */
-#include "api/stream.h"
+#include "api/internal.h"
 #include "export/reports.h"
 
+/* What the profiler asks of the recorder now. With the lock held. */
+static void observe(sonde_context *c)
+{
+    const int level =
+        c->profiler.level > c->profiler.streamed ? c->profiler.level : c->profiler.streamed;
+    c->profiler.observer.level = c->profiler.paused ? 0 : level;
+    c->profiler.observer.since =
+        c->profiler.level || c->profiler.kept ? c->profiler.start : SN_NO_RECORDS;
+}
+
+static sonde_status set_level(sonde_context *c, sonde_error *err)
+{
+    observe(c);
+    return sn_records_set_level(&c->records, err);
+}
+
+/* Nobody wants what the profiler has recorded so far. */
+static void forget(sonde_context *c)
+{
+    c->profiler.observer.since = SN_NO_RECORDS;
+    sn_records_forget(&c->records);
+}
+
+static sonde_status begin_life(sonde_context *c, sonde_error *err)
+{
+    (void)err;
+    observe(c);
+    sn_records_add(&c->records, &c->profiler.observer);
+    return SONDE_OK;
+}
+
+static void after_fork(sonde_context *c)
+{
+    c->profiler.stream = NULL; /* the parent's threads write the parent's traces */
+    c->profiler.streamed = 0;
+    observe(c);
+}
+
+static void end_life(sonde_context *c)
+{
+    (void)sn_stream_close(c->profiler.stream, NULL);
+    c->profiler.stream = NULL;
+}
+
+const sn_context_observer sn_profiler_observer = {
+    .made = begin_life, .forked = after_fork, .ending = end_life};
+
+/* ------------------------------------------------------------------ start, stop */
 static sonde_status start(sonde_context *context, int level, const char *path, uint32_t categories,
                           sonde_error *err)
 {
@@ -13,27 +61,30 @@ static sonde_status start(sonde_context *context, int level, const char *path, u
                        level);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
     sonde_status st = SONDE_OK;
-    if (c->api_level || c->api_stream) {
+    if (c->profiler.level || c->profiler.stream) {
         st =
             sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is already running");
     } else {
-        c->api_kept = 0;
-        sn_api_forget(c);
+        c->profiler.kept = 0;
+        forget(c);
         if (path)
-            st = sn_stream_open(&c->api_stream, c, path, sn_ticks(), level, categories, err);
+            st = sn_stream_open(&c->profiler.stream, &c->records, path, sn_ticks(), level,
+                                categories, err);
     }
     if (st == SONDE_OK) {
-        *(path ? &c->stream_level : &c->api_level) = level;
-        c->api_paused = false;
-        c->api_start = sn_ticks();
-        c->api_categories = categories;
-        st = sn_api_set_level(c, err);
-        if (st != SONDE_OK)
-            c->api_level = c->stream_level = 0;
+        *(path ? &c->profiler.streamed : &c->profiler.level) = level;
+        c->profiler.paused = false;
+        c->profiler.start = sn_ticks();
+        c->profiler.categories = categories;
+        st = set_level(c, err);
+        if (st != SONDE_OK) {
+            c->profiler.level = c->profiler.streamed = 0;
+            observe(c);
+        }
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     return st;
 }
@@ -75,12 +126,12 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
 }
 
 /* A public profile of what the reader wants, who is done then. */
-static sonde_status make_profile(sonde_context *c, sn_reader *reader, int level,
+static sonde_status make_profile(sonde_context *c, sn_observer *reader, int level,
                                  uint32_t categories, sonde_profile **profile, sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sonde_status st = sn_api_profile_build(c, reader->since, 0, level, &core, err);
-    sn_api_read_end(c, reader);
+    const sonde_status st = sn_records_profile(&c->records, reader->since, 0, level, &core, err);
+    sn_records_read_end(&c->records, reader);
     SN_TRY(st);
     core->categories = categories;
     return sn_api_profile(c, core, profile, err);
@@ -92,11 +143,11 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
         *profile = NULL;
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
-    const int level = c->api_level;
-    const uint32_t categories = c->api_categories;
-    sn_stream *stream = c->api_stream;
-    sn_reader reader;
+    pthread_mutex_lock(&c->records.lock);
+    const int level = c->profiler.level;
+    const uint32_t categories = c->profiler.categories;
+    sn_stream *stream = c->profiler.stream;
+    sn_observer reader;
     sonde_status st = SONDE_OK;
     if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
@@ -104,16 +155,15 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,
                      "what was recorded went to a file; there is no profile to hand over");
     if (st == SONDE_OK) {
-        c->api_level = c->stream_level = 0;
-        c->api_stream = NULL;
-        c->api_paused = false;
-        (void)sn_api_set_level(c, NULL); /* it can only fall */
+        c->profiler.level = c->profiler.streamed = 0;
+        c->profiler.kept = profile ? 0 : level;
+        c->profiler.stream = NULL;
+        c->profiler.paused = false;
         if (profile)
-            sn_api_read_begin(c, &reader, c->api_start);
-        else
-            c->api_kept = level;
+            sn_records_read_begin(&c->records, &reader, c->profiler.start);
+        (void)set_level(c, NULL); /* it can only fall */
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     if (st == SONDE_OK && profile)
         st = make_profile(c, &reader, level, categories, profile, err);
     else if (st == SONDE_OK && stream)
@@ -126,18 +176,18 @@ static sonde_status set_paused(sonde_context *context, bool paused, sonde_error 
 {
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
     sonde_status st = SONDE_OK;
-    if (!c->api_level && !c->api_stream)
+    if (!c->profiler.level && !c->profiler.stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
-    else if (c->api_paused == paused)
+    else if (c->profiler.paused == paused)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is %s",
                      paused ? "paused already" : "not paused");
     if (st == SONDE_OK) {
-        c->api_paused = paused;
-        st = sn_api_set_level(c, err);
+        c->profiler.paused = paused;
+        st = set_level(c, err);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     return st;
 }
@@ -158,13 +208,13 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     *profile = NULL;
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
-    const int level = c->api_level ? c->api_level : c->api_kept;
-    const uint32_t categories = c->api_categories;
-    sn_reader reader;
+    pthread_mutex_lock(&c->records.lock);
+    const int level = c->profiler.level ? c->profiler.level : c->profiler.kept;
+    const uint32_t categories = c->profiler.categories;
+    sn_observer reader;
     if (level)
-        sn_api_read_begin(c, &reader, c->api_start);
-    pthread_mutex_unlock(&c->lock);
+        sn_records_read_begin(&c->records, &reader, c->profiler.start);
+    pthread_mutex_unlock(&c->records.lock);
     const sonde_status st =
         level ? make_profile(c, &reader, level, categories, profile, err)
               : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
@@ -186,13 +236,12 @@ sonde_status sonde_profiler_clear(sonde_context *context, sonde_error *err)
 {
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
-    pthread_mutex_lock(&c->lock);
-    const int level = c->api_level;
-    c->api_level = c->api_kept = 0;
-    sn_api_forget(c);
-    c->api_level = level;
-    c->api_start = sn_ticks(); /* what could not be forgotten lies before it */
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
+    c->profiler.kept = 0;
+    forget(c);
+    c->profiler.start = sn_ticks(); /* what could not be forgotten lies before it */
+    observe(c);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     return SONDE_OK;
 }

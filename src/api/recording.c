@@ -7,29 +7,24 @@
 
 struct sonde_recording {
     sonde_context *context;
+    sn_observer observer;
     int level;
     bool paused;
     uint32_t categories;
     SN_VEC(sn_window) windows; /* in order; the last is open while it is not paused */
-    sonde_recording *next;     /* of the context */
 };
 
-int sn_api_recordings_level(const sonde_context *c)
+/* What a recording asks of the recorder now. With the lock held. */
+static void observe(sonde_recording *r)
 {
-    int level = 0;
-    for (const sonde_recording *r = c->recordings; r; r = r->next)
-        if (!r->paused && r->level > level)
-            level = r->level;
-    return level;
+    r->observer.level = r->paused ? 0 : r->level;
+    r->observer.since = r->windows.n ? r->windows.data[0].from : SN_NO_RECORDS;
 }
 
-uint64_t sn_api_recordings_since(const sonde_context *c)
+static sonde_status set_level(sonde_recording *r, sonde_error *err)
 {
-    uint64_t since = UINT64_MAX;
-    for (const sonde_recording *r = c->recordings; r; r = r->next)
-        if (r->windows.n && r->windows.data[0].from < since)
-            since = r->windows.data[0].from;
-    return since;
+    observe(r);
+    return sn_records_set_level(&r->context->records, err);
 }
 
 static sonde_status check_level(int level, sonde_error *err)
@@ -47,10 +42,11 @@ static sonde_status open_window(sonde_recording *r, sonde_error *err)
     if (!sn_vec_push(&r->windows, &r->context->alloc, w))
         return sn_fail_memory(err, sizeof w);
     r->paused = false;
-    const sonde_status st = sn_api_set_level(r->context, err);
+    const sonde_status st = set_level(r, err);
     if (st != SONDE_OK) {
         r->windows.n--;
         r->paused = true;
+        observe(r);
     }
     return st;
 }
@@ -79,12 +75,12 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     r->level = o.level;
     r->categories = categories;
     r->paused = true;
-    pthread_mutex_lock(&c->lock);
-    sn_api_forget(c); /* nobody wants what is older */
-    r->next = c->recordings;
-    c->recordings = r;
+    pthread_mutex_lock(&c->records.lock);
+    sn_records_forget(&c->records); /* nobody wants what is older */
+    observe(r);
+    sn_records_add(&c->records, &r->observer);
     const sonde_status st = open_window(r, err);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     if (st != SONDE_OK) {
         sonde_recording_release(r);
         return st;
@@ -96,16 +92,16 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
 sonde_status sonde_recording_pause(sonde_recording *r, sonde_error *err)
 {
     SN_REQUIRE(r, err);
-    pthread_mutex_lock(&r->context->lock);
+    pthread_mutex_lock(&r->context->records.lock);
     sonde_status st = SONDE_OK;
     if (r->paused) {
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is paused already");
     } else {
         r->paused = true;
         r->windows.data[r->windows.n - 1].to = sn_ticks();
-        st = sn_api_set_level(r->context, err);
+        st = set_level(r, err);
     }
-    pthread_mutex_unlock(&r->context->lock);
+    pthread_mutex_unlock(&r->context->records.lock);
     return st;
 }
 
@@ -114,7 +110,7 @@ sonde_status sonde_recording_resume(sonde_recording *r, int level, sonde_error *
     SN_REQUIRE(r, err);
     if (level)
         SN_TRY(check_level(level, err));
-    pthread_mutex_lock(&r->context->lock);
+    pthread_mutex_lock(&r->context->records.lock);
     sonde_status st = SONDE_OK;
     if (!r->paused) {
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is not paused");
@@ -122,10 +118,12 @@ sonde_status sonde_recording_resume(sonde_recording *r, int level, sonde_error *
         const int before = r->level;
         r->level = level ? level : before;
         st = open_window(r, err);
-        if (st != SONDE_OK)
+        if (st != SONDE_OK) {
             r->level = before;
+            observe(r);
+        }
     }
-    pthread_mutex_unlock(&r->context->lock);
+    pthread_mutex_unlock(&r->context->records.lock);
     return st;
 }
 
@@ -133,17 +131,14 @@ sonde_status sonde_recording_clear(sonde_recording *r, sonde_error *err)
 {
     SN_REQUIRE(r, err);
     sonde_context *c = r->context;
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
     const sn_window now = {.from = sn_ticks(), .to = r->paused ? 0 : UINT64_MAX};
     r->windows.data[0] = now; /* there is one since the start */
     r->windows.n = 1;
-    sonde_recording *all = c->recordings;
-    if (all == r && !r->next) { /* nobody else's either */
-        c->recordings = NULL;
-        sn_api_forget(c);
-        c->recordings = all;
-    }
-    pthread_mutex_unlock(&c->lock);
+    r->observer.since = SN_NO_RECORDS;
+    sn_records_forget(&c->records);
+    observe(r);
+    pthread_mutex_unlock(&c->records.lock);
     return SONDE_OK;
 }
 
@@ -153,21 +148,21 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     *profile = NULL;
     SN_REQUIRE(r, err);
     sonde_context *c = r->context;
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
     const size_t n = r->windows.n, bytes = n * sizeof(sn_window);
     const int level = r->level;
-    sn_reader reader;
+    sn_observer reader;
     sn_window *windows = sn_alloc(&c->alloc, bytes);
     if (windows) {
         memcpy(windows, r->windows.data, bytes);
-        sn_api_read_begin(c, &reader, windows[0].from);
+        sn_records_read_begin(&c->records, &reader, windows[0].from);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     if (!windows)
         return sn_fail_memory(err, bytes);
     sn_profile *core = NULL;
-    const sonde_status st = sn_api_profile_build_within(c, windows, n, level, &core, err);
-    sn_api_read_end(c, &reader);
+    const sonde_status st = sn_records_profile_within(&c->records, windows, n, level, &core, err);
+    sn_records_read_end(&c->records, &reader);
     sn_free(&c->alloc, windows, bytes);
     SN_TRY(st);
     core->categories = r->categories;
@@ -179,15 +174,11 @@ void sonde_recording_release(sonde_recording *r)
     if (!r)
         return;
     sonde_context *c = r->context;
-    pthread_mutex_lock(&c->lock);
-    for (sonde_recording **at = &c->recordings; *at; at = &(*at)->next)
-        if (*at == r) {
-            *at = r->next;
-            break;
-        }
-    (void)sn_api_set_level(c, NULL); /* it can only fall */
-    sn_api_forget(c);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->records.lock);
+    sn_records_remove(&c->records, &r->observer);
+    (void)sn_records_set_level(&c->records, NULL); /* it can only fall */
+    sn_records_forget(&c->records);
+    pthread_mutex_unlock(&c->records.lock);
     sn_vec_free(&r->windows, &c->alloc);
     sn_free(&c->alloc, r, sizeof *r);
     sonde_context_release(c);

@@ -26,7 +26,7 @@ static bool is_recording(const sonde_context *c)
 
 static void push(sonde_context *c, uint64_t begin, uint64_t end, const char *text, uint16_t flags)
 {
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     sn_trace_ring *ring = sn_trace_ring_get(c->core.trace);
     const sn_trace_rec rec = {.t0 = begin,
                               .t1 = end,
@@ -36,7 +36,7 @@ static void push(sonde_context *c, uint64_t begin, uint64_t end, const char *tex
                               .flags = flags};
     if (ring && rec.index)
         sn_trace_push(ring, &rec);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
 }
 
 /* ------------------------------------------------------------------ records */

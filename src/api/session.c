@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "base/cache.h"
 #include "passes/pass.h"
 
 /* ------------------------------------------------------------------ what goes in and out */
@@ -141,7 +142,7 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     char user_folder[4096];
     const char *cache = o.weights_cache, *tune = o.tune;
     const bool of_user = (cache && !*cache) || (tune && !*tune);
-    const char *user = sn_api_user_cache(user_folder, sizeof user_folder) ? user_folder : NULL;
+    const char *user = sn_cache_user_folder(user_folder, sizeof user_folder) ? user_folder : NULL;
     if (of_user && !user)
         sn_log_write(
             &model->context->core.log, SN_LOG_WARN,
@@ -168,9 +169,9 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .flush_denormals = o.flush_denormals != 0,
                                    .instance = (uint32_t)o.instance};
     sn_api_begin_trace(c);
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = describe_all(s, err);
     if (st != SONDE_OK) {
@@ -329,16 +330,16 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                          .warmup = o->warmup != 0 || sn_api_in_warmup(),
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};
-    sn_reader reader;
+    sn_observer reader;
     if (timing) { /* nobody forgets what the table is made of */
-        pthread_mutex_lock(&c->lock);
-        sn_api_read_begin(c, &reader, sn_ticks());
-        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_lock(&c->records.lock);
+        sn_records_read_begin(&c->records, &reader, sn_ticks());
+        pthread_mutex_unlock(&c->records.lock);
     }
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     const sonde_status st = sn_session_run(s->core, &cfg, input_names, p->in, p->n_in, output_names,
                                            p->out, p->n_out, err);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     if (timing && cfg.run_id) {
         const sn_table_options table = {.sort_by_name = o->timing_sort_by_name != 0,
                                         .by_shape = o->timing_by_shape != 0,
@@ -346,7 +347,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
         sn_api_print_timing(c, reader.since, cfg.run_id, o->timing ? &table : NULL);
     }
     if (timing)
-        sn_api_read_end(c, &reader);
+        sn_records_read_end(&c->records, &reader);
     return st;
 }
 
@@ -443,10 +444,10 @@ sonde_status sonde_session_partial_run(sonde_session *session, const sonde_run_o
         input_names = session->input_names;
     const char **names = NULL;
     size_t n = 0;
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     sonde_status st =
         sn_session_frontier(session->core, input_names, input_count, &made->arena, &names, &n, err);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     sonde_value **outputs = NULL;
     if (st == SONDE_OK && n > 0) {
         outputs = SN_NEW_N(&made->arena, sonde_value *, n);

@@ -38,9 +38,9 @@ sonde_status sonde_zoo_build(sonde_context *context, const char *name, uint64_t 
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_model *core = NULL;
-    sn_api_enter(c);
+    sn_records_enter(&c->records);
     sonde_status st = sn_zoo_build(name, seed, &c->core, &core, err);
-    sn_api_leave(c);
+    sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = sn_api_model(c, core, name, model, err);
     sonde_context_release(c);

@@ -13,6 +13,10 @@ typedef struct sn_cache {
     const char *path;
 } sn_cache;
 
+/* The user's cache folder for this library, $XDG_CACHE_HOME/sonde or ~/.cache/sonde; it need not
+ * exist. Returns its length, 0 when there is none or it is too long. */
+size_t sn_cache_user_folder(char *path, size_t bytes);
+
 /* `path` has to outlive the cache. With `make`, what is missing of it is made, for the owner only.
  * SONDE_NOT_FOUND: there is no such folder. SONDE_IO: it cannot be opened or is refused; the
  * message says why. Close only what was opened. */

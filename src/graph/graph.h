@@ -221,6 +221,8 @@ void sn_node_remove_attr(sn_node *n, const char *name);
 void sn_node_move(sn_graph *g, sn_node *n, sn_node *before);
 /* The k-th body over all graph attributes, in order; NULL past the end. */
 sn_graph *sn_node_body(const sn_node *n, uint32_t k);
+/* "kernel_shape=3,3;strides=1,1" in the arena; NULL when out of memory. */
+const char *sn_node_attributes_text(const sn_node *node, sn_arena *arena);
 /* "node 'conv1' (Conv)", for messages; unnamed nodes are told by what they produce. */
 const char *sn_node_text(const sn_node *n, char *buf, size_t cap);
 

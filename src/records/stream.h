@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces written while things happen. */
-#ifndef SN_API_STREAM_H
-#define SN_API_STREAM_H
+#ifndef SN_RECORDS_STREAM_H
+#define SN_RECORDS_STREAM_H
 
-#include "api/internal.h"
+#include "records/records.h"
 
-/* Starts to append what `c` records, spans of these categories (a set; 0: all), to a new .pftrace
+/* Starts to append what is recorded, spans of these categories (a set; 0: all), to a new .pftrace
  * file whose times count from `since` ticks. The recorder's level is the caller's to set. With the
- * context's lock held. */
-sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *path, uint64_t since,
+ * records' lock held. */
+sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
                             int level, uint32_t categories, sonde_error *err);
 /* Writes the rest and closes the file; tells what went wrong since it was opened. NULL accepted.
- * Without the context's lock. */
+ * Without the lock. */
 sonde_status sn_stream_close(sn_stream *stream, sonde_error *err);
 
 #endif

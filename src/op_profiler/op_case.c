@@ -3,8 +3,8 @@
  * the one-node model made of it. Constants of a cut-out node are those of its model, not copies. */
 #include <unistd.h>
 
-#include "api/op.h"
 #include "graph/graph_clone.h"
+#include "op_profiler/op_case.h"
 #include "ops/framework/op.h"
 #include "sonde/experimental/inspect.h"
 

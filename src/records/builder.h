@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between profile_build.c, which turns records into a profile, and stream.c, which does so batch by
- * batch while records are still being made. */
-#ifndef SN_API_PROFILE_BUILD_H
-#define SN_API_PROFILE_BUILD_H
+/* Records on their way to a profile, all at once (whole.c) or batch by batch (batches.c): what both
+ * share. */
+#ifndef SN_RECORDS_BUILDER_H
+#define SN_RECORDS_BUILDER_H
 
-#include "api/profile_steps.h"
 #include "plan/binding.h"
+#include "records/records.h"
+#include "records/steps.h"
 
 typedef struct sn_event {
     sn_trace_rec rec;
@@ -37,7 +38,7 @@ typedef struct sn_live_change {
 } sn_live_change;
 
 typedef struct sn_builder {
-    sonde_context *c;
+    sn_records *r;
     sn_profile *p;
     sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
     sn_arena batch;
@@ -64,29 +65,48 @@ typedef struct sn_builder {
     bool streaming;                 /* spans come in batches, the model's at the end */
 } sn_builder;
 
-/* ---- batch by batch ---- */
-/* An empty profile with the machine's facts; times count from `since`. */
-sonde_status sn_builder_init(sn_builder *b, sonde_context *c, uint64_t since, int level,
-                             sonde_error *err);
+/* ---- what both share: builder.c ---- */
 /* Index of a ring's thread in threads_seen, added when it is new; UINT32_MAX: out of memory. */
 uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r);
+void sn_builder_sort(sn_builder *b);                                /* b->events by start */
+sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err); /* b->events ► b->runs */
+sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id);       /* NULL: none */
+/* The top-level run a run belongs to; NULL when a link of the chain is missing. */
+sn_run_row *sn_builder_root(const sn_builder *b, uint32_t id);
+/* Drops events that are not wanted: steps of unfinished and of cancelled runs, what lies outside of
+ * the windows and, with `only_run`, all but that inference. */
+void sn_builder_filter(sn_builder *b, uint32_t only_run);
+/* Adds the bindings that runs in b->events name to b->tables, their steps to the profile. */
+sonde_status sn_builder_list_tables(sn_builder *b, sonde_error *err);
+const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id); /* NULL: none */
+/* Top-level runs by start: from 1 over all, from 0 over measured ones and over warm-ups. */
+void sn_builder_number_runs(sn_builder *b);
+uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks); /* since the profile's begin */
+void sn_builder_describe(sn_builder *b, int level);          /* machine and process */
+void sn_builder_free_tables(sn_builder *b);
+
+/* ---- spans.c ---- */
+/* b->events ► spans and counters of the profile. `until`: as of sn_builder_live. */
+sonde_status sn_builder_add_spans(sn_builder *b, uint64_t until, sonde_error *err);
+/* The model's span over everything so far; false: nothing ran. */
+bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
+
+/* ---- batches.c ---- */
+/* An empty profile with the machine's facts; times count from `since`. */
+sonde_status sn_builder_init(sn_builder *b, sn_records *r, uint64_t since, int level,
+                             sonde_error *err);
 /* b->events ► b->p->spans and counters (the former ones are forgotten); steps and threads are
  * added to. Events of runs that have not ended stay in b->events, unless there are more than `keep`
  * of them. `until`: ticks before which every record was read; UINT64_MAX: this is the last batch.
  */
 sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_error *err);
-/* The model's span over all batches; false: nothing ran. */
-bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
 void sn_builder_free(sn_builder *b); /* with the profile */
 
-/* ---- of profile_model.c ---- */
+/* ---- model_names.c ---- */
 /* b->p->model_name after every model that ran: "encoder, decoder"; many end in "…". */
 void sn_builder_name_model(sn_builder *b);
 
-/* ---- for profile_live.c ---- */
-sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id);           /* NULL: none */
-const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id); /* NULL: none */
-uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks);
+/* ---- live_bytes.c ---- */
 /* Counters of live bytes from the steps in b->events, up to `until` (ticks); the rest waits. */
 sonde_status sn_builder_live(sn_builder *b, uint64_t until, sonde_error *err);
 

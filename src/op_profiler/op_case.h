@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files of the operator profiler: a case is what is to be measured, apart from how. */
-#ifndef SN_API_OP_H
-#define SN_API_OP_H
+#ifndef SN_OP_PROFILER_OP_CASE_H
+#define SN_OP_PROFILER_OP_CASE_H
 
 #include "api/internal.h"
 #include "sonde/experimental/op.h"
@@ -36,10 +36,10 @@ sonde_status sn_op_case_model(const sn_op_case *c, sonde_context *context, sonde
 /* "f32[1, 64, 56, 56], const f32[64, 64, 3, 3], _" in the arena; NULL: out of memory. */
 const char *sn_op_case_text(const sn_op_case *c, sn_arena *arena);
 
-/* op_attributes.c */
+/* attributes.c */
 sonde_status sn_op_parse_attributes(sn_graph *g, sn_node *node, const char *text, sonde_error *err);
 
-/* op_measure.c */
+/* measure.c */
 typedef struct sn_op_way { /* how a case is run */
     const char *cpu;
     int threads;

@@ -2,10 +2,11 @@
 /* What a profile says of memory: where the values of a binding lie and how long they live, how many
  * zeros the weights have, and what the context and the process hold. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "api/profile_steps.h"
-#include "plan/binding.h"
+#include "exec/session.h"
+#include "records/steps.h"
 
 /* ------------------------------------------------------------------ lives */
 static bool add_life(sn_profile *p, const sn_prof_life *life)
@@ -103,7 +104,7 @@ static sonde_status sum_bytes(sn_profile *p, const sn_binding *b, size_t first,
     return SONDE_OK;
 }
 
-sonde_status sn_api_profile_lives(sn_profile *p, const sn_binding *b, const sn_step_bytes **bytes,
+sonde_status sn_records_add_lives(sn_profile *p, const sn_binding *b, const sn_step_bytes **bytes,
                                   sonde_error *err)
 {
     const size_t first_life = p->lives.n;
@@ -258,7 +259,7 @@ static int64_t count_zeros(const sn_model *m, const sn_tensor *t)
     return zeros;
 }
 
-double sn_api_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
+double sn_records_weight_zeros(const sn_binding *b, const sn_step *step, uint32_t input)
 {
     enum { MOST = 1 << 28 }; /* elements: counting takes time */
     const sn_tensor *t = readable(b, step, input);
@@ -293,13 +294,13 @@ static void read_status(sn_prof_memory *m)
     fclose(f);
 }
 
-static void count_programs(sn_prof_memory *m, const sn_profile *p, const sonde_context *c)
+static void count_programs(sn_prof_memory *m, const sn_profile *p, const sn_records *r)
 {
     /* Bindings of a program share its weights: each program once, by its first table. */
-    for (const sonde_model *model = c->models; model; model = model->next)
-        for (size_t i = 0; i < model->core->files.n; i++)
-            if (model->core->files.data[i]->mapped)
-                m->mapped += model->core->files.data[i]->bytes;
+    for (const sn_known_model *known = r->models; known; known = known->next)
+        for (size_t i = 0; i < known->model->files.n; i++)
+            if (known->model->files.data[i]->mapped)
+                m->mapped += known->model->files.data[i]->bytes;
     const sn_program *seen[64];
     size_t n_seen = 0;
     uint32_t table = 0;
@@ -307,7 +308,7 @@ static void count_programs(sn_prof_memory *m, const sn_profile *p, const sonde_c
         if (p->steps.data[i].table == table)
             continue;
         table = p->steps.data[i].table;
-        const sn_binding *b = sn_exec_pinned(&c->core, table);
+        const sn_binding *b = sn_exec_pinned(r->ctx, table);
         const sn_program *root = b ? b->program : NULL;
         while (root && root->parent)
             root = root->parent;
@@ -325,13 +326,13 @@ static void count_programs(sn_prof_memory *m, const sn_profile *p, const sonde_c
     }
 }
 
-void sn_api_profile_memory(sn_profile *p, const sonde_context *c)
+void sn_records_describe_memory(sn_profile *p, sn_records *r)
 {
     sn_prof_memory *m = &p->memory;
-    m->held = atomic_load_explicit(&c->alloc.live_bytes, memory_order_relaxed);
-    m->held_peak = atomic_load_explicit(&c->alloc.peak_bytes, memory_order_relaxed);
-    pthread_mutex_lock(&((sonde_context *)(uintptr_t)c)->lock);
-    count_programs(m, p, c);
-    pthread_mutex_unlock(&((sonde_context *)(uintptr_t)c)->lock);
+    m->held = atomic_load_explicit(&r->ctx->alloc->live_bytes, memory_order_relaxed);
+    m->held_peak = atomic_load_explicit(&r->ctx->alloc->peak_bytes, memory_order_relaxed);
+    pthread_mutex_lock(&r->lock);
+    count_programs(m, p, r);
+    pthread_mutex_unlock(&r->lock);
     read_status(m);
 }

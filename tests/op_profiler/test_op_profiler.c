@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sonde/experimental/op.h"
-#include "zoo_session.h"
+#include "api/zoo_session.h"
 
 static sonde_context *context(int threads)
 {

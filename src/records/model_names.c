@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a profile is called: a process may run several models under one recorder, and all of them
  * are in its tables and traces. */
-#include <pthread.h>
 #include <string.h>
 
-#include "api/profile_build.h"
-#include "plan/binding.h"
+#include "records/builder.h"
 
 /* In the profile's arena; "": none, or out of memory. */
 static const char *name_of(const sn_builder *b, const sn_model *model)
 {
     const char *name = model->graph_name ? model->graph_name : "";
-    pthread_mutex_lock(&b->c->lock);
-    for (const sonde_model *m = b->c->models; m; m = m->next)
-        if (m->core == model)
+    pthread_mutex_lock(&b->r->lock);
+    for (const sn_known_model *m = b->r->models; m; m = m->next)
+        if (m->model == model)
             name = m->name;
     name = sn_arena_strdup(&b->p->arena, name);
-    pthread_mutex_unlock(&b->c->lock);
+    pthread_mutex_unlock(&b->r->lock);
     return name ? name : "";
 }
 

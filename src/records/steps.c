@@ -1,60 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step tables of a profile: names, shapes, kernels and costs copied out of the bindings that
  * ran under the recorder, so that a profile knows no graph and outlives every session. */
-#include "api/profile_steps.h"
+#include "records/steps.h"
 
-#include <stdio.h>
-
-#include "plan/binding.h"
-
-/* A growing line of text; cut, never overrun. */
-typedef struct line {
-    char text[512];
-    size_t n;
-} line;
-
-SONDE_PRINTF(2, 3) static void line_add(line *l, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    const int w = vsnprintf(l->text + l->n, sizeof l->text - l->n, fmt, args);
-    va_end(args);
-    if (w > 0)
-        l->n = l->n + (size_t)w < sizeof l->text ? l->n + (size_t)w : sizeof l->text - 1;
-}
-
-static void add_attr(line *l, const sn_attr *a)
-{
-    switch (a->kind) {
-    case SN_ATTR_INT:
-        line_add(l, "%s=%lld", a->name, (long long)a->i);
-        break;
-    case SN_ATTR_FLOAT:
-        line_add(l, "%s=%g", a->name, (double)a->f);
-        break;
-    case SN_ATTR_STRING:
-        line_add(l, "%s=%.*s", a->name, (int)(a->s.size < 80 ? a->s.size : 80), a->s.data);
-        break;
-    case SN_ATTR_INTS:
-        line_add(l, "%s=", a->name);
-        for (size_t i = 0; i < a->n; i++)
-            line_add(l, i ? ",%lld" : "%lld", (long long)a->ints[i]);
-        break;
-    default:
-        line_add(l, "%s=…", a->name);
-    }
-}
-
-const char *sn_api_attributes_text(const sn_node *node, sn_arena *arena)
-{
-    line l = {.n = 0};
-    for (uint32_t i = 0; i < node->n_attrs; i++) {
-        if (i)
-            line_add(&l, ";");
-        add_attr(&l, &node->attrs[i]);
-    }
-    return sn_arena_strndup(arena, l.text, l.n);
-}
+#include <string.h>
 
 /* False: out of memory. */
 static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact, const sn_graph *g,
@@ -99,7 +48,7 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
             return false;
         in[i].constant = v && sn_value_is_const(v);
         if (in[i].constant && i > 0 && in[i].rank >= 2)
-            in[i].zeros = sn_api_weight_zeros(b, &b->steps[row->index], i);
+            in[i].zeros = sn_records_weight_zeros(b, &b->steps[row->index], i);
     }
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];
@@ -130,10 +79,10 @@ static bool origin_row(const sn_graph *g, uint32_t id, sn_arena *arena, sn_prof_
 static const char *shown_attributes(const sn_graph *g, const sn_node *node, sn_arena *arena)
 {
     if (!g->origins || node->anchor >= g->origins->list.n)
-        return sn_api_attributes_text(node, arena);
+        return sn_node_attributes_text(node, arena);
     const sn_origin *o = &g->origins->list.data[node->anchor];
     const bool own = strcmp(node->shown_type, o->op_type) == 0;
-    return own ? sn_api_attributes_text(o->node, arena) : sn_arena_strdup(arena, "");
+    return own ? sn_node_attributes_text(o->node, arena) : sn_arena_strdup(arena, "");
 }
 
 static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_arena *arena,
@@ -185,7 +134,7 @@ static bool folded_row(const sn_binding *b, uint32_t id, sn_arena *arena, sn_pro
     return true;
 }
 
-sonde_status sn_api_profile_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
+sonde_status sn_records_add_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
                                   sonde_error *err)
 {
     const sn_graph *g = b->program->graph;

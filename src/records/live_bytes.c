@@ -7,8 +7,9 @@
  * Batches come by the ends of runs, so one may tell of times before another's: changes wait until
  * no run that is still under way can say anything earlier. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "api/profile_build.h"
+#include "records/builder.h"
 
 /* Changes that may wait, for a run that takes very long; then they are told as they are. */
 #define MOST_WAITING ((size_t)1 << 20)

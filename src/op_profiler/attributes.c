@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "api/op.h"
+#include "op_profiler/op_case.h"
 
 enum { MAX_ELEMENTS = 4096 };
 

@@ -2,7 +2,7 @@
 /* One way of running a case: a context of its own with the instructions and threads asked for, a
  * session, and the recorder. What counts is the time of the operator's own step; the reorders that
  * the layout pass put around it are left out, because in a model they stand at borders only. */
-#include "api/op.h"
+#include "op_profiler/op_case.h"
 #include "plan/binding.h"
 
 typedef struct measuring {
@@ -28,11 +28,7 @@ static sonde_status open(measuring *m, sonde_error *err)
     o.free = outer->user_free;
     o.alloc_user = outer->user;
     SN_TRY(sonde_context_create(&o, &m->context, err));
-    pthread_mutex_lock(&m->context->lock); /* SONDE_TRACE and the like are not about this */
-    m->context->env_level = 0;
-    sonde_status st = sn_api_set_level(m->context, err);
-    pthread_mutex_unlock(&m->context->lock);
-    SN_TRY(st);
+    SN_TRY(sn_api_ignore_env(m->context, err));
     SN_TRY(sn_op_case_model(m->c, m->context, &m->model, err));
     sonde_session_options s = SONDE_INIT(sonde_session_options);
     s.no_optimize = m->way->no_optimize;
@@ -177,7 +173,7 @@ static sonde_status measure(measuring *m, sn_arena *arena, sonde_op_variant *row
 static void attain(const sn_op_case *c, sonde_op_variant *row)
 {
     sn_profile peaks = {.peak_gflops = 0};
-    sn_api_peaks_for(c->context, row->threads, &peaks);
+    sn_machine_describe_peaks(&c->context->machine, row->threads, &peaks);
     row->roofline = sn_prof_attained(&peaks, (double)row->flops, (double)row->bytes,
                                      row->mean_us * 1e3, &row->bound);
 }

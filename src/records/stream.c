@@ -4,13 +4,14 @@
  * however long it goes on, and whatever kills the process, the file opens up to the last batch.
  * Records that another reader still wants stay in the rings; otherwise their places are freed. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "api/profile_build.h"
-#include "api/profile_steps.h"
-#include "api/stream.h"
 #include "base/file.h"
 #include "export/pftrace_stream.h"
+#include "records/builder.h"
+#include "records/steps.h"
+#include "records/stream.h"
 
 #define INTERVAL_NS 100000000u
 /* Records a thread may make between two looks, and within one run when the drainer is behind. */
@@ -24,7 +25,8 @@ typedef struct position { /* how far a ring has been read */
 } position;
 
 struct sn_stream {
-    sonde_context *c;
+    sn_records *records;
+    sn_allocator *alloc;
     sn_builder builder;
     sn_pftrace *trace;
     sn_sink sink;
@@ -35,7 +37,7 @@ struct sn_stream {
     pthread_t thread;
     _Atomic bool stop;
     pid_t pid;       /* that has the thread */
-    sn_stream *next; /* of the context */
+    sn_stream *next; /* of the records */
     sonde_status failed;
     sonde_error error;
 };
@@ -54,7 +56,7 @@ static size_t *next_of(sn_stream *s, const sn_trace_ring *r)
         if (s->positions.data[i].ring == r)
             return &s->positions.data[i].next;
     const position p = {.ring = r, .next = atomic_load(&r->tail)};
-    if (!sn_vec_push(&s->positions, &s->c->alloc, p))
+    if (!sn_vec_push(&s->positions, s->alloc, p))
         return NULL;
     return &s->positions.data[s->positions.n - 1].next;
 }
@@ -73,13 +75,12 @@ static size_t read_by(const sn_stream *other, const sn_trace_ring *r, size_t own
 static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
 {
     sn_builder *b = &s->builder;
-    const sonde_context *c = s->c;
     size_t *next = next_of(s, r);
     const uint32_t thread = sn_builder_thread(b, r);
     const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
     if (!next || thread == UINT32_MAX)
         return false;
-    if (!sn_vec_reserve(&b->events, &s->c->alloc, n - *next))
+    if (!sn_vec_reserve(&b->events, s->alloc, n - *next))
         return false;
     for (; *next < n; ++*next) {
         const sn_trace_rec *rec = &r->recs[*next & (r->cap - 1)];
@@ -87,7 +88,7 @@ static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
             b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
     }
     size_t read = n;
-    for (const sn_stream *other = c->streams; other; other = other->next)
+    for (const sn_stream *other = s->records->streams; other; other = other->next)
         if (other != s)
             read = read_by(other, r, read);
     if (!others)
@@ -125,22 +126,22 @@ static bool write_batch(sn_stream *s)
     return fine && sn_pftrace_flush(s->trace);
 }
 
-/* One look at all rings. The context's lock keeps others from clearing them meanwhile. */
+/* One look at all rings. The lock keeps others from clearing them meanwhile. */
 static void drain(sn_stream *s, bool last)
 {
-    sonde_context *c = s->c;
+    sn_records *records = s->records;
+    sn_trace *trace = records->ctx->trace;
     bool fine = s->failed == SONDE_OK;
-    pthread_mutex_lock(&c->lock);
-    const bool others = c->api_level || c->api_kept || c->memory || c->recordings || c->readers ||
-                        sn_api_env()->profile_dir;
+    pthread_mutex_lock(&records->lock);
+    const bool others = sn_records_wanted(records) != SN_NO_RECORDS;
     uint64_t dropped = 0;
     const uint64_t until = last ? UINT64_MAX : sn_ticks();
-    for (sn_trace_ring *r = atomic_load(&c->core.trace->rings); r && fine; r = r->next) {
+    for (sn_trace_ring *r = atomic_load(&trace->rings); r && fine; r = r->next) {
         fine = drain_ring(s, r, others);
         dropped += atomic_load(&r->dropped);
     }
-    pthread_mutex_unlock(&c->lock);
-    sn_trace_drained(c->core.trace);
+    pthread_mutex_unlock(&records->lock);
+    sn_trace_drained(trace);
     s->builder.p->dropped = dropped;
     if (fine && sn_builder_batch(&s->builder, MOST_WAITING, until, &s->error))
         fine = false;
@@ -157,7 +158,7 @@ static void *drain_main(void *arg)
     unsigned hurries = 0;
     while (!atomic_load(&s->stop)) {
         drain(s, false);
-        sn_trace_drain_wait(s->c->core.trace, INTERVAL_NS, &s->stop, &hurries);
+        sn_trace_drain_wait(s->records->ctx->trace, INTERVAL_NS, &s->stop, &hurries);
     }
     return NULL;
 }
@@ -177,43 +178,30 @@ static sonde_status open_file(sn_stream *s, const char *path, sonde_error *err)
 static void free_stream(sn_stream *s)
 {
     sn_file_writer_abandon(&s->file);
-    sn_vec_free(&s->positions, &s->c->alloc);
+    sn_vec_free(&s->positions, s->alloc);
     sn_builder_free(&s->builder);
-    sn_free(&s->c->alloc, s, sizeof *s);
+    sn_free(s->alloc, s, sizeof *s);
 }
 
-/* Smaller rings while nobody needs larger ones: they are what stays in memory. */
-static void shrink_rings(sonde_context *c)
-{
-    const sn_env *env = sn_api_env();
-    const bool env_keeps = c->env_level && (env->profile_dir || !env->trace_streams);
-    if (c->api_level || c->api_kept || env_keeps || c->memory || c->recordings || c->readers ||
-        c->streams)
-        return;
-    atomic_store(&c->clearing, 1);
-    if (atomic_load(&c->in_flight) == 0)
-        sn_trace_set_cap(c->core.trace, STREAM_CAP);
-    atomic_store(&c->clearing, 0);
-}
-
-sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *path, uint64_t since,
+sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
                             int level, uint32_t categories, sonde_error *err)
 {
     *stream = NULL;
-    sn_stream *s = sn_alloc_zero(&c->alloc, sizeof *s);
+    sn_stream *s = sn_alloc_zero(r->ctx->alloc, sizeof *s);
     if (!s)
         return sn_fail_memory(err, sizeof *s);
-    s->c = c;
+    s->records = r;
+    s->alloc = r->ctx->alloc;
     s->file.fd = -1;
     s->pid = getpid();
     s->sink = (sn_sink){.write = write_file, .user = s};
-    shrink_rings(c);
+    sn_records_shrink(r, STREAM_CAP); /* rings are what stays in memory */
     sonde_status st = open_file(s, path, err);
     if (st == SONDE_OK)
-        st = sn_builder_init(&s->builder, c, since, level, err);
+        st = sn_builder_init(&s->builder, r, since, level, err);
     if (st == SONDE_OK) {
         s->builder.p->categories = categories;
-        st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, &c->alloc, err);
+        st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, s->alloc, err);
     }
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
         st = s->file.cause ? sn_file_writer_finish(&s->file, false, err) : sn_fail_memory(err, 1);
@@ -226,9 +214,9 @@ sonde_status sn_stream_open(sn_stream **stream, sonde_context *c, const char *pa
         free_stream(s);
         return st;
     }
-    sn_trace_drain_begin(c->core.trace);
-    s->next = c->streams;
-    c->streams = s;
+    sn_trace_drain_begin(r->ctx->trace);
+    s->next = r->streams;
+    r->streams = s;
     *stream = s;
     return SONDE_OK;
 }
@@ -242,29 +230,29 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
         return SONDE_OK;
     }
     atomic_store(&s->stop, true);
-    sn_trace_drain_hurry(s->c->core.trace);
+    sn_trace_drain_hurry(s->records->ctx->trace);
     pthread_join(s->thread, NULL);
-    sn_trace_drain_end(s->c->core.trace);
+    sn_trace_drain_end(s->records->ctx->trace);
     drain(s, true);
     sn_prof_span model;
     if (s->failed == SONDE_OK && sn_builder_model_span(&s->builder, &model))
         (void)sn_pftrace_slice(s->trace, &model, 0);
-    sn_api_profile_memory(s->builder.p, s->c);
-    sn_api_describe_counters(s->c, s->builder.p);
+    sn_records_describe_memory(s->builder.p, s->records);
+    sn_machine_describe_counters(s->records->machine, s->builder.p);
     sonde_status st = sn_pftrace_close(s->trace, s->builder.p, err);
     if (st == SONDE_OK || s->file.cause)
         st = sn_file_writer_finish(&s->file, false, err);
     if (s->failed && st == SONDE_OK)
         st = sn_fail(err, s->failed, "the trace ends early: %s",
                      s->error.message[0] ? s->error.message : "it could not be written");
-    pthread_mutex_lock(&s->c->lock);
-    for (sn_stream **at = &s->c->streams; *at; at = &(*at)->next)
+    pthread_mutex_lock(&s->records->lock);
+    for (sn_stream **at = &s->records->streams; *at; at = &(*at)->next)
         if (*at == s) {
             *at = s->next;
             break;
         }
-    sn_api_forget(s->c);
-    pthread_mutex_unlock(&s->c->lock);
+    sn_records_forget(s->records);
+    pthread_mutex_unlock(&s->records->lock);
     free_stream(s);
     return st;
 }

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/internal.h"
+#include "base/cache.h"
 
-size_t sn_api_user_cache(char *path, size_t bytes)
+size_t sn_cache_user_folder(char *path, size_t bytes)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = 0;

@@ -2,9 +2,8 @@
 /* The operator profiler: which ways of running a case there are, results, and the cache of a
  * context. A key is everything that may change the figures as text; of the data of inputs, which
  * may decide what is computed (indices, shapes, weights), it has a hash. */
-#include "api/op.h"
-#include "api/profile_steps.h"
 #include "kernels/kernels.h"
+#include "op_profiler/op_case.h"
 
 enum { CACHED = 1024, MAX_SAMPLES = 1000000 };
 
@@ -24,9 +23,10 @@ struct sonde_op_result {
     bool cached;
 };
 
-struct sn_op_cache {
+typedef struct sn_op_cache {
+    sn_attachment attachment;   /* first: the context knows only this */
     SN_VEC(sn_op_entry *) list; /* oldest first */
-};
+} sn_op_cache;
 
 static void entry_unref(sn_op_entry *e)
 {
@@ -50,12 +50,21 @@ static sonde_status entry_new(sonde_context *c, sn_op_entry **out, sonde_error *
 }
 
 /* ------------------------------------------------------------------ the cache */
-/* With the machine's lock held; a new reference. */
+static const char cache_key; /* its address is what tells the cache from other attachments */
+
+/* With the machine's lock held, here and below. NULL: nothing was kept yet. */
+static sn_op_cache *cache_of(const sonde_context *c)
+{
+    return (sn_op_cache *)sn_api_attached(c, &cache_key);
+}
+
+/* A new reference. */
 static sn_op_entry *find(const sonde_context *c, const char *key)
 {
-    for (size_t i = 0; c->op_cache && i < c->op_cache->list.n; i++)
-        if (strcmp(c->op_cache->list.data[i]->key, key) == 0) {
-            sn_op_entry *e = c->op_cache->list.data[i];
+    const sn_op_cache *cache = cache_of(c);
+    for (size_t i = 0; cache && i < cache->list.n; i++)
+        if (strcmp(cache->list.data[i]->key, key) == 0) {
+            sn_op_entry *e = cache->list.data[i];
             atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
             return e;
         }
@@ -70,14 +79,30 @@ static void forget(sn_op_cache *cache, size_t k)
     cache->list.n--;
 }
 
+static void empty(sonde_context *c, sn_op_cache *cache)
+{
+    while (cache->list.n)
+        forget(cache, cache->list.n - 1);
+    sn_vec_free(&cache->list, &c->alloc);
+}
+
+static void free_cache(sonde_context *c, sn_attachment *a)
+{
+    empty(c, (sn_op_cache *)a);
+    sn_free(&c->alloc, a, sizeof(sn_op_cache));
+}
+
 /* Takes a reference of its own; a cache without room for it keeps nothing. */
 static void keep(sonde_context *c, sn_op_entry *e)
 {
-    if (!c->op_cache)
-        c->op_cache = sn_alloc_zero(&c->alloc, sizeof *c->op_cache);
-    sn_op_cache *cache = c->op_cache;
-    if (!cache)
-        return;
+    sn_op_cache *cache = cache_of(c);
+    if (!cache) {
+        cache = sn_alloc_zero(&c->alloc, sizeof *cache);
+        if (!cache)
+            return;
+        cache->attachment = (sn_attachment){.key = &cache_key, .free = free_cache};
+        sn_api_attach(c, &cache->attachment);
+    }
     for (size_t i = cache->list.n; i > 0; i--)
         if (strcmp(cache->list.data[i - 1]->key, e->key) == 0)
             forget(cache, i - 1);
@@ -87,24 +112,15 @@ static void keep(sonde_context *c, sn_op_entry *e)
         atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
 }
 
-void sn_api_op_cache_free(sonde_context *c)
-{
-    if (!c->op_cache)
-        return;
-    while (c->op_cache->list.n)
-        forget(c->op_cache, c->op_cache->list.n - 1);
-    sn_vec_free(&c->op_cache->list, &c->alloc);
-    sn_free(&c->alloc, c->op_cache, sizeof *c->op_cache);
-    c->op_cache = NULL;
-}
-
 void sonde_op_cache_reset(sonde_context *context)
 {
     sonde_context *c = sn_api_context_if_made(context);
     if (!c)
         return;
     pthread_mutex_lock(&c->machine.lock);
-    sn_api_op_cache_free(c);
+    sn_op_cache *cache = cache_of(c);
+    if (cache)
+        empty(c, cache);
     pthread_mutex_unlock(&c->machine.lock);
 }
 
@@ -114,7 +130,8 @@ size_t sonde_op_cache_size(sonde_context *context)
     if (!c)
         return 0;
     pthread_mutex_lock(&c->machine.lock);
-    const size_t n = c->op_cache ? c->op_cache->list.n : 0;
+    const sn_op_cache *cache = cache_of(c);
+    const size_t n = cache ? cache->list.n : 0;
     pthread_mutex_unlock(&c->machine.lock);
     return n;
 }
@@ -142,7 +159,7 @@ static sonde_status describe(sn_op_entry *e, const sn_op_case *c, const sn_op_wa
     sonde_model *model = NULL;
     /* The text of attributes comes from the node, so that order and spelling do not matter. */
     SN_TRY(sn_op_case_model(c, c->context, &model, err));
-    e->attributes = sn_api_attributes_text(model->core->graph->first, arena);
+    e->attributes = sn_node_attributes_text(model->core->graph->first, arena);
     sonde_model_release(model);
     e->op_type = sn_arena_strdup(arena, c->op_type);
     e->domain = sn_arena_strdup(arena, c->domain);

@@ -4,56 +4,46 @@
  * them. */
 #include <stdio.h>
 
-#include "api/internal.h"
-#include "sonde/experimental/machine.h"
+#include "records/machine.h"
 
-sonde_status sonde_counters_start(sonde_context *context, sonde_error *err)
+sonde_status sn_machine_counters_start(sn_machine *m, sonde_error *err)
 {
-    sonde_context *c = NULL;
-    SN_TRY(sn_api_context(context, &c, err));
-    sn_machine *m = &c->machine;
     pthread_mutex_lock(&m->lock);
     sonde_error why = {.status = SONDE_OK, .message = ""};
     sonde_status st = SONDE_OK;
     if (!m->hw)
-        st = sn_counters_open(&m->hw, &c->alloc, &why);
+        st = sn_counters_open(&m->hw, m->ctx->alloc, &why);
     if (st == SONDE_OUT_OF_MEMORY) {
         st = sn_fail(err, st, "%s", why.message);
     } else {
         snprintf(m->note, sizeof m->note, "%.*s", (int)sizeof m->note - 1, why.message);
         m->counting = m->counted = true;
         m->began = sn_usage_now();
-        atomic_store_explicit(&c->core.trace->counters, m->hw, memory_order_release);
+        atomic_store_explicit(&m->ctx->trace->counters, m->hw, memory_order_release);
         if (st != SONDE_OK)
             st = sn_fail(err, st, "%s", why.message);
     }
     pthread_mutex_unlock(&m->lock);
-    sonde_context_release(c);
     return st;
 }
 
-sonde_status sonde_counters_stop(sonde_context *context, sonde_error *err)
+sonde_status sn_machine_counters_stop(sn_machine *m, sonde_error *err)
 {
-    sonde_context *c = NULL;
-    SN_TRY(sn_api_context(context, &c, err));
-    sn_machine *m = &c->machine;
     pthread_mutex_lock(&m->lock);
     sonde_status st = SONDE_OK;
     if (m->counting) {
         m->counting = false;
         m->used = sn_usage_since(&m->began);
-        atomic_store_explicit(&c->core.trace->counters, NULL, memory_order_release);
+        atomic_store_explicit(&m->ctx->trace->counters, NULL, memory_order_release);
     } else {
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing is being counted in this context");
     }
     pthread_mutex_unlock(&m->lock);
-    sonde_context_release(c);
     return st;
 }
 
-void sn_api_describe_counters(sonde_context *c, sn_profile *p)
+void sn_machine_describe_counters(sn_machine *m, sn_profile *p)
 {
-    sn_machine *m = &c->machine;
     pthread_mutex_lock(&m->lock);
     if (m->counted) {
         const sn_usage u = m->counting ? sn_usage_since(&m->began) : m->used;
@@ -69,10 +59,10 @@ void sn_api_describe_counters(sonde_context *c, sn_profile *p)
     pthread_mutex_unlock(&m->lock);
 }
 
-double sn_api_counters_cost_ns(sonde_context *c)
+double sn_machine_counters_cost_ns(sn_machine *m)
 {
-    pthread_mutex_lock(&c->machine.lock);
-    const double cost = c->machine.hw ? 2 * sn_counters_read_ns(c->machine.hw) : 0;
-    pthread_mutex_unlock(&c->machine.lock);
+    pthread_mutex_lock(&m->lock);
+    const double cost = m->hw ? 2 * sn_counters_read_ns(m->hw) : 0;
+    pthread_mutex_unlock(&m->lock);
     return cost;
 }

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts of the machine and its measured peaks. The file that keeps them is text: one line per
+ * processor, instruction level, number of cores and number of threads, whole numbers only (MFLOP/s
+ * and MB/s), so that no locale matters. A line that is not understood is skipped, a file that
+ * cannot be read or written costs a warning: peaks then last as long as the context. */
+#include "records/machine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cache.h"
+
+#define HEADING "sonde peaks 2"
+static const char file_name[] = "peaks";
+enum { MAX_LINES = 64, LINE = 320, MAX_FILE_BYTES = 1 << 20 };
+
+/* What makes figures of this build useless to others; such peaks are not kept. */
+const char *sn_machine_build_note(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return "address sanitizer";
+#elif defined(__SANITIZE_THREAD__)
+    return "thread sanitizer";
+#elif !defined(__OPTIMIZE__)
+    return "no optimisation (a debug build)";
+#else
+    return "";
+#endif
+}
+
+/* ------------------------------------------------------------------ the file */
+typedef struct entry {
+    int threads, cores;
+    char level[24];
+    uint64_t mflops, l2, l3, memory, at_s;
+    char cpu[64];
+} entry;
+
+static bool parse(const char *line, entry *e)
+{
+    int used = 0;
+    *e = (entry){.threads = 0};
+    if (sscanf(line, "%d %d %23s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n",
+               &e->threads, &e->cores, e->level, &e->mflops, &e->l2, &e->l3, &e->memory, &e->at_s,
+               &used) != 8 ||
+        !used)
+        return false;
+    snprintf(e->cpu, sizeof e->cpu, "%s", line + used);
+    e->cpu[strcspn(e->cpu, "\n")] = 0;
+    const uint64_t most = (uint64_t)1 << 40; /* a million times what machines do */
+    return e->threads > 0 && e->mflops > 0 && e->mflops < most && e->l2 < most && e->l3 < most &&
+           e->memory < most;
+}
+
+static entry entry_of(const sn_machine *m, const sn_peaks *p, uint64_t at_s)
+{
+    const sn_cpu *cpu = &m->ctx->cpu;
+    entry e = {.threads = p->threads,
+               .cores = cpu->cores,
+               .mflops = (uint64_t)(p->gflops * 1e3 + 0.5),
+               .l2 = (uint64_t)(p->l2_gbps * 1e3 + 0.5),
+               .l3 = (uint64_t)(p->l3_gbps * 1e3 + 0.5),
+               .memory = (uint64_t)(p->memory_gbps * 1e3 + 0.5),
+               .at_s = at_s};
+    snprintf(e.level, sizeof e.level, "%s", sn_cpu_level_name(cpu->flags));
+    snprintf(e.cpu, sizeof e.cpu, "%s", cpu->model);
+    e.cpu[strcspn(e.cpu, "\n")] = 0;
+    return e;
+}
+
+static bool same_key(const entry *a, const entry *b)
+{
+    return a->threads == b->threads && a->cores == b->cores && strcmp(a->level, b->level) == 0 &&
+           strcmp(a->cpu, b->cpu) == 0;
+}
+
+/* "" when there is no home to keep anything in. */
+static void find_path(char *path, size_t bytes)
+{
+    const size_t n = sn_cache_user_folder(path, bytes);
+    if (!n || n + 1 + sizeof file_name > bytes)
+        path[0] = 0;
+    else
+        snprintf(path + n, bytes - n, "/%s", file_name);
+}
+
+/* The folder of the file; false: there is none, or it was refused: that is said once. */
+static bool open_folder(sn_machine *m, char *folder, size_t bytes, bool make, sn_cache *cache)
+{
+    sonde_error err = {.status = SONDE_OK};
+    if (!sn_cache_user_folder(folder, bytes))
+        return false;
+    const sonde_status st = sn_cache_open(cache, folder, make, &err);
+    if (st && st != SONDE_NOT_FOUND) {
+        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are neither read nor kept: %s",
+                     err.message);
+        m->path[0] = 0;
+    }
+    return st == SONDE_OK;
+}
+
+static size_t parse_lines(const char *text, size_t bytes, entry *list)
+{
+    const char *end = text + bytes;
+    size_t n = 0;
+    for (const char *at = text + sizeof HEADING, *stop; at < end && n < MAX_LINES; at = stop + 1) {
+        char line[LINE];
+        stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop)
+            break;
+        const size_t length = (size_t)(stop - at) < sizeof line ? (size_t)(stop - at) : 0;
+        memcpy(line, at, length);
+        line[length] = 0;
+        n += parse(line, &list[n]);
+    }
+    return n;
+}
+
+static size_t read_lines(const sn_machine *m, const sn_cache *cache, entry *list)
+{
+    sonde_error err = {.status = SONDE_OK};
+    sn_file f;
+    const sonde_status st =
+        sn_cache_read_text(cache, file_name, HEADING, MAX_FILE_BYTES, m->ctx->alloc, &f, &err);
+    if (st && st != SONDE_NOT_FOUND)
+        sn_log_write(&m->ctx->log, SN_LOG_WARN, "peaks have to be measured again: %s", err.message);
+    if (st)
+        return 0;
+    const size_t n = parse_lines((const char *)f.data, f.bytes, list);
+    sn_file_close(&f);
+    return n;
+}
+
+/* The newest lines first; the oldest falls off the end. */
+static void write_lines(sn_machine *m, const entry *fresh, size_t n_fresh)
+{
+    char folder[sizeof m->path];
+    sonde_error err = {.status = SONDE_OK};
+    sn_cache cache;
+    if (!open_folder(m, folder, sizeof folder, true, &cache))
+        return;
+    entry kept[MAX_LINES];
+    const size_t n = read_lines(m, &cache, kept);
+    char text[sizeof HEADING + (size_t)MAX_LINES * LINE];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s\n", HEADING), lines = 0;
+    for (size_t i = 0; i < n_fresh + n && lines < MAX_LINES; i++) {
+        const entry *e = i < n_fresh ? &fresh[i] : &kept[i - n_fresh];
+        bool replaced = false;
+        for (size_t k = 0; k < n_fresh && i >= n_fresh; k++)
+            replaced |= same_key(e, &fresh[k]);
+        if (replaced)
+            continue;
+        at += (size_t)snprintf(
+            text + at, sizeof text - at,
+            "%d %d %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", e->threads,
+            e->cores, e->level, e->mflops, e->l2, e->l3, e->memory, e->at_s, e->cpu);
+        lines++;
+    }
+    if (sn_cache_write_text(&cache, file_name, text, at, m->ctx->alloc, &err))
+        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are not kept: %s", err.message);
+    sn_cache_close(&cache);
+}
+
+/* ------------------------------------------------------------------ peaks of a context */
+static sn_peaks peaks_of(const entry *e)
+{
+    return (sn_peaks){.threads = e->threads,
+                      .gflops = (double)e->mflops / 1e3,
+                      .l2_gbps = (double)e->l2 / 1e3,
+                      .l3_gbps = (double)e->l3 / 1e3,
+                      .memory_gbps = (double)e->memory / 1e3};
+}
+
+/* With the machine's lock held. */
+static void look(sn_machine *m)
+{
+    if (m->looked)
+        return;
+    m->looked = true;
+    find_path(m->path, sizeof m->path);
+    sn_cpu_level_list(m->ctx->cpu.found, m->levels, sizeof m->levels);
+    entry list[MAX_LINES];
+    char folder[sizeof m->path];
+    sn_cache cache;
+    size_t n = 0;
+    if (open_folder(m, folder, sizeof folder, false, &cache)) {
+        n = read_lines(m, &cache, list);
+        sn_cache_close(&cache);
+    }
+    const sn_peaks single = {.threads = 1}, own = {.threads = m->ctx->threads};
+    const entry one = entry_of(m, &single, 0), all = entry_of(m, &own, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (same_key(&list[i], &one) && !m->one.threads)
+            m->one = peaks_of(&list[i]);
+        if (same_key(&list[i], &all) && !m->all.threads) {
+            m->all = peaks_of(&list[i]);
+            m->measured_at_s = list[i].at_s;
+        }
+    }
+}
+
+void sn_machine_peaks(sn_machine *m, sn_peaks *one, sn_peaks *all, uint64_t *measured_at_s)
+{
+    pthread_mutex_lock(&m->lock);
+    look(m);
+    *one = m->one;
+    *all = m->all;
+    *measured_at_s = m->measured_at_s;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void sn_machine_describe_peaks(sn_machine *m, int threads, sn_profile *p)
+{
+    sn_peaks one, all;
+    uint64_t at_s;
+    sn_machine_peaks(m, &one, &all, &at_s);
+    const sn_peaks peaks = threads == 1 ? one : all;
+    if (!peaks.threads || peaks.threads != threads)
+        return;
+    p->peak_gflops = peaks.gflops;
+    p->peak_gbps = peaks.memory_gbps;
+    p->caches[0] = (sn_prof_cache){.bytes = (double)m->ctx->cpu.l2_bytes * (double)peaks.threads,
+                                   .gbps = peaks.l2_gbps};
+    p->caches[1] = (sn_prof_cache){.bytes = (double)m->ctx->cpu.l3_bytes, .gbps = peaks.l3_gbps};
+}
+
+sonde_status sn_machine_calibrate(sn_machine *m, sonde_error *err)
+{
+    sn_peaks one, all;
+    SN_TRY(sn_peaks_measure(&m->ctx->cpu, m->ctx->pool, m->ctx->alloc, &one, &all, err));
+    pthread_mutex_lock(&m->lock);
+    look(m);
+    m->one = one;
+    m->all = all;
+    m->measured_at_s = sn_wall_ns() / 1000000000u;
+    const entry fresh[2] = {entry_of(m, &all, m->measured_at_s),
+                            entry_of(m, &one, m->measured_at_s)};
+    if (*m->path && !*sn_machine_build_note())
+        write_lines(m, fresh, all.threads > 1 ? 2 : 1);
+    pthread_mutex_unlock(&m->lock);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ life */
+void sn_machine_init(sn_machine *m, const sn_context *ctx)
+{
+    *m = (sn_machine){.ctx = ctx};
+    pthread_mutex_init(&m->lock, NULL);
+}
+
+void sn_machine_fini(sn_machine *m)
+{
+    sn_counters_close(m->hw);
+    pthread_mutex_destroy(&m->lock);
+}
+
+void sn_machine_after_fork(sn_machine *m)
+{
+    pthread_mutex_init(&m->lock, NULL);
+    m->counting = false;
+    m->hw = NULL; /* it counts the parent's threads */
+    atomic_store(&m->ctx->trace->counters, NULL);
+}
