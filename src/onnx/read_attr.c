@@ -204,7 +204,7 @@ static sonde_status fill_messages(sn_reader *r, sn_wire w, sn_graph *g, uint64_t
             break;
         case SN_ATTR_GRAPHS:
             out->graphs = list;
-            SN_TRY(sn_read_body(r, f.body, g, &((sn_graph **)list)[k]));
+            SN_TRY(r->read_body(r, f.body, g, &((sn_graph **)list)[k]));
             break;
         default:
             out->type = list;
@@ -249,7 +249,7 @@ static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields
         return a->has_sparse ? sn_read_sparse(r, a->sparse, "sparse tensor", &out->tensor, NULL)
                              : missing(r, out);
     case SN_ATTR_GRAPH:
-        return a->has_g ? sn_read_body(r, a->g, g, &out->graph) : missing(r, out);
+        return a->has_g ? r->read_body(r, a->g, g, &out->graph) : missing(r, out);
     case SN_ATTR_TYPE_PROTO: {
         sn_type *t = SN_NEW(r->arena, sn_type);
         if (!t)

@@ -10,67 +10,6 @@
 #define KNOWN_IR_VERSION                                                                           \
     14 /* all that files up to this one can hold is known, or refused by name */
 
-sonde_status sn_reader_enter(sn_reader *r, const char *what)
-{
-    if (r->depth >= SN_WIRE_MAX_DEPTH)
-        return sn_fail(r->err, SONDE_LIMIT, "%s are nested deeper than %d levels", what,
-                       SN_WIRE_MAX_DEPTH);
-    r->depth++;
-    return SONDE_OK;
-}
-
-sonde_status sn_reader_broken(sn_reader *r, const char *what)
-{
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is cut short or not valid protobuf", what);
-}
-
-sonde_status sn_reader_name(sn_reader *r, const sn_wire *w, const char *what, const char **out)
-{
-    return sn_reader_name_in(r, r->arena, w, what, out);
-}
-
-sonde_status sn_reader_name_in(sn_reader *r, sn_arena *arena, const sn_wire *w, const char *what,
-                               const char **out)
-{
-    size_t n = sn_wire_bytes(w);
-    *out = "";
-    if (n == 0)
-        return SONDE_OK;
-    if (memchr(w->at, 0, n))
-        return sn_fail(r->err, SONDE_INVALID_MODEL, "the name of %s ('%.*s') contains a zero byte",
-                       what, SN_SHOW(*w));
-    *out = sn_arena_strndup(arena, (const char *)w->at, n);
-    return *out ? SONDE_OK : sn_fail_memory(r->err, n + 1);
-}
-
-sonde_status sn_reader_domain(sn_reader *r, sn_arena *arena, const sn_wire *w, const char **out)
-{
-    if (sn_wire_bytes(w) == 7 && memcmp(w->at, "ai.onnx", 7) == 0) {
-        *out = "";
-        return SONDE_OK;
-    }
-    return sn_reader_name_in(r, arena, w, "a domain", out);
-}
-
-sonde_status sn_read_opset(sn_reader *r, sn_wire w, sn_opset *out)
-{
-    sn_field f;
-    sn_wire_status got;
-    *out = (sn_opset){.domain = ""};
-    while ((got = sn_wire_next(&w, &f)) == SN_WIRE_FIELD) {
-        if (f.tag == SN_LEN(1))
-            SN_TRY(sn_reader_domain(r, r->arena, &f.body, &out->domain));
-        else if (f.tag == SN_INT(2))
-            out->version = (int64_t)f.num;
-    }
-    if (got == SN_WIRE_BROKEN)
-        return sn_reader_broken(r, "an operator set");
-    if (out->version < 1 || out->version > INT32_MAX)
-        return sn_fail(r->err, SONDE_INVALID_MODEL, "operator set '%.200s' has version %lld",
-                       out->domain, (long long)out->version);
-    return SONDE_OK;
-}
-
 static sonde_status add_opset(sn_reader *r, sn_wire w)
 {
     sn_opset o;
@@ -227,7 +166,12 @@ sonde_status sn_read_model(sn_reader *r, sn_wire w)
 static sonde_status load(sn_model *m, sn_wire w, const char *dir, const sn_onnx_options *opt,
                          sonde_error *err)
 {
-    sn_reader r = {.m = m, .arena = &m->arena, .alloc = m->ctx->alloc, .opt = opt, .err = err};
+    sn_reader r = {.m = m,
+                   .arena = &m->arena,
+                   .alloc = m->ctx->alloc,
+                   .opt = opt,
+                   .read_body = sn_read_body,
+                   .err = err};
     r.dir = opt->external_dir ? opt->external_dir : dir;
     sn_map_init(&r.by_location, r.alloc);
     sn_map_init(&r.by_path, r.alloc);

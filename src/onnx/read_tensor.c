@@ -8,31 +8,8 @@
 
 #include "onnx/reader.h"
 
-/* Tensors up to this size live in the arena and are aligned at once: inference and passes read them
- * (shapes, axes, scales, biases). */
-#define SMALL_BYTES ((size_t)16384)
-
 #define SPARSE_FREE_BYTES ((size_t)64 << 20)
 #define SPARSE_MAX_GROWTH ((size_t)1000)
-
-sonde_status sn_reader_memory(sn_reader *r, size_t bytes, void **data, sn_buffer **owner)
-{
-    *owner = NULL;
-    if (bytes <= SMALL_BYTES) {
-        *data = sn_arena_alloc(r->arena, bytes ? bytes : 1, SN_ALIGN);
-        return *data ? SONDE_OK : sn_fail_memory(r->err, bytes);
-    }
-    sn_buffer *b = sn_buffer_new(r->alloc, bytes);
-    if (!b)
-        return sn_fail_memory(r->err, bytes);
-    if (!sn_vec_push(&r->m->buffers.list, r->alloc, b)) {
-        sn_buffer_unref(b);
-        return sn_fail_memory(r->err, bytes);
-    }
-    *data = b->data;
-    *owner = b;
-    return SONDE_OK;
-}
 
 static sonde_status new_tensor(sn_reader *r, sn_dtype dtype, int rank, const int64_t *dims,
                                size_t bytes, sn_tensor **out)
@@ -67,7 +44,7 @@ static sonde_status read_source(sn_reader *r, sn_tensor_source *s, bool misalign
     if (view && s->dtype == SONDE_DTYPE_BOOL)
         view = !has_odd_truth(s);
     else if (!view && s->raw && sn_dtype_bits(s->dtype) >= 8)
-        view = misaligned && s->bytes > SMALL_BYTES;
+        view = misaligned && s->bytes > SN_READER_SMALL_BYTES;
     if (view) {
         t->data = (void *)(uintptr_t)s->raw; /* mapped read-only; nobody writes to a constant */
     } else {

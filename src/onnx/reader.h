@@ -9,7 +9,13 @@
 #include "onnx/onnx.h"
 #include "onnx/tensor_source.h"
 
-typedef struct sn_reader {
+/* Tensors up to this size live in the arena and are aligned at once: inference and passes read them
+ * (shapes, axes, scales, biases). */
+#define SN_READER_SMALL_BYTES ((size_t)16384)
+
+typedef struct sn_reader sn_reader;
+
+struct sn_reader {
     sn_model *m;
     sn_arena *arena;
     sn_allocator *alloc;
@@ -22,8 +28,11 @@ typedef struct sn_reader {
     unsigned depth;
     size_t sparse_bytes, dense_bytes; /* all sparse tensors so far: in the file, made dense */
     bool located; /* the error already names the innermost node: those around it add nothing */
+    /* sn_read_body. Graphs hold nodes, nodes hold attributes, and attributes hold graphs again:
+     * read_attr.c, which stands below read_graph.c, calls it through this pointer. */
+    sonde_status (*read_body)(sn_reader *r, sn_wire w, sn_graph *parent, sn_graph **out);
     sonde_error *err;
-} sn_reader;
+};
 
 /* Values by name within one graph. Keys are the values' own names. */
 typedef struct sn_scope {
@@ -55,9 +64,9 @@ sonde_status sn_read_opset(sn_reader *r, sn_wire w, sn_opset *out);
 /* Fills `g`; parent scopes do not matter, a body's free names become values without a producer.
  * `closed`: such values are an error (the main graph). */
 sonde_status sn_read_graph(sn_reader *r, sn_wire w, sn_graph *g, bool closed);
-sonde_status sn_read_function(sn_reader *r, sn_wire w, sn_function *out);
-/* A new graph for an attribute. */
+/* A new graph for an attribute: a body of `parent`. */
 sonde_status sn_read_body(sn_reader *r, sn_wire w, sn_graph *parent, sn_graph **out);
+sonde_status sn_read_function(sn_reader *r, sn_wire w, sn_function *out);
 sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out);
 /* `name` is the value's, for errors. */
 sonde_status sn_read_type(sn_reader *r, sn_wire w, const char *name, sn_type *out);
