@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "onnx/onnx.h"
+#include "model_readers/model_readers.h"
 #include "ops/framework/attributes.h"
 #include "plan/binding.h"
 
@@ -416,8 +416,8 @@ sonde_status sonde_inspection_save(const sonde_inspection *inspection, const cha
         return save_text(inspection, path, sn_graph_print_dot, err);
     if (dot && strcmp(dot, ".txt") == 0)
         return save_text(inspection, path, sn_graph_print, err);
-    if (dot && strcmp(dot, ".onnx") == 0)
-        return sn_onnx_save_file(inspection->model->core, inspection->graph, path, err);
+    if (sn_model_can_save_as(path))
+        return sn_model_save_file(inspection->model->core, inspection->graph, path, err);
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
                    "'%s': a graph is saved as .dot, .txt or .onnx, by suffix", path);
 }
@@ -426,7 +426,7 @@ sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_
 {
     SN_REQUIRE(model, err);
     SN_REQUIRE(path, err);
-    return sn_onnx_save_file(model->core, model->core->graph, path, err);
+    return sn_model_save_file(model->core, model->core->graph, path, err);
 }
 
 const char *sonde_model_name(const sonde_model *model)

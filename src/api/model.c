@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: loading, and what can be asked of one without running it. */
 #include "api/internal.h"
-#include "onnx/onnx.h"
+#include "model_readers/model_readers.h"
 
 sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
                           sonde_error *err)
@@ -44,9 +44,9 @@ sonde_status sonde_model_load(sonde_context *context, const char *path,
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_records_enter(&c->records);
-    const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
+    const sn_model_options load = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
     sn_model *core = NULL;
-    sonde_status st = sn_onnx_load_file(&c->core, path, &onnx, &core, err);
+    sonde_status st = sn_model_load_file(&c->core, path, &load, &core, err);
     sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = sn_api_model(c, core, base_name(path), model, err);
@@ -66,13 +66,13 @@ sonde_status sonde_model_load_memory(sonde_context *context, const void *data, s
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_records_enter(&c->records);
-    const sn_onnx_options onnx = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
+    const sn_model_options load = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
     sn_model *core = NULL;
     sonde_status st = SONDE_OK;
     sn_buffer *copy = sn_buffer_new(&c->alloc, bytes);
     if (copy) {
         memcpy(copy->data, data, bytes);
-        st = sn_onnx_load_memory(&c->core, copy->data, bytes, copy, &onnx, &core, err);
+        st = sn_model_load_memory(&c->core, copy->data, bytes, copy, &load, &core, err);
         sn_buffer_unref(copy);
     } else {
         st = sn_fail_memory(err, bytes);

@@ -31,17 +31,17 @@ static bool has_dot_dot(const char *path)
 static sonde_status resolve(sn_reader *r, const sn_tensor_source *s, const char *location,
                             char **out)
 {
-    if (!r->dir)
+    if (!r->opt->dir)
         return refuse(r, s, "a model loaded from memory has no folder to look in");
     if (location[0] == '/')
         return refuse(r, s, "an absolute path");
     if (has_dot_dot(location))
         return refuse(r, s, "the path leads out of the model's folder");
     if (!r->real_dir)
-        r->real_dir = realpath(r->dir[0] ? r->dir : ".", NULL);
+        r->real_dir = realpath(r->opt->dir[0] ? r->opt->dir : ".", NULL);
     if (!r->real_dir)
-        return sn_fail(r->err, SONDE_IO, "cannot find the folder of external data '%s': %s", r->dir,
-                       strerror(errno));
+        return sn_fail(r->err, SONDE_IO, "cannot find the folder of external data '%s': %s",
+                       r->opt->dir, strerror(errno));
     char *joined = sn_arena_printf(r->arena, "%s/%s", r->real_dir, location);
     if (!joined)
         return sn_fail_memory(r->err, strlen(location));

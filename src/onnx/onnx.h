@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX files ⇄ the graph. The reader is bounded and zero-copy: it never allocates more than the
- * file can justify, raw initializers stay views of the mapped file (large ones even when they are
- * misaligned there: see sn_value_settle), and every error names the place. */
+/* ONNX's protobuf ⇄ the graph. Models come in and go out through src/model_readers, which opens
+ * files and finishes what was read. The reader is bounded and zero-copy: it never allocates more
+ * than the file can justify, raw initializers stay views of the mapped file (large ones even when
+ * they are misaligned there: see sn_value_settle), and every error names the place. */
 #ifndef SN_ONNX_ONNX_H
 #define SN_ONNX_ONNX_H
 
 #include "graph/model.h"
 
 typedef struct sn_onnx_options {
-    bool no_mmap;
-    const char *external_dir; /* NULL: the model's folder */
+    const char *dir; /* where external data lies, "" = here; NULL: nowhere, it is refused */
+    bool no_mmap;    /* external data is read, not mapped */
 } sn_onnx_options;
 
-/* IR versions from 3 on; of those past 14 what is not known is named in warnings. The result has
- * gone through sn_model_finish. */
-sonde_status sn_onnx_load_file(sn_context *ctx, const char *path, const sn_onnx_options *opt,
-                               sn_model **m, sonde_error *err);
-/* `data` is not copied: it must outlive the model, or `owner` (a buffer, may be NULL) keeps it. */
-sonde_status sn_onnx_load_memory(sn_context *ctx, const void *data, size_t bytes, sn_buffer *owner,
-                                 const sn_onnx_options *opt, sn_model **m, sonde_error *err);
+/* Fills an empty model, which then has to go through sn_model_finish. The bytes must live as long
+ * as it does. IR versions from 3 on; of those past 14 what is not known is named in warnings. */
+sonde_status sn_onnx_read(sn_model *m, const void *data, size_t bytes, const sn_onnx_options *opt,
+                          sonde_error *err);
 
 /* A graph as a ModelProto (onnx.checker agrees). Internal `sonde` domain nodes are written as such
  * with an opset import. `write` returns false to stop. Files past 2 GiB need external data: refused
@@ -26,8 +24,6 @@ sonde_status sn_onnx_load_memory(sn_context *ctx, const void *data, size_t bytes
 typedef bool (*sn_onnx_write_fn)(void *user, const void *data, size_t bytes);
 sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, sn_onnx_write_fn write, void *user,
                            sonde_error *err);
-sonde_status sn_onnx_save_file(const sn_model *m, const sn_graph *g, const char *path,
-                               sonde_error *err);
 
 /* Serialized TensorProto, SequenceProto or OptionalProto (test data). `as` says what to expect: the
  * type of the graph value it belongs to (NULL: a tensor). */

@@ -20,7 +20,6 @@ struct sn_reader {
     sn_arena *arena;
     sn_allocator *alloc;
     const sn_onnx_options *opt;  /* never NULL */
-    const char *dir;             /* folder of external data; NULL: there is none */
     char *real_dir;              /* resolved, made at first use; from malloc */
     sn_map by_location, by_path; /* external files, sn_file * */
     sn_map symbols;              /* name ► id */
@@ -59,7 +58,6 @@ sonde_status sn_reader_domain(sn_reader *r, sn_arena *arena, const sn_wire *w, c
  * small enough to live in the arena. */
 sonde_status sn_reader_memory(sn_reader *r, size_t bytes, void **data, sn_buffer **owner);
 
-sonde_status sn_read_model(sn_reader *r, sn_wire w);
 sonde_status sn_read_opset(sn_reader *r, sn_wire w, sn_opset *out);
 /* Fills `g`; parent scopes do not matter, a body's free names become values without a producer.
  * `closed`: such values are an error (the main graph). */

@@ -457,32 +457,3 @@ fail:
     sn_arena_free(&w.arena);
     return st;
 }
-
-/* ---- files ---- */
-
-static bool write_to_file(void *user, const void *data, size_t bytes)
-{
-    return sn_file_writer_put(user, data, bytes);
-}
-
-/* The model being written may be mapped from the very file it replaces. */
-static bool is_mapped(const sn_model *m)
-{
-    for (size_t k = 0; k < m->files.n; k++)
-        if (m->files.data[k]->mapped)
-            return true;
-    return false;
-}
-
-sonde_status sn_onnx_save_file(const sn_model *m, const sn_graph *g, const char *path,
-                               sonde_error *err)
-{
-    sn_file_writer w;
-    SN_TRY(sn_file_writer_open(&w, path, is_mapped(m) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE, err));
-    sonde_status st = sn_onnx_write(m, g, write_to_file, &w, err);
-    if (st == SONDE_OK || w.cause) /* finishing says what became of the file */
-        st = sn_file_writer_finish(&w, false, err);
-    else
-        sn_file_writer_abandon(&w);
-    return st;
-}

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "tensor_files/formats.h"
 
 void sn_image_options_default(sn_image_options *o)

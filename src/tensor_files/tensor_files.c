@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "onnx/onnx.h"
 #include "tensor_files/formats.h"
 
 /* ---- bytes ---- */

@@ -3,7 +3,9 @@
 #ifndef SN_TENSOR_FILES_TENSOR_FILES_H
 #define SN_TENSOR_FILES_TENSOR_FILES_H
 
-#include "onnx/onnx.h"
+#include "base/arena.h"
+#include "graph/tensor.h"
+#include "graph/type.h"
 
 typedef struct sn_named {
     const char *name;

@@ -3,6 +3,7 @@
  * is written again, so that writers see every value readers can make. */
 #include <stddef.h>
 
+#include "onnx/onnx.h"
 #include "tensor_files/formats.h"
 
 #define MAX_MEMORY ((size_t)256 << 20)

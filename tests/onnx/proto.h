@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_readers/model_readers.h"
 #include "onnx/onnx.h"
 #include "test.h"
 
@@ -185,7 +186,7 @@ static inline sonde_status fixture_load(fixture *f, pb model)
     f->m = NULL;
     f->err.message[0] = 0;
     sonde_status st =
-        sn_onnx_load_memory(&f->ctx, owner->data, model.n, owner, NULL, &f->m, &f->err);
+        sn_model_load_memory(&f->ctx, owner->data, model.n, owner, NULL, &f->m, &f->err);
     sn_buffer_unref(owner);
     return st;
 }

@@ -112,7 +112,7 @@ TEST(every_failing_allocation_while_loading_and_writing_is_reported)
         bad.free = free_as_usual;
         f.ctx.alloc = &bad;
         failing.until_failure = k;
-        sonde_status st = sn_onnx_load_memory(&f.ctx, m.data, m.n, NULL, NULL, &f.m, &f.err);
+        sonde_status st = sn_model_load_memory(&f.ctx, m.data, m.n, NULL, NULL, &f.m, &f.err);
         if (st == SONDE_OK)
             st = sn_onnx_write(f.m, f.m->graph, sink, &written, &f.err);
         done = st == SONDE_OK && failing.until_failure >= 0;

@@ -80,8 +80,8 @@ TEST(files_that_are_no_models_get_a_plain_sentence)
         CHECK(fixture_load(&f, m) != SONDE_OK);
         CHECK_HAS(f.err.message, cases[k].part);
     }
-    CHECK_FAILS(sn_onnx_load_file(&f.ctx, "no/such/file.onnx", NULL, &f.m, &f.err), SONDE_NOT_FOUND,
-                "no/such/file.onnx");
+    CHECK_FAILS(sn_model_load_file(&f.ctx, "no/such/file.onnx", NULL, &f.m, &f.err),
+                SONDE_NOT_FOUND, "no/such/file.onnx");
     CHECK(fixture_free(&f));
 }
 

@@ -181,7 +181,8 @@ TEST(a_large_initializer_is_aligned_only_when_someone_reads_it)
             with_initializer(pb_tensor_raw(name, SONDE_DTYPE_F32, 1, &dims, big, sizeof big));
         uint8_t *aligned = aligned_alloc(64, sn_round_up(model.n, 64));
         memcpy(aligned, model.data, model.n);
-        CHECK_MSG(sn_onnx_load_memory(&f.ctx, aligned, model.n, NULL, NULL, &m, &f.err) == SONDE_OK,
+        CHECK_MSG(sn_model_load_memory(&f.ctx, aligned, model.n, NULL, NULL, &m, &f.err) ==
+                      SONDE_OK,
                   "%s", f.err.message);
         sn_value *v = find_value(m->graph, name);
         const sn_tensor *w = v->fact.data;
@@ -347,7 +348,7 @@ static sonde_status load_external(fixture *f, pb model)
     free(model.data);
     sn_model_unref(f->m);
     f->m = NULL;
-    return sn_onnx_load_file(&f->ctx, path, NULL, &f->m, &f->err);
+    return sn_model_load_file(&f->ctx, path, NULL, &f->m, &f->err);
 }
 
 TEST(external_data_is_read_from_the_models_folder_only)

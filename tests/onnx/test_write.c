@@ -209,15 +209,16 @@ TEST(a_file_is_written_whole_or_not_at_all)
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
-    CHECK_MSG(sn_onnx_save_file(f.m, f.m->graph, path, &f.err) == SONDE_OK, "%s", f.err.message);
-    CHECK_MSG(sn_onnx_load_file(&g.ctx, path, NULL, &g.m, &g.err) == SONDE_OK, "%s", g.err.message);
+    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err) == SONDE_OK, "%s",
+              g.err.message);
     /* A model may replace the very file it is mapped from. */
-    CHECK_MSG(sn_onnx_save_file(g.m, g.m->graph, path, &g.err) == SONDE_OK, "%s", g.err.message);
+    CHECK_MSG(sn_model_save_file(g.m, g.m->graph, path, &g.err) == SONDE_OK, "%s", g.err.message);
     CHECK_EQ(stat(path, &info), 0);
     CHECK(info.st_size > 100);
     remove(path);
     snprintf(path, sizeof path, "%s/no/such/m.onnx", folder);
-    CHECK_EQ(sn_onnx_save_file(f.m, f.m->graph, path, &f.err), SONDE_IO);
+    CHECK_EQ(sn_model_save_file(f.m, f.m->graph, path, &f.err), SONDE_IO);
     CHECK_HAS(f.err.message, "no/such");
     CHECK_EQ(remove(folder), 0); /* empty: no temporary file is left */
     CHECK(fixture_free(&f) && fixture_free(&g));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tensor_files/formats.h"
 #include "tensor_files/tensor_files.h"
 #include "test.h"
