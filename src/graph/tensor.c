@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers and slots: the refcounts of runtime values. A buffer is one allocation (header and
- * data); a string tensor is one buffer too: its elements first, then the bytes they point into, so
- * that sharing a tensor is always one count. */
+/* Buffers and tensors. A buffer is one allocation (header and data) with a count of its owners; a
+ * tensor is a view of one, or of memory that somebody else keeps. */
 #include "graph/tensor.h"
 
 #include <math.h>
@@ -186,102 +185,5 @@ sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *a
     t->owner = b;
     t->scale = NULL;
     t->parts = NULL;
-    return SONDE_OK;
-}
-
-void sn_slot_clear(sn_slot *s)
-{
-    if (s->kind == SN_KIND_TENSOR)
-        sn_buffer_unref(s->t.owner);
-    else if (s->kind != SN_KIND_NONE)
-        sn_list_unref(s->list);
-    memset(s, 0, sizeof *s);
-}
-
-sonde_status sn_slot_share(sn_slot *dst, const sn_slot *src, bool own, sn_allocator *alloc,
-                           sonde_error *err)
-{
-    sn_slot made = *src;
-    if (src->kind == SN_KIND_TENSOR) {
-        if (own && src->t.dtype == SONDE_DTYPE_STRING) {
-            /* Even an owned one: operators move elements without the bytes they point at. */
-            memset(&made, 0, sizeof made);
-            SN_TRY(sn_slot_new_strings(&made, src->t.dims, src->t.rank, src->t.data, alloc, err));
-        } else if (src->t.owner || !own) {
-            sn_buffer_ref(made.t.owner);
-        } else {
-            sn_buffer *b = sn_buffer_new(alloc, src->t.bytes);
-            if (!b)
-                return sn_fail_memory(err, src->t.bytes);
-            if (src->t.bytes)
-                memcpy(b->data, src->t.data, src->t.bytes);
-            made.t.owner = b;
-            made.t.data = b->data;
-        }
-    } else if (src->kind != SN_KIND_NONE) {
-        sn_list_ref(made.list); /* elements of a list are always owned */
-    }
-    sn_slot_clear(dst);
-    *dst = made;
-    return SONDE_OK;
-}
-
-/* A tensor header for these dims; the caller fills data and owner. */
-static sonde_status make_header(sn_tensor *t, sn_dtype dtype, const int64_t *dims, int rank,
-                                sonde_error *err)
-{
-    memset(t, 0, sizeof *t);
-    if (!sn_tensor_bytes(dtype, dims, rank, 0, &t->bytes))
-        return sn_fail(err, SONDE_LIMIT, "a tensor of rank %d is larger than memory can be", rank);
-    t->dtype = dtype;
-    t->rank = rank;
-    for (int i = 0; i < rank; i++)
-        t->dims[i] = dims[i];
-    return SONDE_OK;
-}
-
-sonde_status sn_slot_new_tensor(sn_slot *dst, sn_dtype dtype, const int64_t *dims, int rank,
-                                sn_allocator *alloc, sonde_error *err)
-{
-    sn_slot made = {.kind = SN_KIND_TENSOR};
-    SN_TRY(make_header(&made.t, dtype, dims, rank, err));
-    made.t.owner = sn_buffer_new(alloc, made.t.bytes);
-    if (!made.t.owner)
-        return sn_fail_memory(err, made.t.bytes);
-    made.t.data = made.t.owner->data;
-    if (dtype == SONDE_DTYPE_STRING) {
-        sonde_string *s = made.t.data;
-        for (size_t i = 0; i < made.t.bytes / sizeof *s; i++)
-            s[i] = (sonde_string){"", 0};
-    }
-    sn_slot_clear(dst);
-    *dst = made;
-    return SONDE_OK;
-}
-
-sonde_status sn_slot_new_strings(sn_slot *dst, const int64_t *dims, int rank,
-                                 const sonde_string *elems, sn_allocator *alloc, sonde_error *err)
-{
-    sn_slot made = {.kind = SN_KIND_TENSOR};
-    SN_TRY(make_header(&made.t, SONDE_DTYPE_STRING, dims, rank, err));
-    size_t n = made.t.bytes / sizeof *elems, total = made.t.bytes;
-    for (size_t i = 0; i < n; i++)
-        if (!sn_size_add(total, elems[i].size, &total))
-            return sn_fail(err, SONDE_LIMIT,
-                           "the strings of a tensor are larger than memory can be");
-    made.t.owner = sn_buffer_new(alloc, total);
-    if (!made.t.owner)
-        return sn_fail_memory(err, total);
-    made.t.data = made.t.owner->data;
-    sonde_string *out = made.t.data;
-    char *text = (char *)made.t.data + made.t.bytes;
-    for (size_t i = 0; i < n; i++) {
-        if (elems[i].size)
-            memcpy(text, elems[i].data, elems[i].size);
-        out[i] = (sonde_string){text, elems[i].size};
-        text += elems[i].size;
-    }
-    sn_slot_clear(dst);
-    *dst = made;
     return SONDE_OK;
 }

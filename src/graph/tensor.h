@@ -93,7 +93,7 @@ typedef struct sn_slot {
     sn_list *list; /* SEQUENCE: its elements; OPTIONAL: none or one; MAP: two, keys and values */
 } sn_slot;
 
-/* Refcounted list of slots (payload of sequences, optionals, maps): list.c. What more than one may
+/* Refcounted list of slots (payload of sequences, optionals, maps): slot.c. What more than one may
  * hold is not changed; a new list is made of it, which mostly shares its memory. */
 struct sn_list {
     _Atomic int refs;
