@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets. All come from one sequence, whose first packet sets its clock (ns 0 is a moment of the
- * wall clock), categories and the names of annotations; other texts are interned as they appear, in
- * a packet before the first that uses them. The arguments of a step are encoded once, so a slice is
+/* Slices, steps and counters. The first packet sets the clock (ns 0 is a moment of the wall clock),
+ * categories and the names of annotations; other texts are interned as they appear, in a packet
+ * before the first that uses them. The arguments of a step are encoded once, so a slice is
  * a copy of them and a few numbers. */
 #include "export/pftrace_stream.h"
 
@@ -12,11 +12,6 @@
 #include "export/step_text.h"
 #include "export/writer.h"
 
-enum {
-    BUFFER_BYTES = 65536,
-    MAX_NAMES = 65536, /* interned; further ones are written where they are used */
-    SEQUENCE = 1
-};
 enum { CLOCK_REALTIME_ID = 1, CLOCK_OWN_ID = 64 };
 enum { SNAPSHOT_CLOCKS = 1, SNAPSHOT_PRIMARY = 2, CLOCK_ID = 1, CLOCK_TIME = 2 };
 enum { DEFAULTS_CLOCK = 58 };
@@ -31,73 +26,6 @@ enum {
 };
 
 #define MODEL_TITLE "model_inference"
-
-/* ------------------------------------------------------------------ packets */
-static bool good(const sn_pftrace *t)
-{
-    return !t->failed && !t->out.failed && !t->sink->failed;
-}
-
-bool sn_pftrace_flush(sn_pftrace *t)
-{
-    if (t->out.bytes.n && !t->out.failed)
-        sn_sink_write(t->sink, t->out.bytes.data, t->out.bytes.n);
-    sn_proto_reset(&t->out);
-    return good(t);
-}
-
-size_t sn_pf_packet(sn_pftrace *t)
-{
-    size_t packet = sn_proto_begin(&t->out, SN_PF_TRACE_PACKET);
-    sn_proto_varint(&t->out, SN_PF_PACKET_SEQUENCE_ID, SEQUENCE);
-    return packet;
-}
-
-size_t sn_pf_packet_at(sn_pftrace *t, uint64_t ns)
-{
-    size_t packet = sn_pf_packet(t);
-    sn_proto_varint(&t->out, SN_PF_PACKET_SEQUENCE_FLAGS, SN_PF_SEQUENCE_NEEDS_STATE);
-    sn_proto_varint(&t->out, SN_PF_PACKET_TIMESTAMP, ns);
-    return packet;
-}
-
-bool sn_pf_packet_end(sn_pftrace *t, size_t packet)
-{
-    sn_proto_end(&t->out, packet);
-    if (t->out.bytes.n >= BUFFER_BYTES)
-        return sn_pftrace_flush(t);
-    return good(t);
-}
-
-static void put_entry(sn_proto *p, uint32_t field, uint32_t id, const char *text)
-{
-    size_t entry = sn_proto_begin(p, field);
-    sn_proto_varint(p, SN_PF_ENTRY_ID, id);
-    sn_proto_text(p, SN_PF_ENTRY_TEXT, text);
-    sn_proto_end(p, entry);
-}
-
-uint32_t sn_pf_intern(sn_pftrace *t, sn_map *map, uint32_t *count, uint32_t field, const char *text)
-{
-    text = text ? text : "";
-    void *found = sn_map_get(map, text);
-    if (found)
-        return (uint32_t)(uintptr_t)found;
-    if (*count >= MAX_NAMES)
-        return 0;
-    char *key = sn_arena_strdup(&t->arena, text);
-    if (!key || !sn_map_put(map, key, (void *)(uintptr_t)(*count + 1), NULL)) {
-        t->failed = true;
-        return 0;
-    }
-    size_t packet = sn_pf_packet(t);
-    sn_proto_varint(&t->out, SN_PF_PACKET_SEQUENCE_FLAGS, SN_PF_SEQUENCE_NEEDS_STATE);
-    size_t data = sn_proto_begin(&t->out, SN_PF_PACKET_INTERNED_DATA);
-    put_entry(&t->out, field, ++*count, text);
-    sn_proto_end(&t->out, data);
-    sn_pf_packet_end(t, packet);
-    return *count;
-}
 
 static uint32_t intern_name(sn_pftrace *t, const char *name)
 {
@@ -180,9 +108,9 @@ static void first_packet(sn_pftrace *t, const sn_profile *facts)
     sn_proto_end(p, snapshot);
     size_t data = sn_proto_begin(p, SN_PF_PACKET_INTERNED_DATA);
     for (uint32_t c = 0; c < SN_CAT_COUNT; c++)
-        put_entry(p, SN_PF_INTERNED_CATEGORIES, c + 1, sn_prof_cat_name((sn_prof_cat)c));
+        sn_pf_put_entry(p, SN_PF_INTERNED_CATEGORIES, c + 1, sn_prof_cat_name((sn_prof_cat)c));
     for (uint32_t k = 0; k < sizeof notes / sizeof notes[0]; k++)
-        put_entry(p, SN_PF_INTERNED_ANNOTATIONS, k + 1, notes[k]);
+        sn_pf_put_entry(p, SN_PF_INTERNED_ANNOTATIONS, k + 1, notes[k]);
     sn_proto_end(p, data);
     sn_pf_packet_end(t, packet);
 }
@@ -404,7 +332,7 @@ static void put_record(sn_pftrace *t, const sn_prof_span *s, const title *shown,
 bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
 {
     if (!sn_prof_cats_have(t->categories, s->cat))
-        return good(t);
+        return sn_pf_good(t);
     const sn_pf_step *step =
         s->cat == SN_CAT_OPERATOR && s->step < t->steps.n ? &t->steps.data[s->step] : NULL;
     sn_proto *p = &t->out;
@@ -441,7 +369,7 @@ bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *s, uint64_t arrows)
 bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *c)
 {
     if (!sn_prof_cats_have(t->categories, SN_CAT_MEMORY))
-        return good(t);
+        return sn_pf_good(t);
     const char *name = c->name ? c->name : "";
     uint32_t id = intern_name(t, name);
     uint64_t track = sn_pf_open_counter(t, name);
@@ -486,7 +414,7 @@ sonde_status sn_pftrace_close(sn_pftrace *t, const sn_profile *facts, sonde_erro
     if (t->sink->failed)
         st = sn_fail(err, SONDE_IO, "writing the trace failed");
     else if (t->failed || t->out.failed)
-        st = sn_fail_memory(err, BUFFER_BYTES);
+        st = sn_fail_memory(err, SN_PF_BUFFER_BYTES);
     sn_allocator *alloc = t->alloc;
     sn_pf_tracks_free(t);
     sn_vec_free(&t->steps, alloc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a .pftrace writer, for the files it is made of: packets and slices
- * (pftrace_stream.c), tracks and lanes (pftrace_tracks.c), what viewers skip (pftrace_records.c).
- */
+/* The inside of a .pftrace writer, for the files it is made of, from the top: slices and steps
+ * (pftrace_stream.c), tracks and lanes (pftrace_tracks.c), what viewers skip (pftrace_records.c),
+ * packets (pftrace_packets.c). */
 #ifndef SN_EXPORT_PFTRACE_WRITER_H
 #define SN_EXPORT_PFTRACE_WRITER_H
 
@@ -109,7 +109,13 @@ struct sn_pftrace {
     bool failed; /* out of memory */
 };
 
-/* ---- pftrace_stream.c ---- */
+/* ---- pftrace_packets.c ---- */
+enum { SN_PF_BUFFER_BYTES = 65536 }; /* handed to the sink when they are full */
+/* Nothing has failed so far. */
+static inline bool sn_pf_good(const sn_pftrace *t)
+{
+    return !t->failed && !t->out.failed && !t->sink->failed;
+}
 /* A packet begins and ends; in between its fields. Times are given to sn_pf_packet_at. */
 size_t sn_pf_packet(sn_pftrace *t);
 size_t sn_pf_packet_at(sn_pftrace *t, uint64_t ns);
@@ -118,6 +124,8 @@ bool sn_pf_packet_end(sn_pftrace *t, size_t packet);
  * because there are too many or memory is out. Not inside a packet. */
 uint32_t sn_pf_intern(sn_pftrace *t, sn_map *map, uint32_t *count, uint32_t field,
                       const char *text);
+/* One interned text with its number, into the field of an open packet. */
+void sn_pf_put_entry(sn_proto *p, uint32_t field, uint32_t id, const char *text);
 
 /* ---- pftrace_tracks.c ---- */
 void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts);
