@@ -8,7 +8,7 @@
 #include "profile_readers/build.h"
 #include "profile_readers/chrome_facts.h"
 #include "profile_readers/events.h"
-#include "profile_readers/profile_readers.h"
+#include "profile_readers/reader.h"
 #include "profile_readers/shapes.h"
 
 typedef struct reader {

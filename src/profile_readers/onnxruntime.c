@@ -7,7 +7,7 @@
 
 #include "profile_readers/build.h"
 #include "profile_readers/events.h"
-#include "profile_readers/profile_readers.h"
+#include "profile_readers/reader.h"
 #include "profile_readers/shapes.h"
 
 static bool ends_with(sn_json_text text, const char *suffix)

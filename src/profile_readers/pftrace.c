@@ -2,7 +2,7 @@
 /* sonde's own .pftrace: the records beside Perfetto's events hold everything (pftrace_fields.h).
  * The bytes may end anywhere: what is complete up to there is the profile, and a note says so. */
 #include "profile_readers/pftrace_reader.h"
-#include "profile_readers/profile_readers.h"
+#include "profile_readers/reader.h"
 
 /* ------------------------------------------------------------------ events */
 static const char *name_of(const sn_pf_reader *r, uint64_t id)

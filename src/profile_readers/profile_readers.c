@@ -18,19 +18,6 @@ const sn_profile_reader *sn_profile_reader_row(size_t k)
     return k < sizeof rows / sizeof rows[0] ? rows[k] : NULL;
 }
 
-bool sn_profile_sniff_has(const char *head, size_t bytes, const char *word)
-{
-    return memmem(head, bytes, word, strlen(word)) != NULL;
-}
-
-char sn_profile_sniff_first(const char *head, size_t bytes)
-{
-    size_t i = bytes >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    while (i < bytes && strchr(" \t\r\n", head[i]) && head[i])
-        i++;
-    return i < bytes ? head[i] : 0;
-}
-
 static sonde_status unknown(const void *data, size_t bytes, const char *name, sonde_error *err)
 {
     if (bytes > 2 && memcmp(data, "\x1F\x8B", 2) == 0)

@@ -5,22 +5,7 @@
 #ifndef SN_PROFILE_READERS_PROFILE_READERS_H
 #define SN_PROFILE_READERS_PROFILE_READERS_H
 
-#include "profile/profile.h"
-
-typedef struct sn_profile_reader {
-    const char *name; /* "a Perfetto trace of sonde": what it reads, for messages */
-    /* Whether the file looks like one; `head` is its beginning, at most SN_PROFILE_READER_HEAD
-     * bytes. */
-    bool (*sniff)(const char *head, size_t bytes);
-    /* Fills an empty profile. Errors say what and where ("… (byte 17)"), not in which file. */
-    sonde_status (*read)(const void *data, size_t bytes, sn_profile *p, sonde_error *err);
-} sn_profile_reader;
-
-#define SN_PROFILE_READER(symbol) extern const sn_profile_reader symbol;
-#include "profile_readers/profile_readers.inc"
-#undef SN_PROFILE_READER
-
-enum { SN_PROFILE_READER_HEAD = 65536 };
+#include "profile_readers/reader.h"
 
 const sn_profile_reader *sn_profile_reader_row(size_t k); /* NULL past the end */
 /* With that reader, whatever the content looks like. What it read is checked: a reader that
@@ -33,10 +18,5 @@ sonde_status sn_profile_read_bytes(const void *data, size_t bytes, const char *n
 /* `map`: the file is mapped, not read. */
 sonde_status sn_profile_read_file(const char *path, bool map, sn_allocator *alloc,
                                   sn_profile **profile, sonde_error *err);
-
-/* For sniffing: whether `word` occurs in the bytes. */
-bool sn_profile_sniff_has(const char *head, size_t bytes, const char *word);
-/* The first byte that is not white space; 0: none. */
-char sn_profile_sniff_first(const char *head, size_t bytes);
 
 #endif
