@@ -8,10 +8,6 @@
 
 #include "model_readers/foreign.h"
 
-#define SN_MODEL_READER(symbol) extern const sn_model_reader symbol;
-#include "model_readers/model_readers.inc"
-#undef SN_MODEL_READER
-
 static const sn_model_reader *const rows[] = {
 #define SN_MODEL_READER(symbol) &symbol,
 #include "model_readers/model_readers.inc"

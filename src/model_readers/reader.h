@@ -33,4 +33,8 @@ typedef struct sn_model_reader {
                           sonde_error *err);
 } sn_model_reader;
 
+#define SN_MODEL_READER(symbol) extern const sn_model_reader symbol;
+#include "model_readers/model_readers.inc"
+#undef SN_MODEL_READER
+
 #endif
