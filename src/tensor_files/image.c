@@ -167,3 +167,31 @@ sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options 
         sn_error_prefix(err, "'%.300s'", path);
     return st;
 }
+
+/* The size and the layout an image input wants, as far as its type tells. */
+static void image_options_from(const sn_type *as, sn_image_options *o)
+{
+    sn_image_options_default(o);
+    if (!as || as->kind != SN_KIND_TENSOR || as->rank != 4)
+        return;
+    const sn_dim *d = as->dims;
+    o->nhwc = d[3] == 3 && d[1] != 3;
+    sn_dim h = d[o->nhwc ? 1 : 2], w = d[o->nhwc ? 2 : 3];
+    if (h > 0 && h <= 1 << 14)
+        o->height = (int)h;
+    if (w > 0 && w <= 1 << 14)
+        o->width = (int)w;
+}
+
+sonde_status sn_image_read(const char *path, const sn_type *as, sn_named_list *out,
+                           sonde_error *err)
+{
+    sn_image_options o;
+    sn_slot slot = {0};
+    image_options_from(as, &o);
+    o.no_mmap = out->no_mmap;
+    SN_TRY(sn_tensor_file_read_image(path, &o, out->alloc, &slot, err));
+    sonde_status st = sn_named_add(out, "", &slot, err);
+    sn_slot_clear(&slot);
+    return st;
+}

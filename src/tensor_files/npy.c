@@ -366,3 +366,30 @@ sonde_status sn_npy_write(const sn_tensor *t, sn_bytes *out, sonde_error *err)
     return sn_fail(err, SONDE_UNSUPPORTED, "a tensor of %s cannot be written as .npy",
                    sn_dtype_onnx_name(t->dtype));
 }
+
+/* ---- as a file of its own ---- */
+
+static sonde_status read_npy(const uint8_t *data, size_t bytes, const sn_type *as,
+                             sn_named_list *out, sonde_error *err)
+{
+    sn_slot slot = {0};
+    SN_TRY(sn_npy_read(data, bytes, as, out->alloc, &slot, err));
+    sonde_status st = sn_named_add(out, "", &slot, err);
+    sn_slot_clear(&slot);
+    return st;
+}
+
+static sonde_status write_npy(const sn_named_list *l, sn_bytes *out, sonde_error *err)
+{
+    if (l->list.n != 1)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "a .npy file holds one tensor, not %zu; use .npz or .safetensors",
+                       l->list.n);
+    if (l->list.data[0].slot.kind != SN_KIND_TENSOR)
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "'%.200s' is not a tensor; write a folder of .pb files",
+                       l->list.data[0].name);
+    return sn_npy_write(&l->list.data[0].slot.t, out, err);
+}
+
+const sn_tensor_format sn_tensor_format_npy = {".npy", read_npy, write_npy};

@@ -364,3 +364,5 @@ sonde_status sn_npz_write(const sn_named_list *l, sn_bytes *out, sonde_error *er
     sn_bytes_free(&directory);
     return st;
 }
+
+const sn_tensor_format sn_tensor_format_npz = {".npz", sn_npz_read, sn_npz_write};

@@ -381,3 +381,6 @@ sonde_status sn_safetensors_write(const sn_named_list *l, sn_bytes *out, sonde_e
         sn_bytes_put(out, l->list.data[k].slot.t.data, l->list.data[k].slot.t.bytes);
     return SONDE_OK;
 }
+
+const sn_tensor_format sn_tensor_format_safetensors = {".safetensors", sn_safetensors_read,
+                                                       sn_safetensors_write};
