@@ -162,8 +162,10 @@ static bool unicode(sn_json *j, uint32_t *code)
         *code = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00)
                                               : 0xFFFD;
     }
-    if (*code == 0)
+    if (*code == 0) {
+        j->zero = true;
         *code = 0xFFFD;
+    }
     return true;
 }
 

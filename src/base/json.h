@@ -23,6 +23,7 @@ typedef struct sn_json {
     sn_arena *arena;     /* of texts that contain escapes */
     int depth;           /* of open objects and arrays */
     bool first;          /* nothing of the innermost one has been read yet */
+    bool zero;           /* a text so far has the character 0, which was read as U+FFFD */
     const char *problem; /* NULL: none so far */
 } sn_json;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tensor_files/formats.h"
 #include "tensor_files/text.h"
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* .safetensors: eight bytes of header length, a JSON object that gives each tensor its type, shape
- * and byte range, then the bytes. The JSON is read by a small parser that knows only what may stand
- * there and skips the rest, to a bounded depth. */
+ * and byte range, then the bytes. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "tensor_files/formats.h"
-#include "tensor_files/text.h"
-
-#define MAX_DEPTH 32
 
 static const struct {
     const char *name;
@@ -40,128 +37,6 @@ static const struct {
     {"U8", SONDE_DTYPE_U2},
 };
 
-/* ---- JSON ---- */
-
-/* Steps over a string; *body is what stands between the quotes, escapes and all. */
-static bool skip_string(sn_text *j, sn_text *body)
-{
-    if (!sn_text_take(j, '"'))
-        return false;
-    body->at = j->at;
-    for (; j->at < j->end && *j->at != '"'; j->at++)
-        if (*j->at == '\\' && ++j->at == j->end)
-            return false;
-    if (j->at == j->end)
-        return false;
-    body->end = j->at++;
-    return true;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* The four digits of \uXXXX; -1 when there are none. */
-static int32_t hex4(const char *p, const char *end)
-{
-    int32_t v = 0;
-    if (end - p < 4)
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        int d = hex_digit(p[i]);
-        if (d < 0)
-            return -1;
-        v = v << 4 | d;
-    }
-    return v;
-}
-
-/* A \u escape at *p (behind the u), maybe a pair of them, as UTF-8 at dst; returns the end or NULL.
- */
-static char *unescape_unicode(const char **p, const char *end, char *dst)
-{
-    int32_t c = hex4(*p, end);
-    if (c < 0)
-        return NULL;
-    *p += 4;
-    if (c >= 0xD800 && c < 0xDC00 && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
-        int32_t low = hex4(*p + 2, end);
-        if (low >= 0xDC00 && low < 0xE000) {
-            c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
-            *p += 6;
-        }
-    }
-    return sn_utf8_put(dst, (uint32_t)c);
-}
-
-/* The text of a string body, never longer than the body itself. */
-static sonde_status unescape(sn_text body, sn_arena *arena, const char **out, sonde_error *err)
-{
-    size_t room = (size_t)(body.end - body.at) + 1;
-    char *text = sn_arena_alloc(arena, room, 1), *dst = text;
-    if (!text)
-        return sn_fail_memory(err, room);
-    for (const char *p = body.at; p < body.end;) {
-        if (*p != '\\') {
-            *dst++ = *p++;
-            continue;
-        }
-        static const char codes[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
-        char c = p[1]; /* skip_string saw to it that something follows */
-        const char *known = c ? strchr(codes, c) : NULL;
-        p += 2;
-        if (known)
-            *dst++ = plain[known - codes];
-        else if (c != 'u' || !(dst = unescape_unicode(&p, body.end, dst)))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken string");
-    }
-    if (memchr(text, 0, (size_t)(dst - text)))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a name contains a zero byte");
-    *out = text;
-    return SONDE_OK;
-}
-
-/* Steps over any value. Brackets are counted, not matched one by one: what is skipped need not be
- * valid, only bounded. */
-static bool skip_value(sn_text *j)
-{
-    int depth = 0;
-    do {
-        sn_text ignored;
-        sn_text_space(j);
-        if (j->at == j->end)
-            return false;
-        char c = *j->at;
-        if (c == '"') {
-            if (!skip_string(j, &ignored))
-                return false;
-        } else if (c == '{' || c == '[') {
-            j->at++;
-            if (++depth > MAX_DEPTH)
-                return false;
-        } else if (c == '}' || c == ']') {
-            if (depth-- == 0)
-                return false;
-            j->at++;
-        } else if (c == ',' || c == ':') {
-            if (!depth)
-                return false;
-            j->at++;
-        } else {
-            const char *start = j->at;
-            while (j->at < j->end && !strchr(" \t\r\n,:{}[]\"", *j->at))
-                j->at++;
-            if (j->at == start)
-                return false;
-        }
-    } while (depth);
-    return true;
-}
-
 /* ---- reading ---- */
 
 typedef struct entry {
@@ -173,72 +48,77 @@ typedef struct entry {
     int64_t begin, end;
 } entry;
 
-static sonde_status broken(const entry *e, sonde_error *err)
+/* What is wrong in the header as a whole: where it is no JSON. */
+static sonde_status broken_header(const sn_json *j, sonde_error *err)
 {
+    const sonde_status st = sn_json_status(j, err);
+    if (st == SONDE_INVALID_ARGUMENT)
+        sn_error_prefix(err, "the header is broken");
+    return st;
+}
+
+static sonde_status broken(const sn_json *j, const entry *e, sonde_error *err)
+{
+    if (sn_json_status(j, err) == SONDE_OUT_OF_MEMORY)
+        return SONDE_OUT_OF_MEMORY;
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
                    "the entry of tensor '%.200s' in the header is broken", e->name);
 }
 
-static sonde_status parse_dtype(sn_text *j, entry *e, sonde_error *err)
+static sonde_status parse_dtype(sn_json *j, entry *e, sonde_error *err)
 {
-    sn_text s;
-    if (!skip_string(j, &s))
-        return broken(e, err);
+    sn_json_text s;
+    if (!sn_json_string(j, &s))
+        return broken(j, e, err);
     for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; k++)
-        if (sn_text_is(&s, dtypes[k].name)) {
+        if (sn_json_is(s, dtypes[k].name)) {
             e->dtype = dtypes[k].dtype;
             e->has_dtype = true;
             return SONDE_OK;
         }
     return sn_fail(err, SONDE_UNSUPPORTED, "tensor '%.200s' has type '%.*s', which is not known",
-                   e->name, (int)(s.end - s.at > 40 ? 40 : s.end - s.at), s.at);
+                   e->name, (int)(s.n > 40 ? 40 : s.n), s.data);
 }
 
-/* A list of at most `most` numbers. */
-static bool parse_numbers(sn_text *j, int64_t *out, int most, int *n)
+/* A list of at most `most` whole numbers, none of them negative. */
+static bool parse_numbers(sn_json *j, int64_t *out, int most, int *n)
 {
     *n = 0;
-    if (!sn_text_take(j, '['))
+    if (!sn_json_array(j))
         return false;
-    if (sn_text_take(j, ']'))
-        return true;
-    do {
-        if (*n == most || !sn_text_number(j, &out[*n]))
+    while (sn_json_item(j)) {
+        sn_json_num v;
+        if (*n == most || !sn_json_number(j, &v) || v.negative || v.exponent ||
+            v.digits > INT64_MAX)
             return false;
-        ++*n;
-    } while (sn_text_take(j, ','));
-    return sn_text_take(j, ']');
+        out[(*n)++] = (int64_t)v.digits;
+    }
+    return !j->problem;
 }
 
-static sonde_status parse_entry(sn_text *j, entry *e, sonde_error *err)
+static sonde_status parse_entry(sn_json *j, entry *e, sonde_error *err)
 {
-    if (!sn_text_take(j, '{'))
-        return broken(e, err);
-    if (sn_text_take(j, '}'))
-        return broken(e, err);
-    do {
-        sn_text key;
-        if (!skip_string(j, &key) || !sn_text_take(j, ':'))
-            return broken(e, err);
-        if (sn_text_is(&key, "dtype")) {
+    sn_json_text key;
+    for (sn_json_object(j); sn_json_member(j, &key);) {
+        if (sn_json_is(key, "dtype")) {
             SN_TRY(parse_dtype(j, e, err));
-        } else if (sn_text_is(&key, "shape")) {
+        } else if (sn_json_is(key, "shape")) {
             e->has_shape = parse_numbers(j, e->dims, SN_MAX_RANK, &e->rank);
             if (!e->has_shape)
-                return broken(e, err);
-        } else if (sn_text_is(&key, "data_offsets")) {
+                return broken(j, e, err);
+        } else if (sn_json_is(key, "data_offsets")) {
             int64_t range[2];
             int n;
             if (!parse_numbers(j, range, 2, &n) || n != 2)
-                return broken(e, err);
+                return broken(j, e, err);
             e->begin = range[0], e->end = range[1];
             e->has_offsets = true;
-        } else if (!skip_value(j)) {
-            return broken(e, err);
+        } else {
+            sn_json_skip(j);
         }
-    } while (sn_text_take(j, ','));
-    if (!sn_text_take(j, '}') || !e->has_dtype || !e->has_shape || !e->has_offsets)
-        return broken(e, err);
+    }
+    if (j->problem || !e->has_dtype || !e->has_shape || !e->has_offsets)
+        return broken(j, e, err);
     return SONDE_OK;
 }
 
@@ -271,6 +151,25 @@ static sonde_status add_tensor(const entry *e, const uint8_t *data, size_t bytes
     return st;
 }
 
+/* One member of the header: a tensor, or metadata, which is skipped. */
+static sonde_status read_member(sn_json *j, sn_json_text key, const uint8_t *data, size_t bytes,
+                                size_t *spent, const sn_type *as, sn_named_list *out,
+                                sonde_error *err)
+{
+    if (sn_json_is(key, "__metadata__")) {
+        if (sn_json_skip(j))
+            return SONDE_OK;
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the metadata in the header is broken");
+    }
+    if (j->zero)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a name contains a zero byte");
+    entry e = {.name = sn_arena_strndup(&out->arena, key.data, key.n)};
+    if (!e.name)
+        return sn_fail_memory(err, key.n + 1);
+    SN_TRY(parse_entry(j, &e, err));
+    return add_tensor(&e, data, bytes, spent, as, out, err);
+}
+
 sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_type *as,
                                  sn_named_list *out, sonde_error *err)
 {
@@ -278,30 +177,17 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "this is not a .safetensors file: its header is cut short");
     size_t header = (size_t)sn_get_le(data, 8), spent = 0;
-    sn_text j = {(const char *)data + 8, (const char *)data + 8 + header};
+    sn_json j;
+    sn_json_text key;
+    sn_json_init(&j, data + 8, header, &out->arena);
     data += 8 + header;
     bytes -= 8 + header;
-    if (!sn_text_take(&j, '{'))
+    if (j.at != j.start || sn_json_peek(&j) != SN_JSON_OBJECT) /* a byte order mark is no object */
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "this is not a .safetensors file: its header is no JSON object");
-    if (sn_text_take(&j, '}'))
-        return SONDE_OK;
-    do {
-        sn_text key;
-        entry e = {.name = ""};
-        if (!skip_string(&j, &key) || !sn_text_take(&j, ':'))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header is broken");
-        if (sn_text_is(&key, "__metadata__")) {
-            if (!skip_value(&j))
-                return sn_fail(err, SONDE_INVALID_ARGUMENT, "the metadata in the header is broken");
-            continue;
-        }
-        SN_TRY(unescape(key, &out->arena, &e.name, err));
-        SN_TRY(parse_entry(&j, &e, err));
-        SN_TRY(add_tensor(&e, data, bytes, &spent, as, out, err));
-    } while (sn_text_take(&j, ','));
-    return sn_text_take(&j, '}') ? SONDE_OK
-                                 : sn_fail(err, SONDE_INVALID_ARGUMENT, "the header is cut short");
+    for (sn_json_object(&j); sn_json_member(&j, &key); j.zero = false)
+        SN_TRY(read_member(&j, key, data, bytes, &spent, as, out, err));
+    return broken_header(&j, err);
 }
 
 /* ---- writing ---- */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded cursor over text, for the small headers of tensor files. */
+/* A bounded cursor over text, for the header of .npy files, which is a Python literal. */
 #ifndef SN_TENSOR_FILES_TEXT_H
 #define SN_TENSOR_FILES_TEXT_H
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/utf8.h"
 
 typedef struct sn_text {
     const char *at, *end;

@@ -72,6 +72,18 @@ TEST(a_document_is_walked_by_asking)
     stop(&f);
 }
 
+TEST(the_character_zero_ends_no_text_and_is_noted)
+{
+    fixture f;
+    sn_json_text text;
+    sn_json *j = start(&f, "[\"a\", \"b\\u0000c\"]");
+    CHECK(sn_json_array(j) && sn_json_item(j) && sn_json_string(j, &text) && !j->zero);
+    CHECK(sn_json_item(j) && sn_json_string(j, &text) && j->zero);
+    CHECK(sn_json_is(text, "b\xEF\xBF\xBD"
+                           "c"));
+    stop(&f);
+}
+
 TEST(only_json_is_accepted)
 {
     static const char *const good[] = {"1",

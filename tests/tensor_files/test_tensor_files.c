@@ -302,8 +302,20 @@ TEST(safetensors_headers_are_checked)
          "\"v\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
          "overlap"},
         {"{\"\\u0000\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", "zero byte"},
+        {"{\"__metadata__\":{\"z\":\"\\u0000\"},"
+         "\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+         NULL},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2.0],\"data_offsets\":[0,2]}}", "tensor 'w' in the"},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[99999999999999999999],\"data_offsets\":[0,2]}}",
+         "tensor 'w' in the header is broken"},
         {"{\"w\":", "broken"},
+        {"{\"w\" {}}", "the header is broken: a colon was expected (byte 5)"},
+        {"{\"\\q\":{}}", "the header is broken: no such escape"},
+        {"{\"\xFF\":{}}", "the header is broken: this is not UTF-8"},
+        {"{\"__metadata__\":{\"a\":}}", "the metadata in the header is broken"},
+        {"{\"__metadata__\":{}", "the header is broken: it ends too early"},
         {"[]", "no JSON object"},
+        {"\xEF\xBB\xBF{}", "no JSON object"},
     };
     files f;
     files_init(&f);
