@@ -142,15 +142,6 @@ static void list_remove(sn_pool *p)
 }
 
 /* ------------------------------------------------------------------ waiting */
-static void pause_cpu(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    __asm__ volatile("isb" ::: "memory"); /* `yield` is a no-op on most cores */
-#endif
-}
-
 /* Sleeps while *word is `value`; may return early. */
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
@@ -162,7 +153,7 @@ static void futex_wake(_Atomic uint32_t *word, int count)
     syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* How many pauses last SPIN_NS here: between 10 and 150 cycles each, depending on the processor. */
+/* How many pauses last SPIN_NS here. */
 static unsigned measure_spins(void)
 {
     enum { PAUSES = 256 };
@@ -170,7 +161,7 @@ static unsigned measure_spins(void)
     for (int i = 0; i < 3; i++) {
         uint64_t begin = sn_now_ns();
         for (int k = 0; k < PAUSES; k++)
-            pause_cpu();
+            sn_cpu_pause();
         uint64_t ns = sn_now_ns() - begin;
         if (ns < best_ns)
             best_ns = ns;
@@ -243,7 +234,7 @@ static uint32_t wait_epoch(sn_pool *pool, uint32_t seen)
         if (epoch != seen)
             return epoch;
         if (i < pool->spins) {
-            pause_cpu();
+            sn_cpu_pause();
             continue;
         }
         /* The caller moves the epoch, then looks for sleepers; here it is the other way round, and
@@ -374,7 +365,7 @@ static void finish_region(sn_pool *pool)
     uint32_t gate =
         atomic_fetch_and_explicit(&pool->gate, ~(uint32_t)GATE_OPEN, memory_order_acq_rel);
     for (unsigned i = 0; (gate & GATE_COUNT) && i < pool->spins; i++) {
-        pause_cpu();
+        sn_cpu_pause();
         gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
     }
     if ((gate & GATE_COUNT) == 0)

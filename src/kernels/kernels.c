@@ -4,6 +4,7 @@
  * atomic state, so that any thread may ask at any time and nothing is ever freed. */
 #include "kernels/kernels.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { TABLES = 32 };
@@ -55,6 +56,22 @@ static uint32_t used_flags(void)
     return used;
 }
 
+/* Filling takes microseconds; longer only when the thread that fills has lost its core, which it
+ * gets back sooner when this one gives its own away. */
+static void wait_until_ready(table *t)
+{
+    enum { PAUSES = 100 };
+    int pauses = 0;
+    while (atomic_load_explicit(&t->state, memory_order_acquire) != 2) {
+        if (pauses < PAUSES) {
+            pauses++;
+            sn_cpu_pause();
+        } else {
+            sched_yield();
+        }
+    }
+}
+
 const sn_kernels *sn_kernels_get(uint32_t cpu_flags)
 {
     static table tables[TABLES];
@@ -68,8 +85,7 @@ const sn_kernels *sn_kernels_get(uint32_t cpu_flags)
             fill(&t->kernels, t->flags);
             atomic_store_explicit(&t->state, 2, memory_order_release);
         }
-        while (atomic_load_explicit(&t->state, memory_order_acquire) != 2)
-            ;
+        wait_until_ready(t);
         if (t->flags == flags)
             return &t->kernels;
     }
