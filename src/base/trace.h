@@ -23,11 +23,11 @@ typedef enum sn_trace_kind {
     SN_TRACE_SLICE = 4,  /* a worker's share of a parallel region; index = worker, parent = the
                             thread_id of who called for it */
     SN_TRACE_USER = 5,   /* a labelled scope; index = name id */
-    SN_TRACE_ALLOC = 6,  /* time spent allocating and releasing; index = step or SN_TRACE_NONE */
-    SN_TRACE_MEMORY = 7, /* after a step: parent = bytes the allocator holds / 64, parent_index = of
-                            those taken since the run began / 64; t0 = t1 */
-    SN_TRACE_COUNT = 8   /* after a step: what one hardware counter (flags >> SN_TRACE_HW_SHIFT)
-                            counted   in it; parent = low half, parent_index = high half; t0 = t1 */
+    SN_TRACE_ALLOC = 6,  /* time spent allocating and releasing; index = step, or SN_TRACE_NONE for
+                            a run's outputs: its number = bytes the allocator holds after that */
+    SN_TRACE_MEMORY = 7, /* after a step: its number = bytes the allocator holds; t0 = t1 */
+    SN_TRACE_COUNT = 8   /* after a step: its number = what one hardware counter (flags >>
+                            SN_TRACE_HW_SHIFT) counted in it; t0 = t1 */
 } sn_trace_kind;
 
 #define SN_TRACE_NONE UINT32_MAX
@@ -37,10 +37,23 @@ typedef struct sn_trace_rec {
     uint32_t table, index;
     uint32_t run;          /* id of the inference or body run it belongs to; 0 = none */
     uint32_t parent;       /* RUN: the run that called this body, 0 for a top-level run */
-    uint32_t parent_index; /* RUN of a body: step of the parent run; ALLOC: bytes / 64 */
+    uint32_t parent_index; /* RUN of a body: step of the parent run */
     uint16_t kind;         /* sn_trace_kind */
     uint16_t flags;        /* SN_TRACE_WARMUP and so on */
 } sn_trace_rec;
+
+_Static_assert(sizeof(sn_trace_rec) == 40, "a ring's memory is counted in records of 40 bytes");
+
+/* The 64-bit number of an ALLOC, MEMORY or COUNT record, which has no parent. */
+static inline void sn_trace_set_number(sn_trace_rec *r, uint64_t number)
+{
+    r->parent = (uint32_t)number;
+    r->parent_index = (uint32_t)(number >> 32);
+}
+static inline uint64_t sn_trace_number(const sn_trace_rec *r)
+{
+    return (uint64_t)r->parent_index << 32 | r->parent;
+}
 
 enum {
     SN_TRACE_WARMUP = 1,

@@ -130,14 +130,13 @@ static uint64_t held_bytes(const sn_context *ctx)
     return atomic_load_explicit(&ctx->alloc->live_bytes, memory_order_relaxed);
 }
 
-/* What is held after a step, and how much of it the run took since it `began`. */
-static void push_memory(sn_trace_ring *ring, const sn_trace_rec *step, uint64_t began, uint64_t now)
+/* What is held after a step. */
+static void push_memory(sn_trace_ring *ring, const sn_trace_rec *step, uint64_t held)
 {
     sn_trace_rec rec = *step;
     rec.kind = SN_TRACE_MEMORY;
     rec.t0 = rec.t1;
-    rec.parent = (uint32_t)(now / 64);
-    rec.parent_index = (uint32_t)((now > began ? now - began : 0) / 64);
+    sn_trace_set_number(&rec, held);
     sn_trace_push(ring, &rec);
 }
 
@@ -149,10 +148,8 @@ static void push_counts(sn_trace_ring *ring, const sn_trace_rec *step, const uin
     rec.kind = SN_TRACE_COUNT;
     rec.t0 = rec.t1;
     for (unsigned k = 0; k < SN_HW_COUNT; k++) {
-        const uint64_t n = after[k] > before[k] ? after[k] - before[k] : 0;
         rec.flags = (uint16_t)(step->flags | k << SN_TRACE_HW_SHIFT);
-        rec.parent = (uint32_t)n;
-        rec.parent_index = (uint32_t)(n >> 32);
+        sn_trace_set_number(&rec, after[k] > before[k] ? after[k] - before[k] : 0);
         sn_trace_push(ring, &rec);
     }
 }
@@ -191,7 +188,6 @@ __attribute__((always_inline)) static inline sonde_status record_steps(sn_run *r
     sn_trace_ring *ring = run->ring;
     const bool memory =
         detailed && atomic_load_explicit(&f->ctx->trace->memory, memory_order_relaxed);
-    const uint64_t held = memory ? held_bytes(f->ctx) : 0;
     const sn_counters *counters =
         detailed ? atomic_load_explicit(&f->ctx->trace->counters, memory_order_acquire) : NULL;
     uint64_t before[SN_HW_COUNT], after[SN_HW_COUNT];
@@ -214,7 +210,7 @@ __attribute__((always_inline)) static inline sonde_status record_steps(sn_run *r
             push_counts(ring, &more, before, after);
         }
         if (memory)
-            push_memory(ring, &more, held, held_bytes(f->ctx));
+            push_memory(ring, &more, held_bytes(f->ctx));
         if (b->is_static || b->release_start[i] == b->release_start[i + 1] || st)
             continue;
         more.kind = SN_TRACE_ALLOC;
@@ -381,18 +377,32 @@ static sonde_status loop_verbose(sn_run *run)
 
 /* ------------------------------------------------------------------ the call */
 
-static void push_run(const sn_run *run, sn_trace_kind kind, uint64_t t0, uint64_t t1)
+static void push_run(const sn_run *run, uint64_t t0, uint64_t t1)
 {
     const sn_run *parent = run->call->parent;
+    const sn_trace_rec rec = {.t0 = t0,
+                              .t1 = t1,
+                              .table = run->binding->id,
+                              .index = run->call->instance,
+                              .run = run->id,
+                              .parent = parent ? parent->id : 0,
+                              .parent_index = run->call->parent_step,
+                              .kind = SN_TRACE_RUN,
+                              .flags = run->flags};
+    sn_trace_push(run->ring, &rec);
+}
+
+/* The time that a run's outputs took, and what is held from then on. */
+static void push_outputs(const sn_run *run, uint64_t t0, uint64_t t1)
+{
     sn_trace_rec rec = {.t0 = t0,
                         .t1 = t1,
                         .table = run->binding->id,
-                        .index = kind == SN_TRACE_RUN ? run->call->instance : SN_TRACE_NONE,
+                        .index = SN_TRACE_NONE,
                         .run = run->id,
-                        .parent = parent ? parent->id : 0,
-                        .parent_index = run->call->parent_step,
-                        .kind = (uint16_t)kind,
+                        .kind = SN_TRACE_ALLOC,
                         .flags = run->flags};
+    sn_trace_set_number(&rec, held_bytes(run->frame->f.ctx));
     sn_trace_push(run->ring, &rec);
 }
 
@@ -418,7 +428,7 @@ sonde_status sn_call_recorded(const sn_call *call)
     sonde_status st = sn_run_set_outputs(&run);
     uint64_t t1 = sn_ticks();
     if (run.ring)
-        push_run(&run, SN_TRACE_ALLOC, t0, t1);
+        push_outputs(&run, t0, t1);
     if (!st)
         st = cfg->verbose ? loop_verbose(&run) : run.ring ? loop_profile(&run) : sn_run_steps(&run);
     if (!st)
@@ -426,7 +436,7 @@ sonde_status sn_call_recorded(const sn_call *call)
     if (st == SONDE_CANCELLED) /* half a run is none */
         run.flags |= SN_TRACE_CUT;
     if (run.ring)
-        push_run(&run, SN_TRACE_RUN, t0, sn_ticks());
+        push_run(&run, t0, sn_ticks());
     sn_run_end(&run, st);
     if (run.ring && !call->parent &&
         atomic_load_explicit(&trace->drain.readers, memory_order_relaxed))

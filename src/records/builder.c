@@ -89,6 +89,7 @@ sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err)
                                 .parent = r->parent,
                                 .event = (uint32_t)i,
                                 .root = UINT32_MAX,
+                                .held = UINT64_MAX,
                                 .cut = (r->flags & SN_TRACE_CUT) != 0,
                                 .t0 = r->t0,
                                 .t1 = r->t1};
@@ -97,6 +98,13 @@ sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err)
     }
     if (b->runs.n > 1)
         qsort(b->runs.data, b->runs.n, sizeof(sn_run_row), by_run_id);
+    for (size_t i = 0; i < b->events.n; i++) {
+        const sn_trace_rec *r = &b->events.data[i].rec;
+        const bool outputs = r->kind == SN_TRACE_ALLOC && r->index == SN_TRACE_NONE;
+        sn_run_row *run = outputs ? sn_builder_run(b, r->run) : NULL;
+        if (run)
+            run->held = sn_trace_number(r);
+    }
     return SONDE_OK;
 }
 

@@ -20,6 +20,7 @@ typedef struct sn_run_row {           /* one RUN record; sorted by id */
     bool cut;                         /* it was cancelled: neither it nor its steps are shown */
     uint64_t t0, t1;
     uint64_t live; /* bytes of its own values, as far as its steps have been looked at */
+    uint64_t held; /* bytes the allocator held before its first step; UINT64_MAX: not known */
 } sn_run_row;
 
 typedef struct sn_table_row { /* one binding; sorted by id */

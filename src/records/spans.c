@@ -116,21 +116,23 @@ static uint32_t parent_of(const sn_builder *b, const sn_event *e)
     return run ? b->events.data[run->event].span : 0;
 }
 
-/* A MEMORY record is two counters. */
+/* A MEMORY record is two counters: what is used is what the plan says and what the run has taken
+ * beyond that. */
 static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
     const sn_table_row *table = sn_builder_table(b, r->table);
-    if (!table || !table->bytes || r->index >= table->n_steps)
+    const sn_run_row *run = sn_builder_run(b, r->run);
+    if (!table || !table->bytes || r->index >= table->n_steps || !run || run->held == UINT64_MAX)
         return SONDE_OK;
-    const double taken = (double)r->parent_index * 64, held = (double)r->parent * 64;
+    const uint64_t held = sn_trace_number(r), taken = held > run->held ? held - run->held : 0;
     const sn_prof_counter used = {.at_ns = sn_builder_ns(b, r->t0),
                                   .name = SN_COUNTER_USED,
-                                  .value = (double)table->bytes[r->index].used + taken,
+                                  .value = (double)(table->bytes[r->index].used + taken),
                                   .step = table->first_step + r->index};
     sn_prof_counter allocated = used;
     allocated.name = SN_COUNTER_ALLOCATED;
-    allocated.value = held;
+    allocated.value = (double)held;
     return sn_vec_push(&b->p->counters, b->p->alloc, used) &&
                    sn_vec_push(&b->p->counters, b->p->alloc, allocated)
                ? SONDE_OK
@@ -147,7 +149,7 @@ static void add_count(sn_builder *b, const sn_trace_rec *r)
         b->p->record_ns += sn_machine_counters_cost_ns(b->r->machine);
     b->counted = true;
     sn_prof_hw *hw = &b->p->steps.data[table->first_step + r->index].hw;
-    const double n = (double)((uint64_t)r->parent_index << 32 | r->parent);
+    const double n = (double)sn_trace_number(r);
     switch ((sn_hw)(r->flags >> SN_TRACE_HW_SHIFT)) {
     case SN_HW_CYCLES:
         hw->cycles += n;

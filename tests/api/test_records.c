@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/internal.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/sonde.h"
@@ -191,6 +192,40 @@ TEST(the_memory_profiler_knows_its_own_maxima)
     CHECK_OK(sonde_memory_reset(f.context, &err));
     CHECK_EQ(sonde_memory_max(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
     close_all(&f);
+}
+
+/* What the records of the run under way say is held; as if the allocator had begun with `more`. */
+static void hold_more(sonde_context *c, uint64_t more)
+{
+    sn_trace_ring *r = sn_trace_ring_get(c->core.trace);
+    for (size_t i = 0; r && i < r->n; i++) {
+        sn_trace_rec *rec = &r->recs[i];
+        if (rec->kind == SN_TRACE_MEMORY ||
+            (rec->kind == SN_TRACE_ALLOC && rec->index == SN_TRACE_NONE))
+            sn_trace_set_number(rec, sn_trace_number(rec) + more);
+    }
+}
+
+TEST(memory_is_counted_to_the_byte_however_much_it_is)
+{
+    static const uint64_t more[] = {1, 63, (uint64_t)1 << 32, ((uint64_t)1 << 38) + 1,
+                                    ((uint64_t)1 << 52) + 12345};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        tiny_session f;
+        sonde_error err;
+        sonde_memory_info before = SONDE_INIT(sonde_memory_info), after = before;
+        tiny_open(&f, 1, "records");
+        CHECK_OK(sonde_memory_start(f.context, &err));
+        tiny_run(&f, 1);
+        CHECK_OK(sonde_memory_max(f.context, &before, &err));
+        CHECK(before.samples > 0 && before.max_used > 0);
+        hold_more(f.context, more[i]);
+        CHECK_OK(sonde_memory_max(f.context, &after, &err));
+        CHECK_EQ(after.max_allocated, before.max_allocated + more[i]);
+        CHECK_EQ(after.max_used, before.max_used); /* the run took no more than before */
+        CHECK_OK(sonde_memory_stop(f.context, &err));
+        close_all(&f);
+    }
 }
 
 TEST(max_allocated_is_its_own_maximum_and_not_that_of_the_moment_most_was_used)

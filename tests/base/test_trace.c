@@ -15,6 +15,18 @@ static sn_trace *make_trace(size_t ring_cap)
     return sn_trace_create(&t, &allocator, ring_cap, NULL) == SONDE_OK ? t : NULL;
 }
 
+TEST(a_record_keeps_a_number_of_64_bits)
+{
+    static const uint64_t numbers[] = {0, 1, UINT32_MAX, (uint64_t)1 << 32, UINT64_MAX - 1};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        sn_trace_rec rec = {.t0 = 1, .t1 = 2, .table = 3, .index = 4, .run = 5, .kind = 6};
+        sn_trace_set_number(&rec, numbers[i]);
+        CHECK(sn_trace_number(&rec) == numbers[i]);
+        CHECK(rec.t0 == 1 && rec.t1 == 2 && rec.table == 3 && rec.index == 4 && rec.run == 5);
+        CHECK(rec.kind == 6 && rec.flags == 0);
+    }
+}
+
 TEST(records_come_back_in_order)
 {
     sn_trace *t = make_trace(0);
