@@ -6,7 +6,7 @@
  * divided by their sum after they were mixed, and scales are applied to scores. */
 #include <math.h>
 
-#include "compute/attention.h"
+#include "ops/fused/attention.h"
 #include "passes/heads_view.h"
 
 enum { MAX_NODES = 24, MAX_BEHIND = 6 };
@@ -118,7 +118,8 @@ static sn_value *match_keep(attention *m, sn_node *n)
             continue;
         m->keep = n->in[0].value;
         m->hidden = i == 1 ? 0 : 1;
-        m->hide = m->bias ? SN_ATTENTION_FILL_FIRST : SN_ATTENTION_FILL_LAST;
+        m->hide =
+            m->bias ? SN_FUSED_ATTENTION_FILL_BEFORE_BIAS : SN_FUSED_ATTENTION_FILL_AFTER_BIAS;
         return scores;
     }
     return NULL;

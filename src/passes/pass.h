@@ -22,11 +22,6 @@ typedef struct sn_pass {
 
 const sn_pass *sn_pass_row(size_t k); /* NULL past the end */
 
-/* A new constant tensor owned by the program; data to be filled by the caller. `name` lives as long
- * as the graph; where the numbers come from tensors of the file, tell which (sn_value_show_as). */
-sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
-                              const int64_t *dims, int rank, sn_value **v, void **data);
-
 /* Runs the passes not named in `disabled`, in order. */
 sonde_status sn_passes_run(sn_graph *g, sn_pass_env *env, const char *const *disabled,
                            size_t n_disabled);

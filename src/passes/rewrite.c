@@ -33,6 +33,39 @@ bool sn_value_scalar_f32(const sn_value *v, float *out)
     return true;
 }
 
+sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
+                              const int64_t *dims, int rank, sn_value **v, void **data)
+{
+    size_t bytes;
+    if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes))
+        return sn_fail(env->err, SONDE_LIMIT, "constant '%s' is larger than memory can be", name);
+    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
+    sn_buffer *b = t ? sn_buffer_new(env->ctx->alloc, bytes) : NULL;
+    if (!b)
+        return sn_fail_memory(env->err, bytes);
+    if (!sn_vec_push(&env->buffers->list, env->ctx->alloc, b)) {
+        sn_buffer_unref(b);
+        return sn_fail_memory(env->err, sizeof b);
+    }
+    t->dtype = dtype;
+    t->rank = rank;
+    for (int i = 0; i < rank; i++)
+        t->dims[i] = dims[i];
+    t->data = b->data;
+    t->bytes = bytes;
+    t->owner = b;
+    const char *unique = "";
+    if (name[0]) {
+        unique = sn_arena_printf(g->arena, "%s#%zu", name, g->values.n);
+        if (!unique)
+            return sn_fail_memory(env->err, strlen(name) + 24);
+    }
+    SN_TRY(sn_graph_add_constant(g, unique, t, v, env->err));
+    (*v)->shown = name;
+    *data = t->data;
+    return SONDE_OK;
+}
+
 sn_value *sn_node_other_input(const sn_node *n, const sn_value *v)
 {
     if (n->n_in != 2 || n->in[0].value == n->in[1].value)

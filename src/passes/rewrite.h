@@ -29,6 +29,11 @@ static inline float sn_read_f32(const sn_tensor *t, int64_t i)
     sn_tensor_read(t, i, 1, &x);
     return x;
 }
+/* A new constant tensor owned by the program; data to be filled by the caller. `name` lives as long
+ * as the graph; where the numbers come from tensors of the file, tell which (sn_value_show_as). */
+sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
+                              const int64_t *dims, int rank, sn_value **v, void **data);
+
 /* The other input of a two-input node of which v is one; NULL when v is both or neither. */
 sn_value *sn_node_other_input(const sn_node *n, const sn_value *v);
 

@@ -6,11 +6,17 @@
  * the last axis. `y_axes` has for each axis of the output which of batch (1), heads (2), positions
  * (3) and numbers of a head (4) it runs over, outermost first: 24 is heads times numbers. Batches,
  * and positions where a mask says so, broadcast as they do in the nodes this stands for. */
+#include "ops/fused/attention.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ops/shared/head_view.h"
 #include "ops/shared/heads.h"
+
+_Static_assert((int)SN_FUSED_ATTENTION_FILL_BEFORE_BIAS == (int)SN_ATTENTION_FILL_FIRST &&
+                   (int)SN_FUSED_ATTENTION_FILL_AFTER_BIAS == (int)SN_ATTENTION_FILL_LAST,
+               "the attribute goes to the driver as it is");
 
 enum { Q, K, V, BIAS, KEEP };
 enum { BATCH = 1, HEADS, LEN, SIZE };
