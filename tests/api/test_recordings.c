@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings side by side: each has its own beginning, end, pauses and level. What it recorded, as
  * spans and as bytes. */
+#include "api/internal.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/experimental/recording.h"
@@ -248,6 +249,43 @@ TEST(a_profile_is_written_piece_by_piece)
     CHECK_EQ(sonde_profile_write(p, &o, NULL, NULL, &err), SONDE_INVALID_ARGUMENT);
     sonde_profile_release(p);
     sonde_recording_release(r);
+    tiny_close(&f);
+}
+
+TEST(a_recorder_says_how_full_it_is_and_what_it_lost)
+{
+    enum { CAPACITY = 16 };
+    tiny_session f;
+    sonde_error err;
+    sonde_recorder_info info = SONDE_INIT(sonde_recorder_info);
+    tiny_open(&f, 1, "recordings");
+    CHECK_OK(sonde_recorder_info_get(f.context, &info, &err));
+    CHECK(info.capacity >= 1 << 20);
+    CHECK_EQ(info.room, info.capacity);
+    CHECK_EQ(info.held, 0);
+    CHECK_EQ(info.dropped, 0);
+    sonde_recording *r = start(&f, 1);
+    tiny_run(&f, 1);
+    CHECK_OK(sonde_recorder_info_get(f.context, &info, &err));
+    const uint64_t each = info.held;
+    CHECK(each > 1 && each < CAPACITY);
+    CHECK_EQ(info.room, info.capacity - each);
+    sn_trace_set_cap(f.context->core.trace, CAPACITY); /* and forgets */
+    tiny_run(&f, CAPACITY);
+    CHECK_OK(sonde_recorder_info_get(f.context, &info, &err));
+    CHECK_EQ(info.capacity, CAPACITY);
+    CHECK_EQ(info.room, 0);
+    CHECK_EQ(info.held, CAPACITY);
+    CHECK_EQ(info.held + info.dropped, CAPACITY * each);
+    sonde_recording_release(r);
+    CHECK_OK(sonde_recorder_info_get(f.context, &info, &err));
+    CHECK_EQ(info.held, 0);
+    CHECK_EQ(info.dropped, 0);
+    CHECK_EQ(sonde_recorder_info_get(f.context, NULL, &err), SONDE_INVALID_ARGUMENT);
+    info.struct_size = 0;
+    CHECK_EQ(sonde_recorder_info_get(f.context, &info, &err), SONDE_INVALID_ARGUMENT);
+    info.struct_size = sizeof info;
+    CHECK_EQ(sonde_recorder_info_get(NULL, &info, NULL), SONDE_OK);
     tiny_close(&f);
 }
 

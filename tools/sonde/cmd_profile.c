@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runner.h"
-#include "sonde/experimental/inspect.h"
 #include "sonde/experimental/memory.h"
 
 static const char details[] =
@@ -18,28 +17,13 @@ static const char details[] =
     "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n"
     "  sonde profile model.onnx --instances 2 -o trace.json\n";
 
-/* A recorder keeps this many records per thread; more runs than fit would be dropped. */
-enum { RECORDS = 3000000 };
-
-/* Steps of one run, so that the recorder is not asked to keep more than it can. */
-static size_t steps_of(const runner *r)
-{
-    sonde_inspection *look = NULL;
-    if (sonde_inspect_session(r->model.session, NULL, NULL, 0, &look, NULL))
-        return 1;
-    const size_t n = sonde_inspection_node_count(look);
-    sonde_inspection_release(look);
-    return n + 4;
-}
-
 static int measure(runner *r, const options *o)
 {
     sonde_error err;
-    const size_t fit = RECORDS / steps_of(r) / (o->memory ? 2 : 1);
     if (o->memory && sonde_memory_start(r->model.context, &err))
         return fail("%s", err.message);
-    const int code =
-        runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, fit < 10 ? 10 : fit);
+    r->stop_when_full = true;
+    const int code = runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, SIZE_MAX);
     if (o->memory && sonde_memory_stop(r->model.context, &err))
         return fail("%s", err.message);
     return code;

@@ -8,6 +8,7 @@
 
 #include "runner.h"
 #include "sonde/experimental/machine.h"
+#include "sonde/experimental/recording.h"
 
 void values_drop(sonde_value **values, size_t n)
 {
@@ -76,6 +77,25 @@ static void warm_up(instance *in)
     }
 }
 
+/* A quarter of the recorder stays free: for what ends after the last run, and for runs on other
+ * threads that are under way. */
+static bool is_nearly_full(const runner *r)
+{
+    sonde_recorder_info info = SONDE_INIT(sonde_recorder_info);
+    return sonde_recorder_info_get(r->model.context, &info, NULL) == SONDE_OK &&
+           info.room < info.capacity / 4;
+}
+
+/* Whether a run that is limited by time was the last one. */
+static bool has_enough(const instance *in, double spent_ms)
+{
+    const group *g = in->g;
+    if (in->runs >= g->most)
+        return true;
+    return in->runs >= g->r->least &&
+           (spent_ms >= duration_ms(g->o) || (g->r->stop_when_full && is_nearly_full(g->r)));
+}
+
 static void measure(instance *in)
 {
     const group *g = in->g;
@@ -84,8 +104,7 @@ static void measure(instance *in)
     double ms;
     for (;;) {
         const double spent = now_ms() - g->start_ms;
-        if (by_count ? in->runs >= (size_t)g->iterations
-                     : in->runs >= g->most || (in->runs >= g->r->least && spent >= budget))
+        if (by_count ? in->runs >= (size_t)g->iterations : has_enough(in, spent))
             return;
         if (!in->number)
             progress(g->o, "measuring",

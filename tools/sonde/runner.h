@@ -10,17 +10,19 @@
  * stands at s * outputs + k; every instance has as many. */
 typedef struct runner {
     loaded model;
-    list images;        /* what the sets were made of; none: a single one */
-    feeds *in;          /* one for each set */
-    size_t sets;        /* at least 1 */
-    size_t outputs;     /* of the model */
-    char **names;       /* of the outputs: "scores"; of several sets "cat.jpg/scores" */
-    sonde_value **out;  /* of the last run with each set; the first instance's, then the others' */
-    size_t n_out;       /* those of sets that the first instance has run */
-    double *ms;         /* latency of every measured run, of all instances */
-    size_t runs, least; /* at least so many of each instance where a duration is given */
-    double wall_ms;     /* from the first measured run to the end of the last */
-    bool cut;           /* a signal ended it: there are no outputs */
+    list images;         /* what the sets were made of; none: a single one */
+    feeds *in;           /* one for each set */
+    size_t sets;         /* at least 1 */
+    size_t outputs;      /* of the model */
+    char **names;        /* of the outputs: "scores"; of several sets "cat.jpg/scores" */
+    sonde_value **out;   /* of the last run with each set; the first instance's, then the others' */
+    size_t n_out;        /* those of sets that the first instance has run */
+    double *ms;          /* latency of every measured run, of all instances */
+    size_t runs, least;  /* at least so many of each instance where a duration is given */
+    bool stop_when_full; /* a duration ends early when the recorder is nearly full, not before
+                            `least` runs */
+    double wall_ms;      /* from the first measured run to the end of the last */
+    bool cut;            /* a signal ended it: there are no outputs */
 } runner;
 
 /* Loads the model and makes its inputs. */

@@ -39,6 +39,19 @@ SONDE_API sonde_status sonde_recording_get(sonde_recording *recording, sonde_pro
                                            sonde_error *err);
 SONDE_API void sonde_recording_release(sonde_recording *recording);
 
+/* How full a context's recorder is. Each thread has room for `capacity` records; those that do not
+ * fit are dropped and counted, never waited for. Recordings and profilers of a context share it. */
+typedef struct sonde_recorder_info {
+    size_t struct_size;
+    uint64_t capacity; /* records of one thread */
+    uint64_t room;     /* records that still fit on the thread that has least room */
+    uint64_t held;     /* records kept now, of all threads */
+    uint64_t dropped;  /* records lost since the last time all were forgotten, of all threads */
+} sonde_recorder_info;
+/* At any time, also while others record. A context of NULL is the process default. */
+SONDE_API sonde_status sonde_recorder_info_get(sonde_context *context, sonde_recorder_info *info,
+                                               sonde_error *err);
+
 #ifdef __cplusplus
 }
 #endif
