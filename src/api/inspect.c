@@ -31,9 +31,18 @@ struct sonde_inspection {
 };
 
 /* ------------------------------------------------------------------ rows */
-static const sn_type *type_of(const sonde_inspection *s, const sn_graph *g, const sn_value *v)
+static const sn_fact *fact_of(const sonde_inspection *s, const sn_graph *g, const sn_value *v)
 {
-    return s->bound && g == s->graph ? &s->bound->facts[v->id].type : &v->fact.type;
+    return s->bound && g == s->graph ? &s->bound->facts[v->id] : &v->fact;
+}
+
+static uint64_t tensor_bytes(const sn_type *t)
+{
+    uint64_t bytes = sonde_dtype_bytes(t->dtype);
+    for (int i = 0; i < t->rank; i++)
+        if (sn_dim_known(t->dims[i]) && __builtin_mul_overflow(bytes, (uint64_t)t->dims[i], &bytes))
+            return UINT64_MAX;
+    return bytes;
 }
 
 static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sonde_port_info *row)
@@ -41,7 +50,8 @@ static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sond
     *row = (sonde_port_info){.name = "", .type = ""};
     if (!v)
         return true;
-    const sn_type *t = type_of(s, g, v);
+    const sn_fact *fact = fact_of(s, g, v);
+    const sn_type *t = &fact->type;
     char text[512] = "";
     const sn_graph *root = s->graph;
     if (t->kind != SN_KIND_NONE)
@@ -49,6 +59,11 @@ static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sond
     row->name = sn_arena_strdup(&s->arena, v->name);
     row->type = sn_arena_strdup(&s->arena, text);
     row->constant = sn_value_is_const(v);
+    if (t->kind == SN_KIND_TENSOR) {
+        row->dtype = t->dtype;
+        row->block = fact->block;
+        row->bytes = tensor_bytes(t);
+    }
     return row->name && row->type;
 }
 

@@ -413,4 +413,5 @@ const sn_pass sn_pass_blocked_layout = {
     .summary = "keeps activations in channel blocks between convolutions",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

@@ -90,4 +90,5 @@ const sn_pass sn_pass_conv_batchnorm = {
     .summary = "moves batch normalisation into the weights of the convolution before it",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

@@ -236,6 +236,7 @@ const sn_pass sn_pass_fold_constants = {
     .summary = "computes what depends on constants only",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };
 
 const sn_pass sn_pass_fold_dequantize = {
@@ -243,4 +244,5 @@ const sn_pass sn_pass_fold_dequantize = {
     .summary = "computes the weights that are still DequantizeLinear of constants",
     .run = run_dequantize,
     .bodies = true,
+    .reads_weights = true,
 };

@@ -91,4 +91,5 @@ const sn_pass sn_pass_fuse_conv = {
     .summary = "puts bias, residual and activation into convolutions",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

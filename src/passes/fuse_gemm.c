@@ -190,4 +190,5 @@ const sn_pass sn_pass_fuse_gemm = {
     .summary = "puts factor, bias, residual and activation into matrix products",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

@@ -353,4 +353,5 @@ const sn_pass sn_pass_fuse_qdq = {
     .summary = "does the arithmetic between DequantizeLinear and QuantizeLinear in integers",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

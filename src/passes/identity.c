@@ -157,4 +157,5 @@ const sn_pass sn_pass_identity = {
     .summary = "removes nodes that hand their input through",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

@@ -269,4 +269,5 @@ const sn_pass sn_pass_merge_qkv = {
     .summary = "makes one matrix product of the projections attention reads",
     .run = run,
     .bodies = true,
+    .reads_weights = true,
 };

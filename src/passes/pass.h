@@ -18,6 +18,9 @@ typedef struct sn_pass {
     const char *summary; /* one line for people */
     sonde_status (*run)(sn_graph *g, sn_pass_env *env, uint32_t *changes);
     bool bodies; /* also runs on the bodies of control flow */
+    /* Reads the contents of weights, more than single numbers of them. A plan that is made only to
+     * know a model's inputs and outputs leaves such passes out. */
+    bool reads_weights;
 } sn_pass;
 
 const sn_pass *sn_pass_row(size_t k); /* NULL past the end */

@@ -53,6 +53,9 @@ TEST(a_model_is_described_with_types)
     CHECK_STR(node.op_type, "Conv");
     CHECK_STR(node.name, "/stem/stem.0/Conv");
     CHECK_STR(node.outputs[0].type, "f32[batch, 32, 112, 112]");
+    CHECK_EQ(node.outputs[0].dtype, SONDE_DTYPE_F32);
+    CHECK_EQ(node.outputs[0].bytes, 32 * 112 * 112 * 4); /* of one image: the batch is not known */
+    CHECK_EQ(node.outputs[0].block, 0);
     CHECK_HAS(node.attributes, "kernel_shape=3,3");
     CHECK_EQ(sonde_inspection_node(look, 100000, &node, &err), SONDE_INVALID_ARGUMENT);
     sonde_model_release(model);
@@ -112,6 +115,44 @@ TEST(a_bound_session_knows_flops_kernels_and_memory)
     sonde_value_release(in);
     sonde_session_release(session);
     sonde_model_release(model);
+}
+
+TEST(changes_of_layout_are_shown_with_what_they_change)
+{
+    sonde_error err;
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    sonde_context *c = NULL;
+    sonde_model *model = NULL;
+    sonde_session *session = NULL;
+    sonde_inspection *look = NULL;
+    CHECK_OK(sonde_context_create(&o, &c, &err));
+    CHECK_OK(sonde_zoo_build(c, "tiny_resnet", 0, &model, &err));
+    CHECK_OK(sonde_session_create(model, NULL, &session, &err));
+    CHECK_OK(sonde_inspect_session(session, NULL, NULL, 0, &look, &err));
+    size_t blocked = 0;
+    for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
+        sonde_node_info n = SONDE_INIT(sonde_node_info);
+        CHECK_OK(sonde_inspection_node(look, i, &n, &err));
+        blocked += n.output_count && n.outputs[0].block > 0;
+        if (strcmp(n.op_type, "[Reorder]") == 0)
+            CHECK(n.inputs[0].block != n.outputs[0].block);
+    }
+    if (strcmp(sonde_context_cpu(c), "baseline") != 0) /* plain C computes on plain tensors */
+        CHECK(blocked > 0);
+    sonde_inspection_release(look);
+    sonde_session_release(session);
+    sonde_model_release(model);
+    sonde_context_release(c);
+}
+
+TEST(plain_kernels_are_known_by_their_names)
+{
+    CHECK(sonde_kernel_is_plain("f32_gemm_ref"));
+    CHECK(sonde_kernel_is_plain("plain"));
+    CHECK(!sonde_kernel_is_plain("f32_gemm_6x16_avx2"));
+    CHECK(!sonde_kernel_is_plain("ref"));
+    CHECK(!sonde_kernel_is_plain(""));
+    CHECK(!sonde_kernel_is_plain(NULL));
 }
 
 /* What an inspection says of a session bound to its inputs. */

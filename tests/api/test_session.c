@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "sonde/experimental/compare.h"
+#include "sonde/experimental/inspect.h"
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
@@ -329,6 +330,7 @@ TEST(unknown_passes_are_refused_with_those_there_are)
     CHECK_HAS(err.message, sonde_pass_name(0));
     CHECK(sonde_pass_summary(0) != NULL);
     CHECK(sonde_pass_name(1000) == NULL);
+    CHECK(!sonde_pass_reads_weights(1000));
     sonde_model_release(f.model);
 }
 

@@ -25,24 +25,9 @@ typedef struct values {
 } values;
 
 /* ------------------------------------------------------------------ which there are */
-static bool is_float(const char *type)
+static bool is_float(sonde_dtype dtype)
 {
-    return strncmp(type, "f32[", 4) == 0 || strncmp(type, "f64[", 4) == 0 ||
-           strncmp(type, "bf16[", 5) == 0;
-}
-
-/* "f32[1, 3, 224, 224]"; a size that is not known counts as one. */
-static double bytes_of(const char *type)
-{
-    double bytes = type[1] == '6' ? 8 : type[0] == 'b' ? 2 : 4;
-    for (const char *at = strchr(type, '['); at && *at != ']';) {
-        char *end;
-        const double n = (double)strtoll(at + 1, &end, 10);
-        if (end > at + 1)
-            bytes *= n;
-        at = strpbrk(end, ",]");
-    }
-    return bytes;
+    return dtype == SONDE_DTYPE_F32 || dtype == SONDE_DTYPE_F64 || dtype == SONDE_DTYPE_BF16;
 }
 
 static int by_name(const void *a, const void *b)
@@ -52,13 +37,13 @@ static int by_name(const void *a, const void *b)
 
 static void add_value(values *v, const sonde_port_info *p, const char *node, const char *type)
 {
-    if (!*p->name || !is_float(p->type))
+    if (!*p->name || !is_float(p->dtype))
         return;
     v->list = grow(v->list, v->n, sizeof *v->list);
     v->list[v->n++] = (looked){.name = text_of("%s", p->name),
                                .node = text_of("%s", node),
                                .type = text_of("%s", type),
-                               .bytes = bytes_of(p->type)};
+                               .bytes = (double)p->bytes};
 }
 
 static void free_value(looked *x)

@@ -18,6 +18,7 @@ typedef struct step {
     double median_ms;
     double cause_ms;      /* of a reorder: of all with the same cause */
     char *culprit, *type; /* of a reorder: who wants it plain; NULL: the model's ends */
+    bool reorder;         /* a change of layout */
     bool placed;          /* found in the plan */
 } step;
 
@@ -29,10 +30,9 @@ typedef struct steps {
     double run_ms, reorder_ms; /* sums of medians */
 } steps;
 
-static bool is_reorder(const char *kernel)
+static bool is_reorder(const char *op_type)
 {
-    return strncmp(kernel, "f32_block", 9) == 0 || strncmp(kernel, "f32_unblock", 11) == 0 ||
-           strncmp(kernel, "f32_reorder", 11) == 0;
+    return strcmp(op_type, "[Reorder]") == 0;
 }
 
 static void free_steps(steps *all)
@@ -61,7 +61,9 @@ static step *step_of(steps *all, const sonde_profile_span *s)
             return &all->list[*link - 1];
     *link = all->n + 1; /* before the list moves */
     all->list = grow(all->list, all->n, sizeof *all->list);
-    all->list[all->n] = (step){.node = text_of("%s", s->node), .kernel = text_of("%s", s->kernel)};
+    all->list[all->n] = (step){.node = text_of("%s", s->node),
+                               .kernel = text_of("%s", s->kernel),
+                               .reorder = is_reorder(s->op_type)};
     return &all->list[all->n++];
 }
 
@@ -88,8 +90,8 @@ static int add_up(steps *all, const sonde_profile *profile)
         latency_of(at->ms, at->runs, &l);
         at->median_ms = l.p50;
         all->run_ms += l.p50;
-        all->reorder_ms += is_reorder(at->kernel) ? l.p50 : 0;
-        all->reorders += is_reorder(at->kernel);
+        all->reorder_ms += at->reorder ? l.p50 : 0;
+        all->reorders += at->reorder;
     }
     return EXIT_OK;
 }
@@ -107,7 +109,7 @@ static bool has_port(const sonde_port_info *ports, size_t n, const char *name)
 static bool find_culprit(const sonde_inspection *look, const sonde_node_info *reorder,
                          sonde_node_info *culprit)
 {
-    const bool to_plain = strstr(reorder->attributes, "block=0") != NULL;
+    const bool to_plain = reorder->outputs[0].block == 0;
     const char *value = to_plain ? reorder->outputs[0].name : reorder->inputs[0].name;
     for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
         *culprit = (sonde_node_info)SONDE_INIT(sonde_node_info);
@@ -137,7 +139,7 @@ static void place(steps *all, const sonde_inspection *look)
 {
     for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
         sonde_node_info node = SONDE_INIT(sonde_node_info), culprit;
-        if (sonde_inspection_node(look, i, &node, NULL) || !is_reorder(node.kernel) ||
+        if (sonde_inspection_node(look, i, &node, NULL) || !is_reorder(node.op_type) ||
             !node.input_count || !node.output_count)
             continue;
         step *at = NULL;
@@ -177,7 +179,7 @@ static int find_culprits(steps *all, const options *o, const char *model)
 /* ------------------------------------------------------------------ the verdict */
 static bool same_culprit(const step *a, const step *b)
 {
-    return is_reorder(a->kernel) && is_reorder(b->kernel) &&
+    return a->reorder && b->reorder &&
            (a->culprit && b->culprit ? strcmp(a->culprit, b->culprit) == 0
                                      : !a->culprit && !b->culprit);
 }
@@ -194,7 +196,7 @@ static int by_cost(const void *a, const void *b)
 static void sort_by_cause(steps *all)
 {
     for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->n && is_reorder(all->list[i].kernel); k++)
+        for (size_t k = 0; k < all->n && all->list[i].reorder; k++)
             if (same_culprit(&all->list[i], &all->list[k]))
                 all->list[i].cause_ms += all->list[k].median_ms;
     qsort(all->list, all->n, sizeof *all->list, by_cost);
@@ -215,7 +217,7 @@ static void judge(findings *f, steps *all, const turns *t)
     sort_by_cause(all);
     for (size_t i = 0; i < all->n; i++) {
         const step *at = &all->list[i];
-        if (!is_reorder(at->kernel) || (i && same_culprit(at, at - 1)))
+        if (!at->reorder || (i && same_culprit(at, at - 1)))
             continue;
         char *name = at->culprit ? text_of("%s (%s)", at->culprit, at->type)
                                  : text_of("the model's inputs and outputs");

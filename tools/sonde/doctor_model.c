@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "sonde/experimental/inspect.h"
 #include "sonde/experimental/profile.h"
 
 typedef struct rows {
@@ -88,7 +89,7 @@ static void plain_kernels(model_case *m)
     few w = {.n = 0};
     for (size_t i = 0; i < m->kernels.n; i++) {
         const sonde_profile_row *r = &m->kernels.list[i];
-        if (!r->bracket && (ends_with(r->kernel, "_ref") || strstr(r->kernel, "plain")))
+        if (!r->bracket && sonde_kernel_is_plain(r->kernel))
             few_add(&w, r->kernel, r->share);
     }
     if (w.share >= 0.01)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sonde/experimental/inspect.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
@@ -88,13 +89,13 @@ static int load_model(loaded *l, const options *o, const char *model)
 static sonde_status make_plan(loaded *l, const options *o, load_for what, sonde_session_options *s,
                               sonde_error *err)
 {
-    static const char *const readers[] = {"fold-constants", "conv-batchnorm"};
     list disabled = {0};
     s->plan_only = 1;
     for (size_t i = 0; i < o->disabled_passes.n; i++)
         list_add(&disabled, o->disabled_passes.items[i]);
-    for (size_t i = 0; what == LOAD_TO_KNOW_PORTS && i < sizeof readers / sizeof *readers; i++)
-        list_add(&disabled, readers[i]);
+    for (size_t i = 0; what == LOAD_TO_KNOW_PORTS && sonde_pass_name(i); i++)
+        if (sonde_pass_reads_weights(i))
+            list_add(&disabled, sonde_pass_name(i));
     s->disabled_passes = disabled.items;
     s->disabled_pass_count = disabled.n;
     const sonde_status st = sonde_session_create(l->model, s, &l->session, err);

@@ -31,6 +31,15 @@ typedef struct sonde_operator_info {
 SONDE_API sonde_status sonde_operator_get(size_t index, sonde_operator_info *info,
                                           sonde_error *err);
 
+/* Whether the pass sonde_pass_name(index) reads the contents of weights, more than single numbers
+ * of them: 1 or 0, and 0 past the end. A session that is only looked at (plan_only) and leaves
+ * these passes out (disabled_passes) reads nothing of a large file. */
+SONDE_API int sonde_pass_reads_weights(size_t index);
+
+/* Whether a kernel, as nodes, rows and spans name it, is a loop in plain C: the reference of a
+ * family, or an operator that has no loops for this processor's instructions. NULL: 0. */
+SONDE_API int sonde_kernel_is_plain(const char *kernel);
+
 /* Writes the model as it was read (functions inlined) to an ONNX file. */
 SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path,
                                         sonde_error *err);
@@ -82,11 +91,16 @@ typedef struct sonde_port_info {
     const char *name; /* "" for an input left out */
     const char *type; /* "f32[1, 3, 224, 224]"; "" when unknown */
     int constant;
+    sonde_dtype dtype; /* of a tensor, else UNDEFINED */
+    int block;         /* channels that lie together where a session keeps the tensor in blocks of
+                          them; 0: row-major */
+    uint64_t bytes;    /* of a tensor, a size that is not known counted as one; else 0 */
 } sonde_port_info;
 
 typedef struct sonde_node_info {
     size_t struct_size;
-    const char *name, *op_type, *domain; /* of the anchor where nodes were fused */
+    const char *name, *op_type, *domain; /* of the anchor where nodes were fused; "[Reorder]": not a
+                                            node of the file but a change of layout */
     const char *post_op;                 /* "Add+Relu": what was fused behind it; "" */
     const char *origins;                 /* names of the original nodes, comma-separated */
     const char *attributes;              /* "kernel_shape=3,3;strides=1,1" */
