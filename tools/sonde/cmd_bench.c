@@ -18,6 +18,53 @@ static const char details[] =
     "  sonde bench model.onnx --against sonde:no-optimize,onnxruntime:opt=off,onnxruntime\n"
     "  sonde bench zoo:regnet_x_400mf -i photos/ --workload T\n";
 
+#define AT(field) offsetof(bench_options, field)
+
+static const option_row compared_rows[] = {
+    {0, "against", OPT_LIST, AT(against), "A,B:VARIANT",
+     "other runtimes, measured in turn with this one"},
+    {0, "peer", OPT_LIST, AT(peers), "NAME=FILE",
+     "a runtime of your own: a program that speaks the bench's protocol"},
+    {0, "python", OPT_TEXT, AT(python), "FILE",
+     "interpreter that has the Python runtimes (SONDE_BENCH_PYTHON, python3)"},
+    {'t', "threads", OPT_TEXT, AT(thread_list), "N,N",
+     "threads; a list measures each; 0 = all cores the quota allows (0)"},
+    {0, "batch-size", OPT_TEXT, AT(batch_list), "N,N",
+     "size of the batch dimension; a list measures each; also --batch"},
+    {0, "batch_size", OPT_TEXT, AT(batch_list), "N,N", NULL},
+    {0, "batch", OPT_TEXT, AT(batch_list), "N,N", NULL},
+    {0, "instances", OPT_INT, AT(setup.measuring.instances), "N",
+     "sessions that run at once in one process, cores divided (1); also --workers"},
+    {0, "workers", OPT_INT, AT(setup.measuring.instances), "N", NULL},
+    {0, "workload", OPT_TEXT, AT(workload), "L|T",
+     "latency: one instance; throughput: one for each thread (L)"},
+    {0, "mode", OPT_TEXT, AT(mode), "performance|accuracy",
+     "accuracy: how often the answers to a data set are right (performance)"},
+    {0, "dataset", OPT_TEXT, AT(dataset), "DIR",
+     "folders of images named after classes, or .npz files with a 'label'"},
+    {0, "rounds", OPT_INT, AT(rounds), "N",
+     "times each runtime is started anew, in rotated order (5)"},
+    {0, "min-runs", OPT_INT, AT(min_runs), "N", "runs of each whole program (10)"},
+    {0, "timeout", OPT_REAL, AT(timeout_s), "S",
+     "end a runtime that does not answer for so long (60)"},
+    {0, "no-program", OPT_FLAG, AT(no_program), NULL,
+     "leave out whole programs, from process start to result"},
+    {0, "no-inference", OPT_FLAG, AT(no_inference), NULL, "measure nothing else"},
+    {0, "no-pin", OPT_FLAG, AT(no_pin), NULL, "let the system choose the cores"},
+    {0, "queries", OPT_INT, AT(setup.measuring.iterations), "N", "the same as --iterations"},
+    {0}};
+
+static const option_row result_rows[] = {
+    OUTPUT_ROW(bench_options, outputs),  RTOL_ROW(bench_options, tolerances),
+    ATOL_ROW(bench_options, tolerances), TOP_ROW(bench_options, values),
+    LABELS_ROW(bench_options, values),   PROFILE_ROW(bench_options, profile),
+    JSON_ROW(bench_options, json),       {0}};
+
+static const option_group groups[] = {
+    {"What is compared", compared_rows, 0, NULL}, MEASURING_OPTIONS(bench_options, setup.measuring),
+    INPUT_OPTIONS(bench_options, setup.inputs),   {"Results", result_rows, 0, NULL},
+    MODEL_OPTIONS(bench_options, setup.model),    {0}};
+
 enum { MOST_NUMBERS = 64 };
 
 typedef struct numbers {
@@ -44,13 +91,13 @@ static int parse_numbers(const char *option, const char *list_text, int64_t leas
 
 /* ------------------------------------------------------------------ what was asked for */
 typedef struct request {
-    options *o;
+    bench_options *o;
     runtimes all;
     numbers threads, batches;
     bool accuracy;
 } request;
 
-static int check_words(const options *o, bool *accuracy)
+static int check_words(const bench_options *o, bool *accuracy)
 {
     if (o->workload && strcmp(o->workload, "L") != 0 && strcmp(o->workload, "T") != 0)
         return fail_usage("--workload is L (latency) or T (throughput), not '%s'", o->workload);
@@ -61,7 +108,7 @@ static int check_words(const options *o, bool *accuracy)
         return fail_usage("--mode accuracy needs --dataset DIR");
     if (o->dataset && !is_folder(o->dataset))
         return fail_usage("--dataset '%s' is no folder", o->dataset);
-    if (o->iterations == 0)
+    if (o->setup.measuring.iterations == 0)
         return fail_usage("--iterations 0: nothing would be measured");
     if (o->rounds < 1 || o->rounds > 1000)
         return fail_usage("--rounds %lld: from 1 to 1000", (long long)o->rounds);
@@ -74,7 +121,7 @@ static int check_words(const options *o, bool *accuracy)
     return -1;
 }
 
-static int check_files(const options *o)
+static int check_files(const bench_options *o)
 {
     static const char *const suffixes[] = {".json", ".csv", ".md", ".svg", ".png"};
     for (size_t i = 0; i < o->outputs.n; i++) {
@@ -88,10 +135,11 @@ static int check_files(const options *o)
     return -1;
 }
 
-static int understand(request *r, options *o)
+static int understand(request *r, bench_options *o)
 {
     *r = (request){.o = o};
-    int code = o->rest.n ? -1 : fail_usage("bench needs a MODEL; see 'sonde bench --help'");
+    int code =
+        o->setup.common.rest.n ? -1 : fail_usage("bench needs a MODEL; see 'sonde bench --help'");
     if (code < 0)
         code = check_words(o, &r->accuracy);
     if (code < 0)
@@ -102,16 +150,16 @@ static int understand(request *r, options *o)
     if (code < 0)
         code = parse_numbers("batch-size", o->batch_list ? o->batch_list : "0",
                              o->batch_list ? 1 : 0, INT32_MAX, &r->batches);
-    if (code < 0 && o->dataset && !r->accuracy && !o->inputs.n)
-        list_add(&o->inputs, o->dataset);
+    if (code < 0 && o->dataset && !r->accuracy && !o->setup.inputs.inputs.n)
+        list_add(&o->setup.inputs.inputs, o->dataset);
     return code;
 }
 
 /* ------------------------------------------------------------------ measuring */
-static int instances_of(const options *o, int threads)
+static int instances_of(const bench_options *o, int threads)
 {
-    if (o->instances)
-        return (int)o->instances;
+    if (o->setup.measuring.instances)
+        return (int)o->setup.measuring.instances;
     return o->workload && strcmp(o->workload, "T") == 0 ? threads : 1;
 }
 
@@ -119,7 +167,8 @@ static int instances_of(const options *o, int threads)
 static int measure_table(const request *q, bench_results *out, const bench_model *model,
                          int threads)
 {
-    const options *o = q->o;
+    const bench_options *o = q->o;
+    const int64_t iterations = o->setup.measuring.iterations;
     const size_t from = out->n, n = q->all.n;
     char *cores = o->no_pin ? text_of("%s", "") : bench_cores(threads);
     bench_plan p = {.o = o,
@@ -128,8 +177,8 @@ static int measure_table(const request *q, bench_results *out, const bench_model
                     .cores = cores,
                     .threads = threads,
                     .instances = instances_of(o, threads),
-                    .rounds = o->iterations > 0 && o->iterations < o->rounds ? (int)o->iterations
-                                                                             : (int)o->rounds};
+                    .rounds =
+                        (int)(iterations > 0 && iterations < o->rounds ? iterations : o->rounds)};
     out->items = need(realloc(out->items, (from + n) * sizeof *out->items));
     p.results = out->items + from;
     for (size_t i = 0; i < n; i++)
@@ -158,10 +207,10 @@ static int measure_model(const request *q, bench_results *out, const char *name,
     int code = EXIT_OK;
     for (size_t b = 0; b < q->batches.n && !code; b++) {
         bench_model model;
-        options o = *q->o;
-        o.batch_size = q->batches.items[b];
-        o.quiet |= b > 0; /* said once */
-        code = bench_prepare(&model, &o, name);
+        run_setup s = q->o->setup;
+        s.inputs.batch_size = q->batches.items[b];
+        s.common.quiet |= b > 0; /* said once */
+        code = bench_prepare(&model, &s, name);
         for (size_t t = 0; t < q->threads.n && !code; t++) {
             const int threads =
                 q->threads.items[t] ? (int)q->threads.items[t] : out->machine.usable_cores;
@@ -172,7 +221,7 @@ static int measure_model(const request *q, bench_results *out, const char *name,
             fflush(stdout);
         }
         if (!code && on_terminal && !q->accuracy)
-            code = bench_answers(&o, &model);
+            code = bench_answers(q->o, &s, &model);
         bench_model_free(&model);
     }
     return code;
@@ -195,7 +244,7 @@ static int write_results(const bench_results *r, const char *path, const char *s
     return code;
 }
 
-static int write_files(const bench_results *r, const options *o)
+static int write_files(const bench_results *r, const bench_options *o)
 {
     int code = o->json ? write_results(r, o->json, ".json") : EXIT_OK;
     for (size_t i = 0; i < o->outputs.n; i++) {
@@ -217,11 +266,12 @@ static int outcome(const bench_results *r)
 /* A model that cannot be measured does not keep the others from it; wrong usage does. */
 static int measure_models(const request *q, bench_results *results)
 {
-    const options *o = q->o;
-    const bool on_terminal = !o->quiet && !(o->json && strcmp(o->json, "-") == 0);
+    const bench_options *o = q->o;
+    const bool on_terminal = !o->setup.common.quiet && !(o->json && strcmp(o->json, "-") == 0);
+    const list *rest = &o->setup.common.rest;
     int worst = EXIT_OK;
-    for (size_t i = 0; i < o->rest.n && worst != EXIT_USAGE && !interrupted(); i++) {
-        const int code = measure_model(q, results, o->rest.items[i], on_terminal);
+    for (size_t i = 0; i < rest->n && worst != EXIT_USAGE && !interrupted(); i++) {
+        const int code = measure_model(q, results, rest->items[i], on_terminal);
         worst = code > worst ? code : worst;
     }
     return worst;
@@ -248,14 +298,17 @@ static int measure_all(const request *q)
 
 int cmd_bench(int argc, char **argv)
 {
-    options o;
+    bench_options o = {.setup = SETUP_DEFAULTS,
+                       .rounds = 5,
+                       .min_runs = 10,
+                       .timeout_s = 60,
+                       .tolerances = TOLERANCES_DEFAULTS};
     request q = {.o = &o};
     text help = {.n = 0};
     text_add(&help, "%s", details);
     runtimes_help(&help);
-    int code = options_parse(&o, "bench", OPT_BENCH | OPT_FILES | OPT_RUN | OPT_MODEL | OPT_INPUT,
-                             help.data, argc, argv);
-    text_free(&help);
+    const verb_options verb = {"bench", help.data, groups, help_passes};
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
     if (code < 0)
         code = understand(&q, &o);
     if (code < 0 && !scratch_open())
@@ -265,6 +318,7 @@ int cmd_bench(int argc, char **argv)
     if (code < 0)
         code = measure_all(&q);
     runtimes_free(&q.all);
-    options_free(&o);
+    options_free(&verb, &o.setup.common);
+    text_free(&help);
     return code;
 }

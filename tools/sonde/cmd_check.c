@@ -25,6 +25,26 @@ static const char details[] =
     "  sonde check onnx/backend/test/data/node\n"
     "  sonde check --filter conv --rtol 1e-5 onnx/backend/test/data/node\n";
 
+typedef struct check_options {
+    common_options common;
+    tolerances tolerances;
+    const char *filter;
+    bool strict;
+    model_options model;
+} check_options;
+
+#define AT(field) offsetof(check_options, field)
+
+static const option_row rows[] = {
+    RTOL_ROW(check_options, tolerances),
+    ATOL_ROW(check_options, tolerances),
+    {0, "strict", OPT_FLAG, AT(strict), NULL, "what is not supported counts as failed"},
+    {0, "filter", OPT_TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},
+    {0}};
+
+static const option_group groups[] = {
+    {"Comparing", rows, 0, NULL}, MODEL_OPTIONS(check_options, model), {0}};
+
 typedef struct tally {
     size_t passed, failed, skipped;
 } tally;
@@ -188,7 +208,7 @@ typedef struct test_case {
 
 /* Files INPUT_0.pb … and OUTPUT_0.pb …; without an INPUT prefix inputs are made here. */
 static sonde_status run_set(const test_case *c, const char *input, const char *output,
-                            const options *o, sonde_error *err)
+                            const check_options *o, sonde_error *err)
 {
     sonde_session *s = c->session;
     const size_t most_in = sonde_session_input_count(s), most_out = sonde_session_output_count(s);
@@ -211,7 +231,8 @@ static sonde_status run_set(const test_case *c, const char *input, const char *o
         st = sonde_session_run(s, &run, NULL, in, n_in, NULL, got, most_out, err);
     for (size_t k = 0; k < n_out && st == SONDE_OK; k++) {
         st = c->random ? compare_types(got[k], want[k], err)
-                       : sonde_value_compare(got[k], want[k], o->rtol, o->atol, err);
+                       : sonde_value_compare(got[k], want[k], o->tolerances.rtol,
+                                             o->tolerances.atol, err);
         if (st != SONDE_OK) {
             char *message =
                 text_of("output '%s': %s", sonde_session_output_name(s, k), err->message);
@@ -231,7 +252,7 @@ static verdict judge(sonde_status st)
     return st == SONDE_OK ? PASSED : st == SONDE_UNSUPPORTED ? SKIPPED : FAILED;
 }
 
-static sonde_status run_sets(const test_case *c, const options *o, sonde_error *err)
+static sonde_status run_sets(const test_case *c, const check_options *o, sonde_error *err)
 {
     list sets = {.n = 0};
     (void)entries(c->folder, &sets);
@@ -257,19 +278,19 @@ static sonde_status run_sets(const test_case *c, const options *o, sonde_error *
 
 /* `place`: a folder with model.onnx, or, when `output` is given, a model file whose outputs are in
  * files of that prefix. */
-static void check_one(sonde_context *c, const char *place, const char *output, const options *o,
-                      tally *t)
+static void check_one(sonde_context *c, const char *place, const char *output,
+                      const check_options *o, tally *t)
 {
     if (interrupted() || (o->filter && !strstr(base_name(place), o->filter)))
         return;
     char *path = output ? text_of("%s", place) : text_of("%s/model.onnx", place);
     sonde_model_options mo = SONDE_INIT(sonde_model_options);
     sonde_session_options so = SONDE_INIT(sonde_session_options);
-    mo.no_mmap = o->no_mmap;
-    so.no_optimize = o->no_optimize;
-    so.no_prepack = o->no_prepack;
-    so.disabled_passes = o->disabled_passes.items;
-    so.disabled_pass_count = o->disabled_passes.n;
+    mo.no_mmap = o->model.no_mmap;
+    so.no_optimize = o->model.no_optimize;
+    so.no_prepack = o->model.no_prepack;
+    so.disabled_passes = o->model.disabled_passes.items;
+    so.disabled_pass_count = o->model.disabled_passes.n;
     sonde_model *model = NULL;
     sonde_session *session = NULL;
     sonde_error err = {.status = SONDE_OK};
@@ -291,7 +312,7 @@ static void check_one(sonde_context *c, const char *place, const char *output, c
     t->failed += v == FAILED || (v == SKIPPED && o->strict);
     t->skipped += v == SKIPPED && !o->strict;
     progress_end();
-    if (v == PASSED ? o->verbose : !o->quiet) {
+    if (v == PASSED ? o->common.verbose : !o->common.quiet) {
         char *why = printable(v == PASSED ? "" : err.message);
         printf("%s %s%s%s\n",
                v == PASSED   ? "passed "
@@ -303,7 +324,8 @@ static void check_one(sonde_context *c, const char *place, const char *output, c
 }
 
 /* Folders of folders, as deep as ONNX keeps them. */
-static bool check_tree(sonde_context *c, const char *path, const options *o, int depth, tally *t)
+static bool check_tree(sonde_context *c, const char *path, const check_options *o, int depth,
+                       tally *t)
 {
     if (has_model(path)) {
         check_one(c, path, NULL, o, t);
@@ -314,7 +336,7 @@ static bool check_tree(sonde_context *c, const char *path, const options *o, int
     if (depth > 0 && entries(path, &inside))
         for (size_t i = 0; i < inside.n; i++) {
             char *stem;
-            progress(o, "checking", (double)i / (double)inside.n);
+            progress(&o->common, "checking", (double)i / (double)inside.n);
             if (is_folder(inside.items[i])) {
                 found |= check_tree(c, inside.items[i], o, depth - 1, t);
             } else if (has_output(inside.items[i], &stem)) {
@@ -329,20 +351,17 @@ static bool check_tree(sonde_context *c, const char *path, const options *o, int
     return found;
 }
 
-static int check(const options *o)
+static int check(const check_options *o)
 {
-    sonde_context_options co = SONDE_INIT(sonde_context_options);
-    co.threads = (int)o->threads;
-    co.max_memory = (size_t)o->max_memory;
-    co.cpu = o->cpu;
+    const sonde_context_options co = context_options(&o->model);
     sonde_context *c = NULL;
     sonde_error err;
     if (sonde_context_create(&co, &c, &err))
         return fail("%s", err.message);
     tally t = {.passed = 0};
     int code = interrupt_keep();
-    for (size_t i = 0; i < o->rest.n && !code && !interrupted(); i++) {
-        char *path = text_of("%s", o->rest.items[i]);
+    for (size_t i = 0; i < o->common.rest.n && !code && !interrupted(); i++) {
+        char *path = text_of("%s", o->common.rest.items[i]);
         for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
             path[n - 1] = 0;
         if (!is_folder(path))
@@ -366,12 +385,13 @@ static int check(const options *o)
 
 int cmd_check(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "check", OPT_CHECK | OPT_MODEL, details, argc, argv);
-    if (code < 0 && o.rest.n == 0)
+    static const verb_options verb = {"check", details, groups, help_passes};
+    check_options o = {.tolerances = TOLERANCES_DEFAULTS};
+    int code = options_parse(&verb, &o.common, argc, argv);
+    if (code < 0 && o.common.rest.n == 0)
         code = fail_usage("check needs a DIR; see 'sonde check --help'");
     if (code < 0)
         code = check(&o);
-    options_free(&o);
+    options_free(&verb, &o.common);
     return code;
 }

@@ -23,6 +23,24 @@ static const char details[] =
     "  sonde diff old.pftrace new.pftrace\n"
     "  sonde diff old.pftrace new.pftrace --by node --fail-above 5%\n";
 
+typedef struct diff_options {
+    common_options common;
+    const char *json, *by, *fail_above;
+    int64_t max_memory;
+} diff_options;
+
+#define AT(field) offsetof(diff_options, field)
+
+static const option_row comparing_rows[] = {
+    JSON_ROW(diff_options, json),
+    {0, "by", OPT_TEXT, AT(by), "op|node|shape", "what makes a row (op)"},
+    {0, "fail-above", OPT_TEXT, AT(fail_above), "PERCENT",
+     "exit with 3 when the total, or an operator that matters, is surely slower by more"},
+    PROFILES_MEMORY_ROW(diff_options, max_memory),
+    {0}};
+
+static const option_group groups[] = {{"Comparing", comparing_rows, 0, NULL}, {0}};
+
 /* A row counts for --fail-above from this share of the run on. */
 #define SHARE_THAT_MATTERS 0.05
 
@@ -124,13 +142,13 @@ static int print_table(const diff *d)
     return code;
 }
 
-static void print_heading(const diff *d, const options *o)
+static void print_heading(const diff *d, const diff_options *o)
 {
     static const char *const which[] = {"old", "new"};
     for (int k = 0; k < 2; k++) {
         const sonde_profile_summary *s = &d->summaries[k];
         const shown_unit u = unit_of_ms(s->p50_ns / 1e6);
-        printf("%s: %s, %llu runs, median %.*f%s%s%s\n", which[k], o->rest.items[k],
+        printf("%s: %s, %llu runs, median %.*f%s%s%s\n", which[k], o->common.rest.items[k],
                (unsigned long long)s->iterations, u.decimals, s->p50_ns / 1e6 / u.divisor, u.name,
                *s->model ? ", " : "", s->model);
     }
@@ -169,7 +187,7 @@ static void add_change(text *t, const sonde_change *c)
     text_add(t, ", \"verdict\": \"%s\"}", sonde_verdict_text(c->verdict));
 }
 
-static int save_json(const diff *d, const options *o)
+static int save_json(const diff *d, const diff_options *o)
 {
     static const char *const which[] = {"old", "new"}, *const ways[] = {"op", "node", "shape"};
     text t = {.n = 0};
@@ -177,7 +195,7 @@ static int save_json(const diff *d, const options *o)
     text_add(&t, "{\"schema\": \"sonde.diff/1\", \"by\": \"%s\"", ways[d->by]);
     for (int k = 0; k < 2; k++) {
         text_add(&t, ",\n \"%s\": {\"file\": ", which[k]);
-        text_json(&t, o->rest.items[k]);
+        text_json(&t, o->common.rest.items[k]);
         text_add(&t, ", \"model\": ");
         text_json(&t, d->summaries[k].model);
         text_add(&t, ", \"version\": ");
@@ -242,7 +260,7 @@ static int judge_all(diff *d)
 }
 
 /* ------------------------------------------------------------------ the verb */
-static int parse(const options *o, diff *d)
+static int parse(const diff_options *o, diff *d)
 {
     static const char *const ways[] = {"op", "node", "shape", NULL};
     d->limit = -1;
@@ -266,24 +284,25 @@ static int parse(const options *o, diff *d)
     return -1;
 }
 
-static int run(diff *d, const options *o)
+static int run(diff *d, const diff_options *o)
 {
     sonde_error err;
     for (int k = 0; k < 2; k++) {
         d->summaries[k].struct_size = sizeof d->summaries[k];
-        const int code = load_profile(o, o->rest.items[k], &d->profiles[k]);
+        const int code =
+            load_profile(&o->common, o->max_memory, o->common.rest.items[k], &d->profiles[k]);
         if (code)
             return code;
         if (sonde_profile_summary_get(d->profiles[k], &d->summaries[k], &err))
             return fail("%s", err.message);
         if (!d->summaries[k].iterations)
-            return fail("'%s' has no measured run to compare", o->rest.items[k]);
+            return fail("'%s' has no measured run to compare", o->common.rest.items[k]);
     }
     if (sonde_profile_compare(d->profiles[0], d->profiles[1], d->by, &d->comparison, &err))
         return fail("%s", err.message);
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
     int code = EXIT_OK;
-    if (!json_only && !o->quiet) {
+    if (!json_only && !o->common.quiet) {
         print_heading(d, o);
         code = print_table(d);
     }
@@ -296,10 +315,11 @@ static int run(diff *d, const options *o)
 
 int cmd_diff(int argc, char **argv)
 {
-    options o;
+    static const verb_options verb = {"diff", details, groups, NULL};
+    diff_options o = {.max_memory = 0};
     diff d = {.by = SONDE_BY_OP};
-    int code = options_parse(&o, "diff", OPT_DIFF, details, argc, argv);
-    if (code < 0 && o.rest.n != 2)
+    int code = options_parse(&verb, &o.common, argc, argv);
+    if (code < 0 && o.common.rest.n != 2)
         code = fail_usage("diff takes two profiles, OLD and NEW; see 'sonde diff --help'");
     if (code < 0)
         code = parse(&o, &d);
@@ -308,6 +328,6 @@ int cmd_diff(int argc, char **argv)
     sonde_comparison_release(d.comparison);
     sonde_profile_release(d.profiles[0]);
     sonde_profile_release(d.profiles[1]);
-    options_free(&o);
+    options_free(&verb, &o.common);
     return code;
 }

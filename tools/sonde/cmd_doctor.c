@@ -16,6 +16,23 @@ static const char details[] =
     "  sonde doctor --calibrate\n"
     "  sonde doctor model.onnx -s batch=8\n";
 
+typedef struct doctor_options {
+    run_setup setup;
+    const char *json;
+    bool calibrate;
+} doctor_options;
+
+static const option_row rows[] = {
+    JSON_ROW(doctor_options, json),
+    {0, "calibrate", OPT_FLAG, offsetof(doctor_options, calibrate), NULL,
+     "measure what the machine reaches at best, and keep it for later profiles"},
+    {0}};
+
+static const option_group groups[] = {INPUT_OPTIONS(doctor_options, setup.inputs),
+                                      {"The machine", rows, 0, NULL},
+                                      MODEL_OPTIONS(doctor_options, setup.model),
+                                      {0}};
+
 static const char *const severities[] = {"good", "note", "slow"};
 
 void found(findings *f, severity s, const char *topic, char *said, char *evidence,
@@ -109,14 +126,12 @@ static int save_json(const findings *f, const sonde_machine_info *m, const char 
     return code;
 }
 
-static int examine(const options *o)
+static int examine(const doctor_options *o)
 {
-    sonde_context_options c = SONDE_INIT(sonde_context_options);
-    c.threads = (int)o->threads;
-    c.cpu = o->cpu;
-    c.max_memory = (size_t)o->max_memory;
+    const list *rest = &o->setup.common.rest;
+    sonde_context_options c = context_options(&o->setup.model);
     if (o->calibrate)
-        show_warnings(&c, o);
+        show_warnings(&c, &o->setup.common);
     sonde_context *context = NULL;
     sonde_machine_info m = SONDE_INIT(sonde_machine_info);
     sonde_error err;
@@ -128,10 +143,10 @@ static int examine(const options *o)
         code = fail("%s", err.message);
     if (!code)
         code = look_at_machine(&f, context);
-    if (!code && o->rest.n)
-        code = look_at_model(&f, o, o->rest.items[0]);
+    if (!code && rest->n)
+        code = look_at_model(&f, &o->setup, rest->items[0]);
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
-    if (!code && !json_only && !o->quiet) {
+    if (!code && !json_only && !o->setup.common.quiet) {
         print_machine(&m);
         print_findings(&f);
     }
@@ -149,12 +164,14 @@ static int examine(const options *o)
 
 int cmd_doctor(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "doctor", OPT_DOCTOR | OPT_MODEL | OPT_INPUT, details, argc, argv);
-    if (code < 0 && o.rest.n > 1)
-        code = fail_usage("doctor takes at most one MODEL, not %zu", o.rest.n);
+    static const verb_options verb = {"doctor", details, groups, help_passes};
+    doctor_options o = {.setup = SETUP_DEFAULTS};
+    const size_t *n = &o.setup.common.rest.n;
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0 && *n > 1)
+        code = fail_usage("doctor takes at most one MODEL, not %zu", *n);
     if (code < 0)
         code = examine(&o);
-    options_free(&o);
+    options_free(&verb, &o.setup.common);
     return code;
 }

@@ -21,6 +21,24 @@ static const char details[] = "\n"
                               "  sonde inspect model.onnx --optimized -o fast.onnx\n"
                               "  sonde inspect --operators\n";
 
+#define AT(field) offsetof(inspect_options, field)
+
+static const option_row rows[] = {
+    OUTPUT_ROW(inspect_options, outputs),
+    JSON_ROW(inspect_options, json),
+    {0, "nodes", OPT_FLAG, AT(nodes), NULL, "list every node with its types"},
+    {0, "operators", OPT_FLAG, AT(operators), NULL,
+     "list what can be run instead of looking at a model: domain, operator, versions, types"},
+    {0, "graph", OPT_TEXT, AT(graph), "FILE", "write the graph as .dot or .txt"},
+    {0, "optimized", OPT_FLAG, AT(optimized), NULL,
+     "the graph after the passes; with -o out.onnx saved as a model"},
+    {0}};
+
+static const option_group groups[] = {{"What to look at", rows, 0, NULL},
+                                      INPUT_OPTIONS(inspect_options, setup.inputs),
+                                      MODEL_OPTIONS(inspect_options, setup.model),
+                                      {0}};
+
 static int totals_of(const sonde_inspection *look, sonde_inspection_totals *totals)
 {
     *totals = (sonde_inspection_totals)SONDE_INIT(sonde_inspection_totals);
@@ -170,18 +188,18 @@ static void print_cost(const sonde_inspection_totals *run)
 }
 
 /* What a session makes of the model, bound to inputs of the sizes asked for where that can be. */
-static int look_at_session(const loaded *l, const options *o, sonde_inspection **look)
+static int look_at_session(const loaded *l, const run_setup *s, sonde_inspection **look)
 {
     feeds f;
     sonde_error err;
-    int code = feeds_make_one(&f, l, o);
+    int code = feeds_make_one(&f, l, s);
     if (!code && sonde_inspect_session(l->session, f.names, f.values, f.n, look, &err))
         code = fail("%s", err.message);
     feeds_free(&f);
     return code;
 }
 
-static int save(const sonde_inspection *look, const options *o)
+static int save(const sonde_inspection *look, const inspect_options *o)
 {
     sonde_error err;
     if (o->graph && sonde_inspection_save(look, o->graph, &err))
@@ -192,7 +210,7 @@ static int save(const sonde_inspection *look, const options *o)
     return EXIT_OK;
 }
 
-static void print_all(const inspected *in, const options *o)
+static void print_all(const inspected *in, const inspect_options *o)
 {
     print_model(in);
     if (in->l->session) {
@@ -212,7 +230,7 @@ static void print_all(const inspected *in, const options *o)
         put("\nnote: ", sonde_inspection_note(in->model), "\n");
 }
 
-static int inspect(const loaded *l, options *o)
+static int inspect(const loaded *l, const inspect_options *o)
 {
     inspected in = {.l = l};
     sonde_error err;
@@ -220,14 +238,14 @@ static int inspect(const loaded *l, options *o)
         return fail("%s", err.message);
     int code = totals_of(in.model, &in.totals);
     if (!code && l->session)
-        code = look_at_session(l, o, &in.session);
+        code = look_at_session(l, &o->setup, &in.session);
     if (!code && in.session)
         code = totals_of(in.session, &in.run);
     if (!code && o->optimized && !in.session)
         code = fail("there is no optimized graph of a model that cannot be run");
     in.shown = o->optimized ? in.session : in.model;
     in.counted = o->optimized ? in.run : in.totals;
-    if (!code && !o->quiet && !(o->json && strcmp(o->json, "-") == 0))
+    if (!code && !o->setup.common.quiet && !(o->json && strcmp(o->json, "-") == 0))
         print_all(&in, o);
     if (!code && o->json)
         code = inspect_json(&in, o);
@@ -254,21 +272,22 @@ static int list_operators(void)
 
 int cmd_inspect(int argc, char **argv)
 {
-    options o;
-    int code =
-        options_parse(&o, "inspect", OPT_INSPECT | OPT_MODEL | OPT_INPUT, details, argc, argv);
-    if (code < 0 && o.operators && !o.rest.n)
+    static const verb_options verb = {"inspect", details, groups, help_passes};
+    inspect_options o = {.setup = SETUP_DEFAULTS};
+    const list *rest = &o.setup.common.rest;
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0 && o.operators && !rest->n)
         code = list_operators();
-    if (code < 0 && o.rest.n != 1)
-        code = o.rest.n ? fail_usage("inspect takes one MODEL, not %zu", o.rest.n)
-                        : fail_usage("inspect needs a MODEL; see 'sonde inspect --help'");
+    if (code < 0 && rest->n != 1)
+        code = rest->n ? fail_usage("inspect takes one MODEL, not %zu", rest->n)
+                       : fail_usage("inspect needs a MODEL; see 'sonde inspect --help'");
     if (code < 0) {
         loaded l;
-        code = load(&l, &o, o.rest.items[0], LOAD_TO_PLAN);
+        code = load(&l, &o.setup, rest->items[0], LOAD_TO_PLAN);
         if (!code)
             code = inspect(&l, &o);
         unload(&l);
     }
-    options_free(&o);
+    options_free(&verb, &o.setup.common);
     return code;
 }

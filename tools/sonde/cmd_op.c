@@ -20,6 +20,39 @@ static const char details[] =
     "  sonde op zoo:regnet_x_400mf --node /fc/Gemm\n"
     "  sonde op zoo:regnet_x_400mf --op-type Conv --json convs.json\n";
 
+typedef struct op_options {
+    run_setup setup;
+    const char *json;
+    list shapes, constants, attributes, contents;
+    const char *node, *op_type, *domain;
+    int64_t opset, n_outputs;
+    int64_t warmup, exec, repeat; /* -1: not given */
+} op_options;
+
+#define AT(field) offsetof(op_options, field)
+
+static const option_row rows[] = {
+    JSON_ROW(op_options, json),
+    {0, "shape", OPT_LIST, AT(shapes), "[TYPE:]1,64,56,56",
+     "an input, in order; TYPE is f32 unless given; '_' is one left out"},
+    {0, "const", OPT_LIST, AT(constants), "K", "input K is a weight; may be repeated"},
+    {0, "value", OPT_LIST, AT(contents), "K=1,2,3", "elements of input K"},
+    {0, "attr", OPT_LIST, AT(attributes), "NAME=VALUE", "an attribute; may be repeated"},
+    {0, "domain", OPT_TEXT, AT(domain), "NAME", "of the operator (ai.onnx)"},
+    {0, "opset", OPT_INT, AT(opset), "N", "version of the operator set (the newest)"},
+    {0, "outputs", OPT_INT, AT(n_outputs), "N", "outputs that are wanted (1)"},
+    {0, "node", OPT_TEXT, AT(node), "NAME", "the node of MODEL with this name"},
+    {0, "op-type", OPT_TEXT, AT(op_type), "TYPE", "every node of MODEL of this type, a row each"},
+    {'w', "warmup", OPT_INT, AT(warmup), "N", "runs before measuring (10)"},
+    {0, "exec", OPT_INT, AT(exec), "N", "runs behind one latency (10)"},
+    {0, "repeat", OPT_INT, AT(repeat), "N", "latencies (1)"},
+    {0}};
+
+static const option_group groups[] = {INPUT_OPTIONS(op_options, setup.inputs),
+                                      {"The operator", rows, 0, NULL},
+                                      MODEL_OPTIONS(op_options, setup.model),
+                                      {0}};
+
 enum { MAX_INPUTS = 64, MAX_DIMS = 16 };
 
 typedef struct described {
@@ -31,7 +64,7 @@ typedef struct described {
 } described;
 
 typedef struct op_run {
-    const options *o;
+    const op_options *o;
     sonde_context *context;
     sonde_op_options how;
     text json;
@@ -156,7 +189,7 @@ static int parse_content(described *d, const char *s)
     return -1;
 }
 
-static int parse(described *d, const options *o)
+static int parse(described *d, const op_options *o)
 {
     int code = -1;
     for (size_t i = 0; i < o->shapes.n && code < 0; i++)
@@ -301,7 +334,7 @@ static int profile_one(op_run *r, const sonde_op_spec *spec, bool one_of_many)
         return fail("%s", err.message);
     }
     const bool json_only = r->o->json && strcmp(r->o->json, "-") == 0;
-    if (!json_only && !r->o->quiet) {
+    if (!json_only && !r->o->setup.common.quiet) {
         if (one_of_many)
             print_node(result, &info, r->shown == 0);
         else
@@ -318,26 +351,23 @@ static int profile_one(op_run *r, const sonde_op_spec *spec, bool one_of_many)
 
 static int profile_described(op_run *r)
 {
-    const options *o = r->o;
+    const op_options *o = r->o;
     described d = {.n = 0};
-    sonde_context_options c = SONDE_INIT(sonde_context_options);
-    c.threads = (int)o->threads;
-    c.max_memory = (size_t)o->max_memory;
-    c.cpu = o->cpu;
+    const sonde_context_options c = context_options(&o->setup.model);
     sonde_error err;
     int code = parse(&d, o);
     if (code < 0 && sonde_context_create(&c, &r->context, &err))
         code = fail("%s", err.message);
     if (code < 0) {
         sonde_op_spec spec = SONDE_INIT(sonde_op_spec);
-        spec.op_type = o->rest.items[0];
+        spec.op_type = o->setup.common.rest.items[0];
         spec.domain = o->domain;
         spec.opset = o->opset;
         spec.inputs = d.in;
         spec.input_count = d.n;
         spec.output_count = (size_t)o->n_outputs;
         spec.attributes = d.attributes;
-        spec.seed = (uint64_t)o->seed;
+        spec.seed = (uint64_t)o->setup.inputs.seed;
         code = interrupt_keep();
         if (!code)
             code = profile_one(r, &spec, false);
@@ -362,7 +392,7 @@ static int profile_type(op_run *r, sonde_op_spec *spec, const loaded *l)
         if (sonde_inspection_node(look, i, &node, NULL) || node.depth || !*node.name ||
             strcmp(node.op_type, r->o->op_type) != 0)
             continue;
-        progress(r->o, "measuring", (double)i / (double)n);
+        progress(&r->o->setup.common, "measuring", (double)i / (double)n);
         spec->node = node.name;
         code = profile_one(r, spec, true);
     }
@@ -378,11 +408,11 @@ static int profile_nodes(op_run *r)
 {
     loaded l;
     feeds f = {.n = 0};
-    int code = load(&l, r->o, r->o->rest.items[0], LOAD_TO_KNOW_PORTS);
+    int code = load(&l, &r->o->setup, r->o->setup.common.rest.items[0], LOAD_TO_KNOW_PORTS);
     if (!code && !l.session)
         code = fail("a model that cannot run has no operators to measure");
     if (!code)
-        code = feeds_make_one(&f, &l, r->o);
+        code = feeds_make_one(&f, &l, &r->o->setup);
     if (!code) {
         sonde_op_spec spec = SONDE_INIT(sonde_op_spec);
         spec.model = l.model;
@@ -400,33 +430,47 @@ static int profile_nodes(op_run *r)
     return code;
 }
 
+static int check_usage(const op_options *o)
+{
+    const size_t n = o->setup.common.rest.n;
+    if (n != 1)
+        return n ? fail_usage("op takes one operator TYPE or one MODEL, not %zu", n)
+                 : fail_usage("op needs an operator TYPE or a MODEL; see 'sonde op --help'");
+    if (o->node && o->op_type)
+        return fail_usage("--node names one node, --op-type all of a type: not both");
+    if (o->exec == 0 || o->repeat == 0)
+        return fail_usage("--%s 0: nothing would be measured", o->exec == 0 ? "exec" : "repeat");
+    if (o->exec > 1000000 || o->repeat > 1000000 || o->warmup > 1000000)
+        return fail_usage("-w, --exec and --repeat take at most 1000000 runs");
+    return -1;
+}
+
+static int profile_all(const op_options *o)
+{
+    op_run r = {.o = o, .how = SONDE_INIT(sonde_op_options)};
+    r.how.warmup = o->warmup == 0 ? -1 : o->warmup > 0 ? (int)o->warmup : 0;
+    r.how.exec = o->exec > 0 ? (int)o->exec : 0;
+    r.how.repeat = o->repeat > 0 ? (int)o->repeat : 0;
+    text_add(&r.json, "{\"schema\":\"sonde.op/1\",\"unit\":\"us\",\"results\":[");
+    int code = o->node || o->op_type ? profile_nodes(&r) : profile_described(&r);
+    text_add(&r.json, "]}\n");
+    if (!code && interrupted())
+        code = fail(r.shown ? "interrupted; this is what was measured" : "interrupted");
+    if (o->json && (!code || (interrupted() && r.shown)))
+        code = write_text(o->json, r.json.data, r.json.n);
+    text_free(&r.json);
+    return code;
+}
+
 int cmd_op(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "op", OPT_OP | OPT_MODEL | OPT_INPUT, details, argc, argv);
-    if (code < 0 && o.rest.n != 1)
-        code = o.rest.n ? fail_usage("op takes one operator TYPE or one MODEL, not %zu", o.rest.n)
-                        : fail_usage("op needs an operator TYPE or a MODEL; see 'sonde op --help'");
-    if (code < 0 && o.node && o.op_type)
-        code = fail_usage("--node names one node, --op-type all of a type: not both");
-    if (code < 0 && (o.exec == 0 || o.repeat == 0))
-        code = fail_usage("--%s 0: nothing would be measured", o.exec == 0 ? "exec" : "repeat");
-    if (code < 0 && (o.exec > 1000000 || o.repeat > 1000000 || o.warmup > 1000000))
-        code = fail_usage("-w, --exec and --repeat take at most 1000000 runs");
-    if (code < 0) {
-        op_run r = {.o = &o, .how = SONDE_INIT(sonde_op_options)};
-        r.how.warmup = o.warmup == 0 ? -1 : o.warmup > 0 ? (int)o.warmup : 0;
-        r.how.exec = o.exec > 0 ? (int)o.exec : 0;
-        r.how.repeat = o.repeat > 0 ? (int)o.repeat : 0;
-        text_add(&r.json, "{\"schema\":\"sonde.op/1\",\"unit\":\"us\",\"results\":[");
-        code = o.node || o.op_type ? profile_nodes(&r) : profile_described(&r);
-        text_add(&r.json, "]}\n");
-        if (!code && interrupted())
-            code = fail(r.shown ? "interrupted; this is what was measured" : "interrupted");
-        if (o.json && (!code || (interrupted() && r.shown)))
-            code = write_text(o.json, r.json.data, r.json.n);
-        text_free(&r.json);
-    }
-    options_free(&o);
+    static const verb_options verb = {"op", details, groups, help_passes};
+    op_options o = {.setup = SETUP_DEFAULTS, .warmup = -1, .exec = -1, .repeat = -1};
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0)
+        code = check_usage(&o);
+    if (code < 0)
+        code = profile_all(&o);
+    options_free(&verb, &o.setup.common);
     return code;
 }

@@ -17,26 +17,72 @@ static const char details[] =
     "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n"
     "  sonde profile model.onnx --instances 2 -o trace.json\n";
 
-static int measure(runner *r, const options *o)
+typedef struct profile_options {
+    run_setup setup;
+    table_options table;
+    int64_t level;
+    bool memory;
+} profile_options;
+
+#define AT(field) offsetof(profile_options, field)
+
+static const option_row recording_rows[] = {
+    {0, "level", OPT_INT, AT(level), "N",
+     "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
+    {0, "counters", OPT_FLAG, AT(setup.counters), NULL,
+     "hardware counters of every operator, and what the system counts"},
+    {0, "memory", OPT_FLAG, AT(memory), NULL,
+     "also bytes used and allocated after every step, as counters of traces"},
+    {0}};
+
+static int check_recording(void *values)
+{
+    const profile_options *o = values;
+    if (o->level < 1 || o->level > 3)
+        return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
+    if (o->setup.counters && o->setup.measuring.instances > 1)
+        return fail_usage("--counters with --instances: counters count the whole process, so what "
+                          "an operator did cannot be told from what others did meanwhile");
+    return -1;
+}
+
+static const option_group groups[] = {MEASURING_OPTIONS(profile_options, setup.measuring),
+                                      INPUT_OPTIONS(profile_options, setup.inputs),
+                                      TABLE_OPTIONS(profile_options, table),
+                                      {"Recording", recording_rows, 0, check_recording},
+                                      MODEL_OPTIONS(profile_options, setup.model),
+                                      {0}};
+
+static void help_behind(void)
+{
+    help_passes();
+    help_formats();
+}
+
+static int measure(runner *r, const profile_options *o)
 {
     sonde_error err;
     if (o->memory && sonde_memory_start(r->model.context, &err))
         return fail("%s", err.message);
     r->stop_when_full = true;
-    const int code = runner_run(r, o, o->warmup >= 0 ? o->warmup : 3, o->iterations, SIZE_MAX);
+    const measuring_options *m = &o->setup.measuring;
+    const int code =
+        runner_run(r, &o->setup, m->warmup >= 0 ? m->warmup : 3, m->iterations, SIZE_MAX);
     if (o->memory && sonde_memory_stop(r->model.context, &err))
         return fail("%s", err.message);
     return code;
 }
 
-static int report(const runner *r, const options *o)
+static int report(const runner *r, const profile_options *o)
 {
     sonde_profile *profile = NULL;
     sonde_error err;
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
-    const int code = show_profile(profile, o);
-    if (!code && !o->quiet && !(o->json && strcmp(o->json, "-") == 0))
+    const bool quiet = o->setup.common.quiet;
+    const char *json = o->table.json;
+    const int code = show_profile(profile, &o->table, quiet);
+    if (!code && !quiet && !(json && strcmp(json, "-") == 0))
         runner_print_instances(r);
     sonde_profile_release(profile);
     return code;
@@ -44,26 +90,27 @@ static int report(const runner *r, const options *o)
 
 int cmd_profile(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "profile", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_TABLE | OPT_LEVEL,
-                             details, argc, argv);
-    if (code < 0 && o.rest.n != 1)
-        code = o.rest.n ? fail_usage("profile takes one MODEL, not %zu", o.rest.n)
-                        : fail_usage("profile needs a MODEL; see 'sonde profile --help'");
-    if (code < 0 && o.iterations == 0)
+    static const verb_options verb = {"profile", details, groups, help_behind};
+    profile_options o = {.setup = SETUP_DEFAULTS, .level = 2};
+    const list *rest = &o.setup.common.rest;
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0 && rest->n != 1)
+        code = rest->n ? fail_usage("profile takes one MODEL, not %zu", rest->n)
+                       : fail_usage("profile needs a MODEL; see 'sonde profile --help'");
+    if (code < 0 && o.setup.measuring.iterations == 0)
         code = fail_usage("--iterations 0: nothing would be measured");
     if (code < 0)
-        code = show_check(&o);
+        code = show_check(&o.table);
     if (code < 0) {
-        o.record_level = (int)o.level;
+        o.setup.record_level = (int)o.level;
         runner r;
-        code = runner_open(&r, &o, o.rest.items[0]);
+        code = runner_open(&r, &o.setup, rest->items[0]);
         if (!code)
             code = measure(&r, &o);
         if (!code)
             code = report(&r, &o);
         runner_close(&r);
     }
-    options_free(&o);
+    options_free(&verb, &o.setup.common);
     return code;
 }

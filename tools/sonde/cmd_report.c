@@ -12,27 +12,40 @@ static const char details[] =
     "  sonde report trace.pftrace -q -o trace.json -o report.md\n"
     "  sonde report onnxruntime_profile.json\n";
 
-static int report(const options *o)
+typedef struct report_options {
+    common_options common;
+    table_options table;
+    int64_t max_memory;
+} report_options;
+
+static const option_row memory_rows[] = {PROFILES_MEMORY_ROW(report_options, max_memory), {0}};
+
+static const option_group groups[] = {
+    TABLE_OPTIONS(report_options, table), {"The table", memory_rows, 0, NULL}, {0}};
+
+static int report(const report_options *o)
 {
     sonde_profile *profile = NULL;
-    int code = load_profile(o, o->rest.items[0], &profile);
+    int code = load_profile(&o->common, o->max_memory, o->common.rest.items[0], &profile);
     if (!code)
-        code = show_profile(profile, o);
+        code = show_profile(profile, &o->table, o->common.quiet);
     sonde_profile_release(profile);
     return code;
 }
 
 int cmd_report(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "report", OPT_TABLE, details, argc, argv);
-    if (code < 0 && o.rest.n != 1)
-        code = o.rest.n ? fail_usage("report takes one PROFILE, not %zu", o.rest.n)
-                        : fail_usage("report needs a PROFILE; see 'sonde report --help'");
+    static const verb_options verb = {"report", details, groups, help_formats};
+    report_options o = {.max_memory = 0};
+    const list *rest = &o.common.rest;
+    int code = options_parse(&verb, &o.common, argc, argv);
+    if (code < 0 && rest->n != 1)
+        code = rest->n ? fail_usage("report takes one PROFILE, not %zu", rest->n)
+                       : fail_usage("report needs a PROFILE; see 'sonde report --help'");
     if (code < 0)
-        code = show_check(&o);
+        code = show_check(&o.table);
     if (code < 0)
         code = report(&o);
-    options_free(&o);
+    options_free(&verb, &o.common);
     return code;
 }

@@ -19,6 +19,35 @@ static const char details[] =
     "  sonde run model.onnx -s batch=8 -n 20 -o out.npz\n"
     "  sonde run model.onnx -i test_data_set_0 --check test_data_set_0\n";
 
+typedef struct run_options {
+    run_setup setup;
+    list outputs;
+    const char *check, *json;
+    tolerances tolerances;
+    value_options values;
+    int profile;
+} run_options;
+
+#define AT(field) offsetof(run_options, field)
+
+static const option_row result_rows[] = {
+    OUTPUT_ROW(run_options, outputs),
+    {0, "check", OPT_TEXT, AT(check), "FILE", "compare the outputs with those in a file or folder"},
+    RTOL_ROW(run_options, tolerances),
+    ATOL_ROW(run_options, tolerances),
+    TOP_ROW(run_options, values),
+    LABELS_ROW(run_options, values),
+    {0, "print", OPT_FLAG, AT(values.print), NULL, "print every element of the outputs"},
+    PROFILE_ROW(run_options, profile),
+    JSON_ROW(run_options, json),
+    {0}};
+
+static const option_group groups[] = {MEASURING_OPTIONS(run_options, setup.measuring),
+                                      INPUT_OPTIONS(run_options, setup.inputs),
+                                      {"Results", result_rows, 0, NULL},
+                                      MODEL_OPTIONS(run_options, setup.model),
+                                      {0}};
+
 static void json_value(text *t, const char *name, const sonde_value *v)
 {
     text_add(t, "{\"name\":");
@@ -40,13 +69,13 @@ static void json_value(text *t, const char *name, const sonde_value *v)
     text_add(t, "}");
 }
 
-static int write_json(const runner *r, const options *o)
+static int write_json(const runner *r, const run_options *o)
 {
     text t = {.n = 0};
     text_add(&t, "{\"schema\":\"sonde.run/1\",\"model\":");
     text_json(&t, sonde_model_name(r->model.model));
     text_add(&t, ",");
-    runner_json(r, o, &t);
+    runner_json(r, &t);
     text_add(&t, ",\"inputs\":[");
     for (size_t i = 0; i < r->in[0].n; i++) {
         text_add(&t, i ? "," : "");
@@ -84,15 +113,16 @@ static void show_types(const runner *r)
     printf("nothing was run\n");
 }
 
-static void show(runner *r, const options *o)
+static void show(runner *r, const run_options *o)
 {
     if (o->json && strcmp(o->json, "-") == 0)
         return; /* the terminal belongs to the JSON */
-    if (!o->quiet || o->print || o->top)
-        runner_print(r, o);
-    if (!r->runs && !o->quiet)
+    const bool quiet = o->setup.common.quiet;
+    if (!quiet || o->values.print || o->values.top)
+        runner_print(r, &o->values);
+    if (!r->runs && !quiet)
         show_types(r);
-    if (r->runs > r->sets && !o->quiet) {
+    if (r->runs > r->sets && !quiet) {
         latency l;
         double *sorted = need(malloc(r->runs * sizeof *sorted));
         memcpy(sorted, r->ms, r->runs * sizeof *sorted);
@@ -109,22 +139,23 @@ static void show(runner *r, const options *o)
 }
 
 /* Once, -n times, or for --duration; a folder of images: each of them once. */
-static int run(runner *r, const options *o)
+static int run(runner *r, const run_options *o)
 {
-    const bool for_a_while = o->iterations < 0 && o->duration_s >= 0;
+    const measuring_options *m = &o->setup.measuring;
+    const bool for_a_while = m->iterations < 0 && m->duration_s >= 0;
     const int64_t once = for_a_while ? -1 : (int64_t)r->sets;
-    const int64_t iterations = o->iterations >= 0 ? o->iterations : once;
-    const int64_t warmup = o->iterations == 0 ? 0
-                           : o->warmup >= 0   ? o->warmup
-                                              : o->iterations > 0 || for_a_while;
+    const int64_t iterations = m->iterations >= 0 ? m->iterations : once;
+    const int64_t warmup = m->iterations == 0 ? 0
+                           : m->warmup >= 0   ? m->warmup
+                                              : m->iterations > 0 || for_a_while;
     sonde_error err;
     r->least = 1;
-    int code = runner_run(r, o, warmup, iterations, SIZE_MAX);
+    int code = runner_run(r, &o->setup, warmup, iterations, SIZE_MAX);
     if (code)
         return code;
     show(r, o);
     if (o->profile)
-        code = runner_table(r, o);
+        code = runner_table(r, o->profile > 1);
     if (r->cut) /* the outputs went with the run */
         return code;
     if (!code && o->json)
@@ -134,29 +165,30 @@ static int run(runner *r, const options *o)
                               &err))
             code = fail("%s", err.message);
     if (!code && o->check)
-        code = runner_check(r, o, o->check);
+        code = runner_check(r, &o->tolerances, o->setup.common.quiet, o->check);
     return code;
 }
 
 int cmd_run(int argc, char **argv)
 {
-    options o;
-    int code =
-        options_parse(&o, "run", OPT_RUN | OPT_MODEL | OPT_INPUT | OPT_SHOW, details, argc, argv);
-    if (code < 0 && o.rest.n != 1)
-        code = o.rest.n ? fail_usage("run takes one MODEL, not %zu", o.rest.n)
-                        : fail_usage("run needs a MODEL; see 'sonde run --help'");
-    if (code < 0 && o.iterations == 0 && (o.outputs.n || o.check))
+    static const verb_options verb = {"run", details, groups, help_passes};
+    run_options o = {.setup = SETUP_DEFAULTS, .tolerances = TOLERANCES_DEFAULTS};
+    const list *rest = &o.setup.common.rest;
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0 && rest->n != 1)
+        code = rest->n ? fail_usage("run takes one MODEL, not %zu", rest->n)
+                       : fail_usage("run needs a MODEL; see 'sonde run --help'");
+    if (code < 0 && o.setup.measuring.iterations == 0 && (o.outputs.n || o.check))
         code = fail_usage("--iterations 0 runs nothing: there is nothing to %s",
                           o.outputs.n ? "save" : "compare");
     if (code < 0) {
-        o.record_level = o.profile ? 1 : 0;
+        o.setup.record_level = o.profile ? 1 : 0;
         runner r;
-        code = runner_open(&r, &o, o.rest.items[0]);
+        code = runner_open(&r, &o.setup, rest->items[0]);
         if (!code)
             code = run(&r, &o);
         runner_close(&r);
     }
-    options_free(&o);
+    options_free(&verb, &o.setup.common);
     return code;
 }

@@ -17,6 +17,15 @@ static const char details[] = "\n"
                               "  sonde zoo\n"
                               "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
 
+typedef struct zoo_options {
+    common_options common;
+    int64_t seed;
+} zoo_options;
+
+static const option_row rows[] = {SEED_ROW(zoo_options, seed), {0}};
+
+static const option_group groups[] = {{"Always", rows, 0, NULL}, {0}};
+
 /* Three digits: "31.8", "0.83", "<0.01". */
 static const char *gflops(uint64_t flops, char *buf, size_t cap)
 {
@@ -42,13 +51,13 @@ static int list_models(void)
     return EXIT_OK;
 }
 
-static int save_model(const options *o, const char *name, const char *path)
+static int save_model(int64_t seed, const char *name, const char *path)
 {
     sonde_model *model = NULL;
     sonde_error err;
     if (strncmp(name, "zoo:", 4) == 0)
         name += 4;
-    if (sonde_zoo_build(NULL, name, (uint64_t)o->seed, &model, &err))
+    if (sonde_zoo_build(NULL, name, (uint64_t)seed, &model, &err))
         return fail("%s", err.message);
     const sonde_status st = sonde_model_save(model, path, &err);
     sonde_model_release(model);
@@ -57,19 +66,21 @@ static int save_model(const options *o, const char *name, const char *path)
 
 int cmd_zoo(int argc, char **argv)
 {
-    options o;
-    int code = options_parse(&o, "zoo", OPT_SEED, details, argc, argv);
+    static const verb_options verb = {"zoo", details, groups, NULL};
+    zoo_options o = {.seed = 0};
+    int code = options_parse(&verb, &o.common, argc, argv);
     if (code < 0) {
-        const char *const *a = o.rest.items;
-        if (o.rest.n == 0 || (o.rest.n == 1 && strcmp(a[0], "list") == 0))
+        const list *rest = &o.common.rest;
+        const char *const *a = rest->items;
+        if (rest->n == 0 || (rest->n == 1 && strcmp(a[0], "list") == 0))
             code = list_models();
         else if (strcmp(a[0], "save") == 0)
-            code = o.rest.n == 3
-                       ? save_model(&o, a[1], a[2])
+            code = rest->n == 3
+                       ? save_model(o.seed, a[1], a[2])
                        : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
         else
             code = fail_usage("zoo knows 'list' and 'save', not '%s'", a[0]);
     }
-    options_free(&o);
+    options_free(&verb, &o.common);
     return code;
 }

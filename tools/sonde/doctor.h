@@ -4,6 +4,7 @@
 #define SONDE_TOOL_DOCTOR_H
 
 #include "runner.h"
+#include "sonde/experimental/inspect.h"
 
 typedef enum severity { GOOD, NOTE, SLOW } severity;
 
@@ -37,6 +38,10 @@ typedef struct few {
 void few_add(few *w, const char *name, double share);
 char *few_text(few *w); /* handed over */
 
+/* doctor_open.c: the model opened without recording and without a word, and what its session makes
+ * of the inputs. The runner is to be closed and the inspection released, also after an error. */
+int open_to_inspect(runner *r, const run_setup *s, const char *model, sonde_inspection **look);
+
 /* doctor_turns.c: a model run in two ways on one thread, in turns, so that what else the machine
  * does meets both.
  */
@@ -44,17 +49,17 @@ typedef struct turns {
     double first_ms, second_ms; /* medians */
     size_t pairs, faster;       /* of those, how often the second was faster */
 } turns;
-int take_turns(const options *first, const options *second, const char *model, turns *t);
+int take_turns(const run_setup *first, const run_setup *second, const char *model, turns *t);
 bool second_is_faster(const turns *t); /* by 3 % or more, and in most of the pairs */
 
 /* doctor_machine.c */
 int look_at_machine(findings *f, sonde_context *context);
 /* doctor_model.c: runs the model for a while. */
-int look_at_model(findings *f, const options *o, const char *model);
+int look_at_model(findings *f, const run_setup *s, const char *model);
 /* doctor_layout.c: reorders at the borders of the blocked layout. */
-int look_at_reorders(findings *f, const options *o, const char *model,
+int look_at_reorders(findings *f, const run_setup *s, const char *model,
                      const sonde_profile *profile);
 /* doctor_denormals.c: numbers that are all but 0 among values and weights. */
-int look_for_denormals(findings *f, const options *o, const char *model);
+int look_for_denormals(findings *f, const run_setup *s, const char *model);
 
 #endif

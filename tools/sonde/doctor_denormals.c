@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "sonde/experimental/inspect.h"
 
 /* Values that are fetched in one run: more at once would need their memory at once. */
 #define GROUP_BYTES ((double)(64 << 20))
@@ -129,19 +128,14 @@ static int look_at(runner *r, values *v, size_t first, size_t end)
     return st ? fail("%s", err.message) : EXIT_OK;
 }
 
-static int look_at_all(values *v, const options *o, const char *model)
+static int look_at_all(values *v, const run_setup *s, const char *model)
 {
-    options own = *o;
-    own.record_level = 0;
-    own.quiet = own.no_optimize = own.no_prepack = true;
-    own.tune = own.weights_cache = NULL;
+    run_setup own = *s;
+    own.model.no_optimize = own.model.no_prepack = true;
+    own.model.tune = own.model.weights_cache = NULL;
     runner r;
     sonde_inspection *look = NULL;
-    sonde_error err;
-    int code = runner_open(&r, &own, model);
-    if (!code && sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n,
-                                       &look, &err))
-        code = fail("%s", err.message);
+    int code = open_to_inspect(&r, &own, model, &look);
     if (!code)
         list_values(v, look);
     for (size_t i = 0, end; i < v->n && !code; i = end) {
@@ -197,20 +191,20 @@ static void judge(findings *f, values *v, size_t many, const turns *t)
     found_with(f, slow ? SLOW : NOTE, "denormals", said, evidence.data, remedy);
 }
 
-int look_for_denormals(findings *f, const options *o, const char *model)
+int look_for_denormals(findings *f, const run_setup *s, const char *model)
 {
     values v = {.n = 0};
     size_t many = 0;
-    if (o->flush_denormals)
+    if (s->model.flush_denormals)
         return EXIT_OK;
-    int code = look_at_all(&v, o, model);
+    int code = look_at_all(&v, s, model);
     for (size_t i = 0; i < v.n; i++)
         many += v.list[i].share >= SHARE;
     if (!code && many) {
-        options flushed = *o;
+        run_setup flushed = *s;
         turns t;
-        flushed.flush_denormals = true;
-        code = take_turns(o, &flushed, model, &t);
+        flushed.model.flush_denormals = true;
+        code = take_turns(s, &flushed, model, &t);
         if (!code)
             judge(f, &v, many, &t);
     }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "sonde/experimental/inspect.h"
 #include "sonde/experimental/profile.h"
 
 #define PASS "blocked-layout"
@@ -157,18 +156,11 @@ static void place(steps *all, const sonde_inspection *look)
     }
 }
 
-static int find_culprits(steps *all, const options *o, const char *model)
+static int find_culprits(steps *all, const run_setup *s, const char *model)
 {
-    options own = *o;
-    own.record_level = 0;
-    own.quiet = true;
     runner r;
     sonde_inspection *look = NULL;
-    sonde_error err;
-    int code = runner_open(&r, &own, model);
-    if (!code && sonde_inspect_session(r.model.session, r.in[0].names, r.in[0].values, r.in[0].n,
-                                       &look, &err))
-        code = fail("%s", err.message);
+    int code = open_to_inspect(&r, s, model, &look);
     if (!code)
         place(all, look);
     sonde_inspection_release(look);
@@ -253,23 +245,25 @@ static void judge(findings *f, steps *all, const turns *t)
                evidence.data, remedy);
 }
 
-int look_at_reorders(findings *f, const options *o, const char *model, const sonde_profile *profile)
+int look_at_reorders(findings *f, const run_setup *s, const char *model,
+                     const sonde_profile *profile)
 {
     steps all = {.n = 0};
     int code = add_up(&all, profile);
     if (!code && all.reorders && all.reorder_ms >= 0.05 * all.run_ms) {
-        options without = *o;
+        run_setup without = *s;
+        list *disabled = &without.model.disabled_passes;
         turns t;
-        without.disabled_passes = (list){.n = 0};
-        for (size_t i = 0; i < o->disabled_passes.n; i++)
-            list_add(&without.disabled_passes, o->disabled_passes.items[i]);
-        list_add(&without.disabled_passes, PASS);
-        code = find_culprits(&all, o, model);
+        *disabled = (list){.n = 0};
+        for (size_t i = 0; i < s->model.disabled_passes.n; i++)
+            list_add(disabled, s->model.disabled_passes.items[i]);
+        list_add(disabled, PASS);
+        code = find_culprits(&all, s, model);
         if (!code)
-            code = take_turns(o, &without, model, &t);
+            code = take_turns(s, &without, model, &t);
         if (!code)
             judge(f, &all, &t);
-        list_free(&without.disabled_passes);
+        list_free(disabled);
     }
     free_steps(&all);
     return code;

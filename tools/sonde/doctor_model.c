@@ -250,13 +250,13 @@ static void shapes_from_data(model_case *m)
 }
 
 /* ------------------------------------------------------------------ one thread against all */
-static int median_of(const options *o, const char *model, int64_t threads, double *ms)
+static int median_of(const run_setup *s, const char *model, int64_t threads, double *ms)
 {
-    options own = *o;
-    own.threads = threads;
+    run_setup own = *s;
+    own.model.threads = threads;
     own.record_level = 0;
-    own.quiet = true;
-    own.duration_s = 0.4;
+    own.common.quiet = true;
+    own.measuring.duration_s = 0.4;
     runner r;
     int code = runner_open(&r, &own, model);
     if (!code)
@@ -269,15 +269,15 @@ static int median_of(const options *o, const char *model, int64_t threads, doubl
     return code;
 }
 
-static int scaling(model_case *m, const options *o, const char *model)
+static int scaling(model_case *m, const run_setup *s, const char *model)
 {
     const int threads = m->summary.threads;
     double one = 0, all = 0;
     if (threads < 2)
         return EXIT_OK;
-    int code = median_of(o, model, 1, &one);
+    int code = median_of(s, model, 1, &one);
     if (!code)
-        code = median_of(o, model, threads, &all);
+        code = median_of(s, model, threads, &all);
     if (code)
         return code;
     const double gain = all > 0 ? one / all : 0;
@@ -294,12 +294,12 @@ static int scaling(model_case *m, const options *o, const char *model)
     return EXIT_OK;
 }
 
-static int measure(const options *o, const char *model, sonde_profile **profile)
+static int measure(const run_setup *s, const char *model, sonde_profile **profile)
 {
-    options own = *o;
+    run_setup own = *s;
     own.record_level = 1;
-    own.duration_s = 0.7;
-    own.quiet = true;
+    own.measuring.duration_s = 0.7;
+    own.common.quiet = true;
     runner r;
     sonde_error err;
     int code = runner_open(&r, &own, model);
@@ -311,12 +311,12 @@ static int measure(const options *o, const char *model, sonde_profile **profile)
     return code;
 }
 
-int look_at_model(findings *f, const options *o, const char *model)
+int look_at_model(findings *f, const run_setup *s, const char *model)
 {
     sonde_profile *profile = NULL;
     sonde_error err;
     model_case m = {.f = f, .summary = SONDE_INIT(sonde_profile_summary)};
-    int code = measure(o, model, &profile);
+    int code = measure(s, model, &profile);
     if (!code && sonde_profile_summary_get(profile, &m.summary, &err))
         code = fail("%s", err.message);
     if (!code)
@@ -337,12 +337,12 @@ int look_at_model(findings *f, const options *o, const char *model)
         half_floats(&m);
         not_fused(&m);
         shapes_from_data(&m);
-        code = look_at_reorders(f, o, model, profile);
+        code = look_at_reorders(f, s, model, profile);
     }
     if (!code)
-        code = look_for_denormals(f, o, model);
+        code = look_for_denormals(f, s, model);
     if (!code)
-        code = scaling(&m, o, model);
+        code = scaling(&m, s, model);
     free_rows(&m.ops);
     free_rows(&m.kernels);
     free_rows(&m.nodes);

@@ -8,22 +8,22 @@
 enum { FEWEST = 10, MOST = 300 };
 #define BUDGET_MS 800.0
 
-static int open_one(runner *r, options *own, const options *o, const char *model)
+static int open_one(runner *r, run_setup *own, const run_setup *s, const char *model)
 {
-    *own = *o;
+    *own = *s;
     own->record_level = 0;
-    own->quiet = true;
-    own->threads = 1;
-    own->verbose = 0;
+    own->common.quiet = true;
+    own->model.threads = 1;
+    own->common.verbose = 0;
     own->counters = false;
     const int code = runner_open(r, own, model);
     return code ? code : runner_run(r, own, 2, 0, 0);
 }
 
-int take_turns(const options *first, const options *second, const char *model, turns *t)
+int take_turns(const run_setup *first, const run_setup *second, const char *model, turns *t)
 {
     runner a, b = {.n_out = 0};
-    options own_a, own_b;
+    run_setup own_a, own_b;
     *t = (turns){.pairs = 0};
     int code = open_one(&a, &own_a, first, model);
     if (!code)

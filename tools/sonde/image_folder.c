@@ -22,8 +22,9 @@ static bool is_test_data(const char *folder)
     return found;
 }
 
-int image_folder(const options *o, list *images)
+int image_folder(const run_setup *s, list *images)
 {
+    const input_options *o = &s->inputs;
     const char *folder = o->inputs.n == 1 ? o->inputs.items[0] : NULL;
     *images = (list){.n = 0};
     if (!folder || !is_folder(folder) || is_test_data(folder))
@@ -38,7 +39,7 @@ int image_folder(const options *o, list *images)
     if (!images->n)
         return EXIT_OK;
     qsort((void *)images->items, images->n, sizeof *images->items, by_name);
-    if (images->n > MOST_IMAGES && !o->quiet)
+    if (images->n > MOST_IMAGES && !s->common.quiet)
         warn("'%s' has %zu images; the first %d by name are used", folder, images->n, MOST_IMAGES);
     for (; images->n > MOST_IMAGES; images->n--)
         free((void *)(uintptr_t)images->items[images->n - 1]);
@@ -46,14 +47,14 @@ int image_folder(const options *o, list *images)
                              : EXIT_OK;
 }
 
-int feeds_make_one(feeds *f, const loaded *l, const options *o)
+int feeds_make_one(feeds *f, const loaded *l, const run_setup *s)
 {
     *f = (feeds){.n = 0};
-    options one = *o;
+    run_setup one = *s;
     list images;
-    int code = image_folder(o, &images);
+    int code = image_folder(s, &images);
     if (images.n)
-        one.inputs = (list){.items = images.items, .n = 1};
+        one.inputs.inputs = (list){.items = images.items, .n = 1};
     if (!code)
         code = feeds_make(f, l, &one);
     list_free_texts(&images);

@@ -6,6 +6,13 @@
 #include "sonde/experimental/inspect.h"
 #include "tool.h"
 
+typedef struct inspect_options {
+    run_setup setup;
+    list outputs;
+    const char *json, *graph;
+    bool nodes, operators, optimized;
+} inspect_options;
+
 typedef struct inspected {
     const loaded *l;
     sonde_inspection *model, *session; /* session: NULL where the model cannot be run */
@@ -15,6 +22,6 @@ typedef struct inspected {
     sonde_inspection_totals run;       /* of one run; bound 0: not known */
 } inspected;
 
-int inspect_json(const inspected *in, const options *o);
+int inspect_json(const inspected *in, const inspect_options *o);
 
 #endif

@@ -150,7 +150,7 @@ static void add_nodes(text *t, const sonde_inspection *look)
     text_add(t, "]");
 }
 
-int inspect_json(const inspected *in, const options *o)
+int inspect_json(const inspected *in, const inspect_options *o)
 {
     text t = {.n = 0};
     add_model(&t, in);
@@ -163,7 +163,7 @@ int inspect_json(const inspected *in, const options *o)
     add_number(&t, "constant_bytes", in->totals.constant_bytes);
     add_number(&t, "file_bytes", in->totals.file_bytes);
     add_operators(&t, in);
-    text_add(&t, ",\n\"optimized\":%s", o->no_optimize ? "false" : "true");
+    text_add(&t, ",\n\"optimized\":%s", o->setup.model.no_optimize ? "false" : "true");
     add_run(&t, &in->run);
     if (o->nodes)
         add_nodes(&t, in->shown);

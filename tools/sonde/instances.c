@@ -20,7 +20,7 @@ void values_drop(sonde_value **values, size_t n)
 
 typedef struct group { /* of instances that run side by side */
     runner *r;
-    const options *o;
+    const run_setup *s;
     int64_t warmup, iterations;
     size_t most;
     pthread_barrier_t warm, go; /* of the instances and of who started them */
@@ -71,7 +71,7 @@ static void warm_up(instance *in)
     double ms;
     for (int64_t i = 0; i < g->warmup; i++) {
         if (!in->number)
-            progress(g->o, "warming up", (double)i / (double)g->warmup);
+            progress(&g->s->common, "warming up", (double)i / (double)g->warmup);
         if (!run_once(in, (size_t)i, true, false, &ms))
             return;
     }
@@ -92,22 +92,22 @@ static bool has_enough(const instance *in, double spent_ms)
     const group *g = in->g;
     if (in->runs >= g->most)
         return true;
-    return in->runs >= g->r->least &&
-           (spent_ms >= duration_ms(g->o) || (g->r->stop_when_full && is_nearly_full(g->r)));
+    return in->runs >= g->r->least && (spent_ms >= duration_ms(&g->s->measuring) ||
+                                       (g->r->stop_when_full && is_nearly_full(g->r)));
 }
 
 static void measure(instance *in)
 {
     const group *g = in->g;
     const bool by_count = g->iterations >= 0;
-    const double budget = duration_ms(g->o);
+    const double budget = duration_ms(&g->s->measuring);
     double ms;
     for (;;) {
         const double spent = now_ms() - g->start_ms;
         if (by_count ? in->runs >= (size_t)g->iterations : has_enough(in, spent))
             return;
         if (!in->number)
-            progress(g->o, "measuring",
+            progress(&g->s->common, "measuring",
                      by_count     ? (double)in->runs / (double)g->iterations
                      : budget > 0 ? spent / budget
                                   : 1);
@@ -115,7 +115,7 @@ static void measure(instance *in)
             in->g->cut = in->g->ended = true;
             return;
         }
-        if (!run_once(in, in->runs, false, g->o->verbose && !in->number && !in->runs, &ms))
+        if (!run_once(in, in->runs, false, g->s->common.verbose && !in->number && !in->runs, &ms))
             return;
         in->ms = grow(in->ms, in->runs, sizeof *in->ms);
         in->ms[in->runs++] = ms;
@@ -139,7 +139,7 @@ static void *run_instance(void *arg)
 static void begin_measuring(group *g)
 {
     sonde_error err;
-    if (g->o->counters && !g->ended) /* where they are refused the profile says why */
+    if (g->s->counters && !g->ended) /* where they are refused the profile says why */
         (void)sonde_counters_start(g->r->model.context, &err);
     g->start_ms = now_ms();
 }
@@ -197,12 +197,12 @@ static int say_interrupted(runner *r)
     return r->runs ? EXIT_OK : EXIT_ERROR;
 }
 
-int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most)
+int runner_run(runner *r, const run_setup *s, int64_t warmup, int64_t iterations, size_t most)
 {
     if (interrupt_keep())
         return EXIT_ERROR;
     const size_t n = r->model.n_sessions;
-    group g = {.r = r, .o = o, .warmup = warmup, .iterations = iterations, .most = most};
+    group g = {.r = r, .s = s, .warmup = warmup, .iterations = iterations, .most = most};
     instance *all = need(calloc(n, sizeof *all));
     for (size_t i = 0; i < n; i++)
         all[i] = (instance){.g = &g,
@@ -221,7 +221,7 @@ int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, 
     if (!code && g.cut)
         code = say_interrupted(r);
     sonde_error err;
-    if (!code && o->counters && sonde_counters_stop(r->model.context, &err))
+    if (!code && s->counters && sonde_counters_stop(r->model.context, &err))
         code = fail("%s", err.message);
     return code;
 }

@@ -19,7 +19,7 @@ static void show_log(void *user, int level, const char *line)
         fprintf(stderr, "sonde: %s\n", line);
 }
 
-void show_warnings(sonde_context_options *c, const options *o)
+void show_warnings(sonde_context_options *c, const common_options *o)
 {
     if (getenv("SONDE_LOG") || o->quiet)
         return; /* the library says what was asked for */
@@ -27,13 +27,19 @@ void show_warnings(sonde_context_options *c, const options *o)
     c->log_level = o->verbose > 0 ? LOG_INFO : o->quiet ? LOG_ERRORS : LOG_WARNINGS;
 }
 
-static int make_context(loaded *l, const options *o)
+sonde_context_options context_options(const model_options *m)
 {
     sonde_context_options c = SONDE_INIT(sonde_context_options);
-    c.threads = (int)o->threads;
-    c.max_memory = (size_t)o->max_memory;
-    c.cpu = o->cpu;
-    show_warnings(&c, o);
+    c.threads = (int)m->threads;
+    c.max_memory = (size_t)m->max_memory;
+    c.cpu = m->cpu;
+    return c;
+}
+
+static int make_context(loaded *l, const run_setup *s)
+{
+    sonde_context_options c = context_options(&s->model);
+    show_warnings(&c, &s->common);
     sonde_error err;
     if (sonde_context_create(&c, &l->context, &err))
         return fail("%s", err.message);
@@ -41,7 +47,7 @@ static int make_context(loaded *l, const options *o)
 }
 
 /* "NAME?batch=8&seq=384": the name is built, the rest become sizes. */
-static int load_zoo(loaded *l, const options *o, const char *spec)
+static int load_zoo(loaded *l, const run_setup *s, const char *spec)
 {
     char *copy = text_of("%s", spec);
     char *query = strchr(copy, '?');
@@ -49,7 +55,7 @@ static int load_zoo(loaded *l, const options *o, const char *spec)
         *query++ = 0;
     sonde_error err;
     int code = EXIT_OK;
-    if (sonde_zoo_build(l->context, copy, (uint64_t)o->seed, &l->model, &err)) {
+    if (sonde_zoo_build(l->context, copy, (uint64_t)s->inputs.seed, &l->model, &err)) {
         const char *names[256];
         size_t n = 0;
         for (; n < 255 && sonde_zoo_name(n); n++)
@@ -69,16 +75,16 @@ static int load_zoo(loaded *l, const options *o, const char *spec)
     return code;
 }
 
-static int load_model(loaded *l, const options *o, const char *model)
+static int load_model(loaded *l, const run_setup *s, const char *model)
 {
     const double start = now_ms();
     if (strncmp(model, "zoo:", 4) == 0) {
-        const int code = load_zoo(l, o, model + 4);
+        const int code = load_zoo(l, s, model + 4);
         l->load_ms = now_ms() - start;
         return code;
     }
     sonde_model_options m = SONDE_INIT(sonde_model_options);
-    m.no_mmap = o->no_mmap;
+    m.no_mmap = s->model.no_mmap;
     sonde_error err;
     if (sonde_model_load(l->context, model, &m, &l->model, &err))
         return fail("%s", err.message);
@@ -86,35 +92,35 @@ static int load_model(loaded *l, const options *o, const char *model)
     return EXIT_OK;
 }
 
-static sonde_status make_plan(loaded *l, const options *o, load_for what, sonde_session_options *s,
-                              sonde_error *err)
+static sonde_status make_plan(loaded *l, const model_options *m, load_for what,
+                              sonde_session_options *o, sonde_error *err)
 {
     list disabled = {0};
-    s->plan_only = 1;
-    for (size_t i = 0; i < o->disabled_passes.n; i++)
-        list_add(&disabled, o->disabled_passes.items[i]);
+    o->plan_only = 1;
+    for (size_t i = 0; i < m->disabled_passes.n; i++)
+        list_add(&disabled, m->disabled_passes.items[i]);
     for (size_t i = 0; what == LOAD_TO_KNOW_PORTS && sonde_pass_name(i); i++)
         if (sonde_pass_reads_weights(i))
             list_add(&disabled, sonde_pass_name(i));
-    s->disabled_passes = disabled.items;
-    s->disabled_pass_count = disabled.n;
-    const sonde_status st = sonde_session_create(l->model, s, &l->session, err);
+    o->disabled_passes = disabled.items;
+    o->disabled_pass_count = disabled.n;
+    const sonde_status st = sonde_session_create(l->model, o, &l->session, err);
     list_free(&disabled);
     return st;
 }
 
 /* One for every instance; they share the weights. */
-static sonde_status make_sessions(loaded *l, const options *o, sonde_session_options *s,
+static sonde_status make_sessions(loaded *l, int64_t instances, sonde_session_options *o,
                                   sonde_error *err)
 {
-    const size_t n = o->instances > 1 ? (size_t)o->instances : 1;
+    const size_t n = instances > 1 ? (size_t)instances : 1;
     const int each = sonde_context_threads(l->context) / (int)n;
     l->sessions = need(calloc(n, sizeof(sonde_session *)));
     if (n > 1)
-        s->threads = each ? each : 1;
+        o->threads = each ? each : 1;
     for (; l->n_sessions < n; l->n_sessions++) {
-        s->instance = (int)l->n_sessions;
-        const sonde_status st = sonde_session_create(l->model, s, &l->sessions[l->n_sessions], err);
+        o->instance = (int)l->n_sessions;
+        const sonde_status st = sonde_session_create(l->model, o, &l->sessions[l->n_sessions], err);
         if (st)
             return st;
     }
@@ -122,54 +128,61 @@ static sonde_status make_sessions(loaded *l, const options *o, sonde_session_opt
     return SONDE_OK;
 }
 
-int load(loaded *l, const options *o, const char *model, load_for what)
+static sonde_session_options session_options(const model_options *m)
+{
+    sonde_session_options o = SONDE_INIT(sonde_session_options);
+    o.no_optimize = m->no_optimize;
+    o.no_prepack = m->no_prepack;
+    o.weights_cache = m->weights_cache;
+    o.tune = m->tune;
+    o.flush_denormals = m->flush_denormals;
+    o.disabled_passes = m->disabled_passes.items;
+    o.disabled_pass_count = m->disabled_passes.n;
+    return o;
+}
+
+int load(loaded *l, const run_setup *s, const char *model, load_for what)
 {
     *l = (loaded){.load_ms = 0};
-    int code = make_context(l, o);
+    int code = make_context(l, s);
     sonde_error err;
-    if (!code && o->record_level && sonde_profiler_start(l->context, o->record_level, &err))
+    if (!code && s->record_level && sonde_profiler_start(l->context, s->record_level, &err))
         code = fail("%s", err.message);
     if (!code)
-        code = load_model(l, o, model);
+        code = load_model(l, s, model);
     if (code)
         return code;
-    for (size_t i = 0; i < o->sizes.n; i++)
-        list_add(&l->sizes, text_of("%s", o->sizes.items[i]));
-    sonde_session_options s = SONDE_INIT(sonde_session_options);
-    s.no_optimize = o->no_optimize;
-    s.no_prepack = o->no_prepack;
-    s.weights_cache = o->weights_cache;
-    s.tune = o->tune;
-    s.flush_denormals = o->flush_denormals;
-    s.disabled_passes = o->disabled_passes.items;
-    s.disabled_pass_count = o->disabled_passes.n;
+    for (size_t i = 0; i < s->inputs.sizes.n; i++)
+        list_add(&l->sizes, text_of("%s", s->inputs.sizes.items[i]));
+    sonde_session_options o = session_options(&s->model);
     const double start = now_ms();
     if (what != LOAD_TO_RUN) { /* a model that cannot run can still be looked at */
-        if (make_plan(l, o, what, &s, &err))
+        if (make_plan(l, &s->model, what, &o, &err))
             warn("%s", err.message);
-    } else if (make_sessions(l, o, &s, &err)) {
+    } else if (make_sessions(l, s->measuring.instances, &o, &err)) {
         return fail("%s", err.message);
     }
     l->prepare_ms = now_ms() - start;
     return EXIT_OK;
 }
 
-sonde_context *reading_context(const options *o)
+sonde_context *reading_context(int64_t max_memory)
 {
     sonde_context_options c = SONDE_INIT(sonde_context_options);
     sonde_context *context = NULL;
     sonde_error err;
     c.threads = 1;
-    c.max_memory = (size_t)o->max_memory;
+    c.max_memory = (size_t)max_memory;
     if (sonde_context_create(&c, &context, &err))
         (void)fail("%s", err.message);
     return context;
 }
 
-int load_profile(const options *o, const char *path, sonde_profile **profile)
+int load_profile(const common_options *o, int64_t max_memory, const char *path,
+                 sonde_profile **profile)
 {
     sonde_profile_summary facts = SONDE_INIT(sonde_profile_summary);
-    sonde_context *context = reading_context(o);
+    sonde_context *context = reading_context(max_memory);
     sonde_error err;
     if (!context)
         return EXIT_ERROR;

@@ -152,7 +152,7 @@ char *read_labels(sonde_context *context, const char *path, list *labels)
     return data;
 }
 
-static void print_top(sonde_context *context, const sonde_value *v, const options *o)
+static void print_top(sonde_context *context, const sonde_value *v, const value_options *o)
 {
     const size_t rank = sonde_tensor_rank(v);
     const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
@@ -185,7 +185,8 @@ static void print_top(sonde_context *context, const sonde_value *v, const option
     free(memory);
 }
 
-void print_value(sonde_context *context, const char *name, const sonde_value *v, const options *o)
+void print_value(sonde_context *context, const char *name, const sonde_value *v,
+                 const value_options *o)
 {
     char *type = value_type_text(v), *shown = printable(name);
     printf("%s: %s\n", shown, type);

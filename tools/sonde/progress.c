@@ -6,7 +6,7 @@
 
 static bool shown;
 
-void progress(const options *o, const char *what, double done)
+void progress(const common_options *o, const char *what, double done)
 {
     enum { WIDTH = 30, EVERY_MS = 80 };
     static double last_ms;

@@ -19,27 +19,27 @@ static char *output_name(const runner *r, size_t k)
     return text_of("%s/%s", slash ? slash + 1 : image, name);
 }
 
-static int make_sets(runner *r, const options *o)
+static int make_sets(runner *r, const run_setup *s)
 {
-    int code = image_folder(o, &r->images);
+    int code = image_folder(s, &r->images);
     const size_t n = r->images.n ? r->images.n : 1;
     r->in = need(calloc(n, sizeof *r->in));
     for (size_t i = 0; i < n && !code; i++) {
-        options one = *o;
+        run_setup one = *s;
         if (r->images.n)
-            one.inputs = (list){.items = &r->images.items[i], .n = 1};
-        one.quiet |= i > 0; /* said once */
+            one.inputs.inputs = (list){.items = &r->images.items[i], .n = 1};
+        one.common.quiet |= i > 0; /* said once */
         code = feeds_make(&r->in[r->sets++], &r->model, &one);
     }
     return code;
 }
 
-int runner_open(runner *r, const options *o, const char *model)
+int runner_open(runner *r, const run_setup *s, const char *model)
 {
     *r = (runner){.least = 10};
-    int code = load(&r->model, o, model, LOAD_TO_RUN);
+    int code = load(&r->model, s, model, LOAD_TO_RUN);
     if (!code)
-        code = make_sets(r, o);
+        code = make_sets(r, s);
     if (code)
         return code;
     r->outputs = sonde_session_output_count(r->model.session);
@@ -67,7 +67,7 @@ void runner_close(runner *r)
     unload(&r->model);
 }
 
-void runner_print(const runner *r, const options *o)
+void runner_print(const runner *r, const value_options *o)
 {
     for (size_t i = 0; i < r->n_out; i++) {
         if (r->images.n && i % r->outputs == 0)
@@ -83,14 +83,14 @@ static void write_stdout(void *user, const char *s, size_t n)
     fwrite(s, 1, n, stdout);
 }
 
-int runner_table(const runner *r, const options *o)
+int runner_table(const runner *r, bool by_shape)
 {
     sonde_profile *profile = NULL;
     sonde_error err;
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
     sonde_table_options table = SONDE_INIT(sonde_table_options);
-    table.by_shape = o->profile > 1;
+    table.by_shape = by_shape;
     printf("\n");
     const sonde_status st = sonde_profile_table(profile, &table, write_stdout, NULL, &err);
     sonde_profile_release(profile);
@@ -98,13 +98,13 @@ int runner_table(const runner *r, const options *o)
 }
 
 /* ------------------------------------------------------------------ comparing */
-static int compare(const runner *r, const options *o, size_t k, const sonde_value *expected)
+static int compare(const runner *r, const tolerances *t, size_t k, const sonde_value *expected)
 {
     sonde_error err;
     for (size_t i = 0; i < r->model.n_sessions; i++) {
         const sonde_value *got = r->out[i * r->sets * r->outputs + k];
         if (!got || /* this instance has not come to that image */
-            sonde_value_compare(got, expected, o->rtol, o->atol, &err) == SONDE_OK)
+            sonde_value_compare(got, expected, t->rtol, t->atol, &err) == SONDE_OK)
             continue;
         char *who = i ? text_of(" of instance %zu", i) : text_of("%s", "");
         (void)fail("output '%s'%s: %s", r->names[k], who, err.message);
@@ -114,7 +114,7 @@ static int compare(const runner *r, const options *o, size_t k, const sonde_valu
     return EXIT_OK;
 }
 
-static int check_folder(const runner *r, const options *o, const char *path, size_t *compared)
+static int check_folder(const runner *r, const tolerances *t, const char *path, size_t *compared)
 {
     int code = EXIT_OK;
     for (size_t k = 0; k < r->n_out && code != EXIT_ERROR; k++) {
@@ -125,7 +125,7 @@ static int check_folder(const runner *r, const options *o, const char *path, siz
             const char *name = sonde_session_output_name(r->model.session, k % r->outputs);
             if (sonde_value_load_for_with(r->model.session, name, file, &unmapped, &expected, &err))
                 code = fail("%s", err.message);
-            else if (compare(r, o, k, expected))
+            else if (compare(r, t, k, expected))
                 code = EXIT_MISMATCH;
             ++*compared;
         }
@@ -135,7 +135,7 @@ static int check_folder(const runner *r, const options *o, const char *path, siz
     return code;
 }
 
-static int check_file(const runner *r, const options *o, const char *path, size_t *compared)
+static int check_file(const runner *r, const tolerances *t, const char *path, size_t *compared)
 {
     sonde_value_set *set = NULL;
     sonde_error err;
@@ -151,7 +151,7 @@ static int check_file(const runner *r, const options *o, const char *path, size_
             code = fail("'%s' expects an output '%s', which the model does not have", path, name);
             break;
         }
-        if (compare(r, o, k, sonde_value_set_value(set, i)))
+        if (compare(r, t, k, sonde_value_set_value(set, i)))
             code = EXIT_MISMATCH;
         ++*compared;
     }
@@ -159,23 +159,22 @@ static int check_file(const runner *r, const options *o, const char *path, size_
     return code;
 }
 
-int runner_check(const runner *r, const options *o, const char *path)
+int runner_check(const runner *r, const tolerances *t, bool quiet, const char *path)
 {
     size_t compared = 0;
     int code =
-        is_folder(path) ? check_folder(r, o, path, &compared) : check_file(r, o, path, &compared);
+        is_folder(path) ? check_folder(r, t, path, &compared) : check_file(r, t, path, &compared);
     if (!code && !compared)
         code = fail("'%s' holds no expected outputs", path);
-    if (!code && !o->quiet)
+    if (!code && !quiet)
         printf("check: %zu %s as expected\n", compared,
                compared == 1 ? "output is" : "outputs are");
     return code;
 }
 
 /* ------------------------------------------------------------------ JSON */
-void runner_json(const runner *r, const options *o, text *t)
+void runner_json(const runner *r, text *t)
 {
-    (void)o;
     double *sorted = need(malloc((r->runs + 1) * sizeof *sorted));
     if (r->runs)
         memcpy(sorted, r->ms, r->runs * sizeof *sorted);

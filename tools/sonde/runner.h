@@ -26,12 +26,12 @@ typedef struct runner {
 } runner;
 
 /* Loads the model and makes its inputs. */
-int runner_open(runner *r, const options *o, const char *model);
-/* `warmup` runs, then `iterations` measured ones, or as many as `duration_s` holds where that is
+int runner_open(runner *r, const run_setup *s, const char *model);
+/* `warmup` runs, then `iterations` measured ones, or as many as the duration holds where that is
  * -1, at least `least` and at most `most`. With -v the first measured run prints every step. A
  * signal ends it early, which is said: EXIT_OK if a run was measured, of which then no outputs are
  * left. */
-int runner_run(runner *r, const options *o, int64_t warmup, int64_t iterations, size_t most);
+int runner_run(runner *r, const run_setup *s, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 /* Lets go of values; their places become NULL. */
 void values_drop(sonde_value **values, size_t n);
@@ -40,17 +40,17 @@ double runner_throughput(const runner *r);
 /* "2 instances of 1 thread each: 123.4 samples per second"; nothing for one. */
 void runner_print_instances(const runner *r);
 
-/* Ends the recording that o->record_level began and prints its table. */
-int runner_table(const runner *r, const options *o);
+/* Ends the recording that setup.record_level began and prints its table. */
+int runner_table(const runner *r, bool by_shape);
 
 /* Prints every output, those of an image under its path. */
-void runner_print(const runner *r, const options *o);
+void runner_print(const runner *r, const value_options *o);
 
 /* Compares the outputs of every instance with those in a file (by name, or in order) or in a
  * test-data folder. */
-int runner_check(const runner *r, const options *o, const char *path);
+int runner_check(const runner *r, const tolerances *t, bool quiet, const char *path);
 
 /* `"latency_ms":{…}` and what else `run` and `profile` say alike. */
-void runner_json(const runner *r, const options *o, text *t);
+void runner_json(const runner *r, text *t);
 
 #endif

@@ -13,7 +13,7 @@ static void write_stdout(void *user, const char *s, size_t n)
     fwrite(s, 1, n, stdout);
 }
 
-static int print_table(const sonde_profile *profile, const options *o)
+static int print_table(const sonde_profile *profile, const table_options *o)
 {
     sonde_table_options table = SONDE_INIT(sonde_table_options);
     table.sort_by_name = o->sort && strcmp(o->sort, "name") == 0;
@@ -45,7 +45,7 @@ static size_t report_at(const char *name)
     return k;
 }
 
-static int print_reports(const sonde_profile *profile, const options *o)
+static int print_reports(const sonde_profile *profile, const table_options *o)
 {
     sonde_report_options how = SONDE_INIT(sonde_report_options);
     how.width = terminal_width();
@@ -81,7 +81,7 @@ static int no_format(const char *path)
     return code;
 }
 
-int show_check(const options *o)
+int show_check(const table_options *o)
 {
     for (size_t i = 0; i < o->outputs.n; i++)
         if (!has_format(o->outputs.items[i]))
@@ -115,11 +115,11 @@ static int save_summary(const sonde_profile *profile, const char *path)
     return EXIT_OK;
 }
 
-int show_profile(const sonde_profile *profile, const options *o)
+int show_profile(const sonde_profile *profile, const table_options *o, bool quiet)
 {
     sonde_error err;
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
-    int code = json_only || o->quiet ? EXIT_OK : print_table(profile, o);
+    int code = json_only || quiet ? EXIT_OK : print_table(profile, o);
     if (!code && !json_only)
         code = print_reports(profile, o);
     if (!code && o->json)

@@ -69,8 +69,8 @@ static bool default_of(const loaded *l, const char *name, int64_t *size)
 }
 
 /* "past_sequence + sequence", "past_sequence + 1": how exporters name the sum of other dims. */
-static bool size_of_sum(const loaded *l, const options *o, const char *input, const char *name,
-                        int64_t *size)
+static bool size_of_sum(const loaded *l, const input_options *o, const char *input,
+                        const char *name, int64_t *size)
 {
     int64_t total = 0;
     for (const char *part = name; part;) {
@@ -89,8 +89,8 @@ static bool size_of_sum(const loaded *l, const options *o, const char *input, co
     return true;
 }
 
-bool size_of_dim(const loaded *l, const options *o, const char *input, const char *name, int dim,
-                 int64_t *size)
+bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
+                 int dim, int64_t *size)
 {
     /* Later ones win: -s comes after the query. Exact names before shortened ones. */
     for (int shortened = 0; shortened < 2; shortened++) {

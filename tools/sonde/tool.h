@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "option_groups.h"
+#include "options.h"
 #include "sonde/experimental/tensor_file.h"
 #include "sonde/sonde.h"
 
@@ -43,14 +45,6 @@ const char *bytes_text(uint64_t n);
 /* The candidate closest to `word`, or NULL when none is near; candidates end with NULL. */
 const char *closest(const char *word, const char *const *candidates);
 
-typedef struct list {
-    const char **items;
-    size_t n;
-} list;
-void list_add(list *l, const char *item);
-void list_free(list *l);
-void list_free_texts(list *l); /* and the items, which came from malloc */
-
 /* A growing text. */
 typedef struct text {
     char *data;
@@ -73,93 +67,12 @@ char *cell(const char *s, int width);
  * `others`. */
 int column_width(int longest, int others);
 
-/* ---- options.c ---- */
-typedef struct options {
-    list rest; /* arguments that are no options */
-    bool help, version;
-
-    /* how often */
-    int64_t iterations, warmup; /* -1: not given */
-    double duration_s;          /* -1: not given */
-
-    /* how */
-    int64_t threads, seed, batch_size, seq_len; /* sizes: 0 = not given */
-    int64_t max_memory;                         /* bytes; 0 = no limit */
-    const char *cpu, *device, *precision;
-    const char *weights_cache, *tune; /* folders, "" = the user's */
-    bool no_optimize, no_mmap, no_prepack, flush_denormals;
-    list disabled_passes;
-
-    /* on what */
-    list inputs, sizes, ranges;
-    int64_t image_resize;
-    const char *image_layout, *image_mean, *image_std;
-    bool image_bgr, image_raw;
-
-    /* what to show */
-    list outputs; /* -o */
-    list reports; /* --report */
-    const char *json, *check, *labels, *sort, *filter_op, *graph, *filter;
-    int64_t top, level;
-    int profile, verbose;
-    bool quiet, print, by_shape, by_node, nodes, operators, optimized, strict;
-    double rtol, atol;
-    const char *by, *fail_above; /* of diff */
-    const char *categories;      /* "operator,user" */
-    const char *sparse_ratio;    /* "90=4,80=2.5,70=2" */
-    double sparse_aim;
-    bool folded_nodes;
-    bool counters, memory, calibrate;
-    int64_t instances;   /* 0 = not given */
-    list against, peers; /* of bench, down to no_pin */
-    const char *thread_list, *batch_list, *python, *workload, *mode, *dataset;
-    int64_t rounds, min_runs;
-    double timeout_s;
-    bool no_program, no_inference, no_pin;
-    list shapes, constants, attributes, contents; /* of op */
-    const char *node, *op_type, *domain;
-    int64_t opset, n_outputs, exec, repeat;
-    sonde_export_options export_options; /* made of those of formats */
-
-    int record_level; /* set by verbs that profile: recording starts before the model is loaded */
-} options;
-
-/* Which groups of options a verb takes. */
-enum {
-    OPT_RUN = 1,
-    OPT_MODEL = 2,
-    OPT_INPUT = 4,
-    OPT_SHOW = 8,
-    OPT_TABLE = 16,
-    OPT_INSPECT = 32,
-    OPT_CHECK = 64,
-    OPT_SEED = 128,
-    OPT_LEVEL = 256,
-    OPT_DIFF = 512,
-    OPT_OP = 1024,
-    OPT_DOCTOR = 2048,
-    OPT_BENCH = 4096,
-    OPT_FILES = 8192 /* results of bench */
-};
-
+/* ---- main.c ---- */
 typedef struct command {
     const char *name, *arguments, *summary;
     int (*run)(int argc, char **argv);
 } command;
 extern const command commands[]; /* ended by a row without a name */
-
-/* Parses argv (without program and verb). Returns -1 to go on, or an exit code: after --help, or
- * after an error, which has been said. `details` is shown by --help below the summary; may be NULL.
- */
-int options_parse(options *o, const char *verb, unsigned groups, const char *details, int argc,
-                  char **argv);
-void options_free(options *o);
-/* What --duration says, or 2 s. */
-double duration_ms(const options *o);
-
-/* ---- export_options.c ---- */
-/* Fills o->export_options; returns as options_parse does. */
-int export_options(options *o);
 
 /* ---- load.c ---- */
 typedef struct loaded {
@@ -179,14 +92,17 @@ typedef enum load_for {
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it, or as many
  * as --instances says. One that is not to run is a single one, and a model that cannot be run
  * leaves it NULL with a warning that says why. */
-int load(loaded *l, const options *o, const char *model, load_for what);
+int load(loaded *l, const run_setup *s, const char *model, load_for what);
+/* The context's threads, memory and instructions. */
+sonde_context_options context_options(const model_options *m);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
-void show_warnings(sonde_context_options *c, const options *o);
-/* For files alone: a context whose memory --max-memory limits. NULL: after an error that was said.
- */
-sonde_context *reading_context(const options *o);
-/* A saved profile, in memory that --max-memory limits. The note about what it lacks is said. */
-int load_profile(const options *o, const char *path, sonde_profile **profile);
+void show_warnings(sonde_context_options *c, const common_options *o);
+/* For files alone: a context of at most `max_memory` bytes (0: no limit). NULL: after an error that
+ * was said. */
+sonde_context *reading_context(int64_t max_memory);
+/* A saved profile, in a context like that. The note about what it lacks is said. */
+int load_profile(const common_options *o, int64_t max_memory, const char *path,
+                 sonde_profile **profile);
 void unload(loaded *l);
 
 /* ---- feeds.c ---- */
@@ -196,20 +112,25 @@ typedef struct feeds {
     size_t n;
 } feeds;
 /* One value for every input that has no default: from files, else made up. */
-int feeds_make(feeds *f, const loaded *l, const options *o);
+int feeds_make(feeds *f, const loaded *l, const run_setup *s);
 void feeds_free(feeds *f);
 bool is_image(const char *path); /* by its suffix */
 /* How the image `path` becomes input number `index`. `image` may point into numbers[6] afterwards.
  */
-int image_plan(const loaded *l, const options *o, size_t index, const char *path,
+int image_plan(const loaded *l, const input_options *o, size_t index, const char *path,
                sonde_image_options *image, float *numbers);
+
+/* ---- made_up.c ---- */
+/* A value for an input that nobody gave; `random` is the state of the numbers. */
+int made_up_value(const loaded *l, const run_setup *s, const sonde_type_info *info,
+                  uint64_t *random, sonde_value **out);
 
 /* ---- image_folder.c ---- */
 /* The images, by name, where the only -i is a folder of them; else none. Free with list_free_texts,
  * also after an error. */
-int image_folder(const options *o, list *images);
+int image_folder(const run_setup *s, list *images);
 /* As feeds_make; of a folder of images the first. */
-int feeds_make_one(feeds *f, const loaded *l, const options *o);
+int feeds_make_one(feeds *f, const loaded *l, const run_setup *s);
 
 /* ---- sizes.c ---- */
 /* Whether the first dimension of the model's first input counts samples. */
@@ -217,8 +138,8 @@ bool counts_samples(const loaded *l);
 /* Every -s must be DIM=N and name a dimension the model has. */
 int sizes_check(const loaded *l);
 /* The number N for the dim `name` (NULL: none) number `dim` of `input`; false: nobody said. */
-bool size_of_dim(const loaded *l, const options *o, const char *input, const char *name, int dim,
-                 int64_t *size);
+bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
+                 int dim, int64_t *size);
 
 /* ---- print.c ---- */
 /* "f32[1, 1000]" of an actual value. */
@@ -226,7 +147,8 @@ char *value_type_text(const sonde_value *v);
 /* The lines of --labels, which point into what is returned, from malloc. The file is read into the
  * context's memory; NULL: after a warning that says why there are none. */
 char *read_labels(sonde_context *context, const char *path, list *labels);
-void print_value(sonde_context *context, const char *name, const sonde_value *v, const options *o);
+void print_value(sonde_context *context, const char *name, const sonde_value *v,
+                 const value_options *o);
 /* The statistics a tensor of numbers has; false for anything else. */
 typedef struct summary {
     double min, max, mean;
@@ -256,13 +178,13 @@ void latency_of(double *ms, size_t n, latency *out);
 /* ---- show.c ---- */
 /* Before anything runs: every -o names a format, every --report a report. Returns as options_parse
  * does. */
-int show_check(const options *o);
+int show_check(const table_options *o);
 /* The table and the reports that were asked for, --json and every -o. */
-int show_profile(const sonde_profile *profile, const options *o);
+int show_profile(const sonde_profile *profile, const table_options *o, bool quiet);
 
 /* ---- progress.c ---- */
 /* A bar on stderr while that is a terminal and -q is not given; `done` in 0…1. */
-void progress(const options *o, const char *what, double done);
+void progress(const common_options *o, const char *what, double done);
 void progress_end(void);
 
 /* ---- interrupt.c ---- */

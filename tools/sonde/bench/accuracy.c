@@ -54,21 +54,21 @@ static int64_t line_of(const list *labels, const char *name)
 }
 
 /* A folder's class: its name is a line of --labels, or a number, or it is the k-th of them. */
-static int class_of(const options *o, const list *labels, const char *name, int64_t position,
+static int class_of(const bench_options *o, const list *labels, const char *name, int64_t position,
                     int64_t *label)
 {
     char *end = NULL;
     *label = strtoll(name, &end, 10);
-    if (o->labels)
+    if (o->values.labels)
         *label = line_of(labels, name);
     else if (*end || end == name || *label < 0)
         *label = position;
     return *label >= 0 ? EXIT_OK
-                       : fail("'%s' has no line '%s', which is a folder of '%s'", o->labels, name,
-                              o->dataset);
+                       : fail("'%s' has no line '%s', which is a folder of '%s'", o->values.labels,
+                              name, o->dataset);
 }
 
-static int find_labelled(samples *s, const options *o, const list *labels)
+static int find_labelled(samples *s, const bench_options *o, const list *labels)
 {
     list names = {.n = 0};
     int64_t classes = 0;
@@ -95,12 +95,12 @@ static int find_labelled(samples *s, const options *o, const list *labels)
     return code;
 }
 
-static int find_samples(samples *s, const options *o)
+static int find_samples(samples *s, const bench_options *o)
 {
     list labels = {.n = 0};
-    sonde_context *context = o->labels ? reading_context(o) : NULL;
-    char *lines = context ? read_labels(context, o->labels, &labels) : NULL;
-    const int code = o->labels && !lines ? EXIT_ERROR : find_labelled(s, o, &labels);
+    sonde_context *context = o->values.labels ? reading_context(o->setup.model.max_memory) : NULL;
+    char *lines = context ? read_labels(context, o->values.labels, &labels) : NULL;
+    const int code = o->values.labels && !lines ? EXIT_ERROR : find_labelled(s, o, &labels);
     list_free(&labels);
     free(lines);
     sonde_context_release(context);
@@ -166,10 +166,10 @@ static void rate(talk *t, const bench_plan *p, const samples *s, bench_result *r
     bool fine = true;
     for (size_t from = 0; from < s->files.n && fine; from += AT_A_TIME) {
         const size_t to = from + AT_A_TIME < s->files.n ? from + AT_A_TIME : s->files.n;
-        fine = !bench_prepare_samples(p->o, p->model->path, &s->files, from, to);
+        fine = !bench_prepare_samples(&p->o->setup, p->model->path, &s->files, from, to);
         for (size_t i = from; i < to && fine; i++) {
             int64_t label = s->labels[i];
-            progress(p->o, r->runtime, (double)i / (double)s->files.n);
+            progress(&p->o->setup.common, r->runtime, (double)i / (double)s->files.n);
             fine = ask_sample(t, i - from, out);
             if (fine && (label >= 0 || label_inside(s->files.items[i], &label))) {
                 const int64_t rank = rank_of(out, label);

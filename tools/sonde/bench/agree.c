@@ -74,7 +74,7 @@ static bool near(const sonde_value *got, const sonde_value *expected, double rto
 }
 
 static void compare(bench_result *r, const sonde_value_set *got, const sonde_value_set *reference,
-                    const options *o)
+                    const tolerances *t)
 {
     sonde_error err;
     r->agreement = BENCH_AGREES;
@@ -94,7 +94,7 @@ static void compare(bench_result *r, const sonde_value_set *got, const sonde_val
         }
         const double most = largest_difference(value, expected);
         r->max_difference = most > r->max_difference || isnan(most) ? most : r->max_difference;
-        if (!near(value, expected, o->rtol, o->atol, &err) && r->agreement == BENCH_AGREES) {
+        if (!near(value, expected, t->rtol, t->atol, &err) && r->agreement == BENCH_AGREES) {
             r->agreement = BENCH_DIFFERS;
             free(r->difference);
             r->difference = text_of("output '%s': %s", name, err.message);
@@ -103,7 +103,7 @@ static void compare(bench_result *r, const sonde_value_set *got, const sonde_val
 }
 
 /* "difference 1.2e-06": what a program that can only compare by itself has found. */
-static bool compared_itself(bench_result *r, double scale, const options *o)
+static bool compared_itself(bench_result *r, double scale, const tolerances *t)
 {
     double most = 0;
     if (!r->difference || sscanf(r->difference, "difference %lf", &most) != 1)
@@ -111,7 +111,7 @@ static bool compared_itself(bench_result *r, double scale, const options *o)
     free(r->difference);
     r->difference = NULL;
     r->max_difference = most;
-    r->agreement = most <= o->atol + 2 * o->rtol * scale ? BENCH_AGREES : BENCH_DIFFERS;
+    r->agreement = most <= t->atol + 2 * t->rtol * scale ? BENCH_AGREES : BENCH_DIFFERS;
     return true;
 }
 
@@ -162,13 +162,13 @@ void bench_agree(const bench_plan *p)
         bench_result *r = &p->results[i];
         sonde_error err = {.status = SONDE_OK};
         r->max_difference = NAN;
-        if (r->state || (reference && compared_itself(r, scale_of(reference), p->o)))
+        if (r->state || (reference && compared_itself(r, scale_of(reference), &p->o->tolerances)))
             continue;
         sonde_value_set *got = read_outputs(i, &err);
         if (!got && !r->difference)
             r->difference = text_of("%s", err.message);
         if (got && reference)
-            compare(r, got, reference, p->o);
+            compare(r, got, reference, &p->o->tolerances);
         if (got && !reference) {
             r->agreement = BENCH_REFERENCE;
             reference = got;

@@ -15,10 +15,10 @@ enum { AT_LEAST = 10, ANSWER_MS = 5000 }; /* a command takes about so long: sile
 /* How many runs the round should have, when one takes `ms`. */
 static long runs_of_round(const bench_plan *p, int round, double ms)
 {
-    const options *o = p->o;
-    if (o->iterations >= 0)
-        return (long)(o->iterations / p->rounds + (round < o->iterations % p->rounds));
-    const double fit = duration_ms(o) / p->rounds / (ms > 1e-4 ? ms : 1e-4);
+    const measuring_options *m = &p->o->setup.measuring;
+    if (m->iterations >= 0)
+        return (long)(m->iterations / p->rounds + (round < m->iterations % p->rounds));
+    const double fit = duration_ms(m) / p->rounds / (ms > 1e-4 ? ms : 1e-4);
     const long least = (AT_LEAST + p->rounds - 1) / p->rounds;
     return fit < (double)least ? least : fit > MOST ? MOST : (long)fit;
 }
@@ -45,7 +45,7 @@ static bool run_many(talk *t, const char *verb, long runs, double ms, bench_seri
 static bool warm_up(talk *t, const char *verb, const bench_plan *p, bench_series *first, int round,
                     double *ms)
 {
-    const int64_t n = p->o->warmup >= 0 ? p->o->warmup : 3;
+    const int64_t asked = p->o->setup.measuring.warmup, n = asked >= 0 ? asked : 3;
     char line[64];
     snprintf(line, sizeof line, "%s 1", verb);
     bench_series all = {.n = 0};
@@ -130,7 +130,7 @@ bench_setting bench_setting_of(const bench_plan *p, size_t which)
                            .cores = p->cores,
                            .threads = p->threads,
                            .instances = p->instances,
-                           .verbose = p->o->verbose > 0,
+                           .verbose = p->o->setup.common.verbose > 0,
                            .timeout_s = p->o->timeout_s};
 }
 
@@ -182,7 +182,8 @@ bool bench_measure(const bench_plan *p)
         for (size_t k = 0; k < n && go_on; k++) {
             /* A B C, C A B, B C A */
             const size_t which = (k + n - (size_t)round % n) % n;
-            progress(p->o, "measuring", ((double)round + (double)k / (double)n) / (double)rounds);
+            progress(&p->o->setup.common, "measuring",
+                     ((double)round + (double)k / (double)n) / (double)rounds);
             if (!p->results[which].state)
                 go_on = take_turn(p, which, round, &wall_ms[which]);
         }

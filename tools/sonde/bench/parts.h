@@ -8,6 +8,21 @@
 #include "bench/child.h"
 #include "tool.h"
 
+/* ---- cmd_bench.c ---- */
+typedef struct bench_options {
+    run_setup setup;
+    list against, peers;
+    const char *python, *thread_list, *batch_list, *workload, *mode, *dataset;
+    int64_t rounds, min_runs;
+    double timeout_s;
+    bool no_program, no_inference, no_pin;
+    list outputs;
+    const char *json;
+    tolerances tolerances;
+    value_options values;
+    int profile;
+} bench_options;
+
 /* ---- runtimes.c ---- */
 /* One thing to measure: a runtime, perhaps in a variant. */
 typedef struct runtime {
@@ -25,7 +40,7 @@ typedef struct runtimes {
 } runtimes;
 
 /* From --against and --peer. Returns as options_parse does; nothing is started. */
-int runtimes_make(runtimes *r, const options *o);
+int runtimes_make(runtimes *r, const bench_options *o);
 void runtimes_free(runtimes *r);
 void runtimes_help(text *t); /* all there are */
 /* The drivers this program carries, into the scratch folder. */
@@ -66,10 +81,10 @@ typedef struct bench_model {
 } bench_model;
 /* Happens in a process of its own: what the bench itself has ever held in memory would be counted
  * as held by every process it starts. */
-int bench_prepare(bench_model *m, const options *o, const char *model);
+int bench_prepare(bench_model *m, const run_setup *s, const char *model);
 /* The same for samples of a data set: files [from, to), images or .npz, become inputs_0.npz and so
  * on; what is no input of the model is left out of the latter. */
-int bench_prepare_samples(const options *o, const char *model, const list *files, size_t from,
+int bench_prepare_samples(const run_setup *s, const char *model, const list *files, size_t from,
                           size_t to);
 char *bench_inputs_path(size_t number); /* from malloc */
 /* Runs `work` in a helper process; its exit code. */
@@ -109,7 +124,7 @@ bool talk_times(talk *t, const char *line, bench_series *into, int round, double
 
 /* ---- measure.c ---- */
 typedef struct bench_plan {
-    const options *o;
+    const bench_options *o;
     const runtimes *all;
     const bench_model *model;
     bench_result *results; /* one for each runtime */
@@ -137,7 +152,7 @@ char *bench_reference(const bench_plan *p, size_t which);
 
 /* ---- answers.c ---- */
 /* What --top and -p ask for, about sonde: the best classes of every input, its timing table. */
-int bench_answers(const options *o, const bench_model *m);
+int bench_answers(const bench_options *o, const run_setup *s, const bench_model *m);
 
 /* ---- machine.c ---- */
 int bench_machine_look(bench_machine *m);

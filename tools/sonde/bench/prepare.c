@@ -47,14 +47,14 @@ void bench_image_free(bench_image *i)
 
 /* The preprocess line of the first input. A mean and deviation of the library's own are ImageNet's.
  */
-static int describe_images(const loaded *l, const options *o, const char *path, text *facts)
+static int describe_images(const loaded *l, const run_setup *s, const char *path, text *facts)
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
     static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
     sonde_image_options i = SONDE_INIT(sonde_image_options);
     float numbers[6];
     const char *input = sonde_session_input_name(l->session, 0);
-    int code = image_plan(l, o, 0, path, &i, numbers);
+    int code = image_plan(l, &s->inputs, 0, path, &i, numbers);
     if (!code)
         code = check_name(input);
     if (code)
@@ -78,11 +78,11 @@ char *bench_inputs_path(size_t number)
 }
 
 /* One set of inputs, saved under its number. */
-static int save_feeds(const loaded *l, const options *o, size_t number, int64_t *batch)
+static int save_feeds(const loaded *l, const run_setup *s, size_t number, int64_t *batch)
 {
     static const char *const suffixes[] = {"npz", "safetensors"};
     feeds f;
-    int code = feeds_make(&f, l, o);
+    int code = feeds_make(&f, l, s);
     for (int k = 0; k < 2 && !code; k++) {
         char *name = text_of("inputs_%zu.%s", number, suffixes[k]), *path = scratch_path(name);
         sonde_error err;
@@ -99,18 +99,18 @@ static int save_feeds(const loaded *l, const options *o, size_t number, int64_t 
     return code;
 }
 
-static int save_inputs(const loaded *l, const options *o, text *facts)
+static int save_inputs(const loaded *l, const run_setup *s, text *facts)
 {
     list images;
     int64_t batch = 1;
-    int code = image_folder(o, &images);
+    int code = image_folder(s, &images);
     if (!code)
         code =
-            images.n ? describe_images(l, o, images.items[0], facts) : save_feeds(l, o, 0, &batch);
+            images.n ? describe_images(l, s, images.items[0], facts) : save_feeds(l, s, 0, &batch);
     for (size_t i = 0; i < images.n && !code; i++) {
         const char *item = images.items[i];
-        options one = *o;
-        one.inputs = (list){.items = &item, .n = 1};
+        run_setup one = *s;
+        one.inputs.inputs = (list){.items = &item, .n = 1};
         code = save_feeds(l, &one, i, &batch);
         char *whole = realpath(item, NULL);
         if (!code && !(code = check_name(whole ? whole : item)))
@@ -118,9 +118,9 @@ static int save_inputs(const loaded *l, const options *o, text *facts)
         free(whole);
     }
     batch = counts_samples(l) ? batch : 1;
-    if (!code && o->batch_size && batch != o->batch_size)
-        code = fail_usage("--batch-size %lld: the model's batch is %lld", (long long)o->batch_size,
-                          (long long)batch);
+    if (!code && s->inputs.batch_size && batch != s->inputs.batch_size)
+        code = fail_usage("--batch-size %lld: the model's batch is %lld",
+                          (long long)s->inputs.batch_size, (long long)batch);
     text_add(facts, "inputs %zu\nbatch %lld\n", images.n ? images.n : 1, (long long)batch);
     list_free_texts(&images);
     return code;
@@ -144,21 +144,21 @@ static int save_model(const loaded *l, const char *model, text *facts)
 }
 
 /* Inputs are known without weights. What is known of no input cannot be measured; why, was said. */
-static int load_to_look_at(loaded *l, const options *o, const char *model)
+static int load_to_look_at(loaded *l, const run_setup *s, const char *model)
 {
-    const int code = load(l, o, model, LOAD_TO_KNOW_PORTS);
+    const int code = load(l, s, model, LOAD_TO_KNOW_PORTS);
     return code || l->session ? code : fail("'%s' cannot be made ready", model);
 }
 
-static int make_files(const options *o, const char *model)
+static int make_files(const run_setup *s, const char *model)
 {
     loaded l;
     text facts = {.n = 0};
-    int code = load_to_look_at(&l, o, model);
+    int code = load_to_look_at(&l, s, model);
     if (!code)
         code = save_model(&l, model, &facts);
     if (!code)
-        code = save_inputs(&l, o, &facts);
+        code = save_inputs(&l, s, &facts);
     if (!code) {
         char *path = scratch_path("facts");
         code = write_text(path, facts.data, facts.n);
@@ -231,15 +231,15 @@ static int save_sample(const loaded *l, const char *path, size_t number)
     return code;
 }
 
-static int make_samples(const options *o, const char *model, const list *files, size_t from,
+static int make_samples(const run_setup *s, const char *model, const list *files, size_t from,
                         size_t to)
 {
     loaded l;
     int64_t batch = 1;
-    int code = load_to_look_at(&l, o, model);
+    int code = load_to_look_at(&l, s, model);
     for (size_t i = from; i < to && !code; i++) {
-        options one = *o;
-        one.inputs = (list){.items = &files->items[i], .n = 1};
+        run_setup one = *s;
+        one.inputs.inputs = (list){.items = &files->items[i], .n = 1};
         code = is_image(files->items[i]) ? save_feeds(&l, &one, i - from, &batch)
                                          : save_sample(&l, files->items[i], i - from);
     }
@@ -270,7 +270,7 @@ int bench_helper(int (*work)(void *argument), void *argument)
 }
 
 typedef struct task {
-    const options *o;
+    const run_setup *s;
     const char *model;
     const list *files;
     size_t from, to;
@@ -279,13 +279,13 @@ typedef struct task {
 static int work_files(void *argument)
 {
     const task *t = argument;
-    return make_files(t->o, t->model);
+    return make_files(t->s, t->model);
 }
 
-int bench_prepare(bench_model *m, const options *o, const char *model)
+int bench_prepare(bench_model *m, const run_setup *s, const char *model)
 {
     *m = (bench_model){.label = text_of("%s", model), .preprocess = text_of("%s", ""), .batch = 1};
-    task t = {.o = o, .model = model};
+    task t = {.s = s, .model = model};
     const int code = bench_helper(work_files, &t);
     return code ? code : read_facts(m);
 }
@@ -293,13 +293,13 @@ int bench_prepare(bench_model *m, const options *o, const char *model)
 static int work_samples(void *argument)
 {
     const task *t = argument;
-    return make_samples(t->o, t->model, t->files, t->from, t->to);
+    return make_samples(t->s, t->model, t->files, t->from, t->to);
 }
 
-int bench_prepare_samples(const options *o, const char *model, const list *files, size_t from,
+int bench_prepare_samples(const run_setup *s, const char *model, const list *files, size_t from,
                           size_t to)
 {
-    task t = {.o = o, .model = model, .files = files, .from = from, .to = to};
+    task t = {.s = s, .model = model, .files = files, .from = from, .to = to};
     return bench_helper(work_samples, &t);
 }
 

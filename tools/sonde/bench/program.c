@@ -89,7 +89,7 @@ bool bench_programs(const bench_plan *p)
     for (int round = -1; round < runs && go_on; round++)
         for (size_t k = 0; k < n && go_on; k++) {
             bench_program *g = &p->results[(k + n - (size_t)(round + 1) % n) % n].program;
-            progress(p->o, "programs", ((double)round + 1) / ((double)runs + 1));
+            progress(&p->o->setup.common, "programs", ((double)round + 1) / ((double)runs + 1));
             if (g->command && *g->command && !g->state)
                 go_on = run_once(p, g, round);
         }

@@ -28,7 +28,7 @@ char *bench_self(void)
 
 /* ------------------------------------------------------------------ parsing */
 /* The file of --peer NAME=FILE, or NULL. */
-static const char *own_peer(const options *o, const char *name)
+static const char *own_peer(const bench_options *o, const char *name)
 {
     const size_t n = strlen(name);
     for (size_t i = 0; i < o->peers.n; i++)
@@ -75,7 +75,7 @@ static bool variant_fits(const char *variants, const char *option)
     return false;
 }
 
-static int add_runtime(runtimes *r, const options *o, const char *label)
+static int add_runtime(runtimes *r, const bench_options *o, const char *label)
 {
     char *copy = text_of("%s", label), *rest = strchr(copy, ':');
     if (rest)
@@ -111,7 +111,7 @@ static bool has_label(const runtimes *r, const char *label)
 }
 
 /* "a,b:x=1" into items; no item twice. */
-static int add_list(runtimes *r, const options *o, const char *names)
+static int add_list(runtimes *r, const bench_options *o, const char *names)
 {
     int code = -1;
     char *copy = text_of("%s", names), *state = NULL;
@@ -124,7 +124,7 @@ static int add_list(runtimes *r, const options *o, const char *names)
 }
 
 /* A word of the list that is exactly "sonde". */
-static bool names_sonde(const options *o)
+static bool names_sonde(const bench_options *o)
 {
     for (size_t i = 0; i < o->against.n; i++)
         for (const char *p = o->against.items[i]; *p; p += strcspn(p, ", "), p += *p != 0)
@@ -134,7 +134,7 @@ static bool names_sonde(const options *o)
 }
 
 /* What --no-optimize and its like mean here: options of sonde, whichever its variant. */
-static void add_model_options(runtime *r, const options *o)
+static void add_model_options(runtime *r, const model_options *o)
 {
     if (strcmp(r->name, "sonde") != 0 || r->file)
         return;
@@ -164,7 +164,7 @@ void runtimes_help(text *t)
         text_add(t, "  %-12s %s\n", peers[i].name, peers[i].variants);
 }
 
-int runtimes_make(runtimes *r, const options *o)
+int runtimes_make(runtimes *r, const bench_options *o)
 {
     const char *python = o->python ? o->python : getenv("SONDE_BENCH_PYTHON");
     *r = (runtimes){.python = python && *python ? python : "python3"};
@@ -190,7 +190,7 @@ int runtimes_make(runtimes *r, const options *o)
         free(name);
     }
     for (size_t i = 0; i < r->n; i++)
-        add_model_options(&r->items[i], o);
+        add_model_options(&r->items[i], &o->setup.model);
     return code;
 }
 

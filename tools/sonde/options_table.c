@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of formats: --sparse-ratio and --sparse-aim say what .csv and .xlsx assume about sparse
- * weights, --categories which spans traces show. */
+/* What is shown of a profile: rows of the table, reports and files. Among these the options of
+ * formats: --sparse-ratio and --sparse-aim say what .csv and .xlsx assume about sparse weights,
+ * --categories which spans traces show. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
+
+#define AT(field) offsetof(table_options, field)
+
+const option_row table_option_rows[] = {
+    OUTPUT_ROW(table_options, outputs),
+    JSON_ROW(table_options, json),
+    {0, "sort", OPT_TEXT, AT(sort), "time|name", "order of the rows (time)"},
+    {0, "report", OPT_LIST, AT(reports), "KIND",
+     "also print: summary, records, inferences, executions, operators, external, memory"},
+    {0, "by-shape", OPT_FLAG, AT(by_shape), NULL, "split operators by the shapes of their inputs"},
+    {0, "by-node", OPT_FLAG, AT(by_node), NULL, "one row per step, with the nodes it stands for"},
+    {0, "filter-op", OPT_TEXT, AT(filter_op), "A,B", "only these operators"},
+    {0, "categories", OPT_TEXT, AT(categories), "A,B",
+     "only spans of these in .json and .pftrace; the table has all"},
+    {0, "sparse-ratio", OPT_TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
+     "how much faster sparse weights are assumed to be in .csv and .xlsx"},
+    {0, "sparse-aim", OPT_REAL, AT(sparse_aim), "PERCENT",
+     "share of zeros aimed at in .csv and .xlsx (90)"},
+    {0, "folded-nodes", OPT_FLAG, AT(folded_nodes), NULL,
+     "rows in .csv and .xlsx also for nodes that were folded away, at zero"},
+    {0}};
 
 static double *ratio_at(sonde_export_options *to, const char *key, size_t n)
 {
@@ -17,7 +39,7 @@ static double *ratio_at(sonde_export_options *to, const char *key, size_t n)
     return NULL;
 }
 
-static int sparse_options(options *o)
+static int sparse_options(table_options *o)
 {
     sonde_export_options *to = &o->export_options;
     if (!(o->sparse_aim >= 0 && o->sparse_aim < 100))
@@ -48,7 +70,7 @@ static bool is_category(const char *name, size_t n)
 }
 
 /* The library would say so too, but only after the model has run. */
-static int category_options(options *o)
+static int category_options(table_options *o)
 {
     for (const char *at = o->categories; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const size_t n = strcspn(at, ",");
@@ -66,8 +88,11 @@ static int category_options(options *o)
     return -1;
 }
 
-int export_options(options *o)
+int table_options_check(void *values)
 {
+    table_options *o = values;
+    if (o->sort && strcmp(o->sort, "time") != 0 && strcmp(o->sort, "name") != 0)
+        return fail_usage("--sort %s: rows are sorted by 'time' or 'name'", o->sort);
     o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
     o->export_options.folded_nodes = o->folded_nodes;
     const int code = sparse_options(o);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options that several verbs take: the structs they fill, and a macro for each that names its group
+ * in a verb's list: MODEL_OPTIONS(run_options, setup.model). */
+#ifndef SONDE_TOOL_OPTION_GROUPS_H
+#define SONDE_TOOL_OPTION_GROUPS_H
+
+#include "options.h"
+#include "sonde/sonde.h"
+
+/* ---- options_model.c: how the model runs ---- */
+typedef struct model_options {
+    int64_t threads;
+    int64_t max_memory; /* bytes; 0 = no limit */
+    const char *cpu, *device, *precision;
+    const char *weights_cache, *tune; /* folders, "" = the user's */
+    bool no_optimize, no_mmap, no_prepack, flush_denormals;
+    list disabled_passes;
+} model_options;
+extern const option_row model_option_rows[];
+int model_options_check(void *values);
+#define MODEL_OPTIONS(type, field)                                                                 \
+    {                                                                                              \
+        "How the model runs", model_option_rows, offsetof(type, field), model_options_check        \
+    }
+
+/* ---- options_inputs.c: on what ---- */
+typedef struct input_options {
+    list inputs, sizes, ranges;
+    int64_t seed, batch_size, seq_len; /* sizes: 0 = not given */
+    int64_t image_resize;
+    const char *image_layout, *image_mean, *image_std;
+    bool image_bgr, image_raw;
+} input_options;
+extern const option_row input_option_rows[];
+#define INPUT_OPTIONS(type, field)                                                                 \
+    {                                                                                              \
+        "Inputs", input_option_rows, offsetof(type, field), NULL                                   \
+    }
+
+/* ---- options_measuring.c: how often ---- */
+typedef struct measuring_options {
+    int64_t iterations, warmup; /* -1: not given */
+    double duration_s;          /* -1: not given */
+    int64_t instances;          /* 0: not given */
+} measuring_options;
+#define MEASURING_DEFAULTS                                                                         \
+    {                                                                                              \
+        .iterations = -1, .warmup = -1, .duration_s = -1                                           \
+    }
+extern const option_row measuring_option_rows[];
+int measuring_options_check(void *values);
+#define MEASURING_OPTIONS(type, field)                                                             \
+    {                                                                                              \
+        "How often", measuring_option_rows, offsetof(type, field), measuring_options_check         \
+    }
+/* What --duration says, or 2 s. */
+double duration_ms(const measuring_options *m);
+
+/* ---- options_table.c: what to show of a profile ---- */
+typedef struct table_options {
+    list outputs; /* -o */
+    const char *json;
+    const char *sort, *filter_op;
+    list reports;
+    bool by_shape, by_node;
+    const char *categories;   /* "operator,user" */
+    const char *sparse_ratio; /* "90=4,80=2.5,70=2" */
+    double sparse_aim;
+    bool folded_nodes;
+    sonde_export_options export_options; /* made of those above */
+} table_options;
+extern const option_row table_option_rows[];
+int table_options_check(void *values);
+#define TABLE_OPTIONS(type, field)                                                                 \
+    {                                                                                              \
+        "The table", table_option_rows, offsetof(type, field), table_options_check                 \
+    }
+
+/* ---- what a model is made ready and run with: begins the struct of verbs that do so ---- */
+typedef struct run_setup {
+    common_options common;
+    model_options model;
+    input_options inputs;
+    measuring_options measuring;
+    bool counters;
+    int record_level; /* not 0: recording starts before the model is loaded */
+} run_setup;
+#define SETUP_DEFAULTS                                                                             \
+    {                                                                                              \
+        .measuring = MEASURING_DEFAULTS                                                            \
+    }
+
+/* ---- single rows, with a field of the verb's struct ---- */
+#define OUTPUT_ROW(type, field)                                                                    \
+    {                                                                                              \
+        'o', "output", OPT_LIST, offsetof(type, field), "FILE",                                    \
+            "save to FILE; the suffix picks the format; may be repeated"                           \
+    }
+#define JSON_ROW(type, field)                                                                      \
+    {                                                                                              \
+        0, "json", OPT_TEXT, offsetof(type, field), "FILE",                                        \
+            "a summary as JSON; '-' is the terminal"                                               \
+    }
+#define PROFILES_MEMORY_ROW(type, field)                                                           \
+    {                                                                                              \
+        0, "max-memory", OPT_SIZE, offsetof(type, field), "BYTES",                                 \
+            "refuse profiles that take more; 500M and 2G are understood (no limit)"                \
+    }
+
+typedef struct tolerances {
+    double rtol, atol;
+} tolerances;
+#define TOLERANCES_DEFAULTS                                                                        \
+    {                                                                                              \
+        .rtol = 1e-3, .atol = 1e-7                                                                 \
+    }
+#define RTOL_ROW(type, field)                                                                      \
+    {                                                                                              \
+        0, "rtol", OPT_REAL, offsetof(type, field.rtol), "X",                                      \
+            "relative tolerance of comparisons (1e-3)"                                             \
+    }
+#define ATOL_ROW(type, field)                                                                      \
+    {                                                                                              \
+        0, "atol", OPT_REAL, offsetof(type, field.atol), "X",                                      \
+            "absolute tolerance of comparisons (1e-7)"                                             \
+    }
+
+/* How the values that a run gave are printed. */
+typedef struct value_options {
+    int64_t top;
+    const char *labels;
+    bool print; /* every element */
+} value_options;
+#define TOP_ROW(type, field)                                                                       \
+    {                                                                                              \
+        0, "top", OPT_INT, offsetof(type, field.top), "K",                                         \
+            "show the K largest scores of each output"                                             \
+    }
+#define LABELS_ROW(type, field)                                                                    \
+    {                                                                                              \
+        0, "labels", OPT_TEXT, offsetof(type, field.labels), "FILE", "one label a line, for --top" \
+    }
+#define PROFILE_ROW(type, field)                                                                   \
+    {                                                                                              \
+        'p', "profile", OPT_COUNT, offsetof(type, field), NULL,                                    \
+            "show the timing table; twice: by shape"                                               \
+    }
+#define SEED_ROW(type, field)                                                                      \
+    {                                                                                              \
+        0, "seed", OPT_INT, offsetof(type, field), "N",                                            \
+            "seed of random inputs and built-in weights (0)"                                       \
+    }
+
+/* ---- options_help.c: ends of --help ---- */
+void help_passes(void);  /* of verbs with MODEL_OPTIONS */
+void help_formats(void); /* of verbs with TABLE_OPTIONS */
+
+#endif

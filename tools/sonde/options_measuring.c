@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often a model runs, and in how many instances at once. */
+#include "tool.h"
+
+#define AT(field) offsetof(measuring_options, field)
+
+const option_row measuring_option_rows[] = {
+    {'n', "iterations", OPT_INT, AT(iterations), "N", "measured runs, warm-up not counted"},
+    {'w', "warmup", OPT_INT, AT(warmup), "N", "runs before that"},
+    {0, "w", OPT_INT, AT(warmup), "N", NULL},
+    {0, "duration", OPT_REAL, AT(duration_s), "S",
+     "for S seconds where -n is not given (profile, bench: 2)"},
+    {0, "instances", OPT_INT, AT(instances), "N",
+     "sessions that run at once in one process, cores divided (1)"},
+    {0}};
+
+int measuring_options_check(void *values)
+{
+    const measuring_options *m = values;
+    if (m->duration_s > 1e6)
+        return fail_usage("--duration %g: at most 1000000 seconds", m->duration_s);
+    if (m->instances > 1024)
+        return fail_usage("--instances %lld: at most 1024", (long long)m->instances);
+    return -1;
+}
+
+double duration_ms(const measuring_options *m)
+{
+    return (m->duration_s >= 0 ? m->duration_s : 2) * 1e3;
+}

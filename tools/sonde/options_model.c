@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the model runs. */
+#include <string.h>
+
+#include "tool.h"
+
+#define AT(field) offsetof(model_options, field)
+
+const option_row model_option_rows[] = {
+    {'t', "threads", OPT_INT, AT(threads), "N", "threads; 0 = all cores the quota allows (0)"},
+    {0, "max-memory", OPT_SIZE, AT(max_memory), "BYTES",
+     "refuse what takes more; 500M and 2G are understood (no limit)"},
+    {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
+     "use no newer instructions than baseline, avx2, avx512, neon, …"},
+    {0, "device", OPT_TEXT, AT(device), "cpu", "where to run"},
+    {0, "precision", OPT_TEXT, AT(precision), "fp32", "of the arithmetic"},
+    {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL, "run the graph as it is in the file"},
+    {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME",
+     "leave one pass out; may be repeated"},
+    {0, "no-mmap", OPT_FLAG, AT(no_mmap), NULL, "read the model's files instead of mapping them"},
+    {0, "no-prepack", OPT_FLAG, AT(no_prepack), NULL, "leave weights as they are in the file"},
+    {0, "flush-denormals", OPT_FLAG, AT(flush_denormals), NULL,
+     "count numbers that are all but 0 as 0: arithmetic on them is slow"},
+    {0, "weights-cache", OPT_MAYBE, AT(weights_cache), "DIR",
+     "keep packed weights in DIR or the user's cache folder, and map them the next time"},
+    {0, "tune", OPT_MAYBE, AT(tune), "DIR",
+     "measure the ways to cut each step once, and keep the fastest in DIR or the cache folder"},
+    {0}};
+
+int model_options_check(void *values)
+{
+    const model_options *m = values;
+    if (m->device && strcmp(m->device, "cpu") != 0)
+        return fail_usage("--device %s: this build runs on 'cpu' only", m->device);
+    if (m->precision && strcmp(m->precision, "fp32") != 0)
+        return fail_usage("--precision %s: this build computes in 'fp32' only", m->precision);
+    if (m->threads > 4096)
+        return fail_usage("--threads %lld: at most 4096", (long long)m->threads);
+    return -1;
+}
