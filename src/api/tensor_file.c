@@ -136,6 +136,55 @@ sonde_status sonde_values_save(const char *path, const char *const *names,
     return st;
 }
 
+/* The options with the defaults filled in. */
+static sonde_status image_options(const sonde_image_options *options, sn_image_options *image,
+                                  sonde_error *err)
+{
+    sonde_image_options o;
+    SN_OPTIONS(o, options, err);
+    if (o.width < 0 || o.height < 0 || o.resize < 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d×%d, expected positive sizes",
+                       o.width, o.height);
+    sn_image_options_default(image);
+    if (o.width)
+        image->width = o.width;
+    if (o.height)
+        image->height = o.height;
+    image->resize = o.resize;
+    image->nhwc = o.nhwc != 0;
+    image->bgr = o.bgr != 0;
+    image->no_normalize = o.no_normalize != 0;
+    image->no_mmap = o.no_mmap != 0;
+    for (int i = 0; i < 3; i++) {
+        if (o.mean)
+            image->mean[i] = o.mean[i];
+        if (o.deviation)
+            image->deviation[i] = o.deviation[i];
+    }
+    return SONDE_OK;
+}
+
+sonde_status sonde_image_plan_get(const sonde_image_options *options, sonde_image_plan *plan,
+                                  sonde_error *err)
+{
+    SN_REQUIRE(plan, err);
+    const size_t theirs = plan->struct_size;
+    if (theirs < sizeof(size_t))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+    sn_image_options image;
+    SN_TRY(image_options(options, &image, err));
+    sonde_image_plan own = {.struct_size = theirs,
+                            .width = image.width,
+                            .height = image.height,
+                            .resize = sn_image_resize(&image)};
+    for (int i = 0; i < 3; i++) {
+        own.mean[i] = image.no_normalize ? 0 : image.mean[i];
+        own.deviation[i] = image.no_normalize ? 1 : image.deviation[i];
+    }
+    memcpy(plan, &own, theirs < sizeof own ? theirs : sizeof own);
+    return SONDE_OK;
+}
+
 sonde_status sonde_image_load(sonde_context *context, const char *path,
                               const sonde_image_options *options, sonde_value **value,
                               sonde_error *err)
@@ -143,28 +192,8 @@ sonde_status sonde_image_load(sonde_context *context, const char *path,
     SN_REQUIRE(value, err);
     *value = NULL;
     SN_REQUIRE(path, err);
-    sonde_image_options o;
-    SN_OPTIONS(o, options, err);
-    if (o.width < 0 || o.height < 0 || o.resize < 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d×%d, expected positive sizes",
-                       o.width, o.height);
     sn_image_options image;
-    sn_image_options_default(&image);
-    if (o.width)
-        image.width = o.width;
-    if (o.height)
-        image.height = o.height;
-    image.resize = o.resize;
-    image.nhwc = o.nhwc != 0;
-    image.bgr = o.bgr != 0;
-    image.no_normalize = o.no_normalize != 0;
-    image.no_mmap = o.no_mmap != 0;
-    for (int i = 0; i < 3; i++) {
-        if (o.mean)
-            image.mean[i] = o.mean[i];
-        if (o.deviation)
-            image.deviation[i] = o.deviation[i];
-    }
+    SN_TRY(image_options(options, &image, err));
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_slot slot = {.kind = SN_KIND_NONE};

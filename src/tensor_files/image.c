@@ -19,6 +19,12 @@ void sn_image_options_default(sn_image_options *o)
     };
 }
 
+int sn_image_resize(const sn_image_options *o)
+{
+    const int crop = o->width > o->height ? o->width : o->height;
+    return o->resize ? o->resize : (int)floor(crop * 256.0 / 224.0 + 0.5);
+}
+
 /* One output position along an axis: `first` source index and the weights of `n` from there on. */
 typedef struct filter {
     int first, n;
@@ -118,8 +124,7 @@ sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, 
 {
     SN_TRY(check_options(o, err));
     int shorter = p->width < p->height ? p->width : p->height;
-    int crop = o->width > o->height ? o->width : o->height;
-    double side = o->resize ? o->resize : floor(crop * 256.0 / 224.0 + 0.5);
+    double side = sn_image_resize(o);
     /* Never smaller than the crop. */
     double scale =
         fmax(side / shorter, fmax((double)o->width / p->width, (double)o->height / p->height));

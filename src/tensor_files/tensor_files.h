@@ -37,6 +37,8 @@ typedef struct sn_image_options {
     float mean[3], deviation[3]; /* used unless no_normalize */
 } sn_image_options;
 void sn_image_options_default(sn_image_options *o);
+/* The shorter side of a picture before the crop. */
+int sn_image_resize(const sn_image_options *o);
 /* .jpg (libjpeg), .png (libpng), .ppm (built in): f32 tensor [1,3,H,W] or [1,H,W,3]. */
 sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options *o,
                                        sn_allocator *alloc, sn_slot *out, sonde_error *err);

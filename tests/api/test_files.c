@@ -70,6 +70,30 @@ TEST(a_file_without_an_end_is_refused_within_the_memory_of_the_context)
     sonde_context_release(c);
 }
 
+TEST(an_image_plan_has_the_defaults_filled_in)
+{
+    const float mean[3] = {0.5f, 0.25f, 0.125f};
+    sonde_error err;
+    sonde_image_options o = SONDE_INIT(sonde_image_options);
+    sonde_image_plan p = SONDE_INIT(sonde_image_plan);
+    CHECK_OK(sonde_image_plan_get(NULL, &p, &err));
+    CHECK(p.width == 224 && p.height == 224 && p.resize == 256);
+    CHECK(p.mean[0] == 0.485f && p.deviation[2] == 0.225f);
+    o.width = 299;
+    o.height = 100;
+    o.mean = mean;
+    CHECK_OK(sonde_image_plan_get(&o, &p, &err));
+    CHECK(p.width == 299 && p.height == 100 && p.resize == 342);
+    CHECK(p.mean[1] == 0.25f && p.deviation[1] == 0.224f);
+    o.resize = 320;
+    o.no_normalize = 1;
+    CHECK_OK(sonde_image_plan_get(&o, &p, &err));
+    CHECK(p.resize == 320 && p.mean[1] == 0 && p.deviation[1] == 1);
+    o.width = -1;
+    CHECK_EQ(sonde_image_plan_get(&o, &p, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_image_plan_get(NULL, NULL, &err), SONDE_INVALID_ARGUMENT);
+}
+
 TEST(tensors_and_images_that_are_read_are_those_that_are_mapped)
 {
     sonde_error err = {0};

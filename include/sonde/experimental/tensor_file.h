@@ -51,6 +51,18 @@ SONDE_API sonde_status sonde_image_load(sonde_context *context, const char *path
                                         const sonde_image_options *options, sonde_value **value,
                                         sonde_error *err);
 
+/* What these options do to an image, with the defaults filled in: for programs that prepare images
+ * in the same way by themselves. options: NULL means defaults. */
+typedef struct sonde_image_plan {
+    size_t struct_size;
+    int width, height; /* of the centre crop */
+    int resize;        /* shorter side before the crop; an image never becomes smaller than
+                          the crop */
+    float mean[3], deviation[3]; /* of values / 255; no_normalize: 0 and 1 */
+} sonde_image_plan;
+SONDE_API sonde_status sonde_image_plan_get(const sonde_image_options *options,
+                                            sonde_image_plan *plan, sonde_error *err);
+
 #ifdef __cplusplus
 }
 #endif

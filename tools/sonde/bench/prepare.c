@@ -45,27 +45,25 @@ void bench_image_free(bench_image *i)
     *i = (bench_image){.input = NULL};
 }
 
-/* The preprocess line of the first input. A mean and deviation of the library's own are ImageNet's.
- */
+/* The preprocess line of the first input. */
 static int describe_images(const loaded *l, const run_setup *s, const char *path, text *facts)
 {
-    static const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
-    static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
     sonde_image_options i = SONDE_INIT(sonde_image_options);
+    sonde_image_plan p = SONDE_INIT(sonde_image_plan);
+    sonde_error err;
     float numbers[6];
     const char *input = sonde_session_input_name(l->session, 0);
     int code = image_plan(l, &s->inputs, 0, path, &i, numbers);
     if (!code)
         code = check_name(input);
+    if (!code && sonde_image_plan_get(&i, &p, &err))
+        code = fail("%s", err.message);
     if (code)
         return code;
-    const float *m = i.no_normalize ? zero : i.mean ? i.mean : mean;
-    const float *d = i.no_normalize ? one : i.deviation ? i.deviation : deviation;
-    const int longer = i.width > i.height ? i.width : i.height;
-    text_add(facts, "preprocess %d\t%d\t%d\t%s\t%s\t%.9g,%.9g,%.9g\t%.9g,%.9g,%.9g\t%s\n", i.height,
-             i.width, i.resize ? i.resize : (longer * 256 + 112) / 224, i.nhwc ? "nhwc" : "nchw",
-             i.bgr ? "bgr" : "rgb", (double)m[0], (double)m[1], (double)m[2], (double)d[0],
-             (double)d[1], (double)d[2], input);
+    text_add(facts, "preprocess %d\t%d\t%d\t%s\t%s\t%.9g,%.9g,%.9g\t%.9g,%.9g,%.9g\t%s\n", p.height,
+             p.width, p.resize, i.nhwc ? "nhwc" : "nchw", i.bgr ? "bgr" : "rgb", (double)p.mean[0],
+             (double)p.mean[1], (double)p.mean[2], (double)p.deviation[0], (double)p.deviation[1],
+             (double)p.deviation[2], input);
     return EXIT_OK;
 }
 
