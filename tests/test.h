@@ -2,11 +2,13 @@
 /* A test reads like the sentence it proves:
  *     TEST(conv_with_asymmetric_padding_matches_reference) { CHECK_EQ(a, b); }
  * TEST_MAIN() in the same file runs them all, or those whose name contains argv[1], and closes with
- * "N passed, M failed". SONDE_SEED replays a printed seed. */
+ * "N passed, M failed", and ", K skipped" where something could not be tried here: a whole test
+ * (SKIP_TEST) or one of its cases (test_skip). SONDE_SEED replays a printed seed. */
 #ifndef SONDE_TESTS_TEST_H
 #define SONDE_TESTS_TEST_H
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +24,8 @@ typedef struct test_case {
 static test_case *test_first;
 static test_case **test_last = &test_first;
 static int test_errors;
+static int test_skipped;     /* cases and tests */
+static bool test_is_skipped; /* the one that runs now */
 
 #define TEST(name)                                                                                 \
     static void test_##name(void);                                                                 \
@@ -61,6 +65,25 @@ static int test_errors;
 /* A call that must succeed, with a sonde_error named err in scope. */
 #define CHECK_OK(expr) CHECK_MSG((expr) == SONDE_OK, "%s", err.message)
 
+/* Says what cannot be tried here and why, and counts it. */
+__attribute__((format(printf, 1, 2))) static inline void test_skip(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    printf("skipped ");
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+    test_skipped++;
+}
+/* The rest of this test cannot be tried here. */
+#define SKIP_TEST(...)                                                                             \
+    do {                                                                                           \
+        test_is_skipped = true;                                                                    \
+        test_skip(__VA_ARGS__);                                                                    \
+        return;                                                                                    \
+    } while (0)
+
 /* Seeded pseudo-random numbers (splitmix64); the seed is printed on failure. */
 static uint64_t test_seed = 42, test_state;
 static inline uint64_t test_rand(void)
@@ -84,6 +107,7 @@ static inline int test_run(int argc, char **argv)
         if (argc > 1 && !strstr(t->name, argv[1]))
             continue;
         test_errors = 0;
+        test_is_skipped = false;
         test_state = test_seed;
         t->fn();
         if (test_errors) {
@@ -91,10 +115,13 @@ static inline int test_run(int argc, char **argv)
             fprintf(stderr, "FAILED %s (SONDE_SEED=%llu)\n", t->name,
                     (unsigned long long)test_seed);
         } else {
-            passed++;
+            passed += !test_is_skipped;
         }
     }
-    printf("%d passed, %d failed\n", passed, failed);
+    printf("%d passed, %d failed", passed, failed);
+    if (test_skipped)
+        printf(", %d skipped", test_skipped);
+    printf("\n");
     return failed ? 1 : 0;
 }
 #define TEST_MAIN()                                                                                \

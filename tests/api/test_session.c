@@ -407,9 +407,6 @@ TEST(one_session_serves_many_threads)
 /* Threads of the context, or of the session. */
 static void run_in_child(int context_threads, int session_threads)
 {
-#if defined(__SANITIZE_THREAD__)
-    return; /* ThreadSanitizer ends a forked child that starts threads */
-#endif
     sonde_error err;
     sonde_context_options co = SONDE_INIT(sonde_context_options);
     sonde_session_options so = SONDE_INIT(sonde_session_options);
@@ -442,8 +439,11 @@ static void run_in_child(int context_threads, int session_threads)
 
 TEST(a_forked_child_runs_on_threads_of_its_own)
 {
+#if defined(__SANITIZE_THREAD__)
+    SKIP_TEST("ThreadSanitizer ends a forked child that starts threads");
+#endif
     if (getenv("SONDE_EMULATED"))
-        return;
+        SKIP_TEST("an emulator cannot fork a process with threads");
     run_in_child(2, 0);
     run_in_child(1, 2);
 }

@@ -25,8 +25,7 @@ TEST(work_of_every_thread_is_counted_or_a_sentence_says_why_not)
         CHECK_EQ(st, SONDE_UNSUPPORTED);
         CHECK(c == NULL && alloc.live_bytes == 0);
         CHECK_HAS(err.message, "hardware counters");
-        printf("not counted here: %s\n", err.message);
-        return;
+        SKIP_TEST("not counted here: %s", err.message);
     }
     uint64_t before[SN_HW_COUNT], after[SN_HW_COUNT];
     _Atomic int done = 0;

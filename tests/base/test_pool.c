@@ -249,9 +249,11 @@ TEST(workers_compute_in_their_callers_floating_point_mode)
 
 TEST(a_forked_child_starts_workers_of_its_own)
 {
-#if !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
+    SKIP_TEST("ThreadSanitizer ends a forked child that starts threads");
+#endif
     if (getenv("SONDE_EMULATED"))
-        return;
+        SKIP_TEST("an emulator cannot fork a process with threads");
     sn_pool *pool = make_pool(2);
     meeting m = {0};
     sn_pool_run(pool, 2, meet, &m);
@@ -268,7 +270,6 @@ TEST(a_forked_child_starts_workers_of_its_own)
     CHECK(WIFEXITED(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
     sn_pool_free(pool);
-#endif
 }
 
 TEST_MAIN()

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of quantised tensors, and the sums made of them. */
+#include "rows.h"
+
+static void check_bytes_load(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *bytes = (uint8_t *)(void *)x.data + (at_end ? 3 * n : 0);
+        const int32_t zero = (int32_t)rnd(0, 383) - 128;
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = (uint8_t)test_rand();
+        ((sn_bytes_load_fn *)ref->fn)(want.data, bytes, n, zero);
+        ((sn_bytes_load_fn *)row->fn)(got.data, bytes, n, zero);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu bytes", row->name,
+                  n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_bytes_store(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2, is_signed = i % 4 < 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        for (size_t k = 0; k < n; k++) /* sums of products, often half way between two steps */
+            x.data[k] = i % 7 == 0 && k % 5 == 0 ? NAN : (float)((int)rnd(0, 4000) - 2000) * 0.5f;
+        const float scale = i % 3 ? 0.125f : 0.01f + 0.3f * test_randf() * test_randf();
+        const float zero = (float)rnd(0, 255) - (is_signed ? 128.0f : 0.0f);
+        const float bias = (float)((int)rnd(0, 200) - 100), lo = is_signed ? -128.0f : 0.0f;
+        ((sn_bytes_store_fn *)ref->fn)(a, x.data, n, bias, scale, zero, lo);
+        ((sn_bytes_store_fn *)row->fn)(b, x.data, n, bias, scale, zero, lo);
+        CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), stride = i % 3 ? 1 : rnd(1, 4);
+        const bool at_end = i % 2;
+        const size_t nx = n ? (n - 1) * stride + 1 : 0;
+        guarded x = guard_floats(nx, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        fill(x.data, nx, NONE), fill(got.data, n, NONE);
+        memcpy(want.data, got.data, n * sizeof(float));
+        const float a = test_randf() * 3.0f;
+        float scale[300];
+        for (size_t k = 0; k < n; k++)
+            scale[k] = fabsf(want.data[k]) + fabsf(a * x.data[k * stride]);
+        ((sn_f32_axpy_fn *)ref->fn)(want.data, x.data, n, stride, a);
+        ((sn_f32_axpy_fn *)row->fn)(got.data, x.data, n, stride, a);
+        char info[64];
+        snprintf(info, sizeof info, "case %d of %zu, stride %zu", i, n, stride);
+        same("y", row, info, got.data, want.data, scale, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+TEST(every_kernel_of_bytes_matches_its_reference)
+{
+    static const row_checker checkers[] = {{"sn_bytes_load", check_bytes_load},
+                                           {"sn_bytes_store", check_bytes_store},
+                                           {"sn_f32_axpy", check_axpy},
+                                           {NULL, NULL}};
+    check_family("bytes", checkers);
+}
+
+TEST_MAIN()

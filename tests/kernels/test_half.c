@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floats of 16 bits, loaded and stored. */
+#include "rows.h"
+
+/* All 65536 codes, cut into pieces of every length around the vector's. */
+static void check_half_load(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (uint32_t code = 0, i = 0; code < 65536 && !test_errors; i++) {
+        const size_t n = i < 100 ? i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        /* the codes at the end of x's floats, so that both sides are guarded in turn */
+        uint16_t *codes = (uint16_t *)(void *)x.data + (at_end ? n : 0);
+        for (size_t k = 0; k < n; k++)
+            codes[k] = (uint16_t)code++;
+        ((sn_half_load_fn *)ref->fn)(want.data, codes, n);
+        ((sn_half_load_fn *)row->fn)(got.data, codes, n);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu codes up to %x",
+                  row->name, n, (unsigned)code);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_half_store(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 3000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        fill(x.data, n, i % 3 == 0 ? ALL : NONE);
+        for (size_t k = 0; k < n && i % 3 == 1;
+             k++) { /* any bits, and those half way between two */
+            uint32_t u = (uint32_t)test_rand();
+            u = i % 2 ? u : (u & ~0xfffu) | (u >> 20 & 1) << 11;
+            memcpy(&x.data[k], &u, sizeof u);
+        }
+        for (size_t k = 0; k < n && i % 3 == 2; k++) /* around the limits of f16 */
+            x.data[k] *= i % 2 ? 30000.0f : 1e-6f;
+        uint16_t *a = (uint16_t *)(void *)want.data + (at_end ? n : 0);
+        uint16_t *b = (uint16_t *)(void *)got.data + (at_end ? n : 0);
+        ((sn_half_store_fn *)ref->fn)(a, x.data, n);
+        ((sn_half_store_fn *)row->fn)(b, x.data, n);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(a[k] == b[k], "%s: %.9g is %x, expected %x", row->name, (double)x.data[k],
+                      (unsigned)b[k], (unsigned)a[k]);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+TEST(every_kernel_of_16_bit_floats_matches_its_reference)
+{
+    static const row_checker checkers[] = {
+        {"sn_half_load", check_half_load}, {"sn_half_store", check_half_store}, {NULL, NULL}};
+    check_family("half", checkers);
+}
+
+TEST_MAIN()
