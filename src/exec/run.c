@@ -18,6 +18,8 @@ static void frame_free(sn_frame_impl *f)
     sn_allocator *alloc = f->binding->arena.alloc;
     if (f->binding->frames == f)
         f->binding->frames = f->next;
+    if (f->f.workspace)
+        sn_workspace_open(f->f.workspace, f->binding->workspace_bytes);
     sn_buffer_unref(f->memory);
     sn_free(alloc, f->f.slots, f->binding->n_slots * sizeof *f->f.slots);
     sn_free(alloc, f, sizeof *f);
@@ -62,26 +64,29 @@ static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, sonde_
 static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *err)
 {
     sn_context *ctx = b->program->ctx;
-    size_t bytes;
-    if (!sn_size_add(sn_round_up(b->arena_bytes, SN_ALIGN), b->workspace_bytes, &bytes))
+    sn_workspace all = {0};
+    const sn_piece values = sn_carve_bytes(&all, b->arena_bytes);
+    const sn_piece workspace = sn_carve_bytes(&all, b->workspace_bytes);
+    if (all.overflow)
         return sn_fail(err, SONDE_LIMIT, "the values of the model exceed the address space");
-    SN_TRY(check_budget(b, bytes, err));
+    SN_TRY(check_budget(b, all.bytes, err));
     sn_frame_impl *f = sn_alloc_zero(ctx->alloc, sizeof *f);
     if (!f)
         return sn_fail_memory(err, sizeof *f);
     f->binding = b;
     f->f.slots = sn_alloc(ctx->alloc, b->n_slots * sizeof *f->f.slots);
-    f->memory = sn_buffer_new(ctx->alloc, bytes);
+    f->memory = sn_buffer_new(ctx->alloc, all.bytes);
     if (!f->f.slots || !f->memory) {
         frame_free(f);
-        return sn_fail_memory(err, bytes);
+        return sn_fail_memory(err, all.bytes);
     }
     memcpy(f->f.slots, b->slots, b->n_slots * sizeof *f->f.slots);
-    uint8_t *arena = f->memory->data;
+    uint8_t *memory = f->memory->data;
     for (uint32_t s = 0; s < b->n_slots; s++)
         if (b->place[s] == SN_PLACE_ARENA)
-            f->f.slots[s].t.data = arena + b->offset[s];
-    f->f.workspace = arena + sn_round_up(b->arena_bytes, SN_ALIGN);
+            f->f.slots[s].t.data = memory + values.at + b->offset[s];
+    f->f.workspace = memory + workspace.at;
+    sn_workspace_close(f->f.workspace, b->workspace_bytes);
     f->f.ctx = ctx;
     f->f.alloc = ctx->alloc;
     f->f.hooks = &hooks;

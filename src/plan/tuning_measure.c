@@ -35,7 +35,10 @@ typedef struct trial {
     sn_slot *slots;
     uint32_t *numbers; /* of the slots */
     size_t n_slots, n_in;
-    sn_buffer *memory; /* activations, workspace, and what pushes weights out of the caches */
+    sn_workspace carved; /* activations, workspace, and what pushes weights out of the caches */
+    sn_piece *pieces;    /* of the slots that have memory here */
+    sn_buffer *memory;
+    size_t workspace_bytes;
     uint8_t *junk;
     size_t junk_bytes; /* of one thread */
     int threads;
@@ -107,10 +110,8 @@ static void fill(sn_tensor *t)
         x[i] = (float)((i * 2654435761u >> 16 & 255) + 1) / 128 - 1;
 }
 
-/* Slots 0 … n-1: inputs, then outputs. Constants are the step's own, the rest gets memory behind
- * `*total` bytes. */
-static bool set_slots(trial *t, const sn_step *s, const sn_bind *k, const sn_slot *consts,
-                      size_t *total)
+/* Slots 0 … n-1: inputs, then outputs. Constants are the step's own, the rest gets pieces. */
+static bool set_slots(trial *t, const sn_step *s, const sn_bind *k, const sn_slot *consts)
 {
     for (uint32_t i = 0; i < s->n_in + s->n_out; i++) {
         const bool input = i < s->n_in;
@@ -125,65 +126,67 @@ static bool set_slots(trial *t, const sn_step *s, const sn_bind *k, const sn_slo
             *slot = consts[from];
         } else if (input && f->data) {
             *slot = (sn_slot){.kind = SN_KIND_TENSOR, .t = *f->data};
-        } else if (!describe(f, slot, &bytes) ||
-                   !sn_size_add(*total, sn_round_up(bytes, SN_ALIGN), total)) {
+        } else if (describe(f, slot, &bytes)) {
+            t->pieces[i] = sn_carve_bytes(&t->carved, bytes);
+        } else {
             return false;
         }
     }
     return true;
 }
 
-/* One block of memory for everything; beyond PTRDIFF_MAX the step would not run either. */
-static sonde_status set_memory(trial *t, size_t activations)
+/* One block of memory for everything; beyond what can be carved the step would not run either. */
+static sonde_status set_memory(trial *t)
 {
-    size_t workspace = 0, junk, total = activations;
+    size_t junk_bytes;
     for (size_t i = 0; i < t->n; i++)
-        if (t->all[i].k.workspace_bytes > workspace)
-            workspace = t->all[i].k.workspace_bytes;
-    workspace = sn_round_up(workspace, SN_ALIGN);
-    if (!sn_size_add(total, workspace, &total) ||
-        !sn_size_mul(t->junk_bytes, (size_t)t->threads, &junk) ||
-        !sn_size_add(total, junk, &total) || total > PTRDIFF_MAX)
+        if (t->all[i].k.workspace_bytes > t->workspace_bytes)
+            t->workspace_bytes = t->all[i].k.workspace_bytes;
+    if (!sn_size_mul(t->junk_bytes, (size_t)t->threads, &junk_bytes))
+        junk_bytes = SIZE_MAX;
+    const sn_piece workspace = sn_carve_bytes(&t->carved, t->workspace_bytes);
+    const sn_piece junk = sn_carve_bytes(&t->carved, junk_bytes);
+    if (t->carved.overflow)
         return sn_fail(t->err, SONDE_LIMIT, "a step is too large to be tuned");
-    t->memory = sn_buffer_new(t->alloc, total);
+    t->memory = sn_buffer_new(t->alloc, t->carved.bytes);
     if (!t->memory)
-        return sn_fail_memory(t->err, total);
-    uint8_t *at = t->memory->data;
+        return sn_fail_memory(t->err, t->carved.bytes);
+    uint8_t *memory = t->memory->data;
     for (size_t i = 0; i < t->n_slots; i++) {
         sn_tensor *x = &t->slots[i].t;
         if (t->numbers[i] == SN_NO_SLOT || x->data)
             continue;
-        x->data = at;
+        x->data = memory + t->pieces[i].at;
         fill(x);
-        at += sn_round_up(x->bytes, SN_ALIGN);
     }
-    t->frame.workspace = at;
-    t->junk = at + workspace;
-    memset(t->junk, 1, junk);
+    t->frame.workspace = memory + workspace.at;
+    sn_workspace_close(t->frame.workspace, t->workspace_bytes);
+    t->junk = memory + junk.at;
+    memset(t->junk, 1, junk_bytes);
     return SONDE_OK;
 }
 
 static sonde_status set_up(trial *t, const sn_step *s, const sn_bind *k, const sn_slot *consts,
                            unsigned n_variants)
 {
-    size_t activations = 0;
     t->n_in = s->n_in;
     t->n_slots = (size_t)s->n_in + s->n_out;
     t->slots = SN_NEW_N(&t->arena, sn_slot, t->n_slots);
     t->numbers = SN_NEW_N(&t->arena, uint32_t, t->n_slots);
-    if (!t->slots || !t->numbers)
+    t->pieces = SN_NEW_N(&t->arena, sn_piece, t->n_slots);
+    if (!t->slots || !t->numbers || !t->pieces)
         return sn_fail_memory(t->err, t->n_slots * sizeof *t->slots);
     for (unsigned v = 0; v < n_variants && t->n < MAX_CANDIDATES; v++)
         SN_TRY(add_candidate(t, s, k, v));
     if (t->n < 2)
         return SONDE_OK;
-    if (!set_slots(t, s, k, consts, &activations))
+    if (!set_slots(t, s, k, consts))
         return sn_fail(t->err, SONDE_LIMIT, "a step is too large to be tuned");
     t->step = *s;
     t->step.in = t->numbers;
     t->step.out = t->numbers + s->n_in;
     t->frame.slots = t->slots;
-    return set_memory(t, activations);
+    return set_memory(t);
 }
 
 /* ------------------------------------------------------------------ measuring */
@@ -289,6 +292,8 @@ static sonde_status measure(const sn_step *s, const sn_bind *k, const sn_slot *c
     if (!st && winner > 0)
         st = duel(t, winner, &wins);
     *variant = wins ? t->all[winner].variant : 0;
+    if (t->memory)
+        sn_workspace_open(t->frame.workspace, t->workspace_bytes);
     sn_buffer_unref(t->memory);
     sn_arena_free(&t->arena);
     sn_free(k->ctx->alloc, t, sizeof *t);

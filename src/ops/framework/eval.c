@@ -99,9 +99,17 @@ sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b)
         int64_t count;
         nothing = !sn_wants(s, o) || (sn_type_count(&b->out[o].type, &count) && count == 0);
     }
-    if (nothing)
+    if (nothing) {
         b->run = run_nothing;
-    return SONDE_OK;
+        b->workspace = (sn_workspace){0};
+        b->workspace_bytes = 0;
+        return SONDE_OK;
+    }
+    if (b->workspace.overflow)
+        return sn_bind_fail(b, SONDE_LIMIT, "the tensors are too large");
+    if (b->workspace.bytes)
+        b->workspace_bytes = b->workspace.bytes;
+    return sn_workspace_guard(b);
 }
 
 static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scratch,
@@ -123,7 +131,7 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
     SN_TRY(sn_op_bind_step(&s, &b));
     s.bound = b.bound;
     s.run = b.run;
-    static uint8_t nothing[1]; /* operators add offsets to a workspace, also to an empty one */
+    static uint8_t nothing[1]; /* a piece without bytes lies somewhere, too */
     uint8_t *kept = f->workspace, *own = NULL;
     if (b.workspace_bytes > 0) {
         own = sn_alloc(f->alloc, b.workspace_bytes);
@@ -132,7 +140,9 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
     }
     /* Swapped, not copied: the frame may be part of a larger one that run_body knows. */
     f->workspace = own ? own : nothing;
+    sn_workspace_close(own, b.workspace_bytes);
     sonde_status st = s.run(&s, f);
+    sn_workspace_open(own, b.workspace_bytes);
     f->workspace = kept;
     sn_free(f->alloc, own, b.workspace_bytes);
     return st;

@@ -15,6 +15,7 @@
 
 #include "base/context.h"
 #include "graph/graph.h"
+#include "ops/framework/workspace.h"
 
 typedef struct sn_op sn_op;
 typedef struct sn_step sn_step;
@@ -120,7 +121,9 @@ typedef struct sn_bind {
     sonde_error *err;
     /* answers */
     const void *bound;      /* kernel parameters, from `arena` */
-    size_t workspace_bytes; /* scratch the step needs while it runs, SN_ALIGN-aligned */
+    sn_workspace workspace; /* carved: the scratch memory the step needs while it runs */
+    /* Its size, set by sn_op_bind_step; operators that carve leave it alone. */
+    size_t workspace_bytes;
     sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
     const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
     uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
@@ -162,6 +165,12 @@ struct sn_frame {
     const sn_frame_hooks *hooks;
     const _Atomic int *cancel; /* non-zero: stop; long loops may look too; may be NULL */
 };
+
+/* Where a piece carved in `bind` lies in this run. */
+static inline void *sn_piece_ptr(const sn_frame *f, sn_piece p)
+{
+    return f->workspace + p.at;
+}
 
 static inline bool sn_has(const sn_step *s, uint32_t i)
 {
@@ -259,7 +268,8 @@ sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err);
  * type declared in the file is merged in: a contradiction of known dims is an error. */
 sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);
 /* Binds a step through its operator. One whose outputs have no elements gets nothing to do: its
- * other dims may be so large that no loop over them would end. */
+ * other dims may be so large that no loop over them would end, and it needs no workspace. Refuses
+ * a step whose workspace is too large. */
 sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b);
 /* All nodes in order, bodies included. */
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in the type a driver computes in; see converted.h. */
+#include "ops/shared/converted.h"
+
+sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute)
+{
+    int64_t n;
+    if (!fact || fact->pack || fact->type.dtype == compute)
+        return (sn_piece){0};
+    if (!sn_type_count(&fact->type, &n))
+        n = -1; /* an overflow, like any other size that cannot be */
+    return sn_carve(w, n, sn_dtype_bytes(compute));
+}
+
+const void *sn_converted_in(const sn_step *s, const sn_frame *f, uint32_t i, sn_dtype compute,
+                            sn_piece piece)
+{
+    if (!sn_has(s, i))
+        return NULL;
+    const sn_tensor *t = sn_in(s, f, i);
+    if (t->dtype == compute || t->pack)
+        return t->data;
+    void *copy = sn_piece_ptr(f, piece);
+    sn_cast_run(f->ctx->cpu.flags, compute, copy, t->dtype, t->data, (size_t)sn_tensor_count(t),
+                (sn_rounding){0}, f->pool);
+    return copy;
+}
+
+void *sn_converted_out(const sn_step *s, const sn_frame *f, uint32_t o, sn_dtype compute,
+                       sn_piece piece)
+{
+    if (!sn_wants(s, o))
+        return NULL;
+    const sn_tensor *t = sn_out(s, f, o);
+    return t->dtype == compute ? t->data : sn_piece_ptr(f, piece);
+}
+
+void sn_converted_done(const sn_step *s, const sn_frame *f, uint32_t o, sn_dtype compute,
+                       sn_piece piece)
+{
+    if (!sn_wants(s, o))
+        return;
+    const sn_tensor *t = sn_out(s, f, o);
+    if (t->dtype != compute)
+        sn_cast_run(f->ctx->cpu.flags, t->dtype, t->data, compute, sn_piece_ptr(f, piece),
+                    (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
+}

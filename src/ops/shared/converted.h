@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators whose drivers know fewer element types than the operator does. The driver computes in
+ * one type; a tensor of another is converted into a piece of workspace before, or back after:
+ *
+ *     bind:   k->x = sn_converted_carve(&b->workspace, b->in[0], compute);   (the same for out)
+ *     run:    const void *x = sn_converted_in(s, f, 0, compute, k->x);
+ *             void *y = sn_converted_out(s, f, 0, compute, k->y);
+ *             …
+ *             sn_converted_done(s, f, 0, compute, k->y);
+ *
+ * A tensor that has the type already is used where it lies. An input and an output of equal size
+ * may share one piece when the driver works in place. */
+#ifndef SN_OPS_SHARED_CONVERTED_H
+#define SN_OPS_SHARED_CONVERTED_H
+
+#include "compute/cast.h"
+#include "ops/framework/op.h"
+
+/* What drivers of f32 and f64 compute in: f32 for 16-bit floats, otherwise the type itself. */
+static inline sn_dtype sn_compute_dtype(sn_dtype t)
+{
+    return sn_is_half(t) ? SONDE_DTYPE_F32 : t;
+}
+
+/* Room for the elements of a concrete fact in type `compute`. Nothing is carved when it is of that
+ * type, packed or absent. */
+sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute);
+
+/* Input i in type `compute`; NULL when absent. */
+const void *sn_converted_in(const sn_step *s, const sn_frame *f, uint32_t i, sn_dtype compute,
+                            sn_piece piece);
+/* Where results of output o go in type `compute`, NULL when it is not wanted; sn_converted_done
+ * brings them there. */
+void *sn_converted_out(const sn_step *s, const sn_frame *f, uint32_t o, sn_dtype compute,
+                       sn_piece piece);
+void sn_converted_done(const sn_step *s, const sn_frame *f, uint32_t o, sn_dtype compute,
+                       sn_piece piece);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workspace: pieces lie apart and aligned, sizes that overflow are refused when a step is bound,
+ * and under AddressSanitizer only the pieces of the running step can be touched. */
+#include "ops/op_test.h"
+
+#if SN_WORKSPACE_GUARDED
+#include <sanitizer/asan_interface.h>
+#endif
+
+TEST(pieces_are_aligned_and_do_not_overlap)
+{
+    static const size_t sizes[] = {1, 64, 0, 65, 1000, 3};
+    sn_workspace w = {0};
+    size_t end = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const sn_piece p = sn_carve_bytes(&w, sizes[i]);
+        CHECK_EQ(p.at % SN_ALIGN, 0);
+        CHECK(p.at >= end);
+        end = p.at + sizes[i];
+        CHECK_EQ(w.bytes, end);
+    }
+    CHECK(!w.overflow);
+}
+
+TEST(elements_count_with_their_size)
+{
+    sn_workspace w = {0};
+    const sn_piece p = sn_carve(&w, 10, sizeof(double));
+    CHECK_EQ(w.bytes - p.at, 80);
+}
+
+TEST(sizes_that_cannot_be_are_remembered)
+{
+    static const struct {
+        int64_t n;
+        size_t elem_bytes;
+    } cases[] = {{-1, 4}, {INT64_MAX, 8}, {INT64_MAX / 2, 4}, {INT64_MAX, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sn_workspace w = {0};
+        sn_carve(&w, cases[i].n, cases[i].elem_bytes);
+        CHECK_MSG(w.overflow, "case %zu", i);
+        sn_carve(&w, 1, 1);
+        CHECK_MSG(w.overflow, "case %zu", i);
+    }
+}
+
+TEST(a_sum_of_sizes_that_overflows_is_remembered)
+{
+    sn_workspace w = {0};
+    for (int i = 0; i < 4; i++)
+        sn_carve_bytes(&w, PTRDIFF_MAX / 2);
+    CHECK(w.overflow);
+}
+
+/* ---- an operator that carves what the test says ---- */
+
+enum { N_PIECES = 3 };
+static int64_t carved_elems[N_PIECES];
+static size_t largest_step; /* of the frame: what other steps would need */
+static bool ran, pieces_open, rest_closed;
+
+typedef struct carved {
+    sn_piece piece[N_PIECES];
+    size_t bytes;
+} carved;
+
+static sonde_status infer_scalar(sn_infer *c)
+{
+    return sn_infer_same(c, 0, 0);
+}
+
+static sonde_status bind_carved(sn_bind *b)
+{
+    carved *k = SN_NEW(b->arena, carved);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    for (int i = 0; i < N_PIECES; i++)
+        k->piece[i] = sn_carve(&b->workspace, carved_elems[i], 1);
+    k->bytes = b->workspace.bytes;
+    b->bound = k;
+    return SONDE_OK;
+}
+
+/* Writes every byte of its pieces; looks whether the bytes around them are closed. */
+static sonde_status run_carved(const sn_step *s, sn_frame *f)
+{
+    const carved *k = s->bound;
+    ran = pieces_open = rest_closed = true;
+    for (int i = 0; i < N_PIECES; i++)
+        memset(sn_piece_ptr(f, k->piece[i]), i, (size_t)carved_elems[i]);
+#if SN_WORKSPACE_GUARDED
+    for (int i = 0; i < N_PIECES; i++) {
+        const uint8_t *p = sn_piece_ptr(f, k->piece[i]);
+        const size_t n = (size_t)carved_elems[i];
+        pieces_open &= !__asan_region_is_poisoned((void *)(uintptr_t)p, n);
+        rest_closed &= __asan_address_is_poisoned(p - 1);
+        rest_closed &= k->piece[i].at + n >= largest_step || __asan_address_is_poisoned(p + n);
+    }
+    for (size_t at = k->bytes; at < largest_step; at++)
+        rest_closed &= __asan_address_is_poisoned(f->workspace + at);
+#endif
+    return SONDE_OK;
+}
+
+static const sn_op carving_op = {.name = "Carve",
+                                 .domain = "",
+                                 .since = 1,
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .infer = infer_scalar,
+                                 .bind = bind_carved,
+                                 .run = run_carved};
+
+/* Binds a step of that operator and, when that goes well, runs it in a frame with room to spare. */
+static sonde_status bind_and_run(size_t spare)
+{
+    static const int64_t dims[1] = {1};
+    static const uint32_t slots[2] = {0, 1};
+    const sn_fact fact = {
+        .type = {.kind = SN_KIND_TENSOR, .dtype = SONDE_DTYPE_F32, .rank = 1, .dims = dims}};
+    const sn_fact *in[1] = {&fact};
+    sn_node node = {.name = "it", .op_type = "Carve", .shown_type = "Carve"};
+    sn_step s = {
+        .in = slots, .out = slots + 1, .n_in = 1, .n_out = 1, .op = &carving_op, .node = &node};
+    sn_bind b = {.node = &node,
+                 .in = in,
+                 .out = &fact,
+                 .n_in = 1,
+                 .n_out = 1,
+                 .ctx = &op.ctx,
+                 .threads = 1,
+                 .arena = &op.arena,
+                 .err = &err,
+                 .run = run_carved};
+    ran = false;
+    SN_TRY(sn_op_bind_step(&s, &b));
+    s.run = b.run;
+    s.bound = b.bound;
+    largest_step = b.workspace_bytes + spare;
+    sn_frame f = {.ctx = &op.ctx, .alloc = &op.alloc, .err = &err};
+    f.workspace = sn_alloc(&op.alloc, largest_step);
+    sn_workspace_close(f.workspace, largest_step);
+    const sonde_status st = s.run(&s, &f);
+#if SN_WORKSPACE_GUARDED
+    for (size_t at = 0; at < largest_step; at++)
+        rest_closed &= __asan_address_is_poisoned(f.workspace + at);
+#endif
+    sn_workspace_open(f.workspace, largest_step);
+    memset(f.workspace, 0, largest_step);
+    sn_free(&op.alloc, f.workspace, largest_step);
+    return st;
+}
+
+static void set_elems(int64_t a, int64_t b, int64_t c)
+{
+    carved_elems[0] = a;
+    carved_elems[1] = b;
+    carved_elems[2] = c;
+}
+
+TEST(a_step_finds_its_pieces_when_it_runs)
+{
+    op_begin("Identity", 13);
+    set_elems(100, 64, 7);
+    CHECK_OK(bind_and_run(1000));
+    CHECK(ran);
+    op_end();
+}
+
+TEST(a_step_with_too_large_pieces_is_refused_when_it_is_bound)
+{
+    op_begin("Identity", 13);
+    set_elems(1, INT64_MAX, 1);
+    CHECK_EQ(bind_and_run(0), SONDE_LIMIT);
+    CHECK_HAS(err.message, "node 'it' (Carve): the tensors are too large");
+    CHECK(!ran);
+    op_end();
+}
+
+TEST(only_the_pieces_of_the_running_step_can_be_touched)
+{
+#if SN_WORKSPACE_GUARDED
+    op_begin("Identity", 13);
+    set_elems(100, 64, 7);
+    CHECK_OK(bind_and_run(1000));
+    CHECK(ran && pieces_open && rest_closed);
+    set_elems(8, 0, 1);
+    CHECK_OK(bind_and_run(1));
+    CHECK(ran && pieces_open && rest_closed);
+    op_end();
+#else
+    puts("skipped: only AddressSanitizer can tell");
+#endif
+}
+
+TEST_MAIN()
