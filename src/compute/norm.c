@@ -80,6 +80,14 @@ static void norm_range(void *arg, size_t lo, size_t hi)
     }
 }
 
+void sn_norm_choose(sn_norm_plan *p, uint32_t cpu_flags)
+{
+    p->kernels = sn_kernels_get(cpu_flags);
+    p->name = p->dtype == SONDE_DTYPE_F64 ? "f64_norm"
+              : p->rms                    ? p->kernels->f32_rmsnorm_name
+                                          : p->kernels->f32_layernorm_name;
+}
+
 void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scale, const void *bias,
                  float *mean, float *inv, sn_pool *pool)
 {
@@ -89,7 +97,7 @@ void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scal
 }
 
 /* ------------------------------------------------------------------ channels in blocks */
-void sn_scale_lanes(const sn_kernels *k, float *y, const float *x, const float *scale,
+void sn_scale_lanes(uint32_t cpu_flags, float *y, const float *x, const float *scale,
                     const float *shift, int64_t pixels, unsigned block)
 {
     const sn_f32_depthwise t = {.x = x, /* a depthwise convolution with a window of one pixel */
@@ -105,7 +113,7 @@ void sn_scale_lanes(const sn_kernels *k, float *y, const float *x, const float *
                                 .block = block,
                                 .lo = -INFINITY,
                                 .hi = INFINITY};
-    k->f32_depthwise(&t);
+    sn_kernels_get(cpu_flags)->f32_depthwise(&t);
 }
 
 /* ------------------------------------------------------------------ unit length */

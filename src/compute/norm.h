@@ -18,13 +18,17 @@ typedef struct sn_norm_plan {
     int64_t rows, n;
     int64_t pieces, scale_rows;
     double epsilon;
+    /* chosen */
     const sn_kernels *kernels;
+    const char *name;
 } sn_norm_plan;
+/* Picks the kernels for a CPU, once everything above is set. */
+void sn_norm_choose(sn_norm_plan *p, uint32_t cpu_flags);
 void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scale, const void *bias,
                  float *mean, float *inv, sn_pool *pool);
 
 /* y = x * scale + shift for `pixels` vectors of `block` lanes; y may be x. */
-void sn_scale_lanes(const sn_kernels *k, float *y, const float *x, const float *scale,
+void sn_scale_lanes(uint32_t cpu_flags, float *y, const float *x, const float *scale,
                     const float *shift, int64_t pixels, unsigned block);
 
 /* x / |x|_p along the middle of [outer][n][inner], p 1 or 2; a zero vector stays zero. */

@@ -109,6 +109,29 @@ void sn_quantize_run(const sn_quant_shape *q, sonde_dtype to, void *y, const flo
                       &j);
 }
 
+void sn_quantize_dynamic_run(uint32_t cpu_flags, uint8_t *y, const float *x, size_t n, float *scale,
+                             uint8_t *zero, sn_pool *pool)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    /* The range always includes zero, so that zero is exact. */
+    const float lo = fminf(0.0f, k->f32_rowmin(x, n)), hi = fmaxf(0.0f, k->f32_rowmax(x, n));
+    float step = (hi - lo) / 255.0f;
+    const float zero_at = step > 0.0f ? nearbyintf(fminf(fmaxf(-lo / step, 0.0f), 255.0f)) : 0.0f;
+    if (!(step > 0.0f))
+        step = 1.0f;
+    const int32_t zero_point = (int32_t)zero_at;
+    const sn_quant_shape shape = {.outer = 1,
+                                  .channels = 1,
+                                  .inner = (int64_t)n,
+                                  .block = 1,
+                                  .channel_blocks = 1,
+                                  .scale_inner = 1};
+    if (n > 0)
+        sn_quantize_run(&shape, SONDE_DTYPE_U8, y, x, &step, &zero_point, true, pool);
+    *scale = hi == lo ? 0.0f : step;
+    *zero = (uint8_t)zero_point;
+}
+
 static void dequantize_rows(void *arg, size_t lo, size_t hi)
 {
     const quant_job *j = arg;

@@ -89,6 +89,7 @@ void sn_pick_run(const sn_pick *p, sn_pool *pool)
 static void mix_rows(void *arg, size_t lo, size_t hi)
 {
     const sn_mix *m = arg;
+    sn_f32_mix_fn *mix = sn_kernels_get(m->cpu_flags)->f32_mix;
     const size_t out = (size_t)m->out, taps = (size_t)m->taps, inner = (size_t)m->inner;
     for (size_t r = lo, n; r < hi; r += n) {
         const size_t o = r % out;
@@ -101,7 +102,7 @@ static void mix_rows(void *arg, size_t lo, size_t hi)
             for (size_t k = 0; k < inner; k++)
                 dst[k] = m->outside;
         } else if (inner > 1) {
-            m->kernels->f32_mix(dst, src, n, inner, index, weight, taps);
+            mix(dst, src, n, inner, index, weight, taps);
         } else {
             for (size_t k = 0; k < n; k++) {
                 float sum = 0;

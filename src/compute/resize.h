@@ -5,7 +5,6 @@
 #define SN_COMPUTE_RESIZE_H
 
 #include "base/pool.h"
-#include "kernels/kernels.h"
 
 #define SN_PICK_RANK 16
 typedef struct sn_pick {
@@ -32,7 +31,7 @@ typedef struct sn_mix {
     const float *weight;
     bool gaps; /* some are outside, where `outside` is put */
     float outside;
-    const sn_kernels *kernels;
+    uint32_t cpu_flags;
 } sn_mix;
 void sn_mix_run(const sn_mix *m, sn_pool *pool);
 

@@ -148,6 +148,14 @@ static void f64_range(void *arg, size_t lo, size_t hi)
     }
 }
 
+void sn_softmax_choose(sn_softmax_plan *p, uint32_t cpu_flags)
+{
+    p->kernels = sn_kernels_get(cpu_flags);
+    p->name = p->dtype == SONDE_DTYPE_F64              ? "f64_softmax"
+              : p->inner == 1 && p->kind == SN_SOFTMAX ? p->kernels->f32_softmax_name
+                                                       : "f32_softmax_strips";
+}
+
 void sn_softmax_run(const sn_softmax_plan *p, void *y, const void *x, sn_pool *pool)
 {
     job j = {p, y, x};

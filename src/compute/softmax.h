@@ -12,8 +12,12 @@ typedef struct sn_softmax_plan {
     sn_softmax_kind kind;
     sonde_dtype dtype; /* f32 or f64 */
     int64_t outer, n, inner;
+    /* chosen */
     const sn_kernels *kernels;
+    const char *name;
 } sn_softmax_plan;
+/* Picks the kernels for a CPU, once everything above is set. */
+void sn_softmax_choose(sn_softmax_plan *p, uint32_t cpu_flags);
 
 /* y may be x. */
 void sn_softmax_run(const sn_softmax_plan *p, void *y, const void *x, sn_pool *pool);

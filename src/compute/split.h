@@ -19,6 +19,15 @@ static inline int64_t sn_ceil_div(int64_t a, int64_t b) /* b > 0 */
     return a / b + (a % b > 0);
 }
 
+/* a · b · c · d of sizes that are not negative; -1: it overflows, or one of them was -1 already. */
+static inline int64_t sn_count(int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    if (a < 0 || b < 0 || c < 0 || d < 0 || __builtin_mul_overflow(a, b, &a) ||
+        __builtin_mul_overflow(a, c, &a) || __builtin_mul_overflow(a, d, &a))
+        return -1;
+    return a;
+}
+
 /* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */
 static inline size_t sn_split(size_t n, size_t parts, size_t k)
 {

@@ -115,11 +115,8 @@ static sonde_status bind(sn_bind *b)
     const chain_params *p = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W2]->type;
     sn_conv_chain *c = SN_NEW(b->arena, sn_conv_chain);
-    sn_axis axes[3];
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
-    if (!sn_window_axes(&p->window, x->dims + 2, 2, w->dims + 2, axes))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     sn_conv_desc first = {.n = x->dims[0],
                           .c = x->dims[1],
                           .oc = w->dims[0],
@@ -131,14 +128,11 @@ static sonde_status bind(sn_bind *b)
     sn_conv_desc second = first;
     second.c = second.groups = second.oc;
     second.act = p->act[1];
+    if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &second))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     for (int i = 0; i < 3; i++) {
-        first.in[i] = first.out[i] = second.in[i] = axes[i].in;
+        first.in[i] = first.out[i] = second.in[i];
         first.kernel[i] = first.stride[i] = first.dilation[i] = 1;
-        second.out[i] = axes[i].out;
-        second.kernel[i] = axes[i].kernel;
-        second.stride[i] = axes[i].stride;
-        second.dilation[i] = axes[i].dilation;
-        second.pad[i] = axes[i].pad;
     }
     SN_TRY(sn_conv_chain_make(c, &first, &second, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                               b->err));

@@ -148,11 +148,8 @@ static sonde_status bind(sn_bind *b)
     const gated_params *p = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
     gated_bound *c = SN_NEW(b->arena, gated_bound);
-    sn_axis axes[3];
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
-    if (!sn_window_axes(&p->window, x->dims + 2, 2, w->dims + 2, axes))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     const int64_t block = b->in[X]->block;
     sn_conv_desc d = {.n = 1,
                       .c = x->dims[1],
@@ -163,14 +160,8 @@ static sonde_status bind(sn_bind *b)
                       .residual = b->n_in > Z && b->in[Z],
                       .packed = b->in[W]->pack != 0,
                       .act = p->act};
-    for (int i = 0; i < 3; i++) {
-        d.in[i] = axes[i].in;
-        d.out[i] = axes[i].out;
-        d.kernel[i] = axes[i].kernel;
-        d.stride[i] = axes[i].stride;
-        d.dilation[i] = axes[i].dilation;
-        d.pad[i] = axes[i].pad;
-    }
+    if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     SN_TRY(sn_choose_conv(b, &d, &c->plan));
     c->images = x->dims[0];
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];

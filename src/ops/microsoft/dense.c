@@ -58,12 +58,9 @@ static sonde_status bind_softmax(sn_bind *b)
     if (bias->dtype != x->dtype || sn_attn_compute_type(x->dtype) == SONDE_DTYPE_UNDEFINED)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
-    k->plan = (sn_softmax_plan){.kind = SN_SOFTMAX,
-                                .dtype = sn_via_dtype(x->dtype),
-                                .outer = rows,
-                                .n = n,
-                                .inner = 1,
-                                .kernels = sn_kernels_get(b->cpu_flags)};
+    k->plan = (sn_softmax_plan){
+        .kind = SN_SOFTMAX, .dtype = sn_via_dtype(x->dtype), .outer = rows, .n = n, .inner = 1};
+    sn_softmax_choose(&k->plan, b->cpu_flags);
     k->bias_rows = count / n;
     k->repeat = m->inner ? rows / k->bias_rows : 1;
     sn_room ws = {0};

@@ -92,11 +92,9 @@ static sonde_status bind_embed(sn_bind *b)
     int64_t rows, total;
     if (!sn_i64_mul(k->batch, k->len, &rows) || !sn_i64_mul(rows, hidden, &total))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->plan = (sn_norm_plan){.dtype = SONDE_DTYPE_F32,
-                             .rows = rows,
-                             .n = hidden,
-                             .epsilon = (double)e->epsilon,
-                             .kernels = sn_kernels_get(b->cpu_flags)};
+    k->plan = (sn_norm_plan){
+        .dtype = SONDE_DTYPE_F32, .rows = rows, .n = hidden, .epsilon = (double)e->epsilon};
+    sn_norm_choose(&k->plan, b->cpu_flags);
     sn_room ws = {0};
     k->sum = sn_room_take(&ws, total, sizeof(float));
     if (words->dtype != SONDE_DTYPE_F32) {

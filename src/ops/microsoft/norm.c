@@ -106,8 +106,8 @@ static sonde_status bind_skip(sn_bind *b)
                              .rms = n->rms,
                              .n = row,
                              .rows = row > 0 ? total / row : 0,
-                             .epsilon = (double)n->epsilon,
-                             .kernels = sn_kernels_get(b->cpu_flags)};
+                             .epsilon = (double)n->epsilon};
+    sn_norm_choose(&k->plan, b->cpu_flags);
     sn_room ws = {0};
     const size_t elem = compute == SONDE_DTYPE_F64 ? 8 : 4;
     SN_TRY(take(b, 0, total, &ws, &k->x));

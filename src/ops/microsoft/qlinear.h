@@ -3,8 +3,8 @@
 #ifndef SN_OPS_MICROSOFT_QLINEAR_H
 #define SN_OPS_MICROSOFT_QLINEAR_H
 
+#include "compute/bytes.h"
 #include "ops/shared/heads.h"
-#include "ops/shared/integer.h"
 
 typedef struct sn_qparam {
     float scale;

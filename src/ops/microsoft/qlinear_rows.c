@@ -76,30 +76,18 @@ static sonde_status bind_pool(sn_bind *b)
     const sn_type *x = &b->in[X]->type;
     const int spatial = x->rank - 2;
     const int64_t *size = x->dims + (r->channels_last ? 1 : 2);
-    sn_axis axes[3];
     SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
     SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
-    if (spatial > 3 || (!r->global && !sn_window_axes(&r->window, size, spatial, NULL, axes)))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
-                            spatial);
-    for (int i = 0; r->global && i < 3; i++) {
-        const int64_t in = i < 3 - spatial ? 1 : size[i - (3 - spatial)];
-        axes[i] = (sn_axis){in, 1, in, 1, 1, 0, 0};
-    }
     sn_pooling_desc d = {.kind = SN_POOL_AVERAGE,
                          .dtype = SONDE_DTYPE_F32,
                          .n = x->dims[0],
                          .c = x->dims[r->channels_last ? x->rank - 1 : 1],
                          .include_pad = r->include_pad != 0};
+    if (!sn_window_pooling(r->global ? NULL : &r->window, size, spatial, &d))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
+                            spatial);
     k->in_pixels = k->out_pixels = 1;
     for (int i = 0; i < 3; i++) {
-        d.in[i] = axes[i].in;
-        d.out[i] = axes[i].out;
-        d.kernel[i] = axes[i].kernel;
-        d.stride[i] = axes[i].stride;
-        d.dilation[i] = axes[i].dilation;
-        d.pad[i] = axes[i].pad;
-        d.pad_end[i] = axes[i].pad_end;
         k->in_pixels *= d.in[i];
         k->out_pixels *= d.out[i];
     }
@@ -181,8 +169,8 @@ static sonde_status bind_softmax(sn_bind *b)
                                    .dtype = SONDE_DTYPE_F32,
                                    .outer = sn_dims_product(x->dims, 0, axis),
                                    .n = sn_dims_product(x->dims, axis, end),
-                                   .inner = sn_dims_product(x->dims, end, x->rank),
-                                   .kernels = sn_kernels_get(b->cpu_flags)};
+                                   .inner = sn_dims_product(x->dims, end, x->rank)};
+    sn_softmax_choose(&k->softmax, b->cpu_flags);
     sn_room ws = {0};
     if (!sn_type_count(x, &k->in_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "compute/byte_steps.h"
+#include "compute/bytes.h"
 #include "ops/shared/half_workspace.h"
 #include "ops/shared/heads.h"
-#include "ops/shared/integer.h"
 #include "ops/shared/product.h"
 
 typedef struct qmm_params {

@@ -75,7 +75,6 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 
 typedef struct norm_bound {
     int64_t n, c, pixels, block;
-    const sn_kernels *kernels;
 } norm_bound;
 
 /* ---- any float type, plain: one channel at a time, in double ---- */
@@ -193,7 +192,7 @@ static void channel_block(void *arg, size_t index, int worker)
         scale[l] = (float)a;
         shift[l] = (float)(load(sn_in(s, f, BIAS), c) - load(sn_in(s, f, MEAN), c) * a);
     }
-    sn_scale_lanes(b->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
+    sn_scale_lanes(f->ctx->cpu.flags, y, x, scale, shift, b->pixels, (unsigned)b->block);
 }
 
 static sonde_status run_blocked(const sn_step *s, sn_frame *f)
@@ -212,11 +211,8 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *n);
     if (x->dtype != SONDE_DTYPE_F64 && x->dtype != SONDE_DTYPE_F32 && !sn_is_half(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "%s is not supported", sn_dtype_name(x->dtype));
-    *n = (norm_bound){.n = x->dims[0],
-                      .c = x->rank > 1 ? x->dims[1] : 1,
-                      .pixels = 1,
-                      .block = b->in[X]->block,
-                      .kernels = sn_kernels_get(b->cpu_flags)};
+    *n = (norm_bound){
+        .n = x->dims[0], .c = x->rank > 1 ? x->dims[1] : 1, .pixels = 1, .block = b->in[X]->block};
     for (int i = 2; i < x->rank; i++)
         n->pixels *= x->dims[i];
     b->bound = n;

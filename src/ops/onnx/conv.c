@@ -254,12 +254,9 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
 {
     const conv_params *p = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
-    sn_axis axes[3];
     if (x->rank > 5)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %d spatial dims is not supported",
                             (int)x->rank - 2);
-    if (!sn_window_axes(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, axes))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     *d = (sn_conv_desc){.n = x->dims[0],
                         .c = x->dims[1],
                         .oc = w->dims[0],
@@ -270,14 +267,8 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .packed = b->in[W]->pack != 0,
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
-    for (int i = 0; i < 3; i++) {
-        d->in[i] = axes[i].in;
-        d->out[i] = axes[i].out;
-        d->kernel[i] = axes[i].kernel;
-        d->stride[i] = axes[i].stride;
-        d->dilation[i] = axes[i].dilation;
-        d->pad[i] = axes[i].pad;
-    }
+    if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     return SONDE_OK;
 }
 

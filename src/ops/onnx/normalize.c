@@ -182,7 +182,6 @@ static sonde_status bind_norm(sn_bind *b)
                             sn_dtype_onnx_name(x->dtype));
     k->plan.dtype = compute;
     k->plan.epsilon = (double)p->epsilon;
-    k->plan.kernels = sn_kernels_get(b->cpu_flags);
     int axis;
     int64_t want = row_shape(p, x, &k->plan, &axis);
     size_t used = 0, tmp = 0, each = sn_dtype_bytes(compute);
@@ -203,9 +202,8 @@ static sonde_status bind_norm(sn_bind *b)
     }
     b->workspace_bytes = used;
     b->bound = k;
-    b->kernel = compute == SONDE_DTYPE_F64 ? "f64_norm"
-                : k->plan.rms              ? k->plan.kernels->f32_rmsnorm_name
-                                           : k->plan.kernels->f32_layernorm_name;
+    sn_norm_choose(&k->plan, b->cpu_flags);
+    b->kernel = k->plan.name;
     b->flops = 8 * (uint64_t)count;
     return SONDE_OK;
 }

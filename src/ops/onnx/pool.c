@@ -147,7 +147,6 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
     const pool_params *p = b->params;
     const sn_type *x = &b->in[0]->type;
     const bool half = sn_is_half(x->dtype);
-    sn_axis axes[3];
     if (x->rank > 5)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "pooling of %d spatial dims is not supported",
                             (int)x->rank - 2);
@@ -162,24 +161,8 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
     if (!sn_pooling_takes(d->kind, d->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "pooling of %s is not supported",
                             sn_dtype_name(x->dtype));
-    if (p->global) {
-        const int spatial = x->rank - 2;
-        for (int i = 0; i < 3; i++) {
-            const int64_t in = i < 3 - spatial ? 1 : x->dims[i - (3 - spatial) + 2];
-            axes[i] = (sn_axis){in, 1, in, 1, 1, 0, 0};
-        }
-    } else if (!sn_window_axes(&p->window, x->dims + 2, x->rank - 2, NULL, axes)) {
+    if (!sn_window_pooling(p->global ? NULL : &p->window, x->dims + 2, x->rank - 2, d))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
-    }
-    for (int i = 0; i < 3; i++) {
-        d->in[i] = axes[i].in;
-        d->out[i] = axes[i].out;
-        d->kernel[i] = axes[i].kernel;
-        d->stride[i] = axes[i].stride;
-        d->dilation[i] = axes[i].dilation;
-        d->pad[i] = axes[i].pad;
-        d->pad_end[i] = axes[i].pad_end;
-    }
     return SONDE_OK;
 }
 

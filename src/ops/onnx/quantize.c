@@ -221,34 +221,16 @@ static sonde_status bind_dynamic(sn_bind *b)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(b->in[0]->type.dtype));
     b->kernel = "dynamic_quantize_linear";
-    b->bound = sn_kernels_get(b->cpu_flags);
     b->flops = 5 * (uint64_t)sn_fact_elems(b->in[0]);
     return SONDE_OK;
 }
 
 static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
 {
-    const sn_kernels *k = s->bound;
     const sn_tensor *x = sn_in(s, f, 0);
-    size_t n = (size_t)sn_tensor_count(x);
-    /* The range always includes zero, so that zero is exact. */
-    float lo = fminf(0.0f, k->f32_rowmin(x->data, n)), hi = fmaxf(0.0f, k->f32_rowmax(x->data, n));
-    float scale = (hi - lo) / 255.0f;
-    float zero = scale > 0.0f ? nearbyintf(fminf(fmaxf(-lo / scale, 0.0f), 255.0f)) : 0.0f;
-    if (!(scale > 0.0f))
-        scale = 1.0f;
-    int32_t zero_point = (int32_t)zero;
-    sn_quant_shape shape = {.outer = 1,
-                            .channels = 1,
-                            .inner = (int64_t)n,
-                            .block = 1,
-                            .channel_blocks = 1,
-                            .scale_inner = 1};
-    if (n > 0)
-        sn_quantize_run(&shape, SONDE_DTYPE_U8, sn_out(s, f, 0)->data, x->data, &scale, &zero_point,
-                        true, f->pool);
-    *(float *)sn_out(s, f, 1)->data = hi == lo ? 0.0f : scale;
-    *(uint8_t *)sn_out(s, f, 2)->data = (uint8_t)zero_point;
+    sn_quantize_dynamic_run(f->ctx->cpu.flags, sn_out(s, f, 0)->data, x->data,
+                            (size_t)sn_tensor_count(x), sn_out(s, f, 1)->data,
+                            sn_out(s, f, 2)->data, f->pool);
     return SONDE_OK;
 }
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "compute/byte_steps.h"
+#include "compute/bytes.h"
 #include "compute/recurrent.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
-#include "ops/shared/integer.h"
 
 typedef struct cell_params {
     sn_cell cell;

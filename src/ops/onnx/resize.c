@@ -276,7 +276,6 @@ typedef struct resize_layout {
     size_t taps_max[SN_MAX_RANK];
     size_t index_at[SN_MAX_RANK], weight_at[SN_MAX_RANK];
     size_t buffer_at[2]; /* between passes, and for element types other than f32 */
-    const sn_kernels *kernels;
 } resize_layout;
 
 static sonde_status take(sn_bind *b, size_t count, size_t elem, size_t *at)
@@ -300,7 +299,6 @@ static sonde_status bind_resize(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *l);
     b->bound = l;
     b->kernel = names[r->how.mode];
-    l->kernels = sn_kernels_get(b->cpu_flags);
     if (b->in[0]->block != b->out[0].block)
         return sn_bind_fail(b, SONDE_INTERNAL, "no resize from blocks of %u to %u",
                             (unsigned)b->in[0]->block, (unsigned)b->out[0].block);
@@ -410,7 +408,7 @@ static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis 
                     .weight = weight,
                     .gaps = crop,
                     .outside = r->extrapolation,
-                    .kernels = l->kernels};
+                    .cpu_flags = f->ctx->cpu.flags};
         if ((size_t)j.taps > l->taps_max[i])
             return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
         for (int k = 0; k < x->rank; k++)

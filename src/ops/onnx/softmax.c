@@ -51,7 +51,6 @@ static sonde_status bind_softmax(sn_bind *b)
     if (p->dtype != SONDE_DTYPE_F32 && p->dtype != SONDE_DTYPE_F64)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
-    p->kernels = sn_kernels_get(b->cpu_flags);
     p->outer = p->n = p->inner = 1;
     if (x->rank > 0) {
         int axis = (int)(s->axis < 0 ? s->axis + x->rank : s->axis);
@@ -63,9 +62,8 @@ static sonde_status bind_softmax(sn_bind *b)
     int64_t count = p->outer * p->n * p->inner;
     b->workspace_bytes = sn_via_bytes(x->dtype, count);
     b->bound = p;
-    b->kernel = p->dtype == SONDE_DTYPE_F64              ? "f64_softmax"
-                : p->inner == 1 && s->kind == SN_SOFTMAX ? p->kernels->f32_softmax_name
-                                                         : "f32_softmax_strips";
+    sn_softmax_choose(p, b->cpu_flags);
+    b->kernel = p->name;
     b->flops = 10 * (uint64_t)count;
     return SONDE_OK;
 }

@@ -98,16 +98,55 @@ sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in,
     return SONDE_OK;
 }
 
-bool sn_window_axes(const sn_window *w, const int64_t *in_dims, int spatial,
-                    const int64_t *kernel_dims, sn_axis axes[3])
+/* Three axes, the missing ones in front. w NULL: one window as large as the image; kernel NULL: the
+ * window's own. */
+static bool three_axes(const sn_window *w, const int64_t *in, int spatial, const int64_t *kernel,
+                       sn_axis axes[3])
 {
     if (spatial > 3)
         return false;
     for (int i = 0; i < 3 - spatial; i++)
         axes[i] = (sn_axis){1, 1, 1, 1, 1, 0, 0};
-    for (int i = 0; i < spatial; i++)
-        if (!sn_window_axis(w, i, in_dims[i], kernel_dims ? kernel_dims[i] : w->kernel[i],
-                            &axes[3 - spatial + i]))
+    for (int i = 0; i < spatial; i++) {
+        sn_axis *a = &axes[3 - spatial + i];
+        if (!w)
+            *a = (sn_axis){in[i], 1, in[i], 1, 1, 0, 0};
+        else if (!sn_window_axis(w, i, in[i], kernel ? kernel[i] : w->kernel[i], a))
             return false;
+    }
+    return true;
+}
+
+bool sn_window_conv(const sn_window *w, const int64_t *in_dims, int spatial,
+                    const int64_t *kernel_dims, sn_conv_desc *d)
+{
+    sn_axis axes[3];
+    if (!three_axes(w, in_dims, spatial, kernel_dims, axes))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        d->in[i] = axes[i].in;
+        d->out[i] = axes[i].out;
+        d->kernel[i] = axes[i].kernel;
+        d->stride[i] = axes[i].stride;
+        d->dilation[i] = axes[i].dilation;
+        d->pad[i] = axes[i].pad;
+    }
+    return true;
+}
+
+bool sn_window_pooling(const sn_window *w, const int64_t *in_dims, int spatial, sn_pooling_desc *d)
+{
+    sn_axis axes[3];
+    if (!three_axes(w, in_dims, spatial, NULL, axes))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        d->in[i] = axes[i].in;
+        d->out[i] = axes[i].out;
+        d->kernel[i] = axes[i].kernel;
+        d->stride[i] = axes[i].stride;
+        d->dilation[i] = axes[i].dilation;
+        d->pad[i] = axes[i].pad;
+        d->pad_end[i] = axes[i].pad_end;
+    }
     return true;
 }

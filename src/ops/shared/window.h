@@ -4,6 +4,8 @@
 #ifndef SN_OPS_SHARED_WINDOW_H
 #define SN_OPS_SHARED_WINDOW_H
 
+#include "compute/conv.h"
+#include "compute/pooling.h"
 #include "ops/framework/op.h"
 
 typedef enum sn_auto_pad {
@@ -37,9 +39,11 @@ bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn
 sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
                            sn_dim *out);
 
-/* Axes as the drivers want them: three, the missing ones in front. kernel_dims may be NULL when the
- * window has the kernel. False: does not fit, or more than three. */
-bool sn_window_axes(const sn_window *w, const int64_t *in_dims, int spatial,
-                    const int64_t *kernel_dims, sn_axis axes[3]);
+/* The window over an image of `spatial` dims, into the spatial arrays of a driver's descriptor:
+ * three axes, the missing ones in front. False: it does not fit, or there are more than three. */
+bool sn_window_conv(const sn_window *w, const int64_t *in_dims, int spatial,
+                    const int64_t *kernel_dims, sn_conv_desc *d);
+/* w NULL: one window as large as the image. */
+bool sn_window_pooling(const sn_window *w, const int64_t *in_dims, int spatial, sn_pooling_desc *d);
 
 #endif
