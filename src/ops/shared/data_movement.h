@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the operators that move elements instead of computing with them: reading shapes and
- * small integer lists in `infer` and `run`, strides, string ownership, and elements by type. */
+ * small integer lists in `infer` and `run`, strides and string ownership. */
 #ifndef SN_OPS_SHARED_DATA_MOVEMENT_H
 #define SN_OPS_SHARED_DATA_MOVEMENT_H
 
-#include <string.h>
-
 #include "compute/copy.h"
+#include "compute/element.h"
 #include "ops/framework/op.h"
 
 /* The fixed part of a descriptor of the standard domain. */
@@ -55,37 +54,5 @@ bool sn_move_cancelled(const sn_frame *f);
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o);
 /* Copies src into output o (same count), which may already be the same memory. */
 sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_tensor *src);
-
-/* ---- elements by type ---- */
-/* One element of `bytes` bytes, without a call for the usual sizes. */
-static inline void sn_move_elem(void *dst, const void *src, size_t bytes)
-{
-    switch (bytes) {
-    case 1:
-        memcpy(dst, src, 1);
-        return;
-    case 2:
-        memcpy(dst, src, 2);
-        return;
-    case 4:
-        memcpy(dst, src, 4);
-        return;
-    case 8:
-        memcpy(dst, src, 8);
-        return;
-    default:
-        memcpy(dst, src, bytes);
-        return;
-    }
-}
-double sn_elem_f64(sn_dtype t, const void *data, int64_t i);
-int64_t sn_elem_i64(sn_dtype t, const void *data, int64_t i);
-void sn_elem_set_f64(sn_dtype t, void *data, int64_t i,
-                     double v); /* integers: truncated, saturated */
-bool sn_elem_is_zero(sn_dtype t, const void *data, int64_t i);
-/* Orders as the elements do: smaller element, smaller key. NaN is above everything. Not for strings
- * and complex numbers. */
-uint64_t sn_elem_key(sn_dtype t, const void *data, int64_t i);
-bool sn_elem_ordered(sn_dtype t); /* has a key */
 
 #endif
