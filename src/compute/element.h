@@ -10,6 +10,12 @@
 
 #include "sonde/types.h"
 
+/* Where elements of one type lie; data NULL: there are none. */
+typedef struct sn_elems {
+    sonde_dtype dtype;
+    void *data;
+} sn_elems;
+
 /* One element of `bytes` bytes, without a call for the usual sizes. */
 static inline void sn_move_elem(void *dst, const void *src, size_t bytes)
 {

@@ -96,26 +96,6 @@ void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scal
         sn_parallel_range(pool, (size_t)p->rows, (size_t)p->n * 4, norm_range, &j);
 }
 
-/* ------------------------------------------------------------------ channels in blocks */
-void sn_scale_lanes(uint32_t cpu_flags, float *y, const float *x, const float *scale,
-                    const float *shift, int64_t pixels, unsigned block)
-{
-    const sn_f32_depthwise t = {.x = x, /* a depthwise convolution with a window of one pixel */
-                                .w = scale,
-                                .bias = shift,
-                                .y = y,
-                                .to = 1,
-                                .cols = pixels,
-                                .in = {1, pixels},
-                                .kernel = {1, 1},
-                                .stride = {1, 1},
-                                .dilation = {1, 1},
-                                .block = block,
-                                .lo = -INFINITY,
-                                .hi = INFINITY};
-    sn_kernels_get(cpu_flags)->f32_depthwise(&t);
-}
-
 /* ------------------------------------------------------------------ unit length */
 typedef struct lp_job {
     const sn_lpnorm_plan *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations: rows to mean 0 and variance 1 (or to unit mean square), channels with their own
- * scale, vectors to unit length, responses across channels. Element types f32 and f64. */
+/* Normalisations: rows to mean 0 and variance 1 (or to unit mean square), vectors to unit length,
+ * responses across channels. Element types f32 and f64. */
 #ifndef SN_COMPUTE_NORM_H
 #define SN_COMPUTE_NORM_H
 
@@ -26,10 +26,6 @@ typedef struct sn_norm_plan {
 void sn_norm_choose(sn_norm_plan *p, uint32_t cpu_flags);
 void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scale, const void *bias,
                  float *mean, float *inv, sn_pool *pool);
-
-/* y = x * scale + shift for `pixels` vectors of `block` lanes; y may be x. */
-void sn_scale_lanes(uint32_t cpu_flags, float *y, const float *x, const float *scale,
-                    const float *shift, int64_t pixels, unsigned block);
 
 /* x / |x|_p along the middle of [outer][n][inner], p 1 or 2; a zero vector stays zero. */
 typedef struct sn_lpnorm_plan {

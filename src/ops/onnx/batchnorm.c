@@ -2,12 +2,9 @@
 /* BatchNormalization: y = (x - mean) / sqrt(variance + epsilon) * scale + bias per channel. Usually
  * a pass has folded it into a convolution; what remains runs here. training_mode takes mean and
  * variance from the batch and gives the running ones as outputs 1 and 2. */
-#include <math.h>
-#include <string.h>
-
+#include "compute/batchnorm.h"
 #include "compute/codec.h"
-#include "compute/norm.h"
-#include "ops/framework/op.h"
+#include "ops/shared/data_movement.h"
 
 typedef struct norm_params {
     float epsilon, momentum;
@@ -73,150 +70,47 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
     return SN_BLOCK_IN | SN_BLOCK_OUT;
 }
 
-typedef struct norm_bound {
-    int64_t n, c, pixels, block;
-} norm_bound;
-
-/* ---- any float type, plain: one channel at a time, in double ---- */
-static double load(const sn_tensor *t, int64_t i)
+static sn_elems wanted(const sn_step *s, const sn_frame *f, uint32_t o)
 {
-    float f;
-    if (t->dtype == SONDE_DTYPE_F64)
-        return ((const double *)t->data)[i];
-    if (t->dtype == SONDE_DTYPE_F32)
-        return (double)((const float *)t->data)[i];
-    sn_load_f32(0, t->dtype, &f, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype),
-                1);
-    return (double)f;
+    return sn_tensor_elems(sn_wants(s, o) ? sn_out(s, f, o) : NULL);
 }
 
-static void store(const sn_tensor *t, int64_t i, double v)
+static sonde_status run(const sn_step *s, sn_frame *f)
 {
-    const float f = (float)v;
-    if (t->dtype == SONDE_DTYPE_F64)
-        ((double *)t->data)[i] = v;
-    else if (t->dtype == SONDE_DTYPE_F32)
-        ((float *)t->data)[i] = f;
-    else
-        sn_store_f32(0, t->dtype, (uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype), &f, 1,
-                     (sn_rounding){0});
-}
-
-typedef struct channel_call {
-    const sn_step *s;
-    const sn_frame *f;
-} channel_call;
-
-/* Mean and variance of channel c over the batch (population variance). */
-static void measure(const norm_bound *b, const sn_tensor *x, int64_t c, double *mean, double *var)
-{
-    const double count = (double)(b->n * b->pixels);
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < b->n; i++)
-        for (int64_t k = 0; k < b->pixels; k++)
-            sum += load(x, (i * b->c + c) * b->pixels + k);
-    *mean = sum / count;
-    for (int64_t i = 0; i < b->n; i++)
-        for (int64_t k = 0; k < b->pixels; k++) {
-            const double d = load(x, (i * b->c + c) * b->pixels + k) - *mean;
-            squares += d * d;
-        }
-    *var = squares / count;
-}
-
-static void channel(void *arg, size_t index, int worker)
-{
-    const channel_call *call = arg;
-    const sn_step *s = call->s;
-    const sn_frame *f = call->f;
-    const norm_params *p = s->params;
-    const norm_bound *b = s->bound;
-    const sn_tensor *x = sn_in(s, f, X), *y = sn_out(s, f, 0);
-    const int64_t c = (int64_t)index;
-    double mean = load(sn_in(s, f, MEAN), c), var = load(sn_in(s, f, VARIANCE), c);
-    (void)worker;
-    if (p->training) {
-        const double m = (double)p->momentum, old_mean = mean, old_var = var;
-        measure(b, x, c, &mean, &var);
-        if (sn_wants(s, 1))
-            store(sn_out(s, f, 1), c, old_mean * m + mean * (1 - m));
-        if (sn_wants(s, 2))
-            store(sn_out(s, f, 2), c, old_var * m + var * (1 - m));
-        if (sn_wants(s, 3))
-            store(sn_out(s, f, 3), c, mean);
-        if (sn_wants(s, 4))
-            store(sn_out(s, f, 4), c, var);
-    }
-    const double scale = load(sn_in(s, f, SCALE), c) / sqrt(var + (double)p->epsilon);
-    const double shift = load(sn_in(s, f, BIAS), c) - mean * scale;
-    for (int64_t i = 0; i < b->n; i++) {
-        const int64_t at = (i * b->c + c) * b->pixels;
-        if (x->dtype == SONDE_DTYPE_F32) {
-            const float a = (float)scale, d = (float)shift;
-            const float *from = (const float *)x->data + at;
-            float *to = (float *)y->data + at;
-            for (int64_t k = 0; k < b->pixels; k++)
-                to[k] = from[k] * a + d;
-            continue;
-        }
-        for (int64_t k = 0; k < b->pixels; k++)
-            store(y, at + k, load(x, at + k) * scale + shift);
-    }
-}
-
-static sonde_status run_plain(const sn_step *s, sn_frame *f)
-{
-    const norm_bound *b = s->bound;
-    channel_call call = {s, f};
-    sn_pool_run(f->pool, (size_t)b->c, channel, &call);
-    return SONDE_OK;
-}
-
-/* ---- f32, blocked: one channel block of one image at a time ---- */
-static void channel_block(void *arg, size_t index, int worker)
-{
-    const channel_call *call = arg;
-    const sn_step *s = call->s;
-    const sn_frame *f = call->f;
-    const norm_params *p = s->params;
-    const norm_bound *b = s->bound;
-    const int64_t blocks = (b->c + b->block - 1) / b->block, cb = (int64_t)index % blocks;
-    const float *x = (const float *)sn_in(s, f, X)->data + (int64_t)index * b->pixels * b->block;
-    float *y = (float *)sn_out(s, f, 0)->data + (int64_t)index * b->pixels * b->block;
-    float scale[16] = {0}, shift[16] = {0}; /* zero in the padding lanes */
-    (void)worker;
-    for (int64_t l = 0; l < b->block && cb * b->block + l < b->c; l++) {
-        const int64_t c = cb * b->block + l;
-        const double a =
-            load(sn_in(s, f, SCALE), c) / sqrt(load(sn_in(s, f, VARIANCE), c) + (double)p->epsilon);
-        scale[l] = (float)a;
-        shift[l] = (float)(load(sn_in(s, f, BIAS), c) - load(sn_in(s, f, MEAN), c) * a);
-    }
-    sn_scale_lanes(f->ctx->cpu.flags, y, x, scale, shift, b->pixels, (unsigned)b->block);
-}
-
-static sonde_status run_blocked(const sn_step *s, sn_frame *f)
-{
-    const norm_bound *b = s->bound;
-    channel_call call = {s, f};
-    sn_pool_run(f->pool, (size_t)(b->n * ((b->c + b->block - 1) / b->block)), channel_block, &call);
+    const sn_batchnorm_data d = {.x = sn_tensor_elems(sn_in(s, f, X)),
+                                 .y = sn_tensor_elems(sn_out(s, f, 0)),
+                                 .scale = sn_tensor_elems(sn_in(s, f, SCALE)),
+                                 .bias = sn_tensor_elems(sn_in(s, f, BIAS)),
+                                 .mean = sn_tensor_elems(sn_in(s, f, MEAN)),
+                                 .variance = sn_tensor_elems(sn_in(s, f, VARIANCE)),
+                                 .running_mean = wanted(s, f, 1),
+                                 .running_variance = wanted(s, f, 2),
+                                 .batch_mean = wanted(s, f, 3),
+                                 .batch_variance = wanted(s, f, 4)};
+    sn_batchnorm_run(s->bound, &d, f->pool);
     return SONDE_OK;
 }
 
 static sonde_status bind(sn_bind *b)
 {
     const sn_type *x = &b->in[X]->type;
-    norm_bound *n = SN_NEW(b->arena, norm_bound);
+    const norm_params *p = b->params;
+    sn_batchnorm *n = SN_NEW(b->arena, sn_batchnorm);
     if (!n)
         return sn_fail_memory(b->err, sizeof *n);
     if (x->dtype != SONDE_DTYPE_F64 && x->dtype != SONDE_DTYPE_F32 && !sn_is_half(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "%s is not supported", sn_dtype_name(x->dtype));
-    *n = (norm_bound){
-        .n = x->dims[0], .c = x->rank > 1 ? x->dims[1] : 1, .pixels = 1, .block = b->in[X]->block};
+    *n = (sn_batchnorm){.images = x->dims[0],
+                        .channels = x->rank > 1 ? x->dims[1] : 1,
+                        .pixels = 1,
+                        .block = b->in[X]->block,
+                        .epsilon = p->epsilon,
+                        .momentum = p->momentum,
+                        .training = p->training != 0,
+                        .cpu_flags = b->cpu_flags};
     for (int i = 2; i < x->rank; i++)
         n->pixels *= x->dims[i];
     b->bound = n;
-    b->run = n->block ? run_blocked : run_plain;
     b->kernel = n->block ? "f32_batchnorm_blocked" : "batchnorm_plain";
     return SONDE_OK;
 }
@@ -225,7 +119,7 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = "BatchNormalization", .domain = "", .since = from, .until = to, .min_in = 5,       \
         .max_in = 5, .min_out = 1, .max_out = outs, .params_size = sizeof(norm_params),            \
-        .prepare = prep, .infer = infer, .bind = bind, .run = run_plain, .blocking = blocking,     \
+        .prepare = prep, .infer = infer, .bind = bind, .run = run, .blocking = blocking,           \
         .types = "f32 f64 f16 bf16"                                                                \
     }
 

@@ -39,6 +39,11 @@ sonde_status sn_move_pass_ints(sn_infer *c, uint32_t o, uint32_t i);
 sonde_status sn_move_axes(sn_infer *c, const int64_t *axes, int64_t n, int rank, bool *is_axis);
 
 /* ---- run ---- */
+/* A tensor's elements as drivers take them; NULL accepted. */
+static inline sn_elems sn_tensor_elems(const sn_tensor *t)
+{
+    return t ? (sn_elems){t->dtype, t->data} : (sn_elems){SONDE_DTYPE_UNDEFINED, NULL};
+}
 int64_t sn_move_int(const sn_tensor *t, int64_t i); /* element of an integer tensor */
 /* At most max elements of an integer tensor; returns how many. */
 int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max);
