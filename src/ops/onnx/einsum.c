@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum: any sum of products over labelled axes. Labels become strides into each operand; output
- * labels are the outer loops, summed labels the inner ones. Correct for every equation; the common
- * matrix products are better written as MatMul. */
+/* Einsum: any sum of products over labelled axes. Labels become strides into each operand, which
+ * the driver in compute/einsum.h walks. Correct for every equation; the common matrix products are
+ * better written as MatMul. */
 #include <string.h>
 
+#include "compute/einsum.h"
 #include "ops/shared/data_movement.h"
 
-enum { LETTERS = 52, MAX_LABELS = LETTERS + SN_MAX_RANK, MAX_OPERANDS = 16, ELLIPSIS = -1 };
+enum {
+    LETTERS = 52,
+    MAX_LABELS = LETTERS + SN_MAX_RANK,
+    MAX_OPERANDS = SN_EINSUM_OPERANDS,
+    ELLIPSIS = -1
+};
+_Static_assert((int)SN_EINSUM_RANK >= (int)SN_MAX_RANK, "every output fits the driver");
+_Static_assert((int)SN_EINSUM_SUMS >= (int)MAX_LABELS, "every label may be summed");
 
 typedef struct einsum_term {
     int n; /* entries: letters, and at most one ELLIPSIS */
@@ -183,21 +191,11 @@ static sonde_status infer_einsum(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-typedef struct einsum_bound {
-    uint32_t n;
-    sn_dtype dtype;
-    int out_rank, sum_rank;
-    int64_t out_dims[SN_MAX_RANK], sum_dims[MAX_LABELS];
-    int64_t out_count, sum_count;
-    /* Strides of every operand along output labels and summed labels. */
-    ptrdiff_t out_strides[MAX_OPERANDS][SN_MAX_RANK], sum_strides[MAX_OPERANDS][MAX_LABELS];
-} einsum_bound;
-
 static sonde_status bind_einsum(sn_bind *b)
 {
     const einsum_params *r = b->params;
     const sn_type *y = &b->out[0].type;
-    einsum_bound *e = SN_NEW(b->arena, einsum_bound);
+    sn_einsum *e = SN_NEW(b->arena, sn_einsum);
     if (!e)
         return sn_fail_memory(b->err, sizeof *e);
     int64_t sizes[MAX_LABELS];
@@ -213,7 +211,7 @@ static sonde_status bind_einsum(sn_bind *b)
             if (sizes[labels[k]] == 0 || sizes[labels[k]] == 1 || x->dims[k] == 0)
                 sizes[labels[k]] = x->dims[k] == 0 ? -1 : x->dims[k]; /* -1: really empty */
     }
-    *e = (einsum_bound){
+    *e = (sn_einsum){
         .n = r->n, .dtype = y->dtype, .out_rank = y->rank, .out_count = 1, .sum_count = 1};
     axis_labels(&r->out, y->rank, labels);
     for (int k = 0; k < y->rank; k++) {
@@ -252,140 +250,13 @@ static sonde_status bind_einsum(sn_bind *b)
 }
 
 /* ------------------------------------------------------------------ run */
-typedef struct einsum_job {
-    const einsum_bound *e;
-    const void *src[MAX_OPERANDS];
-    void *dst;
-    int64_t per_task;
-} einsum_job;
-
-/* The innermost sum: n terms at these offsets and strides. Acc is wide enough not to lose digits.
- */
-#define DEFINE_DOT(NAME, T, ACC)                                                                   \
-    static void dot_##NAME(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step,        \
-                           int64_t n, void *sum)                                                   \
-    {                                                                                              \
-        ACC total = 0;                                                                             \
-        const T *a = (const T *)j->src[0] + at[0];                                                 \
-        if (j->e->n == 1) {                                                                        \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                total += (ACC)a[i * step[0]];                                                      \
-        } else if (j->e->n == 2) {                                                                 \
-            const T *b = (const T *)j->src[1] + at[1];                                             \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                total += (ACC)a[i * step[0]] * (ACC)b[i * step[1]];                                \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                ACC product = 1;                                                                   \
-                for (uint32_t k = 0; k < j->e->n; k++)                                             \
-                    product *= (ACC)((const T *)j->src[k])[at[k] + i * step[k]];                   \
-                total += product;                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        *(ACC *)sum += total;                                                                      \
-    }
-DEFINE_DOT(F32, float, double)
-DEFINE_DOT(F64, double, double)
-DEFINE_DOT(I32, int32_t, uint64_t)
-DEFINE_DOT(I64, int64_t, uint64_t)
-
-/* Every other type, one element at a time through its codec. */
-static void dot_any(const einsum_job *j, const ptrdiff_t *at, const ptrdiff_t *step, int64_t n,
-                    void *sum)
-{
-    for (int64_t i = 0; i < n; i++) {
-        double product = 1;
-        for (uint32_t k = 0; k < j->e->n; k++)
-            product *= sn_elem_f64(j->e->dtype, j->src[k], at[k] + i * step[k]);
-        *(double *)sum += product;
-    }
-}
-
-static void store_sum(const einsum_bound *e, void *dst, int64_t o, const void *sum)
-{
-    uint64_t whole = *(const uint64_t *)sum;
-    if (e->dtype == SONDE_DTYPE_I64)
-        ((int64_t *)dst)[o] = (int64_t)whole;
-    else if (e->dtype == SONDE_DTYPE_I32)
-        ((int32_t *)dst)[o] = (int32_t)(uint32_t)whole;
-    else
-        sn_elem_set_f64(e->dtype, dst, o, *(const double *)sum);
-}
-
-static void sum_terms(const einsum_job *j, const ptrdiff_t *base, void *sum)
-{
-    const einsum_bound *e = j->e;
-    ptrdiff_t at[MAX_OPERANDS], step[MAX_OPERANDS];
-    int64_t index[MAX_LABELS] = {0}, inner = e->sum_rank ? e->sum_dims[e->sum_rank - 1] : 1;
-    memcpy(at, base, sizeof at);
-    for (uint32_t k = 0; k < e->n; k++)
-        step[k] = e->sum_rank ? e->sum_strides[k][e->sum_rank - 1] : 0;
-    for (int64_t t = 0; t < e->sum_count / inner; t++) {
-        switch (e->dtype) {
-        case SONDE_DTYPE_F32:
-            dot_F32(j, at, step, inner, sum);
-            break;
-        case SONDE_DTYPE_F64:
-            dot_F64(j, at, step, inner, sum);
-            break;
-        case SONDE_DTYPE_I32:
-            dot_I32(j, at, step, inner, sum);
-            break;
-        case SONDE_DTYPE_I64:
-            dot_I64(j, at, step, inner, sum);
-            break;
-        default:
-            dot_any(j, at, step, inner, sum);
-            break;
-        }
-        int d = e->sum_rank - 2;
-        for (; d >= 0; d--) {
-            bool wrap = ++index[d] == e->sum_dims[d];
-            for (uint32_t k = 0; k < e->n; k++)
-                at[k] += e->sum_strides[k][d] * (wrap ? 1 - (ptrdiff_t)e->sum_dims[d] : 1);
-            if (!wrap)
-                break;
-            index[d] = 0;
-        }
-    }
-}
-
-static void einsum_task(void *arg, size_t task, int worker)
-{
-    (void)worker;
-    const einsum_job *j = arg;
-    const einsum_bound *e = j->e;
-    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task;
-    for (int64_t o = lo; o < hi && o < e->out_count; o++) {
-        ptrdiff_t at[MAX_OPERANDS] = {0};
-        int64_t rest = o;
-        for (int d = e->out_rank - 1; d >= 0; d--) {
-            int64_t i = rest % e->out_dims[d];
-            rest /= e->out_dims[d];
-            for (uint32_t k = 0; k < e->n; k++)
-                at[k] += (ptrdiff_t)i * e->out_strides[k][d];
-        }
-        union {
-            double real;
-            uint64_t whole;
-        } sum = {0};
-        if (e->sum_count > 0)
-            sum_terms(j, at, &sum);
-        store_sum(e, j->dst, o, &sum);
-    }
-}
-
 static sonde_status run_einsum(const sn_step *s, sn_frame *f)
 {
-    einsum_job j = {.e = s->bound, .dst = sn_out(s, f, 0)->data};
-    if (j.e->out_count == 0)
-        return SONDE_OK;
-    for (uint32_t i = 0; i < j.e->n; i++)
-        j.src[i] = sn_in(s, f, i)->data;
-    int64_t threads = sn_pool_threads(f->pool);
-    int64_t tasks = threads > 1 && j.e->out_count > 64 ? threads * 8 : 1;
-    j.per_task = (j.e->out_count + tasks - 1) / tasks;
-    sn_pool_run(f->pool, (size_t)((j.e->out_count + j.per_task - 1) / j.per_task), einsum_task, &j);
+    const sn_einsum *e = s->bound;
+    const void *x[MAX_OPERANDS];
+    for (uint32_t i = 0; i < e->n; i++)
+        x[i] = sn_in(s, f, i)->data;
+    sn_einsum_run(e, sn_out(s, f, 0)->data, x, f->pool);
     return SONDE_OK;
 }
 
