@@ -3,6 +3,7 @@
  * place. Planned over the past when nobody else reads it, only the new positions are written. */
 #include <string.h>
 
+#include "compute/scatter.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct cache_params {
@@ -79,19 +80,15 @@ static sonde_status run_cache(const sn_step *s, sn_frame *f)
         if (at[b] < 0 || (!p->circular && at[b] > max - len))
             return sn_run_fail(s, f, "write index %lld is outside of a cache of %lld positions",
                                (long long)at[b], (long long)max);
-    const size_t bytes = sn_dtype_bytes(past->dtype) * (size_t)inner;
     if (y->data != past->data)
         sn_copy_bytes(y->data, past->data, past->bytes, f->pool);
-    if (max > 0)
-        for (int64_t row = 0; row < past->dims[0] * middle; row++) {
-            /* Looked at above, but the caller's memory may have changed since. */
-            const int64_t given = at ? at[row / middle] : 0, first = given < 0 ? 0 : given % max;
-            const uint8_t *src = (const uint8_t *)update->data + (size_t)(row * len) * bytes;
-            uint8_t *dst = (uint8_t *)y->data + (size_t)(row * max) * bytes;
-            const int64_t part = first + len <= max ? len : max - first;
-            memcpy(dst + (size_t)first * bytes, src, (size_t)part * bytes);
-            memcpy(dst, src + (size_t)part * bytes, (size_t)(len - part) * bytes);
-        }
+    const sn_scatter_positions rows = {.batches = past->dims[0],
+                                       .rows_per_batch = middle,
+                                       .max = max,
+                                       .len = len,
+                                       .position_bytes =
+                                           sn_dtype_bytes(past->dtype) * (size_t)inner};
+    sn_scatter_positions_run(&rows, y->data, update->data, at);
     return sn_move_own(s, f, 0);
 }
 

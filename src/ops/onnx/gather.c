@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, GatherElements, GatherND: elements or rows picked by index. Every index is checked before
- * anything is read with it; a bad one names the node. Gather on rows is how embeddings are looked
- * up, so it copies whole rows and splits them over the pool. */
-#include <string.h>
-
+ * anything is read with it; a bad one names the node. */
+#include "ops/onnx/indexed.h"
 #include "ops/shared/data_movement.h"
-
-#define PARALLEL_BYTES ((int64_t)256 << 10)
 
 typedef struct gather_params {
     int64_t axis; /* batch_dims of GatherND */
@@ -23,12 +19,6 @@ static sonde_status check_index_type(sn_infer *c, const sn_move_type *t)
         t->dtype != SONDE_DTYPE_UNDEFINED)
         return sn_infer_fail(c, "indices are %s, expected i32 or i64", sn_dtype_name(t->dtype));
     return SONDE_OK;
-}
-
-static sonde_status bad_index(const sn_step *s, sn_frame *f, int64_t index, int64_t dim)
-{
-    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index,
-                       (long long)dim);
 }
 
 /* ------------------------------------------------------------------ Gather */
@@ -80,80 +70,24 @@ static sonde_status infer_gather(sn_infer *c)
     return x.rank == 1 ? gather_ints(c, index.rank) : SONDE_OK;
 }
 
-typedef struct gather_job {
-    char *dst;
-    const char *src;
-    const sn_tensor *index;
-    int64_t n_index, dim, row_bytes, rows, per_task;
-} gather_job;
-
-/* Rows [lo, hi) of the output, counted over outer dims and indices together. The indices have been
- * looked at, but may be a caller's and have changed since: no row outside is ever read. */
-#define GATHER_ROWS(T, BYTES)                                                                      \
-    for (int64_t r = lo; r < hi; r++) {                                                            \
-        int64_t i = (int64_t)((const T *)j->index->data)[r % j->n_index];                          \
-        i += i < 0 ? j->dim : 0;                                                                   \
-        i = (uint64_t)i < (uint64_t)j->dim ? i : 0;                                                \
-        memcpy(j->dst + r * j->row_bytes, j->src + (r / j->n_index * j->dim + i) * j->row_bytes,   \
-               (size_t)(BYTES));                                                                   \
-    }
-
-static void gather_rows(const gather_job *j, int64_t lo, int64_t hi)
-{
-    bool wide = j->index->dtype == SONDE_DTYPE_I64;
-    if (wide && j->row_bytes == 4) {
-        GATHER_ROWS(int64_t, 4)
-    } else if (wide && j->row_bytes == 8) {
-        GATHER_ROWS(int64_t, 8)
-    } else if (wide) {
-        GATHER_ROWS(int64_t, j->row_bytes)
-    } else {
-        GATHER_ROWS(int32_t, j->row_bytes)
-    }
-}
-
-static void gather_task(void *arg, size_t task, int worker)
-{
-    (void)worker;
-    const gather_job *j = arg;
-    int64_t lo = (int64_t)task * j->per_task, hi = lo + j->per_task;
-    gather_rows(j, lo, hi < j->rows ? hi : j->rows);
-}
-
 static sonde_status run_gather(const sn_step *s, sn_frame *f)
 {
     const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
-    sn_tensor *y = sn_out(s, f, 0);
+    sn_bad_index bad;
     int axis;
     if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    gather_job j = {.dst = y->data,
-                    .src = x->data,
-                    .index = index,
-                    .n_index = sn_tensor_count(index),
-                    .dim = x->dims[axis],
-                    .row_bytes = (int64_t)sn_dtype_bytes(x->dtype),
-                    .rows = 1};
+    sn_gather_rows g = {.outer = 1,
+                        .dim = x->dims[axis],
+                        .n_index = sn_tensor_count(index),
+                        .row_bytes = (int64_t)sn_dtype_bytes(x->dtype)};
     for (int i = 0; i < axis; i++)
-        j.rows *= x->dims[i];
+        g.outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank; i++)
-        j.row_bytes *= x->dims[i];
-    j.rows *= j.n_index;
-    for (int64_t i = 0; i < j.n_index; i++) {
-        int64_t v = sn_move_int(index, i);
-        if (v < -j.dim || v >= j.dim)
-            return bad_index(s, f, v, j.dim);
-    }
-    if (sn_tensor_count(y) == 0)
-        return SONDE_OK;
-    int64_t threads = sn_pool_threads(f->pool);
-    if (threads <= 1 || j.rows * j.row_bytes < PARALLEL_BYTES) {
-        gather_rows(&j, 0, j.rows);
-    } else {
-        int64_t tasks = j.rows < threads * 4 ? j.rows : threads * 4;
-        j.per_task = (j.rows + tasks - 1) / tasks;
-        sn_pool_run(f->pool, (size_t)((j.rows + j.per_task - 1) / j.per_task), gather_task, &j);
-    }
+        g.row_bytes *= x->dims[i];
+    if (!sn_indices_inside(sn_tensor_elems(index), g.n_index, g.dim, &bad))
+        return sn_run_bad_index(s, f, bad);
+    sn_gather_rows_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), f->pool);
     return sn_move_own(s, f, 0);
 }
 
@@ -197,25 +131,13 @@ static sonde_status infer_gather_elements(sn_infer *c)
 static sonde_status run_gather_elements(const sn_step *s, sn_frame *f)
 {
     const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
-    sn_tensor *y = sn_out(s, f, 0);
+    sn_bad_index bad;
     int axis;
-    int64_t at[SN_MAX_RANK] = {0}, n = sn_tensor_count(index);
-    ptrdiff_t strides[SN_MAX_RANK], offset = 0;
     if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    sn_move_strides(x->dims, x->rank, strides);
-    ptrdiff_t step = strides[axis];
-    strides[axis] = 0; /* the index takes this coordinate's place */
-    size_t elem = sn_dtype_bytes(x->dtype);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t v = sn_move_int(index, i);
-        if (v < -x->dims[axis] || v >= x->dims[axis])
-            return bad_index(s, f, v, x->dims[axis]);
-        v += v < 0 ? x->dims[axis] : 0;
-        sn_move_elem((char *)y->data + (size_t)i * elem,
-                     (const char *)x->data + (size_t)(offset + (ptrdiff_t)v * step) * elem, elem);
-        offset = sn_move_next(at, index->dims, strides, index->rank, offset);
-    }
+    const sn_indexed_axis g = sn_indexed_axis_of(x, index, axis);
+    if (!sn_gather_elements_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), &bad))
+        return sn_run_bad_index(s, f, bad);
     return sn_move_own(s, f, 0);
 }
 
@@ -267,29 +189,12 @@ static sonde_status infer_gather_nd(sn_infer *c)
 
 static sonde_status run_gather_nd(const sn_step *s, sn_frame *f)
 {
-    int batch = (int)((const gather_params *)s->params)->axis;
     const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
-    sn_tensor *y = sn_out(s, f, 0);
-    int depth = (int)index->dims[index->rank - 1];
-    int64_t batches = 1, batch_elems = 1, row = 1;
-    for (int i = 0; i < x->rank; i++)
-        *(i < batch ? &batches : i < batch + depth ? &batch_elems : &row) *= x->dims[i];
-    batch_elems *= row;
-    ptrdiff_t strides[SN_MAX_RANK];
-    sn_move_strides(x->dims, x->rank, strides);
-    int64_t tuples = sn_tensor_count(index) / depth, per_batch = batches ? tuples / batches : 0;
-    size_t row_bytes = (size_t)row * sn_dtype_bytes(x->dtype);
-    for (int64_t t = 0; t < tuples; t++) {
-        int64_t offset = t / per_batch * batch_elems;
-        for (int k = 0; k < depth; k++) {
-            int64_t v = sn_move_int(index, t * depth + k), dim = x->dims[batch + k];
-            if (v < -dim || v >= dim)
-                return bad_index(s, f, v, dim);
-            offset += (v < 0 ? v + dim : v) * strides[batch + k];
-        }
-        memcpy((char *)y->data + (size_t)t * row_bytes,
-               (const char *)x->data + (size_t)offset * sn_dtype_bytes(x->dtype), row_bytes);
-    }
+    const sn_indexed_rows g =
+        sn_indexed_rows_of(x, index, (int)((const gather_params *)s->params)->axis);
+    sn_bad_index bad;
+    if (!sn_gather_nd_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), &bad))
+        return sn_run_bad_index(s, f, bad);
     return sn_move_own(s, f, 0);
 }
 

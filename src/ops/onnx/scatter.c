@@ -3,98 +3,24 @@
  * add, mul, min, max. Indices are checked before they are used. */
 #include <string.h>
 
+#include "compute/scatter.h"
+#include "ops/onnx/indexed.h"
 #include "ops/shared/data_movement.h"
-
-typedef enum scatter_how { HOW_NONE, HOW_ADD, HOW_MUL, HOW_MIN, HOW_MAX, HOW_COUNT } scatter_how;
 
 typedef struct scatter_params {
     int64_t axis;
-    scatter_how how;
+    sn_scatter how;
 } scatter_params;
-
-/* Combines n elements of src into dst. */
-typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
-
-/* X(NAME, C type, type the arithmetic is done in: unsigned so that overflow wraps) */
-#define NUMBER_LIST(X)                                                                             \
-    X(F32, float, float)                                                                           \
-    X(F64, double, double)                                                                         \
-    X(I8, int8_t, uint64_t)                                                                        \
-    X(I16, int16_t, uint64_t)                                                                      \
-    X(I32, int32_t, uint64_t)                                                                      \
-    X(I64, int64_t, uint64_t)                                                                      \
-    X(U8, uint8_t, uint64_t)                                                                       \
-    X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
-
-#define DEFINE_HOW(NAME, SUFFIX, T, EXPR)                                                          \
-    static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
-    {                                                                                              \
-        T *d = dst;                                                                                \
-        const T *s = src;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            T a = d[i], b = s[i];                                                                  \
-            d[i] = (T)(EXPR);                                                                      \
-        }                                                                                          \
-    }
-/* min and max keep a NaN of either side. */
-#define DEFINE_ALL(NAME, T, U)                                                                     \
-    DEFINE_HOW(NAME, add, T, (U)a + (U)b)                                                          \
-    DEFINE_HOW(NAME, mul, T, (U)a *(U)b)                                                           \
-    DEFINE_HOW(NAME, min, T, a < b || a != a ? a : b)                                              \
-    DEFINE_HOW(NAME, max, T, a > b || a != a ? a : b)
-NUMBER_LIST(DEFINE_ALL)
-
-/* Half floats: through float, one by one. */
-#define DEFINE_HALF_HOW(NAME, SUFFIX, LOAD, STORE, EXPR)                                           \
-    static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
-    {                                                                                              \
-        uint16_t *d = dst;                                                                         \
-        const uint16_t *s = src;                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            float a = LOAD(d[i]), b = LOAD(s[i]);                                                  \
-            d[i] = STORE(EXPR);                                                                    \
-        }                                                                                          \
-    }
-#define DEFINE_HALF(NAME, LOAD, STORE)                                                             \
-    DEFINE_HALF_HOW(NAME, add, LOAD, STORE, a + b)                                                 \
-    DEFINE_HALF_HOW(NAME, mul, LOAD, STORE, a *b)                                                  \
-    DEFINE_HALF_HOW(NAME, min, LOAD, STORE, a < b || a != a ? a : b)                               \
-    DEFINE_HALF_HOW(NAME, max, LOAD, STORE, a > b || a != a ? a : b)
-DEFINE_HALF(F16, sn_f16_to_f32, sn_f32_to_f16)
-DEFINE_HALF(BF16, sn_bf16_to_f32, sn_f32_to_bf16)
-
-/* NULL: not defined for this type. */
-static scatter_fn find_how(sn_dtype t, scatter_how how)
-{
-    switch (t) {
-#define PICK(NAME, ...)                                                                            \
-    case SONDE_DTYPE_##NAME: {                                                                     \
-        static const scatter_fn all[HOW_COUNT] = {NULL, NAME##_add, NAME##_mul, NAME##_min,        \
-                                                  NAME##_max};                                     \
-        return all[how];                                                                           \
-    }
-        NUMBER_LIST(PICK)
-        PICK(F16, )
-        PICK(BF16, )
-#undef PICK
-    case SONDE_DTYPE_BOOL: {
-        static const scatter_fn all[HOW_COUNT] = {NULL, U8_max, U8_mul, U8_min, U8_max};
-        return all[how];
-    }
-    default:
-        return NULL;
-    }
-}
 
 static sonde_status prepare_how(sn_prep *p)
 {
-    static const char *const names[HOW_COUNT] = {"none", "add", "mul", "min", "max"};
+    static const char *const names[SN_SCATTER_COUNT] = {"none", "add", "mul", "min", "max"};
     scatter_params *r = p->params;
     const char *text;
     SN_TRY(sn_prep_int(p, "axis", 0, &r->axis));
     SN_TRY(sn_prep_string(p, "reduction", "none", &text));
-    for (int i = 0; i < HOW_COUNT; i++) {
-        r->how = (scatter_how)i;
+    for (int i = 0; i < SN_SCATTER_COUNT; i++) {
+        r->how = (sn_scatter)i;
         if (strcmp(text, names[i]) == 0)
             return SONDE_OK;
     }
@@ -112,25 +38,22 @@ static sonde_status check_types(sn_infer *c, const sn_move_type *x, const sn_mov
         x->dtype != updates->dtype)
         return sn_infer_fail(c, "updates are %s, the input is %s", sn_dtype_name(updates->dtype),
                              sn_dtype_name(x->dtype));
-    if (r->how != HOW_NONE && x->dtype != SONDE_DTYPE_UNDEFINED && !find_how(x->dtype, r->how))
+    if (x->dtype != SONDE_DTYPE_UNDEFINED && !sn_scatter_supported(r->how, x->dtype))
         return sn_infer_fail(c, "this reduction is not defined for %s", sn_dtype_name(x->dtype));
     return SONDE_OK;
 }
 
-static sonde_status bad_index(const sn_step *s, sn_frame *f, int64_t index, int64_t dim)
+static sn_scatter_data data_of(const sn_step *s, const sn_frame *f)
 {
-    return sn_run_fail(s, f, "index %lld is outside a dim of %lld", (long long)index,
-                       (long long)dim);
-}
-
-/* Output 0 becomes input 0 unless it already is that memory. */
-static void begin_with_input(const sn_step *s, sn_frame *f)
-{
+    const scatter_params *p = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    if (y->data != x->data)
-        sn_copy_bytes(y->data, x->data, (size_t)sn_tensor_count(x) * sn_dtype_bytes(x->dtype),
-                      f->pool);
+    return (sn_scatter_data){.how = p->how,
+                             .dtype = x->dtype,
+                             .count = sn_tensor_count(x),
+                             .y = sn_out(s, f, 0)->data,
+                             .x = x->data,
+                             .updates = sn_in(s, f, 2)->data,
+                             .index = sn_tensor_elems(sn_in(s, f, 1))};
 }
 
 /* ------------------------------------------------------------------ ScatterElements */
@@ -160,39 +83,15 @@ static sonde_status infer_scatter_elements(sn_infer *c)
 
 static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
 {
-    const scatter_params *p = s->params;
-    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1), *updates = sn_in(s, f, 2);
-    sn_tensor *y = sn_out(s, f, 0);
+    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
+    const sn_scatter_data d = data_of(s, f);
+    sn_bad_index bad;
     int axis;
-    int64_t at[SN_MAX_RANK] = {0}, n = sn_tensor_count(index);
-    ptrdiff_t strides[SN_MAX_RANK], offset = 0;
-    if (!sn_move_axis(p->axis, x->rank, &axis))
+    if (!sn_move_axis(((const scatter_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    int64_t dim = x->dims[axis];
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t v = sn_move_int(index, i);
-        if (v < -dim || v >= dim)
-            return bad_index(s, f, v, dim);
-    }
-    begin_with_input(s, f);
-    sn_move_strides(x->dims, x->rank, strides);
-    ptrdiff_t step = strides[axis];
-    strides[axis] = 0;
-    size_t elem = sn_dtype_bytes(x->dtype);
-    scatter_fn how = find_how(x->dtype, p->how);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t v = sn_move_int(index, i);
-        v += v < 0 ? dim : 0;
-        if (v < 0 || v >= dim)
-            v = 0; /* a caller's index that has changed since it was looked at */
-        char *d = (char *)y->data + (size_t)(offset + (ptrdiff_t)v * step) * elem;
-        const char *u = (const char *)updates->data + (size_t)i * elem;
-        if (how)
-            how(d, u, 1);
-        else
-            sn_move_elem(d, u, elem);
-        offset = sn_move_next(at, index->dims, strides, index->rank, offset);
-    }
+    const sn_indexed_axis g = sn_indexed_axis_of(x, index, axis);
+    if (!sn_scatter_elements_run(&g, &d, &bad, f->pool))
+        return sn_run_bad_index(s, f, bad);
     return sn_move_own(s, f, 0);
 }
 
@@ -236,48 +135,13 @@ static sonde_status infer_scatter_nd(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
-static bool tuple_offset(const sn_tensor *x, const sn_tensor *index, int64_t t, int depth,
-                         const ptrdiff_t *strides, int64_t *offset, int *bad)
-{
-    *offset = 0;
-    for (int k = 0; k < depth; k++) {
-        int64_t v = sn_move_int(index, t * depth + k), dim = x->dims[k];
-        if (v < -dim || v >= dim) {
-            *bad = k;
-            return false;
-        }
-        *offset += (v < 0 ? v + dim : v) * strides[k];
-    }
-    return true;
-}
-
 static sonde_status run_scatter_nd(const sn_step *s, sn_frame *f)
 {
-    const scatter_params *p = s->params;
-    const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1), *updates = sn_in(s, f, 2);
-    sn_tensor *y = sn_out(s, f, 0);
-    int depth = (int)index->dims[index->rank - 1], bad;
-    ptrdiff_t strides[SN_MAX_RANK];
-    int64_t tuples = sn_tensor_count(index) / depth, row = 1, offset;
-    sn_move_strides(x->dims, x->rank, strides);
-    for (int i = depth; i < x->rank; i++)
-        row *= x->dims[i];
-    for (int64_t t = 0; t < tuples; t++)
-        if (!tuple_offset(x, index, t, depth, strides, &offset, &bad))
-            return bad_index(s, f, sn_move_int(index, t * depth + bad), x->dims[bad]);
-    begin_with_input(s, f);
-    size_t elem = sn_dtype_bytes(x->dtype);
-    scatter_fn how = find_how(x->dtype, p->how);
-    for (int64_t t = 0; t < tuples; t++) {
-        if (!tuple_offset(x, index, t, depth, strides, &offset, &bad))
-            offset = 0; /* a caller's index that has changed since it was looked at */
-        char *d = (char *)y->data + (size_t)offset * elem;
-        const char *u = (const char *)updates->data + (size_t)(t * row) * elem;
-        if (how)
-            how(d, u, row);
-        else
-            memcpy(d, u, (size_t)row * elem);
-    }
+    const sn_indexed_rows g = sn_indexed_rows_of(sn_in(s, f, 0), sn_in(s, f, 1), 0);
+    const sn_scatter_data d = data_of(s, f);
+    sn_bad_index bad;
+    if (!sn_scatter_nd_run(&g, &d, &bad, f->pool))
+        return sn_run_bad_index(s, f, bad);
     return sn_move_own(s, f, 0);
 }
 

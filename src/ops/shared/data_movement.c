@@ -151,19 +151,6 @@ bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_
     return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
 }
 
-ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank,
-                       ptrdiff_t offset)
-{
-    for (int k = rank - 1; k >= 0; k--) {
-        offset += strides[k];
-        if (++at[k] < dims[k])
-            return offset;
-        at[k] = 0;
-        offset -= (ptrdiff_t)dims[k] * strides[k];
-    }
-    return offset;
-}
-
 bool sn_move_cancelled(const sn_frame *f)
 {
     return f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed);

@@ -50,10 +50,6 @@ int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max);
 void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides); /* dense, in elements */
 bool sn_move_axis(int64_t axis, int rank, int *out);                     /* false: out of range */
 bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
-/* Steps a row-major position over `rank` dims and returns the new offset in a tensor of those
- * strides; wraps to the start after the last. */
-ptrdiff_t sn_move_next(int64_t *at, const int64_t *dims, const ptrdiff_t *strides, int rank,
-                       ptrdiff_t offset);
 bool sn_move_cancelled(const sn_frame *f);
 /* After elements were copied shallowly: a string output gets its own bytes. */
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One update after the other: two may hit the same place, and the order then counts. */
+#include "compute/scatter.h"
+
+#include "base/small_float.h"
+#include "compute/codec.h"
+#include "compute/copy.h"
+
+/* Combines n elements of src into dst. */
+typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
+
+/* X(NAME, C type, type the arithmetic is done in: unsigned so that overflow wraps) */
+#define NUMBER_LIST(X)                                                                             \
+    X(F32, float, float)                                                                           \
+    X(F64, double, double)                                                                         \
+    X(I8, int8_t, uint64_t)                                                                        \
+    X(I16, int16_t, uint64_t)                                                                      \
+    X(I32, int32_t, uint64_t)                                                                      \
+    X(I64, int64_t, uint64_t)                                                                      \
+    X(U8, uint8_t, uint64_t)                                                                       \
+    X(U16, uint16_t, uint64_t) X(U32, uint32_t, uint64_t) X(U64, uint64_t, uint64_t)
+
+#define DEFINE_HOW(NAME, SUFFIX, T, EXPR)                                                          \
+    static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
+    {                                                                                              \
+        T *d = dst;                                                                                \
+        const T *s = src;                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T a = d[i], b = s[i];                                                                  \
+            d[i] = (T)(EXPR);                                                                      \
+        }                                                                                          \
+    }
+/* min and max keep a NaN of either side. */
+#define DEFINE_ALL(NAME, T, U)                                                                     \
+    DEFINE_HOW(NAME, add, T, (U)a + (U)b)                                                          \
+    DEFINE_HOW(NAME, mul, T, (U)a *(U)b)                                                           \
+    DEFINE_HOW(NAME, min, T, a < b || a != a ? a : b)                                              \
+    DEFINE_HOW(NAME, max, T, a > b || a != a ? a : b)
+NUMBER_LIST(DEFINE_ALL)
+
+/* Half floats: through float, one by one. */
+#define DEFINE_HALF_HOW(NAME, SUFFIX, LOAD, STORE, EXPR)                                           \
+    static void NAME##_##SUFFIX(void *dst, const void *src, int64_t n)                             \
+    {                                                                                              \
+        uint16_t *d = dst;                                                                         \
+        const uint16_t *s = src;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float a = LOAD(d[i]), b = LOAD(s[i]);                                                  \
+            d[i] = STORE(EXPR);                                                                    \
+        }                                                                                          \
+    }
+#define DEFINE_HALF(NAME, LOAD, STORE)                                                             \
+    DEFINE_HALF_HOW(NAME, add, LOAD, STORE, a + b)                                                 \
+    DEFINE_HALF_HOW(NAME, mul, LOAD, STORE, a *b)                                                  \
+    DEFINE_HALF_HOW(NAME, min, LOAD, STORE, a < b || a != a ? a : b)                               \
+    DEFINE_HALF_HOW(NAME, max, LOAD, STORE, a > b || a != a ? a : b)
+DEFINE_HALF(F16, sn_f16_to_f32, sn_f32_to_f16)
+DEFINE_HALF(BF16, sn_bf16_to_f32, sn_f32_to_bf16)
+
+/* NULL: not defined for this type, or nothing to combine. */
+static scatter_fn find(sonde_dtype t, sn_scatter how)
+{
+    switch (t) {
+#define PICK(NAME, ...)                                                                            \
+    case SONDE_DTYPE_##NAME: {                                                                     \
+        static const scatter_fn all[SN_SCATTER_COUNT] = {NULL, NAME##_add, NAME##_mul, NAME##_min, \
+                                                         NAME##_max};                              \
+        return all[how];                                                                           \
+    }
+        NUMBER_LIST(PICK)
+        PICK(F16, )
+        PICK(BF16, )
+#undef PICK
+    case SONDE_DTYPE_BOOL: {
+        static const scatter_fn all[SN_SCATTER_COUNT] = {NULL, U8_max, U8_mul, U8_min, U8_max};
+        return all[how];
+    }
+    default:
+        return NULL;
+    }
+}
+
+bool sn_scatter_supported(sn_scatter how, sonde_dtype t)
+{
+    return how == SN_SCATTER_REPLACE || find(t, how) != NULL;
+}
+
+static void begin_with_input(const sn_scatter_data *d, sn_pool *pool)
+{
+    if (d->y != d->x)
+        sn_copy_bytes(d->y, d->x, (size_t)d->count * sn_bytes_of(d->dtype), pool);
+}
+
+bool sn_scatter_elements_run(const sn_indexed_axis *g, const sn_scatter_data *d, sn_bad_index *bad,
+                             sn_pool *pool)
+{
+    int64_t at[SN_INDEXED_RANK] = {0};
+    ptrdiff_t offset = 0;
+    if (!sn_indices_inside(d->index, g->count, g->dim, bad))
+        return false;
+    begin_with_input(d, pool);
+    const scatter_fn how = find(d->dtype, d->how);
+    for (int64_t i = 0; i < g->count; i++) {
+        int64_t v = sn_elem_i64(d->index.dtype, d->index.data, i);
+        v += v < 0 ? g->dim : 0;
+        if (v < 0 || v >= g->dim)
+            v = 0; /* an index that has changed since it was looked at */
+        char *to = (char *)d->y + (size_t)(offset + (ptrdiff_t)v * g->step) * g->elem_bytes;
+        const char *u = (const char *)d->updates + (size_t)i * g->elem_bytes;
+        if (how)
+            how(to, u, 1);
+        else
+            sn_move_elem(to, u, g->elem_bytes);
+        offset = sn_next_offset(at, g->dims, g->strides, g->rank, offset);
+    }
+    return true;
+}
+
+static bool tuple_offset(const sn_indexed_rows *g, sn_elems index, int64_t t, int64_t *offset,
+                         sn_bad_index *bad)
+{
+    *offset = 0;
+    for (int k = 0; k < g->depth; k++) {
+        const int64_t v = sn_elem_i64(index.dtype, index.data, t * g->depth + k), dim = g->dims[k];
+        if (v < -dim || v >= dim) {
+            *bad = (sn_bad_index){v, dim};
+            return false;
+        }
+        *offset += (v < 0 ? v + dim : v) * g->strides[k];
+    }
+    return true;
+}
+
+bool sn_scatter_nd_run(const sn_indexed_rows *g, const sn_scatter_data *d, sn_bad_index *bad,
+                       sn_pool *pool)
+{
+    int64_t offset;
+    for (int64_t t = 0; t < g->tuples; t++)
+        if (!tuple_offset(g, d->index, t, &offset, bad))
+            return false;
+    begin_with_input(d, pool);
+    const scatter_fn how = find(d->dtype, d->how);
+    for (int64_t t = 0; t < g->tuples; t++) {
+        if (!tuple_offset(g, d->index, t, &offset, bad))
+            offset = 0; /* an index that has changed since it was looked at */
+        char *to = (char *)d->y + (size_t)offset * g->elem_bytes;
+        const char *u = (const char *)d->updates + (size_t)(t * g->row) * g->elem_bytes;
+        if (how)
+            how(to, u, g->row);
+        else
+            memcpy(to, u, (size_t)g->row * g->elem_bytes);
+    }
+    return true;
+}
+
+void sn_scatter_positions_run(const sn_scatter_positions *p, void *y, const void *updates,
+                              const int64_t *first)
+{
+    const size_t bytes = p->position_bytes;
+    if (p->max == 0)
+        return;
+    for (int64_t row = 0; row < p->batches * p->rows_per_batch; row++) {
+        const int64_t given = first ? first[row / p->rows_per_batch] : 0,
+                      at = given < 0 ? 0 : given % p->max;
+        const uint8_t *src = (const uint8_t *)updates + (size_t)(row * p->len) * bytes;
+        uint8_t *dst = (uint8_t *)y + (size_t)(row * p->max) * bytes;
+        const int64_t part = at + p->len <= p->max ? p->len : p->max - at;
+        memcpy(dst + (size_t)at * bytes, src, (size_t)part * bytes);
+        memcpy(dst, src + (size_t)part * bytes, (size_t)(p->len - part) * bytes);
+    }
+}
