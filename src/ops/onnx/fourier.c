@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DFT and STFT: every line (or frame) is loaded into a complex buffer in double, transformed by the
- * driver in compute/fft.h and stored again. Tables are made when a shape is bound. */
+/* DFT and STFT. Tables are made when a shape is bound; compute/fourier.h runs the lines. */
 #include <string.h>
 
-#include "compute/fft.h"
-#include "compute/split.h"
+#include "compute/fourier.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
@@ -72,51 +70,26 @@ static sonde_status check_complex(sn_infer *c, sn_dim last)
     return SONDE_OK;
 }
 
-typedef struct fourier_bound {
-    sn_fft fft;
-    int64_t length; /* of the transform */
-    int64_t lines, tasks;
-    size_t buffer_at, per_task; /* doubles in bytes: the line, then the scratch */
-    /* DFT */
-    int64_t in, out, inner, in_parts, out_parts;
-    /* STFT */
-    int64_t signal, frames, step, window;
-} fourier_bound;
-
-static sonde_status bind_fft(sn_bind *b, fourier_bound *k)
+/* Tables of the transform and scratch of the tasks, both for `lines` lines of `length`. */
+static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int64_t lines)
 {
     size_t table, scratch;
     sn_room room = {0};
-    if (!sn_fft_sizes(k->length, &table, &scratch))
+    if (!sn_fft_sizes(length, &table, &scratch))
         return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible",
-                            (long long)k->length);
+                            (long long)length);
     double *space = SN_NEW_N(b->arena, double, table + scratch);
     if (!space)
         return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
-    sn_fft_make(&k->fft, k->length, space, space + table);
-    k->tasks = sn_max(sn_min(k->lines, b->threads), 1);
-    k->per_task = sn_round_up((2 * (size_t)k->length + scratch) * sizeof(double), SN_ALIGN);
-    k->buffer_at = sn_room_take(&room, k->tasks, k->per_task);
-    b->bound = k;
-    b->kernel = k->fft.padded ? "f64_fft_bluestein" : "f64_fft_stockham";
+    sn_fft_make(&w->fft, length, space, space + table);
+    sn_fourier_share(w, lines, b->threads, scratch);
+    sn_room_take(&room, w->tasks, w->task_bytes);
+    b->kernel = w->fft.padded ? "f64_fft_bluestein" : "f64_fft_stockham";
     uint64_t bits = 1;
-    while (((uint64_t)1 << bits) < (uint64_t)k->length)
+    while (((uint64_t)1 << bits) < (uint64_t)length)
         bits++;
-    b->flops = 5 * (uint64_t)k->lines * (uint64_t)k->length * bits;
+    b->flops = 5 * (uint64_t)lines * (uint64_t)length * bits;
     return sn_room_done(b, &room);
-}
-
-typedef struct fourier_call {
-    const fourier_bound *k;
-    const fourier_params *r;
-    const sn_tensor *x, *window;
-    sn_tensor *y;
-    uint8_t *space;
-} fourier_call;
-
-static double *line_of(const fourier_call *c, size_t task)
-{
-    return (double *)(void *)(c->space + c->k->buffer_at + task * c->k->per_task);
 }
 
 /* ------------------------------------------------------------------ DFT */
@@ -183,7 +156,7 @@ static sonde_status bind_dft(sn_bind *b)
     int64_t axis = r->axis, length = 0;
     const bool to_real = r->inverse && r->onesided, has_length = b->n_in > 1 && b->in[1];
     int a;
-    fourier_bound *k = SN_NEW(b->arena, fourier_bound);
+    sn_dft *k = SN_NEW(b->arena, sn_dft);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_wide_takes(x->dtype))
@@ -197,65 +170,25 @@ static sonde_status bind_dft(sn_bind *b)
                             (long long)axis);
     k->in = x->dims[a];
     k->out = y->dims[a];
-    k->length = has_length ? length : to_real ? 2 * (k->in - 1) : k->in;
+    if (!has_length)
+        length = to_real ? 2 * (k->in - 1) : k->in;
+    k->dtype = x->dtype;
+    k->inverse = r->inverse;
+    k->onesided = r->onesided;
     k->in_parts = x->dims[x->rank - 1];
     k->out_parts = y->dims[x->rank - 1];
-    int64_t outer;
+    int64_t outer, lines;
     if (!sn_dims_count(x->dims, a, &outer) ||
         !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
-        !sn_i64_mul(outer, k->inner, &k->lines))
+        !sn_i64_mul(outer, k->inner, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    return bind_fft(b, k);
-}
-
-static void dft_line(const fourier_call *c, int64_t line, double *z, double *scratch)
-{
-    const fourier_bound *k = c->k;
-    const int64_t outer = line / k->inner, inner = line % k->inner;
-    const bool to_real = c->r->inverse && c->r->onesided;
-    const int64_t use = to_real ? sn_min(k->in, k->length / 2 + 1) : sn_min(k->in, k->length);
-    memset(z, 0, 2 * (size_t)k->length * sizeof *z);
-    for (int64_t i = 0; i < use; i++) {
-        const int64_t at = ((outer * k->in + i) * k->inner + inner) * k->in_parts;
-        z[2 * i] = sn_elem_f64(c->x->dtype, c->x->data, at);
-        z[2 * i + 1] = k->in_parts > 1 ? sn_elem_f64(c->x->dtype, c->x->data, at + 1) : 0.0;
-    }
-    if (to_real) { /* the other half of the spectrum is the conjugate of the first */
-        z[1] = 0;
-        if (k->length % 2 == 0)
-            z[k->length + 1] = 0;
-        for (int64_t i = k->length / 2 + 1; i < k->length; i++) {
-            z[2 * i] = z[2 * (k->length - i)];
-            z[2 * i + 1] = -z[2 * (k->length - i) + 1];
-        }
-    }
-    sn_fft_run(&k->fft, z, c->r->inverse, scratch);
-    const double scale = c->r->inverse ? 1.0 / (double)k->length : 1.0;
-    for (int64_t i = 0; i < k->out; i++)
-        for (int64_t part = 0; part < k->out_parts; part++)
-            sn_elem_set_f64(c->y->dtype, c->y->data,
-                            ((outer * k->out + i) * k->inner + inner) * k->out_parts + part,
-                            z[2 * i + part] * scale);
-}
-
-static void dft_task(void *arg, size_t task, int worker)
-{
-    const fourier_call *c = arg;
-    double *z = line_of(c, task);
-    const size_t n = (size_t)c->k->lines, tasks = (size_t)c->k->tasks;
-    (void)worker;
-    for (size_t i = sn_split(n, tasks, task); i < sn_split(n, tasks, task + 1); i++)
-        dft_line(c, (int64_t)i, z, z + 2 * c->k->length);
+    b->bound = k;
+    return bind_fft(b, &k->work, length, lines);
 }
 
 static sonde_status run_dft(const sn_step *s, sn_frame *f)
 {
-    fourier_call c = {.k = s->bound,
-                      .r = s->params,
-                      .x = sn_in(s, f, 0),
-                      .y = sn_out(s, f, 0),
-                      .space = f->workspace};
-    sn_pool_run(f->pool, (size_t)c.k->tasks, dft_task, &c);
+    sn_dft_run(s->bound, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, f->workspace, f->pool);
     return SONDE_OK;
 }
 
@@ -306,7 +239,7 @@ static sonde_status infer_stft(sn_infer *c)
 static sonde_status bind_stft(sn_bind *b)
 {
     const sn_type *x = &b->in[SIGNAL]->type;
-    fourier_bound *k = SN_NEW(b->arena, fourier_bound);
+    sn_stft *k = SN_NEW(b->arena, sn_stft);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     const bool has_window = b->n_in > WINDOW && b->in[WINDOW],
@@ -315,54 +248,22 @@ static sonde_status bind_stft(sn_bind *b)
     k->in_parts = x->dims[2];
     k->frames = b->out[0].type.dims[1];
     k->out = b->out[0].type.dims[2];
-    k->window = has_window ? b->in[WINDOW]->type.dims[0] : 0;
-    k->length = has_window ? k->window : k->signal;
+    k->window = has_window ? b->in[WINDOW]->type.dims[0] : -1;
+    k->dtype = x->dtype;
+    int64_t length = has_window ? k->window : k->signal, lines;
     if (!sn_wide_takes(x->dtype) || !known_scalar(b->in[STEP], &k->step) ||
-        (has_length && !known_scalar(b->in[LENGTH], &k->length)) || k->step < 1 ||
-        k->window > k->length)
+        (has_length && !known_scalar(b->in[LENGTH], &length)) || k->step < 1 || k->window > length)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "frame_step or frame_length is not known");
-    if (!sn_i64_mul(x->dims[0], k->frames, &k->lines))
+    if (!sn_i64_mul(x->dims[0], k->frames, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the signal is too long");
-    return bind_fft(b, k);
-}
-
-static void stft_frame(const fourier_call *c, int64_t line, double *z, double *scratch)
-{
-    const fourier_bound *k = c->k;
-    const int64_t batch = line / k->frames, first = line % k->frames * k->step;
-    /* A window shorter than the frame is padded with zeros behind it. */
-    const int64_t use = sn_min(c->window ? k->window : k->length, k->signal - first);
-    memset(z, 0, 2 * (size_t)k->length * sizeof *z);
-    for (int64_t i = 0; i < use; i++) {
-        const int64_t at = (batch * k->signal + first + i) * k->in_parts;
-        const double w = c->window ? sn_elem_f64(c->window->dtype, c->window->data, i) : 1.0;
-        z[2 * i] = w * sn_elem_f64(c->x->dtype, c->x->data, at);
-        z[2 * i + 1] = k->in_parts > 1 ? w * sn_elem_f64(c->x->dtype, c->x->data, at + 1) : 0.0;
-    }
-    sn_fft_run(&k->fft, z, false, scratch);
-    for (int64_t i = 0; i < 2 * k->out; i++)
-        sn_elem_set_f64(c->y->dtype, c->y->data, line * k->out * 2 + i, z[i]);
-}
-
-static void stft_task(void *arg, size_t task, int worker)
-{
-    const fourier_call *c = arg;
-    double *z = line_of(c, task);
-    const size_t n = (size_t)c->k->lines, tasks = (size_t)c->k->tasks;
-    (void)worker;
-    for (size_t i = sn_split(n, tasks, task); i < sn_split(n, tasks, task + 1); i++)
-        stft_frame(c, (int64_t)i, z, z + 2 * c->k->length);
+    b->bound = k;
+    return bind_fft(b, &k->work, length, lines);
 }
 
 static sonde_status run_stft(const sn_step *s, sn_frame *f)
 {
-    fourier_call c = {.k = s->bound,
-                      .r = s->params,
-                      .x = sn_in(s, f, SIGNAL),
-                      .window = sn_has(s, WINDOW) ? sn_in(s, f, WINDOW) : NULL,
-                      .y = sn_out(s, f, 0),
-                      .space = f->workspace};
-    sn_pool_run(f->pool, (size_t)c.k->tasks, stft_task, &c);
+    sn_stft_run(s->bound, sn_out(s, f, 0)->data, sn_in(s, f, SIGNAL)->data,
+                sn_has(s, WINDOW) ? sn_in(s, f, WINDOW)->data : NULL, f->workspace, f->pool);
     return SONDE_OK;
 }
 
