@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample and AffineGrid. A grid position becomes, axis by axis, a few input positions with
- * their weights; their product is a short list of taps that all channels share. */
-#include <math.h>
+/* GridSample and AffineGrid. */
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/grid_sample.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
-typedef enum sample_mode { NEAREST, LINEAR, CUBIC } sample_mode;
-typedef enum sample_padding { ZEROS, BORDER, REFLECTION } sample_padding;
-enum { MAX_SPATIAL = 3, MAX_TAPS = 64 };
+enum { MAX_SPATIAL = SN_SAMPLE_SPATIAL };
 
 typedef struct sample_params {
-    sample_mode mode;
-    sample_padding padding;
+    sn_sample_mode mode;
+    sn_sample_padding padding;
     bool align;
 } sample_params;
 
@@ -22,12 +18,12 @@ static sonde_status prepare_sample(sn_prep *p)
 {
     static const struct {
         const char *text;
-        sample_mode mode;
-    } modes[] = {{"linear", LINEAR},
-                 {"bilinear", LINEAR},
-                 {"nearest", NEAREST},
-                 {"cubic", CUBIC},
-                 {"bicubic", CUBIC}};
+        sn_sample_mode mode;
+    } modes[] = {{"linear", SN_SAMPLE_LINEAR},
+                 {"bilinear", SN_SAMPLE_LINEAR},
+                 {"nearest", SN_SAMPLE_NEAREST},
+                 {"cubic", SN_SAMPLE_CUBIC},
+                 {"bicubic", SN_SAMPLE_CUBIC}};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
     sample_params *r = p->params;
     const char *mode, *padding;
@@ -46,7 +42,7 @@ static sonde_status prepare_sample(sn_prep *p)
         ;
     if (i == 3)
         return sn_prep_fail(p, "padding_mode '%s' is unknown", padding);
-    r->padding = (sample_padding)i;
+    r->padding = (sn_sample_padding)i;
     return SONDE_OK;
 }
 
@@ -81,7 +77,7 @@ static sonde_status bind_sample(sn_bind *b)
                                         "grid_sample_cubic"};
     const sample_params *r = b->params;
     const sn_dtype t = b->in[0]->type.dtype;
-    if (r->mode != NEAREST &&
+    if (r->mode != SN_SAMPLE_NEAREST &&
         (t == SONDE_DTYPE_STRING || t == SONDE_DTYPE_C64 || t == SONDE_DTYPE_C128))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of %s is not possible",
                             sn_dtype_name(t));
@@ -92,188 +88,24 @@ static sonde_status bind_sample(sn_bind *b)
     return SONDE_OK;
 }
 
-/* ------------------------------------------------------------------ positions */
-/* Mirrors v at lo and hi until it lies between; both are far from overflow. */
-static double reflect(double v, double lo, double hi)
-{
-    const double span = hi - lo;
-    if (span <= 0)
-        return lo;
-    double d = fmod(v - lo, 2 * span);
-    if (d < 0)
-        d += 2 * span;
-    return d > span ? hi - (d - span) : lo + d;
-}
-
-typedef struct axis_taps {
-    int n;
-    int64_t at[4]; /* -1: outside, counts as zero */
-    double weight[4];
-} axis_taps;
-
-/* Where an integer position lies in the input. */
-static int64_t resolve(const sample_params *r, int64_t i, int64_t size)
-{
-    if (i >= 0 && i < size)
-        return i;
-    if (r->padding == ZEROS)
-        return -1;
-    if (r->padding == BORDER)
-        return i < 0 ? 0 : size - 1;
-    const double lo = r->align ? 0.0 : -0.5, hi = r->align ? (double)size - 1 : (double)size - 0.5;
-    const int64_t at = (int64_t)reflect((double)i, lo, hi);
-    return at < 0 ? 0 : at >= size ? size - 1 : at;
-}
-
-/* A grid value in elements of the input; in the grid's own precision, which decides about ties. */
-static double position_of(const sample_params *r, sn_dtype t, const void *grid, int64_t i,
-                          int64_t size)
-{
-    if (t == SONDE_DTYPE_F64) {
-        const double v = ((const double *)grid)[i];
-        return r->align ? (v + 1) / 2 * (double)(size - 1) : ((v + 1) * (double)size - 1) / 2;
-    }
-    const float v =
-        t == SONDE_DTYPE_F32 ? ((const float *)grid)[i] : (float)sn_elem_f64(t, grid, i);
-    return (double)(r->align ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * (float)size - 1) / 2);
-}
-
-static void taps_of(const sample_params *r, double v, int64_t size, axis_taps *a)
-{
-    const double lo = r->align ? 0.0 : -0.5, hi = r->align ? (double)size - 1 : (double)size - 0.5;
-    if (r->mode == NEAREST)
-        v = rint(v);
-    if (isnan(v) || isinf(v)) {
-        v = r->padding == ZEROS ? -16.0 : 0.0;
-    } else if (v < lo || v > hi) {
-        /* Zeros and borders are found tap by tap; far outside is as good as outside, and fits an
-         * integer. */
-        if (r->padding == REFLECTION)
-            v = reflect(v, lo, hi);
-        else
-            v = v < -16.0 ? -16.0 : v > (double)size + 16.0 ? (double)size + 16.0 : v;
-    }
-    const double base = floor(v), t = v - base;
-    const int64_t at = (int64_t)base;
-    if (r->mode == NEAREST) {
-        a->n = 1;
-        a->at[0] = resolve(r, at, size);
-        a->weight[0] = 1.0;
-    } else if (r->mode == LINEAR) {
-        a->n = 2;
-        a->at[0] = resolve(r, at, size);
-        a->at[1] = resolve(r, at + 1, size);
-        a->weight[0] = 1.0 - t;
-        a->weight[1] = t;
-    } else {
-        const double k = -0.75; /* Keys' cubic convolution */
-        a->n = 4;
-        for (int i = 0; i < 4; i++)
-            a->at[i] = resolve(r, at - 1 + i, size);
-        a->weight[0] = ((k * (t + 1) - 5 * k) * (t + 1) + 8 * k) * (t + 1) - 4 * k;
-        a->weight[1] = ((k + 2) * t - (k + 3)) * t * t + 1;
-        a->weight[2] = ((k + 2) * (1 - t) - (k + 3)) * (1 - t) * (1 - t) + 1;
-        a->weight[3] = ((k * (2 - t) - 5 * k) * (2 - t) + 8 * k) * (2 - t) - 4 * k;
-    }
-}
-
-/* ------------------------------------------------------------------ run */
-typedef struct sample_call {
-    const sample_params *r;
-    const sn_tensor *x, *grid;
-    sn_tensor *y;
-    int spatial;
-    int64_t channels, in_pixels, out_pixels;
-} sample_call;
-
-typedef struct tap_list {
-    int n;
-    int64_t at[MAX_TAPS];
-    double weight[MAX_TAPS];
-} tap_list;
-
-static void collect(const sample_call *c, int64_t pixel, tap_list *list)
-{
-    list->n = 1;
-    list->at[0] = 0;
-    list->weight[0] = 1.0;
-    for (int d = 0; d < c->spatial; d++) {
-        const int64_t size = c->x->dims[d + 2];
-        axis_taps a;
-        tap_list next = {.n = 0};
-        /* The grid names the innermost axis first. */
-        const int64_t i = pixel * c->spatial + (c->spatial - 1 - d);
-        taps_of(c->r, position_of(c->r, c->grid->dtype, c->grid->data, i, size), size, &a);
-        for (int k = 0; k < list->n; k++)
-            for (int j = 0; j < a.n; j++) {
-                if (a.at[j] < 0 || a.weight[j] == 0)
-                    continue;
-                next.at[next.n] = list->at[k] * size + a.at[j];
-                next.weight[next.n++] = list->weight[k] * a.weight[j];
-            }
-        *list = next;
-    }
-}
-
-static void move_pixel(const sample_call *c, const tap_list *list, int64_t from, int64_t to)
-{
-    static const uint8_t zero[16];
-    const size_t bytes = sn_dtype_bytes(c->x->dtype);
-    for (int64_t ch = 0; ch < c->channels; ch++, from += c->in_pixels, to += c->out_pixels)
-        sn_move_elem((char *)c->y->data + (size_t)to * bytes,
-                     list->n ? (const char *)c->x->data + (size_t)(from + list->at[0]) * bytes
-                             : (const char *)zero,
-                     bytes);
-}
-
-static void mix_pixel(const sample_call *c, const tap_list *list, int64_t from, int64_t to)
-{
-    for (int64_t ch = 0; ch < c->channels; ch++, from += c->in_pixels, to += c->out_pixels) {
-        double sum = 0;
-        if (c->x->dtype == SONDE_DTYPE_F32) {
-            const float *x = (const float *)c->x->data + from;
-            for (int i = 0; i < list->n; i++)
-                sum += list->weight[i] * (double)x[list->at[i]];
-            ((float *)c->y->data)[to] = (float)sum;
-            continue;
-        }
-        for (int i = 0; i < list->n; i++)
-            sum += list->weight[i] * sn_elem_f64(c->x->dtype, c->x->data, from + list->at[i]);
-        sn_elem_set_f64(c->y->dtype, c->y->data, to, sum);
-    }
-}
-
-static void sample_range(void *arg, size_t lo, size_t hi)
-{
-    const sample_call *c = arg;
-    tap_list list;
-    for (int64_t i = (int64_t)lo; i < (int64_t)hi; i++) {
-        const int64_t image = i / c->out_pixels, pixel = i % c->out_pixels;
-        const int64_t from = image * c->channels * c->in_pixels,
-                      to = image * c->channels * c->out_pixels + pixel;
-        collect(c, i, &list);
-        if (c->r->mode == NEAREST)
-            move_pixel(c, &list, from, to);
-        else
-            mix_pixel(c, &list, from, to);
-    }
-}
-
 static sonde_status run_sample(const sn_step *s, sn_frame *f)
 {
-    sample_call c = {
-        .r = s->params, .x = sn_in(s, f, 0), .grid = sn_in(s, f, 1), .y = sn_out(s, f, 0)};
-    if (sn_tensor_count(c.y) == 0)
+    const sample_params *r = s->params;
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    sn_grid_sample g = {.mode = r->mode,
+                        .padding = r->padding,
+                        .align_corners = r->align,
+                        .spatial = x->rank - 2,
+                        .images = y->dims[0],
+                        .channels = x->dims[1]};
+    if (sn_tensor_count(y) == 0)
         return SONDE_OK;
-    c.spatial = c.x->rank - 2;
-    c.channels = c.x->dims[1];
-    c.in_pixels = c.out_pixels = 1;
-    for (int i = 0; i < c.spatial; i++) {
-        c.in_pixels *= c.x->dims[i + 2];
-        c.out_pixels *= c.y->dims[i + 2];
+    for (int i = 0; i < g.spatial; i++) {
+        g.in[i] = x->dims[i + 2];
+        g.out[i] = y->dims[i + 2];
     }
-    sn_parallel_range(f->pool, (size_t)(c.y->dims[0] * c.out_pixels),
-                      (size_t)(50 + 20 * c.channels), sample_range, &c);
+    sn_grid_sample_run(&g, sn_tensor_elems(y), sn_tensor_elems(x), sn_tensor_elems(sn_in(s, f, 1)),
+                       f->pool);
     return sn_move_own(s, f, 0);
 }
 
@@ -320,30 +152,11 @@ static sonde_status infer_affine(sn_infer *c)
 static sonde_status run_affine(const sn_step *s, sn_frame *f)
 {
     const sample_params *r = s->params;
-    const sn_tensor *theta = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    const int spatial = y->rank - 2;
-    const int64_t n = sn_tensor_count(y) / spatial, per_image = y->dims[0] ? n / y->dims[0] : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t image = i / per_image;
-        double at[4];
-        int64_t rest = i % per_image;
-        for (int d = spatial; d > 0; d--) { /* innermost axis first, as rows of theta expect */
-            const int64_t size = y->dims[d], k = rest % size;
-            const double step =
-                r->align ? (size > 1 ? 2.0 / (double)(size - 1) : 0.0) : 2.0 / (double)size;
-            at[spatial - d] = -1.0 + (double)k * step + (r->align ? 0.0 : step / 2);
-            rest /= size;
-        }
-        at[spatial] = 1.0;
-        for (int row = 0; row < spatial; row++) {
-            double sum = 0;
-            for (int k = 0; k <= spatial; k++)
-                sum += at[k] * sn_elem_f64(theta->dtype, theta->data,
-                                           (image * spatial + row) * (spatial + 1) + k);
-            sn_elem_set_f64(y->dtype, y->data, i * spatial + row, sum);
-        }
-    }
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_affine_grid g = {.align_corners = r->align, .spatial = y->rank - 2, .images = y->dims[0]};
+    for (int i = 0; i < g.spatial; i++)
+        g.out[i] = y->dims[i + 1];
+    sn_affine_grid_run(&g, sn_tensor_elems(y), sn_tensor_elems(sn_in(s, f, 0)));
     return SONDE_OK;
 }
 
