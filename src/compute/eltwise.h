@@ -145,6 +145,11 @@ void sn_binary_run(const sn_elt *e, const sn_bcast *b, void *y, const void *pa, 
 void sn_where_run(const sn_bcast *b, size_t elem_bytes, void *y, const uint8_t *cond,
                   const void *pa, const void *pb, sn_pool *pool);
 
+/* y is x, moved towards zero by `bias` where it lies beyond -lambda or lambda, and 0 between. Any
+ * number of at least 8 bits, through double; y may be x. */
+void sn_shrink_run(sonde_dtype t, void *y, const void *x, size_t n, double bias, double lambda,
+                   sn_pool *pool);
+
 /* Sets the padding lanes of a blocked f32 tensor [outer][blocks][inner][block] to zero: what a
  * function with f(0) != 0 must do afterwards. `channels` is the logical size of the blocked axis.
  */

@@ -117,4 +117,17 @@ TEST(short_rows_repeat_along_long_runs)
     sn_pool_free(pool);
 }
 
+TEST(shrinking_moves_numbers_beyond_the_limits_towards_zero)
+{
+    const float x[5] = {-2, -0.5f, 0, 0.75f, 3}, want[5] = {-1, 0, 0, -0.25f, 2};
+    const int8_t whole[3] = {-128, 1, 127};
+    float y[5];
+    int8_t z[3];
+    sn_shrink_run(SONDE_DTYPE_F32, y, x, 5, 1.0, 0.5, NULL);
+    sn_shrink_run(SONDE_DTYPE_I8, z, whole, 3, 2.5, 1.0, NULL);
+    CHECK(memcmp(y, want, sizeof y) == 0);
+    CHECK_MSG(z[0] == -125 && z[1] == 0 && z[2] == 124, "%d %d %d", z[0], z[1], z[2]);
+    sn_shrink_run(SONDE_DTYPE_F64, NULL, NULL, 0, 1.0, 0.5, NULL);
+}
+
 TEST_MAIN()

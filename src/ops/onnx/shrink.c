@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shrink: numbers near zero become zero, the others move towards it by a bias. */
-#include "compute/eltwise.h"
-#include "ops/shared/data_movement.h"
 #include "ops/shared/elementwise.h"
 
 typedef struct shrink_params {
@@ -33,29 +31,12 @@ static sonde_status bind_shrink(sn_bind *b)
     return SONDE_OK;
 }
 
-typedef struct shrink_job {
-    const sn_tensor *x;
-    sn_tensor *y;
-    double bias, lambd;
-} shrink_job;
-
-static void shrink_range(void *arg, size_t lo, size_t hi)
-{
-    const shrink_job *j = arg;
-    for (int64_t i = (int64_t)lo; i < (int64_t)hi; i++) {
-        const double v = sn_elem_f64(j->x->dtype, j->x->data, i);
-        sn_elem_set_f64(j->y->dtype, j->y->data, i,
-                        v < -j->lambd  ? v + j->bias
-                        : v > j->lambd ? v - j->bias
-                                       : 0.0);
-    }
-}
-
 static sonde_status run_shrink(const sn_step *s, sn_frame *f)
 {
     const shrink_params *p = s->params;
-    shrink_job j = {sn_in(s, f, 0), sn_out(s, f, 0), (double)p->bias, (double)p->lambd};
-    sn_parallel_range(f->pool, (size_t)sn_tensor_count(j.x), 8, shrink_range, &j);
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_shrink_run(x->dtype, sn_out(s, f, 0)->data, x->data, (size_t)sn_tensor_count(x),
+                  (double)p->bias, (double)p->lambd, f->pool);
     return SONDE_OK;
 }
 
