@@ -1,57 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TfIdfVectorizer: counts the n-grams of a pool in each row. The pool is kept as a trie over token
- * numbers, in one hash table from (node, token) to node, so that a row costs its length times the
- * longest n-gram and skip, whatever the pool's size. */
+/* TfIdfVectorizer: counts the n-grams of a pool in each row. Tokens become their numbers in the
+ * pool; compute/ngrams.h does the rest. */
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/ngrams.h"
 #include "ops/ml/shared.h"
 
-typedef enum tfidf_mode { MODE_TF, MODE_IDF, MODE_TFIDF } tfidf_mode;
-
-typedef struct tfidf_edge {
-    uint64_t key;  /* node << 32 | token, plus one; 0: free */
-    uint32_t node; /* it leads to */
-} tfidf_edge;
+enum { MODE_TF, MODE_IDF, MODE_TFIDF };
 
 typedef struct tfidf_params {
-    tfidf_mode mode;
-    int64_t min, max, skips;
-    const int64_t *indexes;
-    const float *weights; /* NULL: all one */
-    size_t n_indexes;
-    int64_t width;
+    sn_ngrams grams;
+    size_t n_grams;
     sn_ml_map tokens; /* token ► number */
-    tfidf_edge *edges;
-    size_t cap;    /* a power of two */
-    int64_t *gram; /* node ► n-gram that ends there, or -1 */
-    uint32_t n_nodes;
 } tfidf_params;
-
-/* The slot of an edge, taken or free. */
-static tfidf_edge *edge_at(const tfidf_params *t, uint32_t node, uint32_t token)
-{
-    const uint64_t key = ((uint64_t)node << 32 | token) + 1;
-    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 17) & (t->cap - 1);
-    while (t->edges[at].key && t->edges[at].key != key)
-        at = (at + 1) & (t->cap - 1);
-    return &t->edges[at];
-}
-
-static uint32_t child(tfidf_params *t, uint32_t node, uint32_t token)
-{
-    tfidf_edge *e = edge_at(t, node, token);
-    if (!e->key) {
-        e->key = ((uint64_t)node << 32 | token) + 1;
-        e->node = t->n_nodes++;
-        t->gram[e->node] = -1;
-    }
-    return e->node;
-}
 
 static sonde_status read_settings(sn_prep *p)
 {
-    tfidf_params *t = p->params;
+    tfidf_params *params = p->params;
+    sn_ngrams *t = &params->grams;
     static const char *const names[] = {"TF", "IDF", "TFIDF"};
     const char *mode;
     size_t n;
@@ -59,7 +25,7 @@ static sonde_status read_settings(sn_prep *p)
     SN_TRY(sn_prep_int(p, "min_gram_length", 0, &t->min));
     SN_TRY(sn_prep_int(p, "max_gram_length", 0, &t->max));
     SN_TRY(sn_prep_int(p, "max_skip_count", 0, &t->skips));
-    SN_TRY(sn_prep_ints(p, "ngram_indexes", &t->indexes, &t->n_indexes));
+    SN_TRY(sn_prep_ints(p, "ngram_indexes", &t->columns, &params->n_grams));
     SN_TRY(sn_prep_floats(p, "weights", &t->weights, &n));
     int found = -1;
     for (int i = 0; i < 3; i++)
@@ -67,32 +33,34 @@ static sonde_status read_settings(sn_prep *p)
             found = i;
     if (found < 0)
         return sn_prep_fail(p, "attribute 'mode' is '%s'", mode);
-    t->mode = (tfidf_mode)found;
+    t->once = found == MODE_IDF;
+    if (found == MODE_TF)
+        t->weights = NULL;
     if (t->min < 1 || t->max < t->min || t->skips < 0 || t->skips > INT32_MAX)
         return sn_prep_fail(p, "lengths %lld to %lld with %lld skips are invalid",
                             (long long)t->min, (long long)t->max, (long long)t->skips);
-    if (n != 0 && n != t->n_indexes)
-        return sn_prep_fail(p, "there are %zu weights for %zu n-grams", n, t->n_indexes);
-    for (size_t i = 0; i < t->n_indexes; i++) {
-        if (t->indexes[i] < 0 || t->indexes[i] == INT64_MAX)
-            return sn_prep_fail(p, "attribute 'ngram_indexes' has %lld", (long long)t->indexes[i]);
-        t->width = t->indexes[i] + 1 > t->width ? t->indexes[i] + 1 : t->width;
+    if (n != 0 && n != params->n_grams)
+        return sn_prep_fail(p, "there are %zu weights for %zu n-grams", n, params->n_grams);
+    for (size_t i = 0; i < params->n_grams; i++) {
+        if (t->columns[i] < 0 || t->columns[i] == INT64_MAX)
+            return sn_prep_fail(p, "attribute 'ngram_indexes' has %lld", (long long)t->columns[i]);
+        t->width = t->columns[i] + 1 > t->width ? t->columns[i] + 1 : t->width;
     }
     return SONDE_OK;
 }
 
-static int64_t token_number(const tfidf_params *t, const sn_tensor *x, int64_t i)
+static int64_t token_number(const tfidf_params *t, sn_dtype dtype, const void *tokens, int64_t i)
 {
     if (t->tokens.strings)
-        return sn_ml_find_text(&t->tokens, ((const sonde_string *)x->data)[i]);
-    return sn_ml_find_number(&t->tokens, sn_ml_key(x->dtype, x->data, i));
+        return sn_ml_find_text(&t->tokens, ((const sonde_string *)tokens)[i]);
+    return sn_ml_find_number(&t->tokens, sn_ml_key(dtype, tokens, i));
 }
 
-/* counts[k] is where the (k+1)-grams begin in the pool. */
-static sonde_status build(sn_prep *p, const sn_tensor *pool, const int64_t *counts, size_t n_counts)
+/* counts[k] is where the (k+1)-grams begin in the pool of these token numbers. */
+static sonde_status build(sn_prep *p, const uint32_t *pool, int64_t total, const int64_t *counts,
+                          size_t n_counts)
 {
     tfidf_params *t = p->params;
-    const int64_t total = pool->dims[0];
     int64_t gram = 0;
     for (size_t k = 0; k < n_counts; k++) {
         const int64_t first = counts[k], end = k + 1 < n_counts ? counts[k + 1] : total;
@@ -100,14 +68,10 @@ static sonde_status build(sn_prep *p, const sn_tensor *pool, const int64_t *coun
         if (first < 0 || end < first || end > total || (end - first) % length)
             return sn_prep_fail(p, "attribute 'ngram_counts' does not fit the pool");
         for (int64_t at = first; at < end; at += length, gram++) {
-            if ((size_t)gram >= t->n_indexes)
+            if ((size_t)gram >= t->n_grams)
                 return sn_prep_fail(p, "the pool has more n-grams than 'ngram_indexes'");
-            if (length < t->min || length > t->max)
-                continue;
-            uint32_t node = 0;
-            for (int64_t i = 0; i < length; i++)
-                node = child(t, node, (uint32_t)token_number(t, pool, at + i));
-            t->gram[node] = gram;
+            if (length >= t->grams.min && length <= t->grams.max)
+                sn_ngrams_add(&t->grams, pool + at, length, gram);
         }
     }
     return SONDE_OK;
@@ -128,19 +92,17 @@ static sonde_status prepare_tfidf(sn_prep *p)
     const size_t total = n + m;
     if (!sn_ml_map_make(&t->tokens, strings, SONDE_DTYPE_I64, ints, total, p->arena))
         return sn_fail_memory(p->err, total * sizeof(sn_ml_entry));
-    for (t->cap = 16; t->cap < 2 * total + 2;)
-        t->cap *= 2;
-    t->edges = SN_NEW_N(p->arena, tfidf_edge, t->cap);
-    t->gram = SN_NEW_N(p->arena, int64_t, total + 1);
-    if (!t->edges || !t->gram)
-        return sn_fail_memory(p->err, t->cap * sizeof(tfidf_edge));
-    t->gram[0] = -1;
-    t->n_nodes = 1;
-    sn_tensor pool = {.dtype = strings ? SONDE_DTYPE_STRING : SONDE_DTYPE_I64, .rank = 1};
-    pool.dims[0] = (int64_t)total;
-    /* Only read: the attribute's memory seen as a tensor. */
-    memcpy(&pool.data, strings ? (const void *)&strings : (const void *)&ints, sizeof pool.data);
-    return build(p, &pool, counts, n_counts);
+    t->grams.cap = sn_ngrams_cap(total);
+    t->grams.edges = SN_NEW_N(p->arena, sn_ngram_edge, t->grams.cap);
+    t->grams.gram = SN_NEW_N(p->arena, int64_t, total + 1);
+    uint32_t *pool = SN_NEW_N(p->arena, uint32_t, total);
+    if (!t->grams.edges || !t->grams.gram || !pool)
+        return sn_fail_memory(p->err, t->grams.cap * sizeof(sn_ngram_edge));
+    sn_ngrams_clear(&t->grams);
+    for (size_t i = 0; i < total; i++)
+        pool[i] = (uint32_t)token_number(t, SONDE_DTYPE_I64, strings ? (const void *)strings : ints,
+                                         (int64_t)i);
+    return build(p, pool, (int64_t)total, counts, n_counts);
 }
 
 static sonde_status infer_tfidf(sn_infer *c)
@@ -151,8 +113,15 @@ static sonde_status infer_tfidf(sn_infer *c)
         return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
     if (x->rank > 2)
         return sn_infer_fail(c, "the input has rank %d, expected 1 or 2", x->rank);
-    const sn_dim dims[2] = {x->rank == 2 ? x->dims[0] : t->width, t->width};
+    const sn_dim dims[2] = {x->rank == 2 ? x->dims[0] : t->grams.width, t->grams.width};
     return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, x->rank == 2 ? 2 : 1);
+}
+
+/* One dim is a single row. */
+static void rows_of(const int64_t *dims, int rank, int64_t *rows, int64_t *columns)
+{
+    *rows = rank == 2 ? dims[0] : 1;
+    *columns = rank > 0 ? dims[rank - 1] : 1;
 }
 
 static sonde_status bind_tfidf(sn_bind *b)
@@ -162,70 +131,37 @@ static sonde_status bind_tfidf(sn_bind *b)
     if (t->tokens.strings ? x != SONDE_DTYPE_STRING : x != SONDE_DTYPE_I64 && x != SONDE_DTYPE_I32)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input is %s, the pool is not",
                             sn_dtype_onnx_name(x));
+    int64_t rows, columns;
+    size_t tokens;
+    rows_of(b->in[0]->type.dims, b->in[0]->type.rank, &rows, &columns);
+    if (!sn_size_mul((size_t)rows, (size_t)columns, &tokens) ||
+        !sn_size_mul(tokens, sizeof(int32_t), &b->workspace_bytes))
+        return sn_fail_memory(b->err, SIZE_MAX);
     b->kernel = "trie";
     return SONDE_OK;
 }
 
-typedef struct tfidf_job {
+typedef struct tfidf_input {
     const tfidf_params *t;
     const sn_tensor *x;
-    int64_t columns;
-    float *y;
-} tfidf_job;
+} tfidf_input;
 
-/* Counts n-grams of at least `least` tokens that begin at `from`, every `step` tokens. */
-static void count_from(const tfidf_job *j, int64_t row, int64_t from, int64_t step, int64_t least,
-                       float *y)
+static void numbers_of(const void *arg, int64_t first, int64_t n, int32_t *numbers)
 {
-    const tfidf_params *t = j->t;
-    uint32_t node = 0;
-    int64_t length = 1;
-    for (int64_t i = from; i < j->columns && length <= t->max; i += step, length++) {
-        const int64_t token = token_number(t, j->x, row * j->columns + i);
-        if (token < 0)
-            return;
-        const tfidf_edge *e = edge_at(t, node, (uint32_t)token);
-        if (!e->key)
-            return;
-        node = e->node;
-        const int64_t gram = t->gram[node];
-        if (gram < 0 || length < least)
-            continue;
-        const float weight = t->weights && t->mode != MODE_TF ? t->weights[gram] : 1.0f;
-        float *count = &y[t->indexes[gram]];
-        *count = t->mode == MODE_IDF ? weight : *count + weight;
-    }
-}
-
-static void tfidf_range(void *arg, size_t lo, size_t hi)
-{
-    const tfidf_job *j = arg;
-    const tfidf_params *t = j->t;
-    for (int64_t r = (int64_t)lo; r < (int64_t)hi; r++) {
-        float *y = j->y + r * t->width;
-        memset(y, 0, sizeof(float) * (size_t)t->width);
-        int64_t least = t->min;
-        /* A step beyond the row finds nothing but single tokens. */
-        for (int64_t step = 1; step <= t->skips + 1 && step <= j->columns && least <= t->max;
-             step++) {
-            for (int64_t from = 0; from < j->columns; from++)
-                count_from(j, r, from, step, least, y);
-            if (least == 1) /* single tokens know no skips: they are counted once */
-                least = 2;
-        }
-    }
+    const tfidf_input *in = arg;
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = (int32_t)token_number(in->t, in->x->dtype, in->x->data, first + i);
 }
 
 static sonde_status run_tfidf(const sn_step *s, sn_frame *f)
 {
     const tfidf_params *t = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    tfidf_job j = {.t = t,
-                   .x = x,
-                   .columns = x->rank > 0 ? x->dims[x->rank - 1] : 1,
-                   .y = sn_out(s, f, 0)->data};
-    const size_t rows = x->rank == 2 ? (size_t)x->dims[0] : 1;
-    sn_parallel_range(f->pool, rows, 16 * (size_t)(j.columns + t->width) + 1, tfidf_range, &j);
+    const tfidf_input in = {t, x};
+    int64_t rows, columns;
+    rows_of(x->dims, x->rank, &rows, &columns);
+    sn_ngrams_count(&t->grams, sn_out(s, f, 0)->data, rows, columns, numbers_of, &in,
+                    (int32_t *)(void *)f->workspace, f->pool);
     return SONDE_OK;
 }
 
