@@ -24,11 +24,11 @@ sonde_status sonde_recorder_info_get(sonde_context *context, sonde_recorder_info
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sonde_recorder_info own = {.struct_size = theirs};
-    pthread_mutex_lock(&c->lock); /* against a change of the capacity */
+    pthread_mutex_lock(&c->records.lock); /* against a change of the capacity */
     own.capacity = own.room = c->core.trace->ring_cap;
     for (const sn_trace_ring *r = atomic_load(&c->core.trace->rings); r; r = r->next)
         add_ring(&own, r);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->records.lock);
     sonde_context_release(c);
     memcpy(info, &own, theirs < sizeof own ? theirs : sizeof own);
     return SONDE_OK;

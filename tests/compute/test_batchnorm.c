@@ -65,7 +65,7 @@ TEST(plain_and_blocked_images_match_the_formula_on_every_cpu_level)
                                         .pixels = pixels,
                                         .block = block,
                                         .epsilon = 1e-3f,
-                                        .kernels = sn_kernels_get(l->flags)};
+                                        .cpu_flags = l->flags};
                 const sn_batchnorm_data d = data_of(&p, in, y);
                 sn_batchnorm_run(&b, &d, pool);
                 double worst = 0;
