@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small floats as this room sees them: 16-bit floats are computed in f32, chunk by chunk. The bit
- * work is here and not in graph/dtype.h because compute stands below graph. */
+/* Small floats as this room sees them: 16-bit floats are computed in f32, chunk by chunk. Their
+ * bits are the business of base/codec.h. */
 #ifndef SN_COMPUTE_CODEC_H
 #define SN_COMPUTE_CODEC_H
 
@@ -38,7 +38,7 @@ void sn_load_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *src,
  * instead of infinity or NaN) and the rounding of float8e8m0. Zero means ONNX's defaults off. */
 typedef struct sn_rounding {
     bool saturate;
-    uint8_t e8m0; /* 0 up, 1 down, 2 nearest */
+    uint8_t e8m0; /* sn_e8m0_round of base/codec.h */
 } sn_rounding;
 /* f32 to any float type below f64, to nearest even. */
 void sn_store_f32(uint32_t cpu_flags, sonde_dtype t, void *dst, const float *src, size_t n,

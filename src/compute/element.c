@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/small_float.h"
+#include "base/codec.h"
 #include "compute/codec.h"
 
 static bool is_float(sonde_dtype t)

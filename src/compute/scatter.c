@@ -2,7 +2,7 @@
 /* One update after the other: two may hit the same place, and the order then counts. */
 #include "compute/scatter.h"
 
-#include "base/small_float.h"
+#include "base/codec.h"
 #include "compute/codec.h"
 #include "compute/copy.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: sizes in memory and in files, classes. */
+/* Element types: sizes in memory and in files, and classes. Small floats are read and written with
+ * base/codec.h. */
 #ifndef SN_GRAPH_DTYPE_H
 #define SN_GRAPH_DTYPE_H
 
 #include "base/alloc.h"
-#include "base/small_float.h"
+#include "base/codec.h"
 
 typedef sonde_dtype sn_dtype;
 
