@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values to and from files: io's lists of slots as sets of public values. */
+/* Values to and from files: the named slots of tensor_files as sets of public values. */
 #include "sonde/experimental/tensor_file.h"
 
 #include "api/internal.h"

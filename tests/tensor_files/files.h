@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of tensor files share: a folder of their own, and lists of values. */
-#ifndef SONDE_TESTS_IO_FILES_H
-#define SONDE_TESTS_IO_FILES_H
+#ifndef SONDE_TESTS_TENSOR_FILES_FILES_H
+#define SONDE_TESTS_TENSOR_FILES_FILES_H
 
 #include <dirent.h>
 #include <stdio.h>
