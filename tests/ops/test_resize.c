@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize against positions computed in whole numbers: every mode of coordinates and of rounding, by
  * sizes and by scales that binary numbers hold exactly. */
+#include "ops/one_node.h"
 #include "ops/onnx/resize_axis.h"
-#include "ops/op_test.h"
 
 /* The source position of output o for the scale p / q is num / den. */
 typedef struct fraction {
@@ -107,16 +107,16 @@ TEST(a_kept_ratio_rounds_sizes_from_the_exact_ratio)
 
 TEST(the_middle_of_a_shortened_axis_is_found_exactly)
 {
-    op_begin("Resize", 19);
-    op_f32("7", 0, 1, 2, 3, 4, 5, 6);
-    op_absent();
-    op_f32("1", 0.5f);
-    op_string("mode", "nearest");
-    op_string("nearest_mode", "ceil");
-    op_string("coordinate_transformation_mode", "half_pixel_symmetric");
-    CHECK_OK(op_run(1));
-    CHECK_F32(0, "3", 1, 3, 5);
-    op_end();
+    one_node c;
+    node_begin(&c, "Resize", 19, 3, 1);
+    node_f32(&c, 0, SHAPE(7), 0, 1, 2, 3, 4, 5, 6);
+    node_f32(&c, 2, SHAPE(1), 0.5f);
+    node_text(&c, "mode", "nearest");
+    node_text(&c, "nearest_mode", "ceil");
+    node_text(&c, "coordinate_transformation_mode", "half_pixel_symmetric");
+    NODE_CHECK(&c, node_run(&c));
+    CHECK_F32(&c, 0, SHAPE(3), 1, 3, 5);
+    node_end(&c);
 }
 
 TEST(scales_and_regions_of_any_size_name_elements_of_the_input)
@@ -141,17 +141,17 @@ TEST(scales_and_regions_of_any_size_name_elements_of_the_input)
 /* Every element type: an element is written whole, where it may lie. */
 #define OUTSIDE(D, T, value)                                                                       \
     do {                                                                                           \
-        op_begin("Resize", 19);                                                                    \
-        OP_INPUT(D, T, "3", 1, 2, 3);                                                              \
-        op_f32("2", -1, 1);                                                                        \
-        op_absent();                                                                               \
-        op_i64("1", 5);                                                                            \
-        op_string("mode", "nearest");                                                              \
-        op_string("coordinate_transformation_mode", "tf_crop_and_resize");                         \
-        op_float("extrapolation_value", 7);                                                        \
-        CHECK_OK(op_run(1));                                                                       \
-        CHECK_OUT(0, D, T, "5", value, value, 1, 2, 3);                                            \
-        op_end();                                                                                  \
+        one_node c;                                                                                \
+        node_begin(&c, "Resize", 19, 4, 1);                                                        \
+        NODE_INPUT(&c, 0, D, T, SHAPE(3), 1, 2, 3);                                                \
+        node_f32(&c, 1, SHAPE(2), -1, 1);                                                          \
+        node_i64(&c, 3, SHAPE(1), 5);                                                              \
+        node_text(&c, "mode", "nearest");                                                          \
+        node_text(&c, "coordinate_transformation_mode", "tf_crop_and_resize");                     \
+        node_float(&c, "extrapolation_value", 7);                                                  \
+        NODE_CHECK(&c, node_run(&c));                                                              \
+        CHECK_OUT(&c, 0, D, T, SHAPE(5), value, value, 1, 2, 3);                                   \
+        node_end(&c);                                                                              \
     } while (0)
 
 TEST(outside_of_a_cropped_region_lies_the_extrapolation_value)
