@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of load, bind and run is made to fail once: the call must say so, leave nothing
  * behind and not crash. Memory comes from the context's allocator, which counts down. */
+#include "counting_alloc.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/experimental/recording.h"
 #include "zoo_session.h"
-
-typedef struct counting {
-    long left; /* allocations until one fails; negative: never */
-    long live; /* blocks not given back */
-    long failed;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counting *c = user;
-    if (c->left == 0) {
-        c->failed++;
-        return NULL;
-    }
-    if (c->left > 0)
-        c->left--;
-    void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (p)
-        c->live++;
-    return p;
-}
-
-static void count_free(void *user, void *ptr, size_t bytes)
-{
-    (void)bytes;
-    if (ptr)
-        ((counting *)user)->live--;
-    free(ptr);
-}
 
 /* Loads from bytes, makes a session, runs it once; with `profile` under the recorder, with `tune`
  * (a folder) tuned. */
@@ -44,9 +16,7 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     so.tune = tune;
     sonde_context_options o = SONDE_INIT(sonde_context_options);
     o.threads = 1;
-    o.alloc = count_alloc;
-    o.free = count_free;
-    o.alloc_user = count;
+    counting_options(&o, count);
     sonde_context *ctx = NULL;
     sonde_model *model = NULL;
     sonde_session *s = NULL;
@@ -140,9 +110,7 @@ static sonde_status make_map(counting *count, sonde_error *err)
 {
     sonde_context_options o = SONDE_INIT(sonde_context_options);
     o.threads = 1;
-    o.alloc = count_alloc;
-    o.free = count_free;
-    o.alloc_user = count;
+    counting_options(&o, count);
     const int64_t n = 2;
     const sonde_string words[2] = {{"a", 1}, {"b", 1}};
     sonde_context *ctx = NULL;

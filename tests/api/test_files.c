@@ -5,30 +5,8 @@
 
 #include "sonde/experimental/file.h"
 #include "sonde/experimental/tensor_file.h"
+#include "temp_folder.h"
 #include "test.h"
-
-static char dir[] = "/tmp/sonde_test_files_XXXXXX";
-
-static const char *in_dir(const char *name)
-{
-    static char path[4][256];
-    static int turn;
-    static bool made;
-    if (!made && !mkdtemp(dir))
-        return "/nonexistent/file";
-    made = true;
-    char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", dir, name);
-    return p;
-}
-
-__attribute__((destructor)) static void remove_dir(void)
-{
-    static const char *const names[] = {"text", "x.npy", "x.ppm"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unlink(in_dir(names[i]));
-    rmdir(dir);
-}
 
 static sonde_context *limited(size_t bytes)
 {

@@ -8,27 +8,21 @@
 #include "base/cache.h"
 #include "sonde/experimental/machine.h"
 #include "sonde/experimental/profile.h"
+#include "temp_folder.h"
 #include "zoo_session.h"
 
 /* An empty folder as the home of caches; its name stays valid until the next call. */
 static const char *fresh_home(void)
 {
-    static char folder[64];
-    snprintf(folder, sizeof folder, "/tmp/sonde-test-XXXXXX");
-    if (!mkdtemp(folder))
-        abort();
+    static char folder[TEMP_PATH];
+    temp_make(folder);
     setenv("XDG_CACHE_HOME", folder, 1);
     return folder;
 }
 
 static void remove_home(const char *folder)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/sonde/peaks", folder);
-    remove(path);
-    snprintf(path, sizeof path, "%s/sonde", folder);
-    remove(path);
-    remove(folder);
+    CHECK(temp_remove(folder));
 }
 
 static sonde_context *context(int threads)

@@ -9,6 +9,7 @@
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
+#include "temp_folder.h"
 #include "test.h"
 
 enum { MAX_OUT = 4096, MAX_FILE = 1 << 16, LOG_INFO = 3 };
@@ -141,8 +142,8 @@ static outcome plain, tuned;
 
 TEST(a_shape_is_measured_once_and_the_choice_remembered)
 {
-    char dir[] = "/tmp/sonde-tune-XXXXXX", path[400];
-    CHECK(mkdtemp(dir) != NULL);
+    char dir[TEMP_PATH], path[400];
+    temp_make(dir);
     run("tiny_cnn", NULL, 1, &plain);
     CHECK_EQ(plain.steps, 0);
     run("tiny_cnn", dir, 1, &tuned);
@@ -163,17 +164,15 @@ TEST(a_shape_is_measured_once_and_the_choice_remembered)
     run("tiny_cnn", dir, 2, &tuned);
     check_same(&plain, &tuned);
     CHECK(read_choices(dir, path, sizeof path, again) > strlen(text));
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(dir));
 }
 
 TEST(every_variant_gives_the_same_numbers)
 {
     static const char *const models[] = {"tiny_cnn", "tiny_mlp"};
     for (size_t i = 0; i < 2; i++) {
-        char dir[] = "/tmp/sonde-tune-XXXXXX", path[400], command[64];
-        CHECK(mkdtemp(dir) != NULL);
+        char dir[TEMP_PATH], path[400];
+        temp_make(dir);
         run(models[i], NULL, 2, &plain);
         run(models[i], dir, 2, &tuned);
         (void)read_choices(dir, path, sizeof path, text);
@@ -184,15 +183,14 @@ TEST(every_variant_gives_the_same_numbers)
             CHECK((tuned.tuned > 0) == (v > 0));
             check_same(&plain, &tuned);
         }
-        snprintf(command, sizeof command, "rm -r %s", dir);
-        CHECK_EQ(system(command), 0);
+        CHECK(temp_remove(dir));
     }
 }
 
 TEST(broken_files_are_replaced)
 {
-    char dir[] = "/tmp/sonde-tune-XXXXXX", path[400], command[64];
-    CHECK(mkdtemp(dir) != NULL);
+    char dir[TEMP_PATH], path[400];
+    temp_make(dir);
     run("tiny_cnn", NULL, 1, &plain);
     run("tiny_cnn", dir, 1, &tuned);
     const size_t n = read_choices(dir, path, sizeof path, text);
@@ -214,8 +212,7 @@ TEST(broken_files_are_replaced)
     CHECK(again[0] == 's');
     run("tiny_cnn", "/proc/no/such/folder", 1, &tuned);
     check_same(&plain, &tuned);
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(dir));
 }
 
 TEST_MAIN()

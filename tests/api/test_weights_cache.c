@@ -9,12 +9,13 @@
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
+#include "temp_folder.h"
 #include "test.h"
 
 enum { MAX_OUT = 4096 };
 
 typedef struct folder {
-    char path[64], model[96], cache[96];
+    char path[TEMP_PATH], model[96], cache[96];
 } folder;
 
 static char said[512]; /* the last warning */
@@ -36,8 +37,7 @@ static void save_model(const folder *f, uint64_t seed)
 
 static void open_folder(folder *f)
 {
-    strcpy(f->path, "/tmp/sonde-cache-XXXXXX");
-    CHECK(mkdtemp(f->path) != NULL);
+    temp_make(f->path);
     snprintf(f->model, sizeof f->model, "%s/model.onnx", f->path);
     snprintf(f->cache, sizeof f->cache, "%s/cache", f->path);
     save_model(f, 1);
@@ -45,9 +45,7 @@ static void open_folder(folder *f)
 
 static void close_folder(const folder *f)
 {
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", f->path);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(f->path));
 }
 
 /* What the model computes of ones; returns how many numbers. 0: it failed. */

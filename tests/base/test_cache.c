@@ -11,20 +11,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "temp_folder.h"
 #include "test.h"
 
 enum { NOBODY = 65534 };
 
 typedef struct place {
-    char path[64], folder[96], file[128];
+    char path[TEMP_PATH], folder[96], file[128];
     sn_allocator alloc;
 } place;
 
 static void begin(place *p)
 {
-    strcpy(p->path, "/tmp/sonde-cache-XXXXXX");
-    if (!mkdtemp(p->path))
-        abort();
+    temp_make(p->path);
     snprintf(p->folder, sizeof p->folder, "%s/kept", p->path);
     snprintf(p->file, sizeof p->file, "%s/file", p->folder);
     sn_allocator_init_system(&p->alloc);
@@ -32,9 +31,7 @@ static void begin(place *p)
 
 static void end(const place *p)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", p->path);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(p->path));
     CHECK_EQ(atomic_load(&p->alloc.live_bytes), 0);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "temp_folder.h"
 #include "test.h"
 
 TEST(detection_gives_sane_facts)
@@ -83,7 +84,7 @@ TEST(usable_cores_follow_affinity)
     CHECK(sn_cpu_usable_cores(NULL) <= CPU_COUNT(&was));
 }
 
-static char root[64];
+static char root[TEMP_PATH];
 
 /* Writes root + path, making its folders. */
 static void put(const char *path, const char *text)
@@ -104,16 +105,12 @@ static void put(const char *path, const char *text)
 
 static void new_root(void)
 {
-    strcpy(root, "/tmp/sonde_test_cpu_XXXXXX");
-    if (!mkdtemp(root))
-        root[0] = '\0';
+    temp_make(root);
 }
 
 static void drop_root(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    if (root[0] && system(command) != 0)
+    if (!temp_remove(root))
         fprintf(stderr, "cannot remove %s\n", root);
 }
 

@@ -10,44 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "temp_folder.h"
 #include "test.h"
-
-static char dir[] = "/tmp/sonde_test_file_XXXXXX";
-
-static const char *in_dir(const char *name)
-{
-    static char path[4][256];
-    static int turn;
-    static bool made;
-    if (!made && !mkdtemp(dir))
-        return "/nonexistent/file";
-    made = true;
-    char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", dir, name);
-    return p;
-}
-
-static int entries(void)
-{
-    int n = 0;
-    DIR *d = opendir(dir);
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n - 2;
-}
-
-__attribute__((destructor)) static void remove_dir(void)
-{
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.')
-            (void)unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
-    rmdir(dir);
-}
 
 static sn_allocator *allocator(void)
 {
@@ -98,10 +62,10 @@ TEST(missing_files_and_directories_are_refused_by_name)
     CHECK_EQ(sn_file_open(&f, in_dir("absent"), true, allocator(), &err), SONDE_NOT_FOUND);
     CHECK_HAS(err.message, "absent");
     CHECK_HAS(err.message, "No such file");
-    CHECK_EQ(sn_file_open(&f, dir, true, allocator(), &err), SONDE_IO);
-    CHECK_HAS(err.message, dir);
+    CHECK_EQ(sn_file_open(&f, the_dir(), true, allocator(), &err), SONDE_IO);
+    CHECK_HAS(err.message, the_dir());
     CHECK_HAS(err.message, "directory");
-    CHECK_EQ(sn_file_write(dir, "x", 1, &err), SONDE_IO);
+    CHECK_EQ(sn_file_write(the_dir(), "x", 1, &err), SONDE_IO);
     CHECK_HAS(err.message, "directory");
     CHECK_EQ(sn_file_write(in_dir("no/such/folder"), "x", 1, &err), SONDE_IO);
     CHECK_HAS(err.message, "no/such/folder");
@@ -164,9 +128,9 @@ TEST(writing_keeps_the_mode_follows_links_and_leaves_nothing_behind)
     CHECK_OK(sn_file_write(in_dir("target"), "one", 3, &err));
     CHECK(chmod(in_dir("target"), 0640) == 0);
     CHECK(symlink("target", in_dir("link")) == 0);
-    int before = entries();
+    int before = temp_count(the_dir());
     CHECK_OK(sn_file_write(in_dir("link"), "two!", 4, &err));
-    CHECK_EQ(entries(), before);
+    CHECK_EQ(temp_count(the_dir()), before);
     CHECK(lstat(in_dir("link"), &info) == 0 && S_ISLNK(info.st_mode));
     CHECK(stat(in_dir("target"), &info) == 0);
     CHECK_EQ(info.st_size, 4);
@@ -183,7 +147,7 @@ TEST(a_full_disk_is_named_and_the_old_file_stays)
         CHECK_HAS(err.message, "No space left");
     }
     CHECK_OK(sn_file_write(in_dir("kept"), "old", 3, &err));
-    int before = entries();
+    int before = temp_count(the_dir());
     static char big[200000];
     struct rlimit was, small;
     CHECK(getrlimit(RLIMIT_FSIZE, &was) == 0);
@@ -196,7 +160,7 @@ TEST(a_full_disk_is_named_and_the_old_file_stays)
     CHECK_EQ(st, SONDE_IO);
     CHECK_HAS(err.message, "kept");
     CHECK_HAS(err.message, "File too large");
-    CHECK_EQ(entries(), before);
+    CHECK_EQ(temp_count(the_dir()), before);
     sn_file f;
     CHECK_OK(sn_file_open(&f, in_dir("kept"), false, allocator(), &err));
     CHECK_EQ(f.bytes, 3);

@@ -12,58 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "temp_folder.h"
 #include "test.h"
-
-static char dir[] = "/tmp/sonde_test_write_XXXXXX";
-
-static const char *in_dir(const char *name)
-{
-    static char path[8][512];
-    static int turn;
-    static bool made;
-    if (!made && !mkdtemp(dir))
-        return "/nonexistent/file";
-    made = true;
-    char *p = path[turn++ % 8];
-    snprintf(p, sizeof path[0], "%s/%s", dir, name);
-    return p;
-}
-
-static void empty(int at)
-{
-    DIR *d = fdopendir(at);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (unlinkat(at, e->d_name, 0) != 0) {
-            const int inner = openat(at, e->d_name, O_RDONLY | O_DIRECTORY);
-            if (inner >= 0)
-                empty(inner);
-            (void)unlinkat(at, e->d_name, AT_REMOVEDIR);
-        }
-    }
-    if (d)
-        closedir(d);
-}
-
-__attribute__((destructor)) static void remove_dir(void)
-{
-    const int at = open(dir, O_RDONLY | O_DIRECTORY);
-    if (at >= 0)
-        empty(at);
-    rmdir(dir);
-}
-
-static int entries(const char *folder)
-{
-    int n = 0;
-    DIR *d = opendir(folder);
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n - 2;
-}
 
 static bool holds(const char *path, const char *text)
 {
@@ -110,19 +60,19 @@ TEST(an_abandoned_file_leaves_the_old_one_and_nothing_beside_it)
     sonde_error err = {0};
     sn_file_writer w;
     CHECK(make(in_dir("old"), "old", 0644));
-    const int before = entries(dir);
+    const int before = temp_count(the_dir());
     CHECK_OK(sn_file_writer_open(&w, in_dir("old"), SN_WRITE_WHOLE, &err));
     CHECK(sn_file_writer_put(&w, "new", 3));
     sn_file_writer_abandon(&w);
     sn_file_writer_abandon(&w);
-    CHECK_EQ(entries(dir), before);
+    CHECK_EQ(temp_count(the_dir()), before);
     CHECK(holds(in_dir("old"), "old"));
 }
 
 TEST(a_program_that_is_killed_while_it_writes_leaves_nothing_beside_the_old_file)
 {
     CHECK(make(in_dir("killed"), "old", 0644));
-    const int before = entries(dir);
+    const int before = temp_count(the_dir());
     const pid_t pid = fork();
     if (pid == 0) {
         sn_file_writer w;
@@ -134,9 +84,9 @@ TEST(a_program_that_is_killed_while_it_writes_leaves_nothing_beside_the_old_file
     int status = 0;
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
     CHECK(holds(in_dir("killed"), "old"));
-    const int probe = open(dir, O_TMPFILE | O_WRONLY, 0600);
+    const int probe = open(the_dir(), O_TMPFILE | O_WRONLY, 0600);
     if (probe >= 0) /* where the file system knows files without a name */
-        CHECK_EQ(entries(dir), before);
+        CHECK_EQ(temp_count(the_dir()), before);
     if (probe >= 0)
         close(probe);
 }
@@ -207,16 +157,16 @@ static bool write_without_proc(void)
 {
     sonde_error err = {0};
     sn_file_writer w;
-    if (chroot(dir) != 0 || chdir("/") != 0)
+    if (chroot(the_dir()) != 0 || chdir("/") != 0)
         return false;
-    const int before = entries("/");
+    const int before = temp_count("/");
     return sn_file_writer_open(&w, "/rootless", SN_WRITE_WHOLE, &err) == SONDE_OK &&
-           entries("/") == before + 1 && access("/rootless", F_OK) != 0 &&
+           temp_count("/") == before + 1 && access("/rootless", F_OK) != 0 &&
            sn_file_writer_put(&w, "text", 4) &&
            sn_file_writer_finish(&w, false, &err) == SONDE_OK && holds("/rootless", "text") &&
-           entries("/") == before + 1 &&
+           temp_count("/") == before + 1 &&
            sn_file_writer_open(&w, "rootless", SN_WRITE_WHOLE, &err) == SONDE_OK &&
-           (sn_file_writer_abandon(&w), entries("/") == before + 1) && holds("rootless", "text");
+           (sn_file_writer_abandon(&w), temp_count("/") == before + 1) && holds("rootless", "text");
 }
 
 TEST(where_no_file_is_nameless_it_has_a_hidden_name_until_it_is_whole)
@@ -301,13 +251,13 @@ static bool closed_folder_is_written_in_place(void)
 TEST(where_the_folder_takes_no_new_file_the_old_one_is_written_unless_it_may_be_mapped)
 {
     CHECK(mkdir(in_dir("closed"), 0755) == 0);
-    CHECK(chmod(dir, 0755) == 0);
+    CHECK(chmod(the_dir(), 0755) == 0);
     CHECK(make(in_dir("closed/open"), "old content", 0666));
     CHECK(chmod(in_dir("closed"), 0555) == 0);
     CHECK(as_nobody(closed_folder_is_written_in_place));
     CHECK(chmod(in_dir("closed"), 0755) == 0);
     CHECK(holds(in_dir("closed/open"), "new"));
-    CHECK_EQ(entries(in_dir("closed")), 1);
+    CHECK_EQ(temp_count(in_dir("closed")), 1);
 }
 
 static bool forbidden_file_is_refused(void)
@@ -322,7 +272,7 @@ TEST(a_file_whose_mode_forbids_writing_stays_and_one_of_another_owner_keeps_him)
 {
     struct stat s;
     CHECK(mkdir(in_dir("shared"), 0777) == 0 && chmod(in_dir("shared"), 0777) == 0);
-    CHECK(chmod(dir, 0755) == 0);
+    CHECK(chmod(the_dir(), 0755) == 0);
     CHECK(make(in_dir("shared/forbidden"), "old", 0444));
     CHECK(make(in_dir("shared/theirs"), "old", 0666));
     CHECK(as_nobody(forbidden_file_is_refused));
@@ -331,7 +281,7 @@ TEST(a_file_whose_mode_forbids_writing_stays_and_one_of_another_owner_keeps_him)
     CHECK(stat(in_dir("shared/theirs"), &s) == 0);
     CHECK_EQ(s.st_uid, geteuid());
     CHECK_EQ(s.st_mode & 0777, 0666);
-    CHECK_EQ(entries(in_dir("shared")), 2);
+    CHECK_EQ(temp_count(in_dir("shared")), 2);
 }
 
 TEST(a_name_as_long_as_names_may_be_is_written)

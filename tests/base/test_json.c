@@ -3,11 +3,11 @@
  */
 #include "base/json.h"
 
-#include "profile/synthetic.h"
+#include "failing_alloc.h"
 #include "test.h"
 
 typedef struct fixture {
-    syn_memory m;
+    failing_alloc m;
     sn_arena arena;
     sn_json j;
     char *exact; /* a copy of the exact size: reading past its end is seen by the sanitizer */
@@ -15,7 +15,7 @@ typedef struct fixture {
 
 static sn_json *start_n(fixture *f, const char *text, size_t n)
 {
-    sn_arena_init(&f->arena, syn_memory_init(&f->m));
+    sn_arena_init(&f->arena, failing_init(&f->m));
     f->exact = malloc(n ? n : 1);
     memcpy(f->exact, text, n);
     sn_json_init(&f->j, f->exact, n, &f->arena);

@@ -35,8 +35,8 @@ static size_t widest_line_of_map(const char *text)
 
 TEST(values_are_rectangles_at_their_offsets_and_steps)
 {
-    syn_memory m;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
     for (uint32_t i = 0; i < 4; i++)
         syn_step(p, i ? "Relu" : "Conv", "node", "", "");
     add_life(p, (sn_prof_life){1, 0, 1, "a", 0, 128, SN_LIFE_ARENA});
@@ -72,8 +72,8 @@ TEST(values_are_rectangles_at_their_offsets_and_steps)
 
 TEST(a_peak_in_a_step_without_a_name_is_its_operators)
 {
-    syn_memory m;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
     syn_step(p, "MaxPool", "", "", "");
     add_life(p, (sn_prof_life){1, 0, 0, "a", 0, 64, SN_LIFE_ARENA});
     char *text = report(p, 80);
@@ -85,8 +85,8 @@ TEST(a_peak_in_a_step_without_a_name_is_its_operators)
 
 TEST(a_thousand_values_take_no_more_room_than_the_terminal_has)
 {
-    syn_memory m;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
     for (uint32_t i = 0; i < 1000; i++) {
         char *name = sn_arena_printf(&p->arena, "value %u", i);
         syn_step(p, "Relu", name, "", "");
@@ -108,8 +108,8 @@ TEST(a_thousand_values_take_no_more_room_than_the_terminal_has)
 
 TEST(names_cannot_write_to_the_terminal)
 {
-    syn_memory m;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
     syn_step(p, "Re\x1b[2Jlu", "n\node", "", "");
     add_life(p, (sn_prof_life){1, 0, 0, "a\x1b[31m\r\n", 0, 64, SN_LIFE_ARENA});
     char *text = report(p, 80);
@@ -125,8 +125,8 @@ TEST(any_numbers_from_a_file_do_no_harm)
         0, 1, 64, 4096, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX, UINT64_C(1) << 62};
     static const uint32_t steps[] = {0, 1, 2, 1000, UINT32_MAX - 1, UINT32_MAX};
     for (int round = 0; round < 400; round++) {
-        syn_memory m;
-        sn_profile *p = syn_profile(syn_memory_init(&m));
+        failing_alloc m;
+        sn_profile *p = syn_profile(failing_init(&m));
         syn_step(p, "Conv", "", "", "");
         for (uint64_t n = test_rand() % 40; n > 0; n--)
             add_life(p, (sn_prof_life){.table = (uint32_t)(test_rand() % 2),

@@ -41,9 +41,9 @@ static size_t count(const json *trace, const char *ph, const char *cat)
 
 TEST(a_trace_has_its_levels_and_real_times)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->spans.data[1].start_ns = 1000001; /* a whole nanosecond must survive */
     json j;
     bool valid;
@@ -70,9 +70,9 @@ TEST(a_trace_has_its_levels_and_real_times)
 
 TEST(an_operator_carries_everything_known_about_its_step)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     json j;
     bool valid;
     CHECK_OK(export_json(p, "x.json", &j, &valid, &err));
@@ -105,9 +105,9 @@ TEST(an_operator_carries_everything_known_about_its_step)
 
 TEST(the_first_event_of_a_step_need_not_be_the_one_that_bound_it)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     for (size_t i = 0; i < p->spans.n; i++) /* bound by the last run alone */
         p->spans.data[i].bound =
             p->spans.data[i].cat == SN_CAT_OPERATOR && p->spans.data[i].start_ns > 40 * MS;
@@ -124,9 +124,9 @@ TEST(the_first_event_of_a_step_need_not_be_the_one_that_bound_it)
 
 TEST(the_rest_of_the_file_says_where_it_was_measured)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     uint32_t folded = syn_step(p, "Shape", "shape0", "", "");
     p->steps.data[folded].folded = true;
     p->dropped = 3;
@@ -158,9 +158,9 @@ TEST(the_rest_of_the_file_says_where_it_was_measured)
 
 TEST(worker_slices_have_lanes_and_arrows_from_their_step)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t op = syn_step(p, "Conv", "c", "", "");
     uint32_t model = syn_span(p, SN_CAT_MODEL, 0, 0, 2000, "tiny")->id;
     uint32_t it = syn_span(p, SN_CAT_ITERATION, model, 0, 1000, "Iteration0")->id;
@@ -205,9 +205,9 @@ TEST(worker_slices_have_lanes_and_arrows_from_their_step)
 
 TEST(events_of_one_lane_nest_even_when_iterations_overlap)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t op = syn_step(p, "Conv", "c", "", "");
     uint64_t t[2] = {0, 0};
     uint32_t who = 0;
@@ -244,9 +244,9 @@ TEST(events_of_one_lane_nest_even_when_iterations_overlap)
 
 TEST(iterations_of_every_instance_have_a_lane_of_their_own)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     for (uint32_t k = 0; k < 12; k++) { /* three in turn, one after the other: one lane would do */
         sn_prof_span *s = syn_span(p, SN_CAT_ITERATION, 0, k * MS, MS / 2, "Iteration");
         s->run = k + 1;
@@ -280,9 +280,9 @@ TEST(iterations_of_every_instance_have_a_lane_of_their_own)
 
 TEST(any_bytes_in_names_give_valid_json)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->steps.data[0].name = "a\"b\\c\n\t\x01\x7f/\xc3\xa4";
     p->model_name = "\xff\xc0\x80\xed\xa0\x80\xf5\xe2\x82";
     p->spans.data[2].name = NULL;
@@ -311,10 +311,10 @@ TEST(any_bytes_in_names_give_valid_json)
 
 TEST(an_empty_profile_is_still_a_valid_trace)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_profile *p = NULL;
-    CHECK_OK(sn_profile_new(&p, syn_memory_init(&m), &err));
+    CHECK_OK(sn_profile_new(&p, failing_init(&m), &err));
     static const char *const paths[] = {"x.json", "x.summary.json"};
     for (int k = 0; k < 2; k++) {
         json j;
@@ -329,9 +329,9 @@ TEST(an_empty_profile_is_still_a_valid_trace)
 
 TEST(the_summary_agrees_with_the_table)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     json j;
     bool valid;
     CHECK_OK(export_json(p, "run.summary.json", &j, &valid, &err));
@@ -358,8 +358,8 @@ TEST(the_summary_agrees_with_the_table)
 
 TEST(every_failing_allocation_of_a_trace_is_reported)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     long live = m.live;
     const sn_exporter *row;
     for (size_t r = 0; (row = sn_exporter_row(r)) != NULL; r++) {

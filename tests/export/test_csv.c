@@ -16,10 +16,10 @@ static const sn_exporter *csv(void)
 
 TEST(the_file_has_three_parts_with_exact_columns_and_formulas)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     CHECK_OK(csv()->write(p, memory_sink_init(&out), &err));
     CHECK_STR(out.text,
               "weight shape,90% 4x1 perf ratio,80% 4x1 perf ratio,70% 4x1 perf ratio,others\r\n"
@@ -48,10 +48,10 @@ TEST(the_file_has_three_parts_with_exact_columns_and_formulas)
 
 TEST(folded_nodes_have_rows_at_zero_where_they_are_asked_for)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink with, without;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     const sn_export_options options = {.folded_nodes = true};
     CHECK_OK(csv()->write(p, memory_sink_init(&without), &err));
     CHECK_OK(csv()->write_with(p, &options, memory_sink_init(&with), &err));
@@ -66,10 +66,10 @@ TEST(folded_nodes_have_rows_at_zero_where_they_are_asked_for)
 
 TEST(ratios_and_aim_can_be_set)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     const sn_export_options options = {.ratio_90 = 5, .ratio_others = 1.25, .aim = 72.5};
     CHECK_OK(csv()->write_with(p, &options, memory_sink_init(&out), &err));
     CHECK_HAS(out.text, "\r\n32x64,5,2.5,2,1.25\r\n");
@@ -89,10 +89,10 @@ TEST(no_text_can_become_a_formula_or_leave_its_field)
                  {"\"", ",\"\"\"\","}, {"a\r\nb", ",\"a\r\nb\","},
                  {"größe", ",größe,"}, {"\xff\xc3", ",\xEF\xBF\xBD\xEF\xBF\xBD,"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
         memory_sink out;
-        sn_profile *p = syn_tiny(syn_memory_init(&m));
+        sn_profile *p = syn_tiny(failing_init(&m));
         p->steps.data[1].n_origins = 0;
         p->steps.data[1].name = cases[i].name;
         CHECK_OK(csv()->write(p, memory_sink_init(&out), &err));
@@ -107,10 +107,10 @@ TEST(no_text_can_become_a_formula_or_leave_its_field)
 
 TEST(what_is_no_constant_matrix_is_not_sparse_capable)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     sn_prof_tensor *w = (sn_prof_tensor *)p->steps.data[0].inputs + 1;
     int64_t *dims = (int64_t *)w->dims;
     const struct {
@@ -136,10 +136,10 @@ TEST(what_is_no_constant_matrix_is_not_sparse_capable)
 
 TEST(a_profile_of_nothing_is_a_table_of_nothing)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     CHECK_OK(csv()->write(p, memory_sink_init(&out), &err));
     CHECK_HAS(out.text, "others\r\n" TITLES "[Mem alloc/free],,,,,,,,,,,FALSE,0,,,0\r\n");
     CHECK_HAS(out.text, "sparse support latency ratio,0,,");
@@ -149,10 +149,10 @@ TEST(a_profile_of_nothing_is_a_table_of_nothing)
 
 TEST(every_refused_write_is_reported)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink whole;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     CHECK_OK(csv()->write(p, memory_sink_init(&whole), &err));
     for (size_t limit = 0; limit < whole.n; limit += 97) {
         memory_sink out;

@@ -52,9 +52,9 @@ TEST(the_longest_suffix_picks_the_format)
 
 TEST(a_file_is_complete_or_not_there)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     char dir[] = "/tmp/sonde_export_XXXXXX", path[128];
     CHECK(mkdtemp(dir) != NULL);
     const sn_exporter *row;
@@ -79,9 +79,9 @@ TEST(a_file_is_complete_or_not_there)
 
 TEST(problems_name_the_path_and_the_cause)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     CHECK_EQ(sn_export_file(p, "/nonexistent/x.json", &err), SONDE_IO);
     CHECK_HAS(err.message, "/nonexistent/x.json");
     CHECK_HAS(err.message, "No such file");
@@ -105,8 +105,8 @@ TEST(problems_name_the_path_and_the_cause)
 
 TEST(a_sink_that_refuses_stops_the_export)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     const sn_exporter *row;
     for (size_t k = 0; (row = sn_exporter_row(k)) != NULL; k++) {
         sonde_error err = {0};
@@ -167,9 +167,9 @@ TEST(numbers_are_exact_and_never_follow_the_locale)
 
 TEST(markdown_escapes_names)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->model_name = "a|b_c";
     memory_sink out;
     CHECK_OK(sn_exporter_for_path("x.md")->write(p, memory_sink_init(&out), &err));

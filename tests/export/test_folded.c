@@ -10,11 +10,11 @@ static const sn_exporter *folded(void)
 
 TEST(the_widths_of_a_flame_graph_add_up_to_the_wall_time)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     sn_prof_summary s;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     CHECK(folded() != NULL);
     CHECK_OK(folded()->write(p, memory_sink_init(&out), &err));
     CHECK_OK(sn_profile_summarise(p, SN_BY_NODE, &s, &err));
@@ -35,10 +35,10 @@ TEST(the_widths_of_a_flame_graph_add_up_to_the_wall_time)
 
 TEST(names_cannot_break_a_stack)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->model_name = "a;b c\nd";
     CHECK_OK(folded()->write(p, memory_sink_init(&out), &err));
     CHECK_HAS(out.text, "a:b_c_d;");

@@ -84,11 +84,11 @@ static bool slices_nest(const events *in)
 
 TEST(a_trace_is_whole_packets_with_nested_slices)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     events e;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     CHECK_OK(sn_exporter_for_path("x.pftrace")->write(p, memory_sink_init(&out), &err));
     CHECK(read_events(out.text, out.n, &e));
     CHECK_EQ(e.n, 2 * p->spans.n + 1); /* and the facts */
@@ -103,11 +103,11 @@ TEST(a_trace_is_whole_packets_with_nested_slices)
 TEST(spans_that_overlap_get_lanes_of_their_own)
 {
     for (int round = 0; round < 200; round++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
         memory_sink out;
         events e;
-        sn_profile *p = syn_profile(syn_memory_init(&m));
+        sn_profile *p = syn_profile(failing_init(&m));
         uint64_t at = 0;
         size_t n = test_rand() % 40;
         for (size_t i = 0; i < n; i++) {
@@ -128,12 +128,12 @@ TEST(spans_that_overlap_get_lanes_of_their_own)
 
 TEST(a_stream_is_readable_after_every_flush)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     events e;
     sn_pftrace *t = NULL;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     CHECK_OK(sn_pftrace_open(&t, memory_sink_init(&out), p, &m.a, &err));
     CHECK(sn_pftrace_flush(t));
     for (size_t i = 0; i < p->threads_seen.n; i++)
@@ -165,12 +165,12 @@ static bool count_bytes(sn_sink *sink, const void *data, size_t bytes)
 /* Events leave as they come: a million of them takes no more memory than a thousand. */
 TEST(memory_stays_flat)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_pftrace *t = NULL;
     size_t bytes = 0, held = 0;
     sn_sink sink = {.write = count_bytes, .user = &bytes};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     CHECK_OK(sn_pftrace_open(&t, &sink, p, &m.a, &err));
     for (size_t i = 0; i < p->threads_seen.n; i++)
         CHECK(sn_pftrace_thread(t, &p->threads_seen.data[i]));
@@ -194,8 +194,8 @@ TEST(memory_stays_flat)
 
 TEST(every_failing_allocation_of_an_export_is_told)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     long live = m.live;
     for (long fail = 0; fail < 100000; fail++) {
         sonde_error err = {0};

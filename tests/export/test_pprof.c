@@ -113,11 +113,11 @@ static int packed(const field *f, uint64_t *to)
 /* ------------------------------------------------------------------ tests */
 TEST(totals_are_those_of_the_summary)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     profile r;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     CHECK_OK(pprof()->write(p, memory_sink_init(&out), &err));
     CHECK(read_profile(&r, &out));
     CHECK_EQ(r.n_types, 4);
@@ -149,11 +149,11 @@ TEST(totals_are_those_of_the_summary)
 
 TEST(stacks_lead_from_the_kernel_to_the_model)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     profile r;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->steps.data[1].name = "Conv"; /* as the operator is called */
     CHECK_OK(pprof()->write(p, memory_sink_init(&out), &err));
     CHECK(read_profile(&r, &out));
@@ -189,10 +189,10 @@ TEST(stacks_lead_from_the_kernel_to_the_model)
 
 TEST(every_refused_write_is_reported)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink whole;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     CHECK_OK(pprof()->write(p, memory_sink_init(&whole), &err));
     for (size_t limit = 0; limit < whole.n; limit += 61) {
         memory_sink out;
@@ -207,9 +207,9 @@ TEST(every_refused_write_is_reported)
 
 TEST(messages_have_the_shortest_wire_form)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_proto p;
-    sn_proto_init(&p, syn_memory_init(&m));
+    sn_proto_init(&p, failing_init(&m));
     sn_proto_varint(&p, 1, 150);
     sn_proto_int64(&p, 2, -1);
     sn_proto_fixed64(&p, 3, 0x0102030405060708u);
@@ -241,9 +241,9 @@ TEST(nested_messages_of_any_size_get_their_length)
     char text[16384];
     memset(text, 'x', sizeof text);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        syn_memory m;
+        failing_alloc m;
         sn_proto p;
-        sn_proto_init(&p, syn_memory_init(&m));
+        sn_proto_init(&p, failing_init(&m));
         const size_t outer = sn_proto_begin(&p, 3), inner = sn_proto_begin(&p, 4);
         sn_proto_bytes(&p, 5, text, sizes[i]);
         sn_proto_end(&p, inner);
@@ -266,9 +266,9 @@ TEST(nested_messages_of_any_size_get_their_length)
 
 TEST(a_message_without_memory_fails_quietly_and_for_good)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_proto p;
-    sn_proto_init(&p, syn_memory_init(&m));
+    sn_proto_init(&p, failing_init(&m));
     m.fail_at = 0;
     const size_t mark = sn_proto_begin(&p, 1);
     sn_proto_text(&p, 2, "text");

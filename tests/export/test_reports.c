@@ -86,9 +86,9 @@ static void add_records(sn_profile *p)
 
 TEST(the_summary_is_over_measured_inferences)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = sample(syn_memory_init(&m));
+    sn_profile *p = sample(failing_init(&m));
     write_report(summary, p, &out);
     CHECK_HAS(out.text, "  Inference Results Summary\n");
     CHECK_HAS(out.text, "Inference counts                : 2\n");
@@ -104,9 +104,9 @@ TEST(the_summary_is_over_measured_inferences)
 
 TEST(records_have_blocks_of_their_own)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = sample(syn_memory_init(&m));
+    sn_profile *p = sample(failing_init(&m));
     write_report(by_record, p, &out);
     CHECK_STR(out.text, "No record has a measured inference in it\n");
     free(out.text);
@@ -122,9 +122,9 @@ TEST(records_have_blocks_of_their_own)
 
 TEST(waiting_is_never_negative)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = sample(syn_memory_init(&m));
+    sn_profile *p = sample(failing_init(&m));
     write_report(sn_report_executions, p, &out);
     CHECK_HAS(out.text, "5000000  3000000  2000000\n");
     CHECK_HAS(out.text, "2000000  2000000        0\n");
@@ -135,9 +135,9 @@ TEST(waiting_is_never_negative)
 
 TEST(averages_are_over_all_executions_and_not_the_last)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = sample(syn_memory_init(&m));
+    sn_profile *p = sample(failing_init(&m));
     write_report(sn_report_operators, p, &out);
     CHECK_HAS(out.text, "\nname\nConv ");           /* as a data frame with a named index */
     CHECK_HAS(out.text, "7000000.000000      2\n"); /* Conv: 6 and 8 ms */
@@ -148,9 +148,9 @@ TEST(averages_are_over_all_executions_and_not_the_last)
 
 TEST(the_peak_of_memory_and_its_holders_are_named)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = sample(syn_memory_init(&m));
+    sn_profile *p = sample(failing_init(&m));
     write_report(memory, p, &out);
     CHECK_HAS(out.text, "weights, packed  3.00 MiB\n");
     CHECK_HAS(out.text, "peak at step 1, MatMul fc");
@@ -163,8 +163,8 @@ TEST(the_peak_of_memory_and_its_holders_are_named)
 
 TEST(ids_are_stable_and_distinct)
 {
-    syn_memory m;
-    sn_profile *p = sample(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = sample(failing_init(&m));
     char a[33], b[33], again[33];
     sn_trace_id_text(p, 1, a);
     sn_trace_id_text(p, 2, b);
@@ -178,10 +178,10 @@ TEST(failing_memory_and_full_disks_are_told)
 {
     for (int r = 0; r < REPORTS; r++)
         for (long fail = 0; fail < 60; fail++) {
-            syn_memory m;
+            failing_alloc m;
             memory_sink out;
             sonde_error err = {0};
-            sn_profile *p = sample(syn_memory_init(&m));
+            sn_profile *p = sample(failing_init(&m));
             add_records(p);
             const long before = m.live;
             m.calls = 0;
@@ -203,9 +203,9 @@ TEST(failing_memory_and_full_disks_are_told)
 /* A stream tells the values of a table when it meets it: tables may alternate. */
 TEST(the_peak_of_memory_is_found_where_tables_alternate)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     const sn_prof_life lives[] = {{1, 0, 1, "a", 0, 1000, SN_LIFE_ARENA},
                                   {2, 0, 1, "b", 0, 1500, SN_LIFE_ARENA},
                                   {1, 1, 2, "c", 1000, 1000, SN_LIFE_ARENA}};

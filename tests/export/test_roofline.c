@@ -30,9 +30,9 @@ static bool json_valid(const char *text)
     return valid;
 }
 
-static sn_profile *measured(syn_memory *m)
+static sn_profile *measured(failing_alloc *m)
 {
-    sn_profile *p = syn_tiny(syn_memory_init(m));
+    sn_profile *p = syn_tiny(failing_init(m));
     p->peak_gflops = 1;
     p->peak_gbps = 10;
     p->caches[0] = (sn_prof_cache){.bytes = 1e6, .gbps = 100};
@@ -41,8 +41,8 @@ static sn_profile *measured(syn_memory *m)
 
 TEST(the_table_has_a_column_for_the_roofline_when_peaks_are_known)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     char *without = table(p, 200);
     CHECK(strstr(without, "% roofline") == NULL && strstr(without, "IPC") == NULL);
     sn_profile_free(p);
@@ -58,7 +58,7 @@ TEST(the_table_has_a_column_for_the_roofline_when_peaks_are_known)
 
 TEST(the_table_has_columns_for_counters_when_there_were_any)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_profile *p = measured(&m);
     p->steps.data[0].hw = (sn_prof_hw){.calls = 2, .cycles = 2e6, .instructions = 5e6};
     char *text = table(p, 200);
@@ -70,8 +70,8 @@ TEST(the_table_has_columns_for_counters_when_there_were_any)
 
 TEST(what_the_system_counted_closes_the_table_with_the_reason_for_nothing_more)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->usage = (sn_prof_usage){.known = true,
                                .cpu_ns = 21500000,
                                .minor_faults = 7,
@@ -91,7 +91,7 @@ TEST(what_the_system_counted_closes_the_table_with_the_reason_for_nothing_more)
 
 TEST(summaries_have_the_share_of_every_row)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_profile *p = measured(&m);
     p->steps.data[0].hw = (sn_prof_hw){.calls = 2, .cycles = 2e6, .instructions = 5e6};
     char *summary = file(p, &sn_exporter_summary), *markdown = file(p, &sn_exporter_markdown);
@@ -104,7 +104,7 @@ TEST(summaries_have_the_share_of_every_row)
     CHECK_HAS(markdown, " | 14.3 | f32");
     free(summary), free(markdown);
     sn_profile_free(p);
-    p = syn_tiny(syn_memory_init(&m));
+    p = syn_tiny(failing_init(&m));
     summary = file(p, &sn_exporter_summary);
     CHECK(strstr(summary, "roofline") == NULL && strstr(summary, "peak_gflops") == NULL);
     free(summary);

@@ -15,9 +15,9 @@
 
 TEST(the_plain_table_has_the_layout_people_know)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     const char *expected =
         "Graph run of 2 ops finished in 11.000ms\n"
         "\n"
@@ -38,9 +38,9 @@ TEST(the_plain_table_has_the_layout_people_know)
 
 TEST(long_times_widen_the_time_column)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t op = syn_step(p, "Conv", "c", "", "");
     p->record_ns = 10000;
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 1300u * MS, "Iteration0")->id;
@@ -57,9 +57,9 @@ TEST(long_times_widen_the_time_column)
 }
 
 /* A run of `total_ns` of which one operator takes two thirds. */
-static sn_profile *one_operator(syn_memory *m, uint64_t total_ns)
+static sn_profile *one_operator(failing_alloc *m, uint64_t total_ns)
 {
-    sn_profile *p = syn_profile(syn_memory_init(m));
+    sn_profile *p = syn_profile(failing_init(m));
     uint32_t op = syn_step(p, "Conv", "c", "", "");
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, total_ns, "Iteration0")->id;
     syn_op(p, it, 0, total_ns / 3 * 2, op);
@@ -79,7 +79,7 @@ TEST(small_times_choose_their_unit)
         {UINT64_C(12345000000), " in 12.345s\n", "Conv             8.23s   (66.67%)\n",
          "p99 12.35 s;"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
         sn_profile *p = one_operator(&m, cases[i].ns);
         memory_sink out;
@@ -94,7 +94,7 @@ TEST(small_times_choose_their_unit)
 
 TEST(shapes_and_single_calls_of_short_runs_have_digits)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_profile *p = one_operator(&m, 9130);
     memory_sink out;
@@ -110,7 +110,7 @@ TEST(shapes_and_single_calls_of_short_runs_have_digits)
 
 TEST(a_cost_that_is_small_beside_the_run_is_not_shown_as_nothing)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_profile *p = one_operator(&m, 20 * MS);
     p->record_ns = 400;
@@ -123,9 +123,9 @@ TEST(a_cost_that_is_small_beside_the_run_is_not_shown_as_nothing)
 
 TEST(a_filter_that_nothing_passes_says_what_there_is)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     memory_sink out;
     sn_table_options o = {.filter_op = "Foo, matmul ,Bar\x1b"};
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
@@ -142,9 +142,9 @@ TEST(a_filter_that_nothing_passes_says_what_there_is)
 
 TEST(sorting_by_name_puts_bracket_rows_among_the_rest)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->steps.data[1].op_type = "softmax";
     memory_sink out;
     sn_table_options o = {.sort_by_name = true};
@@ -157,9 +157,9 @@ TEST(sorting_by_name_puts_bracket_rows_among_the_rest)
 
 TEST(a_filter_hides_rows_and_says_so)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_table_options o = {.filter_op = "Relu,conv"};
     CHECK_TABLE(p, &o,
                 "Graph run of 2 ops finished in 11.000ms\n"
@@ -174,9 +174,9 @@ TEST(a_filter_hides_rows_and_says_so)
 
 TEST(shapes_are_a_table_under_each_operator)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_table_options o = {.by_shape = true};
     memory_sink out;
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
@@ -198,9 +198,9 @@ TEST(shapes_are_a_table_under_each_operator)
 
 TEST(nodes_show_what_was_fused_into_them)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_table_options o = {.by_node = true};
     memory_sink out;
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
@@ -220,9 +220,9 @@ TEST(nodes_show_what_was_fused_into_them)
 
 TEST(a_wide_terminal_gets_as_many_columns_as_fit)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_table_options o = {.width = 120};
     memory_sink out;
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
@@ -250,9 +250,9 @@ TEST(a_wide_terminal_gets_as_many_columns_as_fit)
 
 TEST(colour_appears_only_when_asked_for)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_table_options o = {.color = true};
     memory_sink out;
     CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
@@ -268,9 +268,9 @@ TEST(colour_appears_only_when_asked_for)
 
 TEST(names_cannot_play_with_the_terminal)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->steps.data[0].op_type = "Conv\x1b[31m\n";
     p->steps.data[1].op_type = "M\xc3\xa4t\xff\xe2\x80\xae";
     memory_sink out;
@@ -283,9 +283,9 @@ TEST(names_cannot_play_with_the_terminal)
 
 TEST(lost_records_and_missing_runs_are_said)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->dropped = 5;
     memory_sink out;
     CHECK_OK(sn_export_table(p, NULL, memory_sink_init(&out), &err));
@@ -320,10 +320,10 @@ static sn_table_options parse(const char *text, sn_arena *arena, warnings *w)
 
 TEST(options_are_read_from_the_environment_variables_form)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_arena arena;
     warnings w;
-    sn_arena_init(&arena, syn_memory_init(&m));
+    sn_arena_init(&arena, failing_init(&m));
     sn_table_options o =
         parse("sort=name  by-shape=Yes\tby-node=t filter-op=Conv,MatMul ", &arena, &w);
     CHECK_EQ(w.n, 0);
@@ -343,10 +343,10 @@ TEST(options_are_read_from_the_environment_variables_form)
 
 TEST(bad_options_warn_and_never_fail)
 {
-    syn_memory m;
+    failing_alloc m;
     sn_arena arena;
     warnings w;
-    sn_arena_init(&arena, syn_memory_init(&m));
+    sn_arena_init(&arena, failing_init(&m));
     sn_table_options o = parse("colour=1 by-shape=1", &arena, &w);
     CHECK_EQ(w.n, 1);
     CHECK_HAS(w.last, "unknown key 'colour'");
@@ -371,8 +371,8 @@ TEST(bad_options_warn_and_never_fail)
 
 TEST(every_failing_allocation_of_the_table_is_reported)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     long live = m.live;
     sn_table_options o = {.by_shape = true, .by_node = true};
     bool done = false;

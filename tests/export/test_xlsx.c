@@ -101,10 +101,10 @@ TEST(every_part_is_there_and_well_formed)
                                         "xl/drawings/_rels/drawing1.xml.rels",
                                         "xl/charts/chart1.xml"};
     enum { PARTS = sizeof parts / sizeof *parts };
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     p->model_name = "a<b>&\"c\"\x01\xff";
     CHECK_OK(xlsx()->write(p, memory_sink_init(&out), &err));
     CHECK_EQ(little(out.text + out.n - 12, 2), PARTS);
@@ -123,9 +123,9 @@ TEST(every_part_is_there_and_well_formed)
 
 TEST(formulas_are_live_and_carry_their_values)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     char *operators = sheet_of(p, NULL, "xl/worksheets/sheet2.xml", &err);
     CHECK(operators != NULL);
     CHECK_HAS(operators, "<pane ySplit=\"1\" topLeftCell=\"A2\"");
@@ -161,9 +161,9 @@ TEST(formulas_are_live_and_carry_their_values)
 
 TEST(folded_nodes_have_rows_where_they_are_asked_for)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     const sn_export_options options = {.folded_nodes = true};
     char *without = sheet_of(p, NULL, "xl/worksheets/sheet2.xml", &err);
     char *with = sheet_of(p, &options, "xl/worksheets/sheet2.xml", &err);
@@ -178,9 +178,9 @@ TEST(folded_nodes_have_rows_where_they_are_asked_for)
 
 TEST(ratios_and_aim_reach_the_cached_values)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     const struct {
         sn_export_options options;
         const char *aim, *latency;
@@ -200,9 +200,9 @@ TEST(ratios_and_aim_reach_the_cached_values)
 
 TEST(the_chart_shows_the_longest_operators)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     char *chart = sheet_of(p, NULL, "xl/charts/chart1.xml", &err);
     char *summary = sheet_of(p, NULL, "xl/worksheets/sheet1.xml", &err);
     CHECK(chart && summary);
@@ -225,9 +225,9 @@ TEST(the_chart_shows_the_longest_operators)
 TEST(long_texts_are_cut_at_what_a_cell_holds)
 {
     enum { LONG = 40000 };
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     char *name = malloc(4 * LONG + 1);
     for (size_t i = 0; i < LONG; i++)
         memcpy(name + 4 * i, "\xF0\x9F\x98\x80", 4); /* two UTF-16 units each */
@@ -245,9 +245,9 @@ TEST(long_texts_are_cut_at_what_a_cell_holds)
 
 TEST(a_profile_of_nothing_divides_by_zero_openly)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     char *totals = sheet_of(p, NULL, "xl/worksheets/sheet4.xml", &err);
     CHECK(totals != NULL);
     CHECK_HAS(totals, "<c r=\"B4\" s=\"0\" t=\"e\"><f>B2/B3</f><v>#DIV/0!</v></c>");
@@ -257,10 +257,10 @@ TEST(a_profile_of_nothing_divides_by_zero_openly)
 
 TEST(every_refused_write_is_reported)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink whole;
-    sn_profile *p = sparse_profile(syn_memory_init(&m));
+    sn_profile *p = sparse_profile(failing_init(&m));
     CHECK_OK(xlsx()->write(p, memory_sink_init(&whole), &err));
     const long live = m.live;
     for (size_t limit = 0; limit < whole.n; limit += 997) {
@@ -284,13 +284,13 @@ static bool swallow(sn_sink *sink, const void *data, size_t bytes)
 
 TEST(an_archive_past_4_gib_is_refused)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     uint64_t bytes = 0;
     sn_sink sink = {.write = swallow, .user = &bytes};
     sn_zip *zip = malloc(sizeof *zip);
     CHECK(zip != NULL);
-    sn_zip_init(zip, &sink, syn_memory_init(&m));
+    sn_zip_init(zip, &sink, failing_init(&m));
     sn_sink_text(sn_zip_begin(zip, "a"), "small");
     sn_zip_end(zip);
     zip->at = 0xFFFFFFFFu; /* as if that much had been written */

@@ -4,38 +4,12 @@
 #ifndef SONDE_TESTS_GRAPH_BUILD_H
 #define SONDE_TESTS_GRAPH_BUILD_H
 
+#include "failing_alloc.h"
 #include "test.h"
 
 #include "graph/model.h"
 
-typedef struct failing { /* an allocator that refuses the k-th allocation; 0: never */
-    sn_allocator a, system;
-    size_t count, fail_at;
-} failing;
-
-static inline void *failing_alloc(sn_allocator *self, size_t bytes)
-{
-    failing *f = self->user;
-    f->count++;
-    return f->fail_at && f->count == f->fail_at ? NULL : f->system.alloc(&f->system, bytes);
-}
-static inline void failing_free(sn_allocator *self, void *ptr, size_t bytes)
-{
-    failing *f = self->user;
-    f->system.free(&f->system, ptr, bytes);
-}
-static inline void failing_init(failing *f, size_t fail_at)
-{
-    sn_allocator_init_system(&f->system);
-    sn_allocator_init_system(&f->a);
-    f->a.alloc = failing_alloc;
-    f->a.free = failing_free;
-    f->a.user = f;
-    f->count = 0;
-    f->fail_at = fail_at;
-}
-
-static failing build_alloc;
+static failing_alloc build_alloc;
 static sn_context build_ctx;
 static sonde_error err;
 static sonde_status build_status; /* the first failure while building */
@@ -140,10 +114,13 @@ static inline sn_graph *body(sn_graph *g, sn_node *n, const char *name)
     return b;
 }
 
+/* The k-th allocation fails, from 1; 0: none. */
 static inline sn_model *model(size_t fail_at)
 {
     sn_model *m = NULL;
-    failing_init(&build_alloc, fail_at);
+    failing_init(&build_alloc);
+    build_alloc.fail_at = (long)fail_at - 1;
+    build_alloc.once = true;
     memset(&build_ctx, 0, sizeof build_ctx);
     build_ctx.alloc = &build_alloc.a;
     build_status = SONDE_OK;
@@ -176,6 +153,7 @@ static inline void end_model(sn_model *m)
 {
     sn_model_unref(m);
     CHECK_EQ(atomic_load(&build_alloc.a.live_bytes), 0);
+    CHECK_EQ(build_alloc.live, 0);
 }
 
 /* The text form, in a static buffer. */

@@ -2,8 +2,7 @@
 /* A valid model is cut at every byte, has every bit flipped and random bytes overwritten: each
  * result must load or end in an error with a sentence, and leave nothing behind. Then the same
  * model is loaded with every single allocation failing in turn. */
-#include <limits.h>
-
+#include "failing_alloc.h"
 #include "proto.h"
 
 /* Loads the bytes; checks what must hold whatever happens. Returns whether it failed properly. */
@@ -71,25 +70,6 @@ TEST(a_model_with_random_bytes_overwritten_loads_or_ends_in_an_error)
 
 /* ---- failing allocations ---- */
 
-static struct {
-    sn_allocator system;
-    long until_failure;
-} failing;
-
-static void *alloc_or_fail(sn_allocator *self, size_t bytes)
-{
-    (void)self;
-    if (failing.until_failure-- == 0)
-        return NULL;
-    return failing.system.alloc(&failing.system, bytes);
-}
-
-static void free_as_usual(sn_allocator *self, void *ptr, size_t bytes)
-{
-    (void)self;
-    failing.system.free(&failing.system, ptr, bytes);
-}
-
 static bool sink(void *user, const void *data, size_t bytes)
 {
     (void)data;
@@ -106,22 +86,19 @@ TEST(every_failing_allocation_while_loading_and_writing_is_reported)
         fixture f;
         size_t written = 0;
         fixture_init(&f);
-        sn_allocator_init_system(&failing.system);
-        sn_allocator bad = failing.system;
-        bad.alloc = alloc_or_fail;
-        bad.free = free_as_usual;
-        f.ctx.alloc = &bad;
-        failing.until_failure = k;
+        failing_alloc bad;
+        f.ctx.alloc = failing_init(&bad);
+        bad.fail_at = k;
+        bad.once = true;
         sonde_status st = sn_model_load_memory(&f.ctx, m.data, m.n, NULL, NULL, &f.m, &f.err);
         if (st == SONDE_OK)
             st = sn_onnx_write(f.m, f.m->graph, sink, &written, &f.err);
-        done = st == SONDE_OK && failing.until_failure >= 0;
+        done = st == SONDE_OK && bad.calls <= k;
         CHECK_MSG(done || st == SONDE_OUT_OF_MEMORY, "allocation %ld: status %d, %s", k, (int)st,
                   f.err.message);
-        failing.until_failure = LONG_MAX;
         sn_model_unref(f.m);
         f.m = NULL;
-        CHECK_EQ(atomic_load(&bad.live_bytes), 0);
+        CHECK_EQ(bad.live, 0);
         f.ctx.alloc = &f.alloc;
         CHECK(fixture_free(&f));
     }

@@ -5,6 +5,7 @@
 
 #include "onnx/tensor_source.h"
 #include "proto.h"
+#include "temp_folder.h"
 
 static pb with_initializer(pb t)
 {
@@ -337,7 +338,7 @@ static pb external(const char *location, const char *offset, const char *length)
 }
 
 /* Loads a model with external data from a folder that holds "data" (16 bytes) and "out", a link. */
-static char folder[64];
+static char folder[TEMP_PATH];
 static sonde_status load_external(fixture *f, pb model)
 {
     char path[128];
@@ -357,9 +358,7 @@ TEST(external_data_is_read_from_the_models_folder_only)
     float values[4] = {1, 2, 3, 4};
     char path[128];
     fixture_init(&f);
-    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    CHECK(mkdtemp(folder) != NULL);
+    temp_make(folder);
     snprintf(path, sizeof path, "%s/data", folder);
     FILE *file = fopen(path, "wb");
     CHECK(file && fwrite(values, 4, 4, file) == 4);
@@ -394,11 +393,7 @@ TEST(external_data_is_read_from_the_models_folder_only)
                 "not a number");
     CHECK_FAILS(load_external(&f, external(NULL, NULL, NULL)), SONDE_INVALID_MODEL, "no location");
     CHECK_FAILS(fixture_load(&f, external("data", NULL, NULL)), SONDE_INVALID_MODEL, "no folder");
-    static const char *const files[] = {"data", "out", "in", "m.onnx", ""};
-    for (size_t k = 0; k < sizeof files / sizeof files[0]; k++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[k]);
-        remove(path);
-    }
+    CHECK(temp_remove(folder));
     CHECK(fixture_free(&f));
 }
 

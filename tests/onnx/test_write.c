@@ -2,7 +2,9 @@
 /* Writing: what is written reads back as the same model, names of bodies included. */
 #include <sys/stat.h>
 
+#include "graph/same_tensor.h"
 #include "proto.h"
+#include "temp_folder.h"
 
 static bool append(void *user, const void *data, size_t bytes)
 {
@@ -20,20 +22,6 @@ static sonde_status again(fixture *f, fixture *g)
         return st;
     }
     return fixture_load(g, bytes);
-}
-
-static bool same_tensor(const sn_tensor *a, const sn_tensor *b)
-{
-    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes ||
-        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]))
-        return false;
-    if (a->dtype != SONDE_DTYPE_STRING)
-        return memcmp(a->data, b->data, a->bytes) == 0;
-    const sonde_string *s = a->data, *t = b->data;
-    for (int64_t i = 0; i < sn_tensor_count(a); i++)
-        if (s[i].size != t[i].size || memcmp(s[i].data, t[i].data, s[i].size))
-            return false;
-    return true;
 }
 
 static void append_text(void *user, const char *text, size_t n)
@@ -201,12 +189,10 @@ TEST(a_graph_made_by_hand_is_written_with_names_and_imports_of_its_own)
 TEST(a_file_is_written_whole_or_not_at_all)
 {
     fixture f, g;
-    char folder[64], path[128];
+    char folder[TEMP_PATH], path[128];
     struct stat info;
     fixture_init(&f), fixture_init(&g);
-    snprintf(folder, sizeof folder, "%s/sonde_XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    CHECK(mkdtemp(folder) != NULL);
+    temp_make(folder);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
     CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, &f.err) == SONDE_OK, "%s", f.err.message);

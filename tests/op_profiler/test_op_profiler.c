@@ -3,6 +3,7 @@
  * makes no sense is refused with a sentence. */
 #include <math.h>
 
+#include "counting_alloc.h"
 #include "sonde/experimental/op.h"
 #include "api/zoo_session.h"
 
@@ -287,37 +288,12 @@ TEST(hostile_descriptions_are_refused_with_a_sentence)
 }
 
 /* ------------------------------------------------------------------ memory */
-typedef struct counting {
-    long left, live, failed;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    counting *c = user;
-    if (c->left == 0) {
-        c->failed++;
-        return NULL;
-    }
-    c->left -= c->left > 0;
-    void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    c->live += p != NULL;
-    return p;
-}
-
-static void count_free(void *user, void *ptr, size_t bytes)
-{
-    (void)bytes;
-    ((counting *)user)->live -= ptr != NULL;
-    free(ptr);
-}
 
 static sonde_status profile_with(counting *count, sonde_error *err)
 {
     sonde_context_options co = SONDE_INIT(sonde_context_options);
     co.threads = 1;
-    co.alloc = count_alloc;
-    co.free = count_free;
-    co.alloc_user = count;
+    counting_options(&co, count);
     sonde_context *c = NULL;
     sonde_op_result *r = NULL;
     sonde_op_spec spec = conv(conv_in);

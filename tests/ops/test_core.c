@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry, resolution, inference of whole graphs, and evaluation. */
+#include "failing_alloc.h"
 #include "one_node.h"
 
 #include "ops/framework/attributes.h"
@@ -260,25 +261,6 @@ TEST(dims_add_and_multiply_around_what_is_unknown)
     CHECK_EQ(sn_dim_add(-3, 5), 2);
 }
 
-/* Refuses the k-th allocation. */
-typedef struct failing {
-    sn_allocator system;
-    size_t left;
-} failing;
-static void *failing_alloc(sn_allocator *self, size_t bytes)
-{
-    failing *f = self->user;
-    if (f->left == 0)
-        return NULL;
-    f->left--;
-    return f->system.alloc(&f->system, bytes);
-}
-static void failing_free(sn_allocator *self, void *ptr, size_t bytes)
-{
-    failing *f = self->user;
-    f->system.free(&f->system, ptr, bytes);
-}
-
 TEST(evaluation_survives_every_failing_allocation)
 {
     one_node c;
@@ -289,18 +271,16 @@ TEST(evaluation_survives_every_failing_allocation)
     const sn_slot *in[1] = {&c.in[0]};
     bool done = false;
     for (size_t k = 0; k < 100 && !done; k++) {
-        failing f;
-        sn_allocator a = {.alloc = failing_alloc, .free = failing_free, .user = &f};
-        sn_allocator_init_system(&f.system);
-        f.left = k;
+        failing_alloc f;
         sn_context ctx = c.ctx;
-        ctx.alloc = &a;
+        ctx.alloc = failing_init(&f);
+        f.fail_at = (long)k;
         sn_slot out = {0};
         sonde_status st = sn_eval_node(&ctx, c.n, in, &out, &c.err);
         done = st == SONDE_OK;
         CHECK(done || st == SONDE_OUT_OF_MEMORY);
         sn_slot_clear(&out);
-        CHECK_EQ(a.live_bytes, 0);
+        CHECK_EQ(f.live, 0);
     }
     CHECK(done);
     node_end(&c);

@@ -153,6 +153,55 @@ static inline sonde_status run_passes(sn_graph *g, const char *only)
     return sn_graph_verify(g, &err);
 }
 
+/* What the passes, or only the one named, make of the model. */
+static inline sonde_status finish(sn_model *m, const char *only, sn_graph **g)
+{
+    SN_TRY(sn_model_finish(m, &err));
+    SN_TRY(ready_copy(m, g));
+    return run_passes(*g, only);
+}
+
+/* A convolution with k x k filters of its own, "w_<out>", padded so that sizes stay; `bias` is the
+ * name of a constant, or NULL. */
+static inline sn_node *conv_node(sn_graph *g, const char *out, const char *in, int64_t oc,
+                                 int64_t ic, int64_t k, const char *bias)
+{
+    char w[80], ins[200];
+    snprintf(w, sizeof w, "w_%s", out);
+    const_f32(g, w, 0, DIMS(oc, ic, k, k));
+    snprintf(ins, sizeof ins, "%s %s%s%s", in, w, bias ? " " : "", bias ? bias : "");
+    sn_node *n = node(g, "Conv", out, ins);
+    attr_ints(g, n, "pads", DIMS(k / 2, k / 2, k / 2, k / 2));
+    return n;
+}
+
+/* A model with an input "x" of one image. */
+static inline sn_model *image_model(size_t fail_at, int64_t channels, int64_t height, int64_t width)
+{
+    sn_model *m = pass_model(fail_at);
+    if (m)
+        typed_input(m->graph, "x", SONDE_DTYPE_F32, DIMS(1, channels, height, width));
+    return m;
+}
+
+/* `whole` does everything from building a model to its last pass; with each allocation refused in
+ * turn it must say so and leave nothing behind. */
+static inline void check_failing_allocations(sonde_status (*whole)(size_t fail_at, sn_model **m,
+                                                                   sn_graph **p))
+{
+    sn_model *m;
+    sn_graph *p;
+    CHECK_OK(whole(0, &m, &p));
+    const size_t total = (size_t)build_alloc.calls;
+    end_pass_model(m, p);
+    for (size_t k = 1; k <= total; k++) {
+        const sonde_status st = whole(k, &m, &p);
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
+                  err.message);
+        end_pass_model(m, p);
+    }
+}
+
 static inline sonde_status interpret_node(const sn_node *n, sn_slot *slots)
 {
     const sn_slot *in[16] = {NULL};

@@ -359,24 +359,12 @@ static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
     merge_heads(g, "e");
     if (build_status != SONDE_OK)
         return build_status;
-    SN_TRY(sn_model_finish(*m, &err));
-    SN_TRY(ready_copy(*m, p));
-    return run_passes(*p, NULL);
+    return finish(*m, NULL, p);
 }
 
 TEST(every_failing_allocation_is_reported)
 {
-    sn_model *m;
-    sn_graph *p;
-    CHECK_OK(whole(0, &m, &p));
-    const size_t total = build_alloc.count;
-    end_pass_model(m, p);
-    for (size_t k = 1; k <= total; k++) {
-        const sonde_status st = whole(k, &m, &p);
-        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
-                  err.message);
-        end_pass_model(m, p);
-    }
+    check_failing_allocations(whole);
 }
 
 TEST_MAIN()

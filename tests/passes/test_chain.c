@@ -13,15 +13,11 @@ static const shape usual = {1, 16, 72, 70, 3, 1, true, true, false};
 static sn_node *conv(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic,
                      int64_t k, int64_t stride, bool bias)
 {
-    char w[80], b[80], ins[200];
-    snprintf(w, sizeof w, "w_%s", out);
+    char b[80];
     snprintf(b, sizeof b, "b_%s", out);
-    const_f32(g, w, 0, DIMS(oc, ic, k, k));
     if (bias)
         const_f32(g, b, 1, DIMS(oc));
-    snprintf(ins, sizeof ins, bias ? "%s %s %s" : "%s %s", in, w, b);
-    sn_node *n = node(g, "Conv", out, ins);
-    attr_ints(g, n, "pads", DIMS(k / 2, k / 2, k / 2, k / 2));
+    sn_node *n = conv_node(g, out, in, oc, ic, k, bias ? b : NULL);
     attr_ints(g, n, "strides", DIMS(stride, stride));
     return n;
 }

@@ -2,13 +2,6 @@
 /* Elementwise nodes that follow each other become one, whatever their second operands are. */
 #include "passes/interpret.h"
 
-static sonde_status finish(sn_model *m, sn_graph **p)
-{
-    SN_TRY(sn_model_finish(m, &err));
-    SN_TRY(ready_copy(m, p));
-    return run_passes(*p, "fuse-elementwise");
-}
-
 TEST(functions_of_one_shape_become_one_step)
 {
     sn_model *m = pass_model(0);
@@ -33,7 +26,7 @@ TEST(functions_of_one_shape_become_one_step)
     node(g, "Add", "j", "i x");
     node(g, "Tanh", "y", "j");
     outputs(g, "y");
-    CHECK_OK(finish(m, &p));
+    CHECK_OK(finish(m, "fuse-elementwise", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     CHECK_STR(p->first->op_type, "Elementwise");
     CHECK_STR(p->first->post_op, "Sub+Add+Div+LeakyRelu+Add+…");
@@ -55,7 +48,7 @@ TEST(a_chain_ends_where_a_value_is_read_again_or_grows)
     node(g, "Add", "e", "d big");
     node(g, "Sigmoid", "y", "e");
     outputs(g, "y");
-    CHECK_OK(finish(m, &p));
+    CHECK_OK(finish(m, "fuse-elementwise", &p));
     CHECK_EQ(count_ops(p, "Elementwise"), 3); /* Relu Neg, Exp Mul, Add Sigmoid */
     CHECK_EQ(p->n_live_nodes, 3);
     check_same(m, p, 1e-6);
@@ -74,7 +67,7 @@ TEST(operands_that_broadcast_otherwise_and_other_types_are_left_alone)
     node(g, "Abs", "k", "i");
     node(g, "Neg", "l", "k");
     outputs(g, "b l");
-    CHECK_OK(finish(m, &p));
+    CHECK_OK(finish(m, "fuse-elementwise", &p));
     CHECK_EQ(p->n_live_nodes, 4);
     end_pass_model(m, p);
 }
@@ -88,7 +81,7 @@ TEST(nodes_without_inputs_are_passed_over)
     CHECK_OK(sn_node_set_attr(g, node(g, "Constant", "two", ""), &a, &err));
     node(g, "Mul", "y", "x two");
     outputs(g, "y");
-    CHECK_OK(finish(m, &p));
+    CHECK_OK(finish(m, "fuse-elementwise", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     end_pass_model(m, p);
 }
@@ -107,7 +100,7 @@ TEST(a_very_long_chain_is_cut_into_a_few)
         node(g, i % 2 ? "Mul" : "Sin", out, ins);
     }
     outputs(g, "v1000");
-    CHECK_OK(finish(m, &p));
+    CHECK_OK(finish(m, "fuse-elementwise", &p));
     CHECK(p->n_live_nodes < 8);
     check_same(m, p, 1e-5);
     end_pass_model(m, p);

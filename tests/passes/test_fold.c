@@ -15,9 +15,7 @@ TEST(a_shape_computation_becomes_a_constant)
     attr_int(g, cat, "axis", 0);
     node(g, "Reshape", "y", "x target");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fold-constants"));
+    CHECK_OK(finish(m, "fold-constants", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     CHECK_EQ(p->folded.n, 3);
     check_same(m, p, 0);
@@ -36,9 +34,7 @@ TEST(arithmetic_on_constants_is_done_once)
     node(g, "Mul", "y", "x r");
     node(g, "Neg", "z", "r"); /* a graph output may become a constant */
     outputs(g, "y z");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fold-constants"));
+    CHECK_OK(finish(m, "fold-constants", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     CHECK(sn_value_is_const(p->outputs.data[1]));
     check_same(m, p, 0);
@@ -53,9 +49,7 @@ TEST(a_default_of_an_input_is_no_constant)
     inputs(g, "w");
     node(g, "Neg", "y", "w");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, NULL));
+    CHECK_OK(finish(m, NULL, &p));
     CHECK_EQ(p->n_live_nodes, 1);
     end_pass_model(m, p);
 }
@@ -70,9 +64,7 @@ TEST(dead_nodes_and_their_inputs_go)
     node(g, "Add", "c", "a b");
     node(g, "Relu", "y", "x");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "dead-code"));
+    CHECK_OK(finish(m, "dead-code", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     CHECK_EQ(p->folded.n, 3);
     end_pass_model(m, p);
@@ -128,9 +120,7 @@ TEST(what_does_nothing_goes)
     node(g, "Identity", "y", "i");
     node(g, "Identity", "z", "x"); /* an input handed out: it stays a copy */
     outputs(g, "y z");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "identity"));
+    CHECK_OK(finish(m, "identity", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     CHECK_STR(p->outputs.data[0]->name, "y");
     CHECK_STR(p->outputs.data[0]->producer->op_type, "Relu");
@@ -154,9 +144,7 @@ TEST(what_does_something_stays)
     sn_node *cast = node(g, "Cast", "y", "c");
     attr_int(g, cast, "to", SONDE_DTYPE_F64);
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, NULL));
+    CHECK_OK(finish(m, NULL, &p));
     CHECK_EQ(p->n_live_nodes, 4);
     check_same(m, p, 0);
     end_pass_model(m, p);
@@ -182,9 +170,7 @@ TEST(a_hundred_thousand_nodes_pass_through_all_passes)
         prev = v;
     }
     CHECK_OK(sn_graph_add_output(g, prev, &err));
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, NULL));
+    CHECK_OK(finish(m, NULL, &p));
     CHECK_EQ(count_ops(p, "Identity"), 0);
     end_pass_model(m, p);
 }
@@ -202,9 +188,7 @@ TEST(passes_have_names_and_can_be_switched_off)
     node(g, "Identity", "a", "x");
     node(g, "Neg", "y", "a");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "dead-code"));
+    CHECK_OK(finish(m, "dead-code", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     CHECK_OK(run_passes(p, NULL));
     CHECK_EQ(p->n_live_nodes, 1);

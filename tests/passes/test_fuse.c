@@ -5,24 +5,11 @@
 static sn_node *conv(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic,
                      bool bias)
 {
-    char w[80], b[80], ins[200];
-    snprintf(w, sizeof w, "w_%s", out);
+    char b[80];
     snprintf(b, sizeof b, "b_%s", out);
-    const_f32(g, w, 0, DIMS(oc, ic, 3, 3));
     if (bias)
         const_f32(g, b, 0, DIMS(oc));
-    snprintf(ins, sizeof ins, "%s %s%s%s", in, w, bias ? " " : "", bias ? b : "");
-    sn_node *n = node(g, "Conv", out, ins);
-    attr_ints(g, n, "pads", DIMS(1, 1, 1, 1));
-    return n;
-}
-
-static sn_model *image_model(size_t fail_at)
-{
-    sn_model *m = pass_model(fail_at);
-    if (m)
-        typed_input(m->graph, "x", SONDE_DTYPE_F32, DIMS(1, 3, 6, 5));
-    return m;
+    return conv_node(g, out, in, oc, ic, 3, bias ? b : NULL);
 }
 
 static const char *text_attr(const sn_node *n, const char *name)
@@ -36,7 +23,7 @@ static const char *text_attr(const sn_node *n, const char *name)
 TEST(batch_normalisation_moves_into_the_weights)
 {
     for (int bias = 0; bias < 2; bias++) {
-        sn_model *m = image_model(0);
+        sn_model *m = image_model(0, 3, 6, 5);
         sn_graph *g = m->graph, *p = NULL;
         conv(g, "c", "x", 4, 3, bias);
         const_f32(g, "scale", 1, DIMS(4));
@@ -45,9 +32,7 @@ TEST(batch_normalisation_moves_into_the_weights)
         const_f32(g, "var", 1.5f, DIMS(4));
         node(g, "BatchNormalization", "y", "c scale shift mean var");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "conv-batchnorm"));
+        CHECK_OK(finish(m, "conv-batchnorm", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->post_op, "BatchNormalization");
         CHECK_EQ(p->first->n_origins, 2);
@@ -59,16 +44,14 @@ TEST(batch_normalisation_moves_into_the_weights)
 
 TEST(normalisation_of_a_value_read_twice_stays)
 {
-    sn_model *m = image_model(0);
+    sn_model *m = image_model(0, 3, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "c", "x", 4, 3, true);
     const_f32(g, "s", 1, DIMS(4));
     const_f32(g, "var", 1.5f, DIMS(4));
     node(g, "BatchNormalization", "y", "c s s s var");
     outputs(g, "y c");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "conv-batchnorm"));
+    CHECK_OK(finish(m, "conv-batchnorm", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     end_pass_model(m, p);
 }
@@ -78,7 +61,7 @@ TEST(every_activation_goes_into_the_convolution)
     static const char *const acts[] = {"Relu",        "Sigmoid", "HardSwish", "LeakyRelu",
                                        "HardSigmoid", "Clip",    "Tanh"};
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++) {
-        sn_model *m = image_model(0);
+        sn_model *m = image_model(0, 3, 6, 5);
         sn_graph *g = m->graph, *p = NULL;
         conv(g, "c", "x", 4, 3, true);
         scalar_f32(g, "lo", -0.5f);
@@ -87,9 +70,7 @@ TEST(every_activation_goes_into_the_convolution)
         if (strcmp(acts[i], "LeakyRelu") == 0)
             attr_float(g, a, "alpha", 0.3f);
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-conv"));
+        CHECK_OK(finish(m, "fuse-conv", &p));
         CHECK_MSG(p->n_live_nodes == 1, "%s is not fused", acts[i]);
         CHECK_STR(p->first->op_type, "FusedConv");
         CHECK_STR(p->first->post_op, acts[i]);
@@ -103,7 +84,7 @@ TEST(every_activation_goes_into_the_convolution)
 TEST(gates_are_activations_of_two_nodes)
 {
     for (int hard = 0; hard < 2; hard++) {
-        sn_model *m = image_model(0);
+        sn_model *m = image_model(0, 3, 6, 5);
         sn_graph *g = m->graph, *p = NULL;
         conv(g, "c", "x", 4, 3, false);
         sn_node *s = node(g, hard ? "HardSigmoid" : "Sigmoid", "s", "c");
@@ -111,9 +92,7 @@ TEST(gates_are_activations_of_two_nodes)
             attr_float(g, s, "alpha", 1.0f / 6.0f);
         node(g, "Mul", "y", hard ? "c s" : "s c");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-conv"));
+        CHECK_OK(finish(m, "fuse-conv", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(text_attr(p->first, "activation"), hard ? "HardSwish" : "Silu");
         CHECK_EQ(p->first->n_origins, 3);
@@ -124,7 +103,7 @@ TEST(gates_are_activations_of_two_nodes)
 
 TEST(a_residual_is_added_by_the_later_convolution)
 {
-    sn_model *m = image_model(0);
+    sn_model *m = image_model(0, 3, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 4, 3, true);
     conv(g, "b", "x", 4, 3, false);
@@ -132,9 +111,7 @@ TEST(a_residual_is_added_by_the_later_convolution)
     node(g, "Add", "s", "a b");
     node(g, "Relu", "y", "s");
     outputs(g, "y other");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-conv"));
+    CHECK_OK(finish(m, "fuse-conv", &p));
     CHECK_EQ(p->n_live_nodes, 3);
     sn_node *f = p->outputs.data[0]->producer;
     CHECK_STR(f->op_type, "FusedConv");
@@ -148,7 +125,7 @@ TEST(a_residual_is_added_by_the_later_convolution)
 
 TEST(constants_per_channel_go_into_weights_and_bias)
 {
-    sn_model *m = image_model(0);
+    sn_model *m = image_model(0, 3, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 4, 3, false);
     const_f32(g, "k", 0, DIMS(4, 1, 1));
@@ -161,9 +138,7 @@ TEST(constants_per_channel_go_into_weights_and_bias)
     node(g, "Add", "e", "d row");
     node(g, "Relu", "y", "e");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-conv"));
+    CHECK_OK(finish(m, "fuse-conv", &p));
     CHECK_EQ(p->n_live_nodes, 3);
     CHECK_STR(p->first->op_type, "Conv");
     CHECK_STR(p->first->post_op, "Add+Mul+Add");
@@ -173,7 +148,7 @@ TEST(constants_per_channel_go_into_weights_and_bias)
 
 TEST(outputs_and_values_read_twice_are_not_fused_over)
 {
-    sn_model *m = image_model(0);
+    sn_model *m = image_model(0, 3, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 4, 3, true);
     node(g, "Relu", "y", "a");
@@ -181,9 +156,7 @@ TEST(outputs_and_values_read_twice_are_not_fused_over)
     node(g, "Relu", "z", "b");
     node(g, "Neg", "w", "b");
     outputs(g, "a y z w");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-conv"));
+    CHECK_OK(finish(m, "fuse-conv", &p));
     CHECK_EQ(p->n_live_nodes, 5);
     end_pass_model(m, p);
 }
@@ -202,9 +175,7 @@ TEST(matrix_products_take_bias_residual_and_activation)
         node(g, "Add", "d", "c x");
         node(g, "Relu", "y", "d");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-gemm"));
+        CHECK_OK(finish(m, "fuse-gemm", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "FusedGemm");
         CHECK_STR(p->first->post_op, "Add+Add+Relu");
@@ -227,9 +198,7 @@ TEST(gemm_keeps_its_attributes)
     attr_float(g, n, "beta", 2.0f);
     node(g, "Sigmoid", "y", "a");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-gemm"));
+    CHECK_OK(finish(m, "fuse-gemm", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     check_same(m, p, 1e-5);
     end_pass_model(m, p);
@@ -269,9 +238,7 @@ TEST(gelu_is_recognised_in_every_spelling)
         typed_input(g, "x", SONDE_DTYPE_F32, DIMS(3, 7));
         gelu(g, spelling);
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-activations"));
+        CHECK_OK(finish(m, "fuse-activations", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "Gelu");
         CHECK_EQ(p->first->n_origins, 5);
@@ -287,9 +254,7 @@ TEST(something_like_gelu_is_left_alone)
     typed_input(g, "x", SONDE_DTYPE_F32, DIMS(3, 7));
     gelu(g, 0);
     outputs(g, "y e"); /* an inner value is asked for */
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-activations"));
+    CHECK_OK(finish(m, "fuse-activations", &p));
     CHECK_EQ(p->n_live_nodes, 5);
     end_pass_model(m, p);
 }
@@ -320,9 +285,7 @@ TEST(layer_normalisation_is_recognised)
         if (shift)
             node(g, "Add", "y", "beta s");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-norms"));
+        CHECK_OK(finish(m, "fuse-norms", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "LayerNormalization");
         check_same(m, p, 1e-5);

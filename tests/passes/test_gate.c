@@ -5,13 +5,9 @@
 static sn_node *conv(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic,
                      const char *bias)
 {
-    char w[80], ins[200];
-    snprintf(w, sizeof w, "w_%s", out);
-    const_f32(g, w, 0, DIMS(oc, ic, 1, 1));
     if (*bias)
         const_f32(g, bias, 1, DIMS(oc));
-    snprintf(ins, sizeof ins, *bias ? "%s %s %s" : "%s %s", in, w, bias);
-    return node(g, "Conv", out, ins);
+    return conv_node(g, out, in, oc, ic, 1, *bias ? bias : NULL);
 }
 
 /* An image, its squeeze and excite, and a convolution from c to oc channels with a residual. */

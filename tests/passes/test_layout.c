@@ -4,36 +4,12 @@
 
 static sn_node *conv(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic)
 {
-    char w[80], ins[200];
-    snprintf(w, sizeof w, "w_%s", out);
-    const_f32(g, w, 0, DIMS(oc, ic, 3, 3));
-    snprintf(ins, sizeof ins, "%s %s", in, w);
-    sn_node *n = node(g, "Conv", out, ins);
-    attr_ints(g, n, "pads", DIMS(1, 1, 1, 1));
-    return n;
-}
-
-static sn_model *image_model(int64_t channels)
-{
-    sn_model *m = pass_model(0);
-    typed_input(m->graph, "x", SONDE_DTYPE_F32, DIMS(1, channels, 6, 5));
-    return m;
-}
-
-static int finish_and_run(sn_model *m, sn_graph **p, const char *only)
-{
-    if (sn_model_finish(m, &err) != SONDE_OK || ready_copy(m, p) != SONDE_OK ||
-        run_passes(*p, only) != SONDE_OK) {
-        test_errors++;
-        fprintf(stderr, "%s\n", err.message);
-        return 0;
-    }
-    return 1;
+    return conv_node(g, out, in, oc, ic, 3, NULL);
 }
 
 TEST(a_chain_of_convolutions_has_reorders_at_its_ends_only)
 {
-    sn_model *m = image_model(32);
+    sn_model *m = image_model(0, 32, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 32, 32);
     node(g, "Relu", "b", "a");
@@ -42,8 +18,7 @@ TEST(a_chain_of_convolutions_has_reorders_at_its_ends_only)
     node(g, "Tanh", "e", "d");
     conv(g, "y", "e", 32, 32);
     outputs(g, "y");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 2);
     CHECK_STR(p->first->op_type, "Reorder");
     CHECK_EQ(p->first->n_origins, 1);
@@ -56,7 +31,7 @@ TEST(a_chain_of_convolutions_has_reorders_at_its_ends_only)
 
 TEST(one_reorder_serves_all_readers)
 {
-    sn_model *m = image_model(16);
+    sn_model *m = image_model(0, 16, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 16, 16);
     conv(g, "b", "x", 16, 16);
@@ -65,8 +40,7 @@ TEST(one_reorder_serves_all_readers)
     node(g, "Mul", "d", "a row");
     conv(g, "e", "a", 16, 16);
     outputs(g, "b c d e");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 4); /* x, a, and the outputs b and e */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -74,14 +48,13 @@ TEST(one_reorder_serves_all_readers)
 
 TEST(an_output_that_is_read_on_keeps_its_name)
 {
-    sn_model *m = image_model(16);
+    sn_model *m = image_model(0, 16, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 16, 16);
     conv(g, "y", "a", 16, 16);
     node(g, "Neg", "z", "a");
     outputs(g, "a y z");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_STR(p->outputs.data[0]->name, "a");
     CHECK_EQ(p->outputs.data[0]->fact.block, 0);
     check_same(m, p, 1e-4);
@@ -90,7 +63,7 @@ TEST(an_output_that_is_read_on_keeps_its_name)
 
 TEST(elementwise_nodes_far_from_convolutions_stay_plain)
 {
-    sn_model *m = image_model(16);
+    sn_model *m = image_model(0, 16, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     node(g, "Relu", "a", "x");
     node(g, "Neg", "b", "a");
@@ -100,8 +73,7 @@ TEST(elementwise_nodes_far_from_convolutions_stay_plain)
     attr_int(g, sm, "axis", 1);
     node(g, "Relu", "z", "s");
     outputs(g, "y z");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 2); /* into and out of the convolution */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -117,8 +89,7 @@ TEST(free_dims_are_no_obstacle)
     node(g, "Sigmoid", "b", "a");
     conv(g, "y", "b", 20, 20);
     outputs(g, "y");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 2);
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -144,8 +115,7 @@ TEST(a_gate_per_channel_keeps_the_blocks)
     node(g, "Div", "e", "d k4");
     conv(g, "y", "e", 20, 20);
     outputs(g, "y");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 3); /* the ends, and the pooled pixel */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -169,8 +139,7 @@ TEST(parts_of_whole_blocks_are_joined_and_cut_in_blocks)
     conv(g, "y", "h", 16, 48);
     conv(g, "z", "k", 16, 20);
     outputs(g, "y z");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 3); /* one input, two outputs */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -178,7 +147,7 @@ TEST(parts_of_whole_blocks_are_joined_and_cut_in_blocks)
 
 TEST(a_part_that_is_an_output_is_reordered_behind_the_cut)
 {
-    sn_model *m = image_model(32);
+    sn_model *m = image_model(0, 32, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 64, 32);
     sn_node *cut = node(g, "Split", "h k", "a");
@@ -188,8 +157,7 @@ TEST(a_part_that_is_an_output_is_reordered_behind_the_cut)
     conv(g, "y", "h", 16, 32);
     conv(g, "z", "k", 16, 32);
     outputs(g, "k y z");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 4);
     CHECK_STR(p->outputs.data[0]->name, "k");
     CHECK_EQ(p->outputs.data[0]->fact.block, 0);
@@ -214,8 +182,7 @@ TEST(images_are_resized_in_blocks)
         attr_text(g, g->last, "mode", modes[k]);
         conv(g, "y", "b", 20, 20);
         outputs(g, "y");
-        if (!finish_and_run(m, &p, "blocked-layout"))
-            return;
+        CHECK_OK(finish(m, "blocked-layout", &p));
         CHECK_EQ(count_ops(p, "Reorder"), 2);
         check_same(m, p, 1e-4);
         end_pass_model(m, p);
@@ -224,7 +191,7 @@ TEST(images_are_resized_in_blocks)
 
 TEST(parts_that_end_inside_a_block_are_joined_plain)
 {
-    sn_model *m = image_model(16);
+    sn_model *m = image_model(0, 16, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     conv(g, "a", "x", 20, 16);
     conv(g, "b", "x", 32, 16);
@@ -232,8 +199,7 @@ TEST(parts_that_end_inside_a_block_are_joined_plain)
     attr_int(g, join, "axis", 1);
     conv(g, "y", "j", 16, 52);
     outputs(g, "y");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 5); /* x, both parts, the whole, y */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -242,7 +208,7 @@ TEST(parts_that_end_inside_a_block_are_joined_plain)
 TEST(all_passes_together_compute_the_same)
 {
     for (int block = 8; block <= 16; block += 8) {
-        sn_model *m = image_model(3);
+        sn_model *m = image_model(0, 3, 6, 5);
         sn_graph *g = m->graph, *p = NULL;
         if (block == 8) {
             pass_cpu_flags &= ~(uint32_t)SN_CPU_AVX512;
@@ -269,8 +235,7 @@ TEST(all_passes_together_compute_the_same)
         attr_int(g, gemm, "transB", 1);
         node(g, "Softmax", "y", "l");
         outputs(g, "y");
-        if (!finish_and_run(m, &p, NULL))
-            return;
+        CHECK_OK(finish(m, NULL, &p));
         CHECK_EQ(count_ops(p, "BatchNormalization") + count_ops(p, "Relu") + count_ops(p, "Add"),
                  0);
         CHECK_EQ(count_ops(p, "FusedConv"), 2);
@@ -301,29 +266,17 @@ static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
     outputs(g, "e k");
     if (build_status != SONDE_OK)
         return build_status;
-    SN_TRY(sn_model_finish(*m, &err));
-    SN_TRY(ready_copy(*m, p));
-    return run_passes(*p, NULL);
+    return finish(*m, NULL, p);
 }
 
 TEST(every_failing_allocation_in_a_pass_is_reported)
 {
-    sn_model *m;
-    sn_graph *p;
-    CHECK_OK(whole(0, &m, &p));
-    size_t total = build_alloc.count;
-    end_pass_model(m, p);
-    for (size_t k = 1; k <= total; k++) {
-        sonde_status st = whole(k, &m, &p);
-        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
-                  err.message);
-        end_pass_model(m, p);
-    }
+    check_failing_allocations(whole);
 }
 
 TEST(the_residual_of_a_fused_convolution_from_a_file_lies_like_its_output)
 {
-    sn_model *m = image_model(16);
+    sn_model *m = image_model(0, 16, 6, 5);
     sn_graph *g = m->graph, *p = NULL;
     typed_input(g, "z", SONDE_DTYPE_F32, DIMS(1, 16, 6, 5));
     conv(g, "a", "x", 16, 16);
@@ -333,8 +286,7 @@ TEST(the_residual_of_a_fused_convolution_from_a_file_lies_like_its_output)
     n->domain = "com.microsoft";
     n->opset = 1;
     outputs(g, "y");
-    if (!finish_and_run(m, &p, "blocked-layout"))
-        return;
+    CHECK_OK(finish(m, "blocked-layout", &p));
     CHECK_EQ(count_ops(p, "Reorder"), 3); /* x, z and y */
     check_same(m, p, 1e-4);
     end_pass_model(m, p);

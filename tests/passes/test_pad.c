@@ -23,13 +23,6 @@ static sn_node *padded(sn_graph *g, const char *op, bool relu, int n_pads, const
     return n;
 }
 
-static sonde_status finish(sn_model *m, sn_graph **p)
-{
-    SN_TRY(sn_model_finish(m, &err));
-    SN_TRY(ready_copy(m, p));
-    return run_passes(*p, "pad-into");
-}
-
 TEST(zeros_go_into_convolutions_and_poolings)
 {
     static const char *const ops[] = {"Conv", "AveragePool", "MaxPool"};
@@ -44,7 +37,7 @@ TEST(zeros_go_into_convolutions_and_poolings)
             attr_ints(m->graph, n, "strides", DIMS(2, 1));
             if (own)
                 attr_ints(m->graph, n, "pads", DIMS(1, 1, 1, 0));
-            CHECK_OK(finish(m, &p));
+            CHECK_OK(finish(m, "pad-into", &p));
             CHECK_EQ(count_ops(p, "Pad"), 0);
             check_same(m, p, 1e-5);
             end_pass_model(m, p);
@@ -73,7 +66,7 @@ TEST(padding_that_would_count_otherwise_stays)
             const_f32(g, "w", 0, DIMS(4, 4, 3, 3));
         if (k == 5)
             attr_int(g, n, "ceil_mode", 1);
-        CHECK_OK(finish(m, &p));
+        CHECK_OK(finish(m, "pad-into", &p));
         CHECK_MSG(count_ops(p, "Pad") == 1, "case %d", k);
         end_pass_model(m, p);
     }

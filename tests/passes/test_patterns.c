@@ -158,9 +158,7 @@ TEST(products_that_only_look_like_activations_stay)
         node(g, "Mul", "y", cases[i][2]);
         snprintf(outs, sizeof outs, "y %s", cases[i][3]);
         outputs(g, outs);
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-activations"));
+        CHECK_OK(finish(m, "fuse-activations", &p));
         CHECK_EQ(p->n_live_nodes, 2);
         end_pass_model(m, p);
     }
@@ -177,9 +175,7 @@ TEST(a_constant_of_higher_rank_is_no_part_of_an_activation)
     node(g, "Sigmoid", "s", "u");
     node(g, "Mul", "y", "x s");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-activations"));
+    CHECK_OK(finish(m, "fuse-activations", &p));
     CHECK_EQ(p->n_live_nodes, 3);
     end_pass_model(m, p);
 }
@@ -227,9 +223,7 @@ TEST(normalisations_are_recognised_in_every_spelling)
         const bool layer = bits & 1, shift = bits & 8;
         sn_model *m = norm_model(bits);
         sn_graph *p = NULL;
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-norms"));
+        CHECK_OK(finish(m, "fuse-norms", &p));
         CHECK_MSG(p->n_live_nodes == (shift && !layer ? 2u : 1u), "case %d: %u nodes", bits,
                   p->n_live_nodes);
         CHECK_STR(p->first->op_type, layer ? "LayerNormalization" : "RMSNormalization");
@@ -243,9 +237,7 @@ TEST(a_mean_over_another_axis_is_no_normalisation)
     sn_model *m = norm_model(4);
     sn_graph *p = NULL;
     attr_ints(m->graph, value(m->graph, "var")->producer, "axes", DIMS(1));
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-norms"));
+    CHECK_OK(finish(m, "fuse-norms", &p));
     CHECK_EQ(count_ops(p, "RMSNormalization"), 0);
     end_pass_model(m, p);
 }

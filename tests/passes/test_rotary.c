@@ -84,9 +84,7 @@ TEST(rotations_of_halves_and_pairs_become_one_node)
     for (int f = 0; f < FORMS; f++) {
         sn_model *m = rotary_model((form)f, NONE);
         sn_graph *p = NULL;
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, NULL));
+        CHECK_OK(finish(m, NULL, &p));
         CHECK_MSG(p->n_live_nodes == 1, "form %d leaves %u nodes", f, p->n_live_nodes);
         CHECK_STR(p->first->op_type, "FusedRotary");
         CHECK_STR(p->first->in[0].value->name, "tokens");
@@ -101,9 +99,7 @@ TEST(what_is_no_rotation_stays)
         for (int wrong = PLUS; wrong < MISSES; wrong++) {
             sn_model *m = rotary_model((form)f, (miss)wrong);
             sn_graph *p = NULL;
-            CHECK_OK(sn_model_finish(m, &err));
-            CHECK_OK(ready_copy(m, &p));
-            CHECK_OK(run_passes(p, NULL));
+            CHECK_OK(finish(m, NULL, &p));
             CHECK_MSG(count_ops(p, "FusedRotary") == 0, "form %d, miss %d was fused", f, wrong);
             check_same(m, p, 1e-5);
             end_pass_model(m, p);

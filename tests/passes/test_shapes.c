@@ -27,9 +27,7 @@ TEST(a_residual_of_unknown_but_equal_dims_is_fused)
     node(g, "MatMul", "product", "sum w");
     node(g, "Add", "y", "product sum");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-gemm"));
+    CHECK_OK(finish(m, "fuse-gemm", &p));
     CHECK_EQ(count_ops(p, "FusedGemm"), 1);
     CHECK_EQ(count_ops(p, "Add"), 1);
     check_same(m, p, 1e-5);
@@ -65,9 +63,7 @@ TEST(a_residual_is_fused_when_it_may_agree_and_not_when_it_cannot)
         node(g, "MatMul", "product", "x w");
         node(g, "Add", "y", "product z");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, NULL));
+        CHECK_OK(finish(m, NULL, &p));
         CHECK_EQ(count_ops(p, "Add"), rows);
         check_same(m, p, 1e-5);
         end_pass_model(m, p);
@@ -107,9 +103,7 @@ TEST(a_product_takes_rows_as_they_are_grouped)
     for (int k = 0; k < 4; k++) {
         sn_model *m = rows_model(k & 1 ? "Gemm" : "MatMul", k & 2);
         sn_graph *p = NULL;
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, NULL));
+        CHECK_OK(finish(m, NULL, &p));
         CHECK_EQ(p->n_live_nodes, 1);
         CHECK_STR(p->first->op_type, "FusedGemm");
         check_same(m, p, 1e-5);
@@ -130,9 +124,7 @@ TEST(a_factor_behind_a_product_goes_into_weights_and_bias)
         node(g, "Add", "sum", "product c");
         node(g, k ? "Mul" : "Div", "y", k ? "eight sum" : "sum eight");
         outputs(g, "y");
-        CHECK_OK(sn_model_finish(m, &err));
-        CHECK_OK(ready_copy(m, &p));
-        CHECK_OK(run_passes(p, "fuse-gemm"));
+        CHECK_OK(finish(m, "fuse-gemm", &p));
         CHECK_EQ(p->n_live_nodes, 1);
         check_same(m, p, 1e-5);
         end_pass_model(m, p);
@@ -149,9 +141,7 @@ TEST(a_number_divided_by_a_product_is_not_a_factor)
     node(g, "MatMul", "product", "x w");
     node(g, "Div", "y", "eight product");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "fuse-gemm"));
+    CHECK_OK(finish(m, "fuse-gemm", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     end_pass_model(m, p);
 }
@@ -178,9 +168,7 @@ TEST(a_computed_shape_of_numbers_and_own_dims_becomes_constant)
     sn_graph *p = NULL;
     free_input(m->graph, "x");
     split_heads(m->graph, "m two four");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, NULL));
+    CHECK_OK(finish(m, NULL, &p));
     CHECK_EQ(p->n_live_nodes, 1);
     const int64_t *shape = p->first->in[1].value->fact.data->data;
     CHECK(shape[0] == 0 && shape[1] == 0 && shape[2] == 2 && shape[3] == 4);
@@ -194,9 +182,7 @@ TEST(a_computed_shape_with_dims_at_other_places_is_left_alone)
     sn_graph *p = NULL;
     free_input(m->graph, "x");
     split_heads(m->graph, "two m four"); /* with n = 0 a -1 for m would not say which dim it is */
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "constant-shapes"));
+    CHECK_OK(finish(m, "constant-shapes", &p));
     CHECK(p->last->in[1].value->producer != NULL);
     end_pass_model(m, p);
 }
@@ -217,9 +203,7 @@ TEST(what_is_computed_twice_is_computed_once)
     attr_float(g, node(g, "LeakyRelu", "r3", "x2"), "alpha", 0.25f);
     node(g, "Sum", "y", "r1 r2 r3 x3");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "common-subexpressions"));
+    CHECK_OK(finish(m, "common-subexpressions", &p));
     CHECK_EQ(count_ops(p, "Mul"), 2);
     CHECK_EQ(count_ops(p, "LeakyRelu"), 2);
     check_same(m, p, 1e-6);
@@ -237,9 +221,7 @@ TEST(outputs_and_random_numbers_are_not_merged)
     node(g, "RandomNormalLike", "s", "x");
     node(g, "Sub", "y", "r s");
     outputs(g, "a b y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "common-subexpressions"));
+    CHECK_OK(finish(m, "common-subexpressions", &p));
     CHECK_EQ(p->n_live_nodes, 5);
     end_pass_model(m, p);
 }
@@ -259,9 +241,7 @@ TEST(weights_that_are_also_a_table_are_read_transposed)
             attr_ints(g, node(g, "Transpose", "t", tied ? "table" : "other"), "perm", DIMS(1, 0));
             node(g, gemm ? "Gemm" : "MatMul", "y", "x t");
             outputs(g, "y");
-            CHECK_OK(sn_model_finish(m, &err));
-            CHECK_OK(ready_copy(m, &p));
-            CHECK_OK(run_passes(p, "tied-weights"));
+            CHECK_OK(finish(m, "tied-weights", &p));
             CHECK_EQ(count_ops(p, "Transpose"), tied ? 0 : 1);
             check_same(m, p, 1e-6);
             end_pass_model(m, p);

@@ -11,9 +11,7 @@ TEST(a_pair_that_undoes_itself_disappears)
     attr_ints(g, node(g, "Transpose", "b", "a"), "perm", 4, (int64_t[]){0, 3, 1, 2});
     node(g, "Relu", "y", "b");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "transpose-pairs"));
+    CHECK_OK(finish(m, "transpose-pairs", &p));
     CHECK_EQ(p->n_live_nodes, 2);
     CHECK_OK(run_passes(p, "identity"));
     CHECK_EQ(p->n_live_nodes, 1);
@@ -30,9 +28,7 @@ TEST(three_in_a_row_become_one_and_keep_their_origins)
     node(g, "Transpose", "b", "a"); /* reversed */
     attr_ints(g, node(g, "Transpose", "y", "b"), "perm", 3, (int64_t[]){0, 2, 1});
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "transpose-pairs"));
+    CHECK_OK(finish(m, "transpose-pairs", &p));
     CHECK_EQ(p->n_live_nodes, 1);
     CHECK_EQ(p->first->n_origins, 3);
     check_same(m, p, 0);
@@ -49,9 +45,7 @@ TEST(a_middle_that_is_read_elsewhere_stays)
     node(g, "Neg", "y", "a");
     node(g, "Neg", "z", "b");
     outputs(g, "y z");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "transpose-pairs"));
+    CHECK_OK(finish(m, "transpose-pairs", &p));
     CHECK_EQ(p->n_live_nodes, 4);
     check_same(m, p, 0);
     end_pass_model(m, p);

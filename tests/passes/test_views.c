@@ -25,13 +25,6 @@ static sn_value *rows(sn_graph *g, int64_t columns)
     return typed_input(g, "x", SONDE_DTYPE_F32, 3, dims);
 }
 
-static sonde_status finish(sn_model *m, const char *pass, sn_graph **p)
-{
-    SN_TRY(sn_model_finish(m, &err));
-    SN_TRY(ready_copy(m, p));
-    return run_passes(*p, pass);
-}
-
 static bool perm_is(const sn_node *n, int count, const int64_t *perm)
 {
     const sn_attr *a = sn_node_attr(n, "perm");
@@ -205,9 +198,7 @@ TEST(elementwise_nodes_between_two_transposes_work_on_what_was_before)
     transpose(g, "i", "h", 4, to_first);
     node(g, "Tanh", "y", "i");
     outputs(g, "y");
-    CHECK_OK(sn_model_finish(m, &err));
-    CHECK_OK(ready_copy(m, &p));
-    CHECK_OK(run_passes(p, "sink-transposes"));
+    CHECK_OK(finish(m, "sink-transposes", &p));
     CHECK_EQ(count_ops(p, "Transpose"), 2);
     CHECK_OK(run_passes(p, "fold-views"));
     CHECK_EQ(count_ops(p, "Transpose"), 0);
@@ -265,17 +256,7 @@ static sonde_status whole(size_t fail_at, sn_model **m, sn_graph **p)
 
 TEST(every_failing_allocation_on_the_way_is_reported)
 {
-    sn_model *m;
-    sn_graph *p;
-    CHECK_OK(whole(0, &m, &p));
-    const size_t total = build_alloc.count;
-    end_pass_model(m, p);
-    for (size_t k = 1; k <= total; k++) {
-        const sonde_status st = whole(k, &m, &p);
-        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %zu of %zu: status %d %s", k, total, st,
-                  err.message);
-        end_pass_model(m, p);
-    }
+    check_failing_allocations(whole);
 }
 
 TEST_MAIN()

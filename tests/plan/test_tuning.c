@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "temp_folder.h"
 #include "test.h"
 
 typedef struct fixture {
     sn_allocator alloc;
     sn_context ctx;
-    char dir[64], path[160];
+    char dir[TEMP_PATH], path[160];
     char said[256]; /* the last warning */
     int times;      /* warnings so far */
 } fixture;
@@ -28,8 +29,7 @@ static void begin(fixture *f)
 {
     sonde_error err;
     memset(f, 0, sizeof *f);
-    strcpy(f->dir, "/tmp/sonde-tuning-XXXXXX");
-    CHECK(mkdtemp(f->dir) != NULL);
+    temp_make(f->dir);
     sn_allocator_init_system(&f->alloc);
     f->ctx.alloc = &f->alloc;
     f->ctx.log = (sn_log){SN_LOG_WARN, hear, f};
@@ -38,9 +38,7 @@ static void begin(fixture *f)
 
 static void end(const fixture *f)
 {
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", f->dir);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(f->dir));
 }
 
 static sn_tuning *reader(const fixture *f)

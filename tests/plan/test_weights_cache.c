@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "temp_folder.h"
 #include "test.h"
 
 /* Three parts, the last one short. */
@@ -114,8 +115,8 @@ TEST(what_was_saved_is_found_and_mapped)
     sonde_error err = {0};
     sn_allocator alloc;
     sn_allocator_init_system(&alloc);
-    char dir[] = "/tmp/sonde-weights-XXXXXX", inner[64], command[96];
-    CHECK(mkdtemp(dir) != NULL);
+    char dir[TEMP_PATH], inner[TEMP_PATH + 8];
+    temp_make(dir);
     snprintf(inner, sizeof inner, "%s/made", dir);
     const sn_weights_key key = some_key();
     sn_cache cache;
@@ -136,8 +137,7 @@ TEST(what_was_saved_is_found_and_mapped)
     sn_buffer_unref(whole);
     sn_cache_close(&cache);
     CHECK_EQ(atomic_load(&alloc.live_bytes), 0);
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    CHECK_EQ(system(command), 0);
+    CHECK(temp_remove(dir));
 }
 
 TEST_MAIN()

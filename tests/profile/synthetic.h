@@ -1,53 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles made by hand, with times chosen so that every figure can be checked on paper, and an
- * allocator that fails at the k-th call. */
+/* Profiles made by hand, with times chosen so that every figure can be checked on paper. */
 #ifndef SONDE_TESTS_PROFILE_SYNTHETIC_H
 #define SONDE_TESTS_PROFILE_SYNTHETIC_H
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing_alloc.h"
 #include "profile/profile.h"
 
 #define MS 1000000u /* nanoseconds */
 
-/* ---- allocator ---- */
-typedef struct syn_memory {
-    sn_allocator a;
-    long fail_at; /* the k-th allocation fails and all after it; < 0: none */
-    long calls, live;
-} syn_memory;
-
-static inline void *syn_alloc(sn_allocator *a, size_t bytes)
-{
-    syn_memory *m = a->user;
-    if (m->fail_at >= 0 && m->calls >= m->fail_at)
-        return NULL;
-    m->calls++;
-    void *p = aligned_alloc(SN_ALIGN, sn_round_up(bytes ? bytes : 1, SN_ALIGN));
-    m->live += p != NULL;
-    return p;
-}
-
-static inline void syn_free(sn_allocator *a, void *ptr, size_t bytes)
-{
-    (void)bytes;
-    syn_memory *m = a->user;
-    m->live -= ptr != NULL;
-    free(ptr);
-}
-
-static inline sn_allocator *syn_memory_init(syn_memory *m)
-{
-    memset(m, 0, sizeof *m);
-    m->fail_at = -1;
-    m->a.alloc = syn_alloc;
-    m->a.free = syn_free;
-    m->a.user = m;
-    return &m->a;
-}
-
-/* ---- profiles ---- */
 static inline sn_profile *syn_profile(sn_allocator *alloc)
 {
     sn_profile *p = NULL;

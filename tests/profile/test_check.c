@@ -109,9 +109,9 @@ static const breach breaches[] = {
 
 TEST(a_whole_profile_passes)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = whole(syn_memory_init(&m));
+    sn_profile *p = whole(failing_init(&m));
     CHECK_OK(sn_profile_check(p, &err));
     p->record_ns = NAN; /* another program's: not known */
     CHECK_OK(sn_profile_check(p, &err));
@@ -122,9 +122,9 @@ TEST(a_whole_profile_passes)
 TEST(every_broken_promise_is_named)
 {
     for (size_t k = 0; k < sizeof breaches / sizeof breaches[0]; k++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
-        sn_profile *p = whole(syn_memory_init(&m));
+        sn_profile *p = whole(failing_init(&m));
         breaches[k].make(p);
         CHECK_EQ(sn_profile_check(p, &err), SONDE_INVALID_ARGUMENT);
         CHECK_HAS(err.message, breaches[k].said);
@@ -136,9 +136,9 @@ TEST(every_broken_promise_is_named)
 /* Three times the longest time in one parent is more than 64 bits hold. */
 TEST(own_times_stay_right_where_children_claim_more_than_time_holds)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     const uint32_t step = syn_step(p, "If", "if", "", "");
     const uint32_t run = syn_span(p, SN_CAT_ITERATION, 0, 0, SN_PROF_MAX_NS, "Iteration0")->id;
     const uint32_t outer = syn_op(p, run, 0, SN_PROF_MAX_NS, step);
@@ -157,9 +157,9 @@ TEST(own_times_stay_right_where_children_claim_more_than_time_holds)
 
 TEST(elements_of_absurd_shapes_are_counted_without_infinities)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     const uint32_t step = syn_step(p, "Add", "add", "", "");
     int64_t dims[40];
     for (int d = 0; d < 40; d++)

@@ -128,10 +128,10 @@ static sn_profile *runs(sn_allocator *alloc, size_t n, uint64_t conv_ns, const c
 
 TEST(profiles_are_compared_row_by_row)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_comparison c;
-    syn_memory_init(&m);
+    failing_init(&m);
     sn_profile *old = runs(&m.a, 30, 4 * MS, "MatMul"), *now = runs(&m.a, 40, 5 * MS, "Gemm");
     CHECK_OK(sn_profile_compare(old, now, SN_BY_OP, &m.a, &c, &err));
     CHECK_EQ(c.old_iterations, 30);
@@ -184,10 +184,10 @@ TEST(what_one_side_did_in_one_step_is_one_row_of_both)
         {"Conv", "conv1", ""}, {"Add", "add1", ""}, {"Relu", "relu1", ""}, {"Gemm", "fc", ""}};
     static const char *const fused[][3] = {
         {"[Reorder]", "conv1", ""}, {"Conv", "conv1", "Add+Relu"}, {"Gemm", "fc", ""}};
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_comparison c;
-    syn_memory_init(&m);
+    failing_init(&m);
     sn_profile *old = steps_of(&m.a, plain, 4), *now = steps_of(&m.a, fused, 3);
     for (int swapped = 0; swapped < 2; swapped++) {
         CHECK_OK(sn_profile_compare(swapped ? now : old, swapped ? old : now, SN_BY_NODE, &m.a, &c,
@@ -210,10 +210,10 @@ TEST(what_one_side_did_in_one_step_is_one_row_of_both)
 
 TEST(a_profile_without_runs_cannot_be_compared)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_comparison c;
-    syn_memory_init(&m);
+    failing_init(&m);
     sn_profile *none = syn_profile(&m.a), *some = syn_tiny(&m.a);
     CHECK_EQ(sn_profile_compare(none, some, SN_BY_OP, &m.a, &c, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sn_profile_compare(some, none, SN_BY_OP, &m.a, &c, &err), SONDE_INVALID_ARGUMENT);
@@ -225,8 +225,8 @@ TEST(a_profile_without_runs_cannot_be_compared)
 
 TEST(every_failing_allocation_of_a_comparison_is_told)
 {
-    syn_memory m;
-    syn_memory_init(&m);
+    failing_alloc m;
+    failing_init(&m);
     sn_profile *old = runs(&m.a, 10, 4 * MS, "MatMul"), *now = syn_tiny(&m.a);
     long live = m.live;
     for (long fail = 0; fail < 100000; fail++) {

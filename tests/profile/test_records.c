@@ -26,8 +26,8 @@ static sn_profile *nested(sn_allocator *alloc)
 TEST(spans_belong_to_the_innermost_record_of_their_thread)
 {
     static const uint32_t parents[] = {0, 0, 2, 2, 4, 5, 4, 7, 8, 4, 1, 1};
-    syn_memory m;
-    sn_profile *p = nested(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = nested(failing_init(&m));
     for (int again = 0; again < 2; again++) { /* what is linked stays */
         CHECK_EQ(sn_profile_link_records(p, NULL), SONDE_OK);
         for (size_t i = 0; i < p->spans.n; i++)
@@ -40,8 +40,8 @@ TEST(spans_belong_to_the_innermost_record_of_their_thread)
 
 TEST(records_that_overlap_do_not_contain_each_other)
 {
-    syn_memory m;
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
     syn_span(p, SN_CAT_USER, 0, 0, 10 * MS, "first");
     syn_span(p, SN_CAT_USER, 0, 5 * MS, 10 * MS, "second");
     syn_span(p, SN_CAT_ITERATION, 0, 9 * MS, 2 * MS, "run");
@@ -57,8 +57,8 @@ TEST(records_that_overlap_do_not_contain_each_other)
 
 TEST(every_failing_allocation_is_told)
 {
-    syn_memory m;
-    sn_profile *p = nested(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = nested(failing_init(&m));
     const long live = m.live;
     bool done = false;
     for (long k = 0; !done && k < 100; k++) {

@@ -38,8 +38,8 @@ TEST(what_was_not_measured_is_not_guessed)
 
 TEST(rows_hold_counts_and_shares_per_run)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     sonde_error err;
     p->peak_gflops = 1;
     p->steps.data[0].hw = (sn_prof_hw){

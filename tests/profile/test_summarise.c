@@ -28,9 +28,9 @@ static bool near(double a, double b)
 
 TEST(warm_up_is_left_out_and_rows_add_up_to_the_mean)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     sn_prof_summary s;
     CHECK_OK(sn_profile_summarise(p, SN_BY_OP, &s, &err));
     CHECK_EQ(s.iterations, 2);
@@ -65,9 +65,9 @@ TEST(warm_up_is_left_out_and_rows_add_up_to_the_mean)
 
 TEST(a_profile_without_runs_has_empty_figures)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     sn_prof_summary s;
     CHECK_OK(sn_profile_summarise(p, SN_BY_OP, &s, &err));
     CHECK_EQ(s.iterations, 0);
@@ -79,9 +79,9 @@ TEST(a_profile_without_runs_has_empty_figures)
 
 TEST(a_control_step_keeps_its_self_time_and_bodies_count_in_their_own_operators)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t loop = syn_step(p, "Loop", "loop", "", ""), add = syn_step(p, "Add", "add", "", "");
     p->steps.data[loop].control = true;
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 100, "Iteration0")->id;
@@ -104,9 +104,9 @@ TEST(a_control_step_keeps_its_self_time_and_bodies_count_in_their_own_operators)
 
 TEST(memory_inside_an_operator_is_taken_off_that_operator)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t op = syn_step(p, "NonZero", "nz", "", "");
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 100, "Iteration0")->id;
     uint32_t first = syn_op(p, it, 10, 30, op);
@@ -129,9 +129,9 @@ TEST(memory_inside_an_operator_is_taken_off_that_operator)
 
 TEST(memory_of_a_body_is_taken_off_the_operator_it_lies_in)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t loop = syn_step(p, "Loop", "loop", "", ""), op = syn_step(p, "NonZero", "nz", "", "");
     uint32_t model = syn_span(p, SN_CAT_MODEL, 0, 0, 100, "tiny")->id;
     uint32_t it = syn_span(p, SN_CAT_ITERATION, model, 0, 100, "Iteration0")->id;
@@ -152,9 +152,9 @@ TEST(memory_of_a_body_is_taken_off_the_operator_it_lies_in)
 
 TEST(worker_slices_and_user_scopes_do_not_change_the_rows)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t op = syn_step(p, "Conv", "c", "", "");
     uint32_t user = syn_span(p, SN_CAT_USER, 0, 0, 200, "trace")->id;
     uint32_t it = syn_span(p, SN_CAT_ITERATION, user, 10, 100, "Iteration0")->id;
@@ -171,9 +171,9 @@ TEST(worker_slices_and_user_scopes_do_not_change_the_rows)
 
 TEST(the_recorders_cost_is_in_no_row_and_not_in_the_wall_time)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     p->record_ns = 2;
     uint32_t loop = syn_step(p, "If", "if", "", ""), add = syn_step(p, "Add", "add", "", "");
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 100, "Iteration0")->id;
@@ -196,9 +196,9 @@ TEST(the_recorders_cost_is_in_no_row_and_not_in_the_wall_time)
 
 TEST(other_is_never_negative_however_dear_the_recorder)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     p->record_ns = 1e12;
     sn_prof_summary s;
     CHECK_OK(sn_profile_summarise(p, SN_BY_OP, &s, &err));
@@ -212,9 +212,9 @@ TEST(other_is_never_negative_however_dear_the_recorder)
 
 TEST(nodes_show_their_fusion_their_originals_and_what_was_folded)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    sn_profile *p = syn_tiny(failing_init(&m));
     uint32_t folded = syn_step(p, "Shape", "shape0", "", "");
     p->steps.data[folded].folded = true;
     sn_prof_summary s;
@@ -233,9 +233,9 @@ TEST(nodes_show_their_fusion_their_originals_and_what_was_folded)
 
 TEST(unnamed_nodes_stay_apart_and_a_node_bound_twice_is_one_row)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t a = syn_step(p, "Add", "", "", ""), b = syn_step(p, "Add", "", "", "");
     uint32_t c = syn_step(p, "Mul", "mul", "", ""), d = syn_step(p, "Mul", "mul", "", "");
     p->steps.data[d].table = 2;
@@ -255,9 +255,9 @@ TEST(unnamed_nodes_stay_apart_and_a_node_bound_twice_is_one_row)
 
 TEST(every_step_of_every_binding_can_have_its_own_row)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t a = syn_step(p, "Mul", "mul", "", ""), b = syn_step(p, "Mul", "mul", "", "");
     p->steps.data[b].table = 2;
     for (int binding = 0; binding < 2; binding++) /* folded in both, listed once */
@@ -286,9 +286,9 @@ TEST(every_step_of_every_binding_can_have_its_own_row)
 
 TEST(shapes_are_written_with_absent_inputs_scalars_and_unknown_dims)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t a = syn_step(p, "Conv", "a", "", ""), b = syn_step(p, "Conv", "b", "", "");
     sn_prof_tensor *in = SN_NEW_N(&p->arena, sn_prof_tensor, 3);
     in[0] = syn_tensor(p, "s", "i64", 0, NULL);
@@ -311,9 +311,9 @@ TEST(shapes_are_written_with_absent_inputs_scalars_and_unknown_dims)
 
 TEST(a_row_names_the_kernel_that_took_most_of_its_time)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t a = syn_step(p, "Conv", "a", "", "k1"), b = syn_step(p, "Conv", "b", "", "k2");
     uint32_t c = syn_step(p, "Conv", "c", "", "k1");
     uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, 0, 100, "Iteration0")->id;
@@ -333,9 +333,9 @@ TEST(a_row_names_the_kernel_that_took_most_of_its_time)
 
 TEST(tables_that_contradict_themselves_do_no_harm)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     uint32_t add = syn_step(p, "Add", "add", "", "");
     sn_prof_span *it = syn_span(p, SN_CAT_ITERATION, 2, UINT64_MAX - 5, UINT64_MAX, NULL);
     it->thread = 99; /* no such thread; its parent is its child */
@@ -357,9 +357,9 @@ TEST(tables_that_contradict_themselves_do_no_harm)
 
 TEST(any_order_of_ids_finds_its_spans)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     for (uint32_t i = 0; i < 1000; i++)
         syn_span(p, SN_CAT_EXECUTOR, 0, i, 1, "x")->id = (i * 7919u) % 1009u * 1000u + 5u;
     sn_prof_index index;
@@ -375,9 +375,9 @@ TEST(any_order_of_ids_finds_its_spans)
 
 TEST(a_million_spans_add_up)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = syn_profile(syn_memory_init(&m));
+    sn_profile *p = syn_profile(failing_init(&m));
     enum { STEPS = 1000, RUNS = 1000 };
     for (int k = 0; k < STEPS; k++)
         syn_step(p, k % 3 ? "Conv" : "Relu", "", "", k % 2 ? "k1" : "k2");
@@ -399,8 +399,8 @@ TEST(a_million_spans_add_up)
 
 TEST(every_failing_allocation_is_reported_and_leaks_nothing)
 {
-    syn_memory m;
-    sn_profile *p = syn_tiny(syn_memory_init(&m));
+    failing_alloc m;
+    sn_profile *p = syn_tiny(failing_init(&m));
     long live = m.live;
     for (int key = SN_BY_OP; key <= SN_BY_KERNEL; key++) {
         bool done = false;

@@ -32,8 +32,8 @@ TEST(every_category_can_be_had_alone)
 {
     for (size_t f = 0; f < 2; f++) {
         for (int c = 0; c < SN_CAT_COUNT; c++) {
-            syn_memory m;
-            sn_profile *p = rich_profile(syn_memory_init(&m));
+            failing_alloc m;
+            sn_profile *p = rich_profile(failing_init(&m));
             p->categories = 1u << c;
             sn_profile *q = saved(p, formats[f]);
             CHECK_MSG(q->spans.n == count(p, (sn_prof_cat)c), "%s %s: %zu spans", formats[f],
@@ -57,8 +57,8 @@ TEST(a_scope_keeps_its_own_category)
     static const char *const own[] = {"io", "a,b", "say \"hi\" \\", "operator", "iteration", "\n"};
     enum { OWN = sizeof own / sizeof own[0] };
     for (size_t f = 0; f < 2; f++) {
-        syn_memory m;
-        sn_profile *p = syn_tiny(syn_memory_init(&m));
+        failing_alloc m;
+        sn_profile *p = syn_tiny(failing_init(&m));
         for (size_t k = 0; k < OWN; k++) {
             sn_prof_span *s =
                 syn_span(p, SN_CAT_USER, 0, (100 + k) * UINT64_C(1000000), 1000, "scope");
@@ -79,9 +79,9 @@ TEST(a_scope_keeps_its_own_category)
 TEST(iterations_and_operators_are_enough_for_the_table)
 {
     for (size_t f = 0; f < 2; f++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
-        sn_profile *p = rich_profile(syn_memory_init(&m));
+        sn_profile *p = rich_profile(failing_init(&m));
         p->categories = 1u << SN_CAT_ITERATION | 1u << SN_CAT_OPERATOR | 1u << SN_CAT_MEMORY;
         sn_profile *q = saved(p, formats[f]);
         memory_sink first, second;
@@ -101,9 +101,9 @@ TEST(iterations_and_operators_are_enough_for_the_table)
 
 TEST(tables_are_made_of_all_spans)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m));
+    sn_profile *p = rich_profile(failing_init(&m));
     static const char *const others[] = {"x.txt",   "x.md",     "x.csv",         "x.xlsx",
                                          "x.pb.gz", "x.folded", "x.summary.json"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {

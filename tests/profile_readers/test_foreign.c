@@ -47,7 +47,7 @@ static const char torch[] =
     "], \"traceName\": \"x.json\"}\n";
 
 typedef struct loaded {
-    syn_memory m;
+    failing_alloc m;
     sn_profile *p;
     sn_prof_summary s;
 } loaded;
@@ -55,7 +55,7 @@ typedef struct loaded {
 static bool load(loaded *l, const char *text, size_t n)
 {
     sonde_error err = {0};
-    if (sn_profile_read_bytes(text, n, "x.json", syn_memory_init(&l->m), &l->p, &err) == SONDE_OK &&
+    if (sn_profile_read_bytes(text, n, "x.json", failing_init(&l->m), &l->p, &err) == SONDE_OK &&
         sn_profile_summarise(l->p, SN_BY_OP, &l->s, &err) == SONDE_OK)
         return true;
     fprintf(stderr, "%s\n", err.message);
@@ -209,10 +209,10 @@ TEST(a_trace_of_pytorch_without_steps_is_one_iteration)
 
 TEST(our_chrome_trace_gives_the_same_tables)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     CHECK_OK(sn_exporter_for_path("x.json")->write(p, memory_sink_init(&out), &err));
     CHECK_OK(sn_profile_read_bytes(out.text, out.n, "x", &m.a, &q, &err));
     CHECK_EQ(q->spans.n, p->spans.n);
@@ -263,13 +263,12 @@ TEST(our_chrome_trace_gives_the_same_tables)
 static void damage(const char *text, size_t n)
 {
     for (size_t cut = 0; cut < n; cut += cut < 300 ? 1 : 7) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
         sn_profile *q = NULL;
         char *exact = malloc(cut ? cut : 1);
         memcpy(exact, text, cut);
-        sonde_status st =
-            sn_profile_read_bytes(exact, cut, "cut.json", syn_memory_init(&m), &q, &err);
+        sonde_status st = sn_profile_read_bytes(exact, cut, "cut.json", failing_init(&m), &q, &err);
         if (strspn(text + cut, " \n") < n - cut) {
             CHECK_MSG(st == SONDE_INVALID_ARGUMENT, "%zu bytes", cut);
             CHECK_HAS(err.message, "cut.json");
@@ -279,13 +278,13 @@ static void damage(const char *text, size_t n)
         free(exact);
     }
     for (int round = 0; round < 2000; round++) {
-        syn_memory m;
+        failing_alloc m;
         sn_profile *q = NULL;
         char *bad = malloc(n);
         memcpy(bad, text, n);
         for (int k = 0; k < 2; k++)
             bad[test_rand() % n] = "[]{}:,\"0919e-\\ "[test_rand() % 15];
-        (void)sn_profile_read_bytes(bad, n, "x", syn_memory_init(&m), &q, NULL);
+        (void)sn_profile_read_bytes(bad, n, "x", failing_init(&m), &q, NULL);
         sn_profile_free(q);
         CHECK_EQ(m.live, 0);
         free(bad);
@@ -295,9 +294,9 @@ static void damage(const char *text, size_t n)
 static void starve(const char *text, size_t n)
 {
     for (long fail = 0; fail < 100000; fail++) {
-        syn_memory m;
+        failing_alloc m;
         sn_profile *q = NULL;
-        syn_memory_init(&m);
+        failing_init(&m);
         m.fail_at = fail;
         sonde_status st = sn_profile_read_bytes(text, n, "x", &m.a, &q, NULL);
         sn_profile_free(q);
@@ -310,10 +309,10 @@ static void starve(const char *text, size_t n)
 
 TEST(damaged_files_are_refused_and_failing_memory_is_told)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m));
+    sn_profile *p = rich_profile(failing_init(&m));
     CHECK_OK(sn_exporter_for_path("x.json")->write(p, memory_sink_init(&out), &err));
     damage(ort, sizeof ort - 1);
     damage(torch, sizeof torch - 1);
@@ -329,11 +328,11 @@ TEST(json_that_is_no_profile_is_named)
 {
     static const char *const all[] = {"{}", "[]", "{\"traceEvents\": []}", "hello", "{\"a\": 1"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
         sn_profile *q = NULL;
         CHECK_EQ(
-            sn_profile_read_bytes(all[i], strlen(all[i]), "y.json", syn_memory_init(&m), &q, &err),
+            sn_profile_read_bytes(all[i], strlen(all[i]), "y.json", failing_init(&m), &q, &err),
             SONDE_INVALID_ARGUMENT);
         CHECK_HAS(err.message, "'y.json' is no profile");
     }

@@ -50,9 +50,9 @@ static void use(const sn_profile *p)
 
 TEST(a_value_that_is_used_last_before_it_is_made_is_refused)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     p->lives.data[0].first = 900000;
     CHECK_EQ(reread(p, &q, &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "cannot read 'evil.pftrace' as a Perfetto trace of sonde: value 0 of "
@@ -64,9 +64,9 @@ TEST(a_value_that_is_used_last_before_it_is_made_is_refused)
 TEST(values_larger_than_any_machine_are_refused)
 {
     for (int k = 0; k < 3; k++) {
-        syn_memory m;
+        failing_alloc m;
         sonde_error err = {0};
-        sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+        sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
         const sn_prof_life another = {1, 0, 1, "z", 0, SN_PROF_MAX_COUNT, SN_LIFE_OUTPUT};
         CHECK(sn_vec_push(&p->lives, p->alloc, another));
         p->lives.data[0].bytes = k == 0 ? SN_PROF_MAX_COUNT : k == 1 ? UINT64_MAX : 1;
@@ -80,9 +80,9 @@ TEST(values_larger_than_any_machine_are_refused)
 /* Memory follows the file, not a number in it. */
 TEST(a_value_used_by_a_step_far_away_takes_no_memory)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     p->lives.data[0].last = UINT32_MAX - 1;
     CHECK_OK(reread(p, &q, &err));
     m.a.limit_bytes = 4 << 20;
@@ -96,9 +96,9 @@ TEST(a_value_used_by_a_step_far_away_takes_no_memory)
 
 TEST(numbers_beyond_all_bounds_are_cut)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     sn_prof_step *s = &p->steps.data[0];
     s->hw = (sn_prof_hw){5e-324, 1, INFINITY, 2, 3};
     s->flops = s->bytes = s->bind_ns = UINT64_MAX;
@@ -132,9 +132,9 @@ TEST(numbers_beyond_all_bounds_are_cut)
 /* What a trace that was cut may refer to without having it. */
 TEST(what_is_missing_is_left_out_and_the_rest_is_used)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     for (size_t i = 0; i < p->spans.n; i++) {
         p->spans.data[i].step = 70;
         p->spans.data[i].thread = 9;
@@ -151,10 +151,10 @@ TEST(what_is_missing_is_left_out_and_the_rest_is_used)
 /* It would be written as nothing and read again as another shape. */
 TEST(an_empty_text_of_a_tensor_is_none)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     CHECK_OK(sn_exporter_pftrace.write(p, memory_sink_init(&out), &err));
     char *text = out.text; /* a text ends at its first zero byte */
     while ((text = memmem(text, out.n - (size_t)(text - out.text), "seq(f32[?])", 11)) != NULL)
@@ -171,9 +171,9 @@ TEST(an_empty_text_of_a_tensor_is_none)
 
 TEST(two_spans_of_one_number_are_refused)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     p->spans.data[2].id = p->spans.data[1].id;
     CHECK_EQ(reread(p, &q, &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "two spans have the number 2");

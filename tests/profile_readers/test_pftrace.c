@@ -93,10 +93,10 @@ static void compare_rest(const sn_profile *a, const sn_profile *b)
 
 TEST(a_profile_comes_back_as_it_was)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     write_trace(p, &out);
     CHECK_OK(sn_profile_read_bytes(out.text, out.n, "x", &m.a, &q, &err));
     CHECK_STR(q->note, "");
@@ -122,11 +122,11 @@ TEST(a_profile_comes_back_as_it_was)
 
 TEST(what_is_counted_after_a_step_was_told_is_kept)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
     sn_pftrace *t = NULL;
-    sn_profile *p = rich_profile(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = rich_profile(failing_init(&m)), *q = NULL;
     sn_prof_usage usage = p->usage;
     sn_prof_step early = p->steps.data[0];
     early.hw = (sn_prof_hw){.calls = 1, .cycles = 5};
@@ -148,9 +148,9 @@ TEST(what_is_counted_after_a_step_was_told_is_kept)
 
 TEST(a_trace_cut_at_any_byte_opens_up_to_the_cut)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m));
+    sn_profile *p = rich_profile(failing_init(&m));
     write_trace(p, &out);
     size_t most = 0, opened = 0;
     for (size_t n = 0; n < out.n; n++) {
@@ -185,9 +185,9 @@ TEST(a_trace_cut_at_any_byte_opens_up_to_the_cut)
 
 TEST(changed_bytes_do_no_harm)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m));
+    sn_profile *p = rich_profile(failing_init(&m));
     write_trace(p, &out);
     for (int round = 0; round < 3000; round++) {
         char *bad = malloc(out.n);
@@ -214,10 +214,10 @@ TEST(changed_bytes_do_no_harm)
 
 TEST(spans_that_arrive_out_of_order_are_put_in_order)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     memory_sink out;
-    sn_profile *p = syn_tiny(syn_memory_init(&m)), *q = NULL;
+    sn_profile *p = syn_tiny(failing_init(&m)), *q = NULL;
     for (size_t i = 0; i < p->spans.n / 2; i++) { /* as a stream may bring them: ends first */
         sn_prof_span swap = p->spans.data[i];
         p->spans.data[i] = p->spans.data[p->spans.n - 1 - i];
@@ -239,9 +239,9 @@ TEST(spans_that_arrive_out_of_order_are_put_in_order)
 
 TEST(every_failing_allocation_is_told)
 {
-    syn_memory m;
+    failing_alloc m;
     memory_sink out;
-    sn_profile *p = rich_profile(syn_memory_init(&m));
+    sn_profile *p = rich_profile(failing_init(&m));
     write_trace(p, &out);
     sn_profile_free(p);
     for (long fail = 0; fail < 100000; fail++) {
@@ -261,10 +261,10 @@ TEST(every_failing_allocation_is_told)
 
 TEST(other_files_are_named_in_the_message)
 {
-    syn_memory m;
+    failing_alloc m;
     sonde_error err = {0};
     sn_profile *q = NULL;
-    syn_memory_init(&m);
+    failing_init(&m);
     CHECK_EQ(sn_profile_read_bytes("\x0A\x02hi", 4, "a.bin", &m.a, &q, &err),
              SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "'a.bin' is no profile");

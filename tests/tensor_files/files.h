@@ -3,13 +3,8 @@
 #ifndef SONDE_TESTS_TENSOR_FILES_FILES_H
 #define SONDE_TESTS_TENSOR_FILES_FILES_H
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/file.h"
+#include "graph/same_tensor.h"
+#include "temp_folder.h"
 #include "tensor_files/formats.h"
 #include "tensor_files/tensor_files.h"
 #include "test.h"
@@ -17,7 +12,7 @@
 typedef struct files {
     sn_allocator alloc;
     sonde_error err;
-    char folder[64];
+    char folder[TEMP_PATH];
     char path[256];
     sn_named_list list;
 } files;
@@ -27,10 +22,7 @@ static inline void files_init(files *f)
     memset(f, 0, sizeof *f);
     sn_allocator_init_system(&f->alloc);
     sn_named_init(&f->list, &f->alloc);
-    snprintf(f->folder, sizeof f->folder, "%s/sonde_XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(f->folder))
-        abort();
+    temp_make(f->folder);
 }
 static inline const char *files_path(files *f, const char *name)
 {
@@ -47,26 +39,11 @@ static inline void files_clear(files *f)
     sn_named_free(&f->list);
     sn_named_init(&f->list, &f->alloc);
 }
-static inline void files_remove(const char *folder)
-{
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[512];
-        if (e->d_name[0] == '.' ||
-            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path)
-            continue;
-        if (remove(path) != 0)
-            files_remove(path);
-    }
-    if (d)
-        closedir(d);
-    rmdir(folder);
-}
 /* True when no memory is left. */
 static inline bool files_free(files *f)
 {
     sn_named_free(&f->list);
-    files_remove(f->folder);
+    temp_remove(f->folder);
     return atomic_load(&f->alloc.live_bytes) == 0;
 }
 
@@ -83,20 +60,6 @@ static inline void add_tensor(files *f, const char *name, sn_dtype dtype, int ra
         memcpy(s.t.data, data, s.t.bytes);
     if (sn_named_add(&f->list, name, &s, &f->err) != SONDE_OK)
         abort();
-}
-
-static inline bool same_tensor(const sn_tensor *a, const sn_tensor *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes ||
-        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]))
-        return false;
-    if (a->dtype != SONDE_DTYPE_STRING)
-        return memcmp(a->data, b->data, a->bytes) == 0;
-    const sonde_string *s = a->data, *t = b->data;
-    for (int64_t i = 0; i < sn_tensor_count(a); i++)
-        if (s[i].size != t[i].size || memcmp(s[i].data, t[i].data, s[i].size))
-            return false;
-    return true;
 }
 
 typedef sonde_status (*read_fn)(const uint8_t *, size_t, const sn_type *, sn_named_list *,
