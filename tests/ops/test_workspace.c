@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspace: pieces lie apart and aligned, sizes that overflow are refused when a step is bound,
  * and under AddressSanitizer only the pieces of the running step can be touched. */
-#include "ops/op_test.h"
+#include "ops/one_node.h"
 
 #if SN_WORKSPACE_GUARDED
 #include <sanitizer/asan_interface.h>
@@ -114,7 +114,7 @@ static const sn_op carving_op = {.name = "Carve",
                                  .run = run_carved};
 
 /* Binds a step of that operator and, when that goes well, runs it in a frame with room to spare. */
-static sonde_status bind_and_run(size_t spare)
+static sonde_status bind_and_run(one_node *c, size_t spare)
 {
     static const int64_t dims[1] = {1};
     static const uint32_t slots[2] = {0, 1};
@@ -129,18 +129,18 @@ static sonde_status bind_and_run(size_t spare)
                  .out = &fact,
                  .n_in = 1,
                  .n_out = 1,
-                 .ctx = &op.ctx,
+                 .ctx = &c->ctx,
                  .threads = 1,
-                 .arena = &op.arena,
-                 .err = &err,
+                 .arena = &c->arena,
+                 .err = &c->err,
                  .run = run_carved};
     ran = false;
     SN_TRY(sn_op_bind_step(&s, &b));
     s.run = b.run;
     s.bound = b.bound;
     largest_step = b.workspace_bytes + spare;
-    sn_frame f = {.ctx = &op.ctx, .alloc = &op.alloc, .err = &err};
-    f.workspace = sn_alloc(&op.alloc, largest_step);
+    sn_frame f = {.ctx = &c->ctx, .alloc = &c->alloc, .err = &c->err};
+    f.workspace = sn_alloc(&c->alloc, largest_step);
     sn_workspace_close(f.workspace, largest_step);
     const sonde_status st = s.run(&s, &f);
 #if SN_WORKSPACE_GUARDED
@@ -149,7 +149,7 @@ static sonde_status bind_and_run(size_t spare)
 #endif
     sn_workspace_open(f.workspace, largest_step);
     memset(f.workspace, 0, largest_step);
-    sn_free(&op.alloc, f.workspace, largest_step);
+    sn_free(&c->alloc, f.workspace, largest_step);
     return st;
 }
 
@@ -162,36 +162,39 @@ static void set_elems(int64_t a, int64_t b, int64_t c)
 
 TEST(a_step_finds_its_pieces_when_it_runs)
 {
-    op_begin("Identity", 13);
+    one_node c;
+    node_begin_graph(&c);
     set_elems(100, 64, 7);
-    CHECK_OK(bind_and_run(1000));
+    NODE_CHECK(&c, bind_and_run(&c, 1000));
     CHECK(ran);
-    op_end();
+    node_end(&c);
 }
 
 TEST(a_step_with_too_large_pieces_is_refused_when_it_is_bound)
 {
-    op_begin("Identity", 13);
+    one_node c;
+    node_begin_graph(&c);
     set_elems(1, INT64_MAX, 1);
-    CHECK_EQ(bind_and_run(0), SONDE_LIMIT);
-    CHECK_HAS(err.message, "node 'it' (Carve): the tensors are too large");
+    CHECK_EQ(bind_and_run(&c, 0), SONDE_LIMIT);
+    CHECK_HAS(c.err.message, "node 'it' (Carve): the tensors are too large");
     CHECK(!ran);
-    op_end();
+    node_end(&c);
 }
 
 TEST(only_the_pieces_of_the_running_step_can_be_touched)
 {
 #if SN_WORKSPACE_GUARDED
-    op_begin("Identity", 13);
+    one_node c;
+    node_begin_graph(&c);
     set_elems(100, 64, 7);
-    CHECK_OK(bind_and_run(1000));
+    NODE_CHECK(&c, bind_and_run(&c, 1000));
     CHECK(ran && pieces_open && rest_closed);
     set_elems(8, 0, 1);
-    CHECK_OK(bind_and_run(1));
+    NODE_CHECK(&c, bind_and_run(&c, 1));
     CHECK(ran && pieces_open && rest_closed);
-    op_end();
+    node_end(&c);
 #else
-    puts("skipped: only AddressSanitizer can tell");
+    SKIP_TEST("only AddressSanitizer can tell");
 #endif
 }
 
