@@ -11,6 +11,7 @@
 typedef struct job {
     const sn_batchnorm *b;
     const sn_batchnorm_data *d;
+    const sn_kernels *kernels;
 } job;
 
 static double load(sn_elems e, int64_t i)
@@ -132,12 +133,12 @@ static void channel_block(void *arg, size_t index, int worker)
         scale[l] = (float)a;
         shift[l] = (float)(load(d->bias, c) - load(d->mean, c) * a);
     }
-    scale_lanes(sn_kernels_get(b->cpu_flags), y, x, scale, shift, b->pixels, (unsigned)b->block);
+    scale_lanes(j->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
 }
 
 void sn_batchnorm_run(const sn_batchnorm *b, const sn_batchnorm_data *d, sn_pool *pool)
 {
-    job j = {b, d};
+    job j = {b, d, sn_kernels_get(b->cpu_flags)};
     if (b->block)
         sn_pool_run(pool, (size_t)(b->images * ((b->channels + b->block - 1) / b->block)),
                     channel_block, &j);

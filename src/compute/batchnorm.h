@@ -14,7 +14,7 @@ typedef struct sn_batchnorm {
     float epsilon;
     float momentum; /* training: how much of the running mean and variance stays */
     bool training;
-    uint32_t cpu_flags; /* of whose kernels blocked images make use */
+    uint32_t cpu_flags; /* blocked images */
 } sn_batchnorm;
 
 /* The images have one type; what is per channel may have other float types. y may be x. */
