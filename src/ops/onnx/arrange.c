@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small operators that keep, reverse or mark elements by position: Trilu, ReverseSequence, OneHot.
  */
-#include <string.h>
-
+#include "compute/by_position.h"
 #include "ops/shared/data_movement.h"
 
 /* ------------------------------------------------------------------ Trilu */
@@ -27,27 +26,17 @@ static sonde_status infer_trilu(sn_infer *c)
 static sonde_status run_trilu(const sn_step *s, sn_frame *f)
 {
     const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    bool upper = ((const trilu_params *)s->params)->upper != 0;
-    size_t elem = sn_dtype_bytes(x->dtype);
-    int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1], k = 0,
-            total = sn_tensor_count(x);
+    const int64_t total = sn_tensor_count(x);
     if (total == 0)
         return SONDE_OK;
+    sn_triangle t = {.rows = x->dims[x->rank - 2],
+                     .columns = x->dims[x->rank - 1],
+                     .upper = ((const trilu_params *)s->params)->upper != 0,
+                     .elem_bytes = sn_dtype_bytes(x->dtype)};
+    t.matrices = total / (t.rows * t.columns);
     if (sn_has(s, 1) && sn_tensor_count(sn_in(s, f, 1)) > 0)
-        k = sn_move_int(sn_in(s, f, 1), 0);
-    k = k > cols ? cols : k < -rows ? -rows : k;
-    if (y->data != x->data)
-        sn_copy_bytes(y->data, x->data, (size_t)total * elem, f->pool);
-    for (int64_t r = 0; r < total / cols; r++) {
-        int64_t edge = r % rows + k + (upper ? 0 : 1); /* first kept column, or first dropped one */
-        edge = edge < 0 ? 0 : edge > cols ? cols : edge;
-        char *row = (char *)y->data + (size_t)(r * cols) * elem;
-        if (upper)
-            memset(row, 0, (size_t)edge * elem);
-        else
-            memset(row + (size_t)edge * elem, 0, (size_t)(cols - edge) * elem);
-    }
+        t.diagonal = sn_move_int(sn_in(s, f, 1), 0);
+    sn_triangle_run(&t, sn_out(s, f, 0)->data, x->data, f->pool);
     return SONDE_OK;
 }
 
@@ -92,25 +81,19 @@ static sonde_status infer_reverse(sn_infer *c)
 
 static sonde_status run_reverse(const sn_step *s, sn_frame *f)
 {
-    const reverse_params *r = s->params;
-    const sn_tensor *x = sn_in(s, f, 0), *lengths = sn_in(s, f, 1);
-    sn_tensor *y = sn_out(s, f, 0);
-    int64_t batches = x->dims[r->batch_axis], times = x->dims[r->time_axis];
-    if (sn_tensor_count(x) == 0)
+    const reverse_params *p = s->params;
+    const sn_tensor *x = sn_in(s, f, 0);
+    const int64_t total = sn_tensor_count(x);
+    int64_t bad;
+    if (total == 0)
         return SONDE_OK;
-    size_t row = (size_t)(sn_tensor_count(x) / (batches * times)) * sn_dtype_bytes(x->dtype);
-    for (int64_t b = 0; b < batches; b++) {
-        int64_t n = sn_move_int(lengths, b);
-        if (n < 0 || n > times)
-            return sn_run_fail(s, f, "sequence length %lld is outside 0 to %lld", (long long)n,
-                               (long long)times);
-        for (int64_t t = 0; t < times; t++) {
-            int64_t from = t < n ? n - 1 - t : t;
-            size_t to_row = (size_t)(r->batch_axis ? t * batches + b : b * times + t);
-            size_t from_row = (size_t)(r->batch_axis ? from * batches + b : b * times + from);
-            memcpy((char *)y->data + to_row * row, (const char *)x->data + from_row * row, row);
-        }
-    }
+    sn_reverse r = {.batches = x->dims[p->batch_axis],
+                    .times = x->dims[p->time_axis],
+                    .time_first = p->time_axis == 0};
+    r.row_bytes = (size_t)(total / (r.batches * r.times)) * sn_dtype_bytes(x->dtype);
+    if (!sn_reverse_run(&r, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(sn_in(s, f, 1)), &bad))
+        return sn_run_fail(s, f, "sequence length %lld is outside 0 to %lld", (long long)bad,
+                           (long long)r.times);
     return sn_move_own(s, f, 0);
 }
 
@@ -168,20 +151,14 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     if (!sn_move_axis(((const onehot_params *)s->params)->axis, y->rank, &axis) ||
         sn_tensor_count(values) != 2)
         return sn_run_fail(s, f, "axis or values do not fit");
-    size_t elem = sn_dtype_bytes(y->dtype);
-    int64_t depth = y->dims[axis], inner = 1, n = sn_tensor_count(index);
+    sn_one_hot h = {.count = sn_tensor_count(index),
+                    .depth = y->dims[axis],
+                    .inner = 1,
+                    .elem_bytes = sn_dtype_bytes(y->dtype)};
     for (int i = axis + 1; i < y->rank; i++)
-        inner *= y->dims[i];
-    const char *on = (const char *)values->data + elem;
-    sn_copy_fill(y->data, values->data, elem, sn_tensor_count(y), f->pool);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t v = sn_move_int(index, i);
-        if (v < -depth || v >= depth)
-            continue; /* out of range: everything stays off */
-        v += v < 0 ? depth : 0;
-        sn_move_elem((char *)y->data + (size_t)((i / inner * depth + v) * inner + i % inner) * elem,
-                     on, elem);
-    }
+        h.inner *= y->dims[i];
+    sn_one_hot_run(&h, y->data, sn_tensor_elems(index), values->data,
+                   (const char *)values->data + h.elem_bytes, f->pool);
     return sn_move_own(s, f, 0);
 }
 
