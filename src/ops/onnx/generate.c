@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/generate.h"
 #include "ops/shared/data_movement.h"
 
 /* ------------------------------------------------------------------ Shape, Size */
@@ -290,29 +291,8 @@ static sonde_status infer_range(sn_infer *c)
 
 static sonde_status run_range(const sn_step *s, sn_frame *f)
 {
-    const sn_tensor *a = sn_in(s, f, 0), *d = sn_in(s, f, 2);
-    sn_tensor *y = sn_out(s, f, 0);
-    int64_t n = sn_tensor_count(y);
-    switch (y->dtype) {
-#define FILL(NAME, T, U)                                                                           \
-    case SONDE_DTYPE_##NAME: {                                                                     \
-        T start = *(const T *)a->data, delta = *(const T *)d->data, *out = y->data;                \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (T)((U)start + (U)i * (U)delta);                                              \
-        return SONDE_OK;                                                                           \
-    }
-        FILL(I64, int64_t, uint64_t)
-        FILL(I32, int32_t, uint32_t)
-        FILL(I16, int16_t, uint32_t)
-        FILL(F32, float, float)
-        FILL(F64, double, double)
-#undef FILL
-    default:
-        break;
-    }
-    double start = sn_elem_f64(a->dtype, a->data, 0), delta = sn_elem_f64(d->dtype, d->data, 0);
-    for (int64_t i = 0; i < n; i++)
-        sn_elem_set_f64(y->dtype, y->data, i, start + (double)i * delta);
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_range_run(y->dtype, y->data, sn_tensor_count(y), sn_in(s, f, 0)->data, sn_in(s, f, 2)->data);
     return SONDE_OK;
 }
 
@@ -350,15 +330,8 @@ static sonde_status infer_eye(sn_infer *c)
 
 static sonde_status run_eye(const sn_step *s, sn_frame *f)
 {
-    const eye_params *r = s->params;
-    sn_tensor *y = sn_out(s, f, 0);
-    int64_t rows = y->dims[0], cols = y->dims[1];
-    memset(y->data, 0, (size_t)sn_tensor_count(y) * sn_dtype_bytes(y->dtype));
-    for (int64_t i = r->k < 0 ? (r->k < -rows ? rows : -r->k) : 0; i < rows; i++) {
-        if (r->k >= cols - i)
-            break;
-        sn_elem_set_f64(y->dtype, y->data, i * cols + i + r->k, 1.0);
-    }
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_eye_run(y->dtype, y->data, y->dims[0], y->dims[1], ((const eye_params *)s->params)->k);
     return SONDE_OK;
 }
 

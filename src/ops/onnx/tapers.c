@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that signal models begin
  * with. Their sizes are values of scalars; with constant scalars they fold away. */
-#include <math.h>
-
+#include "compute/signal_tables.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
-#define PI 3.14159265358979323846
-
-typedef enum taper { HANN, HAMMING, BLACKMAN } taper;
-
 typedef struct taper_params {
-    taper kind;
+    sn_window_kind kind;
     bool periodic;
     sn_dtype dtype;
 } taper_params;
@@ -28,7 +23,7 @@ static sonde_status prepare_dtype(sn_prep *p, sn_dtype *out)
     return SONDE_OK;
 }
 
-static sonde_status prepare_taper(sn_prep *p, taper kind)
+static sonde_status prepare_taper(sn_prep *p, sn_window_kind kind)
 {
     taper_params *r = p->params;
     int64_t periodic;
@@ -40,15 +35,15 @@ static sonde_status prepare_taper(sn_prep *p, taper kind)
 
 static sonde_status prepare_hann(sn_prep *p)
 {
-    return prepare_taper(p, HANN);
+    return prepare_taper(p, SN_WINDOW_HANN);
 }
 static sonde_status prepare_hamming(sn_prep *p)
 {
-    return prepare_taper(p, HAMMING);
+    return prepare_taper(p, SN_WINDOW_HAMMING);
 }
 static sonde_status prepare_blackman(sn_prep *p)
 {
-    return prepare_taper(p, BLACKMAN);
+    return prepare_taper(p, SN_WINDOW_BLACKMAN);
 }
 
 static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
@@ -78,18 +73,8 @@ static sonde_status infer_taper(sn_infer *c)
 static sonde_status run_taper(const sn_step *s, sn_frame *f)
 {
     const taper_params *r = s->params;
-    sn_tensor *y = sn_out(s, f, 0);
-    const int64_t n = y->dims[0];
-    const double span = (double)(r->periodic ? n : n - 1), step = span > 0 ? 2.0 * PI / span : 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        const double a = step * (double)i, half = sin(a / 2);
-        double v = 1.0; /* a symmetric window of one */
-        if (span > 0)
-            v = r->kind == HANN      ? half * half
-                : r->kind == HAMMING ? 25.0 / 46.0 - 21.0 / 46.0 * cos(a)
-                                     : 0.42 - 0.5 * cos(a) + 0.08 * cos(2 * a);
-        sn_elem_set_f64(y->dtype, y->data, i, v);
-    }
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_window_run(r->kind, r->periodic, y->dtype, y->data, y->dims[0]);
     return SONDE_OK;
 }
 
@@ -127,23 +112,9 @@ static sonde_status infer_mel(sn_infer *c)
     return sn_wide_out(c, 0, r->dtype, dims, 2);
 }
 
-/* Spectrogram bin of mel band edge i, cut to what can matter. */
-typedef struct mel_scale {
-    double low, step, length, rate, limit;
-} mel_scale;
-
-static int64_t mel_bin(const mel_scale *m, int64_t i)
-{
-    const double hertz = 700.0 * (pow(10.0, ((double)i * m->step + m->low) / 2595.0) - 1.0);
-    const double bin = floor((m->length + 1.0) * hertz / m->rate);
-    if (!(bin >= -1.0))
-        return -1;
-    return bin > m->limit ? (int64_t)m->limit : (int64_t)bin;
-}
-
 static sonde_status run_mel(const sn_step *s, sn_frame *f)
 {
-    sn_tensor *y = sn_out(s, f, 0);
+    const sn_tensor *y = sn_out(s, f, 0);
     double v[5];
     for (uint32_t i = 0; i < 5; i++) {
         const sn_tensor *t = sn_in(s, f, i);
@@ -151,27 +122,15 @@ static sonde_status run_mel(const sn_step *s, sn_frame *f)
             return sn_run_fail(s, f, "input %u must be one number", i);
         v[i] = sn_elem_f64(t->dtype, t->data, 0);
     }
-    const int64_t rows = y->dims[0], bands = y->dims[1];
     if (v[RATE] <= 0)
         return sn_run_fail(s, f, "the sample rate must be positive");
-    mel_scale m = {.low = 2595.0 * log10(1.0 + v[LOW] / 700.0),
-                   .length = v[LENGTH],
-                   .rate = v[RATE],
-                   .limit = 4.0 * (double)rows + 4.0};
-    m.step = (2595.0 * log10(1.0 + v[HIGH] / 700.0) - m.low) / (double)(bands + 2);
-    memset(y->data, 0, y->bytes);
-    for (int64_t band = 0; band < bands; band++) {
-        const int64_t left = mel_bin(&m, band), center = mel_bin(&m, band + 1),
-                      right = mel_bin(&m, band + 2);
-        if (left == center && center >= 0 && center < rows)
-            sn_elem_set_f64(y->dtype, y->data, center * bands + band, 1.0);
-        for (int64_t j = left > 0 ? left : 0; left < center && j <= center && j < rows; j++)
-            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
-                            (double)(j - left) / (double)(center - left));
-        for (int64_t j = center > 0 ? center : 0; j < right && j < rows; j++)
-            sn_elem_set_f64(y->dtype, y->data, j * bands + band,
-                            (double)(right - j) / (double)(right - center));
-    }
+    const sn_mel_bank m = {.rows = y->dims[0],
+                           .bands = y->dims[1],
+                           .dft_length = v[LENGTH],
+                           .sample_rate = v[RATE],
+                           .low = v[LOW],
+                           .high = v[HIGH]};
+    sn_mel_bank_run(&m, y->dtype, y->data);
     return SONDE_OK;
 }
 
