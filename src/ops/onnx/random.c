@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random tensors: RandomNormal, RandomUniform and their Like forms, Bernoulli, Multinomial. Numbers
- * come from splitmix64; a node with a seed gives the same tensor in every run, one without takes
- * its seed from the clock. */
-#include <math.h>
+/* Random tensors: RandomNormal, RandomUniform and their Like forms, Bernoulli, Multinomial. A node
+ * with a seed gives the same tensor in every run, one without takes its seed from the clock. */
 #include <string.h>
 
 #include "base/clock.h"
+#include "compute/random.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct random_params {
@@ -18,31 +17,11 @@ typedef struct random_params {
     int64_t samples; /* Multinomial */
 } random_params;
 
-typedef struct random_state {
-    uint64_t s;
-} random_state;
-
-static uint64_t next_bits(random_state *r)
-{
-    uint64_t z = (r->s += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-/* In [0, 1). */
-static double next_uniform(random_state *r)
-{
-    return (double)(next_bits(r) >> 11) * 0x1p-53;
-}
-
-static random_state start_random(const random_params *p)
+static uint64_t seed_of(const random_params *p)
 {
     uint32_t bits;
     memcpy(&bits, &p->seed, sizeof bits);
-    random_state r = {p->seeded ? bits : sn_ticks()};
-    next_bits(&r);
-    return r;
+    return p->seeded ? bits : sn_ticks();
 }
 
 /* ------------------------------------------------------------------ prepare */
@@ -140,67 +119,37 @@ static sonde_status infer_multinomial(sn_infer *c)
 static sonde_status run_uniform(const sn_step *s, sn_frame *f)
 {
     const random_params *p = s->params;
-    sn_tensor *y = sn_out(s, f, 0);
-    random_state r = start_random(p);
-    double low = (double)p->a, width = (double)p->b - low;
-    for (int64_t i = 0, n = sn_tensor_count(y); i < n; i++)
-        sn_elem_set_f64(y->dtype, y->data, i, low + width * next_uniform(&r));
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_random_uniform(seed_of(p), (double)p->a, (double)p->b, sn_tensor_elems(y),
+                      sn_tensor_count(y));
     return SONDE_OK;
 }
 
-/* Box and Muller's transform, one of its two numbers at a time. */
 static sonde_status run_normal(const sn_step *s, sn_frame *f)
 {
     const random_params *p = s->params;
-    sn_tensor *y = sn_out(s, f, 0);
-    random_state r = start_random(p);
-    for (int64_t i = 0, n = sn_tensor_count(y); i < n; i++) {
-        double radius = sqrt(-2 * log(1 - next_uniform(&r))),
-               angle = 6.283185307179586 * next_uniform(&r);
-        sn_elem_set_f64(y->dtype, y->data, i, (double)p->a + (double)p->b * radius * cos(angle));
-    }
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_random_normal(seed_of(p), (double)p->a, (double)p->b, sn_tensor_elems(y),
+                     sn_tensor_count(y));
     return SONDE_OK;
 }
 
 static sonde_status run_bernoulli(const sn_step *s, sn_frame *f)
 {
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    random_state r = start_random(s->params);
-    for (int64_t i = 0, n = sn_tensor_count(y); i < n; i++)
-        sn_elem_set_f64(y->dtype, y->data, i,
-                        next_uniform(&r) < sn_elem_f64(x->dtype, x->data, i) ? 1 : 0);
+    const sn_tensor *y = sn_out(s, f, 0);
+    sn_random_bernoulli(seed_of(s->params), sn_tensor_elems(y), sn_tensor_elems(sn_in(s, f, 0)),
+                        sn_tensor_count(y));
     return SONDE_OK;
 }
 
-/* Rows of unnormalised log probabilities; a sample is where the running sum passes a random part of
- * the whole. */
 static sonde_status run_multinomial(const sn_step *s, sn_frame *f)
 {
     const random_params *p = s->params;
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    random_state r = start_random(p);
-    int64_t classes = x->dims[1];
-    if (classes == 0 && sn_tensor_count(y) > 0)
+    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
+    if (x->dims[1] == 0 && sn_tensor_count(y) > 0)
         return sn_run_fail(s, f, "there are no classes to sample from");
-    for (int64_t b = 0; b < x->dims[0]; b++) {
-        double top = -INFINITY, sum = 0;
-        for (int64_t c = 0; c < classes; c++)
-            top = fmax(top, sn_elem_f64(x->dtype, x->data, b * classes + c));
-        for (int64_t c = 0; c < classes; c++)
-            sum += exp(sn_elem_f64(x->dtype, x->data, b * classes + c) - top);
-        for (int64_t k = 0; k < p->samples; k++) {
-            double left = next_uniform(&r) * sum;
-            int64_t c = 0;
-            for (; c + 1 < classes; c++) {
-                left -= exp(sn_elem_f64(x->dtype, x->data, b * classes + c) - top);
-                if (left < 0)
-                    break;
-            }
-            sn_elem_set_f64(y->dtype, y->data, b * p->samples + k, (double)c);
-        }
-    }
+    sn_random_multinomial(seed_of(p), sn_tensor_elems(y), sn_tensor_elems(x), x->dims[0],
+                          x->dims[1], p->samples);
     return SONDE_OK;
 }
 
