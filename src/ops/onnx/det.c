@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Det: determinants by elimination with row pivots, in double. */
-#include <math.h>
-
+/* Det: determinants of square matrices. */
+#include "compute/determinant.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
@@ -24,57 +23,31 @@ static sonde_status bind(sn_bind *b)
 {
     const sn_type *x = &b->in[0]->type;
     const int64_t n = x->dims[x->rank - 1];
-    sn_room room = {0};
+    sn_piece *matrix = SN_NEW(b->arena, sn_piece);
     int64_t cells;
+    if (!matrix)
+        return sn_fail_memory(b->err, sizeof *matrix);
     if (!sn_i64_mul(n, n, &cells))
         return sn_bind_fail(b, SONDE_LIMIT, "the matrices are too large");
     if (!sn_wide_takes(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(x->dtype));
-    sn_room_take(&room, cells, sizeof(double));
+    *matrix = sn_carve(&b->workspace, cells, sizeof(double));
+    b->bound = matrix;
     b->kernel = "det_lu";
     b->flops = (uint64_t)sn_wide_count(b->in[0]) * (uint64_t)n * 2 / 3;
-    return sn_room_done(b, &room);
-}
-
-static double determinant(double *a, int64_t n)
-{
-    double det = 1.0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++)
-            if (fabs(a[i * n + k]) > fabs(a[pivot * n + k]))
-                pivot = i;
-        if (a[pivot * n + k] == 0)
-            return 0.0;
-        if (pivot != k) {
-            det = -det;
-            for (int64_t j = k; j < n; j++) {
-                const double t = a[k * n + j];
-                a[k * n + j] = a[pivot * n + j];
-                a[pivot * n + j] = t;
-            }
-        }
-        det *= a[k * n + k];
-        for (int64_t i = k + 1; i < n; i++) {
-            const double factor = a[i * n + k] / a[k * n + k];
-            for (int64_t j = k + 1; j < n; j++)
-                a[i * n + j] -= factor * a[k * n + j];
-        }
-    }
-    return det;
+    return SONDE_OK;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
-    const int64_t n = x->dims[x->rank - 1], cells = n * n, count = sn_tensor_count(y);
-    double *a = (double *)(void *)f->workspace;
+    const int64_t n = x->dims[x->rank - 1], count = sn_tensor_count(y);
+    double *scratch = sn_piece_ptr(f, *(const sn_piece *)s->bound);
     for (int64_t i = 0; i < count; i++) {
-        for (int64_t k = 0; k < cells; k++)
-            a[k] = sn_elem_f64(x->dtype, x->data, i * cells + k);
-        sn_elem_set_f64(y->dtype, y->data, i, determinant(a, n));
+        sn_elem_set_f64(y->dtype, y->data, i,
+                        sn_determinant(sn_tensor_elems(x), i * n * n, n, scratch));
         if (sn_move_cancelled(f))
             return sn_run_cancelled(s, f);
     }

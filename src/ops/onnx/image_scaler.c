@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ImageScaler: y = scale · x + bias of the channel. An experimental operator of the first opset
  * that old exporters wrote in front of image models and that other runtimes still accept. */
+#include "compute/image_scale.h"
 #include "ops/framework/op.h"
 
 typedef struct scaler_params {
@@ -33,14 +34,8 @@ static sonde_status run_scaler(const sn_step *s, sn_frame *f)
 {
     const scaler_params *r = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    const float *in = x->data;
-    float *out = sn_out(s, f, 0)->data;
-    const int64_t area = x->dims[2] * x->dims[3], rows = x->dims[0] * x->dims[1];
-    for (int64_t row = 0; row < rows; row++, in += area, out += area) {
-        const float bias = r->n_bias ? r->bias[row % x->dims[1]] : 0.0f;
-        for (int64_t i = 0; i < area; i++)
-            out[i] = in[i] * r->scale + bias;
-    }
+    sn_image_scale_run(sn_out(s, f, 0)->data, x->data, x->dims[0], x->dims[1],
+                       x->dims[2] * x->dims[3], r->scale, r->n_bias ? r->bias : NULL);
     return SONDE_OK;
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the second is the first on log-softmax
- * over axis 1. Sums are made in double whatever the element type. */
-#include <math.h>
+ * over axis 1. */
 #include <string.h>
 
+#include "compute/loss.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
 enum { SCORES, LABELS, WEIGHTS };
-typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } reduction;
 
 typedef struct loss_params {
-    reduction reduce;
+    sn_loss_reduction reduce;
     bool softmax, ignores;
     int64_t ignored; /* label that does not count */
 } loss_params;
@@ -27,7 +26,7 @@ static sonde_status prepare_loss(sn_prep *p, bool softmax)
     SN_TRY(sn_prep_string(p, "reduction", "mean", &text));
     for (int i = 0; i < 3; i++)
         if (strcmp(text, names[i]) == 0) {
-            r->reduce = (reduction)i;
+            r->reduce = (sn_loss_reduction)i;
             return SONDE_OK;
         }
     return sn_prep_fail(p, "reduction '%s' is unknown", text);
@@ -67,7 +66,7 @@ static sonde_status infer(sn_infer *c)
         memcpy(dims, labels->dims,
                (size_t)(rank < SN_MAX_RANK ? rank : SN_MAX_RANK) * sizeof *dims);
     }
-    if (r->reduce != REDUCE_NONE)
+    if (r->reduce != SN_LOSS_EACH)
         return sn_infer_tensor(c, 0, x->dtype, NULL, 0);
     return sn_wide_out(c, 0, x->dtype, rank < 0 ? NULL : dims, rank);
 }
@@ -82,51 +81,25 @@ static sonde_status bind(sn_bind *b)
     return SONDE_OK;
 }
 
-/* log(sum of e^x) over the classes of one position. */
-static double log_sum(const sn_tensor *x, int64_t base, int64_t classes, int64_t inner)
-{
-    double top = -INFINITY, sum = 0;
-    for (int64_t k = 0; k < classes; k++)
-        top = fmax(top, sn_elem_f64(x->dtype, x->data, base + k * inner));
-    if (isinf(top))
-        return top;
-    for (int64_t k = 0; k < classes; k++)
-        sum += exp(sn_elem_f64(x->dtype, x->data, base + k * inner) - top);
-    return top + log(sum);
-}
-
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const loss_params *r = s->params;
     const sn_tensor *x = sn_in(s, f, SCORES), *labels = sn_in(s, f, LABELS);
-    const sn_tensor *weights = sn_has(s, WEIGHTS) ? sn_in(s, f, WEIGHTS) : NULL;
-    sn_tensor *y = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL,
-              *logs = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
-    const int64_t classes = x->dims[1], n = sn_tensor_count(labels),
-                  inner = x->dims[0] ? n / x->dims[0] : 1;
-    double sum = 0, total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t base = i / inner * classes * inner + i % inner,
-                      label = sn_move_int(labels, i);
-        const double shift = r->softmax ? log_sum(x, base, classes, inner) : 0.0;
-        for (int64_t k = 0; logs && k < classes; k++)
-            sn_elem_set_f64(logs->dtype, logs->data, base + k * inner,
-                            sn_elem_f64(x->dtype, x->data, base + k * inner) - shift);
-        double loss = 0, weight = 0;
-        if (!r->ignores || label != r->ignored) {
-            if (label < 0 || label >= classes)
-                return sn_run_fail(s, f, "label %lld is outside of %lld classes", (long long)label,
-                                   (long long)classes);
-            weight = weights ? sn_elem_f64(weights->dtype, weights->data, label) : 1.0;
-            loss = weight * (shift - sn_elem_f64(x->dtype, x->data, base + label * inner));
-        }
-        sum += loss;
-        total += weight;
-        if (y && r->reduce == REDUCE_NONE)
-            sn_elem_set_f64(y->dtype, y->data, i, loss);
-    }
-    if (y && r->reduce != REDUCE_NONE)
-        sn_elem_set_f64(y->dtype, y->data, 0, r->reduce == REDUCE_SUM ? sum : sum / total);
+    const int64_t n = sn_tensor_count(labels);
+    const sn_loss l = {.reduction = r->reduce,
+                       .softmax = r->softmax,
+                       .ignores = r->ignores,
+                       .ignored = r->ignored,
+                       .outer = x->dims[0],
+                       .classes = x->dims[1],
+                       .inner = x->dims[0] ? n / x->dims[0] : 1};
+    int64_t bad;
+    if (!sn_loss_run(&l, sn_tensor_elems(sn_wants(s, 0) ? sn_out(s, f, 0) : NULL),
+                     sn_tensor_elems(sn_wants(s, 1) ? sn_out(s, f, 1) : NULL), sn_tensor_elems(x),
+                     sn_tensor_elems(labels),
+                     sn_tensor_elems(sn_has(s, WEIGHTS) ? sn_in(s, f, WEIGHTS) : NULL), &bad))
+        return sn_run_fail(s, f, "label %lld is outside of %lld classes", (long long)bad,
+                           (long long)l.classes);
     return SONDE_OK;
 }
 
