@@ -31,4 +31,17 @@ static inline void sn_ranked_sift(sn_ranked *heap, int64_t n, int64_t i)
     heap[i] = item;
 }
 
+/* Heap sort, best first: no memory and no bad cases. */
+static inline void sn_ranked_sort(sn_ranked *items, int64_t n)
+{
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sn_ranked_sift(items, n, i);
+    for (int64_t i = n - 1; i > 0; i--) {
+        const sn_ranked worst = items[0];
+        items[0] = items[i];
+        items[i] = worst;
+        sn_ranked_sift(items, i, 0);
+    }
+}
+
 #endif

@@ -3,6 +3,7 @@
  * overlaps one already kept by more than the threshold. */
 #include <string.h>
 
+#include "compute/nms.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct nms_params {
@@ -39,109 +40,32 @@ static sonde_status infer_nms(sn_infer *c)
     return sn_move_out(c, 0, SONDE_DTYPE_I64, dims, 2);
 }
 
-typedef struct nms_candidate {
-    uint64_t key; /* of the score */
-    int64_t box;
-} nms_candidate;
-
-/* Room for the candidates of one class; what is kept moves to the front of the same table. */
+/* Room for the boxes of one class. */
 static sonde_status bind_nms(sn_bind *b)
 {
-    size_t n = (size_t)b->in[0]->type.dims[1];
-    return sn_size_mul(n, sizeof(nms_candidate), &b->workspace_bytes)
-               ? SONDE_OK
-               : sn_fail_memory(b->err, SIZE_MAX);
+    sn_piece *items = SN_NEW(b->arena, sn_piece);
+    if (!items)
+        return sn_fail_memory(b->err, sizeof *items);
+    *items = sn_carve(&b->workspace, b->in[0]->type.dims[1], sizeof(sn_ranked));
+    b->bound = items;
+    return SONDE_OK;
 }
 
-typedef struct nms_box {
-    float y1, x1, y2, x2;
-} nms_box;
+typedef SN_VEC(int64_t) triples; /* batch, class, box */
 
-static nms_box read_box(const nms_params *r, const float *p)
+static bool select_class(const sn_step *s, sn_frame *f, const sn_nms *p, int64_t batch,
+                         int64_t class_index, triples *found)
 {
-    if (r->center) { /* x, y, width, height */
-        float hw = p[2] / 2, hh = p[3] / 2;
-        return (nms_box){p[1] - hh, p[0] - hw, p[1] + hh, p[0] + hw};
-    }
-    /* Two opposite corners, in any order. */
-    return (nms_box){p[0] < p[2] ? p[0] : p[2], p[1] < p[3] ? p[1] : p[3],
-                     p[0] < p[2] ? p[2] : p[0], p[1] < p[3] ? p[3] : p[1]};
-}
-
-static bool overlaps(nms_box a, nms_box b, float threshold)
-{
-    float h = (a.y2 < b.y2 ? a.y2 : b.y2) - (a.y1 > b.y1 ? a.y1 : b.y1);
-    float w = (a.x2 < b.x2 ? a.x2 : b.x2) - (a.x1 > b.x1 ? a.x1 : b.x1);
-    if (h <= 0 || w <= 0)
-        return false;
-    float both = (a.y2 - a.y1) * (a.x2 - a.x1) + (b.y2 - b.y1) * (b.x2 - b.x1) - h * w;
-    return both > 0 && h * w / both > threshold;
-}
-
-static bool worse(const nms_candidate *a, const nms_candidate *b)
-{
-    return a->key < b->key || (a->key == b->key && a->box > b->box);
-}
-
-/* Heap sort, best first: no memory and no bad cases. */
-static void sift_down(nms_candidate *c, int64_t n, int64_t i)
-{
-    nms_candidate item = c[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && worse(&c[child + 1], &c[child]))
-            child++;
-        if (!worse(&c[child], &item))
-            break;
-        c[i] = c[child];
-    }
-    c[i] = item;
-}
-
-static void sort_candidates(nms_candidate *c, int64_t n)
-{
-    for (int64_t i = n / 2 - 1; i >= 0; i--)
-        sift_down(c, n, i);
-    for (int64_t i = n - 1; i > 0; i--) {
-        nms_candidate worst = c[0];
-        c[0] = c[i];
-        c[i] = worst;
-        sift_down(c, i, 0);
-    }
-}
-
-typedef struct nms_run {
-    const nms_params *r;
-    const sn_tensor *boxes, *scores;
-    int64_t limit;
-    float iou, score;
-    bool has_score;
-    SN_VEC(int64_t) found; /* triples */
-} nms_run;
-
-static bool select_class(nms_run *k, sn_frame *f, int64_t batch, int64_t class_index)
-{
-    nms_candidate *c = (nms_candidate *)(void *)f->workspace;
-    int64_t n_boxes = k->boxes->dims[1], classes = k->scores->dims[1], n = 0, kept = 0;
-    const float *boxes = (const float *)k->boxes->data + batch * n_boxes * 4;
-    const float *scores =
-        (const float *)k->scores->data + (batch * classes + class_index) * n_boxes;
-    for (int64_t i = 0; i < n_boxes; i++)
-        if (!k->has_score || scores[i] > k->score)
-            c[n++] = (nms_candidate){sn_elem_key(SONDE_DTYPE_F32, scores, i), i};
-    sort_candidates(c, n);
-    for (int64_t i = 0; i < n && kept < k->limit; i++) {
-        nms_box box = read_box(k->r, boxes + 4 * c[i].box);
-        bool keep = true;
-        for (int64_t j = 0; keep && j < kept; j++)
-            keep = !overlaps(box, read_box(k->r, boxes + 4 * c[j].box), k->iou);
-        if (!keep)
-            continue;
-        c[kept++] = c[i];
-        if (!sn_vec_push(&k->found, f->alloc, batch) ||
-            !sn_vec_push(&k->found, f->alloc, class_index) ||
-            !sn_vec_push(&k->found, f->alloc, c[kept - 1].box))
+    const sn_tensor *boxes = sn_in(s, f, 0), *scores = sn_in(s, f, 1);
+    const int64_t n = boxes->dims[1], classes = scores->dims[1];
+    sn_ranked *items = sn_piece_ptr(f, *(const sn_piece *)s->bound);
+    const int64_t kept =
+        sn_nms_select(p, (const float *)boxes->data + batch * n * 4,
+                      (const float *)scores->data + (batch * classes + class_index) * n, n, items);
+    for (int64_t i = 0; i < kept; i++)
+        if (!sn_vec_push(found, f->alloc, batch) || !sn_vec_push(found, f->alloc, class_index) ||
+            !sn_vec_push(found, f->alloc, items[i].index))
             return false;
-    }
     return true;
 }
 
@@ -152,29 +76,32 @@ static const sn_tensor *scalar_input(const sn_step *s, const sn_frame *f, uint32
 
 static sonde_status run_nms(const sn_step *s, sn_frame *f)
 {
-    nms_run k = {.r = s->params, .boxes = sn_in(s, f, 0), .scores = sn_in(s, f, 1)};
+    const sn_tensor *boxes = sn_in(s, f, 0), *scores = sn_in(s, f, 1);
     const sn_tensor *limit = scalar_input(s, f, 2), *iou = scalar_input(s, f, 3),
                     *score = scalar_input(s, f, 4);
-    if (k.boxes->dtype != SONDE_DTYPE_F32 || k.scores->dtype != SONDE_DTYPE_F32)
+    if (boxes->dtype != SONDE_DTYPE_F32 || scores->dtype != SONDE_DTYPE_F32)
         return sn_run_fail(s, f, "boxes and scores must be f32");
-    k.limit = limit ? sn_move_int(limit, 0) : 0;
-    k.iou = iou ? (float)sn_elem_f64(iou->dtype, iou->data, 0) : 0;
-    k.has_score = score != NULL;
-    k.score = score ? (float)sn_elem_f64(score->dtype, score->data, 0) : 0;
+    const sn_nms p = {
+        .center = ((const nms_params *)s->params)->center != 0,
+        .limit = limit ? sn_move_int(limit, 0) : 0,
+        .overlap = iou ? (float)sn_elem_f64(iou->dtype, iou->data, 0) : 0,
+        .has_score = score != NULL,
+        .score = score ? (float)sn_elem_f64(score->dtype, score->data, 0) : 0,
+    };
+    triples found = {0};
     bool ok = true;
     sonde_status st = SONDE_OK;
-    for (int64_t b = 0; ok && b < k.scores->dims[0]; b++)
-        for (int64_t c = 0; ok && c < k.scores->dims[1] && k.limit > 0; c++)
-            ok = select_class(&k, f, b, c);
+    for (int64_t b = 0; ok && b < scores->dims[0]; b++)
+        for (int64_t c = 0; ok && c < scores->dims[1] && p.limit > 0; c++)
+            ok = select_class(s, f, &p, b, c, &found);
     if (!ok)
-        st = sn_fail_memory(f->err, k.found.cap * 2 * sizeof(int64_t));
+        st = sn_fail_memory(f->err, found.cap * 2 * sizeof(int64_t));
     sn_tensor *y = NULL;
     if (st == SONDE_OK)
-        st =
-            sn_run_output(s, f, 0, SONDE_DTYPE_I64, (int64_t[2]){(int64_t)k.found.n / 3, 3}, 2, &y);
-    if (st == SONDE_OK && y && k.found.n)
-        memcpy(y->data, k.found.data, k.found.n * sizeof(int64_t));
-    sn_vec_free(&k.found, f->alloc);
+        st = sn_run_output(s, f, 0, SONDE_DTYPE_I64, (int64_t[2]){(int64_t)found.n / 3, 3}, 2, &y);
+    if (st == SONDE_OK && y && found.n)
+        memcpy(y->data, found.data, found.n * sizeof(int64_t));
+    sn_vec_free(&found, f->alloc);
     return st;
 }
 
