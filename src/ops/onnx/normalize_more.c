@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations without scale and bias: LpNormalization, LRN, MeanVarianceNormalization. */
-#include <math.h>
-#include <string.h>
-
+#include "compute/mean_variance.h"
 #include "compute/norm.h"
-#include "compute/reduce.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
 
@@ -26,6 +24,11 @@ static sonde_status float_only(sn_bind *b)
 typedef struct lp_params {
     int64_t axis, p;
 } lp_params;
+
+typedef struct lp_bound {
+    sn_lpnorm_plan plan;
+    sn_piece xy; /* of 16-bit floats in f32; the driver works in place */
+} lp_bound;
 
 static sonde_status prepare_lp(sn_prep *p)
 {
@@ -50,18 +53,19 @@ static sonde_status bind_lp(sn_bind *b)
 {
     const lp_params *l = b->params;
     const sn_type *x = &b->in[0]->type;
-    sn_lpnorm_plan *p = SN_NEW(b->arena, sn_lpnorm_plan);
-    if (!p)
-        return sn_fail_memory(b->err, sizeof(*p));
+    lp_bound *k = SN_NEW(b->arena, lp_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
     SN_TRY(float_only(b));
+    sn_lpnorm_plan *p = &k->plan;
     int axis = (int)(l->axis < 0 ? l->axis + x->rank : l->axis);
-    p->dtype = sn_via_dtype(x->dtype);
+    p->dtype = sn_compute_dtype(x->dtype);
     p->p = (int)l->p;
     p->outer = sn_dims_product(x->dims, 0, axis);
     p->n = x->dims[axis];
     p->inner = sn_dims_product(x->dims, axis + 1, x->rank);
-    b->workspace_bytes = sn_via_bytes(x->dtype, p->outer * p->n * p->inner);
-    b->bound = p;
+    k->xy = sn_converted_carve(&b->workspace, b->in[0], p->dtype);
+    b->bound = k;
     b->kernel = "lp_norm";
     b->flops = 3 * (uint64_t)(p->outer * p->n * p->inner);
     return SONDE_OK;
@@ -69,10 +73,11 @@ static sonde_status bind_lp(sn_bind *b)
 
 static sonde_status run_lp(const sn_step *s, sn_frame *f)
 {
-    sn_tensor *y = sn_out(s, f, 0);
-    const void *x = sn_via_in(f, sn_in(s, f, 0), 0);
-    sn_lpnorm_run(s->bound, sn_via_out(f, y, 0), x, f->pool);
-    sn_via_done(f, y, 0);
+    const lp_bound *k = s->bound;
+    const sn_dtype compute = k->plan.dtype;
+    const void *x = sn_converted_in(s, f, 0, compute, k->xy);
+    sn_lpnorm_run(&k->plan, sn_converted_out(s, f, 0, compute, k->xy), x, f->pool);
+    sn_converted_done(s, f, 0, compute, k->xy);
     return SONDE_OK;
 }
 
@@ -90,7 +95,8 @@ typedef struct lrn_params {
 
 typedef struct lrn_bound {
     sn_lrn_plan plan;
-    size_t n, out_at;
+    size_t n;
+    sn_piece x, y; /* in f32 */
 } lrn_bound;
 
 static sonde_status prepare_lrn(sn_prep *p)
@@ -135,10 +141,8 @@ static sonde_status bind_lrn(sn_bind *b)
         k->plan.size = widest;
     }
     k->n = sn_fact_elems(b->in[0]);
-    if (x->dtype != SONDE_DTYPE_F32) {
-        k->out_at = sn_round_up(k->n * sizeof(float), SN_ALIGN);
-        b->workspace_bytes = 2 * k->out_at;
-    }
+    k->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = "f32_lrn";
     b->flops = (uint64_t)k->n * (uint64_t)(2 * k->plan.size + 8);
@@ -148,20 +152,11 @@ static sonde_status bind_lrn(sn_bind *b)
 static sonde_status run_lrn(const sn_step *s, sn_frame *f)
 {
     const lrn_bound *k = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
     if (k->n == 0)
         return SONDE_OK;
-    if (x->dtype == SONDE_DTYPE_F32) {
-        sn_lrn_run(&k->plan, y->data, x->data, f->pool);
-        return SONDE_OK;
-    }
-    float *in = (float *)(void *)f->workspace, *out = (float *)(void *)(f->workspace + k->out_at);
-    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, in, x->dtype, x->data, k->n, (sn_rounding){0},
-                f->pool);
-    sn_lrn_run(&k->plan, out, in, f->pool);
-    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, k->n, (sn_rounding){0},
-                f->pool);
+    const void *x = sn_converted_in(s, f, 0, SONDE_DTYPE_F32, k->x);
+    sn_lrn_run(&k->plan, sn_converted_out(s, f, 0, SONDE_DTYPE_F32, k->y), x, f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, k->y);
     return SONDE_OK;
 }
 
@@ -177,11 +172,8 @@ typedef struct mvn_params {
 } mvn_params;
 
 typedef struct mvn_bound {
-    sn_reduce_plan mean, squares;
-    sn_bcast bcast; /* the tensor against one number per kept element */
-    sn_elt sub, div;
-    size_t n, in_at, out_at, stat_at;
-    sn_dtype compute;
+    sn_mean_variance plan;
+    sn_piece x, y, stats; /* x and y: of 16-bit floats in f32 */
 } mvn_bound;
 
 static sonde_status prepare_mvn(sn_prep *p)
@@ -205,7 +197,6 @@ static sonde_status bind_mvn(sn_bind *b)
         return sn_fail_memory(b->err, sizeof(*k));
     SN_TRY(float_only(b));
     bool reduced[SN_MAX_RANK] = {false};
-    int64_t kept[SN_MAX_RANK];
     for (size_t i = 0; i < m->n_axes; i++) {
         int64_t a = m->axes[i] < 0 ? m->axes[i] + x->rank : m->axes[i];
         if (a < 0 || a >= x->rank)
@@ -213,47 +204,25 @@ static sonde_status bind_mvn(sn_bind *b)
                                 (long long)m->axes[i], x->rank);
         reduced[a] = true;
     }
-    for (int i = 0; i < x->rank; i++)
-        kept[i] = reduced[i] ? 1 : x->dims[i];
-    k->compute = sn_via_dtype(x->dtype);
-    k->n = sn_fact_elems(b->in[0]);
-    sn_reduce_make(&k->mean, SN_REDUCE_MEAN, k->compute, x->dims, x->rank, reduced, b->cpu_flags);
-    sn_reduce_make(&k->squares, SN_REDUCE_SUM_SQUARE, k->compute, x->dims, x->rank, reduced,
-                   b->cpu_flags);
-    const int64_t *dims[2] = {x->dims, kept};
-    const int ranks[2] = {x->rank, x->rank};
-    sn_bcast_plan(&k->bcast, x->dims, x->rank, 2, dims, ranks);
-    sn_binary_get(&k->sub, SN_BINARY_SUB, k->compute, b->cpu_flags);
-    sn_binary_get(&k->div, SN_BINARY_DIV, k->compute, b->cpu_flags);
-    size_t copy = sn_via_bytes(x->dtype, (int64_t)k->n);
-    k->out_at = copy;
-    k->stat_at = 2 * copy;
-    b->workspace_bytes = k->stat_at + (size_t)k->mean.out_count * sn_dtype_bytes(k->compute);
+    const sn_dtype compute = sn_compute_dtype(x->dtype);
+    sn_mean_variance_make(&k->plan, compute, x->dims, x->rank, reduced, b->cpu_flags);
+    k->x = sn_converted_carve(&b->workspace, b->in[0], compute);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], compute);
+    k->stats = sn_carve(&b->workspace, k->plan.stats, sn_dtype_bytes(compute));
     b->bound = k;
     b->kernel = "mean_variance";
-    b->flops = 6 * (uint64_t)k->n;
+    b->flops = 6 * (uint64_t)sn_fact_elems(b->in[0]);
     return SONDE_OK;
 }
 
-/* The variance is taken of centred numbers, so that it does not cancel. */
 static sonde_status run_mvn(const sn_step *s, sn_frame *f)
 {
     const mvn_bound *k = s->bound;
-    sn_tensor *y = sn_out(s, f, 0);
-    const void *x = sn_via_in(f, sn_in(s, f, 0), k->in_at);
-    void *out = sn_via_out(f, y, k->out_at), *stat = f->workspace + k->stat_at;
-    sn_reduce_run(&k->mean, stat, x, f->pool);
-    sn_binary_run(&k->sub, &k->bcast, out, x, stat, NULL, f->pool);
-    sn_reduce_run(&k->squares, stat, out, f->pool);
-    for (int64_t i = 0; i < k->mean.out_count; i++) {
-        double n = (double)k->mean.red_count;
-        if (k->compute == SONDE_DTYPE_F64)
-            ((double *)stat)[i] = sqrt(((double *)stat)[i] / n) + 1e-9;
-        else
-            ((float *)stat)[i] = (float)(sqrt((double)((float *)stat)[i] / n) + 1e-9);
-    }
-    sn_binary_run(&k->div, &k->bcast, out, out, stat, NULL, f->pool);
-    sn_via_done(f, y, k->out_at);
+    const sn_dtype compute = k->plan.dtype;
+    const void *x = sn_converted_in(s, f, 0, compute, k->x);
+    sn_mean_variance_run(&k->plan, sn_converted_out(s, f, 0, compute, k->y), x,
+                         sn_piece_ptr(f, k->stats), f->pool);
+    sn_converted_done(s, f, 0, compute, k->y);
     return SONDE_OK;
 }
 
