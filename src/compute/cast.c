@@ -244,3 +244,14 @@ void sn_cast_run(uint32_t cpu_flags, sonde_dtype to, void *dst, sonde_dtype from
     cast_job j = {to, from, dst, src, how, cpu_flags};
     sn_parallel_range(pool, n, 2, cast_range, &j);
 }
+
+void sn_narrow_bytes(sonde_dtype t, uint8_t *y, int64_t n)
+{
+    const unsigned drop = t == SONDE_DTYPE_I2 || t == SONDE_DTYPE_U2 ? 6 : 4;
+    const bool extend = t == SONDE_DTYPE_I4 || t == SONDE_DTYPE_I2;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t low = (uint8_t)(y[i] << drop);
+        const int wide = extend ? (int8_t)low : low;
+        y[i] = (uint8_t)(wide >> drop);
+    }
+}

@@ -15,6 +15,10 @@ bool sn_cast_supported(sonde_dtype t);
 void sn_cast_run(uint32_t cpu_flags, sonde_dtype to, void *dst, sonde_dtype from, const void *src,
                  size_t n, sn_rounding how, sn_pool *pool);
 
+/* Bytes that were filled with other bits become elements of a type below 8 bits, in place: the low
+ * bits count; signed integers are sign-extended, for others the rest is zero. */
+void sn_narrow_bytes(sonde_dtype t, uint8_t *y, int64_t n);
+
 /* Geometry of a scale against the data: element (o, c, i) of [outer][channels][inner]. Its scale is
  * scale[(o * channel_blocks + c / block) * scale_inner + (scale_inner > 1 ? i : 0)], o counting
  * only when scale_outer is set. Per tensor: channels = channel_blocks = 1. */

@@ -2,6 +2,7 @@
 /* Single elements of every type: what is stored reads back, keys order as the numbers do. */
 #include "compute/element.h"
 
+#include "compute/cast.h"
 #include "compute/codec.h"
 #include "test.h"
 
@@ -83,6 +84,23 @@ TEST(empty_strings_and_complex_zeros_are_zero)
     CHECK(sn_elem_is_zero(SONDE_DTYPE_C64, pairs, 0));
     CHECK(!sn_elem_is_zero(SONDE_DTYPE_C64, pairs, 1));
     CHECK(sn_elem_is_zero(SONDE_DTYPE_F32, &(float){-0.0f}, 0));
+}
+
+TEST(bytes_are_narrowed_to_types_below_eight_bits)
+{
+    static const struct {
+        sonde_dtype dtype;
+        uint8_t want[3]; /* of 0x7f, 0x88, 0xfe */
+    } rows[] = {{SONDE_DTYPE_I4, {0xff, 0xf8, 0xfe}},
+                {SONDE_DTYPE_U4, {0x0f, 0x08, 0x0e}},
+                {SONDE_DTYPE_F4E2M1, {0x0f, 0x08, 0x0e}},
+                {SONDE_DTYPE_I2, {0xff, 0x00, 0xfe}},
+                {SONDE_DTYPE_U2, {0x03, 0x00, 0x02}}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t y[3] = {0x7f, 0x88, 0xfe};
+        sn_narrow_bytes(rows[i].dtype, y, 3);
+        CHECK_MSG(memcmp(y, rows[i].want, 3) == 0, "type %d", (int)rows[i].dtype);
+    }
 }
 
 TEST_MAIN()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BitCast: the same bits under another element type of the same width. */
+#include "compute/cast.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct bit_cast_params {
@@ -34,24 +35,13 @@ static sonde_status bind_bit_cast(sn_bind *b)
     return SONDE_OK;
 }
 
-/* Sub-byte numbers are kept one to a byte: signed ones sign-extended, the others not. */
-static void fix_width(sn_dtype t, uint8_t *y, int64_t n)
-{
-    const unsigned bits = sn_dtype_bits(t), drop = 8 - bits;
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t low = (uint8_t)(y[i] << drop);
-        const int wide = sn_dtype_is_signed(t) && sn_dtype_is_int(t) ? (int8_t)low : low;
-        y[i] = (uint8_t)(wide >> drop);
-    }
-}
-
 static sonde_status run_bit_cast(const sn_step *s, sn_frame *f)
 {
     sn_tensor *y = sn_out(s, f, 0);
     const sn_tensor *x = sn_in(s, f, 0);
     sn_copy_bytes(y->data, x->data, x->bytes, f->pool);
     if (sn_dtype_bits(y->dtype) < 8)
-        fix_width(y->dtype, y->data, sn_tensor_count(y));
+        sn_narrow_bytes(y->dtype, y->data, sn_tensor_count(y));
     return SONDE_OK;
 }
 
