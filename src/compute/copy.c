@@ -344,6 +344,15 @@ void sn_copy_run(const sn_copy *c, void *dst, const void *src, sn_pool *pool)
     sn_pool_run(pool, (size_t)(c->outer * job.parts), task_parts, &job);
 }
 
+void sn_dense_strides(const int64_t *dims, int rank, ptrdiff_t *strides)
+{
+    ptrdiff_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= (ptrdiff_t)dims[i];
+    }
+}
+
 void sn_copy_fill(void *dst, const void *value, size_t elem_bytes, int64_t n, sn_pool *pool)
 {
     sn_copy c;

@@ -39,6 +39,8 @@ void sn_copy_run(const sn_copy *c, void *dst, const void *src, sn_pool *pool);
 /* "copy_transpose_4b": what people see as the kernel. */
 const char *sn_copy_name(const sn_copy *c);
 
+/* The strides of a dense tensor, in elements. */
+void sn_dense_strides(const int64_t *dims, int rank, ptrdiff_t *strides);
 /* n elements of elem_bytes, all equal to *value. */
 void sn_copy_fill(void *dst, const void *value, size_t elem_bytes, int64_t n, sn_pool *pool);
 /* A plain memcpy split over the pool when it is large. */

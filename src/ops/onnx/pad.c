@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pad and CenterCropPad. Constant padding is a fill and one strided copy; the other modes map each
- * output position of an axis to an input position through a table made once a run. Negative pads
- * crop. */
+/* Pad and CenterCropPad. Negative pads crop. */
 #include <string.h>
 
+#include "compute/pad.h"
 #include "ops/shared/data_movement.h"
 
-typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_MODES } pad_mode;
-
 typedef struct pad_params {
-    pad_mode mode;
+    sn_pad_mode mode;
     bool from_attr;      /* until opset 10 */
     const int64_t *pads; /* from_attr */
     size_t n;
@@ -20,12 +17,12 @@ typedef struct pad_params {
 
 static sonde_status prepare_pad(sn_prep *p)
 {
-    static const char *const names[PAD_MODES] = {"constant", "reflect", "edge", "wrap"};
+    static const char *const names[SN_PAD_MODES] = {"constant", "reflect", "edge", "wrap"};
     pad_params *r = p->params;
     const char *text;
     SN_TRY(sn_prep_string(p, "mode", "constant", &text));
-    for (int i = 0; i < PAD_MODES; i++) {
-        r->mode = (pad_mode)i;
+    for (int i = 0; i < SN_PAD_MODES; i++) {
+        r->mode = (sn_pad_mode)i;
         if (strcmp(text, names[i]) == 0)
             return SONDE_OK;
     }
@@ -83,111 +80,43 @@ static sonde_status infer_pad(sn_infer *c)
         dims[a] = sn_dim_add(sn_dim_add(dims[a], pads[i]), pads[per_side + i]);
         if (known && (!sn_dim_known(dims[a]) || dims[a] < 0))
             return sn_infer_fail(c, "the pads of axis %d leave no valid size", a);
-        if (known && r->mode != PAD_CONSTANT && x.dims[a] == 0 && dims[a] > 0)
+        if (known && r->mode != SN_PAD_CONSTANT && x.dims[a] == 0 && dims[a] > 0)
             return sn_infer_fail(c, "axis %d has nothing to pad with", a);
     }
     return sn_move_out(c, 0, x.dtype, dims, x.rank);
 }
 
+/* Modes other than a constant need a table of positions. */
 static sonde_status bind_pad(sn_bind *b)
 {
-    static const char *const names[PAD_MODES] = {"pad_constant", "pad_reflect", "pad_edge",
-                                                 "pad_wrap"};
+    static const char *const names[SN_PAD_MODES] = {"pad_constant", "pad_reflect", "pad_edge",
+                                                    "pad_wrap"};
     const pad_params *r = b->params;
+    const sn_type *y = &b->out[0].type;
+    sn_piece *table = SN_NEW(b->arena, sn_piece);
+    int64_t entries = 0;
+    if (!table)
+        return sn_fail_memory(b->err, sizeof *table);
+    b->bound = table;
     b->kernel = names[r->mode];
-    if (r->mode == PAD_CONSTANT)
+    if (r->mode == SN_PAD_CONSTANT)
         return SONDE_OK;
-    size_t entries = 0, bytes;
-    for (int i = 0; i < b->out[0].type.rank; i++)
-        if (!sn_size_add(entries, (size_t)b->out[0].type.dims[i], &entries))
+    for (int i = 0; i < y->rank; i++)
+        if (!sn_i64_add(entries, y->dims[i], &entries))
             return sn_fail_memory(b->err, SIZE_MAX);
-    if (!sn_size_mul(entries, sizeof(int64_t), &bytes))
-        return sn_fail_memory(b->err, SIZE_MAX);
-    b->workspace_bytes = bytes;
+    *table = sn_carve(&b->workspace, entries, sizeof(int64_t));
     return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ run */
-static void pad_constant(const sn_tensor *x, sn_tensor *y, const int64_t *before, const void *value,
-                         sn_pool *pool)
+static sn_pad geometry(sn_pad_mode mode, const sn_tensor *x, const sn_tensor *y,
+                       const int64_t *before)
 {
-    size_t elem = sn_dtype_bytes(x->dtype);
-    ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK], from = 0, to = 0;
-    int64_t dims[SN_MAX_RANK];
-    bool whole = true, nothing = false;
-    sn_move_strides(x->dims, x->rank, src);
-    sn_move_strides(y->dims, y->rank, dst);
-    for (int i = 0; i < x->rank; i++) {
-        int64_t b = before[i], e = y->dims[i] - x->dims[i] - b;
-        int64_t cut_b = b < 0 ? -b : 0, cut_e = e < 0 ? -e : 0;
-        dims[i] = x->dims[i] - cut_b - cut_e;
-        nothing |= dims[i] <= 0;
-        whole &= dims[i] == y->dims[i];
-    }
-    if (!whole || nothing)
-        sn_copy_fill(y->data, value, elem, sn_tensor_count(y), pool);
-    if (nothing)
-        return;
-    for (int i = 0; i < x->rank; i++) { /* something is left: what is cut lies inside x */
-        from += (ptrdiff_t)(before[i] < 0 ? -before[i] : 0) * src[i];
-        to += (ptrdiff_t)(before[i] > 0 ? before[i] : 0) * dst[i];
-    }
-    sn_copy c;
-    sn_copy_plan(&c, elem, x->rank, dims, dst, src);
-    sn_copy_run(&c, (char *)y->data + to * (ptrdiff_t)elem,
-                (const char *)x->data + from * (ptrdiff_t)elem, pool);
-}
-
-/* Which input position an output position takes, `at` counted from the input's start. */
-static int64_t source_of(pad_mode mode, int64_t at, int64_t dim)
-{
-    if (at >= 0 && at < dim)
-        return at;
-    if (mode == PAD_EDGE || dim == 1)
-        return at < 0 ? 0 : dim - 1;
-    int64_t period = mode == PAD_WRAP ? dim : 2 * (dim - 1);
-    at %= period;
-    if (at < 0)
-        at += period;
-    return at < dim ? at : period - at;
-}
-
-static void pad_mapped(pad_mode mode, const sn_tensor *x, sn_tensor *y, const int64_t *before,
-                       int64_t *table)
-{
-    size_t elem = sn_dtype_bytes(x->dtype);
-    int64_t *maps[SN_MAX_RANK], at[SN_MAX_RANK] = {0};
-    ptrdiff_t strides[SN_MAX_RANK];
-    int last = y->rank - 1;
-    sn_move_strides(x->dims, x->rank, strides);
-    for (int i = 0; i <= last; i++) {
-        maps[i] = table;
-        for (int64_t k = 0; k < y->dims[i]; k++)
-            *table++ = source_of(mode, k - before[i], x->dims[i]) * strides[i];
-    }
-    /* The stretch of a row that is a plain copy. */
-    int64_t width = y->dims[last], lo = before[last] > 0 ? before[last] : 0,
-            hi = before[last] + x->dims[last];
-    hi = hi > width ? width : hi;
-    if (hi < lo)
-        hi = lo = 0;
-    int64_t rows = sn_tensor_count(y) / width;
-    char *d = y->data;
-    for (int64_t r = 0; r < rows; r++, d += (size_t)width * elem) {
-        int64_t base = 0;
-        for (int i = 0; i < last; i++)
-            base += maps[i][at[i]];
-        const char *s = (const char *)x->data + (size_t)base * elem;
-        for (int64_t k = 0; k < lo; k++)
-            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
-        if (hi > lo)
-            memcpy(d + (size_t)lo * elem, s + (size_t)maps[last][lo] * elem,
-                   (size_t)(hi - lo) * elem);
-        for (int64_t k = hi; k < width; k++)
-            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
-        for (int i = last - 1; i >= 0 && ++at[i] == y->dims[i]; i--)
-            at[i] = 0;
-    }
+    sn_pad p = {.mode = mode, .elem_bytes = sn_dtype_bytes(x->dtype), .rank = x->rank};
+    memcpy(p.in, x->dims, (size_t)x->rank * sizeof *p.in);
+    memcpy(p.out, y->dims, (size_t)x->rank * sizeof *p.out);
+    memcpy(p.before, before, (size_t)x->rank * sizeof *p.before);
+    return p;
 }
 
 /* before[] per axis from the pads list; false when the list and the planned shape disagree. */
@@ -230,16 +159,15 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "the pads do not give the planned shape");
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
-    if (r->mode != PAD_CONSTANT && y->rank > 0) {
-        pad_mapped(r->mode, x, y, before, (int64_t *)(void *)f->workspace);
-        return sn_move_own(s, f, 0);
-    }
     const sn_tensor *v = !r->from_attr && sn_has(s, 2) ? sn_in(s, f, 2) : NULL;
     if (v && sn_tensor_count(v) == 1 && v->dtype == x->dtype)
         memcpy(value, v->data, sn_dtype_bytes(x->dtype));
     else if (r->from_attr)
         sn_elem_set_f64(x->dtype, value, 0, (double)r->value);
-    pad_constant(x, y, before, value, f->pool);
+    const sn_pad p = geometry(r->mode, x, y, before);
+    int64_t *table =
+        r->mode == SN_PAD_CONSTANT ? NULL : sn_piece_ptr(f, *(const sn_piece *)s->bound);
+    sn_pad_run(&p, y->data, x->data, value, table, f->pool);
     return sn_move_own(s, f, 0);
 }
 
@@ -299,7 +227,8 @@ static sonde_status run_center(const sn_step *s, sn_frame *f)
     for (int i = 0; i < x->rank; i++) /* the smaller half goes first, cropping and padding alike */
         before[i] = y->dims[i] >= x->dims[i] ? (y->dims[i] - x->dims[i]) / 2
                                              : -((x->dims[i] - y->dims[i]) / 2);
-    pad_constant(x, y, before, zero, f->pool);
+    const sn_pad p = geometry(SN_PAD_CONSTANT, x, y, before);
+    sn_pad_run(&p, y->data, x->data, zero, NULL, f->pool);
     return sn_move_own(s, f, 0);
 }
 

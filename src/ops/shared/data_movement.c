@@ -129,15 +129,6 @@ int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max)
     return n;
 }
 
-void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides)
-{
-    ptrdiff_t step = 1;
-    for (int i = rank - 1; i >= 0; i--) {
-        strides[i] = step;
-        step *= (ptrdiff_t)dims[i];
-    }
-}
-
 bool sn_move_axis(int64_t axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)

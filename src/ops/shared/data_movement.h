@@ -47,8 +47,11 @@ static inline sn_elems sn_tensor_elems(const sn_tensor *t)
 int64_t sn_move_int(const sn_tensor *t, int64_t i); /* element of an integer tensor */
 /* At most max elements of an integer tensor; returns how many. */
 int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max);
-void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides); /* dense, in elements */
-bool sn_move_axis(int64_t axis, int rank, int *out);                     /* false: out of range */
+static inline void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *strides)
+{
+    sn_dense_strides(dims, rank, strides);
+}
+bool sn_move_axis(int64_t axis, int rank, int *out); /* false: out of range */
 bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
 bool sn_move_cancelled(const sn_frame *f);
 /* After elements were copied shallowly: a string output gets its own bytes. */
