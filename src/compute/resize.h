@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of resizing: elements picked by one index table per axis, and one axis of weighted
- * sums. Tables come from the operator. */
+/* Resizing of a tensor. Nearest picks elements of any type through one index table per axis. Linear
+ * and cubic are separable: one pass per resized axis, in f32; other numbers are converted before
+ * and after. resize_axis.h says what the tables hold. */
 #ifndef SN_COMPUTE_RESIZE_H
 #define SN_COMPUTE_RESIZE_H
 
 #include "base/pool.h"
+#include "compute/resize_axis.h"
 
-#define SN_PICK_RANK 16
-typedef struct sn_pick {
-    void *y;
-    const void *x;
-    int rank; /* at least 1 */
-    int64_t out[SN_PICK_RANK];
-    const int64_t *maps[SN_PICK_RANK]; /* input position per output position; -1: outside */
-    ptrdiff_t strides[SN_PICK_RANK];   /* of x, in elements */
-    size_t elem_bytes;
-    bool gaps; /* maps may say outside, where `outside` is put */
-    /* An element, written as one; with gaps they have at most 16 bytes. */
-    _Alignas(16) uint8_t outside[16];
-} sn_pick;
-/* No dim of the result is 0. */
-void sn_pick_run(const sn_pick *p, sn_pool *pool);
-
-/* [outer][in][inner] ► [outer][out][inner]: rows are sums of `taps` weighted rows. */
-typedef struct sn_mix {
-    const float *src;
-    float *dst;
-    int64_t outer, in, out, inner, taps;
-    const int32_t *index; /* out × taps; the first of an output is -1 outside */
-    const float *weight;
-    bool gaps; /* some are outside, where `outside` is put */
-    float outside;
+#define SN_RESIZE_RANK 16
+typedef struct sn_resize {
+    sn_resize_how how;
+    sonde_dtype dtype;
+    int rank;
+    sn_resize_axis axes[SN_RESIZE_RANK];
+    int block;     /* images in f32 whose axis 1 is blocked and stays as it is; 0: plain */
+    float outside; /* TF_CROP_AND_RESIZE: what stands outside of the region */
     uint32_t cpu_flags;
-} sn_mix;
-void sn_mix_run(const sn_mix *m, sn_pool *pool);
+} sn_resize;
+
+typedef struct sn_resize_scratch {
+    /* Nearest: an int64_t per output position of every axis. Else: an int32_t and a weight per
+     * output position and tap (sn_resize_taps). */
+    void *index[SN_RESIZE_RANK];
+    float *weight[SN_RESIZE_RANK];
+    /* Not for nearest: as many elements as the largest tensor on the way, padding lanes included.
+     */
+    float *buffers[2];
+} sn_resize_scratch;
+
+/* Is this axis worked on in a linear or cubic resize? */
+bool sn_resize_changes(const sn_resize *r, int axis);
+/* x and y do not overlap; no dim of y is 0. */
+void sn_resize_run(const sn_resize *r, void *y, const void *x, const sn_resize_scratch *s,
+                   sn_pool *pool);
 
 #endif

@@ -2,7 +2,7 @@
 /* Resize against positions computed in whole numbers: every mode of coordinates and of rounding, by
  * sizes and by scales that binary numbers hold exactly. */
 #include "ops/one_node.h"
-#include "ops/onnx/resize_axis.h"
+#include "compute/resize_axis.h"
 
 /* The source position of output o for the scale p / q is num / den. */
 typedef struct fraction {

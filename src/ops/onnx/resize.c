@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize and Upsample. Nearest picks elements of any type through one index table per axis. Linear
- * and cubic are separable: one pass per resized axis, last axis first, so that the later passes run
- * over long rows; other element types than f32 are computed in f32 between a load and a store. An
- * f32 image whose channels stay as they are may be blocked. */
+/* Resize and Upsample. An f32 image whose channels stay as they are may be blocked. */
 #include <math.h>
 #include <string.h>
 
 #include "compute/resize.h"
-#include "ops/onnx/resize_axis.h"
 #include "ops/shared/data_movement.h"
 
 typedef enum keep_ratio { KEEP_STRETCH, KEEP_NOT_LARGER, KEEP_NOT_SMALLER, KEEP_COUNT } keep_ratio;
@@ -271,22 +267,11 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 }
 
 /* ------------------------------------------------------------------ bind */
-/* Where things lie in the workspace. */
-typedef struct resize_layout {
-    size_t taps_max[SN_MAX_RANK];
-    size_t index_at[SN_MAX_RANK], weight_at[SN_MAX_RANK];
-    size_t buffer_at[2]; /* between passes, and for element types other than f32 */
-} resize_layout;
-
-static sonde_status take(sn_bind *b, size_t count, size_t elem, size_t *at)
-{
-    size_t bytes;
-    *at = b->workspace_bytes;
-    if (!sn_size_mul(count, elem, &bytes) || bytes > PTRDIFF_MAX ||
-        !sn_size_add(b->workspace_bytes, sn_round_up(bytes, SN_ALIGN), &b->workspace_bytes))
-        return sn_fail_memory(b->err, SIZE_MAX);
-    return SONDE_OK;
-}
+/* Pieces of the workspace; see sn_resize_scratch. */
+typedef struct resize_pieces {
+    int64_t taps_max[SN_MAX_RANK];
+    sn_piece index[SN_MAX_RANK], weight[SN_MAX_RANK], buffers[2];
+} resize_pieces;
 
 static sonde_status bind_resize(sn_bind *b)
 {
@@ -294,7 +279,7 @@ static sonde_status bind_resize(sn_bind *b)
                                                        "resize_cubic"};
     const resize_params *r = b->params;
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
-    resize_layout *l = SN_NEW(b->arena, resize_layout);
+    resize_pieces *l = SN_NEW(b->arena, resize_pieces);
     if (!l)
         return sn_fail_memory(b->err, sizeof *l);
     b->bound = l;
@@ -309,17 +294,17 @@ static sonde_status bind_resize(sn_bind *b)
     if (sn_dims_count(dims, x->rank, &count))
         largest = count;
     for (int i = x->rank - 1; i >= 0; i--) {
-        size_t out = (size_t)y->dims[i];
+        int64_t entries;
         if (r->how.mode == SN_RESIZE_NEAREST) {
-            SN_TRY(take(b, out, sizeof(int64_t), &l->index_at[i]));
+            l->index[i] = sn_carve(&b->workspace, y->dims[i], sizeof(int64_t));
             continue;
         }
         int64_t taps = sn_resize_max_taps(&r->how, x->dims[i], y->dims[i]);
-        if (!sn_size_mul(out, (size_t)taps, &out) || x->dims[i] > INT32_MAX)
+        if (!sn_i64_mul(y->dims[i], taps, &entries) || x->dims[i] > INT32_MAX)
             return sn_bind_fail(b, SONDE_LIMIT, "axis %d is too long to resize", i);
-        l->taps_max[i] = (size_t)taps;
-        SN_TRY(take(b, out, sizeof(int32_t), &l->index_at[i]));
-        SN_TRY(take(b, out, sizeof(float), &l->weight_at[i]));
+        l->taps_max[i] = taps;
+        l->index[i] = sn_carve(&b->workspace, entries, sizeof(int32_t));
+        l->weight[i] = sn_carve(&b->workspace, entries, sizeof(float));
         taps_all += taps;
         if (i != 1 || !b->in[0]->block)
             dims[i] = y->dims[i];
@@ -331,99 +316,28 @@ static sonde_status bind_resize(sn_bind *b)
         return SONDE_OK;
     b->flops =
         sn_dims_count(y->dims, y->rank, &count) ? 2 * (uint64_t)count * (uint64_t)taps_all : 0;
-    SN_TRY(take(b, (size_t)largest, sizeof(float), &l->buffer_at[0]));
-    return take(b, (size_t)largest, sizeof(float), &l->buffer_at[1]);
+    for (int i = 0; i < 2; i++)
+        l->buffers[i] = sn_carve(&b->workspace, largest, sizeof(float));
+    return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ run */
-/* What the loops see: a pixel of a blocked image is one element, or `block` of them. */
-static int64_t planes_of(const sn_tensor *t, int axis)
+static sonde_status run_driver(const sn_step *s, sn_frame *f, const sn_resize *d)
 {
-    return axis == 1 && t->block ? (t->dims[1] + t->block - 1) / t->block : t->dims[axis];
-}
-
-static sonde_status run_nearest(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
-{
-    const resize_params *r = s->params;
-    const resize_layout *l = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
-    sn_pick j = {.y = y->data, .x = x->data, .rank = x->rank};
-    j.gaps = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
-    j.elem_bytes = sn_dtype_bytes(x->dtype) * (x->block ? x->block : 1);
-    if (x->rank == 0) {
-        memcpy(y->data, x->data, j.elem_bytes);
-        return sn_move_own(s, f, 0);
-    }
-    if (j.gaps && x->dtype != SONDE_DTYPE_STRING)
-        sn_elem_set_f64(x->dtype, j.outside, 0, (double)r->extrapolation);
-    int64_t dims[SN_MAX_RANK];
-    for (int i = 0; i < x->rank; i++) {
-        int64_t *map = (int64_t *)(void *)(f->workspace + l->index_at[i]);
-        sn_resize_nearest(&r->how, &axes[i], map);
-        j.maps[i] = map;
-        dims[i] = planes_of(x, i);
-        j.out[i] = planes_of(y, i);
-    }
-    sn_move_strides(dims, x->rank, j.strides);
-    sn_pick_run(&j, f->pool);
-    return sn_move_own(s, f, 0);
-}
-
-static sonde_status run_mix(const sn_step *s, sn_frame *f, const sn_resize_axis *axes)
-{
-    const resize_params *r = s->params;
-    const resize_layout *l = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    bool direct = x->dtype == SONDE_DTYPE_F32, crop = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE;
-    float *buffers[2] = {(float *)(void *)(f->workspace + l->buffer_at[0]),
-                         (float *)(void *)(f->workspace + l->buffer_at[1])};
-    const float *src = x->data;
-    int64_t dims[SN_MAX_RANK], n = sn_tensor_count(y);
-    int next = 0, todo = 0;
-    bool resized[SN_MAX_RANK];
-    for (int i = 0; i < x->rank; i++) {
-        dims[i] = planes_of(x, i);
-        resized[i] = axes[i].in != axes[i].out || axes[i].scale != 1 || crop;
-        todo += resized[i];
-    }
-    if (!direct) {
-        for (int64_t i = 0; i < sn_tensor_count(x); i++)
-            buffers[0][i] = (float)sn_elem_f64(x->dtype, x->data, i);
-        src = buffers[next++];
-    }
-    for (int i = x->rank - 1; i >= 0; i--) {
-        if (!resized[i])
-            continue;
-        int32_t *index = (int32_t *)(void *)(f->workspace + l->index_at[i]);
-        float *weight = (float *)(void *)(f->workspace + l->weight_at[i]);
-        sn_mix j = {.src = src,
-                    .dst = --todo == 0 && direct ? y->data : buffers[next],
-                    .outer = 1,
-                    .in = axes[i].in,
-                    .out = axes[i].out,
-                    .inner = x->block ? x->block : 1,
-                    .taps = sn_resize_taps(&r->how, axes[i].scale),
-                    .index = index,
-                    .weight = weight,
-                    .gaps = crop,
-                    .outside = r->extrapolation,
-                    .cpu_flags = f->ctx->cpu.flags};
-        if ((size_t)j.taps > l->taps_max[i])
+    const resize_pieces *l = s->bound;
+    const bool mixes = d->how.mode != SN_RESIZE_NEAREST;
+    sn_resize_scratch scratch = {.index = {NULL}};
+    for (int i = d->rank - 1; i >= 0; i--) {
+        if (mixes && sn_resize_changes(d, i) &&
+            sn_resize_taps(&d->how, d->axes[i].scale) > l->taps_max[i])
             return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
-        for (int k = 0; k < x->rank; k++)
-            *(k < i ? &j.outer : &j.inner) *= k == i ? 1 : dims[k];
-        sn_resize_weights(&r->how, &axes[i], j.taps, index, weight);
-        sn_mix_run(&j, f->pool);
-        dims[i] = axes[i].out;
-        src = j.dst;
-        next = 1 - next;
+        scratch.index[i] = sn_piece_ptr(f, l->index[i]);
+        scratch.weight[i] = mixes ? sn_piece_ptr(f, l->weight[i]) : NULL;
     }
-    if (direct && src == x->data)
-        sn_copy_bytes(y->data, x->data, y->bytes, f->pool);
-    for (int64_t i = 0; i < n && !direct; i++)
-        sn_elem_set_f64(y->dtype, y->data, i, (double)src[i]);
-    return SONDE_OK;
+    for (int i = 0; i < 2 && mixes; i++)
+        scratch.buffers[i] = sn_piece_ptr(f, l->buffers[i]);
+    sn_resize_run(d, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, &scratch, f->pool);
+    return sn_move_own(s, f, 0);
 }
 
 static sonde_status run_resize(const sn_step *s, sn_frame *f)
@@ -432,7 +346,12 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0), *y = sn_out(s, f, 0);
     int64_t sizes[SN_MAX_RANK], n;
     double scales[SN_MAX_RANK];
-    sn_resize_axis axes[SN_MAX_RANK];
+    sn_resize d = {.how = r->how,
+                   .dtype = x->dtype,
+                   .rank = x->rank,
+                   .block = x->block,
+                   .outside = r->extrapolation,
+                   .cpu_flags = f->ctx->cpu.flags};
     const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)
                              ? sn_in(s, f, (uint32_t)r->sizes_input)
                              : NULL;
@@ -446,11 +365,11 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     } else {
         n = read_scales(sn_in(s, f, (uint32_t)r->scales_input), scales);
     }
-    const char *wrong = plan_axes(r, x->rank, x->dims, by_size ? sizes : NULL, scales, n, axes);
+    const char *wrong = plan_axes(r, x->rank, x->dims, by_size ? sizes : NULL, scales, n, d.axes);
     if (wrong)
         return sn_run_fail(s, f, "%s", wrong);
     for (int i = 0; i < x->rank; i++)
-        if (axes[i].out != y->dims[i])
+        if (d.axes[i].out != y->dims[i])
             return sn_run_fail(s, f, "axis %d does not have the planned size", i);
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
@@ -464,11 +383,11 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
             int a = 0;
             if (!sn_move_axis(r->n_axes ? r->axes[i] : i, x->rank, &a))
                 continue;
-            axes[a].roi_begin = sn_elem_f64(roi->dtype, roi->data, i);
-            axes[a].roi_end = sn_elem_f64(roi->dtype, roi->data, n + i);
+            d.axes[a].roi_begin = sn_elem_f64(roi->dtype, roi->data, i);
+            d.axes[a].roi_end = sn_elem_f64(roi->dtype, roi->data, n + i);
         }
     }
-    return r->how.mode == SN_RESIZE_NEAREST ? run_nearest(s, f, axes) : run_mix(s, f, axes);
+    return run_driver(s, f, &d);
 }
 
 #define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                        \

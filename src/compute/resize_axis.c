@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Coordinates and weights of a resized axis. Positions are fractions: where one falls on a pixel or
  * half way between two, a rounded one could fall on the other side. */
-#include "ops/onnx/resize_axis.h"
+#include "compute/resize_axis.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One axis of a resize: where each output position lies in the input, and which input positions it
  * mixes with which weights. The formulas are those of the operator's reference text. */
-#ifndef SN_OPS_ONNX_RESIZE_AXIS_H
-#define SN_OPS_ONNX_RESIZE_AXIS_H
+#ifndef SN_COMPUTE_RESIZE_AXIS_H
+#define SN_COMPUTE_RESIZE_AXIS_H
 
 #include <stdbool.h>
 #include <stdint.h>
