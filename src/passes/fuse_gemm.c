@@ -101,12 +101,13 @@ static sonde_status fuse_bias(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_
 static bool match_factor(const sn_node *n, double *factor)
 {
     const sn_node *next = sn_value_only_reader(n->out[0]);
-    const sn_type *a = &n->out[0]->fact.type, *b = next ? &next->out[0]->fact.type : a;
     float x;
-    if (!next || a->rank != b->rank)
+    if (!next)
         return false;
+    /* Which operator reads it comes first: not every one has an output 0. */
     bool div = sn_node_is(next, "Div") && next->n_in == 2 && next->in[0].value == n->out[0];
     if ((!div && !sn_node_is(next, "Mul")) ||
+        n->out[0]->fact.type.rank != next->out[0]->fact.type.rank ||
         !sn_value_scalar_f32(sn_node_other_input(next, n->out[0]), &x) || (div && x == 0.0f))
         return false;
     *factor = div ? 1.0 / (double)x : (double)x;

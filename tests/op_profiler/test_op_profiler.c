@@ -3,9 +3,9 @@
  * makes no sense is refused with a sentence. */
 #include <math.h>
 
-#include "counting_alloc.h"
-#include "sonde/experimental/op.h"
+#include "api/counting_alloc.h"
 #include "api/zoo_session.h"
+#include "sonde/experimental/op.h"
 
 static sonde_context *context(int threads)
 {

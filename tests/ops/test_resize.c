@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize against positions computed in whole numbers: every mode of coordinates and of rounding, by
  * sizes and by scales that binary numbers hold exactly. */
-#include "ops/one_node.h"
 #include "compute/resize_axis.h"
+#include "ops/one_node.h"
 
 /* The source position of output o for the scale p / q is num / den. */
 typedef struct fraction {

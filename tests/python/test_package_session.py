@@ -362,6 +362,58 @@ def test_inner_values_can_be_fed_and_asked_for():
     assert ours.run(None, {**partial, "w": w})[0].tolist() == [9, 18]
 
 
+def test_an_inner_value_may_have_another_shape_than_the_file_declares():
+    # Squeeze gives [4] for a batch of one, which is what the file says of it, and [n, 4] for others.
+    graph = helper.make_graph(
+        [helper.make_node("Squeeze", ["x"], ["s"]), helper.make_node("Abs", ["s"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        value_info=[helper.make_tensor_value_info("s", TensorProto.FLOAT, ["m"])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    here = sonde.InferenceSession(model.SerializeToString())
+    x = np.arange(-10, 10, dtype=np.float32).reshape(5, 4, 1)
+    np.testing.assert_array_equal(here.run(None, {"x": x})[0], abs(x.reshape(5, 4)))
+    np.testing.assert_array_equal(here.run(None, {"s": x.reshape(5, 4)})[0], abs(x.reshape(5, 4)))
+
+
+def test_a_product_read_by_an_operator_without_its_first_output():
+    weights = {name: np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+               for name, shape in (("w", (3, 5)), ("b", (5,)), ("lw", (1, 8, 5)), ("lr", (1, 8, 2)))}
+    for product, inputs in (("MatMul", ["x", "w"]), ("Gemm", ["x", "w", "b"])):
+        graph = helper.make_graph(
+            [helper.make_node(product, inputs, ["p"]), helper.make_node("Unsqueeze", ["p", "axes"], ["u"]),
+             helper.make_node("LSTM", ["u", "lw", "lr"], ["", "h"], hidden_size=2),
+             helper.make_node("MatMul", ["z", "w"], ["q"]),
+             helper.make_node("LSTM", ["q", "lw", "lr"], ["", "", "c"], hidden_size=2)], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3]),
+             helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 4, 3])],
+            [helper.make_tensor_value_info("h", TensorProto.FLOAT, None),
+             helper.make_tensor_value_info("c", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(v, k) for k, v in weights.items()]
+            + [numpy_helper.from_array(np.array([0], np.int64), "axes")])
+        there, here = both(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8))
+        feeds = {"x": np.ones((4, 3), np.float32), "z": np.ones((2, 4, 3), np.float32)}
+        for a, b in zip(there.run(None, feeds), here.run(None, feeds), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_sizes_without_elements_resize_nothing():
+    resize = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")
+    resize.attribute.append(helper.make_attribute("axes", [], attr_type=onnx.AttributeProto.INTS))
+    graph = helper.make_graph(
+        [resize], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
+         helper.make_tensor_value_info("sizes", TensorProto.INT64, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    here = sonde.InferenceSession(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
+    for shape in ((0, 2), (3, 0), (0,)):
+        try:
+            here.run(None, {"x": np.ones((2, 3), np.float32), "sizes": np.zeros(shape, np.int64)})
+        except Exception as error:  # what it means nobody says: it must be refused or do nothing
+            assert "sizes" in str(error)
+
+
 def test_many_inputs_and_outputs():
     n = 40
     names = [f"x{i}" for i in range(n)]

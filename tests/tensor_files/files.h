@@ -3,6 +3,7 @@
 #ifndef SONDE_TESTS_TENSOR_FILES_FILES_H
 #define SONDE_TESTS_TENSOR_FILES_FILES_H
 
+#include "base/file.h"
 #include "graph/same_tensor.h"
 #include "temp_folder.h"
 #include "tensor_files/formats.h"

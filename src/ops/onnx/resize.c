@@ -355,15 +355,17 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)
                              ? sn_in(s, f, (uint32_t)r->sizes_input)
                              : NULL;
-    bool by_size = t && sn_tensor_count(t) > 0;
+    bool by_size = t && !(t->rank == 1 && t->dims[0] == 0); /* as inference decides */
     if (by_size) {
         n = sn_move_ints(t, sizes, SN_MAX_RANK);
     } else if (r->scales) {
         n = (int64_t)r->n_scales;
         for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
             scales[i] = (double)r->scales[i];
-    } else {
+    } else if (r->scales_input >= 0 && sn_has(s, (uint32_t)r->scales_input)) {
         n = read_scales(sn_in(s, f, (uint32_t)r->scales_input), scales);
+    } else {
+        return sn_run_fail(s, f, "neither scales nor sizes are given");
     }
     const char *wrong = plan_axes(r, x->rank, x->dims, by_size ? sizes : NULL, scales, n, d.axes);
     if (wrong)
