@@ -71,10 +71,10 @@ static sonde_status check_complex(sn_infer *c, sn_dim last)
 }
 
 /* Tables of the transform and scratch of the tasks, both for `lines` lines of `length`. */
-static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int64_t lines)
+static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int64_t lines,
+                             sn_piece *tasks)
 {
     size_t table, scratch;
-    sn_room room = {0};
     if (!sn_fft_sizes(length, &table, &scratch))
         return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible",
                             (long long)length);
@@ -83,13 +83,13 @@ static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int
         return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
     sn_fft_make(&w->fft, length, space, space + table);
     sn_fourier_share(w, lines, b->threads, scratch);
-    sn_room_take(&room, w->tasks, w->task_bytes);
+    *tasks = sn_carve(&b->workspace, w->tasks, w->task_bytes);
     b->kernel = w->fft.padded ? "f64_fft_bluestein" : "f64_fft_stockham";
     uint64_t bits = 1;
     while (((uint64_t)1 << bits) < (uint64_t)length)
         bits++;
     b->flops = 5 * (uint64_t)lines * (uint64_t)length * bits;
-    return sn_room_done(b, &room);
+    return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ DFT */
@@ -149,6 +149,11 @@ static bool known_scalar(const sn_fact *f, int64_t *v)
     return true;
 }
 
+typedef struct dft_bound {
+    sn_dft plan;
+    sn_piece tasks;
+} dft_bound;
+
 static sonde_status bind_dft(sn_bind *b)
 {
     const fourier_params *r = b->params;
@@ -156,9 +161,10 @@ static sonde_status bind_dft(sn_bind *b)
     int64_t axis = r->axis, length = 0;
     const bool to_real = r->inverse && r->onesided, has_length = b->n_in > 1 && b->in[1];
     int a;
-    sn_dft *k = SN_NEW(b->arena, sn_dft);
-    if (!k)
-        return sn_fail_memory(b->err, sizeof *k);
+    dft_bound *bound = SN_NEW(b->arena, dft_bound);
+    if (!bound)
+        return sn_fail_memory(b->err, sizeof *bound);
+    sn_dft *k = &bound->plan;
     if (!sn_wide_takes(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(x->dtype));
@@ -182,13 +188,15 @@ static sonde_status bind_dft(sn_bind *b)
         !sn_dims_count(x->dims + a + 1, x->rank - 2 - a, &k->inner) ||
         !sn_i64_mul(outer, k->inner, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    b->bound = k;
-    return bind_fft(b, &k->work, length, lines);
+    b->bound = bound;
+    return bind_fft(b, &k->work, length, lines, &bound->tasks);
 }
 
 static sonde_status run_dft(const sn_step *s, sn_frame *f)
 {
-    sn_dft_run(s->bound, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, f->workspace, f->pool);
+    const dft_bound *k = s->bound;
+    sn_dft_run(&k->plan, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, sn_piece_ptr(f, k->tasks),
+               f->pool);
     return SONDE_OK;
 }
 
@@ -236,12 +244,18 @@ static sonde_status infer_stft(sn_infer *c)
     return sn_wide_out(c, 0, c->in[SIGNAL]->type.dtype, out, 4);
 }
 
+typedef struct stft_bound {
+    sn_stft plan;
+    sn_piece tasks;
+} stft_bound;
+
 static sonde_status bind_stft(sn_bind *b)
 {
     const sn_type *x = &b->in[SIGNAL]->type;
-    sn_stft *k = SN_NEW(b->arena, sn_stft);
-    if (!k)
-        return sn_fail_memory(b->err, sizeof *k);
+    stft_bound *bound = SN_NEW(b->arena, stft_bound);
+    if (!bound)
+        return sn_fail_memory(b->err, sizeof *bound);
+    sn_stft *k = &bound->plan;
     const bool has_window = b->n_in > WINDOW && b->in[WINDOW],
                has_length = b->n_in > LENGTH && b->in[LENGTH];
     k->signal = x->dims[1];
@@ -256,14 +270,16 @@ static sonde_status bind_stft(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "frame_step or frame_length is not known");
     if (!sn_i64_mul(x->dims[0], k->frames, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the signal is too long");
-    b->bound = k;
-    return bind_fft(b, &k->work, length, lines);
+    b->bound = bound;
+    return bind_fft(b, &k->work, length, lines, &bound->tasks);
 }
 
 static sonde_status run_stft(const sn_step *s, sn_frame *f)
 {
-    sn_stft_run(s->bound, sn_out(s, f, 0)->data, sn_in(s, f, SIGNAL)->data,
-                sn_has(s, WINDOW) ? sn_in(s, f, WINDOW)->data : NULL, f->workspace, f->pool);
+    const stft_bound *k = s->bound;
+    sn_stft_run(&k->plan, sn_out(s, f, 0)->data, sn_in(s, f, SIGNAL)->data,
+                sn_has(s, WINDOW) ? sn_in(s, f, WINDOW)->data : NULL, sn_piece_ptr(f, k->tasks),
+                f->pool);
     return SONDE_OK;
 }
 

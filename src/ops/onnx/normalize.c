@@ -4,7 +4,9 @@
  * channel. They differ in what a row is and in how scale and bias lie against it. */
 #include <string.h>
 
+#include "compute/copy.h"
 #include "compute/norm.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
 
@@ -17,20 +19,19 @@ typedef struct norm_params {
     sn_dtype stash; /* of the statistics LayerNormalization gives */
 } norm_params;
 
-/* A tensor as the driver reads it: in the computing type, and for scale and bias with one element
- * per element of a row. What does not lie so in memory is copied to the workspace. */
+/* Scale or bias as the driver reads it: in the computing type, one element per element of a row. A
+ * shape that broadcasts is spread out. */
 typedef struct operand {
-    bool copy;
-    size_t at, n;
-    sn_type from, to; /* scale and bias: shapes when they broadcast (rank -1: same count) */
+    sn_piece converted;
+    bool spreads;
+    sn_copy spread;
+    sn_piece whole;
 } operand;
 
 typedef struct norm_bound {
     sn_norm_plan plan;
-    operand x, scale, bias;
-    bool out_copy;
-    size_t out_at, mean_at, inv_at;
-    size_t tmp_at; /* a broadcast operand in its own shape, in the computing type */
+    operand scale, bias;
+    sn_piece x, y, mean, inv; /* of tensors that have another type than the driver computes in */
 } norm_bound;
 
 static sonde_status prepare_layer(sn_prep *p)
@@ -104,16 +105,27 @@ static sonde_status infer_channels(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-static size_t take(size_t *used, size_t n, size_t each)
+/* The copy of a shape that broadcasts to these dims; false: it does not. */
+static bool spread_plan(sn_copy *c, sn_dtype t, const sn_type *from, const sn_dim *dims, int rank)
 {
-    size_t at = *used;
-    *used += sn_round_up(n * each, SN_ALIGN);
-    return at;
+    ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK] = {0}, dst[SN_MAX_RANK];
+    if (from->rank > rank)
+        return false;
+    sn_dense_strides(from->dims, from->rank, strides);
+    for (int i = 0; i < from->rank; i++) {
+        const int to = rank - from->rank + i;
+        if (from->dims[i] != 1 && from->dims[i] != dims[to])
+            return false;
+        src[to] = from->dims[i] == 1 ? 0 : strides[i];
+    }
+    sn_dense_strides(dims, rank, dst);
+    sn_copy_plan(c, sn_dtype_bytes(t), rank, dims, dst, src);
+    return true;
 }
 
 /* Scale or bias: `want` elements, or a shape that broadcasts to the normalised dims. */
 static sonde_status bind_operand(sn_bind *b, uint32_t i, sn_dtype compute, int64_t want, int axis,
-                                 operand *o, size_t *used, size_t *tmp)
+                                 operand *o)
 {
     if (i >= b->n_in || !b->in[i])
         return SONDE_OK;
@@ -123,27 +135,14 @@ static sonde_status bind_operand(sn_bind *b, uint32_t i, sn_dtype compute, int64
     if (!sn_cast_supported(t->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s of input %u is not supported",
                             sn_dtype_onnx_name(t->dtype), i);
-    o->n = (size_t)n;
-    o->copy = t->dtype != compute;
-    o->to.rank = -1;
-    if (n != want) {
-        int rank = x->rank - axis;
-        bool fits = axis >= 0 && t->rank <= rank;
-        for (int k = 1; k <= t->rank && fits; k++)
-            fits = t->dims[t->rank - k] == 1 || t->dims[t->rank - k] == x->dims[x->rank - k];
-        if (!fits)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u has %lld elements, expected %lld",
-                                i, (long long)n, (long long)want);
-        o->from = *t;
-        o->to.rank = rank;
-        o->to.dims = x->dims + axis;
-        o->copy = true;
-        if (*tmp < (size_t)n)
-            *tmp = (size_t)n;
-    }
-    if (o->copy)
-        o->at = take(used, (size_t)want, sn_dtype_bytes(compute));
-    o->n = (size_t)want;
+    o->converted = sn_converted_carve(&b->workspace, b->in[i], compute);
+    o->spreads = n != want;
+    if (!o->spreads)
+        return SONDE_OK;
+    if (axis < 0 || !spread_plan(&o->spread, compute, t, x->dims + axis, x->rank - axis))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u has %lld elements, expected %lld", i,
+                            (long long)n, (long long)want);
+    o->whole = sn_carve(&b->workspace, want, sn_dtype_bytes(compute));
     return SONDE_OK;
 }
 
@@ -184,23 +183,14 @@ static sonde_status bind_norm(sn_bind *b)
     k->plan.epsilon = (double)p->epsilon;
     int axis;
     int64_t want = row_shape(p, x, &k->plan, &axis);
-    size_t used = 0, tmp = 0, each = sn_dtype_bytes(compute);
-    k->x.to.rank = -1;
-    k->x.copy = x->dtype != compute;
-    k->x.n = (size_t)count;
-    if (k->x.copy)
-        k->x.at = take(&used, k->x.n, each);
-    SN_TRY(bind_operand(b, 1, compute, want, axis, &k->scale, &used, &tmp));
-    SN_TRY(bind_operand(b, 2, compute, want, axis, &k->bias, &used, &tmp));
-    k->tmp_at = take(&used, tmp, each);
-    k->out_copy = b->out[0].type.dtype != compute;
-    if (k->out_copy)
-        k->out_at = take(&used, (size_t)count, each);
+    k->x = sn_converted_carve(&b->workspace, b->in[0], compute);
+    SN_TRY(bind_operand(b, 1, compute, want, axis, &k->scale));
+    SN_TRY(bind_operand(b, 2, compute, want, axis, &k->bias));
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], compute);
     if (b->n_out > 1 && p->stash != SONDE_DTYPE_F32) {
-        k->mean_at = take(&used, (size_t)k->plan.rows, sizeof(float));
-        k->inv_at = take(&used, (size_t)k->plan.rows, sizeof(float));
+        k->mean = sn_carve(&b->workspace, k->plan.rows, sizeof(float));
+        k->inv = sn_carve(&b->workspace, k->plan.rows, sizeof(float));
     }
-    b->workspace_bytes = used;
     b->bound = k;
     sn_norm_choose(&k->plan, b->cpu_flags);
     b->kernel = k->plan.name;
@@ -212,55 +202,27 @@ static sonde_status bind_norm(sn_bind *b)
 static const void *load(const norm_bound *k, const operand *o, const sn_step *s, sn_frame *f,
                         uint32_t i)
 {
-    if (!sn_has(s, i))
-        return NULL;
-    const sn_tensor *t = sn_in(s, f, i);
-    if (!o->copy)
-        return t->data;
-    sn_dtype compute = k->plan.dtype;
-    uint8_t *dst = f->workspace + o->at;
-    if (o->to.rank < 0) {
-        sn_cast_run(f->ctx->cpu.flags, compute, dst, t->dtype, t->data, o->n, (sn_rounding){0},
-                    f->pool);
-        return dst;
-    }
-    uint8_t *tmp = f->workspace + k->tmp_at;
-    size_t each = sn_dtype_bytes(compute);
-    sn_cast_run(f->ctx->cpu.flags, compute, tmp, t->dtype, t->data, (size_t)sn_tensor_count(t),
-                (sn_rounding){0}, NULL);
-    for (size_t e = 0; e < o->n; e++)
-        memcpy(dst + e * each, tmp + (size_t)sn_bcast_index(&o->to, &o->from, (int64_t)e) * each,
-               each);
-    return dst;
-}
-
-/* Where the statistics of output o go: its own data, or the workspace when it is not f32. */
-static float *stats(const sn_step *s, sn_frame *f, uint32_t o, size_t at)
-{
-    if (!sn_wants(s, o))
-        return NULL;
-    sn_tensor *t = sn_out(s, f, o);
-    return t->dtype == SONDE_DTYPE_F32 ? t->data : (void *)(f->workspace + at);
+    const void *data = sn_converted_in(s, f, i, k->plan.dtype, o->converted);
+    if (!data || !o->spreads)
+        return data;
+    void *whole = sn_piece_ptr(f, o->whole);
+    sn_copy_run(&o->spread, whole, data, f->pool);
+    return whole;
 }
 
 static sonde_status run_norm(const sn_step *s, sn_frame *f)
 {
     const norm_bound *k = s->bound;
-    sn_tensor *y = sn_out(s, f, 0);
-    const void *x = load(k, &k->x, s, f, 0), *scale = load(k, &k->scale, s, f, 1);
-    const void *bias = load(k, &k->bias, s, f, 2);
-    void *out = k->out_copy ? f->workspace + k->out_at : y->data;
-    float *mean = stats(s, f, 1, k->mean_at), *inv = stats(s, f, 2, k->inv_at);
-    sn_norm_run(&k->plan, out, x, scale, bias, mean, inv, f->pool);
-    if (k->out_copy)
-        sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->plan.dtype, out, k->x.n,
-                    (sn_rounding){0}, f->pool);
-    for (uint32_t o = 1; o <= 2; o++) {
-        float *v = o == 1 ? mean : inv;
-        if (v && sn_out(s, f, o)->dtype != SONDE_DTYPE_F32)
-            sn_cast_run(f->ctx->cpu.flags, sn_out(s, f, o)->dtype, sn_out(s, f, o)->data,
-                        SONDE_DTYPE_F32, v, (size_t)k->plan.rows, (sn_rounding){0}, NULL);
-    }
+    const sn_dtype compute = k->plan.dtype;
+    const void *x = sn_converted_in(s, f, 0, compute, k->x);
+    const void *scale = load(k, &k->scale, s, f, 1), *bias = load(k, &k->bias, s, f, 2);
+    float *mean = sn_converted_out(s, f, 1, SONDE_DTYPE_F32, k->mean),
+          *inv = sn_converted_out(s, f, 2, SONDE_DTYPE_F32, k->inv);
+    sn_norm_run(&k->plan, sn_converted_out(s, f, 0, compute, k->y), x, scale, bias, mean, inv,
+                f->pool);
+    sn_converted_done(s, f, 0, compute, k->y);
+    sn_converted_done(s, f, 1, SONDE_DTYPE_F32, k->mean);
+    sn_converted_done(s, f, 2, SONDE_DTYPE_F32, k->inv);
     return SONDE_OK;
 }
 

@@ -2,14 +2,14 @@
 /* Pow, whose exponent may have another element type than its base. The pair is brought to one type
  * in the workspace: the base's when it is a float, i64 for two integers, f64 for an integer to a
  * float. */
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef struct pow_bound {
     sn_elt elt;
     sn_bcast bcast;
-    sn_dtype dtype; /* computed in */
-    size_t n[2], base_at, exponent_at, out_at;
+    sn_dtype dtype;             /* computed in */
+    sn_piece base, exponent, y; /* in that type */
 } pow_bound;
 
 static sonde_status prepare_pow_1(sn_prep *p)
@@ -47,43 +47,23 @@ static sonde_status bind_pow(sn_bind *b)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element types %s and %s are not supported",
                             sn_dtype_onnx_name(t[0]->dtype), sn_dtype_onnx_name(t[1]->dtype));
     sn_bcast_plan(&k->bcast, y->dims, y->rank, 2, dims, ranks);
-    size_t each = sn_dtype_bytes(k->dtype), used = 0;
-    for (int i = 0; i < 2; i++) {
-        k->n[i] = sn_fact_elems(b->in[i]);
-        *(i ? &k->exponent_at : &k->base_at) = used;
-        used += t[i]->dtype != k->dtype ? sn_round_up(k->n[i] * each, SN_ALIGN) : 0;
-    }
-    k->out_at = used;
-    used += y->dtype != k->dtype ? k->bcast.total * each : 0;
-    b->workspace_bytes = used;
+    k->base = sn_converted_carve(&b->workspace, b->in[0], k->dtype);
+    k->exponent = sn_converted_carve(&b->workspace, b->in[1], k->dtype);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], k->dtype);
     b->bound = k;
     b->kernel = k->elt.name;
     b->flops = (uint64_t)k->bcast.total * k->elt.cost;
     return SONDE_OK;
 }
 
-static const void *operand(const pow_bound *k, const sn_frame *f, const sn_tensor *t, size_t n,
-                           size_t at)
-{
-    if (t->dtype == k->dtype)
-        return t->data;
-    sn_cast_run(f->ctx->cpu.flags, k->dtype, f->workspace + at, t->dtype, t->data, n,
-                (sn_rounding){0}, f->pool);
-    return f->workspace + at;
-}
-
 static sonde_status run_pow(const sn_step *s, sn_frame *f)
 {
     const pow_bound *k = s->bound;
-    sn_tensor *y = sn_out(s, f, 0);
-    bool direct = y->dtype == k->dtype;
-    const void *base = operand(k, f, sn_in(s, f, 0), k->n[0], k->base_at);
-    const void *exponent = operand(k, f, sn_in(s, f, 1), k->n[1], k->exponent_at);
-    void *out = direct ? y->data : f->workspace + k->out_at;
-    sn_binary_run(&k->elt, &k->bcast, out, base, exponent, NULL, f->pool);
-    if (!direct)
-        sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->dtype, out, k->bcast.total,
-                    (sn_rounding){0}, f->pool);
+    const void *base = sn_converted_in(s, f, 0, k->dtype, k->base),
+               *exponent = sn_converted_in(s, f, 1, k->dtype, k->exponent);
+    sn_binary_run(&k->elt, &k->bcast, sn_converted_out(s, f, 0, k->dtype, k->y), base, exponent,
+                  NULL, f->pool);
+    sn_converted_done(s, f, 0, k->dtype, k->y);
     return SONDE_OK;
 }
 

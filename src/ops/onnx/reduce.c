@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef struct reduce_params {
     sn_reduce op;
@@ -21,7 +21,7 @@ typedef struct reduce_bound {
     bool noop;
     size_t n;         /* input elements */
     sn_dtype compute; /* integers whose result is a root or a logarithm go through f64 */
-    size_t out_at;
+    sn_piece x, y;    /* in that type */
 } reduce_bound;
 
 static const struct {
@@ -204,10 +204,8 @@ static sonde_status bind_reduce(sn_bind *b)
                             sn_dtype_onnx_name(x->dtype));
     sn_reduce_make(&k->plan, r->op, k->compute, x->dims, x->rank, reduced, b->cpu_flags);
     k->n = sn_fact_elems(b->in[0]);
-    if (k->compute != x->dtype) {
-        k->out_at = sn_round_up(k->n * sizeof(double), SN_ALIGN);
-        b->workspace_bytes = k->out_at + (size_t)k->plan.out_count * sizeof(double);
-    }
+    k->x = sn_converted_carve(&b->workspace, b->in[0], k->compute);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], k->compute);
     b->bound = k;
     b->kernel = k->plan.rows ? "reduce_rows" : "reduce_columns";
     b->flops = k->n;
@@ -224,16 +222,9 @@ static sonde_status run_reduce(const sn_step *s, sn_frame *f)
             memcpy(y->data, x->data, y->bytes);
         return SONDE_OK;
     }
-    if (k->compute == x->dtype) {
-        sn_reduce_run(&k->plan, y->data, x->data, f->pool);
-        return SONDE_OK;
-    }
-    void *out = f->workspace + k->out_at;
-    sn_cast_run(f->ctx->cpu.flags, k->compute, f->workspace, x->dtype, x->data, k->n,
-                (sn_rounding){0}, f->pool);
-    sn_reduce_run(&k->plan, out, f->workspace, f->pool);
-    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, k->compute, out, (size_t)k->plan.out_count,
-                (sn_rounding){0}, NULL);
+    const void *in = sn_converted_in(s, f, 0, k->compute, k->x);
+    sn_reduce_run(&k->plan, sn_converted_out(s, f, 0, k->compute, k->y), in, f->pool);
+    sn_converted_done(s, f, 0, k->compute, k->y);
     return SONDE_OK;
 }
 

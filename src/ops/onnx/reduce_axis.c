@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compute/reduce.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
 
@@ -58,14 +59,20 @@ static void around(const sn_type *x, int64_t axis, int64_t *outer, int64_t *n, i
     *inner = sn_dims_product(x->dims, a + 1, x->rank);
 }
 
+typedef struct arg_bound {
+    sn_arg_plan plan;
+    sn_piece x; /* of 16-bit floats in f32 */
+} arg_bound;
+
 static sonde_status bind_arg(sn_bind *b)
 {
     const arg_params *a = b->params;
-    sn_arg_plan *p = SN_NEW(b->arena, sn_arg_plan);
-    if (!p)
-        return sn_fail_memory(b->err, sizeof(*p));
+    arg_bound *k = SN_NEW(b->arena, arg_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
+    sn_arg_plan *p = &k->plan;
     const sn_type *x = &b->in[0]->type;
-    p->dtype = sn_via_dtype(x->dtype);
+    p->dtype = sn_compute_dtype(x->dtype);
     p->min = a->min;
     p->last = a->last;
     if (!sn_arg_supported(p->dtype))
@@ -74,8 +81,8 @@ static sonde_status bind_arg(sn_bind *b)
     around(x, a->axis, &p->outer, &p->n, &p->inner);
     if (p->n == 0 && p->outer * p->inner > 0)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the reduced axis is empty");
-    b->workspace_bytes = sn_via_bytes(x->dtype, p->outer * p->n * p->inner);
-    b->bound = p;
+    k->x = sn_converted_carve(&b->workspace, b->in[0], p->dtype);
+    b->bound = k;
     b->kernel = "arg_extreme";
     b->flops = (uint64_t)(p->outer * p->n * p->inner);
     return SONDE_OK;
@@ -83,7 +90,9 @@ static sonde_status bind_arg(sn_bind *b)
 
 static sonde_status run_arg(const sn_step *s, sn_frame *f)
 {
-    sn_arg_run(s->bound, sn_out(s, f, 0)->data, sn_via_in(f, sn_in(s, f, 0), 0), f->pool);
+    const arg_bound *k = s->bound;
+    sn_arg_run(&k->plan, sn_out(s, f, 0)->data, sn_converted_in(s, f, 0, k->plan.dtype, k->x),
+               f->pool);
     return SONDE_OK;
 }
 
@@ -117,18 +126,27 @@ static sonde_status infer_cum(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
+typedef struct cum_bound {
+    sn_piece x, y; /* of 16-bit floats in f32 */
+} cum_bound;
+
 static sonde_status bind_cum(sn_bind *b)
 {
+    cum_bound *k = SN_NEW(b->arena, cum_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
     const sn_type *x = &b->in[0]->type, *axis = &b->in[1]->type;
     int64_t n = 0, one = 0;
-    if (!sn_cum_supported(sn_via_dtype(x->dtype)))
+    if (!sn_cum_supported(sn_compute_dtype(x->dtype)))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
     if ((axis->dtype != SONDE_DTYPE_I64 && axis->dtype != SONDE_DTYPE_I32) ||
         !sn_type_count(axis, &one) || one != 1)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis must be one int32 or int64");
     sn_type_count(x, &n);
-    b->workspace_bytes = 2 * sn_via_bytes(x->dtype, n);
+    k->x = sn_converted_carve(&b->workspace, b->in[0], sn_compute_dtype(x->dtype));
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], sn_compute_dtype(x->dtype));
+    b->bound = k;
     b->kernel = "cumulate";
     b->flops = (uint64_t)n;
     return SONDE_OK;
@@ -144,16 +162,15 @@ static sonde_status run_cum(const sn_step *s, sn_frame *f)
     if (x->rank > 0 && (a < -x->rank || a >= x->rank))
         return sn_run_fail(s, f, "axis %lld is outside a tensor of rank %d", (long long)a, x->rank);
     const sn_type type = {.rank = x->rank, .dims = x->dims};
-    sn_cum_plan p = {.dtype = sn_via_dtype(x->dtype),
+    sn_cum_plan p = {.dtype = sn_compute_dtype(x->dtype),
                      .product = c->product,
                      .exclusive = c->exclusive,
                      .reverse = c->reverse};
     around(&type, a, &p.outer, &p.n, &p.inner);
-    size_t at = sn_via_bytes(x->dtype, sn_tensor_count(x));
-    sn_tensor *y = sn_out(s, f, 0);
-    const void *in = sn_via_in(f, x, 0);
-    sn_cum_run(&p, sn_via_out(f, y, at), in, f->pool);
-    sn_via_done(f, y, at);
+    const cum_bound *k = s->bound;
+    const void *in = sn_converted_in(s, f, 0, p.dtype, k->x);
+    sn_cum_run(&p, sn_converted_out(s, f, 0, p.dtype, k->y), in, f->pool);
+    sn_converted_done(s, f, 0, p.dtype, k->y);
     return SONDE_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "compute/roi.h"
 #include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/data_movement.h"
 
 enum { X, ROIS, BATCH };
@@ -90,7 +91,8 @@ static sonde_status infer(sn_infer *c)
 }
 
 typedef struct roi_bound {
-    size_t x_at, y_at;
+    sn_dtype compute;
+    sn_piece x, y; /* in that type */
 } roi_bound;
 
 static sonde_status bind(sn_bind *b)
@@ -99,18 +101,16 @@ static sonde_status bind(sn_bind *b)
     const roi_params *r = b->params;
     const sn_dtype t = b->in[X]->type.dtype;
     roi_bound *k = SN_NEW(b->arena, roi_bound);
-    sn_room room = {0};
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_wide_takes(t))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(t));
-    if (t != SONDE_DTYPE_F64) {
-        k->x_at = sn_room_wide(&room, b->in[X]);
-        k->y_at = sn_room_wide(&room, &b->out[0]);
-    }
+    k->compute = t == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
+    k->x = sn_converted_carve(&b->workspace, b->in[X], k->compute);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], k->compute);
     b->bound = k;
     b->kernel = names[r->kind];
-    return sn_room_done(b, &room);
+    return SONDE_OK;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -120,9 +120,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, X), *rois = sn_in(s, f, ROIS);
     const int64_t *batch = r->kind == SN_ROI_POOL ? NULL : sn_in(s, f, BATCH)->data;
     sn_tensor *y = sn_out(s, f, 0);
-    const bool f64 = x->dtype == SONDE_DTYPE_F64;
     const sn_roi c = {.kind = r->kind,
-                      .dtype = f64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32,
+                      .dtype = k->compute,
                       .images = x->dims[0],
                       .channels = x->dims[1],
                       .height = x->dims[2],
@@ -141,11 +140,10 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                            (long long)bad, (long long)c.images);
     if (c.height == 0 || c.width == 0)
         return sn_run_fail(s, f, "the image is empty");
-    sn_roi_run(&c, f64 ? y->data : (void *)sn_wide_out_room(s, f, 0, k->y_at),
-               f64 ? x->data : (const void *)sn_wide_in(s, f, X, k->x_at), sn_tensor_elems(rois),
-               batch, f->pool);
-    if (!f64)
-        sn_wide_put(s, f, 0, k->y_at);
+    const void *in = sn_converted_in(s, f, X, k->compute, k->x);
+    sn_roi_run(&c, sn_converted_out(s, f, 0, k->compute, k->y), in, sn_tensor_elems(rois), batch,
+               f->pool);
+    sn_converted_done(s, f, 0, k->compute, k->y);
     return SONDE_OK;
 }
 

@@ -3,6 +3,7 @@
  * axis alone does. */
 #include "compute/softmax.h"
 
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
 
@@ -39,15 +40,21 @@ static sonde_status infer_softmax(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
+typedef struct softmax_bound {
+    sn_softmax_plan plan;
+    sn_piece xy; /* of 16-bit floats in f32; the driver works in place */
+} softmax_bound;
+
 static sonde_status bind_softmax(sn_bind *b)
 {
     const softmax_params *s = b->params;
-    sn_softmax_plan *p = SN_NEW(b->arena, sn_softmax_plan);
-    if (!p)
-        return sn_fail_memory(b->err, sizeof(*p));
+    softmax_bound *k = SN_NEW(b->arena, softmax_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof(*k));
+    sn_softmax_plan *p = &k->plan;
     const sn_type *x = &b->in[0]->type;
     p->kind = s->kind;
-    p->dtype = sn_via_dtype(x->dtype);
+    p->dtype = sn_compute_dtype(x->dtype);
     if (p->dtype != SONDE_DTYPE_F32 && p->dtype != SONDE_DTYPE_F64)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
@@ -60,8 +67,8 @@ static sonde_status bind_softmax(sn_bind *b)
         p->inner = sn_dims_product(x->dims, end, x->rank);
     }
     int64_t count = p->outer * p->n * p->inner;
-    b->workspace_bytes = sn_via_bytes(x->dtype, count);
-    b->bound = p;
+    k->xy = sn_converted_carve(&b->workspace, b->in[0], p->dtype);
+    b->bound = k;
     sn_softmax_choose(p, b->cpu_flags);
     b->kernel = p->name;
     b->flops = 10 * (uint64_t)count;
@@ -70,10 +77,11 @@ static sonde_status bind_softmax(sn_bind *b)
 
 static sonde_status run_softmax(const sn_step *s, sn_frame *f)
 {
-    sn_tensor *y = sn_out(s, f, 0);
-    const void *x = sn_via_in(f, sn_in(s, f, 0), 0);
-    sn_softmax_run(s->bound, sn_via_out(f, y, 0), x, f->pool);
-    sn_via_done(f, y, 0);
+    const softmax_bound *k = s->bound;
+    const sn_dtype compute = k->plan.dtype;
+    const void *x = sn_converted_in(s, f, 0, compute, k->xy);
+    sn_softmax_run(&k->plan, sn_converted_out(s, f, 0, compute, k->xy), x, f->pool);
+    sn_converted_done(s, f, 0, compute, k->xy);
     return SONDE_OK;
 }
 

@@ -350,7 +350,11 @@ static sonde_status infer_regex(sn_infer *c)
 
 static sonde_status bind_regex(sn_bind *b)
 {
-    b->workspace_bytes = sn_regex_workspace(b->params);
+    sn_piece *scratch = SN_NEW(b->arena, sn_piece);
+    if (!scratch)
+        return sn_fail_memory(b->err, sizeof *scratch);
+    *scratch = sn_carve_bytes(&b->workspace, sn_regex_workspace(b->params));
+    b->bound = scratch;
     return SONDE_OK;
 }
 
@@ -359,9 +363,10 @@ static sonde_status run_regex(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0);
     const sonde_string *text = x->data;
     uint8_t *out = sn_out(s, f, 0)->data;
+    void *scratch = sn_piece_ptr(f, *(const sn_piece *)s->bound);
     SN_TRY(need_strings(s, f, x));
     for (int64_t i = 0, n = sn_tensor_count(x); i < n; i++)
-        out[i] = sn_regex_full_match(s->params, text[i].data, text[i].size, f->workspace);
+        out[i] = sn_regex_full_match(s->params, text[i].data, text[i].size, scratch);
     return SONDE_OK;
 }
 

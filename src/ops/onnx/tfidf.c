@@ -131,12 +131,14 @@ static sonde_status bind_tfidf(sn_bind *b)
     if (t->tokens.strings ? x != SONDE_DTYPE_STRING : x != SONDE_DTYPE_I64 && x != SONDE_DTYPE_I32)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input is %s, the pool is not",
                             sn_dtype_onnx_name(x));
-    int64_t rows, columns;
-    size_t tokens;
+    int64_t rows, columns, count;
+    sn_piece *tokens = SN_NEW(b->arena, sn_piece);
+    if (!tokens)
+        return sn_fail_memory(b->err, sizeof *tokens);
     rows_of(b->in[0]->type.dims, b->in[0]->type.rank, &rows, &columns);
-    if (!sn_size_mul((size_t)rows, (size_t)columns, &tokens) ||
-        !sn_size_mul(tokens, sizeof(int32_t), &b->workspace_bytes))
-        return sn_fail_memory(b->err, SIZE_MAX);
+    *tokens =
+        sn_carve(&b->workspace, sn_i64_mul(rows, columns, &count) ? count : -1, sizeof(int32_t));
+    b->bound = tokens;
     b->kernel = "trie";
     return SONDE_OK;
 }
@@ -161,7 +163,7 @@ static sonde_status run_tfidf(const sn_step *s, sn_frame *f)
     int64_t rows, columns;
     rows_of(x->dims, x->rank, &rows, &columns);
     sn_ngrams_count(&t->grams, sn_out(s, f, 0)->data, rows, columns, numbers_of, &in,
-                    (int32_t *)(void *)f->workspace, f->pool);
+                    sn_piece_ptr(f, *(const sn_piece *)s->bound), f->pool);
     return SONDE_OK;
 }
 

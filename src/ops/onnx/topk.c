@@ -56,20 +56,26 @@ static sonde_status infer_topk(sn_infer *c)
     return sn_move_out(c, 1, SONDE_DTYPE_I64, dims, x.rank);
 }
 
-/* Scratch for each thread; how many are bound for is what the run needs to know. */
+typedef struct topk_bound {
+    int threads; /* that the heaps are for */
+    sn_piece heaps;
+} topk_bound;
+
 static sonde_status bind_topk(sn_bind *b)
 {
     const topk_params *r = b->params;
     int axis;
     if (!sn_move_axis(r->axis, b->out[0].type.rank, &axis))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis is outside the input");
-    int *threads = SN_NEW(b->arena, int);
-    if (!threads)
-        return sn_fail_memory(b->err, sizeof *threads);
-    *threads = b->threads > 1 ? b->threads : 1;
-    b->bound = threads;
-    if (!sn_topk_scratch(b->out[0].type.dims[axis], *threads, &b->workspace_bytes))
-        return sn_fail_memory(b->err, SIZE_MAX);
+    topk_bound *k = SN_NEW(b->arena, topk_bound);
+    size_t bytes;
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    k->threads = b->threads > 1 ? b->threads : 1;
+    if (!sn_topk_scratch(b->out[0].type.dims[axis], k->threads, &bytes))
+        bytes = SIZE_MAX;
+    k->heaps = sn_carve_bytes(&b->workspace, bytes);
+    b->bound = k;
     b->kernel = "topk_heap";
     return SONDE_OK;
 }
@@ -77,6 +83,7 @@ static sonde_status bind_topk(sn_bind *b)
 static sonde_status run_topk(const sn_step *s, sn_frame *f)
 {
     const topk_params *r = s->params;
+    const topk_bound *k = s->bound;
     const sn_tensor *x = sn_in(s, f, 0), *values = sn_wants(s, 0) ? sn_out(s, f, 0) : NULL,
                     *indices = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
     sn_topk p = {.dtype = x->dtype, .largest = r->largest != 0, .outer = 1, .inner = 1};
@@ -93,7 +100,7 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
         if (i != axis)
             *(i < axis ? &p.outer : &p.inner) *= x->dims[i];
     sn_topk_run(&p, values ? values->data : NULL, indices ? indices->data : NULL, x->data,
-                f->workspace, *(const int *)s->bound, f->pool);
+                sn_piece_ptr(f, k->heaps), k->threads, f->pool);
     return SONDE_OK;
 }
 
