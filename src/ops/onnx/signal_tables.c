@@ -5,11 +5,11 @@
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
 
-typedef struct taper_params {
+typedef struct table_params {
     sn_window_kind kind;
     bool periodic;
     sn_dtype dtype;
-} taper_params;
+} table_params;
 
 static sonde_status prepare_dtype(sn_prep *p, sn_dtype *out)
 {
@@ -23,9 +23,9 @@ static sonde_status prepare_dtype(sn_prep *p, sn_dtype *out)
     return SONDE_OK;
 }
 
-static sonde_status prepare_taper(sn_prep *p, sn_window_kind kind)
+static sonde_status prepare_window(sn_prep *p, sn_window_kind kind)
 {
-    taper_params *r = p->params;
+    table_params *r = p->params;
     int64_t periodic;
     r->kind = kind;
     SN_TRY(sn_prep_int(p, "periodic", 1, &periodic));
@@ -35,15 +35,15 @@ static sonde_status prepare_taper(sn_prep *p, sn_window_kind kind)
 
 static sonde_status prepare_hann(sn_prep *p)
 {
-    return prepare_taper(p, SN_WINDOW_HANN);
+    return prepare_window(p, SN_WINDOW_HANN);
 }
 static sonde_status prepare_hamming(sn_prep *p)
 {
-    return prepare_taper(p, SN_WINDOW_HAMMING);
+    return prepare_window(p, SN_WINDOW_HAMMING);
 }
 static sonde_status prepare_blackman(sn_prep *p)
 {
-    return prepare_taper(p, SN_WINDOW_BLACKMAN);
+    return prepare_window(p, SN_WINDOW_BLACKMAN);
 }
 
 static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
@@ -62,44 +62,44 @@ static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
     return SONDE_OK;
 }
 
-static sonde_status infer_taper(sn_infer *c)
+static sonde_status infer_window(sn_infer *c)
 {
-    const taper_params *r = c->params;
+    const table_params *r = c->params;
     sn_dim n;
     SN_TRY(size_of(c, 0, &n));
     return sn_wide_out(c, 0, r->dtype, &n, 1);
 }
 
-static sonde_status run_taper(const sn_step *s, sn_frame *f)
+static sonde_status run_window(const sn_step *s, sn_frame *f)
 {
-    const taper_params *r = s->params;
+    const table_params *r = s->params;
     const sn_tensor *y = sn_out(s, f, 0);
     sn_window_run(r->kind, r->periodic, y->dtype, y->data, y->dims[0]);
     return SONDE_OK;
 }
 
-#define TAPER(NAME, PREPARE)                                                                       \
+#define WINDOW(NAME, PREPARE)                                                                      \
     {                                                                                              \
         .name = NAME, .domain = "", .since = 17, .min_in = 1, .max_in = 1, .min_out = 1,           \
-        .max_out = 1, .params_size = sizeof(taper_params), .prepare = PREPARE,                     \
-        .infer = infer_taper, .run = run_taper, .types = "i32 i64"                                 \
+        .max_out = 1, .params_size = sizeof(table_params), .prepare = PREPARE,                     \
+        .infer = infer_window, .run = run_window, .types = "i32 i64"                               \
     }
-const sn_op sn_op_hann_window[] = {TAPER("HannWindow", prepare_hann), {.name = NULL}};
-const sn_op sn_op_hamming_window[] = {TAPER("HammingWindow", prepare_hamming), {.name = NULL}};
-const sn_op sn_op_blackman_window[] = {TAPER("BlackmanWindow", prepare_blackman), {.name = NULL}};
+const sn_op sn_op_hann_window[] = {WINDOW("HannWindow", prepare_hann), {.name = NULL}};
+const sn_op sn_op_hamming_window[] = {WINDOW("HammingWindow", prepare_hamming), {.name = NULL}};
+const sn_op sn_op_blackman_window[] = {WINDOW("BlackmanWindow", prepare_blackman), {.name = NULL}};
 
 /* ------------------------------------------------------------------ MelWeightMatrix */
 enum { BINS, LENGTH, RATE, LOW, HIGH };
 
 static sonde_status prepare_mel(sn_prep *p)
 {
-    taper_params *r = p->params;
+    table_params *r = p->params;
     return prepare_dtype(p, &r->dtype);
 }
 
 static sonde_status infer_mel(sn_infer *c)
 {
-    const taper_params *r = c->params;
+    const table_params *r = c->params;
     sn_dim bins, length, rate;
     SN_TRY(size_of(c, BINS, &bins));
     SN_TRY(size_of(c, LENGTH, &length));
@@ -141,7 +141,7 @@ const sn_op sn_op_mel_weight_matrix[] = {{.name = "MelWeightMatrix",
                                           .max_in = 5,
                                           .min_out = 1,
                                           .max_out = 1,
-                                          .params_size = sizeof(taper_params),
+                                          .params_size = sizeof(table_params),
                                           .prepare = prepare_mel,
                                           .infer = infer_mel,
                                           .run = run_mel,

@@ -6,14 +6,14 @@
 #include "compute/scatter.h"
 #include "ops/shared/data_movement.h"
 
-typedef struct cache_params {
+typedef struct scatter_params {
     int64_t axis;
     bool circular;
-} cache_params;
+} scatter_params;
 
-static sonde_status prepare_cache(sn_prep *p)
+static sonde_status prepare_tensor_scatter(sn_prep *p)
 {
-    cache_params *c = p->params;
+    scatter_params *c = p->params;
     const char *mode;
     SN_TRY(sn_prep_int(p, "axis", -2, &c->axis));
     SN_TRY(sn_prep_string(p, "mode", "linear", &mode));
@@ -23,9 +23,9 @@ static sonde_status prepare_cache(sn_prep *p)
     return SONDE_OK;
 }
 
-static sonde_status infer_cache(sn_infer *c)
+static sonde_status infer_tensor_scatter(sn_infer *c)
 {
-    const cache_params *p = c->params;
+    const scatter_params *p = c->params;
     const sn_type *past = &c->in[0]->type, *update = &c->in[1]->type;
     if (past->rank >= 0) {
         int axis;
@@ -48,7 +48,7 @@ static sonde_status infer_cache(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
-static sonde_status bind_cache(sn_bind *b)
+static sonde_status bind_tensor_scatter(sn_bind *b)
 {
     const sn_type *past = &b->in[0]->type;
     if (b->in[1]->type.dtype != past->dtype)
@@ -61,9 +61,9 @@ static sonde_status bind_cache(sn_bind *b)
     return SONDE_OK;
 }
 
-static sonde_status run_cache(const sn_step *s, sn_frame *f)
+static sonde_status run_tensor_scatter(const sn_step *s, sn_frame *f)
 {
-    const cache_params *p = s->params;
+    const scatter_params *p = s->params;
     const sn_tensor *past = sn_in(s, f, 0), *update = sn_in(s, f, 1);
     sn_tensor *y = sn_out(s, f, 0);
     const int64_t *at = sn_has(s, 2) ? sn_in(s, f, 2)->data : NULL;
@@ -94,6 +94,7 @@ static sonde_status run_cache(const sn_step *s, sn_frame *f)
 
 const sn_op sn_op_tensor_scatter[] = {
     {SN_MOVE_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1), .flags = SN_OP_INPLACE0,
-     .params_size = sizeof(cache_params), .prepare = prepare_cache, .infer = infer_cache,
-     .bind = bind_cache, .run = run_cache, .types = SN_MOVE_ALL_TYPES},
+     .params_size = sizeof(scatter_params), .prepare = prepare_tensor_scatter,
+     .infer = infer_tensor_scatter, .bind = bind_tensor_scatter, .run = run_tensor_scatter,
+     .types = SN_MOVE_ALL_TYPES},
     {.name = NULL}};
