@@ -2,8 +2,8 @@
 /* HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that signal models begin
  * with. Their sizes are values of scalars; with constant scalars they fold away. */
 #include "compute/signal_tables.h"
+#include "compute/element.h"
 #include "ops/shared/as_f32.h"
-#include "ops/shared/data_movement.h"
 
 typedef struct table_params {
     sn_window_kind kind;
