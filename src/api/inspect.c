@@ -294,7 +294,7 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
         sn_records_enter(&c->records);
         st =
             sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
-                           sn_session_pool(session->core), bound, &made, err);
+                           sn_session_pool(session->core), NULL, bound, &made, err);
         sn_records_leave(&c->records);
     }
     sn_free(&c->alloc, in, (n + 1) * sizeof *in);

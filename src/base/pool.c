@@ -347,6 +347,11 @@ int sn_pool_threads(const sn_pool *pool)
     return pool ? pool->threads : 1;
 }
 
+bool sn_pool_is_busy(const sn_pool *pool)
+{
+    return pool && atomic_load_explicit(&((sn_pool *)(uintptr_t)pool)->busy, memory_order_relaxed);
+}
+
 void sn_pool_set_trace(sn_pool *pool, sn_trace *trace)
 {
     if (pool)

@@ -22,6 +22,9 @@ int sn_pool_threads(const sn_pool *pool); /* NULL: 1 */
  * worker could be started the caller does it all. Nested calls run inline. */
 void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg);
 
+/* Whether a region is under way: another one would run inline. False for NULL. */
+bool sn_pool_is_busy(const sn_pool *pool);
+
 /* Where level-3 slices go (one per worker and region); NULL turns them off. Set only between runs.
  */
 void sn_pool_set_trace(sn_pool *pool, struct sn_trace *trace);

@@ -64,13 +64,15 @@ static inline void sn_run_release(const sn_binding *b, const sn_frame *f, uint32
     for (uint32_t r = b->release_start[i]; r < b->release_start[i + 1]; r++)
         sn_slot_clear(&f->slots[b->release[r]]);
 }
-sonde_status sn_run_cancel_error(const sn_run *run);
 /* The answer of cfg->interrupt, where it is time to ask. */
-bool sn_run_interrupted(const sn_run *run);
+bool sn_run_interrupted(sn_run_config *cfg);
 static inline bool sn_run_stopped(const sn_run *run)
 {
     return sn_run_cancelled(&run->frame->f) ||
-           (run->call->cfg->interrupt && sn_run_interrupted(run));
+           (run->call->cfg->interrupt && sn_run_interrupted(run->call->cfg));
 }
+/* What ends the run before its first step: binding, tuning, waiting for another thread. NULL where
+ * nothing can; else `stop`. */
+const sn_stop *sn_run_stop(sn_run_config *cfg, sn_stop *stop);
 
 #endif

@@ -195,7 +195,7 @@ __attribute__((always_inline)) static inline sonde_status record_steps(sn_run *r
     for (uint32_t i = 0; i < b->n_steps && !st; i++) {
         const sn_step *s = &b->steps[i];
         if (sn_run_stopped(run))
-            return sn_run_cancel_error(run);
+            return sn_stop_error(run->call->err);
         const sn_counters *counted = counters ? counters_of(counters, s) : NULL;
         if (counted)
             sn_counters_read(counted, before);
@@ -339,7 +339,7 @@ static sonde_status loop_verbose(sn_run *run)
         const sn_step *s = &b->steps[i];
         const sn_node *n = s->node;
         if (sn_run_stopped(run)) {
-            st = sn_run_cancel_error(run);
+            st = sn_stop_error(run->call->err);
             break;
         }
         print_step(&line, i, n);

@@ -199,15 +199,9 @@ sonde_status sn_run_take_outputs(sn_run *run)
 
 /* ------------------------------------------------------------------ the call */
 
-sonde_status sn_run_cancel_error(const sn_run *run)
-{
-    return sn_fail(run->call->err, SONDE_CANCELLED, "the run was cancelled");
-}
-
-bool sn_run_interrupted(const sn_run *run)
+bool sn_run_interrupted(sn_run_config *cfg)
 {
     enum { EVERY_NS = 100000000 };
-    sn_run_config *cfg = run->call->cfg;
     const uint64_t now = sn_coarse_ns();
     if (cfg->asks_at_ns && now < cfg->asks_at_ns)
         return false;
@@ -216,11 +210,25 @@ bool sn_run_interrupted(const sn_run *run)
     return stop;
 }
 
+static bool stop_wanted(void *user)
+{
+    sn_run_config *cfg = user;
+    return (cfg->cancel && atomic_load_explicit(cfg->cancel, memory_order_relaxed)) ||
+           (cfg->interrupt && sn_run_interrupted(cfg));
+}
+
+const sn_stop *sn_run_stop(sn_run_config *cfg, sn_stop *stop)
+{
+    *stop = (sn_stop){stop_wanted, cfg};
+    return cfg->cancel || cfg->interrupt ? stop : NULL;
+}
+
 sonde_status sn_run_begin(sn_run *run)
 {
     const sn_call *c = run->call;
-    SN_TRY(
-        sn_binding_get(c->program, c->in, c->threads, c->pool, &run->binding, &run->bound, c->err));
+    sn_stop stop;
+    SN_TRY(sn_binding_get(c->program, c->in, c->threads, c->pool, sn_run_stop(c->cfg, &stop),
+                          &run->binding, &run->bound, c->err));
     sonde_status st = frame_checkout(run->binding, &run->frame, c->err);
     if (st) {
         sn_binding_unref(run->binding);
@@ -242,7 +250,7 @@ __attribute__((always_inline)) static inline sonde_status run_steps(sn_run *run,
     sn_frame *f = &run->frame->f;
     for (const sn_step *s = b->steps, *end = s + b->n_steps; s < end; s++) {
         if (watched ? sn_run_stopped(run) : sn_run_cancelled(f))
-            return sn_run_cancel_error(run);
+            return sn_stop_error(run->call->err);
         sonde_status st = s->run(s, f);
         if (st)
             return st;

@@ -80,7 +80,7 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
         sn_pool_set_trace(s->pool, ctx->trace);
     }
     sn_program_config pc = program_config(s);
-    SN_TRY_GOTO(st, sn_program_get(ctx, model, &pc, s->pool, &s->program, err));
+    SN_TRY_GOTO(st, sn_program_get(ctx, model, &pc, s->pool, NULL, &s->program, err));
     *session = s;
     return SONDE_OK;
 fail:
@@ -182,7 +182,7 @@ static sonde_status find_variant(sn_session *s, const char *const *in, size_t n_
         pc.outputs = out;
         pc.n_outputs = n_out;
         variant v = {NULL, key, bytes};
-        st = sn_program_get(s->ctx, s->model, &pc, s->pool, &v.program, err);
+        st = sn_program_get(s->ctx, s->model, &pc, s->pool, NULL, &v.program, err);
         if (!st && !sn_vec_push(&s->variants, s->ctx->alloc, v)) {
             sn_program_unref(v.program);
             st = sn_fail_memory(err, sizeof v);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Program ► binding: concrete facts for one signature of input shapes, then kernel parameters for
- * every step, then places in memory. A program keeps its most recent bindings.
+ * every step, then places in memory. Nothing of the program changes and no lock is held: several
+ * threads may make bindings of one program at once.
  *
  * Facts are inferred anew from the real input shapes and never taken from what a file declares
  * about inner values: a file that lies about a shape can then at worst make a step dynamic. */
@@ -10,32 +11,6 @@
 
 #include "ops/framework/eval.h"
 #include "plan/tuning.h"
-
-enum { MAX_BINDINGS = 16 };
-
-/* ------------------------------------------------------------------ signature */
-
-/* Per input: kind, dtype, rank, dims…; then the thread count. */
-static size_t signature_length(const sn_program *p, const sn_slot *const *in)
-{
-    size_t n = 1;
-    for (uint32_t i = 0; i < p->n_inputs; i++)
-        n += 3 + (in[i]->kind == SN_KIND_TENSOR ? (size_t)in[i]->t.rank : 0);
-    return n;
-}
-
-static void signature_fill(const sn_program *p, const sn_slot *const *in, int threads, int64_t *sig)
-{
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        bool tensor = in[i]->kind == SN_KIND_TENSOR;
-        *sig++ = in[i]->kind;
-        *sig++ = tensor ? (int64_t)in[i]->t.dtype : 0;
-        *sig++ = tensor ? in[i]->t.rank : 0;
-        for (int d = 0; tensor && d < in[i]->t.rank; d++)
-            *sig++ = in[i]->t.dims[d];
-    }
-    *sig = threads;
-}
 
 /* ------------------------------------------------------------------ inputs */
 
@@ -135,22 +110,31 @@ static uint64_t fact_bytes(const sn_fact *f)
 }
 
 /* Kernel parameters, in the variant that was tuned if there is one. */
-static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, sn_pool *pool)
+static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, bool *unmeasured)
 {
     const sn_program *p = b->program;
+    const sn_bind question = *k;
     sn_choices choices = {0};
+    unsigned variant = 0;
     k->choices = p->tuning ? &choices : NULL;
     SN_TRY(sn_op_bind_step(s, k));
+    k->choices = NULL;
     if (choices.n < 2)
         return SONDE_OK;
-    SN_TRY(sn_tune_step(p->tuning, s, k, p->consts, pool));
-    b->n_tuned += k->variant != 0;
-    return SONDE_OK;
+    *unmeasured =
+        !sn_tuning_find(p->tuning, &choices, b->threads, &variant) && sn_tuning_has_room(p->tuning);
+    b->n_unmeasured += *unmeasured;
+    b->n_tuned += variant != 0;
+    if (variant == 0)
+        return SONDE_OK;
+    *k = question;
+    k->variant = variant;
+    return sn_op_bind_step(s, k);
 }
 
 /* *settled: the step need not run. */
 static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, const sn_fact **in,
-                              sn_fact *out, sn_pool *pool, bool *settled, sonde_error *err)
+                              sn_fact *out, bool *settled, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint64_t t0 = sn_ticks();
@@ -219,7 +203,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
                      .err = err,
                      .run = s->op->run,
                      .kernel = ""};
-        SN_TRY(choose_kernel(b, s, &k, pool));
+        SN_TRY(choose_kernel(b, s, &k, &info->unmeasured));
         s->run = k.run;
         s->bound = k.bound;
         info->kernel = k.kernel;
@@ -241,7 +225,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
     return SONDE_OK;
 }
 
-static sonde_status bind_steps(sn_binding *b, sn_pool *pool, sonde_error *err)
+static sonde_status bind_steps(sn_binding *b, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint32_t max_in = 0, max_out = 0;
@@ -264,7 +248,7 @@ static sonde_status bind_steps(sn_binding *b, sn_pool *pool, sonde_error *err)
         sn_step *s = &b->steps[b->n_steps];
         *s = p->steps[i];
         s->index = b->n_steps;
-        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, pool, &settled, err));
+        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, &settled, err));
         b->n_steps += !settled;
     }
     return SONDE_OK;
@@ -294,18 +278,7 @@ static void const_facts(sn_binding *b)
         }
 }
 
-/* Keeps what was tuned, and says what came of it. */
-static void end_tuning(const sn_binding *b)
-{
-    const sn_program *p = b->program;
-    if (!p->tuning)
-        return;
-    sn_tuning_save(p->tuning);
-    sn_log_write(&p->ctx->log, SN_LOG_INFO, "tuned: %u of %u steps run in another way", b->n_tuned,
-                 b->n_steps);
-}
-
-static sonde_status make(sn_binding *b, const sn_slot *const *in, sn_pool *pool, sonde_error *err)
+static sonde_status make(sn_binding *b, const sn_slot *const *in, sonde_error *err)
 {
     sn_program *p = b->program;
     b->n_slots = p->n_slots;
@@ -320,8 +293,7 @@ static sonde_status make(sn_binding *b, const sn_slot *const *in, sn_pool *pool,
     const_facts(b);
     for (uint32_t i = 0; i < p->n_inputs; i++)
         SN_TRY(bind_input(p, b, p->graph->inputs.data[i], in[i], symbols, err));
-    SN_TRY(bind_steps(b, pool, err));
-    end_tuning(b);
+    SN_TRY(bind_steps(b, err));
     return sn_binding_place(b, err);
 }
 
@@ -349,9 +321,8 @@ void sn_binding_unref(sn_binding *b)
         binding_free(b);
 }
 
-static sonde_status binding_new(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
-                                const int64_t *sig, size_t n_sig, uint64_t hash, sn_binding **out,
-                                sonde_error *err)
+sonde_status sn_binding_make(sn_program *p, const sn_slot *const *in, int threads,
+                             const sn_signature *signature, sn_binding **out, sonde_error *err)
 {
     sn_context *ctx = p->ctx;
     sn_binding *b = sn_alloc_zero(ctx->alloc, sizeof *b);
@@ -363,83 +334,22 @@ static sonde_status binding_new(sn_program *p, const sn_slot *const *in, int thr
     b->program = p;
     b->id = atomic_fetch_add(&ctx->trace->next_run, 1) + 1;
     b->threads = threads;
-    b->hash = hash;
-    b->n_signature = n_sig;
     uint64_t t = sn_span_begin(ctx->trace);
-    int64_t *copy = SN_NEW_N(&b->arena, int64_t, n_sig);
-    b->signature = copy;
+    int64_t *words = SN_NEW_N(&b->arena, int64_t, signature->n);
+    b->signature = (sn_signature){words, signature->n, signature->hash};
     sonde_status st = SONDE_OK;
-    if (!copy) {
-        st = sn_fail_memory(err, n_sig * sizeof *copy);
+    if (!words) {
+        st = sn_fail_memory(err, signature->n * sizeof *words);
     } else {
-        memcpy(copy, sig, n_sig * sizeof *copy);
-        st = make(b, in, pool, err);
+        memcpy(words, signature->words, signature->n * sizeof *words);
+        st = make(b, in, err);
     }
     sn_span_end(ctx->trace, t, "bind", NULL);
     if (st) {
         binding_free(b);
         return st;
     }
+    b->tuned = b->n_unmeasured ? SN_TUNE_WANTED : SN_TUNED;
     *out = b;
     return SONDE_OK;
-}
-
-static sn_binding *find(sn_program *p, uint64_t hash, const int64_t *sig, size_t n_sig)
-{
-    for (sn_binding **q = &p->bindings; *q; q = &(*q)->next) {
-        sn_binding *b = *q;
-        if (b->hash != hash || b->n_signature != n_sig ||
-            memcmp(b->signature, sig, n_sig * sizeof *sig) != 0)
-            continue;
-        if (b != p->bindings) { /* to the front */
-            *q = b->next;
-            b->next = p->bindings;
-            p->bindings = b;
-        }
-        return sn_binding_ref(b);
-    }
-    return NULL;
-}
-
-/* Adds b to the front; the least recently used one leaves when there are too many. */
-static void remember(sn_program *p, sn_binding *b)
-{
-    b->next = p->bindings;
-    p->bindings = sn_binding_ref(b);
-    if (++p->n_bindings <= MAX_BINDINGS)
-        return;
-    sn_binding **q = &p->bindings;
-    while ((*q)->next)
-        q = &(*q)->next;
-    sn_binding *last = *q;
-    *q = NULL;
-    p->n_bindings--;
-    sn_binding_unref(last);
-}
-
-sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
-                            sn_binding **out, bool *made, sonde_error *err)
-{
-    int64_t small[256], *sig = small;
-    size_t n_sig = signature_length(p, in);
-    if (n_sig > sizeof small / sizeof *small) {
-        sig = sn_alloc(p->ctx->alloc, n_sig * sizeof *sig);
-        if (!sig)
-            return sn_fail_memory(err, n_sig * sizeof *sig);
-    }
-    signature_fill(p, in, threads, sig);
-    uint64_t hash = sn_hash(sig, n_sig * sizeof *sig, 0);
-    pthread_mutex_lock(&p->lock);
-    sonde_status st = SONDE_OK;
-    *out = find(p, hash, sig, n_sig);
-    *made = !*out;
-    if (!*out) {
-        st = binding_new(p, in, threads, pool, sig, n_sig, hash, out, err);
-        if (!st)
-            remember(p, *out);
-    }
-    pthread_mutex_unlock(&p->lock);
-    if (sig != small)
-        sn_free(p->ctx->alloc, sig, n_sig * sizeof *sig);
-    return st;
 }

@@ -13,8 +13,9 @@ typedef struct sn_step_info {
     uint64_t flops, bytes;
     uint64_t bind_ticks;
     size_t workspace_bytes;
-    bool dynamic; /* shapes known only while running */
-    bool view;    /* see sn_bind */
+    bool dynamic;    /* shapes known only while running */
+    bool view;       /* see sn_bind */
+    bool unmeasured; /* it can be cut in several ways, and which is fastest is not known */
 } sn_step_info;
 
 typedef struct sn_view {
@@ -23,14 +24,25 @@ typedef struct sn_view {
 
 struct sn_frame_impl;
 
+/* What a binding is for: kind, element type and dims of every input, and the number of threads. */
+typedef struct sn_signature {
+    const int64_t *words;
+    size_t n;
+    uint64_t hash;
+} sn_signature;
+
+typedef enum sn_tuned {
+    SN_TUNED,       /* or there is nothing to tune */
+    SN_TUNE_WANTED, /* by the next run that finds it */
+    SN_TUNE_BEGUN   /* a run measures its steps; others use it as it is */
+} sn_tuned;
+
 struct sn_binding {
     _Atomic int refs;
     sn_program *program; /* not referenced: a program owns its bindings; pins reference both */
     uint32_t id;         /* table number in the recorder; unique in the context */
     sn_arena arena;
-    uint64_t hash;
-    const int64_t *signature; /* see binding.c */
-    size_t n_signature;
+    sn_signature signature;
     int threads;
     sn_fact *facts; /* by value id */
     sn_step *steps; /* ready to run: those that have something to do */
@@ -51,8 +63,10 @@ struct sn_binding {
     size_t output_bytes; /* of results whose size is known and that a run may have to allocate */
     /* Steps with slots to clear afterwards (dynamic values): release[release_start[i] … [i+1]). */
     uint32_t *release, *release_start;
-    uint32_t n_tuned; /* steps that run in another way than the cost model's */
-    bool is_static;   /* no dynamic slot at all: the plain loop */
+    uint32_t n_tuned;      /* steps that run in another way than the cost model's */
+    uint32_t n_unmeasured; /* steps to tune */
+    sn_tuned tuned;        /* guarded by the program's lock */
+    bool is_static;        /* no dynamic slot at all: the plain loop */
     _Atomic bool pinned;
     pthread_mutex_t lock;         /* free frames */
     struct sn_frame_impl *frames; /* exec's, linked; freed through free_frame */
@@ -61,12 +75,19 @@ struct sn_binding {
 };
 
 /* Finds or makes the binding for these inputs (slots by program input order; NONE = use the default
- * initializer). The caller holds one reference. `pool`: what runs will use, to tune with.
+ * initializer). The caller holds one reference. `pool`: what runs will use, to tune with. `stop`
+ * (NULL: never) ends tuning, and waiting for a thread that makes the same binding.
  * *made: it was bound now, not found. */
 sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
-                            sn_binding **b, bool *made, sonde_error *err);
+                            const sn_stop *stop, sn_binding **b, bool *made, sonde_error *err);
 sn_binding *sn_binding_ref(sn_binding *b);
 void sn_binding_unref(sn_binding *b);
+
+/* ---- between this room's files ---- */
+/* A new binding, in no list; `signature` is copied. Steps are cut as the program's tuning knows,
+ * without measuring anything. */
+sonde_status sn_binding_make(sn_program *p, const sn_slot *const *in, int threads,
+                             const sn_signature *signature, sn_binding **b, sonde_error *err);
 
 /* Makes the outputs of a step that need not run constants of the binding: *done. Results that are
  * handed to the caller are left to their step. `out`: the facts just inferred. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model ► program: clone the graph, cut it at the feeds and outputs asked for, resolve, infer, run
  * the passes, and write the nodes down as steps over slots. A model remembers its live programs, so
- * that sessions with equal options share one (and with it one copy of the packed weights). */
+ * that sessions with equal options share one (and with it one copy of the packed weights). The
+ * model's lock guards that list only: a program is listed before it is made, its maker holds no
+ * lock, and who wants the same one waits for it. */
 #include "plan/program.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/map.h"
 #include "ops/framework/attributes.h"
@@ -176,6 +179,13 @@ static sonde_status cut(sn_graph *g, const sn_program_config *cfg, sn_allocator 
 
 static sonde_status build(sn_program *root, sn_program *p, sonde_error *err);
 
+static void init_locks(sn_program *p)
+{
+    pthread_mutex_init(&p->lock, NULL);
+    sn_stop_cond_init(&p->bind_done);
+    sn_stop_cond_init(&p->made);
+}
+
 static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, sn_program **out,
                              sonde_error *err)
 {
@@ -190,7 +200,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->plan_only = root->plan_only;
     p->tuning = root->tuning;
     p->graph = g;
-    pthread_mutex_init(&p->lock, NULL);
+    init_locks(p);
     *out = p; /* from here on the parent frees it */
     return build(root, p, err);
 }
@@ -331,6 +341,8 @@ static void free_tree(sn_program *p)
         sn_binding_unref(b);
     }
     pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->bind_done);
+    pthread_cond_destroy(&p->made);
 }
 
 static void program_free(sn_program *p)
@@ -356,16 +368,22 @@ sn_program *sn_program_ref(sn_program *p)
     return p;
 }
 
+/* With the model's lock held. */
+static void unlist(sn_program *p)
+{
+    for (sn_program **q = (sn_program **)&p->model->programs; *q; q = &(*q)->next_shared)
+        if (*q == p) {
+            *q = p->next_shared;
+            return;
+        }
+}
+
 void sn_program_unref(sn_program *p)
 {
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
     pthread_mutex_lock(&p->model->lock);
-    for (sn_program **q = (sn_program **)&p->model->programs; *q; q = &(*q)->next_shared)
-        if (*q == p) {
-            *q = p->next_shared;
-            break;
-        }
+    unlist(p);
     pthread_mutex_unlock(&p->model->lock);
     program_free(p);
 }
@@ -381,84 +399,135 @@ static bool try_ref(sn_program *p)
 }
 
 static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
-                                sn_pool *pool, sn_program **out, sonde_error *err)
+                                const char *key, sn_program **out, sonde_error *err)
 {
     sn_program *p = sn_alloc_zero(ctx->alloc, sizeof *p);
     if (!p)
         return sn_fail_memory(err, sizeof *p);
-    sonde_status st;
     atomic_init(&p->refs, 1);
     p->ctx = ctx;
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
     p->plain = cfg->no_optimize;
-    pthread_mutex_init(&p->lock, NULL);
+    p->maker = getpid();
+    init_locks(p);
     sn_arena_init(&p->arena, ctx->alloc);
+    p->key = sn_arena_strdup(&p->arena, key);
+    if (!p->key) {
+        program_free(p);
+        return sn_fail_memory(err, strlen(key));
+    }
+    *out = p;
+    return SONDE_OK;
+}
+
+static sonde_status program_make(sn_program *p, const sn_program_config *cfg, sn_pool *pool,
+                                 sonde_error *err)
+{
+    sn_context *ctx = p->ctx;
     if (cfg->tune && !cfg->plan_only)
-        SN_TRY_GOTO(st, sn_tuning_open(ctx, cfg->tune, &p->tuning, err));
+        SN_TRY(sn_tuning_open(ctx, cfg->tune, &p->tuning, err));
     uint64_t t = sn_span_begin(ctx->trace);
-    SN_TRY_GOTO(st, sn_graph_clone(model->graph, &p->arena, &p->graph, err));
-    SN_TRY_GOTO(st, cut(p->graph, cfg, ctx->alloc, err));
+    SN_TRY(sn_graph_clone(p->model->graph, &p->arena, &p->graph, err));
+    SN_TRY(cut(p->graph, cfg, ctx->alloc, err));
     sn_span_end(ctx->trace, t, "clone", NULL);
     t = sn_span_begin(ctx->trace);
-    SN_TRY_GOTO(st, sn_ops_resolve(p->graph, err));
-    SN_TRY_GOTO(st, sn_ops_check_attributes(p->graph, &ctx->log, err));
-    SN_TRY_GOTO(st, sn_ops_infer(p->graph, err));
+    SN_TRY(sn_ops_resolve(p->graph, err));
+    SN_TRY(sn_ops_check_attributes(p->graph, &ctx->log, err));
+    SN_TRY(sn_ops_infer(p->graph, err));
     sn_span_end(ctx->trace, t, "infer", NULL);
     if (!cfg->no_optimize) {
         sn_pass_env env = {
             .ctx = ctx, .cpu_flags = ctx->cpu.flags, .buffers = &p->buffers, .err = err};
-        SN_TRY_GOTO(st, sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled));
+        SN_TRY(sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled));
     }
     t = sn_span_begin(ctx->trace);
-    SN_TRY_GOTO(st, build(p, p, err));
-    SN_TRY_GOTO(st, set_consts(p, p, err));
+    SN_TRY(build(p, p, err));
+    SN_TRY(set_consts(p, p, err));
     sn_span_end(ctx->trace, t, "build steps", NULL);
     if (!cfg->no_prepack) {
         t = sn_span_begin(ctx->trace);
-        SN_TRY_GOTO(st, sn_program_pack(p, p, pool, cfg->weights_cache, err));
+        SN_TRY(sn_program_pack(p, p, pool, cfg->weights_cache, err));
         sn_span_end(ctx->trace, t, "pack weights", NULL);
     }
-    if (!cfg->plan_only)
-        SN_TRY_GOTO(st, align_consts(p, p, err));
-    *out = p;
-    return SONDE_OK;
-fail:
-    program_free(p);
+    return cfg->plan_only ? SONDE_OK : align_consts(p, p, err);
+}
+
+/* With the model's lock held: the listed program with this key and a reference to it, or NULL. One
+ * that a process was making when this one was forked from it will never be ready here. */
+static sn_program *find_listed(sn_model *model, const char *key)
+{
+    for (sn_program *p = model->programs, *next; p; p = next) {
+        next = p->next_shared;
+        if (p->state == SN_PROGRAM_BEING_MADE && p->maker != getpid())
+            unlist(p);
+        else if (strcmp(p->key, key) == 0 && try_ref(p))
+            return p;
+    }
+    return NULL;
+}
+
+/* The listed program, once it is ready. NULL: there is none; then `mine`, if not NULL, is listed.
+ */
+static sonde_status find_ready(sn_model *model, const char *key, const sn_stop *stop,
+                               sn_program *mine, sn_program **found, sonde_error *err)
+{
+    for (;;) {
+        sonde_status st = SONDE_OK;
+        pthread_mutex_lock(&model->lock);
+        sn_program *p = find_listed(model, key);
+        while (p && !st && p->state == SN_PROGRAM_BEING_MADE)
+            st = sn_stop_wait(stop, &p->made, &model->lock, err);
+        if (!p && mine) {
+            mine->next_shared = model->programs;
+            model->programs = mine;
+        }
+        const bool done = !p || (!st && p->state == SN_PROGRAM_READY);
+        pthread_mutex_unlock(&model->lock);
+        *found = done ? p : NULL;
+        if (done)
+            return SONDE_OK;
+        sn_program_unref(p);
+        if (st)
+            return st;
+    }
+}
+
+/* Makes a listed program; whoever waits for it is told how that ended. */
+static sonde_status make_listed(sn_program *p, const sn_program_config *cfg, sn_pool *pool,
+                                sonde_error *err)
+{
+    const sonde_status st = program_make(p, cfg, pool, err);
+    pthread_mutex_lock(&p->model->lock);
+    p->state = st ? SN_PROGRAM_FAILED : SN_PROGRAM_READY;
+    if (st)
+        unlist(p);
+    pthread_cond_broadcast(&p->made);
+    pthread_mutex_unlock(&p->model->lock);
     return st;
 }
 
 sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
-                            sn_pool *pool, sn_program **program, sonde_error *err)
+                            sn_pool *pool, const sn_stop *stop, sn_program **program,
+                            sonde_error *err)
 {
     sn_arena scratch;
+    sn_program *mine = NULL, *found = NULL;
+    char *key = NULL;
     sn_arena_init(&scratch, ctx->alloc);
-    char *key;
     sonde_status st = make_key(ctx, cfg, &scratch, &key, err);
-    sn_program *p = NULL;
-    if (st) {
-        sn_arena_free(&scratch);
-        return st;
-    }
-    /* Held while a program is made: a second session with the same options waits and shares. */
-    pthread_mutex_lock(&model->lock);
-    for (p = model->programs; p; p = p->next_shared)
-        if (strcmp(p->key, key) == 0 && try_ref(p))
-            break;
-    if (!p) {
-        st = program_new(ctx, model, cfg, pool, &p, err);
-        if (!st && !(p->key = sn_arena_strdup(&p->arena, key))) {
-            st = sn_fail_memory(err, strlen(key));
-            program_free(p);
-        }
-        if (!st) {
-            p->next_shared = model->programs;
-            model->programs = p;
-        }
-    }
-    pthread_mutex_unlock(&model->lock);
-    sn_arena_free(&scratch);
     if (!st)
-        *program = p;
+        st = find_ready(model, key, stop, NULL, &found, err);
+    if (!st && !found)
+        st = program_new(ctx, model, cfg, key, &mine, err);
+    if (mine)
+        st = find_ready(model, key, stop, mine, &found, err);
+    if (mine && !found && !st)
+        st = make_listed(mine, cfg, pool, err);
+    if (found || st)
+        sn_program_unref(mine);
+    if (!st)
+        *program = found ? found : mine;
+    sn_arena_free(&scratch);
     return st;
 }

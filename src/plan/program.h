@@ -5,7 +5,9 @@
 #define SN_PLAN_PROGRAM_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
+#include "base/stop.h"
 #include "graph/model.h"
 #include "ops/framework/op.h"
 
@@ -34,6 +36,12 @@ typedef enum sn_place {
     SN_PLACE_VIEW    /* same memory as an INPUT slot (reshape of an input) */
 } sn_place;
 
+typedef enum sn_program_state {
+    SN_PROGRAM_BEING_MADE, /* by a thread that holds no lock; whoever wants it waits */
+    SN_PROGRAM_READY,
+    SN_PROGRAM_FAILED /* left the list */
+} sn_program_state;
+
 struct sn_program {
     _Atomic int refs;
     sn_context *ctx;
@@ -56,15 +64,24 @@ struct sn_program {
     sn_slot *consts;          /* n_slots; TENSOR for constants (packed where packed), else NONE */
     sn_program **bodies;      /* of all control steps, in order of steps and attributes */
     uint32_t n_bodies;
-    pthread_mutex_t lock; /* bindings */
+    pthread_mutex_t lock; /* of the bindings; never held while one is made or tuned */
     sn_binding *bindings; /* most recently used first */
     uint32_t n_bindings;
+    struct sn_bind_job *bind_jobs; /* bindings that threads are making now */
+    pid_t bind_process;            /* of those threads */
+    pthread_cond_t bind_done;      /* one of those jobs is over */
+    /* Guarded by the model's lock: */
     sn_program *next_shared; /* list of the model's live programs */
+    sn_program_state state;
+    pid_t maker;         /* process that makes it */
+    pthread_cond_t made; /* it is not SN_PROGRAM_BEING_MADE any more */
 };
 
-/* Finds or makes the program. The caller holds one reference. */
+/* Finds or makes the program. The caller holds one reference. `stop` (NULL: never) ends waiting for
+ * a thread that makes the same one. */
 sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
-                            sn_pool *pool, sn_program **program, sonde_error *err);
+                            sn_pool *pool, const sn_stop *stop, sn_program **program,
+                            sonde_error *err);
 sn_program *sn_program_ref(sn_program *p);
 void sn_program_unref(sn_program *p);
 

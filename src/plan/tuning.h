@@ -7,7 +7,8 @@
 #ifndef SN_PLAN_TUNING_H
 #define SN_PLAN_TUNING_H
 
-#include "ops/framework/op.h"
+#include "base/stop.h"
+#include "plan/binding.h"
 
 typedef struct sn_tuning sn_tuning;
 
@@ -16,18 +17,23 @@ sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **
                             sonde_error *err);
 void sn_tuning_free(sn_tuning *t); /* NULL accepted */
 
-/* The variant chosen for what the choices describe, with so many threads; false: not known. */
+/* The variant chosen for what the choices describe, with so many threads; false: not known. Any
+ * thread may ask, also while another measures. */
 bool sn_tuning_find(sn_tuning *t, const sn_choices *c, int threads, unsigned *variant);
+/* Whether there is room for one more choice: what cannot be remembered is not measured. */
+bool sn_tuning_has_room(sn_tuning *t);
 sonde_status sn_tuning_put(sn_tuning *t, const sn_choices *c, int threads, unsigned variant,
                            sonde_error *err);
 /* Writes what is new, together with what others have written meanwhile. Not being able to costs a
  * warning. */
 void sn_tuning_save(sn_tuning *t);
 
-/* Binds `s`, whose variant 0 `k` holds, in the variant that is known to be the fastest, or that is
- * measured so now on scratch memory and the step's own constants (`consts`: by slot). `k->variant`
- * says which one it is. `pool`: what the step will run with. */
-sonde_status sn_tune_step(sn_tuning *t, const sn_step *s, sn_bind *k, const sn_slot *consts,
-                          sn_pool *pool);
+/* Measures the steps of `b` whose fastest variant is not known, on scratch memory and the steps'
+ * own constants, and puts what it finds into the program's tuning. `b` stays as it is: other
+ * threads may run it meanwhile. *better: bound anew, it would run steps in another way. `pool`:
+ * what the steps will run with; a step that never gets it to itself keeps its way and is not
+ * remembered. */
+sonde_status sn_tune_binding(const sn_binding *b, sn_pool *pool, const sn_stop *stop, bool *better,
+                             sonde_error *err);
 
 #endif

@@ -31,13 +31,14 @@ typedef struct choice {
 struct sn_tuning {
     const sn_context *ctx;
     const char *dir, *name;
-    const char *head; /* first line of the file, without its end */
-    pthread_mutex_t lock;
-    sn_arena arena; /* keys and choices */
+    const char *head;          /* first line of the file, without its end */
+    bool refused;              /* the folder: that has been said */
+    pthread_mutex_t file_lock; /* whoever saves; taken before the other */
+    pthread_mutex_t lock;      /* of what follows; never held while a file is read or written */
+    sn_arena arena;            /* keys and choices */
     sn_map by_key;
     SN_VEC(choice *) all;
     bool changed;
-    bool refused; /* the folder: that has been said */
 };
 
 /* The first choice for a key stays: what this process measured is newer than any file. */
@@ -108,7 +109,9 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, s
     sonde_status st =
         sn_cache_read_text(cache, t->name, t->head, MAX_FILE_BYTES, t->ctx->alloc, &f, &inner);
     if (st == SONDE_OK) {
+        pthread_mutex_lock(&t->lock);
         st = parse(t, (const char *)f.data, f.bytes, err);
+        pthread_mutex_unlock(&t->lock);
         sn_file_close(&f);
         return st;
     }
@@ -119,29 +122,50 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, s
     return SONDE_OK;
 }
 
+/* The file's text, of `capacity` bytes, of which *bytes are used; NULL: out of memory. */
+static char *make_text(sn_tuning *t, size_t *capacity, size_t *bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    *capacity = strlen(t->head) + 2;
+    for (size_t i = 0; i < t->all.n; i++)
+        *capacity += strlen(t->all.data[i]->key) + 16;
+    char *text = sn_alloc(t->ctx->alloc, *capacity);
+    size_t at = text ? (size_t)snprintf(text, *capacity, "%s\n", t->head) : 0;
+    for (size_t i = 0; text && i < t->all.n; i++) {
+        const choice *c = t->all.data[i];
+        at += (size_t)snprintf(text + at, *capacity - at, "%s\t%u/%u\n", c->key, c->variant, c->n);
+    }
+    pthread_mutex_unlock(&t->lock);
+    *bytes = at;
+    return text;
+}
+
 static sonde_status write_file(sn_tuning *t, const sn_cache *cache, sonde_error *err)
 {
-    size_t bytes = strlen(t->head) + 2, at;
-    for (size_t i = 0; i < t->all.n; i++)
-        bytes += strlen(t->all.data[i]->key) + 16;
-    char *text = sn_alloc(t->ctx->alloc, bytes);
+    size_t capacity, bytes;
+    char *text = make_text(t, &capacity, &bytes);
     if (!text)
-        return sn_fail_memory(err, bytes);
-    at = (size_t)snprintf(text, bytes, "%s\n", t->head);
-    for (size_t i = 0; i < t->all.n; i++) {
-        const choice *c = t->all.data[i];
-        at += (size_t)snprintf(text + at, bytes - at, "%s\t%u/%u\n", c->key, c->variant, c->n);
-    }
-    const sonde_status st = sn_cache_write_text(cache, t->name, text, at, t->ctx->alloc, err);
-    sn_free(t->ctx->alloc, text, bytes);
+        return sn_fail_memory(err, capacity);
+    const sonde_status st = sn_cache_write_text(cache, t->name, text, bytes, t->ctx->alloc, err);
+    sn_free(t->ctx->alloc, text, capacity);
     return st;
+}
+
+/* Whether there is something to save; from now on it counts as saved. */
+static bool take_changes(sn_tuning *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool changed = t->changed;
+    t->changed = false;
+    pthread_mutex_unlock(&t->lock);
+    return changed && !t->refused;
 }
 
 void sn_tuning_save(sn_tuning *t)
 {
     sonde_error err = {.status = SONDE_OK};
-    pthread_mutex_lock(&t->lock);
-    if (t->changed && !t->refused) {
+    pthread_mutex_lock(&t->file_lock);
+    if (take_changes(t)) {
         sn_cache cache;
         sonde_status st = sn_cache_open(&cache, t->dir, true, &err);
         if (!st) {
@@ -152,9 +176,8 @@ void sn_tuning_save(sn_tuning *t)
         }
         if (st)
             sn_log_write(&t->ctx->log, SN_LOG_WARN, "what was tuned is not kept: %s", err.message);
-        t->changed = false;
     }
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_unlock(&t->file_lock);
 }
 
 /* ------------------------------------------------------------------ life */
@@ -186,6 +209,7 @@ sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **
     const sn_cpu *cpu = &ctx->cpu;
     t->ctx = ctx;
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->file_lock, NULL);
     sn_arena_init(&t->arena, ctx->alloc);
     sn_map_init(&t->by_key, ctx->alloc);
     char *head = sn_arena_printf(&t->arena, FORMAT ", %s, %s, %s %x, caches %zu %zu %zu",
@@ -215,6 +239,7 @@ void sn_tuning_free(sn_tuning *t)
     sn_map_free(&t->by_key);
     sn_arena_free(&t->arena);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->file_lock);
     sn_free(t->ctx->alloc, t, sizeof *t);
 }
 
@@ -237,6 +262,14 @@ bool sn_tuning_find(sn_tuning *t, const sn_choices *c, int threads, unsigned *va
         *variant = found->variant;
     pthread_mutex_unlock(&t->lock);
     return fits;
+}
+
+bool sn_tuning_has_room(sn_tuning *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool room = t->all.n < MAX_CHOICES;
+    pthread_mutex_unlock(&t->lock);
+    return room;
 }
 
 sonde_status sn_tuning_put(sn_tuning *t, const sn_choices *c, int threads, unsigned variant,

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measuring one step's variants. What a step finds in a real run is imitated: its activations lie
- * in the caches, as the step before has just written them, its weights do not, as the whole model
- * has passed since they were read. Variants take turns, the least time of each counts, slow ones
- * drop out early. The one that looks best then meets the cost model's in pairs of runs and has to
- * win most of them by some percent: on a busy machine nothing is chosen rather than noise. */
+/* Measuring the variants of a binding's steps. What a step finds in a real run is imitated: its
+ * activations lie in the caches, as the step before has just written them, its weights do not, as
+ * the whole model has passed since they were read. Variants take turns, the least time of each
+ * counts, slow ones drop out early. The one that looks best then meets the cost model's in pairs of
+ * runs and has to win most of them by some percent: on a busy machine nothing is chosen rather than
+ * noise. Other runs go on meanwhile. While one of them has the pool, a step would run on a single
+ * thread, so each measurement begins when the pool is free. */
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "plan/tuning.h"
 
 enum {
     MAX_CANDIDATES = 64,
     ROUNDS = 5,
-    MIN_ROUNDS = 2,                 /* whatever they take */
-    BUDGET_NS = 1000 * 1000 * 1000, /* of one step's rounds, about */
+    MIN_ROUNDS = 2,                  /* whatever they take */
+    BUDGET_NS = 1000 * 1000 * 1000,  /* of one step's rounds, about */
+    PATIENCE_NS = 100 * 1000 * 1000, /* for the pool, before each measurement */
     PAIRS = 16,
     PAIRS_TO_WIN = 13,
 };
@@ -28,8 +33,13 @@ typedef struct candidate {
 } candidate;
 
 typedef struct trial {
-    sn_arena arena; /* the candidates' plans */
+    const sn_binding *b;
+    const sn_step *s;   /* as it stands in the binding */
+    sn_choices choices; /* of variant 0 */
+    sn_arena arena;     /* the candidates' plans */
     sn_allocator *alloc;
+    const sn_fact **in;
+    sn_fact *out;
     sn_step step; /* on slots of its own */
     sn_frame frame;
     sn_slot *slots;
@@ -44,39 +54,62 @@ typedef struct trial {
     int threads;
     candidate all[MAX_CANDIDATES];
     size_t n;
+    const sn_stop *stop;
+    bool disturbed; /* others would not leave the pool: nothing is known */
     sonde_error *err;
 } trial;
 
 /* ------------------------------------------------------------------ setting up */
 
-/* What `k` asked, for another variant, with nothing answered yet. */
-static sn_bind ask(const sn_step *s, const sn_bind *k, unsigned variant)
+/* What was inferred when the step was bound. */
+static sonde_status set_facts(trial *t)
 {
-    return (sn_bind){.node = k->node,
-                     .params = k->params,
-                     .in = k->in,
-                     .out = k->out,
-                     .n_in = k->n_in,
-                     .n_out = k->n_out,
-                     .ctx = k->ctx,
-                     .cpu_flags = k->cpu_flags,
-                     .threads = k->threads,
-                     .variant = variant,
-                     .arena = k->arena,
-                     .err = k->err,
-                     .run = s->op->run,
-                     .kernel = ""};
+    const sn_step *s = t->s;
+    t->in = SN_NEW_N(&t->arena, const sn_fact *, s->n_in);
+    t->out = SN_NEW_N(&t->arena, sn_fact, s->n_out);
+    if (!t->in || !t->out)
+        return sn_fail_memory(t->err, s->n_out * sizeof *t->out);
+    for (uint32_t i = 0; i < s->n_in; i++)
+        t->in[i] = sn_has(s, i) ? &t->b->facts[s->in[i]] : NULL;
+    for (uint32_t o = 0; o < s->n_out; o++)
+        if (sn_wants(s, o))
+            t->out[o] = t->b->facts[s->out[o]];
+    return SONDE_OK;
 }
 
-static sonde_status add_candidate(trial *t, const sn_step *s, const sn_bind *k, unsigned variant)
+static sonde_status bind_variant(trial *t, unsigned variant, sn_bind *k, sn_choices *choices)
 {
-    sn_choices choices = {0};
+    const sn_step *s = t->s;
+    const sn_context *ctx = t->b->program->ctx;
+    *choices = (sn_choices){0};
+    *k = (sn_bind){.node = s->node,
+                   .params = s->params,
+                   .in = t->in,
+                   .out = t->out,
+                   .n_in = s->n_in,
+                   .n_out = s->n_out,
+                   .ctx = ctx,
+                   .cpu_flags = ctx->cpu.flags,
+                   .threads = t->b->threads,
+                   .variant = variant,
+                   .choices = choices,
+                   .arena = &t->arena,
+                   .err = t->err,
+                   .run = s->op->run,
+                   .kernel = ""};
+    return sn_op_bind_step(s, k);
+}
+
+static sonde_status add_candidate(trial *t, unsigned variant)
+{
+    sn_choices choices;
     candidate *c = &t->all[t->n];
-    *c = (candidate){.variant = variant, .k = ask(s, k, variant)};
-    c->k.arena = &t->arena;
-    c->k.choices = &choices;
-    SN_TRY(sn_op_bind_step(s, &c->k));
+    *c = (candidate){.variant = variant};
+    SN_TRY(bind_variant(t, variant, &c->k, &choices));
+    c->k.choices = NULL;
     c->cut = choices.cut;
+    if (variant == 0)
+        t->choices = choices;
     for (size_t i = 0; i < t->n; i++)
         if (t->all[i].cut == c->cut)
             return SONDE_OK;
@@ -111,12 +144,14 @@ static void fill(sn_tensor *t)
 }
 
 /* Slots 0 … n-1: inputs, then outputs. Constants are the step's own, the rest gets pieces. */
-static bool set_slots(trial *t, const sn_step *s, const sn_bind *k, const sn_slot *consts)
+static bool set_slots(trial *t)
 {
+    const sn_step *s = t->s;
+    const sn_slot *consts = t->b->program->consts;
     for (uint32_t i = 0; i < s->n_in + s->n_out; i++) {
         const bool input = i < s->n_in;
         const uint32_t from = input ? s->in[i] : s->out[i - s->n_in];
-        const sn_fact *f = input ? k->in[i] : &k->out[i - s->n_in];
+        const sn_fact *f = input ? t->in[i] : &t->out[i - s->n_in];
         sn_slot *slot = &t->slots[i];
         size_t bytes;
         t->numbers[i] = from == SN_NO_SLOT ? SN_NO_SLOT : i;
@@ -166,9 +201,9 @@ static sonde_status set_memory(trial *t)
     return SONDE_OK;
 }
 
-static sonde_status set_up(trial *t, const sn_step *s, const sn_bind *k, const sn_slot *consts,
-                           unsigned n_variants)
+static sonde_status set_up(trial *t)
 {
+    const sn_step *s = t->s;
     t->n_in = s->n_in;
     t->n_slots = (size_t)s->n_in + s->n_out;
     t->slots = SN_NEW_N(&t->arena, sn_slot, t->n_slots);
@@ -176,11 +211,11 @@ static sonde_status set_up(trial *t, const sn_step *s, const sn_bind *k, const s
     t->pieces = SN_NEW_N(&t->arena, sn_piece, t->n_slots);
     if (!t->slots || !t->numbers || !t->pieces)
         return sn_fail_memory(t->err, t->n_slots * sizeof *t->slots);
-    for (unsigned v = 0; v < n_variants && t->n < MAX_CANDIDATES; v++)
-        SN_TRY(add_candidate(t, s, k, v));
+    for (unsigned v = 1; v < t->choices.n && t->n < MAX_CANDIDATES; v++)
+        SN_TRY(add_candidate(t, v));
     if (t->n < 2)
         return SONDE_OK;
-    if (!set_slots(t, s, k, consts))
+    if (!set_slots(t))
         return sn_fail(t->err, SONDE_LIMIT, "a step is too large to be tuned");
     t->step = *s;
     t->step.in = t->numbers;
@@ -219,8 +254,30 @@ static double clock_ns(const trial *t)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
+/* Until nobody else has the pool; after some time without luck the trial is disturbed. */
+static sonde_status wait_for_pool(trial *t)
+{
+    const uint64_t start = sn_now_ns();
+    for (;;) {
+        if (sn_stop_wanted(t->stop))
+            return sn_stop_error(t->err);
+        if (t->threads == 1 || !sn_pool_is_busy(t->frame.pool))
+            return SONDE_OK;
+        if (sn_now_ns() - start > PATIENCE_NS) {
+            t->disturbed = true;
+            return SONDE_OK;
+        }
+        sched_yield();
+    }
+}
+
+/* Nothing is measured once the trial is disturbed: callers look at that. */
 static sonde_status time_once(trial *t, const candidate *c, double *ns)
 {
+    *ns = 0;
+    SN_TRY(wait_for_pool(t));
+    if (t->disturbed)
+        return SONDE_OK;
     sn_pool_run(t->frame.pool, (size_t)t->threads, prepare_caches, t);
     t->step.run = c->k.run;
     t->step.bound = c->k.bound;
@@ -245,6 +302,8 @@ static sonde_status race(trial *t, size_t *winner)
                 continue;
             double ns;
             SN_TRY(time_once(t, c, &ns));
+            if (t->disturbed)
+                return SONDE_OK;
             if (c->best == 0 || ns < c->best)
                 c->best = ns;
         }
@@ -262,7 +321,7 @@ static sonde_status duel(trial *t, size_t winner, bool *wins)
 {
     const candidate *pair[] = {&t->all[0], &t->all[winner]};
     int won = 0;
-    for (int i = 0; i < PAIRS; i++) {
+    for (int i = 0; i < PAIRS && !t->disturbed; i++) {
         double ns[2];
         SN_TRY(time_once(t, pair[i % 2], &ns[i % 2]));
         SN_TRY(time_once(t, pair[1 - i % 2], &ns[1 - i % 2]));
@@ -272,45 +331,72 @@ static sonde_status duel(trial *t, size_t winner, bool *wins)
     return SONDE_OK;
 }
 
-static sonde_status measure(const sn_step *s, const sn_bind *k, const sn_slot *consts,
-                            sn_pool *pool, unsigned n_variants, unsigned *variant)
+static sonde_status measure(trial *t, unsigned *variant)
 {
-    trial *t = sn_alloc_zero(k->ctx->alloc, sizeof *t);
-    if (!t)
-        return sn_fail_memory(k->err, sizeof *t);
-    sn_arena_init(&t->arena, k->ctx->alloc);
-    t->alloc = k->ctx->alloc;
-    t->threads = k->threads > 0 ? k->threads : 1;
-    t->junk_bytes = 2 * k->ctx->cpu.l2_bytes;
-    t->err = k->err;
-    t->frame = (sn_frame){.ctx = k->ctx, .pool = pool, .alloc = t->alloc, .err = k->err};
-    sonde_status st = set_up(t, s, k, consts, n_variants);
     size_t winner = 0;
     bool wins = false;
-    if (!st && t->n > 1)
-        st = race(t, &winner);
-    if (!st && winner > 0)
-        st = duel(t, winner, &wins);
-    *variant = wins ? t->all[winner].variant : 0;
+    SN_TRY(set_up(t));
+    if (t->n > 1)
+        SN_TRY(race(t, &winner));
+    if (winner > 0 && !t->disturbed)
+        SN_TRY(duel(t, winner, &wins));
+    *variant = wins && !t->disturbed ? t->all[winner].variant : 0;
+    return SONDE_OK;
+}
+
+/* The fastest variant of step t->s: another step like it may have been measured meanwhile. */
+static sonde_status find_or_measure(trial *t, unsigned *variant)
+{
+    sn_tuning *tuning = t->b->program->tuning;
+    SN_TRY(set_facts(t));
+    SN_TRY(add_candidate(t, 0));
+    if (sn_tuning_find(tuning, &t->choices, t->b->threads, variant))
+        return SONDE_OK;
+    SN_TRY(measure(t, variant));
+    if (t->disturbed)
+        return SONDE_OK;
+    return sn_tuning_put(tuning, &t->choices, t->b->threads, *variant, t->err);
+}
+
+static sonde_status tune_step(const sn_binding *b, const sn_step *s, sn_pool *pool,
+                              const sn_stop *stop, bool *better, sonde_error *err)
+{
+    const sn_context *ctx = b->program->ctx;
+    unsigned variant = 0;
+    trial *t = sn_alloc_zero(ctx->alloc, sizeof *t);
+    if (!t)
+        return sn_fail_memory(err, sizeof *t);
+    t->b = b;
+    t->s = s;
+    t->alloc = ctx->alloc;
+    t->threads = b->threads > 0 ? b->threads : 1;
+    t->junk_bytes = 2 * ctx->cpu.l2_bytes;
+    t->stop = stop;
+    t->err = err;
+    t->frame = (sn_frame){.ctx = ctx, .pool = pool, .alloc = t->alloc, .err = err};
+    sn_arena_init(&t->arena, ctx->alloc);
+    const sonde_status st = find_or_measure(t, &variant);
+    *better |= !st && variant != 0;
     if (t->memory)
         sn_workspace_open(t->frame.workspace, t->workspace_bytes);
     sn_buffer_unref(t->memory);
     sn_arena_free(&t->arena);
-    sn_free(k->ctx->alloc, t, sizeof *t);
+    sn_free(ctx->alloc, t, sizeof *t);
     return st;
 }
 
-sonde_status sn_tune_step(sn_tuning *t, const sn_step *s, sn_bind *k, const sn_slot *consts,
-                          sn_pool *pool)
+sonde_status sn_tune_binding(const sn_binding *b, sn_pool *pool, const sn_stop *stop, bool *better,
+                             sonde_error *err)
 {
-    const sn_choices choices = *k->choices;
-    unsigned variant = 0;
-    if (!sn_tuning_find(t, &choices, k->threads, &variant)) {
-        SN_TRY(measure(s, k, consts, pool, choices.n, &variant));
-        SN_TRY(sn_tuning_put(t, &choices, k->threads, variant, k->err));
+    sonde_status st = SONDE_OK;
+    *better = false;
+    for (uint32_t i = 0; i < b->n_steps && !st; i++) {
+        if (!b->info[i].unmeasured)
+            continue;
+        if (sn_stop_wanted(stop))
+            st = sn_stop_error(err);
+        else
+            st = tune_step(b, &b->steps[i], pool, stop, better, err);
     }
-    if (variant == 0)
-        return SONDE_OK;
-    *k = ask(s, k, variant);
-    return sn_op_bind_step(s, k);
+    return st;
 }
