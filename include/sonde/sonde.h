@@ -252,7 +252,8 @@ typedef struct sonde_run_options {
     const char *timing_filter; /* "Conv,MatMul" */
     int verbose;               /* print every step as it runs, on stderr */
     int warmup;                /* mark this run as a warm-up in profiles */
-    /* Asked between two steps, on the thread that runs, ten times a second once the run has taken a
+    /* Asked between two steps, while steps are tuned, and while the run waits for another that
+     * prepares what both need; on the thread that runs, ten times a second once it has taken a
      * tenth of one: non-zero makes it stop as sonde_cancel does. NULL: nobody is asked. */
     int (*interrupt)(void *user);
     void *interrupt_user;
@@ -260,8 +261,10 @@ typedef struct sonde_run_options {
 
 /* Runs the model. `input_names` may name graph inputs or inner values (whose producers are then
  * skipped); NULL: the graph's inputs in order. `output_names` may name graph outputs or inner
- * values; NULL: the graph's outputs in order. On entry outputs[i] is NULL (a fresh value is made)
- * or a tensor of the right type and shape to be written to. */
+ * values; NULL: the graph's outputs in order. Other names than the graph's own have to be prepared
+ * first, like a session; a session keeps the 8 sets of names that were used last. On entry
+ * outputs[i] is NULL (a fresh value is made) or a tensor of the right type and shape to be written
+ * to. */
 SONDE_API sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *options,
                                          const char *const *input_names, sonde_value *const *inputs,
                                          size_t input_count, const char *const *output_names,

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: which program serves a run. The graph's own inputs and outputs are served by one
- * program made at the start; asking for other feeds or outputs makes, and keeps, one more. */
+ * program made at the start; asking for other feeds or outputs makes one more, which is kept for
+ * some time. */
 #include "exec/session.h"
 
 #include <string.h>
 
 #include "base/fpmode.h"
 #include "exec/frame.h"
-
-typedef struct variant { /* a program for other feeds or outputs */
-    sn_program *program;
-    char *key;
-    size_t key_bytes;
-} variant;
+#include "exec/other_programs.h"
 
 struct sn_session {
     sn_context *ctx;
@@ -23,8 +19,7 @@ struct sn_session {
     bool own_pool;
     int threads;
     sn_program *program;
-    pthread_mutex_t lock; /* variants */
-    SN_VEC(variant) variants;
+    sn_other_programs others;
 };
 
 static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, sonde_error *err)
@@ -68,7 +63,7 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
     sonde_status st;
     s->ctx = ctx;
     s->model = sn_model_ref(model);
-    pthread_mutex_init(&s->lock, NULL);
+    sn_other_programs_init(&s->others, ctx->alloc);
     sn_arena_init(&s->arena, ctx->alloc);
     SN_TRY_GOTO(st, copy_config(s, cfg ? cfg : &defaults, err));
     s->pool = ctx->pool;
@@ -92,17 +87,12 @@ void sn_session_free(sn_session *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->variants.n; i++) {
-        sn_program_unref(s->variants.data[i].program);
-        sn_free(s->ctx->alloc, s->variants.data[i].key, s->variants.data[i].key_bytes);
-    }
-    sn_vec_free(&s->variants, s->ctx->alloc);
+    sn_other_programs_free(&s->others);
     sn_program_unref(s->program);
     if (s->own_pool)
         sn_pool_free(s->pool);
     sn_model_unref(s->model);
     sn_arena_free(&s->arena);
-    pthread_mutex_destroy(&s->lock);
     sn_free(s->ctx->alloc, s, sizeof *s);
 }
 
@@ -137,76 +127,16 @@ static bool same_names(const char *const *names, size_t n, sn_value *const *valu
     return true;
 }
 
-static size_t names_bytes(const char *const *names, size_t n)
-{
-    size_t bytes = 1;
-    for (size_t i = 0; names && i < n; i++)
-        bytes += strlen(names[i]) + 1;
-    return bytes;
-}
-
-/* A key: how many feeds, then both lists, each name with its terminator. */
-static char *put_names(char *at, char tag, const char *const *names, size_t n)
-{
-    *at++ = tag;
-    for (size_t i = 0; names && i < n; i++) {
-        size_t len = strlen(names[i]) + 1;
-        memcpy(at, names[i], len);
-        at += len;
-    }
-    return at;
-}
-
-/* The program for other feeds or outputs than the graph's own, from the list or made now. */
-static sonde_status find_variant(sn_session *s, const char *const *in, size_t n_in,
-                                 const char *const *out, size_t n_out, sn_program **program,
-                                 sonde_error *err)
-{
-    size_t bytes = sizeof n_in + names_bytes(in, n_in) + names_bytes(out, n_out);
-    char *key = sn_alloc(s->ctx->alloc, bytes);
-    if (!key)
-        return sn_fail_memory(err, bytes);
-    memcpy(key, &n_in, sizeof n_in);
-    put_names(put_names(key + sizeof n_in, in ? 'I' : 'i', in, n_in), out ? 'O' : 'o', out, n_out);
-    sonde_status st = SONDE_OK;
-    *program = NULL;
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->variants.n && !*program; i++)
-        if (s->variants.data[i].key_bytes == bytes &&
-            memcmp(s->variants.data[i].key, key, bytes) == 0)
-            *program = s->variants.data[i].program;
-    if (!*program) {
-        sn_program_config pc = program_config(s);
-        pc.feeds = in;
-        pc.n_feeds = n_in;
-        pc.outputs = out;
-        pc.n_outputs = n_out;
-        variant v = {NULL, key, bytes};
-        st = sn_program_get(s->ctx, s->model, &pc, s->pool, NULL, &v.program, err);
-        if (!st && !sn_vec_push(&s->variants, s->ctx->alloc, v)) {
-            sn_program_unref(v.program);
-            st = sn_fail_memory(err, sizeof v);
-        }
-        if (!st) {
-            *program = v.program;
-            key = NULL; /* the list has it now */
-        }
-    }
-    pthread_mutex_unlock(&s->lock);
-    sn_free(s->ctx->alloc, key, key ? bytes : 0);
-    return st;
-}
-
 /* Feeds may come in any order and leave out inputs with defaults; NULL names mean the graph's
- * order. */
-static sonde_status choose_program(sn_session *s, const char *const **in_names, size_t n_in,
-                                   const char *const *out_names, size_t n_out, sn_program **program,
-                                   sonde_error *err)
+ * order. *other: the caller holds a reference to the program, until the run is over. */
+static sonde_status choose_program(sn_session *s, sn_run_config *cfg, const char *const *in_names,
+                                   size_t n_in, const char *const *out_names, size_t n_out,
+                                   sn_program **program, bool *other, sonde_error *err)
 {
     const sn_graph *g = s->program->graph;
-    if (same_names(*in_names, n_in, g->inputs.data, g->inputs.n) &&
+    if (same_names(in_names, n_in, g->inputs.data, g->inputs.n) &&
         same_names(out_names, n_out, g->outputs.data, g->outputs.n)) {
-        if (!*in_names && n_in != g->inputs.n)
+        if (!in_names && n_in != g->inputs.n)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "the model has %zu inputs but %zu were given", g->inputs.n, n_in);
         if (!out_names && n_out != g->outputs.n)
@@ -215,7 +145,16 @@ static sonde_status choose_program(sn_session *s, const char *const **in_names, 
         *program = s->program;
         return SONDE_OK;
     }
-    return find_variant(s, *in_names, n_in, out_names, n_out, program, err);
+    sn_stop stop;
+    sn_program_config pc = program_config(s);
+    pc.feeds = in_names;
+    pc.n_feeds = n_in;
+    pc.outputs = out_names;
+    pc.n_outputs = n_out;
+    SN_TRY(sn_other_programs_get(&s->others, s->ctx, s->model, &pc, s->pool,
+                                 sn_run_stop(cfg, &stop), program, err));
+    *other = true;
+    return SONDE_OK;
 }
 
 /* When the names given are the graph's own inputs in another order, the default program serves:
@@ -243,6 +182,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
 {
     sn_run_config none = {0};
     sn_program *program = NULL;
+    bool other = false;
     const sn_slot *small[32], **ordered = small;
     sn_slot small_out[8], *results = small_out;
     if (!cfg)
@@ -261,7 +201,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
             in = ordered;
             in_names = NULL;
         }
-        st = choose_program(s, &in_names, n_in, out_names, n_out, &program, err);
+        st = choose_program(s, cfg, in_names, n_in, out_names, n_out, &program, &other, err);
     }
     if (!st) {
         memcpy(results, out, n_out * sizeof *results);
@@ -289,6 +229,8 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
                 sn_slot_clear(&results[o]);
         }
     }
+    if (other)
+        sn_program_unref(program);
     if (big_in)
         sn_free(s->ctx->alloc, ordered, n_in * sizeof *ordered);
     if (big_out)
