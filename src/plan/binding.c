@@ -132,9 +132,9 @@ static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, b
     return sn_op_bind_step(s, k);
 }
 
-/* *settled: the step need not run. */
+/* *folded: the step need not run. */
 static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, const sn_fact **in,
-                              sn_fact *out, bool *settled, sonde_error *err)
+                              sn_fact *out, bool *folded, sonde_error *err)
 {
     const sn_program *p = b->program;
     uint64_t t0 = sn_ticks();
@@ -176,8 +176,8 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         known &= allocates || (concrete(&out[o]) && out[o].type.dtype != SONDE_DTYPE_STRING);
         b->facts[s->out[o]] = out[o];
     }
-    SN_TRY(sn_binding_settle(b, s, out, settled, err));
-    if (*settled)
+    SN_TRY(sn_binding_fold_step(b, s, out, folded, err));
+    if (*folded)
         return SONDE_OK;
     info->kernel = "";
     if (whole) {
@@ -236,20 +236,20 @@ static sonde_status bind_steps(sn_binding *b, sonde_error *err)
     const sn_fact **in = SN_NEW_N(&b->arena, const sn_fact *, max_in);
     b->steps = SN_NEW_N(&b->arena, sn_step, p->n_steps);
     b->info = SN_NEW_N(&b->arena, sn_step_info, p->n_steps);
-    b->settled = SN_NEW_N(&b->arena, const sn_node *, p->n_steps);
-    if (!in || !b->steps || !b->info || !b->settled)
+    b->skipped = SN_NEW_N(&b->arena, const sn_node *, p->n_steps);
+    if (!in || !b->steps || !b->info || !b->skipped)
         return sn_fail_memory(err, p->n_steps * sizeof *b->steps);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         /* Operators may keep a pointer to their output facts: each step has its own. */
         sn_fact *out = SN_NEW_N(&b->arena, sn_fact, p->steps[i].n_out);
         if (!out)
             return sn_fail_memory(err, max_out * sizeof *out);
-        bool settled = false;
+        bool folded = false;
         sn_step *s = &b->steps[b->n_steps];
         *s = p->steps[i];
         s->index = b->n_steps;
-        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, &settled, err));
-        b->n_steps += !settled;
+        SN_TRY(bind_step(b, s, &b->info[b->n_steps], in, out, &folded, err));
+        b->n_steps += !folded;
     }
     return SONDE_OK;
 }
@@ -294,7 +294,7 @@ static sonde_status make(sn_binding *b, const sn_slot *const *in, sonde_error *e
     for (uint32_t i = 0; i < p->n_inputs; i++)
         SN_TRY(bind_input(p, b, p->graph->inputs.data[i], in[i], symbols, err));
     SN_TRY(bind_steps(b, err));
-    return sn_binding_place(b, err);
+    return sn_binding_plan_memory(b, err);
 }
 
 static void binding_free(sn_binding *b)

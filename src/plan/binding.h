@@ -18,9 +18,9 @@ typedef struct sn_step_info {
     bool unmeasured; /* it can be cut in several ways, and which is fastest is not known */
 } sn_step_info;
 
-typedef struct sn_view {
+typedef struct sn_input_view {
     uint32_t slot, of; /* slot shares the memory of input slot `of` */
-} sn_view;
+} sn_input_view;
 
 struct sn_frame_impl;
 
@@ -49,14 +49,14 @@ struct sn_binding {
     sn_step_info *info;
     uint32_t n_steps, n_slots;
     /* Nodes with nothing left to do in a run: their results are known (fact.data), or are views. */
-    const sn_node **settled;
-    uint32_t n_settled;
+    const sn_node **skipped;
+    uint32_t n_skipped;
     sn_slot
         *slots; /* template of a frame's slots: CONST and ARENA tensors (data = offset) filled */
     uint8_t *place; /* sn_place by slot */
     size_t *offset; /* ARENA: by slot */
     uint32_t *root; /* by slot: the slot whose memory it shares, or itself */
-    sn_view *views;
+    sn_input_view *views;
     uint32_t n_views;
     uint32_t *inputs, *outputs; /* = the program's */
     size_t arena_bytes, workspace_bytes;
@@ -89,12 +89,13 @@ void sn_binding_unref(sn_binding *b);
 sonde_status sn_binding_make(sn_program *p, const sn_slot *const *in, int threads,
                              const sn_signature *signature, sn_binding **b, sonde_error *err);
 
-/* Makes the outputs of a step that need not run constants of the binding: *done. Results that are
- * handed to the caller are left to their step. `out`: the facts just inferred. */
-sonde_status sn_binding_settle(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
-                               sonde_error *err);
+/* A step whose results follow from the shapes is computed now, and they become constants of the
+ * binding: *done. Results that are handed to the caller are left to their step. `out`: the facts
+ * just inferred. */
+sonde_status sn_binding_fold_step(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
+                                  sonde_error *err);
 
 /* Lifetimes and offsets: fills place, offset, views, arena_bytes, release lists. */
-sonde_status sn_binding_place(sn_binding *b, sonde_error *err);
+sonde_status sn_binding_plan_memory(sn_binding *b, sonde_error *err);
 
 #endif

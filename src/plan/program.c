@@ -196,7 +196,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->ctx = root->ctx;
     p->model = root->model;
     p->parent = owner;
-    p->plain = root->plain;
+    p->unoptimized = root->unoptimized;
     p->plan_only = root->plan_only;
     p->tuning = root->tuning;
     p->graph = g;
@@ -408,7 +408,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->ctx = ctx;
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
-    p->plain = cfg->no_optimize;
+    p->unoptimized = cfg->no_optimize;
     p->maker = getpid();
     init_locks(p);
     sn_arena_init(&p->arena, ctx->alloc);

@@ -55,8 +55,8 @@ struct sn_program {
     size_t packed_bytes;
     struct sn_tuning *tuning; /* the root's; NULL: steps run as the cost model says */
     bool plan_only;
-    bool plain;     /* not optimised: every node is a step of every run */
-    sn_step *steps; /* templates: run and bound are set by the binding */
+    bool unoptimized; /* every node is a step of every run */
+    sn_step *steps;   /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */
     uint32_t n_inputs, n_outputs;

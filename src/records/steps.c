@@ -139,16 +139,16 @@ sonde_status sn_records_add_steps(sn_profile *p, const sn_binding *b, const sn_c
 {
     const sn_graph *g = b->program->graph;
     size_t n = (size_t)b->n_steps + g->folded.n;
-    for (uint32_t i = 0; i < b->n_settled; i++)
-        n += b->settled[i]->n_origins;
+    for (uint32_t i = 0; i < b->n_skipped; i++)
+        n += b->skipped[i]->n_origins;
     bool fine = sn_vec_reserve(&p->steps, p->alloc, n);
     for (uint32_t i = 0; fine && i < b->n_steps; i++)
         fine = step_row(b, i, clock, &p->arena, &p->steps.data[p->steps.n++]);
     for (size_t i = 0; fine && i < g->folded.n; i++)
         fine = folded_row(b, g->folded.data[i], &p->arena, &p->steps.data[p->steps.n++]);
-    for (uint32_t i = 0; fine && i < b->n_settled; i++)
-        for (uint32_t k = 0; fine && k < b->settled[i]->n_origins; k++)
+    for (uint32_t i = 0; fine && i < b->n_skipped; i++)
+        for (uint32_t k = 0; fine && k < b->skipped[i]->n_origins; k++)
             fine =
-                folded_row(b, b->settled[i]->origins[k], &p->arena, &p->steps.data[p->steps.n++]);
+                folded_row(b, b->skipped[i]->origins[k], &p->arena, &p->steps.data[p->steps.n++]);
     return fine ? SONDE_OK : sn_fail_memory(err, sizeof(sn_prof_step));
 }

@@ -157,11 +157,11 @@ static sonde_status choose_places(placer *k)
 static sonde_status find_views(placer *k)
 {
     sn_binding *b = k->b;
-    SN_VEC(sn_view) views = {0};
+    SN_VEC(sn_input_view) views = {0};
     for (uint32_t i = 0; i < b->n_steps; i++) {
         const sn_step *s = &b->steps[i];
-        bool view =
-            (s->op->flags & SN_OP_VIEW) || (b->info[i].view && !b->program->plain && s->n_out == 1);
+        bool view = (s->op->flags & SN_OP_VIEW) ||
+                    (b->info[i].view && !b->program->unoptimized && s->n_out == 1);
         if (!view || b->info[i].dynamic || !sn_has(s, 0) || !sn_wants(s, 0))
             continue;
         uint32_t in = s->in[0], out = s->out[0];
@@ -180,14 +180,14 @@ static sonde_status find_views(placer *k)
         } else if (b->place[in] == SN_PLACE_INPUT || b->place[in] == SN_PLACE_VIEW) {
             b->place[out] = SN_PLACE_VIEW;
             b->root[out] = b->root[in];
-            sn_view v = {out, b->root[in]};
+            sn_input_view v = {out, b->root[in]};
             if (!sn_vec_push(&views, k->alloc, v)) {
                 sn_vec_free(&views, k->alloc);
                 return sn_fail_memory(k->err, sizeof v);
             }
         }
     }
-    b->views = SN_NEW_N(&b->arena, sn_view, views.n);
+    b->views = SN_NEW_N(&b->arena, sn_input_view, views.n);
     bool ok = b->views != NULL;
     if (ok && views.n)
         memcpy(b->views, views.data, views.n * sizeof *b->views);
@@ -203,7 +203,7 @@ static void drop_views(sn_binding *b)
     for (uint32_t i = 0; i < b->n_steps; i++) {
         const sn_step *s = &b->steps[i];
         if (s->n_out == 1 && sn_wants(s, 0) && b->root[s->out[0]] != s->out[0]) {
-            b->settled[b->n_settled++] = s->node;
+            b->skipped[b->n_skipped++] = s->node;
             continue;
         }
         b->steps[n] = *s;
@@ -356,7 +356,7 @@ static void fill_template(placer *k)
     }
 }
 
-sonde_status sn_binding_place(sn_binding *b, sonde_error *err)
+sonde_status sn_binding_plan_memory(sn_binding *b, sonde_error *err)
 {
     uint32_t n = b->n_slots;
     sn_arena scratch;
@@ -378,7 +378,7 @@ sonde_status sn_binding_place(sn_binding *b, sonde_error *err)
     }
     SN_TRY_GOTO(st, choose_places(&k));
     SN_TRY_GOTO(st, find_views(&k));
-    if (!b->program->plain)
+    if (!b->program->unoptimized)
         drop_views(b);
     find_lifetimes(&k);
     bucket_dead(&k);

@@ -8,7 +8,7 @@
 #include "plan/binding.h"
 
 /* Larger results are computed anew in every run rather than kept by every binding. */
-#define MAX_SETTLED_BYTES ((size_t)1 << 20)
+#define MAX_FOLDED_BYTES ((size_t)1 << 20)
 
 /* The contents of a value as a constant of the binding. */
 static sonde_status keep(sn_binding *b, sn_fact *f, const sn_tensor *from, sonde_error *err)
@@ -29,7 +29,7 @@ static sonde_status keep(sn_binding *b, sn_fact *f, const sn_tensor *from, sonde
     return SONDE_OK;
 }
 
-static bool is_settled(const sn_fact *f)
+static bool is_constant(const sn_fact *f)
 {
     return f->data && !f->data->pack && !f->data->block && sn_tensor_is_settled(f->data);
 }
@@ -41,7 +41,7 @@ static bool can_compute(const sn_binding *b, const sn_step *s, const sn_fact *ou
     if (b->program->plan_only || (s->op->flags & (SN_OP_DATA_DEPENDENT | SN_OP_NO_FOLD)))
         return false;
     for (uint32_t i = 0; i < s->n_in; i++)
-        if (sn_has(s, i) && !is_settled(&b->facts[s->in[i]]))
+        if (sn_has(s, i) && !is_constant(&b->facts[s->in[i]]))
             return false;
     for (uint32_t o = 0; o < s->n_out; o++) {
         const sn_type *t = &out[o].type;
@@ -52,7 +52,7 @@ static bool can_compute(const sn_binding *b, const sn_step *s, const sn_fact *ou
             !sn_size_add(total, bytes, &total))
             return false;
     }
-    return total <= MAX_SETTLED_BYTES;
+    return total <= MAX_FOLDED_BYTES;
 }
 
 static bool is_as_planned(const sn_slot *s, const sn_fact *f)
@@ -100,19 +100,20 @@ static sonde_status compute(sn_binding *b, const sn_step *s, sn_fact *out, bool 
     return st;
 }
 
-sonde_status sn_binding_settle(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
-                               sonde_error *err)
+sonde_status sn_binding_fold_step(sn_binding *b, const sn_step *s, sn_fact *out, bool *done,
+                                  sonde_error *err)
 {
     bool known = true;
     *done = false;
-    if (b->program->plain || (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR | SN_OP_RANDOM)))
+    if (b->program->unoptimized ||
+        (s->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR | SN_OP_RANDOM)))
         return SONDE_OK;
     for (uint32_t o = 0; o < s->n_out; o++) {
         if (!sn_wants(s, o))
             continue;
         if (s->node->out[o]->n_outputs)
             return SONDE_OK;
-        known &= out[o].data ? is_settled(&out[o]) : sn_fact_ints_known(&out[o]);
+        known &= out[o].data ? is_constant(&out[o]) : sn_fact_ints_known(&out[o]);
     }
     if (!known && can_compute(b, s, out))
         SN_TRY(compute(b, s, out, done, err));
@@ -124,6 +125,6 @@ sonde_status sn_binding_settle(sn_binding *b, const sn_step *s, sn_fact *out, bo
         if (sn_wants(s, o))
             b->facts[s->out[o]] = out[o];
     if (*done)
-        b->settled[b->n_settled++] = s->node;
+        b->skipped[b->n_skipped++] = s->node;
     return SONDE_OK;
 }
