@@ -3,11 +3,11 @@
  * loop over the steps, hand over the results. Bodies of control flow come through the same door.
  * The loop does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed
  * load a step, and a run that may be interrupted looks at the clock, too. Profiling is a twin of
- * this call (record.c), not a branch in it. */
+ * this call (run_recorded.c), not a branch in it. */
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/frame.h"
+#include "exec/run.h"
 
 static const _Atomic int never_cancelled;
 

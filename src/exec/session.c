@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/fpmode.h"
-#include "exec/frame.h"
 #include "exec/other_programs.h"
+#include "exec/run.h"
 
 struct sn_session {
     sn_context *ctx;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frame: the memory of one run of one binding, and the run itself. Frames are checked out of their
- * binding and given back, so one session runs on many threads at once. */
-#ifndef SN_EXEC_FRAME_H
-#define SN_EXEC_FRAME_H
+/* One run, between the files that make it up: what is called for, the run under way, and its frame,
+ * the memory it works in. Frames are checked out of their binding and given back, so one session
+ * runs on many threads at once. */
+#ifndef SN_EXEC_RUN_H
+#define SN_EXEC_RUN_H
 
 #include "exec/session.h"
 #include "plan/binding.h"
@@ -51,7 +52,7 @@ sonde_status sn_run_steps(sn_run *run);
 sonde_status sn_run_take_outputs(sn_run *run);
 void sn_run_end(sn_run *run, sonde_status st);
 
-/* The two ways to run a program (run.c, record.c). */
+/* The two ways to run a program (run.c, run_recorded.c). */
 sonde_status sn_call_plain(const sn_call *call);
 sonde_status sn_call_recorded(const sn_call *call);
 

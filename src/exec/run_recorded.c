@@ -3,7 +3,7 @@
  * given back, and for the run itself; and the verbose form that prints every step. What recording
  * costs lies between the intervals, never inside one. Not built when SONDE_RECORDER is off, which
  * is how one can see that a recorder that is off costs nothing. */
-#include "exec/frame.h"
+#include "exec/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,119 +11,11 @@
 
 #include "base/counters.h"
 #include "base/utf8.h"
-
-/* ------------------------------------------------------------------ pins */
-
-typedef struct pin_table {
-    pthread_mutex_t lock;
-    SN_VEC(sn_binding *) list;
-} pin_table;
-
-sn_binding *sn_exec_pinned(const sn_context *ctx, uint32_t table)
-{
-    pin_table *pins = ctx->pins;
-    sn_binding *found = NULL;
-    pthread_mutex_lock(&pins->lock); /* a run on another thread may be adding to the list */
-    for (size_t i = 0; i < pins->list.n && !found; i++)
-        if (pins->list.data[i]->id == table)
-            found = pins->list.data[i];
-    pthread_mutex_unlock(&pins->lock);
-    return found;
-}
-
-void sn_exec_clear(sn_context *ctx)
-{
-    pin_table *pins = ctx->pins;
-    sn_trace_clear(ctx->trace);
-    for (size_t i = 0; pins && i < pins->list.n; i++) {
-        sn_binding *b = pins->list.data[i];
-        sn_program *root = b->program;
-        while (root->parent)
-            root = root->parent;
-        atomic_store_explicit(&b->pinned, false, memory_order_release);
-        sn_binding_unref(b);
-        sn_program_unref(root);
-    }
-    if (pins)
-        pins->list.n = 0;
-}
-
-void sn_exec_before_fork(sn_context *ctx)
-{
-    pin_table *pins = ctx->pins;
-    sn_trace_lock_names(ctx->trace);
-    pthread_mutex_lock(&pins->lock);
-}
-
-void sn_exec_after_fork(sn_context *ctx)
-{
-    pin_table *pins = ctx->pins;
-    pthread_mutex_unlock(&pins->lock);
-    sn_trace_unlock_names(ctx->trace);
-}
-
-sonde_status sn_exec_init_context(sn_context *ctx, sonde_error *err)
-{
-    pin_table *pins = sn_alloc_zero(ctx->alloc, sizeof *pins);
-    if (!pins)
-        return sn_fail_memory(err, sizeof *pins);
-    pthread_mutex_init(&pins->lock, NULL);
-    ctx->pins = pins;
-    atomic_store(&ctx->call, sn_call_plain);
-    return SONDE_OK;
-}
-
-void sn_exec_fini_context(sn_context *ctx)
-{
-    pin_table *pins = ctx->pins;
-    if (!pins)
-        return;
-    sn_exec_clear(ctx);
-    sn_vec_free(&pins->list, ctx->alloc);
-    pthread_mutex_destroy(&pins->lock);
-    sn_free(ctx->alloc, pins, sizeof *pins);
-    ctx->pins = NULL;
-}
-
-sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
-{
-#if SONDE_RECORDER
-    if (level < 0 || level > 3)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler has levels 0 to 3, not %d",
-                       level);
-    if (level && ctx->trace->record_ns == 0)
-        sn_trace_measure_cost(ctx->trace);
-    atomic_store(&ctx->trace->level, level);
-    atomic_store(&ctx->call, level ? sn_call_recorded : sn_call_plain);
-    return SONDE_OK;
-#else
-    (void)ctx;
-    if (level == 0)
-        return SONDE_OK;
-    return sn_fail(err, SONDE_UNSUPPORTED, "this sonde was built without its recorder");
-#endif
-}
+#include "exec/pins.h"
 
 #if SONDE_RECORDER
 
 /* ------------------------------------------------------------------ recording */
-
-/* Keeps the binding and its root program until sn_exec_clear: a recording refers to their names. */
-static void pin(sn_context *ctx, sn_binding *b)
-{
-    pin_table *pins = ctx->pins;
-    pthread_mutex_lock(&pins->lock);
-    if (!atomic_load_explicit(&b->pinned, memory_order_relaxed) &&
-        sn_vec_push(&pins->list, ctx->alloc, b)) {
-        sn_program *root = b->program;
-        while (root->parent)
-            root = root->parent;
-        sn_program_ref(root);
-        sn_binding_ref(b);
-        atomic_store_explicit(&b->pinned, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&pins->lock);
-}
 
 static uint64_t held_bytes(const sn_context *ctx)
 {
@@ -422,7 +314,7 @@ sonde_status sn_call_recorded(const sn_call *call)
         if (!call->parent)
             cfg->run_id = run.id;
         if (!atomic_load_explicit(&run.binding->pinned, memory_order_acquire))
-            pin(ctx, run.binding);
+            sn_pin_binding(ctx->pins, run.binding);
     }
     uint64_t t0 = sn_ticks();
     sonde_status st = sn_run_set_outputs(&run);
