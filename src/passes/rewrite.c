@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared small change of the passes. */
+/* Helpers that many passes share. */
 #include "passes/rewrite.h"
 
 #include <string.h>
