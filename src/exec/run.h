@@ -6,6 +6,7 @@
 #define SN_EXEC_RUN_H
 
 #include "exec/session.h"
+#include "ops/framework/op.h"
 #include "plan/binding.h"
 
 typedef struct sn_frame_impl {
