@@ -97,6 +97,11 @@ size_t sn_conv_workspace(const sn_conv_plan *p);
 void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 
+/* The same for double, plain tensors and plain loops; of activations, those that clip
+ * (sn_act_limits). */
+void sn_conv_f64_run(const sn_conv_desc *d, const double *x, const double *w, const double *bias,
+                     const double *z, double *y, sn_pool *pool);
+
 /* Taps of one axis that lie inside: first … end-1 for output position o. */
 void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel,
                   int64_t in, int64_t *first, int64_t *end);

@@ -2,7 +2,10 @@
 /* See fold.h. Each tap adds whole rows of the innermost axis, cut to what lies inside the image. */
 #include "compute/fold.h"
 
+#include <string.h>
+
 #include "compute/codec.h"
+#include "compute/eltwise.h"
 #include "compute/split.h"
 
 /* y[i * step] += x[i] */
@@ -137,4 +140,32 @@ void sn_fold_add(const sn_fold *f, const void *columns, void *y)
         for (int a = f->rank - 1; a >= 0 && ++tap[a] == f->kernel[a]; a--)
             tap[a] = 0;
     }
+}
+
+/* ------------------------------------------------------------------ channels side by side */
+typedef struct fold_call {
+    const sn_fold *f;
+    const uint8_t *columns;
+    uint8_t *y;
+    size_t column_bytes, image_bytes; /* of a channel */
+} fold_call;
+
+static void fold_range(void *arg, size_t lo, size_t hi)
+{
+    const fold_call *c = arg;
+    for (size_t i = lo; i < hi; i++)
+        sn_fold_add(c->f, c->columns + i * c->column_bytes, c->y + i * c->image_bytes);
+}
+
+void sn_fold_run(const sn_fold *f, int64_t channels, const void *columns, void *y, sn_pool *pool)
+{
+    size_t cells = 1, pixels = 1;
+    for (int i = 0; i < f->rank; i++) {
+        cells *= (size_t)(f->kernel[i] * f->grid[i]);
+        pixels *= (size_t)f->image[i];
+    }
+    const size_t elem = sn_bytes_of(f->dtype);
+    fold_call c = {f, columns, y, cells * elem, pixels * elem};
+    memset(y, 0, (size_t)channels * c.image_bytes);
+    sn_parallel_range(pool, (size_t)channels, cells, fold_range, &c);
 }

@@ -3,10 +3,7 @@
 #ifndef SN_COMPUTE_FOLD_H
 #define SN_COMPUTE_FOLD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/pool.h"
 #include "sonde/types.h"
 
 #define SN_FOLD_MAX_RANK 16
@@ -24,5 +21,7 @@ bool sn_fold_takes(sonde_dtype dtype);
 /* One channel: y[image] += columns[kernel…][grid…]. Both dense; products of dims do not overflow.
  */
 void sn_fold_add(const sn_fold *f, const void *columns, void *y);
+/* The same for each of `channels`, into images that are set to zero first. */
+void sn_fold_run(const sn_fold *f, int64_t channels, const void *columns, void *y, sn_pool *pool);
 
 #endif

@@ -4,8 +4,8 @@
  * loops. */
 #include <string.h>
 
-#include "compute/cast.h"
 #include "compute/packs.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
 
@@ -146,108 +146,48 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 /* ------------------------------------------------------------------ bind, run */
 typedef struct conv_bound {
     sn_conv_plan plan;
-    size_t x, w, b, z, y; /* elements, for the 16-bit types */
-    size_t space;         /* bytes of the f32 copies in front of the plan's workspace */
+    sn_piece in[4], y; /* f32 copies of 16-bit floats */
+    sn_piece core;
 } conv_bound;
+
+static const void *data_or_null(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return sn_has(s, i) ? sn_in(s, f, i)->data : NULL;
+}
 
 static sonde_status run_f32(const sn_step *s, sn_frame *f)
 {
     const conv_bound *b = s->bound;
-    sn_conv_run(&b->plan, sn_in(s, f, X)->data, sn_in(s, f, W)->data,
-                sn_has(s, B) ? sn_in(s, f, B)->data : NULL,
-                sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL, sn_out(s, f, 0)->data, f->workspace,
-                f->pool);
+    sn_conv_run(&b->plan, sn_in(s, f, X)->data, sn_in(s, f, W)->data, data_or_null(s, f, B),
+                data_or_null(s, f, Z), sn_out(s, f, 0)->data, sn_piece_ptr(f, b->core), f->pool);
     return SONDE_OK;
 }
 
-/* f16 and bf16: copies in f32, one after the other in the workspace. */
+/* f16 and bf16: through copies in f32. */
 static sonde_status run_half(const sn_step *s, sn_frame *f)
 {
     const conv_bound *b = s->bound;
-    const size_t counts[4] = {b->x, b->w, b->b, b->z};
-    float *at = (float *)(void *)f->workspace, *copies[4] = {NULL};
-    for (uint32_t i = 0; i < 4; i++) {
-        if (!sn_has(s, i))
-            continue;
-        copies[i] = at;
-        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, at, sn_in(s, f, i)->dtype,
-                    sn_in(s, f, i)->data, counts[i], (sn_rounding){0}, f->pool);
-        at += counts[i];
-    }
-    sn_tensor *y = sn_out(s, f, 0);
-    sn_conv_run(&b->plan, copies[X], copies[W], copies[B], copies[Z], at, f->workspace + b->space,
-                f->pool);
-    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, at, b->y, (sn_rounding){0},
-                f->pool);
+    const float *in[4];
+    for (uint32_t i = 0; i < 4; i++)
+        in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, b->in[i]);
+    sn_conv_run(&b->plan, in[X], in[W], in[B], in[Z], sn_piece_ptr(f, b->y),
+                sn_piece_ptr(f, b->core), f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
-}
-
-typedef struct f64_call {
-    const sn_conv_desc *d;
-    const double *x, *w, *b, *z;
-    double *y;
-} f64_call;
-
-static double f64_act(const sn_act *a, double v)
-{
-    float lo, hi;
-    sn_act_limits(a, &lo, &hi);
-    v = v < (double)lo ? (double)lo : v;
-    return v > (double)hi ? (double)hi : v;
-}
-
-/* One output channel of one image. */
-static void f64_plane(void *arg, size_t plane, int worker)
-{
-    const f64_call *c = arg;
-    const sn_conv_desc *d = c->d;
-    const int64_t image = (int64_t)plane / d->oc, oc = (int64_t)plane % d->oc;
-    const int64_t icg = d->c / d->groups, group = oc / (d->oc / d->groups);
-    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
-    const int64_t in = d->in[0] * d->in[1] * d->in[2], out = d->out[0] * d->out[1] * d->out[2];
-    const double *x = c->x + (image * d->c + group * icg) * in, *w = c->w + oc * icg * taps;
-    (void)worker;
-    for (int64_t i = 0; i < out; i++) {
-        const int64_t o[3] = {i / d->out[2] / d->out[1], i / d->out[2] % d->out[1], i % d->out[2]};
-        int64_t first[3], end[3];
-        double sum = c->b ? c->b[oc] : 0.0;
-        for (int a = 0; a < 3; a++)
-            sn_conv_taps(o[a], d->stride[a], d->pad[a], d->dilation[a], d->kernel[a], d->in[a],
-                         &first[a], &end[a]);
-        for (int64_t ch = 0; ch < icg; ch++)
-            for (int64_t k0 = first[0]; k0 < end[0]; k0++)
-                for (int64_t k1 = first[1]; k1 < end[1]; k1++)
-                    for (int64_t k2 = first[2]; k2 < end[2]; k2++) {
-                        const int64_t i0 = o[0] * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
-                        const int64_t i1 = o[1] * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
-                        const int64_t i2 = o[2] * d->stride[2] - d->pad[2] + k2 * d->dilation[2];
-                        sum +=
-                            x[ch * in + (i0 * d->in[1] + i1) * d->in[2] + i2] *
-                            w[((ch * d->kernel[0] + k0) * d->kernel[1] + k1) * d->kernel[2] + k2];
-                    }
-        if (c->z)
-            sum += c->z[(int64_t)plane * out + i];
-        c->y[(int64_t)plane * out + i] = f64_act(&d->act, sum);
-    }
 }
 
 static sonde_status run_f64(const sn_step *s, sn_frame *f)
 {
     const conv_bound *b = s->bound;
-    f64_call c = {&b->plan.d,
-                  sn_in(s, f, X)->data,
-                  sn_in(s, f, W)->data,
-                  sn_has(s, B) ? sn_in(s, f, B)->data : NULL,
-                  sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL,
-                  sn_out(s, f, 0)->data};
-    sn_pool_run(f->pool, (size_t)(b->plan.d.n * b->plan.d.oc), f64_plane, &c);
+    sn_conv_f64_run(&b->plan.d, sn_in(s, f, X)->data, sn_in(s, f, W)->data, data_or_null(s, f, B),
+                    data_or_null(s, f, Z), sn_out(s, f, 0)->data, f->pool);
     return SONDE_OK;
 }
 
-static size_t count_of(const sn_fact *f)
+static size_t bytes_of(const sn_fact *f)
 {
     int64_t n = 0;
-    return f && sn_type_count(&f->type, &n) ? (size_t)n : 0;
+    return f && sn_type_count(&f->type, &n) ? (size_t)n * sn_dtype_bytes(f->type.dtype) : 0;
 }
 
 static sonde_status describe(sn_bind *b, sn_conv_desc *d)
@@ -275,7 +215,6 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
 static sonde_status bind(sn_bind *b)
 {
     const sn_dtype dtype = b->in[X]->type.dtype;
-    const uint32_t n_in = b->n_in;
     conv_bound *c = SN_NEW(b->arena, conv_bound);
     sn_conv_desc d;
     if (!c)
@@ -295,21 +234,19 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %s is not supported",
                             sn_dtype_name(dtype));
     SN_TRY(sn_choose_conv(b, &d, &c->plan));
-    c->x = count_of(b->in[X]);
-    c->w = count_of(b->in[W]);
-    c->b = n_in > B ? count_of(b->in[B]) : 0;
-    c->z = n_in > Z ? count_of(b->in[Z]) : 0;
-    c->y = count_of(&b->out[0]);
     b->run = run_f32;
-    b->workspace_bytes = sn_conv_workspace(&c->plan);
-    if (sn_is_half(dtype)) {
-        c->space = sn_round_up((c->x + c->w + c->b + c->z + c->y) * sizeof(float), SN_ALIGN);
-        b->workspace_bytes += c->space;
-        b->run = run_half;
-    }
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;
-    b->bytes = (c->x + c->w + c->b + c->z + c->y) * sn_dtype_bytes(dtype);
+    b->bytes = bytes_of(&b->out[0]);
+    for (uint32_t i = 0; i < b->n_in && i < 4; i++)
+        b->bytes += bytes_of(b->in[i]);
+    if (sn_is_half(dtype)) {
+        for (uint32_t i = 0; i < b->n_in && i < 4; i++)
+            c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+        c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+        b->run = run_half;
+    }
+    c->core = sn_carve_bytes(&b->workspace, sn_conv_workspace(&c->plan));
     b->bound = c;
     return SONDE_OK;
 }

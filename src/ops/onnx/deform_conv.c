@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeformConv: samples are gathered by linear interpolation straight into the panels the matrix
- * product reads, then one product per image and group. Outside of the input lies zero. Computed in
- * f32. */
-#include <math.h>
+/* DeformConv: the deformable convolution of compute/deform_conv.h, in f32. */
 #include <string.h>
 
-#include "compute/gemm.h"
-#include "compute/split.h"
+#include "compute/deform_conv.h"
 #include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
 enum { X, W, OFFSET, B, MASK, N_IN };
-enum { MAX_SPATIAL = 3, MAX_CORNERS = 8 };
 
 typedef struct deform_params {
     sn_window window;
@@ -46,7 +42,7 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_fail(
             c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed", rank,
             (int)w->rank);
-    if (spatial > MAX_SPATIAL)
+    if (spatial > SN_DEFORM_MAX_SPATIAL)
         return sn_infer_fail(c, "%d spatial dims are not supported", spatial);
     SN_TRY(sn_window_check(c, &r->window, spatial));
     if (sn_dim_known(x->dims[1]) &&
@@ -78,160 +74,58 @@ static sonde_status infer(sn_infer *c)
 }
 
 typedef struct deform_bound {
-    sn_axis axes[MAX_SPATIAL];
-    int spatial;
-    int64_t n, groups, offset_groups, in_channels, out_channels; /* channels of one group */
-    int64_t in_pixels, out_pixels, taps;
-    sn_gemm_plan plan;
-    size_t in_at[N_IN], y_at, panels_at;
+    sn_deform_conv_plan plan;
+    sn_piece in[N_IN], y, panels;
 } deform_bound;
 
-static sonde_status bind(sn_bind *b)
+static sonde_status describe(sn_bind *b, sn_deform_conv_desc *d)
 {
     const deform_params *r = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
-    deform_bound *k = SN_NEW(b->arena, deform_bound);
-    if (!k)
-        return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(x->dtype))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
-                            sn_dtype_name(x->dtype));
-    k->spatial = x->rank - 2;
-    k->n = x->dims[0];
-    k->groups = r->groups;
-    k->offset_groups = r->offset_groups;
-    k->in_channels = x->dims[1] / r->groups;
-    k->out_channels = w->dims[0] / r->groups;
-    int64_t in[MAX_SPATIAL], out[MAX_SPATIAL], depth, floats;
-    for (int i = 0; i < k->spatial; i++) {
-        sn_axis *a = &k->axes[i];
-        if (!sn_window_axis(&r->window, i, x->dims[i + 2], w->dims[i + 2], a))
+    *d = (sn_deform_conv_desc){.spatial = x->rank - 2,
+                               .n = x->dims[0],
+                               .groups = r->groups,
+                               .offset_groups = r->offset_groups,
+                               .in_channels = x->dims[1] / r->groups,
+                               .out_channels = w->dims[0] / r->groups,
+                               .bias = b->n_in > B && b->in[B]};
+    for (int i = 0; i < d->spatial; i++) {
+        sn_axis a;
+        if (!sn_window_axis(&r->window, i, x->dims[i + 2], w->dims[i + 2], &a))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit spatial dim %d",
                                 i);
-        in[i] = a->in;
-        out[i] = a->out;
+        d->in[i] = a.in;
+        d->out[i] = a.out;
+        d->kernel[i] = a.kernel;
+        d->stride[i] = a.stride;
+        d->dilation[i] = a.dilation;
+        d->pad[i] = a.pad;
     }
-    if (!sn_dims_count(in, k->spatial, &k->in_pixels) ||
-        !sn_dims_count(out, k->spatial, &k->out_pixels) ||
-        !sn_dims_count(w->dims + 2, k->spatial, &k->taps) ||
-        !sn_i64_mul(k->in_channels, k->taps, &depth))
-        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    sn_gemm_desc d = {.m = k->out_channels,
-                      .n = k->out_pixels,
-                      .k = depth,
-                      .b_count = 1,
-                      .packed = true,
-                      .has_c = b->n_in > B && b->in[B],
-                      .c_m = 1,
-                      .alpha = 1.0f,
-                      .beta = 1.0f};
-    SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
-    sn_room room = {0};
-    if (!sn_i64_mul(d.k, k->plan.panels * k->plan.block, &floats))
-        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->panels_at = sn_room_take(&room, floats, sizeof(float));
+    return SONDE_OK;
+}
+
+static sonde_status bind(sn_bind *b)
+{
+    deform_bound *k = SN_NEW(b->arena, deform_bound);
+    sn_deform_conv_desc d;
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    if (!sn_wide_takes(b->in[X]->type.dtype))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
+                            sn_dtype_name(b->in[X]->type.dtype));
+    SN_TRY(describe(b, &d));
+    SN_TRY(sn_deform_conv_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
+                                    b->err));
+    k->panels = sn_carve(&b->workspace, k->plan.panel_floats, sizeof(float));
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
-        k->in_at[i] = sn_room_wide(&room, b->in[i]);
-    k->y_at = sn_room_wide(&room, &b->out[0]);
+        k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    if (b->workspace.overflow)
+        return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     b->bound = k;
     b->kernel = "f32_deform_conv_gemm";
-    b->flops = (uint64_t)(k->n * k->groups) * k->plan.flops;
-    return sn_room_done(b, &room);
-}
-
-/* ------------------------------------------------------------------ run */
-typedef struct deform_call {
-    const deform_bound *k;
-    const float *x, *offset, *mask; /* of this image; mask may be NULL */
-    int64_t group;
-    float *panels;
-} deform_call;
-
-typedef struct corners {
-    int n;
-    int64_t at[MAX_CORNERS];
-    float weight[MAX_CORNERS];
-} corners;
-
-/* Input elements around a position, those outside left out. */
-static void corners_of(const deform_bound *k, const float *position, float scale, corners *c)
-{
-    c->n = 1;
-    c->at[0] = 0;
-    c->weight[0] = scale;
-    for (int d = 0; d < k->spatial; d++) {
-        const float p = position[d];
-        const int64_t in = k->axes[d].in;
-        if (!(p > -1.0f && p < (float)in)) { /* NaN too */
-            c->n = 0;
-            return;
-        }
-        const float base = floorf(p), part = p - base;
-        const int64_t low = (int64_t)base;
-        const int n = c->n;
-        c->n = 0;
-        corners next = {.n = 0};
-        for (int i = 0; i < n; i++)
-            for (int side = 0; side < 2; side++) {
-                const int64_t at = low + side;
-                const float weight = side ? part : 1.0f - part;
-                if (at < 0 || at >= in || weight == 0.0f)
-                    continue;
-                next.at[next.n] = c->at[i] * in + at;
-                next.weight[next.n++] = c->weight[i] * weight;
-            }
-        *c = next;
-    }
-}
-
-/* One panel: `block` output pixels, all channels of the group and all taps. */
-static void gather_task(void *arg, size_t task, int worker)
-{
-    const deform_call *c = arg;
-    const deform_bound *k = c->k;
-    const int64_t block = k->plan.block, first = (int64_t)task * block;
-    const int64_t lanes = sn_min(block, k->out_pixels - first);
-    const int64_t per_offset = k->in_channels * k->groups / k->offset_groups;
-    float *panel = c->panels + (int64_t)task * k->in_channels * k->taps * block;
-    (void)worker;
-    memset(panel, 0, (size_t)(k->in_channels * k->taps * block) * sizeof *panel);
-    for (int64_t lane = 0; lane < lanes; lane++) {
-        const int64_t pixel = first + lane;
-        int64_t o[MAX_SPATIAL], rest = pixel;
-        for (int d = k->spatial - 1; d >= 0; d--) {
-            o[d] = rest % k->axes[d].out;
-            rest /= k->axes[d].out;
-        }
-        for (int64_t tap = 0; tap < k->taps; tap++) {
-            int64_t t[MAX_SPATIAL];
-            rest = tap;
-            for (int d = k->spatial - 1; d >= 0; d--) {
-                t[d] = rest % k->axes[d].kernel;
-                rest /= k->axes[d].kernel;
-            }
-            corners around = {.n = 0};
-            int64_t known = -1; /* offset group `around` is for */
-            for (int64_t ch = 0; ch < k->in_channels; ch++) {
-                const int64_t channel = c->group * k->in_channels + ch, og = channel / per_offset;
-                if (og != known) {
-                    float position[MAX_SPATIAL];
-                    const int64_t cell = og * k->taps + tap;
-                    for (int d = 0; d < k->spatial; d++)
-                        position[d] = (float)(o[d] * k->axes[d].stride - k->axes[d].pad +
-                                              t[d] * k->axes[d].dilation) +
-                                      c->offset[(cell * k->spatial + d) * k->out_pixels + pixel];
-                    corners_of(k, position, c->mask ? c->mask[cell * k->out_pixels + pixel] : 1.0f,
-                               &around);
-                    known = og;
-                }
-                const float *x = c->x + channel * k->in_pixels;
-                float sum = 0.0f;
-                for (int i = 0; i < around.n; i++)
-                    sum += around.weight[i] * x[around.at[i]];
-                panel[(ch * k->taps + tap) * block + lane] = sum;
-            }
-        }
-    }
+    b->flops = k->plan.flops;
+    return SONDE_OK;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -239,24 +133,18 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const deform_bound *k = s->bound;
     const float *in[N_IN];
     for (uint32_t i = 0; i < N_IN; i++)
-        in[i] = sn_wide_in(s, f, i, k->in_at[i]);
-    float *y = sn_wide_out_room(s, f, 0, k->y_at);
-    deform_call c = {.k = k, .panels = sn_space_f32(f, k->panels_at)};
-    const int64_t cells = k->offset_groups * k->taps * k->out_pixels;
-    for (int64_t i = 0; i < k->n * k->groups && k->out_pixels > 0; i++) {
-        const int64_t image = i / k->groups;
-        c.group = i % k->groups;
-        c.x = in[X] + image * k->groups * k->in_channels * k->in_pixels;
-        c.offset = in[OFFSET] + image * cells * k->spatial;
-        c.mask = in[MASK] ? in[MASK] + image * cells : NULL;
-        sn_pool_run(f->pool, (size_t)k->plan.panels, gather_task, &c);
-        sn_gemm_run(&k->plan, in[W] + c.group * k->out_channels * k->in_channels * k->taps,
-                    c.panels, in[B] ? in[B] + c.group * k->out_channels : NULL, NULL,
-                    y + i * k->out_channels * k->out_pixels, NULL, f->pool);
-        if (f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed))
-            return sn_run_cancelled(s, f);
-    }
-    sn_wide_put(s, f, 0, k->y_at);
+        in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, k->in[i]);
+    const sn_deform_conv_args a = {.x = in[X],
+                                   .w = in[W],
+                                   .offset = in[OFFSET],
+                                   .bias = in[B],
+                                   .mask = in[MASK],
+                                   .y = sn_converted_out(s, f, 0, SONDE_DTYPE_F32, k->y),
+                                   .panels = sn_piece_ptr(f, k->panels),
+                                   .cancel = f->cancel};
+    if (!sn_deform_conv_run(&k->plan, &a, f->pool))
+        return sn_run_cancelled(s, f);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, k->y);
     return SONDE_OK;
 }
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/attention_f64.h"
 #include "compute/cast.h"
-#include "compute/eltwise.h"
 #include "ops/framework/body.h"
 
 typedef struct flex_params {
@@ -80,102 +80,51 @@ static sonde_status infer_flex(sn_infer *c)
     return sn_infer_tensor(c, 0, q->dtype, y, 4);
 }
 
-typedef struct flex_run {
-    int64_t batch, heads, kv_heads, len, keys, size, v_size;
-    double *q, *k, *v, *s, *y;
-    double scale;
-} flex_run;
-
-static void scores_range(void *arg, size_t lo, size_t hi)
-{
-    const flex_run *r = arg;
-    for (size_t row = lo; row < hi; row++) {
-        const int64_t head = (int64_t)row / r->len, b = head / r->heads, h = head % r->heads;
-        const int64_t kv = b * r->kv_heads + h / (r->heads / r->kv_heads);
-        const double *q = r->q + (int64_t)row * r->size, *k = r->k + kv * r->keys * r->size;
-        for (int64_t j = 0; j < r->keys; j++) {
-            double sum = 0;
-            for (int64_t c = 0; c < r->size; c++)
-                sum += q[c] * k[j * r->size + c];
-            r->s[(int64_t)row * r->keys + j] = sum * r->scale;
-        }
-    }
-}
-
-static void softmax_range(void *arg, size_t lo, size_t hi)
-{
-    const flex_run *r = arg;
-    for (size_t row = lo; row < hi; row++) {
-        double *s = r->s + (int64_t)row * r->keys, max = -INFINITY, sum = 0;
-        for (int64_t j = 0; j < r->keys; j++)
-            max = s[j] > max || isnan(s[j]) ? s[j] : max;
-        for (int64_t j = 0; j < r->keys; j++)
-            sum += s[j] = exp(s[j] - max);
-        for (int64_t j = 0; j < r->keys; j++)
-            s[j] /= sum;
-    }
-}
-
-static void values_range(void *arg, size_t lo, size_t hi)
-{
-    const flex_run *r = arg;
-    for (size_t row = lo; row < hi; row++) {
-        const int64_t head = (int64_t)row / r->len, b = head / r->heads, h = head % r->heads;
-        const int64_t kv = b * r->kv_heads + h / (r->heads / r->kv_heads);
-        const double *s = r->s + (int64_t)row * r->keys, *v = r->v + kv * r->keys * r->v_size;
-        double *y = r->y + (int64_t)row * r->v_size;
-        memset(y, 0, sizeof *y * (size_t)r->v_size);
-        for (int64_t j = 0; j < r->keys; j++)
-            for (int64_t c = 0; c < r->v_size; c++)
-                y[c] += s[j] * v[j * r->v_size + c];
-    }
-}
-
-/* r->s goes through a body and comes back. */
+/* The scores go through a body and come back. */
 static sonde_status modify(const sn_step *s, sn_frame *f, const sn_body_ref *body,
-                           sn_dtype precision, flex_run *r)
+                           sn_dtype precision, const sn_attention_f64 *a)
 {
-    const int64_t dims[4] = {r->batch, r->heads, r->len, r->keys};
+    const int64_t dims[4] = {a->batch, a->heads, a->len, a->keys};
     sn_slot in = {0}, out = {0};
     SN_TRY(sn_slot_new_tensor(&in, precision, dims, 4, f->alloc, f->err));
     const size_t n = (size_t)sn_tensor_count(&in.t);
-    sn_cast_run(f->ctx->cpu.flags, precision, in.t.data, SONDE_DTYPE_F64, r->s, n, (sn_rounding){0},
-                f->pool);
+    sn_cast_run(f->ctx->cpu.flags, precision, in.t.data, SONDE_DTYPE_F64, a->scores, n,
+                (sn_rounding){0}, f->pool);
     sonde_status st = sn_body_run(s, f, body, &in, 1, &out, 1);
     if (st == SONDE_OK && (out.kind != SN_KIND_TENSOR || !sn_cast_supported(out.t.dtype) ||
                            !sn_move_same_dims(out.t.dims, out.t.rank, dims, 4)))
         st = sn_run_fail(s, f, "a modifier changed the shape of the scores");
     if (st == SONDE_OK)
-        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, r->s, out.t.dtype, out.t.data, n,
+        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, a->scores, out.t.dtype, out.t.data, n,
                     (sn_rounding){0}, f->pool);
     sn_slot_clear(&in);
     sn_slot_clear(&out);
     return st;
 }
 
-static sonde_status compute(const sn_step *s, sn_frame *f, flex_run *r, sn_dtype type)
+/* `in`: where the inputs go in double. */
+static sonde_status compute(const sn_step *s, sn_frame *f, const sn_attention_f64 *a,
+                            double *const in[3])
 {
     const flex_params *x = s->params;
-    const sn_dtype precision = precision_of(x, type);
-    const size_t rows = (size_t)(r->batch * r->heads * r->len);
-    double *in[3] = {r->q, r->k, r->v};
+    const sn_dtype type = sn_in(s, f, 0)->dtype, precision = precision_of(x, type);
     for (uint32_t i = 0; i < 3; i++) {
         const sn_tensor *t = sn_in(s, f, i);
         sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, in[i], t->dtype, t->data,
                     (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
     }
-    sn_parallel_range(f->pool, rows, (size_t)(r->keys * r->size) + 1, scores_range, r);
+    sn_attention_f64_scores(a, f->pool);
     if (x->has_score)
-        SN_TRY(modify(s, f, &x->score, precision, r));
-    sn_parallel_range(f->pool, rows, 10 * (size_t)r->keys + 1, softmax_range, r);
+        SN_TRY(modify(s, f, &x->score, precision, a));
+    sn_attention_f64_softmax(a, f->pool);
     if (x->has_prob)
-        SN_TRY(modify(s, f, &x->prob, precision, r));
-    sn_parallel_range(f->pool, rows, (size_t)(r->keys * r->v_size) + 1, values_range, r);
-    const int64_t dims[4] = {r->batch, r->heads, r->len, r->v_size};
+        SN_TRY(modify(s, f, &x->prob, precision, a));
+    sn_attention_f64_values(a, f->pool);
+    const int64_t dims[4] = {a->batch, a->heads, a->len, a->v_size};
     sn_tensor *y;
     SN_TRY(sn_run_output(s, f, 0, type, dims, 4, &y));
     if (y)
-        sn_cast_run(f->ctx->cpu.flags, type, y->data, SONDE_DTYPE_F64, r->y,
+        sn_cast_run(f->ctx->cpu.flags, type, y->data, SONDE_DTYPE_F64, a->y,
                     (size_t)sn_tensor_count(y), (sn_rounding){0}, f->pool);
     return SONDE_OK;
 }
@@ -188,30 +137,42 @@ static sonde_status run_flex(const sn_step *s, sn_frame *f)
             !sn_dtype_is_float(sn_in(s, f, i)->dtype) || !sn_cast_supported(sn_in(s, f, i)->dtype))
             return sn_run_fail(s, f, "input %u must be a float tensor of rank 4", i);
     const int64_t *q = sn_in(s, f, 0)->dims, *k = sn_in(s, f, 1)->dims, *v = sn_in(s, f, 2)->dims;
-    flex_run r = {q[0], q[1], k[1], q[2], k[2], q[3], v[3], NULL, NULL, NULL, NULL, NULL, 0};
     if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || k[3] != q[3] || k[1] < 1 ||
         q[1] < 1 || q[1] % k[1])
         return sn_run_fail(s, f, "the shapes of Q, K and V do not fit each other");
-    r.scale = x->has_scale ? (double)x->scale : 1.0 / sqrt((double)(q[3] > 0 ? q[3] : 1));
+    /* Bodies make this a step without a binding: its scratch memory is allocated here. */
     const int64_t score_dims[4] = {q[0], q[1], q[2], k[2]}, out_dims[4] = {q[0], q[1], q[2], v[3]};
     const int64_t *const dims[5] = {q, k, v, score_dims, out_dims};
-    double **const at[5] = {&r.q, &r.k, &r.v, &r.s, &r.y};
-    size_t offset[5], bytes = 0;
+    sn_workspace w = {0};
+    sn_piece piece[5];
     for (int i = 0; i < 5; i++) {
         int64_t n;
-        size_t part;
-        offset[i] = bytes;
-        if (!sn_dims_count(dims[i], 4, &n) || !sn_size_mul((size_t)n, sizeof(double), &part) ||
-            !sn_size_add(bytes, part, &bytes))
-            return sn_run_fail(s, f, "the attention is too large");
+        piece[i] = sn_carve(&w, sn_dims_count(dims[i], 4, &n) ? n : -1, sizeof(double));
     }
-    uint8_t *room = sn_alloc(f->alloc, bytes);
+    if (w.overflow)
+        return sn_run_fail(s, f, "the attention is too large");
+    uint8_t *room = sn_alloc(f->alloc, w.bytes);
     if (!room)
-        return sn_fail_memory(f->err, bytes);
+        return sn_fail_memory(f->err, w.bytes);
+    double *at[5];
     for (int i = 0; i < 5; i++)
-        *at[i] = (double *)(void *)(room + offset[i]);
-    sonde_status st = compute(s, f, &r, sn_in(s, f, 0)->dtype);
-    sn_free(f->alloc, room, bytes);
+        at[i] = (double *)(void *)(room + piece[i].at);
+    const sn_attention_f64 a = {.batch = q[0],
+                                .heads = q[1],
+                                .kv_heads = k[1],
+                                .len = q[2],
+                                .keys = k[2],
+                                .size = q[3],
+                                .v_size = v[3],
+                                .scale = x->has_scale ? (double)x->scale
+                                                      : 1.0 / sqrt((double)(q[3] > 0 ? q[3] : 1)),
+                                .q = at[0],
+                                .k = at[1],
+                                .v = at[2],
+                                .scores = at[3],
+                                .y = at[4]};
+    const sonde_status st = compute(s, f, &a, at);
+    sn_free(f->alloc, room, w.bytes);
     return st;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention: a state matrix per key head is decayed, corrected and extended token by token,
- * and read by the queries that share it. Computed in f32; heads run side by side, tokens in order.
- */
+ * and read by the queries that share it. Computed in f32 (compute/linear_attention.h). */
 #include <math.h>
 #include <string.h>
 
-#include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/linear_attention.h"
+#include "compute/split.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/heads.h"
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA, N_IN };
@@ -18,11 +18,8 @@ typedef struct linear_params {
 } linear_params;
 
 typedef struct linear_bound {
-    int64_t batch, len, dk, dv;
-    int64_t decay_size; /* 1 or dk */
-    int64_t beta_heads; /* 1 or kv_heads */
-    float scale;
-    size_t in[N_IN], state, out, row; /* workspace */
+    sn_linear_attention_desc d;
+    sn_piece in[N_IN], state, out, values;
 } linear_bound;
 
 static sonde_status prepare_linear(sn_prep *p)
@@ -68,42 +65,47 @@ static bool has(const sn_bind *b, uint32_t i)
 }
 
 /* Input i must be [batch, len, columns]. */
-static bool is_rows(const sn_bind *b, uint32_t i, const linear_bound *k, int64_t columns)
+static bool is_rows(const sn_bind *b, uint32_t i, const sn_linear_attention_desc *d,
+                    int64_t columns)
 {
     const sn_type *t = &b->in[i]->type;
-    return t->rank == 3 && t->dims[0] == k->batch && t->dims[1] == k->len && t->dims[2] == columns;
+    return t->rank == 3 && t->dims[0] == d->batch && t->dims[1] == d->len && t->dims[2] == columns;
 }
 
-static sonde_status bind_shapes(sn_bind *b, linear_bound *k)
+static sonde_status describe(sn_bind *b, sn_linear_attention_desc *d)
 {
     const linear_params *l = b->params;
     const sn_type *q = &b->in[QUERY]->type, *v = &b->in[VALUE]->type;
-    k->batch = q->dims[0];
-    k->len = q->dims[1];
-    k->dk = q->dims[2] / l->q_heads;
-    k->dv = v->dims[2] / l->kv_heads;
-    if (!is_rows(b, QUERY, k, k->dk * l->q_heads) || !is_rows(b, KEY, k, k->dk * l->kv_heads) ||
-        !is_rows(b, VALUE, k, k->dv * l->kv_heads))
+    *d = (sn_linear_attention_desc){.batch = q->dims[0],
+                                    .len = q->dims[1],
+                                    .q_heads = l->q_heads,
+                                    .kv_heads = l->kv_heads,
+                                    .dk = q->dims[2] / l->q_heads,
+                                    .dv = v->dims[2] / l->kv_heads,
+                                    .delta = l->delta};
+    d->scale = l->scale != 0.0f ? l->scale : (float)(1.0 / sqrt((double)(d->dk > 0 ? d->dk : 1)));
+    if (!is_rows(b, QUERY, d, d->dk * l->q_heads) || !is_rows(b, KEY, d, d->dk * l->kv_heads) ||
+        !is_rows(b, VALUE, d, d->dv * l->kv_heads))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit each other");
     if (has(b, PAST)) {
         const sn_type *t = &b->in[PAST]->type;
-        if (t->rank != 4 || t->dims[0] != k->batch || t->dims[1] != l->kv_heads ||
-            t->dims[2] != k->dk || t->dims[3] != k->dv)
+        if (t->rank != 4 || t->dims[0] != d->batch || t->dims[1] != l->kv_heads ||
+            t->dims[2] != d->dk || t->dims[3] != d->dv)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "past_state does not fit");
     }
     if (has(b, DECAY) != l->gated || has(b, BETA) != l->delta)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "decay and beta must be given exactly when the update rule uses them");
     if (l->gated) {
-        k->decay_size =
-            b->in[DECAY]->type.rank == 3 && b->in[DECAY]->type.dims[2] == l->kv_heads ? 1 : k->dk;
-        if (!is_rows(b, DECAY, k, k->decay_size * l->kv_heads))
+        d->decay_size =
+            b->in[DECAY]->type.rank == 3 && b->in[DECAY]->type.dims[2] == l->kv_heads ? 1 : d->dk;
+        if (!is_rows(b, DECAY, d, d->decay_size * l->kv_heads))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "decay does not fit");
     }
     if (l->delta) {
-        k->beta_heads =
+        d->beta_heads =
             b->in[BETA]->type.rank == 3 && b->in[BETA]->type.dims[2] == 1 ? 1 : l->kv_heads;
-        if (!is_rows(b, BETA, k, k->beta_heads))
+        if (!is_rows(b, BETA, d, d->beta_heads))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "beta does not fit");
     }
     return SONDE_OK;
@@ -111,128 +113,53 @@ static sonde_status bind_shapes(sn_bind *b, linear_bound *k)
 
 static sonde_status bind_linear(sn_bind *b)
 {
-    const linear_params *l = b->params;
     linear_bound *k = SN_NEW(b->arena, linear_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    SN_TRY(bind_shapes(b, k));
-    sn_room ws = {0};
-    int64_t count = 0;
+    sn_linear_attention_desc *d = &k->d;
+    SN_TRY(describe(b, d));
     for (uint32_t i = 0; i < N_IN; i++) {
         if (!has(b, i))
             continue;
-        if (sn_attn_compute_type(b->in[i]->type.dtype) != SONDE_DTYPE_F32 ||
-            !sn_type_count(&b->in[i]->type, &count))
+        if (sn_attn_compute_type(b->in[i]->type.dtype) != SONDE_DTYPE_F32)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                                 sn_dtype_onnx_name(b->in[i]->type.dtype));
-        if (b->in[i]->type.dtype != SONDE_DTYPE_F32)
-            k->in[i] = sn_room_take(&ws, count, sizeof(float));
+        k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
     }
-    int64_t state = k->batch, out = k->batch, row = k->batch;
-    if (!sn_i64_mul(state, l->kv_heads * k->dk, &state) || !sn_i64_mul(state, k->dv, &state) ||
-        !sn_i64_mul(out, k->len, &out) || !sn_i64_mul(out, l->q_heads * k->dv, &out) ||
-        !sn_i64_mul(row, l->kv_heads * k->dv, &row))
+    const int64_t state = sn_count(d->batch, d->kv_heads, d->dk, d->dv);
+    const int64_t out = sn_count(d->batch, d->len, d->q_heads, d->dv);
+    k->state = sn_carve(&b->workspace, state, sizeof(float));
+    k->out = sn_carve(&b->workspace, out, sizeof(float));
+    k->values = sn_carve(&b->workspace, sn_count(d->batch, d->kv_heads, d->dv, 1), sizeof(float));
+    if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the state is too large");
-    k->state = sn_room_take(&ws, state, sizeof(float));
-    k->out = sn_room_take(&ws, out, sizeof(float));
-    k->row = sn_room_take(&ws, row, sizeof(float));
-    if (ws.overflow)
-        return sn_bind_fail(b, SONDE_LIMIT, "the state is too large");
-    k->scale = l->scale != 0.0f ? l->scale : (float)(1.0 / sqrt((double)(k->dk > 0 ? k->dk : 1)));
-    b->workspace_bytes = ws.bytes;
     b->bound = k;
     b->kernel = "f32_linear_attention";
-    b->flops = (uint64_t)state * (uint64_t)k->len * (l->delta ? 6 : 4);
+    b->flops = (uint64_t)state * (uint64_t)d->len * (d->delta ? 6 : 4);
     return SONDE_OK;
-}
-
-typedef struct linear_job {
-    const linear_params *l;
-    const linear_bound *k;
-    const float *q, *key, *v, *decay, *beta;
-    float *state, *out, *row;
-} linear_job;
-
-/* One token of one head: its state is [dk][dv], `v` is scratch that holds the token's value. */
-static void advance(const linear_job *j, float *state, const float *key, float *v,
-                    const float *decay, float beta)
-{
-    const int64_t dk = j->k->dk, dv = j->k->dv;
-    for (int64_t d = 0; decay && d < dk; d++) {
-        const float g = expf(decay[j->k->decay_size == 1 ? 0 : d]);
-        for (int64_t m = 0; m < dv; m++)
-            state[d * dv + m] *= g;
-    }
-    if (j->l->delta) {
-        for (int64_t d = 0; d < dk; d++)
-            for (int64_t m = 0; m < dv; m++)
-                v[m] -= state[d * dv + m] * key[d];
-        for (int64_t m = 0; m < dv; m++)
-            v[m] *= beta;
-    }
-    for (int64_t d = 0; d < dk; d++)
-        for (int64_t m = 0; m < dv; m++)
-            state[d * dv + m] += key[d] * v[m];
-}
-
-static void linear_range(void *arg, size_t lo, size_t hi)
-{
-    const linear_job *j = arg;
-    const linear_bound *k = j->k;
-    const int64_t kv = j->l->kv_heads, group = j->l->q_heads / kv, dk = k->dk, dv = k->dv;
-    for (size_t i = lo; i < hi; i++) {
-        const int64_t b = (int64_t)i / kv, h = (int64_t)i % kv;
-        float *state = j->state + (int64_t)i * dk * dv, *v = j->row + (int64_t)i * dv;
-        for (int64_t t = 0; t < k->len; t++) {
-            const int64_t at = b * k->len + t;
-            memcpy(v, j->v + (at * kv + h) * dv, sizeof(float) * (size_t)dv);
-            advance(j, state, j->key + (at * kv + h) * dk, v,
-                    j->decay ? j->decay + (at * kv + h) * k->decay_size : NULL,
-                    j->beta ? j->beta[at * k->beta_heads + (k->beta_heads > 1 ? h : 0)] : 1.0f);
-            for (int64_t g = 0; g < group; g++) {
-                const float *q = j->q + (at * kv * group + h * group + g) * dk;
-                float *y = j->out + (at * kv * group + h * group + g) * dv;
-                memset(y, 0, sizeof(float) * (size_t)dv);
-                for (int64_t d = 0; d < dk; d++)
-                    for (int64_t m = 0; m < dv; m++)
-                        y[m] += q[d] * state[d * dv + m];
-                for (int64_t m = 0; m < dv; m++)
-                    y[m] *= k->scale;
-            }
-        }
-    }
 }
 
 static sonde_status run_linear(const sn_step *s, sn_frame *f)
 {
-    const linear_params *l = s->params;
     const linear_bound *k = s->bound;
-    const float *in[N_IN] = {NULL};
+    const float *in[N_IN];
     for (uint32_t i = 0; i < N_IN; i++)
-        if (sn_has(s, i))
-            in[i] = sn_as_f32(sn_in(s, f, i), f->workspace + k->in[i]);
-    linear_job j = {.l = l,
-                    .k = k,
-                    .q = in[QUERY],
-                    .key = in[KEY],
-                    .v = in[VALUE],
-                    .decay = in[DECAY],
-                    .beta = in[BETA],
-                    .state = (float *)(void *)(f->workspace + k->state),
-                    .out = (float *)(void *)(f->workspace + k->out),
-                    .row = (float *)(void *)(f->workspace + k->row)};
-    const size_t heads = (size_t)(k->batch * l->kv_heads), n = heads * (size_t)(k->dk * k->dv);
-    if (in[PAST])
-        memcpy(j.state, in[PAST], n * sizeof(float));
-    else
-        memset(j.state, 0, n * sizeof(float));
-    sn_parallel_range(f->pool, heads, (size_t)(k->len * k->dk * k->dv) + 1, linear_range, &j);
-    sn_tensor *y = sn_out(s, f, 0);
-    sn_store_f32(f->ctx->cpu.flags, y->dtype, y->data, j.out, (size_t)sn_tensor_count(y),
-                 (sn_rounding){0});
-    if (sn_wants(s, 1))
-        sn_store_f32(f->ctx->cpu.flags, sn_out(s, f, 1)->dtype, sn_out(s, f, 1)->data, j.state, n,
-                     (sn_rounding){0});
+        in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, k->in[i]);
+    const sn_linear_attention_args a = {.q = in[QUERY],
+                                        .k = in[KEY],
+                                        .v = in[VALUE],
+                                        .decay = in[DECAY],
+                                        .beta = in[BETA],
+                                        .past = in[PAST],
+                                        .state = sn_piece_ptr(f, k->state),
+                                        .out = sn_piece_ptr(f, k->out),
+                                        .values = sn_piece_ptr(f, k->values)};
+    sn_linear_attention_run(&k->d, &a, f->pool);
+    const float *results[2] = {a.out, a.state};
+    for (uint32_t o = 0; o < 2; o++)
+        if (sn_wants(s, o))
+            sn_store_f32(f->ctx->cpu.flags, sn_out(s, f, o)->dtype, sn_out(s, f, o)->data,
+                         results[o], (size_t)sn_tensor_count(sn_out(s, f, o)), (sn_rounding){0});
     return SONDE_OK;
 }
 

@@ -3,7 +3,6 @@
  * image, MaxUnpool writes maxima to the positions a MaxPool found them at. */
 #include <string.h>
 
-#include "compute/eltwise.h"
 #include "compute/fold.h"
 #include "ops/shared/as_f32.h"
 #include "ops/shared/data_movement.h"
@@ -70,69 +69,44 @@ static bool known_list(const sn_fact *f, int64_t *out, int n)
     return f->data && sn_move_ints(f->data, out, n) == n;
 }
 
-typedef struct fold_bound {
-    sn_fold fold;
-    int64_t columns, pixels; /* elements of one channel */
-    size_t bytes;            /* of an element */
-} fold_bound;
-
 static sonde_status bind_col2im(sn_bind *b)
 {
     const unfold_params *r = b->params;
     const sn_type *x = &b->in[COLUMNS]->type, *y = &b->out[0].type;
-    fold_bound *k = SN_NEW(b->arena, fold_bound);
-    int64_t block[SN_MAX_RANK], taps = 1;
+    sn_fold *k = SN_NEW(b->arena, sn_fold);
+    int64_t block[SN_MAX_RANK], taps = 1, pixels, columns;
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    k->fold.dtype = x->dtype;
-    k->fold.rank = y->rank - 2;
-    k->bytes = sn_dtype_bytes(x->dtype);
-    if (!sn_fold_takes(x->dtype) || !known_list(b->in[BLOCK], block, k->fold.rank))
+    k->dtype = x->dtype;
+    k->rank = y->rank - 2;
+    if (!sn_fold_takes(x->dtype) || !known_list(b->in[BLOCK], block, k->rank))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "block_shape is not known, or the type is not supported");
-    for (int i = 0; i < k->fold.rank; i++) {
+    for (int i = 0; i < k->rank; i++) {
         sn_axis a;
         if (!sn_window_axis(&r->window, i, y->dims[i + 2], block[i], &a))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the blocks do not fit the image");
-        k->fold.image[i] = a.in;
-        k->fold.grid[i] = a.out;
-        k->fold.kernel[i] = a.kernel;
-        k->fold.stride[i] = a.stride;
-        k->fold.dilation[i] = a.dilation;
-        k->fold.pad[i] = a.pad;
+        k->image[i] = a.in;
+        k->grid[i] = a.out;
+        k->kernel[i] = a.kernel;
+        k->stride[i] = a.stride;
+        k->dilation[i] = a.dilation;
+        k->pad[i] = a.pad;
     }
-    if (!sn_dims_count(k->fold.image, k->fold.rank, &k->pixels) ||
-        !sn_dims_count(k->fold.kernel, k->fold.rank, &taps) ||
-        !sn_i64_mul(taps, x->dims[2], &k->columns))
+    if (!sn_dims_count(k->image, k->rank, &pixels) || !sn_dims_count(k->kernel, k->rank, &taps) ||
+        !sn_i64_mul(taps, x->dims[2], &columns))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
     b->bound = k;
     b->kernel = "col2im";
     return SONDE_OK;
 }
 
-typedef struct fold_call {
-    const fold_bound *k;
-    const char *x;
-    char *y;
-} fold_call;
-
-static void fold_range(void *arg, size_t lo, size_t hi)
-{
-    const fold_call *c = arg;
-    const size_t in = (size_t)c->k->columns * c->k->bytes, out = (size_t)c->k->pixels * c->k->bytes;
-    for (size_t i = lo; i < hi; i++)
-        sn_fold_add(&c->k->fold, c->x + i * in, c->y + i * out);
-}
-
 static sonde_status run_col2im(const sn_step *s, sn_frame *f)
 {
     sn_tensor *y = sn_out(s, f, 0);
-    fold_call c = {.k = s->bound, .x = sn_in(s, f, COLUMNS)->data, .y = y->data};
-    if (sn_tensor_count(y) == 0)
-        return SONDE_OK;
-    memset(y->data, 0, y->bytes);
-    sn_parallel_range(f->pool, (size_t)(y->dims[0] * y->dims[1]), (size_t)c.k->columns, fold_range,
-                      &c);
+    if (sn_tensor_count(y) > 0)
+        sn_fold_run(s->bound, y->dims[0] * y->dims[1], sn_in(s, f, COLUMNS)->data, y->data,
+                    f->pool);
     return SONDE_OK;
 }
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transposed convolution. Small images take one product per group, weights read where they lie. For
+ * larger ones output channels are done a few at a time, so that columns stay in the cache and
+ * memory does not grow with the kernel; the weights are turned once a run for that. f64 makes its
+ * columns by plain loops. */
+#include "compute/conv_transpose.h"
+
+#include <string.h>
+
+#include "compute/copy.h"
+#include "compute/split.h"
+
+enum {
+    CHUNK_BYTES = 1 << 20, /* columns of the channels one task works on */
+    SMALL_PIXELS = 256,    /* images up to this are done in one product */
+};
+
+/* ------------------------------------------------------------------ plan */
+static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size_t l2_bytes,
+                             int threads, sonde_error *err)
+{
+    const int64_t per_channel = sn_max(p->taps * p->in_pixels, 1), out = p->d.out_channels;
+    const int64_t fit = CHUNK_BYTES / (int64_t)sizeof(float) / per_channel;
+    p->small = p->in_pixels <= SMALL_PIXELS;
+    p->chunk = sn_max(p->small ? out : sn_min(fit, out), 1);
+    p->chunks = sn_ceil_div(out, p->chunk);
+    sn_gemm_desc d = {.m = p->chunk * p->taps,
+                      .n = p->in_pixels,
+                      .k = p->d.in_channels,
+                      .b_count = 1,
+                      .trans_a = p->small,
+                      .packed = true,
+                      .alpha = 1.0f,
+                      .beta = 1.0f};
+    SN_TRY(sn_gemm_plan_make(&p->plan, &d, cpu_flags, l2_bytes, p->small ? threads : 1, err));
+    d.m = (out - (p->chunks - 1) * p->chunk) * p->taps;
+    SN_TRY(sn_gemm_plan_make(&p->last, &d, cpu_flags, l2_bytes, 1, err));
+    const int64_t dims[2] = {p->d.in_channels, p->in_pixels};
+    size_t bytes = 0;
+    p->format = sn_pack_get(sn_gemm_pack_id(p->plan.block));
+    if (p->d.in_channels > 0 && p->in_pixels > 0 && !p->format->bytes(dims, 2, 0, &bytes))
+        bytes = SIZE_MAX;
+    p->panel_bytes = bytes <= PTRDIFF_MAX ? (int64_t)bytes : -1;
+    p->weight_floats = p->small ? 0 : sn_count(p->d.groups, p->d.in_channels, out, p->taps);
+    p->workers = p->small || threads < 1 ? 1 : threads;
+    p->name = p->plan.name;
+    return SONDE_OK;
+}
+
+sonde_status sn_conv_transpose_plan_make(sn_conv_transpose_plan *p, const sn_conv_transpose_desc *d,
+                                         uint32_t cpu_flags, size_t l2_bytes, int threads,
+                                         sonde_error *err)
+{
+    const sn_fold *f = &d->fold;
+    *p = (sn_conv_transpose_plan){.d = *d,
+                                  .in_pixels = 1,
+                                  .out_pixels = 1,
+                                  .taps = 1,
+                                  .chunk = 1,
+                                  .chunks = d->out_channels,
+                                  .workers = threads < 1 ? 1 : threads,
+                                  .name = "f64_conv_transpose"};
+    for (int i = 0; i < f->rank; i++) {
+        p->in_pixels = sn_count(p->in_pixels, f->grid[i], 1, 1);
+        p->out_pixels = sn_count(p->out_pixels, f->image[i], 1, 1);
+        p->taps = sn_count(p->taps, f->kernel[i], 1, 1);
+    }
+    if (p->out_pixels < 0 || sn_count(p->in_pixels, p->taps, 1, 1) < 0 ||
+        sn_count(d->out_channels, p->taps, 1, 1) < 0) {
+        p->columns_bytes = -1;
+        return SONDE_OK;
+    }
+    if (f->dtype == SONDE_DTYPE_F32)
+        SN_TRY(plan_f32(p, cpu_flags, l2_bytes, threads, err));
+    const int64_t elem = f->dtype == SONDE_DTYPE_F32 ? sizeof(float) : sizeof(double);
+    const int64_t bytes = sn_count(p->in_pixels, p->taps, p->chunk, elem);
+    p->columns_bytes =
+        bytes < 0 || bytes > PTRDIFF_MAX / 2 ? -1 : (int64_t)sn_round_up((size_t)bytes, SN_ALIGN);
+    p->flops = 2 * (uint64_t)(d->groups * d->in_channels) * (uint64_t)d->n *
+               (uint64_t)d->out_channels * (uint64_t)p->taps * (uint64_t)p->in_pixels;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ run */
+typedef struct transpose_call {
+    const sn_conv_transpose_plan *p;
+    const void *x, *w, *bias; /* of this image and group; f32: w is turned */
+    float *panels;            /* f32: x, packed */
+    void *y;
+    uint8_t *columns;
+} transpose_call;
+
+static void fold_channel(const transpose_call *c, const float *columns, int64_t channel)
+{
+    const sn_conv_transpose_plan *p = c->p;
+    const float value = c->bias ? ((const float *)c->bias)[channel] : 0.0f;
+    float *plane = (float *)c->y + channel * p->out_pixels;
+    for (int64_t i = 0; i < p->out_pixels; i++)
+        plane[i] = value;
+    sn_fold_add(&p->d.fold, columns, plane);
+}
+
+static void chunk_f32(void *arg, size_t task, int worker)
+{
+    const transpose_call *c = arg;
+    const sn_conv_transpose_plan *p = c->p;
+    const int64_t first = (int64_t)task * p->chunk;
+    const int64_t n = sn_min(p->chunk, p->d.out_channels - first);
+    float *columns = (float *)(void *)(c->columns + worker * p->columns_bytes);
+    sn_gemm_run(n == p->chunk ? &p->plan : &p->last,
+                (const float *)c->w + first * p->taps * p->d.in_channels, c->panels, NULL, NULL,
+                columns, NULL, NULL);
+    for (int64_t i = 0; i < n; i++)
+        fold_channel(c, columns + i * p->taps * p->in_pixels, first + i);
+}
+
+static void fold_task(void *arg, size_t task, int worker)
+{
+    const transpose_call *c = arg;
+    const float *columns = (const float *)(const void *)c->columns;
+    (void)worker;
+    fold_channel(c, columns + (int64_t)task * c->p->taps * c->p->in_pixels, (int64_t)task);
+}
+
+static void chunk_f64(void *arg, size_t task, int worker)
+{
+    const transpose_call *c = arg;
+    const sn_conv_transpose_plan *p = c->p;
+    const int64_t oc = (int64_t)task, cells = p->taps * p->in_pixels;
+    double *columns = (double *)(void *)(c->columns + worker * p->columns_bytes), *y = c->y;
+    const double *bias = c->bias, *w = c->w, *x = c->x;
+    memset(columns, 0, (size_t)cells * sizeof *columns);
+    for (int64_t ic = 0; ic < p->d.in_channels; ic++)
+        for (int64_t t = 0; t < p->taps; t++) {
+            const double tap = w[(ic * p->d.out_channels + oc) * p->taps + t];
+            for (int64_t i = 0; i < p->in_pixels; i++)
+                columns[t * p->in_pixels + i] += tap * x[ic * p->in_pixels + i];
+        }
+    double *plane = y + oc * p->out_pixels;
+    for (int64_t i = 0; i < p->out_pixels; i++)
+        plane[i] = bias ? bias[oc] : 0.0;
+    sn_fold_add(&p->d.fold, columns, plane);
+}
+
+static void pack_unit(void *arg, size_t task, int worker)
+{
+    const transpose_call *c = arg;
+    const int64_t dims[2] = {c->p->d.in_channels, c->p->in_pixels};
+    (void)worker;
+    c->p->format->pack(c->panels, c->x, dims, 2, 0, task);
+}
+
+/* Weights [in][out][taps] of each group as [out][taps][in]. */
+static const float *turn_weights(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
+                                 sn_pool *pool)
+{
+    const int64_t rows = p->d.out_channels * p->taps, in = p->d.in_channels;
+    const int64_t dims[3] = {p->d.groups, rows, in};
+    const ptrdiff_t dst[3] = {rows * in, in, 1}, src[3] = {in * rows, 1, rows};
+    sn_copy turn;
+    if (p->small)
+        return a->w;
+    sn_copy_plan(&turn, sizeof(float), 3, dims, dst, src);
+    sn_copy_run(&turn, a->weights, a->w, pool);
+    return a->weights;
+}
+
+/* One group of one image. */
+static void run_group_f32(const sn_conv_transpose_plan *p, transpose_call *c, sn_pool *pool)
+{
+    const int64_t dims[2] = {p->d.in_channels, p->in_pixels};
+    if (p->d.in_channels * p->in_pixels > 0)
+        sn_pool_run(pool, p->format->units(dims, 2, 0), pack_unit, c);
+    if (!p->small) {
+        sn_pool_run(pool, (size_t)p->chunks, chunk_f32, c);
+        return;
+    }
+    sn_gemm_run(&p->plan, c->w, c->panels, NULL, NULL, (float *)(void *)c->columns, NULL, pool);
+    sn_pool_run(pool, (size_t)p->d.out_channels, fold_task, c);
+}
+
+static bool run_f32(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a, sn_pool *pool)
+{
+    const int64_t rows = p->d.out_channels * p->taps, in = p->d.in_channels * p->in_pixels;
+    const float *w = turn_weights(p, a, pool), *bias = a->bias;
+    transpose_call c = {.p = p, .panels = a->panels, .columns = a->columns};
+    for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
+        const int64_t g = i % p->d.groups;
+        c.x = (const float *)a->x + i * in;
+        c.w = w + g * rows * p->d.in_channels;
+        c.bias = bias ? bias + g * p->d.out_channels : NULL;
+        c.y = (float *)a->y + i * p->d.out_channels * p->out_pixels;
+        run_group_f32(p, &c, pool);
+        if (a->cancel && atomic_load_explicit(a->cancel, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
+static void run_f64(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a, sn_pool *pool)
+{
+    const double *bias = a->bias;
+    transpose_call c = {.p = p, .columns = a->columns};
+    for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
+        const int64_t g = i % p->d.groups;
+        c.x = (const double *)a->x + i * p->d.in_channels * p->in_pixels;
+        c.w = (const double *)a->w + g * p->d.in_channels * p->d.out_channels * p->taps;
+        c.bias = bias ? bias + g * p->d.out_channels : NULL;
+        c.y = (double *)a->y + i * p->d.out_channels * p->out_pixels;
+        sn_pool_run(pool, (size_t)p->chunks, chunk_f64, &c);
+    }
+}
+
+bool sn_conv_transpose_run(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
+                           sn_pool *pool)
+{
+    if (p->d.out_channels == 0 || p->out_pixels == 0) /* nothing to give; the plan is for some */
+        return true;
+    if (p->d.fold.dtype == SONDE_DTYPE_F32)
+        return run_f32(p, a, pool);
+    run_f64(p, a, pool);
+    return true;
+}
