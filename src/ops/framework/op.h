@@ -233,6 +233,8 @@ enum {
     SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
 };
 
+#define SN_MS_DOMAIN "com.microsoft"
+
 struct sn_op {
     const char *name;     /* "Conv" */
     const char *domain;   /* "" = ai.onnx */

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/shared/attention.h"
 #include "ops/shared/head_view.h"
-#include "ops/shared/heads.h"
 
 _Static_assert((int)SN_FUSED_ATTENTION_FILL_BEFORE_BIAS == (int)SN_ATTENTION_FILL_FIRST &&
                    (int)SN_FUSED_ATTENTION_FILL_AFTER_BIAS == (int)SN_ATTENTION_FILL_LAST,
@@ -36,6 +36,7 @@ typedef struct fused_bound {
     sn_attention_plan plan;
     ptrdiff_t first[3];
     sn_attention_mask bias, keep;
+    sn_piece core;
 } fused_bound;
 
 /* The digits of an axis of the output, outermost first; each part may stand once. */
@@ -225,7 +226,7 @@ static sonde_status bind_fused(sn_bind *b)
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
     SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    b->workspace_bytes = k->plan.workspace_bytes;
+    k->core = sn_carve_bytes(&b->workspace, k->plan.workspace_bytes);
     b->bound = k;
     b->kernel = k->plan.name;
     /* The softmax as the operator counts it. */
@@ -253,7 +254,7 @@ static sonde_status run_fused(const sn_step *s, sn_frame *f)
         a.keep = k->keep;
         a.keep.data = sn_in(s, f, KEEP)->data;
     }
-    sn_attention_run(&k->plan, &a, f->workspace, f->pool);
+    sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
 }
 

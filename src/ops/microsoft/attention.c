@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of com.microsoft, the operator BERT and GPT-2 exporters write: one matrix projects the
  * input to queries, keys and values, which are then attended to. */
-#include <math.h>
 #include <string.h>
 
 #include "compute/gemm.h"
+#include "compute/split.h"
 #include "ops/microsoft/attention.h"
+#include "ops/shared/converted.h"
 
 enum { INPUT, WEIGHTS, BIAS, MASK, PAST, ATTENTION_BIAS, PAST_LEN };
 enum { Y, PRESENT };
@@ -24,9 +25,10 @@ typedef struct msa_bound {
     int64_t size, v_size, row; /* of a head; of the projected row */
     sn_ms_mask mask;
     sn_ms_bias bias;
-    sn_ms_cache k, v;
-    bool half;
-    size_t x, w, c, qkv, y, present, lens, core;
+    sn_attn_cache k, v;
+    sn_piece x, w, c, y; /* in f32 */
+    sn_piece qkv, lens;
+    sn_piece core; /* of the projection, then of the attention */
 } msa_bound;
 
 static sonde_status prepare_msa(sn_prep *p)
@@ -114,52 +116,49 @@ static sonde_status bind_shapes(sn_bind *b, msa_bound *k)
     k->row = w->dims[1];
     if (w->dims[0] != x->dims[2] || !hidden_sizes(m, k->row, &qk, &v) || w->dtype != x->dtype)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the weights do not fit the input");
-    if (sn_attn_compute_type(x->dtype) != SONDE_DTYPE_F32)
+    if (sn_compute_float(x->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
-    k->half = x->dtype != SONDE_DTYPE_F32;
     k->size = qk / m->heads;
     k->v_size = v / m->heads;
-    if (sn_ms_has(b, BIAS)) {
+    if (sn_bind_has(b, BIAS)) {
         const sn_type *t = &b->in[BIAS]->type;
         if (t->rank != 1 || t->dims[0] != k->row || t->dtype != x->dtype)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not fit the weights");
     }
     k->past = 0;
-    if (sn_ms_has(b, PAST)) {
+    if (sn_bind_has(b, PAST)) {
         const sn_type *t = &b->in[PAST]->type;
         if (t->rank != 5 || t->dims[0] != 2 || t->dims[1] != k->batch || t->dims[2] != m->heads ||
             t->dims[4] != k->size || t->dtype != x->dtype || k->size != k->v_size)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "past does not fit the projections");
         k->past = t->dims[3];
     }
-    if (sn_ms_wants(b, PRESENT) && k->size != k->v_size)
+    if (sn_bind_wants(b, PRESENT) && k->size != k->v_size)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "present needs keys and values of one size");
-    if (sn_ms_has(b, PAST_LEN))
+    if (sn_bind_has(b, PAST_LEN))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "shared past buffers are not supported");
     if (!sn_i64_add(k->past, k->len, &k->total))
         return sn_bind_fail(b, SONDE_LIMIT, "the sequence is too long");
     return SONDE_OK;
 }
 
-static sonde_status bind_projection(sn_bind *b, msa_bound *k, sn_room *ws)
+static sonde_status bind_projection(sn_bind *b, msa_bound *k)
 {
     const sn_type *x = &b->in[INPUT]->type;
-    int64_t rows, count = 0;
-    if (!sn_i64_mul(k->batch, k->len, &rows) || !sn_type_count(x, &count))
+    int64_t rows;
+    if (!sn_i64_mul(k->batch, k->len, &rows))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    if (k->half) {
-        k->x = sn_room_take(ws, count, sizeof(float));
-        k->w = sn_room_take(ws, sn_ms_count(x->dims[2], k->row, 1, 1), sizeof(float));
-        k->c = sn_room_take(ws, k->row, sizeof(float));
-    }
-    k->qkv = sn_room_take(ws, sn_ms_count(rows, k->row, 1, 1), sizeof(float));
+    k->x = sn_converted_carve(&b->workspace, b->in[INPUT], SONDE_DTYPE_F32);
+    k->w = sn_converted_carve(&b->workspace, b->in[WEIGHTS], SONDE_DTYPE_F32);
+    k->c = sn_converted_carve(&b->workspace, b->n_in > BIAS ? b->in[BIAS] : NULL, SONDE_DTYPE_F32);
+    k->qkv = sn_carve(&b->workspace, sn_count(rows, k->row, 1, 1), sizeof(float));
     const sn_gemm_desc d = {.m = rows,
                             .n = k->row,
                             .k = x->dims[2],
                             .b_count = 1,
                             .packed = b->in[WEIGHTS]->pack != 0,
-                            .has_c = sn_ms_has(b, BIAS),
+                            .has_c = sn_bind_has(b, BIAS),
                             .c_n = 1,
                             .alpha = 1.0f,
                             .beta = 1.0f};
@@ -172,9 +171,9 @@ static sonde_status bind_msa(sn_bind *b)
     msa_bound *k = SN_NEW(b->arena, msa_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    sn_room ws = {0};
     SN_TRY(bind_shapes(b, k));
-    SN_TRY(bind_projection(b, k, &ws));
+    SN_TRY(bind_projection(b, k));
+    sn_workspace *w = &b->workspace;
     const sn_dtype f32 = SONDE_DTYPE_F32;
     const int64_t hidden = m->heads * k->size;
     const sn_heads q = sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->size, k->row, 0);
@@ -183,34 +182,23 @@ static sonde_status bind_msa(sn_bind *b)
         sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, k->row, 2 * hidden);
     const sn_heads y =
         sn_heads_bshd(f32, NULL, k->batch, m->heads, k->len, k->v_size, m->heads * k->v_size, 0);
-    const bool past = sn_ms_has(b, PAST), keep = sn_ms_wants(b, PRESENT) && !k->half;
-    sn_ms_cache_bind(&k->k, &key, past, false, keep, k->total, &ws);
-    sn_ms_cache_bind(&k->v, &value, past, false, keep, k->total, &ws);
-    if (!k->k.direct)
-        key = sn_heads_bhsd(f32, NULL, k->batch, m->heads, k->total, k->size);
-    if (!k->v.direct)
-        value = sn_heads_bhsd(f32, NULL, k->batch, m->heads, k->total, k->v_size);
-    if (k->half)
-        k->y = sn_room_take(&ws, sn_ms_count(y.batch, y.heads, y.len, y.size), sizeof(float));
-    k->mask = (sn_ms_mask){.batch = k->batch, .q_len = k->len, .total = k->total, .past = k->past};
-    SN_TRY(sn_ms_mask_bind(b, MASK, &k->mask, &ws));
-    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, m->heads, k->len, k->total, &k->bias, &ws));
-    k->lens = sn_room_take(&ws, k->batch, sizeof(int64_t));
-    sn_attention_desc d = {.scale = m->scale != 0.0f
-                                        ? (double)m->scale
-                                        : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+    const bool past = sn_bind_has(b, PAST);
+    const bool keep = sn_bind_wants(b, PRESENT) && b->in[INPUT]->type.dtype == f32;
+    sn_attn_cache_bind(&k->k, &key, f32, past, false, keep, k->total, w);
+    sn_attn_cache_bind(&k->v, &value, f32, past, false, keep, k->total, w);
+    k->y = sn_converted_carve(w, &b->out[Y], f32);
+    SN_TRY(sn_ms_mask_bind(b, MASK, k->batch, k->len, k->total, k->past, &k->mask));
+    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, m->heads, k->len, k->total, &k->bias));
+    k->lens = sn_carve(w, k->batch, sizeof(int64_t));
+    sn_attention_desc d = {.scale = m->scale != 0.0f ? (double)m->scale : sn_attn_scale(k->size),
                            .left = -1,
                            .right = m->causal ? 0 : -1};
-    sn_attn_desc(&d, &q, &key, &value, &y);
-    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    k->core = ws.bytes;
-    /* The projection is done before the core starts: they share the rest. */
-    const size_t rest =
-        k->plan.workspace_bytes > k->gemm.pack_bytes ? k->plan.workspace_bytes : k->gemm.pack_bytes;
-    if (ws.overflow || !sn_size_add(ws.bytes, rest, &b->workspace_bytes))
-        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
+    /* The projection is done before the attention starts. */
+    k->core =
+        sn_carve_bytes(w, k->plan.workspace_bytes > k->gemm.pack_bytes ? k->plan.workspace_bytes
+                                                                       : k->gemm.pack_bytes);
     b->bound = k;
-    b->kernel = k->plan.name;
     b->flops = k->plan.flops + k->gemm.flops;
     return SONDE_OK;
 }
@@ -231,14 +219,11 @@ static sonde_status run_msa(const sn_step *s, sn_frame *f)
 {
     const msa_params *m = s->params;
     const msa_bound *k = s->bound;
-    uint8_t *ws = f->workspace;
-    float *qkv = (float *)(void *)(ws + k->qkv);
-    const sn_tensor *weights = sn_in(s, f, WEIGHTS);
-    const float *w = weights->pack ? weights->data : sn_as_f32(weights, ws + k->w);
-    sn_gemm_run(&k->gemm, sn_as_f32(sn_in(s, f, INPUT), ws + k->x), w,
-                sn_has(s, BIAS) ? sn_as_f32(sn_in(s, f, BIAS), ws + k->c) : NULL, NULL, qkv,
-                ws + k->core, f->pool);
     const sn_dtype f32 = SONDE_DTYPE_F32;
+    float *qkv = sn_piece_ptr(f, k->qkv);
+    sn_gemm_run(&k->gemm, sn_converted_in(s, f, INPUT, f32, k->x),
+                sn_converted_in(s, f, WEIGHTS, f32, k->w), sn_converted_in(s, f, BIAS, f32, k->c),
+                NULL, qkv, sn_piece_ptr(f, k->core), f->pool);
     const int64_t hidden = m->heads * k->size;
     const sn_heads now_k =
         sn_heads_bshd(f32, qkv, k->batch, m->heads, k->len, k->size, k->row, hidden);
@@ -248,30 +233,23 @@ static sonde_status run_msa(const sn_step *s, sn_frame *f)
     const sn_tensor *present = sn_wants(s, PRESENT) ? sn_out(s, f, PRESENT) : NULL;
     const sn_heads past_k = half_of(past, 0), past_v = half_of(past, 1);
     const sn_heads present_k = half_of(present, 0), present_v = half_of(present, 1);
-    int64_t *start = (int64_t *)(void *)(ws + k->lens);
+    int64_t *start = sn_piece_ptr(f, k->lens);
     for (int64_t b = 0; b < k->batch; b++)
         start[b] = k->past;
     const sn_heads key =
-        sn_ms_cache_run(&k->k, &past_k, &now_k, &present_k, k->total, start, NULL, ws, f->pool);
+        sn_attn_cache_run(&k->k, f, &past_k, &now_k, &present_k, f32, k->total, start, NULL);
     const sn_heads value =
-        sn_ms_cache_run(&k->v, &past_v, &now_v, &present_v, k->total, start, NULL, ws, f->pool);
+        sn_attn_cache_run(&k->v, f, &past_v, &now_v, &present_v, f32, k->total, start, NULL);
     sn_attention_args a = {.q = qkv,
                            .k = key.data,
                            .v = value.data,
-                           .y = k->half ? (void *)(ws + k->y) : sn_out(s, f, Y)->data,
+                           .y = sn_converted_out(s, f, Y, f32, k->y),
                            .filter = (double)m->filter,
                            .offset = start};
-    if (k->mask.kind != SN_MS_MASK_NONE)
-        sn_ms_mask_run(&k->mask, sn_in(s, f, MASK), ws, &a.keep);
-    if (sn_has(s, ATTENTION_BIAS))
-        sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), ws, &a.bias);
-    sn_attention_run(&k->plan, &a, ws + k->core, f->pool);
-    if (k->half) {
-        const sn_heads from = sn_heads_bshd(f32, ws + k->y, k->batch, m->heads, k->len, k->v_size,
-                                            m->heads * k->v_size, 0);
-        const sn_heads to = sn_heads_of(sn_out(s, f, Y), m->heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
+    sn_ms_mask_run(&k->mask, s, f, MASK, &a.keep);
+    sn_ms_bias_run(&k->bias, s, f, ATTENTION_BIAS, &a.bias);
+    sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, Y, f32, k->y);
     return SONDE_OK;
 }
 

@@ -5,9 +5,10 @@
 
 #include "compute/eltwise.h"
 #include "compute/softmax.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
-#include "ops/shared/heads.h"
 
 /* ------------------------------------------------------------------ BiasSoftmax */
 typedef struct softmax_params {
@@ -55,7 +56,7 @@ static sonde_status bind_softmax(sn_bind *b)
     if (!sn_type_count(bias, &count) || !sn_type_count(x, &total) || n == 0 || count == 0 ||
         count % n || rows % (count / n))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not broadcast to the scores");
-    if (bias->dtype != x->dtype || sn_attn_compute_type(x->dtype) == SONDE_DTYPE_UNDEFINED)
+    if (bias->dtype != x->dtype || sn_compute_float(x->dtype) == SONDE_DTYPE_UNDEFINED)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
     k->plan = (sn_softmax_plan){
@@ -145,7 +146,7 @@ static sonde_status bind_inverse(sn_bind *b)
     const int64_t n = x->dims[x->rank - 1];
     int64_t count;
     sn_room ws = {0};
-    if (sn_attn_compute_type(x->dtype) == SONDE_DTYPE_UNDEFINED)
+    if (sn_compute_float(x->dtype) == SONDE_DTYPE_UNDEFINED)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
     if (!sn_i64_mul(n, n, &count) || !sn_i64_mul(count, 2, &count))

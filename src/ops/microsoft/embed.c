@@ -6,8 +6,9 @@
 #include "compute/codec.h"
 #include "compute/eltwise.h"
 #include "compute/norm.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/half_workspace.h"
-#include "ops/shared/heads.h"
 
 enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_TABLE, GAMMA, BETA, MASK, POSITION_IDS, N_IN };
 enum { Y, MASK_INDEX, SUM };
@@ -75,7 +76,7 @@ static sonde_status bind_embed(sn_bind *b)
     SN_TRY(check_ids(b, POSITION_IDS, k, true));
     k->position_rows =
         b->n_in > POSITION_IDS && b->in[POSITION_IDS] ? b->in[POSITION_IDS]->type.dims[0] : 0;
-    if (sn_attn_compute_type(words->dtype) != SONDE_DTYPE_F32)
+    if (sn_compute_float(words->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(words->dtype));
     for (uint32_t i = POSITIONS; i <= SEGMENT_TABLE; i++)

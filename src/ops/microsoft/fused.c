@@ -3,7 +3,7 @@
  * with an activation behind them. */
 #include <string.h>
 
-#include "ops/shared/heads.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/product.h"
 
 typedef struct fused_params {

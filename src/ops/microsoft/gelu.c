@@ -3,8 +3,8 @@
  * activation. */
 #include <string.h>
 
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/heads.h"
 
 typedef struct gelu_params {
     sn_unary op;

@@ -2,11 +2,12 @@
 /* GroupQueryAttention of com.microsoft: rotary embedding, a cache that may be longer than what it
  * holds, and causal attention of many query heads to few key heads. The cache lives in the present
  * outputs (f32) or in the workspace; each batch entry has its own length. */
-#include <math.h>
 #include <string.h>
 
+#include "compute/rotary.h"
 #include "compute/split.h"
 #include "ops/microsoft/attention.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/data_movement.h"
 
 enum {
@@ -40,11 +41,13 @@ typedef struct gqa_bound {
     int64_t capacity; /* positions of the cache */
     int64_t row;      /* of the query, packed or not */
     bool total_known; /* else `total` is the most it can be */
-    bool packed, half, past, ids;
-    bool ws_cache; /* else the present outputs are the cache */
+    bool packed, past, ids;
     sn_ms_bias bias;
     int64_t table_rows, table_half;
-    size_t q, new_k, key, value, y, qk, cos, sin, sink, lens, core;
+    sn_attn_query q, new_k;
+    sn_attn_cache k, v;
+    sn_piece y, qk, cos, sin, sink; /* in f32 */
+    sn_piece lens, core;
 } gqa_bound;
 
 static sonde_status prepare_gqa(sn_prep *p)
@@ -125,7 +128,7 @@ static sonde_status infer_gqa(sn_infer *c)
 /* ------------------------------------------------------------------ bind */
 static sonde_status bind_total(sn_bind *b, gqa_bound *k)
 {
-    if (!sn_ms_has(b, LENS) || !sn_ms_has(b, TOTAL))
+    if (!sn_bind_has(b, LENS) || !sn_bind_has(b, TOTAL))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "seqlens_k and total_sequence_length are required");
     const sn_fact *t = b->in[TOTAL];
@@ -140,7 +143,7 @@ static sonde_status bind_total(sn_bind *b, gqa_bound *k)
     } else {
         k->total_known = false;
         k->total = k->len;
-        if (sn_ms_has(b, PAST_K) && b->in[PAST_K]->type.rank == 4 &&
+        if (sn_bind_has(b, PAST_K) && b->in[PAST_K]->type.rank == 4 &&
             !sn_i64_add(k->total, b->in[PAST_K]->type.dims[2], &k->total))
             k->total = -1;
     }
@@ -154,26 +157,25 @@ static sonde_status bind_shapes(sn_bind *b, gqa_bound *k)
 {
     const gqa_params *g = b->params;
     const sn_type *q = &b->in[QUERY]->type;
-    k->packed = !sn_ms_has(b, KEY);
+    k->packed = !sn_bind_has(b, KEY);
     const int64_t parts = g->heads + (k->packed ? 2 * g->kv_heads : 0);
     k->batch = q->dims[0];
     k->len = q->dims[1];
     k->row = q->dims[2];
     k->size = k->row / parts;
-    if (k->row % parts || sn_attn_compute_type(q->dtype) != SONDE_DTYPE_F32)
+    if (k->row % parts || sn_compute_float(q->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "%s rows of %lld numbers do not fit the heads",
                             sn_dtype_onnx_name(q->dtype), (long long)k->row);
-    k->half = q->dtype != SONDE_DTYPE_F32;
     for (uint32_t i = KEY; i <= VALUE && !k->packed; i++) {
-        const sn_type *t = sn_ms_has(b, i) ? &b->in[i]->type : NULL;
+        const sn_type *t = sn_bind_has(b, i) ? &b->in[i]->type : NULL;
         if (!t || t->rank != 3 || t->dims[0] != k->batch || t->dims[1] != k->len ||
             t->dims[2] != g->kv_heads * k->size || t->dtype != q->dtype)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the query", i);
     }
     SN_TRY(bind_total(b, k));
     k->capacity = k->total;
-    k->past = sn_ms_has(b, PAST_K);
-    if (k->past != sn_ms_has(b, PAST_V))
+    k->past = sn_bind_has(b, PAST_K);
+    if (k->past != sn_bind_has(b, PAST_V))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "past_key and past_value must come together");
     for (uint32_t i = PAST_K; i <= PAST_V && k->past; i++) {
         const sn_type *t = &b->in[i]->type;
@@ -198,12 +200,12 @@ static sonde_status bind_shapes(sn_bind *b, gqa_bound *k)
     return SONDE_OK;
 }
 
-static sonde_status bind_rotary(sn_bind *b, gqa_bound *k, sn_room *ws)
+static sonde_status bind_rotary(sn_bind *b, gqa_bound *k)
 {
     const gqa_params *g = b->params;
     if (!g->rotary)
         return SONDE_OK;
-    if (!sn_ms_has(b, COS) || !sn_ms_has(b, SIN))
+    if (!sn_bind_has(b, COS) || !sn_bind_has(b, SIN))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "do_rotary needs cos_cache and sin_cache");
     const sn_type *t = &b->in[COS]->type, *q = &b->in[QUERY]->type;
     if (t->rank != 2 || !sn_type_same_shape(t, &b->in[SIN]->type) || t->dims[1] > k->size / 2 ||
@@ -211,17 +213,15 @@ static sonde_status bind_rotary(sn_bind *b, gqa_bound *k, sn_room *ws)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the rotary tables do not fit the heads");
     k->table_rows = t->dims[0];
     k->table_half = t->dims[1];
-    k->ids = sn_ms_has(b, IDS);
+    k->ids = sn_bind_has(b, IDS);
     if (k->ids) {
         const sn_type *ids = &b->in[IDS]->type;
         if (ids->rank != 2 || ids->dims[0] != k->batch || ids->dims[1] != k->len ||
             ids->dtype != SONDE_DTYPE_I64)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids do not fit the query");
     }
-    if (k->half) {
-        k->cos = sn_room_take(ws, sn_ms_count(t->dims[0], t->dims[1], 1, 1), sizeof(float));
-        k->sin = sn_room_take(ws, sn_ms_count(t->dims[0], t->dims[1], 1, 1), sizeof(float));
-    }
+    k->cos = sn_converted_carve(&b->workspace, b->in[COS], SONDE_DTYPE_F32);
+    k->sin = sn_converted_carve(&b->workspace, b->in[SIN], SONDE_DTYPE_F32);
     return SONDE_OK;
 }
 
@@ -231,52 +231,43 @@ static sonde_status bind_gqa(sn_bind *b)
     gqa_bound *k = SN_NEW(b->arena, gqa_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    sn_room ws = {0};
     SN_TRY(bind_shapes(b, k));
-    SN_TRY(bind_rotary(b, k, &ws));
-    const int64_t q_count = sn_ms_count(k->batch, g->heads, k->len, k->size);
-    const int64_t cache_count = sn_ms_count(k->batch, g->kv_heads, k->capacity, k->size);
-    k->q = sn_room_take(&ws, q_count, sizeof(float));
-    k->new_k =
-        sn_room_take(&ws, sn_ms_count(k->batch, g->kv_heads, k->len, k->size), sizeof(float));
-    k->ws_cache = k->half || !sn_ms_wants(b, PRESENT_K) || !sn_ms_wants(b, PRESENT_V);
-    if (k->ws_cache) {
-        k->key = sn_room_take(&ws, cache_count, sizeof(float));
-        k->value = sn_room_take(&ws, cache_count, sizeof(float));
-    }
-    if (k->half)
-        k->y = sn_room_take(&ws, q_count, sizeof(float));
-    if (sn_ms_wants(b, QK) && k->half)
-        k->qk = sn_room_take(&ws, sn_ms_count(k->batch, g->heads, k->len, k->total), sizeof(float));
-    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, g->heads, k->len, k->total, &k->bias, &ws));
-    if (sn_ms_has(b, SINK) &&
+    SN_TRY(bind_rotary(b, k));
+    sn_workspace *w = &b->workspace;
+    const sn_dtype f32 = SONDE_DTYPE_F32, type = b->in[QUERY]->type.dtype;
+    sn_heads q = sn_heads_bhsd(type, NULL, k->batch, g->heads, k->len, k->size);
+    sn_heads new_k = sn_heads_bhsd(type, NULL, k->batch, g->kv_heads, k->len, k->size);
+    sn_heads key = new_k, value = new_k;
+    sn_attn_query_bind(&k->q, &q, f32, true, w);
+    sn_attn_query_bind(&k->new_k, &new_k, f32, true, w);
+    /* Each entry of the batch has a past of its own: new keys are always put behind it. */
+    const bool keep = sn_bind_wants(b, PRESENT_K) && sn_bind_wants(b, PRESENT_V);
+    sn_attn_cache_bind(&k->k, &key, f32, true, false, keep, k->capacity, w);
+    sn_attn_cache_bind(&k->v, &value, f32, true, false, keep, k->capacity, w);
+    k->y = sn_converted_carve(w, &b->out[Y], f32);
+    if (sn_bind_wants(b, QK))
+        k->qk = sn_carve(w, type == f32 ? 0 : sn_count(k->batch, g->heads, k->len, k->total),
+                         sizeof(float));
+    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, k->batch, g->heads, k->len, k->total, &k->bias));
+    if (sn_bind_has(b, SINK) &&
         (b->in[SINK]->type.rank != 1 || b->in[SINK]->type.dims[0] != g->heads ||
-         b->in[SINK]->type.dtype != b->in[QUERY]->type.dtype))
+         b->in[SINK]->type.dtype != type))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "head_sink must have one number per head");
-    k->sink = sn_room_take(&ws, g->heads, sizeof(float));
-    k->lens = sn_room_take(&ws, k->batch, 2 * sizeof(int64_t));
+    k->sink = sn_carve(w, g->heads, sizeof(float));
+    k->lens = sn_carve(w, k->batch, 2 * sizeof(int64_t));
 
-    const sn_dtype f32 = SONDE_DTYPE_F32;
-    const sn_heads q = sn_heads_bhsd(f32, NULL, k->batch, g->heads, k->len, k->size);
-    sn_heads cache = sn_heads_bhsd(f32, NULL, k->batch, g->kv_heads, k->capacity, k->size);
     const sn_heads y =
         sn_heads_bshd(f32, NULL, k->batch, g->heads, k->len, k->size, g->heads * k->size, 0);
     sn_attention_desc d = {
-        .scale =
-            g->scale != 0.0f ? (double)g->scale : 1.0 / sqrt((double)(k->size > 0 ? k->size : 1)),
+        .scale = g->scale != 0.0f ? (double)g->scale : sn_attn_scale(k->size),
         .softcap = (double)g->softcap,
         .left = g->causal && g->window > 0 ? sn_min(g->window - 1, SN_ATTENTION_FAR) : -1,
         .right = g->causal ? 0 : -1,
         .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
-    sn_attn_desc(&d, &q, &cache, &cache, &y);
-    d.kv_len = k->total;
-    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    k->core = ws.bytes;
-    if (ws.overflow || !sn_size_add(ws.bytes, k->plan.workspace_bytes, &b->workspace_bytes))
-        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    key.len = value.len = k->total; /* the cache may have more room */
+    SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
+    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
     b->bound = k;
-    b->kernel = k->plan.name;
-    b->flops = k->plan.flops;
     return SONDE_OK;
 }
 
@@ -306,8 +297,8 @@ static sonde_status rotate(const sn_step *s, sn_frame *f, const sn_heads *q, con
     const gqa_params *g = s->params;
     const gqa_bound *k = s->bound;
     sn_rotary r = {.rows = k->table_rows, .half = k->table_half, .interleaved = g->interleaved};
-    r.cos = sn_as_f32(sn_in(s, f, COS), f->workspace + k->cos);
-    r.sin = sn_as_f32(sn_in(s, f, SIN), f->workspace + k->sin);
+    r.cos = sn_converted_in(s, f, COS, SONDE_DTYPE_F32, k->cos);
+    r.sin = sn_converted_in(s, f, SIN, SONDE_DTYPE_F32, k->sin);
     if (k->ids) {
         r.ids = sn_in(s, f, IDS)->data;
         r.id_batch = k->len;
@@ -327,43 +318,44 @@ static sonde_status rotate(const sn_step *s, sn_frame *f, const sn_heads *q, con
 }
 
 /* The cache of keys or values: past, then the new ones at their places, then zeros. */
-static sn_heads fill_cache(const sn_step *s, sn_frame *f, uint32_t past, uint32_t present,
-                           size_t at, const sn_heads *now, const int64_t *start)
+static sn_heads fill_cache(const sn_step *s, sn_frame *f, const sn_attn_cache *place,
+                           uint32_t past_in, uint32_t present_out, const sn_heads *now,
+                           const int64_t *start)
 {
     const gqa_bound *k = s->bound;
-    void *data = k->ws_cache ? f->workspace + at : sn_out(s, f, present)->data;
+    const sn_heads past = sn_heads_in(s, f, past_in), present = sn_heads_out(s, f, present_out);
     const sn_heads cache =
-        sn_heads_bhsd(SONDE_DTYPE_F32, data, now->batch, now->heads, k->capacity, now->size);
-    for (int64_t b = 0; b < now->batch; b++) {
-        float *entry = (float *)data + b * cache.stride[0];
-        const int64_t used = start[b] + now->len;
-        for (int64_t h = 0; h < now->heads; h++)
-            memset(entry + h * cache.stride[1] + used * now->size, 0,
-                   sizeof(float) * (size_t)((k->capacity - used) * now->size));
-        if (!k->past || start[b] == 0)
-            continue;
-        sn_heads before = sn_heads_of(sn_in(s, f, past), 0), one = cache;
-        before.data =
-            (uint8_t *)before.data + (size_t)(b * before.stride[0]) * sn_dtype_bytes(before.dtype);
-        one.data = entry;
-        before.batch = one.batch = 1;
-        before.len = start[b] < before.len ? start[b] : before.len;
-        sn_heads_copy(&one, &before, NULL, f->pool);
+        sn_attn_cache_place(place, f, now, &present, SONDE_DTYPE_F32, k->capacity);
+    sn_heads_clear(&cache, start, now->len);
+    for (int64_t b = 0; b < now->batch && k->past; b++) {
+        sn_heads before = past, entry = cache;
+        before.data = sn_heads_row(&past, b, 0, 0);
+        entry.data = sn_heads_row(&cache, b, 0, 0);
+        before.batch = entry.batch = 1;
+        before.len = sn_min(start[b], before.len);
+        sn_heads_copy(&entry, &before, NULL, f->pool);
     }
     sn_heads_copy(&cache, now, start, f->pool);
-    if (k->ws_cache && sn_wants(s, present)) {
-        const sn_heads out = sn_heads_of(sn_out(s, f, present), 0);
-        sn_heads_copy(&out, &cache, NULL, f->pool);
-    }
+    if (present.data && !place->present)
+        sn_heads_copy(&present, &cache, NULL, f->pool);
     return cache;
+}
+
+/* The sinks of the softmax: given, or e^0 for each head; NULL: none. */
+static const void *sinks(const sn_step *s, const sn_frame *f)
+{
+    const gqa_params *g = s->params;
+    const gqa_bound *k = s->bound;
+    if (sn_has(s, SINK))
+        return sn_converted_in(s, f, SINK, SONDE_DTYPE_F32, k->sink);
+    return g->smooth ? memset(sn_piece_ptr(f, k->sink), 0, sizeof(float) * (size_t)g->heads) : NULL;
 }
 
 static sonde_status run_gqa(const sn_step *s, sn_frame *f)
 {
     const gqa_params *g = s->params;
     const gqa_bound *k = s->bound;
-    uint8_t *ws = f->workspace;
-    int64_t *start = (int64_t *)(void *)(ws + k->lens), *end = start + k->batch;
+    int64_t *start = sn_piece_ptr(f, k->lens), *end = start + k->batch;
     SN_TRY(read_lengths(s, f, start, end));
     const sn_tensor *query = sn_in(s, f, QUERY);
     const sn_tensor *key = k->packed ? query : sn_in(s, f, KEY);
@@ -377,43 +369,24 @@ static sonde_status run_gqa(const sn_step *s, sn_frame *f)
         sn_heads_bshd(t, key->data, k->batch, g->kv_heads, k->len, k->size, key->dims[2], first_k);
     const sn_heads in_v = sn_heads_bshd(t, value->data, k->batch, g->kv_heads, k->len, k->size,
                                         value->dims[2], first_v);
-    const sn_heads q = sn_heads_bhsd(f32, ws + k->q, k->batch, g->heads, k->len, k->size);
-    const sn_heads new_k =
-        sn_heads_bhsd(f32, ws + k->new_k, k->batch, g->kv_heads, k->len, k->size);
-    sn_heads_copy(&q, &in_q, NULL, f->pool);
-    sn_heads_copy(&new_k, &in_k, NULL, f->pool);
+    const sn_heads q = sn_attn_query_run(&k->q, f, &in_q, f32);
+    const sn_heads new_k = sn_attn_query_run(&k->new_k, f, &in_k, f32);
     if (g->rotary)
         SN_TRY(rotate(s, f, &q, &new_k, start));
-    const sn_heads keys = fill_cache(s, f, PAST_K, PRESENT_K, k->key, &new_k, start);
-    const sn_heads values = fill_cache(s, f, PAST_V, PRESENT_V, k->value, &in_v, start);
+    const sn_heads keys = fill_cache(s, f, &k->k, PAST_K, PRESENT_K, &new_k, start);
+    const sn_heads values = fill_cache(s, f, &k->v, PAST_V, PRESENT_V, &in_v, start);
     sn_attention_args a = {.q = q.data,
                            .k = keys.data,
                            .v = values.data,
-                           .y = k->half ? (void *)(ws + k->y) : sn_out(s, f, Y)->data,
+                           .y = sn_converted_out(s, f, Y, f32, k->y),
+                           .qk = sn_converted_out(s, f, QK, f32, k->qk),
                            .offset = start,
-                           .end = end};
-    if (sn_wants(s, QK))
-        a.qk = k->half ? (void *)(ws + k->qk) : sn_out(s, f, QK)->data;
-    if (sn_has(s, ATTENTION_BIAS))
-        sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), ws, &a.bias);
-    if (sn_has(s, SINK)) {
-        a.sink = sn_as_f32(sn_in(s, f, SINK), ws + k->sink);
-    } else if (g->smooth) {
-        memset(ws + k->sink, 0, sizeof(float) * (size_t)g->heads);
-        a.sink = ws + k->sink;
-    }
-    sn_attention_run(&k->plan, &a, ws + k->core, f->pool);
-    if (k->half) {
-        const sn_heads from = sn_heads_bshd(f32, ws + k->y, k->batch, g->heads, k->len, k->size,
-                                            g->heads * k->size, 0);
-        const sn_heads to = sn_heads_of(sn_out(s, f, Y), g->heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
-    if (sn_wants(s, QK) && k->half) {
-        const sn_heads from = sn_heads_bhsd(f32, ws + k->qk, k->batch, g->heads, k->len, k->total);
-        const sn_heads to = sn_heads_of(sn_out(s, f, QK), g->heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
+                           .end = end,
+                           .sink = sinks(s, f)};
+    sn_ms_bias_run(&k->bias, s, f, ATTENTION_BIAS, &a.bias);
+    sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, Y, f32, k->y);
+    sn_converted_done(s, f, QK, f32, k->qk);
     return SONDE_OK;
 }
 

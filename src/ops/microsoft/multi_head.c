@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MultiHeadAttention of com.microsoft: queries, keys and values come projected, apart or packed,
  * with the projection's bias still to be added. */
-#include <math.h>
 #include <string.h>
 
+#include "compute/split.h"
 #include "ops/microsoft/attention.h"
+#include "ops/shared/converted.h"
 
 enum { QUERY, KEY, VALUE, BIAS, MASK, ATTENTION_BIAS, PAST_K, PAST_V, PAST_LEN, INDIRECTION };
 enum { Y, PRESENT_K, PRESENT_V, QK };
@@ -15,14 +16,23 @@ typedef struct mha_params {
     bool causal;
 } mha_params;
 
+/* Q, K and V as the inputs hold them. */
+typedef struct mha_views {
+    sn_heads q, k, v;
+    bool kv_ready; /* 4-D keys and values: no bias belongs to them */
+} mha_views;
+
 typedef struct mha_bound {
     sn_attention_plan plan;
+    mha_views views;                     /* no data */
     int64_t past, total, bias_q, bias_k; /* bias: columns of Q and of K before the next part */
     sn_ms_mask mask;
     sn_ms_bias bias;
-    sn_ms_cache k, v;
-    bool ws_q, ws_y, ws_qk, bias_kv;
-    size_t q, y, qk, bias_room, lens, core;
+    sn_attn_query q;
+    sn_attn_cache k, v;
+    bool bias_kv;
+    sn_piece y, qk, column_bias; /* in f32 */
+    sn_piece lens, core;
 } mha_bound;
 
 static sonde_status prepare_mha(sn_prep *p)
@@ -40,23 +50,12 @@ static sonde_status prepare_mha(sn_prep *p)
 }
 
 /* ------------------------------------------------------------------ shapes */
-/* Q, K and V as views; false when the ranks or head counts do not fit. Works on dims that may be
- * unknown: sizes that depend on them are then unknown too. */
-typedef struct mha_views {
-    sn_heads q, k, v;
-    bool kv_ready; /* 4-D keys and values: no bias belongs to them */
-} mha_views;
-
 /* rank 3: [batch, len, heads * size]; rank 4: [batch, heads, len, size]. */
 static bool view_apart(const sn_type *t, int64_t heads, sn_heads *out)
 {
-    sn_tensor x = {.dtype = t->dtype, .rank = t->rank};
-    if (t->rank != 3 && t->rank != 4)
+    if ((t->rank != 3 && t->rank != 4) || (t->rank == 3 && t->dims[2] % heads))
         return false;
-    memcpy(x.dims, t->dims, sizeof(int64_t) * (size_t)t->rank);
-    if (t->rank == 3 && x.dims[2] % heads)
-        return false;
-    *out = sn_heads_of(&x, heads);
+    *out = sn_heads_of_type(t, heads);
     return out->heads == heads;
 }
 
@@ -70,6 +69,7 @@ static sn_heads view_packed(sn_dtype t, const int64_t *d)
     return h;
 }
 
+/* False: the ranks or head counts do not fit. */
 static bool views_of(const sn_fact *const *in, uint32_t n_in, int64_t heads, mha_views *v)
 {
     const sn_type *q = &in[QUERY]->type;
@@ -157,20 +157,21 @@ static sonde_status infer_mha(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-static sonde_status check_mha(sn_bind *b, const mha_views *v, mha_bound *k)
+static sonde_status check_mha(sn_bind *b, mha_bound *k)
 {
-    if (sn_ms_has(b, PAST_LEN) || sn_ms_has(b, INDIRECTION))
+    const mha_views *v = &k->views;
+    if (sn_bind_has(b, PAST_LEN) || sn_bind_has(b, INDIRECTION))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "shared past buffers are not supported");
     if (v->k.batch != v->q.batch || v->v.batch != v->q.batch || v->k.len != v->v.len ||
         v->k.size != v->q.size || v->k.dtype != v->q.dtype || v->v.dtype != v->q.dtype)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit each other");
-    if (sn_attn_compute_type(v->q.dtype) != SONDE_DTYPE_F32)
+    if (sn_compute_float(v->q.dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(v->q.dtype));
-    if (sn_ms_has(b, PAST_K) != sn_ms_has(b, PAST_V))
+    if (sn_bind_has(b, PAST_K) != sn_bind_has(b, PAST_V))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "past_key and past_value must come together");
     k->past = 0;
-    for (uint32_t i = PAST_K; i <= PAST_V && sn_ms_has(b, i); i++) {
+    for (uint32_t i = PAST_K; i <= PAST_V && sn_bind_has(b, i); i++) {
         const sn_type *t = &b->in[i]->type;
         const sn_heads *now = i == PAST_K ? &v->k : &v->v;
         if (t->rank != 4 || t->dims[0] != now->batch || t->dims[1] != now->heads ||
@@ -185,9 +186,10 @@ static sonde_status check_mha(sn_bind *b, const mha_views *v, mha_bound *k)
     return SONDE_OK;
 }
 
-static sonde_status bind_projection_bias(sn_bind *b, const mha_views *v, mha_bound *k, sn_room *ws)
+static sonde_status bind_column_bias(sn_bind *b, mha_bound *k)
 {
-    if (!sn_ms_has(b, BIAS))
+    const mha_views *v = &k->views;
+    if (!sn_bind_has(b, BIAS))
         return SONDE_OK;
     const sn_type *t = &b->in[BIAS]->type;
     k->bias_q = v->q.heads * v->q.size;
@@ -196,7 +198,7 @@ static sonde_status bind_projection_bias(sn_bind *b, const mha_views *v, mha_bou
     if (t->rank != 1 || t->dims[0] != k->bias_q + k->bias_k + v->v.heads * v->v.size ||
         t->dtype != v->q.dtype)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not fit the projections");
-    k->bias_room = sn_room_take(ws, t->dims[0], sizeof(float));
+    k->column_bias = sn_converted_carve(&b->workspace, b->in[BIAS], SONDE_DTYPE_F32);
     return SONDE_OK;
 }
 
@@ -206,140 +208,76 @@ static sonde_status bind_mha(sn_bind *b)
     mha_bound *k = SN_NEW(b->arena, mha_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    mha_views v;
-    if (!views_of(b->in, b->n_in, m->heads, &v))
+    if (!views_of(b->in, b->n_in, m->heads, &k->views))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit %lld heads",
                             (long long)m->heads);
-    SN_TRY(check_mha(b, &v, k));
-    sn_room ws = {0};
-    const bool bias = sn_ms_has(b, BIAS), past = sn_ms_has(b, PAST_K);
-    SN_TRY(bind_projection_bias(b, &v, k, &ws));
-    const bool half = v.q.dtype != SONDE_DTYPE_F32;
-    sn_heads q = v.q, y = sn_heads_bshd(v.q.dtype, NULL, q.batch, q.heads, q.len, v.v.size,
-                                        q.heads * v.v.size, 0);
-    k->ws_q = half || bias;
-    k->ws_y = half;
-    k->ws_qk = half && sn_ms_wants(b, QK);
-    if (k->ws_q) {
-        q = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, q.batch, q.heads, q.len, q.size);
-        k->q = sn_room_take(&ws, sn_ms_count(q.batch, q.heads, q.len, q.size), sizeof(float));
-    }
-    if (k->ws_y) {
-        y = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, y.batch, y.heads, y.len, y.size);
-        k->y = sn_room_take(&ws, sn_ms_count(y.batch, y.heads, y.len, y.size), sizeof(float));
-    }
-    if (k->ws_qk)
-        k->qk = sn_room_take(&ws, sn_ms_count(q.batch, q.heads, q.len, k->total), sizeof(float));
-    sn_ms_cache_bind(&k->k, &v.k, past, k->bias_kv, sn_ms_wants(b, PRESENT_K), k->total, &ws);
-    sn_ms_cache_bind(&k->v, &v.v, past, k->bias_kv, sn_ms_wants(b, PRESENT_V), k->total, &ws);
-    k->mask = (sn_ms_mask){.batch = q.batch, .q_len = q.len, .total = k->total, .past = k->past};
-    SN_TRY(sn_ms_mask_bind(b, MASK, &k->mask, &ws));
-    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, q.batch, q.heads, q.len, k->total, &k->bias, &ws));
-    k->lens = sn_room_take(&ws, q.batch, 2 * sizeof(int64_t));
-
-    sn_heads key = v.k, value = v.v;
-    if (!k->k.direct)
-        key = sn_heads_bhsd(SONDE_DTYPE_F32, NULL, key.batch, key.heads, k->total, key.size);
-    if (!k->v.direct)
-        value =
-            sn_heads_bhsd(SONDE_DTYPE_F32, NULL, value.batch, value.heads, k->total, value.size);
-    sn_attention_desc d = {.scale = m->scale != 0.0f
-                                        ? (double)m->scale
-                                        : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
+    SN_TRY(check_mha(b, k));
+    SN_TRY(bind_column_bias(b, k));
+    sn_workspace *w = &b->workspace;
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const bool past = sn_bind_has(b, PAST_K);
+    sn_heads q = k->views.q, key = k->views.k, value = k->views.v;
+    const sn_heads y =
+        sn_heads_bshd(f32, NULL, q.batch, q.heads, q.len, value.size, q.heads * value.size, 0);
+    sn_attn_query_bind(&k->q, &q, f32, sn_bind_has(b, BIAS), w);
+    k->y = sn_converted_carve(w, &b->out[Y], f32);
+    if (sn_bind_wants(b, QK))
+        k->qk = sn_converted_carve(w, &b->out[QK], f32);
+    sn_attn_cache_bind(&k->k, &key, f32, past, k->bias_kv, sn_bind_wants(b, PRESENT_K), k->total,
+                       w);
+    sn_attn_cache_bind(&k->v, &value, f32, past, k->bias_kv, sn_bind_wants(b, PRESENT_V), k->total,
+                       w);
+    SN_TRY(sn_ms_mask_bind(b, MASK, q.batch, q.len, k->total, k->past, &k->mask));
+    SN_TRY(sn_ms_bias_bind(b, ATTENTION_BIAS, q.batch, q.heads, q.len, k->total, &k->bias));
+    k->lens = sn_carve(w, q.batch, 2 * sizeof(int64_t));
+    sn_attention_desc d = {.scale = m->scale != 0.0f ? (double)m->scale : sn_attn_scale(q.size),
                            .left = -1,
                            .right = m->causal ? 0 : -1,
                            .qk = SN_ATTENTION_MASKED};
-    sn_attn_desc(&d, &q, &key, &value, &y);
-    d.dtype = SONDE_DTYPE_F32;
-    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    k->core = ws.bytes;
-    if (ws.overflow || !sn_size_add(ws.bytes, k->plan.workspace_bytes, &b->workspace_bytes))
-        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
+    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
     b->bound = k;
-    b->kernel = k->plan.name;
-    b->flops = k->plan.flops;
     return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ run */
-static sn_heads past_view(const sn_step *s, sn_frame *f, uint32_t i)
-{
-    return sn_has(s, i) ? sn_heads_of(sn_in(s, f, i), 0) : (sn_heads){.data = NULL};
-}
-
-static sn_heads present_view(const sn_step *s, sn_frame *f, uint32_t o)
-{
-    return sn_wants(s, o) ? sn_heads_of(sn_out(s, f, o), 0) : (sn_heads){.data = NULL};
-}
-
 static sonde_status run_mha(const sn_step *s, sn_frame *f)
 {
     const mha_params *m = s->params;
     const mha_bound *k = s->bound;
-    mha_views v;
-    sn_fact facts[3];
-    const sn_fact *in[3] = {NULL};
-    for (uint32_t i = 0; i < 3; i++) {
-        if (!sn_has(s, i))
-            continue;
-        const sn_tensor *t = sn_in(s, f, i);
-        facts[i] = (sn_fact){
-            .type = {.kind = SN_KIND_TENSOR, .dtype = t->dtype, .rank = t->rank, .dims = t->dims}};
-        in[i] = &facts[i];
-    }
-    if (!views_of(in, 3, m->heads, &v))
-        return sn_run_fail(s, f, "query, key and value do not fit");
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    mha_views v = k->views;
     views_data(s, f, &v);
-    int64_t *start = (int64_t *)(void *)(f->workspace + k->lens), *offset = start + v.q.batch;
+    int64_t *start = sn_piece_ptr(f, k->lens), *offset = start + v.q.batch;
     for (int64_t b = 0; b < v.q.batch; b++) {
         start[b] = k->past;
         offset[b] = k->total - v.q.len;
     }
-    const float *bias = NULL;
-    if (sn_has(s, BIAS))
-        bias = sn_as_f32(sn_in(s, f, BIAS), f->workspace + k->bias_room);
-    if (k->ws_q) {
-        sn_heads q = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->q, v.q.batch, v.q.heads,
-                                   v.q.len, v.q.size);
-        sn_heads_copy(&q, &v.q, NULL, f->pool);
-        if (bias)
-            sn_heads_add(&q, bias, f->pool);
-        v.q = q;
-    }
-    const sn_heads past_k = past_view(s, f, PAST_K), past_v = past_view(s, f, PAST_V);
-    const sn_heads present_k = present_view(s, f, PRESENT_K),
-                   present_v = present_view(s, f, PRESENT_V);
+    const float *bias = sn_converted_in(s, f, BIAS, f32, k->column_bias);
+    const sn_heads q = sn_attn_query_run(&k->q, f, &v.q, f32);
+    if (bias)
+        sn_heads_add(&q, bias, f->pool);
+    const sn_heads past_k = sn_heads_in(s, f, PAST_K), past_v = sn_heads_in(s, f, PAST_V);
+    const sn_heads present_k = sn_heads_out(s, f, PRESENT_K),
+                   present_v = sn_heads_out(s, f, PRESENT_V);
     const float *bias_k = k->bias_kv ? bias + k->bias_q : NULL;
     const float *bias_v = k->bias_kv ? bias + k->bias_q + k->bias_k : NULL;
-    const sn_heads key = sn_ms_cache_run(&k->k, &past_k, &v.k, &present_k, k->total, start, bias_k,
-                                         f->workspace, f->pool);
-    const sn_heads value = sn_ms_cache_run(&k->v, &past_v, &v.v, &present_v, k->total, start,
-                                           bias_v, f->workspace, f->pool);
-    sn_attention_args a = {.q = v.q.data,
+    const sn_heads key =
+        sn_attn_cache_run(&k->k, f, &past_k, &v.k, &present_k, f32, k->total, start, bias_k);
+    const sn_heads value =
+        sn_attn_cache_run(&k->v, f, &past_v, &v.v, &present_v, f32, k->total, start, bias_v);
+    sn_attention_args a = {.q = q.data,
                            .k = key.data,
                            .v = value.data,
-                           .y = k->ws_y ? f->workspace + k->y : sn_out(s, f, Y)->data,
+                           .y = sn_converted_out(s, f, Y, f32, k->y),
+                           .qk = sn_converted_out(s, f, QK, f32, k->qk),
                            .filter = (double)m->filter,
                            .offset = offset};
-    if (sn_wants(s, QK))
-        a.qk = k->ws_qk ? f->workspace + k->qk : sn_out(s, f, QK)->data;
-    if (k->mask.kind != SN_MS_MASK_NONE)
-        sn_ms_mask_run(&k->mask, sn_in(s, f, MASK), f->workspace, &a.keep);
-    if (sn_has(s, ATTENTION_BIAS))
-        sn_ms_bias_run(&k->bias, sn_in(s, f, ATTENTION_BIAS), f->workspace, &a.bias);
-    sn_attention_run(&k->plan, &a, f->workspace + k->core, f->pool);
-    if (k->ws_y) {
-        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->y, v.q.batch,
-                                            v.q.heads, v.q.len, v.v.size);
-        const sn_heads to = sn_heads_of(sn_out(s, f, Y), v.q.heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
-    if (k->ws_qk) {
-        const sn_heads from = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->qk, v.q.batch,
-                                            v.q.heads, v.q.len, k->total);
-        const sn_heads to = sn_heads_of(sn_out(s, f, QK), v.q.heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
+    sn_ms_mask_run(&k->mask, s, f, MASK, &a.keep);
+    sn_ms_bias_run(&k->bias, s, f, ATTENTION_BIAS, &a.bias);
+    sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, Y, f32, k->y);
+    sn_converted_done(s, f, QK, f32, k->qk);
     return SONDE_OK;
 }
 

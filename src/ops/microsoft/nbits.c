@@ -4,8 +4,9 @@
 
 #include "compute/codec.h"
 #include "compute/nbits.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/half_workspace.h"
-#include "ops/shared/heads.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS, N_IN };
 
@@ -69,7 +70,7 @@ static sonde_status bind_nbits(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *a = &b->in[A]->type;
     int64_t total = 0;
-    if (!sn_type_count(a, &total) || sn_attn_compute_type(a->dtype) != SONDE_DTYPE_F32)
+    if (!sn_type_count(a, &total) || sn_compute_float(a->dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(a->dtype));
     SN_TRY(sn_nbits_plan_make(&k->plan, total / m->k, m->n, m->k, (int)m->bits, m->block,

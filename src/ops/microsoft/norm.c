@@ -8,9 +8,10 @@
 #include "compute/cast.h"
 #include "compute/eltwise.h"
 #include "compute/norm.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 #include "ops/shared/half_workspace.h"
-#include "ops/shared/heads.h"
 
 #define ABSENT UINT32_MAX
 enum { OUT_Y, OUT_MEAN, OUT_INV, OUT_SUM };
@@ -79,8 +80,8 @@ static sonde_status take(sn_bind *b, uint32_t i, int64_t count, sn_room *ws, siz
     if (!sn_type_count(t, &n) || n != count)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u has %lld elements, expected %lld", i,
                             (long long)n, (long long)count);
-    if (sn_attn_compute_type(t->dtype) == SONDE_DTYPE_UNDEFINED ||
-        sn_attn_compute_type(t->dtype) != sn_attn_compute_type(b->in[0]->type.dtype))
+    if (sn_compute_float(t->dtype) == SONDE_DTYPE_UNDEFINED ||
+        sn_compute_float(t->dtype) != sn_compute_float(b->in[0]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(t->dtype));
     if (sn_is_half(t->dtype))
@@ -95,7 +96,7 @@ static sonde_status bind_skip(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *x = &b->in[0]->type;
-    const sn_dtype compute = sn_attn_compute_type(x->dtype);
+    const sn_dtype compute = sn_compute_float(x->dtype);
     int64_t total = 0, row = 1;
     const int axis = (int)(n->axis < 0 ? n->axis + x->rank : n->axis);
     if (!sn_type_count(x, &total))

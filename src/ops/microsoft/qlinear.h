@@ -4,7 +4,8 @@
 #define SN_OPS_MICROSOFT_QLINEAR_H
 
 #include "compute/bytes.h"
-#include "ops/shared/heads.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 
 typedef struct sn_qparam {
     float scale;

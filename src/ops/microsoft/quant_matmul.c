@@ -6,8 +6,9 @@
 
 #include "compute/byte_steps.h"
 #include "compute/bytes.h"
+#include "ops/shared/as_f32.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/half_workspace.h"
-#include "ops/shared/heads.h"
 #include "ops/shared/product.h"
 
 typedef struct qmm_params {
@@ -84,7 +85,7 @@ static sonde_status bind_qmm(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
     if (!sn_is_byte(tb->dtype) ||
         !(q->dynamic ? ta->dtype == SONDE_DTYPE_F32 : sn_is_byte(ta->dtype)) ||
-        sn_attn_compute_type(out) != SONDE_DTYPE_F32)
+        sn_compute_float(out) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element types %s and %s are not supported",
                             sn_dtype_onnx_name(ta->dtype), sn_dtype_onnx_name(tb->dtype));
     SN_TRY(check_params(b, q->b_scale, out, d.n));

@@ -4,7 +4,7 @@
  * descriptor with that descriptor's own params; nothing is written twice. */
 #include <string.h>
 
-#include "ops/shared/heads.h"
+#include "ops/framework/op.h"
 
 typedef struct alias_params {
     const sn_op *target;

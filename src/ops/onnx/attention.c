@@ -5,11 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/cast.h"
-#include "compute/eltwise.h"
 #include "compute/split.h"
+#include "ops/shared/attention.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/heads.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
@@ -25,11 +24,12 @@ typedef struct attention_params {
 typedef struct attention_bound {
     sn_attention_plan plan;
     sn_dtype compute;
-    int64_t batch, q_heads, kv_heads, past, total;
+    int64_t q_heads, kv_heads, past, total;
     sn_attention_mask mask;
-    /* Offsets into the workspace; the flags say which are used. */
-    size_t q, k, v, y, qk, bias, lens, core;
-    bool ws_q, ws_k, ws_v, ws_y, ws_qk, ws_bias;
+    sn_attn_query q;
+    sn_attn_cache k, v;
+    sn_piece y, qk, bias; /* in the type it computes in */
+    sn_piece lens, core;
 } attention_bound;
 
 static sonde_status prepare_23(sn_prep *p)
@@ -146,14 +146,6 @@ static sonde_status infer_attention(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-/* The view of an input as its fact describes it; data is filled in when running. */
-static sn_heads view_of(const sn_fact *f, int64_t heads)
-{
-    sn_tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
-    memcpy(t.dims, f->type.dims, sizeof(int64_t) * (size_t)f->type.rank);
-    return sn_heads_of(&t, heads);
-}
-
 static sonde_status check_views(sn_bind *b, const sn_heads *q, const sn_heads *k, const sn_heads *v)
 {
     if (q->batch != k->batch || k->batch != v->batch || k->len != v->len || k->heads != v->heads ||
@@ -164,16 +156,6 @@ static sonde_status check_views(sn_bind *b, const sn_heads *q, const sn_heads *k
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "%lld query heads cannot share %lld key heads",
                             (long long)q->heads, (long long)k->heads);
     return SONDE_OK;
-}
-
-static bool has(const sn_bind *b, uint32_t i)
-{
-    return i < b->n_in && b->in[i];
-}
-
-static bool wants(const sn_bind *b, uint32_t o)
-{
-    return o < b->n_out && o < b->node->n_out && b->node->out[o];
 }
 
 static sonde_status check_past(sn_bind *b, uint32_t i, const sn_heads *now, int64_t *len)
@@ -192,9 +174,9 @@ static sonde_status bind_past(sn_bind *b, attention_bound *k, const sn_heads *ke
 {
     int64_t past_v = 0;
     k->past = 0;
-    if (has(b, PAST_K) != has(b, PAST_V))
+    if (sn_bind_has(b, PAST_K) != sn_bind_has(b, PAST_V))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "past_key and past_value must come together");
-    if (has(b, PAST_K)) {
+    if (sn_bind_has(b, PAST_K)) {
         SN_TRY(check_past(b, PAST_K, key, &k->past));
         SN_TRY(check_past(b, PAST_V, value, &past_v));
         if (past_v != k->past)
@@ -205,36 +187,29 @@ static sonde_status bind_past(sn_bind *b, attention_bound *k, const sn_heads *ke
     return SONDE_OK;
 }
 
-static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q, sn_room *ws)
+static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q)
 {
     const attention_params *a = b->params;
     int64_t count = 0;
-    if (has(b, MASK)) {
+    if (sn_bind_has(b, MASK)) {
         const sn_type *t = &b->in[MASK]->type;
-        if (!sn_attn_mask_strides(t->dims, t->rank, k->batch, k->q_heads, q->len, k->total,
+        if (!sn_attn_mask_strides(t->dims, t->rank, q->batch, k->q_heads, q->len, k->total,
                                   a->short_mask, &k->mask) ||
             !sn_type_count(t, &count))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the mask does not fit the scores");
         if (t->dtype != SONDE_DTYPE_BOOL && !sn_cast_supported(t->dtype))
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "masks of type %s are not supported",
                                 sn_dtype_onnx_name(t->dtype));
-        k->ws_bias = t->dtype != SONDE_DTYPE_BOOL && t->dtype != k->compute;
+        if (t->dtype != SONDE_DTYPE_BOOL)
+            k->bias = sn_converted_carve(&b->workspace, b->in[MASK], k->compute);
     }
-    if (has(b, NONPAD)) {
+    if (sn_bind_has(b, NONPAD)) {
         const sn_type *t = &b->in[NONPAD]->type;
-        if (t->rank != 1 || t->dims[0] != k->batch || t->dtype != SONDE_DTYPE_I64)
+        if (t->rank != 1 || t->dims[0] != q->batch || t->dtype != SONDE_DTYPE_I64)
             return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                                "nonpad_kv_seqlen must be %lld int64 numbers", (long long)k->batch);
+                                "nonpad_kv_seqlen must be %lld int64 numbers", (long long)q->batch);
     }
-    if (k->ws_bias)
-        k->bias = sn_room_take(ws, count, sn_dtype_bytes(k->compute));
-    k->lens = sn_room_take(ws, k->batch, 2 * sizeof(int64_t));
     return SONDE_OK;
-}
-
-static int64_t product4(int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return sn_i64_mul(a, b, &a) && sn_i64_mul(a, c, &a) && sn_i64_mul(a, d, &a) ? a : -1;
 }
 
 static sonde_status bind_attention(sn_bind *b)
@@ -245,103 +220,57 @@ static sonde_status bind_attention(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     if (b->in[Q]->type.rank != b->in[K]->type.rank || b->in[K]->type.rank != b->in[V]->type.rank)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "Q, K and V have different ranks");
-    sn_heads q = view_of(b->in[Q], a->q_heads), key = view_of(b->in[K], a->kv_heads);
-    sn_heads value = view_of(b->in[V], a->kv_heads);
+    sn_heads q = sn_heads_of_type(&b->in[Q]->type, a->q_heads);
+    sn_heads key = sn_heads_of_type(&b->in[K]->type, a->kv_heads);
+    sn_heads value = sn_heads_of_type(&b->in[V]->type, a->kv_heads);
     SN_TRY(check_views(b, &q, &key, &value));
-    k->compute = sn_attn_compute_type(q.dtype);
+    k->compute = sn_compute_float(q.dtype);
     if (k->compute == SONDE_DTYPE_UNDEFINED || key.dtype != q.dtype ||
-        sn_attn_compute_type(value.dtype) != k->compute)
+        sn_compute_float(value.dtype) != k->compute)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element types %s, %s, %s are not supported",
                             sn_dtype_onnx_name(q.dtype), sn_dtype_onnx_name(key.dtype),
                             sn_dtype_onnx_name(value.dtype));
-    k->batch = q.batch;
     k->q_heads = q.heads;
     k->kv_heads = key.heads;
     SN_TRY(bind_past(b, k, &key, &value));
 
-    sn_room ws = {0};
-    const size_t elem = sn_dtype_bytes(k->compute);
-    const bool past = has(b, PAST_K);
-    sn_heads y = q;
-    y.size = value.size;
-    if (b->in[Q]->type.rank == 3)
-        y = sn_heads_bshd(q.dtype, NULL, q.batch, q.heads, q.len, value.size, q.heads * value.size,
-                          0);
-    else
-        y = sn_heads_bhsd(q.dtype, NULL, q.batch, q.heads, q.len, value.size);
-    k->ws_q = k->ws_y = q.dtype != k->compute;
-    k->ws_qk = wants(b, QK) && q.dtype != k->compute;
-    k->ws_k = key.dtype != k->compute || (past && !wants(b, PRESENT_K));
-    k->ws_v = value.dtype != k->compute || (past && !wants(b, PRESENT_V));
-    if (k->ws_q) {
-        q = sn_heads_bhsd(k->compute, NULL, q.batch, q.heads, q.len, q.size);
-        y = sn_heads_bhsd(k->compute, NULL, q.batch, q.heads, q.len, value.size);
-        k->q = sn_room_take(&ws, product4(q.batch, q.heads, q.len, q.size), elem);
-        k->y = sn_room_take(&ws, product4(q.batch, q.heads, q.len, value.size), elem);
-    }
-    if (k->ws_qk)
-        k->qk = sn_room_take(&ws, product4(q.batch, q.heads, q.len, k->total), elem);
-    if (k->ws_k)
-        k->k = sn_room_take(&ws, product4(k->batch, k->kv_heads, k->total, key.size), elem);
-    if (k->ws_v)
-        k->v = sn_room_take(&ws, product4(k->batch, k->kv_heads, k->total, value.size), elem);
-    if (k->ws_k || past)
-        key = sn_heads_bhsd(k->compute, NULL, k->batch, k->kv_heads, k->total, key.size);
-    if (k->ws_v || past)
-        value = sn_heads_bhsd(k->compute, NULL, k->batch, k->kv_heads, k->total, value.size);
-    SN_TRY(bind_masks(b, k, &q, &ws));
+    sn_workspace *w = &b->workspace;
+    const bool past = sn_bind_has(b, PAST_K);
+    const sn_heads y = sn_heads_of_type(&b->out[Y].type, q.heads);
+    SN_TRY(bind_masks(b, k, &q));
+    sn_attn_query_bind(&k->q, &q, k->compute, false, w);
+    sn_attn_cache_bind(&k->k, &key, k->compute, past, false, sn_bind_wants(b, PRESENT_K), k->total,
+                       w);
+    sn_attn_cache_bind(&k->v, &value, k->compute, past, false, sn_bind_wants(b, PRESENT_V),
+                       k->total, w);
+    k->y = sn_converted_carve(w, &b->out[Y], k->compute);
+    if (sn_bind_wants(b, QK))
+        k->qk = sn_converted_carve(w, &b->out[QK], k->compute);
+    k->lens = sn_carve(w, q.batch, sizeof(int64_t));
 
-    sn_attention_desc d = {.scale = a->has_scale ? (double)a->scale
-                                                 : 1.0 / sqrt((double)(q.size > 0 ? q.size : 1)),
+    sn_attention_desc d = {.scale = a->has_scale ? (double)a->scale : sn_attn_scale(q.size),
                            .softcap = (double)a->softcap,
                            .left = a->left,
                            .right = a->right,
                            .qk = a->mode,
                            .hide = SN_ATTENTION_FILL_LAST,
                            .masked_is_zero = true};
-    sn_attn_desc(&d, &q, &key, &value, &y);
-    SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    k->core = ws.bytes;
-    if (ws.overflow || !sn_size_add(ws.bytes, k->plan.workspace_bytes, &b->workspace_bytes))
-        return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
+    SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
+    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
     b->bound = k;
-    b->kernel = k->plan.name;
-    b->flops = k->plan.flops;
     return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ run */
-/* Keys (or values): past and new ones brought together where the core reads them. */
-static const void *gather(const sn_step *s, sn_frame *f, uint32_t in, uint32_t past_in,
-                          uint32_t present, bool in_ws, size_t at)
+/* Keys (or values): past and new ones brought together where the driver reads them. */
+static const void *gather(const sn_step *s, sn_frame *f, const sn_attn_cache *place, uint32_t in,
+                          uint32_t past_in, uint32_t present_out, const int64_t *start)
 {
     const attention_bound *k = s->bound;
     const sn_heads now = sn_heads_of(sn_in(s, f, in), k->kv_heads);
-    const bool past = sn_has(s, past_in), wanted = sn_wants(s, present);
-    const void *result = now.data;
-    sn_heads places[2];
-    int n = 0;
-    if (wanted)
-        places[n++] = sn_heads_bhsd(now.dtype, sn_out(s, f, present)->data, now.batch, now.heads,
-                                    k->total, now.size);
-    if (in_ws)
-        places[n++] =
-            sn_heads_bhsd(k->compute, f->workspace + at, now.batch, now.heads, k->total, now.size);
-    int64_t *shift = (int64_t *)(void *)(f->workspace + k->lens);
-    for (int64_t b = 0; b < k->batch; b++)
-        shift[b] = k->past;
-    for (int i = 0; i < n; i++) {
-        if (past) {
-            const sn_heads before = sn_heads_of(sn_in(s, f, past_in), k->kv_heads);
-            sn_heads_copy(&places[i], &before, NULL, f->pool);
-        }
-        sn_heads_copy(&places[i], &now, shift, f->pool);
-    }
-    if (in_ws)
-        result = places[n - 1].data;
-    else if (past)
-        result = places[0].data;
-    return result;
+    const sn_heads past = sn_heads_in(s, f, past_in), present = sn_heads_out(s, f, present_out);
+    return sn_attn_cache_run(place, f, &past, &now, &present, k->compute, k->total, start, NULL)
+        .data;
 }
 
 /* The queries are the last ones of what is there: of the past and them, or of a cache kept outside,
@@ -356,51 +285,31 @@ static int64_t key_of_first_query(const attention_bound *k, const int64_t *fille
 static sonde_status run_attention(const sn_step *s, sn_frame *f)
 {
     const attention_bound *k = s->bound;
-    sn_attention_args a = {.filter = -INFINITY};
-    const sn_tensor *q = sn_in(s, f, Q);
-    a.k = gather(s, f, K, PAST_K, PRESENT_K, k->ws_k, k->k);
-    a.v = gather(s, f, V, PAST_V, PRESENT_V, k->ws_v, k->v);
-    a.q = q->data;
-    a.y = sn_out(s, f, Y)->data;
-    a.qk = sn_wants(s, QK) ? sn_out(s, f, QK)->data : NULL;
-    const sn_heads q_in = sn_heads_of(q, k->q_heads);
-    if (k->ws_q) {
-        const sn_heads to = sn_heads_bhsd(k->compute, f->workspace + k->q, q_in.batch, q_in.heads,
-                                          q_in.len, q_in.size);
-        sn_heads_copy(&to, &q_in, NULL, f->pool);
-        a.q = to.data;
-        a.y = f->workspace + k->y;
-    }
-    if (k->ws_qk)
-        a.qk = f->workspace + k->qk;
+    const int64_t batch = k->plan.d.batch;
+    const sn_heads q = sn_heads_of(sn_in(s, f, Q), k->q_heads);
+    int64_t *lens = sn_piece_ptr(f, k->lens);
+    for (int64_t b = 0; b < batch; b++)
+        lens[b] = k->past;
+    sn_attention_args a = {.k = gather(s, f, &k->k, K, PAST_K, PRESENT_K, lens),
+                           .v = gather(s, f, &k->v, V, PAST_V, PRESENT_V, lens),
+                           .q = sn_attn_query_run(&k->q, f, &q, k->compute).data,
+                           .y = sn_converted_out(s, f, Y, k->compute, k->y),
+                           .qk = sn_converted_out(s, f, QK, k->compute, k->qk),
+                           .filter = -INFINITY,
+                           .offset = lens};
     if (sn_has(s, MASK)) {
-        const sn_tensor *m = sn_in(s, f, MASK);
-        sn_attention_mask *mask = m->dtype == SONDE_DTYPE_BOOL ? &a.keep : &a.bias;
+        const bool keep = sn_in(s, f, MASK)->dtype == SONDE_DTYPE_BOOL;
+        sn_attention_mask *mask = keep ? &a.keep : &a.bias;
         *mask = k->mask;
-        mask->data = m->data;
-        if (k->ws_bias) {
-            mask->data = f->workspace + k->bias;
-            sn_cast_run(f->ctx->cpu.flags, k->compute, f->workspace + k->bias, m->dtype, m->data,
-                        (size_t)sn_tensor_count(m), (sn_rounding){0}, f->pool);
-        }
+        mask->data =
+            keep ? sn_in(s, f, MASK)->data : sn_converted_in(s, f, MASK, k->compute, k->bias);
     }
-    int64_t *offset = (int64_t *)(void *)(f->workspace + k->lens);
     a.end = sn_has(s, NONPAD) ? sn_in(s, f, NONPAD)->data : NULL;
-    a.offset = offset;
-    for (int64_t b = 0; b < k->batch; b++)
-        offset[b] = key_of_first_query(k, a.end && !sn_has(s, PAST_K) ? &a.end[b] : NULL);
-    sn_attention_run(&k->plan, &a, f->workspace + k->core, f->pool);
-    if (k->ws_y) {
-        const sn_heads from = sn_heads_bhsd(k->compute, f->workspace + k->y, q_in.batch, q_in.heads,
-                                            q_in.len, k->plan.d.v_head);
-        const sn_heads to = sn_heads_of(sn_out(s, f, Y), k->q_heads);
-        sn_heads_copy(&to, &from, NULL, f->pool);
-    }
-    if (k->ws_qk) {
-        sn_tensor *out = sn_out(s, f, QK);
-        sn_cast_run(f->ctx->cpu.flags, out->dtype, out->data, k->compute, a.qk,
-                    (size_t)sn_tensor_count(out), (sn_rounding){0}, f->pool);
-    }
+    for (int64_t b = 0; b < batch; b++)
+        lens[b] = key_of_first_query(k, a.end && !sn_has(s, PAST_K) ? &a.end[b] : NULL);
+    sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, Y, k->compute, k->y);
+    sn_converted_done(s, f, QK, k->compute, k->qk);
     return SONDE_OK;
 }
 

@@ -5,7 +5,6 @@
 
 #include "compute/causal_conv.h"
 #include "ops/shared/converted.h"
-#include "ops/shared/heads.h"
 
 enum { X, W, BIAS, PAST, N_IN };
 
@@ -71,7 +70,7 @@ static sonde_status bind_causal(sn_bind *b)
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++) {
         if (!b->in[i])
             continue;
-        if (sn_attn_compute_type(b->in[i]->type.dtype) != SONDE_DTYPE_F32 ||
+        if (sn_compute_float(b->in[i]->type.dtype) != SONDE_DTYPE_F32 ||
             b->in[i]->type.dtype != x->dtype)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                                 sn_dtype_onnx_name(b->in[i]->type.dtype));

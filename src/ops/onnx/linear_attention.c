@@ -7,7 +7,6 @@
 #include "compute/linear_attention.h"
 #include "compute/split.h"
 #include "ops/shared/converted.h"
-#include "ops/shared/heads.h"
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA, N_IN };
 
@@ -121,7 +120,7 @@ static sonde_status bind_linear(sn_bind *b)
     for (uint32_t i = 0; i < N_IN; i++) {
         if (!has(b, i))
             continue;
-        if (sn_attn_compute_type(b->in[i]->type.dtype) != SONDE_DTYPE_F32)
+        if (sn_compute_float(b->in[i]->type.dtype) != SONDE_DTYPE_F32)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                                 sn_dtype_onnx_name(b->in[i]->type.dtype));
         k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);

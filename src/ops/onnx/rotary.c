@@ -2,10 +2,9 @@
 /* RotaryEmbedding of the standard domain and of com.microsoft: rows of a head are rotated by angles
  * looked up by position. The two differ in the order of their inputs and in how positions are
  * given. */
-#include <string.h>
-
-#include "ops/shared/elementwise.h"
-#include "ops/shared/heads.h"
+#include "compute/rotary.h"
+#include "ops/shared/attention.h"
+#include "ops/shared/converted.h"
 
 typedef struct rotary_params {
     int64_t heads, dim; /* 0: not given */
@@ -19,7 +18,7 @@ typedef struct rotary_bound {
     int64_t batch, len;
     bool offset; /* one id: the position of the first token */
     bool convert;
-    size_t x, cos, sin; /* workspace */
+    sn_piece x, cos, sin; /* in f32 */
 } rotary_bound;
 
 static sonde_status prepare(sn_prep *p, bool microsoft)
@@ -116,7 +115,7 @@ static sonde_status bind_rotary(sn_bind *b)
     if (!sn_type_same_shape(table, &b->in[r->sin]->type) || table->rank < 2)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "the tables of cosines and sines differ in shape");
-    int64_t size = 0, count = 0, table_count = 0;
+    int64_t size = 0, count = 0;
     k->half = table->dims[table->rank - 1];
     SN_TRY(split_heads(b, k, k->half, &size));
     k->batch = x->dims[0];
@@ -126,23 +125,17 @@ static sonde_status bind_rotary(sn_bind *b)
                             "tables of %lld columns do not fit heads of %lld numbers",
                             (long long)k->half, (long long)size);
     SN_TRY(bind_positions(b, k, table));
-    if (sn_attn_compute_type(x->dtype) != SONDE_DTYPE_F32 || table->dtype != x->dtype ||
+    if (sn_compute_float(x->dtype) != SONDE_DTYPE_F32 || table->dtype != x->dtype ||
         b->in[r->sin]->type.dtype != x->dtype)
         return sn_bind_fail(b, SONDE_UNSUPPORTED,
                             "element type %s with tables of %s is not supported",
                             sn_dtype_onnx_name(x->dtype), sn_dtype_onnx_name(table->dtype));
     k->convert = x->dtype != SONDE_DTYPE_F32;
-    if (!sn_type_count(x, &count) || !sn_type_count(table, &table_count))
+    if (!sn_type_count(x, &count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    if (k->convert) {
-        sn_room ws = {0};
-        k->x = sn_room_take(&ws, count, sizeof(float));
-        k->cos = sn_room_take(&ws, table_count, sizeof(float));
-        k->sin = sn_room_take(&ws, table_count, sizeof(float));
-        if (ws.overflow)
-            return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-        b->workspace_bytes = ws.bytes;
-    }
+    k->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
+    k->cos = sn_converted_carve(&b->workspace, b->in[r->cos], SONDE_DTYPE_F32);
+    k->sin = sn_converted_carve(&b->workspace, b->in[r->sin], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = "f32_rotary";
     b->flops = 3 * (uint64_t)count;
@@ -156,8 +149,8 @@ static sonde_status run_rotary(const sn_step *s, sn_frame *f)
     const sn_heads x = sn_heads_of(sn_in(s, f, 0), k->heads),
                    y = sn_heads_of(sn_out(s, f, 0), k->heads);
     sn_rotary r = {.rows = k->rows, .half = k->half, .interleaved = p->interleaved};
-    r.cos = sn_as_f32(sn_in(s, f, p->cos), f->workspace + k->cos);
-    r.sin = sn_as_f32(sn_in(s, f, p->sin), f->workspace + k->sin);
+    r.cos = sn_converted_in(s, f, p->cos, SONDE_DTYPE_F32, k->cos);
+    r.sin = sn_converted_in(s, f, p->sin, SONDE_DTYPE_F32, k->sin);
     if (sn_has(s, p->ids)) {
         r.ids = sn_in(s, f, p->ids)->data;
         const int64_t n = k->offset ? 1 : k->batch * k->len, last = k->offset ? k->len : 1;
@@ -172,7 +165,8 @@ static sonde_status run_rotary(const sn_step *s, sn_frame *f)
     }
     sn_heads work = y;
     if (k->convert)
-        work = sn_heads_bhsd(SONDE_DTYPE_F32, f->workspace + k->x, x.batch, x.heads, x.len, x.size);
+        work =
+            sn_heads_bhsd(SONDE_DTYPE_F32, sn_piece_ptr(f, k->x), x.batch, x.heads, x.len, x.size);
     sn_heads_copy(&work, &x, NULL, f->pool);
     if (k->offset) {
         /* One start for all: the table begins there. */

@@ -22,6 +22,14 @@ static inline sn_dtype sn_compute_dtype(sn_dtype t)
     return sn_is_half(t) ? SONDE_DTYPE_F32 : t;
 }
 
+/* The same for operators of floats only: UNDEFINED for anything else. */
+static inline sn_dtype sn_compute_float(sn_dtype t)
+{
+    const sn_dtype compute = sn_compute_dtype(t);
+    return compute == SONDE_DTYPE_F32 || compute == SONDE_DTYPE_F64 ? compute
+                                                                    : SONDE_DTYPE_UNDEFINED;
+}
+
 /* Room for the elements of a concrete fact in type `compute`. Nothing is carved when it is of that
  * type, packed or absent. */
 sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute);
