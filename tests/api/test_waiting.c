@@ -2,6 +2,7 @@
 /* Who waits for whom: one thread is stopped in the middle of making something, and runs that need
  * nothing of it have to get through. Where one should not, the test never ends. */
 #include <dirent.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -260,15 +261,37 @@ static void count_tuned(void *user, int level, const char *line)
     *(_Atomic int *)user += strncmp(line, "tuned: ", 7) == 0;
 }
 
-static int files_in(const char *dir)
+/* How many files there are, and how large they are together. */
+static int list_files(const char *dir, long *bytes)
 {
     int n = 0;
+    *bytes = 0;
     DIR *d = opendir(dir);
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        n += e->d_name[0] != '.';
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        char path[400];
+        struct stat about;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (e->d_name[0] == '.' || stat(path, &about) != 0)
+            continue;
+        *bytes += (long)about.st_size;
+        n++;
+    }
     if (d)
         closedir(d);
     return n;
+}
+
+static int files_in(const char *dir)
+{
+    long bytes;
+    return list_files(dir, &bytes);
+}
+
+static long bytes_in(const char *dir)
+{
+    long bytes;
+    (void)list_files(dir, &bytes);
+    return bytes;
 }
 
 static void remove_folder(const char *dir)
@@ -310,6 +333,64 @@ TEST(a_run_does_not_wait_for_tuning)
     CHECK_EQ(bindings_of(&s), 2);
     gated_close(&s);
     gated_close(&plain);
+    remove_folder(dir);
+}
+
+/* Somebody else's region on a pool, which lasts until its gate opens. */
+typedef struct hog {
+    sn_pool *pool;
+    gate gate;
+    pthread_t thread;
+} hog;
+
+static void hog_task(void *arg, size_t task, int worker)
+{
+    (void)task, (void)worker;
+    (void)gate_pass(arg);
+}
+
+static void *hog_main(void *arg)
+{
+    hog *h = arg;
+    sn_pool_run(h->pool, 2, hog_task, &h->gate);
+    return NULL;
+}
+
+TEST(steps_are_not_measured_while_others_have_the_pool)
+{
+    char dir[] = "/tmp/sonde-wait-XXXXXX";
+    CHECK(mkdtemp(dir) != NULL);
+    gated_session s;
+    sonde_error err;
+    _Atomic int tuned = 0;
+    float expected, got;
+    gated_open(&s, "tiny_cnn", NULL, count_tuned, &tuned);
+    CHECK_EQ(run_here(&s, 5, NULL, &expected), SONDE_OK);
+    gated_session tuning = s;
+    sonde_session_options o = SONDE_INIT(sonde_session_options);
+    o.tune = dir;
+    o.threads = 2;
+    CHECK_OK(sonde_session_create(s.model, &o, &tuning.session, &err));
+    hog h = {.pool = sn_session_pool(tuning.session->core)};
+    gate_init(&h.gate, 0, 0);
+    CHECK_EQ(pthread_create(&h.thread, NULL, hog_main, &h), 0);
+    CHECK(gate_wait(&h.gate));
+    CHECK_EQ(run_here(&tuning, 5, NULL, &got), SONDE_OK);
+    CHECK(near(got, expected));
+    CHECK_EQ(tuned, 1);
+    gate_open(&h.gate);
+    pthread_join(h.thread, NULL);
+    /* Only steps without a choice are remembered: another session measures the others. */
+    const long before = bytes_in(dir);
+    CHECK_EQ(run_here(&tuning, 5, NULL, &got), SONDE_OK);
+    CHECK_EQ(bytes_in(dir), before);
+    sonde_session_release(tuning.session);
+    CHECK_OK(sonde_session_create(s.model, &o, &tuning.session, &err));
+    CHECK_EQ(run_here(&tuning, 5, NULL, &got), SONDE_OK);
+    CHECK(near(got, expected));
+    CHECK_MSG(bytes_in(dir) > before, "%ld bytes", before);
+    sonde_session_release(tuning.session);
+    gated_close(&s);
     remove_folder(dir);
 }
 

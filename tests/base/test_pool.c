@@ -272,4 +272,31 @@ TEST(a_forked_child_starts_workers_of_its_own)
     sn_pool_free(pool);
 }
 
+typedef struct looking {
+    const sn_pool *pool;
+    _Atomic int busy;
+} looking;
+
+static void look(void *arg, size_t task, int worker)
+{
+    looking *l = arg;
+    (void)task, (void)worker;
+    atomic_fetch_add(&l->busy, sn_pool_is_busy(l->pool));
+}
+
+TEST(a_pool_is_busy_while_a_region_runs)
+{
+    sn_allocator alloc;
+    sonde_error err;
+    sn_pool *pool = NULL;
+    sn_allocator_init_system(&alloc);
+    CHECK_OK(sn_pool_create(&pool, 2, &alloc, &err));
+    looking l = {.pool = pool};
+    CHECK(!sn_pool_is_busy(pool) && !sn_pool_is_busy(NULL));
+    sn_pool_run(pool, 10, look, &l);
+    CHECK_EQ(l.busy, 10);
+    CHECK(!sn_pool_is_busy(pool));
+    sn_pool_free(pool);
+}
+
 TEST_MAIN()
