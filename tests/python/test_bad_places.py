@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -19,7 +21,7 @@ CATEGORIES = "model, iteration, operator, executor, memory, thread, user, device
 def sonde(folder, *arguments, **kw):
     environment = {**os.environ, **kw.pop("env", {})}
     return subprocess.run([PROGRAM, *map(str, arguments)], cwd=folder, env=environment, capture_output=True,
-                          text=True, timeout=120, **kw)
+                          text=True, timeout=PATIENCE, **kw)
 
 
 def small_disk():
@@ -111,7 +113,7 @@ def test_output_that_does_not_arrive_is_an_error(tmp_path):
     for arguments in (["run", "zoo:tiny_mlp"], ["profile", "zoo:tiny_mlp", "-n", "10"], ["zoo"], ["--help"],
                       ["profile", "zoo:tiny_mlp", "-n", "10", "--json", "-"]):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         assert done.returncode == 1, arguments
         assert "standard output" in done.stderr and "No space left on device" in done.stderr
 

@@ -9,6 +9,8 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -26,7 +28,7 @@ def plots(tmp_path_factory):
     done = subprocess.run(
         [PROGRAM, "bench", "zoo:tiny_mlp", folder / STRANGE, "-t", "1,2", "-n", "40", "--rounds", "2", "--min-runs", "3",
          "--against", "sonde,sonde:no-optimize,sonde:cpu=baseline", "--peer", f"nobody={folder / 'gone.py'}", *outputs],
-        capture_output=True, text=True, timeout=300)
+        capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return {name: xml.parse(folder / f"{name}.svg").getroot() for name in names}
 
@@ -118,7 +120,7 @@ def test_the_note_of_the_violins_says_what_they_show(plots, tmp_path):
     (tmp_path / "far.py").write_text(FAR)
     file = tmp_path / "x.violins.svg"
     subprocess.run([PROGRAM, "bench", "zoo:tiny_mlp", "--peer", f"far={tmp_path / 'far.py'}", "--against", "far", "-n", "60",
-                    "--rounds", "1", "--no-program", "-q", "-o", file], check=True, timeout=300)
+                    "--rounds", "1", "--no-program", "-q", "-o", file], check=True, timeout=PATIENCE)
     far = xml.parse(file).getroot()
     for root in (plots["x.violins"], far):
         text = words(root)

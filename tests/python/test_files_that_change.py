@@ -11,6 +11,8 @@ import pytest
 import sonde
 import sonde.zoo
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -18,7 +20,7 @@ LIMIT = 40 << 20
 
 
 def run(*arguments, **kw):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **kw)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE, **kw)
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def is_mapped_by(path, arguments, tmp_path):
     """Whether a run of the program maps the file, as the system saw it."""
     log = tmp_path / "calls"
     done = subprocess.run(["strace", "-f", "-qq", "-e", "trace=openat,mmap", "-y", "-o", log, PROGRAM, *map(str, arguments)],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return any("mmap(" in line and str(path) in line for line in log.read_text().splitlines())
 

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import small_models
+from patience import PATIENCE
 import sonde
 from small_models import value
 
@@ -26,7 +27,7 @@ def inspect(model, *options, columns=None):
     env = {key: text for key, text in os.environ.items() if key != "COLUMNS"}
     if columns:
         env["COLUMNS"] = str(columns)
-    done = subprocess.run([PROGRAM, "inspect", str(model), *options], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([PROGRAM, "inspect", str(model), *options], capture_output=True, text=True, timeout=PATIENCE,
                           env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -58,7 +59,7 @@ def named(path, names):
 
 def test_json_says_what_the_text_says(tmp_path):
     path = tmp_path / "model.onnx"
-    subprocess.run([PROGRAM, "zoo", "save", "tiny_cnn", path], check=True, timeout=60, capture_output=True)
+    subprocess.run([PROGRAM, "zoo", "save", "tiny_cnn", path], check=True, timeout=PATIENCE, capture_output=True)
     text = inspect(path)
     said = report(path, "--nodes")
     assert said["schema"] == "sonde.inspect/1" and said["optimized"] is True
@@ -101,7 +102,7 @@ def test_memory_is_what_a_run_asks_for(tmp_path):
                                   [numpy_helper.from_array(x, "w")]))
     memory = report(path, "-t", "1")["run"]["memory"]
     done = subprocess.run([PROGRAM, "run", path, "-q", "-t", "1", "--max-memory", "6M"], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=PATIENCE)
     wanted = re.search(r"takes \d+ bytes \(activations (\d+), workspace (\d+), results (\d+)\)", done.stderr)
     assert wanted, done.stderr
     assert [int(n) for n in wanted.groups()] == [memory["activations"], memory["workspace"], memory["outputs"]]
@@ -151,7 +152,7 @@ def test_any_names_give_json(tmp_path):
 def test_bytes_that_are_no_text_give_json(tmp_path):
     path = named(tmp_path / "model.onnx", ["abcd"])
     path.write_bytes(path.read_bytes().replace(b"abcd", b"a\xff\xc3d"))
-    done = subprocess.run([PROGRAM, "inspect", path, "--json", "-", "--nodes"], capture_output=True, timeout=60)
+    done = subprocess.run([PROGRAM, "inspect", path, "--json", "-", "--nodes"], capture_output=True, timeout=PATIENCE)
     if done.returncode == 0:
         json.loads(done.stdout.decode())  # strictly
     else:
@@ -195,6 +196,6 @@ def test_no_verb_sends_control_characters_of_names_to_the_terminal(verb, tmp_pat
     nasty = [name.replace("\n", "") + "\x1b]0;title\x07" for name in HOSTILE]
     path = named(tmp_path / "model.onnx", nasty)
     (tmp_path / "labels").write_text("\n".join(nasty))
-    done = subprocess.run([PROGRAM, verb[0], path, *verb[1:]], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = subprocess.run([PROGRAM, verb[0], path, *verb[1:]], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
     assert done.stdout + done.stderr
     assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)

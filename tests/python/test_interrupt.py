@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 FOREVER = ["-n", "1000000000"]
 
@@ -41,7 +43,7 @@ class Program:
         return got
 
     def wait_for(self, word, times):
-        """Each time the bar is shown it is another run's turn: twice means that one run is over."""
+        """Each time the bar is shown it is another run's turn: three times mean that two runs are over."""
         while self.said.count(word) < times:
             assert self.read(), self.said
 
@@ -60,7 +62,7 @@ needs_program = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set
 
 def report(folder, name):
     done = subprocess.run([PROGRAM, "report", name, "-q", "--json", "-"], cwd=folder, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -72,7 +74,7 @@ def report(folder, name):
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupted_profile_is_written_and_its_table_shown(tmp_path, number, code):
     program = Program(tmp_path, "profile", "zoo:tiny_cnn", *FOREVER, "-o", "t.pftrace", "-o", "t.json", "--json", "s.json")
-    program.wait_for(b"measuring", 2)
+    program.wait_for(b"measuring", 3)
     status, out, said = program.end(number)
     assert status == code
     words = said.split()
@@ -109,7 +111,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
     """The table goes into a pipe that nobody reads: the program cannot end by itself any more."""
     os.mkfifo(tmp_path / "t.json")
     program = Program(tmp_path, "profile", "zoo:tiny_cnn", *FOREVER, "-o", "t.json")
-    program.wait_for(b"measuring", 2)
+    program.wait_for(b"measuring", 3)
     program.process.send_signal(signal.SIGINT)
     program.wait_for(b"interrupted after", 1)
     status, _, _ = program.end(signal.SIGTERM)
@@ -119,7 +121,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
 @needs_program
 def test_an_interrupted_run_shows_how_long_runs_took_and_writes_no_outputs(tmp_path):
     program = Program(tmp_path, "run", "zoo:tiny_cnn", *FOREVER, "-p", "-o", "out.npz")
-    program.wait_for(b"measuring", 2)
+    program.wait_for(b"measuring", 3)
     status, out, said = program.end(signal.SIGINT)
     assert status == 130 and said.startswith("sonde: interrupted after ")
     assert " runs: mean " in out and "Graph run of " in out and "f32[" not in out
@@ -138,7 +140,7 @@ def test_an_interrupted_op_shows_the_nodes_that_were_measured(tmp_path):
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
     """As under nohup."""
     program = Program(tmp_path, "profile", "zoo:tiny_cnn", *FOREVER, before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    program.wait_for(b"measuring", 2)
+    program.wait_for(b"measuring", 3)
     program.process.send_signal(signal.SIGHUP)
     program.wait_for(b"measuring", program.said.count(b"measuring") + 3)
     status, _, said = program.end(signal.SIGINT)
@@ -148,7 +150,7 @@ def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
 @needs_program
 def test_a_trace_that_is_written_meanwhile_is_whole_after_an_interrupt(tmp_path):
     program = Program(tmp_path, "run", "zoo:tiny_cnn", *FOREVER, SONDE_TRACE="t.pftrace")
-    program.wait_for(b"measuring", 2)
+    program.wait_for(b"measuring", 3)
     status, _, said = program.end(signal.SIGINT)
     assert status == 130
     assert report(tmp_path, "t.pftrace")["iterations"] == int(said.split()[3])
@@ -203,7 +205,7 @@ def interrupted(run):
 
 def python(code):
     pytest.importorskip("onnx")
-    done = subprocess.run([sys.executable, "-c", ENDLESS + code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", ENDLESS + code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -12,12 +12,14 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
 
 def sonde(*args):
-    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def save(path, nodes, inputs, outputs, initializers=()):
@@ -96,7 +98,7 @@ def test_ten_times_the_nodes_cost_ten_times_as_much(tmp_path):
         try:
             done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={tmp_path}/out", PROGRAM,
                                    "run", path, "-t", "1", "--cpu", "avx2"],
-                                  capture_output=True, text=True, timeout=300)
+                                  capture_output=True, text=True, timeout=PATIENCE)
         except FileNotFoundError:
             pytest.skip("valgrind is not installed")
         if "Collected" not in done.stderr:

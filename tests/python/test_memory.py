@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -23,14 +25,14 @@ BESIDES = {"run": 12_000_000, "profile": 16_000_000}
 @pytest.fixture(scope="module", params=MODELS)
 def model(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / f"{request.param}.onnx"
-    subprocess.run([PROGRAM, "zoo", "save", request.param, path], check=True, capture_output=True, timeout=300)
+    subprocess.run([PROGRAM, "zoo", "save", request.param, path], check=True, capture_output=True, timeout=PATIENCE)
     yield path
     path.unlink()
 
 
 def memory_report(model, threads="1"):
     done = subprocess.run([PROGRAM, "profile", model, "-n", "1", "-t", threads, "--report", "memory"],
-                          capture_output=True, text=True, timeout=300, check=True)
+                          capture_output=True, text=True, timeout=PATIENCE, check=True)
     rows = re.findall(r"^ *([a-z, ]+?)  +([\d.]+) (B|KiB|MiB|GiB)$", done.stdout, re.M)
     return {name: float(number) * UNITS[unit] for name, number, unit in rows}
 
@@ -47,7 +49,7 @@ sys.exit(status != 0)
 
 def peak_resident(*command):
     """Bytes, as the system counted them for this process alone."""
-    done = subprocess.run([sys.executable, "-S", "-c", STARTER, *command], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-S", "-c", STARTER, *command], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1]) * 1024
 

@@ -10,6 +10,8 @@ import subprocess
 import onnx
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -24,7 +26,7 @@ AT_LEAST = 1901  # of 1,914 in onnx 1.22.0
 @pytest.mark.parametrize("args", [[], ["--no-optimize"], ["--cpu", "baseline"], ["-t", "2"]], ids=" ".join)
 def test_the_official_cases_pass(args):
     folders = [DATA / name for name in ("node", "simple", "pytorch-converted", "pytorch-operator", "light")]
-    done = subprocess.run([PROGRAM, "check", *args, *folders], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([PROGRAM, "check", *args, *folders], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode in (0, 3), done.stderr
     lines = done.stdout.splitlines()
     failed = {line.split()[1].rstrip(":") for line in lines if line.startswith("FAILED")}

@@ -18,6 +18,8 @@ from onnx import external_data_helper  # noqa: E402
 from onnx import helper as h  # noqa: E402
 from onnx import numpy_helper as nh  # noqa: E402
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -26,7 +28,7 @@ TYPES = sorted(v for v in T.DataType.values() if v != T.UNDEFINED)
 
 
 def sonde(*args):
-    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def inspect(path):
@@ -233,7 +235,7 @@ def test_an_unknown_attribute_of_a_newer_opset_is_refused(tmp_path):
 def test_an_unknown_attribute_of_a_known_opset_is_logged(tmp_path):
     path = with_attribute(tmp_path, 21)
     done = subprocess.run(
-        [PROGRAM, "run", path], capture_output=True, text=True, timeout=120, env={**os.environ, "SONDE_LOG": "warn"}
+        [PROGRAM, "run", path], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "SONDE_LOG": "warn"}
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("attribute 'leak' is not known and is left out") == 1

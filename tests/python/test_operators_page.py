@@ -9,13 +9,15 @@ import sys
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "script" / "operators"
 
 
 @pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 def test_the_page_of_operators_is_up_to_date():
-    done = subprocess.run([sys.executable, SCRIPT, "--check", PROGRAM], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, SCRIPT, "--check", PROGRAM], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 

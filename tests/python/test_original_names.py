@@ -13,6 +13,8 @@ import subprocess
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 onnx = pytest.importorskip("onnx")
@@ -24,7 +26,7 @@ MODELS = ["tiny_cnn", "tiny_resnet", "tiny_efficientnet", "tiny_mobilenet_int8",
 
 
 def sonde(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done
 

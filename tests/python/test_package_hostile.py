@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 import small_models
+from patience import PATIENCE
 import sonde
 
 
@@ -604,7 +605,7 @@ if child == 0:
 status |= os.waitpid(child, 0)[1]
 sys.exit(status != 0)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -624,5 +625,5 @@ for _ in range(3):
 for _ in range(20):
     session.run_async(None, feed, lambda *_: None, None)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,8 @@ from collections import defaultdict
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -36,7 +38,7 @@ def profile(model, folder, *options, formats=FORMATS, runs=RUNS):
     files = {f: folder / f"a.{f}" for f in formats}
     outputs = [x for path in files.values() for x in ("-o", str(path))]
     done = subprocess.run([PROGRAM, "profile", str(model), "-n", str(runs), "-q", *options, *outputs],
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return files
 
@@ -346,7 +348,7 @@ def test_strange_names_survive_in_traces_and_summaries(strange):
     assert {"".join(":" if c == ";" else "_" if c <= " " else c for c in name) for name in STRANGE} <= stacks
     # The native format, by what is made of it again, and by Perfetto's own classes.
     again = strange["json"].parent / "again.json"
-    subprocess.run([PROGRAM, "report", strange["pftrace"], "-q", "-o", again], check=True, timeout=60)
+    subprocess.run([PROGRAM, "report", strange["pftrace"], "-q", "-o", again], check=True, timeout=PATIENCE)
     assert json.loads(again.read_text()) == trace
     messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     packets = messages.Trace.FromString(strange["pftrace"].read_bytes()).packet
@@ -455,7 +457,7 @@ def libreoffice(folder, *arguments):
     """Converts files to workbooks in folder/out; a profile of its own keeps it from what else may run."""
     subprocess.run(["soffice", f"-env:UserInstallation=file://{folder}/office", "--headless", "--convert-to", "xlsx",
                     "--outdir", str(folder / "out"), *map(str, arguments)], check=True, capture_output=True,
-                   timeout=300, env={**os.environ, "LC_ALL": "en_US.UTF-8"})
+                   timeout=PATIENCE, env={**os.environ, "LC_ALL": "en_US.UTF-8"})
 
 
 @needs_libreoffice

@@ -13,6 +13,8 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper as nh
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -75,14 +77,14 @@ def run_both(model, folder, shape, args=()):
     theirs = session.run(None, {"x": x})[0]
     np.savez(folder / "in.npz", x=x)
     done = subprocess.run([PROGRAM, "run", path, "-i", folder / "in.npz", "-o", folder / "out.npz", *args],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return next(iter(np.load(folder / "out.npz").values())), theirs
 
 
 def kernels(folder):
     done = subprocess.run([PROGRAM, "profile", folder / "m.onnx", "-n", "1", "--json", "-"],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

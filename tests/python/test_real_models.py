@@ -12,6 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 MODELS = sorted(pathlib.Path(os.environ.get("SONDE_TEST_MODELS", "/nonexistent")).glob("*.onnx"))
 pytestmark = pytest.mark.skipif(not PROGRAM or not MODELS, reason="SONDE_PROGRAM or SONDE_TEST_MODELS is not set")
@@ -91,7 +93,7 @@ def test_real_models_agree_with_onnxruntime(path, way, args, tmp_path):
         theirs = dict(zip(names, session.run(None, feeds)))
         np.savez(tmp_path / "in.npz", **feeds)
         done = subprocess.run([PROGRAM, "run", path, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz", *args],
-                              capture_output=True, text=True, timeout=300)
+                              capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         ours = dict(np.load(tmp_path / "out.npz"))
         check(ours, theirs, steps)

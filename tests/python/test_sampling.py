@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM or not shutil.which("perf"), reason="needs SONDE_PROGRAM and perf")
 
@@ -25,13 +27,13 @@ def test_perf_names_kernels_and_who_called_them(tmp_path):
     data = tmp_path / "perf.data"
     command = ["perf", "record", "-e", "cpu-clock", "-F", "999", "-g", "-o", data, "--",
                PROGRAM, "run", "zoo:regnet_x_400mf", "-n", "60", "-q"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, "SONDE_THREADS": "1"})
     if not data.exists() or re.search(r"[Pp]ermission|perf_event_paranoid|not supported", done.stderr):
         pytest.skip(f"perf is refused here: {done.stderr.strip().splitlines()[-1:]}")
     assert done.returncode == 0, done.stderr
     script = subprocess.run(["perf", "script", "-i", data, "-F", "comm,ip,sym"], capture_output=True, text=True,
-                            timeout=240)
+                            timeout=PATIENCE)
     assert script.returncode == 0, script.stderr
     samples = [s for s in stacks(script.stdout) if s]
     in_kernels = [s for s in samples if KERNEL.match(s[0])]

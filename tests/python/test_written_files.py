@@ -12,6 +12,8 @@ import pytest
 import sonde
 import sonde.zoo
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -22,7 +24,7 @@ PROFILES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz
 def program(*arguments):
     def write(path):
         done = subprocess.run([PROGRAM, *[str(path) if a == "OUT" else a for a in arguments]], capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=PATIENCE)
         assert done.returncode == 0, (arguments, done.stderr)
 
     return write
@@ -30,7 +32,7 @@ def program(*arguments):
 
 def traced(path):
     done = subprocess.run([PROGRAM, "run", MODEL, "-q"], env={**os.environ, "SONDE_TRACE": str(path)},
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
 
 

