@@ -40,6 +40,12 @@ static inline int32_t sn_byte_zero(const sn_byte_zeros *z, int64_t i)
 void sn_bytes_to_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *src, int64_t n,
                      int32_t zero);
 
+/* dst = (src - zero) · (factor · scale) of matrices whose `columns` columns have their own scale,
+ * or one for all; n bytes. */
+void sn_bytes_scaled(sonde_dtype t, float *dst, const void *src, int64_t n, int64_t columns,
+                     const sn_byte_zeros *zero, const float *scales, int64_t n_scales,
+                     float factor);
+
 /* acc = y, or acc += y, of exact sums; wraps as 32 bits do. */
 void sn_exact_join(int32_t *acc, const float *y, int64_t n, bool first);
 

@@ -417,3 +417,20 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
     }
     return true;
 }
+
+/* ------------------------------------------------------------------ weights of bytes */
+const float *sn_byte_weights_load(const sn_byte_weights *w, float *dst)
+{
+    for (int64_t row = 0; row < w->dirs * w->rows; row++) {
+        const int64_t dir = row / w->rows;
+        const float factor = w->scale[w->scales > w->dirs ? row : dir];
+        const int32_t zero =
+            w->zero.data ? sn_byte_at(w->zero.type, w->zero.data, w->zero.n > w->dirs ? row : dir)
+                         : 0;
+        for (int64_t i = 0; i < w->k; i++) {
+            const int64_t at = (dir * w->k + i) * w->rows + row % w->rows;
+            dst[row * w->k + i] = (float)(sn_byte_at(w->dtype, w->data, at) - zero) * factor;
+        }
+    }
+    return dst;
+}

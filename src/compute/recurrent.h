@@ -6,6 +6,7 @@
 #ifndef SN_COMPUTE_RECURRENT_H
 #define SN_COMPUTE_RECURRENT_H
 
+#include "compute/bytes.h"
 #include "compute/eltwise.h"
 #include "compute/gemm.h"
 
@@ -89,5 +90,18 @@ typedef struct sn_recurrent_call {
 /* False: cancelled. */
 bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, void *workspace,
                       sn_pool *pool);
+
+/* Weights of bytes [dirs][k][rows]; scales and zero points: one for each direction, or for each row
+ * of each. */
+typedef struct sn_byte_weights {
+    sonde_dtype dtype;
+    const void *data;
+    int64_t dirs, k, rows;
+    const float *scale;
+    int64_t scales;
+    sn_byte_zeros zero;
+} sn_byte_weights;
+/* As f32 [dirs][rows][k] at dst, which is returned. */
+const float *sn_byte_weights_load(const sn_byte_weights *w, float *dst);
 
 #endif

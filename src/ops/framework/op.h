@@ -84,6 +84,14 @@ sonde_status sn_infer_fail(sn_infer *c, const char *fmt, ...) SONDE_PRINTF(2, 3)
 /* Dim arithmetic: unknown when either is not known; overflow gives unknown. */
 sn_dim sn_dim_add(sn_dim a, sn_dim b);
 sn_dim sn_dim_mul(sn_dim a, sn_dim b);
+/* Product of known dims [from, to) of a tensor that can exist. */
+static inline int64_t sn_dims_product(const sn_dim *dims, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++)
+        n *= dims[i];
+    return n;
+}
 
 /* ------------------------------------------------------------------ pack */
 typedef struct sn_pack_request {

@@ -99,14 +99,20 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 }
 
 /* ------------------------------------------------------------------ bind, run */
+typedef struct chain_bound {
+    sn_conv_chain chain;
+    sn_piece core;
+} chain_bound;
+
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
+    const chain_bound *b = s->bound;
     const sn_conv_chain_call c = {.x = sn_in(s, f, X)->data,
                                   .w = {sn_in(s, f, W1)->data, sn_in(s, f, W2)->data},
                                   .bias = {sn_has(s, B1) ? sn_in(s, f, B1)->data : NULL,
                                            sn_has(s, B2) ? sn_in(s, f, B2)->data : NULL},
                                   .y = sn_out(s, f, 0)->data};
-    sn_conv_chain_run(s->bound, &c, f->workspace, f->pool);
+    sn_conv_chain_run(&b->chain, &c, sn_piece_ptr(f, b->core), f->pool);
     return SONDE_OK;
 }
 
@@ -114,9 +120,10 @@ static sonde_status bind(sn_bind *b)
 {
     const chain_params *p = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W2]->type;
-    sn_conv_chain *c = SN_NEW(b->arena, sn_conv_chain);
-    if (!c)
-        return sn_fail_memory(b->err, sizeof *c);
+    chain_bound *k = SN_NEW(b->arena, chain_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    sn_conv_chain *c = &k->chain;
     sn_conv_desc first = {.n = x->dims[0],
                           .c = x->dims[1],
                           .oc = w->dims[0],
@@ -136,7 +143,7 @@ static sonde_status bind(sn_bind *b)
     }
     SN_TRY(sn_conv_chain_make(c, &first, &second, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                               b->err));
-    b->workspace_bytes = sn_conv_chain_workspace(c);
+    k->core = sn_carve_bytes(&b->workspace, sn_conv_chain_workspace(c));
     b->kernel = c->second[0].name;
     b->flops = c->flops;
     int64_t n;
@@ -145,7 +152,7 @@ static sonde_status bind(sn_bind *b)
             b->bytes += (size_t)n * sizeof(float);
     if (sn_type_count(&b->out[0].type, &n))
         b->bytes += (size_t)n * sizeof(float);
-    b->bound = c;
+    b->bound = k;
     return SONDE_OK;
 }
 

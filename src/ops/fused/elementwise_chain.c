@@ -78,14 +78,22 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
+typedef struct chain_bound {
+    sn_chain chain;
+    sn_piece operands; /* pointers to the inputs */
+} chain_bound;
+
 static sonde_status bind(sn_bind *b)
 {
     const chain_params *p = b->params;
     const sn_type *y = &b->out[0].type;
-    sn_chain *c = SN_NEW(b->arena, sn_chain);
+    chain_bound *k = SN_NEW(b->arena, chain_bound);
+    sn_chain_link *links = SN_NEW_N(b->arena, sn_chain_link, p->n);
     int64_t total;
-    if (!c || !(c->links = SN_NEW_N(b->arena, sn_chain_link, p->n)))
-        return sn_fail_memory(b->err, p->n * sizeof *c->links);
+    if (!k || !links)
+        return sn_fail_memory(b->err, p->n * sizeof *links);
+    sn_chain *c = &k->chain;
+    c->links = links;
     if (!sn_type_count(y, &total))
         return sn_bind_fail(b, SONDE_LIMIT, "the output is too large");
     c->n = p->n;
@@ -109,18 +117,19 @@ static sonde_status bind(sn_bind *b)
         c->cost += l->elt.cost;
         b->flops += (uint64_t)total * (f->binary ? 1 : l->elt.cost); /* as the nodes count them */
     }
-    b->bound = c;
+    k->operands = sn_carve(&b->workspace, b->n_in, sizeof(float *));
+    b->bound = k;
     b->kernel = "f32_chain";
-    b->workspace_bytes = b->n_in * sizeof(float *);
     return SONDE_OK;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
-    const float **operands = (const float **)(void *)f->workspace;
+    const chain_bound *k = s->bound;
+    const float **operands = sn_piece_ptr(f, k->operands);
     for (uint32_t i = 0; i < s->n_in; i++)
         operands[i] = sn_in(s, f, i)->data;
-    sn_chain_run(s->bound, sn_out(s, f, 0)->data, operands[0], operands, f->pool);
+    sn_chain_run(&k->chain, sn_out(s, f, 0)->data, operands[0], operands, f->pool);
     return SONDE_OK;
 }
 

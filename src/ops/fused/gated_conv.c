@@ -2,9 +2,9 @@
 /* sonde.GatedConv: a 1×1 convolution of an image whose channels are multiplied by a gate first
  * (squeeze-and-excite). The gate goes into the weights, image by image, which are far fewer than
  * the pixels; a residual and an activation follow as in sonde.FusedConv. f32, made by a pass. */
-#include <string.h>
-
+#include "compute/conv_gate.h"
 #include "compute/packs.h"
+#include "compute/split.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
 
@@ -92,36 +92,12 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 
 /* ------------------------------------------------------------------ bind, run */
 typedef struct gated_bound {
-    sn_conv_plan plan;           /* of one image */
-    int64_t images, in, out;     /* floats of an image, of a result */
-    int64_t gate_stride;         /* floats from one image's gate to the next */
-    int64_t rows, inputs, lanes; /* weights: [rows][inputs][lanes] */
-    int64_t channels;            /* real ones: gates of the others are none */
-    size_t weight_bytes;         /* workspace in front of the plan's */
+    sn_conv_plan plan;       /* of one image */
+    int64_t images, in, out; /* floats of an image, of a result */
+    int64_t gate_stride;     /* floats from one image's gate to the next */
+    sn_conv_gate gate;
+    sn_piece weights, core;
 } gated_bound;
-
-/* Every weight by the gate of its input channel; `lanes` is a constant where this is called. */
-static inline void scale_rows(const gated_bound *b, float *restrict to, const float *restrict from,
-                              const float *restrict gate, const int64_t lanes)
-{
-    for (int64_t r = 0; r < b->rows; r++) {
-        for (int64_t c = 0; c < b->inputs; c++, to += lanes, from += lanes) {
-            const float g = c < b->channels ? gate[c] : 0.0f;
-            for (int64_t l = 0; l < lanes; l++)
-                to[l] = from[l] * g;
-        }
-    }
-}
-
-static void scale_weights(const gated_bound *b, float *to, const float *from, const float *gate)
-{
-    if (b->lanes == 16)
-        scale_rows(b, to, from, gate, 16);
-    else if (b->lanes == 8)
-        scale_rows(b, to, from, gate, 8);
-    else
-        scale_rows(b, to, from, gate, 1);
-}
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
@@ -129,11 +105,11 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const float *x = sn_in(s, f, X)->data, *w = sn_in(s, f, W)->data;
     const float *gate = sn_in(s, f, GATE)->data, *bias = sn_has(s, B) ? sn_in(s, f, B)->data : NULL;
     const float *z = sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL;
-    float *y = sn_out(s, f, 0)->data, *scaled = (float *)(void *)f->workspace;
+    float *y = sn_out(s, f, 0)->data, *scaled = sn_piece_ptr(f, b->weights);
     for (int64_t i = 0; i < b->images; i++) {
-        scale_weights(b, scaled, w, gate + i * b->gate_stride);
+        sn_conv_gate_run(&b->gate, scaled, w, gate + i * b->gate_stride);
         sn_conv_run(&b->plan, x + i * b->in, scaled, bias, z ? z + i * b->out : NULL,
-                    y + i * b->out, f->workspace + b->weight_bytes, f->pool);
+                    y + i * b->out, sn_piece_ptr(f, b->core), f->pool);
     }
     return SONDE_OK;
 }
@@ -167,19 +143,18 @@ static sonde_status bind(sn_bind *b)
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];
     c->out = round_to(d.oc, b->out[0].block) * d.out[1] * d.out[2];
     c->gate_stride = round_to(d.c, b->in[GATE]->block);
-    c->channels = d.c;
     /* Packed: [out block][input channel][block], as conv_pack.c lays out one tap; else as given. */
-    c->rows = d.packed ? round_to(d.oc, block) / block : d.oc;
-    c->inputs = d.packed ? round_to(d.c, block) : d.c;
-    c->lanes = d.packed ? block : 1;
-    size_t floats;
-    if (!sn_size_mul((size_t)(c->rows * c->lanes), (size_t)c->inputs, &floats) ||
-        !sn_size_mul(floats, sizeof(float), &c->weight_bytes) || c->weight_bytes > PTRDIFF_MAX / 2)
+    c->gate = (sn_conv_gate){.rows = d.packed ? round_to(d.oc, block) / block : d.oc,
+                             .inputs = d.packed ? round_to(d.c, block) : d.c,
+                             .lanes = d.packed ? block : 1,
+                             .channels = d.c};
+    const int64_t floats = sn_count(c->gate.rows, c->gate.lanes, c->gate.inputs, 1);
+    c->weights = sn_carve(&b->workspace, floats, sizeof(float));
+    if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");
-    c->weight_bytes = sn_round_up(c->weight_bytes, SN_ALIGN);
-    b->workspace_bytes = c->weight_bytes + sn_conv_workspace(&c->plan);
+    c->core = sn_carve_bytes(&b->workspace, sn_conv_workspace(&c->plan));
     b->kernel = c->plan.name;
-    b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + floats;
+    b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + (uint64_t)floats;
     int64_t n;
     for (uint32_t i = 0; i < b->n_in; i++)
         if (b->in[i] && sn_type_count(&b->in[i]->type, &n))

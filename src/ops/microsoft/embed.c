@@ -3,12 +3,9 @@
  * looked up, added and normalised; the mask is counted per sequence. */
 #include <string.h>
 
-#include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/embedding.h"
 #include "compute/norm.h"
-#include "ops/shared/as_f32.h"
 #include "ops/shared/converted.h"
-#include "ops/shared/half_workspace.h"
 
 enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_TABLE, GAMMA, BETA, MASK, POSITION_IDS, N_IN };
 enum { Y, MASK_INDEX, SUM };
@@ -20,7 +17,8 @@ typedef struct embed_params {
 typedef struct embed_bound {
     sn_norm_plan plan;
     int64_t batch, len, position_rows; /* rows of position_ids: 1 or batch */
-    size_t gamma, beta, sum, y;        /* workspace */
+    sn_piece gamma, beta, y;           /* in f32 */
+    sn_piece sum;
 } embed_bound;
 
 static sonde_status prepare_embed(sn_prep *p)
@@ -96,78 +94,57 @@ static sonde_status bind_embed(sn_bind *b)
     k->plan = (sn_norm_plan){
         .dtype = SONDE_DTYPE_F32, .rows = rows, .n = hidden, .epsilon = (double)e->epsilon};
     sn_norm_choose(&k->plan, b->cpu_flags);
-    sn_room ws = {0};
-    k->sum = sn_room_take(&ws, total, sizeof(float));
-    if (words->dtype != SONDE_DTYPE_F32) {
-        k->gamma = sn_room_take(&ws, hidden, sizeof(float));
-        k->beta = sn_room_take(&ws, hidden, sizeof(float));
-        k->y = sn_room_take(&ws, total, sizeof(float));
-    }
+    k->sum = sn_carve(&b->workspace, total, sizeof(float));
+    k->gamma = sn_converted_carve(&b->workspace, b->in[GAMMA], SONDE_DTYPE_F32);
+    k->beta = sn_converted_carve(&b->workspace, b->in[BETA], SONDE_DTYPE_F32);
+    k->y = sn_converted_carve(&b->workspace, &b->out[Y], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = "f32_embed_layer_norm";
     b->flops = (uint64_t)total * 10;
-    return sn_room_done(b, &ws);
-}
-
-/* dst = or += row `id` of the table; false: no such row. */
-static bool add_row(const sn_tensor *table, int64_t id, float *dst, bool first)
-{
-    const int64_t n = table->dims[1];
-    float part[256];
-    if (id < 0 || id >= table->dims[0])
-        return false;
-    const size_t elem = sn_dtype_bytes(table->dtype);
-    const uint8_t *row = (const uint8_t *)table->data + (size_t)(id * n) * elem;
-    for (int64_t i = 0; i < n; i += 256) {
-        const int64_t m = n - i < 256 ? n - i : 256;
-        sn_load_f32(0, table->dtype, part, row + (size_t)i * elem, (size_t)m);
-        for (int64_t c = 0; c < m; c++)
-            dst[i + c] = first ? part[c] : dst[i + c] + part[c];
-    }
-    return true;
-}
-
-static sonde_status look_up(const sn_step *s, sn_frame *f, float *sum)
-{
-    const embed_bound *k = s->bound;
-    const int32_t *ids = sn_in(s, f, IDS)->data;
-    const int32_t *segments = sn_has(s, SEGMENTS) ? sn_in(s, f, SEGMENTS)->data : NULL;
-    const int32_t *positions = sn_has(s, POSITION_IDS) ? sn_in(s, f, POSITION_IDS)->data : NULL;
-    for (int64_t r = 0; r < k->plan.rows; r++) {
-        float *dst = sum + r * k->plan.n;
-        const int64_t at =
-            !positions ? r % k->len : positions[k->position_rows == 1 ? r % k->len : r];
-        if (!add_row(sn_in(s, f, WORDS), ids[r], dst, true) ||
-            !add_row(sn_in(s, f, POSITIONS), at, dst, false) ||
-            (segments && !add_row(sn_in(s, f, SEGMENT_TABLE), segments[r], dst, false)))
-            return sn_run_fail(s, f, "an id of token %lld is outside of its table", (long long)r);
-    }
     return SONDE_OK;
+}
+
+/* The table in input i, looked up by the n ids of input `ids` (absent: by position). */
+static sn_embedding_table table_in(const sn_step *s, const sn_frame *f, uint32_t i, uint32_t ids,
+                                   int64_t n)
+{
+    sn_embedding_table t = {.n = n};
+    if (sn_has(s, i)) {
+        const sn_tensor *x = sn_in(s, f, i);
+        t.dtype = x->dtype;
+        t.data = x->data;
+        t.rows = x->dims[0];
+    }
+    t.ids = sn_has(s, ids) ? sn_in(s, f, ids)->data : NULL;
+    return t;
 }
 
 static sonde_status run_embed(const sn_step *s, sn_frame *f)
 {
     const embed_bound *k = s->bound;
-    float *sum = (float *)(void *)(f->workspace + k->sum);
-    SN_TRY(look_up(s, f, sum));
-    if (sn_wants(s, MASK_INDEX)) {
-        int32_t *out = sn_out(s, f, MASK_INDEX)->data;
-        const int32_t *mask = sn_has(s, MASK) ? sn_in(s, f, MASK)->data : NULL;
-        memset(out, 0, sizeof *out * (size_t)k->batch);
-        for (int64_t i = 0; mask && i < k->plan.rows; i++)
-            out[i / k->len] += mask[i] == 1;
-    }
+    const int64_t rows = k->plan.rows;
+    float *sum = sn_piece_ptr(f, k->sum);
+    const sn_embedding_table tables[3] = {
+        table_in(s, f, WORDS, IDS, rows),
+        table_in(s, f, POSITIONS, POSITION_IDS, k->position_rows <= 1 ? k->len : rows),
+        table_in(s, f, SEGMENT_TABLE, SEGMENTS, rows)};
+    const int64_t wrong = sn_embedding_run(tables, 3, rows, k->plan.n, sum);
+    if (wrong >= 0)
+        return sn_run_fail(s, f, "an id of token %lld is outside of its table", (long long)wrong);
+    if (sn_wants(s, MASK_INDEX))
+        sn_embedding_lengths(sn_out(s, f, MASK_INDEX)->data,
+                             sn_has(s, MASK) ? sn_in(s, f, MASK)->data : NULL, k->batch, k->len);
     if (sn_wants(s, SUM)) {
         sn_tensor *out = sn_out(s, f, SUM);
         sn_store_f32(f->ctx->cpu.flags, out->dtype, out->data, sum, (size_t)sn_tensor_count(out),
                      (sn_rounding){0});
     }
-    sn_tensor *y = sn_out(s, f, Y);
-    if (k->plan.rows > 0 && k->plan.n > 0)
-        sn_norm_run(&k->plan, sn_via_out(f, y, k->y), sum,
-                    sn_via_in(f, sn_in(s, f, GAMMA), k->gamma),
-                    sn_via_in(f, sn_in(s, f, BETA), k->beta), NULL, NULL, f->pool);
-    sn_via_done(f, y, k->y);
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    if (rows > 0 && k->plan.n > 0)
+        sn_norm_run(&k->plan, sn_converted_out(s, f, Y, f32, k->y), sum,
+                    sn_converted_in(s, f, GAMMA, f32, k->gamma),
+                    sn_converted_in(s, f, BETA, f32, k->beta), NULL, NULL, f->pool);
+    sn_converted_done(s, f, Y, f32, k->y);
     return SONDE_OK;
 }
 

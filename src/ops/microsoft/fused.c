@@ -3,7 +3,6 @@
  * with an activation behind them. */
 #include <string.h>
 
-#include "ops/shared/converted.h"
 #include "ops/shared/product.h"
 
 typedef struct fused_params {

@@ -3,7 +3,6 @@
  * activation. */
 #include <string.h>
 
-#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
 
 typedef struct gelu_params {

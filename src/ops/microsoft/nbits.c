@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulNBits of com.microsoft: activations times weights quantised to 2, 4 or 8 bits in blocks. */
-#include <string.h>
-
-#include "compute/codec.h"
 #include "compute/nbits.h"
-#include "ops/shared/as_f32.h"
 #include "ops/shared/converted.h"
-#include "ops/shared/half_workspace.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS, N_IN };
 
@@ -16,7 +11,8 @@ typedef struct nbits_params {
 
 typedef struct nbits_bound {
     sn_nbits_plan plan;
-    size_t in[N_IN], y, core; /* workspace */
+    sn_piece in[N_IN], y; /* in f32 */
+    sn_piece core;
 } nbits_bound;
 
 static sonde_status prepare_nbits(sn_prep *p)
@@ -92,37 +88,31 @@ static sonde_status bind_nbits(sn_bind *b)
     }
     if (b->n_in > BIAS && b->in[BIAS])
         SN_TRY(expect(b, BIAS, a->dtype, m->n, "bias"));
-    sn_room ws = {0};
-    for (uint32_t i = 0; i < b->n_in && i < N_IN; i++) {
-        int64_t n = 0;
-        if (b->in[i] && sn_is_half(b->in[i]->type.dtype) && sn_type_count(&b->in[i]->type, &n))
-            k->in[i] = sn_room_take(&ws, n, sizeof(float));
-    }
-    int64_t out = 0;
-    if (sn_is_half(a->dtype) && sn_type_count(&b->out[0].type, &out))
-        k->y = sn_room_take(&ws, out, sizeof(float));
-    k->core = sn_room_take(&ws, (int64_t)p->workspace_bytes, 1);
+    for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
+        if (b->in[i] && sn_is_half(b->in[i]->type.dtype))
+            k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    k->core = sn_carve_bytes(&b->workspace, p->workspace_bytes);
     b->bound = k;
     b->kernel = p->name;
     b->flops = p->flops;
-    return sn_room_done(b, &ws);
+    return SONDE_OK;
 }
 
 static const float *input(const sn_step *s, const sn_frame *f, uint32_t i)
 {
     const nbits_bound *k = s->bound;
-    return sn_has(s, i) ? sn_via_in(f, sn_in(s, f, i), k->in[i]) : NULL;
+    return sn_converted_in(s, f, i, SONDE_DTYPE_F32, k->in[i]);
 }
 
 static sonde_status run_nbits(const sn_step *s, sn_frame *f)
 {
     const nbits_bound *k = s->bound;
-    sn_tensor *y = sn_out(s, f, 0);
     sn_nbits_args a = {.a = input(s, f, A),
                        .w = sn_in(s, f, B)->data,
                        .scales = input(s, f, SCALES),
                        .bias = input(s, f, BIAS),
-                       .y = sn_via_out(f, y, k->y)};
+                       .y = sn_converted_out(s, f, 0, SONDE_DTYPE_F32, k->y)};
     if (sn_has(s, ZEROS) && sn_in(s, f, ZEROS)->dtype == SONDE_DTYPE_U8)
         a.zeros = sn_in(s, f, ZEROS)->data;
     else
@@ -134,8 +124,8 @@ static sonde_status run_nbits(const sn_step *s, sn_frame *f)
                 return sn_run_fail(s, f, "g_idx has %d, there are %lld blocks", (int)a.groups[i],
                                    (long long)k->plan.blocks);
     }
-    sn_nbits_run(&k->plan, &a, f->workspace + k->core, f->pool);
-    sn_via_done(f, y, k->y);
+    sn_nbits_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, k->y);
     return SONDE_OK;
 }
 

@@ -5,13 +5,10 @@
  * f64 where that is the type. */
 #include <string.h>
 
-#include "compute/cast.h"
-#include "compute/eltwise.h"
 #include "compute/norm.h"
-#include "ops/shared/as_f32.h"
+#include "compute/row_sum.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 #define ABSENT UINT32_MAX
 enum { OUT_Y, OUT_MEAN, OUT_INV, OUT_SUM };
@@ -26,9 +23,10 @@ typedef struct skip_params {
 
 typedef struct skip_bound {
     sn_norm_plan plan;
-    int64_t skip_rows;
-    size_t x, skip, gamma, beta, bias, sum, y; /* workspace */
-    bool own_sum;                              /* the sum needs workspace */
+    sn_row_sum add;                         /* the skip, and the bias where there is one */
+    sn_piece x, skip, gamma, beta, bias, y; /* in the type it computes in */
+    sn_piece sum;
+    bool own_sum; /* the sum is not made in its output */
 } skip_bound;
 
 static sonde_status prepare_skip(sn_prep *p)
@@ -71,7 +69,7 @@ static sonde_status infer_skip(sn_infer *c)
 }
 
 /* Room for input i in the computing type; checks that it has `count` elements. */
-static sonde_status take(sn_bind *b, uint32_t i, int64_t count, sn_room *ws, size_t *at)
+static sonde_status take(sn_bind *b, uint32_t i, int64_t count, sn_piece *piece)
 {
     if (i >= b->n_in || !b->in[i])
         return SONDE_OK;
@@ -84,8 +82,7 @@ static sonde_status take(sn_bind *b, uint32_t i, int64_t count, sn_room *ws, siz
         sn_compute_float(t->dtype) != sn_compute_float(b->in[0]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(t->dtype));
-    if (sn_is_half(t->dtype))
-        *at = sn_room_take(ws, n, sizeof(float));
+    *piece = sn_converted_carve(&b->workspace, b->in[i], sn_compute_float(t->dtype));
     return SONDE_OK;
 }
 
@@ -109,93 +106,60 @@ static sonde_status bind_skip(sn_bind *b)
                              .rows = row > 0 ? total / row : 0,
                              .epsilon = (double)n->epsilon};
     sn_norm_choose(&k->plan, b->cpu_flags);
-    sn_room ws = {0};
-    const size_t elem = compute == SONDE_DTYPE_F64 ? 8 : 4;
-    SN_TRY(take(b, 0, total, &ws, &k->x));
-    SN_TRY(take(b, n->gamma, row, &ws, &k->gamma));
+    SN_TRY(take(b, 0, total, &k->x));
+    SN_TRY(take(b, n->gamma, row, &k->gamma));
     if (n->beta != ABSENT)
-        SN_TRY(take(b, n->beta, row, &ws, &k->beta));
+        SN_TRY(take(b, n->beta, row, &k->beta));
     if (n->bias != ABSENT)
-        SN_TRY(take(b, n->bias, row, &ws, &k->bias));
+        SN_TRY(take(b, n->bias, row, &k->bias));
     if (n->skip) {
         int64_t skip = 0;
         const sn_type *t = &b->in[1]->type;
         if (!sn_type_count(t, &skip) || row == 0 || skip % row || t->rank < 2 ||
             t->rank > x->rank || (skip > 0 && total % skip) || (skip == 0 && total > 0))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "skip does not fit the input");
-        k->skip_rows = skip / row;
-        SN_TRY(take(b, 1, skip, &ws, &k->skip));
+        k->add = (sn_row_sum){
+            .dtype = compute, .rows = k->plan.rows, .n = row, .repeat = 1, .b_rows = skip / row};
+        SN_TRY(take(b, 1, skip, &k->skip));
         k->own_sum = sn_is_half(x->dtype) || b->n_out <= OUT_SUM || !b->node->out[OUT_SUM];
         if (k->own_sum)
-            k->sum = sn_room_take(&ws, total, elem);
+            k->sum = sn_carve(&b->workspace, total, sn_dtype_bytes(compute));
     }
-    if (sn_is_half(b->out[OUT_Y].type.dtype))
-        k->y = sn_room_take(&ws, total, sizeof(float));
+    k->y = sn_converted_carve(&b->workspace, &b->out[OUT_Y], compute);
     b->bound = k;
     b->kernel = n->rms ? "skip_rms_norm" : "skip_layer_norm";
     b->flops = (uint64_t)total * 8;
-    return sn_room_done(b, &ws);
+    return SONDE_OK;
 }
 
-typedef struct sum_job {
-    const skip_bound *k;
-    const void *x, *skip, *bias;
-    void *sum;
-} sum_job;
-
-#define SUM_ROWS(T, NAME)                                                                          \
-    static void NAME(void *arg, size_t lo, size_t hi)                                              \
-    {                                                                                              \
-        const sum_job *j = arg;                                                                    \
-        const int64_t n = j->k->plan.n;                                                            \
-        for (size_t r = lo; r < hi; r++) {                                                         \
-            const T *x = (const T *)j->x + (int64_t)r * n, *bias = j->bias;                        \
-            const T *skip = (const T *)j->skip + (int64_t)r % j->k->skip_rows * n;                 \
-            T *y = (T *)j->sum + (int64_t)r * n;                                                   \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                y[i] = x[i] + skip[i];                                                             \
-            for (int64_t i = 0; bias && i < n; i++)                                                \
-                y[i] += bias[i];                                                                   \
-        }                                                                                          \
-    }
-SUM_ROWS(float, sum_rows_f32)
-SUM_ROWS(double, sum_rows_f64)
-
-static const void *input(const sn_step *s, const sn_frame *f, uint32_t i, size_t at)
+static const void *input(const sn_step *s, const sn_frame *f, uint32_t i, sn_piece piece)
 {
-    return i != ABSENT && sn_has(s, i) ? sn_via_in(f, sn_in(s, f, i), at) : NULL;
+    const skip_bound *k = s->bound;
+    return i == ABSENT ? NULL : sn_converted_in(s, f, i, k->plan.dtype, piece);
 }
 
 static sonde_status run_skip(const sn_step *s, sn_frame *f)
 {
     const skip_params *n = s->params;
     const skip_bound *k = s->bound;
+    const sn_dtype compute = k->plan.dtype;
     const void *x = input(s, f, 0, k->x);
     if (n->skip) {
-        sum_job j = {.k = k,
-                     .x = x,
-                     .skip = input(s, f, 1, k->skip),
-                     .bias = input(s, f, n->bias, k->bias),
-                     .sum = k->own_sum ? f->workspace + k->sum : sn_out(s, f, OUT_SUM)->data};
-        if (k->plan.rows > 0)
-            sn_parallel_range(f->pool, (size_t)k->plan.rows, (size_t)k->plan.n,
-                              k->plan.dtype == SONDE_DTYPE_F64 ? sum_rows_f64 : sum_rows_f32, &j);
-        x = j.sum;
-        if (sn_wants(s, OUT_SUM) && k->own_sum) {
-            sn_tensor *out = sn_out(s, f, OUT_SUM);
-            sn_cast_run(f->ctx->cpu.flags, out->dtype, out->data, k->plan.dtype, x,
-                        (size_t)sn_tensor_count(out), (sn_rounding){0}, f->pool);
-        }
+        void *sum = k->own_sum ? sn_piece_ptr(f, k->sum) : sn_out(s, f, OUT_SUM)->data;
+        sn_row_sum_run(&k->add, sum, x, input(s, f, 1, k->skip), input(s, f, n->bias, k->bias),
+                       f->pool);
+        sn_converted_done(s, f, OUT_SUM, compute, k->sum);
+        x = sum;
     }
-    sn_tensor *y = sn_out(s, f, OUT_Y);
     float *mean = n->skip && sn_wants(s, OUT_MEAN) ? sn_out(s, f, OUT_MEAN)->data : NULL;
     float *inv = sn_wants(s, n->inv) ? sn_out(s, f, n->inv)->data : NULL;
-    if (k->plan.dtype == SONDE_DTYPE_F64 && (mean || inv))
+    if (compute == SONDE_DTYPE_F64 && (mean || inv))
         return sn_run_fail(s, f, "statistics of f64 rows are not supported");
     if (k->plan.rows > 0)
-        sn_norm_run(&k->plan, sn_via_out(f, y, k->y), x, input(s, f, n->gamma, k->gamma),
-                    input(s, f, n->beta, k->beta), mean, inv, f->pool);
-    sn_via_done(f, y, k->y);
+        sn_norm_run(&k->plan, sn_converted_out(s, f, OUT_Y, compute, k->y), x,
+                    input(s, f, n->gamma, k->gamma), input(s, f, n->beta, k->beta), mean, inv,
+                    f->pool);
+    sn_converted_done(s, f, OUT_Y, compute, k->y);
     return SONDE_OK;
 }
 

@@ -2,12 +2,9 @@
 /* QGemm of com.microsoft: A · B + C over bytes with their zero points taken off, summed in int32,
  * then scaled to bytes again, or to f32 when no scale of the result is given. Zero point and scale
  * of B: one, or one per column. */
-#include <string.h>
-
-#include "compute/eltwise.h"
-#include "compute/split.h"
+#include "compute/qgemm.h"
 #include "ops/microsoft/qlinear.h"
-#include "ops/shared/data_movement.h"
+#include "ops/shared/as_f32.h"
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
@@ -51,9 +48,8 @@ static sonde_status infer(sn_infer *c)
 }
 
 typedef struct gemm_bound {
-    int64_t m, n, k;
-    int64_t c_row, c_column; /* steps in C; 0 where it is broadcast */
-    size_t a_at, acc_at;     /* a row of A in int32; a row of sums */
+    sn_qgemm_desc d;
+    sn_piece a_row, sums;
 } gemm_bound;
 
 static sonde_status check_per_column(sn_bind *b, uint32_t i, int64_t n, sn_dtype t)
@@ -75,126 +71,61 @@ static sonde_status bind(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *a = &b->in[A]->type, *w = &b->in[B]->type;
-    k->m = a->dims[r->turn_a != 0];
-    k->k = a->dims[!r->turn_a];
-    k->n = w->dims[!r->turn_b];
+    sn_qgemm_desc *d = &k->d;
+    *d = (sn_qgemm_desc){.m = a->dims[r->turn_a != 0],
+                         .k = a->dims[!r->turn_a],
+                         .n = w->dims[!r->turn_b],
+                         .turn_a = r->turn_a != 0,
+                         .turn_b = r->turn_b != 0,
+                         .a_type = a->dtype,
+                         .b_type = w->dtype,
+                         .y_type = b->out[0].type.dtype};
     SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
-    SN_TRY(check_per_column(b, B_SCALE, k->n, SONDE_DTYPE_F32));
-    SN_TRY(check_per_column(b, B_ZERO, k->n, w->dtype));
+    SN_TRY(check_per_column(b, B_SCALE, d->n, SONDE_DTYPE_F32));
+    SN_TRY(check_per_column(b, B_ZERO, d->n, w->dtype));
     if (Y_SCALE < b->n_in && b->in[Y_SCALE])
-        SN_TRY(sn_qparam_check(b, Y_SCALE, b->out[0].type.dtype));
+        SN_TRY(sn_qparam_check(b, Y_SCALE, d->y_type));
     if (C < b->n_in && b->in[C]) {
         const sn_type *c = &b->in[C]->type;
         const int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
         const int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
-        if (c->rank > 2 || (columns != 1 && columns != k->n) || (rows != 1 && rows != k->m))
+        if (c->rank > 2 || (columns != 1 && columns != d->n) || (rows != 1 && rows != d->m))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "C does not broadcast to the result");
-        k->c_column = columns > 1;
-        k->c_row = rows > 1 ? columns : 0;
+        d->c_column = columns > 1;
+        d->c_row = rows > 1 ? columns : 0;
     }
-    sn_room room = {0};
-    k->a_at = sn_room_take(&room, k->k, sizeof(int32_t));
-    k->acc_at = sn_room_take(&room, k->n, sizeof(int32_t));
+    k->a_row = sn_carve(&b->workspace, d->k, sizeof(int32_t));
+    k->sums = sn_carve(&b->workspace, d->n, sizeof(int32_t));
     b->bound = k;
     b->kernel = "u8_gemm";
-    b->flops = 2 * (uint64_t)k->m * (uint64_t)k->n * (uint64_t)k->k;
-    return sn_room_done(b, &room);
-}
-
-typedef struct row_job {
-    const gemm_bound *k;
-    const gemm_params *r;
-    const sn_tensor *b, *b_zero;
-    const int32_t *a;
-    int32_t *acc;
-} row_job;
-
-static int32_t b_zero_of(const row_job *j, int64_t column)
-{
-    if (!j->b_zero)
-        return 0;
-    return sn_byte_at(j->b_zero->dtype, j->b_zero->data,
-                      sn_tensor_count(j->b_zero) == 1 ? 0 : column);
-}
-
-/* One function for each way B lies and is signed. Sums wrap as 32 bits do. */
-#define SUM_COLUMNS(name, T)                                                                       \
-    static void name(const row_job *j, int64_t lo, int64_t hi)                                     \
-    {                                                                                              \
-        const gemm_bound *k = j->k;                                                                \
-        const T *b = j->b->data;                                                                   \
-        uint32_t *acc = (uint32_t *)j->acc;                                                        \
-        if (j->r->turn_b) {                                                                        \
-            for (int64_t n = lo; n < hi; n++) {                                                    \
-                const int32_t zero = b_zero_of(j, n);                                              \
-                uint32_t sum = 0;                                                                  \
-                for (int64_t i = 0; i < k->k; i++)                                                 \
-                    sum += (uint32_t)(j->a[i] * ((int32_t)b[n * k->k + i] - zero));                \
-                acc[n] = sum;                                                                      \
-            }                                                                                      \
-            return;                                                                                \
-        }                                                                                          \
-        memset(acc + lo, 0, (size_t)(hi - lo) * sizeof *acc);                                      \
-        for (int64_t i = 0; i < k->k; i++)                                                         \
-            for (int64_t n = lo; n < hi; n++)                                                      \
-                acc[n] += (uint32_t)(j->a[i] * ((int32_t)b[i * k->n + n] - b_zero_of(j, n)));      \
-    }
-SUM_COLUMNS(sum_u8, uint8_t)
-SUM_COLUMNS(sum_i8, int8_t)
-
-static void sum_range(void *arg, size_t lo, size_t hi)
-{
-    const row_job *j = arg;
-    (j->b->dtype == SONDE_DTYPE_U8 ? sum_u8 : sum_i8)(j, (int64_t)lo, (int64_t)hi);
-}
-
-static void finish_row(const sn_step *s, sn_frame *f, int64_t row, const int32_t *acc)
-{
-    const gemm_params *r = s->params;
-    const gemm_bound *k = s->bound;
-    const sn_tensor *scale = sn_in(s, f, B_SCALE), *c = sn_has(s, C) ? sn_in(s, f, C) : NULL;
-    sn_tensor *y = sn_out(s, f, 0);
-    const float a_scale = sn_qparam_read(s, f, A_SCALE).scale * r->alpha;
-    const bool one = sn_tensor_count(scale) == 1;
-    const sn_qparam out = sn_has(s, Y_SCALE) ? sn_qparam_read(s, f, Y_SCALE) : (sn_qparam){1, 0};
-    for (int64_t n = 0; n < k->n; n++) {
-        int32_t sum = acc[n];
-        if (c)
-            sum = (int32_t)((uint32_t)sum +
-                            (uint32_t)((const int32_t *)c->data)[row * k->c_row + n * k->c_column]);
-        const float factor = a_scale * ((const float *)scale->data)[one ? 0 : n];
-        if (y->dtype == SONDE_DTYPE_F32)
-            ((float *)y->data)[row * k->n + n] = (float)sum * factor;
-        else
-            sn_requantize(f->ctx->cpu.flags, y->dtype, (uint8_t *)y->data + row * k->n + n, &sum, 1,
-                          factor / out.scale, out.zero);
-    }
+    b->flops = 2 * (uint64_t)d->m * (uint64_t)d->n * (uint64_t)d->k;
+    return SONDE_OK;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const gemm_params *r = s->params;
     const gemm_bound *k = s->bound;
-    const sn_tensor *a = sn_in(s, f, A);
-    int32_t *wide = (int32_t *)(void *)(f->workspace + k->a_at),
-            *acc = (int32_t *)(void *)(f->workspace + k->acc_at);
-    const int32_t zero = sn_qparam_read(s, f, A_SCALE).zero;
-    row_job j = {.k = k,
-                 .r = r,
-                 .b = sn_in(s, f, B),
-                 .b_zero = sn_has(s, B_ZERO) ? sn_in(s, f, B_ZERO) : NULL,
-                 .a = wide,
-                 .acc = acc};
-    for (int64_t row = 0; row < k->m; row++) {
-        for (int64_t i = 0; i < k->k; i++)
-            wide[i] =
-                sn_byte_at(a->dtype, a->data, r->turn_a ? i * k->m + row : row * k->k + i) - zero;
-        sn_parallel_range(f->pool, (size_t)k->n, (size_t)k->k, sum_range, &j);
-        finish_row(s, f, row, acc);
-        if (sn_move_cancelled(f))
-            return sn_run_cancelled(s, f);
-    }
-    return SONDE_OK;
+    const sn_tensor *b_scale = sn_in(s, f, B_SCALE);
+    const sn_tensor *b_zero = sn_has(s, B_ZERO) ? sn_in(s, f, B_ZERO) : NULL;
+    const sn_qparam qa = sn_qparam_read(s, f, A_SCALE);
+    const sn_qparam qy = sn_has(s, Y_SCALE) ? sn_qparam_read(s, f, Y_SCALE) : (sn_qparam){1, 0};
+    sn_qgemm_args a = {.a = sn_in(s, f, A)->data,
+                       .b = sn_in(s, f, B)->data,
+                       .a_zero = qa.zero,
+                       .c = sn_has(s, C) ? sn_in(s, f, C)->data : NULL,
+                       .a_scale = qa.scale * r->alpha,
+                       .b_scale = b_scale->data,
+                       .b_scales = sn_tensor_count(b_scale),
+                       .y_scale = qy.scale,
+                       .y_zero = qy.zero,
+                       .y = sn_out(s, f, 0)->data,
+                       .a_row = sn_piece_ptr(f, k->a_row),
+                       .sums = sn_piece_ptr(f, k->sums),
+                       .cancel = f->cancel};
+    if (b_zero)
+        a.b_zero = (sn_byte_zeros){b_zero->dtype, b_zero->data, sn_tensor_count(b_zero)};
+    return sn_qgemm_run(&k->d, &a, f->ctx->cpu.flags, f->pool) ? SONDE_OK : sn_run_cancelled(s, f);
 }
 
 const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",

@@ -3,11 +3,7 @@
  * QLinearSigmoid and QLinearLeakyRelu through a table of 256 results, and QLinearConcat. */
 #include "ops/microsoft/qlinear.h"
 
-#include <math.h>
 #include <string.h>
-
-#include "compute/eltwise.h"
-#include "ops/shared/elementwise.h"
 
 sonde_status sn_qparam_check(sn_bind *b, uint32_t i, sn_dtype t)
 {
@@ -33,30 +29,8 @@ sn_qparam sn_qparam_read(const sn_step *s, const sn_frame *f, uint32_t i)
     return q;
 }
 
-uint8_t sn_quantize_byte(float v, sn_qparam q, sn_dtype t)
-{
-    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f;
-    float r = nearbyintf(v / q.scale) + (float)q.zero;
-    if (!(r > lo)) /* NaN too */
-        r = lo;
-    if (r > lo + 255.0f)
-        r = lo + 255.0f;
-    return (uint8_t)(int32_t)r;
-}
-
-void sn_dequantize_bytes(uint32_t cpu_flags, const sn_tensor *t, sn_qparam q, float *dst, int64_t n)
-{
-    sn_bytes_to_f32(cpu_flags, t->dtype, dst, t->data, n, q.zero);
-    for (int64_t i = 0; i < n; i++)
-        dst[i] *= q.scale;
-}
-
 /* ------------------------------------------------------------------ two operands */
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C_SCALE, C_ZERO };
-
-typedef struct binary_bound {
-    sn_bcast bcast;
-} binary_bound;
 
 static sonde_status infer_binary(sn_infer *c)
 {
@@ -73,7 +47,7 @@ static sonde_status infer_binary(sn_infer *c)
 
 static sonde_status bind_binary(sn_bind *b)
 {
-    binary_bound *k = SN_NEW(b->arena, binary_bound);
+    sn_bcast *k = SN_NEW(b->arena, sn_bcast);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *a = &b->in[A]->type, *t = &b->in[B]->type, *y = &b->out[0].type;
@@ -82,57 +56,23 @@ static sonde_status bind_binary(sn_bind *b)
     SN_TRY(sn_qparam_check(b, C_SCALE, a->dtype));
     const int64_t *dims[2] = {a->dims, t->dims};
     const int ranks[2] = {a->rank, t->rank};
-    sn_bcast_plan(&k->bcast, y->dims, y->rank, 2, dims, ranks);
+    sn_bcast_plan(k, y->dims, y->rank, 2, dims, ranks);
     b->bound = k;
     b->kernel = "q8_binary";
-    b->flops = 6 * (uint64_t)k->bcast.total;
+    b->flops = 6 * (uint64_t)k->total;
     return SONDE_OK;
-}
-
-typedef struct binary_job {
-    const sn_bcast *b;
-    const sn_tensor *a, *t;
-    sn_tensor *y;
-    sn_qparam qa, qb, qc;
-    bool add;
-} binary_job;
-
-static void binary_range(void *arg, size_t lo, size_t hi)
-{
-    const binary_job *j = arg;
-    const sn_bcast *b = j->b;
-    uint8_t *y = j->y->data;
-    for (size_t i = lo; i < hi; i++) {
-        size_t rest = i;
-        ptrdiff_t at[2] = {(ptrdiff_t)i * b->stride[0][0], (ptrdiff_t)i * b->stride[1][0]};
-        if (b->rank > 1)
-            at[0] = at[1] = 0;
-        for (int d = b->rank - 1; d >= 0 && b->rank > 1; d--) {
-            const ptrdiff_t k = (ptrdiff_t)(rest % (size_t)b->dims[d]);
-            rest /= (size_t)b->dims[d];
-            at[0] += k * b->stride[0][d];
-            at[1] += k * b->stride[1][d];
-        }
-        const float va =
-            (float)(sn_byte_at(j->a->dtype, j->a->data, at[0]) - j->qa.zero) * j->qa.scale;
-        const float vb =
-            (float)(sn_byte_at(j->t->dtype, j->t->data, at[1]) - j->qb.zero) * j->qb.scale;
-        y[i] = sn_quantize_byte(j->add ? va + vb : va * vb, j->qc, j->y->dtype);
-    }
 }
 
 static sonde_status run_binary(const sn_step *s, sn_frame *f)
 {
-    const binary_bound *k = s->bound;
-    binary_job j = {.b = &k->bcast,
-                    .a = sn_in(s, f, A),
-                    .t = sn_in(s, f, B),
-                    .y = sn_out(s, f, 0),
-                    .qa = sn_qparam_read(s, f, A_SCALE),
-                    .qb = sn_qparam_read(s, f, B_SCALE),
-                    .qc = sn_qparam_read(s, f, C_SCALE),
-                    .add = strcmp(s->node->op_type, "QLinearAdd") == 0};
-    sn_parallel_range(f->pool, k->bcast.total, 16, binary_range, &j);
+    const sn_q8_binary p = {.bcast = s->bound,
+                            .dtype = sn_out(s, f, 0)->dtype,
+                            .a = sn_qparam_read(s, f, A_SCALE),
+                            .b = sn_qparam_read(s, f, B_SCALE),
+                            .y = sn_qparam_read(s, f, C_SCALE),
+                            .add = strcmp(s->node->op_type, "QLinearAdd") == 0};
+    sn_q8_binary_run(&p, sn_out(s, f, 0)->data, sn_in(s, f, A)->data, sn_in(s, f, B)->data,
+                     f->pool);
     return SONDE_OK;
 }
 
@@ -169,32 +109,14 @@ static sonde_status bind_unary(sn_bind *b)
     return SONDE_OK;
 }
 
-typedef struct table_job {
-    const uint8_t *x, *table;
-    uint8_t *y;
-} table_job;
-
-static void table_range(void *arg, size_t lo, size_t hi)
-{
-    const table_job *j = arg;
-    for (size_t i = lo; i < hi; i++)
-        j->y[i] = j->table[j->x[i]];
-}
-
 static sonde_status run_unary(const sn_step *s, sn_frame *f)
 {
     const unary_params *u = s->params;
     const sn_tensor *x = sn_in(s, f, X);
-    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
     uint8_t table[256];
-    for (int i = 0; i < 256; i++) {
-        const uint8_t code = (uint8_t)i;
-        const float v = (float)(sn_byte_at(x->dtype, &code, 0) - qx.zero) * qx.scale;
-        const float r = u->sigmoid ? 1.0f / (1.0f + expf(-v)) : v < 0.0f ? v * u->alpha : v;
-        table[i] = sn_quantize_byte(r, qy, x->dtype);
-    }
-    table_job j = {x->data, table, sn_out(s, f, 0)->data};
-    sn_parallel_range(f->pool, (size_t)sn_tensor_count(x), 1, table_range, &j);
+    sn_q8_table(table, u->sigmoid ? SN_Q8_SIGMOID : SN_Q8_LEAKY_RELU, u->alpha, x->dtype,
+                sn_qparam_read(s, f, X_SCALE), sn_qparam_read(s, f, Y_SCALE));
+    sn_q8_table_run(table, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x), f->pool);
     return SONDE_OK;
 }
 
@@ -271,18 +193,12 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     const int64_t row = y->dims[axis] * inner;
     for (uint32_t i = FIRST; i < s->n_in; i += 3) {
         const sn_tensor *x = sn_in(s, f, i);
-        const sn_qparam qx = sn_qparam_read(s, f, i + 1);
-        uint8_t table[256];
-        for (int v = 0; v < 256; v++) {
-            const uint8_t code = (uint8_t)v;
-            table[v] = sn_quantize_byte(
-                (float)(sn_byte_at(x->dtype, &code, 0) - qx.zero) * qx.scale, qy, y->dtype);
-        }
         const int64_t part = x->dims[axis] * inner;
+        uint8_t table[256];
+        sn_q8_table(table, SN_Q8_COPY, 0.0f, x->dtype, sn_qparam_read(s, f, i + 1), qy);
         for (int64_t o = 0; o < outer; o++)
-            for (int64_t k = 0; k < part; k++)
-                ((uint8_t *)y->data)[o * row + done + k] =
-                    table[((const uint8_t *)x->data)[o * part + k]];
+            sn_q8_table_run(table, (uint8_t *)y->data + o * row + done,
+                            (const uint8_t *)x->data + o * part, part, NULL);
         done += part;
     }
     return SONDE_OK;

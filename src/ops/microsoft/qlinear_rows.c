@@ -7,7 +7,6 @@
 #include "compute/pooling.h"
 #include "compute/softmax.h"
 #include "ops/microsoft/qlinear.h"
-#include "ops/shared/half_workspace.h"
 #include "ops/shared/window.h"
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
@@ -22,9 +21,9 @@ typedef struct rows_params {
 typedef struct rows_bound {
     sn_pooling_plan pool;
     sn_softmax_plan softmax;
-    int64_t batch, channels, in_pixels, out_pixels;
+    sn_q8_image in, out;
     int64_t in_count, out_count;
-    size_t x, y;
+    sn_piece x, y;
 } rows_bound;
 
 static sonde_status prepare_pool(sn_prep *p)
@@ -86,30 +85,20 @@ static sonde_status bind_pool(sn_bind *b)
     if (!sn_window_pooling(r->global ? NULL : &r->window, size, spatial, &d))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
                             spatial);
-    k->in_pixels = k->out_pixels = 1;
+    k->in = k->out = (sn_q8_image){.channels = d.c, .pixels = 1};
     for (int i = 0; i < 3; i++) {
-        k->in_pixels *= d.in[i];
-        k->out_pixels *= d.out[i];
+        k->in.pixels *= d.in[i];
+        k->out.pixels *= d.out[i];
     }
-    k->batch = d.n;
-    k->channels = d.c;
     sn_pooling_plan_make(&k->pool, &d, b->cpu_flags, b->threads);
-    sn_room ws = {0};
     if (!sn_type_count(x, &k->in_count) || !sn_type_count(&b->out[0].type, &k->out_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
-    k->x = sn_room_take(&ws, k->in_count, sizeof(float));
-    k->y = sn_room_take(&ws, k->out_count, sizeof(float));
+    k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));
+    k->y = sn_carve(&b->workspace, k->out_count, sizeof(float));
     b->bound = k;
     b->kernel = "q8_average_pool";
     b->flops = (uint64_t)k->out_count * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
-    return sn_room_done(b, &ws);
-}
-
-/* Where element i of an image with channels last, of `pixels` pixels, lies with channels first. */
-static int64_t turned(const rows_bound *k, int64_t i, int64_t pixels)
-{
-    const int64_t c = i % k->channels, rest = i / k->channels;
-    return (rest / pixels * k->channels + c) * pixels + rest % pixels;
+    return SONDE_OK;
 }
 
 static sonde_status run_pool(const sn_step *s, sn_frame *f)
@@ -119,17 +108,16 @@ static sonde_status run_pool(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, X);
     sn_tensor *y = sn_out(s, f, 0);
     const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
-    float *in = sn_space_f32(f, k->x), *out = sn_space_f32(f, k->y);
+    float *in = sn_piece_ptr(f, k->x), *out = sn_piece_ptr(f, k->y);
     if (r->channels_last)
-        for (int64_t i = 0; i < k->in_count; i++)
-            in[turned(k, i, k->in_pixels)] =
-                (float)(sn_byte_at(x->dtype, x->data, i) - qx.zero) * qx.scale;
+        sn_q8_load_turned(&k->in, x->dtype, qx, in, x->data, k->in_count);
     else
-        sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, in, k->in_count);
+        sn_q8_load(f->ctx->cpu.flags, x->dtype, qx, in, x->data, k->in_count);
     sn_pooling_run(&k->pool, in, out, NULL, f->pool);
-    for (int64_t i = 0; i < k->out_count; i++)
-        ((uint8_t *)y->data)[i] =
-            sn_quantize_byte(out[r->channels_last ? turned(k, i, k->out_pixels) : i], qy, y->dtype);
+    if (r->channels_last)
+        sn_q8_store_turned(&k->out, y->dtype, qy, y->data, out, k->out_count);
+    else
+        sn_q8_store(y->dtype, qy, y->data, out, k->out_count);
     return SONDE_OK;
 }
 
@@ -171,14 +159,13 @@ static sonde_status bind_softmax(sn_bind *b)
                                    .n = sn_dims_product(x->dims, axis, end),
                                    .inner = sn_dims_product(x->dims, end, x->rank)};
     sn_softmax_choose(&k->softmax, b->cpu_flags);
-    sn_room ws = {0};
     if (!sn_type_count(x, &k->in_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->x = sn_room_take(&ws, k->in_count, sizeof(float));
+    k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));
     b->bound = k;
     b->kernel = "q8_softmax";
     b->flops = 12 * (uint64_t)k->in_count;
-    return sn_room_done(b, &ws);
+    return SONDE_OK;
 }
 
 static sonde_status run_softmax(const sn_step *s, sn_frame *f)
@@ -187,12 +174,11 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, X);
     sn_tensor *y = sn_out(s, f, 0);
     const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
-    float *v = sn_space_f32(f, k->x);
-    sn_dequantize_bytes(f->ctx->cpu.flags, x, qx, v, k->in_count);
+    float *v = sn_piece_ptr(f, k->x);
+    sn_q8_load(f->ctx->cpu.flags, x->dtype, qx, v, x->data, k->in_count);
     if (k->in_count > 0)
         sn_softmax_run(&k->softmax, v, v, f->pool);
-    for (int64_t i = 0; i < k->in_count; i++)
-        ((uint8_t *)y->data)[i] = sn_quantize_byte(v[i], qy, y->dtype);
+    sn_q8_store(y->dtype, qy, y->data, v, k->in_count);
     return SONDE_OK;
 }
 

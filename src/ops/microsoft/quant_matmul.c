@@ -2,13 +2,9 @@
 /* DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft. Bytes become f32 integers minus
  * their zero point, B is scaled column by column, and one f32 product does the rest: sums beyond
  * 2^24 round as the f32 result would anyway. */
-#include <string.h>
-
 #include "compute/byte_steps.h"
 #include "compute/bytes.h"
-#include "ops/shared/as_f32.h"
 #include "ops/shared/converted.h"
-#include "ops/shared/half_workspace.h"
 #include "ops/shared/product.h"
 
 typedef struct qmm_params {
@@ -19,7 +15,8 @@ typedef struct qmm_params {
 typedef struct qmm_bound {
     sn_gemm_plan plan;
     int64_t a_count, b_count;
-    size_t a, b, c, y, core;
+    sn_piece a, b, core;
+    sn_piece b_scale, c, y; /* in f32 */
 } qmm_bound;
 
 static sonde_status prepare_dynamic(sn_prep *p)
@@ -102,65 +99,58 @@ static sonde_status bind_qmm(sn_bind *b)
         d.c_n = 1;
     }
     SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
-    sn_room ws = {0};
-    int64_t count = 0;
-    k->a = sn_room_take(&ws, k->a_count, sizeof(float));
-    k->b = sn_room_take(&ws, k->b_count, sizeof(float));
-    if (sn_is_half(out) && sn_type_count(&b->out[0].type, &count)) {
-        k->c = sn_room_take(&ws, d.n, sizeof(float));
-        k->y = sn_room_take(&ws, count, sizeof(float));
-    }
-    k->core = sn_room_take(&ws, (int64_t)k->plan.pack_bytes, 1);
+    k->a = sn_carve(&b->workspace, k->a_count, sizeof(float));
+    k->b = sn_carve(&b->workspace, k->b_count, sizeof(float));
+    k->b_scale = sn_converted_carve(&b->workspace, b->in[q->b_scale], SONDE_DTYPE_F32);
+    if (q->bias < b->n_in)
+        k->c = sn_converted_carve(&b->workspace, b->in[q->bias], SONDE_DTYPE_F32);
+    k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    k->core = sn_carve_bytes(&b->workspace, k->plan.pack_bytes);
     b->bound = k;
     b->kernel = k->plan.name;
     b->flops = k->plan.flops;
-    return sn_room_done(b, &ws);
+    return SONDE_OK;
 }
 
-static float scale_at(const sn_tensor *t, int64_t i)
+static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
 {
-    float v;
-    sn_load_f32(0, t->dtype, &v, (const uint8_t *)t->data + (size_t)i * sn_dtype_bytes(t->dtype),
-                1);
-    return v;
+    if (!sn_has(s, i))
+        return (sn_byte_zeros){0};
+    const sn_tensor *t = sn_in(s, f, i);
+    return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
 }
 
-static void scale_b(const sn_step *s, const sn_frame *f, float factor, float *dst)
+/* A in f32 without its scale, which is returned. */
+static float widen_a(const sn_step *s, const sn_frame *f, float *a)
 {
     const qmm_params *q = s->params;
     const qmm_bound *k = s->bound;
-    const sn_tensor *b = sn_in(s, f, 1), *scale = sn_in(s, f, q->b_scale);
-    const sn_tensor *zero = sn_has(s, q->b_zero) ? sn_in(s, f, q->b_zero) : NULL;
-    const int64_t n = k->plan.d.n;
-    const bool many_scales = sn_tensor_count(scale) > 1;
-    const bool many_zeros = zero && sn_tensor_count(zero) > 1;
-    for (int64_t i = 0; i < k->b_count; i++) {
-        const int32_t z = zero ? sn_byte_at(zero->dtype, zero->data, many_zeros ? i % n : 0) : 0;
-        dst[i] = (float)(sn_byte_at(b->dtype, b->data, i) - z) *
-                 (factor * scale_at(scale, many_scales ? i % n : 0));
-    }
+    const sn_tensor *x = sn_in(s, f, 0);
+    if (q->dynamic)
+        return sn_byte_steps(x->data, a, k->a_count);
+    const sn_byte_zeros zero = zeros_in(s, f, q->a_zero);
+    const sn_tensor *scale = sn_in(s, f, q->a_scale);
+    float factor;
+    sn_load_f32(0, scale->dtype, &factor, scale->data, 1);
+    sn_bytes_to_f32(f->ctx->cpu.flags, x->dtype, a, x->data, k->a_count, sn_byte_zero(&zero, 0));
+    return factor;
 }
 
 static sonde_status run_qmm(const sn_step *s, sn_frame *f)
 {
     const qmm_params *q = s->params;
     const qmm_bound *k = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    float *a = (float *)(void *)(f->workspace + k->a), *b = (float *)(void *)(f->workspace + k->b);
-    float factor;
-    if (q->dynamic) {
-        factor = sn_byte_steps(x->data, a, k->a_count);
-    } else {
-        const sn_tensor *zero = sn_has(s, q->a_zero) ? sn_in(s, f, q->a_zero) : NULL;
-        factor = scale_at(sn_in(s, f, q->a_scale), 0);
-        sn_bytes_to_f32(f->ctx->cpu.flags, x->dtype, a, x->data, k->a_count,
-                        zero ? sn_byte_at(zero->dtype, zero->data, 0) : 0);
-    }
-    scale_b(s, f, factor, b);
-    const float *c = sn_has(s, q->bias) ? sn_via_in(f, sn_in(s, f, q->bias), k->c) : NULL;
-    sn_gemm_run(&k->plan, a, b, c, NULL, sn_via_out(f, y, k->y), f->workspace + k->core, f->pool);
-    sn_via_done(f, y, k->y);
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const sn_tensor *t = sn_in(s, f, 1);
+    float *a = sn_piece_ptr(f, k->a), *b = sn_piece_ptr(f, k->b);
+    const float factor = widen_a(s, f, a);
+    const sn_byte_zeros zero = zeros_in(s, f, q->b_zero);
+    sn_bytes_scaled(t->dtype, b, t->data, k->b_count, k->plan.d.n, &zero,
+                    sn_converted_in(s, f, q->b_scale, f32, k->b_scale),
+                    sn_tensor_count(sn_in(s, f, q->b_scale)), factor);
+    sn_gemm_run(&k->plan, a, b, sn_converted_in(s, f, q->bias, f32, k->c), NULL,
+                sn_converted_out(s, f, 0, f32, k->y), sn_piece_ptr(f, k->core), f->pool);
+    sn_converted_done(s, f, 0, f32, k->y);
     return SONDE_OK;
 }
 

@@ -3,8 +3,8 @@
  * through f32 in the workspace. f32 images may be blocked. */
 #include <string.h>
 
-#include "compute/cast.h"
 #include "compute/pooling.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
 typedef struct pool_params {
@@ -101,8 +101,7 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 /* ------------------------------------------------------------------ bind, run */
 typedef struct pool_bound {
     sn_pooling_plan plan;
-    size_t x, y;    /* elements of the f32 copies */
-    int64_t copies; /* rows to cut to c elements: a blocked result that must become plain */
+    sn_piece x, y; /* in f32; or y: a blocked result that must become plain */
 } pool_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -113,17 +112,23 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
+/* With the padding lanes. */
+static int64_t blocked_channels(const sn_pooling_desc *d)
+{
+    return (d->c + d->block - 1) / d->block * d->block;
+}
+
 /* Global pooling of a blocked image whose last block is partial: results are cut out of the blocks.
  */
 static sonde_status run_cut(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
     const sn_pooling_desc *d = &b->plan.d;
-    const float *part = (const float *)(const void *)f->workspace;
+    const float *part = sn_piece_ptr(f, b->y);
     float *y = sn_out(s, f, 0)->data;
-    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, f->workspace, NULL, f->pool);
-    const int64_t row = (d->c + d->block - 1) / d->block * d->block;
-    for (int64_t i = 0; i < b->copies; i++)
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, sn_piece_ptr(f, b->y), NULL, f->pool);
+    const int64_t row = blocked_channels(d);
+    for (int64_t i = 0; i < d->n; i++)
         memcpy(y + i * d->c, part + i * row, (size_t)d->c * sizeof(float));
     return SONDE_OK;
 }
@@ -131,14 +136,9 @@ static sonde_status run_cut(const sn_step *s, sn_frame *f)
 static sonde_status run_half(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    float *in = (float *)(void *)f->workspace, *out = in + b->x;
-    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, in, x->dtype, x->data, b->x, (sn_rounding){0},
-                f->pool);
-    sn_pooling_run(&b->plan, in, out, sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, f->pool);
-    sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, b->y, (sn_rounding){0},
-                f->pool);
+    sn_pooling_run(&b->plan, sn_converted_in(s, f, 0, SONDE_DTYPE_F32, b->x), sn_piece_ptr(f, b->y),
+                   sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
 
@@ -179,22 +179,18 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_INTERNAL, "no pooling from blocks of %u to %u", d.block,
                             (unsigned)b->out[0].block);
     sn_pooling_plan_make(&q->plan, &d, b->cpu_flags, b->threads);
-    if (sn_type_count(&b->in[0]->type, &n))
-        q->x = (size_t)n;
-    if (sn_type_count(&b->out[0].type, &n))
-        q->y = (size_t)n;
+    sn_type_count(&b->out[0].type, &n);
     b->bound = q;
     b->kernel = q->plan.name;
-    b->flops = (uint64_t)q->y * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
+    b->flops = (uint64_t)n * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
     b->run = run;
     if (sn_is_half(b->in[0]->type.dtype)) {
         b->run = run_half;
-        b->workspace_bytes = (q->x + q->y) * sizeof(float);
+        q->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
+        q->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     } else if (d.block && b->out[0].block == 0 && d.c % d.block != 0) {
-        const int64_t row = (d.c + d.block - 1) / d.block * d.block;
-        q->copies = d.n;
         b->run = run_cut;
-        b->workspace_bytes = (size_t)(d.n * row) * sizeof(float);
+        q->y = sn_carve(&b->workspace, d.n * blocked_channels(&d), sizeof(float));
     }
     return SONDE_OK;
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Scales and zero points are small:
  * they are brought to f32 and int32 in the workspace, the drivers know nothing else. */
-#include <math.h>
-#include <string.h>
-
+#include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef struct quant_params {
     int64_t axis, block_size;
@@ -17,7 +14,7 @@ typedef struct quant_params {
 typedef struct quant_bound {
     sn_quant_shape shape;
     size_t n, n_scales;
-    size_t x_at, scale_at, zero_at, y_at; /* workspace */
+    sn_piece x, scale, zero, y; /* in f32, int32 */
 } quant_bound;
 
 static sonde_status prepare_quant(sn_prep *p)
@@ -156,10 +153,12 @@ static sonde_status bind_quant(sn_bind *b)
         (!sn_type_count(&b->in[2]->type, &zeros) || (size_t)zeros != k->n_scales))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the zero point's shape is not the scale's");
     k->n = sn_fact_elems(b->in[0]);
-    size_t scales = sn_round_up(k->n_scales * 4, SN_ALIGN), all = sn_round_up(k->n * 4, SN_ALIGN);
-    k->zero_at = scales;
-    k->x_at = k->y_at = 2 * scales;
-    b->workspace_bytes = 2 * scales + (real == SONDE_DTYPE_F32 ? 0 : all);
+    k->scale = sn_converted_carve(&b->workspace, b->in[1], SONDE_DTYPE_F32);
+    k->zero = sn_carve(&b->workspace, (int64_t)k->n_scales, sizeof(int32_t));
+    if (q->dequantize)
+        k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    else
+        k->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = q->dequantize ? "dequantize_linear" : "quantize_linear";
     b->flops = 3 * (uint64_t)k->n;
@@ -170,7 +169,7 @@ static const int32_t *zero_points(const sn_step *s, sn_frame *f, const quant_bou
 {
     if (!sn_has(s, 2) || sn_dtype_is_float(sn_in(s, f, 2)->dtype))
         return NULL; /* a float's zero point is always zero */
-    int32_t *zero = (int32_t *)(void *)(f->workspace + k->zero_at);
+    int32_t *zero = sn_piece_ptr(f, k->zero);
     sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_I32, zero, sn_in(s, f, 2)->dtype,
                 sn_in(s, f, 2)->data, k->n_scales, (sn_rounding){0}, NULL);
     return zero;
@@ -180,29 +179,21 @@ static sonde_status run_quant(const sn_step *s, sn_frame *f)
 {
     const quant_params *q = s->params;
     const quant_bound *k = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0), *scales = sn_in(s, f, 1);
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const sn_tensor *x = sn_in(s, f, 0);
     sn_tensor *y = sn_out(s, f, 0);
-    float *scale = (float *)(void *)(f->workspace + k->scale_at);
-    sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, scale, scales->dtype, scales->data, k->n_scales,
-                (sn_rounding){0}, NULL);
-    const int32_t *zero = zero_points(s, f, k);
     if (k->n == 0)
         return SONDE_OK;
-    if (q->dequantize) {
-        float *out = y->dtype == SONDE_DTYPE_F32 ? y->data : (void *)(f->workspace + k->y_at);
-        sn_dequantize_run(&k->shape, out, x->dtype, x->data, scale, zero, f->pool);
-        if (y->dtype != SONDE_DTYPE_F32)
-            sn_cast_run(f->ctx->cpu.flags, y->dtype, y->data, SONDE_DTYPE_F32, out, k->n,
-                        (sn_rounding){0}, f->pool);
+    const float *scale = sn_converted_in(s, f, 1, f32, k->scale);
+    const int32_t *zero = zero_points(s, f, k);
+    if (!q->dequantize) {
+        sn_quantize_run(&k->shape, y->dtype, y->data, sn_converted_in(s, f, 0, f32, k->x), scale,
+                        zero, q->saturate, f->pool);
         return SONDE_OK;
     }
-    const float *in = x->data;
-    if (x->dtype != SONDE_DTYPE_F32) {
-        in = (const float *)(void *)(f->workspace + k->x_at);
-        sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, f->workspace + k->x_at, x->dtype, x->data,
-                    k->n, (sn_rounding){0}, f->pool);
-    }
-    sn_quantize_run(&k->shape, y->dtype, y->data, in, scale, zero, q->saturate, f->pool);
+    sn_dequantize_run(&k->shape, sn_converted_out(s, f, 0, f32, k->y), x->dtype, x->data, scale,
+                      zero, f->pool);
+    sn_converted_done(s, f, 0, f32, k->y);
     return SONDE_OK;
 }
 

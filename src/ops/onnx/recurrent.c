@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "compute/byte_steps.h"
-#include "compute/bytes.h"
 #include "compute/recurrent.h"
 #include "ops/shared/as_f32.h"
-#include "ops/shared/data_movement.h"
+#include "ops/shared/converted.h"
 
 typedef struct cell_params {
     sn_cell cell;
@@ -211,8 +210,9 @@ static sonde_status pack_cell(sn_pack_request *p)
 
 typedef struct cell_bound {
     sn_recurrent_plan plan;
-    size_t in_at[N_IN], out_at[3];
-    size_t rounded_at; /* bytes: the input, rounded */
+    sn_piece core;
+    sn_piece in[N_IN], out[3]; /* in f32 */
+    sn_piece rounded;          /* bytes: the input, rounded */
 } cell_bound;
 
 /* Scales and zero points of weights of bytes: one for each direction, or for each row of each. */
@@ -261,38 +261,34 @@ static sonde_status bind_cell(sn_bind *b)
                                   b->err));
     if (r->bytes)
         SN_TRY(check_scales(b, d.dirs, sn_cell_gates(d.cell) * d.hidden));
-    sn_room room = {.bytes = k->plan.bytes};
-    k->rounded_at = r->bytes ? sn_room_take(&room, sn_wide_count(b->in[IN_X]), sizeof(float)) : 0;
+    k->core = sn_carve_bytes(&b->workspace, k->plan.bytes);
+    if (r->bytes)
+        k->rounded = sn_carve(&b->workspace, sn_wide_count(b->in[IN_X]), sizeof(float));
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
         if (i != IN_LENS)
-            k->in_at[i] = sn_room_wide(&room, b->in[i]);
+            k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
     for (uint32_t o = 0; o < b->n_out && o < 3; o++)
-        k->out_at[o] = sn_room_wide(&room, &b->out[o]);
+        k->out[o] = sn_converted_carve(&b->workspace, &b->out[o], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = k->plan.name;
     b->flops = k->plan.flops;
-    return sn_room_done(b, &room);
+    return SONDE_OK;
 }
 
-/* Weights of bytes [dirs][k][rows] as f32 [dirs][rows][k]. */
-static const float *widen(const sn_step *s, const sn_frame *f, uint32_t in, uint32_t scales,
-                          float *dst)
+static sn_byte_weights weights_in(const sn_step *s, const sn_frame *f, uint32_t in, uint32_t scales)
 {
     const sn_tensor *t = sn_in(s, f, in), *scale = sn_in(s, f, scales);
     const sn_tensor *zero = sn_has(s, scales + 1) ? sn_in(s, f, scales + 1) : NULL;
-    const int64_t dirs = t->dims[0], k = t->dims[1], rows = t->dims[2];
-    const bool each_scale = sn_tensor_count(scale) > dirs;
-    const bool each_zero = zero && sn_tensor_count(zero) > dirs;
-    for (int64_t row = 0; row < dirs * rows; row++) {
-        const int64_t dir = row / rows;
-        const float factor = ((const float *)scale->data)[each_scale ? row : dir];
-        const int32_t z = zero ? sn_byte_at(zero->dtype, zero->data, each_zero ? row : dir) : 0;
-        for (int64_t i = 0; i < k; i++)
-            dst[row * k + i] =
-                (float)(sn_byte_at(t->dtype, t->data, (dir * k + i) * rows + row % rows) - z) *
-                factor;
-    }
-    return dst;
+    sn_byte_weights w = {.dtype = t->dtype,
+                         .data = t->data,
+                         .dirs = t->dims[0],
+                         .k = t->dims[1],
+                         .rows = t->dims[2],
+                         .scale = scale->data,
+                         .scales = sn_tensor_count(scale)};
+    if (zero)
+        w.zero = (sn_byte_zeros){zero->dtype, zero->data, sn_tensor_count(zero)};
+    return w;
 }
 
 static sonde_status run_cell(const sn_step *s, sn_frame *f)
@@ -308,21 +304,24 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
     const float **views[N_IN] = {&c.x, &c.w, &c.r, &c.b, NULL, &c.h0, &c.c0, &c.peepholes};
     for (uint32_t i = 0; i < N_IN; i++)
         if (views[i] && !(d->byte_state && (i == IN_W || i == IN_R)))
-            *views[i] = sn_wide_in(s, f, i, k->in_at[i]);
+            *views[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, k->in[i]);
     if (d->byte_state) {
-        float *rounded = sn_space_f32(f, k->rounded_at);
+        const sn_byte_weights w = weights_in(s, f, IN_W, IN_W_SCALE),
+                              r = weights_in(s, f, IN_R, IN_R_SCALE);
+        float *rounded = sn_piece_ptr(f, k->rounded);
         sn_byte_round(c.x, rounded, d->seq * d->batch * d->input);
         c.x = rounded;
-        c.w = widen(s, f, IN_W, IN_W_SCALE, sn_space_f32(f, k->in_at[IN_W]));
-        c.r = widen(s, f, IN_R, IN_R_SCALE, sn_space_f32(f, k->in_at[IN_R]));
+        c.w = sn_byte_weights_load(&w, sn_piece_ptr(f, k->in[IN_W]));
+        c.r = sn_byte_weights_load(&r, sn_piece_ptr(f, k->in[IN_R]));
     }
-    c.y = sn_wide_out_room(s, f, 0, k->out_at[0]);
-    c.yh = sn_wide_out_room(s, f, 1, k->out_at[1]);
-    c.yc = d->cell == SN_CELL_LSTM ? sn_wide_out_room(s, f, 2, k->out_at[2]) : NULL;
-    if (!sn_recurrent_run(&k->plan, &c, f->workspace, f->pool))
+    c.y = sn_converted_out(s, f, 0, SONDE_DTYPE_F32, k->out[0]);
+    c.yh = sn_converted_out(s, f, 1, SONDE_DTYPE_F32, k->out[1]);
+    if (d->cell == SN_CELL_LSTM)
+        c.yc = sn_converted_out(s, f, 2, SONDE_DTYPE_F32, k->out[2]);
+    if (!sn_recurrent_run(&k->plan, &c, sn_piece_ptr(f, k->core), f->pool))
         return sn_run_cancelled(s, f);
     for (uint32_t o = 0; o < s->n_out && o < 3; o++)
-        sn_wide_put(s, f, o, k->out_at[o]);
+        sn_converted_done(s, f, o, SONDE_DTYPE_F32, k->out[o]);
     return SONDE_OK;
 }
 

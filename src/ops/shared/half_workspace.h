@@ -42,13 +42,4 @@ static inline void sn_via_done(const sn_frame *f, sn_tensor *t, size_t at)
                     (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
 }
 
-/* Product of known dims [from, to). */
-static inline int64_t sn_dims_product(const sn_dim *dims, int from, int to)
-{
-    int64_t n = 1;
-    for (int i = from; i < to; i++)
-        n *= dims[i];
-    return n;
-}
-
 #endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on quantised tensors; see quantized.h. */
+#include "compute/quantized.h"
+
+#include <math.h>
+
+uint8_t sn_quantize_byte(float v, sn_qparam q, sonde_dtype t)
+{
+    const float lo = t == SONDE_DTYPE_U8 ? 0.0f : -128.0f;
+    float r = nearbyintf(v / q.scale) + (float)q.zero;
+    if (!(r > lo)) /* NaN too */
+        r = lo;
+    if (r > lo + 255.0f)
+        r = lo + 255.0f;
+    return (uint8_t)(int32_t)r;
+}
+
+static float number_at(sonde_dtype t, sn_qparam q, const void *data, int64_t i)
+{
+    return (float)(sn_byte_at(t, data, i) - q.zero) * q.scale;
+}
+
+/* ------------------------------------------------------------------ arrays */
+void sn_q8_load(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, float *dst, const void *src,
+                int64_t n)
+{
+    sn_bytes_to_f32(cpu_flags, t, dst, src, n, q.zero);
+    for (int64_t i = 0; i < n; i++)
+        dst[i] *= q.scale;
+}
+
+void sn_q8_store(sonde_dtype t, sn_qparam q, void *dst, const float *src, int64_t n)
+{
+    uint8_t *y = dst;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = sn_quantize_byte(src[i], q, t);
+}
+
+/* Where element i of an image with channels last lies with channels first. */
+static int64_t turned(const sn_q8_image *g, int64_t i)
+{
+    const int64_t c = i % g->channels, rest = i / g->channels;
+    return (rest / g->pixels * g->channels + c) * g->pixels + rest % g->pixels;
+}
+
+void sn_q8_load_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, float *dst,
+                       const void *src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[turned(g, i)] = number_at(t, q, src, i);
+}
+
+void sn_q8_store_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, void *dst,
+                        const float *src, int64_t n)
+{
+    uint8_t *y = dst;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = sn_quantize_byte(src[turned(g, i)], q, t);
+}
+
+/* ------------------------------------------------------------------ two operands */
+typedef struct binary_job {
+    const sn_q8_binary *p;
+    uint8_t *y;
+    const void *a, *b;
+} binary_job;
+
+static void binary_range(void *arg, size_t lo, size_t hi)
+{
+    const binary_job *j = arg;
+    const sn_q8_binary *p = j->p;
+    const sn_bcast *b = p->bcast;
+    for (size_t i = lo; i < hi; i++) {
+        size_t rest = i;
+        ptrdiff_t at[2] = {(ptrdiff_t)i * b->stride[0][0], (ptrdiff_t)i * b->stride[1][0]};
+        if (b->rank > 1)
+            at[0] = at[1] = 0;
+        for (int d = b->rank - 1; d >= 0 && b->rank > 1; d--) {
+            const ptrdiff_t k = (ptrdiff_t)(rest % (size_t)b->dims[d]);
+            rest /= (size_t)b->dims[d];
+            at[0] += k * b->stride[0][d];
+            at[1] += k * b->stride[1][d];
+        }
+        const float va = number_at(p->dtype, p->a, j->a, at[0]);
+        const float vb = number_at(p->dtype, p->b, j->b, at[1]);
+        j->y[i] = sn_quantize_byte(p->add ? va + vb : va * vb, p->y, p->dtype);
+    }
+}
+
+void sn_q8_binary_run(const sn_q8_binary *p, void *y, const void *a, const void *b, sn_pool *pool)
+{
+    binary_job j = {p, y, a, b};
+    sn_parallel_range(pool, p->bcast->total, 16, binary_range, &j);
+}
+
+/* ------------------------------------------------------------------ one operand */
+void sn_q8_table(uint8_t table[256], sn_q8_function fn, float alpha, sonde_dtype t, sn_qparam x,
+                 sn_qparam y)
+{
+    for (int i = 0; i < 256; i++) {
+        const uint8_t code = (uint8_t)i;
+        float v = number_at(t, x, &code, 0);
+        if (fn == SN_Q8_SIGMOID)
+            v = 1.0f / (1.0f + expf(-v));
+        else if (fn == SN_Q8_LEAKY_RELU)
+            v = v < 0.0f ? v * alpha : v;
+        table[i] = sn_quantize_byte(v, y, t);
+    }
+}
+
+typedef struct table_job {
+    const uint8_t *x, *table;
+    uint8_t *y;
+} table_job;
+
+static void table_range(void *arg, size_t lo, size_t hi)
+{
+    const table_job *j = arg;
+    for (size_t i = lo; i < hi; i++)
+        j->y[i] = j->table[j->x[i]];
+}
+
+void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int64_t n,
+                     sn_pool *pool)
+{
+    table_job j = {x, table, y};
+    sn_parallel_range(pool, (size_t)n, 1, table_range, &j);
+}

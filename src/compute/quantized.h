@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on tensors of bytes with one scale and one zero point each: to f32 and back, sums and
+ * products with broadcasting, and functions of one operand as tables of 256 results. */
+#ifndef SN_COMPUTE_QUANTIZED_H
+#define SN_COMPUTE_QUANTIZED_H
+
+#include "compute/bytes.h"
+#include "compute/eltwise.h"
+
+typedef struct sn_qparam {
+    float scale;
+    int32_t zero;
+} sn_qparam;
+
+/* saturate(round(v / scale) + zero) as the byte it is stored as. */
+uint8_t sn_quantize_byte(float v, sn_qparam q, sonde_dtype t);
+
+/* ---- arrays ---- */
+/* n bytes to f32, and back. */
+void sn_q8_load(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, float *dst, const void *src,
+                int64_t n);
+void sn_q8_store(sonde_dtype t, sn_qparam q, void *dst, const float *src, int64_t n);
+/* The same of n elements of images that have their channels last as bytes and first in f32. */
+typedef struct sn_q8_image {
+    int64_t channels, pixels;
+} sn_q8_image;
+void sn_q8_load_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, float *dst,
+                       const void *src, int64_t n);
+void sn_q8_store_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, void *dst,
+                        const float *src, int64_t n);
+
+/* ---- two operands ---- */
+typedef struct sn_q8_binary {
+    const sn_bcast *bcast;
+    sonde_dtype dtype; /* of all three */
+    sn_qparam a, b, y;
+    bool add; /* else multiply */
+} sn_q8_binary;
+void sn_q8_binary_run(const sn_q8_binary *p, void *y, const void *a, const void *b, sn_pool *pool);
+
+/* ---- one operand ---- */
+typedef enum sn_q8_function { SN_Q8_COPY, SN_Q8_SIGMOID, SN_Q8_LEAKY_RELU } sn_q8_function;
+/* The result of every byte; alpha is LEAKY_RELU's. */
+void sn_q8_table(uint8_t table[256], sn_q8_function fn, float alpha, sonde_dtype t, sn_qparam x,
+                 sn_qparam y);
+void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int64_t n,
+                     sn_pool *pool);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Binding and running matrix products of every element type. f32 goes to the driver, 16-bit floats
+ * through f32, f64 and integers through plain loops (compute/gemm_plain.h). */
+#include "compute/eltwise.h"
+#include "compute/gemm_plain.h"
+#include "ops/shared/converted.h"
+#include "ops/shared/product.h"
+#include "ops/shared/tuned_plan.h"
+
+typedef struct product_bound {
+    sn_gemm_plan plan;
+    sn_piece in[4], y; /* f32 copies of 16-bit floats */
+    sn_piece core;
+} product_bound;
+
+static const void *data_or_null(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return sn_has(s, i) ? sn_in(s, f, i)->data : NULL;
+}
+
+sonde_status sn_product_run(const sn_step *s, sn_frame *f)
+{
+    const product_bound *b = s->bound;
+    sn_gemm_run(&b->plan, data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
+                data_or_null(s, f, SN_PRODUCT_C), data_or_null(s, f, SN_PRODUCT_Z),
+                sn_out(s, f, 0)->data, sn_piece_ptr(f, b->core), f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status run_half(const sn_step *s, sn_frame *f)
+{
+    const product_bound *b = s->bound;
+    const float *in[4];
+    for (uint32_t i = 0; i < 4; i++)
+        in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, b->in[i]);
+    sn_gemm_run(&b->plan, in[SN_PRODUCT_A], in[SN_PRODUCT_B], in[SN_PRODUCT_C], in[SN_PRODUCT_Z],
+                sn_piece_ptr(f, b->y), sn_piece_ptr(f, b->core), f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
+    return SONDE_OK;
+}
+
+static sonde_status run_plain(const sn_step *s, sn_frame *f)
+{
+    const product_bound *b = s->bound;
+    sn_gemm_plain_run(&b->plan.d, b->plan.batches, sn_out(s, f, 0)->dtype,
+                      data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
+                      data_or_null(s, f, SN_PRODUCT_C), data_or_null(s, f, SN_PRODUCT_Z),
+                      sn_out(s, f, 0)->data, f->pool);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ bind */
+static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
+{
+    const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
+    int64_t have = 0, n = 0;
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+        if (b->in[i] && b->in[i]->type.dtype != dtype)
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u is %s but input 0 is %s", i,
+                                sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
+    d->packed = b->in[SN_PRODUCT_B]->pack != 0;
+    d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
+    if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
+                        !sn_type_count(&b->out[0].type, &n) || have != n))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the residual must have the output's shape");
+    return SONDE_OK;
+}
+
+/* Elements of inputs and output. */
+static size_t all_elems(const sn_bind *b)
+{
+    size_t all = 0;
+    int64_t n;
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
+            all += (size_t)n;
+    return sn_type_count(&b->out[0].type, &n) ? all + (size_t)n : all;
+}
+
+sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
+{
+    const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
+    product_bound *p = SN_NEW(b->arena, product_bound);
+    if (!p)
+        return sn_fail_memory(b->err, sizeof *p);
+    SN_TRY(check_inputs(b, d));
+    SN_TRY(sn_choose_gemm(b, d, &p->plan));
+    b->bound = p;
+    b->flops = p->plan.flops;
+    b->bytes = all_elems(b) * sn_dtype_bytes(dtype);
+    if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype)) {
+        if (!sn_gemm_plain_takes(dtype) || d->act.kind != SN_ACT_NONE)
+            return sn_bind_fail(b, SONDE_UNSUPPORTED, "matrix products of %s are not supported",
+                                sn_dtype_name(dtype));
+        b->kernel = "gemm_ref";
+        b->run = run_plain;
+        return SONDE_OK;
+    }
+    b->kernel = p->plan.name;
+    b->run = sn_product_run;
+    if (sn_is_half(dtype)) {
+        for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+            p->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+        p->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+        b->run = run_half;
+    }
+    p->core = sn_carve_bytes(&b->workspace, p->plan.pack_bytes);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ a residual that broadcasts */
+typedef struct spread_bound {
+    sn_gemm_plan plan;
+    sn_bcast bcast;
+    sn_elt add;
+    sn_act act;
+    sn_piece product, core;
+} spread_bound;
+
+static sonde_status run_spread(const sn_step *s, sn_frame *f)
+{
+    const spread_bound *b = s->bound;
+    float *product = sn_piece_ptr(f, b->product), *y = sn_out(s, f, 0)->data;
+    sn_gemm_run(&b->plan, data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
+                data_or_null(s, f, SN_PRODUCT_C), NULL, product, sn_piece_ptr(f, b->core), f->pool);
+    sn_binary_run(&b->add, &b->bcast, y, product, sn_in(s, f, SN_PRODUCT_Z)->data, NULL, f->pool);
+    if (b->act.kind != SN_ACT_NONE)
+        sn_act_apply(&b->act, b->plan.k, y, b->bcast.total);
+    return SONDE_OK;
+}
+
+sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *dims, int rank)
+{
+    const sn_type *y = &b->out[0].type, *z = &b->in[SN_PRODUCT_Z]->type;
+    spread_bound *p = SN_NEW(b->arena, spread_bound);
+    int64_t n;
+    if (!p)
+        return sn_fail_memory(b->err, sizeof *p);
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+        if (b->in[i] && b->in[i]->type.dtype != SONDE_DTYPE_F32)
+            return sn_bind_fail(b, SONDE_UNSUPPORTED, "a residual of %s that broadcasts",
+                                sn_dtype_name(b->in[i]->type.dtype));
+    if (!sn_dims_count(dims, rank, &n))
+        return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
+    d->packed = b->in[SN_PRODUCT_B]->pack != 0;
+    p->act = d->act;
+    d->act = (sn_act){.kind = SN_ACT_NONE};
+    SN_TRY(sn_choose_gemm(b, d, &p->plan));
+    sn_binary_get(&p->add, SN_BINARY_ADD, SONDE_DTYPE_F32, b->cpu_flags);
+    const int64_t *operands[2] = {dims, z->dims};
+    const int ranks[2] = {rank, z->rank};
+    sn_bcast_plan(&p->bcast, y->dims, y->rank, 2, operands, ranks);
+    p->product = sn_carve(&b->workspace, n, sizeof(float));
+    p->core = sn_carve_bytes(&b->workspace, p->plan.pack_bytes);
+    b->bound = p;
+    b->flops = p->plan.flops + p->bcast.total;
+    b->kernel = p->plan.name;
+    b->run = run_spread;
+    return SONDE_OK;
+}
