@@ -95,10 +95,6 @@ static sonde_status cut_feeds(sn_graph *g, const sn_map *names, const sn_program
         if (v->producer) {
             v->producer->out[v->output_index] = NULL;
             v->producer = NULL;
-            /* A file may be wrong about the shape of what it computes itself. */
-            if (v->fact.type.kind == SN_KIND_TENSOR)
-                v->fact.type =
-                    (sn_type){.kind = SN_KIND_TENSOR, .dtype = v->fact.type.dtype, .rank = -1};
         }
         v->fact.data = NULL;
         v->fact.ints = NULL;
