@@ -23,8 +23,8 @@
 /* Objects of an arena are guarded in the same builds. */
 #define SN_WORKSPACE_GUARDED (SN_ARENA_GAP_BYTES > 0)
 
-/* Where a piece begins. A zeroed one was never carved: it must not be used, and under
- * AddressSanitizer it points into a gap. */
+/* Where a piece begins. A zeroed one was never carved, or has no bytes and takes no room: it must
+ * not be used, and under AddressSanitizer it points into a gap. */
 typedef struct sn_piece {
     size_t at;
 } sn_piece;
