@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Features of ai.onnx.ml, element by element or row by row: ArrayFeatureExtractor, Binarizer,
  * FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. */
-#include <math.h>
 #include <string.h>
 
+#include "compute/features.h"
 #include "ops/ml/shared.h"
 
 static sonde_status bind_numbers(sn_bind *b)
@@ -93,11 +93,8 @@ static sonde_status run_binarizer(const sn_step *s, sn_frame *f)
 {
     const binarizer_params *b = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    const int64_t n = sn_tensor_count(x);
-    for (int64_t i = 0; i < n; i++)
-        sn_elem_set_f64(y->dtype, y->data, i,
-                        sn_elem_f64(x->dtype, x->data, i) > (double)b->threshold);
+    sn_features_binarize(x->dtype, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x),
+                         (double)b->threshold);
     return SONDE_OK;
 }
 
@@ -139,17 +136,13 @@ static sonde_status run_vectorizer(const sn_step *s, sn_frame *f)
 {
     const vectorizer_params *v = s->params;
     sn_tensor *y = sn_out(s, f, 0);
-    float *out = y->data;
     int64_t first = 0;
     for (uint32_t i = 0; i < s->n_in; i++) {
         const sn_tensor *x = sn_has(s, i) ? sn_in(s, f, i) : NULL;
         if (!x || (x->rank != 1 && x->rank != 2) || (x->rank == 2 ? x->dims[0] : 1) != y->dims[0])
             return sn_run_fail(s, f, "input %u does not have %lld rows", i, (long long)y->dims[0]);
-        const int64_t have = x->dims[x->rank - 1];
-        for (int64_t r = 0; r < y->dims[0]; r++)
-            for (int64_t c = 0; c < v->dims[i]; c++)
-                out[r * v->total + first + c] =
-                    c < have ? (float)sn_elem_f64(x->dtype, x->data, r * have + c) : 0.0f;
+        sn_features_columns(y->data, v->total, first, v->dims[i], x->dtype, x->data, y->dims[0],
+                            x->dims[x->rank - 1]);
         first += v->dims[i];
     }
     return SONDE_OK;
@@ -162,17 +155,9 @@ const sn_op sn_op_ml_feature_vectorizer[] = {
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Imputer */
-typedef struct imputer_params {
-    const float *floats;
-    const int64_t *ints;
-    size_t n_floats, n_ints;
-    float replaced_float;
-    int64_t replaced_int;
-} imputer_params;
-
 static sonde_status prepare_imputer(sn_prep *p)
 {
-    imputer_params *m = p->params;
+    sn_imputer *m = p->params;
     SN_TRY(sn_prep_floats(p, "imputed_value_floats", &m->floats, &m->n_floats));
     SN_TRY(sn_prep_ints(p, "imputed_value_int64s", &m->ints, &m->n_ints));
     SN_TRY(sn_prep_float(p, "replaced_value_float", 0.0f, &m->replaced_float));
@@ -184,7 +169,7 @@ static sonde_status prepare_imputer(sn_prep *p)
 
 static sonde_status bind_imputer(sn_bind *b)
 {
-    const imputer_params *m = b->params;
+    const sn_imputer *m = b->params;
     const sn_type *x = &b->in[0]->type;
     SN_TRY(bind_numbers(b));
     const size_t n = sn_dtype_is_float(x->dtype) ? m->n_floats : m->n_ints;
@@ -198,41 +183,20 @@ static sonde_status bind_imputer(sn_bind *b)
 
 static sonde_status run_imputer(const sn_step *s, sn_frame *f)
 {
-    const imputer_params *m = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    sn_tensor *y = sn_out(s, f, 0);
-    const int64_t n = sn_tensor_count(x);
-    if (sn_dtype_is_float(x->dtype)) {
-        const bool nan = isnan(m->replaced_float);
-        for (int64_t i = 0; i < n; i++) {
-            const double v = sn_elem_f64(x->dtype, x->data, i);
-            const bool missing = nan ? isnan(v) : v == (double)m->replaced_float;
-            sn_elem_set_f64(y->dtype, y->data, i,
-                            missing ? (double)m->floats[(size_t)i % m->n_floats] : v);
-        }
-        return SONDE_OK;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t v = sn_elem_i64(x->dtype, x->data, i);
-        if (v == m->replaced_int)
-            v = m->ints[(size_t)i % m->n_ints];
-        if (y->dtype == SONDE_DTYPE_I64)
-            ((int64_t *)y->data)[i] = v;
-        else
-            ((int32_t *)y->data)[i] = (int32_t)v;
-    }
+    sn_features_impute(s->params, x->dtype, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x));
     return SONDE_OK;
 }
 
-const sn_op sn_op_ml_imputer[] = {
-    {SN_ML_HEAD("Imputer", 1, 0, 1, 1, 1), .flags = SN_OP_INPLACE0,
-     .params_size = sizeof(imputer_params), .prepare = prepare_imputer, .infer = infer_same,
-     .bind = bind_imputer, .run = run_imputer, .types = SN_ML_NUMBERS},
-    {.name = NULL}};
+const sn_op sn_op_ml_imputer[] = {{SN_ML_HEAD("Imputer", 1, 0, 1, 1, 1), .flags = SN_OP_INPLACE0,
+                                   .params_size = sizeof(sn_imputer), .prepare = prepare_imputer,
+                                   .infer = infer_same, .bind = bind_imputer, .run = run_imputer,
+                                   .types = SN_ML_NUMBERS},
+                                  {.name = NULL}};
 
 /* ------------------------------------------------------------------ Normalizer */
 typedef struct normalizer_params {
-    enum { NORM_MAX, NORM_L1, NORM_L2 } kind;
+    sn_features_norm kind;
 } normalizer_params;
 
 static sonde_status prepare_normalizer(sn_prep *p)
@@ -240,8 +204,10 @@ static sonde_status prepare_normalizer(sn_prep *p)
     normalizer_params *n = p->params;
     const char *norm;
     SN_TRY(sn_prep_string(p, "norm", "MAX", &norm));
-    n->kind = strcmp(norm, "L2") == 0 ? NORM_L2 : strcmp(norm, "L1") == 0 ? NORM_L1 : NORM_MAX;
-    if (n->kind == NORM_MAX && strcmp(norm, "MAX") != 0)
+    n->kind = strcmp(norm, "L2") == 0   ? SN_FEATURES_L2
+              : strcmp(norm, "L1") == 0 ? SN_FEATURES_L1
+                                        : SN_FEATURES_MAX;
+    if (n->kind == SN_FEATURES_MAX && strcmp(norm, "MAX") != 0)
         return sn_prep_fail(p, "attribute 'norm' is '%s', expected MAX, L1 or L2", norm);
     return SONDE_OK;
 }
@@ -250,30 +216,13 @@ static sonde_status run_normalizer(const sn_step *s, sn_frame *f)
 {
     const normalizer_params *p = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    float *y = sn_out(s, f, 0)->data;
     const int axis = x->rank > 1 ? 1 : 0;
     int64_t outer = 1, n = x->rank > 0 ? x->dims[axis] : 1, inner = 1;
     for (int i = 0; i < x->rank; i++) {
         outer *= i < axis ? x->dims[i] : 1;
         inner *= i > axis ? x->dims[i] : 1;
     }
-    for (int64_t lane = 0; lane < outer * inner; lane++) {
-        const int64_t first = lane / inner * n * inner + lane % inner;
-        double sum = p->kind == NORM_MAX ? -INFINITY : 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            const double v = sn_elem_f64(x->dtype, x->data, first + i * inner);
-            if (p->kind == NORM_MAX)
-                sum = v > sum ? v : sum;
-            else
-                sum += p->kind == NORM_L1 ? fabs(v) : v * v;
-        }
-        if (p->kind == NORM_L2)
-            sum = sqrt(sum);
-        for (int64_t i = 0; i < n; i++) {
-            const double v = sn_elem_f64(x->dtype, x->data, first + i * inner);
-            y[first + i * inner] = (float)(sum == 0.0 ? v : v / sum);
-        }
-    }
+    sn_features_normalize(p->kind, x->dtype, sn_out(s, f, 0)->data, x->data, outer, n, inner);
     return SONDE_OK;
 }
 
@@ -360,14 +309,9 @@ const sn_op sn_op_ml_one_hot_encoder[] = {
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Scaler */
-typedef struct scaler_params {
-    const float *scale, *offset;
-    size_t n_scale, n_offset;
-} scaler_params;
-
 static sonde_status prepare_scaler(sn_prep *p)
 {
-    scaler_params *c = p->params;
+    sn_scaler *c = p->params;
     SN_TRY(sn_prep_floats(p, "scale", &c->scale, &c->n_scale));
     SN_TRY(sn_prep_floats(p, "offset", &c->offset, &c->n_offset));
     if (c->n_scale == 0 || c->n_offset == 0)
@@ -377,7 +321,7 @@ static sonde_status prepare_scaler(sn_prep *p)
 
 static sonde_status bind_scaler(sn_bind *b)
 {
-    const scaler_params *c = b->params;
+    const sn_scaler *c = b->params;
     const sn_type *x = &b->in[0]->type;
     const int64_t last = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     if ((c->n_scale != 1 && (int64_t)c->n_scale != last) ||
@@ -389,19 +333,13 @@ static sonde_status bind_scaler(sn_bind *b)
 
 static sonde_status run_scaler(const sn_step *s, sn_frame *f)
 {
-    const scaler_params *c = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    float *y = sn_out(s, f, 0)->data;
-    const int64_t n = sn_tensor_count(x);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (float)((sn_elem_f64(x->dtype, x->data, i) -
-                        (double)c->offset[(size_t)i % c->n_offset]) *
-                       (double)c->scale[(size_t)i % c->n_scale]);
+    sn_features_scale(s->params, x->dtype, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x));
     return SONDE_OK;
 }
 
 const sn_op sn_op_ml_scaler[] = {{SN_ML_HEAD("Scaler", 1, 0, 1, 1, 1),
-                                  .params_size = sizeof(scaler_params), .prepare = prepare_scaler,
+                                  .params_size = sizeof(sn_scaler), .prepare = prepare_scaler,
                                   .infer = infer_floats, .bind = bind_scaler, .run = run_scaler,
                                   .types = SN_ML_NUMBERS},
                                  {.name = NULL}};

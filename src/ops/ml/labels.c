@@ -181,15 +181,17 @@ static sonde_status bind_labels(sn_bind *b)
 {
     const label_params *l = b->params;
     const label_direction *d = direction(l, b->in[0]->type.dtype);
+    sn_piece *strings = SN_NEW(b->arena, sn_piece);
     int64_t n = 0;
-    size_t bytes;
+    if (!strings)
+        return sn_fail_memory(b->err, sizeof *strings);
     if (!d)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input's type is not the keys'");
-    if (!sn_type_count(&b->in[0]->type, &n) ||
-        !sn_size_mul((size_t)n, sizeof(sonde_string), &bytes) || bytes > PTRDIFF_MAX)
+    if (!sn_type_count(&b->in[0]->type, &n))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     if (d->values.dtype == SONDE_DTYPE_STRING)
-        b->workspace_bytes = bytes;
+        *strings = sn_carve(&b->workspace, n, sizeof(sonde_string));
+    b->bound = strings;
     b->kernel = d->map.strings ? "lookup_text" : "lookup_number";
     return SONDE_OK;
 }
@@ -200,7 +202,7 @@ static sonde_status run_labels(const sn_step *s, sn_frame *f)
     const label_direction *d = direction(s->params, x->dtype);
     const bool text = d->values.dtype == SONDE_DTYPE_STRING;
     const int64_t n = sn_tensor_count(x);
-    sonde_string *strings = (sonde_string *)(void *)f->workspace;
+    sonde_string *strings = sn_piece_ptr(f, *(const sn_piece *)s->bound);
     const size_t bytes = sn_dtype_bytes(d->values.dtype);
     uint8_t *y = text ? NULL : sn_out(s, f, 0)->data;
     for (int64_t i = 0; i < n; i++) {

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearClassifier and LinearRegressor: rows times coefficients plus intercepts, then a transform
  * of the scores. Sums are kept in double. */
-#include <math.h>
-#include <string.h>
-
-#include "compute/eltwise.h"
+#include "compute/linear_model.h"
+#include "compute/split.h"
 #include "ops/ml/shared.h"
-#include "ops/shared/as_f32.h"
 
 typedef struct linear_params {
     const float *coefficients, *intercepts;
     size_t n_coefficients, n_intercepts;
     int64_t targets; /* rows of coefficients; classifier: found from the intercepts or the labels */
     sn_ml_labels labels;
-    sn_ml_post post;
+    sn_score_post post;
     bool classifier, binary; /* binary: one score for two labels */
 } linear_params;
 
 typedef struct linear_bound {
-    int64_t n, features, out;  /* out: scores per row */
-    size_t index, room, score; /* workspace */
+    sn_linear_model model;
+    int64_t n;
+    sn_piece index, labels, scores;
 } linear_bound;
 
 static sonde_status read_common(sn_prep *p)
@@ -79,55 +77,25 @@ static sonde_status bind_linear(sn_bind *b)
     linear_bound *k = SN_NEW(b->arena, linear_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    SN_TRY(sn_ml_check(b, &k->n, &k->features));
-    if ((size_t)l->targets * (size_t)k->features != l->n_coefficients)
+    sn_linear_model *m = &k->model;
+    SN_TRY(sn_ml_check(b, &k->n, &m->features));
+    if ((size_t)l->targets * (size_t)m->features != l->n_coefficients)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "%zu coefficients do not fit %lld features",
-                            l->n_coefficients, (long long)k->features);
-    k->out = l->binary ? 2 : l->targets;
-    sn_room ws = {0};
-    int64_t count;
-    k->index = sn_room_take(&ws, k->n, sizeof(int64_t));
-    k->room = sn_room_take(&ws, k->n, sizeof(sonde_string));
-    k->score = sn_room_take(&ws, sn_i64_mul(k->n, k->out, &count) ? count : -1, sizeof(float));
+                            l->n_coefficients, (long long)m->features);
+    m->coefficients = l->coefficients;
+    m->intercepts = l->n_intercepts ? l->intercepts : NULL;
+    m->targets = l->targets;
+    m->post = l->post;
+    m->classifier = l->classifier;
+    m->binary = l->binary;
+    const int64_t out = l->binary ? 2 : l->targets;
+    k->index = sn_carve(&b->workspace, k->n, sizeof(int64_t));
+    k->labels = sn_carve(&b->workspace, k->n, sizeof(sonde_string));
+    k->scores = sn_carve(&b->workspace, sn_count(k->n, out, 1, 1), sizeof(float));
     b->bound = k;
     b->kernel = "f64_linear";
     b->flops = 2 * (uint64_t)k->n * l->n_coefficients;
-    return sn_room_done(b, &ws);
-}
-
-typedef struct linear_job {
-    const linear_params *l;
-    const linear_bound *k;
-    const sn_tensor *x;
-    float *scores;
-    int64_t *index;
-} linear_job;
-
-static void linear_range(void *arg, size_t lo, size_t hi)
-{
-    const linear_job *j = arg;
-    const linear_params *l = j->l;
-    const int64_t features = j->k->features;
-    for (int64_t r = (int64_t)lo; r < (int64_t)hi; r++) {
-        float *score = j->scores + r * j->k->out;
-        int64_t best = 0;
-        for (int64_t t = 0; t < l->targets; t++) {
-            double sum = l->n_intercepts ? (double)l->intercepts[t] : 0.0;
-            for (int64_t i = 0; i < features; i++)
-                sum += sn_elem_f64(j->x->dtype, j->x->data, r * features + i) *
-                       (double)l->coefficients[t * features + i];
-            score[t] = (float)sum;
-            best = score[t] > score[best] ? t : best;
-        }
-        if (l->classifier && l->targets == 1)
-            best = score[0] > 0.0f;
-        if (l->classifier)
-            j->index[r] = best;
-        if (l->binary)
-            sn_ml_post_binary(l->post, score[0], true, score);
-        else
-            sn_ml_post_apply(l->post, score, l->targets);
-    }
+    return SONDE_OK;
 }
 
 static sonde_status run_linear(const sn_step *s, sn_frame *f)
@@ -135,17 +103,15 @@ static sonde_status run_linear(const sn_step *s, sn_frame *f)
     const linear_params *l = s->params;
     const linear_bound *k = s->bound;
     const uint32_t scores = l->classifier ? 1 : 0;
-    linear_job j = {.l = l,
-                    .k = k,
-                    .x = sn_in(s, f, 0),
-                    .scores = sn_wants(s, scores) ? sn_out(s, f, scores)->data
-                                                  : sn_space_f32(f, k->score),
-                    .index = (int64_t *)(void *)(f->workspace + k->index)};
-    sn_parallel_range(f->pool, (size_t)k->n, 2 * l->n_coefficients, linear_range, &j);
+    const sn_tensor *x = sn_in(s, f, 0);
+    int64_t *index = sn_piece_ptr(f, k->index);
+    sn_linear_model_run(&k->model, x->dtype, x->data, k->n,
+                        sn_wants(s, scores) ? sn_out(s, f, scores)->data
+                                            : sn_piece_ptr(f, k->scores),
+                        index, f->pool);
     if (!l->classifier)
         return SONDE_OK;
-    return sn_ml_labels_write(s, f, 0, &l->labels, j.index, k->n,
-                              (sonde_string *)(void *)(f->workspace + k->room));
+    return sn_ml_labels_write(s, f, 0, &l->labels, index, k->n, sn_piece_ptr(f, k->labels));
 }
 
 #define LINEAR(symbol, NAME, OUTPUTS, PREPARE)                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of the ai.onnx.ml operators; see ml.h. */
+/* Helpers of the ai.onnx.ml operators; see shared.h. */
 #include "ops/ml/shared.h"
 
 #include <math.h>
@@ -89,80 +89,17 @@ sonde_status sn_ml_labels_write(const sn_step *s, sn_frame *f, uint32_t o, const
 }
 
 /* ------------------------------------------------------------------ scores */
-sonde_status sn_ml_post_read(sn_prep *p, sn_ml_post *post)
+sonde_status sn_ml_post_read(sn_prep *p, sn_score_post *post)
 {
     static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
     const char *name;
     SN_TRY(sn_prep_string(p, "post_transform", "NONE", &name));
     for (int i = 0; i < 5; i++)
         if (strcmp(names[i], name) == 0) {
-            *post = (sn_ml_post)i;
+            *post = (sn_score_post)i;
             return SONDE_OK;
         }
     return sn_prep_fail(p, "attribute 'post_transform' is '%s'", name);
-}
-
-static float logistic(float x)
-{
-    const float v = 1.0f / (1.0f + expf(-fabsf(x)));
-    return x < 0 ? 1.0f - v : v;
-}
-
-/* Winitzki's approximation of the inverse error function. */
-static float probit(float p)
-{
-    const float x = 2.0f * p - 1.0f, rest = (1.0f - x) * (1.0f + x);
-    if (rest == 0.0f)
-        return 0.0f;
-    const float l = logf(rest), v = 2.0f / (3.14159265f * 0.147f) + 0.5f * l;
-    const float r = sqrtf(sqrtf(v * v - l / 0.147f) - v);
-    return 1.41421356f * (x < 0 ? -r : r);
-}
-
-/* SOFTMAX_ZERO: scores of zero take no part in the sum and stay next to zero. */
-static void softmax(float *x, int64_t n, bool zero)
-{
-    float max = -INFINITY, sum = 0.0f;
-    for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    for (int64_t i = 0; i < n; i++) {
-        if (zero && fabsf(x[i]) <= 1e-7f) {
-            x[i] *= expf(-max);
-        } else {
-            x[i] = expf(x[i] - max);
-            sum += x[i];
-        }
-    }
-    for (int64_t i = 0; i < n; i++)
-        x[i] = sum == 0.0f ? 0.5f : x[i] / sum;
-}
-
-void sn_ml_post_apply(sn_ml_post post, float *x, int64_t n)
-{
-    switch (post) {
-    case SN_ML_NONE:
-        return;
-    case SN_ML_SOFTMAX:
-    case SN_ML_SOFTMAX_ZERO:
-        softmax(x, n, post == SN_ML_SOFTMAX_ZERO);
-        return;
-    case SN_ML_LOGISTIC:
-        for (int64_t i = 0; i < n; i++)
-            x[i] = logistic(x[i]);
-        return;
-    case SN_ML_PROBIT:
-        for (int64_t i = 0; i < n; i++)
-            x[i] = probit(x[i]);
-        return;
-    }
-}
-
-void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2])
-{
-    out[0] = mixed ? -score : 1.0f - score;
-    out[1] = score;
-    if (mixed)
-        sn_ml_post_apply(post, out, 2);
 }
 
 /* ------------------------------------------------------------------ rows */

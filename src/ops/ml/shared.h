@@ -4,6 +4,7 @@
 #ifndef SN_OPS_ML_SHARED_H
 #define SN_OPS_ML_SHARED_H
 
+#include "compute/scores.h"
 #include "ops/shared/data_movement.h"
 
 #define SN_ML_NUMBERS "f32 f64 i64 i32"
@@ -33,18 +34,7 @@ sonde_status sn_ml_labels_write(const sn_step *s, sn_frame *f, uint32_t o, const
                                 const int64_t *index, int64_t n, sonde_string *room);
 
 /* ---- scores ---- */
-typedef enum sn_ml_post {
-    SN_ML_NONE,
-    SN_ML_SOFTMAX,
-    SN_ML_LOGISTIC,
-    SN_ML_SOFTMAX_ZERO,
-    SN_ML_PROBIT
-} sn_ml_post;
-sonde_status sn_ml_post_read(sn_prep *p, sn_ml_post *post);
-void sn_ml_post_apply(sn_ml_post post, float *x, int64_t n);
-/* One raw score of a binary classifier becomes two: of the first class and of the second. `mixed`:
- * the score may be negative, and its sign decides; else it is a probability. */
-void sn_ml_post_binary(sn_ml_post post, float score, bool mixed, float out[2]);
+sonde_status sn_ml_post_read(sn_prep *p, sn_score_post *post);
 
 /* ---- rows ---- */
 /* [n, features]; one dim is a single row. False: another rank. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and walking decision trees; see ml_tree.h. */
+/* Reading decision trees; see tree.h. */
 #include "ops/ml/tree.h"
 
 #include <math.h>
@@ -273,69 +273,4 @@ sonde_status sn_trees_read_flat(sn_prep *p, sn_trees *t)
     }
     SN_TRY(read_members(p, t, n));
     return check_ends(p, t);
-}
-
-/* ------------------------------------------------------------------ walking */
-static bool takes_yes(const sn_trees *t, const sn_tree_node *n, double v)
-{
-    if (isnan(v))
-        return n->nan_true;
-    switch (n->mode) {
-    case SN_TREE_LEQ:
-        return v <= n->split;
-    case SN_TREE_LT:
-        return v < n->split;
-    case SN_TREE_GTE:
-        return v >= n->split;
-    case SN_TREE_GT:
-        return v > n->split;
-    case SN_TREE_EQ:
-        return v == n->split;
-    case SN_TREE_NEQ:
-        return v != n->split;
-    case SN_TREE_MEMBER:
-        for (int64_t i = n->first; i < n->end; i++)
-            if (t->members[i] == v)
-                return true;
-        return false;
-    case SN_TREE_LEAF:
-        break;
-    }
-    return false;
-}
-
-static void add_weight(const sn_trees *t, double *sum, bool *seen, double w)
-{
-    if (t->join == SN_TREE_MIN)
-        *sum = !*seen || w < *sum ? w : *sum;
-    else if (t->join == SN_TREE_MAX)
-        *sum = !*seen || w > *sum ? w : *sum;
-    else
-        *sum += w;
-    *seen = true;
-}
-
-void sn_trees_row(const sn_trees *t, sn_dtype dtype, const void *x, int64_t row, int64_t features,
-                  int64_t targets, double *out, bool *seen)
-{
-    for (int64_t i = 0; i < targets; i++) {
-        out[i] = 0;
-        seen[i] = false;
-    }
-    for (int64_t r = 0; r < t->n_roots; r++) {
-        const sn_tree_node *n = &t->nodes[t->roots[r]];
-        while (n->mode != SN_TREE_LEAF) {
-            const double v = sn_elem_f64(dtype, x, row * features + n->feature);
-            n = &t->nodes[takes_yes(t, n, v) ? n->yes : n->no];
-        }
-        for (int64_t i = n->first; i < n->end; i++)
-            add_weight(t, &out[t->weights[i].target], &seen[t->weights[i].target],
-                       t->weights[i].weight);
-    }
-    for (int64_t i = 0; i < targets; i++) {
-        if (t->join == SN_TREE_AVERAGE && t->n_roots > 0)
-            out[i] /= (double)t->n_roots;
-        if (t->n_base == (size_t)targets)
-            out[i] += t->base[i];
-    }
 }

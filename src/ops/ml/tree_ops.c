@@ -2,33 +2,28 @@
 /* TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble. Rows run side by side. */
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/split.h"
 #include "ops/ml/tree.h"
-#include "ops/shared/as_f32.h"
 
 typedef struct tree_params {
     sn_trees trees;
-    int64_t targets;
+    sn_tree_votes votes;
     sn_ml_labels labels;
-    sn_ml_post post;
     bool classifier, flat;
-    /* Two labels whose votes all go to one class: one score decides. */
-    bool binary, mixed;
-    int64_t voted;
 } tree_params;
 
 typedef struct tree_bound {
-    int64_t n, features, out;
-    size_t index, room, sums, seen, scores;
+    int64_t n, features;
+    sn_piece index, labels, sums, seen, scores;
 } tree_bound;
 
 static sonde_status check_targets(sn_prep *p)
 {
     const tree_params *t = p->params;
     for (int64_t i = 0; i < t->trees.n_weights; i++)
-        if (t->trees.weights[i].target < 0 || t->trees.weights[i].target >= t->targets)
+        if (t->trees.weights[i].target < 0 || t->trees.weights[i].target >= t->votes.targets)
             return sn_prep_fail(p, "a leaf votes for target %lld of %lld",
-                                (long long)t->trees.weights[i].target, (long long)t->targets);
+                                (long long)t->trees.weights[i].target, (long long)t->votes.targets);
     return SONDE_OK;
 }
 
@@ -39,20 +34,20 @@ static sonde_status prepare_classifier(sn_prep *p)
     t->trees.join = SN_TREE_SUM;
     SN_TRY(sn_trees_read(p, "class", &t->trees));
     SN_TRY(sn_ml_labels_read(p, "classlabels_int64s", &t->labels));
-    SN_TRY(sn_ml_post_read(p, &t->post));
-    t->targets = (int64_t)t->labels.n;
-    if (t->targets < 1)
+    SN_TRY(sn_ml_post_read(p, &t->votes.post));
+    t->votes.targets = (int64_t)t->labels.n;
+    if (t->votes.targets < 1)
         return sn_prep_fail(p, "there are no class labels");
     SN_TRY(check_targets(p));
-    t->binary = t->targets == 2 && t->trees.n_weights > 0;
-    t->voted = t->trees.n_weights > 0 ? t->trees.weights[0].target : 0;
+    t->votes.binary = t->votes.targets == 2 && t->trees.n_weights > 0;
+    t->votes.voted = t->trees.n_weights > 0 ? t->trees.weights[0].target : 0;
     for (int64_t i = 0; i < t->trees.n_weights; i++) {
-        t->binary &= t->trees.weights[i].target == t->voted;
-        t->mixed |= t->trees.weights[i].weight < 0;
+        t->votes.binary &= t->trees.weights[i].target == t->votes.voted;
+        t->votes.mixed |= t->trees.weights[i].weight < 0;
     }
     /* Positive votes without a transform are a probability; else the sign decides. */
-    t->mixed |=
-        t->post == SN_ML_LOGISTIC || t->post == SN_ML_SOFTMAX || t->post == SN_ML_SOFTMAX_ZERO;
+    t->votes.mixed |= t->votes.post == SN_SCORE_LOGISTIC || t->votes.post == SN_SCORE_SOFTMAX ||
+                      t->votes.post == SN_SCORE_SOFTMAX_ZERO;
     return SONDE_OK;
 }
 
@@ -63,8 +58,8 @@ static sonde_status prepare_regressor(sn_prep *p)
     const char *join;
     int found = -1;
     SN_TRY(sn_trees_read(p, "target", &t->trees));
-    SN_TRY(sn_ml_post_read(p, &t->post));
-    SN_TRY(sn_prep_int(p, "n_targets", 1, &t->targets));
+    SN_TRY(sn_ml_post_read(p, &t->votes.post));
+    SN_TRY(sn_prep_int(p, "n_targets", 1, &t->votes.targets));
     SN_TRY(sn_prep_string(p, "aggregate_function", "SUM", &join));
     for (int i = 0; i < 4; i++)
         if (strcmp(names[i], join) == 0)
@@ -81,13 +76,13 @@ static sonde_status prepare_ensemble(sn_prep *p)
     int64_t join, post;
     t->flat = true;
     SN_TRY(sn_trees_read_flat(p, &t->trees));
-    SN_TRY(sn_prep_int(p, "n_targets", 1, &t->targets));
+    SN_TRY(sn_prep_int(p, "n_targets", 1, &t->votes.targets));
     SN_TRY(sn_prep_int(p, "aggregate_function", 1, &join));
     SN_TRY(sn_prep_int(p, "post_transform", 0, &post));
     if (join < 0 || join > 3 || post < 0 || post > 4)
         return sn_prep_fail(p, "aggregate_function or post_transform is unknown");
     t->trees.join = (sn_tree_join)join;
-    t->post = (sn_ml_post)post;
+    t->votes.post = (sn_score_post)post;
     return check_targets(p);
 }
 
@@ -96,7 +91,7 @@ static sonde_status infer_tree(sn_infer *c)
     const tree_params *t = c->params;
     sn_dim dims[2];
     SN_TRY(sn_ml_infer_rows(c, &dims[0]));
-    dims[1] = t->targets;
+    dims[1] = t->votes.targets;
     if (!t->classifier)
         return sn_infer_tensor(c, 0, t->flat ? c->in[0]->type.dtype : SONDE_DTYPE_F32, dims, 2);
     SN_TRY(
@@ -119,63 +114,18 @@ static sonde_status bind_tree(sn_bind *b)
     if (k->n > 0 && t->trees.max_feature >= k->features)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "feature %lld is asked for, the input has %lld",
                             (long long)t->trees.max_feature, (long long)k->features);
-    k->out = t->targets;
-    int64_t count = 0;
-    if (!sn_i64_mul(k->n, t->targets, &count))
+    const int64_t count = sn_count(k->n, t->votes.targets, 1, 1);
+    k->index = sn_carve(&b->workspace, k->n, sizeof(int64_t));
+    k->labels = sn_carve(&b->workspace, k->n, sizeof(sonde_string));
+    k->sums = sn_carve(&b->workspace, count, sizeof(double));
+    k->seen = sn_carve(&b->workspace, count, sizeof(bool));
+    k->scores = sn_carve(&b->workspace, count, sizeof(float));
+    if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the result is too large");
-    sn_room ws = {0};
-    k->index = sn_room_take(&ws, k->n, sizeof(int64_t));
-    k->room = sn_room_take(&ws, k->n, sizeof(sonde_string));
-    k->sums = sn_room_take(&ws, count, sizeof(double));
-    k->seen = sn_room_take(&ws, count, sizeof(bool));
-    k->scores = sn_room_take(&ws, count, sizeof(float));
     b->bound = k;
     b->kernel = "f64_trees";
     b->flops = (uint64_t)k->n * (uint64_t)t->trees.n_roots * 8;
-    return sn_room_done(b, &ws);
-}
-
-typedef struct tree_job {
-    const tree_params *t;
-    const tree_bound *k;
-    const sn_tensor *x;
-    sn_tensor *y; /* NULL: not wanted */
-    double *sums;
-    bool *seen;
-    float *scores;
-    int64_t *index;
-} tree_job;
-
-static void tree_range(void *arg, size_t lo, size_t hi)
-{
-    const tree_job *j = arg;
-    const tree_params *t = j->t;
-    const int64_t n = t->targets;
-    for (int64_t r = (int64_t)lo; r < (int64_t)hi; r++) {
-        double *sum = j->sums + r * n;
-        float *score = j->scores + r * n;
-        sn_trees_row(&t->trees, j->x->dtype, j->x->data, r, j->k->features, n, sum,
-                     j->seen + r * n);
-        if (t->binary) {
-            double s = sum[t->voted];
-            if (t->trees.n_base == 1)
-                s += t->trees.base[0];
-            j->index[r] = t->mixed ? s > 0 : s > 0.5;
-            sn_ml_post_binary(t->post, (float)s, t->mixed, score);
-        } else {
-            int64_t best = 0;
-            for (int64_t i = 0; i < n; i++) {
-                best = sum[i] > sum[best] ? i : best;
-                score[i] = (float)sum[i];
-            }
-            j->index[r] = best;
-            if (t->post != SN_ML_NONE)
-                sn_ml_post_apply(t->post, score, n);
-        }
-        for (int64_t i = 0; j->y && i < n; i++)
-            sn_elem_set_f64(j->y->dtype, j->y->data, r * n + i,
-                            t->post == SN_ML_NONE && !t->binary ? sum[i] : (double)score[i]);
-    }
+    return SONDE_OK;
 }
 
 static sonde_status run_tree(const sn_step *s, sn_frame *f)
@@ -183,19 +133,20 @@ static sonde_status run_tree(const sn_step *s, sn_frame *f)
     const tree_params *t = s->params;
     const tree_bound *k = s->bound;
     const uint32_t o = t->classifier ? 1 : 0;
-    tree_job j = {.t = t,
-                  .k = k,
-                  .x = sn_in(s, f, 0),
-                  .y = sn_wants(s, o) ? sn_out(s, f, o) : NULL,
-                  .sums = (double *)(void *)(f->workspace + k->sums),
-                  .seen = (bool *)(void *)(f->workspace + k->seen),
-                  .scores = sn_space_f32(f, k->scores),
-                  .index = (int64_t *)(void *)(f->workspace + k->index)};
-    sn_parallel_range(f->pool, (size_t)k->n, 100 * (size_t)t->trees.n_roots + 1, tree_range, &j);
+    sn_trees_args a = {.x_type = sn_in(s, f, 0)->dtype,
+                       .x = sn_in(s, f, 0)->data,
+                       .index = sn_piece_ptr(f, k->index),
+                       .sums = sn_piece_ptr(f, k->sums),
+                       .seen = sn_piece_ptr(f, k->seen),
+                       .scores = sn_piece_ptr(f, k->scores)};
+    if (sn_wants(s, o)) {
+        a.y_type = sn_out(s, f, o)->dtype;
+        a.y = sn_out(s, f, o)->data;
+    }
+    sn_trees_run(&t->trees, &t->votes, k->n, k->features, &a, f->pool);
     if (!t->classifier)
         return SONDE_OK;
-    return sn_ml_labels_write(s, f, 0, &t->labels, j.index, k->n,
-                              (sonde_string *)(void *)(f->workspace + k->room));
+    return sn_ml_labels_write(s, f, 0, &t->labels, a.index, k->n, sn_piece_ptr(f, k->labels));
 }
 
 #define TREES(symbol, NAME, SINCE, OUTPUTS, PREPARE, TYPES)                                        \
