@@ -105,19 +105,6 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
     return plan_workspace(p, err);
 }
 
-void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a, int64_t b,
-                        int64_t i, int64_t *lo, int64_t *hi)
-{
-    int64_t from = a->begin ? a->begin[b] : 0, to = a->end ? a->end[b] : d->kv_len;
-    const int64_t at = i + (a->offset ? a->offset[b] : 0);
-    if (d->left >= 0)
-        from = sn_max(from, at - d->left);
-    if (d->right >= 0)
-        to = sn_min(to, at + d->right + 1);
-    *lo = sn_min(sn_max(from, 0), d->kv_len);
-    *hi = sn_max(sn_min(to, d->kv_len), *lo);
-}
-
 typedef struct call {
     const sn_attention_plan *p;
     const sn_attention_args *a;

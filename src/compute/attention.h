@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "compute/split.h"
 #include "kernels/kernels.h"
 #include "sonde/types.h"
 
@@ -96,8 +97,18 @@ void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, vo
                       sn_pool *pool);
 
 /* Keys [*lo, *hi) that query i of batch b may see by range, causality and window. */
-void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a, int64_t b,
-                        int64_t i, int64_t *lo, int64_t *hi);
+static inline void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a,
+                                      int64_t b, int64_t i, int64_t *lo, int64_t *hi)
+{
+    int64_t from = a->begin ? a->begin[b] : 0, to = a->end ? a->end[b] : d->kv_len;
+    const int64_t at = i + (a->offset ? a->offset[b] : 0);
+    if (d->left >= 0)
+        from = sn_max(from, at - d->left);
+    if (d->right >= 0)
+        to = sn_min(to, at + d->right + 1);
+    *lo = sn_min(sn_max(from, 0), d->kv_len);
+    *hi = sn_max(sn_min(to, d->kv_len), *lo);
+}
 /* One query of one head with plain loops; `scores` has room for kv_len (attention_plain.c). */
 void sn_attention_query_f32(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
                             int64_t h, int64_t i, void *scores);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 /* The key head that query row `row` reads. */
 static int64_t kv_head(const sn_attention_f64 *a, size_t row)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 enum { CHUNK = 512 };
 

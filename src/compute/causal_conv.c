@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 #include "compute/split.h"
 
 int64_t sn_causal_conv_scratch(const sn_causal_conv_desc *d)

@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 #include "compute/act.h"
+#include "compute/split.h"
 
 enum { SN_CONV_MAX_MERGE = 8 }; /* narrow groups joined to fill a block: at most 8 times the work */
 
@@ -103,8 +104,18 @@ void sn_conv_f64_run(const sn_conv_desc *d, const double *x, const double *w, co
                      const double *z, double *y, sn_pool *pool);
 
 /* Taps of one axis that lie inside: first … end-1 for output position o. */
-void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel,
-                  int64_t in, int64_t *first, int64_t *end);
+static inline void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation,
+                                int64_t kernel, int64_t in, int64_t *first, int64_t *end)
+{
+    const int64_t at = o * stride - pad;
+    int64_t a = 0, b = kernel;
+    if (at < 0)
+        a = sn_min(sn_ceil_div(-at, dilation), kernel);
+    if (at + (kernel - 1) * dilation >= in)
+        b = at >= in ? 0 : sn_min(sn_ceil_div(in - at, dilation), kernel);
+    *first = a;
+    *end = sn_max(a, b);
+}
 
 /* One call per way, for sn_conv_run. */
 typedef struct sn_conv_call {

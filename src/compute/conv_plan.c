@@ -47,19 +47,6 @@ unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in
     return wide ? SN_PACK_F32_CONV16 : SN_PACK_F32_CONV8;
 }
 
-void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel,
-                  int64_t in, int64_t *first, int64_t *end)
-{
-    const int64_t at = o * stride - pad;
-    int64_t a = 0, b = kernel;
-    if (at < 0)
-        a = sn_min(sn_ceil_div(-at, dilation), kernel);
-    if (at + (kernel - 1) * dilation >= in)
-        b = at >= in ? 0 : sn_min(sn_ceil_div(in - at, dilation), kernel);
-    *first = a;
-    *end = sn_max(a, b);
-}
-
 /* The widest stretch of a row that one kernel call can do. */
 static void plan_run(sn_conv_plan *p)
 {

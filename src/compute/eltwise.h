@@ -7,7 +7,7 @@
 #ifndef SN_COMPUTE_ELTWISE_H
 #define SN_COMPUTE_ELTWISE_H
 
-#include "base/pool.h"
+#include "compute/parallel.h"
 #include "kernels/kernels.h"
 
 /* X(ID, text, cost of one element in additions). Parameters, in the element's type (f32 for 16-bit
@@ -154,9 +154,5 @@ void sn_shrink_run(sonde_dtype t, void *y, const void *x, size_t n, double bias,
  * function with f(0) != 0 must do afterwards. `channels` is the logical size of the blocked axis.
  */
 void sn_blocked_zero_pad(float *y, int64_t outer, int64_t channels, int64_t inner, int block);
-
-/* Runs fn(arg, lo, hi) over [0, n) in pieces: several at once when n * cost is large. */
-typedef void (*sn_range_fn)(void *arg, size_t lo, size_t hi);
-void sn_parallel_range(sn_pool *pool, size_t n, size_t cost, sn_range_fn fn, void *arg);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 #include "compute/split.h"
 
 /* y[i * step] += x[i] */

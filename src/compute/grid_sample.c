@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 enum { MAX_TAPS = 64 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 #include "compute/split.h"
 
 sonde_status sn_integer_gemm_plan_make(sn_integer_gemm_plan *p, const sn_gemm_desc *d,

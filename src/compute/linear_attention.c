@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct linear_job {
     const sn_linear_attention_desc *d;

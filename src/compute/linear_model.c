@@ -3,7 +3,7 @@
 #include "compute/linear_model.h"
 
 #include "compute/element.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct linear_job {
     const sn_linear_model *m;

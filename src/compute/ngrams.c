@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 /* ------------------------------------------------------------------ trie */
 size_t sn_ngrams_cap(size_t tokens)

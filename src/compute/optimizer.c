@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct update {
     const sn_optimizer *o;

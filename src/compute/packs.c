@@ -20,12 +20,3 @@ bool sn_pack_joins(unsigned id, const int64_t *dims, int rank, int64_t arg, int 
     return block > 0 && rank == 2 && axis == (arg ? 0 : 1) && dims[0] > 0 && dims[1] > 0 &&
            dims[axis] % block == 0;
 }
-
-sn_f32_block_fn *sn_pack_lanes(unsigned block)
-{
-#if defined(__x86_64__)
-    return block == 16 ? sn_f32_block_avx512 : sn_f32_block_ref;
-#else
-    return block == 8 ? sn_f32_block_neon : sn_f32_block_ref;
-#endif
-}

@@ -28,7 +28,14 @@ typedef struct sn_pack_format {
 
 /* The kernel that turns rows into a block's lanes, y[p*block + l] = x[l*x_channel + p]. A block of
  * 16 means AVX-512, on this machine: formats follow from the CPU. */
-sn_f32_block_fn *sn_pack_lanes(unsigned block);
+static inline sn_f32_block_fn *sn_pack_lanes(unsigned block)
+{
+#if defined(__x86_64__)
+    return block == 16 ? sn_f32_block_avx512 : sn_f32_block_ref;
+#else
+    return block == 8 ? sn_f32_block_neon : sn_f32_block_ref;
+#endif
+}
 
 static inline float sn_pack_f32(const void *src, int64_t i)
 {

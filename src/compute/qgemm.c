@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct row_job {
     const sn_qgemm_desc *d;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 #include "compute/reduce.h"
 
 enum { CHUNK = 64 };

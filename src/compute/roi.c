@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct job {
     const sn_roi *r;

@@ -3,7 +3,7 @@
 #include "compute/rotary.h"
 
 #include "base/alloc.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 /* ------------------------------------------------------------------ by position */
 typedef struct rotate_job {

@@ -2,7 +2,7 @@
 /* Sums of rows; see row_sum.h. */
 #include "compute/row_sum.h"
 
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 typedef struct sum_job {
     const sn_row_sum *s;

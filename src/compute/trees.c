@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "compute/element.h"
-#include "compute/eltwise.h"
+#include "compute/parallel.h"
 
 /* ------------------------------------------------------------------ walking */
 static bool takes_yes(const sn_trees *t, const sn_tree_node *n, double v)
