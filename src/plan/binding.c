@@ -209,11 +209,11 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->kernel = k.kernel;
         info->flops = k.flops;
         info->bytes = k.bytes;
-        info->workspace_bytes = k.workspace_bytes;
+        info->workspace_bytes = k.workspace.bytes;
         info->dynamic = allocates;
         info->view = k.view;
-        if (k.workspace_bytes > b->workspace_bytes)
-            b->workspace_bytes = k.workspace_bytes;
+        if (k.workspace.bytes > b->workspace_bytes)
+            b->workspace_bytes = k.workspace.bytes;
     }
     if (!info->bytes) {
         for (uint32_t i = 0; i < s->n_in; i++)

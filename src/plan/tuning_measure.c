@@ -175,8 +175,8 @@ static sonde_status set_memory(trial *t)
 {
     size_t junk_bytes;
     for (size_t i = 0; i < t->n; i++)
-        if (t->all[i].k.workspace_bytes > t->workspace_bytes)
-            t->workspace_bytes = t->all[i].k.workspace_bytes;
+        if (t->all[i].k.workspace.bytes > t->workspace_bytes)
+            t->workspace_bytes = t->all[i].k.workspace.bytes;
     if (!sn_size_mul(t->junk_bytes, (size_t)t->threads, &junk_bytes))
         junk_bytes = SIZE_MAX;
     const sn_piece workspace = sn_carve_bytes(&t->carved, t->workspace_bytes);

@@ -142,7 +142,7 @@ static sonde_status bind_and_run(one_node *c, size_t spare)
     SN_TRY(sn_op_bind_step(&s, &b));
     s.run = b.run;
     s.bound = b.bound;
-    largest_step = b.workspace_bytes + spare;
+    largest_step = b.workspace.bytes + spare;
     sn_frame f = {.ctx = &c->ctx, .alloc = &c->alloc, .err = &c->err};
     f.workspace = sn_alloc(&c->alloc, largest_step);
     sn_workspace_close(f.workspace, largest_step);

@@ -181,8 +181,8 @@ sonde_status sn_body_run(const sn_step *s, sn_frame *f, const sn_body_ref *b, co
 sonde_status sn_body_cancelled(const sn_step *s, sn_frame *f)
 {
     (void)s;
-    return sn_move_cancelled(f) ? sn_fail(f->err, SONDE_CANCELLED, "the run was cancelled")
-                                : SONDE_OK;
+    return sn_frame_cancelled(f) ? sn_fail(f->err, SONDE_CANCELLED, "the run was cancelled")
+                                 : SONDE_OK;
 }
 
 void sn_body_move(sn_slot *dst, sn_slot *src)

@@ -102,13 +102,10 @@ sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b)
     if (nothing) {
         b->run = run_nothing;
         b->workspace = (sn_workspace){0};
-        b->workspace_bytes = 0;
         return SONDE_OK;
     }
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the tensors are too large");
-    if (b->workspace.bytes)
-        b->workspace_bytes = b->workspace.bytes;
     return sn_workspace_guard(b);
 }
 
@@ -133,18 +130,18 @@ static sonde_status bind_and_run(const sn_step *step, sn_frame *f, sn_arena *scr
     s.run = b.run;
     static uint8_t nothing[1]; /* a piece without bytes lies somewhere, too */
     uint8_t *kept = f->workspace, *own = NULL;
-    if (b.workspace_bytes > 0) {
-        own = sn_alloc(f->alloc, b.workspace_bytes);
+    if (b.workspace.bytes > 0) {
+        own = sn_alloc(f->alloc, b.workspace.bytes);
         if (!own)
-            return sn_fail_memory(f->err, b.workspace_bytes);
+            return sn_fail_memory(f->err, b.workspace.bytes);
     }
     /* Swapped, not copied: the frame may be part of a larger one that run_body knows. */
     f->workspace = own ? own : nothing;
-    sn_workspace_close(own, b.workspace_bytes);
+    sn_workspace_close(own, b.workspace.bytes);
     sonde_status st = s.run(&s, f);
-    sn_workspace_open(own, b.workspace_bytes);
+    sn_workspace_open(own, b.workspace.bytes);
     f->workspace = kept;
-    sn_free(f->alloc, own, b.workspace_bytes);
+    sn_free(f->alloc, own, b.workspace.bytes);
     return st;
 }
 

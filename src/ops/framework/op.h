@@ -130,8 +130,6 @@ typedef struct sn_bind {
     /* answers */
     const void *bound;      /* kernel parameters, from `arena` */
     sn_workspace workspace; /* carved: the scratch memory the step needs while it runs */
-    /* Its size, set by sn_op_bind_step; operators that carve leave it alone. */
-    size_t workspace_bytes;
     sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
     const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
     uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
@@ -214,6 +212,12 @@ sonde_status sn_run_output(const sn_step *s, sn_frame *f, uint32_t o, sn_dtype d
 sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int64_t *dims,
                             int rank, const sonde_string *elems);
 sonde_status sn_run_fail(const sn_step *s, sn_frame *f, const char *fmt, ...) SONDE_PRINTF(3, 4);
+/* Has somebody asked the run to stop? For loops that take long; then sn_fail_cancelled. */
+static inline bool sn_frame_cancelled(const sn_frame *f)
+{
+    return f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed);
+}
+sonde_status sn_fail_cancelled(sn_frame *f);
 
 /* ------------------------------------------------------------------ descriptor */
 enum {

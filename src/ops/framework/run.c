@@ -43,3 +43,8 @@ sonde_status sn_run_strings(const sn_step *s, sn_frame *f, uint32_t o, const int
     sn_slot_clear(slot);
     return sn_slot_new_strings(slot, dims, rank, elems, f->alloc, f->err);
 }
+
+sonde_status sn_fail_cancelled(sn_frame *f)
+{
+    return sn_fail(f->err, SONDE_CANCELLED, "cancelled");
+}

@@ -90,19 +90,15 @@ static sonde_status run_guarded(const sn_step *s, sn_frame *f)
 
 sonde_status sn_workspace_guard(sn_bind *b)
 {
-    sn_workspace *w = &b->workspace;
-    if (w->n_extents == 0) /* not carved: the operator divides it itself */
-        note_extent(w, 0, b->workspace_bytes);
+    const sn_workspace *w = &b->workspace;
     const size_t bytes = w->n_extents * sizeof *w->extents;
-    if (b->workspace_bytes == 0)
+    if (w->n_extents == 0)
         return SONDE_OK;
     guarded_step *g = sn_arena_alloc(b->arena, sizeof *g + bytes, _Alignof(guarded_step));
     if (!g)
         return sn_fail_memory(b->err, sizeof *g + bytes);
-    *g = (guarded_step){.run = b->run,
-                        .bound = b->bound,
-                        .workspace_bytes = b->workspace_bytes,
-                        .n_extents = w->n_extents};
+    *g = (guarded_step){
+        .run = b->run, .bound = b->bound, .workspace_bytes = w->bytes, .n_extents = w->n_extents};
     memcpy(g->extents, w->extents, bytes);
     b->run = run_guarded;
     b->bound = g;

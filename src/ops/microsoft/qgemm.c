@@ -4,7 +4,7 @@
  * of B: one, or one per column. */
 #include "compute/qgemm.h"
 #include "ops/microsoft/qlinear.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
@@ -26,9 +26,9 @@ static sonde_status infer(sn_infer *c)
     static const sn_dtype bytes[] = {SONDE_DTYPE_U8, SONDE_DTYPE_I8}, i32[] = {SONDE_DTYPE_I32};
     const gemm_params *r = c->params;
     const bool quantized = sn_infer_has(c, Y_SCALE);
-    SN_TRY(sn_wide_dtype(c, A, bytes, 2));
-    SN_TRY(sn_wide_dtype(c, B, bytes, 2));
-    SN_TRY(sn_wide_dtype(c, C, i32, 1));
+    SN_TRY(sn_check_dtype(c, A, bytes, 2));
+    SN_TRY(sn_check_dtype(c, B, bytes, 2));
+    SN_TRY(sn_check_dtype(c, C, i32, 1));
     if (!sn_infer_has(c, A_SCALE) || !sn_infer_has(c, B_SCALE))
         return sn_infer_fail(c, "the scales of A and B are required");
     if (quantized && !sn_infer_has(c, Y_ZERO))
@@ -125,7 +125,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                        .cancel = f->cancel};
     if (b_zero)
         a.b_zero = (sn_byte_zeros){b_zero->dtype, b_zero->data, sn_tensor_count(b_zero)};
-    return sn_qgemm_run(&k->d, &a, f->ctx->cpu.flags, f->pool) ? SONDE_OK : sn_run_cancelled(s, f);
+    return sn_qgemm_run(&k->d, &a, f->ctx->cpu.flags, f->pool) ? SONDE_OK : sn_fail_cancelled(f);
 }
 
 const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",

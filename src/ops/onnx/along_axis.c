@@ -5,7 +5,6 @@
 #include "compute/reduce.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef struct arg_params {
     int64_t axis;

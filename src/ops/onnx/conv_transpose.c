@@ -2,7 +2,7 @@
 /* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64. */
 #include "compute/conv_transpose.h"
 #include "compute/split.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
@@ -76,8 +76,8 @@ static sonde_status infer(sn_infer *c)
     const transpose_params *r = c->params;
     const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
     for (uint32_t i = X; i <= B; i++) {
-        SN_TRY(sn_wide_float(c, i));
-        SN_TRY(sn_wide_same_dtype(c, i, X));
+        SN_TRY(sn_check_float(c, i));
+        SN_TRY(sn_check_same_dtype(c, i, X));
     }
     if (x->rank < 0 && w->rank < 0)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
@@ -111,8 +111,8 @@ static sonde_status infer(sn_infer *c)
         dims[i + 2] = a.out;
     }
     sn_dim bias[1] = {dims[1]};
-    SN_TRY(sn_wide_dims(c, B, bias, 1));
-    return sn_wide_out(c, 0, x->dtype, dims, rank);
+    SN_TRY(sn_check_dims(c, B, bias, 1));
+    return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -154,7 +154,7 @@ static sonde_status bind(sn_bind *b)
     sn_conv_transpose_desc d;
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(dtype))
+    if (!sn_is_common_float(dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(dtype));
     SN_TRY(describe(b, &d));
     sn_conv_transpose_plan *p = &k->plan;
@@ -187,7 +187,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                                       .columns = sn_piece_ptr(f, k->columns),
                                       .cancel = f->cancel};
     if (!sn_conv_transpose_run(&k->plan, &a, f->pool))
-        return sn_run_cancelled(s, f);
+        return sn_fail_cancelled(f);
     sn_converted_done(s, f, 0, compute, k->y);
     return SONDE_OK;
 }
@@ -204,5 +204,5 @@ const sn_op sn_op_conv_transpose[] = {{.name = "ConvTranspose",
                                        .infer = infer,
                                        .bind = bind,
                                        .run = run,
-                                       .types = SN_WIDE_TYPES},
+                                       .types = SN_COMMON_FLOATS},
                                       {.name = NULL}};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compute/deform_conv.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
@@ -32,8 +32,8 @@ static sonde_status infer(sn_infer *c)
     const deform_params *r = c->params;
     const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
     for (uint32_t i = 0; i < N_IN; i++) {
-        SN_TRY(sn_wide_float(c, i));
-        SN_TRY(sn_wide_same_dtype(c, i, X));
+        SN_TRY(sn_check_float(c, i));
+        SN_TRY(sn_check_same_dtype(c, i, X));
     }
     if (x->rank < 0 || w->rank < 0)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
@@ -62,15 +62,15 @@ static sonde_status infer(sn_infer *c)
         taps = sn_dim_mul(taps, w->dims[i + 2]);
         SN_TRY(sn_window_dim(c, &r->window, i, x->dims[i + 2], w->dims[i + 2], &dims[i + 2]));
     }
-    SN_TRY(sn_wide_dims(c, W, want, rank));
+    SN_TRY(sn_check_dims(c, W, want, rank));
     sn_dim bias[1] = {dims[1]};
-    SN_TRY(sn_wide_dims(c, B, bias, 1));
+    SN_TRY(sn_check_dims(c, B, bias, 1));
     memcpy(want, dims, sizeof want);
     want[1] = sn_dim_mul(taps, r->offset_groups);
-    SN_TRY(sn_wide_dims(c, MASK, want, rank));
+    SN_TRY(sn_check_dims(c, MASK, want, rank));
     want[1] = sn_dim_mul(want[1], spatial);
-    SN_TRY(sn_wide_dims(c, OFFSET, want, rank));
-    return sn_wide_out(c, 0, x->dtype, dims, rank);
+    SN_TRY(sn_check_dims(c, OFFSET, want, rank));
+    return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
 typedef struct deform_bound {
@@ -110,7 +110,7 @@ static sonde_status bind(sn_bind *b)
     sn_deform_conv_desc d;
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(b->in[X]->type.dtype))
+    if (!sn_is_common_float(b->in[X]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(b->in[X]->type.dtype));
     SN_TRY(describe(b, &d));
@@ -143,7 +143,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                                    .panels = sn_piece_ptr(f, k->panels),
                                    .cancel = f->cancel};
     if (!sn_deform_conv_run(&k->plan, &a, f->pool))
-        return sn_run_cancelled(s, f);
+        return sn_fail_cancelled(f);
     sn_converted_done(s, f, 0, SONDE_DTYPE_F32, k->y);
     return SONDE_OK;
 }
@@ -160,5 +160,5 @@ const sn_op sn_op_deform_conv[] = {{.name = "DeformConv",
                                     .infer = infer,
                                     .bind = bind,
                                     .run = run,
-                                    .types = SN_WIDE_TYPES},
+                                    .types = SN_COMMON_FLOATS},
                                    {.name = NULL}};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Det: determinants of square matrices. */
 #include "compute/determinant.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 
 static sonde_status infer(sn_infer *c)
 {
     const sn_type *x = &c->in[0]->type;
-    SN_TRY(sn_wide_float(c, 0));
+    SN_TRY(sn_check_float(c, 0));
     if (x->rank < 0)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
     if (x->rank < 2)
@@ -16,7 +16,7 @@ static sonde_status infer(sn_infer *c)
     if (sn_dim_known(a) && sn_dim_known(b) && a != b)
         return sn_infer_fail(c, "matrices of %lld by %lld have no determinant", (long long)a,
                              (long long)b);
-    return sn_wide_out(c, 0, x->dtype, x->dims, x->rank - 2);
+    return sn_infer_bounded(c, 0, x->dtype, x->dims, x->rank - 2);
 }
 
 static sonde_status bind(sn_bind *b)
@@ -24,18 +24,19 @@ static sonde_status bind(sn_bind *b)
     const sn_type *x = &b->in[0]->type;
     const int64_t n = x->dims[x->rank - 1];
     sn_piece *matrix = SN_NEW(b->arena, sn_piece);
-    int64_t cells;
+    int64_t cells, all = 0;
     if (!matrix)
         return sn_fail_memory(b->err, sizeof *matrix);
     if (!sn_i64_mul(n, n, &cells))
         return sn_bind_fail(b, SONDE_LIMIT, "the matrices are too large");
-    if (!sn_wide_takes(x->dtype))
+    if (!sn_is_common_float(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(x->dtype));
     *matrix = sn_carve(&b->workspace, cells, sizeof(double));
     b->bound = matrix;
     b->kernel = "det_lu";
-    b->flops = (uint64_t)sn_wide_count(b->in[0]) * (uint64_t)n * 2 / 3;
+    sn_type_count(x, &all);
+    b->flops = (uint64_t)all * (uint64_t)n * 2 / 3;
     return SONDE_OK;
 }
 
@@ -48,12 +49,12 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     for (int64_t i = 0; i < count; i++) {
         sn_elem_set_f64(y->dtype, y->data, i,
                         sn_determinant(sn_tensor_elems(x), i * n * n, n, scratch));
-        if (sn_move_cancelled(f))
-            return sn_run_cancelled(s, f);
+        if (sn_frame_cancelled(f))
+            return sn_fail_cancelled(f);
     }
     return SONDE_OK;
 }
 
 const sn_op sn_op_det[] = {{SN_MOVE_HEAD("Det", 11, 0, 1, 1, 1, 1), .infer = infer, .bind = bind,
-                            .run = run, .types = SN_WIDE_TYPES},
+                            .run = run, .types = SN_COMMON_FLOATS},
                            {.name = NULL}};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compute/fourier.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct fourier_params {
@@ -52,7 +52,7 @@ static sonde_status scalar(sn_infer *c, uint32_t i, bool *given, sn_dim *v)
     int64_t n;
     *given = sn_infer_has(c, i);
     *v = SN_DIM_UNKNOWN;
-    SN_TRY(sn_wide_dtype(c, i, ints, 2));
+    SN_TRY(sn_check_dtype(c, i, ints, 2));
     SN_TRY(sn_infer_ints(c, i, &list, &n));
     if (!list)
         return SONDE_OK;
@@ -100,7 +100,7 @@ static sonde_status infer_dft(sn_infer *c)
     bool has_length, has_axis;
     sn_dim length, axis;
     int a;
-    SN_TRY(sn_wide_float(c, 0));
+    SN_TRY(sn_check_float(c, 0));
     SN_TRY(scalar(c, 1, &has_length, &length));
     SN_TRY(scalar(c, 2, &has_axis, &axis));
     if (!has_axis)
@@ -133,7 +133,7 @@ static sonde_status infer_dft(sn_infer *c)
     dims[a] = length;
     if (r->onesided && !r->inverse)
         dims[a] = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
-    return sn_wide_out(c, 0, x->dtype, dims, x->rank);
+    return sn_infer_bounded(c, 0, x->dtype, dims, x->rank);
 }
 
 /* Both scalars are known whenever this step can be bound: the output's shape followed from them. */
@@ -165,7 +165,7 @@ static sonde_status bind_dft(sn_bind *b)
     if (!bound)
         return sn_fail_memory(b->err, sizeof *bound);
     sn_dft *k = &bound->plan;
-    if (!sn_wide_takes(x->dtype))
+    if (!sn_is_common_float(x->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(x->dtype));
     if ((b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
@@ -205,7 +205,7 @@ static sonde_status run_dft(const sn_step *s, sn_frame *f)
         .name = "DFT", .domain = "", .since = SINCE, .until = UNTIL, .min_in = 1,                  \
         .max_in = MAX_IN, .min_out = 1, .max_out = 1, .params_size = sizeof(fourier_params),       \
         .prepare = PREPARE, .infer = infer_dft, .bind = bind_dft, .run = run_dft,                  \
-        .types = SN_WIDE_TYPES                                                                     \
+        .types = SN_COMMON_FLOATS                                                                  \
     }
 const sn_op sn_op_dft[] = {
     DFT(17, 19, 2, prepare_dft_17), DFT(20, 0, 3, prepare_dft_20), {.name = NULL}};
@@ -218,13 +218,13 @@ static sonde_status infer_stft(sn_infer *c)
     const fourier_params *r = c->params;
     bool has_step, has_length;
     sn_dim step, length, frames = SN_DIM_UNKNOWN;
-    SN_TRY(sn_wide_float(c, SIGNAL));
-    SN_TRY(sn_wide_same_dtype(c, WINDOW, SIGNAL));
+    SN_TRY(sn_check_float(c, SIGNAL));
+    SN_TRY(sn_check_same_dtype(c, WINDOW, SIGNAL));
     SN_TRY(scalar(c, STEP, &has_step, &step));
     SN_TRY(scalar(c, LENGTH, &has_length, &length));
     sn_dim dims[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, window[1] = {SN_DIM_UNKNOWN};
-    SN_TRY(sn_wide_dims(c, SIGNAL, dims, 3));
-    SN_TRY(sn_wide_dims(c, WINDOW, window, 1));
+    SN_TRY(sn_check_dims(c, SIGNAL, dims, 3));
+    SN_TRY(sn_check_dims(c, WINDOW, window, 1));
     SN_TRY(check_complex(c, dims[2]));
     if (!has_length)
         length = sn_infer_has(c, WINDOW) ? window[0] : dims[1];
@@ -241,7 +241,7 @@ static sonde_status infer_stft(sn_infer *c)
     }
     const sn_dim half = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;
     const sn_dim out[4] = {dims[0], frames, r->onesided ? half : length, 2};
-    return sn_wide_out(c, 0, c->in[SIGNAL]->type.dtype, out, 4);
+    return sn_infer_bounded(c, 0, c->in[SIGNAL]->type.dtype, out, 4);
 }
 
 typedef struct stft_bound {
@@ -265,7 +265,7 @@ static sonde_status bind_stft(sn_bind *b)
     k->window = has_window ? b->in[WINDOW]->type.dims[0] : -1;
     k->dtype = x->dtype;
     int64_t length = has_window ? k->window : k->signal, lines;
-    if (!sn_wide_takes(x->dtype) || !known_scalar(b->in[STEP], &k->step) ||
+    if (!sn_is_common_float(x->dtype) || !known_scalar(b->in[STEP], &k->step) ||
         (has_length && !known_scalar(b->in[LENGTH], &length)) || k->step < 1 || k->window > length)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "frame_step or frame_length is not known");
     if (!sn_i64_mul(x->dims[0], k->frames, &lines))
@@ -295,5 +295,5 @@ const sn_op sn_op_stft[] = {{.name = "STFT",
                              .infer = infer_stft,
                              .bind = bind_stft,
                              .run = run_stft,
-                             .types = SN_WIDE_TYPES},
+                             .types = SN_COMMON_FLOATS},
                             {.name = NULL}};

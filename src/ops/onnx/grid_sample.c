@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compute/grid_sample.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 
 enum { MAX_SPATIAL = SN_SAMPLE_SPATIAL };
@@ -49,7 +49,7 @@ static sonde_status prepare_sample(sn_prep *p)
 static sonde_status infer_sample(sn_infer *c)
 {
     const sn_type *x = &c->in[0]->type, *grid = &c->in[1]->type;
-    SN_TRY(sn_wide_float(c, 1));
+    SN_TRY(sn_check_float(c, 1));
     if (x->rank < 0 && grid->rank < 0)
         return sn_infer_tensor(c, 0, x->dtype, NULL, -1);
     const int rank = x->rank >= 0 ? x->rank : grid->rank;
@@ -60,7 +60,7 @@ static sonde_status infer_sample(sn_infer *c)
         want[i] = SN_DIM_UNKNOWN;
     want[0] = x->rank >= 0 ? x->dims[0] : SN_DIM_UNKNOWN;
     want[rank - 1] = rank - 2;
-    SN_TRY(sn_wide_dims(c, 1, want, rank));
+    SN_TRY(sn_check_dims(c, 1, want, rank));
     dims[0] = want[0];
     dims[1] = x->rank >= 0 ? x->dims[1] : SN_DIM_UNKNOWN;
     for (int i = 0; i < rank - 2; i++) {
@@ -68,7 +68,7 @@ static sonde_status infer_sample(sn_infer *c)
         if (x->rank >= 0 && x->dims[i + 2] == 0)
             return sn_infer_fail(c, "spatial dim %d of the input is empty", i);
     }
-    return sn_wide_out(c, 0, x->dtype, dims, rank);
+    return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
 static sonde_status bind_sample(sn_bind *b)
@@ -81,7 +81,7 @@ static sonde_status bind_sample(sn_bind *b)
         (t == SONDE_DTYPE_STRING || t == SONDE_DTYPE_C64 || t == SONDE_DTYPE_C128))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of %s is not possible",
                             sn_dtype_name(t));
-    if (!sn_wide_takes(b->in[1]->type.dtype))
+    if (!sn_is_common_float(b->in[1]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "a grid of %s is not supported",
                             sn_dtype_name(b->in[1]->type.dtype));
     b->kernel = names[r->mode];
@@ -133,7 +133,7 @@ static sonde_status infer_affine(sn_infer *c)
     const sn_type *theta = &c->in[0]->type;
     const sn_dim *size;
     int64_t n;
-    SN_TRY(sn_wide_float(c, 0));
+    SN_TRY(sn_check_float(c, 0));
     SN_TRY(sn_move_list(c, 1, &size, &n));
     if (n >= 0 && n != 4 && n != 5)
         return sn_infer_fail(c, "size has %lld entries, expected 4 or 5", (long long)n);
@@ -141,12 +141,12 @@ static sonde_status infer_affine(sn_infer *c)
         return sn_infer_tensor(c, 0, theta->dtype, NULL, -1);
     const int spatial = (int)n - 2;
     sn_dim want[3] = {size ? size[0] : SN_DIM_UNKNOWN, spatial, spatial + 1}, dims[5];
-    SN_TRY(sn_wide_dims(c, 0, want, 3));
+    SN_TRY(sn_check_dims(c, 0, want, 3));
     dims[0] = want[0];
     for (int i = 0; i < spatial; i++)
         dims[i + 1] = size ? size[i + 2] : SN_DIM_UNKNOWN;
     dims[spatial + 1] = spatial;
-    return sn_wide_out(c, 0, theta->dtype, dims, spatial + 2);
+    return sn_infer_bounded(c, 0, theta->dtype, dims, spatial + 2);
 }
 
 static sonde_status run_affine(const sn_step *s, sn_frame *f)
@@ -160,7 +160,8 @@ static sonde_status run_affine(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_affine_grid[] = {
-    {SN_MOVE_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1), .params_size = sizeof(sample_params),
-     .prepare = prepare_affine, .infer = infer_affine, .run = run_affine, .types = SN_WIDE_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_affine_grid[] = {{SN_MOVE_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1),
+                                    .params_size = sizeof(sample_params), .prepare = prepare_affine,
+                                    .infer = infer_affine, .run = run_affine,
+                                    .types = SN_COMMON_FLOATS},
+                                   {.name = NULL}};

@@ -2,7 +2,7 @@
 /* ConvInteger and QLinearConv: convolutions of bytes (compute/integer_conv.h), whose zero points
  * and scales are inputs. */
 #include "compute/integer_conv.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/window.h"
 
 /* Where each operator has its inputs; 0 behind x: absent. */
@@ -69,19 +69,19 @@ static sonde_status infer(sn_infer *c)
     const conv_ports *at = &r->at;
     const sn_type *x = &c->in[at->x]->type, *w = &c->in[at->w]->type;
     sn_dtype dtype = SONDE_DTYPE_I32;
-    SN_TRY(sn_wide_dtype(c, at->x, bytes, 2));
-    SN_TRY(sn_wide_dtype(c, at->w, bytes, 2));
+    SN_TRY(sn_check_dtype(c, at->x, bytes, 2));
+    SN_TRY(sn_check_dtype(c, at->w, bytes, 2));
     if (sn_infer_has(c, at->x_zero))
-        SN_TRY(sn_wide_same_dtype(c, at->x_zero, at->x));
+        SN_TRY(sn_check_same_dtype(c, at->x_zero, at->x));
     if (sn_infer_has(c, at->w_zero))
-        SN_TRY(sn_wide_same_dtype(c, at->w_zero, at->w));
+        SN_TRY(sn_check_same_dtype(c, at->w_zero, at->w));
     if (r->quantized) {
         dtype = c->in[at->y_zero]->type.dtype;
-        SN_TRY(sn_wide_dtype(c, at->y_zero, bytes, 2));
-        SN_TRY(sn_wide_dtype(c, at->x_scale, f32, 1));
-        SN_TRY(sn_wide_dtype(c, at->w_scale, f32, 1));
-        SN_TRY(sn_wide_dtype(c, at->y_scale, f32, 1));
-        SN_TRY(sn_wide_dtype(c, at->bias, i32, 1));
+        SN_TRY(sn_check_dtype(c, at->y_zero, bytes, 2));
+        SN_TRY(sn_check_dtype(c, at->x_scale, f32, 1));
+        SN_TRY(sn_check_dtype(c, at->w_scale, f32, 1));
+        SN_TRY(sn_check_dtype(c, at->y_scale, f32, 1));
+        SN_TRY(sn_check_dtype(c, at->bias, i32, 1));
     }
     if (x->rank < 0 || w->rank < 0)
         return sn_infer_tensor(c, 0, dtype, NULL, -1);
@@ -104,7 +104,7 @@ static sonde_status infer(sn_infer *c)
         want[i + 2] = r->window.kernel ? r->window.kernel[i] : SN_DIM_UNKNOWN;
         SN_TRY(sn_window_dim(c, &r->window, i, x->dims[i + 2], w->dims[i + 2], &dims[i + 2]));
     }
-    SN_TRY(sn_wide_dims(c, at->w, want, rank));
+    SN_TRY(sn_check_dims(c, at->w, want, rank));
     SN_TRY(check_param(c, at->x_scale, 1));
     SN_TRY(check_param(c, at->x_zero, 1));
     SN_TRY(check_param(c, at->w_scale, w->dims[0]));
@@ -112,8 +112,8 @@ static sonde_status infer(sn_infer *c)
     SN_TRY(check_param(c, at->y_scale, 1));
     SN_TRY(check_param(c, at->y_zero, 1));
     if (at->bias)
-        SN_TRY(sn_wide_dims(c, at->bias, dims + 1, 1));
-    return sn_wide_out(c, 0, dtype, dims, rank);
+        SN_TRY(sn_check_dims(c, at->bias, dims + 1, 1));
+    return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -193,7 +193,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     }
     if (sn_tensor_count(y) == 0 || sn_integer_conv_run(&k->plan, &a, f->pool))
         return SONDE_OK;
-    return sn_run_cancelled(s, f);
+    return sn_fail_cancelled(f);
 }
 
 #define INTEGER_CONV(NAME, MIN_IN, MAX_IN, PREPARE)                                                \

@@ -2,7 +2,7 @@
 /* MatMulInteger and QLinearMatMul: products of bytes or float8 (compute/integer_gemm.h), whose zero
  * points and scales are inputs. */
 #include "compute/integer_gemm.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 
 /* Inputs; 0 behind a: absent. */
@@ -38,18 +38,18 @@ static sonde_status check_types(sn_infer *c, const matmul_params *r)
                                       SONDE_DTYPE_F8E4M3FN, SONDE_DTYPE_F8E4M3FNUZ,
                                       SONDE_DTYPE_F8E5M2,   SONDE_DTYPE_F8E5M2FNUZ};
     const int n = r->quantized ? 6 : 2;
-    SN_TRY(sn_wide_dtype(c, r->at.a, narrow, n));
-    SN_TRY(sn_wide_dtype(c, r->at.b, narrow, n));
+    SN_TRY(sn_check_dtype(c, r->at.a, narrow, n));
+    SN_TRY(sn_check_dtype(c, r->at.b, narrow, n));
     if (sn_infer_has(c, r->at.a_zero))
-        SN_TRY(sn_wide_same_dtype(c, r->at.a_zero, r->at.a));
+        SN_TRY(sn_check_same_dtype(c, r->at.a_zero, r->at.a));
     if (sn_infer_has(c, r->at.b_zero))
-        SN_TRY(sn_wide_same_dtype(c, r->at.b_zero, r->at.b));
+        SN_TRY(sn_check_same_dtype(c, r->at.b_zero, r->at.b));
     if (!r->quantized)
         return SONDE_OK;
-    SN_TRY(sn_wide_dtype(c, r->at.y_zero, narrow, n));
-    SN_TRY(sn_wide_float(c, r->at.a_scale));
-    SN_TRY(sn_wide_float(c, r->at.b_scale));
-    return sn_wide_float(c, r->at.y_scale);
+    SN_TRY(sn_check_dtype(c, r->at.y_zero, narrow, n));
+    SN_TRY(sn_check_float(c, r->at.a_scale));
+    SN_TRY(sn_check_float(c, r->at.b_scale));
+    return sn_check_float(c, r->at.y_scale);
 }
 
 static sonde_status infer(sn_infer *c)
@@ -75,7 +75,7 @@ static sonde_status infer(sn_infer *c)
         dims[rank++] = a->dims[a->rank - 2];
     if (b->rank > 1)
         dims[rank++] = b->dims[b->rank - 1];
-    return sn_wide_out(c, 0, dtype, dims, rank);
+    return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -88,8 +88,11 @@ typedef struct matmul_bound {
 /* Zero points and scales: one for all, one per row (column), or one per row of every matrix. */
 static sonde_status check_param(sn_bind *b, uint32_t i, int64_t per_matrix, int64_t count)
 {
-    const int64_t n = i && i < b->n_in ? sn_wide_count(b->in[i]) : 1;
-    if (i == 0 || i >= b->n_in || !b->in[i] || n == 1 || n == per_matrix || n == per_matrix * count)
+    int64_t n = 0;
+    if (i == 0 || i >= b->n_in || !b->in[i])
+        return SONDE_OK;
+    if (sn_type_count(&b->in[i]->type, &n) &&
+        (n == 1 || n == per_matrix || n == per_matrix * count))
         return SONDE_OK;
     return sn_bind_fail(b, SONDE_UNSUPPORTED,
                         "input %u has %lld elements, expected 1, %lld or %lld", i, (long long)n,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compute/loss.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 
 enum { SCORES, LABELS, WEIGHTS };
@@ -46,9 +46,9 @@ static sonde_status infer(sn_infer *c)
     static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
     const loss_params *r = c->params;
     const sn_type *x = &c->in[SCORES]->type, *labels = &c->in[LABELS]->type;
-    SN_TRY(sn_wide_float(c, SCORES));
-    SN_TRY(sn_wide_same_dtype(c, WEIGHTS, SCORES));
-    SN_TRY(sn_wide_dtype(c, LABELS, ints, 2));
+    SN_TRY(sn_check_float(c, SCORES));
+    SN_TRY(sn_check_same_dtype(c, WEIGHTS, SCORES));
+    SN_TRY(sn_check_dtype(c, LABELS, ints, 2));
     if (c->n_out > 1)
         SN_TRY(sn_infer_same(c, 1, SCORES));
     sn_dim dims[SN_MAX_RANK];
@@ -59,22 +59,22 @@ static sonde_status infer(sn_infer *c)
         rank = x->rank - 1;
         dims[0] = x->dims[0];
         memcpy(dims + 1, x->dims + 2, (size_t)(rank - 1) * sizeof *dims);
-        SN_TRY(sn_wide_dims(c, LABELS, dims, rank));
+        SN_TRY(sn_check_dims(c, LABELS, dims, rank));
         sn_dim classes[1] = {x->dims[1]};
-        SN_TRY(sn_wide_dims(c, WEIGHTS, classes, 1));
+        SN_TRY(sn_check_dims(c, WEIGHTS, classes, 1));
     } else if (rank >= 0) {
         memcpy(dims, labels->dims,
                (size_t)(rank < SN_MAX_RANK ? rank : SN_MAX_RANK) * sizeof *dims);
     }
     if (r->reduce != SN_LOSS_EACH)
         return sn_infer_tensor(c, 0, x->dtype, NULL, 0);
-    return sn_wide_out(c, 0, x->dtype, rank < 0 ? NULL : dims, rank);
+    return sn_infer_bounded(c, 0, x->dtype, rank < 0 ? NULL : dims, rank);
 }
 
 static sonde_status bind(sn_bind *b)
 {
     const loss_params *r = b->params;
-    if (!sn_wide_takes(b->in[SCORES]->type.dtype))
+    if (!sn_is_common_float(b->in[SCORES]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(b->in[SCORES]->type.dtype));
     b->kernel = r->softmax ? "softmax_cross_entropy" : "nll_loss";
@@ -107,7 +107,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         SN_MOVE_HEAD(NAME, 12, 0, 2, 3, 1, MAX_OUT),                                               \
             .params_size = sizeof(loss_params), .prepare = PREPARE, .infer = infer, .bind = bind,  \
-            .run = run, .types = SN_WIDE_TYPES                                                     \
+            .run = run, .types = SN_COMMON_FLOATS                                                  \
     }
 const sn_op sn_op_nll_loss[] = {LOSS("NegativeLogLikelihoodLoss", 1, prepare_nll), {.name = NULL}};
 const sn_op sn_op_softmax_cross_entropy[] = {LOSS("SoftmaxCrossEntropyLoss", 2, prepare_softmax),

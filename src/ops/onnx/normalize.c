@@ -8,7 +8,6 @@
 #include "compute/norm.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef enum norm_kind { NORM_LAYER, NORM_RMS, NORM_INSTANCE, NORM_GROUP, NORM_GROUP_18 } norm_kind;
 

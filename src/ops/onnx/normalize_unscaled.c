@@ -4,7 +4,6 @@
 #include "compute/norm.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 static sonde_status infer_same(sn_infer *c)
 {

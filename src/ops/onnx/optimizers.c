@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compute/optimizer.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 
 enum { RATE, COUNT, FIRST };
@@ -65,14 +65,14 @@ static sonde_status infer(sn_infer *c)
     static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64},
                           int64[] = {SONDE_DTYPE_I64};
     const uint32_t n = (c->n_in - FIRST) / sn_optimizer_inputs(r->kind);
-    SN_TRY(sn_wide_dtype(c, RATE, floats, 2));
-    SN_TRY(sn_wide_dtype(c, COUNT, int64, 1));
+    SN_TRY(sn_check_dtype(c, RATE, floats, 2));
+    SN_TRY(sn_check_dtype(c, COUNT, int64, 1));
     for (uint32_t i = FIRST; i < c->n_in; i++) {
         const uint32_t x = FIRST + (i - FIRST) % n;
         if (!sn_infer_has(c, i))
             return sn_infer_fail(c, "input %u is missing", i);
-        SN_TRY(sn_wide_dtype(c, i, floats, 2));
-        SN_TRY(sn_wide_same_dtype(c, i, x));
+        SN_TRY(sn_check_dtype(c, i, floats, 2));
+        SN_TRY(sn_check_same_dtype(c, i, x));
         const sn_type *a = &c->in[i]->type, *b = &c->in[x]->type;
         if (sn_type_is_concrete(a) && sn_type_is_concrete(b) && !sn_type_same_shape(a, b))
             return sn_infer_fail(c, "inputs %u and %u must have one shape", x, i);

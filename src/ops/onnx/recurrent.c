@@ -8,7 +8,8 @@
 
 #include "compute/byte_steps.h"
 #include "compute/recurrent.h"
-#include "ops/shared/as_f32.h"
+#include "compute/split.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 
 typedef struct cell_params {
@@ -149,21 +150,21 @@ static sonde_status infer_cell(sn_infer *c)
     static const sn_dtype int32[] = {SONDE_DTYPE_I32}, byte[] = {SONDE_DTYPE_U8, SONDE_DTYPE_I8};
     const int rows = r->bytes ? 2 : 1, cols = 3 - rows; /* where weights have gates and inputs */
     const sn_dtype dtype = c->in[IN_X]->type.dtype;
-    SN_TRY(sn_wide_float(c, IN_X));
+    SN_TRY(sn_check_float(c, IN_X));
     for (uint32_t i = IN_W; i < N_IN; i++)
         if (r->bytes && i <= IN_R)
-            SN_TRY(sn_wide_dtype(c, i, byte, 2));
+            SN_TRY(sn_check_dtype(c, i, byte, 2));
         else if (i != IN_LENS)
-            SN_TRY(sn_wide_same_dtype(c, i, IN_X));
-    SN_TRY(sn_wide_dtype(c, IN_LENS, int32, 1));
+            SN_TRY(sn_check_same_dtype(c, i, IN_X));
+    SN_TRY(sn_check_dtype(c, IN_LENS, int32, 1));
 
     sn_dim x[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
-    SN_TRY(sn_wide_dims(c, IN_X, x, 3));
+    SN_TRY(sn_check_dims(c, IN_X, x, 3));
     sn_dim hidden = r->hidden ? r->hidden : SN_DIM_UNKNOWN;
     sn_dim rec[3] = {r->dirs};
     rec[rows] = sn_dim_mul(hidden, gates);
     rec[cols] = hidden;
-    SN_TRY(sn_wide_dims(c, IN_R, rec, 3));
+    SN_TRY(sn_check_dims(c, IN_R, rec, 3));
     hidden = rec[cols];
     if (sn_dim_known(hidden) &&
         (hidden > INT32_MAX || (sn_dim_known(rec[rows]) && rec[rows] != hidden * gates)))
@@ -173,20 +174,20 @@ static sonde_status infer_cell(sn_infer *c)
     sn_dim w[3] = {r->dirs};
     w[rows] = wide;
     w[cols] = x[2];
-    SN_TRY(sn_wide_dims(c, IN_W, w, 3));
+    SN_TRY(sn_check_dims(c, IN_W, w, 3));
     sn_dim seq = x[r->batch_first ? 1 : 0], batch = x[r->batch_first ? 0 : 1];
     sn_dim b[2] = {r->dirs, sn_dim_mul(wide, 2)}, lens[1] = {batch},
            peep[2] = {r->dirs, sn_dim_mul(hidden, 3)};
     sn_dim state[3] = {r->batch_first ? batch : r->dirs, r->batch_first ? r->dirs : batch, hidden};
-    SN_TRY(sn_wide_dims(c, IN_B, b, 2));
-    SN_TRY(sn_wide_dims(c, IN_LENS, lens, 1));
-    SN_TRY(sn_wide_dims(c, IN_H0, state, 3));
-    SN_TRY(sn_wide_dims(c, IN_C0, state, 3));
-    SN_TRY(sn_wide_dims(c, IN_P, peep, 2));
+    SN_TRY(sn_check_dims(c, IN_B, b, 2));
+    SN_TRY(sn_check_dims(c, IN_LENS, lens, 1));
+    SN_TRY(sn_check_dims(c, IN_H0, state, 3));
+    SN_TRY(sn_check_dims(c, IN_C0, state, 3));
+    SN_TRY(sn_check_dims(c, IN_P, peep, 2));
     const sn_dim y[2][4] = {{seq, r->dirs, batch, hidden}, {batch, seq, r->dirs, hidden}};
-    SN_TRY(sn_wide_out(c, 0, dtype, y[r->batch_first], 4));
-    SN_TRY(sn_wide_out(c, 1, dtype, state, 3));
-    return c->n_out > 2 ? sn_wide_out(c, 2, dtype, state, 3) : SONDE_OK;
+    SN_TRY(sn_infer_bounded(c, 0, dtype, y[r->batch_first], 4));
+    SN_TRY(sn_infer_bounded(c, 1, dtype, state, 3));
+    return c->n_out > 2 ? sn_infer_bounded(c, 2, dtype, state, 3) : SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ pack, bind, run */
@@ -223,7 +224,9 @@ static sonde_status check_scales(sn_bind *b, int64_t dirs, int64_t wide)
         const sn_fact *f = i < b->n_in ? b->in[i] : NULL;
         const sn_dtype type =
             zero ? b->in[i == IN_W_ZERO ? IN_W : IN_R]->type.dtype : SONDE_DTYPE_F32;
-        const int64_t n = f ? sn_wide_count(f) : zero ? dirs : 0;
+        int64_t n = zero ? dirs : 0;
+        if (f && !sn_type_count(&f->type, &n))
+            n = 0;
         if ((!f && !zero) || (f && f->type.dtype != type) || (n != dirs && n != dirs * wide))
             return sn_bind_fail(
                 b, SONDE_INVALID_MODEL, "input %u must be %lld or %lld numbers of type %s", i,
@@ -239,7 +242,7 @@ static sonde_status bind_cell(sn_bind *b)
     cell_bound *k = SN_NEW(b->arena, cell_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(b->in[IN_X]->type.dtype))
+    if (!sn_is_common_float(b->in[IN_X]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported",
                             sn_dtype_name(b->in[IN_X]->type.dtype));
     sn_recurrent_desc d = {.cell = r->cell,
@@ -263,7 +266,7 @@ static sonde_status bind_cell(sn_bind *b)
         SN_TRY(check_scales(b, d.dirs, sn_cell_gates(d.cell) * d.hidden));
     k->core = sn_carve_bytes(&b->workspace, k->plan.bytes);
     if (r->bytes)
-        k->rounded = sn_carve(&b->workspace, sn_wide_count(b->in[IN_X]), sizeof(float));
+        k->rounded = sn_carve(&b->workspace, sn_count(x[0], x[1], x[2], 1), sizeof(float));
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)
         if (i != IN_LENS)
             k->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
@@ -319,7 +322,7 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
     if (d->cell == SN_CELL_LSTM)
         c.yc = sn_converted_out(s, f, 2, SONDE_DTYPE_F32, k->out[2]);
     if (!sn_recurrent_run(&k->plan, &c, sn_piece_ptr(f, k->core), f->pool))
-        return sn_run_cancelled(s, f);
+        return sn_fail_cancelled(f);
     for (uint32_t o = 0; o < s->n_out && o < 3; o++)
         sn_converted_done(s, f, o, SONDE_DTYPE_F32, k->out[o]);
     return SONDE_OK;
@@ -330,7 +333,7 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
         .name = NAME, .domain = "", .since = 7, .until = 0, .min_in = 3, .max_in = MAX_IN,         \
         .min_out = 0, .max_out = MAX_OUT, .params_size = sizeof(cell_params), .prepare = PREPARE,  \
         .infer = infer_cell, .pack = pack_cell, .bind = bind_cell, .run = run_cell,                \
-        .types = SN_WIDE_TYPES                                                                     \
+        .types = SN_COMMON_FLOATS                                                                  \
     }
 const sn_op sn_op_rnn[] = {CELL("RNN", 6, 2, prepare_rnn), {.name = NULL}};
 const sn_op sn_op_gru[] = {CELL("GRU", 6, 2, prepare_gru), {.name = NULL}};
@@ -347,5 +350,5 @@ const sn_op sn_op_ms_dynamic_quantize_lstm[] = {{.name = "DynamicQuantizeLSTM",
                                                  .infer = infer_cell,
                                                  .bind = bind_cell,
                                                  .run = run_cell,
-                                                 .types = SN_WIDE_TYPES},
+                                                 .types = SN_COMMON_FLOATS},
                                                 {.name = NULL}};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compute/roi.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/data_movement.h"
 
@@ -80,14 +80,14 @@ static sonde_status infer(sn_infer *c)
     const roi_params *r = c->params;
     sn_dim x[4] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
     sn_dim rois[2] = {SN_DIM_UNKNOWN, r->kind == SN_ROI_POOL ? 5 : 4};
-    SN_TRY(sn_wide_float(c, X));
-    SN_TRY(sn_wide_same_dtype(c, ROIS, X));
-    SN_TRY(sn_wide_dtype(c, BATCH, int64, 1));
-    SN_TRY(sn_wide_dims(c, X, x, 4));
-    SN_TRY(sn_wide_dims(c, ROIS, rois, 2));
-    SN_TRY(sn_wide_dims(c, BATCH, rois, 1));
+    SN_TRY(sn_check_float(c, X));
+    SN_TRY(sn_check_same_dtype(c, ROIS, X));
+    SN_TRY(sn_check_dtype(c, BATCH, int64, 1));
+    SN_TRY(sn_check_dims(c, X, x, 4));
+    SN_TRY(sn_check_dims(c, ROIS, rois, 2));
+    SN_TRY(sn_check_dims(c, BATCH, rois, 1));
     const sn_dim dims[4] = {rois[0], x[1], r->height, r->width};
-    return sn_wide_out(c, 0, c->in[X]->type.dtype, dims, 4);
+    return sn_infer_bounded(c, 0, c->in[X]->type.dtype, dims, 4);
 }
 
 typedef struct roi_bound {
@@ -103,7 +103,7 @@ static sonde_status bind(sn_bind *b)
     roi_bound *k = SN_NEW(b->arena, roi_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    if (!sn_wide_takes(t))
+    if (!sn_is_common_float(t))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "type %s is not supported", sn_dtype_name(t));
     k->compute = t == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
     k->x = sn_converted_carve(&b->workspace, b->in[X], k->compute);
@@ -151,7 +151,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = N_IN,                \
         .max_in = N_IN, .min_out = 1, .max_out = 1, .params_size = sizeof(roi_params),             \
-        .prepare = PREPARE, .infer = infer, .bind = bind, .run = run, .types = SN_WIDE_TYPES       \
+        .prepare = PREPARE, .infer = infer, .bind = bind, .run = run, .types = SN_COMMON_FLOATS    \
     }
 const sn_op sn_op_roi_align[] = {ROI("RoiAlign", 10, 15, 3, prepare_align_10),
                                  ROI("RoiAlign", 16, 0, 3, prepare_align_16),

@@ -3,7 +3,7 @@
  * with. Their sizes are values of scalars; with constant scalars they fold away. */
 #include "compute/signal_tables.h"
 #include "compute/element.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 
 typedef struct table_params {
     sn_window_kind kind;
@@ -18,7 +18,7 @@ static sonde_status prepare_dtype(sn_prep *p, sn_dtype *out)
     if (!sn_dtype_valid(number))
         return sn_prep_fail(p, "output_datatype %lld is unknown", (long long)number);
     *out = (sn_dtype)number;
-    if (!sn_wide_takes(*out) && (!sn_dtype_is_int(*out) || sn_dtype_bits(*out) < 8))
+    if (!sn_is_common_float(*out) && (!sn_dtype_is_int(*out) || sn_dtype_bits(*out) < 8))
         return sn_prep_fail(p, "output_datatype %s is not allowed", sn_dtype_name(*out));
     return SONDE_OK;
 }
@@ -52,7 +52,7 @@ static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
     const sn_dim *list;
     int64_t n;
     *v = SN_DIM_UNKNOWN;
-    SN_TRY(sn_wide_dtype(c, i, ints, 2));
+    SN_TRY(sn_check_dtype(c, i, ints, 2));
     SN_TRY(sn_infer_ints(c, i, &list, &n));
     if (!list)
         return SONDE_OK;
@@ -67,7 +67,7 @@ static sonde_status infer_window(sn_infer *c)
     const table_params *r = c->params;
     sn_dim n;
     SN_TRY(size_of(c, 0, &n));
-    return sn_wide_out(c, 0, r->dtype, &n, 1);
+    return sn_infer_bounded(c, 0, r->dtype, &n, 1);
 }
 
 static sonde_status run_window(const sn_step *s, sn_frame *f)
@@ -104,12 +104,12 @@ static sonde_status infer_mel(sn_infer *c)
     SN_TRY(size_of(c, BINS, &bins));
     SN_TRY(size_of(c, LENGTH, &length));
     SN_TRY(size_of(c, RATE, &rate));
-    SN_TRY(sn_wide_float(c, LOW));
-    SN_TRY(sn_wide_float(c, HIGH));
+    SN_TRY(sn_check_float(c, LOW));
+    SN_TRY(sn_check_float(c, HIGH));
     if (sn_dim_known(length) && (length < 0 || length > INT32_MAX))
         return sn_infer_fail(c, "dft_length %lld is not possible", (long long)length);
     const sn_dim dims[2] = {sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN, bins};
-    return sn_wide_out(c, 0, r->dtype, dims, 2);
+    return sn_infer_bounded(c, 0, r->dtype, dims, 2);
 }
 
 static sonde_status run_mel(const sn_step *s, sn_frame *f)

@@ -5,7 +5,6 @@
 
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
-#include "ops/shared/half_workspace.h"
 
 typedef struct softmax_params {
     sn_softmax_kind kind;

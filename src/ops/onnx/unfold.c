@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compute/fold.h"
-#include "ops/shared/as_f32.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 #include "ops/shared/window.h"
 
@@ -30,7 +30,7 @@ static sonde_status infer_col2im(sn_infer *c)
     SN_TRY(sn_move_list(c, IMAGE, &image, &n_image));
     SN_TRY(sn_move_list(c, BLOCK, &block, &n_block));
     sn_dim in[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
-    SN_TRY(sn_wide_dims(c, COLUMNS, in, 3));
+    SN_TRY(sn_check_dims(c, COLUMNS, in, 3));
     if (x->dtype != SONDE_DTYPE_UNDEFINED && !sn_fold_takes(x->dtype))
         return sn_infer_fail(c, "elements of type %s cannot be added", sn_dtype_name(x->dtype));
     if (n_image < 0)
@@ -57,7 +57,7 @@ static sonde_status infer_col2im(sn_infer *c)
     if (sn_dim_known(blocks) && sn_dim_known(in[2]) && blocks != in[2])
         return sn_infer_fail(c, "there are %lld blocks, the image takes %lld", (long long)in[2],
                              (long long)blocks);
-    return sn_wide_out(c, 0, x->dtype, dims, (int)n_image + 2);
+    return sn_infer_bounded(c, 0, x->dtype, dims, (int)n_image + 2);
 }
 
 static bool known_list(const sn_fact *f, int64_t *out, int n)
@@ -145,7 +145,7 @@ static sonde_status infer_unpool(sn_infer *c)
     const sn_type *x = &c->in[MAXIMA]->type;
     const sn_dim *shape;
     int64_t n;
-    SN_TRY(sn_wide_dtype(c, INDICES, int64, 1));
+    SN_TRY(sn_check_dtype(c, INDICES, int64, 1));
     SN_TRY(sn_move_list(c, SHAPE, &shape, &n));
     const int rank = (int)r->window.n + 2;
     if (r->window.n > SN_MAX_RANK - 2 || (x->rank >= 0 && x->rank != rank))
@@ -155,7 +155,7 @@ static sonde_status infer_unpool(sn_infer *c)
         return sn_move_out_rank(c, 0, x->dtype, rank);
     sn_dim want[SN_MAX_RANK], dims[SN_MAX_RANK];
     memcpy(want, x->dims, (size_t)rank * sizeof *want);
-    SN_TRY(sn_wide_dims(c, INDICES, want, rank));
+    SN_TRY(sn_check_dims(c, INDICES, want, rank));
     memcpy(dims, x->dims, 2 * sizeof *dims);
     for (int i = 0; i < rank - 2; i++)
         dims[i + 2] =
@@ -174,7 +174,7 @@ static sonde_status infer_unpool(sn_infer *c)
             dims[i] = given;
         }
     }
-    return sn_wide_out(c, 0, x->dtype, dims, rank);
+    return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
 static sonde_status run_unpool(const sn_step *s, sn_frame *f)
@@ -211,7 +211,8 @@ static sonde_status run_unpool(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_max_unpool[] = {
-    {SN_MOVE_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1), .params_size = sizeof(unfold_params),
-     .prepare = prepare_unpool, .infer = infer_unpool, .run = run_unpool, .types = SN_WIDE_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_max_unpool[] = {{SN_MOVE_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1),
+                                   .params_size = sizeof(unfold_params), .prepare = prepare_unpool,
+                                   .infer = infer_unpool, .run = run_unpool,
+                                   .types = SN_COMMON_FLOATS},
+                                  {.name = NULL}};

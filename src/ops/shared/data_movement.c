@@ -142,11 +142,6 @@ bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_
     return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
 }
 
-bool sn_move_cancelled(const sn_frame *f)
-{
-    return f->cancel && atomic_load_explicit(f->cancel, memory_order_relaxed);
-}
-
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
 {
     /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends.

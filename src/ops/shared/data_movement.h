@@ -53,7 +53,6 @@ static inline void sn_move_strides(const int64_t *dims, int rank, ptrdiff_t *str
 }
 bool sn_move_axis(int64_t axis, int rank, int *out); /* false: out of range */
 bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
-bool sn_move_cancelled(const sn_frame *f);
 /* After elements were copied shallowly: a string output gets its own bytes. */
 sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o);
 /* Copies src into output o (same count), which may already be the same memory. */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of inference; see checks.h. */
+#include "ops/shared/checks.h"
+
+sonde_status sn_check_dtype(sn_infer *c, uint32_t i, const sn_dtype *allowed, int n)
+{
+    if (!sn_infer_has(c, i) || c->in[i]->type.dtype == SONDE_DTYPE_UNDEFINED)
+        return SONDE_OK;
+    for (int k = 0; k < n; k++)
+        if (c->in[i]->type.dtype == allowed[k])
+            return SONDE_OK;
+    return sn_infer_fail(c, "input %u is of type %s, which this operator does not take", i,
+                         sn_dtype_name(c->in[i]->type.dtype));
+}
+
+sonde_status sn_check_float(sn_infer *c, uint32_t i)
+{
+    static const sn_dtype floats[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16,
+                                      SONDE_DTYPE_BF16};
+    return sn_check_dtype(c, i, floats, 4);
+}
+
+sonde_status sn_check_same_dtype(sn_infer *c, uint32_t i, uint32_t j)
+{
+    if (!sn_infer_has(c, i) || !sn_infer_has(c, j))
+        return SONDE_OK;
+    sn_dtype a = c->in[i]->type.dtype, b = c->in[j]->type.dtype;
+    if (a == b || a == SONDE_DTYPE_UNDEFINED || b == SONDE_DTYPE_UNDEFINED)
+        return SONDE_OK;
+    return sn_infer_fail(c, "input %u is of type %s and input %u of type %s: they must agree", i,
+                         sn_dtype_name(a), j, sn_dtype_name(b));
+}
+
+sonde_status sn_check_dims(sn_infer *c, uint32_t i, sn_dim *dims, int rank)
+{
+    if (!sn_infer_has(c, i) || c->in[i]->type.rank < 0)
+        return SONDE_OK;
+    const sn_type *t = &c->in[i]->type;
+    if (t->rank != rank)
+        return sn_infer_fail(c, "input %u has rank %d, expected %d", i, t->rank, rank);
+    for (int k = 0; k < rank; k++) {
+        if (sn_dim_known(dims[k]) && sn_dim_known(t->dims[k]) && dims[k] != t->dims[k])
+            return sn_infer_fail(c, "dimension %d of input %u is %lld, expected %lld", k, i,
+                                 (long long)t->dims[k], (long long)dims[k]);
+        if (!sn_dim_known(dims[k]) && (sn_dim_known(t->dims[k]) || dims[k] == SN_DIM_UNKNOWN))
+            dims[k] = t->dims[k];
+    }
+    return SONDE_OK;
+}
+
+sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank)
+{
+    bool known = rank >= 0 && rank <= SN_MAX_RANK;
+    size_t bytes;
+    for (int i = 0; known && i < rank; i++)
+        known = sn_dim_known(dims[i]) && dims[i] >= 0;
+    if (known && dtype != SONDE_DTYPE_UNDEFINED &&
+        (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes) || bytes > PTRDIFF_MAX))
+        return sn_infer_fail(c, "output %u would be too large", o);
+    return sn_infer_tensor(c, o, dtype, dims, rank);
+}
