@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that hand a value through unchanged: Identity, Dropout while inferring, casts to the same
- * type, shape operators that do nothing, x + 0, x * 1. Only where type and shape surely stay. */
+ * type, shape operators that do nothing, x + 0, x * 1. Only where type and shape surely stay.
+ *
+ * Floats have two zeros, and 1 / x tells them apart: x + (+0) makes +0 of -0, so only x + (-0), x -
+ * (+0), x * 1 and x / 1 leave every float as it is. */
+#include <math.h>
 #include <string.h>
 
 #include "passes/rewrite.h"
@@ -36,8 +40,8 @@ static bool transpose_passes(const sn_node *n)
     return perm->n > 0;
 }
 
-/* Every element of a small constant equals `x`. */
-static bool all_equal(const sn_value *v, int x)
+/* Every element of a small constant equals `x`, down to the sign of a zero where it has one. */
+static bool all_equal(const sn_value *v, double x)
 {
     if (!v || !sn_value_is_const(v))
         return false;
@@ -47,18 +51,18 @@ static bool all_equal(const sn_value *v, int x)
         return false;
     for (int64_t i = 0; i < n; i++) {
         switch (t->dtype) {
-#define CASE(D, T)                                                                                 \
+#define CASE(D, T, SIGN_DIFFERS)                                                                   \
     case SONDE_DTYPE_##D: {                                                                        \
         T y; /* files do not align their data */                                                   \
         memcpy(&y, (const uint8_t *)t->data + (size_t)i * sizeof y, sizeof y);                     \
-        if (y != (T)x)                                                                             \
+        if (y != (T)x || (SIGN_DIFFERS))                                                           \
             return false;                                                                          \
         break;                                                                                     \
     }
-            CASE(F32, float)
-            CASE(F64, double)
-            CASE(I32, int32_t)
-            CASE(I64, int64_t)
+            CASE(F32, float, !signbit(y) != !signbit(x))
+            CASE(F64, double, !signbit(y) != !signbit(x))
+            CASE(I32, int32_t, false)
+            CASE(I64, int64_t, false)
 #undef CASE
         default:
             return false;
@@ -81,9 +85,9 @@ static int passes_input(const sn_node *n)
     static const char *const variadic[] = {"Concat", "Sum", "Max", "Min", "Mean"};
     static const struct {
         const char *op;
-        int neutral;
+        double neutral;
         bool either;
-    } arithmetic[] = {{"Add", 0, true}, {"Sub", 0, false}, {"Mul", 1, true}, {"Div", 1, false}};
+    } arithmetic[] = {{"Add", -0.0, true}, {"Sub", 0, false}, {"Mul", 1, true}, {"Div", 1, false}};
 
     if (n->domain[0] || !n->n_in || !n->in[0].value || !n->n_out || !n->out[0])
         return -1;

@@ -105,7 +105,7 @@ TEST(what_does_nothing_goes)
     sn_graph *g = m->graph, *p = NULL;
     typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3));
     const_i64(g, "same", 2, (int64_t[]){2, 3});
-    scalar_f32(g, "zero", 0);
+    scalar_f32(g, "zero", -0.0f);
     scalar_f32(g, "one", 1);
     node(g, "Identity", "a", "x");
     sn_node *cast = node(g, "Cast", "b", "a");
@@ -126,6 +126,49 @@ TEST(what_does_nothing_goes)
     CHECK_STR(p->outputs.data[0]->producer->op_type, "Relu");
     CHECK_EQ(p->folded.n, 8);
     check_same(m, p, 0);
+    end_pass_model(m, p);
+}
+
+/* x + (+0) and x - (-0) make +0 of -0, and 1 / x tells the two apart. */
+TEST(zeros_are_dropped_by_their_sign)
+{
+    static const struct {
+        const char *op;
+        float zero;
+        bool first, goes;
+    } cases[] = {{"Add", 0.0f, false, false}, {"Add", 0.0f, true, false},
+                 {"Add", -0.0f, false, true}, {"Add", -0.0f, true, true},
+                 {"Sub", 0.0f, false, true},  {"Sub", -0.0f, false, false},
+                 {"Sub", 0.0f, true, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 3));
+        scalar_f32(g, "zero", cases[i].zero);
+        node(g, "Ceil", "c", "x"); /* -0 of what is between -1 and 0 */
+        node(g, cases[i].op, "s", cases[i].first ? "zero c" : "c zero");
+        node(g, "Reciprocal", "y", "s");
+        outputs(g, "y");
+        CHECK_OK(finish(m, "identity", &p));
+        CHECK_EQ(count_ops(p, cases[i].op), cases[i].goes ? 0 : 1);
+        check_same(m, p, 0);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(integer_zeros_are_dropped)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_I64, DIMS(2));
+    const_i64(g, "zero", 2, (int64_t[]){0, 0});
+    node(g, "Abs", "a", "x");
+    node(g, "Add", "s", "a zero");
+    node(g, "Sub", "d", "s zero");
+    node(g, "Neg", "y", "d");
+    outputs(g, "y");
+    CHECK_OK(finish(m, "identity", &p));
+    CHECK_EQ(p->n_live_nodes, 2);
     end_pass_model(m, p);
 }
 
