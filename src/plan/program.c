@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/map.h"
 #include "ops/framework/attributes.h"
 #include "passes/pass.h"
 #include "plan/binding.h"
+#include "plan/cut.h"
 #include "plan/tuning.h"
 
 /* ------------------------------------------------------------------ key */
@@ -51,124 +51,6 @@ static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg
     SN_TRY(append_names(arena, key, "T", cfg->tune ? &cfg->tune : NULL, 1, err));
     SN_TRY(append_names(arena, key, "F", cfg->feeds, cfg->n_feeds, err));
     return append_names(arena, key, "O", cfg->outputs, cfg->n_outputs, err);
-}
-
-/* ------------------------------------------------------------------ cutting */
-
-static sonde_status find_value(const sn_map *names, const char *name, const char *role,
-                               sn_value **v, sonde_error *err)
-{
-    *v = sn_map_get(names, name);
-    if (!*v)
-        return sn_fail(err, SONDE_NOT_FOUND, "the model has no value named '%s' to use as %s", name,
-                       role);
-    return SONDE_OK;
-}
-
-/* Makes `outputs` the graph's outputs. */
-static sonde_status cut_outputs(sn_graph *g, const sn_map *names, const sn_program_config *cfg,
-                                sonde_error *err)
-{
-    for (size_t i = 0; i < g->outputs.n; i++)
-        g->outputs.data[i]->n_outputs--;
-    g->outputs.n = 0;
-    for (size_t i = 0; i < cfg->n_outputs; i++) {
-        sn_value *v;
-        SN_TRY(find_value(names, cfg->outputs[i], "an output", &v, err));
-        SN_TRY(sn_graph_add_output(g, v, err));
-    }
-    return SONDE_OK;
-}
-
-/* Makes `feeds` the graph's inputs: an inner value loses its producer, a default its constant. */
-static sonde_status cut_feeds(sn_graph *g, const sn_map *names, const sn_program_config *cfg,
-                              sonde_error *err)
-{
-    for (size_t i = 0; i < g->inputs.n; i++)
-        g->inputs.data[i]->is_input = false;
-    g->inputs.n = 0;
-    for (size_t i = 0; i < cfg->n_feeds; i++) {
-        sn_value *v;
-        SN_TRY(find_value(names, cfg->feeds[i], "an input", &v, err));
-        if (v->is_input)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "input '%s' is given twice", cfg->feeds[i]);
-        if (v->producer) {
-            v->producer->out[v->output_index] = NULL;
-            v->producer = NULL;
-        }
-        v->fact.data = NULL;
-        v->fact.ints = NULL;
-        SN_TRY(sn_graph_add_input(g, v, err));
-    }
-    g->n_formal_inputs = (uint32_t)g->inputs.n;
-    return SONDE_OK;
-}
-
-/* Inputs with a default (an initializer of the same name) are constants unless they are fed. */
-static void drop_defaults(sn_graph *g)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < g->inputs.n; i++) {
-        sn_value *v = g->inputs.data[i];
-        if (v->fact.data)
-            v->is_input = false;
-        else
-            g->inputs.data[kept++] = v;
-    }
-    g->inputs.n = kept;
-    g->n_formal_inputs = (uint32_t)kept;
-}
-
-/* Removes what the outputs do not need, walking backwards: the list is in topological order. */
-static sonde_status prune(sn_graph *g, sonde_error *err)
-{
-    for (sn_node *n = g->last, *prev; n; n = prev) {
-        prev = n->prev;
-        bool needed = false;
-        for (uint32_t o = 0; o < n->n_out; o++)
-            needed |= n->out[o] && (n->out[o]->n_uses || n->out[o]->n_outputs);
-        if (!needed)
-            SN_TRY(sn_graph_remove(g, n, err));
-    }
-    return SONDE_OK;
-}
-
-/* A value read by a step, or returned, that nothing provides. */
-static sonde_status check_provided(const sn_graph *g, sonde_error *err)
-{
-    for (size_t i = 0; i < g->values.n; i++) {
-        const sn_value *v = g->values.data[i];
-        if ((v->n_uses || v->n_outputs) && !v->producer && !v->fact.data && !v->is_input)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "input '%s' is missing: the outputs asked for depend on it", v->name);
-    }
-    return SONDE_OK;
-}
-
-static sonde_status cut(sn_graph *g, const sn_program_config *cfg, sn_allocator *alloc,
-                        sonde_error *err)
-{
-    if (!cfg->feeds && !cfg->outputs) {
-        drop_defaults(g);
-        return SONDE_OK;
-    }
-    sn_map names;
-    sn_map_init(&names, alloc);
-    sonde_status st = SONDE_OK;
-    for (size_t i = 0; i < g->values.n && !st; i++)
-        if (*g->values.data[i]->name &&
-            !sn_map_put(&names, g->values.data[i]->name, g->values.data[i], NULL))
-            st = sn_fail_memory(err, sizeof(sn_map_entry));
-    if (!st && cfg->outputs)
-        st = cut_outputs(g, &names, cfg, err);
-    if (!st && cfg->feeds)
-        st = cut_feeds(g, &names, cfg, err);
-    else if (!st)
-        drop_defaults(g);
-    sn_map_free(&names);
-    SN_TRY(st);
-    SN_TRY(prune(g, err));
-    return check_provided(g, err);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -425,7 +307,7 @@ static sonde_status program_make(sn_program *p, const sn_program_config *cfg, sn
         SN_TRY(sn_tuning_open(ctx, cfg->tune, &p->tuning, err));
     uint64_t t = sn_span_begin(ctx->trace);
     SN_TRY(sn_graph_clone(p->model->graph, &p->arena, &p->graph, err));
-    SN_TRY(cut(p->graph, cfg, ctx->alloc, err));
+    SN_TRY(sn_cut_graph(p->graph, p->model->graph, cfg, err));
     sn_span_end(ctx->trace, t, "clone", NULL);
     t = sn_span_begin(ctx->trace);
     SN_TRY(sn_ops_resolve(p->graph, err));

@@ -362,6 +362,40 @@ def test_inner_values_can_be_fed_and_asked_for():
     assert ours.run(None, {**partial, "w": w})[0].tolist() == [9, 18]
 
 
+def squeezed(declared):
+    graph = helper.make_graph(
+        [helper.make_node("Squeeze", ["x"], ["s"]), helper.make_node("Abs", ["s"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        value_info=[helper.make_tensor_value_info("s", TensorProto.FLOAT, declared)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return sonde.InferenceSession(model.SerializeToString())
+
+
+def test_an_inner_value_may_have_another_shape_than_the_file_declares():
+    # Squeeze gives [4] for a batch of one, which is what the file says of it, and [n, 4] for others.
+    x = np.arange(-10, 10, dtype=np.float32).reshape(5, 4, 1)
+    for declared in (["m"], [4], [5, 3], ["n", "k"], None):
+        here = squeezed(declared)
+        np.testing.assert_array_equal(here.run(None, {"x": x})[0], abs(x.reshape(5, 4)))
+        np.testing.assert_array_equal(here.run(None, {"s": x.reshape(5, 4)})[0], abs(x.reshape(5, 4)))
+
+
+def test_an_inner_value_must_have_the_shape_that_its_node_makes():
+    graph = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["h"]), helper.make_node("Concat", ["h", "x"], ["c"], axis=1),
+         helper.make_node("Abs", ["c"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    here = sonde.InferenceSession(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
+    np.testing.assert_array_equal(here.run(None, {"c": -np.ones((3, 8), np.float32)})[0], np.ones((3, 8)))
+    for shape in ((3, 7), (8,), (3, 8, 1)):
+        with pytest.raises(Exception, match="'c' should be"):
+            here.run(None, {"c": np.ones(shape, np.float32)})
+    with pytest.raises(Exception, match="'h'|'x'"):  # both have n rows
+        here.run(None, {"h": np.ones((3, 4), np.float32), "x": np.ones((2, 4), np.float32)})
+
+
 def test_a_product_read_by_an_operator_without_its_first_output():
     weights = {name: np.random.default_rng(3).standard_normal(shape).astype(np.float32)
                for name, shape in (("w", (3, 5)), ("b", (5,)), ("lw", (1, 8, 5)), ("lr", (1, 8, 2)))}

@@ -353,7 +353,8 @@ sonde_status sn_ops_infer(sn_graph *g, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Forgets what an earlier inference stored on the values nodes make; element types stay. */
+/* Forgets what the file declares or an earlier inference stored for the values that nodes make;
+ * element types stay. */
 static void forget(sn_graph *g)
 {
     sn_graph_each (n, g) {
@@ -367,6 +368,12 @@ static void forget(sn_graph *g)
             f->type.dims = NULL;
         }
     }
+}
+
+sonde_status sn_ops_infer_undeclared(sn_graph *g, sonde_error *err)
+{
+    forget(g);
+    return sn_ops_infer(g, err);
 }
 
 static void set_input(sn_value *v, const sn_fact *given)
