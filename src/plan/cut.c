@@ -39,10 +39,11 @@ static bool any_inner_feed(const sn_map *names, const sn_program_config *cfg)
     return false;
 }
 
-/* The type of an inner value that is fed: what its node would make, as far as inference knows.
- * Symbols that inference made up mean nothing in another graph. */
-static sonde_status fed_type(sn_graph *g, const sn_type *made, size_t n_symbols, sn_type *type,
-                             sonde_error *err)
+/* The type of an inner value that is fed: what its node would make, as far as inference knows
+ * numbers. A symbol says that a dimension equals another one: true of what the node makes, but
+ * whoever feeds the value may have it from elsewhere (a Loop that never ran has outputs without
+ * elements). Operators that need equal dimensions check that themselves. */
+static sonde_status fed_type(sn_graph *g, const sn_type *made, sn_type *type, sonde_error *err)
 {
     *type = *made;
     if (made->kind != SN_KIND_TENSOR || made->rank <= 0)
@@ -50,11 +51,8 @@ static sonde_status fed_type(sn_graph *g, const sn_type *made, size_t n_symbols,
     sn_dim *dims = SN_NEW_N(g->arena, sn_dim, made->rank);
     if (!dims)
         return sn_fail_memory(err, sizeof *dims * (size_t)made->rank);
-    for (int i = 0; i < made->rank; i++) {
-        const sn_dim d = made->dims[i];
-        const bool foreign = !sn_dim_known(d) && sn_dim_symbol_id(d) > n_symbols;
-        dims[i] = foreign ? SN_DIM_UNKNOWN : d;
-    }
+    for (int i = 0; i < made->rank; i++)
+        dims[i] = sn_dim_known(made->dims[i]) ? made->dims[i] : SN_DIM_UNKNOWN;
     type->dims = dims;
     return SONDE_OK;
 }
@@ -77,8 +75,7 @@ static sonde_status retype_inner_feeds(sn_graph *g, const sn_graph *whole, const
         const sn_type nothing = {
             .kind = v->fact.type.kind, .dtype = v->fact.type.dtype, .rank = -1};
         if (known)
-            st = fed_type(g, &found->values.data[v->id]->fact.type, whole->symbols.n, &v->fact.type,
-                          err);
+            st = fed_type(g, &found->values.data[v->id]->fact.type, &v->fact.type, err);
         else if (v->fact.type.kind == SN_KIND_TENSOR)
             v->fact.type = nothing;
     }

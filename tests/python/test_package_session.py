@@ -392,7 +392,7 @@ def test_an_inner_value_must_have_the_shape_that_its_node_makes():
     for shape in ((3, 7), (8,), (3, 8, 1)):
         with pytest.raises(Exception, match="'c' should be"):
             here.run(None, {"c": np.ones(shape, np.float32)})
-    with pytest.raises(Exception, match="'h'|'x'"):  # both have n rows
+    with pytest.raises(Exception, match="Concat"):  # both have n rows
         here.run(None, {"h": np.ones((3, 4), np.float32), "x": np.ones((2, 4), np.float32)})
 
 
