@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "model_readers/model_readers.h"
@@ -70,17 +71,19 @@ static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sond
 /* Names of the nodes a fused one stands for. */
 static const char *origin_names(sonde_inspection *s, const sn_graph *g, const sn_node *n)
 {
-    char text[1024];
-    size_t used = 0;
-    text[0] = 0;
-    for (uint32_t i = 0; g->origins && i < n->n_origins; i++) {
-        if (n->origins[i] >= g->origins->list.n || used + 1 >= sizeof text)
-            continue;
-        const int w = snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
-                               g->origins->list.data[n->origins[i]].name);
-        used = w > 0 && (size_t)w < sizeof text - used ? used + (size_t)w : sizeof text - 1;
-    }
-    return sn_arena_strndup(&s->arena, text, used);
+    size_t bytes = 1;
+    for (uint32_t i = 0; g->origins && i < n->n_origins; i++)
+        if (n->origins[i] < g->origins->list.n)
+            bytes += strlen(g->origins->list.data[n->origins[i]].name) + 2;
+    char *text = sn_arena_alloc(&s->arena, bytes, 1), *end = text;
+    if (!text)
+        return NULL;
+    for (uint32_t i = 0; g->origins && i < n->n_origins; i++)
+        if (n->origins[i] < g->origins->list.n)
+            end += snprintf(end, bytes - (size_t)(end - text), "%s%s", end > text ? ", " : "",
+                            g->origins->list.data[n->origins[i]].name);
+    *end = 0;
+    return text;
 }
 
 static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_node *n, int depth,

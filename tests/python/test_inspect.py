@@ -199,3 +199,11 @@ def test_no_verb_sends_control_characters_of_names_to_the_terminal(verb, tmp_pat
     done = subprocess.run([PROGRAM, verb[0], path, *verb[1:]], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
     assert done.stdout + done.stderr
     assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+
+
+def test_a_fused_node_names_all_it_stands_for(tmp_path):
+    names = [f"{op}_{i}_" + "x" * 400 for i, op in enumerate(["Relu", "Exp", "Neg", "Abs", "Sqrt", "Tanh"])]
+    chain = [(n.split("_")[0], ["x" if i == 0 else f"v{i}"], [f"v{i + 1}"], {"name": n}) for i, n in enumerate(names)]
+    model = save(tmp_path / "chain.onnx", small_models.model(chain, [value("x", shape=[4])], [value("v6", shape=[4])]))
+    (node,) = report(model, "--nodes", "--optimized")["graph"]
+    assert node["nodes"] == ", ".join(names)
