@@ -4,7 +4,8 @@
 
 The law is the table between the law markers of docs/architecture.md: which room may include which.
 Checked: every #include of a room's file in src/, tools/, python/ and include/; that the table's rooms are the
-folders of src/; and that CMakeLists.txt links the rooms as the table says.
+folders of src/; that a row grants only rows above it, so that no rooms can need each other in a circle; and that
+CMakeLists.txt links the rooms as the table says.
 
 usage: check_includes.py [ROOT]     (default: the folder above this script)
 """
@@ -38,6 +39,17 @@ def read_law(page):
         else:
             law[cells[0]] = {word.strip() for word in allowed.split(",")}
     return law
+
+
+def check_order(law):
+    """Rows stand from the bottom to the top."""
+    problems, above = [], set()
+    for room, allowed in law.items():
+        for word in sorted(allowed):
+            if not above & {word, word.split("/")[0]}:
+                problems.append(f"docs/architecture.md: {room} may include {word}, which is no row above it")
+        above.add(room)
+    return problems
 
 
 def room_of(path, root):
@@ -113,6 +125,7 @@ def main():
     listed = {room for room in law if "/" not in room}
     problems = [f"docs/architecture.md: room {room} is not a folder of src/" for room in sorted(listed - rooms)]
     problems += [f"docs/architecture.md: src/{room}/ is missing in the law" for room in sorted(rooms - listed)]
+    problems += check_order(law)
     problems += check_sources(root, law, rooms)
     problems += check_cmake(root, law, rooms)
     for problem in problems:

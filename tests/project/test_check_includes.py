@@ -48,6 +48,10 @@ CASES = {
         {"docs/architecture.md": LAW.replace("| graph |", "| cellar | base |\n| graph |")},
         "room cellar is not a folder",
     ),
+    "a row that grants a room below it is found": (
+        {"docs/architecture.md": LAW.replace("| `base` | libc |", "| `base` | graph |")},
+        "base may include graph, which is no row above it",
+    ),
     "links that differ from the law are found": (
         {"CMakeLists.txt": GOOD["CMakeLists.txt"].replace("graph base", "graph base kernels", 1)},
         "sonde_room(graph)",
