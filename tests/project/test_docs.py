@@ -15,6 +15,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "script"))
+from check_includes import read_law  # noqa: E402
+
 BUILD, COMPILER = Path(sys.argv[1]), sys.argv[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/*/README.md")])
 FOLDERS = "src|docs|tests|script|include|bench|examples|tools|cmake|web|python"
@@ -23,6 +26,17 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes 
 
 def blocks(page, language):
     return re.findall(rf"^ *```{language}\n(.*?)^ *```$", page.read_text(), re.S | re.M)
+
+
+def prose(page):
+    """A page without its blocks."""
+    return re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.S | re.M)
+
+
+def words_of(*folders):
+    """Every word of the sources in these folders."""
+    files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".inc")]
+    return set(re.findall(r"\w+", "".join(f.read_text() for f in files)))
 
 
 def sonde(*arguments):
@@ -43,11 +57,35 @@ class Docs(unittest.TestCase):
 
     def test_paths_exist(self):
         for page in PAGES:
-            text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.S | re.M)
+            text = prose(page)
             for path in re.findall(rf"`((?:{FOLDERS})/[\w./*+-]*)`", text):
                 found = list(ROOT.glob(path.rstrip("/"))) or list((page.parent).glob(path.rstrip("/")))
                 new = f"`{path}`, a" in text  # "`src/export/wall.c`, an exporter that …": to be made
                 self.assertTrue(found or new, f"{name(page)}: {path}")
+
+    def test_names_exist(self):
+        """Functions, types and constants that pages name; NAME, thing and my_ stand for what a reader writes."""
+        known = words_of("src", "include", "tests")
+        for page in PAGES:
+            if page.name == "CHANGELOG.md":  # of what was, too
+                continue
+            for word in set(re.findall(r"\b(?:sn|SN)_\w+", prose(page))):
+                self.assertTrue(word in known or re.search("NAME|thing|my_", word), f"{name(page)}: {word}")
+
+    def test_the_way_from_a_command_to_a_file_goes_down(self):
+        """Each function of a row is of the room behind it, and each room may use the next one."""
+        page = (ROOT / "docs/architecture.md").read_text()
+        law = read_law(page)
+        rows = re.findall(r"^\| [\w …]+ \| (`sonde_\w+` \(api\) ►.*) \|$", page, re.M)
+        self.assertGreaterEqual(len(rows), 7)
+        for row in rows:
+            way = re.findall(r"`([\w>-]+)` \((\w+)", row)
+            for function, room in way:
+                if "->" not in function:
+                    self.assertIn(function, words_of(f"src/{room}"), row)
+            for (_, above), (_, below) in zip(way, way[1:]):
+                granted = {word.split("/")[0] for word in law[above]}
+                self.assertIn(below, granted, f"{above} ► {below}: {row}")
 
     def test_whole_files_compile(self):
         compiled = 0
