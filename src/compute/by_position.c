@@ -51,7 +51,7 @@ void sn_one_hot_run(const sn_one_hot *h, void *y, sn_elems index, const void *of
         if (v < -h->depth || v >= h->depth)
             continue;
         v += v < 0 ? h->depth : 0;
-        sn_move_elem((char *)y + (size_t)((i / h->inner * h->depth + v) * h->inner + i % h->inner) *
+        sn_elem_copy((char *)y + (size_t)((i / h->inner * h->depth + v) * h->inner + i % h->inner) *
                                      h->elem_bytes,
                      on, h->elem_bytes);
     }

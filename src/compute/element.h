@@ -17,7 +17,7 @@ typedef struct sn_elems {
 } sn_elems;
 
 /* One element of `bytes` bytes, without a call for the usual sizes. */
-static inline void sn_move_elem(void *dst, const void *src, size_t bytes)
+static inline void sn_elem_copy(void *dst, const void *src, size_t bytes)
 {
     switch (bytes) {
     case 1:

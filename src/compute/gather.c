@@ -93,7 +93,7 @@ bool sn_gather_elements_run(const sn_indexed_axis *g, void *y, const void *x, sn
             return false;
         }
         v += v < 0 ? g->dim : 0;
-        sn_move_elem((char *)y + (size_t)i * g->elem_bytes,
+        sn_elem_copy((char *)y + (size_t)i * g->elem_bytes,
                      (const char *)x + (size_t)(offset + (ptrdiff_t)v * g->step) * g->elem_bytes,
                      g->elem_bytes);
         offset = sn_next_offset(at, g->dims, g->strides, g->rank, offset);

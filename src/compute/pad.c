@@ -82,12 +82,12 @@ static void pad_mapped(const sn_pad *p, void *y, const void *x, int64_t *table)
             base += maps[i][at[i]];
         const char *s = (const char *)x + (size_t)base * elem;
         for (int64_t k = 0; k < lo; k++)
-            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
+            sn_elem_copy(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
         if (hi > lo)
             memcpy(d + (size_t)lo * elem, s + (size_t)maps[last][lo] * elem,
                    (size_t)(hi - lo) * elem);
         for (int64_t k = hi; k < width; k++)
-            sn_move_elem(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
+            sn_elem_copy(d + (size_t)k * elem, s + (size_t)maps[last][k] * elem, elem);
         for (int i = last - 1; i >= 0 && ++at[i] == p->out[i]; i--)
             at[i] = 0;
     }

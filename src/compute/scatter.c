@@ -110,7 +110,7 @@ bool sn_scatter_elements_run(const sn_indexed_axis *g, const sn_scatter_data *d,
         if (how)
             how(to, u, 1);
         else
-            sn_move_elem(to, u, g->elem_bytes);
+            sn_elem_copy(to, u, g->elem_bytes);
         offset = sn_next_offset(at, g->dims, g->strides, g->rank, offset);
     }
     return true;

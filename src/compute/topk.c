@@ -42,7 +42,7 @@ static void topk_lane(const job *j, int64_t lane, sn_ranked *heap)
         heap[0] = heap[i];
         sn_ranked_sift(heap, i, 0);
         if (j->values)
-            sn_move_elem((char *)j->values + (size_t)to * elem,
+            sn_elem_copy((char *)j->values + (size_t)to * elem,
                          (const char *)j->x + (size_t)(base + from * p->inner) * elem, elem);
         if (j->indices)
             j->indices[to] = from;

@@ -160,13 +160,13 @@ sonde_status sn_body_stacked(sn_infer *c, uint32_t o, const sn_type *t, sn_dim c
     if (t->kind != SN_KIND_TENSOR && t->kind != SN_KIND_NONE)
         return sn_infer_fail(c, "scan output %u is not a tensor", o);
     if (t->kind == SN_KIND_NONE || t->rank < 0)
-        return sn_move_out_rank(c, o, t->dtype, -1);
+        return sn_infer_rank(c, o, t->dtype, -1);
     if (t->rank >= SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     SN_TRY(sn_infer_axis(c, axis, t->rank + 1, false, &at));
     for (int i = 0, k = 0; i <= t->rank; i++)
         dims[i] = i == at ? count : t->dims[k++];
-    return sn_move_out(c, o, t->dtype, dims, t->rank + 1);
+    return sn_infer_bounded(c, o, t->dtype, dims, t->rank + 1);
 }
 
 /* ------------------------------------------------------------------ run */
@@ -224,7 +224,7 @@ sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *
         k->row = *t;
         k->row.bytes = (size_t)sn_tensor_count(t) * sn_dtype_bytes(t->dtype);
     } else if (t->dtype != k->row.dtype ||
-               !sn_move_same_dims(t->dims, t->rank, k->row.dims, k->row.rank)) {
+               !sn_same_dims(t->dims, t->rank, k->row.dims, k->row.rank)) {
         return sn_run_fail(s, f, "a scan output of the body changes its shape between iterations");
     }
     if (t->dtype == SONDE_DTYPE_STRING) {

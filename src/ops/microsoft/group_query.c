@@ -139,7 +139,7 @@ static sonde_status bind_total(sn_bind *b, gqa_bound *k)
     if (t->ints && t->n_ints == 1 && sn_dim_known(t->ints[0])) {
         k->total = t->ints[0];
     } else if (t->data) {
-        k->total = sn_move_int(t->data, 0);
+        k->total = sn_tensor_int(t->data, 0);
     } else {
         k->total_known = false;
         k->total = k->len;
@@ -277,7 +277,7 @@ static sonde_status read_lengths(const sn_step *s, sn_frame *f, int64_t *start, 
 {
     const gqa_bound *k = s->bound;
     const int32_t *lens = sn_in(s, f, LENS)->data;
-    const int64_t total = sn_move_int(sn_in(s, f, TOTAL), 0);
+    const int64_t total = sn_tensor_int(sn_in(s, f, TOTAL), 0);
     if (k->total_known ? total != k->total : total > k->total)
         return sn_run_fail(s, f, "total_sequence_length does not give the planned shape");
     const bool prompt = k->len == total;

@@ -71,14 +71,14 @@ static sonde_status prepare_token(sn_prep *p)
 
 static sonde_status infer_token(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, SONDE_DTYPE_STRING, -1);
+        return sn_infer_rank(c, 0, SONDE_DTYPE_STRING, -1);
     if (x.rank != 1 && x.rank != 2)
         return sn_infer_fail(c, "the input must have shape [C] or [N, C]");
     const sn_dim dims[3] = {x.dims[0], x.rank == 2 ? x.dims[1] : SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
-    return sn_move_out(c, 0, SONDE_DTYPE_STRING, dims, x.rank + 1);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_STRING, dims, x.rank + 1);
 }
 
 /* ------------------------------------------------------------------ run */

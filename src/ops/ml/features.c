@@ -67,10 +67,10 @@ static sonde_status run_extract(const sn_step *s, sn_frame *f)
                                (long long)features);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < n; i++)
-            sn_move_elem((uint8_t *)y->data + (size_t)(r * n + i) * bytes,
+            sn_elem_copy((uint8_t *)y->data + (size_t)(r * n + i) * bytes,
                          (const uint8_t *)x->data + (size_t)(r * features + index[i]) * bytes,
                          bytes);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_ml_array_feature_extractor[] = {

@@ -168,7 +168,7 @@ static sonde_status run_dict(const sn_step *s, sn_frame *f)
             memcpy((uint8_t *)y->data + (size_t)at * bytes,
                    (const uint8_t *)values->data + (size_t)i * bytes, bytes);
     }
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_ml_dict_vectorizer[] = {

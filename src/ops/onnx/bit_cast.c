@@ -45,8 +45,8 @@ static sonde_status run_bit_cast(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_bit_cast[] = {
-    {SN_MOVE_HEAD("BitCast", 26, 0, 1, 1, 1, 1), .params_size = sizeof(bit_cast_params),
-     .prepare = prepare_bit_cast, .infer = infer_bit_cast, .bind = bind_bit_cast,
-     .run = run_bit_cast, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_bit_cast[] = {{SN_OP_HEAD("BitCast", 26, 0, 1, 1, 1, 1),
+                                 .params_size = sizeof(bit_cast_params),
+                                 .prepare = prepare_bit_cast, .infer = infer_bit_cast,
+                                 .bind = bind_bit_cast, .run = run_bit_cast, .types = SN_ALL_TYPES},
+                                {.name = NULL}};

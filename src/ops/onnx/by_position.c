@@ -16,8 +16,8 @@ static sonde_status prepare_trilu(sn_prep *p)
 
 static sonde_status infer_trilu(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank >= 0 && x.rank < 2)
         return sn_infer_fail(c, "the input has rank %d, expected 2 or more", x.rank);
     return sn_infer_same(c, 0, 0);
@@ -35,14 +35,14 @@ static sonde_status run_trilu(const sn_step *s, sn_frame *f)
                      .elem_bytes = sn_dtype_bytes(x->dtype)};
     t.matrices = total / (t.rows * t.columns);
     if (sn_has(s, 1) && sn_tensor_count(sn_in(s, f, 1)) > 0)
-        t.diagonal = sn_move_int(sn_in(s, f, 1), 0);
+        t.diagonal = sn_tensor_int(sn_in(s, f, 1), 0);
     sn_triangle_run(&t, sn_out(s, f, 0)->data, x->data, f->pool);
     return SONDE_OK;
 }
 
-const sn_op sn_op_trilu[] = {{SN_MOVE_HEAD("Trilu", 14, 0, 1, 2, 1, 1), .flags = SN_OP_INPLACE0,
+const sn_op sn_op_trilu[] = {{SN_OP_HEAD("Trilu", 14, 0, 1, 2, 1, 1), .flags = SN_OP_INPLACE0,
                               .params_size = sizeof(trilu_params), .prepare = prepare_trilu,
-                              .infer = infer_trilu, .run = run_trilu, .types = SN_MOVE_ALL_TYPES},
+                              .infer = infer_trilu, .run = run_trilu, .types = SN_ALL_TYPES},
                              {.name = NULL}};
 
 /* ------------------------------------------------------------------ ReverseSequence */
@@ -63,9 +63,9 @@ static sonde_status prepare_reverse(sn_prep *p)
 static sonde_status infer_reverse(sn_infer *c)
 {
     const reverse_params *r = c->params;
-    sn_move_type x, lengths;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &lengths));
+    sn_input_type x, lengths;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &lengths));
     if (x.rank >= 0 && x.rank < 2)
         return sn_infer_fail(c, "the input has rank %d, expected 2 or more", x.rank);
     if (lengths.rank >= 0 && lengths.rank != 1)
@@ -94,14 +94,13 @@ static sonde_status run_reverse(const sn_step *s, sn_frame *f)
     if (!sn_reverse_run(&r, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(sn_in(s, f, 1)), &bad))
         return sn_run_fail(s, f, "sequence length %lld is outside 0 to %lld", (long long)bad,
                            (long long)r.times);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_reverse_sequence[] = {{SN_MOVE_HEAD("ReverseSequence", 10, 0, 2, 2, 1, 1),
-                                         .params_size = sizeof(reverse_params),
-                                         .prepare = prepare_reverse, .infer = infer_reverse,
-                                         .run = run_reverse, .types = SN_MOVE_ALL_TYPES},
-                                        {.name = NULL}};
+const sn_op sn_op_reverse_sequence[] = {
+    {SN_OP_HEAD("ReverseSequence", 10, 0, 2, 2, 1, 1), .params_size = sizeof(reverse_params),
+     .prepare = prepare_reverse, .infer = infer_reverse, .run = run_reverse, .types = SN_ALL_TYPES},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ OneHot */
 typedef struct onehot_params {
@@ -115,17 +114,17 @@ static sonde_status prepare_onehot(sn_prep *p)
 
 static sonde_status infer_onehot(sn_infer *c)
 {
-    sn_move_type index, values;
+    sn_input_type index, values;
     const sn_dim *ints;
     int64_t n;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &index));
-    SN_TRY(sn_move_in(c, 2, &values));
+    SN_TRY(sn_infer_input_type(c, 0, &index));
+    SN_TRY(sn_infer_input_type(c, 2, &values));
     if (values.rank >= 0 &&
         (values.rank != 1 || (sn_dim_known(values.dims[0]) && values.dims[0] != 2)))
         return sn_infer_fail(c, "values must hold two elements, off and on");
     if (index.rank < 0)
-        return sn_move_out_rank(c, 0, values.dtype, -1);
+        return sn_infer_rank(c, 0, values.dtype, -1);
     if (index.rank >= SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     SN_TRY(
@@ -140,7 +139,7 @@ static sonde_status infer_onehot(sn_infer *c)
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0, k = 0; i <= index.rank; i++)
         dims[i] = i == axis ? depth : index.dims[k++];
-    return sn_move_out(c, 0, values.dtype, dims, index.rank + 1);
+    return sn_infer_bounded(c, 0, values.dtype, dims, index.rank + 1);
 }
 
 static sonde_status run_onehot(const sn_step *s, sn_frame *f)
@@ -148,7 +147,7 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     const sn_tensor *index = sn_in(s, f, 0), *values = sn_in(s, f, 2);
     sn_tensor *y = sn_out(s, f, 0);
     int axis;
-    if (!sn_move_axis(((const onehot_params *)s->params)->axis, y->rank, &axis) ||
+    if (!sn_axis_index(((const onehot_params *)s->params)->axis, y->rank, &axis) ||
         sn_tensor_count(values) != 2)
         return sn_run_fail(s, f, "axis or values do not fit");
     sn_one_hot h = {.count = sn_tensor_count(index),
@@ -159,10 +158,10 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
         h.inner *= y->dims[i];
     sn_one_hot_run(&h, y->data, sn_tensor_elems(index), values->data,
                    (const char *)values->data + h.elem_bytes, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_one_hot[] = {{SN_MOVE_HEAD("OneHot", 9, 0, 3, 3, 1, 1),
+const sn_op sn_op_one_hot[] = {{SN_OP_HEAD("OneHot", 9, 0, 3, 3, 1, 1),
                                 .params_size = sizeof(onehot_params), .prepare = prepare_onehot,
                                 .infer = infer_onehot, .run = run_onehot,
                                 .types = "u8 u16 u32 u64 i8 i16 i32 i64 f16 f32 f64"},

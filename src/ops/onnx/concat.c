@@ -105,8 +105,8 @@ static sonde_status infer_concat(sn_infer *c)
     int rank = -1, axis = 0;
     bool unknown_part = false;
     for (uint32_t i = 0; i < c->n_in; i++) {
-        sn_move_type x;
-        SN_TRY(sn_move_in(c, i, &x));
+        sn_input_type x;
+        SN_TRY(sn_infer_input_type(c, i, &x));
         if (dtype == SONDE_DTYPE_UNDEFINED)
             dtype = x.dtype;
         else if (x.dtype != SONDE_DTYPE_UNDEFINED && x.dtype != dtype)
@@ -129,7 +129,7 @@ static sonde_status infer_concat(sn_infer *c)
             if (sn_dim_known(dims[k]) && sn_dim_known(x.dims[k]) && dims[k] != x.dims[k])
                 return sn_infer_fail(c, "input %u has %lld in dim %d, expected %lld", i,
                                      (long long)x.dims[k], k, (long long)dims[k]);
-            dims[k] = sn_move_merge(dims[k], x.dims[k]);
+            dims[k] = sn_dim_merge(dims[k], x.dims[k]);
         }
         bool numbers = sn_dim_known(total) && sn_dim_known(x.dims[axis]);
         total = sn_dim_add(total, x.dims[axis]);
@@ -137,9 +137,9 @@ static sonde_status infer_concat(sn_infer *c)
             return sn_infer_fail(c, "output 0 would be too large");
     }
     if (rank < 0)
-        return sn_move_out_rank(c, 0, dtype, -1);
+        return sn_infer_rank(c, 0, dtype, -1);
     dims[axis] = unknown_part ? SN_DIM_UNKNOWN : total;
-    SN_TRY(sn_move_out(c, 0, dtype, dims, rank));
+    SN_TRY(sn_infer_bounded(c, 0, dtype, dims, rank));
     return rank == 1 && !unknown_part ? concat_ints(c, total) : SONDE_OK;
 }
 
@@ -168,7 +168,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     int axis;
     int64_t at = 0;
-    if (!sn_move_axis(p->axis, y->rank, &axis))
+    if (!sn_axis_index(p->axis, y->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the output", (long long)p->axis);
     const extent whole = extent_of(y);
     for (uint32_t i = 0; i < s->n_in; i++) {
@@ -178,15 +178,15 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
                   true, f->pool);
         at += part.dims[axis];
     }
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 #define CONCAT(SINCE, UNTIL, PREPARE)                                                              \
     {                                                                                              \
-        SN_MOVE_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                         \
+        SN_OP_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                           \
             .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
             .bind = bind_concat, .run = run_concat, .blocking = blocking_concat,                   \
-            .types = SN_MOVE_ALL_TYPES                                                             \
+            .types = SN_ALL_TYPES                                                                  \
     }
 const sn_op sn_op_concat[] = {
     CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};
@@ -224,19 +224,19 @@ static sonde_status split_ints(sn_infer *c, uint32_t o, sn_dim at, sn_dim size)
 static sonde_status infer_split(sn_infer *c)
 {
     const part_params *p = c->params;
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *sizes = p->n_sizes ? p->sizes : NULL;
     int64_t n = (int64_t)p->n_sizes;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (!sizes)
-        SN_TRY(sn_move_list(c, 1, &sizes, &n));
+        SN_TRY(sn_infer_list(c, 1, &sizes, &n));
     bool given = sizes || sn_infer_has(c, 1);
     if (sizes && n != (int64_t)c->n_out)
         return sn_infer_fail(c, "%lld sizes for %u outputs", (long long)n, c->n_out);
     if (x.rank < 0) {
         for (uint32_t o = 0; o < c->n_out; o++)
-            SN_TRY(sn_move_out_rank(c, o, x.dtype, -1));
+            SN_TRY(sn_infer_rank(c, o, x.dtype, -1));
         return SONDE_OK;
     }
     SN_TRY(sn_infer_axis(c, p->axis, x.rank, false, &axis));
@@ -252,7 +252,7 @@ static sonde_status infer_split(sn_infer *c)
                          : SN_DIM_UNKNOWN;
         if (c->n_out == 1 && !sizes)
             dims[axis] = whole;
-        SN_TRY(sn_move_out(c, o, x.dtype, dims, x.rank));
+        SN_TRY(sn_infer_bounded(c, o, x.dtype, dims, x.rank));
         if (x.rank == 1)
             SN_TRY(split_ints(c, o, at, dims[axis]));
         at = sn_dim_add(at, dims[axis]);
@@ -269,7 +269,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0);
     int axis;
     int64_t at = 0;
-    if (!sn_move_axis(p->axis, x->rank, &axis))
+    if (!sn_axis_index(p->axis, x->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the input", (long long)p->axis);
     const extent whole = extent_of(x);
     for (uint32_t o = 0; o < s->n_out; o++) {
@@ -282,7 +282,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
         copy_part(x->data, y->data, &part, axis, whole.dims[axis], at, sn_dtype_bytes(y->dtype),
                   false, f->pool);
         at += part.dims[axis];
-        SN_TRY(sn_move_own(s, f, o));
+        SN_TRY(sn_run_own_strings(s, f, o));
     }
     return SONDE_OK;
 }
@@ -308,9 +308,9 @@ static sonde_status bind_split(sn_bind *b)
 
 #define SPLIT(SINCE, UNTIL, MAX_IN)                                                                \
     {                                                                                              \
-        SN_MOVE_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1),                                     \
+        SN_OP_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1),                                       \
             .params_size = sizeof(part_params), .prepare = prepare_split, .infer = infer_split,    \
             .bind = bind_split, .run = run_split, .blocking = blocking_split,                      \
-            .types = SN_MOVE_ALL_TYPES                                                             \
+            .types = SN_ALL_TYPES                                                                  \
     }
 const sn_op sn_op_split[] = {SPLIT(1, 1, 2), SPLIT(2, 12, 1), SPLIT(13, 0, 2), {.name = NULL}};

@@ -55,6 +55,6 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_det[] = {{SN_MOVE_HEAD("Det", 11, 0, 1, 1, 1, 1), .infer = infer, .bind = bind,
+const sn_op sn_op_det[] = {{SN_OP_HEAD("Det", 11, 0, 1, 1, 1, 1), .infer = infer, .bind = bind,
                             .run = run, .types = SN_COMMON_FLOATS},
                            {.name = NULL}};

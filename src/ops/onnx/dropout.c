@@ -7,10 +7,10 @@
 
 static sonde_status infer_dropout_mask(sn_infer *c, sn_dtype mask)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     SN_TRY(sn_infer_same(c, 0, 0));
-    return sn_move_out(c, 1, mask == SONDE_DTYPE_UNDEFINED ? x.dtype : mask, x.dims, x.rank);
+    return sn_infer_bounded(c, 1, mask == SONDE_DTYPE_UNDEFINED ? x.dtype : mask, x.dims, x.rank);
 }
 
 static sonde_status infer_dropout_1(sn_infer *c)
@@ -26,7 +26,7 @@ static sonde_status infer_dropout_10(sn_infer *c)
 /* Inference keeps every element; the mask says so. */
 static sonde_status run_dropout(const sn_step *s, sn_frame *f)
 {
-    SN_TRY(sn_move_whole(s, f, 0, sn_in(s, f, 0)));
+    SN_TRY(sn_run_copy(s, f, 0, sn_in(s, f, 0)));
     if (!sn_wants(s, 1))
         return SONDE_OK;
     sn_tensor *mask = sn_out(s, f, 1);
@@ -57,7 +57,7 @@ static sonde_status run_dropout_12(const sn_step *s, sn_frame *f)
     if (mode && sn_tensor_count(mode) != 1)
         return sn_run_fail(s, f, "the training mode has %lld elements, expected 1",
                            (long long)sn_tensor_count(mode));
-    bool training = mode && sn_move_int(mode, 0) != 0;
+    bool training = mode && sn_tensor_int(mode, 0) != 0;
     double drop =
         ratio && sn_tensor_count(ratio) == 1 ? sn_elem_f64(ratio->dtype, ratio->data, 0) : 0.5;
     if (!training || drop == 0)
@@ -73,11 +73,11 @@ static sonde_status run_dropout_12(const sn_step *s, sn_frame *f)
 
 #define DROPOUT_TYPES "f16 bf16 f32 f64"
 const sn_op sn_op_dropout[] = {
-    {SN_MOVE_HEAD("Dropout", 1, 9, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_1,
+    {SN_OP_HEAD("Dropout", 1, 9, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_1,
      .run = run_dropout, .types = DROPOUT_TYPES},
-    {SN_MOVE_HEAD("Dropout", 10, 11, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_10,
+    {SN_OP_HEAD("Dropout", 10, 11, 1, 1, 1, 2), .flags = SN_OP_VIEW, .infer = infer_dropout_10,
      .run = run_dropout, .types = DROPOUT_TYPES},
-    {SN_MOVE_HEAD("Dropout", 12, 0, 1, 3, 1, 2), .flags = SN_OP_INPLACE0,
+    {SN_OP_HEAD("Dropout", 12, 0, 1, 3, 1, 2), .flags = SN_OP_INPLACE0,
      .params_size = sizeof(dropout_params), .prepare = prepare_dropout, .infer = infer_dropout_10,
      .run = run_dropout_12, .types = DROPOUT_TYPES},
     {.name = NULL}};

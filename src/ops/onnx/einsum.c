@@ -151,8 +151,8 @@ static sonde_status infer_einsum(sn_infer *c)
     for (int l = 0; l < MAX_LABELS; l++)
         sizes[l] = 1;
     for (uint32_t i = 0; i < r->n; i++) {
-        sn_move_type x;
-        SN_TRY(sn_move_in(c, i, &x));
+        sn_input_type x;
+        SN_TRY(sn_infer_input_type(c, i, &x));
         if (dtype == SONDE_DTYPE_UNDEFINED)
             dtype = x.dtype;
         else if (x.dtype != SONDE_DTYPE_UNDEFINED && x.dtype != dtype)
@@ -174,20 +174,20 @@ static sonde_status infer_einsum(sn_infer *c)
             if (*s != 1 && sn_dim_known(*s) && sn_dim_known(d))
                 return sn_infer_fail(c, "operand %u has %lld where another has %lld", i,
                                      (long long)d, (long long)*s);
-            *s = *s == 1 ? d : sn_move_merge(*s, d);
+            *s = *s == 1 ? d : sn_dim_merge(*s, d);
         }
     }
     if (dtype == SONDE_DTYPE_STRING || dtype == SONDE_DTYPE_C64 || dtype == SONDE_DTYPE_C128)
         return sn_infer_fail(c, "%s operands are not supported", sn_dtype_name(dtype));
     if (!ranks_known)
-        return sn_move_out_rank(c, 0, dtype, -1);
+        return sn_infer_rank(c, 0, dtype, -1);
     int rank = r->out.n - r->out.has_ellipsis + (r->out.has_ellipsis ? ellipsis : 0);
     if (rank > SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     axis_labels(&r->out, rank, labels);
     for (int k = 0; k < rank; k++)
         dims[k] = sizes[labels[k]];
-    return sn_move_out(c, 0, dtype, dims, rank);
+    return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
 /* ------------------------------------------------------------------ bind */
@@ -231,7 +231,7 @@ static sonde_status bind_einsum(sn_bind *b)
     for (uint32_t i = 0; i < r->n; i++) {
         const sn_type *x = &b->in[i]->type;
         ptrdiff_t strides[SN_MAX_RANK];
-        sn_move_strides(x->dims, x->rank, strides);
+        sn_dense_strides(x->dims, x->rank, strides);
         axis_labels(&r->in[i], x->rank, labels);
         for (int k = 0; k < x->rank; k++) {
             int w = where[labels[k]];
@@ -260,7 +260,7 @@ static sonde_status run_einsum(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_einsum[] = {{SN_MOVE_HEAD("Einsum", 12, 0, 1, -1, 1, 1),
+const sn_op sn_op_einsum[] = {{SN_OP_HEAD("Einsum", 12, 0, 1, -1, 1, 1),
                                .params_size = sizeof(einsum_params), .prepare = prepare_einsum,
                                .infer = infer_einsum, .bind = bind_einsum, .run = run_einsum,
                                .types = "f16 bf16 f32 f64 i32 i64"},

@@ -92,7 +92,7 @@ static sonde_status modify(const sn_step *s, sn_frame *f, const sn_body_ref *bod
                 (sn_rounding){0}, f->pool);
     sonde_status st = sn_body_run(s, f, body, &in, 1, &out, 1);
     if (st == SONDE_OK && (out.kind != SN_KIND_TENSOR || !sn_cast_supported(out.t.dtype) ||
-                           !sn_move_same_dims(out.t.dims, out.t.rank, dims, 4)))
+                           !sn_same_dims(out.t.dims, out.t.rank, dims, 4)))
         st = sn_run_fail(s, f, "a modifier changed the shape of the scores");
     if (st == SONDE_OK)
         sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F64, a->scores, out.t.dtype, out.t.data, n,

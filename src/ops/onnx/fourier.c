@@ -145,7 +145,7 @@ static bool known_scalar(const sn_fact *f, int64_t *v)
     }
     if (!f->data || sn_tensor_count(f->data) != 1)
         return false;
-    *v = sn_move_int(f->data, 0);
+    *v = sn_tensor_int(f->data, 0);
     return true;
 }
 
@@ -171,7 +171,7 @@ static sonde_status bind_dft(sn_bind *b)
     if ((b->n_in > 2 && b->in[2] && !known_scalar(b->in[2], &axis)) ||
         (has_length && !known_scalar(b->in[1], &length)))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis or the length is not known");
-    if (!sn_move_axis(axis, x->rank, &a) || a == x->rank - 1)
+    if (!sn_axis_index(axis, x->rank, &a) || a == x->rank - 1)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "axis %lld is outside the signal",
                             (long long)axis);
     k->in = x->dims[a];

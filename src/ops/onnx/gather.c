@@ -13,7 +13,7 @@ static sonde_status prepare_axis(sn_prep *p)
     return sn_prep_int(p, "axis", 0, &((gather_params *)p->params)->axis);
 }
 
-static sonde_status check_index_type(sn_infer *c, const sn_move_type *t)
+static sonde_status check_index_type(sn_infer *c, const sn_input_type *t)
 {
     if (t->dtype != SONDE_DTYPE_I64 && t->dtype != SONDE_DTYPE_I32 &&
         t->dtype != SONDE_DTYPE_UNDEFINED)
@@ -46,16 +46,16 @@ static sonde_status gather_ints(sn_infer *c, int index_rank)
 
 static sonde_status infer_gather(sn_infer *c)
 {
-    sn_move_type x, index;
+    sn_input_type x, index;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &index));
     SN_TRY(check_index_type(c, &index));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     SN_TRY(sn_infer_axis(c, ((const gather_params *)c->params)->axis, x.rank, false, &axis));
     if (index.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     if (x.rank - 1 + index.rank > SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     sn_dim dims[SN_MAX_RANK];
@@ -66,7 +66,7 @@ static sonde_status infer_gather(sn_infer *c)
         dims[rank++] = index.dims[i];
     for (int i = axis + 1; i < x.rank; i++)
         dims[rank++] = x.dims[i];
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, rank));
     return x.rank == 1 ? gather_ints(c, index.rank) : SONDE_OK;
 }
 
@@ -75,7 +75,7 @@ static sonde_status run_gather(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
     sn_bad_index bad;
     int axis;
-    if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
+    if (!sn_axis_index(((const gather_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     sn_gather_rows g = {.outer = 1,
                         .dim = x->dims[axis],
@@ -88,7 +88,7 @@ static sonde_status run_gather(const sn_step *s, sn_frame *f)
     if (!sn_indices_inside(sn_tensor_elems(index), g.n_index, g.dim, &bad))
         return sn_run_bad_index(s, f, bad);
     sn_gather_rows_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 /* Only the rows that are picked are read. */
@@ -102,19 +102,19 @@ static sonde_status bind_gather(sn_bind *b)
     return SONDE_OK;
 }
 
-const sn_op sn_op_gather[] = {{SN_MOVE_HEAD("Gather", 1, 0, 2, 2, 1, 1),
+const sn_op sn_op_gather[] = {{SN_OP_HEAD("Gather", 1, 0, 2, 2, 1, 1),
                                .params_size = sizeof(gather_params), .prepare = prepare_axis,
                                .infer = infer_gather, .bind = bind_gather, .run = run_gather,
-                               .types = SN_MOVE_ALL_TYPES, .flags = SN_OP_BYTES0},
+                               .types = SN_ALL_TYPES, .flags = SN_OP_BYTES0},
                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ GatherElements */
 static sonde_status infer_gather_elements(sn_infer *c)
 {
-    sn_move_type x, index;
+    sn_input_type x, index;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &index));
     SN_TRY(check_index_type(c, &index));
     if (x.rank >= 0 && index.rank >= 0) {
         if (x.rank != index.rank)
@@ -125,7 +125,7 @@ static sonde_status infer_gather_elements(sn_infer *c)
                 index.dims[i] > x.dims[i])
                 return sn_infer_fail(c, "dim %d of the indices is larger than the input's", i);
     }
-    return sn_move_out(c, 0, x.dtype, index.dims, index.rank);
+    return sn_infer_bounded(c, 0, x.dtype, index.dims, index.rank);
 }
 
 static sonde_status run_gather_elements(const sn_step *s, sn_frame *f)
@@ -133,18 +133,18 @@ static sonde_status run_gather_elements(const sn_step *s, sn_frame *f)
     const sn_tensor *x = sn_in(s, f, 0), *index = sn_in(s, f, 1);
     sn_bad_index bad;
     int axis;
-    if (!sn_move_axis(((const gather_params *)s->params)->axis, x->rank, &axis))
+    if (!sn_axis_index(((const gather_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     const sn_indexed_axis g = sn_indexed_axis_of(x, index, axis);
     if (!sn_gather_elements_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), &bad))
         return sn_run_bad_index(s, f, bad);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_gather_elements[] = {{SN_MOVE_HEAD("GatherElements", 11, 0, 2, 2, 1, 1),
+const sn_op sn_op_gather_elements[] = {{SN_OP_HEAD("GatherElements", 11, 0, 2, 2, 1, 1),
                                         .params_size = sizeof(gather_params),
                                         .prepare = prepare_axis, .infer = infer_gather_elements,
-                                        .run = run_gather_elements, .types = SN_MOVE_ALL_TYPES},
+                                        .run = run_gather_elements, .types = SN_ALL_TYPES},
                                        {.name = NULL}};
 
 /* ------------------------------------------------------------------ GatherND */
@@ -159,19 +159,19 @@ static sonde_status prepare_gather_nd(sn_prep *p)
 
 static sonde_status infer_gather_nd(sn_infer *c)
 {
-    sn_move_type x, index;
+    sn_input_type x, index;
     int batch = (int)((const gather_params *)c->params)->axis;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &index));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &index));
     SN_TRY(check_index_type(c, &index));
     if (x.rank < 0 || index.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     if (index.rank < 1 || x.rank < 1 || batch >= index.rank || batch >= x.rank)
         return sn_infer_fail(c, "%d batch dims with an input of rank %d and indices of rank %d",
                              batch, x.rank, index.rank);
     sn_dim depth = index.dims[index.rank - 1];
     if (!sn_dim_known(depth))
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     if (depth < 1 || depth > x.rank - batch)
         return sn_infer_fail(c, "index tuples of %lld do not fit an input of rank %d",
                              (long long)depth, x.rank);
@@ -184,7 +184,7 @@ static sonde_status infer_gather_nd(sn_infer *c)
     for (int i = 0; i < batch; i++)
         if (sn_dim_known(x.dims[i]) && sn_dim_known(index.dims[i]) && x.dims[i] != index.dims[i])
             return sn_infer_fail(c, "batch dim %d differs between input and indices", i);
-    return sn_move_out(c, 0, x.dtype, dims, rank);
+    return sn_infer_bounded(c, 0, x.dtype, dims, rank);
 }
 
 static sonde_status run_gather_nd(const sn_step *s, sn_frame *f)
@@ -195,11 +195,11 @@ static sonde_status run_gather_nd(const sn_step *s, sn_frame *f)
     sn_bad_index bad;
     if (!sn_gather_nd_run(&g, sn_out(s, f, 0)->data, x->data, sn_tensor_elems(index), &bad))
         return sn_run_bad_index(s, f, bad);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_gather_nd[] = {{SN_MOVE_HEAD("GatherND", 11, 0, 2, 2, 1, 1),
+const sn_op sn_op_gather_nd[] = {{SN_OP_HEAD("GatherND", 11, 0, 2, 2, 1, 1),
                                   .params_size = sizeof(gather_params),
                                   .prepare = prepare_gather_nd, .infer = infer_gather_nd,
-                                  .run = run_gather_nd, .types = SN_MOVE_ALL_TYPES},
+                                  .run = run_gather_nd, .types = SN_ALL_TYPES},
                                  {.name = NULL}};

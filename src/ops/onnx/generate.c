@@ -35,14 +35,14 @@ static void shape_range(const shape_params *p, int rank, int *first, int *count)
 
 static sonde_status infer_shape(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, SONDE_DTYPE_I64, 1);
+        return sn_infer_rank(c, 0, SONDE_DTYPE_I64, 1);
     int first, count;
     shape_range(c->params, x.rank, &first, &count);
     sn_dim n = count;
-    SN_TRY(sn_move_out(c, 0, SONDE_DTYPE_I64, &n, 1));
+    SN_TRY(sn_infer_bounded(c, 0, SONDE_DTYPE_I64, &n, 1));
     return sn_infer_set_ints(c, 0, count ? x.dims + first : x.dims, count);
 }
 
@@ -58,21 +58,21 @@ static sonde_status run_shape(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_shape[] = {{SN_MOVE_HEAD("Shape", 1, 0, 1, 1, 1, 1),
+const sn_op sn_op_shape[] = {{SN_OP_HEAD("Shape", 1, 0, 1, 1, 1, 1),
                               .params_size = sizeof(shape_params), .prepare = prepare_shape,
-                              .infer = infer_shape, .run = run_shape, .types = SN_MOVE_ALL_TYPES},
+                              .infer = infer_shape, .run = run_shape, .types = SN_ALL_TYPES},
                              {.name = NULL}};
 
 static sonde_status infer_size(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_out(c, 0, SONDE_DTYPE_I64, NULL, 0));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_bounded(c, 0, SONDE_DTYPE_I64, NULL, 0));
     if (x.rank < 0)
         return SONDE_OK;
     sn_dim n = 1;
     for (int i = 0; i < x.rank; i++)
-        n = sn_move_mul(n, x.dims[i]);
+        n = sn_dim_mul(n, x.dims[i]);
     return sn_infer_set_ints(c, 0, &n, 1);
 }
 
@@ -82,8 +82,8 @@ static sonde_status run_size(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_size[] = {{SN_MOVE_HEAD("Size", 1, 0, 1, 1, 1, 1), .infer = infer_size,
-                             .run = run_size, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_size[] = {{SN_OP_HEAD("Size", 1, 0, 1, 1, 1, 1), .infer = infer_size,
+                             .run = run_size, .types = SN_ALL_TYPES},
                             {.name = NULL}};
 
 /* ------------------------------------------------------------------ Constant */
@@ -133,20 +133,20 @@ static sonde_status prepare_constant(sn_prep *p)
 static sonde_status infer_constant(sn_infer *c)
 {
     const sn_tensor *t = ((const constant_params *)c->params)->value;
-    SN_TRY(sn_move_out(c, 0, t->dtype, t->dims, t->rank));
+    SN_TRY(sn_infer_bounded(c, 0, t->dtype, t->dims, t->rank));
     c->out[0].data = t;
     return SONDE_OK;
 }
 
 static sonde_status run_constant(const sn_step *s, sn_frame *f)
 {
-    return sn_move_whole(s, f, 0, ((const constant_params *)s->params)->value);
+    return sn_run_copy(s, f, 0, ((const constant_params *)s->params)->value);
 }
 
-const sn_op sn_op_constant[] = {{SN_MOVE_HEAD("Constant", 1, 0, 0, 0, 1, 1),
+const sn_op sn_op_constant[] = {{SN_OP_HEAD("Constant", 1, 0, 0, 0, 1, 1),
                                  .params_size = sizeof(constant_params),
                                  .prepare = prepare_constant, .infer = infer_constant,
-                                 .run = run_constant, .types = SN_MOVE_ALL_TYPES},
+                                 .run = run_constant, .types = SN_ALL_TYPES},
                                 {.name = NULL}};
 
 /* ------------------------------------------------------------------ ConstantOfShape */
@@ -171,14 +171,14 @@ static sonde_status infer_constant_of_shape(sn_infer *c)
     const sn_tensor *v = ((const constant_params *)c->params)->value;
     const sn_dim *shape;
     int64_t n, count;
-    SN_TRY(sn_move_list(c, 0, &shape, &n));
+    SN_TRY(sn_infer_list(c, 0, &shape, &n));
     if (n > SN_MAX_RANK)
         return sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n);
     if (!shape)
-        return sn_move_out_rank(c, 0, v->dtype, (int)n);
-    SN_TRY(sn_move_out(c, 0, v->dtype, shape, (int)n));
+        return sn_infer_rank(c, 0, v->dtype, (int)n);
+    SN_TRY(sn_infer_bounded(c, 0, v->dtype, shape, (int)n));
     bool integer = sn_dtype_is_int(v->dtype) || v->dtype == SONDE_DTYPE_BOOL;
-    if (!integer || !sn_move_known(shape, n) || !sn_dims_count(shape, (int)n, &count) ||
+    if (!integer || !sn_dims_known(shape, n) || !sn_dims_count(shape, (int)n, &count) ||
         count > SN_MAX_KNOWN_INTS)
         return SONDE_OK;
     sn_dim ints[SN_MAX_KNOWN_INTS];
@@ -192,11 +192,11 @@ static sonde_status run_constant_of_shape(const sn_step *s, sn_frame *f)
     const sn_tensor *v = ((const constant_params *)s->params)->value;
     sn_tensor *y = sn_out(s, f, 0);
     sn_copy_fill(y->data, v->data, sn_dtype_bytes(v->dtype), sn_tensor_count(y), f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_constant_of_shape[] = {
-    {SN_MOVE_HEAD("ConstantOfShape", 9, 0, 1, 1, 1, 1), .params_size = sizeof(constant_params),
+    {SN_OP_HEAD("ConstantOfShape", 9, 0, 1, 1, 1, 1), .params_size = sizeof(constant_params),
      .prepare = prepare_constant_of_shape, .infer = infer_constant_of_shape,
      .run = run_constant_of_shape, .types = "i64"},
     {.name = NULL}};
@@ -239,7 +239,7 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
     for (uint32_t i = 0; i < 3; i++) {
         SN_TRY(sn_infer_ints(c, i, &v[i], &n));
         if (!v[i] || n != 1)
-            return sn_move_out(c, 0, dtype, &dim, 1);
+            return sn_infer_bounded(c, 0, dtype, &dim, 1);
     }
     sn_dim start = *v[0], limit = *v[1], delta = *v[2];
     if (delta == 0)
@@ -247,12 +247,12 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
     if (!sn_dim_known(start) || !sn_dim_known(limit) || !sn_dim_known(delta)) {
         if (start == 0 && delta == 1)
             dim = limit;
-        return sn_move_out(c, 0, dtype, &dim, 1);
+        return sn_infer_bounded(c, 0, dtype, &dim, 1);
     }
     dim = range_count_i64(start, limit, delta);
     if (dim < 0)
         return sn_infer_fail(c, "it has too many elements");
-    SN_TRY(sn_move_out(c, 0, dtype, &dim, 1));
+    SN_TRY(sn_infer_bounded(c, 0, dtype, &dim, 1));
     if (dim > SN_MAX_KNOWN_INTS)
         return SONDE_OK;
     sn_dim ints[SN_MAX_KNOWN_INTS];
@@ -263,10 +263,10 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
 
 static sonde_status infer_range(sn_infer *c)
 {
-    sn_move_type x, other;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x, other;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     for (uint32_t i = 1; i < 3; i++) {
-        SN_TRY(sn_move_in(c, i, &other));
+        SN_TRY(sn_infer_input_type(c, i, &other));
         if (x.dtype != SONDE_DTYPE_UNDEFINED && other.dtype != SONDE_DTYPE_UNDEFINED &&
             x.dtype != other.dtype)
             return sn_infer_fail(c, "start is %s, input %u is %s", sn_dtype_onnx_name(x.dtype), i,
@@ -279,14 +279,14 @@ static sonde_status infer_range(sn_infer *c)
     for (uint32_t i = 0; i < 3; i++) {
         v[i] = sn_infer_has(c, i) ? c->in[i]->data : NULL;
         if (!v[i] || v[i]->dtype != x.dtype || sn_tensor_count(v[i]) != 1)
-            return sn_move_out(c, 0, x.dtype, &dim, 1);
+            return sn_infer_bounded(c, 0, x.dtype, &dim, 1);
     }
     if (sn_elem_is_zero(x.dtype, v[2]->data, 0))
         return sn_infer_fail(c, "the step is zero");
     dim = range_count(x.dtype, v[0]->data, v[1]->data, v[2]->data);
     if (dim < 0)
         return sn_infer_fail(c, "it has too many elements");
-    return sn_move_out(c, 0, x.dtype, &dim, 1);
+    return sn_infer_bounded(c, 0, x.dtype, &dim, 1);
 }
 
 static sonde_status run_range(const sn_step *s, sn_frame *f)
@@ -296,7 +296,7 @@ static sonde_status run_range(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_range[] = {{SN_MOVE_HEAD("Range", 11, 0, 3, 3, 1, 1), .infer = infer_range,
+const sn_op sn_op_range[] = {{SN_OP_HEAD("Range", 11, 0, 3, 3, 1, 1), .infer = infer_range,
                               .run = run_range, .types = "f32 f64 i16 i32 i64 f16 bf16"},
                              {.name = NULL}};
 
@@ -318,14 +318,14 @@ static sonde_status prepare_eye(sn_prep *p)
 static sonde_status infer_eye(sn_infer *c)
 {
     const eye_params *r = c->params;
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     sn_dtype dtype = r->dtype ? (sn_dtype)r->dtype : x.dtype;
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, dtype, 2);
+        return sn_infer_rank(c, 0, dtype, 2);
     if (x.rank != 2)
         return sn_infer_fail(c, "the input has rank %d, expected 2", x.rank);
-    return sn_move_out(c, 0, dtype, x.dims, 2);
+    return sn_infer_bounded(c, 0, dtype, x.dims, 2);
 }
 
 static sonde_status run_eye(const sn_step *s, sn_frame *f)
@@ -335,7 +335,7 @@ static sonde_status run_eye(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_eye_like[] = {{SN_MOVE_HEAD("EyeLike", 9, 0, 1, 1, 1, 1),
+const sn_op sn_op_eye_like[] = {{SN_OP_HEAD("EyeLike", 9, 0, 1, 1, 1, 1),
                                  .params_size = sizeof(eye_params), .prepare = prepare_eye,
-                                 .infer = infer_eye, .run = run_eye, .types = SN_MOVE_ALL_TYPES},
+                                 .infer = infer_eye, .run = run_eye, .types = SN_ALL_TYPES},
                                 {.name = NULL}};

@@ -106,15 +106,14 @@ static sonde_status run_sample(const sn_step *s, sn_frame *f)
     }
     sn_grid_sample_run(&g, sn_tensor_elems(y), sn_tensor_elems(x), sn_tensor_elems(sn_in(s, f, 1)),
                        f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 #define SAMPLE(SINCE, UNTIL)                                                                       \
     {                                                                                              \
-        SN_MOVE_HEAD("GridSample", SINCE, UNTIL, 2, 2, 1, 1),                                      \
+        SN_OP_HEAD("GridSample", SINCE, UNTIL, 2, 2, 1, 1),                                        \
             .params_size = sizeof(sample_params), .prepare = prepare_sample,                       \
-            .infer = infer_sample, .bind = bind_sample, .run = run_sample,                         \
-            .types = SN_MOVE_ALL_TYPES                                                             \
+            .infer = infer_sample, .bind = bind_sample, .run = run_sample, .types = SN_ALL_TYPES   \
     }
 const sn_op sn_op_grid_sample[] = {SAMPLE(16, 0), {.name = NULL}};
 
@@ -134,7 +133,7 @@ static sonde_status infer_affine(sn_infer *c)
     const sn_dim *size;
     int64_t n;
     SN_TRY(sn_check_float(c, 0));
-    SN_TRY(sn_move_list(c, 1, &size, &n));
+    SN_TRY(sn_infer_list(c, 1, &size, &n));
     if (n >= 0 && n != 4 && n != 5)
         return sn_infer_fail(c, "size has %lld entries, expected 4 or 5", (long long)n);
     if (n < 0)
@@ -160,7 +159,7 @@ static sonde_status run_affine(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_affine_grid[] = {{SN_MOVE_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1),
+const sn_op sn_op_affine_grid[] = {{SN_OP_HEAD("AffineGrid", 20, 0, 2, 2, 1, 1),
                                     .params_size = sizeof(sample_params), .prepare = prepare_affine,
                                     .infer = infer_affine, .run = run_affine,
                                     .types = SN_COMMON_FLOATS},

@@ -75,7 +75,7 @@ static sonde_status run_if(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_if[] = {{SN_MOVE_HEAD("If", 1, 0, 1, 1, 1, -1),
+const sn_op sn_op_if[] = {{SN_OP_HEAD("If", 1, 0, 1, 1, 1, -1),
                            .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
                            .params_size = sizeof(if_params), .prepare = prepare_if,
                            .infer = infer_if, .run = run_if, .types = "bool"},
@@ -285,8 +285,8 @@ static sonde_status run_loop(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_loop[] = {{SN_MOVE_HEAD("Loop", 1, 0, 0, -1, 1, -1),
+const sn_op sn_op_loop[] = {{SN_OP_HEAD("Loop", 1, 0, 0, -1, 1, -1),
                              .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
                              .params_size = sizeof(loop_params), .prepare = prepare_loop,
-                             .infer = infer_loop, .run = run_loop, .types = SN_MOVE_ALL_TYPES},
+                             .infer = infer_loop, .run = run_loop, .types = SN_ALL_TYPES},
                             {.name = NULL}};

@@ -15,7 +15,7 @@ sn_indexed_axis sn_indexed_axis_of(const sn_tensor *x, const sn_tensor *index, i
                          .dim = x->dims[axis],
                          .count = sn_tensor_count(index)};
     memcpy(g.dims, index->dims, (size_t)index->rank * sizeof *g.dims);
-    sn_move_strides(x->dims, x->rank, g.strides);
+    sn_dense_strides(x->dims, x->rank, g.strides);
     g.step = g.strides[axis];
     g.strides[axis] = 0; /* the index takes this coordinate's place */
     return g;
@@ -27,7 +27,7 @@ sn_indexed_rows sn_indexed_rows_of(const sn_tensor *x, const sn_tensor *index, i
     sn_indexed_rows g = {.elem_bytes = sn_dtype_bytes(x->dtype), .depth = depth, .row = 1};
     ptrdiff_t strides[SN_MAX_RANK];
     int64_t batches = 1, indexed = 1;
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0; i < x->rank; i++)
         *(i < batch ? &batches : i < batch + depth ? &indexed : &g.row) *= x->dims[i];
     memcpy(g.dims, x->dims + batch, (size_t)depth * sizeof *g.dims);

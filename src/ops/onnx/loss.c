@@ -105,7 +105,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 
 #define LOSS(NAME, MAX_OUT, PREPARE)                                                               \
     {                                                                                              \
-        SN_MOVE_HEAD(NAME, 12, 0, 2, 3, 1, MAX_OUT),                                               \
+        SN_OP_HEAD(NAME, 12, 0, 2, 3, 1, MAX_OUT),                                                 \
             .params_size = sizeof(loss_params), .prepare = PREPARE, .infer = infer, .bind = bind,  \
             .run = run, .types = SN_COMMON_FLOATS                                                  \
     }

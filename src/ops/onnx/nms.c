@@ -21,9 +21,9 @@ static sonde_status prepare_nms(sn_prep *p)
 
 static sonde_status infer_nms(sn_infer *c)
 {
-    sn_move_type boxes, scores;
-    SN_TRY(sn_move_in(c, 0, &boxes));
-    SN_TRY(sn_move_in(c, 1, &scores));
+    sn_input_type boxes, scores;
+    SN_TRY(sn_infer_input_type(c, 0, &boxes));
+    SN_TRY(sn_infer_input_type(c, 1, &scores));
     if ((boxes.rank >= 0 && boxes.rank != 3) || (scores.rank >= 0 && scores.rank != 3))
         return sn_infer_fail(c, "boxes and scores must have rank 3");
     if (boxes.rank == 3 && sn_dim_known(boxes.dims[2]) && boxes.dims[2] != 4)
@@ -37,7 +37,7 @@ static sonde_status infer_nms(sn_infer *c)
                                      i ? "the number of boxes" : "batch size");
         }
     sn_dim dims[2] = {SN_DIM_UNKNOWN, 3};
-    return sn_move_out(c, 0, SONDE_DTYPE_I64, dims, 2);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_I64, dims, 2);
 }
 
 /* Room for the boxes of one class. */
@@ -83,7 +83,7 @@ static sonde_status run_nms(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "boxes and scores must be f32");
     const sn_nms p = {
         .center = ((const nms_params *)s->params)->center != 0,
-        .limit = limit ? sn_move_int(limit, 0) : 0,
+        .limit = limit ? sn_tensor_int(limit, 0) : 0,
         .overlap = iou ? (float)sn_elem_f64(iou->dtype, iou->data, 0) : 0,
         .has_score = score != NULL,
         .score = score ? (float)sn_elem_f64(score->dtype, score->data, 0) : 0,
@@ -106,7 +106,7 @@ static sonde_status run_nms(const sn_step *s, sn_frame *f)
 }
 
 const sn_op sn_op_non_max_suppression[] = {
-    {SN_MOVE_HEAD("NonMaxSuppression", 10, 0, 2, 5, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
+    {SN_OP_HEAD("NonMaxSuppression", 10, 0, 2, 5, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
      .params_size = sizeof(nms_params), .prepare = prepare_nms, .infer = infer_nms,
      .bind = bind_nms, .run = run_nms, .types = "f32"},
     {.name = NULL}};

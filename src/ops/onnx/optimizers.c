@@ -99,7 +99,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const sn_tensor *rate = sn_in(s, f, RATE), *count = sn_in(s, f, COUNT);
     if (sn_tensor_count(rate) != 1 || sn_tensor_count(count) != 1)
         return sn_run_fail(s, f, "the rate and the update count must be one number each");
-    const double lr = sn_elem_f64(rate->dtype, rate->data, 0), t = (double)sn_move_int(count, 0);
+    const double lr = sn_elem_f64(rate->dtype, rate->data, 0), t = (double)sn_tensor_int(count, 0);
     const uint32_t groups = sn_optimizer_inputs(r->kind), n = (s->n_in - FIRST) / groups;
     for (uint32_t i = 0; i < n; i++) {
         sn_elems in[4], out[3];

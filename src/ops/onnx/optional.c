@@ -56,15 +56,15 @@ static sonde_status run_optional(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_optional[] = {{SN_MOVE_HEAD("Optional", 15, 0, 0, 1, 1, 1),
+const sn_op sn_op_optional[] = {{SN_OP_HEAD("Optional", 15, 0, 0, 1, 1, 1),
                                  .flags = SN_OP_NONTENSOR, .params_size = sizeof(optional_params),
                                  .prepare = prepare_optional, .infer = infer_optional,
-                                 .run = run_optional, .types = SN_MOVE_ALL_TYPES},
+                                 .run = run_optional, .types = SN_ALL_TYPES},
                                 {.name = NULL}};
 
 static sonde_status infer_has(sn_infer *c)
 {
-    return sn_move_out(c, 0, SONDE_DTYPE_BOOL, NULL, 0);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_BOOL, NULL, 0);
 }
 
 static sonde_status run_has(const sn_step *s, sn_frame *f)
@@ -78,9 +78,9 @@ static sonde_status run_has(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_optional_has_element[] = {{SN_MOVE_HEAD("OptionalHasElement", 15, 0, 0, 1, 1, 1),
+const sn_op sn_op_optional_has_element[] = {{SN_OP_HEAD("OptionalHasElement", 15, 0, 0, 1, 1, 1),
                                              .flags = SN_OP_NONTENSOR, .infer = infer_has,
-                                             .run = run_has, .types = SN_MOVE_ALL_TYPES},
+                                             .run = run_has, .types = SN_ALL_TYPES},
                                             {.name = NULL}};
 
 static sonde_status infer_get(sn_infer *c)
@@ -102,7 +102,7 @@ static sonde_status run_get(const sn_step *s, sn_frame *f)
     return sn_slot_share(sn_out_slot(s, f, 0), x, true, f->alloc, f->err);
 }
 
-const sn_op sn_op_optional_get_element[] = {{SN_MOVE_HEAD("OptionalGetElement", 15, 0, 1, 1, 1, 1),
+const sn_op sn_op_optional_get_element[] = {{SN_OP_HEAD("OptionalGetElement", 15, 0, 1, 1, 1, 1),
                                              .flags = SN_OP_NONTENSOR, .infer = infer_get,
-                                             .run = run_get, .types = SN_MOVE_ALL_TYPES},
+                                             .run = run_get, .types = SN_ALL_TYPES},
                                             {.name = NULL}};

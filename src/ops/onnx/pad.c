@@ -52,17 +52,17 @@ static sonde_status prepare_pad_2(sn_prep *p)
 static sonde_status infer_pad(sn_infer *c)
 {
     const pad_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *pads = r->pads, *axes = NULL;
     int64_t n = (int64_t)r->n, n_axes = 0;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (!r->from_attr) {
-        SN_TRY(sn_move_list(c, 1, &pads, &n));
-        SN_TRY(sn_move_list(c, 3, &axes, &n_axes));
+        SN_TRY(sn_infer_list(c, 1, &pads, &n));
+        SN_TRY(sn_infer_list(c, 3, &axes, &n_axes));
     }
     bool some = !r->from_attr && sn_infer_has(c, 3); /* only some axes */
-    if (x.rank < 0 || !pads || (some && (!axes || !sn_move_known(axes, n_axes))))
-        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+    if (x.rank < 0 || !pads || (some && (!axes || !sn_dims_known(axes, n_axes))))
+        return sn_infer_rank(c, 0, x.dtype, x.rank);
     int64_t per_side = some ? n_axes : x.rank;
     if (n != 2 * per_side)
         return sn_infer_fail(c, "%lld pads for %lld axes", (long long)n, (long long)per_side);
@@ -83,7 +83,7 @@ static sonde_status infer_pad(sn_infer *c)
         if (known && r->mode != SN_PAD_CONSTANT && x.dims[a] == 0 && dims[a] > 0)
             return sn_infer_fail(c, "axis %d has nothing to pad with", a);
     }
-    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+    return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
 
 /* Modes other than a constant need a table of positions. */
@@ -127,9 +127,9 @@ static bool read_before(const sn_step *s, const sn_frame *f, int64_t *before)
     int64_t pads[2 * SN_MAX_RANK], axes[SN_MAX_RANK], n = (int64_t)r->n, n_axes = x->rank;
     bool some = !r->from_attr && sn_has(s, 3);
     if (!r->from_attr)
-        n = sn_move_ints(sn_in(s, f, 1), pads, 2 * SN_MAX_RANK);
+        n = sn_tensor_ints(sn_in(s, f, 1), pads, 2 * SN_MAX_RANK);
     if (some)
-        n_axes = sn_move_ints(sn_in(s, f, 3), axes, SN_MAX_RANK);
+        n_axes = sn_tensor_ints(sn_in(s, f, 3), axes, SN_MAX_RANK);
     if (n != 2 * n_axes || y->rank != x->rank)
         return false;
     const int64_t *list = r->from_attr ? r->pads : pads;
@@ -137,7 +137,7 @@ static bool read_before(const sn_step *s, const sn_frame *f, int64_t *before)
     memset(before, 0, SN_MAX_RANK * sizeof *before);
     for (int64_t i = 0; i < n_axes; i++) {
         int a;
-        if (!sn_move_axis(some ? axes[i] : i, x->rank, &a))
+        if (!sn_axis_index(some ? axes[i] : i, x->rank, &a))
             return false;
         before[a] = list[i];
         after[a] = list[n_axes + i];
@@ -168,14 +168,14 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
     int64_t *table =
         r->mode == SN_PAD_CONSTANT ? NULL : sn_piece_ptr(f, *(const sn_piece *)s->bound);
     sn_pad_run(&p, y->data, x->data, value, table, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 #define PAD(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                                 \
     {                                                                                              \
-        SN_MOVE_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
+        SN_OP_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                     \
             .params_size = sizeof(pad_params), .prepare = PREPARE, .infer = infer_pad,             \
-            .bind = bind_pad, .run = run_pad, .types = SN_MOVE_ALL_TYPES                           \
+            .bind = bind_pad, .run = run_pad, .types = SN_ALL_TYPES                                \
     }
 const sn_op sn_op_pad[] = {PAD(1, 1, 1, 1, prepare_pad_1),
                            PAD(2, 10, 1, 1, prepare_pad_2),
@@ -193,14 +193,14 @@ static sonde_status prepare_center(sn_prep *p)
 static sonde_status infer_center(sn_infer *c)
 {
     const pad_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *shape;
     int64_t n;
     bool done[SN_MAX_RANK] = {false};
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_list(c, 1, &shape, &n));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_list(c, 1, &shape, &n));
     if (x.rank < 0 || !shape)
-        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+        return sn_infer_rank(c, 0, x.dtype, x.rank);
     if (n != (r->n_axes ? (int64_t)r->n_axes : x.rank))
         return sn_infer_fail(c, "the shape has %lld entries for the axes given", (long long)n);
     sn_dim dims[SN_MAX_RANK];
@@ -213,7 +213,7 @@ static sonde_status infer_center(sn_infer *c)
         done[a] = true;
         dims[a] = shape[i];
     }
-    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+    return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
 
 static sonde_status run_center(const sn_step *s, sn_frame *f)
@@ -229,11 +229,10 @@ static sonde_status run_center(const sn_step *s, sn_frame *f)
                                              : -((x->dims[i] - y->dims[i]) / 2);
     const sn_pad p = geometry(SN_PAD_CONSTANT, x, y, before);
     sn_pad_run(&p, y->data, x->data, zero, NULL, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_center_crop_pad[] = {{SN_MOVE_HEAD("CenterCropPad", 18, 0, 2, 2, 1, 1),
-                                        .params_size = sizeof(pad_params),
-                                        .prepare = prepare_center, .infer = infer_center,
-                                        .run = run_center, .types = SN_MOVE_ALL_TYPES},
-                                       {.name = NULL}};
+const sn_op sn_op_center_crop_pad[] = {
+    {SN_OP_HEAD("CenterCropPad", 18, 0, 2, 2, 1, 1), .params_size = sizeof(pad_params),
+     .prepare = prepare_center, .infer = infer_center, .run = run_center, .types = SN_ALL_TYPES},
+    {.name = NULL}};

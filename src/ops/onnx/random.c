@@ -93,26 +93,26 @@ static sonde_status prepare_multinomial(sn_prep *p)
 static sonde_status infer_shape(sn_infer *c)
 {
     const random_params *r = c->params;
-    return sn_move_out(c, 0, (sn_dtype)r->dtype, r->shape, (int)r->rank);
+    return sn_infer_bounded(c, 0, (sn_dtype)r->dtype, r->shape, (int)r->rank);
 }
 
 static sonde_status infer_like(sn_infer *c)
 {
     const random_params *r = c->params;
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
-    return sn_move_out(c, 0, r->dtype ? (sn_dtype)r->dtype : x.dtype, x.dims, x.rank);
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    return sn_infer_bounded(c, 0, r->dtype ? (sn_dtype)r->dtype : x.dtype, x.dims, x.rank);
 }
 
 static sonde_status infer_multinomial(sn_infer *c)
 {
     const random_params *r = c->params;
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank >= 0 && x.rank != 2)
         return sn_infer_fail(c, "the input has rank %d, expected 2", x.rank);
     sn_dim dims[2] = {x.rank == 2 ? x.dims[0] : SN_DIM_UNKNOWN, r->samples};
-    return sn_move_out(c, 0, (sn_dtype)r->dtype, dims, 2);
+    return sn_infer_bounded(c, 0, (sn_dtype)r->dtype, dims, 2);
 }
 
 /* ------------------------------------------------------------------ run */
@@ -155,7 +155,7 @@ static sonde_status run_multinomial(const sn_step *s, sn_frame *f)
 
 #define RANDOM_OP(NAME, SINCE, N_IN, PREPARE, INFER, RUN)                                          \
     {                                                                                              \
-        {SN_MOVE_HEAD(NAME, SINCE, 0, N_IN, N_IN, 1, 1),                                           \
+        {SN_OP_HEAD(NAME, SINCE, 0, N_IN, N_IN, 1, 1),                                             \
          .flags = SN_OP_RANDOM | SN_OP_NO_FOLD,                                                    \
          .params_size = sizeof(random_params),                                                     \
          .prepare = PREPARE,                                                                       \

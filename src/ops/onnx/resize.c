@@ -115,7 +115,7 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
         return "sizes or scales do not match the axes";
     for (int64_t i = 0; i < n; i++) {
         int a;
-        if (!sn_move_axis(r->n_axes ? r->axes[i] : i, rank, &a) || seen[a])
+        if (!sn_axis_index(r->n_axes ? r->axes[i] : i, rank, &a) || seen[a])
             return "an axis is out of range or given twice";
         seen[a] = true;
         if (sizes) {
@@ -176,22 +176,22 @@ static int64_t read_scales(const sn_tensor *t, double *out)
 static sonde_status infer_resize(sn_infer *c)
 {
     const resize_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_resize_axis axes[SN_MAX_RANK];
     double scales[SN_MAX_RANK];
     sn_dim dims[SN_MAX_RANK];
     int64_t n = 0;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.dtype == SONDE_DTYPE_STRING && r->how.mode != SN_RESIZE_NEAREST)
         return sn_infer_fail(c, "strings cannot be interpolated");
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     const sn_dim *sizes = NULL;
     bool have_scales = r->scales != NULL;
     if (given(c, r->sizes_input)) {
         SN_TRY(sn_infer_ints(c, (uint32_t)r->sizes_input, &sizes, &n));
         if (!sizes)
-            return sn_move_out_rank(c, 0, x.dtype, x.rank);
+            return sn_infer_rank(c, 0, x.dtype, x.rank);
     } else if (have_scales) {
         n = (int64_t)r->n_scales;
         for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
@@ -201,19 +201,19 @@ static sonde_status infer_resize(sn_infer *c)
         if (!given(c, r->scales_input))
             return sn_infer_fail(c, "neither scales nor sizes are given");
         if (!t)
-            return sn_move_out_rank(c, 0, x.dtype, x.rank);
+            return sn_infer_rank(c, 0, x.dtype, x.rank);
         n = read_scales(t, scales);
     }
     if (n > SN_MAX_RANK)
         return sn_infer_fail(c, "sizes or scales do not match the axes");
-    bool concrete = sn_move_known(x.dims, x.rank) && (!sizes || sn_move_known(sizes, n));
+    bool concrete = sn_dims_known(x.dims, x.rank) && (!sizes || sn_dims_known(sizes, n));
     if (concrete) {
         const char *wrong = plan_axes(r, x.rank, x.dims, sizes, scales, n, axes);
         if (wrong)
             return sn_infer_fail(c, "%s", wrong);
         for (int i = 0; i < x.rank; i++)
             dims[i] = axes[i].out;
-        return sn_move_out(c, 0, x.dtype, dims, x.rank);
+        return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
     }
     if (n != (r->n_axes ? (int64_t)r->n_axes : x.rank))
         return sn_infer_fail(c, "sizes or scales do not match the axes");
@@ -228,7 +228,7 @@ static sonde_status infer_resize(sn_infer *c)
         else if (scales[i] != 1 && !scaled_dim(dims[a], scales[i], &dims[a]))
             return sn_infer_fail(c, "a scale is not possible");
     }
-    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+    return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
 
 /* ------------------------------------------------------------------ layout */
@@ -337,7 +337,7 @@ static sonde_status run_driver(const sn_step *s, sn_frame *f, const sn_resize *d
     for (int i = 0; i < 2 && mixes; i++)
         scratch.buffers[i] = sn_piece_ptr(f, l->buffers[i]);
     sn_resize_run(d, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, &scratch, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 static sonde_status run_resize(const sn_step *s, sn_frame *f)
@@ -357,7 +357,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
                              : NULL;
     bool by_size = t && !(t->rank == 1 && t->dims[0] == 0); /* as inference decides */
     if (by_size) {
-        n = sn_move_ints(t, sizes, SN_MAX_RANK);
+        n = sn_tensor_ints(t, sizes, SN_MAX_RANK);
     } else if (r->scales) {
         n = (int64_t)r->n_scales;
         for (int64_t i = 0; i < n && i < SN_MAX_RANK; i++)
@@ -383,7 +383,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
                                (long long)(2 * n));
         for (int64_t i = 0; i < n; i++) {
             int a = 0;
-            if (!sn_move_axis(r->n_axes ? r->axes[i] : i, x->rank, &a))
+            if (!sn_axis_index(r->n_axes ? r->axes[i] : i, x->rank, &a))
                 continue;
             d.axes[a].roi_begin = sn_elem_f64(roi->dtype, roi->data, i);
             d.axes[a].roi_end = sn_elem_f64(roi->dtype, roi->data, n + i);
@@ -394,7 +394,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
 
 #define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                        \
     {                                                                                              \
-        SN_MOVE_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                    \
+        SN_OP_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                      \
             .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
             .bind = bind_resize, .run = run_resize, .blocking = blocking,                          \
             .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \

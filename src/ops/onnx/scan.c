@@ -49,8 +49,8 @@ static sonde_status infer_scan(sn_infer *c)
     if (!formal)
         return sn_fail_memory(c->err, n * sizeof *formal);
     for (uint32_t i = 0; i < n; i++) {
-        sn_move_type x;
-        SN_TRY(sn_move_in(c, i, &x));
+        sn_input_type x;
+        SN_TRY(sn_infer_input_type(c, i, &x));
         formal[i].type = c->in[i]->type;
         if (i < r->n_state)
             continue;
@@ -62,7 +62,7 @@ static sonde_status infer_scan(sn_infer *c)
         if (sn_dim_known(trips) && sn_dim_known(x.dims[axis]) && trips != x.dims[axis])
             return sn_infer_fail(c, "scanned inputs have %lld and %lld slices", (long long)trips,
                                  (long long)x.dims[axis]);
-        trips = sn_move_merge(trips, x.dims[axis]);
+        trips = sn_dim_merge(trips, x.dims[axis]);
         sn_dim *dims = SN_NEW_N(c->arena, sn_dim, x.rank);
         if (!dims)
             return sn_fail_memory(c->err, SN_MAX_RANK * sizeof *dims);
@@ -92,7 +92,7 @@ static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK], dst[SN_MAX_RANK];
     size_t elem = sn_dtype_bytes(x->dtype);
     int rank = 0;
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int k = 0; k < x->rank; k++)
         if (k != axis) {
             dims[rank] = x->dims[k];
@@ -107,7 +107,7 @@ static sonde_status take_slice(sn_frame *f, const sn_tensor *x, int axis, int64_
         return SONDE_OK;
     }
     SN_TRY(sn_slot_new_tensor(own, x->dtype, dims, rank, f->alloc, f->err));
-    sn_move_strides(dims, rank, dst);
+    sn_dense_strides(dims, rank, dst);
     sn_copy c;
     sn_copy_plan(&c, elem, rank, dims, dst, src);
     sn_copy_run(&c, own->t.data, from, f->pool);
@@ -121,7 +121,7 @@ static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, 
 {
     const sn_tensor *x = &stacked->t;
     int at;
-    if (!sn_move_axis(axis, x->rank, &at))
+    if (!sn_axis_index(axis, x->rank, &at))
         return sn_run_fail(s, f, "a scan output axis of %lld is outside rank %d", (long long)axis,
                            x->rank);
     if (at == 0 && !reverse) {
@@ -130,7 +130,7 @@ static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, 
     }
     int64_t dims[SN_MAX_RANK];
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK], dst[SN_MAX_RANK], first = 0;
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0, k = 1; i < x->rank; i++) {
         int from = i == at ? 0 : k++;
         dims[i] = x->dims[from];
@@ -143,7 +143,7 @@ static sonde_status place_axis(const sn_step *s, sn_frame *f, sn_slot *stacked, 
     sn_slot made = {0};
     SN_TRY(sn_slot_new_tensor(&made, x->dtype, dims, x->rank, f->alloc, f->err));
     size_t elem = sn_dtype_bytes(x->dtype);
-    sn_move_strides(dims, x->rank, dst);
+    sn_dense_strides(dims, x->rank, dst);
     sn_copy c;
     sn_copy_plan(&c, elem, x->rank, dims, dst, src);
     sn_copy_run(&c, made.t.data, (const char *)x->data + first * (ptrdiff_t)elem, f->pool);
@@ -202,7 +202,7 @@ static sonde_status scan_slices(const sn_step *s, sn_frame *f, scan_state *l, in
     for (uint32_t i = 0; i < r->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, r->n_state + i);
         int axis;
-        if (!sn_move_axis(r->in_axes ? r->in_axes[i] : 0, x->rank, &axis))
+        if (!sn_axis_index(r->in_axes ? r->in_axes[i] : 0, x->rank, &axis))
             return sn_run_fail(s, f, "a scan input axis is outside rank %d", x->rank);
         bool back = r->in_directions && r->in_directions[i];
         SN_TRY(take_slice(f, x, axis, back ? l->trips - 1 - t : t, &l->slices[i],
@@ -254,7 +254,7 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
         const sn_slot *x = sn_in_slot(s, f, l.r->n_state + i);
         int axis;
         if (x->kind != SN_KIND_TENSOR ||
-            !sn_move_axis(l.r->in_axes ? l.r->in_axes[i] : 0, x->t.rank, &axis))
+            !sn_axis_index(l.r->in_axes ? l.r->in_axes[i] : 0, x->t.rank, &axis))
             return sn_run_fail(s, f, "scanned input %u has no such axis", i);
         if (l.trips >= 0 && x->t.dims[axis] != l.trips)
             return sn_run_fail(s, f, "scanned inputs have %lld and %lld slices", (long long)l.trips,
@@ -270,9 +270,9 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
 
 #define SCAN(SINCE, UNTIL, MIN_IN, PREPARE, INFER, RUN)                                            \
     {                                                                                              \
-        SN_MOVE_HEAD("Scan", SINCE, UNTIL, MIN_IN, -1, 1, -1),                                     \
+        SN_OP_HEAD("Scan", SINCE, UNTIL, MIN_IN, -1, 1, -1),                                       \
             .flags = SN_OP_CONTROL | SN_OP_NONTENSOR, .params_size = sizeof(sn_scan_params),       \
-            .prepare = PREPARE, .infer = INFER, .run = RUN, .types = SN_MOVE_ALL_TYPES             \
+            .prepare = PREPARE, .infer = INFER, .run = RUN, .types = SN_ALL_TYPES                  \
     }
 const sn_op sn_op_scan[] = {
     SCAN(8, 8, 0, sn_scan_batch_prepare, sn_scan_batch_infer, sn_scan_batch_run),
@@ -378,8 +378,8 @@ static sonde_status run_map(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_sequence_map[] = {
-    {SN_MOVE_HEAD("SequenceMap", 17, 0, 1, -1, 1, -1), .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
-     .params_size = sizeof(map_params), .prepare = prepare_map, .infer = infer_map, .run = run_map,
-     .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_sequence_map[] = {{SN_OP_HEAD("SequenceMap", 17, 0, 1, -1, 1, -1),
+                                     .flags = SN_OP_CONTROL | SN_OP_NONTENSOR,
+                                     .params_size = sizeof(map_params), .prepare = prepare_map,
+                                     .infer = infer_map, .run = run_map, .types = SN_ALL_TYPES},
+                                    {.name = NULL}};

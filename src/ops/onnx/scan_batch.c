@@ -39,18 +39,18 @@ sonde_status sn_scan_batch_infer(sn_infer *c)
     if (!formal)
         return sn_fail_memory(c->err, n * sizeof *formal);
     for (uint32_t i = 0; i < n; i++) {
-        sn_move_type x;
+        sn_input_type x;
         int drop = i < r->n_state ? 1 : 2;
-        SN_TRY(sn_move_in(c, 1 + i, &x));
+        SN_TRY(sn_infer_input_type(c, 1 + i, &x));
         formal[i].type = (sn_type){.kind = SN_KIND_TENSOR, .dtype = x.dtype, .rank = -1};
         if (x.rank < 0)
             continue;
         if (x.rank < drop)
             return sn_infer_fail(c, "input %u has rank %d, expected at least %d", 1 + i, x.rank,
                                  drop);
-        batch = sn_move_merge(batch, x.dims[0]);
+        batch = sn_dim_merge(batch, x.dims[0]);
         if (drop == 2)
-            steps = sn_move_merge(steps, x.dims[1]);
+            steps = sn_dim_merge(steps, x.dims[1]);
         formal[i].type.rank = x.rank - drop;
         formal[i].type.dims = x.dims + drop;
     }
@@ -64,7 +64,7 @@ sonde_status sn_scan_batch_infer(sn_infer *c)
             return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
         for (int i = 0; i < rank; i++)
             dims[lead + i] = t->dims[i];
-        SN_TRY(sn_move_out(c, o, t->dtype, dims, rank < 0 ? -1 : rank + lead));
+        SN_TRY(sn_infer_bounded(c, o, t->dtype, dims, rank < 0 ? -1 : rank + lead));
     }
     return SONDE_OK;
 }
@@ -136,7 +136,7 @@ static sonde_status run_all(const sn_step *s, sn_frame *f, batch_state *l)
         int64_t length = l->steps;
         if (sn_has(s, 0) && sn_in_slot(s, f, 0)->kind == SN_KIND_TENSOR) {
             const sn_tensor *lengths = sn_in(s, f, 0);
-            length = b < sn_tensor_count(lengths) ? sn_move_int(lengths, b) : -1;
+            length = b < sn_tensor_count(lengths) ? sn_tensor_int(lengths, b) : -1;
         }
         if (length < 0 || length > l->steps)
             return sn_run_fail(s, f, "the length of sequence %lld is not possible", (long long)b);

@@ -27,8 +27,8 @@ static sonde_status prepare_how(sn_prep *p)
     return sn_prep_fail(p, "reduction '%s' is unknown", text);
 }
 
-static sonde_status check_types(sn_infer *c, const sn_move_type *x, const sn_move_type *index,
-                                const sn_move_type *updates)
+static sonde_status check_types(sn_infer *c, const sn_input_type *x, const sn_input_type *index,
+                                const sn_input_type *updates)
 {
     const scatter_params *r = c->params;
     if (index->dtype != SONDE_DTYPE_I64 && index->dtype != SONDE_DTYPE_I32 &&
@@ -59,11 +59,11 @@ static sn_scatter_data data_of(const sn_step *s, const sn_frame *f)
 /* ------------------------------------------------------------------ ScatterElements */
 static sonde_status infer_scatter_elements(sn_infer *c)
 {
-    sn_move_type x, index, updates;
+    sn_input_type x, index, updates;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &index));
-    SN_TRY(sn_move_in(c, 2, &updates));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &index));
+    SN_TRY(sn_infer_input_type(c, 2, &updates));
     SN_TRY(check_types(c, &x, &index, &updates));
     if (x.rank >= 0) {
         SN_TRY(sn_infer_axis(c, ((const scatter_params *)c->params)->axis, x.rank, false, &axis));
@@ -87,19 +87,19 @@ static sonde_status run_scatter_elements(const sn_step *s, sn_frame *f)
     const sn_scatter_data d = data_of(s, f);
     sn_bad_index bad;
     int axis;
-    if (!sn_move_axis(((const scatter_params *)s->params)->axis, x->rank, &axis))
+    if (!sn_axis_index(((const scatter_params *)s->params)->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     const sn_indexed_axis g = sn_indexed_axis_of(x, index, axis);
     if (!sn_scatter_elements_run(&g, &d, &bad, f->pool))
         return sn_run_bad_index(s, f, bad);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 #define SCATTER(NAME, SINCE, UNTIL, INFER, RUN)                                                    \
     {                                                                                              \
-        SN_MOVE_HEAD(NAME, SINCE, UNTIL, 3, 3, 1, 1),                                              \
+        SN_OP_HEAD(NAME, SINCE, UNTIL, 3, 3, 1, 1),                                                \
             .flags = SN_OP_INPLACE0, .params_size = sizeof(scatter_params),                        \
-            .prepare = prepare_how, .infer = INFER, .run = RUN, .types = SN_MOVE_ALL_TYPES         \
+            .prepare = prepare_how, .infer = INFER, .run = RUN, .types = SN_ALL_TYPES              \
     }
 const sn_op sn_op_scatter[] = {
     SCATTER("Scatter", 9, 0, infer_scatter_elements, run_scatter_elements), {.name = NULL}};
@@ -110,10 +110,10 @@ const sn_op sn_op_scatter_elements[] = {
 /* ------------------------------------------------------------------ ScatterND */
 static sonde_status infer_scatter_nd(sn_infer *c)
 {
-    sn_move_type x, index, updates;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_in(c, 1, &index));
-    SN_TRY(sn_move_in(c, 2, &updates));
+    sn_input_type x, index, updates;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 1, &index));
+    SN_TRY(sn_infer_input_type(c, 2, &updates));
     SN_TRY(check_types(c, &x, &index, &updates));
     if (index.rank == 0)
         return sn_infer_fail(c, "indices are a scalar");
@@ -142,7 +142,7 @@ static sonde_status run_scatter_nd(const sn_step *s, sn_frame *f)
     sn_bad_index bad;
     if (!sn_scatter_nd_run(&g, &d, &bad, f->pool))
         return sn_run_bad_index(s, f, bad);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_scatter_nd[] = {SCATTER("ScatterND", 11, 0, infer_scatter_nd, run_scatter_nd),

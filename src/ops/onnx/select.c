@@ -24,7 +24,7 @@ static bool entries_of(const select_params *p, const int64_t *dims, int rank, sn
 {
     int axis;
     *l = (sn_entries){1, 1, 1};
-    if (p->has_axis && !sn_move_axis(p->axis, rank, &axis))
+    if (p->has_axis && !sn_axis_index(p->axis, rank, &axis))
         return false;
     for (int i = 0; i < rank; i++)
         *(!p->has_axis || i == axis ? &l->n : i < axis ? &l->outer : &l->inner) *= dims[i];
@@ -35,7 +35,7 @@ static bool entries_of(const select_params *p, const int64_t *dims, int rank, sn
 static int picked_dims(const select_params *p, const sn_tensor *x, int64_t count, int64_t *dims)
 {
     int axis = 0;
-    if (!p->has_axis || !sn_move_axis(p->axis, x->rank, &axis)) {
+    if (!p->has_axis || !sn_axis_index(p->axis, x->rank, &axis)) {
         dims[0] = count;
         return 1;
     }
@@ -48,18 +48,18 @@ static int picked_dims(const select_params *p, const sn_tensor *x, int64_t count
 static sonde_status infer_picked(sn_infer *c, uint32_t o)
 {
     const select_params *p = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_dim dims[SN_MAX_RANK] = {SN_DIM_UNKNOWN};
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (!p->has_axis)
-        return sn_move_out(c, o, x.dtype, dims, 1);
+        return sn_infer_bounded(c, o, x.dtype, dims, 1);
     if (x.rank < 0)
-        return sn_move_out_rank(c, o, x.dtype, -1);
+        return sn_infer_rank(c, o, x.dtype, -1);
     SN_TRY(sn_infer_axis(c, p->axis, x.rank, false, &axis));
     memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
     dims[axis] = SN_DIM_UNKNOWN;
-    return sn_move_out(c, o, x.dtype, dims, x.rank);
+    return sn_infer_bounded(c, o, x.dtype, dims, x.rank);
 }
 
 /* ------------------------------------------------------------------ Compress */
@@ -88,22 +88,22 @@ static sonde_status run_compress(const sn_step *s, sn_frame *f)
     if (!y || sn_tensor_count(y) == 0)
         return SONDE_OK;
     sn_compress_run(&l, sn_dtype_bytes(x->dtype), y->data, x->data, keep, n, count);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_compress[] = {
-    {SN_MOVE_HEAD("Compress", 9, 0, 2, 2, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
+    {SN_OP_HEAD("Compress", 9, 0, 2, 2, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
      .params_size = sizeof(select_params), .prepare = prepare_select, .infer = infer_compress,
-     .run = run_compress, .types = SN_MOVE_ALL_TYPES},
+     .run = run_compress, .types = SN_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ NonZero */
 static sonde_status infer_nonzero(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     sn_dim dims[2] = {x.rank < 0 ? SN_DIM_UNKNOWN : x.rank, SN_DIM_UNKNOWN};
-    return sn_move_out(c, 0, SONDE_DTYPE_I64, dims, 2);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_I64, dims, 2);
 }
 
 static sonde_status run_nonzero(const sn_step *s, sn_frame *f)
@@ -118,19 +118,19 @@ static sonde_status run_nonzero(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_non_zero[] = {{SN_MOVE_HEAD("NonZero", 9, 0, 1, 1, 1, 1),
+const sn_op sn_op_non_zero[] = {{SN_OP_HEAD("NonZero", 9, 0, 1, 1, 1, 1),
                                  .flags = SN_OP_DATA_DEPENDENT, .infer = infer_nonzero,
-                                 .run = run_nonzero, .types = SN_MOVE_ALL_TYPES},
+                                 .run = run_nonzero, .types = SN_ALL_TYPES},
                                 {.name = NULL}};
 
 /* ------------------------------------------------------------------ Unique */
 static sonde_status infer_unique(sn_infer *c)
 {
     const select_params *p = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_dim n = SN_DIM_UNKNOWN, whole = 1;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     SN_TRY(infer_picked(c, 0));
     if (x.rank < 0) {
         whole = SN_DIM_UNKNOWN;
@@ -139,11 +139,11 @@ static sonde_status infer_unique(sn_infer *c)
         whole = x.dims[axis];
     } else {
         for (int i = 0; i < x.rank; i++)
-            whole = sn_move_mul(whole, x.dims[i]);
+            whole = sn_dim_mul(whole, x.dims[i]);
     }
-    SN_TRY(sn_move_out(c, 1, SONDE_DTYPE_I64, &n, 1));
-    SN_TRY(sn_move_out(c, 2, SONDE_DTYPE_I64, &whole, 1));
-    return sn_move_out(c, 3, SONDE_DTYPE_I64, &n, 1);
+    SN_TRY(sn_infer_bounded(c, 1, SONDE_DTYPE_I64, &n, 1));
+    SN_TRY(sn_infer_bounded(c, 2, SONDE_DTYPE_I64, &whole, 1));
+    return sn_infer_bounded(c, 3, SONDE_DTYPE_I64, &n, 1);
 }
 
 static sonde_status bind_unique(sn_bind *b)
@@ -185,11 +185,11 @@ static sonde_status run_unique(const sn_step *s, sn_frame *f)
     SN_TRY(sn_run_output(s, f, 3, SONDE_DTYPE_I64, &groups, 1, &counts));
     sn_unique_write(&u, sn_tensor_elems(x), scratch, groups, y ? y->data : NULL, ints_of(first),
                     ints_of(inverse), ints_of(counts));
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
-const sn_op sn_op_unique[] = {{SN_MOVE_HEAD("Unique", 11, 0, 1, 1, 1, 4),
+const sn_op sn_op_unique[] = {{SN_OP_HEAD("Unique", 11, 0, 1, 1, 1, 4),
                                .flags = SN_OP_DATA_DEPENDENT, .params_size = sizeof(select_params),
                                .prepare = prepare_select, .infer = infer_unique,
-                               .bind = bind_unique, .run = run_unique, .types = SN_MOVE_ALL_TYPES},
+                               .bind = bind_unique, .run = run_unique, .types = SN_ALL_TYPES},
                               {.name = NULL}};

@@ -68,7 +68,7 @@ static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, siz
     const sn_slot *x = sn_in_slot(s, f, i);
     if (x->kind != SN_KIND_TENSOR || sn_tensor_count(&x->t) != 1)
         return sn_run_fail(s, f, "the position is not one number");
-    int64_t v = sn_move_int(&x->t, 0), len = (int64_t)n;
+    int64_t v = sn_tensor_int(&x->t, 0), len = (int64_t)n;
     if (v < -len || v >= len + extra)
         return sn_run_fail(s, f, "position %lld is outside a sequence of %zu", (long long)v, n);
     *at = v < 0 ? v + len : v;
@@ -77,13 +77,13 @@ static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, siz
 
 #define SEQUENCE_OP(NAME, SINCE, MIN_IN, MAX_IN, PARAMS, PREPARE, INFER, RUN)                      \
     {                                                                                              \
-        {SN_MOVE_HEAD(NAME, SINCE, 0, MIN_IN, MAX_IN, 1, 1),                                       \
+        {SN_OP_HEAD(NAME, SINCE, 0, MIN_IN, MAX_IN, 1, 1),                                         \
          .flags = SN_OP_NONTENSOR,                                                                 \
          .params_size = PARAMS,                                                                    \
          .prepare = PREPARE,                                                                       \
          .infer = INFER,                                                                           \
          .run = RUN,                                                                               \
-         .types = SN_MOVE_ALL_TYPES},                                                              \
+         .types = SN_ALL_TYPES},                                                                   \
         {                                                                                          \
             .name = NULL                                                                           \
         }                                                                                          \
@@ -241,7 +241,7 @@ static sonde_status infer_length(sn_infer *c)
 {
     sn_type elem;
     SN_TRY(elem_type(c, 0, &elem));
-    return sn_move_out(c, 0, SONDE_DTYPE_I64, NULL, 0);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_I64, NULL, 0);
 }
 
 static sonde_status run_length(const sn_step *s, sn_frame *f)
@@ -274,10 +274,10 @@ static sonde_status prepare_split(sn_prep *p)
 static sonde_status infer_split(sn_infer *c)
 {
     const split_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_type elem = {.kind = SN_KIND_TENSOR, .rank = -1};
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     elem.dtype = x.dtype;
     if (x.rank < 0)
         return sequence_of(c, 0, &elem);
@@ -311,8 +311,8 @@ static sonde_status push_part(sn_frame *f, sn_list *l, const sn_tensor *x, int a
             dims[rank++] = part[i];
     sn_slot made = {0};
     SN_TRY(sn_slot_new_tensor(&made, x->dtype, dims, rank, f->alloc, f->err));
-    sn_move_strides(x->dims, x->rank, src);
-    sn_move_strides(part, x->rank, dst);
+    sn_dense_strides(x->dims, x->rank, src);
+    sn_dense_strides(part, x->rank, dst);
     sn_copy c;
     sn_copy_plan(&c, elem, x->rank, part, dst, src);
     sn_copy_run(&c, made.t.data, (const char *)x->data + (size_t)(at * src[axis]) * elem, f->pool);
@@ -328,12 +328,12 @@ static sonde_status split_parts(const sn_step *s, sn_frame *f, sn_list *l, int a
     int64_t whole = x->dims[axis], at = 0, step = 1;
     bool listed = sizes && sizes->rank > 0;
     if (sizes && !listed)
-        step = sn_move_int(sizes, 0);
+        step = sn_tensor_int(sizes, 0);
     if (step < 1)
         return sn_run_fail(s, f, "parts of %lld entries are not possible", (long long)step);
     int64_t n = listed ? sn_tensor_count(sizes) : whole / step + (whole % step != 0);
     for (int64_t i = 0; i < n; i++) {
-        int64_t left = whole - at, size = listed        ? sn_move_int(sizes, i)
+        int64_t left = whole - at, size = listed        ? sn_tensor_int(sizes, i)
                                           : step < left ? step
                                                         : left;
         if (size < 0 || size > left)
@@ -352,7 +352,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     const sn_slot *x = sn_in_slot(s, f, 0);
     int axis;
     if (x->kind != SN_KIND_TENSOR ||
-        !sn_move_axis(((const split_params *)s->params)->axis, x->t.rank, &axis))
+        !sn_axis_index(((const split_params *)s->params)->axis, x->t.rank, &axis))
         return sn_run_fail(s, f, "the axis is outside the input");
     sn_list *l = sn_list_new(f->alloc, 0);
     if (!l)
@@ -389,14 +389,14 @@ static sonde_status infer_concat(sn_infer *c)
     int axis;
     SN_TRY(elem_type(c, 0, &elem));
     if (elem.kind != SN_KIND_TENSOR || elem.rank < 0)
-        return sn_move_out_rank(c, 0, elem.dtype, -1);
+        return sn_infer_rank(c, 0, elem.dtype, -1);
     int rank = elem.rank + (r->keepdims != 0);
     if (rank > SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     SN_TRY(sn_infer_axis(c, r->axis, rank, false, &axis));
     for (int i = 0, k = 0; i < rank; i++)
         dims[i] = i == axis ? (k += !r->keepdims, SN_DIM_UNKNOWN) : elem.dims[k++];
-    return sn_move_out(c, 0, elem.dtype, dims, rank);
+    return sn_infer_bounded(c, 0, elem.dtype, dims, rank);
 }
 
 static sonde_status run_concat(const sn_step *s, sn_frame *f)
@@ -410,7 +410,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     int64_t dims[SN_MAX_RANK + 1], total = 0, outer = 1, inner = 1;
     bool fresh = r->keepdims != 0;
     int axis, rank = first->rank + fresh;
-    if (rank > SN_MAX_RANK || !sn_move_axis(r->axis, rank, &axis))
+    if (rank > SN_MAX_RANK || !sn_axis_index(r->axis, rank, &axis))
         return sn_run_fail(s, f, "the axis is outside elements of rank %d", first->rank);
     for (size_t e = 0; e < l->n; e++) {
         const sn_tensor *x = &l->items[e].t;
@@ -439,7 +439,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         sn_copy_run(&c, to, x->data, f->pool);
         to += (size_t)run * elem;
     }
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_concat_from_sequence[] = SEQUENCE_OP(

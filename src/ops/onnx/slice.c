@@ -65,7 +65,7 @@ static sonde_status get_lists(sn_infer *c, slice_lists *l, bool *axes_known)
     l->n = -1;
     for (uint32_t i = 0; i < 4; i++) {
         int64_t n;
-        SN_TRY(sn_move_list(c, i + 1, lists[i], &n));
+        SN_TRY(sn_infer_list(c, i + 1, lists[i], &n));
         bool absent = i >= 2 && !sn_infer_has(c, i + 1);
         if (absent || n < 0)
             continue;
@@ -74,7 +74,7 @@ static sonde_status get_lists(sn_infer *c, slice_lists *l, bool *axes_known)
                                  (long long)l->n);
         l->n = n;
     }
-    if (sn_infer_has(c, 3) && (!l->axes || !sn_move_known(l->axes, l->n)))
+    if (sn_infer_has(c, 3) && (!l->axes || !sn_dims_known(l->axes, l->n)))
         *axes_known = false;
     return SONDE_OK;
 }
@@ -100,13 +100,13 @@ static sonde_status slice_dim(sn_infer *c, sn_dim dim, sn_dim start, sn_dim end,
 
 static sonde_status infer_slice(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     slice_lists l = {0};
     bool axes_known, done[SN_MAX_RANK] = {false};
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     SN_TRY(get_lists(c, &l, &axes_known));
     if (x.rank < 0 || l.n < 0 || !axes_known)
-        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+        return sn_infer_rank(c, 0, x.dtype, x.rank);
     if (l.n > x.rank)
         return sn_infer_fail(c, "%lld slices of an input of rank %d", (long long)l.n, x.rank);
     sn_dim dims[SN_MAX_RANK];
@@ -121,7 +121,7 @@ static sonde_status infer_slice(sn_infer *c)
         SN_TRY(slice_dim(c, x.dims[a], entry(l.starts, i), entry(l.ends, i),
                          has_steps ? entry(l.steps, i) : 1, &dims[a]));
     }
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, x.rank));
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, x.rank));
     const sn_dim *ints;
     int64_t n_ints, first = 0, step = 1;
     SN_TRY(sn_infer_ints(c, 0, &ints, &n_ints));
@@ -144,7 +144,7 @@ static sonde_status infer_slice(sn_infer *c)
 
 static int64_t read_list(const sn_step *s, const sn_frame *f, uint32_t i, int64_t *out)
 {
-    return sn_has(s, i) ? sn_move_ints(sn_in(s, f, i), out, SN_MAX_RANK) : -1;
+    return sn_has(s, i) ? sn_tensor_ints(sn_in(s, f, i), out, SN_MAX_RANK) : -1;
 }
 
 static sonde_status run_slice(const sn_step *s, sn_frame *f)
@@ -172,8 +172,8 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
             return sn_run_fail(s, f, "starts, ends, axes and steps differ in length");
     }
     ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK], offset = 0;
-    sn_move_strides(x->dims, x->rank, src);
-    sn_move_strides(y->dims, y->rank, dst);
+    sn_dense_strides(x->dims, x->rank, src);
+    sn_dense_strides(y->dims, y->rank, dst);
     int64_t counts[SN_MAX_RANK];
     ptrdiff_t dense[SN_MAX_RANK];
     memcpy(dense, src, sizeof dense);
@@ -182,7 +182,7 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
     for (int64_t i = 0; i < n; i++) {
         int a;
         int64_t first, step = n_steps >= 0 ? steps[i] : 1;
-        if (!sn_move_axis(n_axes >= 0 ? axes[i] : i, x->rank, &a) || step == 0)
+        if (!sn_axis_index(n_axes >= 0 ? axes[i] : i, x->rank, &a) || step == 0)
             return sn_run_fail(s, f, "slice %lld has an axis or step that is not allowed",
                                (long long)i);
         counts[a] = window(x->dims[a], starts[i], ends[i], step, &first);
@@ -191,7 +191,7 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
         offset += (ptrdiff_t)first * dense[a];
         src[a] = counts[a] > 1 ? dense[a] * (ptrdiff_t)step : 0;
     }
-    if (!sn_move_same_dims(counts, x->rank, y->dims, y->rank))
+    if (!sn_same_dims(counts, x->rank, y->dims, y->rank))
         return sn_run_fail(s, f, "the slice does not have the planned shape");
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
@@ -199,7 +199,7 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
     size_t elem = sn_dtype_bytes(x->dtype);
     sn_copy_plan(&c, elem, y->rank, y->dims, dst, src);
     sn_copy_run(&c, y->data, (const char *)x->data + offset * (ptrdiff_t)elem, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 static sonde_status bind_slice(sn_bind *b)
@@ -214,9 +214,9 @@ static sonde_status bind_slice(sn_bind *b)
 
 #define SLICE(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                               \
     {                                                                                              \
-        SN_MOVE_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                 \
+        SN_OP_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
             .params_size = sizeof(slice_params), .prepare = PREPARE, .infer = infer_slice,         \
-            .bind = bind_slice, .run = run_slice, .types = SN_MOVE_ALL_TYPES                       \
+            .bind = bind_slice, .run = run_slice, .types = SN_ALL_TYPES                            \
     }
 const sn_op sn_op_slice[] = {
     SLICE(1, 9, 1, 1, prepare_slice_1), SLICE(10, 0, 3, 5, NULL), {.name = NULL}};

@@ -35,14 +35,14 @@ static sonde_status infer_concat(sn_infer *c)
     sn_dim dims[SN_MAX_RANK];
     int rank;
     SN_TRY(sn_infer_broadcast(c, &c->in[0]->type, &c->in[1]->type, dims, &rank));
-    return sn_move_out(c, 0, SONDE_DTYPE_STRING, dims, rank);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_STRING, dims, rank);
 }
 
 /* Strides of t against the broadcast dims: 0 where it repeats. */
 static void broadcast_strides(const sn_tensor *t, int rank, ptrdiff_t *out)
 {
     ptrdiff_t strides[SN_MAX_RANK];
-    sn_move_strides(t->dims, t->rank, strides);
+    sn_dense_strides(t->dims, t->rank, strides);
     for (int i = 0; i < rank; i++) {
         int k = i - (rank - t->rank);
         out[i] = k < 0 || t->dims[k] == 1 ? 0 : strides[k];
@@ -128,7 +128,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_string_concat[] = {{SN_MOVE_HEAD("StringConcat", 20, 0, 2, 2, 1, 1),
+const sn_op sn_op_string_concat[] = {{SN_OP_HEAD("StringConcat", 20, 0, 2, 2, 1, 1),
                                       .flags = SN_OP_DATA_DEPENDENT, .infer = infer_concat,
                                       .run = run_concat, .types = "str"},
                                      {.name = NULL}};
@@ -148,17 +148,17 @@ static sonde_status prepare_split(sn_prep *p)
 
 static sonde_status infer_split(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     sn_dim dims[SN_MAX_RANK];
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_out(c, 1, SONDE_DTYPE_I64, x.dims, x.rank));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_bounded(c, 1, SONDE_DTYPE_I64, x.dims, x.rank));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, SONDE_DTYPE_STRING, -1);
+        return sn_infer_rank(c, 0, SONDE_DTYPE_STRING, -1);
     if (x.rank >= SN_MAX_RANK)
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
     dims[x.rank] = SN_DIM_UNKNOWN;
-    return sn_move_out(c, 0, SONDE_DTYPE_STRING, dims, x.rank + 1);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_STRING, dims, x.rank + 1);
 }
 
 static bool is_space(char ch)
@@ -236,7 +236,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     return st;
 }
 
-const sn_op sn_op_string_split[] = {{SN_MOVE_HEAD("StringSplit", 20, 0, 1, 1, 2, 2),
+const sn_op sn_op_string_split[] = {{SN_OP_HEAD("StringSplit", 20, 0, 1, 1, 2, 2),
                                      .flags = SN_OP_DATA_DEPENDENT,
                                      .params_size = sizeof(split_params), .prepare = prepare_split,
                                      .infer = infer_split, .run = run_split, .types = "str"},
@@ -273,12 +273,12 @@ static sonde_status prepare_normalize(sn_prep *p)
 
 static sonde_status infer_normalize(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank >= 0 && x.rank != 1 && (x.rank != 2 || (sn_dim_known(x.dims[0]) && x.dims[0] != 1)))
         return sn_infer_fail(c, "the input must have shape [C] or [1, C]");
     sn_dim dims[2] = {x.rank == 2 ? 1 : SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
-    return sn_move_out(c, 0, SONDE_DTYPE_STRING, dims, x.rank);
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_STRING, dims, x.rank);
 }
 
 static bool is_stopword(const normalize_params *r, sonde_string text)
@@ -325,7 +325,7 @@ static sonde_status run_normalize(const sn_step *s, sn_frame *f)
 }
 
 const sn_op sn_op_string_normalizer[] = {
-    {SN_MOVE_HEAD("StringNormalizer", 10, 0, 1, 1, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
+    {SN_OP_HEAD("StringNormalizer", 10, 0, 1, 1, 1, 1), .flags = SN_OP_DATA_DEPENDENT,
      .params_size = sizeof(normalize_params), .prepare = prepare_normalize,
      .infer = infer_normalize, .run = run_normalize, .types = "str"},
     {.name = NULL}};
@@ -343,9 +343,9 @@ static sonde_status prepare_regex(sn_prep *p)
 
 static sonde_status infer_regex(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
-    return sn_move_out(c, 0, SONDE_DTYPE_BOOL, x.dims, x.rank);
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    return sn_infer_bounded(c, 0, SONDE_DTYPE_BOOL, x.dims, x.rank);
 }
 
 static sonde_status bind_regex(sn_bind *b)
@@ -370,7 +370,7 @@ static sonde_status run_regex(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_regex_full_match[] = {{SN_MOVE_HEAD("RegexFullMatch", 20, 0, 1, 1, 1, 1),
+const sn_op sn_op_regex_full_match[] = {{SN_OP_HEAD("RegexFullMatch", 20, 0, 1, 1, 1, 1),
                                          .params_size = sizeof(sn_regex), .prepare = prepare_regex,
                                          .infer = infer_regex, .bind = bind_regex, .run = run_regex,
                                          .types = "str"},

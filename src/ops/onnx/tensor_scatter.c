@@ -68,7 +68,7 @@ static sonde_status run_tensor_scatter(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     const int64_t *at = sn_has(s, 2) ? sn_in(s, f, 2)->data : NULL;
     int axis;
-    if (!sn_move_axis(p->axis, past->rank, &axis))
+    if (!sn_axis_index(p->axis, past->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside of the cache");
     int64_t middle = 1, inner = 1;
     for (int i = 1; i < past->rank; i++) {
@@ -89,12 +89,12 @@ static sonde_status run_tensor_scatter(const sn_step *s, sn_frame *f)
                                        .position_bytes =
                                            sn_dtype_bytes(past->dtype) * (size_t)inner};
     sn_scatter_positions_run(&rows, y->data, update->data, at);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 const sn_op sn_op_tensor_scatter[] = {
-    {SN_MOVE_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1), .flags = SN_OP_INPLACE0,
+    {SN_OP_HEAD("TensorScatter", 24, 0, 2, 3, 1, 1), .flags = SN_OP_INPLACE0,
      .params_size = sizeof(scatter_params), .prepare = prepare_tensor_scatter,
      .infer = infer_tensor_scatter, .bind = bind_tensor_scatter, .run = run_tensor_scatter,
-     .types = SN_MOVE_ALL_TYPES},
+     .types = SN_ALL_TYPES},
     {.name = NULL}};

@@ -168,7 +168,7 @@ static sonde_status run_tfidf(const sn_step *s, sn_frame *f)
 }
 
 const sn_op sn_op_tfidf_vectorizer[] = {
-    {SN_MOVE_HEAD("TfIdfVectorizer", 9, 0, 1, 1, 1, 1), .params_size = sizeof(tfidf_params),
+    {SN_OP_HEAD("TfIdfVectorizer", 9, 0, 1, 1, 1, 1), .params_size = sizeof(tfidf_params),
      .prepare = prepare_tfidf, .infer = infer_tfidf, .bind = bind_tfidf, .run = run_tfidf,
      .types = "str i32 i64"},
     {.name = NULL}};

@@ -28,10 +28,10 @@ static sonde_status prepare_topk_1(sn_prep *p)
 static sonde_status infer_topk(sn_infer *c)
 {
     const topk_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_dim dims[SN_MAX_RANK], k = r->k;
     int axis;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.dtype != SONDE_DTYPE_UNDEFINED && !sn_elem_ordered(x.dtype))
         return sn_infer_fail(c, "%s elements have no order", sn_dtype_name(x.dtype));
     if (!r->from_attr) {
@@ -43,8 +43,8 @@ static sonde_status infer_topk(sn_infer *c)
             return sn_infer_fail(c, "k is %lld", (long long)k);
     }
     if (x.rank < 0) {
-        SN_TRY(sn_move_out_rank(c, 0, x.dtype, -1));
-        return sn_move_out_rank(c, 1, SONDE_DTYPE_I64, -1);
+        SN_TRY(sn_infer_rank(c, 0, x.dtype, -1));
+        return sn_infer_rank(c, 1, SONDE_DTYPE_I64, -1);
     }
     SN_TRY(sn_infer_axis(c, r->axis, x.rank, false, &axis));
     for (int i = 0; i < x.rank; i++)
@@ -52,8 +52,8 @@ static sonde_status infer_topk(sn_infer *c)
     if (sn_dim_known(k) && sn_dim_known(x.dims[axis]) && k > x.dims[axis])
         return sn_infer_fail(c, "k is %lld, the axis has %lld", (long long)k,
                              (long long)x.dims[axis]);
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, x.rank));
-    return sn_move_out(c, 1, SONDE_DTYPE_I64, dims, x.rank);
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, x.rank));
+    return sn_infer_bounded(c, 1, SONDE_DTYPE_I64, dims, x.rank);
 }
 
 typedef struct topk_bound {
@@ -65,7 +65,7 @@ static sonde_status bind_topk(sn_bind *b)
 {
     const topk_params *r = b->params;
     int axis;
-    if (!sn_move_axis(r->axis, b->out[0].type.rank, &axis))
+    if (!sn_axis_index(r->axis, b->out[0].type.rank, &axis))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis is outside the input");
     topk_bound *k = SN_NEW(b->arena, topk_bound);
     size_t bytes;
@@ -88,13 +88,13 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
                     *indices = sn_wants(s, 1) ? sn_out(s, f, 1) : NULL;
     sn_topk p = {.dtype = x->dtype, .largest = r->largest != 0, .outer = 1, .inner = 1};
     int axis;
-    if (!sn_move_axis(r->axis, x->rank, &axis))
+    if (!sn_axis_index(r->axis, x->rank, &axis))
         return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
     if (!values && !indices)
         return SONDE_OK;
     p.n = x->dims[axis];
     p.k = (values ? values : indices)->dims[axis];
-    if (p.k > p.n || (!r->from_attr && sn_move_int(sn_in(s, f, 1), 0) != p.k))
+    if (p.k > p.n || (!r->from_attr && sn_tensor_int(sn_in(s, f, 1), 0) != p.k))
         return sn_run_fail(s, f, "k does not give the planned shape");
     for (int i = 0; i < x->rank; i++)
         if (i != axis)
@@ -106,7 +106,7 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
 
 #define TOPK(SINCE, UNTIL, N_IN, PREPARE)                                                          \
     {                                                                                              \
-        SN_MOVE_HEAD("TopK", SINCE, UNTIL, N_IN, N_IN, 2, 2),                                      \
+        SN_OP_HEAD("TopK", SINCE, UNTIL, N_IN, N_IN, 2, 2),                                        \
             .params_size = sizeof(topk_params), .prepare = PREPARE, .infer = infer_topk,           \
             .bind = bind_topk, .run = run_topk,                                                    \
             .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \

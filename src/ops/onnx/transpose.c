@@ -13,7 +13,7 @@ static sonde_status bind_copy(sn_bind *b, int rank, const int64_t *dims, const p
     sn_copy *c = SN_NEW(b->arena, sn_copy);
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
-    sn_move_strides(dims, rank, dst);
+    sn_dense_strides(dims, rank, dst);
     sn_copy_plan(c, sn_dtype_bytes(b->out[0].type.dtype), rank, dims, dst, src);
     b->bound = c;
     b->kernel = sn_copy_name(c);
@@ -26,7 +26,7 @@ static sonde_status bind_copy(sn_bind *b, int rank, const int64_t *dims, const p
 static sonde_status run_copy(const sn_step *s, sn_frame *f)
 {
     sn_copy_run(s->bound, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, f->pool);
-    return sn_move_own(s, f, 0);
+    return sn_run_own_strings(s, f, 0);
 }
 
 /* ------------------------------------------------------------------ Transpose */
@@ -60,17 +60,17 @@ static sonde_status prepare_transpose(sn_prep *p)
 static sonde_status infer_transpose(sn_infer *c)
 {
     const transpose_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     sn_dim dims[SN_MAX_RANK];
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, r->n);
+        return sn_infer_rank(c, 0, x.dtype, r->n);
     if (r->n >= 0 && r->n != x.rank)
         return sn_infer_fail(c, "attribute 'perm' has %d entries for an input of rank %d", r->n,
                              x.rank);
     for (int i = 0; i < x.rank; i++)
         dims[i] = x.dims[r->n < 0 ? x.rank - 1 - i : r->perm[i]];
-    return sn_move_out(c, 0, x.dtype, dims, x.rank);
+    return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
 
 static sonde_status bind_transpose(sn_bind *b)
@@ -78,17 +78,17 @@ static sonde_status bind_transpose(sn_bind *b)
     const transpose_params *r = b->params;
     const sn_type *x = &b->in[0]->type;
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK];
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0; i < x->rank; i++)
         src[i] = strides[r->n < 0 ? x->rank - 1 - i : r->perm[i]];
     return bind_copy(b, x->rank, b->out[0].type.dims, src);
 }
 
-const sn_op sn_op_transpose[] = {
-    {SN_MOVE_HEAD("Transpose", 1, 0, 1, 1, 1, 1), .params_size = sizeof(transpose_params),
-     .prepare = prepare_transpose, .infer = infer_transpose, .bind = bind_transpose,
-     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_transpose[] = {{SN_OP_HEAD("Transpose", 1, 0, 1, 1, 1, 1),
+                                  .params_size = sizeof(transpose_params),
+                                  .prepare = prepare_transpose, .infer = infer_transpose,
+                                  .bind = bind_transpose, .run = run_copy, .types = SN_ALL_TYPES},
+                                 {.name = NULL}};
 
 /* ------------------------------------------------------------------ DepthToSpace, SpaceToDepth */
 typedef struct block_params {
@@ -110,9 +110,9 @@ static sonde_status prepare_block(sn_prep *p)
                                               : sn_prep_fail(p, "mode '%s' is unknown", mode);
 }
 
-static sonde_status block_input(sn_infer *c, sn_move_type *x)
+static sonde_status block_input(sn_infer *c, sn_input_type *x)
 {
-    SN_TRY(sn_move_in(c, 0, x));
+    SN_TRY(sn_infer_input_type(c, 0, x));
     return x->rank >= 0 && x->rank != 4
                ? sn_infer_fail(c, "the input has rank %d, expected 4", x->rank)
                : SONDE_OK;
@@ -134,27 +134,26 @@ static sonde_status divide_dim(sn_infer *c, sn_dim d, int64_t by, sn_dim *out)
 static sonde_status infer_depth_to_space(sn_infer *c)
 {
     const block_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     SN_TRY(block_input(c, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, 4);
-    sn_dim dims[4] = {x.dims[0], 0, sn_move_mul(x.dims[2], r->size),
-                      sn_move_mul(x.dims[3], r->size)};
+        return sn_infer_rank(c, 0, x.dtype, 4);
+    sn_dim dims[4] = {x.dims[0], 0, sn_dim_mul(x.dims[2], r->size), sn_dim_mul(x.dims[3], r->size)};
     SN_TRY(divide_dim(c, x.dims[1], r->size * r->size, &dims[1]));
-    return sn_move_out(c, 0, x.dtype, dims, 4);
+    return sn_infer_bounded(c, 0, x.dtype, dims, 4);
 }
 
 static sonde_status infer_space_to_depth(sn_infer *c)
 {
     const block_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     SN_TRY(block_input(c, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, 4);
-    sn_dim dims[4] = {x.dims[0], sn_move_mul(x.dims[1], r->size * r->size), 0, 0};
+        return sn_infer_rank(c, 0, x.dtype, 4);
+    sn_dim dims[4] = {x.dims[0], sn_dim_mul(x.dims[1], r->size * r->size), 0, 0};
     SN_TRY(divide_dim(c, x.dims[2], r->size, &dims[2]));
     SN_TRY(divide_dim(c, x.dims[3], r->size, &dims[3]));
-    return sn_move_out(c, 0, x.dtype, dims, 4);
+    return sn_infer_bounded(c, 0, x.dtype, dims, 4);
 }
 
 /* Binds a permutation of the input seen with six dims. */
@@ -162,7 +161,7 @@ static sonde_status bind_permuted(sn_bind *b, const int64_t *split, const int *p
 {
     ptrdiff_t strides[6], src[6];
     int64_t dims[6];
-    sn_move_strides(split, 6, strides);
+    sn_dense_strides(split, 6, strides);
     for (int i = 0; i < 6; i++) {
         src[i] = strides[perm[i]];
         dims[i] = split[perm[i]];
@@ -189,14 +188,14 @@ static sonde_status bind_space_to_depth(sn_bind *b)
 }
 
 const sn_op sn_op_depth_to_space[] = {
-    {SN_MOVE_HEAD("DepthToSpace", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
+    {SN_OP_HEAD("DepthToSpace", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
      .prepare = prepare_block, .infer = infer_depth_to_space, .bind = bind_depth_to_space,
-     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
+     .run = run_copy, .types = SN_ALL_TYPES},
     {.name = NULL}};
 const sn_op sn_op_space_to_depth[] = {
-    {SN_MOVE_HEAD("SpaceToDepth", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
+    {SN_OP_HEAD("SpaceToDepth", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
      .prepare = prepare_block, .infer = infer_space_to_depth, .bind = bind_space_to_depth,
-     .run = run_copy, .types = SN_MOVE_ALL_TYPES},
+     .run = run_copy, .types = SN_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Expand */
@@ -218,15 +217,15 @@ static sonde_status expand_dim(sn_infer *c, sn_dim have, sn_dim want, sn_dim *ou
 
 static sonde_status infer_expand(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *shape, *ints;
     int64_t n, n_ints, count;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_list(c, 1, &shape, &n));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_list(c, 1, &shape, &n));
     if (n > SN_MAX_RANK)
         return sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n);
     if (x.rank < 0 || n < 0)
-        return sn_move_out_rank(c, 0, x.dtype, -1);
+        return sn_infer_rank(c, 0, x.dtype, -1);
     int rank = x.rank > n ? x.rank : (int)n;
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0; i < rank; i++) {
@@ -237,9 +236,9 @@ static sonde_status infer_expand(sn_infer *c)
                                   : SN_DIM_UNKNOWN,
                           &dims[i]));
     }
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, rank));
     SN_TRY(sn_infer_ints(c, 0, &ints, &n_ints));
-    if (!ints || n_ints != 1 || !sn_move_known(dims, rank) || !sn_dims_count(dims, rank, &count) ||
+    if (!ints || n_ints != 1 || !sn_dims_known(dims, rank) || !sn_dims_count(dims, rank, &count) ||
         count > SN_MAX_KNOWN_INTS)
         return SONDE_OK;
     sn_dim all[SN_MAX_KNOWN_INTS];
@@ -253,37 +252,37 @@ static sonde_status bind_expand(sn_bind *b)
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK];
     int lead = y->rank - x->rank;
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0; i < y->rank; i++)
         src[i] = i < lead || x->dims[i - lead] == 1 ? 0 : strides[i - lead];
     return bind_copy(b, y->rank, y->dims, src);
 }
 
-const sn_op sn_op_expand[] = {{SN_MOVE_HEAD("Expand", 8, 0, 2, 2, 1, 1), .infer = infer_expand,
-                               .bind = bind_expand, .run = run_copy, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_expand[] = {{SN_OP_HEAD("Expand", 8, 0, 2, 2, 1, 1), .infer = infer_expand,
+                               .bind = bind_expand, .run = run_copy, .types = SN_ALL_TYPES},
                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ Tile */
 static sonde_status infer_tile(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *repeats, *ints;
     int64_t n, n_ints;
-    SN_TRY(sn_move_in(c, 0, &x));
-    SN_TRY(sn_move_list(c, 1, &repeats, &n));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
+    SN_TRY(sn_infer_list(c, 1, &repeats, &n));
     if (x.rank < 0 || !repeats)
-        return sn_move_out_rank(c, 0, x.dtype, x.rank);
+        return sn_infer_rank(c, 0, x.dtype, x.rank);
     if (n != x.rank)
         return sn_infer_fail(c, "%lld repeats for an input of rank %d", (long long)n, x.rank);
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0; i < x.rank; i++) {
-        dims[i] = sn_move_mul(x.dims[i], repeats[i]);
+        dims[i] = sn_dim_mul(x.dims[i], repeats[i]);
         if (sn_dim_known(repeats[i]) && repeats[i] < 0)
             return sn_infer_fail(c, "repeat %d is %lld", i, (long long)repeats[i]);
         if (sn_dim_known(x.dims[i]) && sn_dim_known(repeats[i]) && !sn_dim_known(dims[i]))
             return sn_infer_fail(c, "output 0 would be too large");
     }
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, x.rank));
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, x.rank));
     SN_TRY(sn_infer_ints(c, 0, &ints, &n_ints));
     if (!ints || x.rank != 1 || !sn_dim_known(dims[0]) || dims[0] > SN_MAX_KNOWN_INTS ||
         n_ints != x.dims[0])
@@ -300,7 +299,7 @@ static sonde_status bind_tile(sn_bind *b)
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
     ptrdiff_t strides[SN_MAX_RANK], src[2 * SN_MAX_RANK];
     int64_t dims[2 * SN_MAX_RANK];
-    sn_move_strides(x->dims, x->rank, strides);
+    sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0; i < x->rank; i++) {
         dims[2 * i] = x->dims[i] ? y->dims[i] / x->dims[i] : 0;
         dims[2 * i + 1] = x->dims[i];
@@ -310,6 +309,6 @@ static sonde_status bind_tile(sn_bind *b)
     return bind_copy(b, 2 * x->rank, dims, src);
 }
 
-const sn_op sn_op_tile[] = {{SN_MOVE_HEAD("Tile", 6, 0, 2, 2, 1, 1), .infer = infer_tile,
-                             .bind = bind_tile, .run = run_copy, .types = SN_MOVE_ALL_TYPES},
+const sn_op sn_op_tile[] = {{SN_OP_HEAD("Tile", 6, 0, 2, 2, 1, 1), .infer = infer_tile,
+                             .bind = bind_tile, .run = run_copy, .types = SN_ALL_TYPES},
                             {.name = NULL}};

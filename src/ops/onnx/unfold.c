@@ -27,8 +27,8 @@ static sonde_status infer_col2im(sn_infer *c)
     const sn_type *x = &c->in[COLUMNS]->type;
     const sn_dim *image, *block;
     int64_t n_image, n_block;
-    SN_TRY(sn_move_list(c, IMAGE, &image, &n_image));
-    SN_TRY(sn_move_list(c, BLOCK, &block, &n_block));
+    SN_TRY(sn_infer_list(c, IMAGE, &image, &n_image));
+    SN_TRY(sn_infer_list(c, BLOCK, &block, &n_block));
     sn_dim in[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN};
     SN_TRY(sn_check_dims(c, COLUMNS, in, 3));
     if (x->dtype != SONDE_DTYPE_UNDEFINED && !sn_fold_takes(x->dtype))
@@ -64,9 +64,9 @@ static bool known_list(const sn_fact *f, int64_t *out, int n)
 {
     if (f->ints && f->n_ints == n) {
         memcpy(out, f->ints, (size_t)n * sizeof *out);
-        return sn_move_known(f->ints, n);
+        return sn_dims_known(f->ints, n);
     }
-    return f->data && sn_move_ints(f->data, out, n) == n;
+    return f->data && sn_tensor_ints(f->data, out, n) == n;
 }
 
 static sonde_status bind_col2im(sn_bind *b)
@@ -111,7 +111,7 @@ static sonde_status run_col2im(const sn_step *s, sn_frame *f)
 }
 
 const sn_op sn_op_col2im[] = {
-    {SN_MOVE_HEAD("Col2Im", 18, 0, 3, 3, 1, 1), .params_size = sizeof(unfold_params),
+    {SN_OP_HEAD("Col2Im", 18, 0, 3, 3, 1, 1), .params_size = sizeof(unfold_params),
      .prepare = prepare, .infer = infer_col2im, .bind = bind_col2im, .run = run_col2im,
      .types = "bf16 f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"},
     {.name = NULL}};
@@ -146,13 +146,13 @@ static sonde_status infer_unpool(sn_infer *c)
     const sn_dim *shape;
     int64_t n;
     SN_TRY(sn_check_dtype(c, INDICES, int64, 1));
-    SN_TRY(sn_move_list(c, SHAPE, &shape, &n));
+    SN_TRY(sn_infer_list(c, SHAPE, &shape, &n));
     const int rank = (int)r->window.n + 2;
     if (r->window.n > SN_MAX_RANK - 2 || (x->rank >= 0 && x->rank != rank))
         return sn_infer_fail(c, "the attributes are for %zu spatial dims, the input has rank %d",
                              r->window.n, (int)x->rank);
     if (x->rank < 0)
-        return sn_move_out_rank(c, 0, x->dtype, rank);
+        return sn_infer_rank(c, 0, x->dtype, rank);
     sn_dim want[SN_MAX_RANK], dims[SN_MAX_RANK];
     memcpy(want, x->dims, (size_t)rank * sizeof *want);
     SN_TRY(sn_check_dims(c, INDICES, want, rank));
@@ -205,13 +205,13 @@ static sonde_status run_unpool(const sn_step *s, sn_frame *f)
             rest /= dims[d];
             step *= y->dims[d];
         }
-        sn_move_elem((char *)y->data + (size_t)at * bytes,
+        sn_elem_copy((char *)y->data + (size_t)at * bytes,
                      (const char *)x->data + (size_t)i * bytes, bytes);
     }
     return SONDE_OK;
 }
 
-const sn_op sn_op_max_unpool[] = {{SN_MOVE_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1),
+const sn_op sn_op_max_unpool[] = {{SN_OP_HEAD("MaxUnpool", 9, 0, 2, 3, 1, 1),
                                    .params_size = sizeof(unfold_params), .prepare = prepare_unpool,
                                    .infer = infer_unpool, .run = run_unpool,
                                    .types = SN_COMMON_FLOATS},

@@ -8,7 +8,7 @@
 
 static sonde_status run_view(const sn_step *s, sn_frame *f)
 {
-    return sn_move_whole(s, f, 0, sn_in(s, f, 0));
+    return sn_run_copy(s, f, 0, sn_in(s, f, 0));
 }
 
 /* ------------------------------------------------------------------ Reshape */
@@ -32,7 +32,7 @@ static sonde_status prepare_reshape(sn_prep *p)
 }
 
 /* The one dim that is not given follows from the element count: numbers divide, symbols cancel. */
-static sonde_status solve_missing(sn_infer *c, const sn_move_type *x, sn_dim *dims, int rank,
+static sonde_status solve_missing(sn_infer *c, const sn_input_type *x, sn_dim *dims, int rank,
                                   int missing)
 {
     int64_t in_count = 1, out_count = 1;
@@ -77,16 +77,16 @@ static sonde_status solve_missing(sn_infer *c, const sn_move_type *x, sn_dim *di
 static sonde_status infer_reshape(sn_infer *c)
 {
     const reshape_params *r = c->params;
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *shape = r->shape;
     int64_t n = (int64_t)r->n;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (!r->from_attr) {
-        SN_TRY(sn_move_list(c, 1, &shape, &n));
+        SN_TRY(sn_infer_list(c, 1, &shape, &n));
         if (!shape)
             return n > SN_MAX_RANK
                        ? sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n)
-                       : sn_move_out_rank(c, 0, x.dtype, (int)n);
+                       : sn_infer_rank(c, 0, x.dtype, (int)n);
     }
     if (n > SN_MAX_RANK)
         return sn_infer_fail(c, "a shape of %lld dims is too long", (long long)n);
@@ -117,22 +117,21 @@ static sonde_status infer_reshape(sn_infer *c)
     if (x.rank >= 0 && unknown == 1 && missing >= 0)
         SN_TRY(solve_missing(c, &x, dims, (int)n, missing));
     int64_t a = 1, b = 1;
-    if (x.rank >= 0 && sn_move_known(x.dims, x.rank) && sn_move_known(dims, n) &&
+    if (x.rank >= 0 && sn_dims_known(x.dims, x.rank) && sn_dims_known(dims, n) &&
         sn_dims_count(x.dims, x.rank, &a) && (!sn_dims_count(dims, (int)n, &b) || a != b))
         return sn_infer_fail(c, "cannot reshape %lld elements into %lld", (long long)a,
                              (long long)b);
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, (int)n));
-    return sn_move_pass_ints(c, 0, 0);
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, (int)n));
+    return sn_infer_pass_ints(c, 0, 0);
 }
 
-const sn_op sn_op_reshape[] = {
-    {SN_MOVE_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW,
-     .params_size = sizeof(reshape_params), .prepare = prepare_reshape_1, .infer = infer_reshape,
-     .run = run_view, .types = SN_MOVE_ALL_TYPES},
-    {SN_MOVE_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW,
-     .params_size = sizeof(reshape_params), .prepare = prepare_reshape, .infer = infer_reshape,
-     .run = run_view, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_reshape[] = {{SN_OP_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW,
+                                .params_size = sizeof(reshape_params), .prepare = prepare_reshape_1,
+                                .infer = infer_reshape, .run = run_view, .types = SN_ALL_TYPES},
+                               {SN_OP_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW,
+                                .params_size = sizeof(reshape_params), .prepare = prepare_reshape,
+                                .infer = infer_reshape, .run = run_view, .types = SN_ALL_TYPES},
+                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ Flatten */
 typedef struct axis_params {
@@ -146,10 +145,10 @@ static sonde_status prepare_flatten(sn_prep *p)
 
 static sonde_status infer_flatten(sn_infer *c)
 {
-    sn_move_type x;
-    SN_TRY(sn_move_in(c, 0, &x));
+    sn_input_type x;
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.rank < 0)
-        return sn_move_out_rank(c, 0, x.dtype, 2);
+        return sn_infer_rank(c, 0, x.dtype, 2);
     int64_t axis = ((const axis_params *)c->params)->axis;
     if (axis < -x.rank || axis > x.rank)
         return sn_infer_fail(c, "axis %lld is outside a tensor of rank %d", (long long)axis,
@@ -158,14 +157,13 @@ static sonde_status infer_flatten(sn_infer *c)
         axis += x.rank;
     sn_dim dims[2] = {1, 1};
     for (int i = 0; i < x.rank; i++)
-        dims[i >= axis] = sn_move_mul(dims[i >= axis], x.dims[i]);
-    return sn_move_out(c, 0, x.dtype, dims, 2);
+        dims[i >= axis] = sn_dim_mul(dims[i >= axis], x.dims[i]);
+    return sn_infer_bounded(c, 0, x.dtype, dims, 2);
 }
 
-const sn_op sn_op_flatten[] = {{SN_MOVE_HEAD("Flatten", 1, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW,
+const sn_op sn_op_flatten[] = {{SN_OP_HEAD("Flatten", 1, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW,
                                 .params_size = sizeof(axis_params), .prepare = prepare_flatten,
-                                .infer = infer_flatten, .run = run_view,
-                                .types = SN_MOVE_ALL_TYPES},
+                                .infer = infer_flatten, .run = run_view, .types = SN_ALL_TYPES},
                                {.name = NULL}};
 
 /* ------------------------------------------------------------------ Squeeze, Unsqueeze */
@@ -189,27 +187,27 @@ static sonde_status get_axes(sn_infer *c, const sn_dim **axes, int64_t *n)
         *n = (int64_t)a->n;
         return SONDE_OK;
     }
-    SN_TRY(sn_move_list(c, 1, axes, n));
-    if (*axes && !sn_move_known(*axes, *n))
+    SN_TRY(sn_infer_list(c, 1, axes, n));
+    if (*axes && !sn_dims_known(*axes, *n))
         *axes = NULL;
     return SONDE_OK;
 }
 
 static sonde_status infer_squeeze(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *axes;
     int64_t n;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     SN_TRY(get_axes(c, &axes, &n));
     bool all = n == 0; /* no axes: every dim of 1 goes */
-    if (x.rank < 0 || (!axes && !all) || (all && !sn_move_known(x.dims, x.rank))) {
+    if (x.rank < 0 || (!axes && !all) || (all && !sn_dims_known(x.dims, x.rank))) {
         int rank = x.rank >= 0 && n > 0 && n <= x.rank ? x.rank - (int)n : -1;
-        return sn_move_out_rank(c, 0, x.dtype, rank);
+        return sn_infer_rank(c, 0, x.dtype, rank);
     }
     bool gone[SN_MAX_RANK] = {false};
     if (!all)
-        SN_TRY(sn_move_axes(c, axes, n, x.rank, gone));
+        SN_TRY(sn_infer_axes(c, axes, n, x.rank, gone));
     sn_dim dims[SN_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < x.rank; i++) {
@@ -218,42 +216,42 @@ static sonde_status infer_squeeze(sn_infer *c)
         if (all ? x.dims[i] != 1 : !gone[i])
             dims[rank++] = x.dims[i];
     }
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
-    return sn_move_pass_ints(c, 0, 0);
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, rank));
+    return sn_infer_pass_ints(c, 0, 0);
 }
 
 static sonde_status infer_unsqueeze(sn_infer *c)
 {
-    sn_move_type x;
+    sn_input_type x;
     const sn_dim *axes;
     int64_t n;
-    SN_TRY(sn_move_in(c, 0, &x));
+    SN_TRY(sn_infer_input_type(c, 0, &x));
     SN_TRY(get_axes(c, &axes, &n));
     if (n > SN_MAX_RANK || (x.rank >= 0 && n >= 0 && n + x.rank > SN_MAX_RANK))
         return sn_infer_fail(c, "the rank would exceed %d", SN_MAX_RANK);
     if (x.rank < 0 || (!axes && n != 0))
-        return sn_move_out_rank(c, 0, x.dtype, x.rank >= 0 && n >= 0 ? x.rank + (int)n : -1);
+        return sn_infer_rank(c, 0, x.dtype, x.rank >= 0 && n >= 0 ? x.rank + (int)n : -1);
     int rank = x.rank + (int)n;
     bool added[SN_MAX_RANK];
-    SN_TRY(sn_move_axes(c, axes, n, rank, added));
+    SN_TRY(sn_infer_axes(c, axes, n, rank, added));
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0, k = 0; i < rank; i++)
         dims[i] = added[i] ? 1 : x.dims[k++];
-    SN_TRY(sn_move_out(c, 0, x.dtype, dims, rank));
-    return sn_move_pass_ints(c, 0, 0);
+    SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, rank));
+    return sn_infer_pass_ints(c, 0, 0);
 }
 
 #define AXES_OP(NAME, INFER, MIN_IN_13)                                                            \
     {                                                                                              \
-        {SN_MOVE_HEAD(NAME, 1, 12, 1, 1, 1, 1),                                                    \
+        {SN_OP_HEAD(NAME, 1, 12, 1, 1, 1, 1),                                                      \
          .flags = SN_OP_VIEW,                                                                      \
          .params_size = sizeof(axes_params),                                                       \
          .prepare = prepare_axes,                                                                  \
          .infer = INFER,                                                                           \
          .run = run_view,                                                                          \
-         .types = SN_MOVE_ALL_TYPES},                                                              \
-            {SN_MOVE_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1), .flags = SN_OP_VIEW, .infer = INFER,   \
-             .run = run_view, .types = SN_MOVE_ALL_TYPES},                                         \
+         .types = SN_ALL_TYPES},                                                                   \
+            {SN_OP_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1), .flags = SN_OP_VIEW, .infer = INFER,     \
+             .run = run_view, .types = SN_ALL_TYPES},                                              \
         {                                                                                          \
             .name = NULL                                                                           \
         }                                                                                          \
@@ -266,7 +264,7 @@ const sn_op sn_op_unsqueeze[] = AXES_OP("Unsqueeze", infer_unsqueeze, 2);
 static sonde_status infer_identity(sn_infer *c)
 {
     SN_TRY(sn_infer_same(c, 0, 0));
-    return sn_move_pass_ints(c, 0, 0);
+    return sn_infer_pass_ints(c, 0, 0);
 }
 
 static sonde_status run_identity(const sn_step *s, sn_frame *f)
@@ -278,9 +276,9 @@ static sonde_status run_identity(const sn_step *s, sn_frame *f)
     return sn_slot_share(y, x, true, f->alloc, f->err);
 }
 
-const sn_op sn_op_identity[] = {
-    {SN_MOVE_HEAD("Identity", 1, 13, 1, 1, 1, 1), .flags = SN_OP_VIEW, .infer = infer_identity,
-     .run = run_view, .types = SN_MOVE_ALL_TYPES},
-    {SN_MOVE_HEAD("Identity", 14, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW | SN_OP_NONTENSOR,
-     .infer = infer_identity, .run = run_identity, .types = SN_MOVE_ALL_TYPES},
-    {.name = NULL}};
+const sn_op sn_op_identity[] = {{SN_OP_HEAD("Identity", 1, 13, 1, 1, 1, 1), .flags = SN_OP_VIEW,
+                                 .infer = infer_identity, .run = run_view, .types = SN_ALL_TYPES},
+                                {SN_OP_HEAD("Identity", 14, 0, 1, 1, 1, 1),
+                                 .flags = SN_OP_VIEW | SN_OP_NONTENSOR, .infer = infer_identity,
+                                 .run = run_identity, .types = SN_ALL_TYPES},
+                                {.name = NULL}};

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------ infer */
-sonde_status sn_move_in(sn_infer *c, uint32_t i, sn_move_type *t)
+sonde_status sn_infer_input_type(sn_infer *c, uint32_t i, sn_input_type *t)
 {
-    *t = (sn_move_type){SONDE_DTYPE_UNDEFINED, -1, NULL};
+    *t = (sn_input_type){SONDE_DTYPE_UNDEFINED, -1, NULL};
     if (!sn_infer_has(c, i))
         return sn_infer_fail(c, "input %u is missing", i);
     const sn_type *type = &c->in[i]->type;
@@ -21,23 +21,7 @@ sonde_status sn_move_in(sn_infer *c, uint32_t i, sn_move_type *t)
     return SONDE_OK;
 }
 
-sonde_status sn_move_out(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank)
-{
-    size_t bytes;
-    if (rank > SN_MAX_RANK)
-        return sn_infer_fail(c, "output %u has rank %d, more than %d", o, rank, SN_MAX_RANK);
-    if (rank >= 0 && sn_move_known(dims, rank)) {
-        for (int i = 0; i < rank; i++)
-            if (dims[i] < 0)
-                return sn_infer_fail(c, "dim %d of output %u would be %lld", i, o,
-                                     (long long)dims[i]);
-        if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes) || bytes > PTRDIFF_MAX)
-            return sn_infer_fail(c, "output %u would be too large", o);
-    }
-    return sn_infer_tensor(c, o, dtype, rank < 0 ? NULL : dims, rank);
-}
-
-sonde_status sn_move_out_rank(sn_infer *c, uint32_t o, sn_dtype dtype, int rank)
+sonde_status sn_infer_rank(sn_infer *c, uint32_t o, sn_dtype dtype, int rank)
 {
     sn_dim dims[SN_MAX_RANK];
     if (rank > SN_MAX_RANK)
@@ -47,7 +31,7 @@ sonde_status sn_move_out_rank(sn_infer *c, uint32_t o, sn_dtype dtype, int rank)
     return sn_infer_tensor(c, o, dtype, rank < 0 ? NULL : dims, rank);
 }
 
-sonde_status sn_move_list(sn_infer *c, uint32_t i, const sn_dim **v, int64_t *n)
+sonde_status sn_infer_list(sn_infer *c, uint32_t i, const sn_dim **v, int64_t *n)
 {
     *v = NULL;
     *n = 0;
@@ -70,7 +54,7 @@ sonde_status sn_move_list(sn_infer *c, uint32_t i, const sn_dim **v, int64_t *n)
     return SONDE_OK;
 }
 
-bool sn_move_known(const sn_dim *v, int64_t n)
+bool sn_dims_known(const sn_dim *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (!sn_dim_known(v[i]))
@@ -78,21 +62,14 @@ bool sn_move_known(const sn_dim *v, int64_t n)
     return true;
 }
 
-sn_dim sn_move_mul(sn_dim a, sn_dim b)
-{
-    if (a == 0 || b == 0)
-        return 0;
-    return a == 1 ? b : b == 1 ? a : sn_dim_mul(a, b);
-}
-
-sn_dim sn_move_merge(sn_dim a, sn_dim b)
+sn_dim sn_dim_merge(sn_dim a, sn_dim b)
 {
     if (sn_dim_known(a))
         return a;
     return sn_dim_known(b) || a == SN_DIM_UNKNOWN ? b : a;
 }
 
-sonde_status sn_move_pass_ints(sn_infer *c, uint32_t o, uint32_t i)
+sonde_status sn_infer_pass_ints(sn_infer *c, uint32_t o, uint32_t i)
 {
     const sn_dim *v;
     int64_t n;
@@ -100,7 +77,7 @@ sonde_status sn_move_pass_ints(sn_infer *c, uint32_t o, uint32_t i)
     return v ? sn_infer_set_ints(c, o, v, n) : SONDE_OK;
 }
 
-sonde_status sn_move_axes(sn_infer *c, const int64_t *axes, int64_t n, int rank, bool *is_axis)
+sonde_status sn_infer_axes(sn_infer *c, const int64_t *axes, int64_t n, int rank, bool *is_axis)
 {
     memset(is_axis, 0, SN_MAX_RANK * sizeof *is_axis);
     for (int64_t i = 0; i < n; i++) {
@@ -114,22 +91,22 @@ sonde_status sn_move_axes(sn_infer *c, const int64_t *axes, int64_t n, int rank,
 }
 
 /* ------------------------------------------------------------------ run */
-int64_t sn_move_int(const sn_tensor *t, int64_t i)
+int64_t sn_tensor_int(const sn_tensor *t, int64_t i)
 {
     return sn_elem_i64(t->dtype, t->data, i);
 }
 
-int64_t sn_move_ints(const sn_tensor *t, int64_t *out, int64_t max)
+int64_t sn_tensor_ints(const sn_tensor *t, int64_t *out, int64_t max)
 {
     int64_t n = sn_tensor_count(t);
     if (n > max)
         n = max;
     for (int64_t i = 0; i < n; i++)
-        out[i] = sn_move_int(t, i);
+        out[i] = sn_tensor_int(t, i);
     return n;
 }
 
-bool sn_move_axis(int64_t axis, int rank, int *out)
+bool sn_axis_index(int64_t axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)
         return false;
@@ -137,12 +114,12 @@ bool sn_move_axis(int64_t axis, int rank, int *out)
     return true;
 }
 
-bool sn_move_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b)
+bool sn_same_dims(const int64_t *a, int rank_a, const int64_t *b, int rank_b)
 {
     return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
 }
 
-sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
+sonde_status sn_run_own_strings(const sn_step *s, sn_frame *f, uint32_t o)
 {
     /* Memory of an arena (no owner): the plan keeps what the elements point at until the run ends.
      */
@@ -156,7 +133,7 @@ sonde_status sn_move_own(const sn_step *s, sn_frame *f, uint32_t o)
     return SONDE_OK;
 }
 
-sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_tensor *src)
+sonde_status sn_run_copy(const sn_step *s, sn_frame *f, uint32_t o, const sn_tensor *src)
 {
     if (!sn_wants(s, o))
         return SONDE_OK;
@@ -168,5 +145,5 @@ sonde_status sn_move_whole(const sn_step *s, sn_frame *f, uint32_t o, const sn_t
     if (y->data == src->data || n == 0)
         return SONDE_OK;
     sn_copy_bytes(y->data, src->data, (size_t)n * sn_dtype_bytes(y->dtype), f->pool);
-    return sn_move_own(s, f, o);
+    return sn_run_own_strings(s, f, o);
 }
