@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runner.h"
 #include "sonde/experimental/machine.h"
@@ -39,6 +40,13 @@ typedef struct instance {
     sonde_error err;
     pthread_t thread;
 } instance;
+
+double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
 
 /* Run number k; false: it failed or was cut, or another instance was. */
 static bool run_once(instance *in, size_t k, bool warmup, bool verbose, double *ms)

@@ -4,6 +4,7 @@
 #ifndef SONDE_TOOL_H
 #define SONDE_TOOL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -20,31 +21,34 @@ enum {
     EXIT_SIGNAL = 128 /* plus its number: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP */
 };
 
-/* ---- util.c ---- */
+/* ---- messages.c ---- */
 /* One line on stderr: "sonde: …". Returns EXIT_ERROR, or EXIT_USAGE, to be returned on. */
 int fail(const char *fmt, ...) SONDE_PRINTF(1, 2);
 int fail_usage(const char *fmt, ...) SONDE_PRINTF(1, 2);
 void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
-void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
-void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
-char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
-/* A copy without control characters and without bytes that are no text: names come from models and
- * would write elsewhere on a terminal. */
-char *printable(const char *text);
-double now_ms(void);
+
+/* ---- files.c ---- */
 bool is_folder(const char *path);
 bool is_file(const char *path);
-bool ends_with(const char *text, const char *suffix);
 /* For files that are not models: someone who writes one meanwhile must not end the program. */
 extern const sonde_load_options unmapped;
 /* Text to a file, or to stdout for "-". */
 int write_text(const char *path, const char *text, size_t bytes);
+
+/* ---- text.c ---- */
+void *need(void *memory); /* exits when it is NULL: a program may, a library may not */
+void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
+char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
+char *text_of_args(const char *fmt, va_list args) SONDE_PRINTF(1, 0);
+/* A copy without control characters and without bytes that are no text: names come from models and
+ * would write elsewhere on a terminal. */
+char *printable(const char *text);
+bool ends_with(const char *text, const char *suffix);
 /* 1234567 ► "1,234,567" and 22020096 ► "21.0 MiB", in one of a few static buffers. */
 const char *grouped(uint64_t n);
 const char *bytes_text(uint64_t n);
 /* The candidate closest to `word`, or NULL when none is near; candidates end with NULL. */
 const char *closest(const char *word, const char *const *candidates);
-
 /* A growing text. */
 typedef struct text {
     char *data;
@@ -53,6 +57,9 @@ typedef struct text {
 void text_add(text *t, const char *fmt, ...) SONDE_PRINTF(2, 3);
 void text_json(text *t, const char *s); /* quoted and escaped; valid whatever the bytes are */
 void text_free(text *t);
+
+/* ---- instances.c ---- */
+double now_ms(void); /* of a clock that is never set back */
 
 /* ---- columns.c ---- */
 /* Columns of the terminal; 0 where the output goes elsewhere and COLUMNS is not set. */

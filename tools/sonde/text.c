@@ -1,69 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small things: messages, memory, text, files. */
-#include <errno.h>
+/* Texts and lists of texts: made, cleaned, written as numbers, compared; and the memory they are
+ * in. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
-#include "sonde/experimental/file.h"
 #include "tool.h"
-
-static char *format(const char *fmt, va_list args)
-{
-    va_list again;
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, fmt, again);
-    va_end(again);
-    char *s = need(malloc((size_t)(n > 0 ? n : 0) + 1));
-    vsnprintf(s, (size_t)(n > 0 ? n : 0) + 1, fmt, args);
-    return s;
-}
-
-/* What a message cites, names of models above all, may hold anything; lines stay lines. */
-static void say(const char *prefix, const char *fmt, va_list args)
-{
-    char *raw = format(fmt, args);
-    fflush(stdout);
-    fputs(prefix, stderr);
-    for (char *line = raw, *next; line; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = 0;
-        char *shown = printable(line);
-        fprintf(stderr, "%s\n", shown);
-        free(shown);
-    }
-    free(raw);
-}
-
-int fail(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    progress_end();
-    say("sonde: ", fmt, args);
-    va_end(args);
-    return EXIT_ERROR;
-}
-
-int fail_usage(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    say("sonde: ", fmt, args);
-    va_end(args);
-    return EXIT_USAGE;
-}
-
-void warn(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    say("sonde: warning: ", fmt, args);
-    va_end(args);
-}
 
 void *need(void *memory)
 {
@@ -82,11 +24,22 @@ void *grow(void *memory, size_t n, size_t bytes)
     return need(realloc(memory, (n ? 2 * n : 1) * bytes));
 }
 
+char *text_of_args(const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *s = need(malloc((size_t)(n > 0 ? n : 0) + 1));
+    vsnprintf(s, (size_t)(n > 0 ? n : 0) + 1, fmt, args);
+    return s;
+}
+
 char *text_of(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    char *s = format(fmt, args);
+    char *s = text_of_args(fmt, args);
     va_end(args);
     return s;
 }
@@ -108,43 +61,10 @@ char *printable(const char *s)
     return out;
 }
 
-double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-const sonde_load_options unmapped = {.struct_size = sizeof unmapped, .no_mmap = 1};
-
-bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-bool is_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
 bool ends_with(const char *s, const char *suffix)
 {
     const size_t n = strlen(s), m = strlen(suffix);
     return n >= m && strcmp(s + n - m, suffix) == 0;
-}
-
-int write_text(const char *path, const char *data, size_t bytes)
-{
-    sonde_error err;
-    if (strcmp(path, "-") != 0)
-        return sonde_file_write(path, data, bytes, &err) ? fail("%s", err.message) : EXIT_OK;
-    errno = 0;
-    if (fwrite(data, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
-        return EXIT_OK;
-    return fail("cannot write to standard output: %s",
-                errno ? strerror(errno) : "the write was refused");
 }
 
 /* Four buffers, so that one printf may use several. */
@@ -241,7 +161,7 @@ void text_add(text *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    char *piece = format(fmt, args);
+    char *piece = text_of_args(fmt, args);
     va_end(args);
     const size_t n = strlen(piece);
     if (t->n + n + 1 > t->cap) {
