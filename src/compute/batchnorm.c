@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 #include "kernels/kernels.h"
 
 typedef struct job {

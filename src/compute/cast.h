@@ -4,7 +4,7 @@
 #define SN_COMPUTE_CAST_H
 
 #include "base/pool.h"
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 /* Every numeric type of ONNX but the complex ones; strings are not known here. */
 bool sn_cast_supported(sonde_dtype t);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
+#include "compute/small_floats.h"
 #include "compute/split.h"
 
 int64_t sn_causal_conv_scratch(const sn_causal_conv_desc *d)

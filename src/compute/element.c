@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/codec.h"
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 static bool is_float(sonde_dtype t)
 {

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/eltwise_loops.h"
+#include "compute/small_floats.h"
 
 enum { CHUNK = 256 }; /* elements of an f32 detour */
 

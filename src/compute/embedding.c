@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 /* dst = or += row `id` of the table; false: no such row. */
 static bool add_row(const sn_embedding_table *t, int64_t id, int64_t n, float *dst, bool first)

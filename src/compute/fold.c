@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
+#include "compute/small_floats.h"
 #include "compute/split.h"
 
 /* y[i * step] += x[i] */

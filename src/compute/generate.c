@@ -2,8 +2,8 @@
 /* Progressions and diagonals. */
 #include "compute/generate.h"
 
-#include "compute/codec.h"
 #include "compute/element.h"
+#include "compute/small_floats.h"
 
 void sn_range_run(sonde_dtype t, void *y, int64_t n, const void *start, const void *delta)
 {

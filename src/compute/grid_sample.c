@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
+#include "compute/small_floats.h"
 
 enum { MAX_TAPS = 64 };
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
+#include "compute/small_floats.h"
 
 sn_heads sn_heads_bhsd(sonde_dtype t, void *data, int64_t batch, int64_t heads, int64_t len,
                        int64_t size)

@@ -5,7 +5,7 @@
 #define SN_COMPUTE_HEADS_H
 
 #include "base/pool.h"
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 typedef struct sn_heads {
     sonde_dtype dtype;

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
+#include "compute/small_floats.h"
 #include "compute/split.h"
 
 sonde_status sn_integer_gemm_plan_make(sn_integer_gemm_plan *p, const sn_gemm_desc *d,

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/eltwise.h"
+#include "compute/small_floats.h"
 
 enum {
     CHUNK = 512, /* elements at once */

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/parallel.h"
 #include "compute/reduce.h"
+#include "compute/small_floats.h"
 
 enum { CHUNK = 64 };
 

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
 #include "compute/copy.h"
 #include "compute/element.h"
 #include "compute/eltwise.h"
+#include "compute/small_floats.h"
 
 /* What the loops see of a blocked image: axis 1 has whole blocks, a pixel has `block` elements. */
 static int64_t planes_of(const sn_resize *r, int axis, int64_t dim)

@@ -3,8 +3,8 @@
 #include "compute/scatter.h"
 
 #include "base/codec.h"
-#include "compute/codec.h"
 #include "compute/copy.h"
+#include "compute/small_floats.h"
 
 /* Combines n elements of src into dst. */
 typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);

@@ -3,7 +3,7 @@
  * numbers. */
 #include "compute/select.h"
 
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 /* Row r of y (of `count`) on the axis = entry `from` of x. */
 static void copy_entry(const sn_entries *e, size_t elem_bytes, void *y, const void *x,

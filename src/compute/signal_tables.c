@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "compute/codec.h"
 #include "compute/element.h"
+#include "compute/small_floats.h"
 
 #define PI 3.14159265358979323846
 

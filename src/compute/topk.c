@@ -2,9 +2,9 @@
 /* Elements become order-preserving integer keys, so one heap per thread serves every type. */
 #include "compute/topk.h"
 
-#include "compute/codec.h"
 #include "compute/element.h"
 #include "compute/ranking.h"
+#include "compute/small_floats.h"
 
 enum { PARALLEL_ELEMS = 16384 };
 

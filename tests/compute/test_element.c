@@ -3,7 +3,7 @@
 #include "compute/element.h"
 
 #include "compute/cast.h"
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 #include "test.h"
 
 static const sonde_dtype numbers[] = {

@@ -3,7 +3,7 @@
  * a pass has folded it into a convolution; what remains runs here. training_mode takes mean and
  * variance from the batch and gives the running ones as outputs 1 and 2. */
 #include "compute/batchnorm.h"
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 #include "ops/shared/data_movement.h"
 
 typedef struct norm_params {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small floats as this room sees them: 16-bit floats are computed in f32, chunk by chunk. Their
- * bits are the business of base/codec.h. */
-#ifndef SN_COMPUTE_CODEC_H
-#define SN_COMPUTE_CODEC_H
+/* Arrays of floats smaller than f32, to and from f32: drivers compute in f32 and convert chunk by
+ * chunk. Single numbers, and what their bits mean, are in base/codec.h. */
+#ifndef SN_COMPUTE_SMALL_FLOATS_H
+#define SN_COMPUTE_SMALL_FLOATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

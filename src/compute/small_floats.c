@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays of small floats: those of 16 bits have kernels, the others are converted one by one. */
-#include "compute/codec.h"
+#include "compute/small_floats.h"
 
 #include <math.h>
 #include <string.h>
