@@ -130,7 +130,7 @@ static bool count_weight(sonde_inspection_totals *totals, sn_map *seen, const sn
     if (slot == SN_NO_SLOT || p->consts[slot].kind != SN_KIND_TENSOR || p->consts[slot].t.pack)
         return true;
     const sn_tensor *t = &p->consts[slot].t;
-    /* Joined ones have no memory of their own before they are settled. */
+    /* Joined ones have no memory of their own before they are made readable. */
     const void *where = t->data ? t->data : (const void *)t->parts;
     if (!where || sn_map_get_n(seen, &where, sizeof where) || is_held_by_model(p->model, where))
         return true;

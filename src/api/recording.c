@@ -11,7 +11,7 @@ struct sonde_recording {
     int level;
     bool paused;
     uint32_t categories;
-    SN_VEC(sn_window) windows; /* in order; the last is open while it is not paused */
+    SN_VEC(sn_time_window) windows; /* in order; the last is open while it is not paused */
 };
 
 /* What a recording asks of the recorder now. With the lock held. */
@@ -38,7 +38,7 @@ static sonde_status check_level(int level, sonde_error *err)
 /* With the context's lock held. */
 static sonde_status open_window(sonde_recording *r, sonde_error *err)
 {
-    const sn_window w = {.from = sn_ticks(), .to = UINT64_MAX};
+    const sn_time_window w = {.from = sn_ticks(), .to = UINT64_MAX};
     if (!sn_vec_push(&r->windows, &r->context->alloc, w))
         return sn_fail_memory(err, sizeof w);
     r->paused = false;
@@ -132,7 +132,7 @@ sonde_status sonde_recording_clear(sonde_recording *r, sonde_error *err)
     SN_REQUIRE(r, err);
     sonde_context *c = r->context;
     pthread_mutex_lock(&c->records.lock);
-    const sn_window now = {.from = sn_ticks(), .to = r->paused ? 0 : UINT64_MAX};
+    const sn_time_window now = {.from = sn_ticks(), .to = r->paused ? 0 : UINT64_MAX};
     r->windows.data[0] = now; /* there is one since the start */
     r->windows.n = 1;
     r->observer.since = SN_NO_RECORDS;
@@ -149,10 +149,10 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     SN_REQUIRE(r, err);
     sonde_context *c = r->context;
     pthread_mutex_lock(&c->records.lock);
-    const size_t n = r->windows.n, bytes = n * sizeof(sn_window);
+    const size_t n = r->windows.n, bytes = n * sizeof(sn_time_window);
     const int level = r->level;
     sn_observer reader;
-    sn_window *windows = sn_alloc(&c->alloc, bytes);
+    sn_time_window *windows = sn_alloc(&c->alloc, bytes);
     if (windows) {
         memcpy(windows, r->windows.data, bytes);
         sn_records_read_begin(&c->records, &reader, windows[0].from);

@@ -80,7 +80,7 @@ static void norm_range(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_norm_choose(sn_norm_plan *p, uint32_t cpu_flags)
+void sn_norm_choose_kernels(sn_norm_plan *p, uint32_t cpu_flags)
 {
     p->kernels = sn_kernels_get(cpu_flags);
     p->name = p->dtype == SONDE_DTYPE_F64 ? "f64_norm"

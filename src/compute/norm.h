@@ -23,7 +23,7 @@ typedef struct sn_norm_plan {
     const char *name;
 } sn_norm_plan;
 /* Picks the kernels for a CPU, once everything above is set. */
-void sn_norm_choose(sn_norm_plan *p, uint32_t cpu_flags);
+void sn_norm_choose_kernels(sn_norm_plan *p, uint32_t cpu_flags);
 void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scale, const void *bias,
                  float *mean, float *inv, sn_pool *pool);
 

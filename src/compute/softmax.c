@@ -148,7 +148,7 @@ static void f64_range(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_softmax_choose(sn_softmax_plan *p, uint32_t cpu_flags)
+void sn_softmax_choose_kernels(sn_softmax_plan *p, uint32_t cpu_flags)
 {
     p->kernels = sn_kernels_get(cpu_flags);
     p->name = p->dtype == SONDE_DTYPE_F64              ? "f64_softmax"

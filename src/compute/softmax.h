@@ -17,7 +17,7 @@ typedef struct sn_softmax_plan {
     const char *name;
 } sn_softmax_plan;
 /* Picks the kernels for a CPU, once everything above is set. */
-void sn_softmax_choose(sn_softmax_plan *p, uint32_t cpu_flags);
+void sn_softmax_choose_kernels(sn_softmax_plan *p, uint32_t cpu_flags);
 
 /* y may be x. */
 void sn_softmax_run(const sn_softmax_plan *p, void *y, const void *x, sn_pool *pool);

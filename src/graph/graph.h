@@ -215,7 +215,8 @@ const sn_attr *sn_node_attr(const sn_node *n, const char *name); /* NULL when ab
 /* Constants of a file are views of it and may be misaligned for their element type. Before numbers
  * of a large one are read, this gives the value an aligned copy (owned by `buffers`); else it does
  * nothing. Tensors the reader found small are aligned already. */
-sonde_status sn_value_settle(sn_graph *g, sn_value *v, sn_buffers *buffers, sonde_error *err);
+sonde_status sn_value_make_readable(sn_graph *g, sn_value *v, sn_buffers *buffers,
+                                    sonde_error *err);
 void sn_node_remove_attr(sn_node *n, const char *name);
 /* Moves a node of the list to just before `before` (NULL: to the end). */
 void sn_node_move(sn_graph *g, sn_node *n, sn_node *before);

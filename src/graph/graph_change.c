@@ -299,15 +299,15 @@ sonde_status sn_graph_remove(sn_graph *g, sn_node *n, sonde_error *err)
     return SONDE_OK;
 }
 
-sonde_status sn_value_settle(sn_graph *g, sn_value *v, sn_buffers *buffers, sonde_error *err)
+sonde_status sn_value_make_readable(sn_graph *g, sn_value *v, sn_buffers *buffers, sonde_error *err)
 {
-    if (!v->fact.data || sn_tensor_is_settled(v->fact.data))
+    if (!v->fact.data || sn_tensor_is_readable(v->fact.data))
         return SONDE_OK;
     sn_tensor *copy = SN_NEW(g->arena, sn_tensor);
     if (!copy)
         return sn_fail_memory(err, sizeof *copy);
     *copy = *v->fact.data;
-    SN_TRY(sn_tensor_settle(copy, buffers, g->alloc, err));
+    SN_TRY(sn_tensor_make_readable(copy, buffers, g->alloc, err));
     v->fact.data = copy;
     return SONDE_OK;
 }

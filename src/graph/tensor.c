@@ -103,7 +103,7 @@ bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, s
     return sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
 }
 
-bool sn_tensor_is_settled(const sn_tensor *t)
+bool sn_tensor_is_readable(const sn_tensor *t)
 {
     size_t align = sn_dtype_bytes(t->dtype);
     if (t->scale || t->parts)
@@ -169,8 +169,8 @@ void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst)
     }
 }
 
-sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
-                              sonde_error *err)
+sonde_status sn_tensor_make_readable(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                                     sonde_error *err)
 {
     sn_buffer *b = sn_buffer_new(alloc, t->bytes);
     if (!b || !sn_vec_push(&buffers->list, alloc, b)) {

@@ -68,14 +68,14 @@ int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
 /* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */
 bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
 
-/* May the data be read as it lies? Constants need not be settled: views of files may be misaligned,
- * others still carry a scale or are in parts. */
-bool sn_tensor_is_settled(const sn_tensor *t);
+/* May the data be read as it lies? Constants need not be readable: views of files may be
+ * misaligned, others still carry a scale or are in parts. */
+bool sn_tensor_is_readable(const sn_tensor *t);
 /* Elements [first, first + count) as they are meant, into dst. */
 void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst);
-/* A settled copy of the data, added to `buffers`. */
-sonde_status sn_tensor_settle(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
-                              sonde_error *err);
+/* A readable copy of the data, added to `buffers`. */
+sonde_status sn_tensor_make_readable(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
+                                     sonde_error *err);
 
 typedef enum sn_kind {
     SN_KIND_NONE = SONDE_KIND_NONE,

@@ -147,7 +147,7 @@ static void emit_packed(sn_emitter *e, const sn_tensor *t, int64_t count)
 }
 
 /* A constant whose numbers are still to be scaled or put together, a buffer at a time. */
-static void emit_unsettled(sn_emitter *e, const sn_tensor *t, int64_t count)
+static void emit_converted(sn_emitter *e, const sn_tensor *t, int64_t count)
 {
     _Alignas(max_align_t) uint8_t part[1024];
     const int64_t step = (int64_t)(sizeof part / sn_dtype_bytes(t->dtype));
@@ -171,7 +171,7 @@ static void emit_contents(sn_emitter *e, const sn_tensor *t, const char *name, i
     } else if (sn_dtype_bits(t->dtype) < 8) {
         emit_packed(e, t, count);
     } else if (t->scale || t->parts) {
-        emit_unsettled(e, t, count);
+        emit_converted(e, t, count);
     } else {
         sn_emit_bytes(e, 9, t->data, t->bytes);
     }

@@ -9,7 +9,7 @@
 
 #include "onnx/reader.h"
 
-static sonde_status refuse(sn_reader *r, const sn_tensor_source *s, const char *why)
+static sonde_status refuse(sn_onnx_reader *r, const sn_tensor_source *s, const char *why)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL, "initializer '%.*s' names external data '%.*s': %s",
                    SN_SHOW(s->name), SN_SHOW(s->location), why);
@@ -28,7 +28,7 @@ static bool has_dot_dot(const char *path)
 }
 
 /* Resolves `dir`/`location`, links followed; the result is malloc's and lies inside the folder. */
-static sonde_status resolve(sn_reader *r, const sn_tensor_source *s, const char *location,
+static sonde_status resolve(sn_onnx_reader *r, const sn_tensor_source *s, const char *location,
                             char **out)
 {
     if (!r->opt->dir)
@@ -63,7 +63,7 @@ static sonde_status resolve(sn_reader *r, const sn_tensor_source *s, const char 
 }
 
 /* The open file at the resolved path `real`. */
-static sonde_status open_once(sn_reader *r, const char *real, sn_file **out)
+static sonde_status open_once(sn_onnx_reader *r, const char *real, sn_file **out)
 {
     sn_file *f = sn_map_get(&r->by_path, real);
     if (!f) {
@@ -84,7 +84,7 @@ static sonde_status open_once(sn_reader *r, const char *real, sn_file **out)
     return SONDE_OK;
 }
 
-sonde_status sn_external_resolve(sn_reader *r, sn_tensor_source *s)
+sonde_status sn_external_resolve(sn_onnx_reader *r, sn_tensor_source *s)
 {
     const void *key = s->location.at;
     size_t key_bytes = sn_wire_bytes(&s->location);
@@ -92,7 +92,7 @@ sonde_status sn_external_resolve(sn_reader *r, sn_tensor_source *s)
     if (!f) {
         const char *location;
         char *real = NULL;
-        SN_TRY(sn_reader_name(r, &s->location, "an external location", &location));
+        SN_TRY(sn_onnx_reader_name(r, &s->location, "an external location", &location));
         SN_TRY(resolve(r, s, location, &real));
         sonde_status st = open_once(r, real, &f);
         free(real);
@@ -110,7 +110,7 @@ sonde_status sn_external_resolve(sn_reader *r, sn_tensor_source *s)
     return SONDE_OK;
 }
 
-void sn_external_free(sn_reader *r)
+void sn_external_free(sn_onnx_reader *r)
 {
     free(r->real_dir);
     r->real_dir = NULL;

@@ -77,7 +77,7 @@ static const struct {
 };
 
 typedef struct found {
-    sn_reader *r;
+    sn_onnx_reader *r;
     int n;
     struct {
         message in;
@@ -121,7 +121,7 @@ static void look(found *f, sn_wire w, message in, unsigned depth)
     }
 }
 
-void sn_reader_tell_unknown(sn_reader *r, sn_wire model)
+void sn_onnx_reader_tell_unknown(sn_onnx_reader *r, sn_wire model)
 {
     found f = {.r = r};
     look(&f, model, MODEL, 0);

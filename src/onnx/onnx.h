@@ -2,7 +2,7 @@
 /* ONNX's protobuf ⇄ the graph. Models come in and go out through src/model_readers, which opens
  * files and finishes what was read. The reader is bounded and zero-copy: it never allocates more
  * than the file can justify, raw initializers stay views of the mapped file (large ones even when
- * they are misaligned there: see sn_value_settle), and every error names the place. */
+ * they are misaligned there: see sn_value_make_readable), and every error names the place. */
 #ifndef SN_ONNX_ONNX_H
 #define SN_ONNX_ONNX_H
 

@@ -18,7 +18,7 @@ typedef struct attr_fields {
     size_t floats, ints, strings, tensors, graphs, sparse_tensors, types;
 } attr_fields;
 
-static sonde_status collect(sn_reader *r, sn_wire w, attr_fields *a)
+static sonde_status collect(sn_onnx_reader *r, sn_wire w, attr_fields *a)
 {
     sn_field f;
     sn_wire_status got;
@@ -89,7 +89,7 @@ static sonde_status collect(sn_reader *r, sn_wire w, attr_fields *a)
             break;
         }
     }
-    return ok && got == SN_WIRE_END ? SONDE_OK : sn_reader_broken(r, "an attribute");
+    return ok && got == SN_WIRE_END ? SONDE_OK : sn_onnx_reader_broken(r, "an attribute");
 }
 
 static uint64_t guess_type(const attr_fields *a)
@@ -112,7 +112,7 @@ static uint64_t guess_type(const attr_fields *a)
 }
 
 /* A string value: bytes, copied so that a terminator follows them. */
-static sonde_status copy_string(sn_reader *r, const sn_wire *w, sonde_string *out)
+static sonde_status copy_string(sn_onnx_reader *r, const sn_wire *w, sonde_string *out)
 {
     size_t n = sn_wire_bytes(w);
     char *copy = sn_arena_alloc(r->arena, n + 1, 1);
@@ -125,14 +125,15 @@ static sonde_status copy_string(sn_reader *r, const sn_wire *w, sonde_string *ou
 }
 
 /* Room for the list of an attribute; even an empty list has a place. */
-static sonde_status new_list(sn_reader *r, size_t n, size_t elem_bytes, sn_attr *out, void **list)
+static sonde_status new_list(sn_onnx_reader *r, size_t n, size_t elem_bytes, sn_attr *out,
+                             void **list)
 {
     out->n = n;
     *list = sn_arena_array(r->arena, n ? n : 1, elem_bytes, 8);
     return *list ? SONDE_OK : sn_fail_memory(r->err, n * elem_bytes);
 }
 
-static sonde_status fill_numbers(sn_reader *r, sn_wire w, size_t n, sn_attr *out)
+static sonde_status fill_numbers(sn_onnx_reader *r, sn_wire w, size_t n, sn_attr *out)
 {
     bool floats = out->kind == SN_ATTR_FLOATS;
     int elem = floats ? SN_WIRE_FIXED32 : SN_WIRE_VARINT;
@@ -162,8 +163,8 @@ static sonde_status fill_numbers(sn_reader *r, sn_wire w, size_t n, sn_attr *out
 }
 
 /* Lists of messages: element k is read by the kind. */
-static sonde_status fill_messages(sn_reader *r, sn_wire w, sn_graph *g, uint64_t type, size_t n,
-                                  sn_attr *out)
+static sonde_status fill_messages(sn_onnx_reader *r, sn_wire w, sn_graph *g, uint64_t type,
+                                  size_t n, sn_attr *out)
 {
     static const struct {
         uint8_t type, number;
@@ -216,21 +217,21 @@ static sonde_status fill_messages(sn_reader *r, sn_wire w, sn_graph *g, uint64_t
     return SONDE_OK;
 }
 
-static sonde_status missing(sn_reader *r, const sn_attr *a)
+static sonde_status missing(sn_onnx_reader *r, const sn_attr *a)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' has a type but no value",
                    a->name);
 }
 
-static sonde_status unknown_type(sn_reader *r, const sn_attr *a, uint64_t type)
+static sonde_status unknown_type(sn_onnx_reader *r, const sn_attr *a, uint64_t type)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL,
                    "attribute '%.200s' has type %lld, which this version does not know", a->name,
                    (long long)type);
 }
 
-static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields *a, uint64_t type,
-                         sn_attr *out)
+static sonde_status fill(sn_onnx_reader *r, sn_wire w, sn_graph *g, const attr_fields *a,
+                         uint64_t type, sn_attr *out)
 {
     out->kind = (sn_attr_kind)type;
     out->n = 1;
@@ -276,12 +277,12 @@ static sonde_status fill(sn_reader *r, sn_wire w, sn_graph *g, const attr_fields
     }
 }
 
-sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
+sonde_status sn_read_attr(sn_onnx_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
 {
     attr_fields a = {0};
     *out = (sn_attr){0};
     SN_TRY(collect(r, w, &a));
-    SN_TRY(sn_reader_name(r, &a.name, "an attribute", &out->name));
+    SN_TRY(sn_onnx_reader_name(r, &a.name, "an attribute", &out->name));
     if (!out->name[0])
         return sn_fail(r->err, SONDE_INVALID_MODEL, "an attribute has no name");
     uint64_t type = a.type ? a.type : guess_type(&a);
@@ -289,7 +290,7 @@ sonde_status sn_read_attr(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *out)
         if (type > TYPE_PROTOS)
             return unknown_type(r, out, type);
         out->kind = (sn_attr_kind)type;
-        return sn_reader_name(r, &a.ref, "an attribute", &out->ref);
+        return sn_onnx_reader_name(r, &a.ref, "an attribute", &out->ref);
     }
     sonde_status st = fill(r, w, g, &a, type, out);
     if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY && !r->located)

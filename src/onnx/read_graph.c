@@ -9,13 +9,13 @@
 
 /* ---- values ---- */
 
-static sonde_status find_value(sn_reader *r, sn_scope *s, const sn_wire *name, sn_value **out)
+static sonde_status find_value(sn_onnx_reader *r, sn_scope *s, const sn_wire *name, sn_value **out)
 {
     size_t n = sn_wire_bytes(name);
     sn_value *v = sn_map_get_n(&s->values, name->at, n);
     if (!v) {
         const char *copy;
-        SN_TRY(sn_reader_name_in(r, &r->scratch, name, "a value", &copy));
+        SN_TRY(sn_onnx_reader_name_in(r, &r->scratch, name, "a value", &copy));
         SN_TRY(sn_graph_add_value(s->g, copy, &v, r->err));
         sn_arena_reset(&r->scratch);
         if (!sn_map_put_n(&s->values, v->name, n, v, NULL))
@@ -30,7 +30,7 @@ typedef struct value_info {
     bool has_type;
 } value_info;
 
-static sonde_status read_value_info(sn_reader *r, sn_wire w, value_info *out)
+static sonde_status read_value_info(sn_onnx_reader *r, sn_wire w, value_info *out)
 {
     sn_field f;
     sn_wire_status got;
@@ -43,18 +43,19 @@ static sonde_status read_value_info(sn_reader *r, sn_wire w, value_info *out)
             out->has_type = true;
         }
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a value") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a value") : SONDE_OK;
 }
 
 /* What the file says of a value's type, unless something better is known. */
-static sonde_status set_type(sn_reader *r, const value_info *info, sn_value *v)
+static sonde_status set_type(sn_onnx_reader *r, const value_info *info, sn_value *v)
 {
     if (!info->has_type || v->fact.type.kind != SN_KIND_NONE)
         return SONDE_OK;
     return sn_read_type(r, info->type, v->name, &v->fact.type);
 }
 
-static sonde_status twice(sn_reader *r, const sn_value *v, const char *first, const char *second)
+static sonde_status twice(sn_onnx_reader *r, const sn_value *v, const char *first,
+                          const char *second)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL, "value '%.200s' is both %s and %s", v->name, first,
                    second);
@@ -65,7 +66,7 @@ static const char *role(const sn_value *v)
     return v->is_input ? "a graph input" : v->fact.data ? "an initializer" : "the output of a node";
 }
 
-static sonde_status read_initializer(sn_reader *r, sn_scope *s, sn_wire w, bool sparse)
+static sonde_status read_initializer(sn_onnx_reader *r, sn_scope *s, sn_wire w, bool sparse)
 {
     const sn_tensor *t;
     const char *name;
@@ -84,7 +85,7 @@ static sonde_status read_initializer(sn_reader *r, sn_scope *s, sn_wire w, bool 
 }
 
 /* An input's default is a value of the input's type. */
-static sonde_status check_default(sn_reader *r, const sn_value *v, const sn_type *declared)
+static sonde_status check_default(sn_onnx_reader *r, const sn_value *v, const sn_type *declared)
 {
     const sn_type *t = &v->fact.type;
     bool fits = declared->kind == t->kind && (declared->rank < 0 || declared->rank == t->rank) &&
@@ -99,7 +100,7 @@ static sonde_status check_default(sn_reader *r, const sn_value *v, const sn_type
         sn_type_text(declared, NULL, want, sizeof want), sn_type_text(t, NULL, have, sizeof have));
 }
 
-static sonde_status read_input(sn_reader *r, sn_scope *s, sn_wire w)
+static sonde_status read_input(sn_onnx_reader *r, sn_scope *s, sn_wire w)
 {
     value_info info;
     sn_value *v;
@@ -128,7 +129,7 @@ static sonde_status read_input(sn_reader *r, sn_scope *s, sn_wire w)
     return SONDE_OK;
 }
 
-static sonde_status read_output(sn_reader *r, sn_scope *s, sn_wire w)
+static sonde_status read_output(sn_onnx_reader *r, sn_scope *s, sn_wire w)
 {
     value_info info;
     sn_value *v;
@@ -141,7 +142,7 @@ static sonde_status read_output(sn_reader *r, sn_scope *s, sn_wire w)
     return set_type(r, &info, v);
 }
 
-static sonde_status read_hint(sn_reader *r, sn_scope *s, sn_wire w)
+static sonde_status read_hint(sn_onnx_reader *r, sn_scope *s, sn_wire w)
 {
     value_info info;
     SN_TRY(read_value_info(r, w, &info));
@@ -158,7 +159,7 @@ typedef struct node_fields {
     size_t inputs, outputs, attrs;
 } node_fields;
 
-static sonde_status collect_node(sn_reader *r, sn_wire w, node_fields *n)
+static sonde_status collect_node(sn_onnx_reader *r, sn_wire w, node_fields *n)
 {
     sn_field f;
     sn_wire_status got;
@@ -189,10 +190,10 @@ static sonde_status collect_node(sn_reader *r, sn_wire w, node_fields *n)
             break;
         }
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a node") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a node") : SONDE_OK;
 }
 
-static sonde_status set_output(sn_reader *r, sn_scope *s, const sn_wire *name, sn_node *n,
+static sonde_status set_output(sn_onnx_reader *r, sn_scope *s, const sn_wire *name, sn_node *n,
                                uint32_t i)
 {
     sn_value *v;
@@ -203,7 +204,7 @@ static sonde_status set_output(sn_reader *r, sn_scope *s, const sn_wire *name, s
     return SONDE_OK;
 }
 
-static sonde_status add_attr(sn_reader *r, sn_scope *s, sn_wire w, sn_node *n)
+static sonde_status add_attr(sn_onnx_reader *r, sn_scope *s, sn_wire w, sn_node *n)
 {
     sn_attr *a = &n->attrs[n->n_attrs];
     SN_TRY(sn_read_attr(r, w, s->g, a));
@@ -215,7 +216,7 @@ static sonde_status add_attr(sn_reader *r, sn_scope *s, sn_wire w, sn_node *n)
     return SONDE_OK;
 }
 
-static sonde_status fill_node(sn_reader *r, sn_scope *s, sn_wire w, sn_node *n)
+static sonde_status fill_node(sn_onnx_reader *r, sn_scope *s, sn_wire w, sn_node *n)
 {
     uint32_t in = 0, out = 0;
     sn_field f;
@@ -245,16 +246,16 @@ static sonde_status fill_node(sn_reader *r, sn_scope *s, sn_wire w, sn_node *n)
     return SONDE_OK;
 }
 
-static sonde_status read_node(sn_reader *r, sn_scope *s, sn_wire w)
+static sonde_status read_node(sn_onnx_reader *r, sn_scope *s, sn_wire w)
 {
     node_fields c = {0};
     const char *name, *op_type, *domain, *overload;
     SN_TRY(collect_node(r, w, &c));
     sn_arena_reset(&r->scratch);
-    SN_TRY(sn_reader_name_in(r, &r->scratch, &c.name, "a node", &name));
-    SN_TRY(sn_reader_name_in(r, &r->scratch, &c.op_type, "an operator", &op_type));
-    SN_TRY(sn_reader_domain(r, &r->scratch, &c.domain, &domain));
-    SN_TRY(sn_reader_name(r, &c.overload, "an overload", &overload));
+    SN_TRY(sn_onnx_reader_name_in(r, &r->scratch, &c.name, "a node", &name));
+    SN_TRY(sn_onnx_reader_name_in(r, &r->scratch, &c.op_type, "an operator", &op_type));
+    SN_TRY(sn_onnx_reader_domain(r, &r->scratch, &c.domain, &domain));
+    SN_TRY(sn_onnx_reader_name(r, &c.overload, "an overload", &overload));
     if (!op_type[0])
         return sn_fail(r->err, SONDE_INVALID_MODEL, "node '%.200s' has no operator type", name);
     if (c.inputs > UINT32_MAX / 2 || c.outputs > UINT32_MAX / 2 || c.attrs > SN_MAX_ATTRS)
@@ -281,7 +282,7 @@ static sonde_status read_node(sn_reader *r, sn_scope *s, sn_wire w)
 /* ---- graphs ---- */
 
 /* Every value of a graph without a surrounding one has a source. */
-static sonde_status check_sources(sn_reader *r, const sn_graph *g)
+static sonde_status check_sources(sn_onnx_reader *r, const sn_graph *g)
 {
     for (size_t i = 0; i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
@@ -301,19 +302,20 @@ static sonde_status check_sources(sn_reader *r, const sn_graph *g)
 /* Fields are visited in the order that makes roles plain, whatever their order in the file. */
 typedef enum graph_pass { INITIALIZERS, INPUTS, NODES, OUTPUTS, HINTS, N_PASSES } graph_pass;
 
-static sonde_status read_graph_field(sn_reader *r, sn_scope *s, const sn_field *f, graph_pass pass)
+static sonde_status read_graph_field(sn_onnx_reader *r, sn_scope *s, const sn_field *f,
+                                     graph_pass pass)
 {
     switch (f->tag) {
     case SN_LEN(1):
         return pass == NODES ? read_node(r, s, f->body) : SONDE_OK;
     case SN_LEN(2):
-        return pass == INITIALIZERS ? sn_reader_name(r, &f->body, "a graph", &s->g->name)
+        return pass == INITIALIZERS ? sn_onnx_reader_name(r, &f->body, "a graph", &s->g->name)
                                     : SONDE_OK;
     case SN_LEN(5):
         return pass == INITIALIZERS ? read_initializer(r, s, f->body, false) : SONDE_OK;
     case SN_LEN(10): /* bodies have no model to describe */
         return pass == INITIALIZERS && s->g == r->m->graph
-                   ? sn_reader_name(r, &f->body, "the documentation", &r->m->graph_doc)
+                   ? sn_onnx_reader_name(r, &f->body, "the documentation", &r->m->graph_doc)
                    : SONDE_OK;
     case SN_LEN(11):
         return pass == INPUTS ? read_input(r, s, f->body) : SONDE_OK;
@@ -328,11 +330,11 @@ static sonde_status read_graph_field(sn_reader *r, sn_scope *s, const sn_field *
     }
 }
 
-sonde_status sn_read_graph(sn_reader *r, sn_wire w, sn_graph *g, bool closed)
+sonde_status sn_read_graph(sn_onnx_reader *r, sn_wire w, sn_graph *g, bool closed)
 {
     sn_scope s = {.g = g};
     sonde_status st;
-    SN_TRY(sn_reader_enter(r, "graphs"));
+    SN_TRY(sn_onnx_reader_enter(r, "graphs"));
     sn_map_init(&s.values, r->alloc);
     for (graph_pass pass = 0; pass < N_PASSES; pass++) {
         sn_wire at = w;
@@ -341,18 +343,18 @@ sonde_status sn_read_graph(sn_reader *r, sn_wire w, sn_graph *g, bool closed)
         while ((got = sn_wire_next(&at, &f)) == SN_WIRE_FIELD)
             SN_TRY_GOTO(st, read_graph_field(r, &s, &f, pass));
         if (got == SN_WIRE_BROKEN) {
-            st = sn_reader_broken(r, "a graph");
+            st = sn_onnx_reader_broken(r, "a graph");
             goto fail;
         }
     }
     st = closed ? check_sources(r, g) : SONDE_OK;
 fail:
     sn_map_free(&s.values);
-    sn_reader_leave(r);
+    sn_onnx_reader_leave(r);
     return st;
 }
 
-sonde_status sn_read_body(sn_reader *r, sn_wire w, sn_graph *parent, sn_graph **out)
+sonde_status sn_read_body(sn_onnx_reader *r, sn_wire w, sn_graph *parent, sn_graph **out)
 {
     sn_graph *g;
     SN_TRY(sn_graph_new(&g, r->arena, r->alloc, "", parent, r->err));
@@ -367,7 +369,7 @@ typedef struct function_fields {
     size_t inputs, outputs, attr_names, attr_defaults, opsets;
 } function_fields;
 
-static sonde_status collect_function(sn_reader *r, sn_wire w, function_fields *c)
+static sonde_status collect_function(sn_onnx_reader *r, sn_wire w, function_fields *c)
 {
     sn_field f;
     sn_wire_status got;
@@ -401,7 +403,7 @@ static sonde_status collect_function(sn_reader *r, sn_wire w, function_fields *c
             break;
         }
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a function") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a function") : SONDE_OK;
 }
 
 /* The lists of a function, filled in the order of the file. */
@@ -411,7 +413,7 @@ typedef struct function_lists {
     sn_opset *opsets;
 } function_lists;
 
-static sonde_status function_port(sn_reader *r, sn_scope *s, const sn_wire *name, bool output,
+static sonde_status function_port(sn_onnx_reader *r, sn_scope *s, const sn_wire *name, bool output,
                                   const char **out)
 {
     sn_value *v;
@@ -428,7 +430,7 @@ static sonde_status function_port(sn_reader *r, sn_scope *s, const sn_wire *name
     return SONDE_OK;
 }
 
-static sonde_status function_default(sn_reader *r, sn_wire w, sn_graph *g, sn_attr *a)
+static sonde_status function_default(sn_onnx_reader *r, sn_wire w, sn_graph *g, sn_attr *a)
 {
     SN_TRY(sn_read_attr(r, w, g, a));
     if (a->ref || (a->kind != SN_ATTR_GRAPH && a->kind != SN_ATTR_GRAPHS))
@@ -437,7 +439,7 @@ static sonde_status function_default(sn_reader *r, sn_wire w, sn_graph *g, sn_at
                    a->name);
 }
 
-static sonde_status fill_function(sn_reader *r, sn_wire w, sn_scope *s, sn_function *fn,
+static sonde_status fill_function(sn_onnx_reader *r, sn_wire w, sn_scope *s, sn_function *fn,
                                   const function_lists *l)
 {
     sn_wire first = w, second = w, third = w;
@@ -447,7 +449,8 @@ static sonde_status fill_function(sn_reader *r, sn_wire w, sn_scope *s, sn_funct
             SN_TRY(function_port(r, s, &f.body, false, &l->inputs[fn->n_inputs]));
             fn->n_inputs++;
         } else if (f.tag == SN_LEN(6)) {
-            SN_TRY(sn_reader_name(r, &f.body, "an attribute", &l->attr_names[fn->n_attr_names]));
+            SN_TRY(
+                sn_onnx_reader_name(r, &f.body, "an attribute", &l->attr_names[fn->n_attr_names]));
             fn->n_attr_names++;
         } else if (f.tag == SN_LEN(9)) {
             SN_TRY(sn_read_opset(r, f.body, &l->opsets[fn->n_opsets]));
@@ -471,15 +474,15 @@ static sonde_status fill_function(sn_reader *r, sn_wire w, sn_scope *s, sn_funct
     return check_sources(r, s->g);
 }
 
-sonde_status sn_read_function(sn_reader *r, sn_wire w, sn_function *out)
+sonde_status sn_read_function(sn_onnx_reader *r, sn_wire w, sn_function *out)
 {
     function_fields c = {0};
     sn_function fn = {0};
     sn_scope s = {0};
     SN_TRY(collect_function(r, w, &c));
-    SN_TRY(sn_reader_name(r, &c.name, "a function", &fn.name));
-    SN_TRY(sn_reader_domain(r, r->arena, &c.domain, &fn.domain));
-    SN_TRY(sn_reader_name(r, &c.overload, "an overload", &fn.overload));
+    SN_TRY(sn_onnx_reader_name(r, &c.name, "a function", &fn.name));
+    SN_TRY(sn_onnx_reader_domain(r, r->arena, &c.domain, &fn.domain));
+    SN_TRY(sn_onnx_reader_name(r, &c.overload, "an overload", &fn.overload));
     if (!fn.name[0])
         return sn_fail(r->err, SONDE_INVALID_MODEL, "a function has no name");
     if (c.inputs > UINT32_MAX || c.outputs > UINT32_MAX || c.attr_names > UINT32_MAX ||

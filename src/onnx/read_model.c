@@ -9,7 +9,7 @@
 #define KNOWN_IR_VERSION                                                                           \
     14 /* all that files up to this one can hold is known, or refused by name */
 
-static sonde_status add_opset(sn_reader *r, sn_wire w)
+static sonde_status add_opset(sn_onnx_reader *r, sn_wire w)
 {
     sn_opset o;
     SN_TRY(sn_read_opset(r, w, &o));
@@ -26,30 +26,30 @@ static sonde_status add_opset(sn_reader *r, sn_wire w)
     return sn_vec_push(&r->m->opsets, r->alloc, o) ? SONDE_OK : sn_fail_memory(r->err, sizeof o);
 }
 
-static sonde_status add_metadata(sn_reader *r, sn_wire w)
+static sonde_status add_metadata(sn_onnx_reader *r, sn_wire w)
 {
     sn_field f;
     sn_wire_status got;
     sn_meta meta = {"", ""};
     while ((got = sn_wire_next(&w, &f)) == SN_WIRE_FIELD) {
         if (f.tag == SN_LEN(1))
-            SN_TRY(sn_reader_name(r, &f.body, "a metadata key", &meta.key));
+            SN_TRY(sn_onnx_reader_name(r, &f.body, "a metadata key", &meta.key));
         else if (f.tag == SN_LEN(2))
-            SN_TRY(sn_reader_name(r, &f.body, "a metadata value", &meta.value));
+            SN_TRY(sn_onnx_reader_name(r, &f.body, "a metadata value", &meta.value));
     }
     if (got == SN_WIRE_BROKEN)
-        return sn_reader_broken(r, "a metadata entry");
+        return sn_onnx_reader_broken(r, "a metadata entry");
     return sn_vec_push(&r->m->metadata, r->alloc, meta) ? SONDE_OK
                                                         : sn_fail_memory(r->err, sizeof meta);
 }
 
-static sonde_status not_a_model(sn_reader *r, const char *why)
+static sonde_status not_a_model(sn_onnx_reader *r, const char *why)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL, "this is not an ONNX model: %s", why);
 }
 
 /* The first walk: the bytes are a message with an IR version we can read and a graph. */
-static sonde_status find_graph(sn_reader *r, sn_wire w, sn_wire *graph)
+static sonde_status find_graph(sn_onnx_reader *r, sn_wire w, sn_wire *graph)
 {
     sn_wire at = w;
     sn_field f;
@@ -83,12 +83,12 @@ static sonde_status find_graph(sn_reader *r, sn_wire w, sn_wire *graph)
             &r->m->ctx->log, SN_LOG_WARN,
             "the model has IR version %lld; this version knows 3 to %d and reads it as such",
             (long long)ir_version, KNOWN_IR_VERSION);
-        sn_reader_tell_unknown(r, w);
+        sn_onnx_reader_tell_unknown(r, w);
     }
     return SONDE_OK;
 }
 
-static sonde_status add_function(sn_reader *r, sn_wire w)
+static sonde_status add_function(sn_onnx_reader *r, sn_wire w)
 {
     sn_function fn;
     /* Room first: a function that was read must find its owner. */
@@ -99,21 +99,21 @@ static sonde_status add_function(sn_reader *r, sn_wire w)
     return SONDE_OK;
 }
 
-static sonde_status read_model_field(sn_reader *r, const sn_field *f)
+static sonde_status read_model_field(sn_onnx_reader *r, const sn_field *f)
 {
     sn_model *m = r->m;
     switch (f->tag) {
     case SN_LEN(2):
-        return sn_reader_name(r, &f->body, "the producer", &m->producer_name);
+        return sn_onnx_reader_name(r, &f->body, "the producer", &m->producer_name);
     case SN_LEN(3):
-        return sn_reader_name(r, &f->body, "the producer version", &m->producer_version);
+        return sn_onnx_reader_name(r, &f->body, "the producer version", &m->producer_version);
     case SN_LEN(4):
-        return sn_reader_name(r, &f->body, "the model domain", &m->domain);
+        return sn_onnx_reader_name(r, &f->body, "the model domain", &m->domain);
     case SN_INT(5):
         m->model_version = (int64_t)f->num;
         return SONDE_OK;
     case SN_LEN(6):
-        return sn_reader_name(r, &f->body, "the documentation", &m->doc);
+        return sn_onnx_reader_name(r, &f->body, "the documentation", &m->doc);
     case SN_LEN(8):
         return add_opset(r, f->body);
     case SN_LEN(14):
@@ -125,7 +125,7 @@ static sonde_status read_model_field(sn_reader *r, const sn_field *f)
     }
 }
 
-static sonde_status read_model(sn_reader *r, sn_wire w)
+static sonde_status read_model(sn_onnx_reader *r, sn_wire w)
 {
     sn_model *m = r->m;
     sn_wire graph;
@@ -143,12 +143,12 @@ static sonde_status read_model(sn_reader *r, sn_wire w)
 sonde_status sn_onnx_read(sn_model *m, const void *data, size_t bytes, const sn_onnx_options *opt,
                           sonde_error *err)
 {
-    sn_reader r = {.m = m,
-                   .arena = &m->arena,
-                   .alloc = m->ctx->alloc,
-                   .opt = opt,
-                   .read_body = sn_read_body,
-                   .err = err};
+    sn_onnx_reader r = {.m = m,
+                        .arena = &m->arena,
+                        .alloc = m->ctx->alloc,
+                        .opt = opt,
+                        .read_body = sn_read_body,
+                        .err = err};
     sn_map_init(&r.by_location, r.alloc);
     sn_map_init(&r.by_path, r.alloc);
     sn_map_init(&r.symbols, r.alloc);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Initializers and tensor attributes. Raw contents stay where they lie in the file: small ones and
  * those of attributes only when they are aligned there, large initializers always, so that loading
- * never touches them (whoever reads their numbers calls sn_value_settle first). The rest is decoded
- * once into memory of the model. Sparse tensors are made dense, within a bound on
- * how much memory a small file may ask for. */
+ * never touches them (whoever reads their numbers calls sn_value_make_readable first). The rest is
+ * decoded once into memory of the model. Sparse tensors are made dense, within a bound on how much
+ * memory a small file may ask for. */
 #include <string.h>
 
 #include "onnx/reader.h"
@@ -11,7 +11,7 @@
 #define SPARSE_FREE_BYTES ((size_t)64 << 20)
 #define SPARSE_MAX_GROWTH ((size_t)1000)
 
-static sonde_status new_tensor(sn_reader *r, sn_dtype dtype, int rank, const int64_t *dims,
+static sonde_status new_tensor(sn_onnx_reader *r, sn_dtype dtype, int rank, const int64_t *dims,
                                size_t bytes, sn_tensor **out)
 {
     sn_tensor *t = SN_NEW(r->arena, sn_tensor);
@@ -35,7 +35,7 @@ static bool has_odd_truth(const sn_tensor_source *s)
     return false;
 }
 
-static sonde_status read_source(sn_reader *r, sn_tensor_source *s, bool misaligned,
+static sonde_status read_source(sn_onnx_reader *r, sn_tensor_source *s, bool misaligned,
                                 const sn_tensor **out)
 {
     sn_tensor *t;
@@ -48,32 +48,33 @@ static sonde_status read_source(sn_reader *r, sn_tensor_source *s, bool misalign
     if (view) {
         t->data = (void *)(uintptr_t)s->raw; /* mapped read-only; nobody writes to a constant */
     } else {
-        SN_TRY(sn_reader_memory(r, s->bytes, &t->data, &t->owner));
+        SN_TRY(sn_onnx_reader_memory(r, s->bytes, &t->data, &t->owner));
         sn_tensor_source_fill(s, t->data);
     }
     *out = t;
     return SONDE_OK;
 }
 
-static sonde_status read_tensor(sn_reader *r, sn_wire w, const char *what, bool misaligned,
+static sonde_status read_tensor(sn_onnx_reader *r, sn_wire w, const char *what, bool misaligned,
                                 const sn_tensor **out, const char **name)
 {
     sn_tensor_source s;
     SN_TRY(sn_tensor_source_open(&s, w, what, r->err));
     if (name)
-        SN_TRY(sn_reader_name(r, &s.name, what, name));
+        SN_TRY(sn_onnx_reader_name(r, &s.name, what, name));
     if (s.external)
         SN_TRY(sn_external_resolve(r, &s));
     return read_source(r, &s, misaligned, out);
 }
 
-sonde_status sn_read_tensor(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
+sonde_status sn_read_tensor(sn_onnx_reader *r, sn_wire w, const char *what, const sn_tensor **out,
                             const char **name)
 {
     return read_tensor(r, w, what, false, out, name);
 }
 
-sonde_status sn_read_initializer(sn_reader *r, sn_wire w, const sn_tensor **out, const char **name)
+sonde_status sn_read_initializer(sn_onnx_reader *r, sn_wire w, const sn_tensor **out,
+                                 const char **name)
 {
     return read_tensor(r, w, "initializer", true, out, name);
 }
@@ -87,7 +88,7 @@ typedef struct sparse_parts {
     int64_t dims[SN_MAX_RANK];
 } sparse_parts;
 
-static sonde_status sparse_fields(sn_reader *r, sn_wire w, const char *what, sparse_parts *p)
+static sonde_status sparse_fields(sn_onnx_reader *r, sn_wire w, const char *what, sparse_parts *p)
 {
     sn_field f;
     sn_wire_status got;
@@ -107,7 +108,7 @@ static sonde_status sparse_fields(sn_reader *r, sn_wire w, const char *what, spa
         case SN_INT(3):
         case SN_LEN(3):
             if (!sn_wire_count(&f, SN_WIRE_VARINT, &n))
-                return sn_reader_broken(r, what);
+                return sn_onnx_reader_broken(r, what);
             if (n > (size_t)(SN_MAX_RANK - p->rank))
                 return sn_fail(r->err, SONDE_UNSUPPORTED, "%s has more than %d dimensions", what,
                                SN_MAX_RANK);
@@ -120,7 +121,7 @@ static sonde_status sparse_fields(sn_reader *r, sn_wire w, const char *what, spa
         }
     }
     if (got == SN_WIRE_BROKEN)
-        return sn_reader_broken(r, what);
+        return sn_onnx_reader_broken(r, what);
     if (!p->has_values)
         return sn_fail(r->err, SONDE_INVALID_MODEL, "%s has no values", what);
     return SONDE_OK;
@@ -128,9 +129,9 @@ static sonde_status sparse_fields(sn_reader *r, sn_wire w, const char *what, spa
 
 /* Dense size within bounds: together, sparse tensors may take 64 MiB, or a thousand times their own
  * bytes in the file. */
-static sonde_status sparse_bounds(sn_reader *r, const sparse_parts *p, const sn_tensor_source *v,
-                                  size_t file_bytes, const char *what, int64_t *count,
-                                  size_t *bytes)
+static sonde_status sparse_bounds(sn_onnx_reader *r, const sparse_parts *p,
+                                  const sn_tensor_source *v, size_t file_bytes, const char *what,
+                                  int64_t *count, size_t *bytes)
 {
     if (!sn_dims_count(p->dims, p->rank, count) ||
         !sn_tensor_bytes(v->dtype, p->dims, p->rank, 0, bytes))
@@ -172,7 +173,7 @@ static bool sparse_position(const sparse_parts *p, const int64_t *indices, bool 
     return true;
 }
 
-static sonde_status scatter(sn_reader *r, const sparse_parts *p, const sn_tensor *values,
+static sonde_status scatter(sn_onnx_reader *r, const sparse_parts *p, const sn_tensor *values,
                             const sn_tensor *indices, const sn_tensor_source *v, const char *what,
                             int64_t count, sn_tensor *dense)
 {
@@ -205,7 +206,7 @@ static sonde_status scatter(sn_reader *r, const sparse_parts *p, const sn_tensor
     return SONDE_OK;
 }
 
-sonde_status sn_read_sparse(sn_reader *r, sn_wire w, const char *what, const sn_tensor **out,
+sonde_status sn_read_sparse(sn_onnx_reader *r, sn_wire w, const char *what, const sn_tensor **out,
                             const char **name)
 {
     sparse_parts p = {0};
@@ -224,7 +225,7 @@ sonde_status sn_read_sparse(sn_reader *r, sn_wire w, const char *what, const sn_
     if (p.has_indices)
         SN_TRY(sn_read_tensor(r, p.indices, what, &indices, NULL));
     SN_TRY(new_tensor(r, v.dtype, p.rank, p.dims, bytes, &dense));
-    SN_TRY(sn_reader_memory(r, bytes, &dense->data, &dense->owner));
+    SN_TRY(sn_onnx_reader_memory(r, bytes, &dense->data, &dense->owner));
     SN_TRY(scatter(r, &p, values, indices, &v, what, count, dense));
     *out = dense;
     return SONDE_OK;

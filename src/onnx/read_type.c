@@ -4,13 +4,13 @@
  * nothing we can use and stays unknown. */
 #include "onnx/reader.h"
 
-static sonde_status symbol(sn_reader *r, const sn_wire *w, sn_dim *out)
+static sonde_status symbol(sn_onnx_reader *r, const sn_wire *w, sn_dim *out)
 {
     size_t n = sn_wire_bytes(w);
     uint32_t id = (uint32_t)(uintptr_t)sn_map_get_n(&r->symbols, w->at, n);
     if (!id) {
         const char *name;
-        SN_TRY(sn_reader_name(r, w, "a dimension", &name));
+        SN_TRY(sn_onnx_reader_name(r, w, "a dimension", &name));
         id = sn_graph_symbol(r->m->graph, name);
         if (!id || !sn_map_put_n(&r->symbols, name, n, (void *)(uintptr_t)id, NULL))
             return sn_fail_memory(r->err, n);
@@ -19,7 +19,7 @@ static sonde_status symbol(sn_reader *r, const sn_wire *w, sn_dim *out)
     return SONDE_OK;
 }
 
-static sonde_status read_dim(sn_reader *r, sn_wire w, sn_dim *out)
+static sonde_status read_dim(sn_onnx_reader *r, sn_wire w, sn_dim *out)
 {
     sn_field f;
     sn_wire_status got;
@@ -36,10 +36,10 @@ static sonde_status read_dim(sn_reader *r, sn_wire w, sn_dim *out)
                 SN_TRY(symbol(r, &f.body, out));
         }
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a dimension") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a dimension") : SONDE_OK;
 }
 
-static sonde_status read_shape(sn_reader *r, sn_wire w, const char *name, sn_type *t)
+static sonde_status read_shape(sn_onnx_reader *r, sn_wire w, const char *name, sn_type *t)
 {
     sn_dim dims[SN_MAX_RANK];
     int32_t rank = 0;
@@ -54,7 +54,7 @@ static sonde_status read_shape(sn_reader *r, sn_wire w, const char *name, sn_typ
         SN_TRY(read_dim(r, f.body, &dims[rank++]));
     }
     if (got == SN_WIRE_BROKEN)
-        return sn_reader_broken(r, "a shape");
+        return sn_onnx_reader_broken(r, "a shape");
     sn_dim *copy = SN_NEW_N(r->arena, sn_dim, rank ? rank : 1);
     if (!copy)
         return sn_fail_memory(r->err, sizeof dims);
@@ -65,7 +65,7 @@ static sonde_status read_shape(sn_reader *r, sn_wire w, const char *name, sn_typ
     return SONDE_OK;
 }
 
-static sonde_status read_dtype(sn_reader *r, uint64_t num, const char *name, sn_dtype *out)
+static sonde_status read_dtype(sn_onnx_reader *r, uint64_t num, const char *name, sn_dtype *out)
 {
     /* 0 is "undefined": hints that leave the element type open are common. */
     char text[40];
@@ -77,7 +77,7 @@ static sonde_status read_dtype(sn_reader *r, uint64_t num, const char *name, sn_
     return SONDE_OK;
 }
 
-static sonde_status read_tensor_type(sn_reader *r, sn_wire w, const char *name, sn_type *t)
+static sonde_status read_tensor_type(sn_onnx_reader *r, sn_wire w, const char *name, sn_type *t)
 {
     sn_field f;
     sn_wire_status got;
@@ -88,11 +88,11 @@ static sonde_status read_tensor_type(sn_reader *r, sn_wire w, const char *name, 
         else if (f.tag == SN_LEN(2))
             SN_TRY(read_shape(r, f.body, name, t));
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a tensor type") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a tensor type") : SONDE_OK;
 }
 
 /* Sequence and optional: field 1 the element. Map: field 1 the key type, field 2 the value. */
-static sonde_status read_nested_type(sn_reader *r, sn_wire w, const char *name, sn_kind kind,
+static sonde_status read_nested_type(sn_onnx_reader *r, sn_wire w, const char *name, sn_kind kind,
                                      sn_type *t)
 {
     sn_field f;
@@ -107,15 +107,15 @@ static sonde_status read_nested_type(sn_reader *r, sn_wire w, const char *name, 
         else if (f.tag == SN_LEN(kind == SN_KIND_MAP ? 2 : 1))
             SN_TRY(sn_read_type(r, f.body, name, elem));
     }
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a type") : SONDE_OK;
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a type") : SONDE_OK;
 }
 
-sonde_status sn_read_type(sn_reader *r, sn_wire w, const char *name, sn_type *out)
+sonde_status sn_read_type(sn_onnx_reader *r, sn_wire w, const char *name, sn_type *out)
 {
     sn_field f;
     sn_wire_status got;
     *out = (sn_type){.rank = -1};
-    SN_TRY(sn_reader_enter(r, "types"));
+    SN_TRY(sn_onnx_reader_enter(r, "types"));
     while ((got = sn_wire_next(&w, &f)) == SN_WIRE_FIELD) {
         switch (f.tag) {
         case SN_LEN(1):
@@ -135,6 +135,6 @@ sonde_status sn_read_type(sn_reader *r, sn_wire w, const char *name, sn_type *ou
             break;
         }
     }
-    sn_reader_leave(r);
-    return got == SN_WIRE_BROKEN ? sn_reader_broken(r, "a type") : SONDE_OK;
+    sn_onnx_reader_leave(r);
+    return got == SN_WIRE_BROKEN ? sn_onnx_reader_broken(r, "a type") : SONDE_OK;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-sonde_status sn_reader_enter(sn_reader *r, const char *what)
+sonde_status sn_onnx_reader_enter(sn_onnx_reader *r, const char *what)
 {
     if (r->depth >= SN_WIRE_MAX_DEPTH)
         return sn_fail(r->err, SONDE_LIMIT, "%s are nested deeper than %d levels", what,
@@ -14,18 +14,19 @@ sonde_status sn_reader_enter(sn_reader *r, const char *what)
     return SONDE_OK;
 }
 
-sonde_status sn_reader_broken(sn_reader *r, const char *what)
+sonde_status sn_onnx_reader_broken(sn_onnx_reader *r, const char *what)
 {
     return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is cut short or not valid protobuf", what);
 }
 
-sonde_status sn_reader_name(sn_reader *r, const sn_wire *w, const char *what, const char **out)
+sonde_status sn_onnx_reader_name(sn_onnx_reader *r, const sn_wire *w, const char *what,
+                                 const char **out)
 {
-    return sn_reader_name_in(r, r->arena, w, what, out);
+    return sn_onnx_reader_name_in(r, r->arena, w, what, out);
 }
 
-sonde_status sn_reader_name_in(sn_reader *r, sn_arena *arena, const sn_wire *w, const char *what,
-                               const char **out)
+sonde_status sn_onnx_reader_name_in(sn_onnx_reader *r, sn_arena *arena, const sn_wire *w,
+                                    const char *what, const char **out)
 {
     size_t n = sn_wire_bytes(w);
     *out = "";
@@ -38,35 +39,36 @@ sonde_status sn_reader_name_in(sn_reader *r, sn_arena *arena, const sn_wire *w, 
     return *out ? SONDE_OK : sn_fail_memory(r->err, n + 1);
 }
 
-sonde_status sn_reader_domain(sn_reader *r, sn_arena *arena, const sn_wire *w, const char **out)
+sonde_status sn_onnx_reader_domain(sn_onnx_reader *r, sn_arena *arena, const sn_wire *w,
+                                   const char **out)
 {
     if (sn_wire_bytes(w) == 7 && memcmp(w->at, "ai.onnx", 7) == 0) {
         *out = "";
         return SONDE_OK;
     }
-    return sn_reader_name_in(r, arena, w, "a domain", out);
+    return sn_onnx_reader_name_in(r, arena, w, "a domain", out);
 }
 
-sonde_status sn_read_opset(sn_reader *r, sn_wire w, sn_opset *out)
+sonde_status sn_read_opset(sn_onnx_reader *r, sn_wire w, sn_opset *out)
 {
     sn_field f;
     sn_wire_status got;
     *out = (sn_opset){.domain = ""};
     while ((got = sn_wire_next(&w, &f)) == SN_WIRE_FIELD) {
         if (f.tag == SN_LEN(1))
-            SN_TRY(sn_reader_domain(r, r->arena, &f.body, &out->domain));
+            SN_TRY(sn_onnx_reader_domain(r, r->arena, &f.body, &out->domain));
         else if (f.tag == SN_INT(2))
             out->version = (int64_t)f.num;
     }
     if (got == SN_WIRE_BROKEN)
-        return sn_reader_broken(r, "an operator set");
+        return sn_onnx_reader_broken(r, "an operator set");
     if (out->version < 1 || out->version > INT32_MAX)
         return sn_fail(r->err, SONDE_INVALID_MODEL, "operator set '%.200s' has version %lld",
                        out->domain, (long long)out->version);
     return SONDE_OK;
 }
 
-sonde_status sn_reader_memory(sn_reader *r, size_t bytes, void **data, sn_buffer **owner)
+sonde_status sn_onnx_reader_memory(sn_onnx_reader *r, size_t bytes, void **data, sn_buffer **owner)
 {
     *owner = NULL;
     if (bytes <= SN_READER_SMALL_BYTES) {

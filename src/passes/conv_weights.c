@@ -21,7 +21,8 @@ int64_t sn_conv_channels(const sn_node *n)
     return w && w->rank >= 3 && sn_tensor_count(w) > 0 ? w->dims[0] : 0;
 }
 
-/* The same weights times `scale`, which nobody multiplies before they are packed or settled. */
+/* The same weights times `scale`, which nobody multiplies before they are packed or made readable.
+ */
 static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale)
 {
     const sn_value *old = n->in[1].value;
@@ -49,7 +50,7 @@ sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, cons
     int64_t channels = sn_conv_channels(n);
     sn_value *bias_value = n->n_in > 2 ? n->in[2].value : NULL;
     if (bias_value)
-        SN_TRY(sn_value_settle(g, bias_value, env->buffers, env->err));
+        SN_TRY(sn_value_make_readable(g, bias_value, env->buffers, env->err));
     const sn_tensor *w = channels ? n->in[1].value->fact.data : NULL, *b = const_f32(bias_value);
     if (!w || (bias_value && (!b || sn_tensor_count(b) != channels)))
         return SONDE_OK;

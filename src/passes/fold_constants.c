@@ -97,7 +97,8 @@ static sonde_status evaluate(folder *f, sn_node *n, bool *done)
     }
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i].value) {
-            SN_TRY_GOTO(st, sn_value_settle(f->g, n->in[i].value, f->env->buffers, f->env->err));
+            SN_TRY_GOTO(st,
+                        sn_value_make_readable(f->g, n->in[i].value, f->env->buffers, f->env->err));
             slots[i].kind = SN_KIND_TENSOR;
             slots[i].t = *n->in[i].value->fact.data;
             in[i] = &slots[i];

@@ -22,7 +22,7 @@ sn_node *sn_value_only_reader(const sn_value *v);
 bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype);
 /* The number when v is a constant f32 tensor with one element. */
 bool sn_value_scalar_f32(const sn_value *v, float *out);
-/* Element i of a constant f32 tensor, settled or not. */
+/* Element i of a constant f32 tensor, readable as it lies or not. */
 static inline float sn_read_f32(const sn_tensor *t, int64_t i)
 {
     float x;

@@ -31,7 +31,7 @@ static sonde_status keep(sn_binding *b, sn_fact *f, const sn_tensor *from, sonde
 
 static bool is_constant(const sn_fact *f)
 {
-    return f->data && !f->data->pack && !f->data->block && sn_tensor_is_settled(f->data);
+    return f->data && !f->data->pack && !f->data->block && sn_tensor_is_readable(f->data);
 }
 
 /* All inputs are constants, and the results are small: it can be computed now. */

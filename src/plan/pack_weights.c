@@ -178,7 +178,7 @@ static sonde_status plan_reading(packer *k, pack_job *job)
 {
     int64_t first, count;
     const sn_tensor *t = job->src;
-    if (sn_tensor_is_settled(t))
+    if (sn_tensor_is_readable(t))
         return SONDE_OK;
     if (job->format->source(t->dims, t->rank, job->key.arg, 0, &first, &count)) {
         const size_t bytes = sn_round_up((size_t)count * sizeof(float), SN_ALIGN);
@@ -192,7 +192,7 @@ static sonde_status plan_reading(packer *k, pack_job *job)
         return sn_fail_memory(k->err, sizeof *copy);
     *copy = *t;
     job->src = copy;
-    SN_TRY(sn_tensor_settle(copy, &k->root->buffers, k->root->ctx->alloc, k->err));
+    SN_TRY(sn_tensor_make_readable(copy, &k->root->buffers, k->root->ctx->alloc, k->err));
     sn_model_release(k->root->model, t);
     return SONDE_OK;
 }
@@ -243,7 +243,7 @@ static void pack_unit(void *arg, size_t task, int worker)
     const sn_tensor *t = job->src;
     const void *src = t->data;
     int64_t first, count;
-    if (!sn_tensor_is_settled(t) &&
+    if (!sn_tensor_is_readable(t) &&
         job->format->source(t->dims, t->rank, job->key.arg, unit, &first, &count)) {
         void *own = k->scratch + (size_t)worker * k->scratch_bytes;
         sn_tensor_read(t, first, count, own);

@@ -193,11 +193,11 @@ static sonde_status align_consts(sn_program *root, sn_program *p, sonde_error *e
         for (uint32_t j = 0; j < p->steps[i].n_in; j++) {
             uint32_t s = p->steps[i].in[j];
             if (s == SN_NO_SLOT || p->consts[s].kind != SN_KIND_TENSOR || p->consts[s].t.pack ||
-                sn_tensor_is_settled(&p->consts[s].t) ||
+                sn_tensor_is_readable(&p->consts[s].t) ||
                 (j == 0 && (p->steps[i].op->flags & SN_OP_BYTES0) && !p->consts[s].t.scale))
                 continue;
             sn_value *v = p->graph->values.data[s];
-            SN_TRY(sn_value_settle(p->graph, v, &root->buffers, err));
+            SN_TRY(sn_value_make_readable(p->graph, v, &root->buffers, err));
             sn_model_release(root->model, &p->consts[s].t);
             p->consts[s].t = *v->fact.data;
             p->consts[s].t.owner = NULL;

@@ -95,7 +95,7 @@ static void place(walk *w, uint32_t i)
     }
 }
 
-static void settle(walk *w, uint32_t i)
+static void net_time(walk *w, uint32_t i)
 {
     sn_prof_nest *nest = w->nest;
     if (nest->iteration[i] == SN_PROF_NONE || !counted(w, i))
@@ -149,7 +149,7 @@ sonde_status sn_prof_nest_build(const sn_profile *p, sn_prof_nest *nest, sonde_e
         for (uint32_t i = 0; i < n; i++)
             place(&w, i);
         for (uint32_t i = 0; i < n; i++)
-            settle(&w, i);
+            net_time(&w, i);
     }
     walk_free(&w, n);
     if (st != SONDE_OK)

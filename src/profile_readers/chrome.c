@@ -80,7 +80,7 @@ static bool take_number(sn_json *j, sn_json_text key, arguments *a)
     return false;
 }
 
-static arguments read_arguments(const sn_event *e)
+static arguments read_arguments(const sn_json_event *e)
 {
     arguments a = {.user = {"", 0}, .bind = {"", 0}, .model = {"", 0}};
     for (int k = 0; k < ARG_TEXTS; k++)
@@ -203,7 +203,7 @@ static uint64_t ms_text(sn_json_text text)
     return ns;
 }
 
-static uint32_t step_of(sn_build *b, const sn_event *e, const arguments *a)
+static uint32_t step_of(sn_build *b, const sn_json_event *e, const arguments *a)
 {
     uint32_t index;
     bool is_new;
@@ -250,7 +250,7 @@ static uint64_t lane_number(sn_json_text tid)
     return v;
 }
 
-static void take_name(sn_build *b, const sn_event *e)
+static void take_name(sn_build *b, const sn_json_event *e)
 {
     sn_json j = e->args;
     sn_json_text key, name = {"", 0};
@@ -270,7 +270,7 @@ static void take_name(sn_build *b, const sn_event *e)
     }
 }
 
-static void take_counter(sn_build *b, const sn_event *e)
+static void take_counter(sn_build *b, const sn_json_event *e)
 {
     sn_json j = e->args;
     sn_json_text key;
@@ -290,7 +290,7 @@ static void take_counter(sn_build *b, const sn_event *e)
     b->failed |= !sn_vec_push(&b->p->counters, b->p->alloc, c);
 }
 
-static void take_span(reader *r, const sn_event *e)
+static void take_span(reader *r, const sn_json_event *e)
 {
     sn_build *b = &r->b;
     const arguments a = read_arguments(e);
@@ -322,7 +322,7 @@ static void take_span(reader *r, const sn_event *e)
         b->failed |= !sn_vec_push(&r->laneless, b->p->alloc, (uint32_t)(b->p->spans.n - 1));
 }
 
-static sonde_status take(void *user, const sn_event *e, sonde_error *err)
+static sonde_status take(void *user, const sn_json_event *e, sonde_error *err)
 {
     reader *r = user;
     if (e->phase == 'M')

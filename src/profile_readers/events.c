@@ -35,11 +35,11 @@ static void read_text(sn_json *j, sn_json_text *out)
         sn_json_skip(j);
 }
 
-static void read_event(sn_json *j, sn_event *e)
+static void read_event(sn_json *j, sn_json_event *e)
 {
     sn_json_text key, phase = {"", 0};
     const sn_json_text none = {"", 0};
-    *e = (sn_event){.name = none, .category = none, .pid = none, .tid = none};
+    *e = (sn_json_event){.name = none, .category = none, .pid = none, .tid = none};
     for (sn_json_object(j); sn_json_member(j, &key);) {
         if (sn_json_is(key, "name")) {
             read_text(j, &e->name);
@@ -69,7 +69,7 @@ static void read_event(sn_json *j, sn_event *e)
 static sonde_status read_events(sn_json *j, const sn_event_handler *to, sonde_error *err)
 {
     for (sn_json_array(j); sn_json_item(j);) {
-        sn_event e;
+        sn_json_event e;
         read_event(j, &e);
         if (j->problem)
             break;

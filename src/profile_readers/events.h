@@ -6,17 +6,17 @@
 
 #include "base/json.h"
 
-typedef struct sn_event {
+typedef struct sn_json_event {
     char phase; /* 'X' a span, 'M' metadata, 'C' a counter …; 0: none */
     sn_json_text name, category, pid, tid; /* "" when missing; numbers as they are written */
     bool timed;                            /* has a time; negative ones count as none */
     uint64_t start_ns, dur_ns;
     bool has_args;
     sn_json args; /* a cursor before the object */
-} sn_event;
+} sn_json_event;
 
 typedef struct sn_event_handler {
-    sonde_status (*event)(void *user, const sn_event *e, sonde_error *err);
+    sonde_status (*event)(void *user, const sn_json_event *e, sonde_error *err);
     /* A member beside "traceEvents"; reads its value or skips it. NULL: all are skipped. */
     void (*member)(void *user, sn_json_text key, sn_json *value);
     void *user;

@@ -79,7 +79,7 @@ static node_args read_args(sn_json j)
     return a;
 }
 
-static sn_json_text raw(const sn_event *e, const uint8_t *at)
+static sn_json_text raw(const sn_json_event *e, const uint8_t *at)
 {
     sn_json j = e->args;
     if (!at)
@@ -89,7 +89,7 @@ static sn_json_text raw(const sn_event *e, const uint8_t *at)
     return (sn_json_text){(const char *)at, (size_t)(j.at - at)};
 }
 
-static const sn_prof_tensor *read_list(sn_build *b, const sn_event *e, const uint8_t *at,
+static const sn_prof_tensor *read_list(sn_build *b, const sn_json_event *e, const uint8_t *at,
                                        uint32_t *n)
 {
     sn_shapes list;
@@ -103,7 +103,7 @@ static const sn_prof_tensor *read_list(sn_build *b, const sn_event *e, const uin
 }
 
 /* The step of a node with these shapes. */
-static uint32_t step_of(sn_build *b, const sn_event *e, sn_json_text name)
+static uint32_t step_of(sn_build *b, const sn_json_event *e, sn_json_text name)
 {
     node_args a = read_args(e->args);
     sn_json_text inputs = raw(e, a.inputs);
@@ -138,7 +138,7 @@ static uint32_t step_of(sn_build *b, const sn_event *e, sn_json_text name)
     return index;
 }
 
-static sonde_status take(void *user, const sn_event *e, sonde_error *err)
+static sonde_status take(void *user, const sn_json_event *e, sonde_error *err)
 {
     sn_build *b = user;
     const bool node = sn_json_is(e->category, "Node"), session = sn_json_is(e->category, "Session");

@@ -43,7 +43,7 @@ typedef struct op_args {
     sn_json_text dims_text;
 } op_args;
 
-static op_args read_args(const sn_event *e)
+static op_args read_args(const sn_json_event *e)
 {
     op_args a = {NULL, NULL, {"", 0}};
     sn_json j = e->args;
@@ -65,7 +65,7 @@ static op_args read_args(const sn_event *e)
 }
 
 /* [[1, 3], [], []] and ["float", "Scalar", ""]: an argument without a type is no tensor. */
-static void read_inputs(sn_build *b, const sn_event *e, const op_args *a, sn_prof_step *s)
+static void read_inputs(sn_build *b, const sn_json_event *e, const op_args *a, sn_prof_step *s)
 {
     sn_shapes list;
     sn_shapes_init(&list, b);
@@ -93,7 +93,7 @@ static void read_inputs(sn_build *b, const sn_event *e, const op_args *a, sn_pro
     s->inputs = sn_shapes_take(&list, &s->n_inputs);
 }
 
-static uint32_t step_of(sn_build *b, const sn_event *e)
+static uint32_t step_of(sn_build *b, const sn_json_event *e)
 {
     const op_args a = read_args(e);
     uint32_t index;
@@ -112,7 +112,7 @@ static uint32_t step_of(sn_build *b, const sn_event *e)
     return index;
 }
 
-static sonde_status take(void *user, const sn_event *e, sonde_error *err)
+static sonde_status take(void *user, const sn_json_event *e, sonde_error *err)
 {
     reader *r = user;
     sn_build *b = &r->b;

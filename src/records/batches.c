@@ -5,10 +5,10 @@
 
 #include "records/builder.h"
 
-sonde_status sn_builder_init(sn_builder *b, sn_records *r, uint64_t since, int level,
+sonde_status sn_builder_init(sn_profile_builder *b, sn_records *r, uint64_t since, int level,
                              sonde_error *err)
 {
-    *b = (sn_builder){.r = r, .streaming = true};
+    *b = (sn_profile_builder){.r = r, .streaming = true};
     SN_TRY(sn_profile_new(&b->p, r->ctx->alloc, err));
     sn_arena_init(&b->batch, r->ctx->alloc);
     b->texts = &b->batch;
@@ -20,7 +20,7 @@ sonde_status sn_builder_init(sn_builder *b, sn_records *r, uint64_t since, int l
 
 /* Whether an event must wait for the end of its run. A slice does not know its run: it waits until
  * the thread that called for it has written the step it lies in, and then with that step. */
-static bool must_wait(const sn_builder *b, const sn_event *e, uint64_t waits_since)
+static bool must_wait(const sn_profile_builder *b, const sn_event *e, uint64_t waits_since)
 {
     const sn_trace_rec *r = &e->rec;
     if (r->kind != SN_TRACE_SLICE)
@@ -32,7 +32,7 @@ static bool must_wait(const sn_builder *b, const sn_event *e, uint64_t waits_sin
 }
 
 /* Up to when each thread has written its steps; the earliest start of those that wait. */
-static bool look_ahead(sn_builder *b, uint64_t *waits_since)
+static bool look_ahead(sn_profile_builder *b, uint64_t *waits_since)
 {
     *waits_since = UINT64_MAX;
     if (b->p->level < 3)
@@ -54,7 +54,7 @@ static bool look_ahead(sn_builder *b, uint64_t *waits_since)
 }
 
 /* Events that must wait go to `waiting`, which has room for all. */
-static size_t hold_back(sn_builder *b, sn_event *waiting, uint64_t waits_since)
+static size_t hold_back(sn_profile_builder *b, sn_event *waiting, uint64_t waits_since)
 {
     size_t kept = 0, held = 0;
     for (size_t i = 0; i < b->events.n; i++) {
@@ -76,7 +76,7 @@ static uint64_t earliest(const sn_event *waiting, size_t n, uint64_t until)
     return until;
 }
 
-sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_error *err)
+sonde_status sn_builder_batch(sn_profile_builder *b, size_t keep, uint64_t until, sonde_error *err)
 {
     sn_allocator *alloc = b->p->alloc;
     const size_t n = b->events.n;
@@ -112,12 +112,12 @@ sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_
     return st;
 }
 
-void sn_builder_free(sn_builder *b)
+void sn_builder_free(sn_profile_builder *b)
 {
     if (!b->r)
         return;
     sn_builder_free_tables(b);
     sn_arena_free(&b->batch);
     sn_profile_free(b->p);
-    *b = (sn_builder){.r = NULL};
+    *b = (sn_profile_builder){.r = NULL};
 }

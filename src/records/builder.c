@@ -40,14 +40,14 @@ static int by_table_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-void sn_builder_sort(sn_builder *b)
+void sn_builder_sort(sn_profile_builder *b)
 {
     if (b->events.n > 1)
         qsort(b->events.data, b->events.n, sizeof(sn_event), by_start);
 }
 
 /* ------------------------------------------------------------------ threads and runs */
-uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r)
+uint32_t sn_builder_thread(sn_profile_builder *b, const sn_trace_ring *r)
 {
     sn_profile *p = b->p;
     for (size_t i = 0; i < p->threads_seen.n; i++)
@@ -61,14 +61,14 @@ uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r)
     return (uint32_t)p->threads_seen.n - 1;
 }
 
-sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id)
+sn_run_row *sn_builder_run(const sn_profile_builder *b, uint32_t id)
 {
     const sn_run_row key = {.id = id};
     return id && b->runs.n ? bsearch(&key, b->runs.data, b->runs.n, sizeof key, by_run_id) : NULL;
 }
 
 /* The top-level run a run belongs to; NULL when a link of the chain is missing. */
-sn_run_row *sn_builder_root(const sn_builder *b, uint32_t id)
+sn_run_row *sn_builder_root(const sn_profile_builder *b, uint32_t id)
 {
     sn_run_row *start = sn_builder_run(b, id), *at = start;
     /* Parents have smaller numbers: the chain ends. */
@@ -81,7 +81,7 @@ sn_run_row *sn_builder_root(const sn_builder *b, uint32_t id)
     return &b->runs.data[root];
 }
 
-sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err)
+sonde_status sn_builder_list_runs(sn_profile_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
@@ -110,7 +110,7 @@ sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err)
 
 /* Whether a recording wants an event: what belongs to an inference, if that began while it was not
  * paused; anything else, if a part of it lies there. */
-static bool in_window(const sn_builder *b, const sn_trace_rec *r, const sn_run_row *root)
+static bool in_window(const sn_profile_builder *b, const sn_trace_rec *r, const sn_run_row *root)
 {
     if (!b->windows)
         return true;
@@ -131,7 +131,7 @@ static bool in_window(const sn_builder *b, const sn_trace_rec *r, const sn_run_r
 
 /* Drops what is not wanted: steps of unfinished and of cancelled runs, what lies outside of the
  * windows and, with `only_run`, all but that inference. */
-void sn_builder_filter(sn_builder *b, uint32_t only_run)
+void sn_builder_filter(sn_profile_builder *b, uint32_t only_run)
 {
     size_t kept = 0;
     for (size_t i = 0; i < b->events.n; i++) {
@@ -154,13 +154,13 @@ void sn_builder_filter(sn_builder *b, uint32_t only_run)
 }
 
 /* ------------------------------------------------------------------ tables */
-const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id)
+const sn_table_row *sn_builder_table(const sn_profile_builder *b, uint32_t id)
 {
     const sn_table_row key = {.id = id};
     return b->tables.n ? bsearch(&key, b->tables.data, b->tables.n, sizeof key, by_table_id) : NULL;
 }
 
-sonde_status sn_builder_list_tables(sn_builder *b, sonde_error *err)
+sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
@@ -185,14 +185,14 @@ sonde_status sn_builder_list_tables(sn_builder *b, sonde_error *err)
 }
 
 /* ------------------------------------------------------------------ times and facts */
-uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks)
+uint64_t sn_builder_ns(const sn_profile_builder *b, uint64_t ticks)
 {
     const uint64_t ns = sn_clock_ns(&b->clock, ticks);
     return ns > b->base_ns ? ns - b->base_ns : 0;
 }
 
 /* Top-level runs by start: from 1 over all, from 0 over measured ones and over warm-ups. */
-void sn_builder_number_runs(sn_builder *b)
+void sn_builder_number_runs(sn_profile_builder *b)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
@@ -211,7 +211,7 @@ void sn_builder_number_runs(sn_builder *b)
     }
 }
 
-void sn_builder_describe(sn_builder *b, int level)
+void sn_builder_describe(sn_profile_builder *b, int level)
 {
     sn_profile *p = b->p;
     const sn_context *ctx = b->r->ctx;
@@ -230,7 +230,7 @@ void sn_builder_describe(sn_builder *b, int level)
     p->start_wall_ns = sn_wall_ns() - (now > b->base_ns ? now - b->base_ns : 0);
 }
 
-void sn_builder_free_tables(sn_builder *b)
+void sn_builder_free_tables(sn_profile_builder *b)
 {
     sn_allocator *alloc = b->r->ctx->alloc;
     sn_vec_free(&b->events, alloc);

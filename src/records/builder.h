@@ -38,13 +38,13 @@ typedef struct sn_live_change {
     int64_t bytes; /* more, or fewer, than before */
 } sn_live_change;
 
-typedef struct sn_builder {
+typedef struct sn_profile_builder {
     sn_records *r;
     sn_profile *p;
     sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
     sn_arena batch;
     sn_clock clock;
-    const sn_window *windows; /* what began outside of them is left out; NULL: nothing is */
+    const sn_time_window *windows; /* what began outside of them is left out; NULL: nothing is */
     size_t n_windows;
     int level;
     uint64_t base_ns;
@@ -64,51 +64,52 @@ typedef struct sn_builder {
     uint64_t live_ns, live;         /* the last counter made of them */
     bool counted;                   /* steps have hardware counts */
     bool streaming;                 /* spans come in batches, the model's at the end */
-} sn_builder;
+} sn_profile_builder;
 
 /* ---- what both share: builder.c ---- */
 /* Index of a ring's thread in threads_seen, added when it is new; UINT32_MAX: out of memory. */
-uint32_t sn_builder_thread(sn_builder *b, const sn_trace_ring *r);
-void sn_builder_sort(sn_builder *b);                                /* b->events by start */
-sonde_status sn_builder_list_runs(sn_builder *b, sonde_error *err); /* b->events ► b->runs */
-sn_run_row *sn_builder_run(const sn_builder *b, uint32_t id);       /* NULL: none */
+uint32_t sn_builder_thread(sn_profile_builder *b, const sn_trace_ring *r);
+void sn_builder_sort(sn_profile_builder *b); /* b->events by start */
+sonde_status sn_builder_list_runs(sn_profile_builder *b,
+                                  sonde_error *err);                  /* b->events ► b->runs */
+sn_run_row *sn_builder_run(const sn_profile_builder *b, uint32_t id); /* NULL: none */
 /* The top-level run a run belongs to; NULL when a link of the chain is missing. */
-sn_run_row *sn_builder_root(const sn_builder *b, uint32_t id);
+sn_run_row *sn_builder_root(const sn_profile_builder *b, uint32_t id);
 /* Drops events that are not wanted: steps of unfinished and of cancelled runs, what lies outside of
  * the windows and, with `only_run`, all but that inference. */
-void sn_builder_filter(sn_builder *b, uint32_t only_run);
+void sn_builder_filter(sn_profile_builder *b, uint32_t only_run);
 /* Adds the bindings that runs in b->events name to b->tables, their steps to the profile. */
-sonde_status sn_builder_list_tables(sn_builder *b, sonde_error *err);
-const sn_table_row *sn_builder_table(const sn_builder *b, uint32_t id); /* NULL: none */
+sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err);
+const sn_table_row *sn_builder_table(const sn_profile_builder *b, uint32_t id); /* NULL: none */
 /* Top-level runs by start: from 1 over all, from 0 over measured ones and over warm-ups. */
-void sn_builder_number_runs(sn_builder *b);
-uint64_t sn_builder_ns(const sn_builder *b, uint64_t ticks); /* since the profile's begin */
-void sn_builder_describe(sn_builder *b, int level);          /* machine and process */
-void sn_builder_free_tables(sn_builder *b);
+void sn_builder_number_runs(sn_profile_builder *b);
+uint64_t sn_builder_ns(const sn_profile_builder *b, uint64_t ticks); /* since the profile's begin */
+void sn_builder_describe(sn_profile_builder *b, int level);          /* machine and process */
+void sn_builder_free_tables(sn_profile_builder *b);
 
 /* ---- spans.c ---- */
 /* b->events ► spans and counters of the profile. `until`: as of sn_builder_live. */
-sonde_status sn_builder_add_spans(sn_builder *b, uint64_t until, sonde_error *err);
+sonde_status sn_builder_add_spans(sn_profile_builder *b, uint64_t until, sonde_error *err);
 /* The model's span over everything so far; false: nothing ran. */
-bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span);
+bool sn_builder_model_span(const sn_profile_builder *b, sn_prof_span *span);
 
 /* ---- batches.c ---- */
 /* An empty profile with the machine's facts; times count from `since`. */
-sonde_status sn_builder_init(sn_builder *b, sn_records *r, uint64_t since, int level,
+sonde_status sn_builder_init(sn_profile_builder *b, sn_records *r, uint64_t since, int level,
                              sonde_error *err);
 /* b->events ► b->p->spans and counters (the former ones are forgotten); steps and threads are
  * added to. Events of runs that have not ended stay in b->events, unless there are more than `keep`
  * of them. `until`: ticks before which every record was read; UINT64_MAX: this is the last batch.
  */
-sonde_status sn_builder_batch(sn_builder *b, size_t keep, uint64_t until, sonde_error *err);
-void sn_builder_free(sn_builder *b); /* with the profile */
+sonde_status sn_builder_batch(sn_profile_builder *b, size_t keep, uint64_t until, sonde_error *err);
+void sn_builder_free(sn_profile_builder *b); /* with the profile */
 
 /* ---- model_names.c ---- */
 /* b->p->model_name after every model that ran: "encoder, decoder"; many end in "…". */
-void sn_builder_name_model(sn_builder *b);
+void sn_builder_name_model(sn_profile_builder *b);
 
 /* ---- live_bytes.c ---- */
 /* Counters of live bytes from the steps in b->events, up to `until` (ticks); the rest waits. */
-sonde_status sn_builder_live(sn_builder *b, uint64_t until, sonde_error *err);
+sonde_status sn_builder_live(sn_profile_builder *b, uint64_t until, sonde_error *err);
 
 #endif

@@ -22,7 +22,7 @@ static int by_time(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-static bool change(sn_builder *b, sn_run_row *run, uint64_t ticks, uint64_t live)
+static bool change(sn_profile_builder *b, sn_run_row *run, uint64_t ticks, uint64_t live)
 {
     const sn_live_change c = {.at_ns = sn_builder_ns(b, ticks),
                               .bytes = (int64_t)(live - run->live)};
@@ -31,7 +31,7 @@ static bool change(sn_builder *b, sn_run_row *run, uint64_t ticks, uint64_t live
 }
 
 /* A step's values are there from its start, a run's until its end. */
-static bool list_changes(sn_builder *b)
+static bool list_changes(sn_profile_builder *b)
 {
     bool fine = true;
     for (size_t i = 0; fine && i < b->events.n; i++) {
@@ -47,7 +47,7 @@ static bool list_changes(sn_builder *b)
 }
 
 /* What happened in one nanosecond is one counter, and none if it comes to nothing. */
-static sonde_status make_counters(sn_builder *b, uint64_t until_ns, sonde_error *err)
+static sonde_status make_counters(sn_profile_builder *b, uint64_t until_ns, sonde_error *err)
 {
     sn_live_change *all = b->changes.data;
     size_t at = 0;
@@ -73,7 +73,7 @@ static sonde_status make_counters(sn_builder *b, uint64_t until_ns, sonde_error 
     return SONDE_OK;
 }
 
-sonde_status sn_builder_live(sn_builder *b, uint64_t until, sonde_error *err)
+sonde_status sn_builder_live(sn_profile_builder *b, uint64_t until, sonde_error *err)
 {
     if (!list_changes(b))
         return sn_fail_memory(err, sizeof(sn_live_change));

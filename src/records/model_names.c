@@ -6,7 +6,7 @@
 #include "records/builder.h"
 
 /* In the profile's arena; "": none, or out of memory. */
-static const char *name_of(const sn_builder *b, const sn_model *model)
+static const char *name_of(const sn_profile_builder *b, const sn_model *model)
 {
     const char *name = model->graph_name ? model->graph_name : "";
     pthread_mutex_lock(&b->r->lock);
@@ -18,7 +18,7 @@ static const char *name_of(const sn_builder *b, const sn_model *model)
     return name ? name : "";
 }
 
-void sn_builder_name_model(sn_builder *b)
+void sn_builder_name_model(sn_profile_builder *b)
 {
     enum { MOST = 4 };
     const sn_model *last = NULL;

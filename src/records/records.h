@@ -91,10 +91,10 @@ sonde_status sn_records_profile(sn_records *r, uint64_t since, uint32_t only_run
                                 sn_profile **profile, sonde_error *err);
 /* The same of the inferences that began in one of `n` (at least 1) windows, in order, and of what
  * else touches one; records of a higher level than asked for are left out. */
-typedef struct sn_window {
+typedef struct sn_time_window {
     uint64_t from, to; /* ticks */
-} sn_window;
-sonde_status sn_records_profile_within(sn_records *r, const sn_window *windows, size_t n, int level,
-                                       sn_profile **profile, sonde_error *err);
+} sn_time_window;
+sonde_status sn_records_profile_within(sn_records *r, const sn_time_window *windows, size_t n,
+                                       int level, sn_profile **profile, sonde_error *err);
 
 #endif

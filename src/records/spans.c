@@ -16,7 +16,7 @@ static int by_step(const void *a, const void *b)
 }
 
 /* One span over everything a model did: the parent of its iterations, but for those in a record. */
-bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
+bool sn_builder_model_span(const sn_profile_builder *b, sn_prof_span *span)
 {
     if (!b->first_ticks)
         return false;
@@ -34,7 +34,7 @@ bool sn_builder_model_span(const sn_builder *b, sn_prof_span *span)
 
 /* The operator a slice is a share of: the latest on the calling thread that began before it and
  * ended after it. NULL: none, as while weights are packed. */
-static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slice)
+static const sn_prof_span *operator_of(const sn_profile_builder *b, const sn_event *slice)
 {
     const uint64_t start_ns = sn_builder_ns(b, slice->rec.t0);
     const size_t most = 64 * b->p->threads_seen.n; /* every thread may have begun others since */
@@ -47,7 +47,7 @@ static const sn_prof_span *operator_of(const sn_builder *b, const sn_event *slic
     return NULL;
 }
 
-static const char *span_name(sn_builder *b, const sn_event *e, const sn_prof_span *s,
+static const char *span_name(sn_profile_builder *b, const sn_event *e, const sn_prof_span *s,
                              const sn_run_row *run)
 {
     switch (e->rec.kind) {
@@ -100,7 +100,7 @@ static sn_prof_cat category(const sn_trace_rec *r)
     }
 }
 
-static uint32_t parent_of(const sn_builder *b, const sn_event *e)
+static uint32_t parent_of(const sn_profile_builder *b, const sn_event *e)
 {
     const sn_trace_rec *r = &e->rec;
     if (r->kind == SN_TRACE_RUN) {
@@ -118,7 +118,7 @@ static uint32_t parent_of(const sn_builder *b, const sn_event *e)
 
 /* A MEMORY record is two counters: what is used is what the plan says and what the run has taken
  * beyond that. */
-static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *err)
+static sonde_status add_counters(sn_profile_builder *b, const sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
     const sn_table_row *table = sn_builder_table(b, r->table);
@@ -140,7 +140,7 @@ static sonde_status add_counters(sn_builder *b, const sn_event *e, sonde_error *
 }
 
 /* A COUNT record adds to its step. */
-static void add_count(sn_builder *b, const sn_trace_rec *r)
+static void add_count(sn_profile_builder *b, const sn_trace_rec *r)
 {
     const sn_table_row *table = sn_builder_table(b, r->table);
     if (!table || r->index >= table->n_steps || (r->flags & SN_TRACE_WARMUP))
@@ -169,7 +169,7 @@ static void add_count(sn_builder *b, const sn_trace_rec *r)
     }
 }
 
-static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
+static sonde_status add_span(sn_profile_builder *b, sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
     sn_prof_span s = {.cat = category(r),
@@ -228,7 +228,7 @@ static sonde_status add_span(sn_builder *b, sn_event *e, sonde_error *err)
 }
 
 /* Executor spans may begin before the model's first run: it goes where its start says. */
-sonde_status sn_builder_add_spans(sn_builder *b, uint64_t until, sonde_error *err)
+sonde_status sn_builder_add_spans(sn_profile_builder *b, uint64_t until, sonde_error *err)
 {
     if (!sn_vec_reserve(&b->p->spans, b->p->alloc, b->events.n + 1))
         return sn_fail_memory(err, b->events.n * sizeof(sn_prof_span));

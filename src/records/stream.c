@@ -27,7 +27,7 @@ typedef struct position { /* how far a ring has been read */
 struct sn_stream {
     sn_records *records;
     sn_allocator *alloc;
-    sn_builder builder;
+    sn_profile_builder builder;
     sn_pftrace *trace;
     sn_sink sink;
     char path[SN_PATH_BYTES];
@@ -74,7 +74,7 @@ static size_t read_by(const sn_stream *other, const sn_trace_ring *r, size_t own
 /* What one ring has that was not read yet; its places are freed unless others want them. */
 static bool drain_ring(sn_stream *s, sn_trace_ring *r, bool others)
 {
-    sn_builder *b = &s->builder;
+    sn_profile_builder *b = &s->builder;
     size_t *next = next_of(s, r);
     const uint32_t thread = sn_builder_thread(b, r);
     const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);

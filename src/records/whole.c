@@ -2,7 +2,7 @@
 /* All records at once ► one profile. */
 #include "records/builder.h"
 
-static sonde_status gather(sn_builder *b, uint64_t since, sonde_error *err)
+static sonde_status gather(sn_profile_builder *b, uint64_t since, sonde_error *err)
 {
     sn_profile *p = b->p;
     for (const sn_trace_ring *r = atomic_load(&b->r->ctx->trace->rings); r; r = r->next) {
@@ -29,10 +29,10 @@ static sonde_status gather(sn_builder *b, uint64_t since, sonde_error *err)
 }
 
 /* `template` says what is wanted. */
-static sonde_status build(const sn_builder *template, uint64_t since, uint32_t only_run,
+static sonde_status build(const sn_profile_builder *template, uint64_t since, uint32_t only_run,
                           sn_profile **profile, sonde_error *err)
 {
-    sn_builder b = *template;
+    sn_profile_builder b = *template;
     sn_context *ctx = b.r->ctx;
     *profile = NULL;
     SN_TRY(sn_profile_new(&b.p, ctx->alloc, err));
@@ -68,13 +68,13 @@ static sonde_status build(const sn_builder *template, uint64_t since, uint32_t o
 sonde_status sn_records_profile(sn_records *r, uint64_t since, uint32_t only_run, int level,
                                 sn_profile **profile, sonde_error *err)
 {
-    const sn_builder wanted = {.r = r, .level = level};
+    const sn_profile_builder wanted = {.r = r, .level = level};
     return build(&wanted, since, only_run, profile, err);
 }
 
-sonde_status sn_records_profile_within(sn_records *r, const sn_window *windows, size_t n, int level,
-                                       sn_profile **profile, sonde_error *err)
+sonde_status sn_records_profile_within(sn_records *r, const sn_time_window *windows, size_t n,
+                                       int level, sn_profile **profile, sonde_error *err)
 {
-    const sn_builder wanted = {.r = r, .level = level, .windows = windows, .n_windows = n};
+    const sn_profile_builder wanted = {.r = r, .level = level, .windows = windows, .n_windows = n};
     return build(&wanted, windows[0].from, 0, profile, err);
 }

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "tensor_files/formats.h"
-#include "tensor_files/text.h"
+#include "tensor_files/npy_text.h"
 
 typedef struct npy_header {
     char kind; /* as in NumPy's array interface: f i u b c V S U */
@@ -22,9 +22,9 @@ typedef struct npy_header {
 /* ---- the dictionary ---- */
 
 /* A quoted string without escapes, which is all NumPy writes here. */
-static bool take_string(sn_text *t, sn_text *out)
+static bool take_string(sn_npy_text *t, sn_npy_text *out)
 {
-    sn_text_space(t);
+    sn_npy_text_space(t);
     if (t->at == t->end || (*t->at != '\'' && *t->at != '"'))
         return false;
     char quote = *t->at++;
@@ -37,9 +37,9 @@ static bool take_string(sn_text *t, sn_text *out)
     return true;
 }
 
-static sonde_status parse_descr(sn_text *t, npy_header *h, sonde_error *err)
+static sonde_status parse_descr(sn_npy_text *t, npy_header *h, sonde_error *err)
 {
-    sn_text s;
+    sn_npy_text s;
     if (!take_string(t, &s))
         return sn_fail(err, SONDE_UNSUPPORTED, "the array has named fields, which are not tensors");
     h->order = '|';
@@ -52,52 +52,52 @@ static sonde_status parse_descr(sn_text *t, npy_header *h, sonde_error *err)
     if (h->kind == 'O')
         return sn_fail(err, SONDE_UNSUPPORTED,
                        "the array holds Python objects, which are not tensors");
-    if (!sn_text_number(&s, &size) || s.at != s.end)
+    if (!sn_npy_text_number(&s, &size) || s.at != s.end)
         return sn_fail(err, SONDE_UNSUPPORTED, "the element type of the array is not known");
     h->size = (uint64_t)size;
     h->has_descr = true;
     return SONDE_OK;
 }
 
-static sonde_status parse_shape(sn_text *t, npy_header *h, sonde_error *err)
+static sonde_status parse_shape(sn_npy_text *t, npy_header *h, sonde_error *err)
 {
-    if (!sn_text_take(t, '('))
+    if (!sn_npy_text_take(t, '('))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has no shape");
-    while (!sn_text_take(t, ')')) {
+    while (!sn_npy_text_take(t, ')')) {
         int64_t d;
-        if (!sn_text_number(t, &d))
+        if (!sn_npy_text_number(t, &d))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
-        sn_text_word(t, "L"); /* Python 2 wrote long numbers so */
+        sn_npy_text_word(t, "L"); /* Python 2 wrote long numbers so */
         if (h->rank == SN_MAX_RANK)
             return sn_fail(err, SONDE_UNSUPPORTED, "the array has more than %d dimensions",
                            SN_MAX_RANK);
         h->dims[h->rank++] = d;
-        if (!sn_text_take(t, ',') && !(t->at < t->end && *t->at == ')'))
+        if (!sn_npy_text_take(t, ',') && !(t->at < t->end && *t->at == ')'))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
     }
     h->has_shape = true;
     return SONDE_OK;
 }
 
-static sonde_status parse_header(sn_text t, npy_header *h, sonde_error *err)
+static sonde_status parse_header(sn_npy_text t, npy_header *h, sonde_error *err)
 {
-    if (!sn_text_take(&t, '{'))
+    if (!sn_npy_text_take(&t, '{'))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is not a dictionary");
-    while (!sn_text_take(&t, '}')) {
-        sn_text key;
-        if (!take_string(&t, &key) || !sn_text_take(&t, ':'))
+    while (!sn_npy_text_take(&t, '}')) {
+        sn_npy_text key;
+        if (!take_string(&t, &key) || !sn_npy_text_take(&t, ':'))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is broken");
-        if (sn_text_is(&key, "descr")) {
+        if (sn_npy_text_is(&key, "descr")) {
             SN_TRY(parse_descr(&t, h, err));
-        } else if (sn_text_is(&key, "shape") && !h->has_shape) {
+        } else if (sn_npy_text_is(&key, "shape") && !h->has_shape) {
             SN_TRY(parse_shape(&t, h, err));
-        } else if (sn_text_is(&key, "fortran_order")) {
-            h->fortran = sn_text_word(&t, "True");
-            h->has_order = h->fortran || sn_text_word(&t, "False");
+        } else if (sn_npy_text_is(&key, "fortran_order")) {
+            h->fortran = sn_npy_text_word(&t, "True");
+            h->has_order = h->fortran || sn_npy_text_word(&t, "False");
         } else {
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header has an unknown entry");
         }
-        sn_text_take(&t, ',');
+        sn_npy_text_take(&t, ',');
     }
     if (!h->has_descr || !h->has_shape || !h->has_order)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is not complete");
@@ -246,7 +246,7 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
     size_t header = (size_t)sn_get_le(data + 8, start - 8);
     if (header > bytes - start)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is cut short");
-    sn_text t = {(const char *)data + start, (const char *)data + start + header};
+    sn_npy_text t = {(const char *)data + start, (const char *)data + start + header};
     SN_TRY(parse_header(t, &h, err));
     if (h.order == '>' && (h.size > 1 || h.kind == 'U') && h.kind != 'S')
         return sn_fail(

@@ -86,5 +86,5 @@ sonde_status sn_cnn_end(sn_builder *b, sn_value *x, const char *pool, const char
         return *b->status;
     const sn_dim batch = b->graph->inputs.data[0]->fact.type.dims[0];
     sn_b_output(b, x, "output", SONDE_DTYPE_F32, (const sn_dim[]){batch, classes}, 2);
-    return sn_b_ok(b) ? sn_moments_settle(b->graph, b->err) : *b->status;
+    return sn_b_ok(b) ? sn_moments_fit_batchnorm(b->graph, b->err) : *b->status;
 }

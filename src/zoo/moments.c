@@ -11,7 +11,7 @@
 typedef struct walk {
     sn_arena *arena;
     sn_moments *of; /* by value id */
-    bool settle;
+    bool fit_batchnorm;
     sonde_error *err;
 } walk;
 
@@ -137,7 +137,7 @@ static sonde_status batch_norm(walk *w, const sn_node *n)
     if (!y)
         return sn_fail_memory(w->err, 0);
     float *mean = n->in[3].value->fact.data->data, *var = n->in[4].value->fact.data->data;
-    if (w->settle)
+    if (w->fit_batchnorm)
         rescale(x, mean, var);
     for (int64_t c = 0; c < x->channels; c++) {
         const float scale = floats(n, 1)[c] / sqrtf(var[c] + sn_node_attr(n, "epsilon")->f);
@@ -340,11 +340,11 @@ sonde_status sn_moments_estimate(const sn_graph *g, sn_arena *arena, sn_moments 
     return st;
 }
 
-sonde_status sn_moments_settle(sn_graph *g, sonde_error *err)
+sonde_status sn_moments_fit_batchnorm(sn_graph *g, sonde_error *err)
 {
     sn_arena arena;
     sn_arena_init(&arena, g->alloc);
-    walk w = {.arena = &arena, .settle = true, .err = err};
+    walk w = {.arena = &arena, .fit_batchnorm = true, .err = err};
     const sonde_status st = follow(&w, g);
     sn_arena_free(&arena);
     return st;

@@ -20,6 +20,6 @@ sonde_status sn_moments_estimate(const sn_graph *g, sn_arena *arena, sn_moments 
                                  sonde_error *err);
 /* The running mean and variance of each BatchNormalization, drawn for inputs of variance 1, are
  * scaled to what its input is like. */
-sonde_status sn_moments_settle(sn_graph *g, sonde_error *err);
+sonde_status sn_moments_fit_batchnorm(sn_graph *g, sonde_error *err);
 
 #endif

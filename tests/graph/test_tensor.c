@@ -258,7 +258,7 @@ TEST(parts_are_read_as_one_tensor)
         .dtype = SONDE_DTYPE_F32, .rank = 2, .dims = {3, 3}, .bytes = 36, .parts = &tall};
     const float want_w[8] = {0, 1, 2, 3, 20, 22, 24, 26};
     const float want_t[9] = {0, 1, 2, 10, 11, 12, 20, 21, 22};
-    CHECK(!sn_tensor_is_settled(&w) && !sn_tensor_is_settled(&t));
+    CHECK(!sn_tensor_is_readable(&w) && !sn_tensor_is_readable(&t));
     for (int64_t first = 0; first < 9; first++)
         for (int64_t count = 0; first + count <= 9; count++) {
             float got[9] = {0};

@@ -189,7 +189,7 @@ TEST(a_large_initializer_is_aligned_only_when_someone_reads_it)
         const sn_tensor *w = v->fact.data;
         CHECK(w->owner == NULL);
         misaligned += (uintptr_t)w->data % 4 != 0;
-        CHECK_EQ(sn_value_settle(m->graph, v, &m->buffers, &f.err), SONDE_OK);
+        CHECK_EQ(sn_value_make_readable(m->graph, v, &m->buffers, &f.err), SONDE_OK);
         w = v->fact.data;
         CHECK_EQ((uintptr_t)w->data % 4, 0);
         CHECK_EQ(memcmp(w->data, big, sizeof big), 0);

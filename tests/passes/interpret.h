@@ -217,7 +217,7 @@ static inline sonde_status interpret_node(const sn_node *n, sn_slot *slots)
 }
 
 /* What a program does to a constant before a step reads it. */
-static inline sonde_status settle(sn_slot *slot)
+static inline sonde_status make_readable(sn_slot *slot)
 {
     sn_slot copy = {0};
     sonde_status st =
@@ -242,8 +242,8 @@ static inline sonde_status interpret(const sn_graph *g, uint64_t seed, sn_slot *
             slots[i].kind = SN_KIND_TENSOR;
             slots[i].t = *g->values.data[i]->fact.data;
             sn_buffer_ref(slots[i].t.owner);
-            if (!sn_tensor_is_settled(&slots[i].t) && st == SONDE_OK)
-                st = settle(&slots[i]);
+            if (!sn_tensor_is_readable(&slots[i].t) && st == SONDE_OK)
+                st = make_readable(&slots[i]);
         }
     for (size_t i = 0; i < g->inputs.n && st == SONDE_OK; i++) {
         const sn_value *v = g->inputs.data[i];

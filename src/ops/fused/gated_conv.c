@@ -138,7 +138,7 @@ static sonde_status bind(sn_bind *b)
                       .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
-    SN_TRY(sn_choose_conv(b, &d, &c->plan));
+    SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     c->images = x->dims[0];
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];
     c->out = round_to(d.oc, b->out[0].block) * d.out[1] * d.out[2];

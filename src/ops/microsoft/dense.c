@@ -58,7 +58,7 @@ static sonde_status bind_softmax(sn_bind *b)
                             sn_dtype_onnx_name(x->dtype));
     k->plan =
         (sn_softmax_plan){.kind = SN_SOFTMAX, .dtype = compute, .outer = rows, .n = n, .inner = 1};
-    sn_softmax_choose(&k->plan, b->cpu_flags);
+    sn_softmax_choose_kernels(&k->plan, b->cpu_flags);
     k->sum = (sn_row_sum){.dtype = compute,
                           .rows = rows,
                           .n = n,

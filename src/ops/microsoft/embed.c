@@ -93,7 +93,7 @@ static sonde_status bind_embed(sn_bind *b)
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     k->plan = (sn_norm_plan){
         .dtype = SONDE_DTYPE_F32, .rows = rows, .n = hidden, .epsilon = (double)e->epsilon};
-    sn_norm_choose(&k->plan, b->cpu_flags);
+    sn_norm_choose_kernels(&k->plan, b->cpu_flags);
     k->sum = sn_carve(&b->workspace, total, sizeof(float));
     k->gamma = sn_converted_carve(&b->workspace, b->in[GAMMA], SONDE_DTYPE_F32);
     k->beta = sn_converted_carve(&b->workspace, b->in[BETA], SONDE_DTYPE_F32);

@@ -105,7 +105,7 @@ static sonde_status bind_skip(sn_bind *b)
                              .n = row,
                              .rows = row > 0 ? total / row : 0,
                              .epsilon = (double)n->epsilon};
-    sn_norm_choose(&k->plan, b->cpu_flags);
+    sn_norm_choose_kernels(&k->plan, b->cpu_flags);
     SN_TRY(take(b, 0, total, &k->x));
     SN_TRY(take(b, n->gamma, row, &k->gamma));
     if (n->beta != ABSENT)

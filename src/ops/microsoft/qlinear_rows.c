@@ -158,7 +158,7 @@ static sonde_status bind_softmax(sn_bind *b)
                                    .outer = sn_dims_product(x->dims, 0, axis),
                                    .n = sn_dims_product(x->dims, axis, end),
                                    .inner = sn_dims_product(x->dims, end, x->rank)};
-    sn_softmax_choose(&k->softmax, b->cpu_flags);
+    sn_softmax_choose_kernels(&k->softmax, b->cpu_flags);
     if (!sn_type_count(x, &k->in_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));

@@ -233,7 +233,7 @@ static sonde_status bind(sn_bind *b)
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %s is not supported",
                             sn_dtype_name(dtype));
-    SN_TRY(sn_choose_conv(b, &d, &c->plan));
+    SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     b->run = run_f32;
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;

@@ -44,14 +44,14 @@ static sonde_status prepare(sn_prep *p)
 }
 
 /* False: no output is left, or sizes overflow. */
-static bool axis_of(const transpose_params *r, int i, int64_t in, int64_t kernel, sn_axis *a)
+static bool axis_of(const transpose_params *r, int i, int64_t in, int64_t kernel, sn_axis_window *a)
 {
     const sn_window *w = &r->window;
     const bool same = w->auto_pad == SN_PAD_SAME_UPPER || w->auto_pad == SN_PAD_SAME_LOWER;
-    *a = (sn_axis){.in = in,
-                   .kernel = kernel,
-                   .stride = w->strides ? w->strides[i] : 1,
-                   .dilation = w->dilations ? w->dilations[i] : 1};
+    *a = (sn_axis_window){.in = in,
+                          .kernel = kernel,
+                          .stride = w->strides ? w->strides[i] : 1,
+                          .dilation = w->dilations ? w->dilations[i] : 1};
     if (in < 0 || in > INT32_MAX || kernel < 1 || kernel > INT32_MAX)
         return false;
     const int64_t extra = r->output_padding ? r->output_padding[i] : 0;
@@ -99,7 +99,7 @@ static sonde_status infer(sn_infer *c)
         const sn_dim kernel = w->rank >= 0       ? w->dims[i + 2]
                               : r->window.kernel ? r->window.kernel[i]
                                                  : SN_DIM_UNKNOWN;
-        sn_axis a;
+        sn_axis_window a;
         if (r->window.kernel && sn_dim_known(kernel) && kernel != r->window.kernel[i])
             return sn_infer_fail(c, "kernel_shape says %lld, the weight %lld in spatial dim %d",
                                  (long long)r->window.kernel[i], (long long)kernel, i);
@@ -133,7 +133,7 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
     d->fold.dtype = x->dtype == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
     d->fold.rank = x->rank - 2;
     for (int i = 0; i < x->rank - 2; i++) {
-        sn_axis a;
+        sn_axis_window a;
         if (!axis_of(r, i, x->dims[i + 2], w->dims[i + 2], &a))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the pads leave nothing of spatial dim %d",
                                 i);

@@ -90,7 +90,7 @@ static sonde_status describe(sn_bind *b, sn_deform_conv_desc *d)
                                .out_channels = w->dims[0] / r->groups,
                                .bias = b->n_in > B && b->in[B]};
     for (int i = 0; i < d->spatial; i++) {
-        sn_axis a;
+        sn_axis_window a;
         if (!sn_window_axis(&r->window, i, x->dims[i + 2], w->dims[i + 2], &a))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit spatial dim %d",
                                 i);

@@ -191,7 +191,7 @@ static sonde_status bind_norm(sn_bind *b)
         k->inv = sn_carve(&b->workspace, k->plan.rows, sizeof(float));
     }
     b->bound = k;
-    sn_norm_choose(&k->plan, b->cpu_flags);
+    sn_norm_choose_kernels(&k->plan, b->cpu_flags);
     b->kernel = k->plan.name;
     b->flops = 8 * (uint64_t)count;
     return SONDE_OK;

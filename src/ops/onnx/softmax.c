@@ -68,7 +68,7 @@ static sonde_status bind_softmax(sn_bind *b)
     int64_t count = p->outer * p->n * p->inner;
     k->xy = sn_converted_carve(&b->workspace, b->in[0], p->dtype);
     b->bound = k;
-    sn_softmax_choose(p, b->cpu_flags);
+    sn_softmax_choose_kernels(p, b->cpu_flags);
     b->kernel = p->name;
     b->flops = 10 * (uint64_t)count;
     return SONDE_OK;

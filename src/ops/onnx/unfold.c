@@ -83,7 +83,7 @@ static sonde_status bind_col2im(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "block_shape is not known, or the type is not supported");
     for (int i = 0; i < k->rank; i++) {
-        sn_axis a;
+        sn_axis_window a;
         if (!sn_window_axis(&r->window, i, y->dims[i + 2], block[i], &a))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the blocks do not fit the image");
         k->image[i] = a.in;

@@ -84,7 +84,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     if (!p)
         return sn_fail_memory(b->err, sizeof *p);
     SN_TRY(check_inputs(b, d));
-    SN_TRY(sn_choose_gemm(b, d, &p->plan));
+    SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));
     b->bound = p;
     b->flops = p->plan.flops;
     b->bytes = all_elems(b) * sn_dtype_bytes(dtype);
@@ -145,7 +145,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
-    SN_TRY(sn_choose_gemm(b, d, &p->plan));
+    SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));
     sn_binary_get(&p->add, SN_BINARY_ADD, SONDE_DTYPE_F32, b->cpu_flags);
     const int64_t *operands[2] = {dims, z->dims};
     const int ranks[2] = {rank, z->rank};

@@ -4,7 +4,7 @@
 
 #include "compute/variant.h"
 
-sonde_status sn_choose_gemm(sn_bind *b, const sn_gemm_desc *d, sn_gemm_plan *p)
+sonde_status sn_gemm_plan_tuned(sn_bind *b, const sn_gemm_desc *d, sn_gemm_plan *p)
 {
     sn_gemm_desc own = *d;
     own.variant = b->variant;
@@ -16,7 +16,7 @@ sonde_status sn_choose_gemm(sn_bind *b, const sn_gemm_desc *d, sn_gemm_plan *p)
     return SONDE_OK;
 }
 
-sonde_status sn_choose_conv(sn_bind *b, const sn_conv_desc *d, sn_conv_plan *p)
+sonde_status sn_conv_plan_tuned(sn_bind *b, const sn_conv_desc *d, sn_conv_plan *p)
 {
     sn_conv_desc own = *d;
     own.variant = b->variant;

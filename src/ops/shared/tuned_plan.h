@@ -9,7 +9,7 @@
 #include "compute/gemm.h"
 #include "ops/framework/op.h"
 
-sonde_status sn_choose_gemm(sn_bind *b, const sn_gemm_desc *d, sn_gemm_plan *p);
-sonde_status sn_choose_conv(sn_bind *b, const sn_conv_desc *d, sn_conv_plan *p);
+sonde_status sn_gemm_plan_tuned(sn_bind *b, const sn_gemm_desc *d, sn_gemm_plan *p);
+sonde_status sn_conv_plan_tuned(sn_bind *b, const sn_conv_desc *d, sn_conv_plan *p);
 
 #endif

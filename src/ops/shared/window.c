@@ -53,7 +53,7 @@ sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial)
     return SONDE_OK;
 }
 
-bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis *out)
+bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis_window *out)
 {
     const int64_t stride = w->strides ? w->strides[axis] : 1;
     const int64_t dilation = w->dilations ? w->dilations[axis] : 1;
@@ -80,14 +80,14 @@ bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn
          * the input or the padding before it. */
         n += w->ceil && (room < 0 ? -room < stride : room % stride > 0) && n * stride < in + begin;
     }
-    *out = (sn_axis){in, n, kernel, stride, dilation, begin, end};
+    *out = (sn_axis_window){in, n, kernel, stride, dilation, begin, end};
     return true;
 }
 
 sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
                            sn_dim *out)
 {
-    sn_axis a;
+    sn_axis_window a;
     *out = SN_DIM_UNKNOWN;
     if (!sn_dim_known(in) || !sn_dim_known(kernel))
         return SONDE_OK;
@@ -101,16 +101,16 @@ sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in,
 /* Three axes, the missing ones in front. w NULL: one window as large as the image; kernel NULL: the
  * window's own. */
 static bool three_axes(const sn_window *w, const int64_t *in, int spatial, const int64_t *kernel,
-                       sn_axis axes[3])
+                       sn_axis_window axes[3])
 {
     if (spatial > 3)
         return false;
     for (int i = 0; i < 3 - spatial; i++)
-        axes[i] = (sn_axis){1, 1, 1, 1, 1, 0, 0};
+        axes[i] = (sn_axis_window){1, 1, 1, 1, 1, 0, 0};
     for (int i = 0; i < spatial; i++) {
-        sn_axis *a = &axes[3 - spatial + i];
+        sn_axis_window *a = &axes[3 - spatial + i];
         if (!w)
-            *a = (sn_axis){in[i], 1, in[i], 1, 1, 0, 0};
+            *a = (sn_axis_window){in[i], 1, in[i], 1, 1, 0, 0};
         else if (!sn_window_axis(w, i, in[i], kernel ? kernel[i] : w->kernel[i], a))
             return false;
     }
@@ -120,7 +120,7 @@ static bool three_axes(const sn_window *w, const int64_t *in, int spatial, const
 bool sn_window_conv(const sn_window *w, const int64_t *in_dims, int spatial,
                     const int64_t *kernel_dims, sn_conv_desc *d)
 {
-    sn_axis axes[3];
+    sn_axis_window axes[3];
     if (!three_axes(w, in_dims, spatial, kernel_dims, axes))
         return false;
     for (int i = 0; i < 3; i++) {
@@ -136,7 +136,7 @@ bool sn_window_conv(const sn_window *w, const int64_t *in_dims, int spatial,
 
 bool sn_window_pooling(const sn_window *w, const int64_t *in_dims, int spatial, sn_pooling_desc *d)
 {
-    sn_axis axes[3];
+    sn_axis_window axes[3];
     if (!three_axes(w, in_dims, spatial, NULL, axes))
         return false;
     for (int i = 0; i < 3; i++) {

@@ -29,12 +29,12 @@ sonde_status sn_window_prepare(sn_prep *p, sn_window *w);
 /* Attributes against the spatial rank of the input. */
 sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial);
 
-/* One axis with everything resolved. */
-typedef struct sn_axis {
+/* The window on one axis, with everything resolved. */
+typedef struct sn_axis_window {
     int64_t in, out, kernel, stride, dilation, pad, pad_end;
-} sn_axis;
+} sn_axis_window;
 /* False: the window does not fit (or sizes overflow). */
-bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis *out);
+bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis_window *out);
 /* Output dim; unknown input dims give unknown ones. */
 sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
                            sn_dim *out);
