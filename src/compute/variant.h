@@ -2,7 +2,7 @@
 /* Other ways to cut a matrix product or a convolution than the one the cost model takes. They are
  * numbered; a driver given a number (`variant` of its descriptor) follows it as far as the shape
  * allows, so that several numbers may come to the same cut. Packed weights serve all of them. Who
- * measures them is plan/tune.h. */
+ * measures them is plan/tuning.h. */
 #ifndef SN_COMPUTE_VARIANT_H
 #define SN_COMPUTE_VARIANT_H
 

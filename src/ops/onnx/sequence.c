@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences: lists that share their elements' buffers, and mostly their memory (graph/list.c), so
+/* Sequences: lists that share their elements' buffers, and mostly their memory (graph/slot.c), so
  * that a loop may grow one element by element. No tensor bytes move unless they were borrowed from
  * an arena. */
 #include <string.h>
