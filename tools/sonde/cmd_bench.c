@@ -8,10 +8,10 @@
 
 static const char details[] =
     "\n"
-    "MODEL is a path or zoo:NAME; several make a table each. Three warm-up runs, then as many as "
-    "fit\n"
-    "into two seconds over five rounds, at least 10, unless -w, --duration, --rounds or -n say\n"
-    "otherwise. Whole programs are timed after that, from process start to result.\n"
+    "MODEL is the path of a model file or zoo:NAME; several models give one table each. By\n"
+    "default there are 3 warm-up runs, then measured runs for 2 seconds, spread over 5\n"
+    "rounds, and at least 10 of them; -w, --duration, --rounds and -n change this. After that\n"
+    "whole programs are timed, from process start to result.\n"
     "\n"
     "  sonde bench zoo:regnet_x_400mf --against onnxruntime,openvino,rten\n"
     "  sonde bench model.onnx -s batch=4 -t 1,2 -o bench.csv -o bench.md --json bench.json\n"
@@ -21,36 +21,37 @@ static const char details[] =
 #define AT(field) offsetof(bench_options, field)
 
 static const option_row compared_rows[] = {
-    {0, "against", OPT_LIST, AT(against), "A,B:VARIANT",
-     "other runtimes, measured in turn with this one"},
+    {0, "against", OPT_LIST, AT(against), "A,B:VARIANT", "other runtimes to compare with"},
     {0, "peer", OPT_LIST, AT(peers), "NAME=FILE",
-     "a runtime of your own: a program that speaks the bench's protocol"},
+     "add a runtime: a program that implements the protocol of docs/benchmarking.md"},
     {0, "python", OPT_TEXT, AT(python), "FILE",
-     "interpreter that has the Python runtimes (SONDE_BENCH_PYTHON, python3)"},
+     "interpreter for Python runtimes (default: $SONDE_BENCH_PYTHON, else python3)"},
     {'t', "threads", OPT_TEXT, AT(thread_list), "N,N",
-     "threads; a list measures each; 0 = all cores the quota allows (0)"},
+     "number of threads, or a list to measure each; 0 = all cores that the CPU quota allows "
+     "(default: 0)"},
     {0, "batch-size", OPT_TEXT, AT(batch_list), "N,N",
-     "size of the batch dimension; a list measures each; also --batch"},
+     "size of the batch dimension, or a list to measure each; also --batch"},
     {0, "batch_size", OPT_TEXT, AT(batch_list), "N,N", NULL},
     {0, "batch", OPT_TEXT, AT(batch_list), "N,N", NULL},
     {0, "instances", OPT_INT, AT(setup.measuring.instances), "N",
-     "sessions that run at once in one process, cores divided (1); also --workers"},
+     "sessions that run in parallel in one process and share the cores (default: 1); also "
+     "--workers"},
     {0, "workers", OPT_INT, AT(setup.measuring.instances), "N", NULL},
     {0, "workload", OPT_TEXT, AT(workload), "L|T",
-     "latency: one instance; throughput: one for each thread (L)"},
+     "L: latency, one instance; T: throughput, one instance per thread (default: L)"},
     {0, "mode", OPT_TEXT, AT(mode), "performance|accuracy",
-     "accuracy: how often the answers to a data set are right (performance)"},
+     "measure speed, or top-1 and top-5 accuracy on --dataset (default: performance)"},
     {0, "dataset", OPT_TEXT, AT(dataset), "DIR",
-     "folders of images named after classes, or .npz files with a 'label'"},
+     "one folder of images per class, or .npz files with an array 'label'"},
     {0, "rounds", OPT_INT, AT(rounds), "N",
-     "times each runtime is started anew, in rotated order (5)"},
-    {0, "min-runs", OPT_INT, AT(min_runs), "N", "runs of each whole program (10)"},
+     "number of times each runtime is restarted, in rotated order (default: 5)"},
+    {0, "min-runs", OPT_INT, AT(min_runs), "N", "runs of each whole program (default: 10)"},
     {0, "timeout", OPT_REAL, AT(timeout_s), "S",
-     "end a runtime that does not answer for so long (60)"},
+     "kill a runtime that does not answer for S seconds (default: 60)"},
     {0, "no-program", OPT_FLAG, AT(no_program), NULL,
-     "leave out whole programs, from process start to result"},
-    {0, "no-inference", OPT_FLAG, AT(no_inference), NULL, "measure nothing else"},
-    {0, "no-pin", OPT_FLAG, AT(no_pin), NULL, "let the system choose the cores"},
+     "do not time whole programs (from process start to result)"},
+    {0, "no-inference", OPT_FLAG, AT(no_inference), NULL, "time only whole programs"},
+    {0, "no-pin", OPT_FLAG, AT(no_pin), NULL, "do not pin threads to cores"},
     {0, "queries", OPT_INT, AT(setup.measuring.iterations), "N", "the same as --iterations"},
     {0}};
 
@@ -61,9 +62,9 @@ static const option_row result_rows[] = {
     JSON_ROW(bench_options, json),       {0}};
 
 static const option_group groups[] = {
-    {"What is compared", compared_rows, 0, NULL}, MEASURING_OPTIONS(bench_options, setup.measuring),
-    INPUT_OPTIONS(bench_options, setup.inputs),   {"Results", result_rows, 0, NULL},
-    MODEL_OPTIONS(bench_options, setup.model),    {0}};
+    {"Comparison", compared_rows, 0, NULL},     MEASURING_OPTIONS(bench_options, setup.measuring),
+    INPUT_OPTIONS(bench_options, setup.inputs), {"Results", result_rows, 0, NULL},
+    MODEL_OPTIONS(bench_options, setup.model),  {0}};
 
 enum { MOST_NUMBERS = 64 };
 

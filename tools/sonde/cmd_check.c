@@ -12,15 +12,13 @@
 
 static const char details[] =
     "\n"
-    "DIR is a folder with a model.onnx and test_data_set_* folders, or a folder of such folders. "
-    "A\n"
-    "file NAME.onnx with NAME_output_0.pb beside it is run on numbers counting up from 0 to 1. "
-    "One\n"
-    "line per failure with its reason; the last line says how many passed and failed. Models that "
-    "use\n"
-    "what this build does not support are skipped, and counted on the line before. Of models that "
-    "draw\n"
-    "random numbers only types and shapes are compared. Exit status 3: a comparison failed.\n"
+    "DIR is a folder with model.onnx and test_data_set_* folders, or a folder of such\n"
+    "folders. A file NAME.onnx next to a NAME_output_0.pb is also a test; its inputs are\n"
+    "evenly spaced numbers from 0 to 1. Each failure is printed with its reason. The last\n"
+    "line has the numbers of passed and failed tests. Models that use features this build\n"
+    "does not support are skipped; the line before the last counts them. For models with\n"
+    "random operators only dtypes and shapes are compared. The exit status is 3 if a\n"
+    "comparison fails.\n"
     "\n"
     "  sonde check onnx/backend/test/data/node\n"
     "  sonde check --filter conv --rtol 1e-5 onnx/backend/test/data/node\n";
@@ -38,8 +36,8 @@ typedef struct check_options {
 static const option_row rows[] = {
     RTOL_ROW(check_options, tolerances),
     ATOL_ROW(check_options, tolerances),
-    {0, "strict", OPT_FLAG, AT(strict), NULL, "what is not supported counts as failed"},
-    {0, "filter", OPT_TEXT, AT(filter), "TEXT", "only folders whose name contains TEXT"},
+    {0, "strict", OPT_FLAG, AT(strict), NULL, "count tests of unsupported features as failed"},
+    {0, "filter", OPT_TEXT, AT(filter), "TEXT", "run only folders whose name contains TEXT"},
     {0}};
 
 static const option_group groups[] = {

@@ -11,13 +11,11 @@
 
 static const char details[] =
     "\n"
-    "Times are medians over the runs, and so is the change with its 95 % interval. A row is slower "
-    "or\n"
-    "faster when it differs by 2 % or more and a rank test leaves chance less than 1 %; it is the\n"
-    "same when the interval lies within 5 %; else it is unclear: measure longer (-n, --duration).\n"
-    "--fail-above looks at the lower end of the interval, of the total and of every row that "
-    "takes\n"
-    "5 % of the run or more.\n"
+    "Compares the median times of two profiles and gives a 95 % confidence interval for each\n"
+    "change. A row is 'slower' or 'faster' if its medians differ by 2 % or more and a rank\n"
+    "test gives p < 1 %. It is 'same' if the interval lies within 5 %. Otherwise it is\n"
+    "'unclear': measure longer with -n or --duration. --fail-above checks the lower end of\n"
+    "the interval, for the total and for each row that takes 5 % of the run or more.\n"
     "\n"
     "  sonde profile model.onnx -q -o old.pftrace\n"
     "  sonde diff old.pftrace new.pftrace\n"
@@ -33,9 +31,10 @@ typedef struct diff_options {
 
 static const option_row comparing_rows[] = {
     JSON_ROW(diff_options, json),
-    {0, "by", OPT_TEXT, AT(by), "op|node|shape", "what makes a row (op)"},
+    {0, "by", OPT_TEXT, AT(by), "op|node|shape",
+     "what a row is: operator type, node, or type with input shapes (default: op)"},
     {0, "fail-above", OPT_TEXT, AT(fail_above), "PERCENT",
-     "exit with 3 when the total, or an operator that matters, is surely slower by more"},
+     "exit with status 3 if the total or a large operator is slower by more than this"},
     PROFILES_MEMORY_ROW(diff_options, max_memory),
     {0}};
 

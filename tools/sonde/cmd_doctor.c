@@ -8,10 +8,10 @@
 
 static const char details[] =
     "\n"
-    "Without MODEL it looks at the machine; with one it also runs it for a while under the "
-    "profiler.\n"
-    "--calibrate measures what the machine reaches at best: multiply-adds, and reading from its\n"
-    "caches and from memory. That takes about a second and is kept in ~/.cache/sonde.\n"
+    "Without MODEL it checks the machine. With MODEL it also profiles the model for a short\n"
+    "time. --calibrate measures the peak performance of the machine: FLOP/s, and bandwidth of\n"
+    "the caches and of memory. This takes about a second; the result is kept in\n"
+    "~/.cache/sonde.\n"
     "\n"
     "  sonde doctor --calibrate\n"
     "  sonde doctor model.onnx -s batch=8\n";
@@ -25,7 +25,7 @@ typedef struct doctor_options {
 static const option_row rows[] = {
     JSON_ROW(doctor_options, json),
     {0, "calibrate", OPT_FLAG, offsetof(doctor_options, calibrate), NULL,
-     "measure what the machine reaches at best, and keep it for later profiles"},
+     "measure the peak performance of the machine and keep it for later profiles"},
     {0}};
 
 static const option_group groups[] = {INPUT_OPTIONS(doctor_options, setup.inputs),

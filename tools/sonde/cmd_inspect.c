@@ -5,36 +5,35 @@
 
 #include "inspect.h"
 
-static const char details[] = "\n"
-                              "MODEL is a path or zoo:NAME. FLOPs and memory are those of one run "
-                              "with the sizes -s gives, of\n"
-                              "the plan that a run would use; with --no-optimize of the graph as "
-                              "it is in the file. Weights are\n"
-                              "those that steps read as they are, packed ones lie in the form of "
-                              "the kernels, and the peak is the\n"
-                              "sum of all parts.\n"
-                              "\n"
-                              "  sonde inspect model.onnx -s batch=8\n"
-                              "  sonde inspect model.onnx --json -\n"
-                              "  sonde inspect model.onnx --nodes --optimized\n"
-                              "  sonde inspect model.onnx --graph model.dot\n"
-                              "  sonde inspect model.onnx --optimized -o fast.onnx\n"
-                              "  sonde inspect --operators\n";
+static const char details[] =
+    "\n"
+    "MODEL is the path of a model file or zoo:NAME. FLOPs and memory are those of one run at\n"
+    "the sizes set with -s, after all passes; with --no-optimize they are those of the graph\n"
+    "in the file. 'weights' are used in the file's layout, 'packed' weights in the layout of\n"
+    "the kernels. 'peak' is the sum of all parts.\n"
+    "\n"
+    "  sonde inspect model.onnx -s batch=8\n"
+    "  sonde inspect model.onnx --json -\n"
+    "  sonde inspect model.onnx --nodes --optimized\n"
+    "  sonde inspect model.onnx --graph model.dot\n"
+    "  sonde inspect model.onnx --optimized -o fast.onnx\n"
+    "  sonde inspect --operators\n";
 
 #define AT(field) offsetof(inspect_options, field)
 
 static const option_row rows[] = {
     OUTPUT_ROW(inspect_options, outputs),
     JSON_ROW(inspect_options, json),
-    {0, "nodes", OPT_FLAG, AT(nodes), NULL, "list every node with its types"},
+    {0, "nodes", OPT_FLAG, AT(nodes), NULL,
+     "list every node with the dtypes and shapes of its values"},
     {0, "operators", OPT_FLAG, AT(operators), NULL,
-     "list what can be run instead of looking at a model: domain, operator, versions, types"},
+     "list the supported operators: domain, name, versions, dtypes; needs no MODEL"},
     {0, "graph", OPT_TEXT, AT(graph), "FILE", "write the graph as .dot or .txt"},
     {0, "optimized", OPT_FLAG, AT(optimized), NULL,
-     "the graph after the passes; with -o out.onnx saved as a model"},
+     "show the graph after the passes; -o out.onnx saves it as a model"},
     {0}};
 
-static const option_group groups[] = {{"What to look at", rows, 0, NULL},
+static const option_group groups[] = {{"Output", rows, 0, NULL},
                                       INPUT_OPTIONS(inspect_options, setup.inputs),
                                       MODEL_OPTIONS(inspect_options, setup.model),
                                       {0}};
@@ -174,8 +173,9 @@ static void print_bytes(const char *what, uint64_t bytes)
 
 static void print_cost(const sonde_inspection_totals *run)
 {
-    const char *more =
-        run->data_dependent ? ", and what bodies and shapes that depend on data take" : "";
+    const char *more = run->data_dependent
+                           ? ", plus control-flow bodies and steps with data-dependent shapes"
+                           : "";
     printf("\none run\n");
     print_flops(run->flops, more);
     print_bytes("weights", run->weight_bytes);

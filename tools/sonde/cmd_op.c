@@ -11,9 +11,11 @@
 
 static const char details[] =
     "\n"
-    "TYPE is an ONNX operator whose inputs --shape describes; or MODEL is a path or zoo:NAME, and\n"
-    "--node or --op-type say what to cut out of it, with its real inputs, attributes and weights.\n"
-    "Times are those of the operator's own step, run alone: nothing is fused with it.\n"
+    "Give either TYPE, an ONNX operator, with a --shape for each input, or MODEL (a path or\n"
+    "zoo:NAME) with --node or --op-type to select nodes of that model, with their real\n"
+    "inputs, attributes and weights. The operator runs alone, so nothing is fused with it,\n"
+    "and only its own time is measured. There is one row per variant: instruction set,\n"
+    "threads, packed weights, layout.\n"
     "\n"
     "  sonde op Conv --shape 1,64,56,56 --shape 64,64,3,3 --const 1 --attr pads=1,1,1,1\n"
     "  sonde op Reshape --shape 2,6 --shape i64:2 --value 1=3,4 --const 1\n"
@@ -34,18 +36,19 @@ typedef struct op_options {
 static const option_row rows[] = {
     JSON_ROW(op_options, json),
     {0, "shape", OPT_LIST, AT(shapes), "[TYPE:]1,64,56,56",
-     "an input, in order; TYPE is f32 unless given; '_' is one left out"},
-    {0, "const", OPT_LIST, AT(constants), "K", "input K is a weight; may be repeated"},
-    {0, "value", OPT_LIST, AT(contents), "K=1,2,3", "elements of input K"},
+     "dtype and shape of the next input (default dtype: f32); '_' is an absent input"},
+    {0, "const", OPT_LIST, AT(constants), "K", "input K is a constant weight; may be repeated"},
+    {0, "value", OPT_LIST, AT(contents), "K=1,2,3", "values of input K"},
     {0, "attr", OPT_LIST, AT(attributes), "NAME=VALUE", "an attribute; may be repeated"},
-    {0, "domain", OPT_TEXT, AT(domain), "NAME", "of the operator (ai.onnx)"},
-    {0, "opset", OPT_INT, AT(opset), "N", "version of the operator set (the newest)"},
-    {0, "outputs", OPT_INT, AT(n_outputs), "N", "outputs that are wanted (1)"},
+    {0, "domain", OPT_TEXT, AT(domain), "NAME", "domain of the operator (default: ai.onnx)"},
+    {0, "opset", OPT_INT, AT(opset), "N", "opset version (default: the newest)"},
+    {0, "outputs", OPT_INT, AT(n_outputs), "N", "number of outputs (default: 1)"},
     {0, "node", OPT_TEXT, AT(node), "NAME", "the node of MODEL with this name"},
-    {0, "op-type", OPT_TEXT, AT(op_type), "TYPE", "every node of MODEL of this type, a row each"},
-    {'w', "warmup", OPT_INT, AT(warmup), "N", "runs before measuring (10)"},
-    {0, "exec", OPT_INT, AT(exec), "N", "runs behind one latency (10)"},
-    {0, "repeat", OPT_INT, AT(repeat), "N", "latencies (1)"},
+    {0, "op-type", OPT_TEXT, AT(op_type), "TYPE", "all nodes of MODEL of this type, one row each"},
+    {'w', "warmup", OPT_INT, AT(warmup), "N", "warm-up runs, which are not measured (default: 10)"},
+    {0, "exec", OPT_INT, AT(exec), "N", "runs per latency value (default: 10)"},
+    {0, "repeat", OPT_INT, AT(repeat), "N",
+     "number of latency values, each the mean of --exec runs (default: 1)"},
     {0}};
 
 static const option_group groups[] = {INPUT_OPTIONS(op_options, setup.inputs),

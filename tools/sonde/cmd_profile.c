@@ -8,9 +8,9 @@
 
 static const char details[] =
     "\n"
-    "MODEL is a path or zoo:NAME. Three warm-up runs, then as many as fit into two seconds, at "
-    "least\n"
-    "10, unless -w, --duration or -n say otherwise. Times in the table are means per run.\n"
+    "MODEL is the path of a model file or zoo:NAME. By default there are 3 warm-up runs, then\n"
+    "measured runs for 2 seconds and at least 10 of them; -w, --duration and -n change this.\n"
+    "Times in the table are means per run.\n"
     "\n"
     "  sonde profile zoo:regnet_x_400mf\n"
     "  sonde profile model.onnx -o trace.json -o model.summary.json\n"
@@ -28,11 +28,11 @@ typedef struct profile_options {
 
 static const option_row recording_rows[] = {
     {0, "level", OPT_INT, AT(level), "N",
-     "1 operators, 2 and what prepares them, 3 and every worker thread (2)"},
+     "1: operators; 2: also loading, passes, packing; 3: also each worker thread (default: 2)"},
     {0, "counters", OPT_FLAG, AT(setup.counters), NULL,
-     "hardware counters of every operator, and what the system counts"},
+     "read hardware counters for every operator, and the system's counters"},
     {0, "memory", OPT_FLAG, AT(memory), NULL,
-     "also bytes used and allocated after every step, as counters of traces"},
+     "record used and allocated bytes after every step, as counters in traces"},
     {0}};
 
 static int check_recording(void *values)

@@ -4,9 +4,10 @@
 
 static const char details[] =
     "\n"
-    "PROFILE is a .pftrace or .json that sonde wrote, a profile of ONNX Runtime\n"
-    "(SessionOptions.enable_profiling) or a trace of PyTorch (export_chrome_trace): the content\n"
-    "decides. A .pftrace that was cut off is used up to the cut.\n"
+    "PROFILE is a .pftrace or .json file written by sonde, a profile of ONNX Runtime\n"
+    "(SessionOptions.enable_profiling) or a trace of PyTorch (export_chrome_trace). The\n"
+    "format is detected from the content. A truncated .pftrace file is read up to where it\n"
+    "ends.\n"
     "\n"
     "  sonde report trace.pftrace --by-shape\n"
     "  sonde report trace.pftrace -q -o trace.json -o report.md\n"
@@ -21,7 +22,7 @@ typedef struct report_options {
 static const option_row memory_rows[] = {PROFILES_MEMORY_ROW(report_options, max_memory), {0}};
 
 static const option_group groups[] = {
-    TABLE_OPTIONS(report_options, table), {"The table", memory_rows, 0, NULL}, {0}};
+    TABLE_OPTIONS(report_options, table), {"Output", memory_rows, 0, NULL}, {0}};
 
 static int report(const report_options *o)
 {

@@ -9,10 +9,10 @@
 
 static const char details[] =
     "\n"
-    "MODEL is a path or zoo:NAME. Inputs that no -i gives are made up: random numbers from 0 to "
-    "1,\n"
-    "small indices for integers, ones for masks. A folder of images is run image by image; -n and\n"
-    "--duration take them in turn. Exit status 3: --check found a difference.\n"
+    "MODEL is the path of a model file or zoo:NAME. Inputs without an -i option are\n"
+    "generated: random numbers from 0 to 1 for floats, small indices for integers, ones for\n"
+    "masks. With -i FOLDER the model runs on every image of the folder; -n and --duration\n"
+    "repeat the images in turn. The exit status is 3 if --check finds a difference.\n"
     "\n"
     "  sonde run model.onnx -i image=cat.jpg --top 5 --labels labels.txt\n"
     "  sonde run model.onnx -i photos/ --top 1\n"

@@ -6,16 +6,15 @@
 #include "sonde/experimental/zoo.h"
 #include "tool.h"
 
-static const char details[] = "\n"
-                              "Built-in models have the structure of well-known networks and "
-                              "seeded random weights: good for\n"
-                              "measuring and testing, useless for answers. Everywhere a MODEL is "
-                              "asked for, zoo:NAME is one.\n"
-                              "GFLOPs are those of one inference at the default sizes, a "
-                              "multiply-add counted as two.\n"
-                              "\n"
-                              "  sonde zoo\n"
-                              "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
+static const char details[] =
+    "\n"
+    "Built-in models have the structure of well-known networks and random weights from a\n"
+    "fixed seed. Use them to measure and test; their predictions mean nothing. zoo:NAME works\n"
+    "wherever a MODEL is expected. GFLOPs are per inference at the default sizes; a\n"
+    "multiply-add counts as two.\n"
+    "\n"
+    "  sonde zoo\n"
+    "  sonde zoo save regnet_x_400mf regnet.onnx --seed 1\n";
 
 typedef struct zoo_options {
     common_options common;
@@ -24,7 +23,7 @@ typedef struct zoo_options {
 
 static const option_row rows[] = {SEED_ROW(zoo_options, seed), {0}};
 
-static const option_group groups[] = {{"Always", rows, 0, NULL}, {0}};
+static const option_group groups[] = {{"Common options", rows, 0, NULL}, {0}};
 
 /* Three digits: "31.8", "0.83", "<0.01". */
 static const char *gflops(uint64_t flops, char *buf, size_t cap)

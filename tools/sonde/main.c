@@ -28,11 +28,11 @@ static void print_help(void)
     }
     printf("\n"
            "MODEL is a path to an ONNX file or zoo:NAME, a built-in model; zoo:NAME?batch=8 sets\n"
-           "its dimensions. 'sonde VERB --help' tells all about a verb.\n"
+           "its dimensions. 'sonde VERB --help' describes a verb and its options.\n"
            "\n"
            "Exit status: 0 success, 1 error, 2 wrong usage, 3 a comparison failed, 128 + N ended\n"
-           "by signal N: 130 after Ctrl-C, 143 after SIGTERM. What was measured until then is "
-           "shown.\n");
+           "by signal N: 130 after Ctrl-C, 143 after SIGTERM. After a signal, the results so far\n"
+           "are shown.\n");
 }
 
 static bool looks_like_a_model(const char *word)

@@ -20,7 +20,7 @@ extern const option_row model_option_rows[];
 int model_options_check(void *values);
 #define MODEL_OPTIONS(type, field)                                                                 \
     {                                                                                              \
-        "How the model runs", model_option_rows, offsetof(type, field), model_options_check        \
+        "Execution", model_option_rows, offsetof(type, field), model_options_check                 \
     }
 
 /* ---- options_inputs.c: on what ---- */
@@ -51,7 +51,7 @@ extern const option_row measuring_option_rows[];
 int measuring_options_check(void *values);
 #define MEASURING_OPTIONS(type, field)                                                             \
     {                                                                                              \
-        "How often", measuring_option_rows, offsetof(type, field), measuring_options_check         \
+        "Measuring", measuring_option_rows, offsetof(type, field), measuring_options_check         \
     }
 /* What --duration says, or 2 s. */
 double duration_ms(const measuring_options *m);
@@ -73,7 +73,7 @@ extern const option_row table_option_rows[];
 int table_options_check(void *values);
 #define TABLE_OPTIONS(type, field)                                                                 \
     {                                                                                              \
-        "The table", table_option_rows, offsetof(type, field), table_options_check                 \
+        "Output", table_option_rows, offsetof(type, field), table_options_check                    \
     }
 
 /* ---- what a model is made ready and run with: begins the struct of verbs that do so ---- */
@@ -94,17 +94,17 @@ typedef struct run_setup {
 #define OUTPUT_ROW(type, field)                                                                    \
     {                                                                                              \
         'o', "output", OPT_LIST, offsetof(type, field), "FILE",                                    \
-            "save to FILE; the suffix picks the format; may be repeated"                           \
+            "save to FILE in the format of its suffix; may be repeated"                            \
     }
 #define JSON_ROW(type, field)                                                                      \
     {                                                                                              \
         0, "json", OPT_TEXT, offsetof(type, field), "FILE",                                        \
-            "a summary as JSON; '-' is the terminal"                                               \
+            "write a summary as JSON; '-' is standard output"                                      \
     }
 #define PROFILES_MEMORY_ROW(type, field)                                                           \
     {                                                                                              \
         0, "max-memory", OPT_SIZE, offsetof(type, field), "BYTES",                                 \
-            "refuse profiles that take more; 500M and 2G are understood (no limit)"                \
+            "fail instead of using more memory than this, for example 500M or 2G (no limit)"       \
     }
 
 typedef struct tolerances {
@@ -117,12 +117,12 @@ typedef struct tolerances {
 #define RTOL_ROW(type, field)                                                                      \
     {                                                                                              \
         0, "rtol", OPT_REAL, offsetof(type, field.rtol), "X",                                      \
-            "relative tolerance of comparisons (1e-3)"                                             \
+            "relative tolerance of comparisons (default: 1e-3)"                                    \
     }
 #define ATOL_ROW(type, field)                                                                      \
     {                                                                                              \
         0, "atol", OPT_REAL, offsetof(type, field.atol), "X",                                      \
-            "absolute tolerance of comparisons (1e-7)"                                             \
+            "absolute tolerance of comparisons (default: 1e-7)"                                    \
     }
 
 /* How the values that a run gave are printed. */
@@ -138,17 +138,18 @@ typedef struct value_options {
     }
 #define LABELS_ROW(type, field)                                                                    \
     {                                                                                              \
-        0, "labels", OPT_TEXT, offsetof(type, field.labels), "FILE", "one label a line, for --top" \
+        0, "labels", OPT_TEXT, offsetof(type, field.labels), "FILE",                               \
+            "labels for --top, one per line"                                                       \
     }
 #define PROFILE_ROW(type, field)                                                                   \
     {                                                                                              \
         'p', "profile", OPT_COUNT, offsetof(type, field), NULL,                                    \
-            "show the timing table; twice: by shape"                                               \
+            "print the timing table; given twice, split by shape"                                  \
     }
 #define SEED_ROW(type, field)                                                                      \
     {                                                                                              \
         0, "seed", OPT_INT, offsetof(type, field), "N",                                            \
-            "seed of random inputs and built-in weights (0)"                                       \
+            "seed of random inputs and built-in weights (default: 0)"                              \
     }
 
 /* ---- options_help.c: ends of --help ---- */

@@ -10,14 +10,14 @@
 
 static const option_row common_rows[] = {
     {'v', "verbose", OPT_COUNT, offsetof(common_options, verbose), NULL,
-     "say more; run and profile: every step as it runs"},
+     "print more; run and profile print every step as it runs"},
     {'q', "quiet", OPT_FLAG, offsetof(common_options, quiet), NULL,
-     "say less: no warnings, no progress"},
-    {'h', "help", OPT_FLAG, offsetof(common_options, help), NULL, "this text"},
-    {0, "version", OPT_FLAG, offsetof(common_options, version), NULL, "the version"},
+     "print no warnings and no progress"},
+    {'h', "help", OPT_FLAG, offsetof(common_options, help), NULL, "print this text"},
+    {0, "version", OPT_FLAG, offsetof(common_options, version), NULL, "print the version"},
     {0}};
 
-static const option_group common_group = {"Always", common_rows, 0, NULL};
+static const option_group common_group = {"Common options", common_rows, 0, NULL};
 
 const option_group *options_group(const verb_options *v, size_t k)
 {

@@ -5,13 +5,13 @@
 #define AT(field) offsetof(measuring_options, field)
 
 const option_row measuring_option_rows[] = {
-    {'n', "iterations", OPT_INT, AT(iterations), "N", "measured runs, warm-up not counted"},
-    {'w', "warmup", OPT_INT, AT(warmup), "N", "runs before that"},
+    {'n', "iterations", OPT_INT, AT(iterations), "N", "number of measured runs, after the warm-up"},
+    {'w', "warmup", OPT_INT, AT(warmup), "N", "number of warm-up runs, which are not measured"},
     {0, "w", OPT_INT, AT(warmup), "N", NULL},
     {0, "duration", OPT_REAL, AT(duration_s), "S",
-     "for S seconds where -n is not given (profile, bench: 2)"},
+     "measure for S seconds if -n is not given (profile, bench: 2)"},
     {0, "instances", OPT_INT, AT(instances), "N",
-     "sessions that run at once in one process, cores divided (1)"},
+     "sessions that run in parallel in one process and share the cores (default: 1)"},
     {0}};
 
 int measuring_options_check(void *values)

@@ -7,24 +7,29 @@
 #define AT(field) offsetof(model_options, field)
 
 const option_row model_option_rows[] = {
-    {'t', "threads", OPT_INT, AT(threads), "N", "threads; 0 = all cores the quota allows (0)"},
+    {'t', "threads", OPT_INT, AT(threads), "N",
+     "number of threads; 0 = all cores that the CPU quota allows (default: 0)"},
     {0, "max-memory", OPT_SIZE, AT(max_memory), "BYTES",
-     "refuse what takes more; 500M and 2G are understood (no limit)"},
+     "fail instead of using more memory than this, for example 500M or 2G (no limit)"},
     {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
-     "use no newer instructions than baseline, avx2, avx512, neon, …"},
-    {0, "device", OPT_TEXT, AT(device), "cpu", "where to run"},
-    {0, "precision", OPT_TEXT, AT(precision), "fp32", "of the arithmetic"},
-    {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL, "run the graph as it is in the file"},
-    {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME",
-     "leave one pass out; may be repeated"},
-    {0, "no-mmap", OPT_FLAG, AT(no_mmap), NULL, "read the model's files instead of mapping them"},
-    {0, "no-prepack", OPT_FLAG, AT(no_prepack), NULL, "leave weights as they are in the file"},
+     "newest instruction set to use: baseline, avx2, avx512, neon, …"},
+    {0, "device", OPT_TEXT, AT(device), "cpu", "device to run on; this build has only cpu"},
+    {0, "precision", OPT_TEXT, AT(precision), "fp32",
+     "precision of the arithmetic; this build has only fp32"},
+    {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL,
+     "skip all passes; run the graph as it is in the file"},
+    {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME", "skip one pass; may be repeated"},
+    {0, "no-mmap", OPT_FLAG, AT(no_mmap), NULL,
+     "read the model files into memory instead of mapping them"},
+    {0, "no-prepack", OPT_FLAG, AT(no_prepack), NULL,
+     "do not pack weights beforehand; use them as they are in the file"},
     {0, "flush-denormals", OPT_FLAG, AT(flush_denormals), NULL,
-     "count numbers that are all but 0 as 0: arithmetic on them is slow"},
+     "treat denormal numbers as 0, because arithmetic on them is slow"},
     {0, "weights-cache", OPT_MAYBE, AT(weights_cache), "DIR",
-     "keep packed weights in DIR or the user's cache folder, and map them the next time"},
+     "store packed weights in DIR (default: the user's cache folder) and map them the next time"},
     {0, "tune", OPT_MAYBE, AT(tune), "DIR",
-     "measure the ways to cut each step once, and keep the fastest in DIR or the cache folder"},
+     "time several block sizes per step and store the fastest in DIR (default: the user's cache "
+     "folder)"},
     {0}};
 
 int model_options_check(void *values)
