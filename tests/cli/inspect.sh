@@ -6,7 +6,7 @@ echo
 sonde inspect zoo:tiny_mlp -q --json tiny.json
 ls
 # Bodies are known only while they run; a folder of images gives the sizes of its first.
-sonde inspect zoo:tiny_loop | grep -c ', and what bodies'
+sonde inspect zoo:tiny_loop | grep -c ', plus control-flow bodies'
 { printf 'P6\n8 8\n255\n'; head -c 192 /dev/zero; } >a.ppm
 sonde inspect zoo:tiny_cnn -i . --image-resize 32 | grep inputs
 sonde op zoo:tiny_cnn --op-type MaxPool -i . --exec 1 | sed -n 1p
