@@ -158,8 +158,8 @@ static sonde_status make(const request *r, sn_binding **b, sn_binding **gone)
 
 static void say_tuned(const sn_binding *b)
 {
-    sn_log_write(&b->program->ctx->log, SN_LOG_INFO, "tuned: %u of %u steps run in another way",
-                 b->n_tuned, b->n_steps);
+    sn_log_write(&b->program->ctx->log, SN_LOG_INFO, "tuning changed %u of %u steps", b->n_tuned,
+                 b->n_steps);
 }
 
 /* Measures what is not known of *b, for whose tuning this thread is responsible; without a lock. *b
