@@ -158,7 +158,7 @@ static sonde_status make(const request *r, sn_binding **b, sn_binding **gone)
 
 static void say_tuned(const sn_binding *b)
 {
-    sn_log_write(&b->program->ctx->log, SN_LOG_INFO, "tuning changed %u of %u steps", b->n_tuned,
+    sn_log_write(&b->program->ctx->log, SN_LOG_INFO, "tuned: %u of %u steps changed", b->n_tuned,
                  b->n_steps);
 }
 
