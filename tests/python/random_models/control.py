@@ -42,6 +42,11 @@ def graph(inner, inputs, outputs):
     return helper.make_graph(inner.nodes, "body", inputs, outputs, inner.initializers)
 
 
+def coarsest(*values):
+    """The precision of the coarsest type on the way to any of these: it goes into bodies and comes out of them."""
+    return max([v.coarse for v in values if not v.exact], default=0.0)
+
+
 @row(1.5, nested=False)
 def if_node(b):
     """Two branches: the first has random nodes, the second gives values of the same types and shapes."""
@@ -68,7 +73,7 @@ def if_node(b):
     names = b.node("If", [condition], len(results), then_branch=branches[swap], else_branch=branches[1 - swap])
     for name, v, w in zip(names, results, twins):
         b.result(name, v.dtype, v.shape, [v], exact=v.exact and w.exact, mag=max(v.mag, w.mag), tol=v.tol,
-                 depth=v.depth)
+                 depth=v.depth, coarse=coarsest(v, w))
 
 
 def step(inner, state):
@@ -97,7 +102,7 @@ def loop(b):
     state = b.pick((F32, F64, I64, I32), rank=(0, 3), mag=10)
     trips = b.int(0, 4)
     iteration, go_on = b.name("i"), b.name("go")
-    inner_state = Value(b.name("s"), state.dtype, state.shape, mag=max(state.mag, 10))
+    inner_state = Value(b.name("s"), state.dtype, state.shape, mag=max(state.mag, 10), coarse=coarsest(state))
     inner = nested(b, [inner_state])
     i = Value(iteration, I64, (), exact=True, mag=5)
     if b.chance(0.4):
@@ -119,9 +124,9 @@ def loop(b):
     start = b.chance(0.9)
     condition = b.param(np.array(start)) if not start or b.chance(0.7) else None
     names = b.node("Loop", [trip, condition, state], 3, body=body)
-    b.result(names[0], state.dtype, state.shape, [state], mag=after.mag + state.mag + 30)
+    b.result(names[0], state.dtype, state.shape, [state], mag=after.mag + state.mag + 30, coarse=coarsest(state, after))
     if trips and start:  # what nothing stacks up to has no shape anybody agrees on
-        b.result(names[1], state.dtype, None, [state], mag=after.mag + 30)
+        b.result(names[1], state.dtype, None, [state], mag=after.mag + 30, coarse=coarsest(state, after))
         b.result(names[2], F32, None, exact=True)
 
 
@@ -133,8 +138,8 @@ def scan(b):
     length = x.shape[axis]
     element = [d for i, d in enumerate(x.shape) if i != axis % x.rank]
     state = b.pick((x.dtype,), shape=element, mag=10)
-    inner_state = Value(b.name("s"), x.dtype, element, mag=10)
-    inner_x = Value(b.name("e"), x.dtype, element, mag=10)
+    inner_state = Value(b.name("s"), x.dtype, element, mag=10, coarse=coarsest(state))
+    inner_x = Value(b.name("e"), x.dtype, element, mag=10, coarse=coarsest(x))
     inner = nested(b, [inner_state, inner_x])
     total = inner.emit("Add", [inner_state, inner_x], mag=20)
     after = inner.emit("Tanh", [total], mag=1)
@@ -152,15 +157,15 @@ def scan(b):
     names = b.node("Scan", [state, x], 2, **attributes)
     shape = list(element)
     shape.insert(out_axis, length)
-    b.result(names[0], x.dtype, element, [state], mag=10)
-    b.result(names[1], x.dtype, shape, [x], mag=10)
+    b.result(names[0], x.dtype, element, [state], mag=10, coarse=coarsest(state, x, after))
+    b.result(names[1], x.dtype, shape, [x], mag=10, coarse=coarsest(state, x, out))
 
 
 @row(1.2, since=10, nested=False)
 def local_function(b):
     """A function of the model with a body of random nodes, called once or twice."""
     x = b.pick((F32, F64, I64), rank=(1, 4), mag=20)
-    formal = Value(b.name("f"), x.dtype, x.shape, mag=x.mag)
+    formal = Value(b.name("f"), x.dtype, x.shape, mag=x.mag, coarse=coarsest(x))
     inner = nested(b, [formal], capture=False)
     inner.constants_only = True
     inner.emit("Neg", [formal])
