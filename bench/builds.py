@@ -59,7 +59,7 @@ def main():
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
     parser.add_argument("-t", "--threads", default="1,2", help="numbers of threads (1,2)")
     parser.add_argument("--rounds", type=int, default=8, help="pairs of measurements (8)")
-    parser.add_argument("--seconds", type=float, default=1, help="length of one measurement (1)")
+    parser.add_argument("--duration", type=float, default=1, help="length of one measurement (1)")
     parser.add_argument("--json", help="save all measurements to this file")
     given = parser.parse_args()
     programs = {"old": given.old, "new": given.new}
@@ -70,7 +70,7 @@ def main():
         for number in range(given.rounds):
             for case in cases:
                 for build in ("old", "new") if number % 2 == 0 else ("new", "old"):
-                    taken[case][build].append(measure(programs[build], files[case[0]], case[1], given.seconds))
+                    taken[case][build].append(measure(programs[build], files[case[0]], case[1], given.duration))
             print(f"round {number + 1} of {given.rounds}", file=sys.stderr)
     print(f"{'model':<20} {'threads':>7}   {'old ms':>9}   NEW / OLD: {'latency':<25} {'load':<25} memory")
     means = {kind: [[] for _ in range(given.rounds)] for kind in KINDS}  # logarithms by round, over all cases

@@ -21,7 +21,7 @@ static double load(sn_elems e, int64_t i)
         return ((const double *)e.data)[i];
     if (e.dtype == SONDE_DTYPE_F32)
         return (double)((const float *)e.data)[i];
-    sn_load_f32(0, e.dtype, &f, (const uint8_t *)e.data + (size_t)i * sn_bytes_of(e.dtype), 1);
+    sn_load_f32(0, e.dtype, &f, (const uint8_t *)e.data + (size_t)i * sn_dtype_bytes(e.dtype), 1);
     return (double)f;
 }
 
@@ -33,7 +33,7 @@ static void store(sn_elems e, int64_t i, double v)
     else if (e.dtype == SONDE_DTYPE_F32)
         ((float *)e.data)[i] = f;
     else
-        sn_store_f32(0, e.dtype, (uint8_t *)e.data + (size_t)i * sn_bytes_of(e.dtype), &f, 1,
+        sn_store_f32(0, e.dtype, (uint8_t *)e.data + (size_t)i * sn_dtype_bytes(e.dtype), &f, 1,
                      (sn_rounding){0});
 }
 

@@ -223,7 +223,7 @@ typedef struct cast_job {
 static void cast_range(void *arg, size_t lo, size_t hi)
 {
     const cast_job *j = arg;
-    size_t out = sn_bytes_of(j->to), in = sn_bytes_of(j->from);
+    size_t out = sn_dtype_bytes(j->to), in = sn_dtype_bytes(j->from);
     if (j->to == j->from) {
         if (j->dst != j->src)
             memcpy(j->dst + lo * out, j->src + lo * in, (hi - lo) * out);

@@ -27,7 +27,7 @@ static void causal_range(void *arg, size_t lo, size_t hi)
     const sn_causal_conv_desc *d = j->d;
     const sn_causal_conv_args *a = j->a;
     const int64_t before = d->taps - 1;
-    const size_t elem = sn_bytes_of(a->dtype);
+    const size_t elem = sn_dtype_bytes(a->dtype);
     for (size_t i = lo; i < hi; i++) {
         const int64_t at = (int64_t)i, c = at % d->channels;
         const float *w = a->w + c * d->taps;

@@ -7,25 +7,6 @@
 #include "base/codec.h"
 #include "compute/small_floats.h"
 
-static bool is_float(sonde_dtype t)
-{
-    switch (t) {
-    case SONDE_DTYPE_F32:
-    case SONDE_DTYPE_F64:
-    case SONDE_DTYPE_F16:
-    case SONDE_DTYPE_BF16:
-    case SONDE_DTYPE_F8E4M3FN:
-    case SONDE_DTYPE_F8E4M3FNUZ:
-    case SONDE_DTYPE_F8E5M2:
-    case SONDE_DTYPE_F8E5M2FNUZ:
-    case SONDE_DTYPE_F4E2M1:
-    case SONDE_DTYPE_F8E8M0:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* X(NAME, C type): the types C knows. */
 #define NATIVE_LIST(X)                                                                             \
     X(F32, float)                                                                                  \
@@ -75,7 +56,7 @@ double sn_elem_f64(sonde_dtype t, const void *data, int64_t i)
     default:
         break;
     }
-    return is_float(t) ? (double)sn_f8_to_f32(t, ((const uint8_t *)data)[i]) : 0.0;
+    return sn_dtype_is_float(t) ? (double)sn_f8_to_f32(t, ((const uint8_t *)data)[i]) : 0.0;
 }
 
 int64_t sn_elem_i64(sonde_dtype t, const void *data, int64_t i)
@@ -128,13 +109,13 @@ void sn_elem_set_f64(sonde_dtype t, void *data, int64_t i, double v)
     default:
         break;
     }
-    if (is_float(t))
+    if (sn_dtype_is_float(t))
         ((uint8_t *)data)[i] = sn_f32_to_f8(t, (float)v, true);
 }
 
 bool sn_elem_is_zero(sonde_dtype t, const void *data, int64_t i)
 {
-    size_t bytes = sn_bytes_of(t);
+    size_t bytes = sn_dtype_bytes(t);
     const uint8_t *p = (const uint8_t *)data + (size_t)i * bytes;
     if (t == SONDE_DTYPE_STRING)
         return ((const sonde_string *)data)[i].size == 0;
@@ -142,7 +123,7 @@ bool sn_elem_is_zero(sonde_dtype t, const void *data, int64_t i)
         return ((const float *)data)[2 * i] == 0 && ((const float *)data)[2 * i + 1] == 0;
     if (t == SONDE_DTYPE_C128)
         return ((const double *)data)[2 * i] == 0 && ((const double *)data)[2 * i + 1] == 0;
-    if (is_float(t))
+    if (sn_dtype_is_float(t))
         return sn_elem_f64(t, data, i) == 0;
     for (size_t k = 0; k < bytes; k++)
         if (p[k])
@@ -171,7 +152,7 @@ uint64_t sn_elem_key(sonde_dtype t, const void *data, int64_t i)
 {
     if (t == SONDE_DTYPE_U64)
         return ((const uint64_t *)data)[i];
-    if (is_float(t))
+    if (sn_dtype_is_float(t))
         return float_key(sn_elem_f64(t, data, i));
     return (uint64_t)sn_elem_i64(t, data, i) ^ (uint64_t)1 << 63;
 }

@@ -44,7 +44,7 @@ bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
     e->cpu_flags = cpu_flags;
-    e->in_bytes = (uint8_t)sn_bytes_of(t);
+    e->in_bytes = (uint8_t)sn_dtype_bytes(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
         return true;
@@ -96,7 +96,7 @@ bool sn_binary_get(sn_elt *e, sn_binary op, sonde_dtype t, uint32_t cpu_flags)
     e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
     e->cpu_flags = cpu_flags;
-    e->in_bytes = (uint8_t)sn_bytes_of(t);
+    e->in_bytes = (uint8_t)sn_dtype_bytes(t);
     e->out_bytes = e->is_bool ? 1 : e->in_bytes;
     if (compute != SONDE_DTYPE_F32)
         return true;

@@ -12,7 +12,7 @@ static bool add_row(const sn_embedding_table *t, int64_t id, int64_t n, float *d
     float part[256];
     if (id < 0 || id >= t->rows)
         return false;
-    const size_t elem = sn_bytes_of(t->dtype);
+    const size_t elem = sn_dtype_bytes(t->dtype);
     const uint8_t *row = (const uint8_t *)t->data + (size_t)(id * n) * elem;
     for (int64_t i = 0; i < n; i += 256) {
         const int64_t m = n - i < 256 ? n - i : 256;

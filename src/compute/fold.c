@@ -164,7 +164,7 @@ void sn_fold_run(const sn_fold *f, int64_t channels, const void *columns, void *
         cells *= (size_t)(f->kernel[i] * f->grid[i]);
         pixels *= (size_t)f->image[i];
     }
-    const size_t elem = sn_bytes_of(f->dtype);
+    const size_t elem = sn_dtype_bytes(f->dtype);
     fold_call c = {f, columns, y, cells * elem, pixels * elem};
     memset(y, 0, (size_t)channels * c.image_bytes);
     sn_parallel_range(pool, (size_t)channels, cells, fold_range, &c);

@@ -33,7 +33,7 @@ void sn_range_run(sonde_dtype t, void *y, int64_t n, const void *start, const vo
 void sn_eye_run(sonde_dtype t, void *y, int64_t rows, int64_t columns, int64_t diagonal)
 {
     const int64_t k = diagonal;
-    memset(y, 0, (size_t)(rows * columns) * sn_bytes_of(t));
+    memset(y, 0, (size_t)(rows * columns) * sn_dtype_bytes(t));
     for (int64_t i = k < 0 ? (k < -rows ? rows : -k) : 0; i < rows; i++) {
         if (k >= columns - i)
             break;

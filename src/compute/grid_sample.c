@@ -138,7 +138,7 @@ static void collect(const job *c, int64_t pixel, tap_list *list)
 static void move_pixel(const job *c, const tap_list *list, int64_t from, int64_t to)
 {
     static const uint8_t zero[16];
-    const size_t bytes = sn_bytes_of(c->x.dtype);
+    const size_t bytes = sn_dtype_bytes(c->x.dtype);
     for (int64_t ch = 0; ch < c->g->channels; ch++, from += c->in_pixels, to += c->out_pixels)
         sn_elem_copy((char *)c->y.data + (size_t)to * bytes,
                      list->n ? (const char *)c->x.data + (size_t)(from + list->at[0]) * bytes

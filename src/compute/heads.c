@@ -23,7 +23,7 @@ sn_heads sn_heads_bshd(sonde_dtype t, void *data, int64_t batch, int64_t heads, 
                        int64_t size, int64_t row, int64_t first)
 {
     return (sn_heads){.dtype = t,
-                      .data = data ? (uint8_t *)data + (size_t)first * sn_bytes_of(t) : NULL,
+                      .data = data ? (uint8_t *)data + (size_t)first * sn_dtype_bytes(t) : NULL,
                       .batch = batch,
                       .heads = heads,
                       .len = len,
@@ -43,14 +43,14 @@ static void convert_row(sonde_dtype to, void *dst, sonde_dtype from, const void 
     const uint8_t *x = src;
     uint8_t *y = dst;
     if (to == from) {
-        memcpy(dst, src, n * sn_bytes_of(to));
+        memcpy(dst, src, n * sn_dtype_bytes(to));
     } else if (to == SONDE_DTYPE_F32) {
         sn_load_f32(0, from, dst, src, n);
     } else {
         for (size_t i = 0; i < n; i += 256) {
             const size_t part = n - i < 256 ? n - i : 256;
-            sn_load_f32(0, from, tmp, x + i * sn_bytes_of(from), part);
-            sn_store_f32(0, to, y + i * sn_bytes_of(to), tmp, part, (sn_rounding){0});
+            sn_load_f32(0, from, tmp, x + i * sn_dtype_bytes(from), part);
+            sn_store_f32(0, to, y + i * sn_dtype_bytes(to), tmp, part, (sn_rounding){0});
         }
     }
 }

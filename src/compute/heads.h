@@ -24,7 +24,7 @@ sn_heads sn_heads_bshd(sonde_dtype t, void *data, int64_t batch, int64_t heads, 
 static inline void *sn_heads_row(const sn_heads *h, int64_t b, int64_t head, int64_t position)
 {
     return (uint8_t *)h->data + (b * h->stride[0] + head * h->stride[1] + position * h->stride[2]) *
-                                    (ptrdiff_t)sn_bytes_of(h->dtype);
+                                    (ptrdiff_t)sn_dtype_bytes(h->dtype);
 }
 
 /* Positions [0, src->len) of src to positions at[b] + … of dst (at NULL: 0), converting f16, bf16

@@ -233,7 +233,7 @@ static bool is_signed(sonde_dtype t)
 
 static acc start_value(step s, sonde_dtype t)
 {
-    size_t bits = t == SONDE_DTYPE_BOOL ? 1 : sn_bytes_of(t) * 8;
+    size_t bits = t == SONDE_DTYPE_BOOL ? 1 : sn_dtype_bytes(t) * 8;
     acc a;
     if (is_float(t))
         a.f = s == STEP_PROD ? 1.0 : s == STEP_MAX ? -INFINITY : s == STEP_MIN ? INFINITY : 0.0;
@@ -272,7 +272,7 @@ static void finish(const sn_reduce_plan *p, uint8_t *y, size_t at, acc a, double
         if (p->dtype == SONDE_DTYPE_F64)
             ((double *)(void *)y)[at] = v;
         else
-            sn_store_f32(p->cpu_flags, p->dtype, y + at * sn_bytes_of(p->dtype), &f, 1,
+            sn_store_f32(p->cpu_flags, p->dtype, y + at * sn_dtype_bytes(p->dtype), &f, 1,
                          (sn_rounding){0});
         return;
     }
@@ -282,7 +282,7 @@ static void finish(const sn_reduce_plan *p, uint8_t *y, size_t at, acc a, double
         else
             a.u /= (uint64_t)p->red_count;
     }
-    switch (sn_bytes_of(p->dtype)) { /* the low bytes are the wrapped result */
+    switch (sn_dtype_bytes(p->dtype)) { /* the low bytes are the wrapped result */
     case 1:
         y[at] = (uint8_t)a.u;
         break;
@@ -336,7 +336,7 @@ static acc fold_element(const sn_reduce_plan *p, step s, const uint8_t *base, do
     if (p->red_count == 0)
         return a;
     int outer = p->n_red - 1;
-    size_t inner = (size_t)p->red[outer], bytes = sn_bytes_of(p->dtype);
+    size_t inner = (size_t)p->red[outer], bytes = sn_dtype_bytes(p->dtype);
     int64_t at[SN_REDUCE_RANK] = {0};
     ptrdiff_t off = 0;
     do
@@ -356,7 +356,7 @@ static void rows_range(void *arg, size_t lo, size_t hi)
     const sn_reduce_plan *p = j->p;
     int64_t at[SN_REDUCE_RANK];
     ptrdiff_t off = seek(p->n_keep, p->keep, p->keep_stride, lo, at);
-    size_t bytes = sn_bytes_of(p->dtype);
+    size_t bytes = sn_dtype_bytes(p->dtype);
     step s = step_of(p->op);
     for (size_t k = lo; k < hi; k++) {
         const uint8_t *base = j->x + off * (ptrdiff_t)bytes;
@@ -405,7 +405,7 @@ static void fold_columns(const sn_reduce_plan *p, step s, acc *row, const uint8_
         return;
     }
     int64_t at[SN_REDUCE_RANK] = {0};
-    ptrdiff_t off = 0, bytes = (ptrdiff_t)sn_bytes_of(p->dtype);
+    ptrdiff_t off = 0, bytes = (ptrdiff_t)sn_dtype_bytes(p->dtype);
     do
         fold_rows(p, s, row, base + off * bytes, n, m);
     while (advance(p->n_red, p->red, p->red_stride, at, &off));
@@ -418,7 +418,7 @@ static void columns_range(void *arg, size_t lo, size_t hi)
     const sn_reduce_plan *p = j->p;
     int outer = p->n_keep - 1;
     size_t inner = (size_t)p->keep[outer], chunks = (inner + CHUNK - 1) / CHUNK;
-    size_t bytes = sn_bytes_of(p->dtype);
+    size_t bytes = sn_dtype_bytes(p->dtype);
     step s = step_of(p->op);
     for (size_t k = lo; k < hi; k++) {
         int64_t at[SN_REDUCE_RANK];

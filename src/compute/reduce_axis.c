@@ -106,7 +106,7 @@ bool sn_arg_supported(sonde_dtype t)
 
 void sn_arg_run(const sn_arg_plan *p, int64_t *y, const void *x, sn_pool *pool)
 {
-    axis_job j = {.arg = p, .y = (uint8_t *)y, .x = x, .bytes = sn_bytes_of(p->dtype)};
+    axis_job j = {.arg = p, .y = (uint8_t *)y, .x = x, .bytes = sn_dtype_bytes(p->dtype)};
     if (p->n == 0)
         return;
     size_t width = p->inner < CHUNK ? (size_t)p->inner : CHUNK;
@@ -176,7 +176,7 @@ bool sn_cum_supported(sonde_dtype t)
 
 void sn_cum_run(const sn_cum_plan *p, void *y, const void *x, sn_pool *pool)
 {
-    axis_job j = {.cum = p, .y = y, .x = x, .bytes = sn_bytes_of(p->dtype)};
+    axis_job j = {.cum = p, .y = y, .x = x, .bytes = sn_dtype_bytes(p->dtype)};
     size_t width = p->inner < CHUNK ? (size_t)p->inner : CHUNK;
     sn_parallel_range(pool, unit_count(p->outer, p->inner), (size_t)p->n * width, cum_range, &j);
 }

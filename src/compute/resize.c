@@ -106,7 +106,7 @@ static void run_nearest(const sn_resize *r, void *y, const void *x, const sn_res
     pick p = {.y = y,
               .x = x,
               .rank = r->rank,
-              .elem_bytes = sn_bytes_of(r->dtype) * (size_t)(r->block ? r->block : 1),
+              .elem_bytes = sn_dtype_bytes(r->dtype) * (size_t)(r->block ? r->block : 1),
               .gaps = r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE};
     if (r->rank == 0) {
         memcpy(y, x, p.elem_bytes);

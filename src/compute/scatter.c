@@ -88,7 +88,7 @@ bool sn_scatter_supported(sn_scatter how, sonde_dtype t)
 static void begin_with_input(const sn_scatter_data *d, sn_pool *pool)
 {
     if (d->y != d->x)
-        sn_copy_bytes(d->y, d->x, (size_t)d->count * sn_bytes_of(d->dtype), pool);
+        sn_copy_bytes(d->y, d->x, (size_t)d->count * sn_dtype_bytes(d->dtype), pool);
 }
 
 bool sn_scatter_elements_run(const sn_indexed_axis *g, const sn_scatter_data *d, sn_bad_index *bad,

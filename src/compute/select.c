@@ -172,6 +172,6 @@ void sn_unique_write(const sn_unique *u, sn_elems x, int64_t *scratch, int64_t g
         if (first)
             first[g] = entry[g];
         if (y)
-            copy_entry(e, sn_bytes_of(x.dtype), y, x.data, groups, g, entry[g]);
+            copy_entry(e, sn_dtype_bytes(x.dtype), y, x.data, groups, g, entry[g]);
     }
 }

@@ -45,7 +45,7 @@ void sn_mel_bank_run(const sn_mel_bank *b, sonde_dtype t, void *y)
                    .rate = b->sample_rate,
                    .limit = 4.0 * (double)rows + 4.0};
     m.step = (2595.0 * log10(1.0 + b->high / 700.0) - m.low) / (double)(bands + 2);
-    memset(y, 0, (size_t)(rows * bands) * sn_bytes_of(t));
+    memset(y, 0, (size_t)(rows * bands) * sn_dtype_bytes(t));
     for (int64_t band = 0; band < bands; band++) {
         const int64_t left = mel_bin(&m, band), center = mel_bin(&m, band + 1),
                       right = mel_bin(&m, band + 2);

@@ -4,25 +4,7 @@
 #ifndef SN_COMPUTE_SMALL_FLOATS_H
 #define SN_COMPUTE_SMALL_FLOATS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sonde/types.h"
-
-/* Bytes of an element in memory (sub-byte types take one), 0 for an unknown type. */
-static inline size_t sn_bytes_of(sonde_dtype t)
-{
-    switch (t) {
-#define X(name, number, onnx, text, bits)                                                          \
-    case SONDE_DTYPE_##name:                                                                       \
-        return ((bits) + 7) / 8;
-        SONDE_DTYPE_LIST(X)
-#undef X
-    default:
-        return 0;
-    }
-}
+#include "base/dtype.h"
 
 /* Is it a float this room computes in f32 (f16, bf16)? */
 static inline bool sn_is_half(sonde_dtype t)

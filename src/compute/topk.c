@@ -35,7 +35,7 @@ static void topk_lane(const job *j, int64_t lane, sn_ranked *heap)
             sn_ranked_sift(heap, p->k, 0);
         }
     }
-    const size_t elem = sn_bytes_of(p->dtype);
+    const size_t elem = sn_dtype_bytes(p->dtype);
     const int64_t out = outer * p->k * p->inner + in;
     for (int64_t i = p->k - 1; i >= 0; i--) { /* the worst that is left goes last */
         const int64_t from = heap[0].index, to = out + i * p->inner;

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
-#include "graph/dtype.h"
+#include "base/dtype.h"
 
 #define SN_MAX_RANK 16
 

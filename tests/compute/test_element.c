@@ -28,7 +28,7 @@ TEST(what_every_type_can_hold_is_stored_and_read)
         CHECK_EQ(sn_elem_i64(numbers[t], data, 3), 1);
         CHECK(sn_elem_is_zero(numbers[t], data, 0));
         CHECK(!sn_elem_is_zero(numbers[t], data, 3));
-        CHECK_EQ(data[sn_bytes_of(numbers[t])], 0xee); /* the neighbour is left alone */
+        CHECK_EQ(data[sn_dtype_bytes(numbers[t])], 0xee); /* the neighbour is left alone */
     }
 }
 

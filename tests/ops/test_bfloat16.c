@@ -2,7 +2,7 @@
 /* Operators that take bfloat16 since opset 28, and optionals of it. Values are exact in 8 bits. */
 #include "ops/one_node.h"
 
-#include "graph/dtype.h"
+#include "base/dtype.h"
 
 static void bf16(one_node *c, uint32_t i, int rank, const int64_t *dims, const float *values)
 {

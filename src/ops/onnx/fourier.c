@@ -44,24 +44,6 @@ static sonde_status prepare_stft(sn_prep *p)
 }
 
 /* ------------------------------------------------------------------ shared */
-/* A scalar input as far as it is known: *given when the input is there. */
-static sonde_status scalar(sn_infer *c, uint32_t i, bool *given, sn_dim *v)
-{
-    static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
-    const sn_dim *list;
-    int64_t n;
-    *given = sn_infer_has(c, i);
-    *v = SN_DIM_UNKNOWN;
-    SN_TRY(sn_check_dtype(c, i, ints, 2));
-    SN_TRY(sn_infer_ints(c, i, &list, &n));
-    if (!list)
-        return SONDE_OK;
-    if (n != 1)
-        return sn_infer_fail(c, "input %u must be one number, it has %lld", i, (long long)n);
-    *v = list[0];
-    return SONDE_OK;
-}
-
 static sonde_status check_complex(sn_infer *c, sn_dim last)
 {
     if (sn_dim_known(last) && last != 1 && last != 2)
@@ -97,12 +79,12 @@ static sonde_status infer_dft(sn_infer *c)
 {
     const fourier_params *r = c->params;
     const sn_type *x = &c->in[0]->type;
-    bool has_length, has_axis;
+    const bool has_length = sn_infer_has(c, 1), has_axis = sn_infer_has(c, 2);
     sn_dim length, axis;
     int a;
     SN_TRY(sn_check_float(c, 0));
-    SN_TRY(scalar(c, 1, &has_length, &length));
-    SN_TRY(scalar(c, 2, &has_axis, &axis));
+    SN_TRY(sn_check_integer(c, 1, &length));
+    SN_TRY(sn_check_integer(c, 2, &axis));
     if (!has_axis)
         axis = r->axis;
     if (x->rank < 0)
@@ -216,12 +198,12 @@ enum { SIGNAL, STEP, WINDOW, LENGTH };
 static sonde_status infer_stft(sn_infer *c)
 {
     const fourier_params *r = c->params;
-    bool has_step, has_length;
+    const bool has_length = sn_infer_has(c, LENGTH);
     sn_dim step, length, frames = SN_DIM_UNKNOWN;
     SN_TRY(sn_check_float(c, SIGNAL));
     SN_TRY(sn_check_same_dtype(c, WINDOW, SIGNAL));
-    SN_TRY(scalar(c, STEP, &has_step, &step));
-    SN_TRY(scalar(c, LENGTH, &has_length, &length));
+    SN_TRY(sn_check_integer(c, STEP, &step));
+    SN_TRY(sn_check_integer(c, LENGTH, &length));
     sn_dim dims[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, window[1] = {SN_DIM_UNKNOWN};
     SN_TRY(sn_check_dims(c, SIGNAL, dims, 3));
     SN_TRY(sn_check_dims(c, WINDOW, window, 1));

@@ -46,27 +46,11 @@ static sonde_status prepare_blackman(sn_prep *p)
     return prepare_window(p, SN_WINDOW_BLACKMAN);
 }
 
-static sonde_status size_of(sn_infer *c, uint32_t i, sn_dim *v)
-{
-    static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
-    const sn_dim *list;
-    int64_t n;
-    *v = SN_DIM_UNKNOWN;
-    SN_TRY(sn_check_dtype(c, i, ints, 2));
-    SN_TRY(sn_infer_ints(c, i, &list, &n));
-    if (!list)
-        return SONDE_OK;
-    if (n != 1)
-        return sn_infer_fail(c, "input %u must be one number, it has %lld", i, (long long)n);
-    *v = list[0];
-    return SONDE_OK;
-}
-
 static sonde_status infer_window(sn_infer *c)
 {
     const table_params *r = c->params;
     sn_dim n;
-    SN_TRY(size_of(c, 0, &n));
+    SN_TRY(sn_check_integer(c, 0, &n));
     return sn_infer_bounded(c, 0, r->dtype, &n, 1);
 }
 
@@ -101,9 +85,9 @@ static sonde_status infer_mel(sn_infer *c)
 {
     const table_params *r = c->params;
     sn_dim bins, length, rate;
-    SN_TRY(size_of(c, BINS, &bins));
-    SN_TRY(size_of(c, LENGTH, &length));
-    SN_TRY(size_of(c, RATE, &rate));
+    SN_TRY(sn_check_integer(c, BINS, &bins));
+    SN_TRY(sn_check_integer(c, LENGTH, &length));
+    SN_TRY(sn_check_integer(c, RATE, &rate));
     SN_TRY(sn_check_float(c, LOW));
     SN_TRY(sn_check_float(c, HIGH));
     if (sn_dim_known(length) && (length < 0 || length > INT32_MAX))

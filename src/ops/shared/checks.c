@@ -48,6 +48,22 @@ sonde_status sn_check_dims(sn_infer *c, uint32_t i, sn_dim *dims, int rank)
     return SONDE_OK;
 }
 
+sonde_status sn_check_integer(sn_infer *c, uint32_t i, sn_dim *v)
+{
+    static const sn_dtype ints[] = {SONDE_DTYPE_I32, SONDE_DTYPE_I64};
+    const sn_dim *list;
+    int64_t n;
+    *v = SN_DIM_UNKNOWN;
+    SN_TRY(sn_check_dtype(c, i, ints, 2));
+    SN_TRY(sn_infer_ints(c, i, &list, &n));
+    if (!list)
+        return SONDE_OK;
+    if (n != 1)
+        return sn_infer_fail(c, "input %u must be one number, it has %lld", i, (long long)n);
+    *v = list[0];
+    return SONDE_OK;
+}
+
 sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims, int rank)
 {
     bool known = rank >= 0 && rank <= SN_MAX_RANK;

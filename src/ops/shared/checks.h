@@ -21,6 +21,8 @@ sonde_status sn_check_dtype(sn_infer *c, uint32_t i, const sn_dtype *allowed, in
 /* Input i, when present and of known rank, has these dims as far as both sides are known. Entries
  * still unknown are learnt from the input. */
 sonde_status sn_check_dims(sn_infer *c, uint32_t i, sn_dim *dims, int rank);
+/* Input i, when present, is one i32 or i64; *v is its value as far as it is known. */
+sonde_status sn_check_integer(sn_infer *c, uint32_t i, sn_dim *v);
 /* sn_infer_tensor, refusing shapes whose bytes overflow. */
 sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims,
                               int rank);

@@ -2,7 +2,7 @@
 /* Element types: names, sizes and classes. */
 #include "test.h"
 
-#include "graph/dtype.h"
+#include "base/dtype.h"
 
 TEST(any_number_of_an_element_type_can_be_shown)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types: sizes in memory and in files, and classes. Small floats are read and written with
  * base/codec.h. */
-#ifndef SN_GRAPH_DTYPE_H
-#define SN_GRAPH_DTYPE_H
+#ifndef SN_BASE_DTYPE_H
+#define SN_BASE_DTYPE_H
 
 #include "base/alloc.h"
 #include "base/codec.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types: one table made from the public list. */
-#include "graph/dtype.h"
+#include "base/dtype.h"
 
 #include <stdio.h>
 
