@@ -4,6 +4,15 @@ somebody who runs pytest by hand may be without."""
 
 import importlib.util
 import os
+import signal
 
 if importlib.util.find_spec("sonde") is None and "SONDE_PROGRAM" not in os.environ:
     collect_ignore_glob = ["test_package_*.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
+
+
+# Shells start background jobs with signals ignored, and that is inherited: a test of Ctrl-C would wait for ever. What
+# has a handler here is back at its default in every program that tests start.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, lambda *_: None),
+                        (signal.SIGHUP, lambda *_: None)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
