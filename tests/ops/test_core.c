@@ -166,6 +166,24 @@ TEST(an_unknown_attribute_of_com_microsoft_is_refused_as_it_has_no_versions)
     CHECK_HAS(err.message, "attribute 'leak'");
 }
 
+TEST(attributes_that_the_descriptor_names_are_known)
+{
+    one_node c;
+    node_begin_graph(&c);
+    const sn_op own = {.name = "Own", .domain = "com.microsoft", .attributes = "axis keep"};
+    sn_node *n =
+        add_node(&c, "com.microsoft", "Own", "it", 1, add_value(&c, "x"), add_value(&c, "y"));
+    n->op = &own;
+    const sn_attr keep = {.name = "keep", .kind = SN_ATTR_INT, .n = 1};
+    NODE_CHECK(&c, sn_node_set_attr(c.g, n, &keep, &c.err));
+    NODE_CHECK(&c, sn_ops_check_attributes(c.g, NULL, &c.err));
+    const sn_attr kee = {.name = "kee", .kind = SN_ATTR_INT, .n = 1};
+    NODE_CHECK(&c, sn_node_set_attr(c.g, n, &kee, &c.err));
+    CHECK_EQ(sn_ops_check_attributes(c.g, NULL, &c.err), SONDE_UNSUPPORTED);
+    CHECK_HAS(c.err.message, "attribute 'kee' is not known");
+    node_end(&c);
+}
+
 TEST(an_unknown_attribute_inside_a_body_is_seen)
 {
     one_node c;

@@ -47,6 +47,17 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->op_type, y->op_type);
 }
 
+/* What the operator says itself goes before the table. */
+static const char *names_of(const sn_node *n)
+{
+    if (n->op && n->op->attributes)
+        return n->op->attributes;
+    const struct known key = {n->domain, n->op_type, NULL};
+    const struct known *row =
+        bsearch(&key, known, sizeof known / sizeof known[0], sizeof known[0], by_name);
+    return row ? row->names : "";
+}
+
 static bool has_word(const char *words, const char *word)
 {
     const size_t n = strlen(word);
@@ -97,13 +108,11 @@ static sonde_status check_node(check *c, const sn_node *n, sonde_error *err)
     }
     if (n->n_attrs == 0)
         return SONDE_OK;
-    const struct known key = {n->domain, n->op_type, NULL};
-    const struct known *row =
-        bsearch(&key, known, sizeof known / sizeof known[0], sizeof known[0], by_name);
+    const char *names = names_of(n);
     for (uint32_t i = 0; i < n->n_attrs; i++) {
         const char *name = n->attrs[i].name;
         /* Names that begin so are a tool's own by ONNX's rules. */
-        if (strncmp(name, "__", 2) == 0 || (row && has_word(row->names, name)))
+        if (strncmp(name, "__", 2) == 0 || has_word(names, name))
             continue;
         if (newest == 0)
             return refuse(err, n, "attribute '%s' is not known to this version", name);

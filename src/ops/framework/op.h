@@ -266,6 +266,10 @@ struct sn_op {
      * (unless SN_OP_LAYOUT_ANY). Asked with types inferred; `block` is 8 or 16. */
     uint32_t (*blocking)(const sn_node *node, const void *params, int block);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
+    /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
+     * than this version, or wrong (attributes.c). NULL: attributes.inc has them, or there are none.
+     */
+    const char *attributes;
 };
 
 /* The descriptor for (domain, type, version), or NULL; *other tells whether another version exists.

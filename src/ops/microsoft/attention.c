@@ -253,18 +253,21 @@ static sonde_status run_msa(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ms_attention[] = {{.name = "Attention",
-                                     .domain = SN_MS_DOMAIN,
-                                     .since = 1,
-                                     .min_in = 2,
-                                     .max_in = 7,
-                                     .min_out = 1,
-                                     .max_out = 2,
-                                     .params_size = sizeof(msa_params),
-                                     .prepare = prepare_msa,
-                                     .infer = infer_msa,
-                                     .pack = pack_msa,
-                                     .bind = bind_msa,
-                                     .run = run_msa,
-                                     .types = "f32 f16 bf16"},
-                                    {.name = NULL}};
+const sn_op sn_op_ms_attention[] = {
+    {.name = "Attention",
+     .domain = SN_MS_DOMAIN,
+     .since = 1,
+     .min_in = 2,
+     .max_in = 7,
+     .min_out = 1,
+     .max_out = 2,
+     .params_size = sizeof(msa_params),
+     .prepare = prepare_msa,
+     .infer = infer_msa,
+     .pack = pack_msa,
+     .bind = bind_msa,
+     .run = run_msa,
+     .types = "f32 f16 bf16",
+     .attributes = "do_rotary mask_filter_value num_heads past_present_share_buffer "
+                   "qkv_hidden_sizes rotary_embedding_dim scale unidirectional"},
+    {.name = NULL}};

@@ -97,7 +97,8 @@ const sn_op sn_op_ms_bias_softmax[] = {{.name = "BiasSoftmax",
                                         .infer = infer_softmax,
                                         .bind = bind_softmax,
                                         .run = run_softmax,
-                                        .types = "f32 f64 f16"},
+                                        .types = "f32 f64 f16",
+                                        .attributes = "axis is_inner_broadcast"},
                                        {.name = NULL}};
 
 /* ------------------------------------------------------------------ Inverse */

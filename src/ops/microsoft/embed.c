@@ -160,5 +160,6 @@ const sn_op sn_op_ms_embed_layer_norm[] = {{.name = "EmbedLayerNormalization",
                                             .infer = infer_embed,
                                             .bind = bind_embed,
                                             .run = run_embed,
-                                            .types = "i32"},
+                                            .types = "i32",
+                                            .attributes = "epsilon mask_index_type"},
                                            {.name = NULL}};

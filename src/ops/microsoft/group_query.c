@@ -390,17 +390,21 @@ static sonde_status run_gqa(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ms_group_query_attention[] = {{.name = "GroupQueryAttention",
-                                                 .domain = SN_MS_DOMAIN,
-                                                 .since = 1,
-                                                 .min_in = 1,
-                                                 .max_in = 16,
-                                                 .min_out = 1,
-                                                 .max_out = 4,
-                                                 .params_size = sizeof(gqa_params),
-                                                 .prepare = prepare_gqa,
-                                                 .infer = infer_gqa,
-                                                 .bind = bind_gqa,
-                                                 .run = run_gqa,
-                                                 .types = "f32 f16 bf16"},
-                                                {.name = NULL}};
+const sn_op sn_op_ms_group_query_attention[] = {
+    {.name = "GroupQueryAttention",
+     .domain = SN_MS_DOMAIN,
+     .since = 1,
+     .min_in = 1,
+     .max_in = 16,
+     .min_out = 1,
+     .max_out = 4,
+     .params_size = sizeof(gqa_params),
+     .prepare = prepare_gqa,
+     .infer = infer_gqa,
+     .bind = bind_gqa,
+     .run = run_gqa,
+     .types = "f32 f16 bf16",
+     .attributes = "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads "
+                   "local_window_size num_heads qk_norm_epsilon qk_output rotary_interleaved scale "
+                   "sliding_window_cache smooth_softmax softcap v_quant_type"},
+    {.name = NULL}};

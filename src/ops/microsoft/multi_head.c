@@ -281,17 +281,19 @@ static sonde_status run_mha(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ms_multi_head_attention[] = {{.name = "MultiHeadAttention",
-                                                .domain = SN_MS_DOMAIN,
-                                                .since = 1,
-                                                .min_in = 1,
-                                                .max_in = 10,
-                                                .min_out = 1,
-                                                .max_out = 4,
-                                                .params_size = sizeof(mha_params),
-                                                .prepare = prepare_mha,
-                                                .infer = infer_mha,
-                                                .bind = bind_mha,
-                                                .run = run_mha,
-                                                .types = "f32 f16 bf16"},
-                                               {.name = NULL}};
+const sn_op sn_op_ms_multi_head_attention[] = {
+    {.name = "MultiHeadAttention",
+     .domain = SN_MS_DOMAIN,
+     .since = 1,
+     .min_in = 1,
+     .max_in = 10,
+     .min_out = 1,
+     .max_out = 4,
+     .params_size = sizeof(mha_params),
+     .prepare = prepare_mha,
+     .infer = infer_mha,
+     .bind = bind_mha,
+     .run = run_mha,
+     .types = "f32 f16 bf16",
+     .attributes = "mask_filter_value num_heads scale unidirectional"},
+    {.name = NULL}};

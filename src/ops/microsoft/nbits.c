@@ -129,17 +129,19 @@ static sonde_status run_nbits(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_ms_matmul_nbits[] = {{.name = "MatMulNBits",
-                                        .domain = SN_MS_DOMAIN,
-                                        .since = 1,
-                                        .min_in = 3,
-                                        .max_in = N_IN,
-                                        .min_out = 1,
-                                        .max_out = 1,
-                                        .params_size = sizeof(nbits_params),
-                                        .prepare = prepare_nbits,
-                                        .infer = infer_nbits,
-                                        .bind = bind_nbits,
-                                        .run = run_nbits,
-                                        .types = "f32 f16 bf16"},
-                                       {.name = NULL}};
+const sn_op sn_op_ms_matmul_nbits[] = {
+    {.name = "MatMulNBits",
+     .domain = SN_MS_DOMAIN,
+     .since = 1,
+     .min_in = 3,
+     .max_in = N_IN,
+     .min_out = 1,
+     .max_out = 1,
+     .params_size = sizeof(nbits_params),
+     .prepare = prepare_nbits,
+     .infer = infer_nbits,
+     .bind = bind_nbits,
+     .run = run_nbits,
+     .types = "f32 f16 bf16",
+     .attributes = "K N accuracy_level bits block_size weight_prepacked"},
+    {.name = NULL}};

@@ -140,5 +140,6 @@ const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",
                                  .infer = infer,
                                  .bind = bind,
                                  .run = run,
-                                 .types = "u8 i8"},
+                                 .types = "u8 i8",
+                                 .attributes = "alpha transA transB"},
                                 {.name = NULL}};

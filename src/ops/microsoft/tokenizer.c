@@ -220,5 +220,6 @@ const sn_op sn_op_ms_tokenizer[] = {{.name = "Tokenizer",
                                      .prepare = prepare_token,
                                      .infer = infer_token,
                                      .run = run_token,
-                                     .types = "str"},
+                                     .types = "str",
+                                     .attributes = "mark mincharnum pad_value separators tokenexp"},
                                     {.name = NULL}};

@@ -338,17 +338,20 @@ static sonde_status run_cell(const sn_step *s, sn_frame *f)
 const sn_op sn_op_rnn[] = {CELL("RNN", 6, 2, prepare_rnn), {.name = NULL}};
 const sn_op sn_op_gru[] = {CELL("GRU", 6, 2, prepare_gru), {.name = NULL}};
 const sn_op sn_op_lstm[] = {CELL("LSTM", 8, 3, prepare_lstm), {.name = NULL}};
-const sn_op sn_op_ms_dynamic_quantize_lstm[] = {{.name = "DynamicQuantizeLSTM",
-                                                 .domain = "com.microsoft",
-                                                 .since = 1,
-                                                 .min_in = 3,
-                                                 .max_in = N_IN_BYTES,
-                                                 .min_out = 0,
-                                                 .max_out = 3,
-                                                 .params_size = sizeof(cell_params),
-                                                 .prepare = prepare_byte_lstm,
-                                                 .infer = infer_cell,
-                                                 .bind = bind_cell,
-                                                 .run = run_cell,
-                                                 .types = SN_COMMON_FLOATS},
-                                                {.name = NULL}};
+const sn_op sn_op_ms_dynamic_quantize_lstm[] = {
+    {.name = "DynamicQuantizeLSTM",
+     .domain = "com.microsoft",
+     .since = 1,
+     .min_in = 3,
+     .max_in = N_IN_BYTES,
+     .min_out = 0,
+     .max_out = 3,
+     .params_size = sizeof(cell_params),
+     .prepare = prepare_byte_lstm,
+     .infer = infer_cell,
+     .bind = bind_cell,
+     .run = run_cell,
+     .types = SN_COMMON_FLOATS,
+     .attributes =
+         "activation_alpha activation_beta activations clip direction hidden_size input_forget"},
+    {.name = NULL}};
