@@ -8,11 +8,25 @@
 #include "model_readers/foreign.h"
 #include "onnx/proto.h"
 
-static sonde_status load_bytes(fixture *f, const void *data, size_t n)
+/* The status of reading these bytes as if ONNX were the only format there is. They are read from a
+ * copy of the exact size: reading past its end is seen by the sanitizer. */
+static sonde_status read_as_onnx(fixture *f, const void *data, size_t n)
 {
-    pb bytes = {0};
-    pb_raw(&bytes, data, n);
-    return fixture_load(f, bytes);
+    static const sn_model_reader *const list[] = {&sn_model_reader_onnx};
+    uint8_t *copy = malloc(n ? n : 1);
+    const sn_model_source src = {.data = copy, .bytes = n};
+    const sn_model_reader *row;
+    sn_model *m = NULL;
+    memcpy(copy, data, n);
+    f->err.message[0] = 0;
+    sonde_status st = sn_model_reader_choose(list, 1, &src, &row, &f->err);
+    if (st == SONDE_OK)
+        st = sn_model_new(&m, &f->ctx, &f->err);
+    if (st == SONDE_OK)
+        st = row->read(&src, m, &f->err);
+    sn_model_unref(m);
+    free(copy);
+    return st;
 }
 
 TEST(every_row_of_the_list_is_complete)
@@ -77,7 +91,7 @@ TEST(what_is_no_model_is_called_by_its_name)
     fixture f;
     fixture_init(&f);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        CHECK_EQ(load_bytes(&f, cases[k].data, cases[k].bytes), SONDE_INVALID_MODEL);
+        CHECK_EQ(read_as_onnx(&f, cases[k].data, cases[k].bytes), SONDE_INVALID_MODEL);
         CHECK_HAS(f.err.message, "this is not an ONNX model: ");
         CHECK_MSG(strstr(f.err.message, cases[k].part), "case %zu: %s", k, f.err.message);
     }
@@ -88,12 +102,12 @@ TEST(a_broken_onnx_file_gets_the_error_of_the_onnx_reader)
 {
     fixture f;
     fixture_init(&f);
-    CHECK_FAILS(load_bytes(&f, "", 0), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, "", 0), SONDE_INVALID_MODEL,
                 "this is not an ONNX model: there are no bytes in it");
     pb m = pb_full_model();
-    CHECK_FAILS(load_bytes(&f, m.data, m.n - 1), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, m.data, m.n - 1), SONDE_INVALID_MODEL,
                 "this is not an ONNX model: its bytes end early or are not protobuf");
-    CHECK_FAILS(load_bytes(&f, "\x10\x01", 2), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, "\x10\x01", 2), SONDE_INVALID_MODEL,
                 "it states no IR version and has no graph");
     free(m.data);
     CHECK(fixture_free(&f));
@@ -119,7 +133,7 @@ static const sn_model_reader bang = {
 static const sn_model_reader *choose(const char *data, size_t bytes, const char *path,
                                      sonde_error *err)
 {
-    const sn_model_reader *const list[] = {&bang, sn_model_reader_row(0)};
+    const sn_model_reader *const list[] = {&bang, &sn_model_reader_onnx};
     const sn_model_source src = {.data = data, .bytes = bytes, .path = path};
     const sn_model_reader *row = NULL;
     err->message[0] = 0;
