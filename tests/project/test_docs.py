@@ -90,6 +90,8 @@ class Docs(unittest.TestCase):
     def test_whole_files_compile(self):
         compiled = 0
         for page in PAGES:
+            if page.name.startswith("adding-"):  # test_samples.py builds and runs those
+                continue
             for block in blocks(page, "c"):
                 if "SPDX" not in block and "int main(" not in block:
                     continue
@@ -101,7 +103,7 @@ class Docs(unittest.TestCase):
                     done = subprocess.run(command, capture_output=True, text=True)
                     self.assertEqual(done.returncode, 0, f"{name(page)}:\n{done.stderr}")
                     compiled += 1
-        self.assertGreaterEqual(compiled, 4)
+        self.assertGreaterEqual(compiled, 1)
 
     def test_list_rows_are_rows(self):
         """A block that is one row of a list looks like the rows of the list named before it."""
