@@ -67,6 +67,8 @@ static bool is_text(const uint8_t *data, size_t bytes)
 const char *sn_foreign_text(const void *data, size_t bytes)
 {
     const size_t head = bytes < HEAD_BYTES ? bytes : HEAD_BYTES;
+    if (bytes == 0)
+        return "there are no bytes in it";
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
         if (has_at(data, head, known[k].at, known[k].signature) &&
             (!known[k].word || memmem(data, head, known[k].word, strlen(known[k].word))))

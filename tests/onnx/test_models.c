@@ -62,8 +62,8 @@ TEST(files_that_are_no_models_get_a_plain_sentence)
     static const struct {
         const char *bytes, *part;
     } cases[] = {
-        {"", "is not an ONNX model: there are no bytes"},
-        {"hello, this is text", "is not an ONNX model"},
+        {"", "there are no bytes in it"},
+        {"hello, this is text", "it is text, not protobuf"},
         {"<html>", "web page"},
         {"{\"a\": 1}", "JSON"},
         {"version https://git-lfs.github.com/spec/v1", "Git LFS"},
