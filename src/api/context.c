@@ -217,7 +217,7 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
     sonde_context_options o;
     SN_OPTIONS(o, options, err);
     if (!o.alloc != !o.free)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "alloc and free are set both or not at all");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "set both alloc and free, or neither");
 
     sn_allocator system;
     sn_allocator_init_system(&system);

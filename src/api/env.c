@@ -86,7 +86,7 @@ void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
         st = sn_export_table(p, options ? options : &from_env, &sink, &err);
     }
     if (st != SONDE_OK)
-        fprintf(stderr, "sonde: no timing table: %s\n", err.message);
+        fprintf(stderr, "sonde: cannot print the timing table: %s\n", err.message);
     sn_profile_free(p);
     sn_arena_free(&arena);
 }
@@ -157,7 +157,7 @@ static unsigned long count_on(int fd)
     const unsigned long count = n > 0 ? strtoul(text, NULL, 10) : 0;
     const int bytes = snprintf(text, sizeof text, "%lu\n", count + 1);
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)bytes, 0) != bytes)
-        fprintf(stderr, "sonde: SONDE_INSTANCES: the count cannot be written: %s\n",
+        fprintf(stderr, "sonde: SONDE_INSTANCES: cannot write the instance count: %s\n",
                 strerror(errno));
     return count;
 }
@@ -250,7 +250,7 @@ static void write_folder(sn_profile *p)
         fine = make_folder(path);
     }
     if (!fine || !find_name(&own, date, &p->instance)) {
-        fprintf(stderr, "sonde: SONDE_PROFILE: '%s' cannot be written: %s\n", own.folder,
+        fprintf(stderr, "sonde: SONDE_PROFILE: cannot write '%s': %s\n", own.folder,
                 strerror(errno));
         return;
     }

@@ -288,7 +288,7 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
             if (inputs[k] && strcmp(names ? names[k] : session->input_names[k], v->name) == 0)
                 in[i] = &inputs[k]->slot;
         if (!in[i] && !v->is_initializer)
-            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "input '%s' is not given", v->name);
+            st = sn_fail(err, SONDE_INVALID_ARGUMENT, "input '%s' is missing", v->name);
         if (!in[i])
             in[i] = &none;
     }
@@ -346,7 +346,8 @@ static sonde_status copy_row(void *to, size_t theirs, const void *from, size_t o
                              sonde_error *err)
 {
     if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     memcpy(to, from, theirs < ours ? theirs : ours);
     memcpy(to, &theirs, sizeof theirs);
     return SONDE_OK;
@@ -437,7 +438,7 @@ sonde_status sonde_inspection_save(const sonde_inspection *inspection, const cha
     if (sn_model_can_save_as(path))
         return sn_model_save_file(inspection->model->core, inspection->graph, path, err);
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "'%s': a graph is saved as .dot, .txt or .onnx, by suffix", path);
+                   "cannot save a graph as '%s': the suffix must be .dot, .txt or .onnx", path);
 }
 
 sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)

@@ -108,7 +108,8 @@ struct sonde_profile {
         if (theirs) {                                                                              \
             if ((theirs)->struct_size < sizeof(size_t))                                            \
                 return sn_fail((err), SONDE_INVALID_ARGUMENT,                                      \
-                               "struct_size of the options is not set; use SONDE_INIT");           \
+                               "struct_size of the options is not set; initialise the struct "     \
+                               "with SONDE_INIT");                                                 \
             memcpy(&(own), (theirs),                                                               \
                    (theirs)->struct_size < sizeof(own) ? (theirs)->struct_size : sizeof(own));     \
         }                                                                                          \

@@ -45,7 +45,8 @@ static sonde_status check_info(const sonde_machine_info *info, sonde_error *err)
 {
     SN_REQUIRE(info, err);
     if (info->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     return SONDE_OK;
 }
 

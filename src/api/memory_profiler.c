@@ -115,7 +115,8 @@ sonde_status sonde_memory_max(sonde_context *context, sonde_memory_info *info, s
 {
     SN_REQUIRE(info, err);
     if (info->struct_size < sizeof *info)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     sonde_context *c = NULL;
     sn_profile *p = NULL;
     SN_TRY(read_records(context, &c, &p, err));
@@ -199,7 +200,8 @@ sonde_status sonde_memory_trace_sample(const sonde_memory_trace *trace, size_t i
     SN_REQUIRE(trace, err);
     SN_REQUIRE(sample, err);
     if (sample->struct_size < sizeof *sample)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     if (index >= trace->count)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "sample %zu of %zu", index, trace->count);
     *sample = (sonde_memory_sample){.struct_size = sizeof *sample,

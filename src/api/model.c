@@ -117,7 +117,8 @@ sonde_status sonde_model_info_get(const sonde_model *model, sonde_model_info *in
     SN_REQUIRE(model, err);
     SN_REQUIRE(info, err);
     if (info->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     const sn_model *m = model->core;
     const sonde_model_info own = {.struct_size = info->struct_size,
                                   .producer = sonde_model_producer(model),

@@ -11,8 +11,7 @@ sonde_status sonde_operator_get(size_t index, sonde_operator_info *info, sonde_e
     const sn_op *op;
     if (!info || info->struct_size < sizeof *info)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "info is missing or was not made with "
-                       "SONDE_INIT");
+                       "info is NULL or was not initialised with SONDE_INIT");
     for (size_t row = 0; (op = sn_op_row(row)); row++)
         for (; op->name; op++) {
             if (strcmp(op->domain, "sonde") == 0 || index--)
@@ -24,5 +23,5 @@ sonde_status sonde_operator_get(size_t index, sonde_operator_info *info, sonde_e
             info->types = op->types ? op->types : "";
             return SONDE_OK;
         }
-    return sn_fail(err, SONDE_NOT_FOUND, "there are not that many operators");
+    return sn_fail(err, SONDE_NOT_FOUND, "the index is larger than the number of operators");
 }

@@ -55,7 +55,7 @@ sonde_status sonde_profile_rows_get(const sonde_profile *profile, sonde_by by,
     *rows = NULL;
     SN_REQUIRE(profile, err);
     if ((size_t)by >= sizeof keys / sizeof keys[0])
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "there are no rows by %d", (int)by);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not a way to group rows", (int)by);
     sonde_context *c = profile->context;
     sonde_profile_rows *made = sn_alloc_zero(&c->alloc, sizeof *made);
     if (!made)
@@ -86,9 +86,11 @@ sonde_status sonde_profile_rows_row(const sonde_profile_rows *rows, size_t index
     SN_REQUIRE(rows, err);
     SN_REQUIRE(row, err);
     if (index >= rows->list.n)
-        return sn_fail(err, SONDE_NOT_FOUND, "there are %zu rows, no row %zu", rows->list.n, index);
+        return sn_fail(err, SONDE_NOT_FOUND, "there are %zu rows, so row %zu does not exist",
+                       rows->list.n, index);
     if (row->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     const size_t theirs = row->struct_size;
     memcpy(row, &rows->list.data[index], theirs < sizeof *row ? theirs : sizeof *row);
     row->struct_size = theirs;

@@ -153,7 +153,7 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
     else if (stream && profile)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,
-                     "what was recorded went to a file; there is no profile to hand over");
+                     "the records were written to a file, so there is no profile in memory");
     if (st == SONDE_OK) {
         c->profiler.level = c->profiler.streamed = 0;
         c->profiler.kept = profile ? 0 : level;
@@ -322,7 +322,7 @@ sonde_status sonde_profile_report_with(const sonde_profile *profile, sonde_repor
     case SONDE_REPORT_MEMORY:
         return sn_report_memory(p, o.width, &sink, err);
     }
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no report %d", (int)kind);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not a report", (int)kind);
 }
 
 sonde_status sonde_profile_save(const sonde_profile *profile, const char *path, sonde_error *err)
@@ -334,7 +334,7 @@ static sonde_status check_ratio(double ratio, sonde_error *err)
 {
     if (ratio >= 0 && ratio <= 1e6)
         return SONDE_OK;
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "a sparse ratio is %g, expected 0 to 1e6", ratio);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "the sparse ratio is %g, expected 0 to 1e6", ratio);
 }
 
 /* What is asked for of what there is. */

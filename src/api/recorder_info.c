@@ -20,7 +20,8 @@ sonde_status sonde_recorder_info_get(sonde_context *context, sonde_recorder_info
     SN_REQUIRE(info, err);
     const size_t theirs = info->struct_size;
     if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sonde_recorder_info own = {.struct_size = theirs};

@@ -62,7 +62,8 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     SN_TRY(check_level(o.level, err));
     SN_TRY(sn_prof_cats_parse(o.categories, &categories, err));
     if (o.path)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a recording is kept in memory, not in '%s'",
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "a recording is kept in memory; it cannot be written to '%s' while it runs",
                        o.path);
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
@@ -95,7 +96,7 @@ sonde_status sonde_recording_pause(sonde_recording *r, sonde_error *err)
     pthread_mutex_lock(&r->context->records.lock);
     sonde_status st = SONDE_OK;
     if (r->paused) {
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is paused already");
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler is already paused");
     } else {
         r->paused = true;
         r->windows.data[r->windows.n - 1].to = sn_ticks();

@@ -45,8 +45,9 @@ sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
     do {                                                                                           \
         const size_t size_ = (to)->struct_size;                                                    \
         if (size_ < sizeof(size_t))                                                                \
-            return sn_fail((err), SONDE_INVALID_ARGUMENT,                                          \
-                           "struct_size of the result is not set; use SONDE_INIT");                \
+            return sn_fail(                                                                        \
+                (err), SONDE_INVALID_ARGUMENT,                                                     \
+                "struct_size of the result is not set; initialise the struct with SONDE_INIT");    \
         memcpy((to), &(from), size_ < sizeof(from) ? size_ : sizeof(from));                        \
         (to)->struct_size = size_;                                                                 \
     } while (0)
@@ -105,7 +106,8 @@ sonde_status sonde_profile_compare(const sonde_profile *old_profile,
     SN_REQUIRE(comparison, err);
     *comparison = NULL;
     if ((unsigned)by >= sizeof keys / sizeof keys[0])
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no way %d to compare by", (int)by);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not a way to group rows of a comparison",
+                       (int)by);
     sonde_context *c = old_profile->context;
     sonde_comparison *made = sn_alloc_zero(&c->alloc, sizeof *made);
     sonde_status st = made ? sn_profile_compare(old_profile->core, new_profile->core, keys[by],

@@ -118,7 +118,7 @@ static sonde_status check_passes(const sonde_session_options *o, sonde_error *er
                                       sn_pass_row(k)->name);
         }
         if (!found)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no pass '%s'; there are %s",
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "unknown pass '%s'; the passes are %s",
                            o->disabled_passes[i], names);
     }
     return SONDE_OK;
@@ -144,10 +144,9 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     const bool of_user = (cache && !*cache) || (tune && !*tune);
     const char *user = sn_cache_user_folder(user_folder, sizeof user_folder) ? user_folder : NULL;
     if (of_user && !user)
-        sn_log_write(
-            &model->context->core.log, SN_LOG_WARN,
-            "nothing is kept: there is no folder for it, neither XDG_CACHE_HOME nor HOME is "
-            "an absolute path");
+        sn_log_write(&model->context->core.log, SN_LOG_WARN,
+                     "nothing is cached: neither XDG_CACHE_HOME nor HOME is an absolute path, so "
+                     "there is no cache folder");
     cache = cache && !*cache ? user : cache;
     tune = tune && !*tune ? user : tune;
     sonde_context *c = model->context;
@@ -221,7 +220,8 @@ static sonde_status copy_info(const sonde_type_info *from, size_t count, size_t 
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "%s %zu of a model with %zu", what, index,
                        count);
     if (to->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     const size_t theirs = to->struct_size;
     memcpy(to, &from[index], theirs < sizeof *to ? theirs : sizeof *to);
     to->struct_size = theirs;
@@ -381,7 +381,7 @@ sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *
     if (output_count > 0)
         SN_REQUIRE(outputs, err);
     if (!output_names && output_count > session->n_outputs)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu outputs asked for, the model has %zu",
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu outputs requested, the model has %zu",
                        output_count, session->n_outputs);
     if (!input_names && (session->has_defaults || input_count != session->n_inputs))
         input_names = session->input_names;
@@ -407,7 +407,7 @@ sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *
         if (outputs[i] && (outputs[i]->slot.kind != SN_KIND_TENSOR ||
                            outputs[i]->slot.t.dtype == SONDE_DTYPE_STRING))
             st = sn_fail(err, SONDE_INVALID_ARGUMENT,
-                         "output %zu is to be written to, but it is not a tensor of numbers", i);
+                         "output %zu cannot be written to: it is not a numeric tensor", i);
     }
     if (st == SONDE_OK)
         st = run_core(session, &o, input_names, &p, output_names, err);

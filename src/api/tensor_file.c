@@ -99,7 +99,7 @@ sonde_status sonde_value_load_for_with(const sonde_session *session, const char 
     if (set->values.n == 1)
         *value = sonde_value_retain(set->values.data[0]);
     else
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' holds %zu values, expected one for '%s'",
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' contains %zu values, expected one for '%s'",
                      path, set->values.n, name);
     sonde_value_set_release(set);
     return st;
@@ -170,7 +170,8 @@ sonde_status sonde_image_plan_get(const sonde_image_options *options, sonde_imag
     SN_REQUIRE(plan, err);
     const size_t theirs = plan->struct_size;
     if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     sn_image_options image;
     SN_TRY(image_options(options, &image, err));
     sonde_image_plan own = {.struct_size = theirs,

@@ -32,7 +32,7 @@ static sonde_status check_shape(sonde_dtype dtype, const int64_t *dims, size_t r
                                 sonde_error *err)
 {
     if (!sn_dtype_valid((int64_t)dtype))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not an element type", (int)dtype);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%d is not a dtype", (int)dtype);
     if (rank > SN_MAX_RANK)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of rank %zu, expected at most %d",
                        rank, SN_MAX_RANK);
@@ -55,9 +55,9 @@ static sonde_status check_tensor(sonde_dtype dtype, const int64_t *dims, size_t 
     SN_TRY(check_shape(dtype, dims, rank, &want, err));
     if (dtype == SONDE_DTYPE_STRING)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "string tensors are made by sonde_tensor_create_strings");
+                       "use sonde_tensor_create_strings for string tensors");
     if (bytes != want)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu bytes given, the tensor takes %zu", bytes,
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "%zu bytes given, the tensor needs %zu", bytes,
                        want);
     return SONDE_OK;
 }
@@ -97,8 +97,9 @@ sonde_status sonde_tensor_borrow(sonde_context *context, sonde_dtype dtype, cons
     if (align > 8 || dtype == SONDE_DTYPE_C64)
         align /= 2;
     if ((uintptr_t)data % align)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "data is not aligned to %zu bytes as %s needs",
-                       align, sn_dtype_name(dtype));
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "data is not aligned to %zu bytes, which %s needs", align,
+                       sn_dtype_name(dtype));
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sn_slot slot = {.kind = SN_KIND_TENSOR,
@@ -144,7 +145,7 @@ static sonde_status make_list(sonde_context *c, sn_kind kind, sonde_value *const
         } else if (item->kind != list->elem_kind ||
                    (item->kind == SN_KIND_TENSOR && item->t.dtype != list->elem_dtype)) {
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "item %zu of a sequence has another type than the first", i);
+                           "item %zu of a sequence has a different type than the first item", i);
         }
         SN_TRY(sn_list_push(list, item, err));
     }

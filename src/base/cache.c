@@ -28,7 +28,7 @@ static sonde_status check_owner(const struct stat *s, const char *what, const ch
     if (s->st_uid != geteuid() && s->st_uid != 0)
         return refuse(err, what, path, "it belongs to another user");
     if (s->st_mode & (S_IWGRP | S_IWOTH))
-        return refuse(err, what, path, "others can write to it; 'chmod go-w' changes that");
+        return refuse(err, what, path, "other users can write to it; run 'chmod go-w' on it");
     return SONDE_OK;
 }
 
@@ -63,7 +63,7 @@ sonde_status sn_cache_open(sn_cache *c, const char *path, bool make, sonde_error
     if (fd < 0) {
         const int cause = errno;
         if (cause == ENOENT)
-            return sn_fail(err, SONDE_NOT_FOUND, "there is no cache folder '%s'", own);
+            return sn_fail(err, SONDE_NOT_FOUND, "the cache folder '%s' does not exist", own);
         if (lstat(own, &s) == 0 && S_ISLNK(s.st_mode))
             return refuse(err, "cache folder", own, "it is a symbolic link");
         return refuse(err, "cache folder", own, strerror(cause));
@@ -97,7 +97,7 @@ sonde_status sn_cache_read(const sn_cache *c, const char *name, size_t most, boo
     const int fd = openat(c->fd, name, flags);
     if (fd < 0) {
         if (errno == ENOENT)
-            return sn_fail(err, SONDE_NOT_FOUND, "there is no '%s'", path);
+            return sn_fail(err, SONDE_NOT_FOUND, "'%s' does not exist", path);
         return refuse(err, "file", path,
                       errno == ELOOP ? "it is a symbolic link" : strerror(errno));
     }
@@ -147,7 +147,7 @@ sonde_status sn_cache_read_text(const sn_cache *c, const char *name, const char 
     sonde_status st = SONDE_OK;
     char line[LAST_LINE + 1];
     if (f->bytes <= head || memcmp(f->data, first_line, head) != 0 || f->data[head] != '\n') {
-        st = sn_fail(err, SONDE_NOT_FOUND, "'%s/%s' is not of this version", c->path, name);
+        st = sn_fail(err, SONDE_NOT_FOUND, "'%s/%s' was written by another version", c->path, name);
     } else {
         const size_t bytes = f->bytes > LAST_LINE ? f->bytes - LAST_LINE : 0;
         last_line(f->data, bytes, line);

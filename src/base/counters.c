@@ -60,23 +60,22 @@ static sonde_status refused(int why, sonde_error *err)
     case EACCES:
     case EPERM:
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "hardware counters are refused (kernel.perf_event_paranoid is %d): 'sysctl "
-                       "kernel.perf_event_paranoid=2' allows them, and so does the capability "
-                       "CAP_PERFMON; a container may also forbid perf_event_open altogether",
+                       "hardware counters are not allowed (kernel.perf_event_paranoid is %d): run "
+                       "'sysctl kernel.perf_event_paranoid=2' or add the capability CAP_PERFMON; a "
+                       "container may also forbid perf_event_open",
                        paranoid());
     case ENOENT:
     case ENODEV:
     case EOPNOTSUPP:
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "this machine offers no hardware counters: a virtual machine has them only "
-                       "when its host passes the PMU on");
+                       "this machine has no hardware counters; a virtual machine has them only if "
+                       "its host provides the PMU");
     case ENOSYS:
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "this kernel has no perf_event_open, or a sandbox hides it: no hardware "
-                       "counters");
+                       "hardware counters are not available: this kernel has no perf_event_open, "
+                       "or a sandbox blocks it");
     default:
-        return sn_fail(err, SONDE_UNSUPPORTED, "hardware counters cannot be opened: %s",
-                       strerror(why));
+        return sn_fail(err, SONDE_UNSUPPORTED, "cannot open hardware counters: %s", strerror(why));
     }
 }
 

@@ -202,14 +202,13 @@ static sonde_status restrict_flags(sn_cpu *cpu, const char *word, sonde_error *e
             continue;
         if (!(levels[i].flag & cpu->found))
             return sn_fail(err, SONDE_UNSUPPORTED,
-                           "this machine cannot run instruction level '%s'; it can run %s", word,
-                           words);
+                           "this machine does not support the instruction set '%s'; it supports %s",
+                           word, words);
         cpu->flags = cpu->found & below;
         return SONDE_OK;
     }
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "unknown instruction level '%s'; the levels of this machine are %s", word,
-                   words);
+                   "unknown instruction set '%s'; this machine supports %s", word, words);
 }
 
 sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *err)

@@ -56,10 +56,10 @@ static sonde_status too_long(const sn_file *f, const char *path, size_t n, sonde
     const size_t limit = f->alloc->limit_bytes;
     if (limit)
         return sn_fail(err, SONDE_OUT_OF_MEMORY,
-                       "cannot read '%s': it has more than %zu bytes and memory is limited to %zu",
+                       "cannot read '%s': it has more than %zu bytes, and the memory limit is %zu",
                        path, n, limit);
     return sn_fail(err, SONDE_OUT_OF_MEMORY,
-                   "cannot read '%s': it has more than %zu bytes and there is no memory for more",
+                   "cannot read '%s': it has more than %zu bytes, and there is no memory for more",
                    path, n);
 }
 

@@ -20,7 +20,7 @@ static const char no_memory[] = "out of memory";
 static bool bad(sn_json *j, const char *problem)
 {
     if (!j->problem)
-        j->problem = j->at < j->end || problem == no_memory ? problem : "it ends too early";
+        j->problem = j->at < j->end || problem == no_memory ? problem : "it is truncated";
     return false;
 }
 
@@ -176,18 +176,18 @@ static bool character(sn_json *j, char **to)
     if (*j->at == '\\') {
         static const char from[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
         if (++j->at == j->end)
-            return bad(j, "it ends too early");
+            return bad(j, "it is truncated");
         const char *found = *j->at ? strchr(from, *j->at) : NULL;
         if (found)
             code = (uint32_t)means[found - from];
         else if (*j->at != 'u')
-            return bad(j, "no such escape");
+            return bad(j, "invalid escape");
         j->at++;
         if (!found && !unicode(j, &code))
             return false;
     } else {
         if (*j->at < 0x20)
-            return bad(j, "a control character inside a text");
+            return bad(j, "a control character inside a string");
         size_t n = sn_utf8_char(j->at, (size_t)(j->end - j->at), &code);
         if (!n)
             return bad(j, "this is not UTF-8");
@@ -203,14 +203,14 @@ static bool scan_string(sn_json *j, bool *escapes)
 {
     *escapes = false;
     if (look(j) != '"')
-        return bad(j, "a text was expected");
+        return bad(j, "a string was expected");
     for (j->at++; j->at < j->end && *j->at != '"';) {
         *escapes |= *j->at == '\\';
         if (!character(j, NULL))
             return false;
     }
     if (j->at == j->end)
-        return bad(j, "it ends too early");
+        return bad(j, "it is truncated");
     j->at++;
     return true;
 }

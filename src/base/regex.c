@@ -192,7 +192,7 @@ static bool escaped(parser *p, uint32_t *point)
         return *point <= MAX_POINT || fail(p, "a code point is too large");
     }
     if (c == '\0' || is_word((unsigned char)c))
-        return fail(p, "an escape is not understood");
+        return fail(p, "an escape is unknown");
     p->at += decode(p->at, strlen(p->at), point);
     return true;
 }
@@ -333,7 +333,7 @@ static bool parse_atom(parser *p)
     case '*':
     case '+':
     case '?':
-        return fail(p, "a repetition repeats nothing");
+        return fail(p, "a repetition has nothing to repeat");
     default:
         break;
     }
@@ -387,7 +387,7 @@ static bool repeat(parser *p, const char *source, uint32_t start, int min, int m
 {
     const char *after = p->at;
     if (min > MAX_REPEAT || max > MAX_REPEAT || (max >= 0 && max < min))
-        return fail(p, "a repetition count is not possible");
+        return fail(p, "a repetition count is invalid");
     p->r->n = start;
     for (int i = 0; i < (max < 0 ? min + 1 : max); i++) {
         uint32_t piece = p->r->n;
@@ -461,7 +461,7 @@ const char *sn_regex_compile(sn_regex *r, const char *pattern, sn_arena *arena)
 {
     parser p = {.r = r, .arena = arena, .at = pattern};
     if (parse_alternatives(&p) && *p.at)
-        fail(&p, "a group is closed that was not opened");
+        fail(&p, "a closing parenthesis has no opening one");
     if (!p.error)
         emit(&p, (sn_regex_instr){.op = SN_REGEX_MATCH});
     return p.error;

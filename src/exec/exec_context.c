@@ -37,7 +37,7 @@ sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
     (void)ctx;
     if (level == 0)
         return SONDE_OK;
-    return sn_fail(err, SONDE_UNSUPPORTED, "this sonde was built without its recorder");
+    return sn_fail(err, SONDE_UNSUPPORTED, "this build of sonde has no recorder");
 #endif
 }
 

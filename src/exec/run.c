@@ -55,8 +55,8 @@ static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, sonde_
     if (!limit || total <= limit)
         return SONDE_OK;
     return sn_fail(err, SONDE_OUT_OF_MEMORY,
-                   "a run at these shapes takes %zu bytes (activations %zu, workspace %zu, results "
-                   "%zu) beside %zu held already; %s %zu",
+                   "a run at these shapes needs %zu bytes (activations %zu, workspace %zu, outputs "
+                   "%zu) in addition to %zu already in use; %s %zu",
                    run, b->arena_bytes, b->workspace_bytes, b->output_bytes, held,
                    alloc->limit_bytes ? "the limit is" : "there are", limit);
 }
@@ -297,11 +297,10 @@ static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const
     sn_frame_impl *impl = (sn_frame_impl *)f;
     sn_program *p = (sn_program *)(uintptr_t)s->bodies[body];
     if (n_in != p->n_formal_inputs || n_out != p->n_outputs)
-        return sn_fail(
-            f->err, SONDE_INVALID_MODEL,
-            "node '%s' (%s): its body takes %u inputs and gives %u outputs, but %u and %u "
-            "were expected",
-            s->node->name, s->node->op_type, p->n_formal_inputs, p->n_outputs, n_in, n_out);
+        return sn_fail(f->err, SONDE_INVALID_MODEL,
+                       "node '%s' (%s): its body has %u inputs and %u outputs, expected %u and %u",
+                       s->node->name, s->node->op_type, p->n_formal_inputs, p->n_outputs, n_in,
+                       n_out);
     const sn_slot *small[32], **all = small;
     size_t bytes = p->n_inputs * sizeof *all;
     if (p->n_inputs > 32) {

@@ -141,7 +141,7 @@ static sonde_status choose_program(sn_session *s, sn_run_config *cfg, const char
                            "the model has %zu inputs but %zu were given", g->inputs.n, n_in);
         if (!out_names && n_out != g->outputs.n)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "the model has %zu outputs but %zu were asked for", g->outputs.n, n_out);
+                           "the model has %zu outputs but %zu were requested", g->outputs.n, n_out);
         *program = s->program;
         return SONDE_OK;
     }
@@ -189,7 +189,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
         cfg = &none;
     if (s->cfg.plan_only)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "this session was made to be looked at, not to run");
+                       "this session was created for inspection and cannot run");
     bool big_in = n_in > 32, big_out = n_out > 8;
     if (big_in)
         ordered = sn_alloc(s->ctx->alloc, n_in * sizeof *ordered);

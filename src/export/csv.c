@@ -207,6 +207,6 @@ static sonde_status write_csv(const sn_profile *p, sn_sink *sink, sonde_error *e
 const sn_exporter sn_exporter_csv = {
     .suffix = ".csv",
     .name = "csv",
-    .summary = "One row per operator, what sparse weights would bring, totals, as CSV",
+    .summary = "One row per operator, estimated gain from sparse weights, totals, as CSV",
     .write = write_csv,
     .write_with = write_csv_with};

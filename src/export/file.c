@@ -38,7 +38,7 @@ static sonde_status export_stdout(const sn_profile *p, const sn_exporter *format
         sink.failed = true;
     if (sink.failed)
         st = sn_fail(err, SONDE_IO, "cannot write 'standard output': %s",
-                     errno ? strerror(errno) : "the write was refused");
+                     errno ? strerror(errno) : "the write failed");
     return st;
 }
 
@@ -58,7 +58,7 @@ static sonde_status no_format(const char *path, sonde_error *err)
         snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->suffix);
     }
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "no format is known for '%s': the suffix picks it, one of %s", path, known);
+                   "unknown format of '%s'; the suffix must be one of %s", path, known);
 }
 
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err)

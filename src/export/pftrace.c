@@ -60,6 +60,6 @@ static sonde_status write_pftrace(const sn_profile *p, sn_sink *sink, sonde_erro
 const sn_exporter sn_exporter_pftrace = {
     .suffix = ".pftrace",
     .name = "pftrace",
-    .summary = "Perfetto trace, sonde's own format: all of a profile",
+    .summary = "Perfetto trace with the complete profile",
     .write = write_pftrace,
 };

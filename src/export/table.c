@@ -443,7 +443,7 @@ static void put_unmatched(table *t)
         n = n < sizeof name ? n : sizeof name - 1;
         memcpy(name, word, n);
         name[n] = 0;
-        sn_put(w, missing++ ? ", '" : "no operator ran that is called '");
+        sn_put(w, missing++ ? ", '" : "no operator is called '");
         sn_put_terminal(w, name);
         sn_put(w, "'");
     }
@@ -512,7 +512,7 @@ static void put_closing(table *t)
     sn_put(w, "\n");
     if (t->p->dropped) {
         sn_put_u64(w, t->p->dropped);
-        sn_put(w, " records were dropped because the recorder was full: their time is missing from "
+        sn_put(w, " records were dropped because the recorder was full; their time is missing from "
                   "the rows or counted in [Other]\n");
     }
 }

@@ -63,7 +63,7 @@ static void set(const parser *p, const char *key, const char *value)
             complain(p, "no memory for", value, "filter-op is left out");
         o->filter_op = copy;
     } else {
-        complain(p, "unknown key", key, "known are sort, by-shape, by-node and filter-op");
+        complain(p, "unknown key", key, "the keys are sort, by-shape, by-node and filter-op");
     }
 }
 

@@ -9,7 +9,7 @@ static sonde_status check_size(const sn_xlsx *x, sonde_error *err)
     if (rows <= SN_XLSX_MAX_ROWS)
         return SONDE_OK;
     return sn_fail(err, SONDE_LIMIT,
-                   "a sheet can have %d rows and this profile has %zu; a .csv file can hold them",
+                   "a sheet can have at most %d rows, but this profile has %zu; use .csv instead",
                    SN_XLSX_MAX_ROWS, rows);
 }
 
@@ -48,6 +48,6 @@ static sonde_status write_xlsx(const sn_profile *p, sn_sink *sink, sonde_error *
 const sn_exporter sn_exporter_xlsx = {
     .suffix = ".xlsx",
     .name = "xlsx",
-    .summary = "Workbook: operators, what sparse weights would bring, totals, a chart",
+    .summary = "Workbook: operators, estimated gain from sparse weights, totals, a chart",
     .write = write_xlsx,
     .write_with = write_xlsx_with};

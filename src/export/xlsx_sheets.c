@@ -196,27 +196,27 @@ void sn_xlsx_put_totals(sn_xlsx *x)
     put_titles(x, titles, 3);
     total_begin(x, "total latency(ms)");
     sn_xlsx_formula(x, SN_STYLE_MS, t->latency_ms, "SUM(Operators!M2:M%" PRIu32 ")", last);
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "of one run: the mean wall time");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "mean wall time of one run");
     total_begin(x, "total aim to sparse latency(ms)");
     sn_xlsx_formula(x, SN_STYLE_MS, t->aim_ms, "SUM(Operators!P2:P%" PRIu32 ")", last);
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with weights as sparse as aimed at");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with the target sparsity");
     total_begin(x, "sparse improve");
     sn_xlsx_formula(x, SN_STYLE_PLAIN, t->improve, "B2/B3");
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "how many times faster that would be");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "speedup with the target sparsity");
     total_begin(x, "sparse support latency(ms)");
     sn_xlsx_formula(x, SN_STYLE_MS, t->support_ms,
                     "SUMIF(Operators!L2:L%" PRIu32 ",TRUE,Operators!M2:M%" PRIu32 ")", last, last);
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "of the operators whose weights can be sparse");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "time in operators whose weights can be sparse");
     total_begin(x, "aim to sparse support latency(ms)");
     sn_xlsx_formula(x, SN_STYLE_MS, t->support_aim_ms,
                     "SUMIF(Operators!L2:L%" PRIu32 ",TRUE,Operators!P2:P%" PRIu32 ")", last, last);
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with weights as sparse as aimed at");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with the target sparsity");
     total_begin(x, "sparse support latency ratio");
     sn_xlsx_formula(x, SN_STYLE_PLAIN, t->support_ratio, "B5/B2");
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "their share in the total latency");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "their share of the total latency");
     total_begin(x, "aim to sparse support latency ratio");
     sn_xlsx_formula(x, SN_STYLE_PLAIN, t->support_aim_ratio, "B6/B3");
-    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with weights as sparse as aimed at");
+    sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with the target sparsity");
     const uint32_t end = x->row;
     put_note(x, sn_sheet_note);
     sn_xlsx_end_rows(x);

@@ -102,7 +102,8 @@ sonde_status sn_zip_finish(sn_zip *z, sonde_error *err)
     if (z->out_of_memory)
         return sn_fail_memory(err, sizeof(sn_zip_entry));
     if (z->at > LIMIT_BYTES || n > UINT16_MAX)
-        return sn_fail(err, SONDE_LIMIT, "a workbook can have 4 GiB, not %llu bytes",
+        return sn_fail(err, SONDE_LIMIT,
+                       "a workbook can have at most 4 GiB, not %llu bytes; use .csv instead",
                        (unsigned long long)z->at);
     return SONDE_OK;
 }

@@ -24,10 +24,9 @@ static sonde_status finish_graph(sn_model *m, sn_graph *g, sonde_error *err)
     for (sn_node *n = g->first; n; n = n->next) {
         sn_graph *body;
         if (n->opset < 0)
-            return sn_fail(err, SONDE_INVALID_MODEL,
-                           "%s is of domain '%.200s', which the model does not import",
-                           sn_node_text(n, text, sizeof text),
-                           n->domain[0] ? n->domain : "ai.onnx");
+            return sn_fail(
+                err, SONDE_INVALID_MODEL, "%s has domain '%.200s', which the model does not import",
+                sn_node_text(n, text, sizeof text), n->domain[0] ? n->domain : "ai.onnx");
         for (uint32_t i = 0; i < n->n_attrs; i++)
             if (n->attrs[i].ref)
                 return sn_fail(err, SONDE_INVALID_MODEL,

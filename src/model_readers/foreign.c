@@ -21,23 +21,23 @@ static const struct {
     {0, "version https://git-lfs", NULL,
      "it is a Git LFS pointer; the model itself was not downloaded"},
     {0, "PK\x03\x04", "data.pkl",
-     "it is a zip archive, most likely a model saved by PyTorch; torch.onnx.export makes an ONNX "
-     "model of it"},
+     "it is a zip archive, most likely a model saved by PyTorch; use torch.onnx.export to convert "
+     "it to ONNX"},
     {0, "PK\x03\x04", ".npy", "it is a zip archive of NumPy arrays (.npz)"},
     {0, "PK\x03\x04", NULL, "it is a zip archive"},
     {0, "\x80\x02\x8A\x0Al\xFC\x9C", NULL,
-     "it is a pickle of PyTorch, not protobuf; torch.onnx.export makes an ONNX model of a PyTorch "
-     "model"},
+     "it is a PyTorch pickle, not protobuf; use torch.onnx.export to convert a PyTorch model to "
+     "ONNX"},
     {0, "\x89HDF", NULL, "it is an HDF5 file"},
     {0, "\x1F\x8B", NULL, "it is compressed with gzip"},
     {0, "GGUF", NULL, "it is a GGUF file, as llama.cpp uses, not protobuf"},
     {0, "\x93NUMPY", NULL, "it is a NumPy array (.npy), not protobuf"},
     {4, "TFL3", NULL, "it is a TensorFlow Lite model (.tflite), not protobuf"},
     {4, "ORTM", NULL,
-     "it is a model in ONNX Runtime's own format (.ort), not protobuf; use the .onnx file it was "
-     "made from"},
+     "it is a model in ONNX Runtime's format (.ort), not protobuf; use the .onnx file from which "
+     "it was converted"},
     {8, "{\"", "\"dtype\"",
-     "it is a .safetensors file, not protobuf; such a file holds weights but no graph"},
+     "it is a .safetensors file, not protobuf; such a file contains weights but no graph"},
     {0, "<", "ir_version",
      "it is a text or web page, most likely a model in ONNX's text syntax; onnx.save writes the "
      "binary form"},
@@ -68,7 +68,7 @@ const char *sn_foreign_text(const void *data, size_t bytes)
 {
     const size_t head = bytes < HEAD_BYTES ? bytes : HEAD_BYTES;
     if (bytes == 0)
-        return "there are no bytes in it";
+        return "it is empty";
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
         if (has_at(data, head, known[k].at, known[k].signature) &&
             (!known[k].word || memmem(data, head, known[k].word, strlen(known[k].word))))
@@ -78,5 +78,5 @@ const char *sn_foreign_text(const void *data, size_t bytes)
     return memmem(data, head, "ir_version", strlen("ir_version"))
                ? "it is the text form of an ONNX model, not binary protobuf; onnx.save writes the "
                  "binary form"
-               : "it is text, not protobuf";
+               : "it is a text file, not protobuf";
 }

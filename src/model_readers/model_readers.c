@@ -40,7 +40,8 @@ static sonde_status unknown(const sn_model_reader *const *list, size_t n, const 
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", list[k]->name);
     }
-    return sn_fail(err, SONDE_INVALID_MODEL, "no reader knows this file%s%s; known are: %s",
+    return sn_fail(err, SONDE_INVALID_MODEL,
+                   "the format of this file is unknown%s%s; supported formats: %s",
                    looks ? ": " : "", looks ? looks : "", names);
 }
 

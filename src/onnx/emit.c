@@ -17,11 +17,10 @@ sonde_status sn_emit_second_pass(sn_emitter *e, sonde_error *err)
     if (e->no_memory)
         return sn_fail_memory(err, e->sizes.n * sizeof(uint64_t));
     if (e->count > INT32_MAX)
-        return sn_fail(
-            err, SONDE_LIMIT,
-            "the file would have %llu bytes; past 2 GiB a model needs external data, which "
-            "is not written",
-            (unsigned long long)e->count);
+        return sn_fail(err, SONDE_LIMIT,
+                       "the file would have %llu bytes; models above 2 GiB need external data, and "
+                       "writing external data is not supported",
+                       (unsigned long long)e->count);
     e->counting = false;
     e->count = 0;
     e->next = 0;

@@ -36,7 +36,7 @@ static sonde_status resolve(sn_onnx_reader *r, const sn_tensor_source *s, const 
     if (location[0] == '/')
         return refuse(r, s, "an absolute path");
     if (has_dot_dot(location))
-        return refuse(r, s, "the path leads out of the model's folder");
+        return refuse(r, s, "the path is outside the model's folder");
     if (!r->real_dir)
         r->real_dir = realpath(r->opt->dir[0] ? r->opt->dir : ".", NULL);
     if (!r->real_dir)
@@ -48,15 +48,15 @@ static sonde_status resolve(sn_onnx_reader *r, const sn_tensor_source *s, const 
     char *real = realpath(joined, NULL);
     if (!real)
         return sn_fail(r->err, errno == ENOENT ? SONDE_NOT_FOUND : SONDE_IO,
-                       "initializer '%.*s' lies in '%s', which cannot be opened: %s",
+                       "initializer '%.*s' is in '%s', which cannot be opened: %s",
                        SN_SHOW(s->name), joined, strerror(errno));
     size_t n = strlen(r->real_dir);
     bool inside = n == 1 || (strncmp(real, r->real_dir, n) == 0 && real[n] == '/');
     struct stat info;
     if (!inside || stat(real, &info) != 0 || !S_ISREG(info.st_mode)) {
         free(real);
-        return refuse(r, s,
-                      inside ? "not a plain file" : "a link that leads out of the model's folder");
+        return refuse(
+            r, s, inside ? "not a regular file" : "a link to a place outside the model's folder");
     }
     *out = real;
     return SONDE_OK;
@@ -101,11 +101,11 @@ sonde_status sn_external_resolve(sn_onnx_reader *r, sn_tensor_source *s)
             return sn_fail_memory(r->err, key_bytes);
     }
     if (s->offset > f->bytes || s->file_bytes > f->bytes - s->offset)
-        return sn_fail(
-            r->err, SONDE_INVALID_MODEL,
-            "initializer '%.*s' lies at bytes %llu to %llu of '%.*s', which has only %zu",
-            SN_SHOW(s->name), (unsigned long long)s->offset,
-            (unsigned long long)s->offset + s->file_bytes, SN_SHOW(s->location), f->bytes);
+        return sn_fail(r->err, SONDE_INVALID_MODEL,
+                       "initializer '%.*s' is at bytes %llu to %llu of '%.*s', which has only %zu",
+                       SN_SHOW(s->name), (unsigned long long)s->offset,
+                       (unsigned long long)s->offset + s->file_bytes, SN_SHOW(s->location),
+                       f->bytes);
     s->raw = f->data + s->offset;
     return SONDE_OK;
 }

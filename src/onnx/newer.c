@@ -95,7 +95,7 @@ static void tell(found *f, message in, uint32_t field)
     f->seen[f->n].in = in;
     f->seen[f->n++].field = field;
     sn_log_write(&f->r->m->ctx->log, SN_LOG_WARN,
-                 "field %u of %s is not known to this version and is left out", field,
+                 "field %u of %s is unknown to this version and is ignored", field,
                  messages[in].name);
 }
 

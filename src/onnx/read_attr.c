@@ -225,9 +225,8 @@ static sonde_status missing(sn_onnx_reader *r, const sn_attr *a)
 
 static sonde_status unknown_type(sn_onnx_reader *r, const sn_attr *a, uint64_t type)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL,
-                   "attribute '%.200s' has type %lld, which this version does not know", a->name,
-                   (long long)type);
+    return sn_fail(r->err, SONDE_INVALID_MODEL, "attribute '%.200s' has the unknown type %lld",
+                   a->name, (long long)type);
 }
 
 static sonde_status fill(sn_onnx_reader *r, sn_wire w, sn_graph *g, const attr_fields *a,

@@ -293,8 +293,8 @@ static sonde_status check_sources(sn_onnx_reader *r, const sn_graph *g)
             return sn_fail(r->err, SONDE_INVALID_MODEL,
                            "node '%.200s' (%.100s) reads '%.200s', which nothing produces",
                            reader->name, reader->op_type, v->name);
-        return sn_fail(r->err, SONDE_INVALID_MODEL, "graph output '%.200s' is produced by nothing",
-                       v->name);
+        return sn_fail(r->err, SONDE_INVALID_MODEL,
+                       "graph output '%.200s' is not produced by any node", v->name);
     }
     return SONDE_OK;
 }

@@ -57,7 +57,7 @@ static sonde_status find_graph(sn_onnx_reader *r, sn_wire w, sn_wire *graph)
     uint64_t ir_version = 0;
     bool has_graph = false;
     if (w.at == w.end)
-        return not_a_model(r, "there are no bytes in it");
+        return not_a_model(r, "it is empty");
     while ((got = sn_wire_next(&at, &f)) == SN_WIRE_FIELD) {
         if (f.tag == SN_INT(1)) {
             ir_version = f.num;
@@ -67,22 +67,22 @@ static sonde_status find_graph(sn_onnx_reader *r, sn_wire w, sn_wire *graph)
         }
     }
     if (got == SN_WIRE_BROKEN)
-        return not_a_model(r, "its bytes end early or are not protobuf");
+        return not_a_model(r, "it is truncated or not protobuf");
     if (ir_version == 0)
-        return not_a_model(r, has_graph ? "it states no IR version"
-                                        : "it states no IR version and has no graph");
+        return not_a_model(r, has_graph ? "it has no IR version"
+                                        : "it has no IR version and no graph");
     if (ir_version < MIN_IR_VERSION || ir_version > INT32_MAX)
         return sn_fail(r->err, SONDE_UNSUPPORTED,
-                       "the model has IR version %lld; versions from %d on can be read",
+                       "the model has IR version %lld; the oldest supported version is %d",
                        (long long)ir_version, MIN_IR_VERSION);
     if (!has_graph)
         return not_a_model(r, "it has no graph");
     r->m->ir_version = (int64_t)ir_version;
     if (ir_version > KNOWN_IR_VERSION) {
-        sn_log_write(
-            &r->m->ctx->log, SN_LOG_WARN,
-            "the model has IR version %lld; this version knows 3 to %d and reads it as such",
-            (long long)ir_version, KNOWN_IR_VERSION);
+        sn_log_write(&r->m->ctx->log, SN_LOG_WARN,
+                     "the model has IR version %lld, which is newer than the supported versions 3 "
+                     "to %d; it is read as the newest of these",
+                     (long long)ir_version, KNOWN_IR_VERSION);
         sn_onnx_reader_tell_unknown(r, w);
     }
     return SONDE_OK;

@@ -137,7 +137,7 @@ static sonde_status sparse_bounds(sn_onnx_reader *r, const sparse_parts *p,
         !sn_tensor_bytes(v->dtype, p->dims, p->rank, 0, bytes))
         return sn_fail(
             r->err, SONDE_INVALID_MODEL,
-            "%s '%.*s' has a shape with a negative dimension or too large for any memory", what,
+            "%s '%.*s' has a shape with a negative dimension, or is too large for memory", what,
             SN_SHOW(v->name));
     size_t total, allowed;
     r->sparse_bytes += file_bytes;
@@ -145,11 +145,10 @@ static sonde_status sparse_bounds(sn_onnx_reader *r, const sparse_parts *p,
         allowed = SIZE_MAX;
     if (!sn_size_add(r->dense_bytes, *bytes, &total) ||
         (total > SPARSE_FREE_BYTES && total > allowed))
-        return sn_fail(
-            r->err, SONDE_LIMIT,
-            "%s '%.*s' would take %zu bytes made dense, too many for the %zu bytes it has "
-            "in the file",
-            what, SN_SHOW(v->name), *bytes, file_bytes);
+        return sn_fail(r->err, SONDE_LIMIT,
+                       "%s '%.*s' would have %zu bytes as a dense tensor, which is too much for "
+                       "its %zu bytes in the file",
+                       what, SN_SHOW(v->name), *bytes, file_bytes);
     r->dense_bytes = total;
     return SONDE_OK;
 }

@@ -70,8 +70,7 @@ static sonde_status read_dtype(sn_onnx_reader *r, uint64_t num, const char *name
     /* 0 is "undefined": hints that leave the element type open are common. */
     char text[40];
     if (num != 0 && !sn_dtype_valid((int64_t)num))
-        return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "value '%.200s' has element type %s, which this version does not know", name,
+        return sn_fail(r->err, SONDE_INVALID_MODEL, "value '%.200s' has the unknown dtype %s", name,
                        sn_dtype_number_text((int64_t)num, text));
     *out = (sn_dtype)num;
     return SONDE_OK;

@@ -200,11 +200,11 @@ static sonde_status check_contents(sn_tensor_source *s, const tensor_fields *t, 
         s->external = true;
         if (s->dtype == SONDE_DTYPE_STRING)
             return sn_fail(err, SONDE_INVALID_MODEL,
-                           "%s '%.*s' is a string tensor, which cannot lie in external data", what,
+                           "%s '%.*s' is a string tensor, which cannot be in external data", what,
                            SN_SHOW(s->name));
         if (s->location.at == s->location.end)
             return sn_fail(err, SONDE_INVALID_MODEL,
-                           "%s '%.*s' lies in external data but names no location", what,
+                           "%s '%.*s' is in external data but has no location", what,
                            SN_SHOW(s->name));
         if (t->bad_offset)
             return sn_fail(err, SONDE_INVALID_MODEL,
@@ -218,13 +218,13 @@ static sonde_status check_contents(sn_tensor_source *s, const tensor_fields *t, 
         return SONDE_OK;
     }
     if (!count_typed(s, &have))
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has broken data", what,
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has invalid data", what,
                        SN_SHOW(s->name));
     if (t->has_raw && (t->raw.at != t->raw.end || have == 0)) {
         if (s->dtype == SONDE_DTYPE_STRING)
             return sn_fail(err, SONDE_INVALID_MODEL,
-                           "%s '%.*s' is a string tensor with raw data; strings have none", what,
-                           SN_SHOW(s->name));
+                           "%s '%.*s' is a string tensor with raw data, which strings cannot have",
+                           what, SN_SHOW(s->name));
         if (sn_wire_bytes(&t->raw) != s->file_bytes)
             return sn_fail(err, SONDE_INVALID_MODEL,
                            "%s '%.*s' has %zu bytes of data, but its type and shape need %zu", what,
@@ -250,12 +250,11 @@ sonde_status sn_tensor_source_open(sn_tensor_source *s, sn_wire w, const char *w
     *s = (sn_tensor_source){.body = w};
     collect(s, &t, w);
     if (t.broken)
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is cut short or broken", what,
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is truncated or invalid", what,
                        SN_SHOW(s->name));
     char text[40];
     if (!sn_dtype_valid((int64_t)t.dtype))
-        return sn_fail(err, SONDE_INVALID_MODEL,
-                       "%s '%.*s' has element type %s, which this version does not know", what,
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has the unknown dtype %s", what,
                        SN_SHOW(s->name), sn_dtype_number_text((int64_t)t.dtype, text));
     s->dtype = (sn_dtype)t.dtype;
     if (t.too_many_dims)
@@ -266,13 +265,14 @@ sonde_status sn_tensor_source_open(sn_tensor_source *s, sn_wire w, const char *w
             return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has the negative dimension %lld",
                            what, SN_SHOW(s->name), (long long)s->dims[i]);
     if (t.has_segment)
-        return sn_fail(err, SONDE_UNSUPPORTED, "%s '%.*s' is stored in segments", what,
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "%s '%.*s' is stored in segments, which is not supported", what,
                        SN_SHOW(s->name));
     if (!sn_dims_count(s->dims, s->rank, &s->count) ||
         !sn_tensor_bytes(s->dtype, s->dims, s->rank, 0, &s->bytes) ||
         !sn_dtype_file_bytes(s->dtype, s->count, &s->file_bytes))
-        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' has a shape too large for any memory",
-                       what, SN_SHOW(s->name));
+        return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is too large for memory", what,
+                       SN_SHOW(s->name));
     typed_field(s->dtype, &s->field, &s->elem);
     return check_contents(s, &t, what, err);
 }

@@ -21,7 +21,7 @@ static sonde_status read_kind(value_reader *r, sn_wire w, sn_kind kind, sn_slot 
 
 static sonde_status broken(value_reader *r, const char *what)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is cut short or not valid protobuf", what);
+    return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is truncated or not valid protobuf", what);
 }
 
 static sonde_status read_tensor(value_reader *r, sn_wire w, sn_slot *out)
@@ -29,7 +29,8 @@ static sonde_status read_tensor(value_reader *r, sn_wire w, sn_slot *out)
     sn_tensor_source s;
     SN_TRY(sn_tensor_source_open(&s, w, "tensor", r->err));
     if (s.external)
-        return sn_fail(r->err, SONDE_UNSUPPORTED, "tensor '%.*s' lies in external data",
+        return sn_fail(r->err, SONDE_UNSUPPORTED,
+                       "tensor '%.*s' is in external data, which is not supported here",
                        SN_SHOW(s.name));
     if (s.dtype != SONDE_DTYPE_STRING) {
         SN_TRY(sn_slot_new_tensor(out, s.dtype, s.dims, s.rank, r->alloc, r->err));
@@ -79,14 +80,15 @@ static sonde_status read_list(value_reader *r, sn_wire w, bool optional, sn_slot
                 l->elem_kind = kind_of_elem(f.num);
             break;
         case SN_LEN(ELEM_SPARSE + 2):
-            st = sn_fail(r->err, SONDE_UNSUPPORTED, "%s of sparse tensors cannot be read", what);
+            st = sn_fail(r->err, SONDE_UNSUPPORTED, "%s of sparse tensors are not supported", what);
             break;
         case SN_LEN(ELEM_TENSOR + 2):
         case SN_LEN(ELEM_SEQUENCE + 2):
         case SN_LEN(ELEM_MAP + 2):
         case SN_LEN(ELEM_OPTIONAL + 2):
             if (optional && l->n == 1) {
-                st = sn_fail(r->err, SONDE_INVALID_MODEL, "an optional holds more than one value");
+                st = sn_fail(r->err, SONDE_INVALID_MODEL,
+                             "an optional contains more than one value");
                 break;
             }
             st = read_kind(r, f.body, kind_of_elem((f.tag >> 3) - 2), &item);

@@ -207,7 +207,7 @@ static void write_tensor(writer *w, uint32_t field, const sn_tensor *t, const ch
 {
     if (t->block || t->pack) {
         fail(w, sn_fail(w->err, SONDE_UNSUPPORTED,
-                        "constant '%.200s' has an internal layout that ONNX cannot hold",
+                        "constant '%.200s' has an internal layout that ONNX cannot store",
                         name ? name : ""));
         return;
     }

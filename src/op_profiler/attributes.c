@@ -100,7 +100,7 @@ static sonde_status split(parser *p, const char *name, char *value, char ***list
     for (const char *c = value; *c; c++)
         count += *c == ',';
     if (count > MAX_ELEMENTS)
-        return sn_fail(p->err, SONDE_LIMIT, "attribute '%s' has %zu elements, at most %d are read",
+        return sn_fail(p->err, SONDE_LIMIT, "attribute '%s' has %zu elements; the maximum is %d",
                        name, count, MAX_ELEMENTS);
     *list = SN_NEW_N(p->arena, char *, count);
     if (!*list)
@@ -189,9 +189,9 @@ static sonde_status read_value(parser *p, char *value, sn_attr *a)
         return SONDE_OK;
     }
     if (!*p->node->domain && !listed(other_names, name))
-        return sn_fail(p->err, SONDE_INVALID_ARGUMENT,
-                       "no operator of ONNX has an attribute '%.100s' that can be given as text",
-                       name);
+        return sn_fail(
+            p->err, SONDE_INVALID_ARGUMENT,
+            "'%.100s' is not an attribute of an ONNX operator that can be written as text", name);
     return read_any(p, value, a);
 }
 

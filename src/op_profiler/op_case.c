@@ -73,9 +73,8 @@ static sonde_status check_size(const sonde_op_input *in, size_t k, size_t *total
     if (!sn_tensor_bytes(in->dtype, in->dims, (int)in->rank, 0, bytes) ||
         !sn_size_add(*total, *bytes, total) || *total > most)
         return sn_fail(err, SONDE_LIMIT,
-                       "input %zu and those before it take more than the %zu MiB "
-                       "of memory that may be used for them",
-                       k, most >> 20);
+                       "input %zu and the inputs before it need more than the limit of %zu MiB", k,
+                       most >> 20);
     return SONDE_OK;
 }
 
@@ -128,14 +127,13 @@ static sonde_status describe(sn_op_case *c, const sonde_op_spec *spec, sonde_err
     c->name = c->op_type;
     const int version = newest(c->domain, c->op_type);
     if (!version)
-        return sn_fail(err, SONDE_NOT_FOUND, "there is no operator '%.100s'%s%.100s%s", c->op_type,
+        return sn_fail(err, SONDE_NOT_FOUND, "unknown operator '%.100s'%s%.100s%s", c->op_type,
                        *c->domain ? " in the domain '" : "", c->domain, *c->domain ? "'" : "");
     if (spec->opset < 0 || spec->opset > INT32_MAX)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "opset is %lld", (long long)spec->opset);
     c->opset = spec->opset ? spec->opset : version;
     if (c->n_in > MAX_PORTS || c->n_out > MAX_PORTS)
-        return sn_fail(err, SONDE_LIMIT, "at most %d inputs and outputs can be described",
-                       MAX_PORTS);
+        return sn_fail(err, SONDE_LIMIT, "at most %d inputs and outputs are supported", MAX_PORTS);
     c->in = SN_NEW_N(&c->arena, sn_op_port, c->n_in + 1);
     c->wanted = SN_NEW_N(&c->arena, bool, c->n_out);
     if (!c->in || !c->wanted)
@@ -161,16 +159,17 @@ static sonde_status find_node(sn_op_case *c, const sonde_op_spec *spec, sonde_er
                 outer = strcmp(b->name, spec->node) == 0 && *b->name ? n : NULL;
     }
     if (!found && outer)
-        return sn_fail(
-            err, SONDE_UNSUPPORTED,
-            "node '%.200s' is inside a body of '%.200s' (%s), from where it cannot be cut",
-            spec->node, outer->name, outer->op_type);
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "node '%.200s' is inside a control-flow body of '%.200s' (%s) and cannot be "
+                       "measured alone",
+                       spec->node, outer->name, outer->op_type);
     if (!found)
         return sn_fail(err, SONDE_NOT_FOUND, "the model has no node named '%.200s'", spec->node);
     if (sn_node_body(found, 0))
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "node '%.200s' (%s) runs bodies: profile the operators in them", found->name,
-                       found->op_type);
+                       "node '%.200s' (%s) is a control-flow operator and cannot be measured "
+                       "alone; measure the operators in its body",
+                       found->name, found->op_type);
     c->from = found;
     return SONDE_OK;
 }
@@ -227,7 +226,7 @@ static sonde_status fetch(sn_op_case *c, const sonde_op_spec *spec, sonde_sessio
     if (port->value && port->value->slot.kind != SN_KIND_TENSOR) {
         port->type = type_of(&port->value->slot, &c->arena);
         if (!port->type)
-            return sn_fail(err, SONDE_UNSUPPORTED, "'%.200s' is a value whose type cannot be told",
+            return sn_fail(err, SONDE_UNSUPPORTED, "the type of value '%.200s' is unknown",
                            v->name);
     }
     return SONDE_OK;

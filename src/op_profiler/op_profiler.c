@@ -250,8 +250,9 @@ static sonde_status read_options(const sonde_context *c, const sonde_op_options 
     SN_OPTIONS(*o, options, err);
     if (o->warmup < -1 || o->exec < 0 || o->repeat < 0 || o->warmup > MAX_SAMPLES)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "warmup is %d, exec %d and repeat %d: they count runs", o->warmup, o->exec,
-                       o->repeat);
+                       "warmup is %d, exec %d and repeat %d: at least one of these numbers of runs "
+                       "is out of range",
+                       o->warmup, o->exec, o->repeat);
     *way = (sn_op_way){.threads = c->core.threads,
                        .warmup = o->warmup == 0  ? 10
                                  : o->warmup < 0 ? 0
@@ -260,7 +261,8 @@ static sonde_status read_options(const sonde_context *c, const sonde_op_options 
                        .repeat = o->repeat ? o->repeat : 1,
                        .cancel = o->cancel};
     if ((int64_t)way->exec * way->repeat > MAX_SAMPLES)
-        return sn_fail(err, SONDE_LIMIT, "exec %d times repeat %d are more than %d runs", way->exec,
+        return sn_fail(err, SONDE_LIMIT,
+                       "exec %d times repeat %d is more than the maximum of %d runs", way->exec,
                        way->repeat, MAX_SAMPLES);
     return SONDE_OK;
 }
@@ -289,8 +291,8 @@ static sonde_status profile(sonde_context *c, const sonde_op_spec *spec,
     if (st == SONDE_OK && !result->entry) {
         st = add_levels(e, &kase, way, one, err);
         if (st == SONDE_OK && e->rows.n == 0)
-            st = sn_fail(err, SONDE_UNSUPPORTED, "nothing is left of '%s' to be measured",
-                         e->op_type);
+            st = sn_fail(err, SONDE_UNSUPPORTED,
+                         "'%s' cannot be measured: passes removed or folded it", e->op_type);
         if (st == SONDE_OK) {
             pthread_mutex_lock(&c->machine.lock);
             keep(c, e);
@@ -344,7 +346,8 @@ static sonde_status copy_out(void *to, const void *from, size_t ours, sonde_erro
     size_t theirs;
     memcpy(&theirs, to, sizeof theirs);
     if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "struct_size is not set; use SONDE_INIT");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
     memcpy(to, from, theirs < ours ? theirs : ours);
     memcpy(to, &theirs, sizeof theirs);
     return SONDE_OK;

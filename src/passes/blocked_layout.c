@@ -410,7 +410,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_blocked_layout = {
     .name = "blocked-layout",
-    .summary = "keeps activations in channel blocks between convolutions",
+    .summary = "keeps activations in the blocked layout between convolutions",
     .run = run,
     .bodies = true,
     .reads_weights = true,

@@ -54,7 +54,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_constant_shapes = {
     .name = "constant-shapes",
-    .summary = "reshapes to computed shapes become reshapes to constant ones",
+    .summary = "replaces computed target shapes of reshapes by constants",
     .run = run,
     .bodies = true,
 };

@@ -87,7 +87,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_conv_batchnorm = {
     .name = "conv-batchnorm",
-    .summary = "moves batch normalisation into the weights of the convolution before it",
+    .summary = "folds batch normalisation into the weights of the convolution before it",
     .run = run,
     .bodies = true,
     .reads_weights = true,

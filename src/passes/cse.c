@@ -168,7 +168,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_cse = {
     .name = "common-subexpressions",
-    .summary = "computes once what is computed alike several times",
+    .summary = "eliminates common subexpressions",
     .run = run,
     .bodies = true,
 };

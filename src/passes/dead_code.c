@@ -46,7 +46,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_dead_code = {
     .name = "dead-code",
-    .summary = "removes what no output needs",
+    .summary = "removes nodes whose results are not used",
     .run = run,
     .bodies = false, /* done on the way */
 };

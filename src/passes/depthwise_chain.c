@@ -115,7 +115,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_depthwise_chain = {
     .name = "depthwise-chain",
-    .summary = "does a widening convolution and the depthwise one behind it chunk by chunk",
+    .summary = "fuses a 1x1 convolution with the depthwise convolution after it",
     .run = run,
     .bodies = true,
 };

@@ -97,7 +97,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_flat_products = {
     .name = "flat-products",
-    .summary = "takes reshapes of the rows away from around matrix products",
+    .summary = "removes reshapes of the row dimensions around matrix products",
     .run = run,
     .bodies = true,
 };

@@ -234,7 +234,7 @@ static sonde_status run_dequantize(sn_graph *g, sn_pass_env *env, uint32_t *chan
 
 const sn_pass sn_pass_fold_constants = {
     .name = "fold-constants",
-    .summary = "computes what depends on constants only",
+    .summary = "computes nodes with constant inputs",
     .run = run,
     .bodies = true,
     .reads_weights = true,
@@ -242,7 +242,7 @@ const sn_pass sn_pass_fold_constants = {
 
 const sn_pass sn_pass_fold_dequantize = {
     .name = "fold-dequantize",
-    .summary = "computes the weights that are still DequantizeLinear of constants",
+    .summary = "computes DequantizeLinear of constant weights",
     .run = run_dequantize,
     .bodies = true,
     .reads_weights = true,

@@ -240,7 +240,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fold_views = {
     .name = "fold-views",
-    .summary = "chains of reshapes and transposes become the shortest that do the same",
+    .summary = "shortens chains of reshapes and transposes",
     .run = run,
     .bodies = true,
 };

@@ -235,7 +235,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_activations = {
     .name = "fuse-activations",
-    .summary = "recognises activations spelled out in elementwise nodes",
+    .summary = "fuses activations that consist of several elementwise nodes",
     .run = run,
     .bodies = true,
 };

@@ -344,7 +344,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_attention = {
     .name = "fuse-attention",
-    .summary = "recognises attention spelled out in matrix products and a softmax",
+    .summary = "fuses attention that consists of matrix products and a softmax",
     .run = run,
     .bodies = true,
 };

@@ -88,7 +88,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_conv = {
     .name = "fuse-conv",
-    .summary = "puts bias, residual and activation into convolutions",
+    .summary = "fuses bias, residual and activation into convolutions",
     .run = run,
     .bodies = true,
     .reads_weights = true,

@@ -181,7 +181,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_elementwise = {
     .name = "fuse-elementwise",
-    .summary = "makes one step of elementwise nodes that follow each other",
+    .summary = "fuses chains of elementwise nodes",
     .run = run,
     .bodies = true,
 };

@@ -188,7 +188,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_gemm = {
     .name = "fuse-gemm",
-    .summary = "puts factor, bias, residual and activation into matrix products",
+    .summary = "fuses scale, bias, residual and activation into matrix products",
     .run = run,
     .bodies = true,
     .reads_weights = true,

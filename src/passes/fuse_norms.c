@@ -197,7 +197,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_norms = {
     .name = "fuse-norms",
-    .summary = "recognises layer and RMS normalisation spelled out in elementwise nodes",
+    .summary = "fuses layer and RMS normalisation that consist of several elementwise nodes",
     .run = run,
     .bodies = true,
 };

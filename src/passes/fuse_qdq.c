@@ -350,7 +350,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_qdq = {
     .name = "fuse-qdq",
-    .summary = "does the arithmetic between DequantizeLinear and QuantizeLinear in integers",
+    .summary = "computes the operators between DequantizeLinear and QuantizeLinear with integers",
     .run = run,
     .bodies = true,
     .reads_weights = true,

@@ -200,7 +200,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_fuse_rotary = {
     .name = "fuse-rotary",
-    .summary = "recognises rotary embeddings spelled out in elementwise nodes",
+    .summary = "fuses rotary embeddings that consist of several elementwise nodes",
     .run = run,
     .bodies = true,
 };

@@ -158,7 +158,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_identity = {
     .name = "identity",
-    .summary = "removes nodes that hand their input through",
+    .summary = "removes nodes that return their input unchanged",
     .run = run,
     .bodies = true,
     .reads_weights = true,

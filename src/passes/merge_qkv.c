@@ -266,7 +266,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_merge_qkv = {
     .name = "merge-qkv",
-    .summary = "makes one matrix product of the projections attention reads",
+    .summary = "merges the query, key and value projections of attention into one matrix product",
     .run = run,
     .bodies = true,
     .reads_weights = true,

@@ -332,7 +332,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_move_transposes = {
     .name = "move-transposes",
-    .summary = "brings transposes together across matrix products and gathers",
+    .summary = "moves transposes across matrix products and gathers, to combine them",
     .run = run,
     .bodies = true,
 };

@@ -155,7 +155,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_pad_into = {
     .name = "pad-into",
-    .summary = "puts padding with zeros into the convolution or pooling behind it",
+    .summary = "fuses zero padding into the convolution or pooling after it",
     .run = run,
     .bodies = true,
 };

@@ -151,7 +151,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_sink_transposes = {
     .name = "sink-transposes",
-    .summary = "brings transposes together across elementwise nodes",
+    .summary = "moves transposes across elementwise nodes, to combine them",
     .run = run,
     .bodies = true,
 };

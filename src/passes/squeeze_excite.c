@@ -82,7 +82,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_squeeze_excite = {
     .name = "squeeze-excite",
-    .summary = "puts a gate per channel into the weights of the 1x1 convolution behind it",
+    .summary = "fuses a gate per channel into the 1x1 convolution after it",
     .run = run,
     .bodies = true,
 };

@@ -61,7 +61,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_tied_weights = {
     .name = "tied-weights",
-    .summary = "products read weights that others read too transposed instead of a copy",
+    .summary = "reads a shared weight transposed instead of storing a transposed copy",
     .run = run,
     .bodies = false,
 };

@@ -43,6 +43,6 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 }
 
 const sn_pass sn_pass_transpose_pairs = {.name = "transpose-pairs",
-                                         .summary = "two transposes in a row become one",
+                                         .summary = "merges two consecutive transposes",
                                          .run = run,
                                          .bodies = true};

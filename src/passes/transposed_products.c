@@ -41,7 +41,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_transposed_products = {
     .name = "transposed-products",
-    .summary = "matrix products read a transposed operand as it lies",
+    .summary = "reads transposed operands of matrix products without transposing them",
     .run = run,
     .bodies = true,
 };

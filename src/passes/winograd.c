@@ -48,7 +48,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_winograd = {
     .name = "winograd",
-    .summary = "lets 3x3 convolutions go Winograd's way where it is faster",
+    .summary = "uses Winograd for 3x3 convolutions where it is faster",
     .run = run,
     .bodies = false,
 };

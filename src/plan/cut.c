@@ -145,7 +145,7 @@ static sonde_status check_provided(const sn_graph *g, sonde_error *err)
         const sn_value *v = g->values.data[i];
         if ((v->n_uses || v->n_outputs) && !v->producer && !v->fact.data && !v->is_input)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "input '%s' is missing: the outputs asked for depend on it", v->name);
+                           "input '%s' is missing: the requested outputs depend on it", v->name);
     }
     return SONDE_OK;
 }

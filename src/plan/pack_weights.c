@@ -356,7 +356,7 @@ static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
     if (!cache_dir)
         return false;
     if (sn_cache_open(&k->cache, cache_dir, true, &err)) {
-        sn_log_write(log, SN_LOG_WARN, "packed weights are not kept: %s", err.message);
+        sn_log_write(log, SN_LOG_WARN, "packed weights are not cached: %s", err.message);
         return false;
     }
     k->cached = true;
@@ -365,7 +365,9 @@ static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
     const sonde_status st = sn_weights_cache_find(&k->cache, &k->key, k->store_bytes, pool,
                                                   k->root->ctx->alloc, &k->root->packed, &err);
     if (st && st != SONDE_NOT_FOUND)
-        sn_log_write(log, SN_LOG_WARN, "weights are packed again: %s", err.message);
+        sn_log_write(log, SN_LOG_WARN,
+                     "the cache of packed weights is not used, weights are packed again: %s",
+                     err.message);
     return st == SONDE_OK;
 }
 
@@ -375,7 +377,7 @@ static void keep_packed(packer *k, sn_pool *pool)
     sonde_error err;
     if (k->cached &&
         sn_weights_cache_save(&k->cache, &k->key, k->root->packed, k->store_bytes, pool, &err))
-        sn_log_write(&k->root->ctx->log, SN_LOG_WARN, "packed weights are not kept: %s",
+        sn_log_write(&k->root->ctx->log, SN_LOG_WARN, "packed weights are not cached: %s",
                      err.message);
 }
 

@@ -118,7 +118,9 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, s
     if (st == SONDE_OUT_OF_MEMORY)
         return sn_fail(err, st, "%s", inner.message);
     if (st != SONDE_NOT_FOUND && first)
-        sn_log_write(&t->ctx->log, SN_LOG_WARN, "steps are tuned again: %s", inner.message);
+        sn_log_write(&t->ctx->log, SN_LOG_WARN,
+                     "stored tuning results are not used, steps are tuned again: %s",
+                     inner.message);
     return SONDE_OK;
 }
 
@@ -175,7 +177,8 @@ void sn_tuning_save(sn_tuning *t)
             sn_cache_close(&cache);
         }
         if (st)
-            sn_log_write(&t->ctx->log, SN_LOG_WARN, "what was tuned is not kept: %s", err.message);
+            sn_log_write(&t->ctx->log, SN_LOG_WARN, "tuning results are not stored: %s",
+                         err.message);
     }
     pthread_mutex_unlock(&t->file_lock);
 }
@@ -195,7 +198,7 @@ static sonde_status look(sn_tuning *t, sonde_error *err)
     }
     t->refused = st != SONDE_NOT_FOUND;
     if (t->refused)
-        sn_log_write(&t->ctx->log, SN_LOG_WARN, "what is tuned is neither read nor kept: %s",
+        sn_log_write(&t->ctx->log, SN_LOG_WARN, "tuning results are neither read nor stored: %s",
                      inner.message);
     return SONDE_OK;
 }

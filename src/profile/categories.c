@@ -47,8 +47,9 @@ sonde_status sn_prof_cats_parse(const char *list, uint32_t *set, sonde_error *er
         const size_t n = strcspn(at, ", ");
         const sn_prof_cat c = sn_prof_cat_named(at, n);
         if (c == SN_CAT_COUNT)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no category '%.*s'; there are %s",
-                           n < 64 ? (int)n : 64, at, sn_prof_cats_text(SN_CATS_ALL, known));
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "unknown category '%.*s'; the categories are %s", n < 64 ? (int)n : 64,
+                           at, sn_prof_cats_text(SN_CATS_ALL, known));
         *set |= 1u << c;
         at += n;
         at += strspn(at, " ");
@@ -56,6 +57,6 @@ sonde_status sn_prof_cats_parse(const char *list, uint32_t *set, sonde_error *er
             return SONDE_OK;
         if (*at != ',')
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "categories are separated by commas, not '%.16s'", at);
+                           "categories must be separated by commas, not '%.16s'", at);
     }
 }

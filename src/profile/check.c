@@ -9,7 +9,7 @@
 
 static sonde_status bad_text(const char *what, size_t i, sonde_error *err)
 {
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "a text of %s %zu is missing", what, i);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "a string of %s %zu is missing", what, i);
 }
 
 static bool is_count(double v)
@@ -36,19 +36,21 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
                             isnan(p->record_ns) ? 0 : p->record_ns};
     if (!p->model_name || !p->version || !p->cpu_model || !p->cpu_level || !p->counters_note ||
         !p->note)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a text among the facts is missing");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a string in the header data is missing");
     if (p->cores < 0 || p->threads < 0 || p->level < 0 || p->instance < 0 || p->pid < 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number among the facts is negative");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number in the header data is negative");
     if (p->categories & ~(uint32_t)SN_CATS_ALL)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the set of categories is 0x%" PRIx32,
                        p->categories);
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
         if (counts[k] > SN_PROF_MAX_COUNT)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "a number among the facts is %" PRIu64 ", the most is 2^62", counts[k]);
+                           "a number in the header data is %" PRIu64 ", the maximum is 2^62",
+                           counts[k]);
     for (size_t k = 0; k < sizeof rates / sizeof rates[0]; k++)
         if (!is_count(rates[k]))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "a rate among the facts is %g", rates[k]);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "a rate in the header data is %g, which is invalid", rates[k]);
     return SONDE_OK;
 }
 
@@ -80,7 +82,7 @@ static sonde_status check_steps(const sn_profile *p, sonde_error *err)
             if (!s->origins[k].name || !s->origins[k].op_type)
                 return bad_text("an original node of step", i, err);
         if (!good_tensors(s->inputs, s->n_inputs) || !good_tensors(s->outputs, s->n_outputs))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of step %zu is no tensor", i);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of step %zu is invalid", i);
         if (s->flops > SN_PROF_MAX_COUNT || s->bytes > SN_PROF_MAX_COUNT ||
             s->bind_ns > SN_PROF_MAX_NS || !good_counts(&s->hw))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number of step %zu is out of bounds", i);
@@ -99,11 +101,12 @@ static sonde_status check_span(const sn_profile *p, size_t i, sonde_error *err)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "span %zu has no known category", i);
     if (s->thread >= p->threads_seen.n)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "span %zu is of thread %" PRIu32 ", there are %zu", i, s->thread,
-                       p->threads_seen.n);
+                       "span %zu refers to thread %" PRIu32 ", but there are %zu threads", i,
+                       s->thread, p->threads_seen.n);
     if (s->step != UINT32_MAX && (s->step >= p->steps.n || !runs_step))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "span %zu is of step %" PRIu32 ", there are %zu", i, s->step, p->steps.n);
+                       "span %zu refers to step %" PRIu32 ", but there are %zu steps", i, s->step,
+                       p->steps.n);
     if (s->start_ns > SN_PROF_MAX_NS || s->dur_ns > SN_PROF_MAX_NS)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the times of span %zu are out of bounds", i);
     if (i && s->start_ns < p->spans.data[i - 1].start_ns)
@@ -115,13 +118,13 @@ static sonde_status check_links(const sn_profile *p, const sn_prof_index *index,
 {
     for (size_t i = 0; i < index->n; i++)
         if (index->entries[i].id == 0 || (i && index->entries[i].id == index->entries[i - 1].id))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "two spans have the number %" PRIu32,
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "two spans have the id %" PRIu32,
                            index->entries[i].id);
     for (size_t i = 0; i < p->spans.n; i++) {
         const uint32_t parent = p->spans.data[i].parent;
         if (parent && sn_prof_index_find(index, parent) >= i)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "the parent of span %zu does not stand before it", i);
+                           "the parent of span %zu does not come before it", i);
     }
     return SONDE_OK;
 }
@@ -141,7 +144,7 @@ static sonde_status check_spans(const sn_profile *p, sonde_error *err)
 static sonde_status check_threads(const sn_profile *p, sonde_error *err)
 {
     if (!p->threads_seen.n)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no thread");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "there are no threads");
     for (size_t i = 0; i < p->threads_seen.n; i++)
         if (!p->threads_seen.data[i].name)
             return bad_text("thread", i, err);
@@ -170,17 +173,17 @@ static sonde_status check_lives(const sn_profile *p, sonde_error *err)
         if (!l->name)
             return bad_text("value", i, err);
         if ((unsigned)l->place > SN_LIFE_DYNAMIC)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "value %zu lies in no known place", i);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "value %zu has an unknown location", i);
         if (l->first > l->last || l->last == UINT32_MAX)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "value %zu of the memory's table is made by step %" PRIu32
-                           " and used last by step %" PRIu32,
+                           "value %zu of the memory table is produced by step %" PRIu32
+                           " but last used by step %" PRIu32,
                            i, l->first, l->last);
         if (l->bytes > SN_PROF_MAX_COUNT || l->offset > SN_PROF_MAX_COUNT ||
             !sn_i64_add(total, (int64_t)l->bytes, &total))
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "value %zu of the memory's table has %" PRIu64 " bytes at %" PRIu64
-                           ": more than a machine can have",
+                           "value %zu of the memory table has %" PRIu64 " bytes at offset %" PRIu64
+                           ", which is too large",
                            i, l->bytes, l->offset);
     }
     return SONDE_OK;

@@ -43,7 +43,7 @@ sonde_status sn_prof_index_build(const sn_profile *p, sn_prof_index *index, sond
     *index = (sn_prof_index){.alloc = p->alloc};
     size_t n = p->spans.n, bytes;
     if (n >= UINT32_MAX || !sn_size_mul(n, sizeof *index->entries, &bytes))
-        return sn_fail(err, SONDE_LIMIT, "a profile holds at most %u spans", UINT32_MAX - 1);
+        return sn_fail(err, SONDE_LIMIT, "a profile can have at most %u spans", UINT32_MAX - 1);
     index->entries = sn_alloc(p->alloc, bytes);
     if (!index->entries)
         return sn_fail_memory(err, bytes);

@@ -252,8 +252,8 @@ static sonde_status note_categories(sn_profile *p, sonde_error *err)
     if (!p->categories || p->categories == SN_CATS_ALL)
         return SONDE_OK;
     const char *note =
-        sn_arena_printf(&p->arena, "%s%sonly spans of these categories were saved: %s", p->note,
-                        *p->note ? "; " : "", sn_prof_cats_text(p->categories, kept));
+        sn_arena_printf(&p->arena, "%s%sthe file contains only spans of these categories: %s",
+                        p->note, *p->note ? "; " : "", sn_prof_cats_text(p->categories, kept));
     if (!note)
         return sn_fail_memory(err, 1);
     p->note = note;
@@ -283,10 +283,10 @@ sonde_status sn_build_loose(sn_build *b, sonde_error *err)
         loose += b->p->spans.data[i].cat == SN_CAT_OPERATOR && !b->p->spans.data[i].run;
     if (!loose)
         return SONDE_OK;
-    const char *note = sn_arena_printf(
-        &b->p->arena,
-        "%zu operators lie in no run, or ran on another thread than their run: no row counts them",
-        loose);
+    const char *note = sn_arena_printf(&b->p->arena,
+                                       "%zu operators are in no run, or ran on a different thread "
+                                       "than their run; they are in no row",
+                                       loose);
     if (!note)
         return sn_fail_memory(err, 1);
     b->p->note = note;

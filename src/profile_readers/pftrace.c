@@ -180,15 +180,15 @@ static sonde_status read_packets(sn_pf_reader *r, sn_wire trace, sonde_error *er
         return sn_fail_memory(err, sizeof(sn_prof_span));
     if (!r->facts)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "it holds no record of sonde's up to byte %zu: written by another program, "
-                       "or cut off at once",
+                       "it has no record of sonde up to byte %zu: it was written by another "
+                       "program, or truncated",
                        good);
     if (!r->whole) {
-        const char *note = sn_arena_printf(
-            &r->p->arena,
-            "the trace ends at byte %zu without its last record: it was cut off, or "
-            "is still being written; what came before is used",
-            good);
+        const char *note =
+            sn_arena_printf(&r->p->arena,
+                            "the trace ends at byte %zu without its last record: it was truncated "
+                            "or is still being written; the part before is used",
+                            good);
         if (!note)
             return sn_fail_memory(err, 1);
         r->p->note = note;

@@ -40,7 +40,8 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
         case SN_INT(SN_PF_FACTS_FORMAT):
             if (f.num != SN_PF_FORMAT)
                 return sn_fail(err, SONDE_UNSUPPORTED,
-                               "its records have the format %" PRIu64 ", this version reads %d",
+                               "its records have format version %" PRIu64
+                               ", but this version reads %d",
                                f.num, SN_PF_FORMAT);
             break;
         case SN_LEN(SN_PF_FACTS_MODEL):

@@ -29,8 +29,8 @@ static sonde_status unknown(const void *data, size_t bytes, const char *name, so
         size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->name);
     }
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is no profile that can be read: not %s", name,
-                   known);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is not a profile in a supported format (%s)",
+                   name, known);
 }
 
 sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data, size_t bytes,

@@ -95,7 +95,7 @@ static bool open_folder(sn_machine *m, char *folder, size_t bytes, bool make, sn
         return false;
     const sonde_status st = sn_cache_open(cache, folder, make, &err);
     if (st && st != SONDE_NOT_FOUND) {
-        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are neither read nor kept: %s",
+        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are neither read nor stored: %s",
                      err.message);
         m->path[0] = 0;
     }
@@ -126,7 +126,9 @@ static size_t read_lines(const sn_machine *m, const sn_cache *cache, entry *list
     const sonde_status st =
         sn_cache_read_text(cache, file_name, HEADING, MAX_FILE_BYTES, m->ctx->alloc, &f, &err);
     if (st && st != SONDE_NOT_FOUND)
-        sn_log_write(&m->ctx->log, SN_LOG_WARN, "peaks have to be measured again: %s", err.message);
+        sn_log_write(&m->ctx->log, SN_LOG_WARN,
+                     "stored peaks are not used, run 'sonde doctor --calibrate' again: %s",
+                     err.message);
     if (st)
         return 0;
     const size_t n = parse_lines((const char *)f.data, f.bytes, list);
@@ -160,7 +162,7 @@ static void write_lines(sn_machine *m, const entry *fresh, size_t n_fresh)
         lines++;
     }
     if (sn_cache_write_text(&cache, file_name, text, at, m->ctx->alloc, &err))
-        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are not kept: %s", err.message);
+        sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are not stored: %s", err.message);
     sn_cache_close(&cache);
 }
 

@@ -36,7 +36,7 @@ sonde_status sn_machine_counters_stop(sn_machine *m, sonde_error *err)
         m->used = sn_usage_since(&m->began);
         atomic_store_explicit(&m->ctx->trace->counters, NULL, memory_order_release);
     } else {
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing is being counted in this context");
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "no counters are active in this context");
     }
     pthread_mutex_unlock(&m->lock);
     return st;

@@ -168,8 +168,9 @@ static sonde_status open_file(sn_stream *s, const char *path, sonde_error *err)
 {
     const size_t n = strlen(path);
     if (n < 8 || strcmp(path + n - 8, ".pftrace") != 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "'%s': only .pftrace files are written while a program runs", path);
+        return sn_fail(
+            err, SONDE_INVALID_ARGUMENT,
+            "cannot write '%s' while the program runs: only .pftrace files can be streamed", path);
     snprintf(s->path, sizeof s->path, "%s", path);
     return sn_file_writer_open(&s->file, n < sizeof s->path ? s->path : path, SN_WRITE_VISIBLE,
                                err);
@@ -206,8 +207,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
         st = s->file.cause ? sn_file_writer_finish(&s->file, false, err) : sn_fail_memory(err, 1);
     if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)
-        st = sn_fail(err, SONDE_OUT_OF_MEMORY, "the thread that writes '%s' cannot be started",
-                     path);
+        st = sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot start the thread that writes '%s'", path);
     if (st != SONDE_OK) {
         if (s->trace)
             (void)sn_pftrace_close(s->trace, NULL, NULL);
@@ -243,7 +243,7 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
     if (st == SONDE_OK || s->file.cause)
         st = sn_file_writer_finish(&s->file, false, err);
     if (s->failed && st == SONDE_OK)
-        st = sn_fail(err, s->failed, "the trace ends early: %s",
+        st = sn_fail(err, s->failed, "the trace is incomplete: %s",
                      s->error.message[0] ? s->error.message : "it could not be written");
     pthread_mutex_lock(&s->records->lock);
     for (sn_stream **at = &s->records->streams; *at; at = &(*at)->next)

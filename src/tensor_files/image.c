@@ -110,12 +110,12 @@ static sonde_status check_options(const sn_image_options *o, sonde_error *err)
 {
     if (o->width < 1 || o->height < 1 || o->width > 1 << 14 || o->height > 1 << 14 ||
         o->resize < 0 || o->resize > 1 << 15)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels cannot be made",
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels is not possible",
                        o->width, o->height);
     for (int c = 0; c < 3 && !o->no_normalize; c++)
         if (!(o->deviation[c] > 0))
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "the deviation of channel %d must be positive", c);
+                           "the standard deviation of channel %d must be positive", c);
     return SONDE_OK;
 }
 

@@ -42,9 +42,10 @@ sonde_status sn_narrow_elements(sn_slot *s, const sn_type *as, sonde_error *err)
         int v = s->t.dtype == SONDE_DTYPE_I8 ? ((const int8_t *)s->t.data)[i]
                                              : ((const uint8_t *)s->t.data)[i];
         if (v < low || v > high)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "the file has the value %d, outside of %s (%d to %d)", v,
-                           sn_dtype_onnx_name(as->dtype), low, high);
+            return sn_fail(
+                err, SONDE_INVALID_ARGUMENT,
+                "the file contains the value %d, which is outside the range of %s (%d to %d)", v,
+                sn_dtype_onnx_name(as->dtype), low, high);
     }
     s->t.dtype = as->dtype;
     return SONDE_OK;

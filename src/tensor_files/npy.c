@@ -46,14 +46,14 @@ static sonde_status parse_descr(sn_npy_text *t, npy_header *h, sonde_error *err)
     if (s.at < s.end && strchr("<>|=", *s.at))
         h->order = *s.at++;
     if (s.at == s.end)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header names no element type");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has no dtype");
     h->kind = *s.at++;
     int64_t size = 0;
     if (h->kind == 'O')
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "the array holds Python objects, which are not tensors");
+                       "the array contains Python objects, which are not tensors");
     if (!sn_npy_text_number(&s, &size) || s.at != s.end)
-        return sn_fail(err, SONDE_UNSUPPORTED, "the element type of the array is not known");
+        return sn_fail(err, SONDE_UNSUPPORTED, "the dtype of the array is unknown");
     h->size = (uint64_t)size;
     h->has_descr = true;
     return SONDE_OK;
@@ -66,14 +66,14 @@ static sonde_status parse_shape(sn_npy_text *t, npy_header *h, sonde_error *err)
     while (!sn_npy_text_take(t, ')')) {
         int64_t d;
         if (!sn_npy_text_number(t, &d))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the shape in the header is invalid");
         sn_npy_text_word(t, "L"); /* Python 2 wrote long numbers so */
         if (h->rank == SN_MAX_RANK)
             return sn_fail(err, SONDE_UNSUPPORTED, "the array has more than %d dimensions",
                            SN_MAX_RANK);
         h->dims[h->rank++] = d;
         if (!sn_npy_text_take(t, ',') && !(t->at < t->end && *t->at == ')'))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the header has a broken shape");
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the shape in the header is invalid");
     }
     h->has_shape = true;
     return SONDE_OK;
@@ -84,10 +84,10 @@ static sonde_status parse_header(sn_npy_text t, npy_header *h, sonde_error *err)
     if (!sn_npy_text_take(&t, '{'))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is not a dictionary");
     while (!sn_npy_text_take(&t, '}')) {
-        sn_npy_text key;
+        sn_text key;
         if (!take_string(&t, &key) || !sn_npy_text_take(&t, ':'))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is broken");
-        if (sn_npy_text_is(&key, "descr")) {
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is invalid");
+        if (sn_text_is(&key, "descr")) {
             SN_TRY(parse_descr(&t, h, err));
         } else if (sn_npy_text_is(&key, "shape") && !h->has_shape) {
             SN_TRY(parse_shape(&t, h, err));
@@ -100,7 +100,7 @@ static sonde_status parse_header(sn_npy_text t, npy_header *h, sonde_error *err)
         sn_npy_text_take(&t, ',');
     }
     if (!h->has_descr || !h->has_shape || !h->has_order)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is not complete");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is incomplete");
     return SONDE_OK;
 }
 
@@ -136,7 +136,7 @@ static sonde_status find_dtype(const npy_header *h, const sn_type *as, sn_dtype 
             *out = descrs[k].dtype;
             return SONDE_OK;
         }
-    return sn_fail(err, SONDE_UNSUPPORTED, "the array has element type '%s', which is no tensor's",
+    return sn_fail(err, SONDE_UNSUPPORTED, "the array has dtype '%s', which tensors cannot have",
                    descr);
 }
 
@@ -238,15 +238,15 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "this is not a .npy file");
     unsigned major = data[6];
     if (major < 1 || major > 3)
-        return sn_fail(err, SONDE_UNSUPPORTED, "the .npy file has version %u; 1 to 3 can be read",
-                       major);
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "the .npy file has version %u; versions 1 to 3 are supported", major);
     size_t start = major == 1 ? 10 : 12;
     if (bytes < start)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is cut short");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is truncated");
     size_t header = (size_t)sn_get_le(data + 8, start - 8);
     if (header > bytes - start)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is cut short");
-    sn_npy_text t = {(const char *)data + start, (const char *)data + start + header};
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is truncated");
+    sn_text t = {(const char *)data + start, (const char *)data + start + header};
     SN_TRY(parse_header(t, &h, err));
     if (h.order == '>' && (h.size > 1 || h.kind == 'U') && h.kind != 'S')
         return sn_fail(
@@ -258,8 +258,7 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
     if (!sn_dims_count(h.dims, h.rank, &count) ||
         !sn_size_mul((size_t)h.size, h.kind == 'U' ? 4 : 1, &elems) ||
         !sn_size_mul((size_t)count, elems, &need))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the shape of the array is too large for any memory");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the array is too large for memory");
     /* Strings of no characters take no bytes: such an array could be of any size. */
     if (strings && elems == 0 && count > 65536)
         return sn_fail(err, SONDE_LIMIT, "the array has %lld empty strings", (long long)count);
@@ -384,7 +383,7 @@ static sonde_status write_npy(const sn_named_list *l, sn_bytes *out, sonde_error
 {
     if (l->list.n != 1)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "a .npy file holds one tensor, not %zu; use .npz or .safetensors",
+                       "a .npy file can have only one tensor, not %zu; use .npz or .safetensors",
                        l->list.n);
     if (l->list.data[0].slot.kind != SN_KIND_TENSOR)
         return sn_fail(err, SONDE_UNSUPPORTED,

@@ -44,7 +44,7 @@ typedef struct zip_entry {
 
 static sonde_status broken(zip *z, const char *why)
 {
-    return sn_fail(z->err, SONDE_INVALID_ARGUMENT, "the .npz archive is broken: %s", why);
+    return sn_fail(z->err, SONDE_INVALID_ARGUMENT, "the .npz archive is invalid: %s", why);
 }
 
 static bool within(const zip *z, uint64_t offset, uint64_t bytes)
@@ -99,7 +99,7 @@ static sonde_status find_directory(zip *z)
             SN_TRY(find_end64(z, at));
         return within(z, z->directory, z->directory_bytes)
                    ? SONDE_OK
-                   : broken(z, "its directory lies outside");
+                   : broken(z, "its directory is outside the file");
     }
     return broken(z, "it has no directory");
 }
@@ -137,11 +137,11 @@ static sonde_status next_entry(zip *z, uint64_t *at, zip_entry *e)
     uint64_t end = z->directory + z->directory_bytes;
     const uint8_t *p = z->data + *at;
     if (end - *at < CENTRAL_BYTES || sn_get_le(p, 4) != CENTRAL_SIG)
-        return broken(z, "its directory is cut short");
+        return broken(z, "its directory is truncated");
     size_t name = (size_t)sn_get_le(p + 28, 2), extra = (size_t)sn_get_le(p + 30, 2);
     size_t comment = (size_t)sn_get_le(p + 32, 2);
     if (end - *at - CENTRAL_BYTES < name + extra + comment)
-        return broken(z, "its directory is cut short");
+        return broken(z, "its directory is truncated");
     *e = (zip_entry){
         .name = p + CENTRAL_BYTES,
         .name_bytes = name,
@@ -153,7 +153,7 @@ static sonde_status next_entry(zip *z, uint64_t *at, zip_entry *e)
         .offset = sn_get_le(p + 42, 4),
     };
     if (!read_extra64(p + CENTRAL_BYTES + name, extra, e))
-        return broken(z, "an entry has a broken 64-bit size");
+        return broken(z, "an entry has an invalid 64-bit size");
     *at += CENTRAL_BYTES + name + extra + comment;
     return SONDE_OK;
 }
@@ -165,11 +165,11 @@ static sonde_status entry_data(zip *z, const zip_entry *e, const uint8_t **data)
     if (e->flags & 1)
         return sn_fail(z->err, SONDE_UNSUPPORTED, "the .npz archive is encrypted");
     if (!within(z, e->offset, LOCAL_BYTES) || sn_get_le(z->data + e->offset, 4) != LOCAL_SIG)
-        return broken(z, "an entry lies outside");
+        return broken(z, "an entry is outside the file");
     const uint8_t *p = z->data + e->offset;
     uint64_t start = e->offset + LOCAL_BYTES + sn_get_le(p + 26, 2) + sn_get_le(p + 28, 2);
     if (!within(z, start, e->packed))
-        return broken(z, "an entry is cut short");
+        return broken(z, "an entry is truncated");
     /* Honest entries do not overlap, so together they are no larger than the file. */
     if (!sn_size_add(z->spent, (size_t)e->packed, &z->spent) || z->spent > z->bytes)
         return broken(z, "its entries overlap");
@@ -206,13 +206,13 @@ static sonde_status unpack(zip *z, const zip_entry *e, const uint8_t *data, sn_a
     *out = NULL;
 #ifdef SONDE_HAVE_ZLIB
     if (e->unpacked / DEFLATE_MAX_RATIO > e->packed)
-        return broken(z, "an entry claims to unpack to more than it can");
+        return broken(z, "an entry has an implausible uncompressed size");
     uint8_t *buf = sn_alloc(alloc, (size_t)e->unpacked);
     if (!buf)
         return sn_fail_memory(z->err, (size_t)e->unpacked);
     if (!inflate_all(data, (size_t)e->packed, buf, (size_t)e->unpacked)) {
         sn_free(alloc, buf, (size_t)e->unpacked);
-        return broken(z, "an entry does not unpack");
+        return broken(z, "an entry cannot be decompressed");
     }
     *out = buf;
     return SONDE_OK;
@@ -256,7 +256,8 @@ static sonde_status read_entry(zip *z, const zip_entry *e, const sn_type *as, sn
         SN_TRY(unpack(z, e, data, out->alloc, &unpacked));
         data = unpacked;
     } else if (e->method != 0 || e->packed != e->unpacked) {
-        return sn_fail(z->err, SONDE_UNSUPPORTED, "the .npz archive uses compression method %u",
+        return sn_fail(z->err, SONDE_UNSUPPORTED,
+                       "the .npz archive uses compression method %u, which is not supported",
                        e->method);
     }
     sonde_status st = crc32_of(data, (size_t)e->unpacked) == e->crc
@@ -346,7 +347,7 @@ sonde_status sn_npz_write(const sn_named_list *l, sn_bytes *out, sonde_error *er
     sn_bytes directory = {.alloc = out->alloc};
     sonde_status st = SONDE_OK;
     if (l->list.n >= UINT16_MAX)
-        return sn_fail(err, SONDE_LIMIT, "a .npz archive holds at most 65534 arrays");
+        return sn_fail(err, SONDE_LIMIT, "a .npz archive can have at most 65534 arrays");
     for (size_t k = 0; k < l->list.n && st == SONDE_OK; k++)
         st = put_entry(&l->list.data[k], k, out, &directory, err);
     if (st == SONDE_OK) {

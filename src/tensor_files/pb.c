@@ -133,7 +133,7 @@ sonde_status sn_pb_write_folder(const char *path, const sn_named_list *l, sonde_
     sn_arena scratch;
     sonde_status st = SONDE_OK;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return sn_fail(err, SONDE_IO, "cannot make the folder '%s': %s", path, strerror(errno));
+        return sn_fail(err, SONDE_IO, "cannot create the folder '%s': %s", path, strerror(errno));
     sn_arena_init(&scratch, l->alloc);
     for (size_t i = 0; i < l->list.n && st == SONDE_OK; i++) {
         sn_bytes b = {.alloc = l->alloc};

@@ -30,10 +30,10 @@ static sonde_status make_room(sn_picture *p, uint64_t width, uint64_t height, si
                               sn_allocator *alloc, sonde_error *err)
 {
     if (width == 0 || height == 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the picture is empty");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the image is empty");
     if (width > MAX_PIXELS || height > MAX_PIXELS || width * height > MAX_PIXELS ||
         width * height / MAX_PIXELS_PER_BYTE > file_bytes + FREE_PIXELS / MAX_PIXELS_PER_BYTE)
-        return sn_fail(err, SONDE_LIMIT, "the picture claims to have %llu x %llu pixels, too many",
+        return sn_fail(err, SONDE_LIMIT, "the image has %llu x %llu pixels, which is too many",
                        (unsigned long long)width, (unsigned long long)height);
     p->width = (int)width;
     p->height = (int)height;
@@ -79,13 +79,13 @@ static sonde_status decode_ppm(const uint8_t *data, size_t bytes, sn_allocator *
     size_t channels = data[1] == '6' ? 3 : 1;
     if (!header_number(&c, &width) || !header_number(&c, &height) || !header_number(&c, &most) ||
         c.at == c.end || most == 0 || most > 65535)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the PPM header is broken");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the PPM header is invalid");
     c.at++; /* one white space */
     size_t depth = most > 255 ? 2 : 1;
     SN_TRY(make_room(p, width, height, bytes, alloc, err));
     size_t pixels = p->bytes / 3;
     if ((size_t)(c.end - c.at) / (channels * depth) < pixels)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the picture is cut short");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the image is truncated");
     for (size_t i = 0; i < p->bytes; i++) {
         size_t from = channels == 3 ? i : i / 3;
         uint64_t v = depth == 2 ? (uint64_t)c.at[2 * from] << 8 | c.at[2 * from + 1] : c.at[from];
@@ -126,7 +126,8 @@ static sonde_status decode_jpeg(const uint8_t *data, size_t bytes, sn_allocator 
     failure.base.emit_message = jpeg_silent;
     if (setjmp(failure.back)) {
         jpeg_destroy_decompress(&info);
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the JPEG cannot be read: %s", failure.message);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "cannot read the JPEG image: %s",
+                       failure.message);
     }
     jpeg_create_decompress(&info);
     jpeg_mem_src(&info, data, bytes);
@@ -163,7 +164,7 @@ static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *
 {
     png_image image = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_memory(&image, data, bytes))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the PNG cannot be read: %s", image.message);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "cannot read the PNG image: %s", image.message);
     sonde_status st = make_room(p, image.width, image.height, bytes, alloc, err);
     if (st != SONDE_OK) {
         png_image_free(&image);
@@ -178,7 +179,7 @@ static sonde_status decode_png(const uint8_t *data, size_t bytes, sn_allocator *
     }
     image.format = PNG_FORMAT_RGBA;
     if (!png_image_finish_read(&image, NULL, rgba, 0, NULL))
-        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the PNG cannot be read: %s", image.message);
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "cannot read the PNG image: %s", image.message);
     for (size_t i = 0; i < pixels && st == SONDE_OK; i++)
         memcpy(p->rgb + 3 * i, rgba + 4 * i, 3);
     png_image_free(&image);
@@ -216,7 +217,7 @@ sonde_status sn_picture_decode(const uint8_t *data, size_t bytes, sn_allocator *
     else if (bytes > 3 && data[0] == 'P' && (data[1] == '5' || data[1] == '6'))
         st = decode_ppm(data, bytes, alloc, p, err);
     else
-        st = sn_fail(err, SONDE_UNSUPPORTED, "this is not a JPEG, PNG, PPM or PGM picture");
+        st = sn_fail(err, SONDE_UNSUPPORTED, "this is not a JPEG, PNG, PPM or PGM image");
     if (st != SONDE_OK)
         sn_picture_free(p, alloc);
     return st;

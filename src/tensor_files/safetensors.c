@@ -53,7 +53,7 @@ static sonde_status broken_header(const sn_json *j, sonde_error *err)
 {
     const sonde_status st = sn_json_status(j, err);
     if (st == SONDE_INVALID_ARGUMENT)
-        sn_error_prefix(err, "the header is broken");
+        sn_error_prefix(err, "the header is invalid");
     return st;
 }
 
@@ -62,7 +62,7 @@ static sonde_status broken(const sn_json *j, const entry *e, sonde_error *err)
     if (sn_json_status(j, err) == SONDE_OUT_OF_MEMORY)
         return SONDE_OUT_OF_MEMORY;
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "the entry of tensor '%.200s' in the header is broken", e->name);
+                   "the entry of tensor '%.200s' in the header is invalid", e->name);
 }
 
 static sonde_status parse_dtype(sn_json *j, entry *e, sonde_error *err)
@@ -76,8 +76,8 @@ static sonde_status parse_dtype(sn_json *j, entry *e, sonde_error *err)
             e->has_dtype = true;
             return SONDE_OK;
         }
-    return sn_fail(err, SONDE_UNSUPPORTED, "tensor '%.200s' has type '%.*s', which is not known",
-                   e->name, (int)(s.n > 40 ? 40 : s.n), s.data);
+    return sn_fail(err, SONDE_UNSUPPORTED, "tensor '%.200s' has the unknown dtype '%.*s'", e->name,
+                   (int)(s.n > 40 ? 40 : s.n), s.data);
 }
 
 /* A list of at most `most` whole numbers, none of them negative. */
@@ -127,8 +127,8 @@ static sonde_status add_tensor(const entry *e, const uint8_t *data, size_t bytes
 {
     size_t need;
     if (!sn_tensor_bytes(e->dtype, e->dims, e->rank, 0, &need))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "tensor '%.200s' has a shape too large for any memory", e->name);
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "tensor '%.200s' is too large for memory",
+                       e->name);
     if (e->begin > e->end || (uint64_t)e->end > bytes || (size_t)(e->end - e->begin) != need)
         return sn_fail(
             err, SONDE_INVALID_ARGUMENT,
@@ -159,7 +159,7 @@ static sonde_status read_member(sn_json *j, sn_json_text key, const uint8_t *dat
     if (sn_json_is(key, "__metadata__")) {
         if (sn_json_skip(j))
             return SONDE_OK;
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the metadata in the header is broken");
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the metadata in the header is invalid");
     }
     if (j->zero)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a name contains a zero byte");
@@ -175,7 +175,7 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
 {
     if (bytes < 8 || sn_get_le(data, 8) > bytes - 8)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "this is not a .safetensors file: its header is cut short");
+                       "this is not a .safetensors file: its header is truncated");
     size_t header = (size_t)sn_get_le(data, 8), spent = 0;
     sn_json j;
     sn_json_text key;
@@ -184,7 +184,7 @@ sonde_status sn_safetensors_read(const uint8_t *data, size_t bytes, const sn_typ
     bytes -= 8 + header;
     if (j.at != j.start || sn_json_peek(&j) != SN_JSON_OBJECT) /* a byte order mark is no object */
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "this is not a .safetensors file: its header is no JSON object");
+                       "this is not a .safetensors file: its header is not a JSON object");
     for (sn_json_object(&j); sn_json_member(&j, &key); j.zero = false)
         SN_TRY(read_member(&j, key, data, bytes, &spent, as, out, err));
     return broken_header(&j, err);

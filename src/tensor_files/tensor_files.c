@@ -49,9 +49,10 @@ sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_l
     if (sn_is_image_path(path))
         return sn_image_read(path, as, out, err);
     if (!format)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "cannot tell what '%.300s' is; %s, .pb, .jpg, .png and .ppm can be read",
-                       path, suffixes(known, sizeof known));
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "unknown format of '%.300s'; supported suffixes are %s, .pb, .jpg, .png and .ppm", path,
+            suffixes(known, sizeof known));
     SN_TRY(sn_file_open(&f, path, !out->no_mmap, out->alloc, err));
     sonde_status st = format->read(f.data, f.bytes, as, out, err);
     sn_file_close(&f);
@@ -69,8 +70,8 @@ sonde_status sn_tensor_file_write(const char *path, const sn_named_list *l, sond
         return sn_pb_write_folder(path, l, err);
     if (!format)
         return sn_fail(err, SONDE_UNSUPPORTED,
-                       "cannot tell what to write to '%.300s'; %s or a folder ending in / can be "
-                       "written",
+                       "cannot write '%.300s': the suffix must be %s, or the name must end in / "
+                       "for a folder of .pb files",
                        path, suffixes(known, sizeof known));
     sn_bytes b = {.alloc = l->alloc};
     sonde_status st = format->write(l, &b, err);

@@ -44,7 +44,7 @@ TEST(a_file_without_an_end_is_refused_within_the_memory_of_the_context)
     CHECK(c != NULL);
     CHECK_EQ(sonde_file_read(c, "/dev/zero", 0, &v, &err), SONDE_OUT_OF_MEMORY);
     CHECK_HAS(err.message, "'/dev/zero'");
-    CHECK_HAS(err.message, "memory is limited to 1048576");
+    CHECK_HAS(err.message, "the memory limit is 1048576");
     sonde_context_release(c);
 }
 

@@ -149,7 +149,7 @@ TEST(what_cannot_be_loaded_or_compared_is_said)
     CHECK_OK(sonde_profile_load(NULL, path, &p, &err));
     s.struct_size = sizeof s;
     CHECK_OK(sonde_profile_summary_get(p, &s, &err));
-    CHECK_HAS(s.note, "cut off");
+    CHECK_HAS(s.note, "truncated");
     sonde_profile_release(p);
     unlink(path);
 }

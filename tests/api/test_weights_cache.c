@@ -222,7 +222,7 @@ TEST(a_folder_that_others_can_write_to_is_not_used)
     const size_t n = run(&f, NULL, 0, a);
     CHECK(mkdir(f.cache, 0700) == 0 && chmod(f.cache, 01777) == 0);
     CHECK_EQ(run(&f, f.cache, 0, b), n);
-    CHECK_HAS(said, "others can write to it");
+    CHECK_HAS(said, "other users can write to it");
     CHECK_EQ(cached(&f, NULL, 0), 0);
     CHECK(memcmp(a, b, n * sizeof *a) == 0);
     CHECK_EQ(chmod(f.cache, 0700), 0);

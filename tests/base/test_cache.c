@@ -108,7 +108,7 @@ TEST(a_folder_others_can_write_to_is_refused)
         CHECK_EQ(chmod(p.folder, modes[i]), 0);
         CHECK_EQ(open_only(p.folder, &err), SONDE_IO);
         CHECK_HAS(err.message, p.folder);
-        CHECK_HAS(err.message, "others can write to it");
+        CHECK_HAS(err.message, "other users can write to it");
     }
     CHECK_EQ(chmod(p.folder, 0755), 0); /* they may look */
     CHECK_OK(read_back(&p, 7, &err));
@@ -174,7 +174,7 @@ TEST(only_regular_files_of_the_expected_size_are_read)
     CHECK_HAS(err.message, "too large");
     CHECK_EQ(chmod(p.file, 0620), 0);
     CHECK_EQ(read_back(&p, 7, &err), SONDE_IO);
-    CHECK_HAS(err.message, "others can write to it");
+    CHECK_HAS(err.message, "other users can write to it");
     CHECK_EQ(remove(p.file), 0);
     CHECK_EQ(read_back(&p, 7, &err), SONDE_NOT_FOUND);
     CHECK_EQ(mkfifo(p.file, 0600), 0); /* nobody will ever write into it: must not wait */

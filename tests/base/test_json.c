@@ -158,7 +158,7 @@ TEST(a_problem_names_its_byte_and_stops_everything)
     j = start(&f, "[\"abc");
     CHECK(!sn_json_skip(j));
     CHECK_EQ(sn_json_status(j, &err), SONDE_INVALID_ARGUMENT);
-    CHECK_HAS(err.message, "ends too early (byte 5)");
+    CHECK_HAS(err.message, "is truncated (byte 5)");
     stop(&f);
 }
 

@@ -47,5 +47,5 @@ try sonde run net.onnx -i photos --batch-size 2
 try sonde run net.onnx -i .
 # A cache folder that is refused costs a warning, and with -q nothing.
 mkdir open && chmod 777 open
-sonde run zoo:tiny_mlp --weights-cache=open --tune=open -n 0 2>&1 | grep -c 'others can write to it'
+sonde run zoo:tiny_mlp --weights-cache=open --tune=open -n 0 2>&1 | grep -c 'other users can write to it'
 sonde run zoo:tiny_mlp --weights-cache=open --tune=open -q

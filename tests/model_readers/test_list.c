@@ -76,7 +76,7 @@ TEST(what_is_no_model_is_called_by_its_name)
         {FILE_OF("GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0"), "GGUF"},
         {FILE_OF("\x93NUMPY\x01\0v\0{'descr': '<f4'"), ".npy"},
         {FILE_OF("\x1C\0\0\0TFL3\x14\0\x20\0"), "TensorFlow Lite"},
-        {FILE_OF("\x20\0\0\0ORTM\0\0\0\0"), "ONNX Runtime's own format"},
+        {FILE_OF("\x20\0\0\0ORTM\0\0\0\0"), "ONNX Runtime's format"},
         {FILE_OF("\x40\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\",\"shape\":[],"), ".safetensors"},
         {FILE_OF("<\n  ir_version: 7,\n  opset_import: [\"\" : 10]\n>\nagraph"),
          "ONNX's text syntax"},
@@ -103,12 +103,12 @@ TEST(a_broken_onnx_file_gets_the_error_of_the_onnx_reader)
     fixture f;
     fixture_init(&f);
     CHECK_FAILS(read_as_onnx(&f, "", 0), SONDE_INVALID_MODEL,
-                "this is not an ONNX model: there are no bytes in it");
+                "this is not an ONNX model: it is empty");
     pb m = pb_full_model();
     CHECK_FAILS(read_as_onnx(&f, m.data, m.n - 1), SONDE_INVALID_MODEL,
-                "this is not an ONNX model: its bytes end early or are not protobuf");
+                "this is not an ONNX model: it is truncated or not protobuf");
     CHECK_FAILS(read_as_onnx(&f, "\x10\x01", 2), SONDE_INVALID_MODEL,
-                "it states no IR version and has no graph");
+                "it has no IR version and no graph");
     free(m.data);
     CHECK(fixture_free(&f));
 }
@@ -153,11 +153,13 @@ TEST(a_file_nobody_knows_is_told_which_formats_are_known)
 {
     sonde_error err = {0};
     CHECK(!choose(FILE_OF("\x07"), "model.bin", &err));
-    CHECK_STR(err.message, "no reader knows this file; known are: Bang, ONNX");
+    CHECK_STR(err.message, "the format of this file is unknown; supported formats: Bang, ONNX");
     CHECK(!choose(FILE_OF("\x07"), NULL, &err));
-    CHECK_STR(err.message, "no reader knows this file; known are: Bang, ONNX");
+    CHECK_STR(err.message, "the format of this file is unknown; supported formats: Bang, ONNX");
     CHECK(!choose(FILE_OF("PK\x03\x04"), "model.onnx", &err));
-    CHECK_STR(err.message, "no reader knows this file: it is a zip archive; known are: Bang, ONNX");
+    CHECK_STR(
+        err.message,
+        "the format of this file is unknown: it is a zip archive; supported formats: Bang, ONNX");
 }
 
 /* ---- files ---- */

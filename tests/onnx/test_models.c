@@ -62,15 +62,15 @@ TEST(files_that_are_no_models_get_a_plain_sentence)
     static const struct {
         const char *bytes, *part;
     } cases[] = {
-        {"", "there are no bytes in it"},
-        {"hello, this is text", "it is text, not protobuf"},
+        {"", "is not an ONNX model: it is empty"},
+        {"hello, this is text", "is not an ONNX model"},
         {"<html>", "web page"},
         {"{\"a\": 1}", "JSON"},
         {"version https://git-lfs.github.com/spec/v1", "Git LFS"},
         {"PK\x03\x04.....", "zip"},
-        {"\x10\x01", "no IR version and has no graph"},
+        {"\x10\x01", "no IR version and no graph"},
         {"\x08\x08", "has no graph"},
-        {"\x08\x02\x3A\x00", "IR version 2; versions from 3 on"},
+        {"\x08\x02\x3A\x00", "IR version 2; the oldest supported version is 3"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         pb m = {0};
@@ -114,8 +114,8 @@ TEST(newer_ir_versions_are_read_and_what_is_not_known_of_them_is_named)
     fixture_init(&f);
     CHECK_MSG(load_as(&f, pb_full_model(), 15, lines) == SONDE_OK, "%s", f.err.message);
     CHECK_EQ(f.m->ir_version, 15);
-    CHECK_STR(lines,
-              "the model has IR version 15; this version knows 3 to 14 and reads it as such\n");
+    CHECK_STR(lines, "the model has IR version 15, which is newer than the supported versions 3 to "
+                     "14; it is read as the newest of these\n");
     CHECK(fixture_free(&f));
 
     fixture_init(&f);
@@ -134,11 +134,11 @@ TEST(newer_ir_versions_are_read_and_what_is_not_known_of_them_is_named)
     pb_int(&m, 40, 1);
     pb_msg(&m, 7, graph); /* without its inputs it is refused, after all has been said */
     CHECK(load_as(&f, m, 15, lines) != SONDE_OK);
-    CHECK_STR(lines,
-              "the model has IR version 15; this version knows 3 to 14 and reads it as such\n"
-              "field 40 of ModelProto is not known to this version and is left out\n"
-              "field 29 of AttributeProto is not known to this version and is left out\n"
-              "field 11 of NodeProto is not known to this version and is left out\n");
+    CHECK_STR(lines, "the model has IR version 15, which is newer than the supported versions 3 to "
+                     "14; it is read as the newest of these\n"
+                     "field 40 of ModelProto is unknown to this version and is ignored\n"
+                     "field 29 of AttributeProto is unknown to this version and is ignored\n"
+                     "field 11 of NodeProto is unknown to this version and is ignored\n");
     CHECK(fixture_free(&f));
 }
 
@@ -180,7 +180,7 @@ TEST(values_without_a_source_are_refused_by_name)
     g = pb_relu_graph();
     pb_msg(&g, 12, pb_float_value("nothing"));
     CHECK_FAILS(fixture_load(&f, pb_model(8, g)), SONDE_INVALID_MODEL,
-                "'nothing' is produced by nothing");
+                "'nothing' is not produced by any node");
     CHECK(fixture_free(&f));
 }
 

@@ -227,14 +227,14 @@ TEST(shapes_that_do_not_match_the_data_are_refused_by_name)
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 1, &minus))),
                 SONDE_INVALID_MODEL, "'odd' has the negative dimension -1");
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 2, huge))),
-                SONDE_INVALID_MODEL, "'odd' has a shape too large");
+                SONDE_INVALID_MODEL, "'odd' is too large");
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 1, 17, many))),
                 SONDE_UNSUPPORTED, "'odd' has more than 16 dimensions");
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor("odd", 27, 0, NULL))),
-                SONDE_INVALID_MODEL, "'odd' has element type 27");
+                SONDE_INVALID_MODEL, "'odd' has the unknown dtype 27");
     CHECK_FAILS(fixture_load(&f, with_initializer(pb_tensor_raw("odd", SONDE_DTYPE_STRING, 1,
                                                                 &three, "abc", 3))),
-                SONDE_INVALID_MODEL, "strings have none");
+                SONDE_INVALID_MODEL, "which strings cannot have");
     CHECK(fixture_free(&f));
 }
 
@@ -301,7 +301,7 @@ TEST(sparse_indices_outside_the_shape_and_bombs_are_refused)
     CHECK_FAILS(fixture_load(&f, with_sparse(sparse_of(1, &value, 2, pair_dims, pair, 2, dims, 2))),
                 SONDE_INVALID_MODEL, "outside its shape");
     CHECK_FAILS(fixture_load(&f, with_sparse(sparse_of(1, &value, 1, &one, &zero, 1, bomb, 2))),
-                SONDE_LIMIT, "too many for");
+                SONDE_LIMIT, "too much for");
     CHECK(atomic_load(&f.alloc.peak_bytes) < 1 << 20);
     /* Many small ones count together. */
     pb g = pb_relu_graph();
@@ -314,7 +314,7 @@ TEST(sparse_indices_outside_the_shape_and_bombs_are_refused)
         pb_int(&s, 3, (uint64_t)half[0]);
         pb_msg(&g, 15, s);
     }
-    CHECK_FAILS(fixture_load(&f, pb_model(10, g)), SONDE_LIMIT, "too many for");
+    CHECK_FAILS(fixture_load(&f, pb_model(10, g)), SONDE_LIMIT, "too much for");
     CHECK(fixture_free(&f));
 }
 
@@ -378,9 +378,9 @@ TEST(external_data_is_read_from_the_models_folder_only)
     CHECK_FAILS(load_external(&f, external("/etc/passwd", NULL, NULL)), SONDE_INVALID_MODEL,
                 "absolute");
     CHECK_FAILS(load_external(&f, external("../data", NULL, NULL)), SONDE_INVALID_MODEL,
-                "leads out");
+                "outside the model's folder");
     CHECK_FAILS(load_external(&f, external("a/../../data", NULL, NULL)), SONDE_INVALID_MODEL,
-                "leads out");
+                "outside the model's folder");
     CHECK_FAILS(load_external(&f, external("out", NULL, NULL)), SONDE_INVALID_MODEL, "link");
     CHECK_FAILS(load_external(&f, external(".", NULL, NULL)), SONDE_INVALID_MODEL, "'w'");
     CHECK_FAILS(load_external(&f, external("absent", NULL, NULL)), SONDE_NOT_FOUND, "absent");

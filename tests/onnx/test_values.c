@@ -151,7 +151,7 @@ TEST(wrong_values_get_a_sentence)
     sn_type optional = {.kind = SN_KIND_OPTIONAL}, map = {.kind = SN_KIND_MAP};
     fixture_init(&f);
     CHECK_FAILS(sn_onnx_read_value("", 0, NULL, &f.alloc, &s, NULL, NULL, &f.err),
-                SONDE_INVALID_MODEL, "element type 0");
+                SONDE_INVALID_MODEL, "unknown dtype 0");
     pb b = {0};
     for (int k = 0; k < 2; k++)
         pb_msg(&b, 3, pb_tensor_raw("", SONDE_DTYPE_U8, 0, NULL, "x", 1));

@@ -157,7 +157,7 @@ TEST(a_kept_aspect_ratio_that_leads_beyond_any_size_is_refused)
     node_text(&c, "keep_aspect_ratio_policy", "not_smaller");
     node_f32(&c, 0, SHAPE(1, 4), 1, 2, 3, 4);
     node_list(&c, 3, INT64_MAX, 4);
-    REFUSED(&c, SONDE_INVALID_MODEL, "not possible");
+    REFUSED(&c, SONDE_INVALID_MODEL, "invalid");
 }
 
 TEST(padding_that_cuts_everything_off_leaves_only_the_fill)

@@ -174,8 +174,8 @@ TEST(trees_that_never_end_point_nowhere_or_ask_too_much_are_refused)
         int64_t yes, no, feature;
         const char *why;
     } lies[] = {{0, 2, 0, "descendant"},
-                {1, 9, 0, "nowhere"},
-                {1, 2, -1, "nowhere"},
+                {1, 9, 0, "does not exist"},
+                {1, 2, -1, "does not exist"},
                 {1, 2, 1, "feature 1"}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         one_node c;

@@ -257,7 +257,7 @@ TEST(only_a_file_of_ones_own_is_read)
     CHECK_EQ(found(&f, "conv", 60, 1), 3);
     CHECK_EQ(chmod(f.dir, 0777), 0);
     CHECK_EQ(found(&f, "conv", 60, 1), -1);
-    CHECK_HAS(f.said, "others can write to it");
+    CHECK_HAS(f.said, "other users can write to it");
     keep(&f, "gemm", 60, 1, 5);
     CHECK_EQ(chmod(f.dir, 0700), 0);
     CHECK_EQ(found(&f, "gemm", 60, 1), -1); /* nothing was written there */

@@ -41,7 +41,7 @@ TEST(every_category_can_be_had_alone)
             CHECK_EQ(count(q, (sn_prof_cat)c), q->spans.n);
             CHECK_EQ(q->counters.n, c == SN_CAT_MEMORY ? p->counters.n : 0);
             CHECK_EQ(q->categories, 1u << c);
-            CHECK_HAS(q->note, "only spans of these categories were saved: ");
+            CHECK_HAS(q->note, "the file contains only spans of these categories: ");
             CHECK_HAS(q->note, sn_prof_cat_name((sn_prof_cat)c));
             CHECK(same_machine(p, q));
             sn_profile_free(p);

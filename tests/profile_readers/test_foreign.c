@@ -87,7 +87,7 @@ TEST(a_profile_of_onnxruntime_is_read)
     CHECK(row_ns(&l, "Loop") == 51e3); /* without its body */
     CHECK(row_ns(&l, "Add") == 50e3);
     CHECK(row_ns(&l, "Mul") == -1); /* on another thread than its run */
-    CHECK_HAS(l.p->note, "1 operators lie in no run");
+    CHECK_HAS(l.p->note, "1 operators are in no run");
     CHECK_STR(l.p->version, "ONNX Runtime");
     const sn_prof_step *conv = &l.p->steps.data[0];
     CHECK_STR(conv->name, "conv \"1\"");
@@ -334,7 +334,7 @@ TEST(json_that_is_no_profile_is_named)
         CHECK_EQ(
             sn_profile_read_bytes(all[i], strlen(all[i]), "y.json", failing_init(&m), &q, &err),
             SONDE_INVALID_ARGUMENT);
-        CHECK_HAS(err.message, "'y.json' is no profile");
+        CHECK_HAS(err.message, "'y.json' is not a profile");
     }
 }
 

@@ -162,7 +162,7 @@ TEST(a_trace_cut_at_any_byte_opens_up_to_the_cut)
         sonde_status st = sn_profile_read_bytes(cut, n, "cut.pftrace", &m.a, &q, &err);
         if (st == SONDE_OK) {
             opened++;
-            CHECK_HAS(q->note, "cut off");
+            CHECK_HAS(q->note, "truncated");
             CHECK_MSG(q->spans.n >= most, "%zu bytes: %zu spans after %zu", n, q->spans.n, most);
             most = q->spans.n;
             sn_prof_summary s;
@@ -267,7 +267,7 @@ TEST(other_files_are_named_in_the_message)
     failing_init(&m);
     CHECK_EQ(sn_profile_read_bytes("\x0A\x02hi", 4, "a.bin", &m.a, &q, &err),
              SONDE_INVALID_ARGUMENT);
-    CHECK_HAS(err.message, "'a.bin' is no profile");
+    CHECK_HAS(err.message, "'a.bin' is not a profile");
     CHECK_HAS(err.message, "ONNX Runtime");
     CHECK(sn_profile_read_bytes("", 0, "empty", &m.a, &q, &err) != SONDE_OK);
     CHECK_EQ(sn_profile_read_bytes("\x1F\x8B\x08\x00", 4, "x.json.gz", &m.a, &q, &err),

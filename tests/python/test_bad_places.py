@@ -77,7 +77,7 @@ def test_every_other_verb_says_that_a_file_becomes_too_large(tmp_path):
         done = sonde(tmp_path, *arguments, preexec_fn=small_disk)
         assert (done.returncode, done.stderr) == (1, f"sonde: cannot write '{path}': File too large\n")
     done = sonde(tmp_path, "run", "zoo:tiny_mlp", f"--weights-cache={tmp_path}/kept", preexec_fn=small_disk)
-    assert done.returncode == 0 and "packed weights are not kept" in done.stderr
+    assert done.returncode == 0 and "packed weights are not cached" in done.stderr
     assert [p.name for p in tmp_path.rglob("*")] == ["kept"]
 
 
@@ -154,12 +154,12 @@ def test_words_that_mean_nothing_cost_no_result(tmp_path, result):
 
 def test_options_that_mean_nothing_are_refused_before_anything_runs(tmp_path):
     for arguments, sentence in (
-            (["-o", "x.parquet"], "no format is known for 'x.parquet'"),
-            (["-o", "x"], "no format is known for 'x'"),
-            (["--categories", "operator,usr"], f"there is no category 'usr'; there are {CATEGORIES}"),
-            (["--categories", ""], "there is no category ''"),
-            (["--report", "memroy"], "there is no report 'memroy'; did you mean 'memory'?"),
-            (["--sort", "size"], "--sort size"),
+            (["-o", "x.parquet"], "unknown format of 'x.parquet'"),
+            (["-o", "x"], "unknown format of 'x'"),
+            (["--categories", "operator,usr"], f"unknown category 'usr'; the categories are {CATEGORIES}"),
+            (["--categories", ""], "unknown category ''"),
+            (["--report", "memroy"], "unknown report 'memroy'; did you mean 'memory'?"),
+            (["--sort", "size"], "--sort is 'time' or 'name', not 'size'"),
             (["--level", "4"], "levels 1 to 3")):
         done = sonde(tmp_path, "profile", "missing.onnx", *arguments)
         assert done.returncode == 2 and sentence in done.stderr, done.stderr
@@ -196,4 +196,4 @@ def test_cut_files_are_used_up_to_the_cut_or_refused(suffix, saved, tmp_path):
         if suffix == "json" or share < 0.01:
             assert done.returncode == 1 and done.stdout == ""
         else:
-            assert done.returncode == 0 and "cut off" in done.stderr
+            assert done.returncode == 0 and "truncated" in done.stderr

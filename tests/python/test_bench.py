@@ -457,6 +457,6 @@ def test_interrupted_it_leaves_nothing(scratch, fake, tmp_path, number):
         _, said = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert process.returncode == 128 + number and "interrupted before the first table was whole" in said
+    assert process.returncode == 128 + number and "interrupted before the first table was complete" in said
     assert list(scratch.iterdir()) == []
     assert gone(pid_file.read_text())

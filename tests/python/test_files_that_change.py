@@ -39,8 +39,8 @@ def endless(tmp_path):
 def test_labels_without_an_end_respect_max_memory():
     done = run("run", "zoo:tiny_mlp", "--top", "1", "--labels", "/dev/zero", "--max-memory", LIMIT)
     assert done.returncode == 0 and "class" in done.stdout
-    assert done.stderr.startswith("sonde: warning: there are no labels: cannot read '/dev/zero': it has more than ")
-    assert done.stderr.endswith(f" bytes and memory is limited to {LIMIT}\n")
+    assert done.stderr.startswith("sonde: warning: cannot read the labels: cannot read '/dev/zero': it has more than ")
+    assert done.stderr.endswith(f" bytes, and the memory limit is {LIMIT}\n")
 
 
 def test_labels_have_a_bound_of_their_own():
@@ -69,14 +69,14 @@ def test_every_file_without_an_end_respects_max_memory(verb, endless):
     assert done.returncode == 1, done.stderr
     path = next(iter(paths.values()))
     assert f"cannot read '{path}': it has more than " in done.stderr
-    assert f"memory is limited to {LIMIT}" in done.stderr
+    assert f"the memory limit is {LIMIT}" in done.stderr
 
 
 def test_labels_of_a_bench_respect_max_memory(tmp_path):
     (tmp_path / "cat").mkdir()
     done = run("bench", "zoo:tiny_cnn", "--mode", "accuracy", "--dataset", tmp_path, "--labels", "/dev/zero",
                "--max-memory", LIMIT)
-    assert done.returncode == 1 and f"memory is limited to {LIMIT}" in done.stderr
+    assert done.returncode == 1 and f"the memory limit is {LIMIT}" in done.stderr
 
 
 # ---- files that shrink ------------------------------------------------------------------------------------

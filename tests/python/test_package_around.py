@@ -35,7 +35,7 @@ def test_the_zoo_lists_builds_and_saves(tmp_path):
                           sonde.InferenceSession("zoo:tiny_cnn").run(None, feed)[0])
     sonde.zoo.save("tiny_cnn", path, seed=1)
     assert not np.array_equal(sonde.InferenceSession(path).run(None, feed)[0], sonde.zoo.session("tiny_cnn").run(None, feed)[0])
-    with pytest.raises(sonde.InvalidArgument, match="no built-in model"):
+    with pytest.raises(sonde.InvalidArgument, match="unknown built-in model"):
         sonde.zoo.session("no_such_model")
 
 

@@ -554,7 +554,7 @@ def test_run_options_refuse_an_order_and_tell_of_operators_that_there_are_not():
     code = ("import sonde; o = sonde.RunOptions(); o.timing = True; o.timing_filter = 'Foo'\n"
             "s = sonde.InferenceSession('zoo:tiny_cnn'); s.run(None, {'input': sonde.rand(s.input(0))}, o)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert re.search("no operator ran that is called 'Foo'; there are .*Conv", done.stderr)
+    assert re.search("no operator is called 'Foo'; there are .*Conv", done.stderr)
 
 
 # ---------------------------------------------------------------- life

@@ -100,7 +100,7 @@ TEST(sub_byte_and_small_float_types_come_back_when_the_type_is_known)
     add_tensor(&f, "", SONDE_DTYPE_U8, 1, &one, "\x10");
     CHECK_EQ(sn_tensor_file_write(files_path(&f, "a.npy"), &f.list, &f.err), SONDE_OK);
     CHECK_EQ(sn_tensor_file_read(f.path, &as, &f.list, &f.err), SONDE_INVALID_ARGUMENT);
-    CHECK_HAS(f.err.message, "the value 16, outside of uint4");
+    CHECK_HAS(f.err.message, "the value 16, which is outside the range of uint4");
     CHECK(files_free(&f));
 }
 
@@ -165,12 +165,12 @@ TEST(npy_files_that_cannot_be_tensors_get_a_sentence)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 8)}",
          "too large"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
-         "broken shape"},
-        {"{'descr': '<f4', 'fortran_order': False}", "not complete"},
+         "shape in the header is invalid"},
+        {"{'descr': '<f4', 'fortran_order': False}", "incomplete"},
         {"{'descr': '<M8', 'fortran_order': False, 'shape': (1,)}", "'M8'"},
         {"{'descr': '<U0', 'fortran_order': False, 'shape': (4000000000,)}", "empty strings"},
         {"'descr'", "not a dictionary"},
-        {"{'descr': '<f4", "element type|named|broken"},
+        {"{'descr': '<f4", "element type|named|invalid"},
     };
     files f;
     files_init(&f);
@@ -296,8 +296,8 @@ TEST(safetensors_headers_are_checked)
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,3]}}", "need 2"},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[3,1]}}", "need 2"},
         {"{\"w\":{\"dtype\":\"X9\",\"shape\":[2],\"data_offsets\":[0,2]}}", "'X9'"},
-        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[-2],\"data_offsets\":[0,2]}}", "broken"},
-        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2]}}", "broken"},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[-2],\"data_offsets\":[0,2]}}", "invalid"},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2]}}", "invalid"},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
          "\"v\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
          "overlap"},
@@ -307,15 +307,15 @@ TEST(safetensors_headers_are_checked)
          NULL},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[2.0],\"data_offsets\":[0,2]}}", "tensor 'w' in the"},
         {"{\"w\":{\"dtype\":\"U8\",\"shape\":[99999999999999999999],\"data_offsets\":[0,2]}}",
-         "tensor 'w' in the header is broken"},
-        {"{\"w\":", "broken"},
-        {"{\"w\" {}}", "the header is broken: a colon was expected (byte 5)"},
-        {"{\"\\q\":{}}", "the header is broken: no such escape"},
-        {"{\"\xFF\":{}}", "the header is broken: this is not UTF-8"},
-        {"{\"__metadata__\":{\"a\":}}", "the metadata in the header is broken"},
-        {"{\"__metadata__\":{}", "the header is broken: it ends too early"},
-        {"[]", "no JSON object"},
-        {"\xEF\xBB\xBF{}", "no JSON object"},
+         "tensor 'w' in the header is invalid"},
+        {"{\"w\":", "invalid"},
+        {"{\"w\" {}}", "the header is invalid: a colon was expected (byte 5)"},
+        {"{\"\\q\":{}}", "the header is invalid: invalid escape"},
+        {"{\"\xFF\":{}}", "the header is invalid: this is not UTF-8"},
+        {"{\"__metadata__\":{\"a\":}}", "the metadata in the header is invalid"},
+        {"{\"__metadata__\":{}", "the header is invalid: it is truncated"},
+        {"[]", "not a JSON object"},
+        {"\xEF\xBB\xBF{}", "not a JSON object"},
     };
     files f;
     files_init(&f);

@@ -108,17 +108,18 @@ static int check_words(const bench_options *o, bool *accuracy)
     if (*accuracy && !o->dataset)
         return fail_usage("--mode accuracy needs --dataset DIR");
     if (o->dataset && !is_folder(o->dataset))
-        return fail_usage("--dataset '%s' is no folder", o->dataset);
+        return fail_usage("--dataset '%s' is not a folder", o->dataset);
     if (o->setup.measuring.iterations == 0)
         return fail_usage("--iterations 0: nothing would be measured");
     if (o->rounds < 1 || o->rounds > 1000)
-        return fail_usage("--rounds %lld: from 1 to 1000", (long long)o->rounds);
+        return fail_usage("--rounds %lld is out of range; use 1 to 1000", (long long)o->rounds);
     if (o->min_runs < 1 || o->min_runs > 100000)
-        return fail_usage("--min-runs %lld: from 1 to 100000", (long long)o->min_runs);
+        return fail_usage("--min-runs %lld is out of range; use 1 to 100000",
+                          (long long)o->min_runs);
     if (!(o->timeout_s > 0 && o->timeout_s <= 1e6))
         return fail_usage("--timeout takes a number of seconds above 0");
     if (o->no_program && o->no_inference)
-        return fail_usage("with --no-program and --no-inference nothing is left to measure");
+        return fail_usage("--no-program and --no-inference together leave nothing to measure");
     return -1;
 }
 
@@ -287,8 +288,8 @@ static int measure_all(const request *q)
     if (!code)
         code = measure_models(q, &results);
     if (interrupted())
-        code = fail(results.n ? "interrupted; the tables that were whole are kept"
-                              : "interrupted before the first table was whole");
+        code = fail(results.n ? "interrupted; complete tables are kept"
+                              : "interrupted before the first table was complete");
     if (results.n && code != EXIT_USAGE) {
         const int wrote = write_files(&results, q->o);
         code = code ? code : wrote ? wrote : outcome(&results);

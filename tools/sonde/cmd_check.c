@@ -142,7 +142,7 @@ static sonde_status make_inputs(sonde_context *c, const sonde_session *s, size_t
         int64_t dims[64], count = 1;
         if (info.kind != SONDE_KIND_TENSOR || info.dtype != SONDE_DTYPE_F32 || info.rank < 0 ||
             info.rank > 64) {
-            snprintf(err->message, sizeof err->message, "input '%s' is no tensor of floats",
+            snprintf(err->message, sizeof err->message, "input '%s' is not a float tensor",
                      sonde_session_input_name(s, i));
             return SONDE_UNSUPPORTED;
         }
@@ -373,7 +373,7 @@ static int check(const check_options *o)
         return code;
     if (interrupted()) {
         progress_end();
-        fprintf(stderr, "sonde: interrupted; this is what was checked\n");
+        fprintf(stderr, "sonde: interrupted; these are the results so far\n");
     }
     if (t.skipped)
         printf("%zu skipped: not supported\n", t.skipped);

@@ -268,7 +268,7 @@ static int parse(const diff_options *o, diff *d)
         while (ways[k] && strcmp(ways[k], o->by) != 0)
             k++;
         if (!ways[k])
-            return fail_usage("--by %s: rows are by 'op', 'node' or 'shape'", o->by);
+            return fail_usage("--by is 'op', 'node' or 'shape', not '%s'", o->by);
         d->by = (sonde_by)k;
     }
     if (o->fail_above) {

@@ -242,7 +242,7 @@ static int inspect(const loaded *l, const inspect_options *o)
     if (!code && in.session)
         code = totals_of(in.session, &in.run);
     if (!code && o->optimized && !in.session)
-        code = fail("there is no optimized graph of a model that cannot be run");
+        code = fail("cannot optimize a model that cannot run");
     in.shown = o->optimized ? in.session : in.model;
     in.counted = o->optimized ? in.run : in.totals;
     if (!code && !o->setup.common.quiet && !(o->json && strcmp(o->json, "-") == 0))

@@ -108,7 +108,7 @@ static sonde_dtype dtype_of(const char *word, size_t n)
 static int parse_shape(described *d, const char *s)
 {
     if (d->n == MAX_INPUTS)
-        return fail_usage("at most %d inputs can be described", MAX_INPUTS);
+        return fail_usage("too many --shape options: at most %d inputs are supported", MAX_INPUTS);
     sonde_op_input *in = &d->in[d->n];
     *in = (sonde_op_input){.dtype = SONDE_DTYPE_F32};
     if (strcmp(s, "_") == 0) {
@@ -118,14 +118,13 @@ static int parse_shape(described *d, const char *s)
     }
     const char *colon = strchr(s, ':'), *dims = colon ? colon + 1 : s;
     if (colon && !(in->dtype = dtype_of(s, (size_t)(colon - s))))
-        return fail_usage("--shape %s: '%.*s' is no element type", s, (int)(colon - s), s);
+        return fail_usage("--shape %s: '%.*s' is not a dtype", s, (int)(colon - s), s);
     const int rank = numbers(dims, d->dims[d->n], MAX_DIMS);
     if (rank < 0 || (!colon && !*dims))
-        return fail_usage("--shape %s: a shape is written 1,64,56,56, or i64:4 with another type",
-                          s);
+        return fail_usage("--shape %s: write a shape as 1,64,56,56, or with a dtype as i64:4", s);
     for (int i = 0; i < rank; i++)
         if (d->dims[d->n][i] < 0)
-            return fail_usage("--shape %s: sizes are not negative", s);
+            return fail_usage("--shape %s: a dimension must not be negative", s);
     in->dims = d->dims[d->n++];
     in->rank = (size_t)rank;
     return -1;
@@ -139,7 +138,7 @@ static int parse_constants(described *d, const char *s)
         return fail_usage("--const takes the number of an input, not '%s'", s);
     for (int i = 0; i < n; i++) {
         if (which[i] < 0 || (size_t)which[i] >= d->n)
-            return fail_usage("--const %s: there are inputs 0 to %d", s, (int)d->n - 1);
+            return fail_usage("--const %s: the operator has inputs 0 to %d", s, (int)d->n - 1);
         d->in[which[i]].constant = 1;
     }
     return -1;
@@ -165,18 +164,18 @@ static int parse_content(described *d, const char *s)
     char *end;
     const long k = strtol(s, &end, 10);
     if (end == s || *end != '=' || k < 0 || (size_t)k >= d->n)
-        return fail_usage(
-            "--value %s: K=1,2,3 gives the elements of an input that --shape describes", s);
+        return fail_usage("--value %s: write K=1,2,3, where K is an input that --shape describes",
+                          s);
     sonde_op_input *in = &d->in[k];
     const sonde_dtype t = in->dtype;
     if (t != SONDE_DTYPE_F32 && t != SONDE_DTYPE_F64 && t != SONDE_DTYPE_I64 &&
         t != SONDE_DTYPE_I32 && sonde_dtype_bytes(t) != 1)
-        return fail_usage("--value %s: elements of type %s cannot be given", s,
+        return fail_usage("--value %s: values of dtype %s are not supported", s,
                           sonde_dtype_text(t));
     size_t count = 1, got = 0;
     for (size_t i = 0; i < in->rank; i++)
         if (__builtin_mul_overflow(count, (size_t)in->dims[i], &count) || count > 1u << 20)
-            return fail_usage("--value %s: the input is too large for that", s);
+            return fail_usage("--value %s: the input has too many elements", s);
     free(d->data[k]);
     d->data[k] = need(calloc(count + 1, 8));
     for (const char *at = end + 1; *at && got < count; got++) {
@@ -413,7 +412,7 @@ static int profile_nodes(op_run *r)
     feeds f = {.n = 0};
     int code = load(&l, &r->o->setup, r->o->setup.common.rest.items[0], LOAD_TO_KNOW_PORTS);
     if (!code && !l.session)
-        code = fail("a model that cannot run has no operators to measure");
+        code = fail("cannot measure operators of a model that cannot run");
     if (!code)
         code = feeds_make_one(&f, &l, &r->o->setup);
     if (!code) {
@@ -440,7 +439,8 @@ static int check_usage(const op_options *o)
         return n ? fail_usage("op takes one operator TYPE or one MODEL, not %zu", n)
                  : fail_usage("op needs an operator TYPE or a MODEL; see 'sonde op --help'");
     if (o->node && o->op_type)
-        return fail_usage("--node names one node, --op-type all of a type: not both");
+        return fail_usage("--node and --op-type cannot be combined: --node selects one node, "
+                          "--op-type all nodes of a type");
     if (o->exec == 0 || o->repeat == 0)
         return fail_usage("--%s 0: nothing would be measured", o->exec == 0 ? "exec" : "repeat");
     if (o->exec > 1000000 || o->repeat > 1000000 || o->warmup > 1000000)
@@ -458,7 +458,7 @@ static int profile_all(const op_options *o)
     int code = o->node || o->op_type ? profile_nodes(&r) : profile_described(&r);
     text_add(&r.json, "]}\n");
     if (!code && interrupted())
-        code = fail(r.shown ? "interrupted; this is what was measured" : "interrupted");
+        code = fail(r.shown ? "interrupted; these are the results so far" : "interrupted");
     if (o->json && (!code || (interrupted() && r.shown)))
         code = write_text(o->json, r.json.data, r.json.n);
     text_free(&r.json);

@@ -41,8 +41,9 @@ static int check_recording(void *values)
     if (o->level < 1 || o->level > 3)
         return fail_usage("--level %lld: the profiler has levels 1 to 3", (long long)o->level);
     if (o->setup.counters && o->setup.measuring.instances > 1)
-        return fail_usage("--counters with --instances: counters count the whole process, so what "
-                          "an operator did cannot be told from what others did meanwhile");
+        return fail_usage(
+            "--counters cannot be combined with --instances: hardware counters count the whole "
+            "process, so they cannot be assigned to an operator while other instances run");
     return -1;
 }
 

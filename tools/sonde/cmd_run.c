@@ -110,7 +110,7 @@ static void show_types(const runner *r)
         free(type);
         free(name);
     }
-    printf("nothing was run\n");
+    printf("the model was not run\n");
 }
 
 static void show(runner *r, const run_options *o)

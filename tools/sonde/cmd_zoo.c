@@ -78,7 +78,7 @@ int cmd_zoo(int argc, char **argv)
                        ? save_model(o.seed, a[1], a[2])
                        : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
         else
-            code = fail_usage("zoo knows 'list' and 'save', not '%s'", a[0]);
+            code = fail_usage("unknown argument '%s'; zoo takes 'list' or 'save'", a[0]);
     }
     options_free(&verb, &o.common);
     return code;

@@ -175,18 +175,20 @@ static void judge(findings *f, values *v, size_t many, const turns *t)
     }
     const bool slow = second_is_faster(t);
     const double cost = t->first_ms - t->second_ms;
-    char *said = slow ? text_of("denormal numbers cost %s, %.1f %% of a run", time_text(cost),
-                                cost / t->first_ms * 100)
-                      : text_of("there are denormal numbers; here they cost nothing that shows");
+    char *said =
+        slow ? text_of("denormal numbers cost %s, %.1f %% of a run", time_text(cost),
+                       cost / t->first_ms * 100)
+             : text_of(
+                   "there are denormal numbers, but they do not slow this model down measurably");
     text evidence = {.n = 0};
     text_add(&evidence,
-             "in %zu of %zu values and weights (%s); a run takes %s, "
-             "and %s with zeros in their place (one thread, medians of %zu pairs)",
+             "in %zu of %zu values and weights (%s); a run takes %s, and %s with denormals flushed "
+             "to 0 (one thread, medians of %zu pairs)",
              many, v->n, w.t.data, time_text(t->first_ms), time_text(t->second_ms), t->pairs);
     char *remedy = text_of(
         "--flush-denormals (sonde_session_options.flush_denormals; session.set_denormal_as_zero in "
         "Python)%s",
-        weights ? "; and weights below 1.2e-38 can be 0 in the file" : "");
+        weights ? "; or set weights below 1.2e-38 to 0 in the file" : "");
     text_free(&w.t);
     found_with(f, slow ? SLOW : NOTE, "denormals", said, evidence.data, remedy);
 }

@@ -226,20 +226,21 @@ static void judge(findings *f, steps *all, const turns *t)
              "(one thread, medians of %zu pairs)",
              w.t.data, time_text(t->second_ms), time_text(t->first_ms), t->pairs);
     char *remedy =
-        second_is_faster(t) ? text_of("--disable-pass " PASS ": without it there are none, and a "
-                                      "run takes %s less",
-                                      time_text(t->first_ms - t->second_ms))
+        second_is_faster(t)
+            ? text_of("use --disable-pass " PASS ": it avoids the conversions, and a "
+                      "run takes %s less",
+                      time_text(t->first_ms - t->second_ms))
         : types.data
-            ? text_of("the blocked layout pays all the same; %s between convolutions want%s plain "
-                      "tensors: move them before the first or behind the last convolution, or use "
-                      "operators that keep the layout (elementwise ones, pools, Concat)",
+            ? text_of("the blocked layout is still faster, but %s between convolutions need%s the "
+                      "plain layout: move them before the first or after the last convolution, or "
+                      "use operators that keep the blocked layout (elementwise, pooling, Concat)",
                       types.data, strchr(types.data, ',') ? "" : "s")
-            : text_of("they stand at the model's ends, and the blocked layout pays all the same: "
-                      "nothing to do");
+            : text_of("nothing to do: the conversions are at the inputs and outputs of the model, "
+                      "and the blocked layout is still faster");
     text_free(&types);
     text_free(&w.t);
     found_with(f, SLOW, "reorders",
-               text_of("%zu changes between blocked and plain layout take %s, %.1f %% of a run",
+               text_of("%zu conversions between blocked and plain layout take %s, %.1f %% of a run",
                        all->reorders, time_text(all->reorder_ms),
                        all->reorder_ms / all->run_ms * 100),
                evidence.data, remedy);

@@ -33,18 +33,20 @@ static void look_at_cores(findings *f, const sonde_machine_info *m)
         text_of("%d cores online, %d usable, %d threads in use%s", m->cores, m->usable_cores,
                 m->threads, m->quota_cores > 0 ? "" : ", no cgroup quota");
     if (m->threads > m->usable_cores)
-        found(f, SLOW, "cores", text_of("more threads than cores: they wait for one another"),
-              evidence, "leave -t and SONDE_THREADS away, or give at most as many as are usable");
+        found(f, SLOW, "cores",
+              text_of("there are more threads than cores, so threads wait for each other"),
+              evidence,
+              "remove -t and SONDE_THREADS, or set them to at most the number of usable cores");
     else if (m->quota_cores > 0 && m->quota_cores < m->cores)
         found(f, NOTE, "cores",
-              text_of("the cgroup's quota allows %.2f of %d cores", m->quota_cores, m->cores),
-              evidence, "raise the container's CPU limit to use the others");
+              text_of("the cgroup's CPU quota allows %.2f of %d cores", m->quota_cores, m->cores),
+              evidence, "raise the container's CPU limit to use all cores");
     else if (m->usable_cores < m->cores)
         found(f, NOTE, "cores",
-              text_of("affinity allows %d of %d cores", m->usable_cores, m->cores), evidence,
-              "start without taskset or a cpuset to use the others");
+              text_of("the affinity mask allows %d of %d cores", m->usable_cores, m->cores),
+              evidence, "start without taskset or a cpuset to use all cores");
     else
-        found(f, GOOD, "cores", text_of("all %d cores may be used", m->cores), evidence, "");
+        found(f, GOOD, "cores", text_of("all %d cores can be used", m->cores), evidence, "");
 }
 
 static void look_at_clock(findings *f)
@@ -52,13 +54,15 @@ static void look_at_clock(findings *f)
     char line[64];
     if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line))
         found(f, GOOD, "clock", text_of("the system does not show a frequency governor"),
-              text_of("usual in virtual machines; the clock is the host's affair"), "");
+              text_of("this is usual in virtual machines, where the host controls the clock"), "");
     else if (strcmp(line, "performance") == 0)
         found(f, GOOD, "clock", text_of("the frequency governor is 'performance'"),
               text_of("%s", ""), "");
     else
         found(f, NOTE, "clock",
-              text_of("the frequency governor is '%s': short runs meet a low clock", line),
+              text_of(
+                  "the frequency governor is '%s', so short runs may run at a low clock frequency",
+                  line),
               text_of("scaling_governor of core 0"), "cpupower frequency-set -g performance");
 }
 
@@ -66,11 +70,11 @@ static void look_at_instructions(findings *f, const sonde_machine_info *m)
 {
     char *evidence = text_of("this machine has %s", m->levels);
     if (strcmp(m->level, m->found) == 0)
-        found(f, GOOD, "instructions", text_of("the best level, %s, is used", m->level), evidence,
-              "");
+        found(f, GOOD, "instructions", text_of("the best instruction set, %s, is used", m->level),
+              evidence, "");
     else
         found(f, SLOW, "instructions", text_of("only %s is used, not %s", m->level, m->found),
-              evidence, "leave --cpu and SONDE_CPU away");
+              evidence, "remove --cpu and SONDE_CPU");
 }
 
 static void look_at_pages(findings *f)
@@ -79,7 +83,8 @@ static void look_at_pages(findings *f)
     if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
         return;
     if (strstr(line, "[never]"))
-        found(f, NOTE, "pages", text_of("huge pages are off: large weights cost more page walks"),
+        found(f, NOTE, "pages",
+              text_of("huge pages are off, so large weights cause more TLB misses"),
               text_of("transparent_hugepage/enabled is %s", line),
               "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
     else
@@ -104,10 +109,10 @@ static void look_at_memory(findings *f)
         return;
     const bool low = left < total / 10;
     found(f, low ? SLOW : GOOD, "memory",
-          low ? text_of("hardly any memory is left: pages of the model will be read again")
+          low ? text_of("memory is nearly full, so parts of the model may be read from disk again")
               : text_of("%s of memory are available", bytes_text(left)),
           text_of("%s of %s", bytes_text(left), bytes_text(total)),
-          low ? "end what else uses memory" : "");
+          low ? "stop other programs that use memory" : "");
 }
 
 static void look_at_counters(findings *f, sonde_context *context)
@@ -115,9 +120,9 @@ static void look_at_counters(findings *f, sonde_context *context)
     sonde_error err;
     if (sonde_counters_start(context, &err))
         found(f, NOTE, "counters", text_of("no hardware counters"), text_of("%s", err.message),
-              "profiles show times, FLOPs and what the system counts; the rest does without");
+              "profiles still show times, FLOPs and the system's counters");
     else
-        found(f, GOOD, "counters", text_of("hardware counters can be read"),
+        found(f, GOOD, "counters", text_of("hardware counters are available"),
               text_of("sonde profile --counters shows them"), "");
     (void)sonde_counters_stop(context, &err);
 }
@@ -145,32 +150,35 @@ static void look_at_noise(findings *f)
     char load[64] = "";
     (void)read_line("/proc/loadavg", load, sizeof load);
     load[strcspn(load, " ")] = 0;
-    char *evidence = text_of("a fixed loop took %.2f to %.2f ms in nine of ten cases, at worst "
-                             "%.2f ms; load average %s",
+    char *evidence = text_of("a fixed loop took %.2f to %.2f ms in 90 %% of its runs and %.2f ms "
+                             "at most; load average %s",
                              ms[0], ms[LOOPS * 9 / 10], ms[LOOPS - 1], *load ? load : "unknown");
     if (spread > 0.1)
         found(f, spread > 0.5 ? SLOW : NOTE, "noise",
-              text_of("other work disturbs this machine: equal work differs by %.0f %%",
+              text_of("other work disturbs this machine: the time of equal work varies by %.0f %%",
                       spread * 100),
-              evidence, "end other work, or measure longer (--duration) and compare medians");
+              evidence, "stop other work, or measure longer (--duration) and compare medians");
     else
-        found(f, GOOD, "noise",
-              text_of("the machine is quiet: equal work differs by %.1f %%", spread * 100),
-              evidence, "");
+        found(
+            f, GOOD, "noise",
+            text_of("the machine is quiet: the time of equal work varies by %.1f %%", spread * 100),
+            evidence, "");
 }
 
 static void look_at_peaks(findings *f, const sonde_machine_info *m)
 {
     if (!m->measured)
-        found(f, NOTE, "peaks", text_of("what this machine reaches at best has not been measured"),
+        found(f, NOTE, "peaks",
+              text_of("the peak performance of this machine has not been measured"),
               text_of("with %d threads and %s", m->threads, m->level),
-              "sonde doctor --calibrate; profiles then show the share of it they attain");
+              "run 'sonde doctor --calibrate'; profiles then show the percentage of the peak");
     else if (m->all.threads > 1 && m->all.gflops < 0.6 * m->all.threads * m->one.gflops)
         found(f, NOTE, "peaks",
-              text_of("%d threads compute %.1f times as fast as one", m->all.threads,
+              text_of("%d threads reach only %.1f times the FLOP/s of one thread", m->all.threads,
                       m->all.gflops / m->one.gflops),
               text_of("%.1f and %.1f GFLOP/s", m->all.gflops, m->one.gflops),
-              "cores are shared, or were busy when this was measured: --calibrate again");
+              "the cores are shared, or were busy during the measurement: run 'sonde doctor "
+              "--calibrate' again");
 }
 
 int look_at_machine(findings *f, sonde_context *context)

@@ -77,7 +77,7 @@ static void what_varies(model_case *m)
 {
     if (m->summary.p99_ns > 1.5 * m->summary.p50_ns)
         found(m->f, NOTE, "spread",
-              text_of("one run in a hundred takes %.1f times the median or longer",
+              text_of("the slowest 1 %% of runs take at least %.1f times the median",
                       m->summary.p99_ns / m->summary.p50_ns),
               text_of("median %s, p99 %s", time_text(m->summary.p50_ns / 1e6),
                       time_text(m->summary.p99_ns / 1e6)),
@@ -94,8 +94,10 @@ static void plain_kernels(model_case *m)
     }
     if (w.share >= 0.01)
         found(m->f, SLOW, "kernels",
-              text_of("%.1f %% of the time is spent in plain C loops", w.share * 100), few_text(&w),
-              "use all instructions (no --cpu), f32 instead of f64, or a shape that has a kernel");
+              text_of("%.1f %% of the time is spent in plain C kernels", w.share * 100),
+              few_text(&w),
+              "use all instruction sets (no --cpu), f32 instead of f64, or a shape that has a SIMD "
+              "kernel");
     else
         text_free(&w.t);
 }
@@ -109,10 +111,9 @@ static void moving_data(model_case *m)
             few_add(&w, "Transpose", m->ops.list[i].share);
     if (w.share >= 0.05)
         found(m->f, SLOW, "layout",
-              text_of("%.1f %% of the time goes into transposing data", w.share * 100),
-              few_text(&w),
-              "export in the layout the operators want (NCHW), and remove transposes that come in "
-              "pairs");
+              text_of("%.1f %% of the time is spent in transposes", w.share * 100), few_text(&w),
+              "export the model in the layout of the operators (NCHW), and remove pairs of "
+              "transposes");
     else
         text_free(&w.t);
 }
@@ -123,15 +124,16 @@ static void between_steps(model_case *m)
         const sonde_profile_row *r = &m->ops.list[i];
         if (strcmp(r->name, "[Other]") == 0 && r->share >= 0.05)
             found(m->f, NOTE, "overhead",
-                  text_of("%.1f %% of the time lies between the operators", r->share * 100),
-                  text_of("[Other] is %s a run for %.0f steps", time_text(r->mean_ns / 1e6),
+                  text_of("%.1f %% of the time is spent between operators", r->share * 100),
+                  text_of("[Other] is %s per run for %.0f steps", time_text(r->mean_ns / 1e6),
                           m->summary.ops),
-                  "larger batches or fewer, larger operators; on a noisy machine this is waiting");
+                  "use larger batches, or fewer and larger operators; on a busy machine this is "
+                  "waiting time");
         if (strcmp(r->name, "[Mem alloc/free]") == 0 && r->share >= 0.05)
             found(m->f, NOTE, "allocation",
-                  text_of("%.1f %% of the time goes into allocating memory", r->share * 100),
+                  text_of("%.1f %% of the time is spent allocating memory", r->share * 100),
                   text_of("%s a run", time_text(r->mean_ns / 1e6)),
-                  "give outputs as borrowed tensors, and shapes that do not depend on data");
+                  "pass output tensors to the run, and avoid data-dependent shapes");
     }
 }
 
@@ -146,12 +148,11 @@ static void tiny_steps(model_case *m)
         share += r->share;
     }
     if (calls >= 20 && calls > 0.5 * m->summary.ops)
-        found(
-            m->f, NOTE, "small steps",
-            text_of("%.0f of %.0f steps take less than a microsecond", calls, m->summary.ops),
-            text_of("together %.1f %% of the run", share * 100),
-            "what such a model costs is starting its steps: simplify the graph when exporting, or "
-            "run larger batches");
+        found(m->f, NOTE, "small steps",
+              text_of("%.0f of %.0f steps take less than a microsecond", calls, m->summary.ops),
+              text_of("together %.1f %% of the run", share * 100),
+              "the overhead of starting steps dominates: simplify the graph when exporting, or run "
+              "larger batches");
 }
 
 static void below_roofline(model_case *m)
@@ -165,17 +166,16 @@ static void below_roofline(model_case *m)
             few_add(&w, *r->node ? r->node : r->name, r->share);
     }
     if (w.share >= 0.05)
-        found(
-            m->f, NOTE, "roofline",
-            text_of("%.1f %% of the time is spent at less than a fifth of what the machine can do",
-                    w.share * 100),
-            few_text(&w), "'sonde op MODEL --node NAME' shows one of them in every variant");
+        found(m->f, NOTE, "roofline",
+              text_of("%.1f %% of the time is spent in operators below 20 %% of the machine's peak",
+                      w.share * 100),
+              few_text(&w), "'sonde op MODEL --node NAME' measures one of them in every variant");
     else
         text_free(&w.t);
     if (!known)
-        found(m->f, NOTE, "roofline",
-              text_of("which share of the machine is attained is not known"),
-              text_of("no measured peaks for this number of threads"), "sonde doctor --calibrate");
+        found(m->f, NOTE, "roofline", text_of("the percentage of the machine's peak is unknown"),
+              text_of("there are no measured peaks for this number of threads"),
+              "sonde doctor --calibrate");
 }
 
 static void bound_by_memory(model_case *m)
@@ -188,8 +188,10 @@ static void bound_by_memory(model_case *m)
     }
     if (w.share >= 0.1)
         found(m->f, NOTE, "bandwidth",
-              text_of("%.1f %% of the time is bound by memory, not by arithmetic", w.share * 100),
-              few_text(&w), "larger batches reuse weights; smaller element types move fewer bytes");
+              text_of("%.1f %% of the time is limited by memory bandwidth, not by arithmetic",
+                      w.share * 100),
+              few_text(&w),
+              "use larger batches, which reuse weights, or smaller dtypes, which move fewer bytes");
     else
         text_free(&w.t);
 }
@@ -201,12 +203,11 @@ static void half_floats(model_case *m)
         if (strcmp(m->ops.list[i].dtype, "f16") == 0 || strcmp(m->ops.list[i].dtype, "bf16") == 0)
             few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     if (w.share >= 0.05)
-        found(
-            m->f, SLOW, "types",
-            text_of("%.1f %% of the time is spent on floats of 16 bits, which are computed in f32",
-                    w.share * 100),
-            few_text(&w),
-            "on this processor the same model in f32 is faster; it takes more memory");
+        found(m->f, SLOW, "types",
+              text_of("%.1f %% of the time is spent on 16-bit floats, which are computed in f32",
+                      w.share * 100),
+              few_text(&w),
+              "use the model in f32: it is faster on this processor, but needs more memory");
     else
         text_free(&w.t);
 }
@@ -224,11 +225,11 @@ static void not_fused(model_case *m)
                 few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     if (w.share >= 0.05)
         found(m->f, NOTE, "fusion",
-              text_of("%.1f %% of the time goes into elementwise operators that stand alone",
+              text_of("%.1f %% of the time is spent in elementwise operators that were not fused",
                       w.share * 100),
               few_text(&w),
-              "'sonde inspect MODEL --optimized --nodes' shows what stands between them and the "
-              "operator before; is --no-optimize or --disable-pass given?");
+              "check that --no-optimize and --disable-pass are not set; 'sonde inspect MODEL "
+              "--optimized --nodes' shows what is between them and the operator before");
     else
         text_free(&w.t);
 }
@@ -242,9 +243,9 @@ static void shapes_from_data(model_case *m)
                     m->nodes.list[i].share);
     if (w.n > 0)
         found(m->f, w.share >= 0.05 ? SLOW : NOTE, "shapes",
-              text_of("shapes of %d steps are known only while they run (%.1f %% of the time)", w.n,
+              text_of("%d steps have data-dependent shapes (%.1f %% of the time)", w.n,
                       w.share * 100),
-              few_text(&w), "fix sizes with -s, or export with fixed ones");
+              few_text(&w), "set sizes with -s, or export the model with fixed sizes");
     else
         text_free(&w.t);
 }
@@ -286,11 +287,13 @@ static int scaling(model_case *m, const run_setup *s, const char *model)
           gain < 1 ? SLOW
           : poor   ? NOTE
                    : GOOD,
-          "threads", text_of("%d threads are %.2f times as fast as one", threads, gain),
+          "threads", text_of("%d threads are %.2f times as fast as one thread", threads, gain),
           text_of("medians %s and %s", time_text(one), time_text(all)),
-          gain < 1 ? "use one thread (-t 1): this model is too small, or cores are shared"
-          : poor   ? "fewer threads leave cores for other work; several instances use them better"
-                   : "");
+          gain < 1
+              ? "use one thread (-t 1): the model is too small for more, or the cores are shared"
+          : poor ? "use fewer threads to leave cores for other work, or several instances to use "
+                   "all cores"
+                 : "");
     return EXIT_OK;
 }
 

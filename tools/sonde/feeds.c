@@ -24,8 +24,8 @@ static int no_such_input(const loaded *l, const char *name, size_t n)
     text t = {.n = 0};
     for (size_t i = 0; i < sonde_session_input_count(l->session); i++)
         text_add(&t, "%s%s", i ? ", " : "", sonde_session_input_name(l->session, i));
-    const int code =
-        fail_usage("the model has no input '%.*s'; it has %s", (int)n, name, t.n ? t.data : "none");
+    const int code = fail_usage("the model has no input '%.*s'; its inputs are: %s", (int)n, name,
+                                t.n ? t.data : "none");
     text_free(&t);
     return code;
 }
@@ -79,7 +79,8 @@ int image_plan(const loaded *l, const input_options *o, size_t index, const char
         else
             (void)size_of_dim(l, o, info.name, info.dim_names[dim], dim, &size[k]);
         if (size[k] < 1 || size[k] > 65536)
-            return fail("input '%s' is %s: no image has that size", info.name, info.text);
+            return fail("input '%s' is %s, which is not the shape of an image", info.name,
+                        info.text);
     }
     image->height = (int)size[0];
     image->width = (int)size[1];
@@ -142,8 +143,9 @@ static int load_all(feeds *f, const loaded *l, const input_options *o, const cha
 {
     size_t index = 0;
     if (is_image(path) || ends_with(path, ".npy") || ends_with(path, ".pb"))
-        return first_free(f, &index) ? load_one(f, l, o, index, path)
-                                     : fail("'%s': every input has a value already", path);
+        return first_free(f, &index)
+                   ? load_one(f, l, o, index, path)
+                   : fail("'%s' is not needed: all inputs already have a value", path);
     sonde_value_set *set = NULL;
     sonde_error err;
     if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
@@ -176,8 +178,9 @@ static int load_folder(feeds *f, const loaded *l, const input_options *o, const 
     if (code || found)
         return code;
     return o->inputs.n > 1
-               ? fail("'%s' holds no input_0.pb; a folder of images must be the only -i", path)
-               : fail("'%s' holds neither images nor an input_0.pb", path);
+               ? fail("'%s' contains no input_0.pb; a folder of images must be the only -i option",
+                      path)
+               : fail("'%s' contains neither images nor a file input_0.pb", path);
 }
 
 static int load_argument(feeds *f, const loaded *l, const input_options *o, const char *argument)
@@ -209,7 +212,7 @@ static int ranges_check(const loaded *l, const input_options *o)
         const char *item = o->ranges.items[i], *equals = strrchr(item, '=');
         size_t index = 0;
         if (!equals)
-            return fail_usage("range '%s' is not of the form INPUT=MIN:MAX", item);
+            return fail_usage("--range '%s' does not have the form INPUT=MIN:MAX", item);
         if (!find_input(l, item, (size_t)(equals - item), &index))
             return no_such_input(l, item, (size_t)(equals - item));
     }

@@ -30,5 +30,5 @@ int write_text(const char *path, const char *data, size_t bytes)
     if (fwrite(data, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
         return EXIT_OK;
     return fail("cannot write to standard output: %s",
-                errno ? strerror(errno) : "the write was refused");
+                errno ? strerror(errno) : "the write failed");
 }

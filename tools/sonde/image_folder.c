@@ -43,8 +43,9 @@ int image_folder(const run_setup *s, list *images)
         warn("'%s' has %zu images; the first %d by name are used", folder, images->n, MOST_IMAGES);
     for (; images->n > MOST_IMAGES; images->n--)
         free((void *)(uintptr_t)images->items[images->n - 1]);
-    return o->batch_size > 1 ? fail_usage("images are run one at a time; leave --batch-size away")
-                             : EXIT_OK;
+    return o->batch_size > 1
+               ? fail_usage("the images of a folder run one at a time; remove --batch-size")
+               : EXIT_OK;
 }
 
 int feeds_make_one(feeds *f, const loaded *l, const run_setup *s)

@@ -62,12 +62,12 @@ static int load_zoo(loaded *l, const run_setup *s, const char *spec)
             names[n] = sonde_zoo_name(n);
         names[n] = NULL;
         const char *near = err.status == SONDE_NOT_FOUND ? closest(copy, names) : NULL;
-        code = near ? fail("there is no built-in model '%s'; did you mean 'zoo:%s'?", copy, near)
+        code = near ? fail("unknown built-in model '%s'; did you mean 'zoo:%s'?", copy, near)
                     : fail("%s", err.message);
     }
     for (char *part = query ? strtok(query, "&") : NULL; part && !code; part = strtok(NULL, "&")) {
         if (!strchr(part, '='))
-            code = fail_usage("'zoo:%s': '%s' is not DIM=N", spec, part);
+            code = fail_usage("'zoo:%s': '%s' does not have the form DIM=N", spec, part);
         else
             list_add(&l->sizes, text_of("%s", part));
     }

@@ -148,9 +148,10 @@ static int range_of(const input_options *o, const sonde_type_info *info, range *
         const range most = limits(info->dtype);
         char extra;
         if (sscanf(equals + 1, "%lf:%lf%c", &r->min, &r->max, &extra) != 2 || !(r->min <= r->max))
-            return fail_usage("range '%s' is not of the form INPUT=MIN:MAX", item);
+            return fail_usage("--range '%s' does not have the form INPUT=MIN:MAX", item);
         if (r->min < most.min || r->max > most.max)
-            return fail_usage("range '%s' does not fit %s", item, sonde_dtype_text(info->dtype));
+            return fail_usage("--range '%s': these values are outside the range of dtype %s", item,
+                              sonde_dtype_text(info->dtype));
     }
     return EXIT_OK;
 }
@@ -169,10 +170,10 @@ static void shape_of(const loaded *l, const run_setup *s, const sonde_type_info 
         if (said || s->common.quiet)
             continue;
         if (info->dim_names[k])
-            warn("dimension '%s' of input '%s' is not set, using 1; -s %s=N sets it",
+            warn("dimension '%s' of input '%s' is not set; using 1 (set it with -s %s=N)",
                  info->dim_names[k], info->name, info->dim_names[k]);
         else
-            warn("dimension %d of input '%s' is not set, using 1; -s %s.%d=N sets it", k,
+            warn("dimension %d of input '%s' is not set; using 1 (set it with -s %s.%d=N)", k,
                  info->name, info->name, k);
     }
 }
@@ -182,7 +183,7 @@ static int make_tensor(const loaded *l, const run_setup *s, const sonde_type_inf
 {
     int64_t dims[64];
     if (info->rank < 0 || info->rank > 64)
-        return fail("the shape of input '%s' is not known; give it a value with -i %s=FILE",
+        return fail("the shape of input '%s' is unknown; provide a value with -i %s=FILE",
                     info->name, info->name);
     range r = {0, 0, true};
     const int code = range_of(&s->inputs, info, &r);
@@ -231,7 +232,7 @@ int made_up_value(const loaded *l, const run_setup *s, const sonde_type_info *in
         return sonde_optional_create(l->context, NULL, out, &err) ? fail("%s", err.message)
                                                                   : EXIT_OK;
     default:
-        return fail("input '%s' is %s; give it a value with -i %s=FILE", info->name, info->text,
-                    info->name);
+        return fail("cannot generate input '%s' of type %s; provide a value with -i %s=FILE",
+                    info->name, info->text, info->name);
     }
 }

@@ -50,7 +50,7 @@ static int unknown_verb(const char *word)
     names[n] = NULL;
     const char *near = closest(word, names);
     if (near)
-        return fail_usage("there is no verb '%s'; did you mean '%s'?", word, near);
+        return fail_usage("unknown verb '%s'; did you mean '%s'?", word, near);
     return fail_usage("'%s' is neither a verb nor a model; see 'sonde --help'", word);
 }
 

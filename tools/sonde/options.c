@@ -93,7 +93,7 @@ static int set_value(found_row f, const char *value)
     case OPT_INT: {
         const long long n = strtoll(value, &end, 10);
         if (!*value || *end || errno || n < 0)
-            return fail_usage("--%s takes a number that is not negative, not '%s'", r->name, value);
+            return fail_usage("--%s takes a non-negative number, not '%s'", r->name, value);
         *(int64_t *)field = n;
         return -1;
     }
@@ -102,7 +102,7 @@ static int set_value(found_row f, const char *value)
     case OPT_REAL: {
         const double x = strtod(value, &end);
         if (!*value || *end || !(x >= 0) || !isfinite(x))
-            return fail_usage("--%s takes a number that is not negative, not '%s'", r->name, value);
+            return fail_usage("--%s takes a non-negative number, not '%s'", r->name, value);
         *(double *)field = x;
         return -1;
     }

@@ -18,9 +18,11 @@ int measuring_options_check(void *values)
 {
     const measuring_options *m = values;
     if (m->duration_s > 1e6)
-        return fail_usage("--duration %g: at most 1000000 seconds", m->duration_s);
+        return fail_usage("--duration %g is too long; the maximum is 1000000 seconds",
+                          m->duration_s);
     if (m->instances > 1024)
-        return fail_usage("--instances %lld: at most 1024", (long long)m->instances);
+        return fail_usage("--instances %lld is too many; the maximum is 1024",
+                          (long long)m->instances);
     return -1;
 }
 

@@ -36,10 +36,11 @@ int model_options_check(void *values)
 {
     const model_options *m = values;
     if (m->device && strcmp(m->device, "cpu") != 0)
-        return fail_usage("--device %s: this build runs on 'cpu' only", m->device);
+        return fail_usage("--device %s is not supported: this build runs only on 'cpu'", m->device);
     if (m->precision && strcmp(m->precision, "fp32") != 0)
-        return fail_usage("--precision %s: this build computes in 'fp32' only", m->precision);
+        return fail_usage("--precision %s is not supported: this build computes only in 'fp32'",
+                          m->precision);
     if (m->threads > 4096)
-        return fail_usage("--threads %lld: at most 4096", (long long)m->threads);
+        return fail_usage("--threads %lld is too many; the maximum is 4096", (long long)m->threads);
     return -1;
 }

@@ -44,7 +44,7 @@ static int sparse_options(table_options *o)
 {
     sonde_export_options *to = &o->export_options;
     if (!(o->sparse_aim >= 0 && o->sparse_aim < 100))
-        return fail_usage("--sparse-aim %g: a share of zeros is below 100 %%", o->sparse_aim);
+        return fail_usage("--sparse-aim %g is out of range; use 0 to below 100 %%", o->sparse_aim);
     to->sparse_aim = o->sparse_aim;
     for (const char *at = o->sparse_ratio; at && *at;) {
         const char *equals = strchr(at, '=');
@@ -80,7 +80,7 @@ static int category_options(table_options *o)
         text known = {NULL, 0, 0};
         for (size_t k = 0; sonde_category_name(k); k++)
             text_add(&known, "%s%s", k ? ", " : "", sonde_category_name(k));
-        const int code = fail_usage("--categories: there is no category '%.*s'; there are %s",
+        const int code = fail_usage("--categories: unknown category '%.*s'; the categories are %s",
                                     (int)n, at, known.data);
         text_free(&known);
         return code;
@@ -93,7 +93,7 @@ int table_options_check(void *values)
 {
     table_options *o = values;
     if (o->sort && strcmp(o->sort, "time") != 0 && strcmp(o->sort, "name") != 0)
-        return fail_usage("--sort %s: rows are sorted by 'time' or 'name'", o->sort);
+        return fail_usage("--sort is 'time' or 'name', not '%s'", o->sort);
     o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
     o->export_options.folded_nodes = o->folded_nodes;
     const int code = sparse_options(o);

@@ -133,7 +133,7 @@ char *read_labels(sonde_context *context, const char *path, list *labels)
     sonde_value *file = NULL;
     sonde_error err;
     if (sonde_file_read(context, path, MOST, &file, &err)) {
-        warn("there are no labels: %s", err.message);
+        warn("cannot read the labels: %s", err.message);
         return NULL;
     }
     const size_t n = sonde_tensor_bytes(file);

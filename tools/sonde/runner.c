@@ -148,7 +148,7 @@ static int check_file(const runner *r, const tolerances *t, const char *path, si
         while (*name && k < r->n_out && strcmp(r->names[k], name) != 0)
             k++;
         if (k == r->n_out) {
-            code = fail("'%s' expects an output '%s', which the model does not have", path, name);
+            code = fail("'%s' contains output '%s', which the model does not have", path, name);
             break;
         }
         if (compare(r, t, k, sonde_value_set_value(set, i)))
@@ -165,7 +165,7 @@ int runner_check(const runner *r, const tolerances *t, bool quiet, const char *p
     int code =
         is_folder(path) ? check_folder(r, t, path, &compared) : check_file(r, t, path, &compared);
     if (!code && !compared)
-        code = fail("'%s' holds no expected outputs", path);
+        code = fail("'%s' contains no expected outputs", path);
     if (!code && !quiet)
         printf("check: %zu %s as expected\n", compared,
                compared == 1 ? "output is" : "outputs are");

@@ -76,7 +76,7 @@ static int no_format(const char *path)
     for (size_t k = 0; sonde_format_suffix(k); k++)
         text_add(&known, "%s%s", k ? ", " : "", sonde_format_suffix(k));
     const int code =
-        fail_usage("no format is known for '%s': the suffix picks it, one of %s", path, known.data);
+        fail_usage("unknown format of '%s'; the suffix must be one of %s", path, known.data);
     text_free(&known);
     return code;
 }
@@ -92,11 +92,11 @@ int show_check(const table_options *o)
             continue;
         const char *near = closest(name, report_names);
         if (near)
-            return fail_usage("there is no report '%s'; did you mean '%s'?", name, near);
+            return fail_usage("unknown report '%s'; did you mean '%s'?", name, near);
         text known = {NULL, 0, 0};
         for (size_t k = 0; report_names[k]; k++)
             text_add(&known, "%s%s", k ? ", " : "", report_names[k]);
-        const int code = fail_usage("there is no report '%s'; there are %s", name, known.data);
+        const int code = fail_usage("unknown report '%s'; the reports are %s", name, known.data);
         text_free(&known);
         return code;
     }

@@ -161,19 +161,19 @@ int sizes_check(const loaded *l)
         char *end = NULL;
         const long long n = equals ? strtoll(equals + 1, &end, 10) : -1;
         if (!equals || equals == item || !equals[1] || *end || n < 0)
-            return fail_usage("size '%s' is not of the form DIM=N", item);
+            return fail_usage("--size '%s' does not have the form DIM=N", item);
         int64_t fixed = -1;
         if (names_something(l, item, (size_t)(equals - item), &fixed)) {
             if (fixed >= 0 && fixed != n)
-                return fail_usage("size '%s': the model fixes that dimension to %lld", item,
+                return fail_usage("--size '%s': the model fixes this dimension to %lld", item,
                                   (long long)fixed);
             continue;
         }
         text t = {.n = 0};
         list_dims(l, &t);
         const int code =
-            t.n ? fail_usage("the model has no dimension '%.*s'; it has %s", (int)(equals - item),
-                             item, t.data)
+            t.n ? fail_usage("the model has no dimension '%.*s'; its symbolic dimensions are: %s",
+                             (int)(equals - item), item, t.data)
                 : fail_usage("the model has no dimension '%.*s'; all its inputs have fixed shapes",
                              (int)(equals - item), item);
         text_free(&t);

@@ -87,7 +87,7 @@ static void warn(check *c, const sn_node *n, const char *name)
     c->told[c->n].node = n;
     c->told[c->n++].name = name;
     sonde_error text = {.status = SONDE_OK};
-    refuse(&text, n, "attribute '%s' is not known and is left out", name);
+    refuse(&text, n, "attribute '%s' is unknown and is ignored", name);
     sn_log_write(c->log, SN_LOG_WARN, "%s", text.message);
 }
 
@@ -102,8 +102,8 @@ static sonde_status check_node(check *c, const sn_node *n, sonde_error *err)
     if (newest && n->opset > newest && c->log && !c->told_newer[d]) {
         c->told_newer[d] = true;
         sn_log_write(c->log, SN_LOG_WARN,
-                     "the model uses opset %d of %s; this version knows up to %d and runs "
-                     "operators as they were then",
+                     "the model uses opset %d of %s; this version supports up to opset %d and runs "
+                     "operators as defined there",
                      n->opset, domains[d].shown, newest);
     }
     if (n->n_attrs == 0)
@@ -115,11 +115,11 @@ static sonde_status check_node(check *c, const sn_node *n, sonde_error *err)
         if (strncmp(name, "__", 2) == 0 || has_word(names, name))
             continue;
         if (newest == 0)
-            return refuse(err, n, "attribute '%s' is not known to this version", name);
+            return refuse(err, n, "attribute '%s' is unknown to this version", name);
         if (n->opset > newest)
             return refuse(err, n,
-                          "attribute '%s' is not known to this version; it knows opset %d, the "
-                          "node is of opset %d",
+                          "attribute '%s' is unknown to this version, which supports up to opset "
+                          "%d; the node has opset %d",
                           name, newest, n->opset);
         warn(c, n, name);
     }

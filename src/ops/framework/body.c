@@ -128,7 +128,7 @@ sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal
     for (int round = 0;; round++) {
         SN_TRY(sn_infer_body(c, b->graph, facts, n));
         if (b->graph->outputs.n < (size_t)first_out + n_carried)
-            return sn_infer_fail(c, "its body gives %zu outputs, at least %u are needed",
+            return sn_infer_fail(c, "its body has %zu outputs, at least %u are needed",
                                  b->graph->outputs.n, first_out + n_carried);
         bool stable = true;
         for (uint32_t i = 0; i < n_carried; i++) {
@@ -138,8 +138,8 @@ sonde_status sn_body_fixpoint(sn_infer *c, const sn_body_ref *b, sn_fact *formal
                 continue;
             if (!sn_body_join(have, made, &joined, c->arena)) {
                 if (have->kind == made->kind)
-                    return sn_infer_fail(c, "loop-carried value %u changes its type in the body",
-                                         i);
+                    return sn_infer_fail(
+                        c, "loop-carried value %u has a different type after the body", i);
                 joined =
                     (sn_type){.kind = SN_KIND_NONE, .rank = -1}; /* an optional that gets filled */
             }
@@ -174,7 +174,7 @@ sonde_status sn_body_run(const sn_step *s, sn_frame *f, const sn_body_ref *b, co
                          uint32_t n_in, sn_slot *out, uint32_t n_out)
 {
     if (!f->hooks || !f->hooks->run_body)
-        return sn_run_fail(s, f, "its body cannot run here");
+        return sn_run_fail(s, f, "its body cannot run in this context");
     return f->hooks->run_body(f, s, b->index, in, n_in, out, n_out);
 }
 
@@ -274,7 +274,8 @@ sonde_status sn_stack_finish(const sn_step *s, sn_frame *f, sn_stack *k, const s
     int64_t dims[SN_MAX_RANK] = {k->n};
     int rank = k->n ? k->row.rank : type->rank > 0 ? type->rank : 0;
     if (rank >= SN_MAX_RANK)
-        return sn_run_fail(s, f, "a scan output has rank %d, more than can be stacked", rank);
+        return sn_run_fail(s, f, "a scan output has rank %d, which is too large to be stacked",
+                           rank);
     if (k->n == 0) {
         for (int i = 0; i < rank; i++)
             dims[i + 1] = sn_dim_known(type->dims[i]) ? type->dims[i] : 0;

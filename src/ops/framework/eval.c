@@ -195,8 +195,9 @@ sonde_status sn_eval_node(const sn_context *ctx, const sn_node *node, const sn_s
     if (!node->op)
         return sn_fail(err, SONDE_INTERNAL, "node '%s' is not prepared", node->name);
     if (node->op->flags & SN_OP_CONTROL)
-        return sn_fail(err, SONDE_UNSUPPORTED, "node '%s' (%s) has bodies: it cannot run alone",
-                       node->name, node->shown_type);
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "node '%s' (%s) is a control-flow operator and cannot run alone", node->name,
+                       node->shown_type);
     size_t n = (size_t)node->n_in + node->n_out;
     size_t slot_bytes = sizeof(sn_slot) * (n + 1), number_bytes = sizeof(uint32_t) * (n + 1);
     sn_slot *slots = sn_alloc_zero(ctx->alloc, slot_bytes);

@@ -203,7 +203,8 @@ static sonde_status merge_type(const sn_type *declared, sn_type *made, sn_arena 
     }
     if (declared->kind != made->kind)
         return sn_fail(err, SONDE_INVALID_MODEL,
-                       "value '%s' is declared as another kind of value than its node makes", what);
+                       "value '%s' is declared as a different kind of value than its node produces",
+                       what);
     if (made->kind != SN_KIND_TENSOR) {
         if (made->dtype == SONDE_DTYPE_UNDEFINED)
             made->dtype = declared->dtype;
@@ -222,7 +223,7 @@ static sonde_status merge_type(const sn_type *declared, sn_type *made, sn_arena 
         made->dtype = declared->dtype;
     else if (declared->dtype != SONDE_DTYPE_UNDEFINED && declared->dtype != made->dtype)
         return sn_fail(err, SONDE_INVALID_MODEL,
-                       "value '%s' is declared as %s but its node makes %s", what,
+                       "value '%s' is declared as %s but its node produces %s", what,
                        sn_dtype_onnx_name(declared->dtype), sn_dtype_onnx_name(made->dtype));
     if (declared->rank < 0)
         return SONDE_OK;
@@ -392,7 +393,7 @@ sonde_status sn_infer_body(sn_infer *c, sn_graph *body, const sn_fact *const *fo
     if (c->arena != body->arena)
         return SONDE_OK;
     if (n != body->n_formal_inputs)
-        return sn_infer_fail(c, "its body '%s' takes %u inputs, %u are given", body->name,
+        return sn_infer_fail(c, "its body '%s' has %u inputs, but %u are given", body->name,
                              body->n_formal_inputs, n);
     forget(body);
     for (uint32_t i = 0; i < n && i < body->inputs.n; i++)

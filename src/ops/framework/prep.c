@@ -30,7 +30,7 @@ static const char *kind_name(sn_attr_kind k)
     case SN_ATTR_TYPE_PROTO:
         break;
     }
-    return "of another kind";
+    return "of a different kind";
 }
 
 sonde_status sn_prep_fail(sn_prep *p, const char *fmt, ...)

@@ -101,7 +101,8 @@ static sonde_status check_arity(sn_graph *g, sn_node *n, const sn_op *op, sonde_
     if (n->n_in == n->n_formal_in)
         n->n_in = n->n_formal_in = n_in;
     else if (!(op->flags & SN_OP_CONTROL))
-        return node_fail(err, SONDE_INVALID_MODEL, n, "has a graph as attribute but takes none");
+        return node_fail(err, SONDE_INVALID_MODEL, n,
+                         "has a graph attribute, but this operator takes none");
     else if (op->max_in >= 0 && n->n_formal_in > (uint32_t)op->max_in)
         return node_fail(err, SONDE_INVALID_MODEL, n, "has %u inputs, at most %d are allowed",
                          n->n_formal_in, op->max_in);

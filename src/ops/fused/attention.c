@@ -222,7 +222,7 @@ static sonde_status bind_fused(sn_bind *b)
     }
     if (!fit || !y_strides(a, d.batch, d.q_len, d.y))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "the shapes of Q, K, V and the masks do not fit each other");
+                            "the shapes of Q, K, V and the masks do not match");
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
     SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));

@@ -50,7 +50,7 @@ static sonde_status infer(sn_infer *c)
             return sn_infer_fail(c, "input %u is %s, expected f32", i,
                                  sn_dtype_name(c->in[i]->type.dtype));
     if (!sn_infer_has(c, X) || !sn_infer_has(c, W1) || !sn_infer_has(c, W2))
-        return sn_infer_fail(c, "an input and two weights are needed");
+        return sn_infer_fail(c, "an input and two weights are required");
     const sn_type *x = &c->in[X]->type, *w = &c->in[W2]->type;
     SN_TRY(sn_window_check(c, &p->window, 2));
     if (w->rank < 0 || c->in[W1]->type.rank < 0)
@@ -59,12 +59,12 @@ static sonde_status infer(sn_infer *c)
     if (w->rank != 4 || !has_dim(c, W2, 4, 1, 1) || !has_dim(c, W1, 4, 0, channels) ||
         !has_dim(c, W1, 4, 2, 1) || !has_dim(c, W1, 4, 3, 1) || !has_dim(c, B1, 1, 0, channels) ||
         !has_dim(c, B2, 1, 0, channels) || !has_dim(c, X, 4, 1, c->in[W1]->type.dims[1]))
-        return sn_infer_fail(c, "the weights do not fit each other or the input");
+        return sn_infer_fail(c, "the weights do not match each other or the input");
     sn_dim dims[4] = {x->rank > 0 ? x->dims[0] : SN_DIM_UNKNOWN, channels};
     for (int i = 0; i < 2; i++) {
         if (p->window.kernel && sn_dim_known(w->dims[i + 2]) &&
             w->dims[i + 2] != p->window.kernel[i])
-            return sn_infer_fail(c, "kernel_shape does not fit the weight");
+            return sn_infer_fail(c, "kernel_shape does not match the weight");
         SN_TRY(sn_window_dim(c, &p->window, i, x->rank > 0 ? x->dims[i + 2] : SN_DIM_UNKNOWN,
                              w->dims[i + 2], &dims[i + 2]));
     }

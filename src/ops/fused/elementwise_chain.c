@@ -74,7 +74,7 @@ static sonde_status infer(sn_infer *c)
     for (uint32_t i = 0; i < c->n_in; i++)
         if (!sn_infer_has(c, i) ||
             (c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32))
-            return sn_infer_fail(c, "input %u must be there and f32", i);
+            return sn_infer_fail(c, "input %u is required and must be f32", i);
     return sn_infer_same(c, 0, 0);
 }
 

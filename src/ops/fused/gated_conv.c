@@ -51,7 +51,7 @@ static sonde_status infer(sn_infer *c)
             return sn_infer_fail(c, "input %u is %s, expected f32", i,
                                  sn_dtype_name(c->in[i]->type.dtype));
     if (!sn_infer_has(c, X) || !sn_infer_has(c, W) || !sn_infer_has(c, GATE))
-        return sn_infer_fail(c, "input, weight and gate are needed");
+        return sn_infer_fail(c, "input, weight and gate are required");
     const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
     SN_TRY(sn_window_check(c, &p->window, 2));
     if (x->rank < 0 || w->rank < 0)
@@ -65,7 +65,7 @@ static sonde_status infer(sn_infer *c)
         SN_TRY(sn_window_dim(c, &p->window, i, x->dims[i + 2], 1, &dims[i + 2]));
     if (!fits(c, W, 4, weight) || !fits(c, GATE, 4, gate) || !fits(c, B, 1, &dims[1]) ||
         !fits(c, Z, 4, dims))
-        return sn_infer_fail(c, "the inputs do not fit each other");
+        return sn_infer_fail(c, "the shapes of the inputs do not match");
     return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, dims, 4);
 }
 

@@ -26,7 +26,7 @@ static sonde_status prepare(sn_prep *p)
 static sonde_status infer(sn_infer *c)
 {
     if (!sn_infer_has(c, 0))
-        return sn_infer_fail(c, "an input is needed");
+        return sn_infer_fail(c, "an input is required");
     return sn_infer_same(c, 0, 0);
 }
 
@@ -49,7 +49,7 @@ static sonde_status bind(sn_bind *b)
                             "only f32 tensors of rank 2 and above are blocked");
     /* Layouts are not written to files: a node read from one cannot say that its output has one. */
     if (b->out[0].block != p->block)
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "only the layout pass makes blocks of %lld",
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "only the layout pass may create blocks of %lld",
                             (long long)p->block);
     r->cpu_flags = b->cpu_flags;
     r->r = (sn_reorder){.n = x->dims[0],

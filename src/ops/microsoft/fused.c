@@ -104,7 +104,7 @@ static sonde_status bind_fused(sn_bind *b)
                       .trans_b = p->trans_b && t->rank > 1,
                       .act = p->act};
     if (!sn_product_shape(&d, da, ra, db, rb))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not match");
     if (b->n_in > 2 && b->in[2] && !sn_product_addend(&d, &b->in[2]->type))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the addend does not broadcast to the result");
     return sn_product_bind(b, &d);

@@ -53,7 +53,8 @@ static sonde_status bind_gelu(sn_bind *b)
     const sn_dtype t = b->in[0]->type.dtype;
     k->bias = b->n_in > 1 && b->in[1];
     if (k->bias && b->in[1]->type.dtype != t)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias has another element type");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the bias has a different dtype than the input");
     if (!sn_unary_get(&k->act, g->op, t, b->cpu_flags) ||
         !sn_binary_get(&k->add, SN_BINARY_ADD, t, b->cpu_flags))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",

@@ -279,7 +279,8 @@ static sonde_status read_lengths(const sn_step *s, sn_frame *f, int64_t *start, 
     const int32_t *lens = sn_in(s, f, LENS)->data;
     const int64_t total = sn_tensor_int(sn_in(s, f, TOTAL), 0);
     if (k->total_known ? total != k->total : total > k->total)
-        return sn_run_fail(s, f, "total_sequence_length does not give the planned shape");
+        return sn_run_fail(
+            s, f, "the value of total_sequence_length does not match the planned output shape");
     const bool prompt = k->len == total;
     for (int64_t b = 0; b < k->batch; b++) {
         end[b] = (int64_t)lens[b] + 1;

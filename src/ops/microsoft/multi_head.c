@@ -164,7 +164,8 @@ static sonde_status check_mha(sn_bind *b, mha_bound *k)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "shared past buffers are not supported");
     if (v->k.batch != v->q.batch || v->v.batch != v->q.batch || v->k.len != v->v.len ||
         v->k.size != v->q.size || v->k.dtype != v->q.dtype || v->v.dtype != v->q.dtype)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit each other");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the shapes of query, key and value do not match");
     if (sn_compute_float(v->q.dtype) != SONDE_DTYPE_F32)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(v->q.dtype));

@@ -40,7 +40,7 @@ static sonde_status infer_binary(sn_infer *c)
         return sn_infer_fail(c, "B and the scales of B and C are required");
     const sn_type *a = &c->in[A]->type, *b = &c->in[B]->type;
     if (a->dtype && b->dtype && a->dtype != b->dtype)
-        return sn_infer_fail(c, "A and B differ in element type");
+        return sn_infer_fail(c, "A and B have different dtypes");
     SN_TRY(sn_infer_broadcast(c, a, b, dims, &rank));
     return sn_infer_tensor(c, 0, a->dtype, dims, rank);
 }
@@ -139,7 +139,7 @@ static sonde_status infer_concat(sn_infer *c)
     sn_dim dims[SN_MAX_RANK];
     int axis = 0, rank = -1;
     if (c->n_in < FIRST + 3 || (c->n_in - FIRST) % 3)
-        return sn_infer_fail(c, "inputs must come in threes: tensor, scale, zero point");
+        return sn_infer_fail(c, "inputs must be groups of three: tensor, scale, zero point");
     for (uint32_t i = FIRST; i < c->n_in; i += 3) {
         if (!c->in[i] || !c->in[i + 1])
             return sn_infer_fail(c, "input %u is missing", i);
@@ -172,7 +172,7 @@ static sonde_status bind_concat(sn_bind *b)
     SN_TRY(sn_qparam_check(b, OUT_SCALE, t));
     for (uint32_t i = FIRST; i < b->n_in; i += 3) {
         if (b->in[i]->type.dtype != t)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the inputs differ in element type");
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the inputs have different dtypes");
         SN_TRY(sn_qparam_check(b, i + 1, t));
     }
     b->kernel = "q8_concat";

@@ -79,7 +79,7 @@ static sonde_status bind_qmm(sn_bind *b)
     sn_gemm_desc d = {.alpha = 1.0f, .beta = 1.0f};
     if (!sn_product_shape(&d, ta->dims, ta->rank, tb->dims, tb->rank) ||
         !sn_type_count(ta, &k->a_count) || !sn_type_count(tb, &k->b_count))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not match");
     if (!sn_is_byte(tb->dtype) ||
         !(q->dynamic ? ta->dtype == SONDE_DTYPE_F32 : sn_is_byte(ta->dtype)) ||
         sn_compute_float(out) != SONDE_DTYPE_F32)

@@ -63,7 +63,7 @@ static sonde_status prepare_token(sn_prep *p)
         if (!text)
             return sn_fail_memory(p->err, list->strings[i].size);
         if (!*text)
-            return sn_prep_fail(p, "an empty separator stands for itself only");
+            return sn_prep_fail(p, "an empty separator must be the only separator");
         SN_TRY(add_pattern(p, text));
     }
     return SONDE_OK;

@@ -175,7 +175,7 @@ static sonde_status bind_imputer(sn_bind *b)
     const size_t n = sn_dtype_is_float(x->dtype) ? m->n_floats : m->n_ints;
     if (n == 0)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "the imputed values have another type than the input");
+                            "the imputed values have a different type than the input");
     if (n != 1 && (x->rank == 0 || (int64_t)n != x->dims[x->rank - 1]))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "there are %zu imputed values", n);
     return SONDE_OK;
@@ -276,7 +276,8 @@ static sonde_status bind_onehot(sn_bind *b)
     const onehot_params *o = b->params;
     const bool text = b->in[0]->type.dtype == SONDE_DTYPE_STRING;
     if (text != o->map.strings || (!text && !sn_ml_number(b->in[0]->type.dtype)))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input is %s, which the categories are not",
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the input is %s, but the categories have a different type",
                             sn_dtype_onnx_name(b->in[0]->type.dtype));
     b->kernel = text ? "lookup_text" : "lookup_number";
     return SONDE_OK;
@@ -297,7 +298,7 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
         if (at >= 0)
             y[i * width + at] = 1.0f;
         else if (!o->zeros)
-            return sn_run_fail(s, f, "element %lld is none of the categories", (long long)i);
+            return sn_run_fail(s, f, "element %lld is not one of the categories", (long long)i);
     }
     return SONDE_OK;
 }

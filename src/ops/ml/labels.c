@@ -172,7 +172,7 @@ static sonde_status infer_labels(sn_infer *c)
     const sn_type *x = &c->in[0]->type;
     const label_direction *d = direction(l, x->dtype);
     if (!d && x->dtype != SONDE_DTYPE_UNDEFINED)
-        return sn_infer_fail(c, "the input is %s, which the keys are not",
+        return sn_infer_fail(c, "the input is %s, but the keys have a different type",
                              sn_dtype_onnx_name(x->dtype));
     return sn_infer_tensor(c, 0, d ? d->values.dtype : SONDE_DTYPE_UNDEFINED, x->dims, x->rank);
 }
@@ -186,7 +186,7 @@ static sonde_status bind_labels(sn_bind *b)
     if (!strings)
         return sn_fail_memory(b->err, sizeof *strings);
     if (!d)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input's type is not the keys'");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input and the keys have different types");
     if (!sn_type_count(&b->in[0]->type, &n))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     if (d->values.dtype == SONDE_DTYPE_STRING)

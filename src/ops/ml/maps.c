@@ -153,7 +153,7 @@ static sonde_status run_dict(const sn_step *s, sn_frame *f)
     SN_TRY(read_map(s, f, &keys, &values));
     const int64_t n = sn_tensor_count(keys), width = (int64_t)d->map.n;
     if ((keys->dtype == SONDE_DTYPE_STRING) != d->map.strings)
-        return sn_run_fail(s, f, "the keys have another type than the vocabulary");
+        return sn_run_fail(s, f, "the keys have a different type than the vocabulary");
     const size_t bytes = sn_dtype_bytes(values->dtype);
     sn_tensor *y;
     SN_TRY(sn_run_output(s, f, 0, values->dtype, &width, 1, &y));

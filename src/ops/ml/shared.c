@@ -65,7 +65,7 @@ sonde_status sn_ml_labels_read(sn_prep *p, const char *ints, sn_ml_labels *l)
     SN_TRY(sn_prep_ints(p, ints, &l->ints, &l->n));
     SN_TRY(sn_ml_strings(p, "classlabels_strings", &l->strings, &n));
     if (l->n && n)
-        return sn_prep_fail(p, "labels are given as integers and as strings");
+        return sn_prep_fail(p, "labels are given both as integers and as strings");
     l->n += n;
     return SONDE_OK;
 }

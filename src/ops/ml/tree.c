@@ -118,7 +118,7 @@ static sonde_status read_votes(sn_prep *p, const char *votes, sn_trees *t, const
     for (size_t i = 0; i < n; i++) {
         leaf[i] = find_place(places, t->n_nodes, trees[i], nodes[i]);
         if (leaf[i] < 0 || t->nodes[leaf[i]].mode != SN_TREE_LEAF)
-            return sn_prep_fail(p, "node %lld of tree %lld is no leaf", (long long)nodes[i],
+            return sn_prep_fail(p, "node %lld of tree %lld is not a leaf", (long long)nodes[i],
                                 (long long)trees[i]);
         t->nodes[leaf[i]].end++;
     }
@@ -161,7 +161,7 @@ sonde_status sn_trees_read(sn_prep *p, const char *votes, sn_trees *t)
     for (size_t i = 0; i < n; i++) {
         sn_tree_node *node = &t->nodes[i];
         if (i > 0 && by_place(&places[i - 1], &places[i]) == 0)
-            return sn_prep_fail(p, "node %lld of tree %lld is there twice",
+            return sn_prep_fail(p, "node %lld of tree %lld is defined twice",
                                 (long long)places[i].node, (long long)places[i].tree);
         if (!mode_of(modes[i], &node->mode))
             return sn_prep_fail(p, "mode %zu of nodes_modes is unknown", i);
@@ -173,8 +173,8 @@ sonde_status sn_trees_read(sn_prep *p, const char *votes, sn_trees *t)
         node->yes = find_place(places, t->n_nodes, trees[i], yes[i]);
         node->no = find_place(places, t->n_nodes, trees[i], no[i]);
         if (node->yes < 0 || node->no < 0 || node->feature < 0)
-            return sn_prep_fail(p, "node %lld of tree %lld points nowhere", (long long)ids[i],
-                                (long long)trees[i]);
+            return sn_prep_fail(p, "node %lld of tree %lld refers to a node that does not exist",
+                                (long long)ids[i], (long long)trees[i]);
         t->max_feature = node->feature > t->max_feature ? node->feature : t->max_feature;
     }
     /* The root of a tree is its first node in the file: walk the trees in sorted order. */
@@ -219,7 +219,7 @@ static sonde_status read_members(sn_prep *p, sn_trees *t, size_t n_inner)
             at++;
         node->end = at++;
         if (node->end >= n && node->end == node->first)
-            return sn_prep_fail(p, "there are fewer sets of members than nodes that ask for one");
+            return sn_prep_fail(p, "there are fewer member sets than nodes that need one");
     }
     return SONDE_OK;
 }
@@ -268,7 +268,7 @@ sonde_status sn_trees_read_flat(sn_prep *p, sn_trees *t)
     }
     for (size_t i = 0; i < n_roots; i++) {
         if (roots[i] < 0 || roots[i] >= (int64_t)n)
-            return sn_prep_fail(p, "root %lld is no node", (long long)roots[i]);
+            return sn_prep_fail(p, "root %lld is not a node", (long long)roots[i]);
         t->roots[t->n_roots++] = roots[i];
     }
     SN_TRY(read_members(p, t, n));

@@ -22,7 +22,7 @@ static sonde_status check_targets(sn_prep *p)
     const tree_params *t = p->params;
     for (int64_t i = 0; i < t->trees.n_weights; i++)
         if (t->trees.weights[i].target < 0 || t->trees.weights[i].target >= t->votes.targets)
-            return sn_prep_fail(p, "a leaf votes for target %lld of %lld",
+            return sn_prep_fail(p, "a leaf refers to target %lld of %lld",
                                 (long long)t->trees.weights[i].target, (long long)t->votes.targets);
     return SONDE_OK;
 }
@@ -112,7 +112,8 @@ static sonde_status bind_tree(sn_bind *b)
         SN_TRY(sn_ml_check(b, &k->n, &k->features));
     }
     if (k->n > 0 && t->trees.max_feature >= k->features)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "feature %lld is asked for, the input has %lld",
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the tree uses feature %lld, but the input has %lld features",
                             (long long)t->trees.max_feature, (long long)k->features);
     const int64_t count = sn_count(k->n, t->votes.targets, 1, 1);
     k->index = sn_carve(&b->workspace, k->n, sizeof(int64_t));

@@ -44,7 +44,7 @@ static sonde_status prepare_alias(sn_prep *p)
             a->target =
                 sn_op_find(aliases[i].target_domain, aliases[i].target, aliases[i].version, NULL);
     if (!a->target)
-        return sn_prep_fail(p, "the operator it stands for is missing");
+        return sn_prep_fail(p, "the operator it is an alias of is missing");
     if (a->target->params_size > 0) {
         a->inner = sn_arena_alloc(p->arena, a->target->params_size, _Alignof(max_align_t));
         if (!a->inner)

@@ -150,8 +150,7 @@ static sonde_status check_views(sn_bind *b, const sn_heads *q, const sn_heads *k
 {
     if (q->batch != k->batch || k->batch != v->batch || k->len != v->len || k->heads != v->heads ||
         q->size != k->size)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "the shapes of Q, K and V do not fit each other");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes of Q, K and V do not match");
     if (q->heads < 1 || k->heads < 1 || q->heads % k->heads != 0)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "%lld query heads cannot share %lld key heads",
                             (long long)q->heads, (long long)k->heads);

@@ -54,7 +54,7 @@ static sonde_status infer(sn_infer *c)
     /* Outputs beyond the first exist in training only (until opset 13 they are deprecated). */
     for (uint32_t o = 1; o < c->n_out; o++) {
         if (!p->training && c->node->out[o])
-            return sn_infer_fail(c, "output %u exists in training only", o);
+            return sn_infer_fail(c, "output %u exists only in training mode", o);
         SN_TRY(sn_infer_same(c, o, o == 1 || o == 3 ? MEAN : VARIANCE));
     }
     return SONDE_OK;

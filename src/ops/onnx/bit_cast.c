@@ -13,7 +13,8 @@ static sonde_status prepare_bit_cast(sn_prep *p)
     int64_t to;
     SN_TRY(sn_prep_int(p, "to", 0, &to));
     if (!sn_dtype_valid(to) || to == SONDE_DTYPE_STRING)
-        return sn_prep_fail(p, "attribute 'to' is %lld, no type that has bits", (long long)to);
+        return sn_prep_fail(p, "attribute 'to' is %lld, which is not a numeric dtype",
+                            (long long)to);
     b->to = (sn_dtype)to;
     return SONDE_OK;
 }

@@ -122,7 +122,7 @@ static sonde_status infer_onehot(sn_infer *c)
     SN_TRY(sn_infer_input_type(c, 2, &values));
     if (values.rank >= 0 &&
         (values.rank != 1 || (sn_dim_known(values.dims[0]) && values.dims[0] != 2)))
-        return sn_infer_fail(c, "values must hold two elements, off and on");
+        return sn_infer_fail(c, "values must have two elements, off and on");
     if (index.rank < 0)
         return sn_infer_rank(c, 0, values.dtype, -1);
     if (index.rank >= SN_MAX_RANK)
@@ -135,7 +135,7 @@ static sonde_status infer_onehot(sn_infer *c)
     if (!ints && d && sn_dtype_is_float(d->dtype) && sn_tensor_count(d) == 1)
         depth = sn_elem_i64(d->dtype, d->data, 0);
     if (sn_dim_known(depth) && depth < 0)
-        return sn_infer_fail(c, "the depth is %lld", (long long)depth);
+        return sn_infer_fail(c, "the depth is %lld, which is invalid", (long long)depth);
     sn_dim dims[SN_MAX_RANK];
     for (int i = 0, k = 0; i <= index.rank; i++)
         dims[i] = i == axis ? depth : index.dims[k++];
@@ -149,7 +149,7 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
     int axis;
     if (!sn_axis_index(((const onehot_params *)s->params)->axis, y->rank, &axis) ||
         sn_tensor_count(values) != 2)
-        return sn_run_fail(s, f, "axis or values do not fit");
+        return sn_run_fail(s, f, "axis or values do not match the input");
     sn_one_hot h = {.count = sn_tensor_count(index),
                     .depth = y->dims[axis],
                     .inner = 1,

@@ -44,7 +44,8 @@ static sonde_status prepare_cast(sn_prep *p)
     char text[40];
     SN_TRY(sn_prep_int(p, "to", 0, &to));
     if (!sn_dtype_valid(to))
-        return sn_prep_fail(p, "attribute 'to' is %s, which is no element type of this version",
+        return sn_prep_fail(p,
+                            "attribute 'to' is %s, which is not a dtype that this version supports",
                             sn_dtype_number_text(to, text));
     c->to = (sn_dtype)to;
     return prepare_how(p);

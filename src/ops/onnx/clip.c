@@ -76,7 +76,8 @@ static sonde_status bind_clip(sn_bind *b)
     k->dtype = b->in[0]->type.dtype;
     for (uint32_t i = 1; i < b->n_in; i++)
         if (b->in[i] && b->in[i]->type.dtype != k->dtype)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "bound %u has another element type", i);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "bound %u has a different dtype than the input", i);
     if (!sn_unary_get(&k->elt, SN_UNARY_CLIP, k->dtype, b->cpu_flags))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(k->dtype));

@@ -157,7 +157,8 @@ static sonde_status bind_concat(sn_bind *b)
 {
     for (uint32_t i = 0; i < b->n_in; i++)
         if (b->in[i]->block != b->out[0].block)
-            return sn_bind_fail(b, SONDE_INTERNAL, "input %u lies otherwise than the output", i);
+            return sn_bind_fail(b, SONDE_INTERNAL,
+                                "input %u has a different layout than the output", i);
     b->kernel = "copy_concat";
     return SONDE_OK;
 }
@@ -243,8 +244,8 @@ static sonde_status infer_split(sn_infer *c)
     sn_dim dims[SN_MAX_RANK], whole = x.dims[axis], at = 0;
     memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
     if (!given && p->num_outputs == 0 && sn_dim_known(whole) && whole % c->n_out)
-        return sn_infer_fail(c, "a dim of %lld does not divide by %u outputs", (long long)whole,
-                             c->n_out);
+        return sn_infer_fail(c, "a dimension of %lld cannot be divided into %u equal outputs",
+                             (long long)whole, c->n_out);
     for (uint32_t o = 0; o < c->n_out; o++) {
         dims[axis] = sizes ? sizes[o]
                      : !given && sn_dim_known(whole)
@@ -258,8 +259,8 @@ static sonde_status infer_split(sn_infer *c)
         at = sn_dim_add(at, dims[axis]);
     }
     if (sn_dim_known(at) && sn_dim_known(whole) && at != whole)
-        return sn_infer_fail(c, "the parts add up to %lld, the dim is %lld", (long long)at,
-                             (long long)whole);
+        return sn_infer_fail(c, "the parts add up to %lld, but the dimension is %lld",
+                             (long long)at, (long long)whole);
     return SONDE_OK;
 }
 
@@ -301,7 +302,8 @@ static sonde_status bind_split(sn_bind *b)
 {
     for (uint32_t o = 0; o < b->n_out; o++)
         if (b->out[o].block != b->in[0]->block)
-            return sn_bind_fail(b, SONDE_INTERNAL, "output %u lies otherwise than the input", o);
+            return sn_bind_fail(b, SONDE_INTERNAL,
+                                "output %u has a different layout than the input", o);
     b->kernel = "copy_split";
     return SONDE_OK;
 }

@@ -51,18 +51,21 @@ static sonde_status check_weights(sn_infer *c, const sn_type *x, const sn_type *
     if (x->rank >= 0 && x->rank != w->rank)
         return sn_infer_fail(c, "the input has rank %d, the weight %d", (int)x->rank, (int)w->rank);
     if (sn_dim_known(w->dims[0]) && w->dims[0] % p->groups != 0)
-        return sn_infer_fail(c, "%lld output channels do not divide into %lld groups",
+        return sn_infer_fail(c, "%lld output channels are not divisible by %lld groups",
                              (long long)w->dims[0], (long long)p->groups);
     if (x->rank > 0 && sn_dim_known(x->dims[1]) && sn_dim_known(w->dims[1])) {
         int64_t expected;
         if (!sn_i64_mul(w->dims[1], p->groups, &expected) || expected != x->dims[1])
-            return sn_infer_fail(c, "the input has %lld channels, the weight is for %lld × %lld",
+            return sn_infer_fail(c,
+                                 "the input has %lld channels, but the weight expects %lld × %lld "
+                                 "(channels × groups)",
                                  (long long)x->dims[1], (long long)w->dims[1],
                                  (long long)p->groups);
     }
     for (int i = 0; p->window.kernel && i < w->rank - 2; i++)
         if (sn_dim_known(w->dims[i + 2]) && w->dims[i + 2] != p->window.kernel[i])
-            return sn_infer_fail(c, "kernel_shape says %lld, the weight %lld in spatial dim %d",
+            return sn_infer_fail(c,
+                                 "kernel_shape is %lld but the weight has %lld in spatial dim %d",
                                  (long long)p->window.kernel[i], (long long)w->dims[i + 2], i);
     return SONDE_OK;
 }
@@ -71,7 +74,7 @@ static sonde_status infer(sn_infer *c)
 {
     const conv_params *p = c->params;
     if (!sn_infer_has(c, X) || !sn_infer_has(c, W))
-        return sn_infer_fail(c, "input and weight are needed");
+        return sn_infer_fail(c, "input and weight are required");
     const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
     const sn_dtype dtype = x->dtype ? x->dtype : w->dtype;
     const int rank = x->rank >= 0 ? x->rank : w->rank;

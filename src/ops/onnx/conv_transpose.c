@@ -27,7 +27,8 @@ static sonde_status prepare_list(sn_prep *p, sn_window *w, const char *name, con
     w->n = n;
     for (size_t i = 0; i < n; i++)
         if ((*out)[i] < 0 || (*out)[i] > INT32_MAX)
-            return sn_prep_fail(p, "attribute '%s' holds %lld", name, (long long)(*out)[i]);
+            return sn_prep_fail(p, "attribute '%s' contains %lld, which is invalid", name,
+                                (long long)(*out)[i]);
     return SONDE_OK;
 }
 
@@ -84,7 +85,7 @@ static sonde_status infer(sn_infer *c)
     const int rank = x->rank >= 0 ? x->rank : w->rank;
     if (rank < 3 || rank > SN_MAX_RANK || (w->rank >= 0 && w->rank != rank))
         return sn_infer_fail(
-            c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed",
+            c, "input and weight have ranks %d and %d; they must be equal and at least 3",
             (int)x->rank, (int)w->rank);
     SN_TRY(sn_window_check(c, &r->window, rank - 2));
     sn_dim dims[SN_MAX_RANK];
@@ -92,8 +93,9 @@ static sonde_status infer(sn_infer *c)
     dims[1] = w->rank >= 0 ? sn_dim_mul(w->dims[1], r->groups) : SN_DIM_UNKNOWN;
     if (x->rank >= 0 && w->rank >= 0 && sn_dim_known(x->dims[1]) && sn_dim_known(w->dims[0]) &&
         (x->dims[1] != w->dims[0] || x->dims[1] % r->groups != 0))
-        return sn_infer_fail(c, "%lld input channels do not fit a weight of %lld and %lld groups",
-                             (long long)x->dims[1], (long long)w->dims[0], (long long)r->groups);
+        return sn_infer_fail(
+            c, "%lld input channels do not match a weight with %lld channels and %lld groups",
+            (long long)x->dims[1], (long long)w->dims[0], (long long)r->groups);
     for (int i = 0; i < rank - 2; i++) {
         const sn_dim in = x->rank >= 0 ? x->dims[i + 2] : SN_DIM_UNKNOWN;
         const sn_dim kernel = w->rank >= 0       ? w->dims[i + 2]
@@ -101,13 +103,14 @@ static sonde_status infer(sn_infer *c)
                                                  : SN_DIM_UNKNOWN;
         sn_axis_window a;
         if (r->window.kernel && sn_dim_known(kernel) && kernel != r->window.kernel[i])
-            return sn_infer_fail(c, "kernel_shape says %lld, the weight %lld in spatial dim %d",
+            return sn_infer_fail(c,
+                                 "kernel_shape is %lld but the weight has %lld in spatial dim %d",
                                  (long long)r->window.kernel[i], (long long)kernel, i);
         dims[i + 2] = r->output_shape ? r->output_shape[i] : SN_DIM_UNKNOWN;
         if (!sn_dim_known(in) || !sn_dim_known(kernel))
             continue;
         if (!axis_of(r, i, in, kernel, &a))
-            return sn_infer_fail(c, "the pads leave nothing of spatial dim %d", i);
+            return sn_infer_fail(c, "the pads leave no elements in spatial dim %d", i);
         dims[i + 2] = a.out;
     }
     sn_dim bias[1] = {dims[1]};
@@ -135,8 +138,8 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
     for (int i = 0; i < x->rank - 2; i++) {
         sn_axis_window a;
         if (!axis_of(r, i, x->dims[i + 2], w->dims[i + 2], &a))
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the pads leave nothing of spatial dim %d",
-                                i);
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "the pads leave no elements in spatial dim %d", i);
         d->fold.image[i] = a.out;
         d->fold.grid[i] = a.in;
         d->fold.kernel[i] = a.kernel;

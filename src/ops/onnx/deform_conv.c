@@ -40,17 +40,17 @@ static sonde_status infer(sn_infer *c)
     const int rank = x->rank, spatial = rank - 2;
     if (rank < 3 || w->rank != rank)
         return sn_infer_fail(
-            c, "input and weight have ranks %d and %d: equal ones of at least 3 are needed", rank,
+            c, "input and weight have ranks %d and %d; they must be equal and at least 3", rank,
             (int)w->rank);
     if (spatial > SN_DEFORM_MAX_SPATIAL)
         return sn_infer_fail(c, "%d spatial dims are not supported", spatial);
     SN_TRY(sn_window_check(c, &r->window, spatial));
     if (sn_dim_known(x->dims[1]) &&
         (x->dims[1] % r->groups != 0 || x->dims[1] % r->offset_groups != 0))
-        return sn_infer_fail(c, "%lld channels do not divide into the groups",
+        return sn_infer_fail(c, "%lld channels are not divisible by the number of groups",
                              (long long)x->dims[1]);
     if (sn_dim_known(w->dims[0]) && w->dims[0] % r->groups != 0)
-        return sn_infer_fail(c, "%lld output channels do not divide into the groups",
+        return sn_infer_fail(c, "%lld output channels are not divisible by the number of groups",
                              (long long)w->dims[0]);
     sn_dim want[SN_MAX_RANK], dims[SN_MAX_RANK], taps = 1;
     want[0] = w->dims[0];

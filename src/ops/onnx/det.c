@@ -14,8 +14,8 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_fail(c, "the input has rank %d, at least 2 is needed", (int)x->rank);
     const sn_dim a = x->dims[x->rank - 2], b = x->dims[x->rank - 1];
     if (sn_dim_known(a) && sn_dim_known(b) && a != b)
-        return sn_infer_fail(c, "matrices of %lld by %lld have no determinant", (long long)a,
-                             (long long)b);
+        return sn_infer_fail(c, "a determinant needs square matrices, not %lld by %lld",
+                             (long long)a, (long long)b);
     return sn_infer_bounded(c, 0, x->dtype, x->dims, x->rank - 2);
 }
 

@@ -93,19 +93,19 @@ static sonde_status prepare_einsum(sn_prep *p)
                                 MAX_OPERANDS);
         s = parse_term(s, &r->in[r->n++]);
         if (!s || (*s == '-' && s[1] != '>'))
-            return sn_prep_fail(p, "equation '%s' is not understood", text);
+            return sn_prep_fail(p, "equation '%s' is not valid", text);
         if (*s != ',')
             break;
     }
     if (r->n != p->node->n_formal_in)
-        return sn_prep_fail(p, "equation '%s' is for %u operands, %u are given", text, r->n,
+        return sn_prep_fail(p, "equation '%s' has %u operands, but %u are given", text, r->n,
                             p->node->n_formal_in);
     if (*s == '\0')
         return implicit_output(r) ? SONDE_OK
                                   : sn_prep_fail(p, "the rank would exceed %d", SN_MAX_RANK);
     s = parse_term(s + 2, &r->out);
     if (!s || *s)
-        return sn_prep_fail(p, "equation '%s' is not understood", text);
+        return sn_prep_fail(p, "equation '%s' is not valid", text);
     bool seen[LETTERS] = {false};
     for (int k = 0; k < r->out.n; k++) {
         int l = r->out.labels[k];
@@ -164,7 +164,7 @@ static sonde_status infer_einsum(sn_infer *c)
         }
         int extra = axis_labels(&r->in[i], x.rank, labels);
         if (extra < 0)
-            return sn_infer_fail(c, "operand %u has rank %d, which the equation does not fit", i,
+            return sn_infer_fail(c, "operand %u has rank %d, which does not match the equation", i,
                                  x.rank);
         ellipsis = extra > ellipsis ? extra : ellipsis;
         for (int k = 0; k < x.rank; k++) {
@@ -172,8 +172,9 @@ static sonde_status infer_einsum(sn_infer *c)
             if (d == 1 || sn_dim_same(*s, d))
                 continue;
             if (*s != 1 && sn_dim_known(*s) && sn_dim_known(d))
-                return sn_infer_fail(c, "operand %u has %lld where another has %lld", i,
-                                     (long long)d, (long long)*s);
+                return sn_infer_fail(c,
+                                     "operand %u has dimension %lld where another operand has %lld",
+                                     i, (long long)d, (long long)*s);
             *s = *s == 1 ? d : sn_dim_merge(*s, d);
         }
     }

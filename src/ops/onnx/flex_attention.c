@@ -139,7 +139,7 @@ static sonde_status run_flex(const sn_step *s, sn_frame *f)
     const int64_t *q = sn_in(s, f, 0)->dims, *k = sn_in(s, f, 1)->dims, *v = sn_in(s, f, 2)->dims;
     if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || k[3] != q[3] || k[1] < 1 ||
         q[1] < 1 || q[1] % k[1])
-        return sn_run_fail(s, f, "the shapes of Q, K and V do not fit each other");
+        return sn_run_fail(s, f, "the shapes of Q, K and V do not match");
     /* Bodies make this a step without a binding: its scratch memory is allocated here. */
     const int64_t score_dims[4] = {q[0], q[1], q[2], k[2]}, out_dims[4] = {q[0], q[1], q[2], v[3]};
     const int64_t *const dims[5] = {q, k, v, score_dims, out_dims};

@@ -47,7 +47,7 @@ static sonde_status prepare_stft(sn_prep *p)
 static sonde_status check_complex(sn_infer *c, sn_dim last)
 {
     if (sn_dim_known(last) && last != 1 && last != 2)
-        return sn_infer_fail(c, "the last dimension is %lld: 1 (real) or 2 (complex) is needed",
+        return sn_infer_fail(c, "the last dimension is %lld, expected 1 (real) or 2 (complex)",
                              (long long)last);
     return SONDE_OK;
 }
@@ -58,7 +58,7 @@ static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int
 {
     size_t table, scratch;
     if (!sn_fft_sizes(length, &table, &scratch))
-        return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is not possible",
+        return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is invalid",
                             (long long)length);
     double *space = SN_NEW_N(b->arena, double, table + scratch);
     if (!space)
@@ -111,7 +111,7 @@ static sonde_status infer_dft(sn_infer *c)
             length = sn_dim_known(length) ? 2 * (length - 1) : SN_DIM_UNKNOWN;
     }
     if (sn_dim_known(length) && length < 1)
-        return sn_infer_fail(c, "a transform of length %lld is not possible", (long long)length);
+        return sn_infer_fail(c, "a transform of length %lld is invalid", (long long)length);
     dims[a] = length;
     if (r->onesided && !r->inverse)
         dims[a] = sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN;

@@ -34,7 +34,7 @@ static sonde_status infer(sn_infer *c)
 {
     const gemm_params *g = c->params;
     if (!sn_infer_has(c, SN_PRODUCT_A) || !sn_infer_has(c, SN_PRODUCT_B))
-        return sn_infer_fail(c, "two matrices are needed");
+        return sn_infer_fail(c, "two matrices are required");
     const sn_type *a = &c->in[SN_PRODUCT_A]->type, *b = &c->in[SN_PRODUCT_B]->type;
     if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
         return sn_infer_fail(c, "the inputs must be matrices, they have ranks %d and %d",
@@ -73,7 +73,7 @@ static sonde_status bind(sn_bind *b)
     if (!sn_product_shape(&d, ta->dims, 2, tb->dims, 2) ||
         (b->n_in > SN_PRODUCT_C && b->in[SN_PRODUCT_C] &&
          !sn_product_addend(&d, &b->in[SN_PRODUCT_C]->type)))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not match");
     return sn_product_bind(b, &d);
 }
 

@@ -127,7 +127,7 @@ static sonde_status prepare_constant(sn_prep *p)
         VALUE_LIST(FROM_ATTR)
 #undef FROM_ATTR
     }
-    return sn_prep_fail(p, "it has no value");
+    return sn_prep_fail(p, "the constant has no value");
 }
 
 static sonde_status infer_constant(sn_infer *c)
@@ -251,7 +251,7 @@ static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
     }
     dim = range_count_i64(start, limit, delta);
     if (dim < 0)
-        return sn_infer_fail(c, "it has too many elements");
+        return sn_infer_fail(c, "the output has too many elements");
     SN_TRY(sn_infer_bounded(c, 0, dtype, &dim, 1));
     if (dim > SN_MAX_KNOWN_INTS)
         return SONDE_OK;
@@ -269,8 +269,8 @@ static sonde_status infer_range(sn_infer *c)
         SN_TRY(sn_infer_input_type(c, i, &other));
         if (x.dtype != SONDE_DTYPE_UNDEFINED && other.dtype != SONDE_DTYPE_UNDEFINED &&
             x.dtype != other.dtype)
-            return sn_infer_fail(c, "start is %s, input %u is %s", sn_dtype_onnx_name(x.dtype), i,
-                                 sn_dtype_onnx_name(other.dtype));
+            return sn_infer_fail(c, "start is %s, but input %u is %s", sn_dtype_onnx_name(x.dtype),
+                                 i, sn_dtype_onnx_name(other.dtype));
     }
     if (!sn_dtype_is_float(x.dtype))
         return infer_range_ints(c, x.dtype);
@@ -285,7 +285,7 @@ static sonde_status infer_range(sn_infer *c)
         return sn_infer_fail(c, "the step is zero");
     dim = range_count(x.dtype, v[0]->data, v[1]->data, v[2]->data);
     if (dim < 0)
-        return sn_infer_fail(c, "it has too many elements");
+        return sn_infer_fail(c, "the output has too many elements");
     return sn_infer_bounded(c, 0, x.dtype, &dim, 1);
 }
 

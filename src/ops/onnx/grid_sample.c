@@ -79,7 +79,7 @@ static sonde_status bind_sample(sn_bind *b)
     const sn_dtype t = b->in[0]->type.dtype;
     if (r->mode != SN_SAMPLE_NEAREST &&
         (t == SONDE_DTYPE_STRING || t == SONDE_DTYPE_C64 || t == SONDE_DTYPE_C128))
-        return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of %s is not possible",
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "interpolation of dtype %s is not supported",
                             sn_dtype_name(t));
     if (!sn_is_common_float(b->in[1]->type.dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "a grid of %s is not supported",

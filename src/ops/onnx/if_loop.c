@@ -9,7 +9,7 @@ static sonde_status scalar_bool(const sn_step *s, sn_frame *f, const sn_slot *x,
                                 bool *out)
 {
     if (x->kind != SN_KIND_TENSOR || x->t.dtype != SONDE_DTYPE_BOOL || sn_tensor_count(&x->t) != 1)
-        return sn_run_fail(s, f, "%s is not one bool", what);
+        return sn_run_fail(s, f, "%s is not a single bool", what);
     *out = *(const uint8_t *)x->t.data != 0;
     return SONDE_OK;
 }
@@ -27,9 +27,9 @@ static sonde_status prepare_if(sn_prep *p)
     for (int i = 0; i < 2; i++)
         if (r->branch[i].graph->outputs.n != p->node->n_out ||
             r->branch[i].graph->n_formal_inputs != 0)
-            return sn_prep_fail(
-                p, "a branch takes %u inputs and gives %zu outputs, expected none and %u",
-                r->branch[i].graph->n_formal_inputs, r->branch[i].graph->outputs.n, p->node->n_out);
+            return sn_prep_fail(p, "a branch has %u inputs and %zu outputs, expected none and %u",
+                                r->branch[i].graph->n_formal_inputs, r->branch[i].graph->outputs.n,
+                                p->node->n_out);
     return SONDE_OK;
 }
 
@@ -96,11 +96,11 @@ static sonde_status prepare_loop(sn_prep *p)
     if (r->body.graph->n_formal_inputs != 2 + r->n_carried || outputs < 1 + (size_t)r->n_carried)
         return sn_prep_fail(
             p,
-            "its body takes %u inputs and gives %zu outputs, which does not fit %u carried values",
+            "its body has %u inputs and %zu outputs, which does not match %u loop-carried values",
             r->body.graph->n_formal_inputs, outputs, r->n_carried);
     r->n_scan = (uint32_t)(outputs - 1 - r->n_carried);
     if (p->node->n_out > r->n_carried + r->n_scan)
-        return sn_prep_fail(p, "it has %u outputs, its body gives %u", p->node->n_out,
+        return sn_prep_fail(p, "the node has %u outputs, but its body has %u", p->node->n_out,
                             r->n_carried + r->n_scan);
     return SONDE_OK;
 }
@@ -237,7 +237,7 @@ static sonde_status loop_iterate(const sn_step *s, sn_frame *f, loop_state *l, i
     for (; go && number < limit; number++) {
         SN_TRY(sn_body_cancelled(s, f));
         SN_TRY(sn_body_run(s, f, &l->r->body, l->in, 2 + carried, l->out, n_out));
-        SN_TRY(scalar_bool(s, f, &l->out[0], "the condition its body returns", &go));
+        SN_TRY(scalar_bool(s, f, &l->out[0], "the condition returned by its body", &go));
         for (uint32_t i = 0; i < carried; i++) {
             sn_body_move(&l->now[i], &l->out[1 + i]);
             l->in[2 + i] = l->now[i];
@@ -273,7 +273,7 @@ static sonde_status run_loop(const sn_step *s, sn_frame *f)
     if (sn_has(s, 0) && sn_in_slot(s, f, 0)->kind == SN_KIND_TENSOR) {
         const sn_tensor *m = sn_in(s, f, 0);
         if (m->dtype != SONDE_DTYPE_I64 || sn_tensor_count(m) != 1)
-            return sn_run_fail(s, f, "the trip count is not one i64");
+            return sn_run_fail(s, f, "the trip count is not a single i64");
         limit = *(const int64_t *)m->data;
     }
     if (sn_has(s, 1) && sn_in_slot(s, f, 1)->kind == SN_KIND_TENSOR)

@@ -87,14 +87,14 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_tensor(c, 0, dtype, NULL, -1);
     const int rank = x->rank;
     if (rank < 3 || rank > 5 || w->rank != rank)
-        return sn_infer_fail(
-            c, "input and weight have ranks %d and %d: equal ones of 3 to 5 are needed", rank,
-            (int)w->rank);
+        return sn_infer_fail(c,
+                             "input and weight have ranks %d and %d; they must be equal and 3 to 5",
+                             rank, (int)w->rank);
     SN_TRY(sn_window_check(c, &r->window, rank - 2));
     sn_dim want[5], dims[5];
     if ((sn_dim_known(x->dims[1]) && x->dims[1] % r->groups != 0) ||
         (sn_dim_known(w->dims[0]) && w->dims[0] % r->groups != 0))
-        return sn_infer_fail(c, "the channels do not divide into %lld groups",
+        return sn_infer_fail(c, "the channels are not divisible by %lld groups",
                              (long long)r->groups);
     want[0] = w->dims[0];
     want[1] = sn_dim_known(x->dims[1]) ? x->dims[1] / r->groups : SN_DIM_UNKNOWN;

@@ -85,7 +85,8 @@ static sonde_status describe(sn_bind *b, sn_linear_attention_desc *d)
     d->scale = l->scale != 0.0f ? l->scale : (float)(1.0 / sqrt((double)(d->dk > 0 ? d->dk : 1)));
     if (!is_rows(b, QUERY, d, d->dk * l->q_heads) || !is_rows(b, KEY, d, d->dk * l->kv_heads) ||
         !is_rows(b, VALUE, d, d->dv * l->kv_heads))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "query, key and value do not fit each other");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the shapes of query, key and value do not match");
     if (has(b, PAST)) {
         const sn_type *t = &b->in[PAST]->type;
         if (t->rank != 4 || t->dims[0] != d->batch || t->dims[1] != l->kv_heads ||

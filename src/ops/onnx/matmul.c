@@ -68,7 +68,7 @@ static sonde_status infer(sn_infer *c)
 {
     const matmul_params *p = c->params;
     if (!sn_infer_has(c, SN_PRODUCT_A) || !sn_infer_has(c, SN_PRODUCT_B))
-        return sn_infer_fail(c, "two matrices are needed");
+        return sn_infer_fail(c, "two matrices are required");
     const sn_type *a = &c->in[SN_PRODUCT_A]->type, *b = &c->in[SN_PRODUCT_B]->type;
     const sn_dtype dtype = a->dtype ? a->dtype : b->dtype;
     if (a->dtype && b->dtype && a->dtype != b->dtype)
@@ -149,7 +149,7 @@ static sonde_status bind(sn_bind *b)
                       .trans_b = p->trans_b != 0,
                       .act = p->act};
     if (!sn_product_shape(&d, da, ra, db, rb))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not fit");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not match");
     if (b->n_in > SN_PRODUCT_C && b->in[SN_PRODUCT_C] &&
         !sn_product_addend(&d, &b->in[SN_PRODUCT_C]->type))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "this broadcast of the addend is not fused");

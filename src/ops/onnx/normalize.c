@@ -98,7 +98,7 @@ static sonde_status infer_channels(sn_infer *c)
     if (x->rank >= 0 && x->rank < 2)
         return sn_infer_fail(c, "the input has rank %d, at least 2 is expected", x->rank);
     if (x->rank > 0 && p->groups > 0 && sn_dim_known(x->dims[1]) && x->dims[1] % p->groups != 0)
-        return sn_infer_fail(c, "%lld channels do not divide into %lld groups",
+        return sn_infer_fail(c, "%lld channels are not divisible by %lld groups",
                              (long long)x->dims[1], (long long)p->groups);
     return sn_infer_same(c, 0, 0);
 }

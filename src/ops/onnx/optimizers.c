@@ -75,7 +75,7 @@ static sonde_status infer(sn_infer *c)
         SN_TRY(sn_check_same_dtype(c, i, x));
         const sn_type *a = &c->in[i]->type, *b = &c->in[x]->type;
         if (sn_type_is_concrete(a) && sn_type_is_concrete(b) && !sn_type_same_shape(a, b))
-            return sn_infer_fail(c, "inputs %u and %u must have one shape", x, i);
+            return sn_infer_fail(c, "inputs %u and %u must have the same shape", x, i);
     }
     for (uint32_t o = 0; o < c->n_out; o++)
         SN_TRY(sn_infer_same(c, o, source_of(n, o)));

@@ -81,7 +81,7 @@ static sonde_status infer_pad(sn_infer *c)
         if (known && (!sn_dim_known(dims[a]) || dims[a] < 0))
             return sn_infer_fail(c, "the pads of axis %d leave no valid size", a);
         if (known && r->mode != SN_PAD_CONSTANT && x.dims[a] == 0 && dims[a] > 0)
-            return sn_infer_fail(c, "axis %d has nothing to pad with", a);
+            return sn_infer_fail(c, "axis %d is empty, so there are no values to pad with", a);
     }
     return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
@@ -156,7 +156,7 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
     int64_t before[SN_MAX_RANK];
     _Alignas(16) uint8_t value[16] = {0};
     if (!read_before(s, f, before))
-        return sn_run_fail(s, f, "the pads do not give the planned shape");
+        return sn_run_fail(s, f, "the values of the pads do not match the planned output shape");
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     const sn_tensor *v = !r->from_attr && sn_has(s, 2) ? sn_in(s, f, 2) : NULL;

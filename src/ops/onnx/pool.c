@@ -65,7 +65,7 @@ static sonde_status infer(sn_infer *c)
 {
     const pool_params *p = c->params;
     if (!sn_infer_has(c, 0))
-        return sn_infer_fail(c, "an input is needed");
+        return sn_infer_fail(c, "an input is required");
     const sn_type *x = &c->in[0]->type;
     const int rank = x->rank >= 0 ? x->rank : p->global ? -1 : (int)p->window.n + 2;
     sn_dim dims[SN_MAX_RANK];

@@ -28,10 +28,9 @@ static sonde_status prepare_quant(sn_prep *p)
     SN_TRY(sn_prep_int(p, "output_dtype", 0, &output));
     q->saturate = saturate != 0;
     if (output != 0 && !sn_dtype_valid(output))
-        return sn_prep_fail(p,
-                            "attribute 'output_dtype' is %s, which is no element type of this "
-                            "version",
-                            sn_dtype_number_text(output, (char[40]){0}));
+        return sn_prep_fail(
+            p, "attribute 'output_dtype' is %s, which is not a dtype that this version supports",
+            sn_dtype_number_text(output, (char[40]){0}));
     q->output = (sn_dtype)output;
     if (q->block_size < 0)
         return sn_prep_fail(p, "attribute 'block_size' is negative");
@@ -44,7 +43,8 @@ static sonde_status infer_quantize(sn_infer *c)
     const sn_type *x = &c->in[0]->type;
     sn_dtype t = sn_infer_has(c, 2) ? c->in[2]->type.dtype : q->output ? q->output : SONDE_DTYPE_U8;
     if (sn_infer_has(c, 2) && q->output && t != SONDE_DTYPE_UNDEFINED && t != q->output)
-        return sn_infer_fail(c, "attribute 'output_dtype' contradicts the zero point's type");
+        return sn_infer_fail(c,
+                             "attribute 'output_dtype' differs from the dtype of the zero point");
     return sn_infer_tensor(c, 0, t, x->dims, x->rank);
 }
 
@@ -99,7 +99,7 @@ static sonde_status make_shape(sn_bind *b, sn_quant_shape *s, size_t *n_scales)
     const int64_t blocks = s->block > 0 && s->channels > 0 ? (s->channels - 1) / s->block + 1 : 0;
     if (!fits || s->block == 0 || blocks != s->channel_blocks)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "the scale's shape does not fit blocks of %lld along axis %d",
+                            "the shape of the scale does not match blocks of %lld along axis %d",
                             (long long)q->block_size, a);
     s->scale_inner = s->inner;
     s->scale_outer = true;
@@ -151,7 +151,8 @@ static sonde_status bind_quant(sn_bind *b)
     int64_t zeros = 0;
     if (b->n_in > 2 && b->in[2] &&
         (!sn_type_count(&b->in[2]->type, &zeros) || (size_t)zeros != k->n_scales))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the zero point's shape is not the scale's");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the zero point and the scale have different shapes");
     k->n = sn_fact_elems(b->in[0]);
     k->scale = sn_converted_carve(&b->workspace, b->in[1], SONDE_DTYPE_F32);
     k->zero = sn_carve(&b->workspace, (int64_t)k->n_scales, sizeof(int32_t));

@@ -109,7 +109,7 @@ static sonde_status prepare_cell(sn_prep *p, sn_cell cell)
     r->dirs = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     SN_TRY(sn_prep_int(p, "hidden_size", 0, &r->hidden));
     if (r->hidden < 0 || r->hidden > INT32_MAX)
-        return sn_prep_fail(p, "hidden_size %lld is not possible", (long long)r->hidden);
+        return sn_prep_fail(p, "hidden_size is %lld, which is invalid", (long long)r->hidden);
     SN_TRY(sn_prep_int(p, "layout", 0, &layout));
     if (layout != 0 && layout != 1)
         return sn_prep_fail(p, "layout must be 0 or 1");

@@ -120,7 +120,7 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
         seen[a] = true;
         if (sizes) {
             if (sizes[i] < 0 || (sizes[i] > 0 && dims[a] == 0))
-                return "a size is not possible";
+                return "a size is invalid";
             axes[a].out = sizes[i];
             if (sizes[i] > 0)
                 sn_resize_by_ratio(&axes[a], sizes[i], dims[a]);
@@ -130,7 +130,7 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
                 kept = a;
         } else {
             if (!scaled_dim(dims[a], scales[i], &axes[a].out))
-                return "a scale is not possible";
+                return "a scale is invalid";
             sn_resize_by_scale(&axes[a], scales[i]);
         }
     }
@@ -146,7 +146,7 @@ static const char *plan_axes(const resize_params *r, int rank, const int64_t *di
         if (like.scale == 0)
             axes[a].out = 0;
         else if (!sn_resize_rounded(&axes[a], &axes[a].out))
-            return "a size is not possible";
+            return "a size is invalid";
     }
     return NULL;
 }
@@ -226,7 +226,7 @@ static sonde_status infer_resize(sn_infer *c)
         else if (scales[i] != 1 && !sn_dim_known(dims[a]))
             dims[a] = SN_DIM_UNKNOWN;
         else if (scales[i] != 1 && !scaled_dim(dims[a], scales[i], &dims[a]))
-            return sn_infer_fail(c, "a scale is not possible");
+            return sn_infer_fail(c, "a scale is invalid");
     }
     return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
@@ -309,7 +309,7 @@ static sonde_status bind_resize(sn_bind *b)
         if (i != 1 || !b->in[0]->block)
             dims[i] = y->dims[i];
         if (!sn_dims_count(dims, x->rank, &count))
-            return sn_bind_fail(b, SONDE_LIMIT, "it would need too much memory");
+            return sn_bind_fail(b, SONDE_LIMIT, "resizing needs too much memory");
         largest = count > largest ? count : largest;
     }
     if (r->how.mode == SN_RESIZE_NEAREST)
@@ -330,7 +330,8 @@ static sonde_status run_driver(const sn_step *s, sn_frame *f, const sn_resize *d
     for (int i = d->rank - 1; i >= 0; i--) {
         if (mixes && sn_resize_changes(d, i) &&
             sn_resize_taps(&d->how, d->axes[i].scale) > l->taps_max[i])
-            return sn_run_fail(s, f, "the scale of axis %d does not fit the planned shape", i);
+            return sn_run_fail(s, f, "the scale of axis %d does not match the planned output shape",
+                               i);
         scratch.index[i] = sn_piece_ptr(f, l->index[i]);
         scratch.weight[i] = mixes ? sn_piece_ptr(f, l->weight[i]) : NULL;
     }
@@ -372,7 +373,8 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "%s", wrong);
     for (int i = 0; i < x->rank; i++)
         if (d.axes[i].out != y->dims[i])
-            return sn_run_fail(s, f, "axis %d does not have the planned size", i);
+            return sn_run_fail(
+                s, f, "the value of sizes does not match the planned output size of axis %d", i);
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     if (r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE) {

@@ -25,7 +25,7 @@ static sonde_status prepare_common(sn_prep *p)
     SN_TRY(sn_prep_float(p, "spatial_scale", 1.0f, &scale));
     r->scale = (double)scale;
     if (r->height < 1 || r->width < 1 || r->height > INT32_MAX || r->width > INT32_MAX)
-        return sn_prep_fail(p, "an output of %lld by %lld is not possible", (long long)r->height,
+        return sn_prep_fail(p, "an output of %lld by %lld is invalid", (long long)r->height,
                             (long long)r->width);
     return SONDE_OK;
 }
@@ -136,7 +136,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         return SONDE_OK;
     const int64_t bad = sn_roi_without_image(&c, sn_tensor_elems(rois), batch);
     if (bad >= 0)
-        return sn_run_fail(s, f, "region %lld names an image outside the batch of %lld",
+        return sn_run_fail(s, f, "region %lld refers to an image outside the batch of %lld",
                            (long long)bad, (long long)c.images);
     if (c.height == 0 || c.width == 0)
         return sn_run_fail(s, f, "the image is empty");

@@ -29,10 +29,9 @@ static sonde_status prepare_scan(sn_prep *p)
     r->n_state = p->node->n_formal_in - r->n_in;
     if (r->body.graph->n_formal_inputs != p->node->n_formal_in ||
         r->body.graph->outputs.n != p->node->n_out || p->node->n_out < r->n_state)
-        return sn_prep_fail(
-            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
-            p->node->n_out);
+        return sn_prep_fail(p, "its body has %u inputs and %zu outputs, but the node has %u and %u",
+                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n,
+                            p->node->n_formal_in, p->node->n_out);
     r->n_out = p->node->n_out - r->n_state;
     SN_TRY(list_of(p, "scan_input_axes", r->n_in, &r->in_axes));
     SN_TRY(list_of(p, "scan_input_directions", r->n_in, &r->in_directions));
@@ -60,8 +59,9 @@ static sonde_status infer_scan(sn_infer *c)
         int axis;
         SN_TRY(sn_infer_axis(c, r->in_axes ? r->in_axes[i - r->n_state] : 0, x.rank, false, &axis));
         if (sn_dim_known(trips) && sn_dim_known(x.dims[axis]) && trips != x.dims[axis])
-            return sn_infer_fail(c, "scanned inputs have %lld and %lld slices", (long long)trips,
-                                 (long long)x.dims[axis]);
+            return sn_infer_fail(c,
+                                 "scanned inputs have different numbers of slices: %lld and %lld",
+                                 (long long)trips, (long long)x.dims[axis]);
         trips = sn_dim_merge(trips, x.dims[axis]);
         sn_dim *dims = SN_NEW_N(c->arena, sn_dim, x.rank);
         if (!dims)
@@ -257,8 +257,9 @@ static sonde_status run_scan(const sn_step *s, sn_frame *f)
             !sn_axis_index(l.r->in_axes ? l.r->in_axes[i] : 0, x->t.rank, &axis))
             return sn_run_fail(s, f, "scanned input %u has no such axis", i);
         if (l.trips >= 0 && x->t.dims[axis] != l.trips)
-            return sn_run_fail(s, f, "scanned inputs have %lld and %lld slices", (long long)l.trips,
-                               (long long)x->t.dims[axis]);
+            return sn_run_fail(s, f,
+                               "scanned inputs have different numbers of slices: %lld and %lld",
+                               (long long)l.trips, (long long)x->t.dims[axis]);
         l.trips = x->t.dims[axis];
     }
     sonde_status st = scan_begin(f, &l);
@@ -291,10 +292,9 @@ static sonde_status prepare_map(sn_prep *p)
     SN_TRY(sn_body_need_inputs(p, 0));
     if (r->body.graph->n_formal_inputs != p->node->n_formal_in ||
         r->body.graph->outputs.n != p->node->n_out)
-        return sn_prep_fail(
-            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, p->node->n_formal_in,
-            p->node->n_out);
+        return sn_prep_fail(p, "its body has %u inputs and %zu outputs, but the node has %u and %u",
+                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n,
+                            p->node->n_formal_in, p->node->n_out);
     return SONDE_OK;
 }
 

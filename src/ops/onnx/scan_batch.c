@@ -23,9 +23,9 @@ sonde_status sn_scan_batch_prepare(sn_prep *p)
     r->n_state = given - r->n_in;
     if (r->body.graph->n_formal_inputs != given || r->body.graph->outputs.n != p->node->n_out ||
         p->node->n_out < r->n_state)
-        return sn_prep_fail(
-            p, "its body takes %u inputs and gives %zu outputs, the node has %u and %u",
-            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, given, p->node->n_out);
+        return sn_prep_fail(p, "its body has %u inputs and %zu outputs, but the node has %u and %u",
+                            r->body.graph->n_formal_inputs, r->body.graph->outputs.n, given,
+                            p->node->n_out);
     r->n_out = p->node->n_out - r->n_state;
     return SONDE_OK;
 }
@@ -139,7 +139,7 @@ static sonde_status run_all(const sn_step *s, sn_frame *f, batch_state *l)
             length = b < sn_tensor_count(lengths) ? sn_tensor_int(lengths, b) : -1;
         }
         if (length < 0 || length > l->steps)
-            return sn_run_fail(s, f, "the length of sequence %lld is not possible", (long long)b);
+            return sn_run_fail(s, f, "the length of sequence %lld is invalid", (long long)b);
         SN_TRY(run_sequence(s, f, l, b, length));
     }
     for (uint32_t o = 0; o < r->n_state + r->n_out; o++) {

@@ -67,7 +67,7 @@ static sonde_status read_position(const sn_step *s, sn_frame *f, uint32_t i, siz
 {
     const sn_slot *x = sn_in_slot(s, f, i);
     if (x->kind != SN_KIND_TENSOR || sn_tensor_count(&x->t) != 1)
-        return sn_run_fail(s, f, "the position is not one number");
+        return sn_run_fail(s, f, "the position is not a single number");
     int64_t v = sn_tensor_int(&x->t, 0), len = (int64_t)n;
     if (v < -len || v >= len + extra)
         return sn_run_fail(s, f, "position %lld is outside a sequence of %zu", (long long)v, n);
@@ -184,7 +184,7 @@ static sonde_status run_insert(const sn_step *s, sn_frame *f)
         SN_TRY(read_position(s, f, 2, l->n, 1, &at));
     if (l->elem_dtype != SONDE_DTYPE_UNDEFINED && item->kind == SN_KIND_TENSOR &&
         item->t.dtype != l->elem_dtype)
-        return sn_run_fail(s, f, "a %s tensor cannot join a sequence of %s",
+        return sn_run_fail(s, f, "cannot insert a %s tensor into a sequence of %s",
                            sn_dtype_name(item->t.dtype), sn_dtype_name(l->elem_dtype));
     sn_list *made = NULL;
     SN_TRY(sn_list_with(&made, l, (size_t)at, item, f->err));
@@ -207,7 +207,7 @@ static sonde_status run_erase(const sn_step *s, sn_frame *f)
     const sn_list *l = NULL;
     SN_TRY(input_list(s, f, &l));
     if (l->n == 0)
-        return sn_run_fail(s, f, "an empty sequence has nothing to erase");
+        return sn_run_fail(s, f, "cannot erase an element of an empty sequence");
     int64_t at = (int64_t)l->n - 1;
     if (sn_has(s, 1) && sn_in_slot(s, f, 1)->kind != SN_KIND_NONE)
         SN_TRY(read_position(s, f, 1, l->n, 0, &at));
@@ -330,7 +330,7 @@ static sonde_status split_parts(const sn_step *s, sn_frame *f, sn_list *l, int a
     if (sizes && !listed)
         step = sn_tensor_int(sizes, 0);
     if (step < 1)
-        return sn_run_fail(s, f, "parts of %lld entries are not possible", (long long)step);
+        return sn_run_fail(s, f, "parts of %lld entries are invalid", (long long)step);
     int64_t n = listed ? sn_tensor_count(sizes) : whole / step + (whole % step != 0);
     for (int64_t i = 0; i < n; i++) {
         int64_t left = whole - at, size = listed        ? sn_tensor_int(sizes, i)
@@ -343,7 +343,7 @@ static sonde_status split_parts(const sn_step *s, sn_frame *f, sn_list *l, int a
         at += size;
     }
     return at == whole ? SONDE_OK
-                       : sn_run_fail(s, f, "the parts add up to %lld, the axis has %lld",
+                       : sn_run_fail(s, f, "the parts add up to %lld, but the axis has %lld",
                                      (long long)at, (long long)whole);
 }
 
@@ -405,7 +405,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     const sn_list *l = NULL;
     SN_TRY(input_list(s, f, &l));
     if (l->n == 0)
-        return sn_run_fail(s, f, "an empty sequence cannot be joined");
+        return sn_run_fail(s, f, "cannot concatenate an empty sequence");
     const sn_tensor *first = &l->items[0].t;
     int64_t dims[SN_MAX_RANK + 1], total = 0, outer = 1, inner = 1;
     bool fresh = r->keepdims != 0;
@@ -419,7 +419,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         for (int i = 0; same && i < x->rank; i++)
             same = x->dims[i] == first->dims[i] || (!fresh && i == axis);
         if (!same || !sn_i64_add(total, fresh ? 1 : x->dims[axis], &total))
-            return sn_run_fail(s, f, "element %zu does not fit the ones before", e);
+            return sn_run_fail(s, f,
+                               "the shape of element %zu does not match the elements before it", e);
     }
     for (int i = 0, k = 0; i < rank; i++) {
         dims[i] = i == axis ? (k += !fresh, total) : first->dims[k++];

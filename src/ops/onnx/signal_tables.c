@@ -91,7 +91,7 @@ static sonde_status infer_mel(sn_infer *c)
     SN_TRY(sn_check_float(c, LOW));
     SN_TRY(sn_check_float(c, HIGH));
     if (sn_dim_known(length) && (length < 0 || length > INT32_MAX))
-        return sn_infer_fail(c, "dft_length %lld is not possible", (long long)length);
+        return sn_infer_fail(c, "dft_length is %lld, which is invalid", (long long)length);
     const sn_dim dims[2] = {sn_dim_known(length) ? length / 2 + 1 : SN_DIM_UNKNOWN, bins};
     return sn_infer_bounded(c, 0, r->dtype, dims, 2);
 }

@@ -192,7 +192,8 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
         src[a] = counts[a] > 1 ? dense[a] * (ptrdiff_t)step : 0;
     }
     if (!sn_same_dims(counts, x->rank, y->dims, y->rank))
-        return sn_run_fail(s, f, "the slice does not have the planned shape");
+        return sn_run_fail(
+            s, f, "the values of starts, ends and steps do not match the planned output shape");
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     sn_copy c;

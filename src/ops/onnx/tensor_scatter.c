@@ -31,9 +31,9 @@ static sonde_status infer_tensor_scatter(sn_infer *c)
         int axis;
         SN_TRY(sn_infer_axis(c, p->axis, past->rank, false, &axis));
         if (axis == 0)
-            return sn_infer_fail(c, "the axis is the batch");
+            return sn_infer_fail(c, "the axis must not be the batch dimension");
         if (update->rank >= 0 && update->rank != past->rank)
-            return sn_infer_fail(c, "the update has another rank than the cache");
+            return sn_infer_fail(c, "the update and the cache have different ranks");
         for (int i = 0; update->rank >= 0 && i < past->rank; i++) {
             const sn_dim a = past->dims[i], b = update->dims[i];
             if (sn_dim_known(a) && sn_dim_known(b) && (i == axis ? b > a : a != b))
@@ -52,7 +52,8 @@ static sonde_status bind_tensor_scatter(sn_bind *b)
 {
     const sn_type *past = &b->in[0]->type;
     if (b->in[1]->type.dtype != past->dtype)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the update has another element type");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the update and the cache have different dtypes");
     if (b->n_in > 2 && b->in[2] &&
         (b->in[2]->type.dtype != SONDE_DTYPE_I64 || b->in[2]->type.dims[0] != past->dims[0]))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,

@@ -129,7 +129,8 @@ static sonde_status bind_tfidf(sn_bind *b)
     const tfidf_params *t = b->params;
     const sn_dtype x = b->in[0]->type.dtype;
     if (t->tokens.strings ? x != SONDE_DTYPE_STRING : x != SONDE_DTYPE_I64 && x != SONDE_DTYPE_I32)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input is %s, the pool is not",
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the input is %s, but the pool has a different type",
                             sn_dtype_onnx_name(x));
     int64_t rows, columns, count;
     sn_piece *tokens = SN_NEW(b->arena, sn_piece);

@@ -33,7 +33,7 @@ static sonde_status infer_topk(sn_infer *c)
     int axis;
     SN_TRY(sn_infer_input_type(c, 0, &x));
     if (x.dtype != SONDE_DTYPE_UNDEFINED && !sn_elem_ordered(x.dtype))
-        return sn_infer_fail(c, "%s elements have no order", sn_dtype_name(x.dtype));
+        return sn_infer_fail(c, "elements of type %s cannot be sorted", sn_dtype_name(x.dtype));
     if (!r->from_attr) {
         const sn_dim *v;
         int64_t n;
@@ -50,7 +50,7 @@ static sonde_status infer_topk(sn_infer *c)
     for (int i = 0; i < x.rank; i++)
         dims[i] = i == axis ? k : x.dims[i];
     if (sn_dim_known(k) && sn_dim_known(x.dims[axis]) && k > x.dims[axis])
-        return sn_infer_fail(c, "k is %lld, the axis has %lld", (long long)k,
+        return sn_infer_fail(c, "k is %lld, but the axis has %lld elements", (long long)k,
                              (long long)x.dims[axis]);
     SN_TRY(sn_infer_bounded(c, 0, x.dtype, dims, x.rank));
     return sn_infer_bounded(c, 1, SONDE_DTYPE_I64, dims, x.rank);
@@ -95,7 +95,7 @@ static sonde_status run_topk(const sn_step *s, sn_frame *f)
     p.n = x->dims[axis];
     p.k = (values ? values : indices)->dims[axis];
     if (p.k > p.n || (!r->from_attr && sn_tensor_int(sn_in(s, f, 1), 0) != p.k))
-        return sn_run_fail(s, f, "k does not give the planned shape");
+        return sn_run_fail(s, f, "the value of k does not match the planned output shape");
     for (int i = 0; i < x->rank; i++)
         if (i != axis)
             *(i < axis ? &p.outer : &p.inner) *= x->dims[i];

@@ -125,7 +125,7 @@ static sonde_status divide_dim(sn_infer *c, sn_dim d, int64_t by, sn_dim *out)
     if (!sn_dim_known(d))
         return SONDE_OK;
     if (d % by)
-        return sn_infer_fail(c, "a dim of %lld does not divide by %lld", (long long)d,
+        return sn_infer_fail(c, "a dimension of %lld is not divisible by %lld", (long long)d,
                              (long long)by);
     *out = d / by;
     return SONDE_OK;

@@ -50,12 +50,12 @@ static sonde_status infer_col2im(sn_infer *c)
     }
     if (sn_dim_known(size) && sn_dim_known(in[1])) {
         if (size < 1 || in[1] % size != 0)
-            return sn_infer_fail(c, "%lld rows do not divide into blocks of %lld", (long long)in[1],
-                                 (long long)size);
+            return sn_infer_fail(c, "%lld rows are not divisible by blocks of %lld",
+                                 (long long)in[1], (long long)size);
         dims[1] = in[1] / size;
     }
     if (sn_dim_known(blocks) && sn_dim_known(in[2]) && blocks != in[2])
-        return sn_infer_fail(c, "there are %lld blocks, the image takes %lld", (long long)in[2],
+        return sn_infer_fail(c, "there are %lld blocks, but the image needs %lld", (long long)in[2],
                              (long long)blocks);
     return sn_infer_bounded(c, 0, x->dtype, dims, (int)n_image + 2);
 }
@@ -85,7 +85,7 @@ static sonde_status bind_col2im(sn_bind *b)
     for (int i = 0; i < k->rank; i++) {
         sn_axis_window a;
         if (!sn_window_axis(&r->window, i, y->dims[i + 2], block[i], &a))
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the blocks do not fit the image");
+            return sn_bind_fail(b, SONDE_INVALID_MODEL, "the blocks do not match the image");
         k->image[i] = a.in;
         k->grid[i] = a.out;
         k->kernel[i] = a.kernel;
@@ -149,7 +149,7 @@ static sonde_status infer_unpool(sn_infer *c)
     SN_TRY(sn_infer_list(c, SHAPE, &shape, &n));
     const int rank = (int)r->window.n + 2;
     if (r->window.n > SN_MAX_RANK - 2 || (x->rank >= 0 && x->rank != rank))
-        return sn_infer_fail(c, "the attributes are for %zu spatial dims, the input has rank %d",
+        return sn_infer_fail(c, "the attributes have %zu spatial dims, but the input has rank %d",
                              r->window.n, (int)x->rank);
     if (x->rank < 0)
         return sn_infer_rank(c, 0, x->dtype, rank);
@@ -193,7 +193,7 @@ static sonde_status run_unpool(const sn_step *s, sn_frame *f)
             return sn_run_fail(s, f, "output_shape is too small in dimension %d", i + 2);
     }
     if (y->dtype == SONDE_DTYPE_STRING || !sn_dims_count(dims, x->rank, &total))
-        return sn_run_fail(s, f, "the maxima cannot be put back");
+        return sn_run_fail(s, f, "unpooling is not supported for this dtype or size");
     memset(y->data, 0, y->bytes);
     for (int64_t i = 0; i < n; i++) {
         int64_t rest = index[i], at = 0, step = 1;

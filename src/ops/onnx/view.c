@@ -64,7 +64,7 @@ static sonde_status solve_missing(sn_infer *c, const sn_input_type *x, sn_dim *d
             dims[missing] = 0;
         } else {
             if (in_count % out_count)
-                return sn_infer_fail(c, "%lld elements do not divide into rows of %lld",
+                return sn_infer_fail(c, "%lld elements cannot be divided into rows of %lld",
                                      (long long)in_count, (long long)out_count);
             dims[missing] = in_count / out_count;
         }
@@ -97,7 +97,8 @@ static sonde_status infer_reshape(sn_infer *c)
         dims[i] = shape[i];
         if (dims[i] == 0 && !r->allowzero) {
             if (x.rank >= 0 && i >= x.rank)
-                return sn_infer_fail(c, "the shape keeps dim %d of an input of rank %d", i, x.rank);
+                return sn_infer_fail(c, "the shape copies dim %d, but the input has rank %d", i,
+                                     x.rank);
             dims[i] = x.rank >= 0 ? x.dims[i] : SN_DIM_UNKNOWN;
         } else if (dims[i] == -1) {
             if (free_dim)
@@ -106,7 +107,7 @@ static sonde_status infer_reshape(sn_infer *c)
             dims[i] = SN_DIM_UNKNOWN;
             missing = i;
         } else if (sn_dim_known(dims[i]) && dims[i] < 0) {
-            return sn_infer_fail(c, "the shape has a dim of %lld", (long long)dims[i]);
+            return sn_infer_fail(c, "the shape contains the invalid dim %lld", (long long)dims[i]);
         }
         if (dims[i] == SN_DIM_UNKNOWN) {
             unknown++;
@@ -212,7 +213,8 @@ static sonde_status infer_squeeze(sn_infer *c)
     int rank = 0;
     for (int i = 0; i < x.rank; i++) {
         if (gone[i] && sn_dim_known(x.dims[i]) && x.dims[i] != 1)
-            return sn_infer_fail(c, "dim %d is %lld, not 1", i, (long long)x.dims[i]);
+            return sn_infer_fail(c, "dim %d is %lld; only dims of size 1 can be removed", i,
+                                 (long long)x.dims[i]);
         if (all ? x.dims[i] != 1 : !gone[i])
             dims[rank++] = x.dims[i];
     }

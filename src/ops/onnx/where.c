@@ -61,7 +61,7 @@ static sonde_status bind_where(sn_bind *b)
     }
     if (b->in[0]->type.dtype != SONDE_DTYPE_BOOL || b->in[1]->type.dtype != b->in[2]->type.dtype)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "expects a bool condition and two inputs of one type");
+                            "expects a bool condition and two inputs of the same type");
     sn_bcast_plan(&k->bcast, y->dims, y->rank, 3, dims, ranks);
     k->elem_bytes = sn_dtype_bytes(y->dtype);
     k->dims = y->dims;

@@ -9,7 +9,7 @@ sonde_status sn_check_dtype(sn_infer *c, uint32_t i, const sn_dtype *allowed, in
     for (int k = 0; k < n; k++)
         if (c->in[i]->type.dtype == allowed[k])
             return SONDE_OK;
-    return sn_infer_fail(c, "input %u is of type %s, which this operator does not take", i,
+    return sn_infer_fail(c, "input %u has type %s, which this operator does not support", i,
                          sn_dtype_name(c->in[i]->type.dtype));
 }
 
@@ -27,8 +27,8 @@ sonde_status sn_check_same_dtype(sn_infer *c, uint32_t i, uint32_t j)
     sn_dtype a = c->in[i]->type.dtype, b = c->in[j]->type.dtype;
     if (a == b || a == SONDE_DTYPE_UNDEFINED || b == SONDE_DTYPE_UNDEFINED)
         return SONDE_OK;
-    return sn_infer_fail(c, "input %u is of type %s and input %u of type %s: they must agree", i,
-                         sn_dtype_name(a), j, sn_dtype_name(b));
+    return sn_infer_fail(c, "input %u has type %s and input %u has type %s; they must be the same",
+                         i, sn_dtype_name(a), j, sn_dtype_name(b));
 }
 
 sonde_status sn_check_dims(sn_infer *c, uint32_t i, sn_dim *dims, int rank)

@@ -140,8 +140,8 @@ sonde_status sn_run_copy(const sn_step *s, sn_frame *f, uint32_t o, const sn_ten
     sn_tensor *y = sn_out(s, f, o);
     int64_t n = sn_tensor_count(y);
     if (n != sn_tensor_count(src))
-        return sn_run_fail(s, f, "output %u has %lld elements, its source %lld", o, (long long)n,
-                           (long long)sn_tensor_count(src));
+        return sn_run_fail(s, f, "output %u has %lld elements, but its source has %lld", o,
+                           (long long)n, (long long)sn_tensor_count(src));
     if (y->data == src->data || n == 0)
         return SONDE_OK;
     sn_copy_bytes(y->data, src->data, (size_t)n * sn_dtype_bytes(y->dtype), f->pool);

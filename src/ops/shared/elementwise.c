@@ -176,8 +176,8 @@ sonde_status sn_elt_plan_make(sn_bind *b, uint32_t first, uint32_t n, sn_elt_pla
         const sn_fact *f = b->in[first + k];
         int64_t count = 0;
         if (f->block != y->block && !(sn_type_count(&f->type, &count) && count == 1 && !f->block))
-            return sn_bind_fail(b, SONDE_INTERNAL, "input %u has another layout than the output",
-                                first + k);
+            return sn_bind_fail(b, SONDE_INTERNAL,
+                                "input %u has a different layout than the output", first + k);
         ranks[k] = physical(f, in[k]);
         if (f->block != y->block)
             ranks[k] = 0;

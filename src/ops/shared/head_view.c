@@ -8,7 +8,7 @@ sonde_status sn_view_prepare(sn_prep *p, const char *name, const int64_t **view)
     SN_TRY(sn_prep_ints(p, name, view, &n));
     if (n != SN_VIEW_INTS || (*view)[SN_VIEW_STEP] < 0 || (*view)[SN_VIEW_FIRST] < 0 ||
         (*view)[SN_VIEW_STEP] > INT32_MAX || (*view)[SN_VIEW_FIRST] > INT32_MAX)
-        return sn_prep_fail(p, "attribute '%s' is no view of heads", name);
+        return sn_prep_fail(p, "attribute '%s' is not a view of heads", name);
     return SONDE_OK;
 }
 

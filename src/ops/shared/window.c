@@ -20,7 +20,8 @@ static sonde_status read_ints(sn_prep *p, sn_window *w, const char *name, size_t
     w->n = n / per_axis;
     for (size_t i = 0; i < n; i++)
         if ((*out)[i] < least || (*out)[i] > INT32_MAX)
-            return sn_prep_fail(p, "attribute '%s' holds %lld", name, (long long)(*out)[i]);
+            return sn_prep_fail(p, "attribute '%s' contains %lld, which is invalid", name,
+                                (long long)(*out)[i]);
     return SONDE_OK;
 }
 
@@ -48,7 +49,7 @@ sonde_status sn_window_prepare(sn_prep *p, sn_window *w)
 sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial)
 {
     if (w->n != 0 && (size_t)spatial != w->n)
-        return sn_infer_fail(c, "the attributes are for %zu spatial dims, the input has %d", w->n,
+        return sn_infer_fail(c, "the attributes have %zu spatial dims, but the input has %d", w->n,
                              spatial);
     return SONDE_OK;
 }

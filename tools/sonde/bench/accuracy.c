@@ -63,9 +63,10 @@ static int class_of(const bench_options *o, const list *labels, const char *name
         *label = line_of(labels, name);
     else if (*end || end == name || *label < 0)
         *label = position;
-    return *label >= 0 ? EXIT_OK
-                       : fail("'%s' has no line '%s', which is a folder of '%s'", o->values.labels,
-                              name, o->dataset);
+    return *label >= 0
+               ? EXIT_OK
+               : fail("the labels file '%s' has no line '%s', but '%s' has a folder with that name",
+                      o->values.labels, name, o->dataset);
 }
 
 static int find_labelled(samples *s, const bench_options *o, const list *labels)
@@ -91,7 +92,7 @@ static int find_labelled(samples *s, const bench_options *o, const list *labels)
     }
     list_free_texts(&names);
     if (!code && !s->files.n)
-        code = fail("'%s' holds neither folders of images nor .npz files", o->dataset);
+        code = fail("'%s' contains neither folders of images nor .npz files", o->dataset);
     return code;
 }
 
@@ -186,7 +187,7 @@ static void rate(talk *t, const bench_plan *p, const samples *s, bench_result *r
         r->accuracy.top5 = (double)near / (double)r->accuracy.samples;
     } else if (!t->state) {
         t->state = BENCH_FAILED;
-        t->message = text_of("no sample of the data set could be read and has a label");
+        t->message = text_of("the data set has no sample that has a label and can be read");
     }
 }
 

@@ -22,7 +22,7 @@ static sonde_value_set *read_outputs(size_t which, sonde_error *err)
     sonde_value_set *set = NULL;
     char *path = bench_outputs_path(which);
     if (access(path, R_OK) != 0)
-        snprintf(err->message, sizeof err->message, "it saved no outputs");
+        snprintf(err->message, sizeof err->message, "the runtime saved no outputs");
     else if (sonde_values_load_with(NULL, path, &unmapped, &set, err))
         set = NULL;
     unlink(path); /* the next table must not find it */
@@ -88,7 +88,7 @@ static void compare(bench_result *r, const sonde_value_set *got, const sonde_val
         if (!value) {
             r->agreement = BENCH_DIFFERS;
             free(r->difference);
-            r->difference = text_of("there is no output '%s'", name);
+            r->difference = text_of("the runtime returned no output '%s'", name);
             r->max_difference = NAN;
             return;
         }

@@ -95,7 +95,7 @@ char *counters_refused(void)
 {
     const int fd = open_row(&rows_of[4], 0);
     if (fd < 0)
-        return text_of("not supported here (%s)", strerror(errno));
+        return text_of("not supported on this machine (%s)", strerror(errno));
     close(fd);
     return text_of("%s", "");
 }

@@ -78,7 +78,7 @@ static char *drawn(const bench_results *r, const char *path)
             panels[i].draw(&d, r);
     if (d.y == 0) {
         draw_heading(&d, only == PANELS ? "sonde bench" : panels[only].name,
-                     "Nothing was measured that could be drawn.");
+                     "There are no measurements to draw.");
     } else {
         char words[320];
         const bench_machine *m = &r->machine;
@@ -122,8 +122,8 @@ static int convert(const char *svg, const char *png)
     free(out);
     if (code == 0)
         return EXIT_OK;
-    return fail("'%s': no program that turns an SVG into a PNG works here (rsvg-convert, resvg, "
-                "inkscape, magick); '%s' has the drawing",
+    return fail("cannot write '%s': converting SVG to PNG needs rsvg-convert, resvg, inkscape or "
+                "magick; the plot is in '%s'",
                 png, svg);
 }
 

@@ -31,7 +31,7 @@ static const char *why_not(bench_state state, const char *message)
     case BENCH_CRASHED:
         return "crashed";
     case BENCH_HUNG:
-        return "gave no answer in time";
+        return "did not answer in time";
     case BENCH_OK:
     case BENCH_FAILED:
         break;

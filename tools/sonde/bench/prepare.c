@@ -17,8 +17,7 @@
 static int check_name(const char *name)
 {
     return strpbrk(name, "\t\n\r")
-               ? fail("'%s' has a tab or a line break in its name, which cannot be "
-                      "handed to other programs",
+               ? fail("cannot pass '%s' to other programs: its name contains a tab or a line break",
                       name)
                : EXIT_OK;
 }
@@ -86,7 +85,7 @@ static int save_feeds(const loaded *l, const run_setup *s, size_t number, int64_
         sonde_error err;
         const bool essential = k == 0; /* strings, for instance, have no .safetensors */
         if (sonde_values_save(path, f.names, f.values, f.n, &err) && essential)
-            code = fail("the inputs cannot be handed to other programs: %s", err.message);
+            code = fail("cannot pass the inputs to other programs: %s", err.message);
         free(path);
         free(name);
     }
@@ -117,7 +116,7 @@ static int save_inputs(const loaded *l, const run_setup *s, text *facts)
     }
     batch = counts_samples(l) ? batch : 1;
     if (!code && s->inputs.batch_size && batch != s->inputs.batch_size)
-        code = fail_usage("--batch-size %lld: the model's batch is %lld",
+        code = fail_usage("--batch-size %lld: the batch size of the model is fixed to %lld",
                           (long long)s->inputs.batch_size, (long long)batch);
     text_add(facts, "inputs %zu\nbatch %lld\n", images.n ? images.n : 1, (long long)batch);
     list_free_texts(&images);
@@ -145,7 +144,7 @@ static int save_model(const loaded *l, const char *model, text *facts)
 static int load_to_look_at(loaded *l, const run_setup *s, const char *model)
 {
     const int code = load(l, s, model, LOAD_TO_KNOW_PORTS);
-    return code || l->session ? code : fail("'%s' cannot be made ready", model);
+    return code || l->session ? code : fail("cannot prepare '%s'", model);
 }
 
 static int make_files(const run_setup *s, const char *model)
@@ -198,7 +197,7 @@ static int read_facts(bench_model *m)
     unlink(path);
     free(line);
     free(path);
-    return m->path ? EXIT_OK : fail("'%s' could not be made ready", m->label);
+    return m->path ? EXIT_OK : fail("cannot prepare '%s'", m->label);
 }
 
 /* An .npz file without what is no input, a label for instance. */

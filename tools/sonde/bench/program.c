@@ -74,7 +74,7 @@ static bool run_once(const bench_plan *p, bench_program *g, int round)
         break;
     default:
         it_failed(g, why ? BENCH_FAILED : BENCH_HUNG,
-                  why ? why : text_of("did not end within %g s", p->o->timeout_s));
+                  why ? why : text_of("did not finish within %g s", p->o->timeout_s));
     }
     free(log);
     free(copy);

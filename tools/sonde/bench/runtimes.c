@@ -56,8 +56,8 @@ static int unknown(const char *name)
     names[PEERS] = NULL;
     const char *near = closest(name, names);
     const int code =
-        near ? fail_usage("there is no runtime '%s'; did you mean '%s'?", name, near)
-             : fail_usage("there is no runtime '%s'; there are %s, and --peer %s=FILE adds one",
+        near ? fail_usage("unknown runtime '%s'; did you mean '%s'?", name, near)
+             : fail_usage("unknown runtime '%s'; known runtimes are %s; --peer %s=FILE adds one",
                           name, all.data, name);
     text_free(&all);
     return code;
@@ -86,8 +86,8 @@ static int add_runtime(runtimes *r, const bench_options *o, const char *label)
     int code = -1;
     for (char *option = rest ? strtok(rest, ":") : NULL; option; option = strtok(NULL, ":")) {
         if (code < 0 && peer && !variant_fits(peer->variants, option))
-            code = fail_usage("'%s': %s has no variant '%s'; it has %s", label, copy, option,
-                              peer->variants);
+            code = fail_usage("'%s': %s has no variant '%s'; its variants are %s", label, copy,
+                              option, peer->variants);
         list_add(&one.options, text_of("%s", option));
     }
     if (code < 0 && !own && !peer)
@@ -158,8 +158,9 @@ static void add_model_options(runtime *r, const model_options *o)
 
 void runtimes_help(text *t)
 {
-    text_add(t,
-             "\nRuntimes and their variants (NAME:VARIANT; one that ends in = takes a value):\n");
+    text_add(
+        t,
+        "\nRuntimes and their variants (NAME:VARIANT; a variant that ends in = takes a value):\n");
     for (int i = 0; i < PEERS; i++)
         text_add(t, "  %-12s %s\n", peers[i].name, peers[i].variants);
 }

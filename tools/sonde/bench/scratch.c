@@ -46,7 +46,7 @@ const char *scratch_open(void)
     const char *base = getenv("TMPDIR");
     char *path = text_of("%s/sonde-bench-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(path)) {
-        (void)fail("cannot make a temporary folder '%s': %s", path, strerror(errno));
+        (void)fail("cannot create the temporary folder '%s': %s", path, strerror(errno));
         free(path);
         return NULL;
     }

@@ -348,7 +348,7 @@ static void obey(driver *d, const char *word, const char *value)
     if (strcmp(word, "load") == 0 && !d->context)
         load_it(d);
     else if (!d->sessions)
-        answer("error nothing is loaded");
+        answer("error no model is loaded");
     else if (read_feeds(d, &err))
         answer_error(&err);
     else if (strcmp(word, "full") == 0 && many && d->images.n)
@@ -360,7 +360,7 @@ static void obey(driver *d, const char *word, const char *value)
     else if (strcmp(word, "program") == 0 && d->n_feeds)
         tell_program(d);
     else
-        answer("error '%s %s' is not understood", word, value);
+        answer("error unknown command '%s %s'", word, value);
 }
 
 static void driver_close(driver *d)

@@ -140,7 +140,8 @@ bool talk_times(talk *t, const char *line, bench_series *into, int round, double
         const double ns = strtod(wall ? rest + 5 : rest, &end);
         if (end == (wall ? rest + 5 : rest) || !(ns >= 0 && ns < 1e18)) {
             char *said = printable(rest);
-            give_up(t, BENCH_CRASHED, text_of("'%.40s' is no time in its answer", said));
+            give_up(t, BENCH_CRASHED,
+                    text_of("its answer contains '%.40s', which is not a time", said));
             free(said);
             return false;
         }
