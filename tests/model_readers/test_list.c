@@ -86,7 +86,7 @@ TEST(what_is_no_model_is_called_by_its_name)
          "JSON text, most likely an ONNX model"},
         {FILE_OF("{\"version\": 1}"), "it is JSON text"},
         {FILE_OF("ir_version: 8\nproducer_name: \"x\"\ngraph {\n}\n"), "text form of an ONNX"},
-        {FILE_OF("hello, this is text"), "it is text, not protobuf"},
+        {FILE_OF("hello, this is text"), "it is a text file, not protobuf"},
     };
     fixture f;
     fixture_init(&f);
