@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde runs ONNX models and shows where time and memory go.
+"""sonde runs ONNX models and profiles their time and memory.
 
     import sonde
     session = sonde.InferenceSession("model.onnx")

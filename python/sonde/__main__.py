@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sonde: the program that was installed with the package."""
+"""python -m sonde: runs the program that was installed with the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 
 def program() -> str:
-    """Its path: the one this package installed, else the one on PATH."""
+    """The path of the program: the one installed with this package, else the one on PATH."""
     try:
         files = metadata.files("sonde") or []
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.bench: how long a model takes in this process. `sonde bench` on the command line does more: other runtimes,
-fresh processes, interleaved rounds, whole programs."""
+"""sonde.bench: measures the latency of a model in this process. `sonde bench` on the command line does more: other
+runtimes, separate processes, interleaved rounds, whole programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p999": 99.9}
 
 @dataclass(frozen=True)
 class BenchResult:
-    """What was measured; times in milliseconds."""
+    """The result of bench(); times are in milliseconds."""
 
     model: str
     threads: int
@@ -44,7 +44,7 @@ class BenchResult:
         return len(self.samples_ms)
 
     def to_dict(self) -> dict[str, Any]:
-        """In the form of `sonde bench --json`."""
+        """The result as a dict with the schema of `sonde bench --json`."""
         return {
             "schema": "sonde.bench/1",
             "model": self.model,
@@ -67,7 +67,7 @@ class BenchResult:
 
 
 def latency_figures(samples: Sequence[float]) -> dict[str, float]:
-    """Percentiles are interpolated between the samples around them."""
+    """Latency statistics; percentiles are interpolated linearly between samples."""
     values = np.asarray(samples, np.float64)
     figures = {"min": values.min(), "mean": values.mean()}
     figures.update(zip(PERCENTILES, np.percentile(values, list(PERCENTILES.values())), strict=True))
@@ -85,8 +85,8 @@ def bench(
     sess_options: SessionOptions | None = None,
     seed: int = 0,
 ) -> BenchResult:
-    """Runs a model (anything InferenceSession takes, or a session) and says how long that took. Without feeds the
-    inputs are random. Without `iterations` it goes on for `duration` seconds and makes at least 10 runs."""
+    """Measures the latency of a model: a session, or anything that InferenceSession accepts. Without feeds the inputs are
+    random. Without `iterations` it runs for `duration` seconds, and at least 10 times."""
     if (iterations is not None and iterations < 1) or warmup < 0 or duration < 0:
         raise InvalidArgument("iterations must be at least 1, warmup and duration at least 0")
     load = first = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IOBinding: inputs and outputs whose memory is kept from run to run."""
+"""IOBinding: reuses the memory of inputs and outputs for several runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _check_device(device_type: str) -> None:
 
 
 def _over_pointer(element_type: Any, shape: Sequence[int], address: int) -> OrtValue:
-    """A tensor over memory that the caller answers for."""
+    """A tensor that refers to memory owned by the caller."""
     number = _convert.element_number(element_type)
     dims = tuple(int(dim) for dim in shape)
     size = int(np.prod(dims, dtype=np.int64)) * _sonde.dtype_bytes(number)
@@ -31,8 +31,8 @@ def _over_pointer(element_type: Any, shape: Sequence[int], address: int) -> OrtV
 
 
 class IOBinding:
-    """Made by InferenceSession.io_binding(). Bound inputs are read where they lie; outputs are written into what was
-    bound for them, or into memory of their own, which get_outputs() returns."""
+    """Created by InferenceSession.io_binding(). Bound inputs are used without a copy. Outputs are written to the bound
+    memory, or to new memory, which get_outputs() returns."""
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
@@ -43,13 +43,13 @@ class IOBinding:
 
     # ---------------------------------------------------------------- inputs
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
-        """An array, or anything else that run() takes."""
+        """Binds an array, or anything else that run() accepts, to an input."""
         self._inputs[name] = _convert.as_value(arr_on_cpu, self._types.get(name), name)
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
-        """Memory at an address, which must stay there as long as it is bound."""
+        """Binds memory at an address to an input. The memory must stay valid while it is bound."""
         _check_device(device_type)
         self._inputs[name] = _over_pointer(element_type, shape, buffer_ptr)
 
@@ -76,7 +76,7 @@ class IOBinding:
             self._outputs[name] = _over_pointer(element_type, shape, buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """The output is written into this value."""
+        """Binds a value to an output; runs write the output into it."""
         self._outputs[name] = _convert.to_value(ortvalue, None, name)
 
     # ---------------------------------------------------------------- running
@@ -90,20 +90,20 @@ class IOBinding:
         )
 
     def synchronize_inputs(self) -> None:
-        """Nothing to wait for: everything is in the CPU's memory."""
+        """Does nothing: all memory is CPU memory."""
 
     def synchronize_outputs(self) -> None:
-        """Nothing to wait for: a run is over when it returns."""
+        """Does nothing: a run has finished when it returns."""
 
     def get_outputs(self) -> list[OrtValue]:
-        """What the last run gave, in the order in which outputs were bound."""
+        """The outputs of the last run, in the order in which they were bound."""
         return list(self._results)
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
         return list(self._results)
 
     def copy_outputs_to_cpu(self) -> list[NDArray[Any]]:
-        """The same as arrays of their own."""
+        """The outputs of the last run, copied to new arrays."""
         return [_copy(value.numpy()) for value in self._results]
 
     def clear_binding_inputs(self) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects become values and values become objects, where that need not be fast: the extension itself handles
-contiguous arrays of the usual types and calls this module for the rest."""
+"""Conversion of Python objects to values and back, for the less common cases: the extension itself handles contiguous
+arrays of the usual dtypes and calls this module for everything else."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ._options import OrtAllocatorType, OrtMemType
 
 
 class OrtDevice(NamedTuple):
-    """A place where memory is."""
+    """A device that has memory."""
 
     name: str = "cpu"
     id: int = 0
@@ -30,7 +30,7 @@ class OrtDevice(NamedTuple):
 
 
 class OrtMemoryInfo(NamedTuple):
-    """Which memory an allocator serves."""
+    """Describes the memory of an allocator."""
 
     name: str = "Cpu"
     allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_DEVICE_ALLOCATOR

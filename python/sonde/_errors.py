@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong. The names are onnxruntime's, so that programs that catch its exceptions catch these; each is
-also the built-in exception that Python people would expect. All are sonde.Error."""
+"""Exceptions. They have the names of onnxruntime's exceptions, so that programs that catch those catch these. Each is a
+subclass of sonde.Error and of a built-in exception."""
 
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 
 class Error(Exception):
-    """Everything the library reports."""
+    """Base class of all exceptions of this package."""
 
 
 class Fail(Error, RuntimeError):
-    """Something failed that has no class of its own."""
+    """A failure that has no more specific class."""
 
 
 class InvalidArgument(Error, ValueError):
-    """A name, a type, a shape or an option that does not fit."""
+    """A wrong name, type, shape or option."""
 
 
 class NoSuchFile(Error, FileNotFoundError):
-    """There is no such model file."""
+    """The model file does not exist."""
 
 
 class NoModel(Error, RuntimeError):
@@ -27,7 +27,7 @@ class NoModel(Error, RuntimeError):
 
 
 class EngineError(Error, RuntimeError):
-    """A mistake of the library itself."""
+    """An internal error of the library."""
 
 
 class RuntimeException(Error, RuntimeError):
@@ -43,7 +43,7 @@ class InvalidProtobuf(InvalidGraph):
 
 
 class ModelLoaded(Error, RuntimeError):
-    """The session has a model already."""
+    """The session already has a model."""
 
 
 class NotImplemented(Error, NotImplementedError):
@@ -55,11 +55,11 @@ class EPFail(Error, RuntimeError):
 
 
 class NotFound(Error, LookupError):
-    """Something that was named does not exist."""
+    """A named object does not exist."""
 
 
 class ModelLoadCanceled(Fail):
-    """Loading was stopped."""
+    """Loading was cancelled."""
 
 
 class Cancelled(Fail):
@@ -67,7 +67,7 @@ class Cancelled(Fail):
 
 
 class OutOfMemory(Error, MemoryError):
-    """Memory, or what the library may take of it, is not enough."""
+    """There is not enough memory, or the memory limit was reached."""
 
 
 def raise_missing(required: Sequence[str], feed: Iterable[str]) -> NoReturn:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SessionOptions and the enumerations of onnxruntime. What has a meaning here takes effect; the rest is kept, so
-that programs can set it and read it back."""
+"""SessionOptions and the enumerations of onnxruntime. Options that sonde does not need are stored, so
+that programs can set them and read them back, but have no effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import InvalidArgument, NotImplemented
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """ORT_DISABLE_ALL runs the graph as it was read; every other level applies all passes."""
+    """ORT_DISABLE_ALL runs no passes; every other level runs all passes."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -30,7 +30,7 @@ class ExecutionMode(enum.IntEnum):
 
 
 class ExecutionOrder(enum.IntEnum):
-    """The order of steps is the planner's in any case."""
+    """Has no effect: the planner determines the order of steps."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -64,8 +64,8 @@ CONFIG_ENTRIES = {
 
 
 class SessionOptions:
-    """How a session is made. intra_op_num_threads, graph_optimization_level, enable_profiling,
-    optimized_model_filepath and the entries of CONFIG_ENTRIES take effect."""
+    """Options of a session. intra_op_num_threads, graph_optimization_level, enable_profiling,
+    optimized_model_filepath and the entries of CONFIG_ENTRIES have an effect."""
 
     def __init__(self) -> None:
         self.enable_cpu_mem_arena = True
@@ -89,7 +89,7 @@ class SessionOptions:
         self._providers: list[str] = []
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Sets an entry; those without a meaning here are kept and ignored."""
+        """Sets an entry. Entries that sonde does not know are stored and have no effect."""
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("a session configuration entry is two str")
         self._entries[key] = value
@@ -101,7 +101,7 @@ class SessionOptions:
             raise RuntimeError(f"there is no session configuration entry '{key}'") from None
 
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
-        """Inputs then show this size instead of the name."""
+        """Sets the size of a symbolic dimension; inputs then show it instead of the name."""
         if dim_value < 0:
             raise InvalidArgument(f"the size of dimension '{dim_name}' is {dim_value}, expected 0 or more")
         self._dims[dim_name] = int(dim_value)

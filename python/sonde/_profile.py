@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was recorded, in every form: printed reports, files, figures, columns, data frames, Arrow. The library writes
-reports and files itself, so that they are those of the program `sonde`."""
+"""Profiles as reports, files, numbers, columns, data frames and Arrow tables. The library itself writes reports and
+files, so they are the same as those of the program `sonde`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BY = {"op": 0, "node": 1, "shape": 2, "kernel": 3}
 
 
 class RecordSpan(NamedTuple):
-    """A labelled stretch of the user's code; times are nanoseconds since 1970."""
+    """A record: a labelled part of the user's code. Times are nanoseconds since 1970."""
 
     label: str
     thread_id: int
@@ -42,8 +42,8 @@ class RecordSpan(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two profiles: the change of a whole run, and of its rows, largest first. Each has old_ns, new_ns, ratio, its 95 %
-    interval (low, high) and a verdict: same, faster, slower, unclear, new, gone."""
+    """The comparison of two profiles: the change of the whole run, and of its rows, largest first. Each has old_ns,
+    new_ns, ratio, the 95 % interval of the ratio (low, high) and a verdict: same, faster, slower, unclear, new, gone."""
 
     total: dict[str, Any]
     rows: list[dict[str, Any]]
@@ -70,35 +70,35 @@ class ProfileViews:
 
     # ---------------------------------------------------------------- printing
     def report(self, kind: str, *, width: int = 0) -> str:
-        """"summary", "records", "inferences", "executions", "operators", "external" or "memory" as text: what
-        `sonde profile --report` prints. The map of "memory" is at most that wide; 0 stands for 80 columns."""
+        """"summary", "records", "inferences", "executions", "operators", "external" or "memory" as text, like
+        `sonde profile --report`. `width` is the maximum width of the map of "memory"; 0 means 80 columns."""
         kinds = ("summary", "records", "inferences", "executions", "operators", "external", "memory")
         if kind not in kinds:
             raise InvalidArgument(f"there is no report '{kind}'; there are {', '.join(kinds)}")
         return self._profile().report(kinds.index(kind) + 1, width)
 
     def print_summary(self, by_record: bool = False, *, file: IO[str] | None = None) -> None:
-        """Counts and latencies over all inferences but warm-up ones; by_record: a block for each label."""
+        """Prints counts and latencies over all inferences except warm-up; with by_record one block per label."""
         self._print(_BY_RECORD if by_record else _SUMMARY, file)
 
     def print_inferences(self, *, file: IO[str] | None = None) -> None:
-        """One line per inference."""
+        """Prints one line per inference."""
         self._print(_INFERENCES, file)
 
     def print_executions(self, *, file: IO[str] | None = None) -> None:
-        """What ran on a device: total, run, waiting."""
+        """Prints executions on devices: total, run and wait time."""
         self._print(_EXECUTIONS, file)
 
     def print_operators(self, *, file: IO[str] | None = None) -> None:
-        """Average and count of each operator."""
+        """Prints the mean time and the count of each operator."""
         self._print(_OPERATORS, file)
 
     def print_external_operators(self, *, file: IO[str] | None = None) -> None:
-        """Operators on the host, one line per execution."""
+        """Prints operators on the host, one line per execution."""
         self._print(_EXTERNAL, file)
 
     def print_memory(self, *, width: int = 0, file: IO[str] | None = None) -> None:
-        """Who holds memory, when it peaks, and the arena as a map at most that wide (0: 80 columns)."""
+        """Prints which values use memory, when it peaks, and a map of the arena (width 0 means 80 columns)."""
         self._print(_MEMORY, file, width)
 
     print_npu_executions = print_executions
@@ -117,7 +117,7 @@ class ProfileViews:
         width: int = 0,
         color: bool = False,
     ) -> str:
-        """The timing table as text; a width adds columns as far as they fit."""
+        """The timing table as text. If a width is given, it includes as many columns as fit."""
         if sort not in ("time", "name"):
             raise InvalidArgument(f"sort is '{sort}', expected 'time' or 'name'")
         return self._profile().table(sort == "name", by_shape, by_node, filter_op, width, color)
@@ -128,18 +128,18 @@ class ProfileViews:
 
     # ---------------------------------------------------------------- figures
     def summary(self) -> dict[str, Any]:
-        """The model, the machine, and latencies in nanoseconds. "cost_ns", what recording took, is None where it is
-        not known: in profiles that other programs wrote."""
+        """The model, the machine, and latencies in nanoseconds. "cost_ns" is the time that recording took; it is None
+        in profiles of other programs, for which it is unknown."""
         return self._profile().summary()
 
     def rows(self, by: str = "op") -> list[dict[str, Any]]:
-        """Figures per run, largest first, by "op", "node", "shape" or "kernel". They add up to the run."""
+        """Times per run, largest first, by "op", "node", "shape" or "kernel". They add up to the time of a run."""
         if by not in _BY:
             raise InvalidArgument(f"there are no rows by '{by}'; there are {', '.join(_BY)}")
         return self._profile().rows(_BY[by])
 
     def compare(self, new: ProfileViews, by: str = "op") -> Comparison:
-        """What changed from this profile to a new one, by "op", "node" or "shape": what `sonde diff` shows."""
+        """Compares this profile with a newer one, by "op", "node" or "shape", like `sonde diff`."""
         if by not in _BY or by == "kernel":
             raise InvalidArgument(f"profiles cannot be compared by '{by}', only by op, node or shape")
         total, *rows = self._profile().compare(new._profile(), _BY[by])
@@ -147,7 +147,7 @@ class ProfileViews:
 
     @property
     def records(self) -> list[RecordSpan]:
-        """The records in the order they began."""
+        """The records, in the order in which they began."""
         c = self.columns()
         return [
             RecordSpan(name, thread, start, end, end - start, bool(warm_up))
@@ -159,8 +159,8 @@ class ProfileViews:
 
     # ---------------------------------------------------------------- columns
     def columns(self) -> Columns:
-        """Every span as a dict of columns: lists of str, arrays of int64 and bool. Times are nanoseconds; start and
-        end count from 1970. -1 stands for what does not apply."""
+        """Every span as a dict of columns: lists of str, arrays of int64 and bool. Times are in
+        nanoseconds; start and end are Unix times. -1 means that a number does not apply."""
         raw = self._profile().spans()
         made: Columns = {
             name: data if isinstance(data, list) else np.frombuffer(data, np.int64) for name, data in raw.items()
@@ -170,7 +170,7 @@ class ProfileViews:
         return {name: made[name] for name in COLUMNS}
 
     def dataframe(self) -> Any:
-        """The columns as a pandas.DataFrame. What does not apply is <NA>, or ""."""
+        """The columns as a pandas.DataFrame. Values that do not apply are <NA>, or ""."""
         try:
             import pandas
         except ImportError as error:
@@ -183,7 +183,7 @@ class ProfileViews:
     get_pandas_dataframe = dataframe
 
     def get_pandas_dataframe_with_filter(self, column: str, value: Any) -> Any:
-        """The lines of dataframe() in which a column has a value."""
+        """The rows of dataframe() in which a column has the given value."""
         frame = self.dataframe()
         if column not in frame:
             raise InvalidArgument(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
@@ -208,20 +208,20 @@ class ProfileViews:
     def export(
         self, path: PathLike, *, format: Any = None, categories: Any = None, folded_nodes: bool = False
     ) -> None:
-        """Into a file. The suffix picks the format unless one is named: .json (Chrome trace), .pftrace (Perfetto),
-        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz. With folded_nodes .csv and .xlsx also have a row, at
-        zero, for each node that was folded away."""
+        """Writes a file. The format is `format`, else that of the suffix: .json (Chrome trace), .pftrace (Perfetto),
+        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz. With folded_nodes, .csv and .xlsx also have a row, with zero
+        time, for each constant-folded node."""
         suffix = None if format is None else _suffix(format)
         self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes)
 
     def export_chrome_trace(self, path: PathLike) -> None:
-        """A Chrome trace, whatever the file is called."""
+        """Writes a Chrome trace, whatever the suffix of the file is."""
         self.export(path, format=".json")
 
     dump = export
 
     def to_bytes(self, format: Any = ".json", categories: Any = None, folded_nodes: bool = False) -> bytes:
-        """What export() would write."""
+        """The bytes that export() would write."""
         return self._profile().write(_suffix(format), _category_list(categories), folded_nodes)
 
     def get(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class ProfileViews:
 
 
 class Profile(ProfileViews):
-    """A finished profile, such as one from a file."""
+    """A finished profile, for example one that was loaded from a file."""
 
     def __init__(self, profile: _sonde.Profile) -> None:
         self._made = profile
@@ -256,8 +256,9 @@ def describe(profile: _sonde.Profile) -> str:
 
 
 def load_profile(path: PathLike, *, no_mmap: bool = False) -> Profile:
-    """A saved profile: .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch.
+    """Loads a saved profile: .pftrace or .json of sonde, or a profile of ONNX Runtime or PyTorch.
 
-    no_mmap: read the file instead of mapping it; one that is cut short meanwhile is an error then, not SIGBUS.
+    no_mmap: read the file instead of mapping it. If another process truncates the file meanwhile, this gives an error
+    instead of SIGBUS.
     """
     return Profile(_sonde.Profile.load(os.fspath(path), no_mmap))

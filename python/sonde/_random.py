@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _range(name: str, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Least and greatest integer. Integers are mostly indices: small ones are valid nearly everywhere."""
+    """The smallest and largest random integer. Integers are mostly indices, and small indices are usually valid."""
     if "mask" in name or dtype.kind == "b":
         return 1, 1
     if "token_type" in name or "segment" in name:
@@ -27,8 +27,8 @@ def _range(name: str, dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def rand(desc: NodeArg, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> NDArray[Any]:
-    """An array for an input such as session.input(0). Free dimensions have the size that `sizes` gives them, else the
-    one that the model suggests, else 1. Equal seeds give equal arrays."""
+    """A random array for an input such as session.input(0). The size of a symbolic dimension comes from `sizes`, else
+    from the defaults of the model, else it is 1. Equal seeds give equal arrays."""
     if not desc.type.startswith("tensor("):
         raise NotImplemented(f"there are no random values of type {desc.type}")
     known = {**desc.sizes, **(sizes or {})}

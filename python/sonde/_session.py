@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceSession: a model made ready to run, with the names, arguments and behaviour of onnxruntime's class."""
+"""InferenceSession: a model that is ready to run, with the names, arguments and behaviour of onnxruntime's class."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PROVIDERS = ["CPUExecutionProvider"]
 
 @dataclass(frozen=True, slots=True)
 class NodeArg:
-    """An input or output: its name, its type as ONNX writes it, and its dimensions, of which free ones are names or
-    None. Values that are no tensors, and tensors of any rank, have no dimensions."""
+    """An input or output: its name, its type in ONNX notation, and its shape. Symbolic dimensions are names or None.
+    Tensors of unknown rank, and values that are not tensors, have no shape."""
 
     name: str
     type: str
@@ -46,7 +46,7 @@ class NodeArg:
 
 
 class ModelMetadata(NamedTuple):
-    """What the file says about itself."""
+    """The metadata of the model file."""
 
     producer_name: str
     graph_name: str
@@ -64,7 +64,7 @@ _workers_lock = threading.Lock()
 
 
 def _pool() -> ThreadPoolExecutor:
-    """The threads of run_async, made at first use."""
+    """The thread pool of run_async, created at first use."""
     global _workers
     with _workers_lock:
         if _workers is None:
@@ -73,7 +73,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _forget_pool() -> None:
-    """A forked child has no threads but one."""
+    """Called in a forked child, which does not have the threads of the pool."""
     global _workers
     _workers = None
 
@@ -82,8 +82,8 @@ os.register_at_fork(after_in_child=_forget_pool)
 
 
 def _provider_names(providers: Any, options: Any) -> list[str]:
-    """Names from what onnxruntime accepts: names, or pairs of a name and a dict. Those that do not exist here are
-    left out with a warning, as there."""
+    """Provider names from what onnxruntime accepts: names, or pairs of a name and a dict. Unknown providers are ignored
+    with a warning, as in onnxruntime."""
     if providers is None:
         return list(PROVIDERS)
     if isinstance(providers, (str, bytes)) or not isinstance(providers, Sequence):
@@ -130,10 +130,10 @@ def _is_size(key: str, prefix: str, text: str) -> bool:
 
 
 class InferenceSession(_sonde.Session):
-    """A model made ready to run.
+    """A model that is ready to run.
 
     path_or_bytes: a path, "zoo:NAME", the bytes of a model, or an onnx.ModelProto. One session may run on many
-    threads at once. It is a context manager; outside one, close() is optional.
+    threads at once. It is a context manager; without `with`, calling close() is optional.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class InferenceSession(_sonde.Session):
         return NodeArg(name, onnx_type, dims, self._sizes)
 
     def _default_sizes(self, zoo: str) -> dict[str, int]:
-        """What the model suggests for its free dimensions, and what "zoo:NAME?batch=8&seq=384" says about them."""
+        """The default sizes of symbolic dimensions: from the model, and from "zoo:NAME?batch=8&seq=384"."""
         prefix = "sonde.default."
         metadata = self._model_info()["custom_metadata_map"]
         sizes = {key[len(prefix) :]: int(text) for key, text in metadata.items() if _is_size(key, prefix, text)}
@@ -193,14 +193,14 @@ class InferenceSession(_sonde.Session):
 
     # ---------------------------------------------------------------- asking
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs that must be fed."""
+        """The inputs without a default value."""
         return list(self._input_args)
 
     def get_outputs(self) -> list[NodeArg]:
         return list(self._output_args)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """The inputs that have a default."""
+        """The inputs with a default value."""
         return list(self._initializer_args)
 
     def input(self, index: int) -> NodeArg:
@@ -212,7 +212,7 @@ class InferenceSession(_sonde.Session):
         return self._output_args[index]
 
     def random_inputs(self, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """A feed of random arrays for run(): see sonde.rand."""
+        """Random arrays for all inputs, as a dict for run(): see sonde.rand."""
         return {
             arg.name: rand(arg, None if seed is None else seed + i, sizes) for i, arg in enumerate(self._input_args)
         }
@@ -249,8 +249,8 @@ class InferenceSession(_sonde.Session):
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """Runs on another thread, which then calls callback(results, user_data, error): the results are [] and
-        the error a sentence where the run failed, and "" otherwise."""
+        """Runs the model on another thread, which then calls callback(results, user_data, error). If the run failed,
+        results is [] and error is a message; otherwise error is ""."""
         if not callable(callback):
             raise TypeError("callback must be callable")
         _pool().submit(self._run_and_tell, output_names, input_feed, callback, user_data, run_options)
@@ -280,30 +280,30 @@ class InferenceSession(_sonde.Session):
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """Values in, values out: nothing becomes an array."""
+        """Like run(), but with OrtValues as inputs and outputs."""
         names = list(output_names) if output_names else [arg.name for arg in self._output_args]
         feeds = {name: _convert.to_value(value, None, name) for name, value in input_dict_ort_values.items()}
         return self._run_values(feeds, names, [None] * len(names), run_options)
 
     def io_binding(self) -> IOBinding:
-        """Memory for inputs and outputs that is kept from run to run."""
+        """An IOBinding, which reuses the memory of inputs and outputs for several runs."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         iobinding._run(self, run_options)
 
     def partial_run(self, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> dict[str, Any]:
-        """Everything that can be computed from these feeds and that the rest of the model needs, by name. Feed it,
-        with the inputs that are missing, to run()."""
+        """Computes everything that depends only on these feeds, and returns the values that the rest of the model needs,
+        by name. Feed them to run(), together with the missing inputs."""
         return self._partial_run(dict(input_feed), run_options)
 
     # ---------------------------------------------------------------- profiling
     def end_profiling(self) -> str:
-        """Ends what SessionOptions.enable_profiling began and writes a Chrome trace. Its path; "" when there is none."""
+        """Ends SessionOptions.enable_profiling, writes a Chrome trace and returns its path; "" if there is none."""
         return self._profiling.end() if self._profiling else ""
 
     def get_profiling_start_time_ns(self) -> int:
-        """When profiling began, in nanoseconds since 1970; 0 when it did not."""
+        """The time when profiling began, in nanoseconds since 1970; 0 if it did not."""
         return self._profiling.start_ns if self._profiling else 0
 
     def __enter__(self) -> Self:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.from_torch: a module of PyTorch as a session, by way of PyTorch's own export to ONNX."""
+"""sonde.from_torch: creates a session from a PyTorch module, with PyTorch's export to ONNX."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def from_torch(
     **export_options: Any,
 ) -> InferenceSession:
     """A session that computes what module(*args, **kwargs) does. Shapes are those of the arguments unless
-    `dynamic_shapes` (or other options of torch.onnx.export) say otherwise; torch.onnx.export's new exporter is used
-    where its package onnxscript is installed, the older one elsewhere."""
+    you set `dynamic_shapes` (or other options of torch.onnx.export). The new exporter of torch.onnx.export is used if the
+    package onnxscript is installed, otherwise the older one."""
     try:
         import torch
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units of time for people: those of the timing table, with the same borders."""
+"""Units of time for printed results, chosen by the rules of the timing table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde as a backend of the package onnx (onnx.backend.base.Backend), whose official tests it can so be held
-against:
+"""sonde as a backend of the package onnx (onnx.backend.base.Backend). With it you can run the official tests:
 
     onnx.backend.test.BackendTest(sonde.backend, __name__)
 """
@@ -22,7 +21,7 @@ __all__ = ["SondeBackend", "SondeBackendRep", "is_compatible", "prepare", "run_m
 
 
 class SondeBackendRep(BackendRep):
-    """A model made ready to run."""
+    """A model that is ready to run."""
 
     def __init__(self, session: InferenceSession, names: Sequence[str]) -> None:
         self.session = session
@@ -45,7 +44,7 @@ class SondeBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether all of the model is supported."""
+        """Whether all operators of the model are supported."""
         try:
             InferenceSession(model).close()
         except NotImplemented:
@@ -80,7 +79,7 @@ class SondeBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """A single node, as a model of its own."""
+        """Runs a single node."""
         items = [inputs[name] for name in node.input if name] if isinstance(inputs, Mapping) else list(inputs)
         arrays = [np.asarray(item) for item in items]
         names = [name for name in node.input if name]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory profiler of the process: what inferences hold while they run, step by step. It switches apart from the
-time profilers. Used is what values and weights take, allocated is what was taken from the system; MB are 2^20 bytes."""
+"""The memory profiler of the process: the memory of inferences after every step. It can be enabled separately from the
+time profilers. "used" is the memory of values and weights, "allocated" is the memory taken from the system; 1 MB is
+2^20 bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _running = False
 
 
 class MemorySample(NamedTuple):
-    """What was held after a step, in MB."""
+    """Memory after a step, in MB."""
 
     tag: str
     used: float
@@ -22,7 +23,7 @@ class MemorySample(NamedTuple):
 
 
 def start() -> None:
-    """Begins; what an earlier profiler recorded is forgotten, unless another still runs."""
+    """Starts the profiler. Earlier records are discarded unless another profiler is active."""
     global _running
     if not _running:
         memory_switch.kept = True
@@ -31,7 +32,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Stops; maxima and trace stay."""
+    """Stops the profiler. The maxima and the trace are kept."""
     global _running
     if _running:
         memory_switch.give()
@@ -39,7 +40,7 @@ def stop() -> None:
 
 
 def reset() -> None:
-    """Forgets maxima and trace; a running profiler goes on from here."""
+    """Discards the maxima and the trace. An active profiler continues."""
     memory_switch.kept = _running
     _sonde.memory_reset()
 
@@ -50,13 +51,13 @@ def _check(device: Any) -> None:
 
 
 def get_max_memory_info(device: Any = "cpu") -> dict[str, Any]:
-    """max_used and max_allocated in MB, each its own maximum; both in bytes; fragmentation: 1 - used / allocated
-    at the moment when most was used."""
+    """max_used and max_allocated in MB (the two maxima may occur at different times), both also in bytes, and
+    fragmentation: 1 - used / allocated at the time of maximum use."""
     _check(device)
     return _sonde.memory_max()
 
 
 def get_memory_trace(device: Any = "cpu") -> list[MemorySample]:
-    """What was held after every step."""
+    """The memory after every step."""
     _check(device)
     return [MemorySample(tag, used / 2**20, held / 2**20) for tag, used, held, _ in _sonde.memory_trace()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written for onnxruntime, unchanged: `import onnxruntime` gives them sonde.
+"""Runs programs written for onnxruntime without changes: `import onnxruntime` imports sonde.
 
     import sonde.onnxruntime
     sonde.onnxruntime.install()
@@ -36,7 +36,7 @@ def _module(name: str, doc: str, *sources: ModuleType) -> ModuleType:
 
 
 def modules() -> dict[str, ModuleType]:
-    """What stands for onnxruntime's modules, by name."""
+    """The replacements for onnxruntime's modules, by name."""
     top = _module("onnxruntime", "sonde in the place of onnxruntime", sonde)
     top.__dict__.update(__version__=INTERFACE_VERSION, __path__=[])
     capi = _module("onnxruntime.capi", "sonde in the place of onnxruntime")
@@ -52,7 +52,7 @@ def modules() -> dict[str, ModuleType]:
 
 
 def install() -> None:
-    """From here on `import onnxruntime` gives sonde, in this process. Call it before anything imports the real one."""
+    """Makes `import onnxruntime` import sonde. Call it before anything imports the real onnxruntime."""
     if "onnxruntime" in sys.modules and not hasattr(sys.modules["onnxruntime"], "_sonde"):
         raise RuntimeError("onnxruntime is imported already")
     sys.modules.update(modules())

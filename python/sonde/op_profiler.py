@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator profiler: one operator alone, as it would run in a model."""
+"""The operator profiler: measures one operator alone, with the kernels it uses in a model."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def profile_op(
 ) -> dict[str, Any]:
     """Measures one operator: `repeat` latencies, each the mean of `exec` runs, after `warmup` runs.
 
-    shapes: of the inputs; None leaves an optional one out. dtypes: one for all, or one for each. constant: positions of
-    inputs that are weights. The result has latency (microseconds, a list), workspace_size (bytes), every sample and
-    figures over them; with variants also the other ways this machine can run it. Equal questions are answered from a
-    cache: see cache_size and reset_cache.
+    shapes: the shapes of the inputs; None is an absent optional input. dtypes: one dtype for all inputs, or one for each.
+    constant: positions of inputs that are weights. The result contains latency (a list, in microseconds), workspace_size
+    (bytes), all samples and statistics of them; with variants also results for the other variants that this machine can
+    run. Repeated calls with the same arguments return a cached result: see cache_size and reset_cache.
     """
     if min(warmup, exec - 1, repeat - 1) < 0:
         raise InvalidArgument("warmup must be 0 or more, exec and repeat at least 1")
@@ -65,10 +65,10 @@ def profile_op(
 
 
 def reset_cache() -> None:
-    """Forgets what was measured."""
+    """Clears the cache of results."""
     _sonde.op_cache_reset()
 
 
 def cache_size() -> int:
-    """How many results are kept."""
+    """The number of cached results."""
     return _sonde.op_cache_size()

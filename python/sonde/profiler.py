@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profilers. `profile()` covers a block of code, and blocks may be nested:
+"""Profilers. `profile()` profiles a block of code, and blocks may be nested:
 
     with sonde.profile() as profiler:
         with profiler.record("warm up", warm_up=True):
@@ -7,7 +7,7 @@
         session.run(None, feed)
     profiler.print_summary()
 
-The functions of this module, start to dump, are one profiler for the whole process. Both cover every session."""
+The functions start() to dump() of this module are one profiler for the whole process. Both record every session."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class RecordFormat(enum.Enum):
-    """What profile(file=…, format=…) writes. Any format can be had from any profiler afterwards."""
+    """The format that profile(file=…, format=…) writes. export() can write any other format later."""
 
     ChromeTrace = "json"
     Perfetto = "pftrace"
@@ -53,8 +53,8 @@ class RecordFormat(enum.Enum):
 
 
 class record(_sonde.Record):
-    """Labels a stretch of this thread's work; records nest. Inferences inside a warm-up record are left out of all
-    figures. A context manager and a decorator:
+    """Labels a part of this thread's work; records can be nested. Inferences inside a warm-up record are excluded from
+    all numbers. It is a context manager and a decorator:
 
         with sonde.record("first batch"): …
 
@@ -85,7 +85,7 @@ class record(_sonde.Record):
 
 
 class _Switch:
-    """Something that is on while at least one profiler wants it."""
+    """A feature that is on while at least one profiler needs it."""
 
     def __init__(self, on: Callable[[], object], off: Callable[[], object]) -> None:
         self._on, self._off = on, off
@@ -106,8 +106,8 @@ class _Switch:
 
 
 class MemorySwitch(_Switch):
-    """The library's memory profiler. What it recorded is kept only for those who ask sonde.memory_profiler for it:
-    the recorder cannot forget anything meanwhile."""
+    """The library's memory profiler. Its records are kept only if sonde.memory_profiler is used, because the recorder
+    cannot discard anything while they are kept."""
 
     kept = False
 
@@ -137,7 +137,7 @@ def _write_object(file: Any, data: bytes, suffix: str) -> None:
 
 
 class Profiler(ProfileViews):
-    """A profiler with a beginning and an end: see profile()."""
+    """A profiler for a `with` block: see profile()."""
 
     def __init__(
         self,
@@ -231,16 +231,16 @@ class Profiler(ProfileViews):
 
     # ---------------------------------------------------------------- while it runs
     def record(self, label: str, warm_up: bool = False) -> record:
-        """Labels a stretch of work: sonde.record."""
+        """Labels a part of the work, like sonde.record."""
         return record(label, warm_up)
 
     def pause(self) -> None:
-        """What follows is not in the profile."""
+        """Pauses recording."""
         self._running().pause()
         self._paused = True
 
     def resume(self) -> None:
-        """Goes on after pause()."""
+        """Continues recording after pause()."""
         self._running().resume()
         self._paused = False
 
@@ -253,7 +253,7 @@ class Profiler(ProfileViews):
         return self._recording is not None
 
     def clear(self) -> None:
-        """Forgets what was recorded. A running profiler goes on from here."""
+        """Discards the records. An active profiler continues."""
         recording = self._recording
         if recording is not None:
             try:
@@ -279,10 +279,11 @@ def profile(
 ) -> Profiler:
     """A profiler for a `with` block.
 
-    file: written when the block ends; its suffix, or `format`, says what. An open file gets a Chrome trace.
-    level: 1 operators, 2 and the executor's work, 3 and a slice for every thread that worked on an operator.
-    categories: spans that traces show, such as "operator,user".
-    memory: also what is held after every step. counters: also hardware counters of every step.
+    file: written when the block ends, in the given `format`, else the format of its suffix. The default for an open file
+    is a Chrome trace.
+    level: 1 records operators, 2 also the work of the executor, 3 also a slice for every thread that works on an operator.
+    categories: the categories of spans in traces, such as "operator,user".
+    memory: also record the memory after every step. counters: also record hardware counters of every step.
     """
     return Profiler(file, format, level, categories, memory, counters)
 
@@ -294,7 +295,7 @@ _running = False
 
 
 def start(prof_level: int = 1) -> None:
-    """Begins to record, or goes on. Nothing happens while it runs."""
+    """Starts or continues recording. Does nothing if the profiler is active."""
     global _shared, _running
     with _lock:
         if _shared is None:
@@ -305,7 +306,7 @@ def start(prof_level: int = 1) -> None:
 
 
 def stop() -> None:
-    """Stops. What was recorded stays until clear()."""
+    """Stops recording. The records are kept until clear()."""
     global _running
     with _lock:
         if _shared is not None and _running:
@@ -314,7 +315,7 @@ def stop() -> None:
 
 
 def get_profile() -> Profile:
-    """What was recorded, with all its views."""
+    """The profile of everything recorded so far."""
     with _lock:
         if _shared is None:
             raise InvalidArgument("nothing was recorded")
@@ -322,14 +323,14 @@ def get_profile() -> Profile:
 
 
 def get() -> dict[str, Any]:
-    """What was recorded as a Chrome trace; it stays recorded."""
+    """Everything recorded so far as a Chrome trace. The records are kept."""
     with _lock:
         made = Profile(_shared.get()) if _shared is not None else None
     return made.get() if made is not None else {"traceEvents": [], "displayTimeUnit": "ms"}
 
 
 def clear() -> None:
-    """Forgets what was recorded; a running profiler goes on from here."""
+    """Discards the records. An active profiler continues."""
     global _shared
     with _lock:
         if _shared is None:
@@ -342,5 +343,5 @@ def clear() -> None:
 
 
 def dump(path: PathLike = "profile.json") -> None:
-    """Writes what was recorded; the suffix picks the format."""
+    """Writes everything recorded so far to a file in the format of its suffix."""
     get_profile().export(path)

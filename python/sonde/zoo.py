@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Built-in models: the structure of well-known networks with seeded weights, made in milliseconds, nothing
-downloaded. Good for measuring and trying things out; their answers mean nothing."""
+downloaded. Use them to measure and test; their predictions mean nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ZooModel(NamedTuple):
 
 
 def models() -> list[ZooModel]:
-    """All there are."""
+    """All built-in models."""
     return [ZooModel(*row) for row in _sonde.zoo_list()]
 
 
@@ -39,6 +39,6 @@ def session(name: str, sess_options: SessionOptions | None = None) -> InferenceS
 
 
 def save(name: str, path: str | os.PathLike[str], seed: int = 0) -> None:
-    """Writes one as an ONNX file. Equal seeds give equal weights on every machine."""
+    """Writes a built-in model as an ONNX file. Equal seeds give equal weights on every machine."""
     plain = _sonde.Session(zoo=name.removeprefix("zoo:"), seed=seed, plan_only=True)
     plain._save(os.fspath(path))
