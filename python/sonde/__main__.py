@@ -23,7 +23,7 @@ def program() -> str:
             return str(path.resolve())
     found = shutil.which("sonde")
     if found is None:
-        raise SystemExit("the program sonde is not installed beside this package")
+        raise SystemExit("the program sonde is not installed with this package and not on PATH")
     return found
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _check_device(device_type: str) -> None:
     if device_type.lower() != "cpu":
-        raise InvalidArgument(f"device '{device_type}' is not supported; there is cpu")
+        raise InvalidArgument(f"device '{device_type}' is not supported; the only device is cpu")
 
 
 def _over_pointer(element_type: Any, shape: Sequence[int], address: int) -> OrtValue:

@@ -63,7 +63,7 @@ def number_of(dtype: np.dtype[Any]) -> int:
     for onnx_name, small in SMALL.items():
         if dtype.name == small:
             return NUMBERS[onnx_name]
-    raise InvalidArgument(f"arrays of {dtype} have no ONNX element type")
+    raise InvalidArgument(f"arrays of {dtype} have no corresponding ONNX dtype")
 
 
 def element_number(element_type: Any) -> int:
@@ -122,9 +122,9 @@ def _as_array(obj: Any, number: int | None, name: str) -> NDArray[Any]:
         array = np.asarray(obj, dtype=wanted)
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
         reason = str(error) or "it does not fit into memory"
-        raise InvalidArgument(f"input '{name}' cannot be made an array of {wanted}: {reason}") from None
+        raise InvalidArgument(f"input '{name}' cannot be converted to an array of {wanted}: {reason}") from None
     if array.dtype.kind == "O" and number != STRING:
-        raise InvalidArgument(f"input '{name}' cannot be made an array: it is {type(obj).__name__}")
+        raise InvalidArgument(f"input '{name}' cannot be converted to an array: it is {type(obj).__name__}")
     return array
 
 
@@ -207,7 +207,7 @@ def as_array(value: Any, dtype: Any, copy: bool | None) -> NDArray[Any]:
     if wanted == array.dtype:
         return array.copy() if copy else array
     if copy is False:
-        raise ValueError(f"an array of {wanted} takes a copy")
+        raise ValueError(f"an array of {wanted} needs a copy")
     return array.astype(wanted)
 
 

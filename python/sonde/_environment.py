@@ -19,7 +19,7 @@ class OrtDevice(NamedTuple):
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
         if ort_device_name.lower() != "cpu":
-            raise ValueError(f"device '{ort_device_name}' is not supported; there is cpu")
+            raise ValueError(f"device '{ort_device_name}' is not supported; the only device is cpu")
         return OrtDevice("cpu", device_id)
 
     def device_id(self) -> int:

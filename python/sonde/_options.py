@@ -91,14 +91,14 @@ class SessionOptions:
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry. Entries that sonde does not know are stored and have no effect."""
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError("a session configuration entry is two str")
+            raise TypeError("the key and the value of a session configuration entry must be str")
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
         try:
             return self._entries[key]
         except KeyError:
-            raise RuntimeError(f"there is no session configuration entry '{key}'") from None
+            raise RuntimeError(f"unknown session configuration entry '{key}'") from None
 
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
         """Sets the size of a symbolic dimension; inputs then show it instead of the name."""
@@ -107,7 +107,7 @@ class SessionOptions:
         self._dims[dim_name] = int(dim_value)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, dim_value: int) -> None:
-        raise NotImplemented("dimensions are overridden by name only")
+        raise NotImplemented("dimensions can only be overridden by name")
 
     def add_provider(self, provider: str, options: dict[str, str] | None = None) -> None:
         self._providers.append(provider)
@@ -119,10 +119,10 @@ class SessionOptions:
         raise NotImplemented("libraries of custom operators are not supported")
 
     def add_initializer(self, name: str, value: Any) -> None:
-        raise NotImplemented("initializers come from the model")
+        raise NotImplemented("setting initializers is not supported; they come from the model")
 
     def add_external_initializers(self, names: Any, values: Any) -> None:
-        raise NotImplemented("initializers come from the model")
+        raise NotImplemented("setting initializers is not supported; they come from the model")
 
 
 def _folder(entry: str | None) -> str | None:

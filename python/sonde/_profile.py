@@ -74,7 +74,7 @@ class ProfileViews:
         `sonde profile --report`. `width` is the maximum width of the map of "memory"; 0 means 80 columns."""
         kinds = ("summary", "records", "inferences", "executions", "operators", "external", "memory")
         if kind not in kinds:
-            raise InvalidArgument(f"there is no report '{kind}'; there are {', '.join(kinds)}")
+            raise InvalidArgument(f"unknown report '{kind}'; the reports are {', '.join(kinds)}")
         return self._profile().report(kinds.index(kind) + 1, width)
 
     def print_summary(self, by_record: bool = False, *, file: IO[str] | None = None) -> None:
@@ -135,7 +135,7 @@ class ProfileViews:
     def rows(self, by: str = "op") -> list[dict[str, Any]]:
         """Times per run, largest first, by "op", "node", "shape" or "kernel". They add up to the time of a run."""
         if by not in _BY:
-            raise InvalidArgument(f"there are no rows by '{by}'; there are {', '.join(_BY)}")
+            raise InvalidArgument(f"cannot group rows by '{by}', only by {', '.join(_BY)}")
         return self._profile().rows(_BY[by])
 
     def compare(self, new: ProfileViews, by: str = "op") -> Comparison:
@@ -174,7 +174,7 @@ class ProfileViews:
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("a DataFrame needs pandas (pip install pandas); columns() does not") from error
+            raise ImportError("a DataFrame needs pandas (pip install pandas); columns() works without it") from error
         columns = self.columns()
         for name in NULLABLE:
             columns[name] = pandas.arrays.IntegerArray(columns[name], columns[name] == -1)
@@ -186,7 +186,7 @@ class ProfileViews:
         """The rows of dataframe() in which a column has the given value."""
         frame = self.dataframe()
         if column not in frame:
-            raise InvalidArgument(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+            raise InvalidArgument(f"unknown column '{column}'; the columns are {', '.join(COLUMNS)}")
         return frame[frame[column] == value]
 
     def _arrow_columns(self) -> tuple[list[tuple[str, Any, int | None]], int]:

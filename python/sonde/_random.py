@@ -30,7 +30,7 @@ def rand(desc: NodeArg, seed: int | None = None, sizes: Mapping[str, int] | None
     """A random array for an input such as session.input(0). The size of a symbolic dimension comes from `sizes`, else
     from the defaults of the model, else it is 1. Equal seeds give equal arrays."""
     if not desc.type.startswith("tensor("):
-        raise NotImplemented(f"there are no random values of type {desc.type}")
+        raise NotImplemented(f"cannot generate random values of type {desc.type}")
     known = {**desc.sizes, **(sizes or {})}
     shape = tuple(dim if isinstance(dim, int) else known.get(dim or "", 1) for dim in desc.shape)
     generator = np.random.default_rng(seed)

@@ -116,7 +116,7 @@ def _source(model: Any) -> dict[str, Any]:
         if isinstance(path, bytes):
             path = os.fsdecode(path)
         if "\0" in path:
-            raise InvalidArgument("the path holds a zero byte")
+            raise InvalidArgument("the path contains a zero byte")
         return {"path": path}
     if isinstance(model, (bytes, bytearray, memoryview)):
         return {"data": model}
@@ -186,7 +186,7 @@ class InferenceSession(_sonde.Session):
         for item in filter(None, zoo.partition("?")[2].split("&")):
             key, _, text = item.partition("=")
             if not text.isdecimal():
-                raise InvalidArgument(f"'{zoo}': '{item}' is not DIM=N")
+                raise InvalidArgument(f"'{zoo}': '{item}' does not have the form DIM=N")
             names = [name for name in sizes if name == key or (len(key) >= 3 and name.startswith(key))]
             sizes.update(dict.fromkeys(names or [key], int(text)))
         return sizes

@@ -57,7 +57,7 @@ class SondeBackend(Backend):
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> SondeBackendRep:
         """model: a ModelProto, its bytes, a path, or a session."""
         if not cls.supports_device(device):
-            raise RuntimeError(f"device '{device}' is not supported; there is CPU")
+            raise RuntimeError(f"device '{device}' is not supported; the only device is CPU")
         if isinstance(model, InferenceSession):
             session = model
         else:

@@ -47,7 +47,7 @@ def reset() -> None:
 
 def _check(device: Any) -> None:
     if str(device).lower().partition(":")[0] != "cpu":
-        raise InvalidArgument(f"there is no device '{device}'; there is cpu")
+        raise InvalidArgument(f"unknown device '{device}'; the only device is cpu")
 
 
 def get_max_memory_info(device: Any = "cpu") -> dict[str, Any]:

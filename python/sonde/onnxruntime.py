@@ -54,7 +54,7 @@ def modules() -> dict[str, ModuleType]:
 def install() -> None:
     """Makes `import onnxruntime` import sonde. Call it before anything imports the real onnxruntime."""
     if "onnxruntime" in sys.modules and not hasattr(sys.modules["onnxruntime"], "_sonde"):
-        raise RuntimeError("onnxruntime is imported already")
+        raise RuntimeError("onnxruntime is already imported; call install() before")
     sys.modules.update(modules())
 
 

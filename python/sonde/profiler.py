@@ -161,7 +161,7 @@ class Profiler(ProfileViews):
 
     def __enter__(self) -> Self:
         if self._recording is not None:
-            raise InvalidArgument("the profiler is running already")
+            raise InvalidArgument("the profiler is already running")
         self._final = None
         self._paused = False
         if self._memory:

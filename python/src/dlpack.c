@@ -173,7 +173,7 @@ PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
     sn_py_value *v = (sn_py_value *)self;
     if (sonde_value_kind(v->value) != SONDE_KIND_TENSOR ||
         !types[sonde_tensor_dtype(v->value)].bits) {
-        PyErr_Format(PyExc_BufferError, "DLPack has no form for %R", self);
+        PyErr_Format(PyExc_BufferError, "DLPack does not support the dtype %R", self);
         return NULL;
     }
     int major = 0, minor = 0, kind = DEVICE_CPU, id = 0;
@@ -181,7 +181,7 @@ PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
         read_pair(device, "dl_device", &kind, &id) < 0)
         return NULL;
     if (kind != DEVICE_CPU) {
-        PyErr_SetString(PyExc_BufferError, "this tensor is in the CPU's memory");
+        PyErr_SetString(PyExc_BufferError, "this tensor is in CPU memory");
         return NULL;
     }
     const int copied = copy != Py_None ? PyObject_IsTrue(copy) : 0;
@@ -189,7 +189,7 @@ PyObject *sn_py_to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     if (v->read_only && major < 1 && !copied) {
         PyErr_SetString(PyExc_BufferError,
-                        "this tensor is read-only, which DLPack before 1.0 cannot say");
+                        "this tensor is read-only, which DLPack before 1.0 cannot express");
         return NULL;
     }
     PyObject *source = copied ? copy_value(v->value) : self;
@@ -250,16 +250,15 @@ static int check(const dl_tensor *t, sonde_dtype dtype, size_t *bytes)
 {
     if (t->device_type != DEVICE_CPU && t->device_type != DEVICE_CUDA_HOST &&
         t->device_type != DEVICE_CUDA_MANAGED)
-        PyErr_Format(PyExc_BufferError, "the tensor is on device %d, not in the CPU's memory",
+        PyErr_Format(PyExc_BufferError, "the tensor is on device %d, not in CPU memory",
                      (int)t->device_type);
     else if (dtype == SONDE_DTYPE_UNDEFINED)
-        PyErr_Format(PyExc_BufferError,
-                     "DLPack's element type (%d, %d bits, %d lanes) is not known", t->type.code,
-                     t->type.bits, t->type.lanes);
+        PyErr_Format(PyExc_BufferError, "the DLPack dtype (%d, %d bits, %d lanes) is unknown",
+                     t->type.code, t->type.bits, t->type.lanes);
     else if (t->rank < 0 || t->rank > MOST_DIMS)
         PyErr_Format(PyExc_BufferError, "a tensor of rank %d", (int)t->rank);
     else if (!read_bytes(t, dtype, bytes))
-        PyErr_SetString(PyExc_BufferError, "a tensor whose dimensions and memory do not fit");
+        PyErr_SetString(PyExc_BufferError, "a tensor whose shape does not match its memory");
     else
         return 0;
     return -1;

@@ -119,11 +119,13 @@ static int set_sort(PyObject *self, PyObject *text, void *place)
     }
 static PyGetSetDef properties[] = {
     {"terminate", get_terminate, set_terminate,
-     "Set to True, from any thread, runs with these options stop after the current step.", NULL},
+     "Set this to True, from any thread, to stop runs with these options after the current step.",
+     NULL},
     TEXT("logid", logid, "A name for the run."),
     {"timing_sort", get_text, set_sort, "Order of the timing table: 'time' or 'name'.",
      (void *)(uintptr_t)offsetof(options_object, timing_sort)},
-    TEXT("timing_filter", timing_filter, "Operators the timing table shows: 'Conv,MatMul'."),
+    TEXT("timing_filter", timing_filter,
+         "Operators that the timing table shows, for example 'Conv,MatMul'."),
     {NULL, NULL, NULL, NULL, NULL}};
 
 #define FLAG(name, field, doc)                                                                     \
@@ -136,9 +138,9 @@ static PyMemberDef members[] = {
     FLAG("only_execute_path_to_fetches", only_path,
          "Compute only what the requested outputs need."),
     FLAG("training_mode", training_mode, NULL),
-    FLAG("timing", timing, "Print the timing table of the run on stderr."),
-    FLAG("timing_by_shape", by_shape, "The timing table by input shapes."),
-    FLAG("verbose", verbose, "Print every step as it runs, on stderr."),
+    FLAG("timing", timing, "Print the timing table of the run to stderr."),
+    FLAG("timing_by_shape", by_shape, "Split the timing table by input shapes."),
+    FLAG("verbose", verbose, "Print every step to stderr as it runs."),
     FLAG("warmup", warmup, "Mark the run as a warm-up in profiles."),
     {NULL, 0, 0, 0, NULL}};
 
@@ -156,7 +158,7 @@ static PyObject *get_entry(PyObject *self, PyObject *key)
     PyObject *text = PyDict_GetItemWithError(cast(self)->entries, key);
     if (!text) {
         if (!PyErr_Occurred())
-            PyErr_Format(PyExc_RuntimeError, "there is no run configuration entry %R", key);
+            PyErr_Format(PyExc_RuntimeError, "unknown run configuration entry %R", key);
         return NULL;
     }
     Py_INCREF(text);
@@ -164,8 +166,8 @@ static PyObject *get_entry(PyObject *self, PyObject *key)
 }
 
 static PyMethodDef methods[] = {
-    {"add_run_config_entry", add_entry, METH_VARARGS, "Keeps a key and a text."},
-    {"get_run_config_entry", get_entry, METH_O, "The text of a key."},
+    {"add_run_config_entry", add_entry, METH_VARARGS, "Sets a configuration entry."},
+    {"get_run_config_entry", get_entry, METH_O, "Returns a configuration entry."},
     {NULL, NULL, 0, NULL}};
 
 int sn_py_add_run_options_type(PyObject *module)
@@ -175,7 +177,7 @@ int sn_py_add_run_options_type(PyObject *module)
                            {Py_tp_getset, properties},
                            {Py_tp_members, members},
                            {Py_tp_methods, methods},
-                           {Py_tp_doc, (void *)(uintptr_t) "What can be said about a single run."},
+                           {Py_tp_doc, (void *)(uintptr_t) "Options of a single run."},
                            {0, NULL}};
     PyType_Spec spec = {.name = "sonde.RunOptions",
                         .basicsize = sizeof(options_object),

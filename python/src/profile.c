@@ -273,9 +273,9 @@ static PyMethodDef methods[] = {
     {"report", profile_report, METH_VARARGS, "One of the reports as text."},
     {"save", profile_save, METH_VARARGS, "Into a file."},
     {"write", profile_write, METH_VARARGS, "As bytes."},
-    {"summary", profile_summary, METH_NOARGS, "Figures of the whole."},
-    {"rows", profile_rows, METH_VARARGS, "Figures by operator, node, shape or kernel."},
-    {"compare", profile_compare, METH_VARARGS, "Changes towards another profile."},
+    {"summary", profile_summary, METH_NOARGS, "Statistics of the whole profile."},
+    {"rows", profile_rows, METH_VARARGS, "Rows by operator, node, shape or kernel."},
+    {"compare", profile_compare, METH_VARARGS, "Compares this profile with another one."},
     {"spans", profile_spans, METH_NOARGS, "All spans as a dict of columns."},
     {NULL, NULL, 0, NULL}};
 
@@ -283,7 +283,7 @@ int sn_py_add_profile_type(PyObject *module)
 {
     PyType_Slot slots[] = {SN_PY_SLOT(Py_tp_dealloc, profile_dealloc),
                            {Py_tp_methods, methods},
-                           {Py_tp_doc, (void *)(uintptr_t) "What was recorded."},
+                           {Py_tp_doc, (void *)(uintptr_t) "A profile."},
                            {0, NULL}};
     PyType_Spec spec = {.name = "sonde._sonde.Profile",
                         .basicsize = sizeof(profile_object),

@@ -35,7 +35,7 @@ static sonde_recording *recording_of(PyObject *self)
 {
     recording_object *r = (recording_object *)self;
     if (!r->recording || r->closing) {
-        sn_py_raise_text("InvalidArgument", "the recording is over");
+        sn_py_raise_text("InvalidArgument", "the recording has ended");
         return NULL;
     }
     return r->recording;
@@ -64,7 +64,7 @@ static int recording_init(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|z", names, &o.level, &o.categories))
         return -1;
     if (r->recording) {
-        sn_py_raise_text("InvalidArgument", "the recording has begun already");
+        sn_py_raise_text("InvalidArgument", "the recording has already begun");
         return -1;
     }
     sonde_status st;
@@ -127,11 +127,11 @@ static PyObject *recording_close(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef recording_methods[] = {
-    {"pause", recording_pause, METH_NOARGS, "Leaves out what follows."},
+    {"pause", recording_pause, METH_NOARGS, "Pauses recording."},
     {"resume", recording_resume, METH_VARARGS, "Goes on."},
-    {"clear", recording_clear, METH_NOARGS, "Forgets what was recorded."},
-    {"get", recording_get, METH_NOARGS, "What was recorded so far."},
-    {"close", recording_close, METH_NOARGS, "Ends it; the records are forgotten."},
+    {"clear", recording_clear, METH_NOARGS, "Discards the records."},
+    {"get", recording_get, METH_NOARGS, "The profile of everything recorded so far."},
+    {"close", recording_close, METH_NOARGS, "Ends the recording and discards its records."},
     {NULL, NULL, 0, NULL}};
 
 /* ------------------------------------------------------------------ records */
@@ -173,7 +173,7 @@ static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     r->warm_up = (char)warm_up;
     r->bytes = PyUnicode_AsEncodedString(label, "utf-8", "replace");
     if (r->bytes && memchr(PyBytes_AsString(r->bytes), 0, (size_t)PyBytes_Size(r->bytes))) {
-        sn_py_raise_text("InvalidArgument", "the label holds a zero byte");
+        sn_py_raise_text("InvalidArgument", "the label contains a zero byte");
         Py_CLEAR(r->bytes);
     }
     if (!r->bytes) {
@@ -238,8 +238,8 @@ static PyMethodDef record_methods[] = {{"__enter__", record_enter, METH_NOARGS, 
                                        {"__exit__", record_exit, METH_VARARGS, NULL},
                                        {NULL, NULL, 0, NULL}};
 static PyGetSetDef record_properties[] = {
-    {"label", record_label, NULL, "What it is called.", NULL},
-    {"warm_up", record_warm_up, NULL, "Whether inferences in it are warm-ups.", NULL},
+    {"label", record_label, NULL, "The label.", NULL},
+    {"warm_up", record_warm_up, NULL, "Whether inferences in this record are warm-up runs.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 /* ------------------------------------------------------------------ memory and counters */

@@ -326,7 +326,8 @@ static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *keyword
         values[i] = args[n + k];
     }
     if (!values[0] || !values[1]) {
-        PyErr_Format(PyExc_TypeError, "run() needs the argument '%s'", names[values[0] != NULL]);
+        PyErr_Format(PyExc_TypeError, "run() is missing the argument '%s'",
+                     names[values[0] != NULL]);
         return -1;
     }
     return 0;

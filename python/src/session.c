@@ -149,7 +149,7 @@ static const char **texts_of(PyObject *tuple, size_t *n)
         PyObject *name = PyTuple_GetItem(tuple, i), *hold = NULL;
         texts[i] = sn_py_name_bytes(name, &hold);
         if (texts[i] && hold != name) { /* passes have ASCII names */
-            sn_py_raise_text("InvalidArgument", "there is no pass '%s'", texts[i]);
+            sn_py_raise_text("InvalidArgument", "unknown pass '%s'", texts[i]);
             texts[i] = NULL;
         }
         Py_XDECREF(hold);
@@ -184,7 +184,7 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
             &o.session.instance))
         return -1;
     if (s->inputs) {
-        sn_py_raise_text("InvalidArgument", "the session is open already");
+        sn_py_raise_text("InvalidArgument", "the session is already open");
         return -1;
     }
     const char **passes = NULL;
@@ -203,7 +203,7 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
     PyMem_Free(passes);
     if (st == SONDE_OK && s->inputs) {
         release(&made);
-        sn_py_raise_text("InvalidArgument", "the session is open already");
+        sn_py_raise_text("InvalidArgument", "the session is already open");
         return -1;
     }
     if (sn_py_warn(2) < 0) {
@@ -364,7 +364,7 @@ static PyObject *get_closed(PyObject *self, void *closure)
 static PyMethodDef methods[] = {
     {"run", SN_PY_CALL(sn_py_session_run), METH_FASTCALL | METH_KEYWORDS,
      "run(output_names, input_feed, run_options=None)\n--\n\n"
-     "Runs the model: a list of the outputs named, or of all for None."},
+     "Runs the model and returns a list of the named outputs, or of all outputs for None."},
     {"_run_values", sn_py_session_run_values, METH_VARARGS, NULL},
     {"_partial_run", sn_py_session_partial_run, METH_VARARGS, NULL},
     {"_inputs", session_inputs, METH_NOARGS, NULL},
@@ -372,11 +372,13 @@ static PyMethodDef methods[] = {
     {"_model_info", session_model_info, METH_NOARGS, NULL},
     {"_inspect", sn_py_session_inspect, METH_NOARGS, NULL},
     {"_save", session_save, METH_VARARGS, NULL},
-    {"close", session_close, METH_NOARGS, "Gives back memory and file; runs afterwards raise."},
+    {"close", session_close, METH_NOARGS,
+     "Releases the memory and the file of the model. Later runs raise an exception."},
     {NULL, NULL, 0, NULL}};
 
-static PyGetSetDef properties[] = {{"closed", get_closed, NULL, "Whether it was closed.", NULL},
-                                   {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef properties[] = {
+    {"closed", get_closed, NULL, "Whether the session is closed.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 int sn_py_add_session_type(PyObject *module)
 {

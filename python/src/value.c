@@ -151,7 +151,8 @@ static int check_device(const char *device)
 {
     if (strcmp(device, "cpu") == 0 || strcmp(device, "CPU") == 0)
         return 0;
-    sn_py_raise_text("InvalidArgument", "device '%s' is not supported; there is cpu", device);
+    sn_py_raise_text("InvalidArgument", "device '%s' is not supported; the only device is cpu",
+                     device);
     return -1;
 }
 
@@ -324,10 +325,10 @@ static PyObject *update_inplace(PyObject *self, PyObject *array)
         sn_py_raise_text("InvalidArgument", "this OrtValue is a view of read-only memory");
     else if (!is_numbers(v) || sonde_tensor_dtype(f.value) != sonde_tensor_dtype(v->value) ||
              sonde_tensor_bytes(f.value) != bytes)
-        sn_py_raise_text("InvalidArgument",
-                         "the new contents must have the element type (%s) and the size (%zu "
-                         "bytes) of the old ones",
-                         sonde_dtype_onnx_text(sonde_tensor_dtype(v->value)), bytes);
+        sn_py_raise_text(
+            "InvalidArgument",
+            "the new content must have the dtype (%s) and the size (%zu bytes) of the old content",
+            sonde_dtype_onnx_text(sonde_tensor_dtype(v->value)), bytes);
     else if (bytes > 0)
         memmove(sonde_tensor_data(v->value), sonde_tensor_data(f.value), bytes);
     sn_py_feed_clear(&f);
@@ -359,22 +360,24 @@ enum { CLASS_KEYWORDS = METH_VARARGS | METH_KEYWORDS | METH_CLASS };
 
 static PyMethodDef methods[] = {
     {"ortvalue_from_numpy", SN_PY_CALL(from_numpy), CLASS_KEYWORDS,
-     "A value over an array's memory, which it keeps alive."},
+     "Creates a value that refers to an array's memory and keeps the array alive."},
     {"ortvalue_from_numpy_with_onnx_type", SN_PY_CALL(from_numpy_with_type), CLASS_KEYWORDS,
-     "A value of an array's bits, read as the given ONNX element type."},
+     "Creates a value from the bits of an array, interpreted as the given ONNX dtype."},
     {"ortvalue_from_shape_and_type", SN_PY_CALL(from_shape), CLASS_KEYWORDS,
-     "A value of that shape with memory of its own."},
+     "Creates a value of the given shape with its own memory."},
     {"from_dlpack", sn_py_from_dlpack, METH_O | METH_CLASS,
-     "A value over the memory of an object with __dlpack__, or of its capsule."},
-    {"numpy", get_numpy, METH_NOARGS, "An array over this value's memory; lists for sequences."},
+     "Creates a value that refers to the memory of an object with __dlpack__, or of a DLPack "
+     "capsule."},
+    {"numpy", get_numpy, METH_NOARGS,
+     "Returns an array that refers to this value's memory; a list for a sequence."},
     {"__array__", SN_PY_CALL(get_array), METH_VARARGS | METH_KEYWORDS, NULL},
     {"shape", get_shape, METH_NOARGS, "The dimensions of a tensor."},
     {"data_type", get_data_type, METH_NOARGS, "\"tensor(float)\" and the like."},
-    {"element_type", get_element_type, METH_NOARGS, "ONNX's number of the element type."},
+    {"element_type", get_element_type, METH_NOARGS, "The number of the dtype in ONNX."},
     {"data_ptr", get_data_ptr, METH_NOARGS, "The address of the first element."},
     {"tensor_size_in_bytes", get_bytes, METH_NOARGS, NULL},
     {"device_name", get_device_name, METH_NOARGS, "\"cpu\""},
-    {"has_value", has_value, METH_NOARGS, "False for an optional that holds nothing."},
+    {"has_value", has_value, METH_NOARGS, "False for an empty optional."},
     {"is_tensor", is_tensor, METH_NOARGS, NULL},
     {"is_sparse_tensor", is_sparse, METH_NOARGS, NULL},
     {"is_tensor_sequence", is_sequence, METH_NOARGS, NULL},

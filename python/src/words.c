@@ -120,7 +120,7 @@ static PyObject *make_strings(PyObject *module, PyObject *args)
         if (dims[i] < 0 || __builtin_mul_overflow(count, dims[i], &count))
             count = -1, i = rank - 1;
     if (count != n)
-        return sn_py_raise_text("InvalidArgument", "%zd texts do not fill the shape", n);
+        return sn_py_raise_text("InvalidArgument", "%zd strings do not match the shape", n);
     sonde_string *elements = PyMem_Calloc((size_t)n + 1, sizeof *elements);
     if (!elements)
         return PyErr_NoMemory();

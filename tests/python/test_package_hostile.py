@@ -559,7 +559,7 @@ def test_opening_one_object_on_many_threads_opens_it_once():
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(answers) == ["open"] + ["the session is open already"] * 3
+        assert sorted(answers) == ["open"] + ["the session is already open"] * 3
         assert np.array_equal(bare.run(None, {"x": X, "y": Y})[0], X + Y)
 
 

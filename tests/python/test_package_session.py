@@ -252,11 +252,11 @@ def test_mistakes_are_named(session):
         ({"x": X.astype(np.float64), "y": Y}, r"input 'x' should be f32\[N, 4\] but is f64\[2, 4\]"),
         ({"x": X[0], "y": Y}, r"input 'x' should be f32\[N, 4\] but is f32\[4\]"),
         ({"x": X, "y": Y[:3]}, r"input 'y' should be f32\[4\] but is f32\[3\]"),
-        ({"x": "text", "y": Y}, "input 'x' cannot be made an array"),
-        ({"x": object(), "y": Y}, "input 'x' cannot be made an array"),
-        ({"x": [[1], [1, 2]], "y": Y}, "input 'x' cannot be made an array"),
+        ({"x": "text", "y": Y}, "input 'x' cannot be converted to an array"),
+        ({"x": object(), "y": Y}, "input 'x' cannot be converted to an array"),
+        ({"x": [[1], [1, 2]], "y": Y}, "input 'x' cannot be converted to an array"),
         ({"x": np.array(["a"]), "y": Y}, "input 'x' should be"),
-        ({"x": np.array(["2020-01-01"], "datetime64[D]"), "y": Y}, "no ONNX element type"),
+        ({"x": np.array(["2020-01-01"], "datetime64[D]"), "y": Y}, "no corresponding ONNX dtype"),
         ({"x": np.zeros((1,) * 30 + (4,), np.float32), "y": Y}, "rank"),
     ]
     for feed, words in cases:
@@ -592,7 +592,7 @@ def test_sessions_can_be_subclassed_referenced_and_pickled(tmp_path):
     assert np.array_equal(again.run(None, {"x": X, "y": Y})[0], X + Y)
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(sonde.InferenceSession(small_models.add()))
-    with pytest.raises(sonde.InvalidArgument, match="open already"):
+    with pytest.raises(sonde.InvalidArgument, match="already open"):
         again.__init__(path)
 
 
