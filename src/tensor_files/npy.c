@@ -84,10 +84,10 @@ static sonde_status parse_header(sn_npy_text t, npy_header *h, sonde_error *err)
     if (!sn_npy_text_take(&t, '{'))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is not a dictionary");
     while (!sn_npy_text_take(&t, '}')) {
-        sn_text key;
+        sn_npy_text key;
         if (!take_string(&t, &key) || !sn_npy_text_take(&t, ':'))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is invalid");
-        if (sn_text_is(&key, "descr")) {
+        if (sn_npy_text_is(&key, "descr")) {
             SN_TRY(parse_descr(&t, h, err));
         } else if (sn_npy_text_is(&key, "shape") && !h->has_shape) {
             SN_TRY(parse_shape(&t, h, err));
@@ -246,7 +246,7 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
     size_t header = (size_t)sn_get_le(data + 8, start - 8);
     if (header > bytes - start)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is truncated");
-    sn_text t = {(const char *)data + start, (const char *)data + start + header};
+    sn_npy_text t = {(const char *)data + start, (const char *)data + start + header};
     SN_TRY(parse_header(t, &h, err));
     if (h.order == '>' && (h.size > 1 || h.kind == 'U') && h.kind != 'S')
         return sn_fail(
