@@ -45,7 +45,7 @@ def instructions(path):
 def flags_for(path):
     """The compiler and its flags for an existing file of the same folder and instruction set."""
     for command in COMMANDS:
-        other = Path(command["file"])
+        other = Path(command["file"]).resolve()
         if other.parent == (ROOT / path).parent and instructions(other.name) == instructions(path):
             words = shlex.split(command["command"]) if "command" in command else list(command["arguments"])
             named = {i + 1 for i, word in enumerate(words) if word in ("-o", "-c", "-MT", "-MF")}
