@@ -180,7 +180,7 @@ TEST(attributes_that_the_descriptor_names_are_known)
     const sn_attr kee = {.name = "kee", .kind = SN_ATTR_INT, .n = 1};
     NODE_CHECK(&c, sn_node_set_attr(c.g, n, &kee, &c.err));
     CHECK_EQ(sn_ops_check_attributes(c.g, NULL, &c.err), SONDE_UNSUPPORTED);
-    CHECK_HAS(c.err.message, "attribute 'kee' is not known");
+    CHECK_HAS(c.err.message, "attribute 'kee' is unknown");
     node_end(&c);
 }
 
