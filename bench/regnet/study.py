@@ -171,8 +171,8 @@ def closing(results):
     """What the names in the tables stand for, of those that are there."""
     text = []
     if any(r.get("latency_full_ms") for r in results):
-        text.append("`_full` is with decoding, resizing and normalising a JPEG.")
-    text.append("sonde's whole program is `sonde run`.")
+        text.append("`_full` is with decoding, resizing and normalising a JPEG image.")
+    text.append("The whole program of sonde is `sonde run`.")
     return "In all tables: " + " ".join(text)
 
 
@@ -180,24 +180,24 @@ PAGE = """# Benchmarks
 
 <!-- Written by bench/regnet/study.py: change that, not this page. -->
 
-{introduction}torchvision's structure with made-up weights, so nothing is downloaded, and
-everybody computes the same numbers (the column *outputs* says whether). Batch 1, fp32 everywhere. Method, statistics and
-protocol: [benchmarking.md](benchmarking.md). On another machine:
+{introduction}torchvision's structure with random weights, so nothing is
+downloaded. All runtimes use the same weights and inputs; the column *outputs* shows whether their outputs agree. Batch size 1, fp32. [benchmarking.md](benchmarking.md) describes the method, the statistics
+and the protocol. To repeat this on another machine:
 
 ```sh
 script/setup && cmake --preset release && cmake --build build/release
 bench/regnet/study.py
 ```
 
-{missing}From process start to result, {threads} threads:
+{missing}Time from process start to result, {threads} threads:
 
 {place}
 
 {tables}
 
-## Two runs in a row
+## Repeatability
 
-Inference alone on regnet_x_400mf, measured again after the tables above; ratios to sonde with their 95 % intervals:
+Inference of regnet_x_400mf, measured again after the tables above: time relative to sonde, with 95 % intervals.
 
 {agreement}
 
@@ -205,7 +205,7 @@ Inference alone on regnet_x_400mf, measured again after the tables above; ratios
 
 {plots}
 
-## What was run
+## The command
 
 {command}
 

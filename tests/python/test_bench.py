@@ -189,7 +189,7 @@ def test_one_round_has_no_interval(scratch, fake):
     ("crash", "crashed", "signal"),
     ("exit", "crashed", "something is missing here"),
     ("garbage", "crashed", "hello, I am not a driver"),
-    ("nan", "crashed", "no time"),
+    ("nan", "crashed", "not a time"),
     ("none", "crashed", "without times"),
     ("late", "crashed", "signal"),
     ("missing", "missing", "pip install fake"),
@@ -428,7 +428,7 @@ def test_accuracy_takes_folders_as_classes(scratch, tmp_path):
 @pytest.mark.parametrize("arguments, words", [
     (["--against", "onnxruntme"], "did you mean 'onnxruntime'"),
     (["--against", "onnxruntime:opt=fast"], "no variant 'opt=fast'"),
-    (["--against", "torch:jit"], "it has compile"),
+    (["--against", "torch:jit"], "its variants are compile"),
     (["--peer", "x"], "NAME=FILE"),
     (["--threads", "1,x"], "--threads"),
     (["--batch-size", "0"], "--batch-size"),

@@ -103,7 +103,7 @@ def test_memory_is_what_a_run_asks_for(tmp_path):
     memory = report(path, "-t", "1")["run"]["memory"]
     done = subprocess.run([PROGRAM, "run", path, "-q", "-t", "1", "--max-memory", "6M"], capture_output=True, text=True,
                           timeout=PATIENCE)
-    wanted = re.search(r"takes \d+ bytes \(activations (\d+), workspace (\d+), results (\d+)\)", done.stderr)
+    wanted = re.search(r"needs \d+ bytes \(activations (\d+), workspace (\d+), outputs (\d+)\)", done.stderr)
     assert wanted, done.stderr
     assert [int(n) for n in wanted.groups()] == [memory["activations"], memory["workspace"], memory["outputs"]]
 

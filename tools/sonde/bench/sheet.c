@@ -269,8 +269,8 @@ void bench_markdown(const bench_results *r, text *t)
     }
     text_add(
         t,
-        "\n%s (%s), %d cores, %.1f GB, %s; %s; sonde %s. Every figure is of all samples; an "
-        "outlier lies beyond 5 scaled median absolute deviations; ratios are to the first row, "
-        "with Student's 95 %% interval over the rounds.\n",
+        "\n%s (%s), %d cores, %.1f GB, %s; %s; sonde %s. All samples are used; an outlier "
+        "is more than 5 scaled median absolute deviations from the median; ratios are relative to "
+        "the first row, with Student's 95 %% interval over the rounds.\n",
         m->cpu, m->level, m->usable_cores, m->memory_bytes / 1e9, m->kernel, m->date, m->version);
 }
