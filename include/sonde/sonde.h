@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde: runs ONNX models and shows where time and memory go.
+ * sonde: runs ONNX models and profiles their time and memory.
  *
  *     sonde_model *model;
  *     sonde_session *session;
@@ -14,19 +14,19 @@
  *     sonde_session_run(session, NULL, &in_name, &in, 1, NULL, &out, 1, &err);
  *     const float *scores = sonde_tensor_data(out);
  *
- * Rules that hold everywhere:
- *  - A function that can fail returns sonde_status and fills `err` (which may be NULL) with one
- * sentence.
- *  - `create`, `load` and `new` hand over one reference; give it back with the matching `release`.
- *    Releasing NULL does nothing. An object keeps alive what it needs: a session its model, a model
- *    its context, so they may be released in any order.
- *  - Strings returned are owned by the object asked and live as long as it.
+ * General rules:
+ *  - A function that can fail returns sonde_status and writes a message to `err`,
+ *    which may be NULL.
+ *  - `create`, `load` and `new` return one reference; drop it with the matching `release`.
+ *    Releasing NULL does nothing. An object keeps the objects it needs alive (a session its model,
+ *    a model its context), so they may be released in any order.
+ *  - A returned string is owned by the object it was asked from and lives as long as that object.
  *  - Option structs start with struct_size: set it with SONDE_INIT(type) and fields added later
  * keep their defaults. NULL options mean defaults.
  *  - Objects may be used from many threads at once unless said otherwise; values must not be
  * written while a run reads them.
- *  - The library never prints, unless asked through SONDE_TIMING, SONDE_LOG and the like; it never
- *    exits, and never aborts on input.
+ *  - The library prints nothing unless a variable such as SONDE_TIMING or SONDE_LOG is set. It
+ *    never exits, and never aborts because of its input.
  */
 #ifndef SONDE_SONDE_H
 #define SONDE_SONDE_H
@@ -88,7 +88,7 @@ typedef struct sonde_context_options {
 SONDE_API sonde_status sonde_context_create(const sonde_context_options *options,
                                             sonde_context **context, sonde_error *err);
 SONDE_API void sonde_context_release(sonde_context *context);
-/* Warnings and errors that the process default context logs (NULL: nobody wants them). May be called
+/* Warnings and errors that the process default context logs (NULL: discarded). May be called
  * at any time, `log` from any thread, one call at a time; it must not use the library. Without
  * effect where SONDE_LOG is set: they go to stderr then. */
 SONDE_API void sonde_default_log(void (*log)(void *user, int level, const char *line), void *user);
@@ -142,10 +142,10 @@ typedef struct sonde_model sonde_model;
 
 typedef struct sonde_model_options {
     size_t struct_size;
-    /* Read the model and its external data instead of mapping them. Mapped files must not be cut
-     * short while the model or a session on it is there: the process gets SIGBUS. */
+    /* Read the model and its external data instead of mapping them. If a mapped file is truncated
+     * while the model or one of its sessions exists, the process gets SIGBUS. */
     int no_mmap;
-    const char *external_dir; /* where external data lies; NULL = the model's folder */
+    const char *external_dir; /* folder of external data; NULL = the model's folder */
 } sonde_model_options;
 
 SONDE_API sonde_status sonde_model_load(sonde_context *context, const char *path,
@@ -158,7 +158,7 @@ SONDE_API sonde_status sonde_model_load_memory(sonde_context *context, const voi
 SONDE_API void sonde_model_release(sonde_model *model);
 SONDE_API int64_t sonde_model_ir_version(const sonde_model *model);
 SONDE_API const char *sonde_model_producer(const sonde_model *model);
-/* What the file says about itself; texts are "" where it says nothing. */
+/* Metadata of the model file; strings are "" if they are not set. */
 typedef struct sonde_model_info {
     size_t struct_size;
     const char *producer, *producer_version;
@@ -173,8 +173,8 @@ SONDE_API const char *sonde_model_metadata_key(const sonde_model *model, size_t 
 SONDE_API const char *sonde_model_metadata_value(const sonde_model *model, size_t index);
 
 /* ---------------------------------------------------------------- sessions
- * A model made ready to run: passes applied, weights packed. Sessions with equal options share one
- * program of their model, so weights exist once. */
+ * A model that is ready to run, after all passes and with packed weights. Sessions with equal
+ * options share one program of their model, so packed weights exist only once. */
 typedef struct sonde_session sonde_session;
 
 typedef struct sonde_session_options {
@@ -182,26 +182,26 @@ typedef struct sonde_session_options {
     int no_optimize;                    /* no passes */
     const char *const *disabled_passes; /* names, see sonde_pass_name */
     size_t disabled_pass_count;
-    int no_prepack; /* leave weights as they are in the file */
+    int no_prepack; /* do not pack weights beforehand */
     int threads;    /* for this session; 0 = the context's */
-    int plan_only;  /* to look at (sonde_inspect_session), not to run: no weight
-                       is packed, so nothing of a large file is read */
-    /* Packed weights are kept in files of this folder, which is made if needed, and mapped the next
-     * time; NULL: they are not. "": the user's cache folder, $XDG_CACHE_HOME/sonde or
+    int plan_only;  /* for sonde_inspect_session only, cannot run: no weights
+                       are packed, so the weights in the file are not read */
+    /* Folder in which packed weights are cached and from which they are mapped the next time; it is
+     * created if needed. NULL: no cache. "": the user's cache folder, $XDG_CACHE_HOME/sonde or
      * ~/.cache/sonde. A folder that cannot be written to, is a symbolic link, belongs to another
-     * user or is writable to others is not used, which only costs a warning; so do files that do
-     * not match their checksums, which are packed again. */
+     * user or is writable by other users is not used; this only causes a warning. If a file does
+     * not match its checksums, there is also a warning, and the weights are packed again. */
     const char *weights_cache;
-    /* The first run at some shapes measures several ways to cut the work of every matrix product
-     * and convolution, which takes seconds, and keeps what was fastest in a file of this folder for
-     * this machine, version and number of threads; NULL: the cost model's choice is taken. "",
-     * folders that are not used and files that are damaged: as above. */
+    /* Folder for tuning results. The first run with new shapes times several block sizes for every
+     * matrix product and convolution, which takes seconds, and stores the fastest for this machine,
+     * version and number of threads. NULL: no tuning, the cost model selects. "", folders that are
+     * not accepted and damaged files: as for weights_cache. */
     const char *tune;
-    /* Denormal numbers count as 0 while a run lasts, on all its threads; the caller's own setting
-     * is back afterwards. Arithmetic on them is many times slower on most processors. */
+    /* Treat denormal numbers as 0 during a run, on all its threads; the caller's own setting is
+     * restored afterwards. Arithmetic on them is many times slower on most processors. */
     int flush_denormals;
-    /* The number of this session among several that run side by side, from 0: profiles show the
-     * iterations of each apart. */
+    /* The number of this session among several that run in parallel, from 0: profiles show the
+     * iterations of each instance separately. */
     int instance;
 } sonde_session_options;
 
@@ -210,7 +210,7 @@ SONDE_API sonde_status sonde_session_create(sonde_model *model,
                                             sonde_session **session, sonde_error *err);
 SONDE_API void sonde_session_release(sonde_session *session);
 
-/* Dims: >= 0 known, -1 free. dim_name is NULL for free dims without a name and for known dims. */
+/* Dims: >= 0 known, -1 symbolic. dim_names[i] is NULL for known dims and dims without a name. */
 typedef struct sonde_type_info {
     size_t struct_size;
     const char *name;
@@ -236,7 +236,7 @@ SONDE_API sonde_status sonde_session_output_info(const sonde_session *session, s
 
 /* Set to non-zero by sonde_cancel to make a run stop with SONDE_CANCELLED after the current step;
  * some long steps (loops, recurrent layers) end earlier. sonde_cancel may be called from any thread
- * and from a signal handler. Profiles leave out a run that was cancelled. */
+ * and from a signal handler. Profiles do not include a cancelled run. */
 typedef struct sonde_cancel_token sonde_cancel_token;
 SONDE_API sonde_status sonde_cancel_token_create(sonde_cancel_token **token, sonde_error *err);
 SONDE_API void sonde_cancel_token_release(sonde_cancel_token *token);
@@ -287,56 +287,56 @@ SONDE_API sonde_value *sonde_value_set_value(const sonde_value_set *set,
 SONDE_API void sonde_value_set_release(sonde_value_set *set);
 
 /* ---------------------------------------------------------------- profiling
- * Recording covers every session of the context. Start, pause and stop act at run boundaries. A
- * context of NULL is the process default, so that these functions serve a whole process. */
+ * The profiler records every session of the context. Start, pause and stop take effect between
+ * runs. A NULL context is the default context of the process. */
 typedef struct sonde_profile sonde_profile;
 
 SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err);
-/* The same, but what is recorded goes to a .pftrace file while the program runs: memory stays flat
- * for as long as that takes, and after a crash the file opens up to the last tenth of a second.
+/* The same, but records are written to a .pftrace file while the program runs. Memory use stays
+ * constant, and after a crash the file is readable up to the last tenth of a second.
  * sonde_profiler_stop with `profile` NULL ends it. */
 SONDE_API sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                              sonde_error *err);
-/* Either of them, with everything that can be chosen. */
+/* Starts the profiler with all options. */
 typedef struct sonde_profiler_options {
     size_t struct_size;
     int level;        /* 1 to 3 */
-    const char *path; /* written meanwhile, as sonde_profiler_stream does; NULL: kept in memory */
-    /* Spans that traces (.json, .pftrace) show, such as "operator,user"; NULL: all of model,
-     * iteration, operator, executor, memory, thread, user and device. Tables and reports are made
-     * of all spans in any case. */
+    const char *path; /* streamed to, as by sonde_profiler_stream; NULL: kept in memory */
+    /* Categories of spans in traces (.json, .pftrace), such as "operator,user"; NULL: all of model,
+     * iteration, operator, executor, memory, thread, user and device. Tables and reports always
+     * use all spans. */
     const char *categories;
 } sonde_profiler_options;
 SONDE_API sonde_status sonde_profiler_start_with(sonde_context *context,
                                                  const sonde_profiler_options *options,
                                                  sonde_error *err);
-/* Stops and hands over what was recorded. With `profile` NULL it only stops: the records stay for
+/* Stops and returns the profile. With `profile` NULL it only stops: the records are kept for
  * sonde_profiler_get until sonde_profiler_clear or the next start. */
 SONDE_API sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile,
                                            sonde_error *err);
-/* Between these two nothing is recorded; the profile stays one. */
+/* Nothing is recorded between pause and resume; it is still one profile. */
 SONDE_API sonde_status sonde_profiler_pause(sonde_context *context, sonde_error *err);
 SONDE_API sonde_status sonde_profiler_resume(sonde_context *context, sonde_error *err);
-/* What was recorded so far, running or stopped; it stays recorded. */
+/* The profile of everything recorded so far, running or stopped; the records are kept. */
 SONDE_API sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
                                           sonde_error *err);
-/* The same into a file, as sonde_profile_save does. */
+/* The same, written to a file as by sonde_profile_save. */
 SONDE_API sonde_status sonde_profiler_dump(sonde_context *context, const char *path,
                                            sonde_error *err);
-/* Forgets what was recorded; a running profiler goes on from here. */
+/* Discards the records; an active profiler continues. */
 SONDE_API sonde_status sonde_profiler_clear(sonde_context *context, sonde_error *err);
 SONDE_API void sonde_profile_release(sonde_profile *profile);
 
-/* A labelled stretch of the calling thread's work, shown around the inferences in it. Records nest.
- * Runs inside a warm-up record count as warm-up. *record is NULL when nothing is recorded: ending
- * that is fine. The label is copied. */
+/* A labelled part of the calling thread's work, shown around the inferences in it. Records can be
+ * nested. Runs inside a warm-up record count as warm-up. *record is NULL if no profiler is active;
+ * ending NULL is allowed. The label is copied. */
 typedef struct sonde_record sonde_record;
 SONDE_API sonde_status sonde_record_begin(sonde_context *context, const char *label, int warm_up,
                                           sonde_record **record, sonde_error *err);
 SONDE_API void sonde_record_end(sonde_record *record); /* on the same thread; NULL accepted */
 
-/* Scopes of your own code, cheap enough to stay: a few nanoseconds while nothing is recorded. Use
- * the macros; begin returns 0 when nothing is recorded, and end then does nothing. */
+/* Scopes for your own code. They cost a few nanoseconds while no profiler is active. Use the
+ * macros; begin returns 0 if nothing is recorded, and end then does nothing. */
 SONDE_API uint64_t sonde_scope_begin(sonde_context *context);
 SONDE_API void sonde_scope_end(sonde_context *context, uint64_t begin, const char *name,
                                const char *category, const char *args);
@@ -412,20 +412,20 @@ typedef struct sonde_export_options {
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,
                                                sonde_error *err);
-/* The same piece by piece instead of into a file; a Chrome trace unless `format` says otherwise. */
+/* The same, through a callback instead of to a file; a Chrome trace unless `format` is set. */
 SONDE_API sonde_status sonde_profile_write(const sonde_profile *profile,
                                            const sonde_export_options *options,
                                            void (*write)(void *user, const char *data, size_t size),
                                            void *user, sonde_error *err);
-/* A saved profile: a .pftrace or .json of sonde's, or a profile of ONNX Runtime or PyTorch. The
- * content decides, not the name. A .pftrace may be cut off anywhere. */
+/* Loads a saved profile: a .pftrace or .json of sonde, or a profile of ONNX Runtime or PyTorch. The
+ * format is detected from the content, not the name. A .pftrace may be truncated. */
 SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *path,
                                           sonde_profile **profile, sonde_error *err);
-/* How a file that is not a model is loaded. It is mapped while that takes, and only then: should
- * someone cut it short in that moment, the process gets SIGBUS. */
+/* Options for loading files other than models. A file is mapped only while it is loaded; if another
+ * process truncates it during that time, the process gets SIGBUS. */
 typedef struct sonde_load_options {
     size_t struct_size;
-    int no_mmap; /* read the file instead of mapping it: one that is cut short is an error */
+    int no_mmap; /* read the file instead of mapping it: a truncated file is then an error */
 } sonde_load_options;
 SONDE_API sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
                                                const sonde_load_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files the way this library handles them, for programs around it.
+/* Reading and writing files in the same way as the library does.
  * Experimental: may change between versions. */
 #ifndef SONDE_EXPERIMENTAL_FILE_H
 #define SONDE_EXPERIMENTAL_FILE_H
@@ -10,16 +10,16 @@
 extern "C" {
 #endif
 
-/* Writes a file as every function here that takes a path to write to does:
- *  - What is there is replaced when the new content is whole. A failure (a full disk) leaves the
- *    old, and half a file is never seen.
- *  - Links are followed and stay links; pipes, terminals and devices are written to as they are.
- *  - Mode, owner and group of a file that was there are kept; other hard links to it keep the old
+/* Writes a file. All functions of the library that write files use these rules:
+ *  - An existing file is replaced only when the new content is complete. After a failure (a full
+ *    disk) the old content remains; an incomplete file is never visible.
+ *  - Links are followed and stay links; pipes, terminals and devices are written to directly.
+ *  - Mode, owner and group of an existing file are kept; other hard links to it keep the old
  *    content. A file whose mode forbids writing is not written.
- *  - Where the folder takes no new file, or the owner cannot be kept, a file that is there is
- *    written where it lies, unless it is a model that may be mapped: that is an error.
- * Only a trace that is written while things happen (sonde_profiler_stream) lies in its place from
- * the beginning. */
+ *  - If the folder does not allow new files, or the owner cannot be kept, an existing file is
+ *    overwritten in place, unless a model may be mapped from it: that is an error.
+ * Only a streamed trace (sonde_profiler_stream) is written directly to its final place from the
+ * beginning. */
 SONDE_API sonde_status sonde_file_write(const char *path, const void *data, size_t bytes,
                                         sonde_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory profiler: what inferences hold while they run, step by step. It switches apart from
- * the time profiler and may run beside it.
+/* The memory profiler: the memory of inferences after every step. It can be enabled separately from
+ * the time profiler, and both can be active at once.
  *
  *     sonde_memory_start(NULL, &err);
  *     … runs …
@@ -8,8 +8,8 @@
  *     sonde_memory_info info = SONDE_INIT(sonde_memory_info);
  *     sonde_memory_max(NULL, &info, &err);
  *
- * Used is what values and weights take; allocated is what the context's allocator holds, arenas,
- * workspaces and bookkeeping included. Each maximum is its own: they need not be of one moment.
+ * "used" is the memory of values and weights; "allocated" is the memory of the context's allocator,
+ * with arenas, workspaces and bookkeeping. The two maxima may occur at different times.
  * Experimental: may change between versions. */
 #ifndef SONDE_EXPERIMENTAL_MEMORY_H
 #define SONDE_EXPERIMENTAL_MEMORY_H
@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/* A context of NULL is the process default. Start forgets what an earlier session recorded. */
+/* A NULL context is the process default. Start discards earlier records. */
 SONDE_API sonde_status sonde_memory_start(sonde_context *context, sonde_error *err);
 SONDE_API sonde_status sonde_memory_stop(sonde_context *context, sonde_error *err);
-/* Forgets maxima and trace; a running profiler goes on from here. */
+/* Discards the maxima and the trace; an active profiler continues. */
 SONDE_API sonde_status sonde_memory_reset(sonde_context *context, sonde_error *err);
 
 typedef struct sonde_memory_info {

@@ -32,9 +32,9 @@ SONDE_API sonde_status sonde_recording_start(sonde_context *context,
 SONDE_API sonde_status sonde_recording_pause(sonde_recording *recording, sonde_error *err);
 SONDE_API sonde_status sonde_recording_resume(sonde_recording *recording, int level,
                                               sonde_error *err);
-/* Forgets what was recorded, and goes on, or stays paused. */
+/* Discards the records; the recording continues, or stays paused. */
 SONDE_API sonde_status sonde_recording_clear(sonde_recording *recording, sonde_error *err);
-/* What was recorded so far; it stays recorded. */
+/* The profile of everything recorded so far; the records are kept. */
 SONDE_API sonde_status sonde_recording_get(sonde_recording *recording, sonde_profile **profile,
                                            sonde_error *err);
 SONDE_API void sonde_recording_release(sonde_recording *recording);
