@@ -242,7 +242,12 @@ options = sonde.RunOptions()
 ended = threading.Event()
 said = []
 session.run_async(None, feeds, lambda results, data, error: (said.append(error), ended.set()), None, options)
-interrupted(ended.wait)
+
+def wait():  # in short steps: a signal that comes just before Python sleeps does not wake it
+    while not ended.wait(0.05):
+        pass
+
+interrupted(wait)
 options.terminate = True
 ended.wait()
 print(said[0])
