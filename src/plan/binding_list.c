@@ -120,8 +120,7 @@ static sn_binding *replace(sn_program *p, sn_binding *b)
 /* Is a thread at it? Those of a process that this one was forked from are not here. */
 static bool is_being_made(sn_program *p, const sn_signature *signature)
 {
-    if (p->bind_jobs && p->bind_process != getpid())
-        p->bind_jobs = NULL;
+    sn_program_adopt(p);
     for (const sn_bind_job *j = p->bind_jobs; j; j = j->next)
         if (same(j->signature, signature))
             return true;
@@ -146,7 +145,6 @@ static sonde_status make(const request *r, sn_binding **b, sn_binding **gone)
     sn_program *p = r->p;
     sn_bind_job job = {&r->signature, p->bind_jobs};
     p->bind_jobs = &job;
-    p->bind_process = getpid();
     pthread_mutex_unlock(&p->lock);
     const sonde_status st = sn_binding_make(p, r->in, r->threads, &r->signature, b, r->err);
     pthread_mutex_lock(&p->lock);

@@ -59,6 +59,7 @@ static sonde_status build(sn_program *root, sn_program *p, sonde_error *err);
 
 static void init_locks(sn_program *p)
 {
+    p->process = getpid();
     pthread_mutex_init(&p->lock, NULL);
     sn_stop_cond_init(&p->bind_done);
     sn_stop_cond_init(&p->made);
@@ -209,8 +210,19 @@ static sonde_status align_consts(sn_program *root, sn_program *p, sonde_error *e
 
 /* ------------------------------------------------------------------ life */
 
+void sn_program_adopt(sn_program *p)
+{
+    if (p->process == getpid())
+        return;
+    p->process = getpid();
+    p->bind_jobs = NULL;
+    sn_stop_cond_init(&p->bind_done);
+    sn_stop_cond_init(&p->made);
+}
+
 static void free_tree(sn_program *p)
 {
+    sn_program_adopt(p);
     for (uint32_t k = 0; k < p->n_bodies; k++)
         free_tree(p->bodies[k]);
     while (p->bindings) {
@@ -287,7 +299,6 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
     p->unoptimized = cfg->no_optimize;
-    p->maker = getpid();
     init_locks(p);
     sn_arena_init(&p->arena, ctx->alloc);
     p->key = sn_arena_strdup(&p->arena, key);
@@ -337,7 +348,7 @@ static sn_program *find_listed(sn_model *model, const char *key)
 {
     for (sn_program *p = model->programs, *next; p; p = next) {
         next = p->next_shared;
-        if (p->state == SN_PROGRAM_BEING_MADE && p->maker != getpid())
+        if (p->state == SN_PROGRAM_BEING_MADE && p->process != getpid())
             unlist(p);
         else if (strcmp(p->key, key) == 0 && try_ref(p))
             return p;

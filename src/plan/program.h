@@ -64,16 +64,15 @@ struct sn_program {
     sn_slot *consts;          /* n_slots; TENSOR for constants (packed where packed), else NONE */
     sn_program **bodies;      /* of all control steps, in order of steps and attributes */
     uint32_t n_bodies;
+    pid_t process;        /* whose threads make it and bind it (sn_program_adopt) */
     pthread_mutex_t lock; /* of the bindings; never held while one is made or tuned */
     sn_binding *bindings; /* most recently used first */
     uint32_t n_bindings;
     struct sn_bind_job *bind_jobs; /* bindings that threads are making now */
-    pid_t bind_process;            /* of those threads */
     pthread_cond_t bind_done;      /* one of those jobs is over */
     /* Guarded by the model's lock: */
     sn_program *next_shared; /* list of the model's live programs */
     sn_program_state state;
-    pid_t maker;         /* process that makes it */
     pthread_cond_t made; /* it is not SN_PROGRAM_BEING_MADE any more */
 };
 
@@ -90,5 +89,10 @@ void sn_program_unref(sn_program *p);
  * `cache_dir`: where such stores are kept on disk, or NULL. */
 sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, const char *cache_dir,
                              sonde_error *err);
+
+/* With the program's lock held, or with nobody else left: in a forked child the threads of its
+ * parent that were binding or waiting are not there, and a condition they waited for cannot be
+ * signalled or destroyed: both would wait for them. */
+void sn_program_adopt(sn_program *p);
 
 #endif

@@ -238,16 +238,26 @@ TEST(a_forked_child_makes_what_another_thread_of_its_parent_was_making)
         const char *output = program ? made_by(&s, "Relu") : NULL;
         gate_init(&g, program ? 20 : 0, 0);
         runner first = {.s = &s, .gate = &g, .batch = 3, .output = output};
+        runner second = {.s = &s, .batch = 3, .output = output, .asks = true};
         runner_start(&first);
         CHECK(gate_wait(&g));
+        runner_start(
+            &second); /* it waits for the first one, with a condition that the child has, too */
+        runner_wait_asked(&second, 1);
         const pid_t pid = fork();
-        if (pid == 0)
-            _exit(run_here(&s, 3, output, &got) != SONDE_OK || got == 0);
+        if (pid == 0) {
+            alarm(60);
+            const bool fine = run_here(&s, 3, output, &got) == SONDE_OK && got != 0 &&
+                              run_here(&s, 4, output, &got) == SONDE_OK;
+            sonde_session_release(s.session);
+            _exit(!fine);
+        }
         int status = -1;
         CHECK_EQ(waitpid(pid, &status, 0), pid);
         CHECK_EQ(status, 0);
         gate_open(&g);
         CHECK_EQ(runner_join(&first), SONDE_OK);
+        CHECK_EQ(runner_join(&second), SONDE_OK);
         gated_close(&s);
     }
 }
