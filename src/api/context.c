@@ -28,10 +28,12 @@ static void before_fork(void)
     pthread_mutex_lock(&process.lock);
     for (sonde_context *c = process.live; c; c = c->next)
         sn_records_before_fork(&c->records);
+    sn_fork_locks_before();
 }
 
 static void after_fork_parent(void)
 {
+    sn_fork_locks_after();
     for (sonde_context *c = process.live; c; c = c->next)
         sn_records_after_fork(&c->records, false);
     pthread_mutex_unlock(&process.lock);
@@ -39,6 +41,7 @@ static void after_fork_parent(void)
 
 static void after_fork_child(void)
 {
+    sn_fork_locks_after();
     pthread_mutex_init(&process.log_lock, NULL); /* nobody logs here yet */
     for (sonde_context *c = process.live; c; c = c->next) {
         /* Calls under way on other threads do not exist here. */

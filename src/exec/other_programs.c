@@ -47,7 +47,7 @@ static void make_key(const sn_program_config *cfg, char *key)
 void sn_other_programs_init(sn_other_programs *o, sn_allocator *alloc)
 {
     *o = (sn_other_programs){.alloc = alloc};
-    pthread_mutex_init(&o->lock, NULL);
+    sn_fork_lock_init(&o->lock);
 }
 
 static void let_go(const sn_other_programs *o, const sn_other_program *e)
@@ -62,7 +62,7 @@ void sn_other_programs_free(sn_other_programs *o)
         return;
     for (size_t i = 0; i < o->n; i++)
         let_go(o, &o->list[i]);
-    pthread_mutex_destroy(&o->lock);
+    sn_fork_lock_destroy(&o->lock);
     o->alloc = NULL;
 }
 
@@ -89,7 +89,7 @@ static sonde_status keep(sn_other_programs *o, sn_program *program, const char *
         return sn_fail_memory(err, bytes);
     memcpy(gone.key, key, bytes);
     gone.program = sn_program_ref(program);
-    pthread_mutex_lock(&o->lock);
+    sn_fork_lock_take(&o->lock);
     sn_program *there = find(o, key, bytes);
     if (!there) {
         const sn_other_program mine = gone;
@@ -98,7 +98,7 @@ static sonde_status keep(sn_other_programs *o, sn_program *program, const char *
         o->list[0] = mine;
         o->n++;
     }
-    pthread_mutex_unlock(&o->lock);
+    sn_fork_lock_give(&o->lock);
     sn_program_unref(there);
     let_go(o, &gone);
     return SONDE_OK;
@@ -114,9 +114,9 @@ sonde_status sn_other_programs_get(sn_other_programs *o, sn_context *ctx, sn_mod
         return sn_fail_memory(err, bytes);
     make_key(cfg, key);
     sonde_status st = SONDE_OK;
-    pthread_mutex_lock(&o->lock);
+    sn_fork_lock_take(&o->lock);
     sn_program *p = find(o, key, bytes);
-    pthread_mutex_unlock(&o->lock);
+    sn_fork_lock_give(&o->lock);
     if (!p) {
         st = sn_program_get(ctx, model, cfg, pool, stop, &p, err);
         if (!st)

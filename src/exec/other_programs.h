@@ -17,7 +17,7 @@ typedef struct sn_other_program {
 
 typedef struct sn_other_programs {
     sn_allocator *alloc;
-    pthread_mutex_t lock; /* of the list; never held while a program is made */
+    sn_fork_lock lock; /* of the list; never held while a program is made */
     sn_other_program list[SN_MAX_OTHER_PROGRAMS]; /* most recently used first */
     size_t n;
 } sn_other_programs;

@@ -90,30 +90,30 @@ static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *e
     f->f.ctx = ctx;
     f->f.alloc = ctx->alloc;
     f->f.hooks = &hooks;
-    pthread_mutex_lock(&b->lock);
+    sn_fork_lock_take(&b->lock);
     b->free_frame = frame_free;
-    pthread_mutex_unlock(&b->lock);
+    sn_fork_lock_give(&b->lock);
     *out = f;
     return SONDE_OK;
 }
 
 static sonde_status frame_checkout(sn_binding *b, sn_frame_impl **frame, sonde_error *err)
 {
-    pthread_mutex_lock(&b->lock);
+    sn_fork_lock_take(&b->lock);
     *frame = b->frames;
     if (*frame)
         b->frames = (*frame)->next;
-    pthread_mutex_unlock(&b->lock);
+    sn_fork_lock_give(&b->lock);
     return *frame ? SONDE_OK : frame_new(b, frame, err);
 }
 
 static void frame_return(sn_frame_impl *f)
 {
     sn_binding *b = f->binding;
-    pthread_mutex_lock(&b->lock);
+    sn_fork_lock_take(&b->lock);
     f->next = b->frames;
     b->frames = f;
-    pthread_mutex_unlock(&b->lock);
+    sn_fork_lock_give(&b->lock);
 }
 
 /* ------------------------------------------------------------------ inputs and outputs */

@@ -13,6 +13,7 @@ sonde_status sn_model_new(sn_model **out, sn_context *ctx, sonde_error *err)
     if (!m)
         return sn_fail_memory(err, sizeof *m);
     atomic_init(&m->refs, 1);
+    sn_fork_lock_init(&m->lock);
     m->ctx = ctx;
     m->producer_name = m->producer_version = m->domain = m->doc = m->graph_name = m->graph_doc = "";
     sn_arena_init(&m->arena, ctx->alloc);
@@ -52,6 +53,7 @@ void sn_model_unref(sn_model *m)
     sn_vec_free(&m->opsets, alloc);
     sn_vec_free(&m->origins.list, alloc);
     sn_arena_free(&m->arena);
+    sn_fork_lock_destroy(&m->lock);
     sn_free(alloc, m, sizeof *m);
 }
 

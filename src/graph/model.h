@@ -4,10 +4,9 @@
 #ifndef SN_GRAPH_MODEL_H
 #define SN_GRAPH_MODEL_H
 
-#include <pthread.h>
-
 #include "base/context.h"
 #include "base/file.h"
+#include "base/fork_lock.h"
 #include "graph/graph.h"
 
 typedef struct sn_opset {
@@ -48,8 +47,8 @@ typedef struct sn_model {
     SN_VEC(sn_file *) files; /* the model and its external data, mapped; structs in the arena */
     sn_buffers buffers; /* owned initializer memory (typed data converted, misaligned copies) */
     uint64_t file_bytes;
-    pthread_mutex_t lock; /* of `programs` */
-    void *programs;       /* plan's: the live programs of this model; empty when the model dies */
+    sn_fork_lock lock; /* of `programs` */
+    void *programs;    /* plan's: the live programs of this model; empty when the model dies */
 } sn_model;
 
 /* With an empty graph that shares the model's arena and origins; a reader fills it. */

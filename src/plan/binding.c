@@ -305,7 +305,7 @@ static void binding_free(sn_binding *b)
     }
     sn_allocator *alloc = b->arena.alloc;
     sn_arena_free(&b->arena);
-    pthread_mutex_destroy(&b->lock);
+    sn_fork_lock_destroy(&b->lock);
     sn_free(alloc, b, sizeof *b);
 }
 
@@ -329,7 +329,7 @@ sonde_status sn_binding_make(sn_program *p, const sn_slot *const *in, int thread
     if (!b)
         return sn_fail_memory(err, sizeof *b);
     atomic_init(&b->refs, 1);
-    pthread_mutex_init(&b->lock, NULL);
+    sn_fork_lock_init(&b->lock);
     sn_arena_init(&b->arena, ctx->alloc);
     b->program = p;
     b->id = atomic_fetch_add(&ctx->trace->next_run, 1) + 1;

@@ -68,7 +68,7 @@ struct sn_binding {
     sn_tuned tuned;        /* guarded by the program's lock */
     bool is_static;        /* no dynamic slot at all: the plain loop */
     _Atomic bool pinned;
-    pthread_mutex_t lock;         /* free frames */
+    sn_fork_lock lock;            /* free frames */
     struct sn_frame_impl *frames; /* exec's, linked; freed through free_frame */
     void (*free_frame)(struct sn_frame_impl *);
     sn_binding *next; /* LRU list of the program */

@@ -145,9 +145,9 @@ static sonde_status make(const request *r, sn_binding **b, sn_binding **gone)
     sn_program *p = r->p;
     sn_bind_job job = {&r->signature, p->bind_jobs};
     p->bind_jobs = &job;
-    pthread_mutex_unlock(&p->lock);
+    sn_fork_lock_give(&p->lock);
     const sonde_status st = sn_binding_make(p, r->in, r->threads, &r->signature, b, r->err);
-    pthread_mutex_lock(&p->lock);
+    sn_fork_lock_take(&p->lock);
     if (!st)
         *gone = remember(p, *b);
     end_job(p, &job);
@@ -174,13 +174,13 @@ static sonde_status tune(const request *r, sn_binding **b, bool *made)
     sn_span_end(trace, t, "tune", NULL);
     if (!st && better)
         st = sn_binding_make(p, r->in, r->threads, &r->signature, &tuned, r->err);
-    pthread_mutex_lock(&p->lock);
+    sn_fork_lock_take(&p->lock);
     (*b)->tuned = st ? SN_TUNE_WANTED : SN_TUNED;
     if (tuned) {
         tuned->tuned = SN_TUNED; /* whatever could not be measured */
         gone = replace(p, tuned);
     }
-    pthread_mutex_unlock(&p->lock);
+    sn_fork_lock_give(&p->lock);
     sn_binding_unref(gone);
     if (tuned) {
         sn_binding_unref(*b);
@@ -200,7 +200,7 @@ static sonde_status make_ready(const request *r, sn_binding **b, bool *made)
     sn_binding *gone = NULL;
     sonde_status st = SONDE_OK;
     while (!*b && !st && is_being_made(p, &r->signature)) {
-        st = sn_stop_wait(r->stop, &p->bind_done, &p->lock, r->err);
+        st = sn_stop_wait(r->stop, &p->bind_done, &p->lock.mutex, r->err);
         if (!st)
             *b = find(p, &r->signature);
     }
@@ -211,7 +211,7 @@ static sonde_status make_ready(const request *r, sn_binding **b, bool *made)
     const bool tunes = !st && (*b)->tuned == SN_TUNE_WANTED;
     if (tunes)
         (*b)->tuned = SN_TUNE_BEGUN;
-    pthread_mutex_unlock(&p->lock);
+    sn_fork_lock_give(&p->lock);
     sn_binding_unref(gone);
     if (tunes)
         st = tune(r, b, made);
@@ -244,10 +244,10 @@ sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads
                        .err = err};
     sonde_status st = SONDE_OK;
     *made = false;
-    pthread_mutex_lock(&p->lock);
+    sn_fork_lock_take(&p->lock);
     *out = find(p, &r.signature);
     if (*out && (*out)->tuned != SN_TUNE_WANTED)
-        pthread_mutex_unlock(&p->lock);
+        sn_fork_lock_give(&p->lock);
     else
         st = make_ready(&r, out, made);
     if (words != small)

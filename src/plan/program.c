@@ -60,7 +60,7 @@ static sonde_status build(sn_program *root, sn_program *p, sonde_error *err);
 static void init_locks(sn_program *p)
 {
     p->process = getpid();
-    pthread_mutex_init(&p->lock, NULL);
+    sn_fork_lock_init(&p->lock);
     sn_stop_cond_init(&p->bind_done);
     sn_stop_cond_init(&p->made);
 }
@@ -230,7 +230,7 @@ static void free_tree(sn_program *p)
         p->bindings = b->next;
         sn_binding_unref(b);
     }
-    pthread_mutex_destroy(&p->lock);
+    sn_fork_lock_destroy(&p->lock);
     pthread_cond_destroy(&p->bind_done);
     pthread_cond_destroy(&p->made);
 }
@@ -272,9 +272,9 @@ void sn_program_unref(sn_program *p)
 {
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
-    pthread_mutex_lock(&p->model->lock);
+    sn_fork_lock_take(&p->model->lock);
     unlist(p);
-    pthread_mutex_unlock(&p->model->lock);
+    sn_fork_lock_give(&p->model->lock);
     program_free(p);
 }
 
@@ -363,16 +363,16 @@ static sonde_status find_ready(sn_model *model, const char *key, const sn_stop *
 {
     for (;;) {
         sonde_status st = SONDE_OK;
-        pthread_mutex_lock(&model->lock);
+        sn_fork_lock_take(&model->lock);
         sn_program *p = find_listed(model, key);
         while (p && !st && p->state == SN_PROGRAM_BEING_MADE)
-            st = sn_stop_wait(stop, &p->made, &model->lock, err);
+            st = sn_stop_wait(stop, &p->made, &model->lock.mutex, err);
         if (!p && mine) {
             mine->next_shared = model->programs;
             model->programs = mine;
         }
         const bool done = !p || (!st && p->state == SN_PROGRAM_READY);
-        pthread_mutex_unlock(&model->lock);
+        sn_fork_lock_give(&model->lock);
         *found = done ? p : NULL;
         if (done)
             return SONDE_OK;
@@ -387,12 +387,12 @@ static sonde_status make_listed(sn_program *p, const sn_program_config *cfg, sn_
                                 sonde_error *err)
 {
     const sonde_status st = program_make(p, cfg, pool, err);
-    pthread_mutex_lock(&p->model->lock);
+    sn_fork_lock_take(&p->model->lock);
     p->state = st ? SN_PROGRAM_FAILED : SN_PROGRAM_READY;
     if (st)
         unlist(p);
     pthread_cond_broadcast(&p->made);
-    pthread_mutex_unlock(&p->model->lock);
+    sn_fork_lock_give(&p->model->lock);
     return st;
 }
 

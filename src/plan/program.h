@@ -65,7 +65,7 @@ struct sn_program {
     sn_program **bodies;      /* of all control steps, in order of steps and attributes */
     uint32_t n_bodies;
     pid_t process;        /* whose threads make it and bind it (sn_program_adopt) */
-    pthread_mutex_t lock; /* of the bindings; never held while one is made or tuned */
+    sn_fork_lock lock;    /* of the bindings; never held while one is made or tuned */
     sn_binding *bindings; /* most recently used first */
     uint32_t n_bindings;
     struct sn_bind_job *bind_jobs; /* bindings that threads are making now */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "forks.h"
 #include "sonde/experimental/machine.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/op.h"
@@ -405,20 +406,6 @@ static int in_child(sonde_context *c, const char *path)
     const bool written = fine && sonde_profiler_dump(c, path, NULL) == SONDE_OK;
     (void)remove(path);
     return written ? 0 : 1;
-}
-
-/* Not where the child's own malloc may wait for ever: sanitizers do not free all their locks in a
- * child of several threads. */
-static bool can_fork(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return false;
-#elif defined(__has_feature)
-    return !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&
-           !getenv("SONDE_EMULATED");
-#else
-    return !getenv("SONDE_EMULATED");
-#endif
 }
 
 static void act_fork(actor *a)

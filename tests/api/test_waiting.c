@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "forks.h"
 #include "gated_memory.h"
 #include "plan/binding.h"
 
@@ -215,19 +216,6 @@ TEST(whoever_waited_for_a_program_that_failed_makes_it)
 }
 
 /* ------------------------------------------------------------------ forks */
-/* Not where the child's own malloc may wait for ever: sanitizers do not free all their locks. */
-static bool can_fork(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return false;
-#elif defined(__has_feature)
-    return !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&
-           !getenv("SONDE_EMULATED");
-#else
-    return !getenv("SONDE_EMULATED");
-#endif
-}
-
 TEST(a_forked_child_makes_what_another_thread_of_its_parent_was_making)
 {
     for (int program = 0; program < 2 && can_fork(); program++) {
