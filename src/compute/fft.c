@@ -37,115 +37,16 @@ bool sn_fft_sizes(int64_t n, size_t *table, size_t *scratch)
     return true;
 }
 
-/* One stage: n = radix * rest numbers per transform, `stride` interleaved transforms. */
-typedef struct stage {
-    const double *roots;
-    int64_t root_step; /* of e^(-2πi/n) in the table */
-    int64_t root_count;
-    int radix;
-    int64_t rest, stride;
-    double sign; /* imaginary parts of roots */
-} stage;
-
-static void butterfly_2(const stage *s, const double *x, double *y)
-{
-    const int64_t half = s->rest * s->stride;
-    for (int64_t p = 0; p < s->rest; p++) {
-        const double *w = s->roots + 2 * (p * s->root_step);
-        const double wr = w[0], wi = s->sign * w[1];
-        for (int64_t q = 0; q < s->stride; q++) {
-            const double *a = x + 2 * (p * s->stride + q), *b = a + 2 * half;
-            double *out = y + 2 * (2 * p * s->stride + q), *next = out + 2 * s->stride;
-            const double dr = a[0] - b[0], di = a[1] - b[1];
-            out[0] = a[0] + b[0];
-            out[1] = a[1] + b[1];
-            next[0] = dr * wr - di * wi;
-            next[1] = dr * wi + di * wr;
-        }
-    }
-}
-
-static void butterfly_4(const stage *s, const double *x, double *y)
-{
-    const int64_t part = s->rest * s->stride;
-    for (int64_t p = 0; p < s->rest; p++) {
-        double w[6];
-        for (int k = 1; k < 4; k++) {
-            const double *r = s->roots + 2 * (k * p * s->root_step);
-            w[2 * k - 2] = r[0];
-            w[2 * k - 1] = s->sign * r[1];
-        }
-        for (int64_t q = 0; q < s->stride; q++) {
-            const double *a = x + 2 * (p * s->stride + q), *b = a + 2 * part, *c = b + 2 * part,
-                         *d = c + 2 * part;
-            const double sr = a[0] + c[0], si = a[1] + c[1], tr = a[0] - c[0], ti = a[1] - c[1];
-            const double ur = b[0] + d[0], ui = b[1] + d[1];
-            /* -i (b - d), conjugated for the inverse */
-            const double vr = s->sign * (b[1] - d[1]), vi = -s->sign * (b[0] - d[0]);
-            const double r[8] = {sr + ur, si + ui, tr + vr, ti + vi,
-                                 sr - ur, si - ui, tr - vr, ti - vi};
-            double *out = y + 2 * (4 * p * s->stride + q);
-            out[0] = r[0];
-            out[1] = r[1];
-            for (int k = 1; k < 4; k++) {
-                out += 2 * s->stride;
-                out[0] = r[2 * k] * w[2 * k - 2] - r[2 * k + 1] * w[2 * k - 1];
-                out[1] = r[2 * k] * w[2 * k - 1] + r[2 * k + 1] * w[2 * k - 2];
-            }
-        }
-    }
-}
-
-static void butterfly_any(const stage *s, const double *x, double *y)
-{
-    const int64_t part = s->rest * s->stride, turn = s->root_count / s->radix;
-    for (int64_t p = 0; p < s->rest; p++) {
-        for (int64_t q = 0; q < s->stride; q++) {
-            const double *a = x + 2 * (p * s->stride + q);
-            double *out = y + 2 * (s->radix * p * s->stride + q);
-            for (int k = 0; k < s->radix; k++, out += 2 * s->stride) {
-                double re = 0, im = 0;
-                for (int j = 0; j < s->radix; j++) {
-                    const double *w = s->roots + 2 * (turn * (j * k % s->radix));
-                    const double *v = a + 2 * j * part, wi = s->sign * w[1];
-                    re += v[0] * w[0] - v[1] * wi;
-                    im += v[0] * wi + v[1] * w[0];
-                }
-                const double *w = s->roots + 2 * (k * p * s->root_step);
-                const double wi = s->sign * w[1];
-                out[0] = re * w[0] - im * wi;
-                out[1] = re * wi + im * w[0];
-            }
-        }
-    }
-}
-
-/* Length m with small factors; `roots` has m entries. */
-static void stockham(int64_t m, const double *roots, double *x, double *spare, double sign)
-{
-    double *from = x, *to = spare;
-    int64_t n = m, stride = 1;
-    while (n > 1) {
-        int radix = 0;
-        for (size_t i = 0; i < sizeof radices / sizeof *radices && !radix; i++)
-            if (n % radices[i] == 0)
-                radix = radices[i];
-        const stage s = {roots, m / n, m, radix, n / radix, stride, sign};
-        if (radix == 2)
-            butterfly_2(&s, from, to);
-        else if (radix == 4)
-            butterfly_4(&s, from, to);
-        else
-            butterfly_any(&s, from, to);
-        double *swap = from;
-        from = to;
-        to = swap;
-        n /= radix;
-        stride *= radix;
-    }
-    if (from != x)
-        memcpy(x, from, 2 * (size_t)m * sizeof *x);
-}
+#define T       double
+#define NAME(x) x##_f64
+#include "compute/fft.tmpl.h"
+#undef T
+#undef NAME
+#define T       float
+#define NAME(x) x##_f32
+#include "compute/fft.tmpl.h"
+#undef T
+#undef NAME
 
 static void fill_roots(double *w, int64_t n)
 {
@@ -156,12 +57,25 @@ static void fill_roots(double *w, int64_t n)
     }
 }
 
-void sn_fft_make(sn_fft *f, int64_t n, double *table, double *scratch)
+/* Tables in float, in place: number k lies before what it is made of. */
+static float *narrow(double *x, int64_t n)
+{
+    float *y = (float *)(void *)x;
+    for (int64_t k = 0; k < 2 * n; k++) {
+        const double wide = x[k];
+        memcpy(&y[k], &(float){(float)wide}, sizeof *y);
+    }
+    return y;
+}
+
+void sn_fft_make(sn_fft *f, int64_t n, bool single, double *table, double *scratch)
 {
     *f = (sn_fft){.n = n, .padded = smooth(n) ? 0 : chirp_length(n), .roots = table};
     fill_roots(table, f->padded ? f->padded : n);
-    if (!f->padded)
+    if (!f->padded) {
+        f->roots_f32 = single ? narrow(table, n) : NULL;
         return;
+    }
     const int64_t m = f->padded;
     f->spectrum = table + 2 * m;
     f->chirp = f->spectrum + 2 * m;
@@ -176,14 +90,23 @@ void sn_fft_make(sn_fft *f, int64_t n, double *table, double *scratch)
         f->spectrum[2 * k] = f->spectrum[2 * mirror] = f->chirp[2 * k];
         f->spectrum[2 * k + 1] = f->spectrum[2 * mirror + 1] = -f->chirp[2 * k + 1];
     }
-    stockham(m, f->roots, f->spectrum, scratch, 1.0);
+    stockham_f64(m, f->roots, f->spectrum, scratch, 1.0);
 }
 
 void sn_fft_run(const sn_fft *f, double *x, bool inverse, double *scratch)
 {
     const double sign = inverse ? -1.0 : 1.0;
+    if (f->roots_f32) {
+        float *a = (float *)(void *)scratch, *spare = a + 2 * f->n;
+        for (int64_t k = 0; k < 2 * f->n; k++)
+            a[k] = (float)x[k];
+        stockham_f32(f->n, f->roots_f32, a, spare, (float)sign);
+        for (int64_t k = 0; k < 2 * f->n; k++)
+            x[k] = (double)a[k];
+        return;
+    }
     if (!f->padded) {
-        stockham(f->n, f->roots, x, scratch, sign);
+        stockham_f64(f->n, f->roots, x, scratch, sign);
         return;
     }
     const int64_t n = f->n, m = f->padded;
@@ -196,14 +119,14 @@ void sn_fft_run(const sn_fft *f, double *x, bool inverse, double *scratch)
         a[2 * k] = re * cr - im * ci;
         a[2 * k + 1] = re * ci + im * cr;
     }
-    stockham(m, f->roots, a, spare, 1.0);
+    stockham_f64(m, f->roots, a, spare, 1.0);
     for (int64_t k = 0; k < m; k++) {
         const double re = a[2 * k], im = a[2 * k + 1], sr = f->spectrum[2 * k],
                      si = f->spectrum[2 * k + 1];
         a[2 * k] = re * sr - im * si;
         a[2 * k + 1] = re * si + im * sr;
     }
-    stockham(m, f->roots, a, spare, -1.0);
+    stockham_f64(m, f->roots, a, spare, -1.0);
     const double scale = 1.0 / (double)m;
     for (int64_t k = 0; k < n; k++) {
         const double re = a[2 * k] * scale, im = a[2 * k + 1] * scale;

@@ -52,9 +52,17 @@ static sonde_status check_complex(sn_infer *c, sn_dim last)
     return SONDE_OK;
 }
 
+/* Complex lines are computed in their own type. Real ones are computed in double, which keeps what
+ * is true of their spectra: imaginary parts that are 0, and small numbers beside large ones, which
+ * logarithms are taken of. */
+static bool in_single(sn_dtype dtype, int64_t in_parts)
+{
+    return dtype != SONDE_DTYPE_F64 && in_parts == 2;
+}
+
 /* Tables of the transform and scratch of the tasks, both for `lines` lines of `length`. */
-static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int64_t lines,
-                             sn_piece *tasks)
+static sonde_status bind_fft(sn_bind *b, bool single, sn_fourier_work *w, int64_t length,
+                             int64_t lines, sn_piece *tasks)
 {
     size_t table, scratch;
     if (!sn_fft_sizes(length, &table, &scratch))
@@ -63,10 +71,12 @@ static sonde_status bind_fft(sn_bind *b, sn_fourier_work *w, int64_t length, int
     double *space = SN_NEW_N(b->arena, double, table + scratch);
     if (!space)
         return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
-    sn_fft_make(&w->fft, length, space, space + table);
+    sn_fft_make(&w->fft, length, single, space, space + table);
     sn_fourier_share(w, lines, b->threads, scratch);
     *tasks = sn_carve(&b->workspace, w->tasks, w->task_bytes);
-    b->kernel = w->fft.padded ? "f64_fft_bluestein" : "f64_fft_stockham";
+    b->kernel = w->fft.padded      ? "f64_fft_bluestein"
+                : w->fft.roots_f32 ? "f32_fft_stockham"
+                                   : "f64_fft_stockham";
     uint64_t bits = 1;
     while (((uint64_t)1 << bits) < (uint64_t)length)
         bits++;
@@ -171,7 +181,7 @@ static sonde_status bind_dft(sn_bind *b)
         !sn_i64_mul(outer, k->inner, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     b->bound = bound;
-    return bind_fft(b, &k->work, length, lines, &bound->tasks);
+    return bind_fft(b, in_single(k->dtype, k->in_parts), &k->work, length, lines, &bound->tasks);
 }
 
 static sonde_status run_dft(const sn_step *s, sn_frame *f)
@@ -253,7 +263,7 @@ static sonde_status bind_stft(sn_bind *b)
     if (!sn_i64_mul(x->dims[0], k->frames, &lines))
         return sn_bind_fail(b, SONDE_LIMIT, "the signal is too long");
     b->bound = bound;
-    return bind_fft(b, &k->work, length, lines, &bound->tasks);
+    return bind_fft(b, in_single(k->dtype, k->in_parts), &k->work, length, lines, &bound->tasks);
 }
 
 static sonde_status run_stft(const sn_step *s, sn_frame *f)
