@@ -333,6 +333,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
     sn_observer reader;
     if (timing) { /* nobody forgets what the table is made of */
         pthread_mutex_lock(&c->records.lock);
+        sn_exec_measure_cost(&c->core);
         sn_records_read_begin(&c->records, &reader, sn_ticks());
         pthread_mutex_unlock(&c->records.lock);
     }

@@ -22,14 +22,24 @@ void sn_exec_fini_context(sn_context *ctx)
     ctx->pins = NULL;
 }
 
+void sn_exec_measure_cost(sn_context *ctx)
+{
+#if SONDE_RECORDER
+    if (ctx->trace->record_ns == 0)
+        sn_trace_measure_cost(ctx->trace);
+#else
+    (void)ctx;
+#endif
+}
+
 sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err)
 {
 #if SONDE_RECORDER
     if (level < 0 || level > 3)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler has levels 0 to 3, not %d",
                        level);
-    if (level && ctx->trace->record_ns == 0)
-        sn_trace_measure_cost(ctx->trace);
+    if (level)
+        sn_exec_measure_cost(ctx);
     atomic_store(&ctx->trace->level, level);
     atomic_store(&ctx->call, level ? sn_call_recorded : sn_call_plain);
     return SONDE_OK;

@@ -60,6 +60,9 @@ sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, siz
  * before it goes. */
 sonde_status sn_exec_init_context(sn_context *ctx, sonde_error *err);
 void sn_exec_fini_context(sn_context *ctx);
+/* Measures what a record costs, once in a context's life (about a millisecond): before any run that
+ * is recorded, so that its times can be shown without that. Not from two threads at once. */
+void sn_exec_measure_cost(sn_context *ctx);
 /* Recorder on (level 1–3) or off for every run of the context that begins afterwards. */
 sonde_status sn_exec_record(sn_context *ctx, int level, sonde_error *err);
 /* The binding with this id that has run under the recorder, or NULL. */

@@ -175,6 +175,15 @@ static bool run_child(const char *variable, const char *value, captured *out)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Whether the last line of a table names what recording cost: however little that is, it is more
+ * than nothing. */
+static bool says_a_cost(const char *table)
+{
+    static const char before[] = "profiler cost ";
+    const char *cost = strstr(table, before);
+    return cost && strtod(cost + strlen(before), NULL) > 0;
+}
+
 TEST(sonde_timing_prints_a_table_after_every_run)
 {
     NEEDS_CHILD();
@@ -183,6 +192,7 @@ TEST(sonde_timing_prints_a_table_after_every_run)
     const char *first = strstr(c->text, "Graph run of ");
     CHECK(first && strstr(first + 1, "Graph run of "));
     CHECK_HAS(c->text, "Gemm");
+    CHECK_MSG(says_a_cost(first), "%s", c->text);
     free(c);
 }
 
@@ -232,6 +242,7 @@ TEST(run_options_ask_for_a_table_too)
     fclose(file);
     CHECK_OK(st);
     CHECK_HAS(text, "Graph run of ");
+    CHECK_MSG(says_a_cost(text), "%s", text);
 }
 
 int main(int argc, char **argv)
