@@ -246,7 +246,7 @@ SONDE_API void sonde_cancel_reset(sonde_cancel_token *token);
 typedef struct sonde_run_options {
     size_t struct_size;
     sonde_cancel_token *cancel;
-    int timing; /* print the timing table of this run on stderr */
+    int timing; /* print the timing table of this run on stderr; a warm-up run has none */
     int timing_sort_by_name;
     int timing_by_shape;
     const char *timing_filter; /* "Conv,MatMul" */

@@ -19,6 +19,7 @@ static struct {
     sn_env env;
     pid_t pid;           /* of the process that read the environment: a forked child differs */
     _Atomic int written; /* traces so far: the second context gets a name of its own */
+    _Atomic bool warned; /* what is wrong in SONDE_TIMING has been said */
 } state = {.once = PTHREAD_ONCE_INIT};
 
 static void read_env(void)
@@ -78,8 +79,11 @@ void sn_api_print_timing(sonde_context *c, uint64_t since, uint32_t run,
     sn_table_options from_env = {0};
     sn_arena arena;
     sn_arena_init(&arena, &c->alloc);
-    if (!options)
-        sn_table_options_parse(sn_api_env()->timing_text, &from_env, &arena, warn, NULL);
+    if (!options) {
+        const bool warned = atomic_exchange(&state.warned, true);
+        sn_table_options_parse(sn_api_env()->timing_text, &from_env, &arena, warned ? NULL : warn,
+                               NULL);
+    }
     sonde_status st = sn_records_profile(&c->records, since, run, 1, &p, &err);
     if (st == SONDE_OK) {
         sn_sink sink = {.write = write_stderr};

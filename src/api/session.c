@@ -317,17 +317,19 @@ static void ports_free(run_ports *p, sonde_context *c)
         sn_free(&c->alloc, p->out, p->n_out * sizeof *p->out);
 }
 
-/* The run itself, and its timing table where one is wanted. */
+/* The run itself, and its timing table where one is wanted. A warm-up run has none, and neither has
+ * one that was cancelled: both are left out of tables. */
 static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                              const char *const *input_names, const run_ports *p,
                              const char *const *output_names, sonde_error *err)
 {
     sonde_context *c = s->model->context;
-    const bool timing = o->timing || sn_api_env()->timing;
+    const bool warmup = o->warmup != 0 || sn_api_in_warmup();
+    const bool timing = !warmup && (o->timing || sn_api_env()->timing);
     sn_run_config cfg = {.cancel = o->cancel ? &o->cancel->stop : NULL,
                          .interrupt = o->interrupt,
                          .interrupt_user = o->interrupt_user,
-                         .warmup = o->warmup != 0 || sn_api_in_warmup(),
+                         .warmup = warmup,
                          .record = timing,
                          .verbose = o->verbose ? print_stderr : NULL};
     sn_observer reader;
@@ -341,7 +343,7 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
     const sonde_status st = sn_session_run(s->core, &cfg, input_names, p->in, p->n_in, output_names,
                                            p->out, p->n_out, err);
     sn_records_leave(&c->records);
-    if (timing && cfg.run_id) {
+    if (timing && cfg.run_id && st != SONDE_CANCELLED) {
         const sn_table_options table = {.sort_by_name = o->timing_sort_by_name != 0,
                                         .by_shape = o->timing_by_shape != 0,
                                         .filter_op = o->timing_filter};
