@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -26,12 +27,6 @@ void sn_trace_id_text(const sn_profile *p, uint32_t run, char text[33])
 void sn_span_id_text(const sn_profile *p, uint32_t span, char text[17])
 {
     snprintf(text, 17, "%016llx", (unsigned long long)mix(p, 3, span));
-}
-
-/* A measured inference: an iteration that is not warm-up and not inside another. */
-static bool is_inference(const sn_prof_span *s)
-{
-    return s->cat == SN_CAT_ITERATION && !s->warmup;
 }
 
 static uint64_t thread_of(const sn_profile *p, const sn_prof_span *s)
@@ -93,76 +88,156 @@ static void put_block(sn_writer *w, const char *label, double *samples, size_t n
     put_line(w, "99.9 percentile latency (ns)", s.p999);
 }
 
-static bool inside(const sn_prof_span *s, const sn_prof_span *record)
+/* A measured inference, or a record of the user's code, on the time line of its thread. */
+typedef struct stretch {
+    uint32_t label; /* a record's: number of its name, in the order in which names appear */
+    uint32_t thread;
+    uint64_t start, end;
+    double wall_ns; /* an inference's */
+    const char *name;
+} stretch;
+
+typedef SN_VEC(stretch) stretches;
+
+static int by_label_and_start(const void *a, const void *b)
 {
-    return s->thread == record->thread && s->start_ns >= record->start_ns &&
-           s->start_ns + s->dur_ns <= record->start_ns + record->dur_ns;
+    const stretch *x = a, *y = b;
+    if (x->label != y->label)
+        return x->label < y->label ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Latencies of the measured inferences, of those inside a record called `label` when it is given.
- * Both are in order of start: records that ended before an inference began are passed for good. */
-static size_t collect(const sn_profile *p, const char *label, double *samples)
+static stretch stretch_of(const sn_prof_span *s)
 {
-    size_t n = 0, first = 0;
-    for (size_t i = 0; i < p->spans.n; i++) {
-        const sn_prof_span *s = &p->spans.data[i];
-        if (!is_inference(s))
+    return (stretch){
+        .thread = s->thread, .start = s->start_ns, .end = s->start_ns + s->dur_ns, .name = s->name};
+}
+
+static bool list_inferences(const sn_profile *p, const sn_prof_runs *runs, stretches *out)
+{
+    for (size_t i = 0; i < runs->all.n; i++) {
+        stretch s = stretch_of(&p->spans.data[runs->all.data[i].span]);
+        s.wall_ns = runs->all.data[i].wall_ns;
+        if (!sn_vec_push(out, p->alloc, s))
+            return false;
+    }
+    if (out->n)
+        qsort(out->data, out->n, sizeof *out->data, by_label_and_start);
+    return true;
+}
+
+static bool list_records(const sn_profile *p, stretches *out)
+{
+    sn_map numbers; /* of the names, from 1 */
+    sn_map_init(&numbers, p->alloc);
+    uint32_t labels = 0;
+    bool fine = true;
+    for (size_t i = 0; i < p->spans.n && fine; i++) {
+        if (p->spans.data[i].cat != SN_CAT_USER)
             continue;
-        bool counts = !label, passed = true;
-        for (size_t k = first; k < i && !counts && label; k++) {
-            const sn_prof_span *r = &p->spans.data[k];
-            const bool record = r->cat == SN_CAT_USER && strcmp(r->name, label) == 0;
-            counts = record && inside(s, r);
-            passed &= !record || r->start_ns + r->dur_ns < s->start_ns;
-            first = passed ? k + 1 : first;
+        stretch s = stretch_of(&p->spans.data[i]);
+        s.label = (uint32_t)(uintptr_t)sn_map_get(&numbers, s.name);
+        if (!s.label) {
+            s.label = ++labels;
+            fine = sn_map_put(&numbers, s.name, (void *)(uintptr_t)s.label, NULL);
         }
-        if (counts)
-            samples[n++] = (double)s->dur_ns;
+        fine = fine && sn_vec_push(out, p->alloc, s);
+    }
+    sn_map_free(&numbers);
+    if (fine && out->n)
+        qsort(out->data, out->n, sizeof *out->data, by_label_and_start);
+    return fine;
+}
+
+/* The first inference of that thread that begins then or later. */
+static size_t find_start(const stretches *inferences, const stretch *record)
+{
+    size_t low = 0, high = inferences->n;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const stretch *s = &inferences->data[mid];
+        const bool before =
+            s->thread != record->thread ? s->thread < record->thread : s->start < record->start;
+        low = before ? mid + 1 : low;
+        high = before ? high : mid;
+    }
+    return low;
+}
+
+/* Latencies of the inferences inside the records [first, end), which have one label. Of those that
+ * began before an inference on its thread, the one that ends last decides; so every inference is
+ * looked at once, with the record that began last before it. */
+static size_t collect(const stretches *inferences, const stretch *first, const stretch *end,
+                      double *samples)
+{
+    size_t n = 0;
+    uint64_t last = 0; /* end of the records so far */
+    for (const stretch *r = first; r < end; r++) {
+        last = r == first || r[-1].thread != r->thread || r->end > last ? r->end : last;
+        const bool more = r + 1 < end && r[1].thread == r->thread;
+        for (size_t i = find_start(inferences, r); i < inferences->n; i++) {
+            const stretch *s = &inferences->data[i];
+            if (s->thread != r->thread || s->start > last || (more && s->start >= r[1].start))
+                break;
+            if (s->end <= last)
+                samples[n++] = s->wall_ns;
+        }
     }
     return n;
 }
 
-static sonde_status put_records(const sn_profile *p, sn_writer *w, double *samples,
-                                sonde_error *err)
+static void put_records(const stretches *inferences, const stretches *records, double *samples,
+                        sn_writer *w)
 {
-    sn_map seen;
-    sn_map_init(&seen, p->alloc);
-    bool fine = true, any = false;
-    for (size_t i = 0; i < p->spans.n && fine; i++) {
-        const sn_prof_span *s = &p->spans.data[i];
-        if (s->cat != SN_CAT_USER || sn_map_get(&seen, s->name))
-            continue;
-        fine = sn_map_put(&seen, s->name, (void *)(uintptr_t)s, NULL);
-        const size_t n = fine ? collect(p, s->name, samples) : 0;
+    bool any = false;
+    for (size_t i = 0, next; i < records->n; i = next) {
+        const stretch *r = &records->data[i];
+        for (next = i; next < records->n && records->data[next].label == r->label;)
+            next++;
+        const size_t n = collect(inferences, r, r + (next - i), samples);
         if (n == 0)
             continue;
         if (any)
             sn_put(w, "\n");
-        put_block(w, s->name, samples, n);
+        put_block(w, r->name, samples, n);
         any = true;
     }
     if (!any)
         sn_put(w, "No record has a measured inference in it\n");
-    sn_map_free(&seen);
-    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(void *));
+}
+
+static sonde_status put_summary(const sn_profile *p, bool by_record, const sn_prof_runs *runs,
+                                sn_writer *w, sonde_error *err)
+{
+    const size_t n = runs->all.n, bytes = (n + 1) * sizeof(double);
+    double *samples = sn_alloc(p->alloc, bytes);
+    stretches inferences = {0}, records = {0};
+    bool fine = samples != NULL;
+    if (fine && by_record) {
+        fine = list_inferences(p, runs, &inferences) && list_records(p, &records);
+        if (fine)
+            put_records(&inferences, &records, samples, w);
+    } else if (fine) {
+        for (size_t i = 0; i < n; i++)
+            samples[i] = runs->all.data[i].wall_ns;
+        put_block(w, NULL, samples, n);
+    }
+    sn_vec_free(&inferences, p->alloc);
+    sn_vec_free(&records, p->alloc);
+    sn_free(p->alloc, samples, bytes);
+    return fine ? SONDE_OK : sn_fail_memory(err, bytes);
 }
 
 sonde_status sn_report_summary(const sn_profile *p, bool by_record, sn_sink *sink, sonde_error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < p->spans.n; i++)
-        n += is_inference(&p->spans.data[i]);
-    double *samples = sn_alloc(p->alloc, (n + 1) * sizeof *samples);
-    if (!samples)
-        return sn_fail_memory(err, n * sizeof *samples);
+    sn_prof_runs runs;
+    SN_TRY(sn_profile_runs(p, &runs, err));
     sn_writer w;
     sn_writer_init(&w, sink);
-    sonde_status st = SONDE_OK;
-    if (by_record)
-        st = put_records(p, &w, samples, err);
-    else
-        put_block(&w, NULL, samples, collect(p, NULL, samples));
-    sn_free(p->alloc, samples, (n + 1) * sizeof *samples);
+    const sonde_status st = put_summary(p, by_record, &runs, &w, err);
+    sn_prof_runs_free(&runs);
     const sonde_status written = sn_writer_finish(&w, err);
     return st ? st : written;
 }
@@ -179,17 +254,19 @@ static sonde_status finish(sn_grid *g, sn_sink *sink, sonde_error *err)
 sonde_status sn_report_inferences(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
     static const char *const names[] = {"", "trace_id", "span_id", "thread.id", "dur"};
+    sn_prof_runs runs;
+    SN_TRY(sn_profile_runs(p, &runs, err));
     sn_grid g;
     sn_grid_init(&g, p->alloc, 5);
     add_header(&g, names);
-    for (size_t i = 0; i < p->spans.n; i++) {
-        const sn_prof_span *s = &p->spans.data[i];
-        if (!is_inference(s))
-            continue;
-        add_ids(&g, p, i);
+    for (size_t i = 0; i < runs.all.n; i++) {
+        const uint32_t at = runs.all.data[i].span;
+        const sn_prof_span *s = &p->spans.data[at];
+        add_ids(&g, p, at);
         sn_grid_add_u64(&g, thread_of(p, s));
         sn_grid_add_u64(&g, s->dur_ns);
     }
+    sn_prof_runs_free(&runs);
     return finish(&g, sink, err);
 }
 

@@ -300,6 +300,19 @@ sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);
 
+/* Measured iterations in the order of their start. */
+typedef struct sn_prof_run {
+    uint32_t span;  /* position in spans */
+    double wall_ns; /* without the recorder's cost, as in the summary */
+} sn_prof_run;
+
+typedef struct sn_prof_runs {
+    SN_VEC(sn_prof_run) all;
+    sn_allocator *alloc;
+} sn_prof_runs;
+sonde_status sn_profile_runs(const sn_profile *p, sn_prof_runs *runs, sonde_error *err);
+void sn_prof_runs_free(sn_prof_runs *runs);
+
 /* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak
  * and of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
 double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row);

@@ -120,6 +120,81 @@ TEST(records_have_blocks_of_their_own)
     sn_profile_free(p);
 }
 
+/* 1 µs for every record; each run writes three. */
+TEST(the_summary_leaves_out_what_recording_cost_as_the_table_does)
+{
+    failing_alloc m;
+    memory_sink out;
+    sn_profile *p = sample(failing_init(&m));
+    sn_prof_summary s;
+    sonde_error err = {0};
+    p->record_ns = 1000;
+    add_records(p);
+    CHECK_OK(sn_profile_summarise(p, SN_BY_OP, &s, &err));
+    CHECK_EQ(s.wall_ns.mean, 11 * MS - 3000);
+    sn_prof_summary_free(&s);
+    for (int k = 0; k < 2; k++) {
+        write_report(k ? by_record : summary, p, &out);
+        CHECK_HAS(out.text, "Min latency (ns)                : 9997000\n");
+        CHECK_HAS(out.text, "Mean latency (ns)               : 10997000\n");
+        free(out.text);
+    }
+    sn_profile_free(p);
+}
+
+static void add_span(sn_profile *p, sn_prof_cat cat, uint32_t thread, uint64_t start, uint64_t dur,
+                     const char *name)
+{
+    syn_span(p, cat, 0, start, dur, name)->thread = thread;
+}
+
+/* "a" holds runs 1 and 2 though a shorter "a" began after it, and not run 3, which ends later, nor
+ * the one of another thread. */
+TEST(a_record_holds_the_runs_of_its_thread_that_end_in_it)
+{
+    failing_alloc m;
+    memory_sink out;
+    sn_profile *p = syn_profile(failing_init(&m));
+    add_span(p, SN_CAT_USER, 0, 0, 100, "a");
+    add_span(p, SN_CAT_ITERATION, 0, 0, 5, "Iteration0");
+    add_span(p, SN_CAT_USER, 0, 10, 10, "a");
+    add_span(p, SN_CAT_USER, 0, 10, 20, "b");
+    add_span(p, SN_CAT_ITERATION, 0, 15, 10, "Iteration1");
+    add_span(p, SN_CAT_ITERATION, 1, 16, 7, "Iteration2");
+    add_span(p, SN_CAT_ITERATION, 0, 90, 20, "Iteration3");
+    add_span(p, SN_CAT_USER, 1, 200, 10, "none");
+    write_report(by_record, p, &out);
+    const char *b = strstr(out.text, "Summary: b\n");
+    CHECK_MSG(b && strstr(out.text, "Summary: a\n") < b, "%s", out.text);
+    CHECK_HAS(out.text, "Inference counts                : 2\n");
+    CHECK_HAS(out.text, "Mean latency (ns)               : 8\n"); /* of 5 and 10, to even */
+    CHECK_HAS(b, "Inference counts                : 1\n");
+    CHECK_HAS(b, "Mean latency (ns)               : 10\n");
+    CHECK(!strstr(out.text, "none"));
+    free(out.text);
+    sn_profile_free(p);
+}
+
+/* With every run compared to every record, or to every label, this would take many minutes. */
+TEST(long_records_and_many_labels_do_not_make_the_report_slow)
+{
+    enum { RUNS = 200000 };
+    static char labels[RUNS][8];
+    failing_alloc m;
+    memory_sink out;
+    sn_profile *p = syn_profile(failing_init(&m));
+    add_span(p, SN_CAT_USER, 0, 0, 100ull * RUNS, "all");
+    for (unsigned i = 0; i < RUNS; i++) {
+        snprintf(labels[i], sizeof labels[i], "l%u", i);
+        add_span(p, SN_CAT_USER, 0, 100ull * i + 1, 90, labels[i]);
+        add_span(p, SN_CAT_ITERATION, 1, 100ull * i + 2, 80, "Iteration");
+    }
+    write_report(by_record, p, &out);
+    CHECK_STR(out.text, "No record has a measured inference in it\n");
+    free(out.text);
+    sn_profile_free(p);
+}
+
 TEST(waiting_is_never_negative)
 {
     failing_alloc m;
