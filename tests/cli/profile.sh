@@ -18,6 +18,11 @@ try sonde profile zoo:tiny_mlp --instances 2 --counters
 try sonde run zoo:tiny_mlp --instances 2000
 try sonde profile zoo:tiny_mlp -n 10 -q -o out.nothing 2>&1 | cut -c1-6
 sonde run zoo:tiny_mlp -v 2>&1 | grep -c '^#'
+# The run that prints its steps is a warm-up.
+for warm in 0 2; do
+  sonde profile zoo:tiny_mlp -n 5 -w $warm -v 2>&1 | grep -o '^#0\|mean of.*runs\|warm-up [0-9]*'
+done
+sonde run zoo:tiny_mlp -p -v 2>&1 | grep -o '^#0\|mean of.*run\|warm-up [0-9]*'
 sonde profile zoo:tiny_mlp -n 2 --filter-op Foo | grep 'no operator' | cut -d';' -f1
 sonde profile zoo:tiny_mlp -n 2 -q -o mlp.pftrace
 sonde report mlp.pftrace --filter-op Gemm,Foo | grep 'no operator' | cut -d';' -f1

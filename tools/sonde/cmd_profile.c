@@ -67,8 +67,10 @@ static int measure(runner *r, const profile_options *o)
         return fail("%s", err.message);
     r->stop_when_full = true;
     const measuring_options *m = &o->setup.measuring;
+    const int64_t least = o->setup.common.verbose > 0; /* the run that prints is not measured */
+    const int64_t warmup = m->warmup >= 0 ? m->warmup : 3;
     const int code =
-        runner_run(r, &o->setup, m->warmup >= 0 ? m->warmup : 3, m->iterations, SIZE_MAX);
+        runner_run(r, &o->setup, warmup > least ? warmup : least, m->iterations, SIZE_MAX);
     if (o->memory && sonde_memory_stop(r->model.context, &err))
         return fail("%s", err.message);
     return code;

@@ -145,9 +145,12 @@ static int run(runner *r, const run_options *o)
     const bool for_a_while = m->iterations < 0 && m->duration_s >= 0;
     const int64_t once = for_a_while ? -1 : (int64_t)r->sets;
     const int64_t iterations = m->iterations >= 0 ? m->iterations : once;
-    const int64_t warmup = m->iterations == 0 ? 0
-                           : m->warmup >= 0   ? m->warmup
-                                              : m->iterations > 0 || for_a_while;
+    const bool measures = m->iterations > 0 || for_a_while || o->profile || o->json;
+    int64_t warmup = m->iterations == 0 ? 0
+                     : m->warmup >= 0   ? m->warmup
+                                        : m->iterations > 0 || for_a_while;
+    if (o->setup.common.verbose && measures && !warmup && iterations)
+        warmup = 1; /* the run that prints is not measured */
     sonde_error err;
     r->least = 1;
     int code = runner_run(r, &o->setup, warmup, iterations, SIZE_MAX);

@@ -73,6 +73,12 @@ static bool run_once(instance *in, size_t k, bool warmup, bool verbose, double *
     return !in->g->ended;
 }
 
+/* With -v the very first run prints every step, so that one that fails is seen. */
+static bool prints_steps(const instance *in)
+{
+    return in->g->s->common.verbose && !in->number;
+}
+
 static void warm_up(instance *in)
 {
     const group *g = in->g;
@@ -80,7 +86,7 @@ static void warm_up(instance *in)
     for (int64_t i = 0; i < g->warmup; i++) {
         if (!in->number)
             progress(&g->s->common, "warming up", (double)i / (double)g->warmup);
-        if (!run_once(in, (size_t)i, true, false, &ms))
+        if (!run_once(in, (size_t)i, true, prints_steps(in) && i == 0, &ms))
             return;
     }
 }
@@ -123,7 +129,7 @@ static void measure(instance *in)
             in->g->cut = in->g->ended = true;
             return;
         }
-        if (!run_once(in, in->runs, false, g->s->common.verbose && !in->number && !in->runs, &ms))
+        if (!run_once(in, in->runs, false, prints_steps(in) && !g->warmup && !in->runs, &ms))
             return;
         in->ms = grow(in->ms, in->runs, sizeof *in->ms);
         in->ms[in->runs++] = ms;

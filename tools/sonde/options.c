@@ -10,7 +10,7 @@
 
 static const option_row common_rows[] = {
     {'v', "verbose", OPT_COUNT, offsetof(common_options, verbose), NULL,
-     "print more; run and profile print every step as it runs"},
+     "print more; run and profile print every step of their first run, and do not measure it"},
     {'q', "quiet", OPT_FLAG, offsetof(common_options, quiet), NULL,
      "print no warnings and no progress"},
     {'h', "help", OPT_FLAG, offsetof(common_options, help), NULL, "print this text"},

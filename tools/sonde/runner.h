@@ -28,9 +28,9 @@ typedef struct runner {
 /* Loads the model and makes its inputs. */
 int runner_open(runner *r, const run_setup *s, const char *model);
 /* `warmup` runs, then `iterations` measured ones, or as many as the duration holds where that is
- * -1, at least `least` and at most `most`. With -v the first measured run prints every step. A
- * signal ends it early, which is said: EXIT_OK if a run was measured, of which then no outputs are
- * left. */
+ * -1, at least `least` and at most `most`. With -v the first run prints every step: who shows
+ * times asks for a warm-up then. A signal ends it early, which is said: EXIT_OK if a run was
+ * measured, of which then no outputs are left. */
 int runner_run(runner *r, const run_setup *s, int64_t warmup, int64_t iterations, size_t most);
 void runner_close(runner *r);
 /* Lets go of values; their places become NULL. */
