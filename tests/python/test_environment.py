@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -83,6 +84,42 @@ def test_a_number_of_instances_that_is_none_is_said(tmp_path):
     assert len(written(tmp_path)) == 5
 
 
+SLOW_THREADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+int pthread_barrier_wait(pthread_barrier_t *b)
+{
+    int (*real)(pthread_barrier_t *) = dlsym(RTLD_NEXT, "pthread_barrier_wait");
+    usleep(200000);
+    return real(b);
+}
+
+int pthread_join(pthread_t t, void **result)
+{
+    int (*real)(pthread_t, void **) = dlsym(RTLD_NEXT, "pthread_join");
+    usleep(200000);
+    return real(t, result);
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_the_rate_of_instances_does_not_contain_the_start_and_the_end_of_threads(tmp_path):
+    """On a busy machine both take longer than the runs of a small model; here they always do."""
+    (tmp_path / "slow.c").write_text(SLOW_THREADS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], cwd=tmp_path, check=True)
+    env = {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {tmp_path / 'slow.so'}".strip(),
+           "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0".strip(":")}
+    done = subprocess.run([PROGRAM, "profile", "zoo:tiny_mlp", "--instances", "2", "-t", "2", "-n", "50"],
+                          cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    rate = re.search(r"2 instances of 1 thread each: ([\d.]+) samples per second", done.stdout)
+    assert 100 / float(rate[1]) < 0.2, done.stdout
+
+
 def test_several_sessions_in_one_process_are_told_apart(tmp_path):
     command = [PROGRAM, "profile", "zoo:tiny_cnn", "--instances", "2", "-t", "2", "-n", "15", "-w", "2",
                "-s", "batch=4", "-o", "t.json", "-o", "t.pftrace", "-o", "t.summary.json"]
@@ -92,7 +129,7 @@ def test_several_sessions_in_one_process_are_told_apart(tmp_path):
     rate = re.search(r"2 instances of 1 thread each: ([\d.]+) samples per second", done.stdout)
     summary = json.loads((tmp_path / "t.summary.json").read_text())
     assert summary["instances"] == 2 and summary["iterations"] == 30 and summary["warmups"] == 4
-    # Both count from the first measured run to the last; the program also the starting of threads.
+    # Both count from the first measured run to the last; the program also what is around the runs.
     assert 0 < float(rate[1]) <= summary["runs_per_s"] * 4 * 1.01
     again = subprocess.run([PROGRAM, "report", "t.pftrace", "-o", "again.json"], cwd=tmp_path, capture_output=True,
                            text=True, timeout=PATIENCE)

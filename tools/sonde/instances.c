@@ -3,6 +3,7 @@
  * is what the next run takes first. One instance runs on the caller's thread; several run on a
  * thread each, are warmed up, begin together and end by themselves, or when one of them fails. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,9 +26,12 @@ typedef struct group { /* of instances that run side by side */
     int64_t warmup, iterations;
     size_t most;
     pthread_barrier_t warm, go; /* of the instances and of who started them */
-    double start_ms;
-    _Atomic bool ended; /* no further run: one has failed, or a signal came */
-    _Atomic bool cut;   /* a signal */
+    size_t n;                   /* instances */
+    _Atomic size_t ready;       /* of them, awake after `go` */
+    _Atomic bool started;       /* all are */
+    double start_ms;            /* of the first measured run */
+    _Atomic bool ended;         /* no further run: one has failed, or a signal came */
+    _Atomic bool cut;           /* a signal */
 } group;
 
 typedef struct instance {
@@ -37,6 +41,7 @@ typedef struct instance {
     sonde_value **out;
     double *ms;
     size_t runs;
+    double end_ms; /* of the last measured run */
     sonde_error err;
     pthread_t thread;
 } instance;
@@ -131,9 +136,22 @@ static void measure(instance *in)
         }
         if (!run_once(in, in->runs, false, prints_steps(in) && !g->warmup && !in->runs, &ms))
             return;
+        in->end_ms = now_ms();
         in->ms = grow(in->ms, in->runs, sizeof *in->ms);
         in->ms[in->runs++] = ms;
     }
+}
+
+/* Leaving a barrier takes a thread that sleeps longer than some models run: whoever is awake first
+ * waits for the others without sleeping, and the clock starts when all are there. */
+static void start_together(group *g)
+{
+    if (atomic_fetch_add(&g->ready, 1) + 1 == g->n) {
+        g->start_ms = now_ms();
+        g->started = true;
+    }
+    while (!g->started)
+        sched_yield();
 }
 
 static void *run_instance(void *arg)
@@ -145,23 +163,24 @@ static void *run_instance(void *arg)
     warm_up(in);
     pthread_barrier_wait(&in->g->warm);
     pthread_barrier_wait(&in->g->go);
+    start_together(in->g);
     if (!in->g->ended)
         measure(in);
     return NULL;
 }
 
-static void begin_measuring(group *g)
+static void start_counters(const group *g)
 {
     sonde_error err;
     if (g->s->counters && !g->ended) /* where they are refused the profile says why */
         (void)sonde_counters_start(g->r->model.context, &err);
-    g->start_ms = now_ms();
 }
 
 static void run_alone(group *g, instance *in)
 {
     warm_up(in);
-    begin_measuring(g);
+    start_counters(g);
+    g->start_ms = now_ms();
     if (!g->ended)
         measure(in);
 }
@@ -174,7 +193,7 @@ static void run_side_by_side(group *g, instance *all, size_t n)
         if (pthread_create(&all[i].thread, NULL, run_instance, &all[i]))
             exit(fail("cannot start %zu threads", n)); /* others wait for it */
     pthread_barrier_wait(&g->warm);
-    begin_measuring(g);
+    start_counters(g);
     pthread_barrier_wait(&g->go);
     for (size_t i = 0; i < n; i++)
         pthread_join(all[i].thread, NULL);
@@ -182,18 +201,23 @@ static void run_side_by_side(group *g, instance *all, size_t n)
     pthread_barrier_destroy(&g->go);
 }
 
-/* Latencies of all instances together; the error of the first that failed. */
+/* Latencies of all instances together, and the time they took; the error of the first that failed.
+ */
 static int collect(runner *r, instance *all, size_t n)
 {
     const instance *bad = NULL;
+    const double start_ms = all[0].g->start_ms;
+    double end_ms = start_ms;
     for (size_t i = 0; i < n; i++) {
         bad = all[i].err.status && !bad ? &all[i] : bad;
+        end_ms = all[i].end_ms > end_ms ? all[i].end_ms : end_ms;
         for (size_t k = 0; k < all[i].runs; k++) {
             r->ms = grow(r->ms, r->runs, sizeof *r->ms);
             r->ms[r->runs++] = all[i].ms[k];
         }
         free(all[i].ms);
     }
+    r->wall_ms = end_ms - start_ms;
     return bad ? fail("%s", bad->err.message) : EXIT_OK;
 }
 
@@ -216,7 +240,7 @@ int runner_run(runner *r, const run_setup *s, int64_t warmup, int64_t iterations
     if (interrupt_keep())
         return EXIT_ERROR;
     const size_t n = r->model.n_sessions;
-    group g = {.r = r, .s = s, .warmup = warmup, .iterations = iterations, .most = most};
+    group g = {.r = r, .s = s, .warmup = warmup, .iterations = iterations, .most = most, .n = n};
     instance *all = need(calloc(n, sizeof *all));
     for (size_t i = 0; i < n; i++)
         all[i] = (instance){.g = &g,
@@ -227,7 +251,6 @@ int runner_run(runner *r, const run_setup *s, int64_t warmup, int64_t iterations
         run_alone(&g, all);
     else
         run_side_by_side(&g, all, n);
-    r->wall_ms = now_ms() - g.start_ms;
     progress_end();
     r->n_out = (all[0].runs < r->sets ? all[0].runs : r->sets) * r->outputs;
     int code = collect(r, all, n);

@@ -21,7 +21,7 @@ typedef struct runner {
     size_t runs, least;  /* at least so many of each instance where a duration is given */
     bool stop_when_full; /* a duration ends early when the recorder is nearly full, not before
                             `least` runs */
-    double wall_ms;      /* from the first measured run to the end of the last */
+    double wall_ms;      /* from the common start to the end of the last measured run */
     bool cut;            /* a signal ended it: there are no outputs */
 } runner;
 
