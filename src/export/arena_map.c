@@ -76,7 +76,8 @@ static bool collect(map *m, uint32_t table)
             continue;
         m->lives[n++] = l;
         m->in_arena += l->place == SN_LIFE_ARENA;
-        m->bytes = sn_life_end(l) > m->bytes ? sn_life_end(l) : m->bytes;
+        const uint64_t end = l->place == SN_LIFE_ARENA ? sn_life_block_end(l) : sn_life_end(l);
+        m->bytes = end > m->bytes ? end : m->bytes;
         m->steps = l->last >= m->steps ? (uint64_t)l->last + 1 : m->steps;
     }
     for (size_t i = 0; i < p->steps.n; i++) {
@@ -111,7 +112,7 @@ static void give_letters(map *m)
 /* ------------------------------------------------------------------ drawing */
 static void scale(map *m, unsigned room)
 {
-    m->row_bytes = 64; /* values are aligned to this */
+    m->row_bytes = SN_ALIGN; /* values begin at multiples of it */
     while (m->bytes / m->row_bytes >= MOST_ROWS)
         m->row_bytes *= 2;
     m->rows = (unsigned)(m->bytes / m->row_bytes + (m->bytes % m->row_bytes != 0));

@@ -26,7 +26,7 @@ static void put_total(sn_grid *g, const char *name, uint64_t bytes)
 typedef struct peak {
     uint32_t table, step;
     uint64_t bytes; /* live at that step, workspace included */
-    uint64_t arena; /* end of the highest value in the arena */
+    uint64_t arena; /* bytes of the arena, as in the totals */
 } peak;
 
 /* A value's bytes begin to be needed, or are no longer. */
@@ -69,8 +69,8 @@ static sonde_status find_peak(const sn_profile *p, peak *best, sonde_error *err)
     for (size_t i = 0; i < p->lives.n; i++) {
         const sn_prof_life *l = &p->lives.data[i];
         if (l->table == best->table && l->place == SN_LIFE_ARENA &&
-            l->offset + l->bytes > best->arena)
-            best->arena = l->offset + l->bytes;
+            sn_life_block_end(l) > best->arena)
+            best->arena = sn_life_block_end(l);
     }
     return SONDE_OK;
 }
@@ -124,7 +124,8 @@ static sonde_status put_peak(const sn_profile *p, const peak *at, sn_writer *w, 
     sn_put(w, ", with ");
     sn_put(w, sn_bytes_text(text, at->bytes));
     sn_put(w, "; the arena is ");
-    /* What lies between live values when the arena is fullest is lost to fragmentation. */
+    /* What lies between live values when the arena is fullest is lost to fragmentation and
+     * alignment. */
     uint64_t in_arena = 0;
     for (size_t i = 0; i < p->lives.n; i++) {
         const sn_prof_life *l = &p->lives.data[i];

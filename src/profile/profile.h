@@ -167,6 +167,14 @@ static inline uint64_t sn_life_end(const sn_prof_life *l)
     return l->bytes > UINT64_MAX - l->offset ? UINT64_MAX : l->offset + l->bytes;
 }
 
+/* Where its block in the arena ends: values begin at multiples of SN_ALIGN, and what is left before
+ * the next one belongs to nobody else. An arena is as large as its highest block reaches. */
+static inline uint64_t sn_life_block_end(const sn_prof_life *l)
+{
+    const uint64_t end = sn_life_end(l), rest = end % SN_ALIGN;
+    return rest && end <= UINT64_MAX - SN_ALIGN ? end + SN_ALIGN - rest : end;
+}
+
 /* Bytes, when the profile was taken; 0 = none or not known. */
 typedef struct sn_prof_memory {
     uint64_t mapped;                      /* model files in the address space, resident or not */

@@ -83,6 +83,26 @@ TEST(a_peak_in_a_step_without_a_name_is_its_operators)
     sn_profile_free(p);
 }
 
+/* 128 + 40 bytes of the 192 that the run allocates. */
+TEST(the_arena_ends_with_the_block_of_its_last_value)
+{
+    failing_alloc m;
+    sn_profile *p = syn_profile(failing_init(&m));
+    syn_step(p, "Gemm", "fc1", "", "");
+    syn_step(p, "Gemm", "fc2", "", "");
+    add_life(p, (sn_prof_life){1, 0, 1, "a", 0, 128, SN_LIFE_ARENA});
+    add_life(p, (sn_prof_life){1, 1, 1, "b", 128, 40, SN_LIFE_ARENA});
+    p->memory.arenas = 192;
+    char *text = report(p, 80);
+    CHECK_HAS(text, "activations  192 B\n");
+    CHECK_HAS(text, "with 168 B; the arena is 87.5 % used there\n");
+    CHECK_HAS(text, "\nlifetimes on the arena, 192 B: ");
+    free(text);
+    const sn_prof_life last = {1, 0, 1, "end", UINT64_MAX - 8, 8, SN_LIFE_ARENA};
+    CHECK_EQ(sn_life_block_end(&last), UINT64_MAX);
+    sn_profile_free(p);
+}
+
 TEST(a_thousand_values_take_no_more_room_than_the_terminal_has)
 {
     failing_alloc m;

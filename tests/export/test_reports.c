@@ -281,15 +281,15 @@ TEST(the_peak_of_memory_is_found_where_tables_alternate)
     failing_alloc m;
     memory_sink out;
     sn_profile *p = syn_tiny(failing_init(&m));
-    const sn_prof_life lives[] = {{1, 0, 1, "a", 0, 1000, SN_LIFE_ARENA},
-                                  {2, 0, 1, "b", 0, 1500, SN_LIFE_ARENA},
-                                  {1, 1, 2, "c", 1000, 1000, SN_LIFE_ARENA}};
+    const sn_prof_life lives[] = {{1, 0, 1, "a", 0, 1024, SN_LIFE_ARENA},
+                                  {2, 0, 1, "b", 0, 1536, SN_LIFE_ARENA},
+                                  {1, 1, 2, "c", 1024, 1024, SN_LIFE_ARENA}};
     for (size_t i = 0; i < 3; i++)
         CHECK(sn_vec_push(&p->lives, p->alloc, lives[i]));
     write_report(memory, p, &out);
     CHECK_HAS(
         out.text,
-        "activations peak at step 1, MatMul fc, with 1.95 KiB; the arena is 100.0 % used there");
+        "activations peak at step 1, MatMul fc, with 2.00 KiB; the arena is 100.0 % used there");
     CHECK(!strstr(out.text, "  b\n"));
     free(out.text);
     sn_profile_free(p);

@@ -2,6 +2,7 @@
 """What a model costs in memory: packed weights stay near the size of the raw ones, and the program's peak near what
 it cannot do without. Both are properties of the plan, not of the machine."""
 
+import json
 import os
 import re
 import subprocess
@@ -30,11 +31,30 @@ def model(request, tmp_path_factory):
     path.unlink()
 
 
+def memory_rows(report):
+    rows = re.findall(r"^ *([a-z, ]+?)  +([\d.]+) (B|KiB|MiB|GiB)$", report, re.M)
+    return {name: float(number) * UNITS[unit] for name, number, unit in rows}
+
+
 def memory_report(model, threads="1"):
     done = subprocess.run([PROGRAM, "profile", model, "-n", "1", "-t", threads, "--report", "memory"],
                           capture_output=True, text=True, timeout=PATIENCE, check=True)
-    rows = re.findall(r"^ *([a-z, ]+?)  +([\d.]+) (B|KiB|MiB|GiB)$", done.stdout, re.M)
-    return {name: float(number) * UNITS[unit] for name, number, unit in rows}
+    return memory_rows(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["tiny_mlp", "tiny_cnn", "bert_mini"])
+def test_reports_and_inspect_have_the_same_arena(name, tmp_path):
+    def text(*arguments):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+
+    text("inspect", f"zoo:{name}", "-t", "1", "--json", tmp_path / "look.json")
+    planned = json.loads((tmp_path / "look.json").read_text())["run"]["memory"]
+    report = text("profile", f"zoo:{name}", "-n", "1", "-t", "1", "--report", "memory")
+    rows = memory_rows(report)
+    shown = re.search(r"^lifetimes on the arena.*, ([\d.]+) (B|KiB|MiB):", report, re.M)
+    behind = rows.get("workspace", 0)
+    assert rows["activations"] == pytest.approx(planned["activations"], rel=0.01)
+    assert float(shown[1]) * UNITS[shown[2]] == pytest.approx(planned["activations"] + behind, rel=0.01)
 
 
 # A process starts with the peak of the one it was forked from: a small one stands between this one and the program.
