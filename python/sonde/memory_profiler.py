@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory profiler of the process: the memory of inferences after every step. It can be enabled separately from the
-time profilers. "used" is the memory of values and weights, "allocated" is the memory taken from the system; 1 MB is
-2^20 bytes."""
+time profilers. "used" is the memory of values and weights, "allocated" is the memory taken from the system, both in MiB
+(2^20 bytes)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _running = False
 
 
 class MemorySample(NamedTuple):
-    """Memory after a step, in MB."""
+    """Memory after a step, in MiB."""
 
     tag: str
     used: float
@@ -51,7 +51,7 @@ def _check(device: Any) -> None:
 
 
 def get_max_memory_info(device: Any = "cpu") -> dict[str, Any]:
-    """max_used and max_allocated in MB (the two maxima may occur at different times), both also in bytes, and
+    """max_used and max_allocated in MiB (the two maxima may occur at different times), both also in bytes, and
     fragmentation: 1 - used / allocated at the time of maximum use."""
     _check(device)
     return _sonde.memory_max()

@@ -28,7 +28,7 @@ SONDE_API sonde_status sonde_memory_reset(sonde_context *context, sonde_error *e
 
 typedef struct sonde_memory_info {
     size_t struct_size;
-    double max_used_mb, max_allocated_mb; /* MB of 2^20 bytes */
+    double max_used_mb, max_allocated_mb; /* MiB, despite the names */
     uint64_t max_used, max_allocated;     /* bytes */
     double fragmentation; /* 1 - used / allocated when most was used (the first time) */
     size_t samples;       /* entries of the trace */
