@@ -16,13 +16,21 @@ static const _Atomic int never_cancelled;
 static void frame_free(sn_frame_impl *f)
 {
     sn_allocator *alloc = f->binding->arena.alloc;
-    if (f->binding->frames == f)
-        f->binding->frames = f->next;
     if (f->f.workspace)
         sn_workspace_open(f->f.workspace, f->binding->workspace_bytes);
     sn_buffer_unref(f->memory);
     sn_free(alloc, f->f.slots, f->binding->n_slots * sizeof *f->f.slots);
     sn_free(alloc, f, sizeof *f);
+}
+
+/* Those of a binding that nobody uses any more. */
+static void free_frames(sn_binding *b)
+{
+    while (b->frames) {
+        sn_frame_impl *f = b->frames;
+        b->frames = f->next;
+        frame_free(f);
+    }
 }
 
 static sonde_status run_body(sn_frame *f, const sn_step *s, uint32_t body, const sn_slot *in,
@@ -91,7 +99,7 @@ static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *e
     f->f.alloc = ctx->alloc;
     f->f.hooks = &hooks;
     sn_fork_lock_take(&b->lock);
-    b->free_frame = frame_free;
+    b->free_frames = free_frames;
     sn_fork_lock_give(&b->lock);
     *out = f;
     return SONDE_OK;

@@ -299,10 +299,8 @@ static sonde_status make(sn_binding *b, const sn_slot *const *in, sonde_error *e
 
 static void binding_free(sn_binding *b)
 {
-    while (b->frames) {
-        struct sn_frame_impl *f = b->frames;
-        b->free_frame(f); /* unlinks itself */
-    }
+    if (b->frames)
+        b->free_frames(b);
     sn_allocator *alloc = b->arena.alloc;
     sn_arena_free(&b->arena);
     sn_fork_lock_destroy(&b->lock);

@@ -69,8 +69,8 @@ struct sn_binding {
     bool is_static;        /* no dynamic slot at all: the plain loop */
     _Atomic bool pinned;
     sn_fork_lock lock;            /* free frames */
-    struct sn_frame_impl *frames; /* exec's, linked; freed through free_frame */
-    void (*free_frame)(struct sn_frame_impl *);
+    struct sn_frame_impl *frames; /* exec's, linked; freed through free_frames */
+    void (*free_frames)(struct sn_binding *);
     sn_binding *next; /* LRU list of the program */
 };
 

@@ -136,6 +136,33 @@ TEST(whoever_waited_for_a_binding_that_failed_makes_it)
 }
 
 /* ------------------------------------------------------------------ packing */
+/* One run has the only frame and gives it back while another is refused memory for its own: what
+ * that one does to the list of frames, ThreadSanitizer sees. */
+TEST(a_run_without_memory_for_a_frame_leaves_those_of_others_alone)
+{
+    gated_session s;
+    gate held, refused;
+    float expected;
+    gated_open(&s, "tiny_mlp", NULL, NULL, NULL);
+    CHECK_EQ(run_here(&s, KNOWN, NULL, &expected), SONDE_OK);
+    gate_init(&held, 0, 0); /* its output */
+    gate_init(&refused, 1, 0);
+    refused.fails = true;
+    runner first = {.s = &s, .gate = &held, .batch = KNOWN};
+    runner second = {.s = &s, .gate = &refused, .batch = KNOWN};
+    runner_start(&first);
+    CHECK(gate_wait(&held));
+    runner_start(&second);
+    CHECK(gate_wait(&refused));
+    gate_open(&held);
+    gate_open(&refused);
+    CHECK_EQ(runner_join(&first), SONDE_OK);
+    CHECK_EQ(runner_join(&second), SONDE_OUT_OF_MEMORY);
+    CHECK(first.first == expected);
+    CHECK_EQ(run_here(&s, KNOWN, NULL, &expected), SONDE_OK);
+    gated_close(&s);
+}
+
 TEST(a_run_does_not_wait_for_another_program_of_its_model)
 {
     gated_session s;
