@@ -25,7 +25,7 @@ bool sn_tuning_has_room(sn_tuning *t);
 sonde_status sn_tuning_put(sn_tuning *t, const sn_choices *c, int threads, unsigned variant,
                            sonde_error *err);
 /* Writes what is new, together with what others have written meanwhile. Not being able to costs a
- * warning. */
+ * warning. Where another thread is writing, it is left to that one, and this one does not wait. */
 void sn_tuning_save(sn_tuning *t);
 
 /* Measures the steps of `b` whose fastest variant is not known, on scratch memory and the steps'

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/cache.h"
@@ -31,11 +32,11 @@ typedef struct choice {
 struct sn_tuning {
     const sn_context *ctx;
     const char *dir, *name;
-    const char *head;          /* first line of the file, without its end */
-    bool refused;              /* the folder: that has been said */
-    pthread_mutex_t file_lock; /* whoever saves; taken before the other */
-    pthread_mutex_t lock;      /* of what follows; never held while a file is read or written */
-    sn_arena arena;            /* keys and choices */
+    const char *head;     /* first line of the file, without its end */
+    bool refused;         /* the folder: that has been said */
+    pthread_mutex_t lock; /* of what follows; never held while a file is read or written */
+    pid_t saver;          /* the process of which a thread saves; 0: none */
+    sn_arena arena;       /* keys and choices */
     sn_map by_key;
     SN_VEC(choice *) all;
     bool changed;
@@ -153,34 +154,52 @@ static sonde_status write_file(sn_tuning *t, const sn_cache *cache, sonde_error 
     return st;
 }
 
-/* Whether there is something to save; from now on it counts as saved. */
-static bool take_changes(sn_tuning *t)
+/* Whether this thread is to write. Whoever is at it already sees what is new before it ends; a
+ * process that this one was forked from is not here. */
+static bool begin_saving(sn_tuning *t)
 {
     pthread_mutex_lock(&t->lock);
-    const bool changed = t->changed;
-    t->changed = false;
+    const bool mine = t->changed && !t->refused && t->saver != getpid();
+    if (mine) {
+        t->saver = getpid();
+        t->changed = false;
+    }
     pthread_mutex_unlock(&t->lock);
-    return changed && !t->refused;
+    return mine;
+}
+
+static bool has_more_to_save(sn_tuning *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool more = t->changed;
+    t->changed = false;
+    t->saver = more ? t->saver : 0;
+    pthread_mutex_unlock(&t->lock);
+    return more;
+}
+
+static void save_all(sn_tuning *t)
+{
+    sonde_error err = {.status = SONDE_OK};
+    sn_cache cache;
+    sonde_status st = sn_cache_open(&cache, t->dir, true, &err);
+    if (!st) {
+        st = read_file(t, &cache, false, &err); /* others may have added to it */
+        if (!st)
+            st = write_file(t, &cache, &err);
+        sn_cache_close(&cache);
+    }
+    if (st)
+        sn_log_write(&t->ctx->log, SN_LOG_WARN, "tuning results are not stored: %s", err.message);
 }
 
 void sn_tuning_save(sn_tuning *t)
 {
-    sonde_error err = {.status = SONDE_OK};
-    pthread_mutex_lock(&t->file_lock);
-    if (take_changes(t)) {
-        sn_cache cache;
-        sonde_status st = sn_cache_open(&cache, t->dir, true, &err);
-        if (!st) {
-            st = read_file(t, &cache, false, &err); /* others may have added to it */
-            if (!st)
-                st = write_file(t, &cache, &err);
-            sn_cache_close(&cache);
-        }
-        if (st)
-            sn_log_write(&t->ctx->log, SN_LOG_WARN, "tuning results are not stored: %s",
-                         err.message);
-    }
-    pthread_mutex_unlock(&t->file_lock);
+    if (!begin_saving(t))
+        return;
+    do
+        save_all(t);
+    while (has_more_to_save(t));
 }
 
 /* ------------------------------------------------------------------ life */
@@ -212,7 +231,6 @@ sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **
     const sn_cpu *cpu = &ctx->cpu;
     t->ctx = ctx;
     pthread_mutex_init(&t->lock, NULL);
-    pthread_mutex_init(&t->file_lock, NULL);
     sn_arena_init(&t->arena, ctx->alloc);
     sn_map_init(&t->by_key, ctx->alloc);
     char *head = sn_arena_printf(&t->arena, FORMAT ", %s, %s, %s %x, caches %zu %zu %zu",
@@ -242,7 +260,6 @@ void sn_tuning_free(sn_tuning *t)
     sn_map_free(&t->by_key);
     sn_arena_free(&t->arena);
     pthread_mutex_destroy(&t->lock);
-    pthread_mutex_destroy(&t->file_lock);
     sn_free(t->ctx->alloc, t, sizeof *t);
 }
 

@@ -3,6 +3,7 @@
  * machine, and whatever else stands in the file is as good as absent. */
 #include "plan/tuning.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,66 @@ TEST(saving_keeps_what_others_have_saved_meanwhile)
     sn_tuning_free(a);
     CHECK_EQ(found(&f, "mine", 60, 1), 5);
     CHECK_EQ(found(&f, "theirs", 60, 1), 6);
+    end(&f);
+}
+
+/* A thread that saves and is stopped where it says that it cannot. */
+typedef struct saving {
+    sn_tuning *tuning;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool stopped, go_on;
+} saving;
+
+static void stop_at_warning(void *user, sn_log_level level, const char *line)
+{
+    saving *s = user;
+    (void)level, (void)line;
+    pthread_mutex_lock(&s->lock);
+    s->stopped = true;
+    pthread_cond_broadcast(&s->moved);
+    while (!s->go_on)
+        pthread_cond_wait(&s->moved, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *save_main(void *arg)
+{
+    sn_tuning_save(((saving *)arg)->tuning);
+    return NULL;
+}
+
+/* Where it does wait, this never ends. */
+TEST(saving_does_not_wait_for_another_thread_that_saves)
+{
+    fixture f;
+    saving s = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+    const sn_choices first = about("first", 60), second = about("second", 60);
+    sonde_error err;
+    pthread_t thread;
+    begin(&f);
+    CHECK_EQ(rmdir(f.dir), 0);
+    f.ctx.log = (sn_log){SN_LOG_WARN, stop_at_warning, &s};
+    s.tuning = reader(&f);
+    FILE *file = fopen(f.dir, "wb"); /* in the place of the folder */
+    CHECK(file && fclose(file) == 0);
+    CHECK_OK(sn_tuning_put(s.tuning, &first, 1, 5, &err));
+    CHECK_EQ(pthread_create(&thread, NULL, save_main, &s), 0);
+    pthread_mutex_lock(&s.lock);
+    while (!s.stopped)
+        pthread_cond_wait(&s.moved, &s.lock);
+    pthread_mutex_unlock(&s.lock);
+    CHECK_OK(sn_tuning_put(s.tuning, &second, 1, 6, &err));
+    sn_tuning_save(s.tuning);
+    CHECK_EQ(unlink(f.dir), 0);
+    pthread_mutex_lock(&s.lock);
+    s.go_on = true;
+    pthread_cond_broadcast(&s.moved);
+    pthread_mutex_unlock(&s.lock);
+    pthread_join(thread, NULL);
+    sn_tuning_free(s.tuning);
+    CHECK_EQ(found(&f, "first", 60, 1), 5);
+    CHECK_EQ(found(&f, "second", 60, 1), 6); /* the thread that was at it wrote it, too */
     end(&f);
 }
 
