@@ -37,7 +37,8 @@ static void fill(sonde_context *c, sonde_machine_info *info)
                                     .measured_at_s = measured_at_s,
                                     .one = shown(&one),
                                     .all = shown(&all_threads),
-                                    .cache_file = m->path};
+                                    .cache_file = m->path,
+                                    .unused = m->unused};
     memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
 }
 

@@ -185,6 +185,15 @@ void sn_cpu_level_list(uint32_t found, char *text, size_t bytes)
             n += (size_t)snprintf(text + n, bytes - n, ", %s", levels[i].text);
 }
 
+void sn_cpu_unused_list(uint32_t flags, char *text, size_t bytes)
+{
+    size_t n = 0;
+    *text = 0;
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if ((levels[i].flag & flags & ~(uint32_t)SN_CPU_WITH_KERNELS) && n < bytes)
+            n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", levels[i].text);
+}
+
 static sonde_status restrict_flags(sn_cpu *cpu, const char *word, sonde_error *err)
 {
     if (strcmp(word, "baseline") == 0) {
@@ -230,7 +239,7 @@ const char *sn_cpu_level_name(uint32_t flags)
 {
     const char *best = "baseline";
     for (int i = 0; i < LEVEL_COUNT; i++)
-        if (levels[i].flag & flags)
+        if (levels[i].flag & flags & SN_CPU_WITH_KERNELS)
             best = levels[i].text;
     return best;
 }

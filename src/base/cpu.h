@@ -23,6 +23,12 @@ enum {
 #undef SN_CPU_ENUM
 };
 
+/* The instructions that rows of kernels.inc need (checked there). The others of the list are found
+ * and accepted as levels, but nothing runs differently with them, so no report says that they are
+ * used.
+ */
+enum { SN_CPU_WITH_KERNELS = SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_NEON };
+
 typedef struct sn_cpu {
     uint32_t flags; /* SN_CPU_* that may be used */
     uint32_t found; /* SN_CPU_* the machine has */
@@ -51,7 +57,9 @@ double sn_usable_memory(void);
 
 /* All of them, lowest first: "baseline, avx2, avx512", the words sn_cpu_detect takes. */
 void sn_cpu_level_list(uint32_t flags, char *text, size_t bytes);
-/* The best level in `flags`, as text ("avx512", "baseline"). */
+/* Those of them that no kernel uses: "vnni, bf16", or "". */
+void sn_cpu_unused_list(uint32_t flags, char *text, size_t bytes);
+/* The best level in `flags` that has kernels, as text ("avx512", "baseline"). */
 const char *sn_cpu_level_name(uint32_t flags);
 
 /* Inside a loop that waits for another thread: tells the core that nothing is to be gained by

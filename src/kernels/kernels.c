@@ -37,6 +37,21 @@ static const sn_kernel_row rows[] = {
 #undef SN_KERNEL
 };
 
+/* What base says of the list must be what the list has, on the architecture that is compiled. */
+enum {
+    USED = 0
+#define SN_KERNEL(slot, flags, symbol, ulp) | (flags)
+#include "kernels/kernels.inc"
+#undef SN_KERNEL
+};
+#if defined(__aarch64__)
+_Static_assert(USED == (SN_CPU_WITH_KERNELS & SN_CPU_NEON),
+               "SN_CPU_WITH_KERNELS in base/cpu.h is not what kernels.inc has");
+#elif defined(__x86_64__)
+_Static_assert(USED == (SN_CPU_WITH_KERNELS & ~SN_CPU_NEON),
+               "SN_CPU_WITH_KERNELS in base/cpu.h is not what kernels.inc has");
+#endif
+
 static void fill(sn_kernels *k, uint32_t have)
 {
 #define SN_KERNEL(s, needs, symbol, ulp)                                                           \
@@ -46,14 +61,6 @@ static void fill(sn_kernels *k, uint32_t have)
     }
 #include "kernels/kernels.inc"
 #undef SN_KERNEL
-}
-
-static uint32_t used_flags(void)
-{
-    uint32_t used = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        used |= rows[i].flags;
-    return used;
 }
 
 /* Filling takes microseconds; longer only when the thread that fills has lost its core, which it
@@ -75,7 +82,7 @@ static void wait_until_ready(table *t)
 const sn_kernels *sn_kernels_get(uint32_t cpu_flags)
 {
     static table tables[TABLES];
-    uint32_t flags = cpu_flags & used_flags();
+    uint32_t flags = cpu_flags & USED;
     for (size_t i = 0; i < TABLES; i++) {
         table *t = &tables[i];
         int state = atomic_load_explicit(&t->state, memory_order_acquire);

@@ -2,7 +2,6 @@
 /* The operator profiler: which ways of running a case there are, results, and the cache of a
  * context. A key is everything that may change the figures as text; of the data of inputs, which
  * may decide what is computed (indices, shapes, weights), it has a hash. */
-#include "kernels/kernels.h"
 #include "op_profiler/op_case.h"
 
 enum { CACHED = 1024, MAX_SAMPLES = 1000000 };
@@ -225,18 +224,12 @@ static sonde_status add_levels(sn_op_entry *e, const sn_op_case *c, sn_op_way wa
 {
     char words[128], *word;
     const uint32_t flags = c->context->core.cpu.flags;
-    const sn_kernels *last = sn_kernels_get(flags);
     way.cpu = sn_cpu_level_name(flags);
     SN_TRY(add_threads(e, c, way, one, err));
-    sn_cpu_level_list(flags, words, sizeof words);
+    sn_cpu_level_list(flags & SN_CPU_WITH_KERNELS, words, sizeof words);
     while (!one && (word = strrchr(words, ','))) {
         *word = 0; /* the best of the rest is now the last word */
         const char *level = strrchr(words, ' ') ? strrchr(words, ' ') + 1 : words;
-        sn_cpu cpu;
-        SN_TRY(sn_cpu_detect(&cpu, level, err));
-        if (sn_kernels_get(cpu.flags) == last)
-            continue;
-        last = sn_kernels_get(cpu.flags);
         way.cpu = level;
         SN_TRY(add_threads(e, c, way, one, err));
     }

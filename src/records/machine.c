@@ -184,6 +184,7 @@ static void look(sn_machine *m)
     m->looked = true;
     find_path(m->path, sizeof m->path);
     sn_cpu_level_list(m->ctx->cpu.found, m->levels, sizeof m->levels);
+    sn_cpu_unused_list(m->ctx->cpu.found, m->unused, sizeof m->unused);
     entry list[MAX_LINES];
     char folder[sizeof m->path];
     sn_cache cache;

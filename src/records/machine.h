@@ -16,7 +16,7 @@ typedef struct sn_machine {
     bool looked;          /* for the file */
     sn_peaks one, all;    /* threads 0: not known */
     uint64_t measured_at_s;
-    char path[1024], levels[128];
+    char path[1024], levels[128], unused[128];
     sn_counters *hw; /* opened at first use, closed with the context */
     bool counting, counted;
     sn_usage began, used;

@@ -36,10 +36,13 @@ TEST(every_level_found_can_be_asked_for_and_excludes_those_above)
     CHECK_EQ(cpu.flags, 0);
     CHECK_EQ(cpu.found, all.found);
     CHECK_STR(sn_cpu_level_name(cpu.flags), "baseline");
+    const char *with_kernels = "baseline";
 #define ASK(name, bit, text)                                                                       \
     if (all.found & SN_CPU_##name) {                                                               \
         CHECK_OK(sn_cpu_detect(&cpu, text, &err));                                                 \
-        CHECK_STR(sn_cpu_level_name(cpu.flags), text);                                             \
+        if (SN_CPU_##name & SN_CPU_WITH_KERNELS)                                                   \
+            with_kernels = text;                                                                   \
+        CHECK_STR(sn_cpu_level_name(cpu.flags), with_kernels);                                     \
         CHECK_EQ(cpu.flags, all.found &((2u << bit) - 1));                                         \
     } else {                                                                                       \
         CHECK(sn_cpu_detect(&cpu, text, &err) != SONDE_OK);                                        \
@@ -58,6 +61,20 @@ TEST(an_unknown_level_lists_the_words_accepted_here)
     CHECK_HAS(err.message, "'mmx'");
     CHECK_HAS(err.message, "baseline");
     CHECK_EQ(sn_cpu_detect(&cpu, "", NULL), SONDE_INVALID_ARGUMENT);
+}
+
+TEST(a_level_without_kernels_is_listed_but_not_said_to_be_used)
+{
+    char text[128];
+    const uint32_t flags = SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_AMX;
+    CHECK_STR(sn_cpu_level_name(flags), "avx512");
+    CHECK_STR(sn_cpu_level_name(SN_CPU_NEON | SN_CPU_I8MM), "neon");
+    sn_cpu_level_list(flags, text, sizeof text);
+    CHECK_STR(text, "baseline, avx2, avx512, vnni, amx");
+    sn_cpu_unused_list(flags, text, sizeof text);
+    CHECK_STR(text, "vnni, amx");
+    sn_cpu_unused_list(SN_CPU_AVX2, text, sizeof text);
+    CHECK_STR(text, "");
 }
 
 TEST(blocks_follow_the_vector_length)

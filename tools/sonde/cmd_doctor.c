@@ -98,8 +98,9 @@ static int save_json(const findings *f, const sonde_machine_info *m, const char 
     text_add(&t, "{\"schema\":\"sonde.doctor/1\",\n\"machine\":{\"cpu\":");
     text_json(&t, m->cpu);
     text_add(&t,
-             ",\"level\":\"%s\",\"levels\":\"%s\",\"cores\":%d,\"usable_cores\":%d,\"threads\":%d",
-             m->level, m->levels, m->cores, m->usable_cores, m->threads);
+             ",\"level\":\"%s\",\"levels\":\"%s\",\"unused\":\"%s\",\"cores\":%d,\"usable_cores\":%"
+             "d,\"threads\":%d",
+             m->level, m->levels, m->unused, m->cores, m->usable_cores, m->threads);
     text_add(&t, ",\"l1_bytes\":%llu,\"l2_bytes\":%llu,\"l3_bytes\":%llu,\"build\":",
              (unsigned long long)m->l1_bytes, (unsigned long long)m->l2_bytes,
              (unsigned long long)m->l3_bytes);

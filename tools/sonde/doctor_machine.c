@@ -68,7 +68,9 @@ static void look_at_clock(findings *f)
 
 static void look_at_instructions(findings *f, const sonde_machine_info *m)
 {
-    char *evidence = text_of("this machine has %s", m->levels);
+    char *evidence =
+        *m->unused ? text_of("this machine has %s; no kernel uses %s yet", m->levels, m->unused)
+                   : text_of("this machine has %s", m->levels);
     if (strcmp(m->level, m->found) == 0)
         found(f, GOOD, "instructions", text_of("the best instruction set, %s, is used", m->level),
               evidence, "");

@@ -27,7 +27,7 @@ typedef struct sonde_machine_peak {
 typedef struct sonde_machine_info {
     size_t struct_size;
     const char *cpu;                  /* "AMD EPYC 9654 96-Core Processor" */
-    const char *level, *found;        /* instructions in use, and the best there are: "avx512" */
+    const char *level, *found;        /* instructions in use, and the best there are kernels for */
     const char *levels;               /* all there are: "baseline, avx2, avx512" */
     int cores, usable_cores, threads; /* online; after affinity and quota; of the context */
     double quota_cores;               /* of the cgroup; 0 = none */
@@ -37,6 +37,7 @@ typedef struct sonde_machine_info {
     uint64_t measured_at_s; /* since 1970 */
     sonde_machine_peak one, all; /* of one thread, and of the context's */
     const char *cache_file;      /* where peaks are kept; "": there is no place, or it is refused */
+    const char *unused;          /* those of `levels` that no kernel uses: "vnni, bf16, amx"; "" */
 } sonde_machine_info;
 
 /* Facts, and peaks if they were measured before with this processor, these instructions and this
