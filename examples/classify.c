@@ -15,7 +15,6 @@
 
 #include "sonde/experimental/compare.h"
 #include "sonde/experimental/tensor_file.h"
-#include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
 enum { TOP = 5 };
@@ -30,13 +29,6 @@ static double now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static sonde_status load_model(const char *name, sonde_model **model, sonde_error *err)
-{
-    if (strncmp(name, "zoo:", 4) == 0)
-        return sonde_zoo_build(NULL, name + 4, 0, model, err);
-    return sonde_model_load(NULL, name, NULL, model, err);
 }
 
 /* A picture for those who have none at hand: two colour gradients. */
@@ -150,7 +142,7 @@ int main(int argc, char **argv)
     sonde_error err;
 
     const double start = now_ms();
-    sonde_status status = load_model(argv[1], &model, &err);
+    sonde_status status = sonde_model_load(NULL, argv[1], NULL, &model, &err);
     if (status == SONDE_OK)
         status = sonde_session_create(model, NULL, &session, &err);
     const double loaded = now_ms();

@@ -7,9 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
 static void print_text(void *user, const char *text, size_t size)
@@ -62,9 +60,7 @@ int main(int argc, char **argv)
 
     sonde_status status = sonde_profiler_start(NULL, 2, &err);
     if (status == SONDE_OK)
-        status = strncmp(argv[1], "zoo:", 4) == 0
-                     ? sonde_zoo_build(NULL, argv[1] + 4, 0, &model, &err)
-                     : sonde_model_load(NULL, argv[1], NULL, &model, &err);
+        status = sonde_model_load(NULL, argv[1], NULL, &model, &err);
     if (status == SONDE_OK)
         status = sonde_session_create(model, NULL, &session, &err);
     if (status == SONDE_OK)

@@ -148,6 +148,7 @@ typedef struct sonde_model_options {
     const char *external_dir; /* folder of external data; NULL = the model's folder */
 } sonde_model_options;
 
+/* `path`: a file, or a built-in model, "zoo:NAME" or "zoo:NAME?batch=8" (experimental/zoo.h). */
 SONDE_API sonde_status sonde_model_load(sonde_context *context, const char *path,
                                         const sonde_model_options *options, sonde_model **model,
                                         sonde_error *err);

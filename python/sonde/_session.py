@@ -110,7 +110,7 @@ def _provider_names(providers: Any, options: Any) -> list[str]:
 def _source(model: Any) -> dict[str, Any]:
     """The extension's keyword arguments for what was given as a model."""
     if isinstance(model, str) and model.startswith("zoo:"):
-        return {"zoo": model[4:].partition("?")[0]}
+        return {"zoo": model}
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if isinstance(path, bytes):
@@ -164,7 +164,7 @@ class InferenceSession(_sonde.Session):
         if self._profiling:
             self._profiling.tie(self)
         self._model_path = source.get("path")
-        self._sizes = self._default_sizes(path_or_bytes if "zoo" in source else "")
+        self._sizes = self._default_sizes()
         ports = self._inputs()
         self._input_args = [self._node_arg(port) for port in ports if not port[4]]
         self._initializer_args = [self._node_arg(port) for port in ports if port[4]]
@@ -178,18 +178,11 @@ class InferenceSession(_sonde.Session):
         dims = [fixed.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or []]
         return NodeArg(name, onnx_type, dims, self._sizes)
 
-    def _default_sizes(self, zoo: str) -> dict[str, int]:
-        """The default sizes of symbolic dimensions: from the model, and from "zoo:NAME?batch=8&seq=384"."""
+    def _default_sizes(self) -> dict[str, int]:
+        """The default sizes of symbolic dimensions, which "zoo:NAME?batch=8&seq=384" sets in the model's metadata."""
         prefix = "sonde.default."
         metadata = self._model_info()["custom_metadata_map"]
-        sizes = {key[len(prefix) :]: int(text) for key, text in metadata.items() if _is_size(key, prefix, text)}
-        for item in filter(None, zoo.partition("?")[2].split("&")):
-            key, _, text = item.partition("=")
-            if not text.isdecimal():
-                raise InvalidArgument(f"'{zoo}': '{item}' does not have the form DIM=N")
-            names = [name for name in sizes if name == key or (len(key) >= 3 and name.startswith(key))]
-            sizes.update(dict.fromkeys(names or [key], int(text)))
-        return sizes
+        return {key[len(prefix) :]: int(text) for key, text in metadata.items() if _is_size(key, prefix, text)}
 
     # ---------------------------------------------------------------- asking
     def get_inputs(self) -> list[NodeArg]:

@@ -160,6 +160,10 @@ const char *sn_api_onnx_type(const sn_type *type, char *buf, size_t cap);
 sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
                           sonde_error *err);
 
+/* ---- zoo_api.c ---- */
+/* Whether this is "zoo:NAME" or "zoo:NAME?dim=n" and not the path of a file. */
+bool sn_api_is_zoo(const char *path);
+
 /* ---- inspect.c ---- */
 /* The binding a run with these inputs would use; one reference for the caller. */
 sonde_status sn_api_bind(sonde_session *session, const char *const *names,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models: loading, and what can be asked of one without running it. */
+/* Models: what can be asked of one without running it. */
 #include "api/internal.h"
-#include "model_readers/model_readers.h"
 
 sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, sonde_model **model,
                           sonde_error *err)
@@ -24,64 +23,6 @@ sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, so
     sn_records_add_model(&c->records, &m->known);
     *model = m;
     return SONDE_OK;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-sonde_status sonde_model_load(sonde_context *context, const char *path,
-                              const sonde_model_options *options, sonde_model **model,
-                              sonde_error *err)
-{
-    SN_REQUIRE(model, err);
-    *model = NULL;
-    SN_REQUIRE(path, err);
-    sonde_model_options o;
-    SN_OPTIONS(o, options, err);
-    sonde_context *c = NULL;
-    SN_TRY(sn_api_context(context, &c, err));
-    sn_records_enter(&c->records);
-    const sn_model_options load = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
-    sn_model *core = NULL;
-    sonde_status st = sn_model_load_file(&c->core, path, &load, &core, err);
-    sn_records_leave(&c->records);
-    if (st == SONDE_OK)
-        st = sn_api_model(c, core, base_name(path), model, err);
-    sonde_context_release(c);
-    return st;
-}
-
-sonde_status sonde_model_load_memory(sonde_context *context, const void *data, size_t bytes,
-                                     const sonde_model_options *options, sonde_model **model,
-                                     sonde_error *err)
-{
-    SN_REQUIRE(model, err);
-    *model = NULL;
-    SN_REQUIRE(data, err);
-    sonde_model_options o;
-    SN_OPTIONS(o, options, err);
-    sonde_context *c = NULL;
-    SN_TRY(sn_api_context(context, &c, err));
-    sn_records_enter(&c->records);
-    const sn_model_options load = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
-    sn_model *core = NULL;
-    sonde_status st = SONDE_OK;
-    sn_buffer *copy = sn_buffer_new(&c->alloc, bytes);
-    if (copy) {
-        memcpy(copy->data, data, bytes);
-        st = sn_model_load_memory(&c->core, copy->data, bytes, copy, &load, &core, err);
-        sn_buffer_unref(copy);
-    } else {
-        st = sn_fail_memory(err, bytes);
-    }
-    sn_records_leave(&c->records);
-    if (st == SONDE_OK)
-        st = sn_api_model(c, core, core->graph_name ? core->graph_name : "", model, err);
-    sonde_context_release(c);
-    return st;
 }
 
 void sonde_model_release(sonde_model *m)

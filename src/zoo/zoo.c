@@ -38,7 +38,7 @@ sonde_status sn_zoo_build(const char *name, uint64_t seed, sn_context *ctx, sn_m
     *m = NULL;
     const sn_zoo_model *row = sn_zoo_find(name);
     if (!row)
-        return sn_fail(err, SONDE_NOT_FOUND, "unknown built-in model '%s'; `sonde zoo` lists them",
+        return sn_fail(err, SONDE_NOT_FOUND, "unknown built-in model '%s'; 'sonde zoo' lists them",
                        name);
     const uint64_t span = sn_span_begin(ctx->trace);
     sn_model *made = NULL;

@@ -81,4 +81,51 @@ TEST(every_model_takes_the_flops_its_row_says)
     CHECK_EQ(sonde_zoo_flops(1000), 0);
 }
 
+static const char *metadata_of(const sonde_model *m, const char *key)
+{
+    for (size_t i = 0; i < sonde_model_metadata_count(m); i++)
+        if (strcmp(sonde_model_metadata_key(m, i), key) == 0)
+            return sonde_model_metadata_value(m, i);
+    return "";
+}
+
+TEST(a_zoo_name_is_a_model_wherever_a_path_is)
+{
+    sonde_model *model = NULL;
+    sonde_error err;
+    CHECK_OK(sonde_model_load(NULL, "zoo:tiny_mlp", NULL, &model, &err));
+    CHECK_STR(sonde_model_name(model), "tiny_mlp");
+    CHECK_STR(metadata_of(model, "sonde.default.batch"), "1");
+    sonde_model_release(model);
+    CHECK_OK(
+        sonde_model_load(NULL, "zoo:tiny_gpt2?batch=3&seq=2&&past_sequence=4", NULL, &model, &err));
+    CHECK_STR(sonde_model_name(model), "tiny_gpt2");
+    CHECK_STR(metadata_of(model, "sonde.default.batch"), "3");
+    CHECK_STR(metadata_of(model, "sonde.default.sequence"), "2");
+    CHECK_STR(metadata_of(model, "sonde.default.past_sequence"), "4");
+    sonde_model_release(model);
+    CHECK_OK(sonde_zoo_build(NULL, "tiny_mlp?", 0, &model, &err));
+    sonde_model_release(model);
+}
+
+TEST(sizes_of_a_zoo_name_are_checked)
+{
+    static const char *const bad[] = {"batch",    "batch=", "batch=-1",
+                                      "batch=1x", "=3",     "batch=99999999999999999999"};
+    sonde_model *model = NULL;
+    sonde_error err;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "zoo:tiny_mlp?%s", bad[i]);
+        CHECK_EQ(sonde_model_load(NULL, name, NULL, &model, &err), SONDE_INVALID_ARGUMENT);
+        CHECK_HAS(err.message, "does not have the form DIM=N");
+    }
+    CHECK_EQ(sonde_model_load(NULL, "zoo:tiny_mlp?ba=2", NULL, &model, &err),
+             SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "no dimension 'ba'; its symbolic dimensions are: batch");
+    CHECK_EQ(sonde_model_load(NULL, "zoo:no?batch=2", NULL, &model, &err), SONDE_NOT_FOUND);
+    CHECK_HAS(err.message, "unknown built-in model 'no'");
+    CHECK(model == NULL);
+}
+
 TEST_MAIN()

@@ -50,6 +50,8 @@ def test_random_inputs_fit_the_model():
         assert session.output(0).name == session.get_outputs()[0].name
     with pytest.raises(sonde.InvalidArgument, match="DIM=N"):
         sonde.InferenceSession("zoo:tiny_cnn?batch")
+    with pytest.raises(sonde.InvalidArgument, match="its symbolic dimensions are: batch"):
+        sonde.InferenceSession("zoo:tiny_cnn?foo=2")
     for number, name in enumerate(sonde._convert.ONNX_NAMES):
         if number:
             array = sonde.rand(sonde.NodeArg("x", f"tensor({name})", [2, None, "N"]), 1)

@@ -54,8 +54,6 @@ static int save_model(int64_t seed, const char *name, const char *path)
 {
     sonde_model *model = NULL;
     sonde_error err;
-    if (strncmp(name, "zoo:", 4) == 0)
-        name += 4;
     if (sonde_zoo_build(NULL, name, (uint64_t)seed, &model, &err))
         return fail("%s", err.message);
     const sonde_status st = sonde_model_save(model, path, &err);

@@ -9,6 +9,11 @@
 
 const sonde_load_options unmapped = {.struct_size = sizeof unmapped, .no_mmap = 1};
 
+bool is_zoo(const char *model)
+{
+    return strncmp(model, "zoo:", 4) == 0;
+}
+
 bool is_folder(const char *path)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what people type to a session: contexts, paths, zoo:NAME?dim=n, session options. */
+/* From what people type to a session: contexts, models, session options. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,48 +46,35 @@ static int make_context(loaded *l, const run_setup *s)
     return EXIT_OK;
 }
 
-/* "NAME?batch=8&seq=384": the name is built, the rest become sizes. */
-static int load_zoo(loaded *l, const run_setup *s, const char *spec)
+/* The library's message, unless a name is close to what was typed. */
+static int no_zoo_model(const char *model, const sonde_error *err)
 {
-    char *copy = text_of("%s", spec);
-    char *query = strchr(copy, '?');
-    if (query)
-        *query++ = 0;
-    sonde_error err;
-    int code = EXIT_OK;
-    if (sonde_zoo_build(l->context, copy, (uint64_t)s->inputs.seed, &l->model, &err)) {
-        const char *names[256];
-        size_t n = 0;
-        for (; n < 255 && sonde_zoo_name(n); n++)
-            names[n] = sonde_zoo_name(n);
-        names[n] = NULL;
-        const char *near = err.status == SONDE_NOT_FOUND ? closest(copy, names) : NULL;
-        code = near ? fail("unknown built-in model '%s'; did you mean 'zoo:%s'?", copy, near)
-                    : fail("%s", err.message);
-    }
-    for (char *part = query ? strtok(query, "&") : NULL; part && !code; part = strtok(NULL, "&")) {
-        if (!strchr(part, '='))
-            code = fail_usage("'zoo:%s': '%s' does not have the form DIM=N", spec, part);
-        else
-            list_add(&l->sizes, text_of("%s", part));
-    }
-    free(copy);
+    const char *names[256];
+    size_t n = 0;
+    for (; n < 255 && sonde_zoo_name(n); n++)
+        names[n] = sonde_zoo_name(n);
+    names[n] = NULL;
+    char *name = text_of("%.*s", (int)strcspn(model + 4, "?"), model + 4);
+    const char *near = err->status == SONDE_NOT_FOUND ? closest(name, names) : NULL;
+    const int code = near ? fail("unknown built-in model '%s'; did you mean 'zoo:%s'?", name, near)
+                     : err->status == SONDE_INVALID_ARGUMENT ? fail_usage("%s", err->message)
+                                                             : fail("%s", err->message);
+    free(name);
     return code;
 }
 
 static int load_model(loaded *l, const run_setup *s, const char *model)
 {
     const double start = now_ms();
-    if (strncmp(model, "zoo:", 4) == 0) {
-        const int code = load_zoo(l, s, model + 4);
-        l->load_ms = now_ms() - start;
-        return code;
-    }
     sonde_model_options m = SONDE_INIT(sonde_model_options);
     m.no_mmap = s->model.no_mmap;
     sonde_error err;
-    if (sonde_model_load(l->context, model, &m, &l->model, &err))
+    if (is_zoo(model)) {
+        if (sonde_zoo_build(l->context, model, (uint64_t)s->inputs.seed, &l->model, &err))
+            return no_zoo_model(model, &err);
+    } else if (sonde_model_load(l->context, model, &m, &l->model, &err)) {
         return fail("%s", err.message);
+    }
     l->load_ms = now_ms() - start;
     return EXIT_OK;
 }

@@ -37,8 +37,7 @@ static void print_help(void)
 
 static bool looks_like_a_model(const char *word)
 {
-    return strncmp(word, "zoo:", 4) == 0 || ends_with(word, ".onnx") || is_file(word) ||
-           strchr(word, '/');
+    return is_zoo(word) || ends_with(word, ".onnx") || is_file(word) || strchr(word, '/');
 }
 
 static int unknown_verb(const char *word)

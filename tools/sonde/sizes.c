@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who says how large a dimension is: -s, a zoo model's query, --batch-size and --seq-len, then the
- * defaults a model carries. */
+/* Who says how large a dimension is: -s, --batch-size and --seq-len, then the defaults a model
+ * carries, which are those of the query for "zoo:NAME?dim=n". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool key_names_dim(const char *key, size_t n, const char *input, const ch
     return (size_t)digits == m && strncmp(number, rest, m) == 0;
 }
 
-/* A shortened word of a zoo query or of -s: "seq" for the dim "sequence". */
+/* A shortened word of -s: "seq" for the dim "sequence". */
 static bool key_shortens_dim(const char *key, size_t n, const char *name)
 {
     return name && n >= 3 && strlen(name) > n && strncmp(name, key, n) == 0;
@@ -92,7 +92,7 @@ static bool size_of_sum(const loaded *l, const input_options *o, const char *inp
 bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
                  int dim, int64_t *size)
 {
-    /* Later ones win: -s comes after the query. Exact names before shortened ones. */
+    /* Later ones win. Exact names before shortened ones. */
     for (int shortened = 0; shortened < 2; shortened++) {
         if (shortened && name && strstr(name, " + ") && size_of_sum(l, o, input, name, size))
             return true;

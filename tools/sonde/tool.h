@@ -29,6 +29,7 @@ void warn(const char *fmt, ...) SONDE_PRINTF(1, 2);
 
 /* ---- files.c ---- */
 bool is_folder(const char *path);
+bool is_zoo(const char *model); /* "zoo:NAME", not a path */
 bool is_file(const char *path);
 /* For files that are not models: someone who writes one meanwhile must not end the program. */
 extern const sonde_load_options unmapped;
@@ -88,7 +89,7 @@ typedef struct loaded {
     sonde_session *session;   /* the first of: */
     sonde_session **sessions; /* one for every instance, cores divided among them */
     size_t n_sessions;
-    list sizes; /* "name=number" from a zoo model's query, then those of -s */
+    list sizes; /* "name=number" of -s */
     double load_ms, prepare_ms;
 } loaded;
 typedef enum load_for {

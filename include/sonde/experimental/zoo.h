@@ -18,8 +18,10 @@ SONDE_API uint64_t sonde_zoo_parameters(size_t index); /* trainable ones, as pub
 /* Of one inference at the default sizes, a multiply-add counted as two; to three digits. */
 SONDE_API uint64_t sonde_zoo_flops(size_t index);
 
-/* Builds one. Equal seeds give equal weights on every machine. Defaults for its symbolic dimensions
- * are in its metadata: "sonde.default.batch" = "1". */
+/* Builds one: "NAME" or "NAME?batch=8&seq=384", which sets the default sizes of symbolic
+ * dimensions; "zoo:" before it is allowed. sonde_model_load takes "zoo:NAME…", too, with seed 0.
+ * Equal seeds give equal weights on every machine. Defaults for its symbolic dimensions are in its
+ * metadata: "sonde.default.batch" = "1". */
 SONDE_API sonde_status sonde_zoo_build(sonde_context *context, const char *name, uint64_t seed,
                                        sonde_model **model, sonde_error *err);
 

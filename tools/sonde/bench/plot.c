@@ -25,7 +25,7 @@ enum { PANELS = sizeof panels / sizeof panels[0] };
 const char *plot_table_name(const bench_result *first)
 {
     static char buf[320];
-    const char *model = strncmp(first->model, "zoo:", 4) == 0 ? first->model + 4 : first->model;
+    const char *model = is_zoo(first->model) ? first->model + 4 : first->model;
     int n = snprintf(buf, sizeof buf, "%.200s, %d thread%s", model, first->threads,
                      first->threads == 1 ? "" : "s");
     if (first->batch != 1 && n > 0 && (size_t)n < sizeof buf)

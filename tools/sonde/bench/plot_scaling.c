@@ -158,7 +158,7 @@ static void draw_picture(drawing *d, const bench_results *r, const picture *p, c
 {
     const double left = DRAW_MARGIN + LEFT, right = DRAW_WIDTH - DRAW_MARGIN - DRAW_ROOM_FOR_VALUES;
     const bench_result *first = p->items[0];
-    const char *model = strncmp(first->model, "zoo:", 4) == 0 ? first->model + 4 : first->model;
+    const char *model = is_zoo(first->model) ? first->model + 4 : first->model;
     char words[320];
     if (a->of == batch_of)
         snprintf(words, sizeof words, "%.200s, %d thread%s", model, first->threads,

@@ -127,12 +127,11 @@ static int save_inputs(const loaded *l, const run_setup *s, text *facts)
 static int save_model(const loaded *l, const char *model, text *facts)
 {
     sonde_error err;
-    char *path =
-        strncmp(model, "zoo:", 4) == 0 ? scratch_path("model.onnx") : realpath(model, NULL);
+    char *path = is_zoo(model) ? scratch_path("model.onnx") : realpath(model, NULL);
     int code = EXIT_OK;
     if (!path)
         code = fail("cannot find '%s': %s", model, strerror(errno));
-    else if (strncmp(model, "zoo:", 4) == 0 && sonde_model_save(l->model, path, &err))
+    else if (is_zoo(model) && sonde_model_save(l->model, path, &err))
         code = fail("%s", err.message);
     else if (!(code = check_name(path)))
         text_add(facts, "model %s\n", path);
