@@ -98,6 +98,8 @@ TEST(transforms_in_float_are_as_exact_as_float)
         if (!make(&d.work, d.dtype, n, 1, 1))
             continue; /* a prime whose tables are larger than these */
         sn_dft_run(&d, y, x, scratch, NULL);
+        /* Each number is a sum of all inputs, so errors are held against the sum of their sizes: a
+         * few roundings of 2^-24. */
         for (int64_t k = 0; k < n; k++) {
             plain_sum(z, n, k, d.inverse, want);
             const double scale = d.inverse ? 1.0 / (double)n : 1.0;

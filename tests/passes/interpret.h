@@ -295,6 +295,7 @@ static inline void check_same(sn_model *m, const sn_graph *rewritten, double tol
         }
         for (int64_t k = 0; k < sn_tensor_count(&a[i].t); k++) {
             double x = (double)((float *)a[i].t.data)[k], y = (double)((float *)b[i].t.data)[k];
+            /* Equal infinities have no difference. */
             CHECK_MSG(x == y || fabs(x - y) <= tolerance * (1 + fabs(x)),
                       "output %zu element %lld: %g became %g", i, (long long)k, x, y);
         }
