@@ -59,8 +59,8 @@ def test_rows_add_up_to_the_first_line(model, tmp_path):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_other_is_small_and_never_negative(model, tmp_path):
-    """At most 1 % of the run and four times what recording a step takes on this machine. Another program's turn on the
-    processor may land there in any run, so the run counts that has the least of it."""
+    """At most 1 % of the run and twice what recording a step takes on this machine (about 40 ns each). Another
+    program's turn on the processor may land there in any run, so the run counts that has the least of it."""
     _, summary, trace = profile(model, tmp_path, "-q", "-t", "1", "--level", "1")
     rows = {r["name"]: r["mean_ms"] for r in summary["operators"]}
     assert "[Other]" in rows and all(ms >= 0 for ms in rows.values()), rows
@@ -71,7 +71,7 @@ def test_other_is_small_and_never_negative(model, tmp_path):
         if e["args"].get("parent_span_id") in runs:
             other[e["args"]["parent_span_id"]] -= e["dur"]
     cost = 1000 * summary["profiler_cost_ms"]  # recording lies between the steps too, and no row shows it
-    over = {run: other[run] - cost - (0.01 * runs[run] + 4 * cost) for run in runs}
+    over = {run: other[run] - cost - (0.01 * runs[run] + 2 * cost) for run in runs}
     assert len(runs) >= summary["iterations"] and min(over.values()) <= 0, f"µs above the bound, each run: {over}"
 
 
