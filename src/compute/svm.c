@@ -143,6 +143,12 @@ static int64_t choose(const sn_svm *v, const double *scores, const double *votes
     return v->n_labels < 2 && v->classes < 2 ? weight > 0 : best;
 }
 
+/* Support vector i. A row without features has none, and v->vectors may then be NULL. */
+static const float *vector(const sn_svm *v, int64_t i, int64_t features)
+{
+    return features ? v->vectors + i * features : v->vectors;
+}
+
 /* One row: y, its scores, may be NULL. */
 static void svm_row(const sn_svm *v, const double *x, int64_t features, double *scratch, float *y,
                     int64_t *index)
@@ -151,7 +157,7 @@ static void svm_row(const sn_svm *v, const double *x, int64_t features, double *
     double *kernels = scratch, *scores = kernels + v->supports;
     double *votes = scores + sn_svm_raw_scores(v), *probs = votes + v->classes, *room = probs + out;
     for (int64_t i = 0; i < v->supports; i++)
-        kernels[i] = kernel_value(v, x, v->vectors + i * features, features);
+        kernels[i] = kernel_value(v, x, vector(v, i, features), features);
     if (!v->classifier && v->supports) {
         scores[0] = weighted(v->coefficients, kernels, 0, v->supports) + (double)v->rho[0];
     } else if (v->supports) {

@@ -130,6 +130,20 @@ TEST(a_support_vector_machine_counts_the_votes_of_pairs)
     node_end(&c);
 }
 
+TEST(a_support_vector_machine_takes_rows_without_features)
+{
+    one_node c;
+    begin(&c, "SVMClassifier", 1, 1, 2);
+    node_floats(&c, "coefficients", 1, -1);
+    node_floats(&c, "rho", 2);
+    node_ints(&c, "vectors_per_class", 1, 1);
+    node_ints(&c, "classlabels_ints", 5, 6);
+    node_f32(&c, 0, SHAPE(2, 0), 0);
+    RUNS(&c);
+    CHECK(IS_I64(&c.out[0], 5, 5));
+    node_end(&c);
+}
+
 /* One split at 0.5, and two leaves; `yes` and `no` are the children. */
 static void begin_tree(one_node *c, int64_t yes, int64_t no, int64_t feature)
 {
