@@ -80,6 +80,11 @@ struct sn_pool {
     range tasks[MAX_RANGES];
 };
 
+/* The pool for one of whose regions this thread called, and how many regions it had to run inline
+ * because somebody else's was under way. */
+static _Thread_local const sn_pool *called_for;
+static _Thread_local uint64_t turned_away;
+
 /* ------------------------------------------------------------------ forks */
 /* All pools of the process, because a forked child has none of their threads. */
 static struct {
@@ -383,11 +388,20 @@ static void finish_region(sn_pool *pool)
     }
 }
 
+uint64_t sn_pool_turned_away(void)
+{
+    return turned_away;
+}
+
 void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
 {
-    if (!pool || pool->threads == 1 || n < 2 ||
-        atomic_load_explicit(&pool->busy, memory_order_relaxed) ||
+    if (!pool || pool->threads == 1 || n < 2) {
+        run_inline(n, fn, arg);
+        return;
+    }
+    if (atomic_load_explicit(&pool->busy, memory_order_relaxed) ||
         atomic_exchange_explicit(&pool->busy, true, memory_order_acquire)) {
+        turned_away += called_for != pool;
         run_inline(n, fn, arg);
         return;
     }
@@ -413,7 +427,10 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
     atomic_fetch_add(&pool->epoch, 1);
     if (atomic_load(&pool->sleepers))
         futex_wake(&pool->epoch, n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX);
+    const sn_pool *outer = called_for;
+    called_for = pool;
     take_tasks(pool, 0);
+    called_for = outer;
     finish_region(pool);
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }

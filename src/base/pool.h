@@ -25,6 +25,10 @@ void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg);
 /* Whether a region is under way: another one would run inline. False for NULL. */
 bool sn_pool_is_busy(const sn_pool *pool);
 
+/* How many regions of the calling thread ran inline so far because another thread's was under way;
+ * those inside a region of its own do not count. Who measures compares it before and after. */
+uint64_t sn_pool_turned_away(void);
+
 /* Where level-3 slices go (one per worker and region); NULL turns them off. Set only between runs.
  */
 void sn_pool_set_trace(sn_pool *pool, struct sn_trace *trace);

@@ -5,7 +5,7 @@
  * counts, slow ones drop out early. The one that looks best then meets the cost model's in pairs of
  * runs and has to win most of them by some percent: on a busy machine nothing is chosen rather than
  * noise. Other runs go on meanwhile. While one of them has the pool, a step would run on a single
- * thread, so each measurement begins when the pool is free. */
+ * thread, so each measurement begins when the pool is free, and counts if that lasted. */
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -254,10 +254,9 @@ static double clock_ns(const trial *t)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Until nobody else has the pool; after some time without luck the trial is disturbed. */
-static sonde_status wait_for_pool(trial *t)
+/* Until nobody else has the pool; if that takes too long since `start` the trial is disturbed. */
+static sonde_status wait_for_pool(trial *t, uint64_t start)
 {
-    const uint64_t start = sn_now_ns();
     for (;;) {
         if (sn_stop_wanted(t->stop))
             return sn_stop_error(t->err);
@@ -271,19 +270,33 @@ static sonde_status wait_for_pool(trial *t)
     }
 }
 
-/* Nothing is measured once the trial is disturbed: callers look at that. */
-static sonde_status time_once(trial *t, const candidate *c, double *ns)
+static sonde_status time_run(trial *t, const candidate *c, double *ns)
 {
-    *ns = 0;
-    SN_TRY(wait_for_pool(t));
-    if (t->disturbed)
-        return SONDE_OK;
     sn_pool_run(t->frame.pool, (size_t)t->threads, prepare_caches, t);
     t->step.run = c->k.run;
     t->step.bound = c->k.bound;
     const double start = clock_ns(t);
     SN_TRY(t->step.run(&t->step, &t->frame));
     *ns = clock_ns(t) - start;
+    return SONDE_OK;
+}
+
+/* Others may take the pool between two of the step's regions, too: such a run does not count and is
+ * made again. Nothing is measured once the trial is disturbed: callers look at that. */
+static sonde_status time_once(trial *t, const candidate *c, double *ns)
+{
+    const uint64_t start = sn_now_ns();
+    bool counts = false;
+    *ns = 0;
+    while (!counts) {
+        SN_TRY(wait_for_pool(t, start));
+        if (t->disturbed)
+            return SONDE_OK;
+        const uint64_t before = sn_pool_turned_away();
+        SN_TRY(time_run(t, c, ns));
+        counts = sn_pool_turned_away() == before || t->threads == 1;
+        t->disturbed = !counts && sn_now_ns() - start > PATIENCE_NS;
+    }
     return SONDE_OK;
 }
 

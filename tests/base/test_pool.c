@@ -299,4 +299,48 @@ TEST(a_pool_is_busy_while_a_region_runs)
     sn_pool_free(pool);
 }
 
+static void nest(void *arg, size_t task, int worker)
+{
+    counts *c = arg, inner = {.hits = (unsigned char[2]){0}};
+    (void)task, (void)worker;
+    sn_pool_run(c->pool, 2, count, &inner);
+}
+
+static void *turned_away_twice(void *arg)
+{
+    counts c = {.hits = (unsigned char[2]){0}};
+    const uint64_t before = sn_pool_turned_away();
+    sn_pool_run(arg, 2, count, &c);
+    sn_pool_run(arg, 1, count, &c); /* needs no pool */
+    sn_pool_run(arg, 2, count, &c);
+    return sn_pool_turned_away() - before == 2 ? arg : NULL;
+}
+
+static void ask_another_thread(void *arg, size_t task, int worker)
+{
+    pthread_t thread;
+    void *fine = NULL;
+    counts *c = arg;
+    (void)worker;
+    if (task == 0 && pthread_create(&thread, NULL, turned_away_twice, c->pool) == 0 &&
+        pthread_join(thread, &fine) == 0)
+        c->hits[0] = fine != NULL;
+}
+
+TEST(who_runs_inline_because_of_others_can_tell)
+{
+    unsigned char hits[8] = {0};
+    counts c = {.pool = make_pool(2), .max_worker = 1, .hits = hits};
+    const uint64_t before = sn_pool_turned_away();
+    sn_pool_run(c.pool, 8, count, &c);
+    sn_pool_run(c.pool, 8, nest, &c); /* in a region of its own */
+    sn_pool_run(NULL, 8, count, &c);
+    CHECK_EQ(sn_pool_turned_away(), before);
+    hits[0] = 0;
+    sn_pool_run(c.pool, 2, ask_another_thread, &c);
+    CHECK_EQ(hits[0], 1);
+    CHECK_EQ(sn_pool_turned_away(), before);
+    sn_pool_free(c.pool);
+}
+
 TEST_MAIN()

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "plan/program.h"
 #include "temp_folder.h"
 #include "test.h"
 
@@ -333,6 +334,111 @@ TEST(a_folder_that_cannot_be_made_only_costs_the_choices)
     strcpy(nowhere.dir, "/proc/no/such/folder");
     keep(&nowhere, "conv", 60, 1, 3);
     CHECK_EQ(found(&nowhere, "conv", 60, 1), -1);
+    end(&f);
+}
+
+/* ------------------------------------------------------------------ measuring */
+/* A step of two ways, in whose runs somebody else may take the pool: after it was found free, and
+ * before the step asks for it. */
+typedef struct hog {
+    sn_pool *pool;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool has_it, lets_go;
+} hog;
+
+static bool disturbs;
+static _Atomic int step_runs;
+
+static void hold(void *arg, size_t task, int worker)
+{
+    hog *h = arg;
+    (void)worker;
+    if (task)
+        return;
+    pthread_mutex_lock(&h->lock);
+    h->has_it = true;
+    pthread_cond_broadcast(&h->moved);
+    while (!h->lets_go)
+        pthread_cond_wait(&h->moved, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void *hog_main(void *arg)
+{
+    sn_pool_run(((hog *)arg)->pool, 2, hold, arg);
+    return NULL;
+}
+
+static void work(void *arg, size_t task, int worker)
+{
+    (void)arg, (void)task, (void)worker;
+}
+
+static sonde_status run_two_ways(const sn_step *s, sn_frame *f)
+{
+    hog h = {.pool = f->pool, .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    (void)s;
+    step_runs++;
+    if (disturbs) {
+        if (pthread_create(&thread, NULL, hog_main, &h))
+            return SONDE_LIMIT;
+        pthread_mutex_lock(&h.lock);
+        while (!h.has_it)
+            pthread_cond_wait(&h.moved, &h.lock);
+        pthread_mutex_unlock(&h.lock);
+    }
+    sn_pool_run(f->pool, 2, work, NULL);
+    if (disturbs) {
+        pthread_mutex_lock(&h.lock);
+        h.lets_go = true;
+        pthread_cond_broadcast(&h.moved);
+        pthread_mutex_unlock(&h.lock);
+        pthread_join(thread, NULL);
+    }
+    return SONDE_OK;
+}
+
+static sonde_status bind_two_ways(sn_bind *b)
+{
+    if (b->choices)
+        *b->choices = (sn_choices){.n = 2, .cut = b->variant, .key = "two ways"};
+    return SONDE_OK;
+}
+
+/* Whether the step's choice is known after it was tuned; -1: that failed. */
+static int is_remembered(fixture *f, sn_pool *pool)
+{
+    static const sn_op op = {.name = "TwoWays", .bind = bind_two_ways, .run = run_two_ways};
+    const sn_choices two = about("two ways", 2);
+    sonde_error err;
+    sn_program program = {.ctx = &f->ctx, .tuning = reader(f)};
+    sn_step step = {.op = &op};
+    sn_step_info info = {.unmeasured = true};
+    const sn_binding b = {
+        .program = &program, .threads = 2, .steps = &step, .info = &info, .n_steps = 1};
+    bool better;
+    unsigned variant;
+    const sonde_status st = sn_tune_binding(&b, pool, NULL, &better, &err);
+    const bool known = sn_tuning_find(program.tuning, &two, 2, &variant);
+    sn_tuning_free(program.tuning);
+    return st ? -1 : known;
+}
+
+TEST(a_step_whose_pool_others_take_while_it_is_measured_is_not_remembered)
+{
+    fixture f;
+    sn_pool *pool = NULL;
+    sonde_error err;
+    begin(&f);
+    CHECK_OK(sn_pool_create(&pool, 2, &f.alloc, &err));
+    disturbs = true;
+    CHECK_EQ(is_remembered(&f, pool), 0);
+    CHECK(step_runs > 0);
+    disturbs = false;
+    CHECK_EQ(is_remembered(&f, pool), 1);
+    sn_pool_free(pool);
     end(&f);
 }
 
