@@ -299,7 +299,7 @@ TEST(a_pool_is_busy_while_a_region_runs)
     sn_pool_free(pool);
 }
 
-static void nest(void *arg, size_t task, int worker)
+static void run_inside(void *arg, size_t task, int worker)
 {
     counts *c = arg, inner = {.hits = (unsigned char[2]){0}};
     (void)task, (void)worker;
@@ -333,7 +333,7 @@ TEST(who_runs_inline_because_of_others_can_tell)
     counts c = {.pool = make_pool(2), .max_worker = 1, .hits = hits};
     const uint64_t before = sn_pool_turned_away();
     sn_pool_run(c.pool, 8, count, &c);
-    sn_pool_run(c.pool, 8, nest, &c); /* in a region of its own */
+    sn_pool_run(c.pool, 8, run_inside, &c); /* in a region of its own */
     sn_pool_run(NULL, 8, count, &c);
     CHECK_EQ(sn_pool_turned_away(), before);
     hits[0] = 0;
