@@ -83,12 +83,21 @@ static size_t real_bytes(size_t bytes)
     return bytes ? bytes : 1;
 }
 
+/* Why the last refusal of this thread came, as errno would say it: the limit, or 0. */
+static _Thread_local size_t refused_by_limit;
+
+size_t sn_alloc_limit_reached(void)
+{
+    return refused_by_limit;
+}
+
 static bool reserve(sn_allocator *a, size_t bytes)
 {
     size_t live = atomic_fetch_add_explicit(&a->live_bytes, bytes, memory_order_relaxed);
     size_t total;
     if (!sn_size_add(live, bytes, &total) || (a->limit_bytes && total > a->limit_bytes)) {
         atomic_fetch_sub_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+        refused_by_limit = a->limit_bytes;
         return false;
     }
     size_t peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
@@ -105,8 +114,10 @@ void *sn_alloc(sn_allocator *a, size_t bytes)
     if (!reserve(a, bytes))
         return NULL;
     void *p = a->alloc(a, bytes);
-    if (!p)
+    if (!p) {
         atomic_fetch_sub_explicit(&a->live_bytes, bytes, memory_order_relaxed);
+        refused_by_limit = 0;
+    }
     return p;
 }
 

@@ -25,6 +25,8 @@ struct sn_allocator {
 /* libc's aligned allocation; blocks of 2 MiB and more ask for huge pages. */
 void sn_allocator_init_system(sn_allocator *a);
 
+/* The limit that made this thread's last refused allocation fail; 0: it was not a limit. */
+size_t sn_alloc_limit_reached(void);
 void *sn_alloc(sn_allocator *a, size_t bytes); /* bytes == 0 gives a valid unique pointer */
 void *sn_alloc_zero(sn_allocator *a, size_t bytes);
 void *sn_realloc(sn_allocator *a, void *ptr, size_t old_bytes, size_t new_bytes);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 enum { MESSAGE_BYTES = sizeof(((sonde_error *)0)->message) };
 
 /* Copies `text` into the message; when it was longer than the room, no half character stays behind.
@@ -64,5 +66,9 @@ sonde_status sn_fail_memory(sonde_error *err, size_t bytes)
 {
     if (!bytes)
         return sn_fail(err, SONDE_OUT_OF_MEMORY, "there is not enough memory");
+    const size_t limit = sn_alloc_limit_reached();
+    if (limit)
+        return sn_fail(err, SONDE_OUT_OF_MEMORY,
+                       "cannot allocate %zu bytes: the memory limit is %zu bytes", bytes, limit);
     return sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot allocate %zu bytes", bytes);
 }

@@ -189,9 +189,11 @@ static sonde_status read_value(parser *p, char *value, sn_attr *a)
         return SONDE_OK;
     }
     if (!*p->node->domain && !listed(other_names, name))
-        return sn_fail(
-            p->err, SONDE_INVALID_ARGUMENT,
-            "'%.100s' is not an attribute of an ONNX operator that can be written as text", name);
+        return sn_fail(p->err, SONDE_INVALID_ARGUMENT,
+                       "unknown attribute '%.100s': no operator of ai.onnx has a number, list of "
+                       "numbers or text "
+                       "of this name",
+                       name);
     return read_any(p, value, a);
 }
 

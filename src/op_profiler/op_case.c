@@ -127,8 +127,10 @@ static sonde_status describe(sn_op_case *c, const sonde_op_spec *spec, sonde_err
     c->name = c->op_type;
     const int version = newest(c->domain, c->op_type);
     if (!version)
-        return sn_fail(err, SONDE_NOT_FOUND, "unknown operator '%.100s'%s%.100s%s", c->op_type,
-                       *c->domain ? " in the domain '" : "", c->domain, *c->domain ? "'" : "");
+        return sn_fail(
+            err, SONDE_NOT_FOUND,
+            "unknown operator '%.100s'%s%.100s%s; 'sonde inspect --operators' lists them",
+            c->op_type, *c->domain ? " in the domain '" : "", c->domain, *c->domain ? "'" : "");
     if (spec->opset < 0 || spec->opset > INT32_MAX)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "opset is %lld", (long long)spec->opset);
     c->opset = spec->opset ? spec->opset : version;

@@ -23,3 +23,10 @@ for s in -1 nan inf 1e400 1e7 2s; do try sonde run zoo:tiny_mlp --duration $s; d
 try sonde bench zoo:tiny_mlp -n 0
 try sonde op Add --shape 2 --shape 2 --exec 0
 try sonde op Add --shape 2 --shape 2 --repeat 0
+try sonde op zoo:tiny_mlp
+try sonde op Foo
+try sonde op Relu --shape 2,2 --attr foo=1
+try sonde run zoo:tiny_mlp --instances 0
+try sonde bench zoo:tiny_mlp --instances 0
+try sonde run zoo:tiny_mlp -r input=5:1
+try sonde run zoo:tiny_mlp --max-memory 1k

@@ -160,7 +160,7 @@ static int understand(request *r, bench_options *o)
 /* ------------------------------------------------------------------ measuring */
 static int instances_of(const bench_options *o, int threads)
 {
-    if (o->setup.measuring.instances)
+    if (o->setup.measuring.instances > 0)
         return (int)o->setup.measuring.instances;
     return o->workload && strcmp(o->workload, "T") == 0 ? threads : 1;
 }

@@ -432,12 +432,21 @@ static int profile_nodes(op_run *r)
     return code;
 }
 
+/* Rather a model than a type of operator, which has neither dots nor slashes. */
+static bool looks_like_model(const char *word)
+{
+    return is_zoo(word) || strchr(word, '/') || ends_with(word, ".onnx") || is_file(word);
+}
+
 static int check_usage(const op_options *o)
 {
     const size_t n = o->setup.common.rest.n;
     if (n != 1)
         return n ? fail_usage("op takes one operator TYPE or one MODEL, not %zu", n)
                  : fail_usage("op needs an operator TYPE or a MODEL; see 'sonde op --help'");
+    const char *word = o->setup.common.rest.items[0];
+    if (!o->node && !o->op_type && looks_like_model(word))
+        return fail_usage("'%s' is a MODEL: select nodes of it with --node or --op-type", word);
     if (o->node && o->op_type)
         return fail_usage("--node and --op-type cannot be combined: --node selects one node, "
                           "--op-type all nodes of a type");

@@ -147,8 +147,11 @@ static int range_of(const input_options *o, const sonde_type_info *info, range *
             continue;
         const range most = limits(info->dtype);
         char extra;
-        if (sscanf(equals + 1, "%lf:%lf%c", &r->min, &r->max, &extra) != 2 || !(r->min <= r->max))
+        if (sscanf(equals + 1, "%lf:%lf%c", &r->min, &r->max, &extra) != 2 || isnan(r->min) ||
+            isnan(r->max))
             return fail_usage("--range '%s' does not have the form INPUT=MIN:MAX", item);
+        if (r->min > r->max)
+            return fail_usage("--range '%s': MIN is greater than MAX", item);
         if (r->min < most.min || r->max > most.max)
             return fail_usage("--range '%s': these values are outside the range of dtype %s", item,
                               sonde_dtype_text(info->dtype));

@@ -41,11 +41,11 @@ extern const option_row input_option_rows[];
 typedef struct measuring_options {
     int64_t iterations, warmup; /* -1: not given */
     double duration_s;          /* -1: not given */
-    int64_t instances;          /* 0: not given */
+    int64_t instances;          /* -1: not given */
 } measuring_options;
 #define MEASURING_DEFAULTS                                                                         \
     {                                                                                              \
-        .iterations = -1, .warmup = -1, .duration_s = -1                                           \
+        .iterations = -1, .warmup = -1, .duration_s = -1, .instances = -1                          \
     }
 extern const option_row measuring_option_rows[];
 int measuring_options_check(void *values);
