@@ -91,7 +91,7 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
     w->y = bench_floats(tensor_bytes(c->out, out * out, block));
     w->z = c->residual ? bench_floats(tensor_bytes(c->out, out * out, block)) : NULL;
     w->bias = bench_floats((size_t)c->out * sizeof(float));
-    w->space = bench_floats(sn_conv_workspace(&w->conv));
+    w->space = bench_floats(w->conv.workspace.bytes);
     return SONDE_OK;
 }
 

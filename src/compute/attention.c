@@ -60,7 +60,7 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
     const sn_attention_desc *d = &p->d;
     const size_t elem = d->dtype == SONDE_DTYPE_F64 ? 8 : 4;
     const bool pack_v = p->packed && (d->v_head % p->block != 0 || d->v[2] != d->v_head);
-    size_t heads, values = 0, packs, scores, total;
+    size_t heads, values = 0, pack_bytes, scores, score_bytes;
     if (pack_v)
         p->v_row = round_to(d->v_head, p->block);
     /* Rows have one maximum, one sum and one factor; plain queries need room for all their scores.
@@ -68,18 +68,17 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
     if (!sn_size_mul((size_t)d->batch, (size_t)d->kv_heads, &heads) ||
         !sn_size_mul((size_t)round_to(d->kv_len, p->block), (size_t)d->head, &p->pack_k) ||
         !sn_size_mul((size_t)d->kv_len, (size_t)p->v_row, &values) ||
-        !sn_size_add(p->pack_k, values, &p->pack_elems) ||
-        !sn_size_mul((size_t)p->rows, (size_t)p->keys + 3, &scores))
+        !sn_size_add(p->pack_k, values, &pack_bytes) ||
+        !sn_size_mul(pack_bytes, sizeof(float), &pack_bytes) ||
+        !sn_size_mul((size_t)p->rows, (size_t)p->keys + 3, &scores) ||
+        !sn_size_mul(scores > (size_t)d->kv_len ? scores : (size_t)d->kv_len, elem, &score_bytes))
         return too_large(d, err);
-    p->worker_elems = sn_round_up(scores > (size_t)d->kv_len ? scores : (size_t)d->kv_len, 16);
-    p->packs = !p->packed ? 0 : p->by_head ? (size_t)p->threads : heads;
-    if (!sn_size_mul(p->packs, p->pack_elems, &packs) ||
-        !sn_size_mul((size_t)p->threads, p->worker_elems, &scores) ||
-        !sn_size_add(packs, scores, &total) || !sn_size_mul(total, elem, &total) ||
-        !sn_size_add(total, (size_t)p->threads * sizeof(int64_t), &p->workspace_bytes) ||
-        p->workspace_bytes > PTRDIFF_MAX)
-        return too_large(d, err);
-    return SONDE_OK;
+    const size_t threads = (size_t)p->threads;
+    if (p->packed)
+        p->packs = sn_carve_each(&p->workspace, p->by_head ? threads : heads, pack_bytes);
+    p->scratch = sn_carve_each(&p->workspace, threads, score_bytes);
+    p->held = sn_carve(&p->workspace, p->threads, sizeof(int64_t));
+    return p->workspace.overflow ? too_large(d, err) : SONDE_OK;
 }
 
 sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_desc *d,
@@ -108,17 +107,15 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
 typedef struct call {
     const sn_attention_plan *p;
     const sn_attention_args *a;
-    float *packs;
-    uint8_t *workers;
-    int64_t *held; /* which packed head each worker has, when it packs for itself */
-    size_t elem;
+    void *workspace;
+    int64_t *held;  /* as in the plan */
     int64_t pieces; /* of a head */
     size_t items, per_task;
 } call;
 
 static void *scratch(const call *c, int worker)
 {
-    return c->workers + (size_t)worker * c->p->worker_elems * c->elem;
+    return sn_pieces_at(c->workspace, c->p->scratch, (size_t)worker);
 }
 
 static void plain_item(const call *c, size_t item, void *scores)
@@ -149,7 +146,7 @@ static void pack_task(void *arg, size_t task, int worker)
 {
     const call *c = arg;
     (void)worker;
-    pack_group(c, (int64_t)task, c->packs + task * c->p->pack_elems);
+    pack_group(c, (int64_t)task, sn_pieces_at(c->workspace, c->p->packs, task));
 }
 
 static const float *packed_group(const call *c, int64_t group, int worker)
@@ -157,8 +154,8 @@ static const float *packed_group(const call *c, int64_t group, int worker)
     if (!c->p->packed)
         return NULL;
     if (!c->p->by_head)
-        return c->packs + (size_t)group * c->p->pack_elems;
-    float *pack = c->packs + (size_t)worker * c->p->pack_elems;
+        return sn_pieces_at(c->workspace, c->p->packs, (size_t)group);
+    float *pack = sn_pieces_at(c->workspace, c->p->packs, (size_t)worker);
     if (c->held[worker] != group)
         pack_group(c, group, pack);
     c->held[worker] = group;
@@ -195,11 +192,9 @@ void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, vo
     const bool plain = !p->blocks || a->qk;
     call c = {.p = p,
               .a = a,
-              .packs = workspace,
-              .elem = d->dtype == SONDE_DTYPE_F64 ? 8 : 4,
+              .workspace = workspace,
+              .held = sn_piece_at(workspace, p->held),
               .pieces = sn_ceil_div(d->q_len, plain ? 1 : p->rows)};
-    c.workers = (uint8_t *)workspace + p->packs * p->pack_elems * c.elem;
-    c.held = (int64_t *)(void *)(c.workers + (size_t)p->threads * p->worker_elems * c.elem);
     for (int i = 0; i < p->threads; i++)
         c.held[i] = -1;
     c.items = (size_t)(d->batch * d->heads * c.pieces);

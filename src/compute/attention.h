@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "base/workspace.h"
 #include "compute/split.h"
 #include "kernels/kernels.h"
 #include "sonde/types.h"
@@ -55,15 +56,17 @@ typedef struct sn_attention_plan {
     const sn_kernels *kernels;
     unsigned block;
     int threads;
-    bool blocks;                /* through the matrix kernels, in f32 */
-    bool packed;                /* that, with packed keys */
-    bool by_head;               /* a thread packs the heads it reads for itself */
-    int64_t rows;               /* queries per piece of work */
-    int64_t keys;               /* keys gone through at a time, a multiple of the block */
-    int64_t v_row;              /* elements between rows of packed values */
-    size_t pack_k, pack_elems;  /* of one packed head: its keys, and all of it */
-    size_t packs, worker_elems; /* packed heads kept at once; scratch of one worker */
-    size_t workspace_bytes;
+    bool blocks;       /* through the matrix kernels, in f32 */
+    bool packed;       /* that, with packed keys */
+    bool by_head;      /* a thread packs the heads it reads for itself */
+    int64_t rows;      /* queries per piece of work */
+    int64_t keys;      /* keys gone through at a time, a multiple of the block */
+    int64_t v_row;     /* elements between rows of packed values */
+    size_t pack_k;     /* elements of the keys of a packed head; its values follow */
+    sn_pieces packs;   /* packed heads kept at once: one per worker, or all of them */
+    sn_pieces scratch; /* of each worker */
+    sn_piece held;     /* which packed head each worker has, when it packs for itself */
+    sn_workspace workspace;
     uint64_t flops;
     const char *name;
 } sn_attention_plan;
@@ -89,7 +92,7 @@ typedef struct sn_attention_args {
     const void *sink; /* per head: one more term e^sink in the sum of the softmax; NULL: none */
 } sn_attention_args;
 
-/* The desc has been validated. Workspace for `threads` workers. */
+/* The desc has been validated. Its workspace is for `threads` workers. */
 sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_desc *d,
                                     uint32_t cpu_flags, int threads, sonde_error *err);
 /* A query without any key gives a row of zeros. y overlaps nothing. */

@@ -12,10 +12,10 @@ typedef struct sn_attention_piece {
 } sn_attention_piece;
 
 /* Keys of key head `kv` as panels [panel][head][block], then its values as rows of v_row elements
- * unless they are read where they lie: pack_elems floats at dst. */
+ * unless they are read where they lie. */
 void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
                        int64_t kv, float *dst);
-/* `scratch`: worker_elems floats. */
+/* `scratch`: a worker's, as the plan says. */
 void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args *a,
                             const sn_attention_piece *q, float *scratch);
 

@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "base/workspace.h"
 #include "compute/act.h"
 #include "compute/split.h"
 
@@ -76,8 +77,11 @@ typedef struct sn_conv_plan {
      * one position of transformed patches to the next. */
     int64_t patch_pos;
     size_t items, tasks;
-    size_t pack_bytes;  /* workspace for packing weights at run, 0 when they come packed */
-    size_t panel_bytes; /* workspace per thread: gathered columns, or a row of zeros */
+    size_t pack_bytes;  /* of weights that are packed at every run; 0: they come packed */
+    size_t panel_bytes; /* per thread: gathered columns, patches, or a row of zeros */
+    sn_piece pack;
+    sn_pieces panels;
+    sn_workspace workspace; /* of a run: pack, panels */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
@@ -93,8 +97,7 @@ unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in
 /* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
-size_t sn_conv_workspace(const sn_conv_plan *p);
-/* bias and z (residual, laid out like y) may be NULL; y may be z. */
+/* bias and z (residual, laid out like y) may be NULL; y may be z. workspace: as the plan says. */
 void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 
@@ -122,8 +125,13 @@ typedef struct sn_conv_call {
     const sn_conv_plan *p;
     const float *x, *w, *bias, *z;
     float *y;
-    uint8_t *panels; /* threads × panel_bytes */
+    void *workspace;
 } sn_conv_call;
+/* A thread's own scratch memory, panel_bytes of it. */
+static inline void *sn_conv_panel(const sn_conv_call *c, int worker)
+{
+    return sn_pieces_at(c->workspace, c->p->panels, (size_t)worker);
+}
 /* What the kernel leaves to do on pixels of one channel block with `lanes` real channels: an
  * activation beyond a clip, and zeros in the padding lanes. */
 void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes);

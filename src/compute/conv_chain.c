@@ -62,7 +62,7 @@ static sonde_status plan_part(sn_conv_chain *p, int part, const sn_conv_desc *fi
 
 static size_t plan_space(const sn_conv_chain *p, int part)
 {
-    const size_t a = sn_conv_workspace(&p->first[part]), b = sn_conv_workspace(&p->second[part]);
+    const size_t a = p->first[part].workspace.bytes, b = p->second[part].workspace.bytes;
     return a > b ? a : b;
 }
 
@@ -96,9 +96,10 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
                      &floats) ||
         !sn_size_mul(floats, sizeof(float), &bytes) || bytes > PTRDIFF_MAX / 2)
         return sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
-    p->between_bytes = sn_round_up(bytes, 64);
+    const size_t workers = (size_t)(p->apart ? p->threads : 1);
     const size_t spaces[2] = {plan_space(p, 0), plan_space(p, 1)};
-    p->worker_bytes = p->between_bytes + sn_round_up(spaces[spaces[1] > spaces[0]], 64);
+    p->between = sn_carve_each(&p->workspace, workers, bytes);
+    p->core = sn_carve_each(&p->workspace, workers, spaces[spaces[1] > spaces[0]]);
     for (int64_t i = 0; i < p->chunks; i++) {
         const int part = i + 1 == p->chunks;
         p->flops += p->first[part].flops + p->second[part].flops;
@@ -107,24 +108,19 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     return SONDE_OK;
 }
 
-size_t sn_conv_chain_workspace(const sn_conv_chain *p)
-{
-    return p->worker_bytes * (size_t)(p->apart ? p->threads : 1);
-}
-
 typedef struct chain_job {
     const sn_conv_chain *p;
     const sn_conv_chain_call *c;
-    uint8_t *space;
+    void *workspace;
 } chain_job;
 
-static void run_whole(const sn_conv_chain *p, const sn_conv_chain_call *c, uint8_t *space,
+static void run_whole(const sn_conv_chain *p, const sn_conv_chain_call *c, void *workspace,
                       sn_pool *pool)
 {
-    float *between = (float *)(void *)space;
-    space += p->between_bytes;
-    sn_conv_run(&p->first[1], c->x, c->w[0], c->bias[0], NULL, between, space, pool);
-    sn_conv_run(&p->second[1], between, c->w[1], c->bias[1], NULL, c->y, space, pool);
+    float *between = sn_pieces_at(workspace, p->between, 0);
+    void *core = sn_pieces_at(workspace, p->core, 0);
+    sn_conv_run(&p->first[1], c->x, c->w[0], c->bias[0], NULL, between, core, pool);
+    sn_conv_run(&p->second[1], between, c->w[1], c->bias[1], NULL, c->y, core, pool);
 }
 
 /* The input rows that a band's output rows see. */
@@ -150,8 +146,7 @@ static void chain_task(void *arg, size_t task, int worker)
     const sn_conv_desc *d = &p->first[part].d;
     const int64_t from = chunk * p->chunk, block = d->out_block;
     const int64_t padded = sn_ceil_div(p->channels, block) * block;
-    uint8_t *space = j->space + (size_t)worker * p->worker_bytes;
-    float *between = (float *)(void *)space;
+    float *between = sn_pieces_at(j->workspace, p->between, (size_t)worker);
     const sn_conv_call first = {.p = &p->first[part],
                                 .x = c->x + image * p->in + band.in_from * d->in[2] * block,
                                 .w = c->w[0] + chunk * p->first_weights,
@@ -162,7 +157,7 @@ static void chain_task(void *arg, size_t task, int worker)
                                  .w = c->w[1] + chunk * p->second_weights,
                                  .bias = c->bias[1] ? c->bias[1] + from : NULL,
                                  .y = c->y + (image * padded + from) * p->out,
-                                 .panels = space + p->between_bytes};
+                                 .workspace = sn_pieces_at(j->workspace, p->core, (size_t)worker)};
     sn_conv_direct_band(&first, band.in_rows * d->in[2]);
     sn_conv_depthwise_band(&second, &band);
 }

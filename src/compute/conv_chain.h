@@ -14,8 +14,9 @@ typedef struct sn_conv_chain {
     int64_t band, bands;                   /* output rows of a band */
     int64_t in, out;                       /* floats: of an image, of a channel of a result */
     int64_t first_weights, second_weights; /* floats per chunk */
-    size_t between_bytes, worker_bytes;    /* workspace: between the two; of one thread */
     int threads;
+    sn_pieces between, core; /* per thread: what lies between the two; workspace of either */
+    sn_workspace workspace;
     uint64_t flops;
 } sn_conv_chain;
 
@@ -24,7 +25,6 @@ typedef struct sn_conv_chain {
 sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
                                 const sn_conv_desc *second, uint32_t cpu_flags, size_t l2_bytes,
                                 int threads, sonde_error *err);
-size_t sn_conv_chain_workspace(const sn_conv_chain *p);
 
 /* Weights and bias (NULL: 0) of both. */
 typedef struct sn_conv_chain_call {

@@ -133,7 +133,7 @@ void sn_conv_columns_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
     const sn_conv_plan *p = c->p;
-    float *panels = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
+    float *panels = sn_conv_panel(c, worker);
     for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
          i++)
         columns_item(c, i, panels);

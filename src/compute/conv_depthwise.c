@@ -48,7 +48,7 @@ static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t pl
 
 void sn_conv_depthwise_band(const sn_conv_call *c, const sn_conv_band *band)
 {
-    float *zeros = (float *)(void *)c->panels;
+    float *zeros = sn_conv_panel(c, 0);
     memset(zeros, 0, c->p->panel_bytes);
     for (int64_t plane = 0; plane < sn_ceil_div(c->p->d.c, c->p->block); plane++)
         depthwise_rows(c, zeros, plane, band);
@@ -59,7 +59,7 @@ void sn_conv_depthwise_task(void *call, size_t task, int worker)
     const sn_conv_call *c = call;
     const sn_conv_plan *p = c->p;
     const int64_t blocks = sn_ceil_div(p->d.c, p->block);
-    float *zeros = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
+    float *zeros = sn_conv_panel(c, worker);
     memset(zeros, 0, p->panel_bytes);
     for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
          i++) {

@@ -224,13 +224,13 @@ static sonde_status plan_columns(sn_conv_plan *p, sonde_error *err)
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(wanted, 1));
     if (!sn_size_mul((size_t)(k * b) * sizeof(float), (size_t)panels, &p->panel_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's kernel is too large");
-    p->panel_bytes = sn_round_up(p->panel_bytes, 64);
     snprintf(p->name, sizeof p->name, "f32_conv_columns_%s", isa(p));
     return SONDE_OK;
 }
 
-sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
-                               size_t l2_bytes, int threads, sonde_error *err)
+/* All but the workspace. */
+static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                              size_t l2_bytes, int threads, sonde_error *err)
 {
     const int64_t w[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
     memset(p, 0, sizeof *p);
@@ -253,7 +253,6 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
                        d->in_block, d->out_block);
     if (!d->packed && !sn_pack_get(pack)->bytes(w, 4, d->groups, &p->pack_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
-    p->pack_bytes = sn_round_up(p->pack_bytes, 64);
     if (d->in_block != 0 && is_depthwise(w, d->groups)) {
         p->kind = SN_CONV_DEPTHWISE;
         return plan_depthwise(p, l2_bytes, err);
@@ -270,9 +269,13 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     return plan_direct(p, l2_bytes);
 }
 
-size_t sn_conv_workspace(const sn_conv_plan *p)
+sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                               size_t l2_bytes, int threads, sonde_error *err)
 {
-    return p->pack_bytes + p->panel_bytes * (size_t)p->threads;
+    SN_TRY(plan_work(p, d, cpu_flags, l2_bytes, threads, err));
+    p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
+    p->panels = sn_carve_each(&p->workspace, (size_t)p->threads, p->panel_bytes);
+    return SONDE_OK;
 }
 
 typedef struct pack_call {
@@ -299,18 +302,16 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
     /* Workspace is planned per worker: a larger pool than planned may not help. */
     if (sn_pool_threads(pool) > p->threads)
         pool = NULL;
-    uint8_t *space = workspace;
     if (p->pack_bytes > 0) {
         const sn_conv_desc *d = &p->d;
         const int64_t dims[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
         const sn_pack_format *f =
             sn_pack_get(sn_conv_pack_id(dims, 4, d->groups, d->in_block, d->out_block));
-        pack_call c = {f, dims, d->groups, (float *)(void *)space, w};
+        pack_call c = {f, dims, d->groups, sn_piece_at(workspace, p->pack), w};
         sn_pool_run(pool, f->units(dims, 4, d->groups), pack_task, &c);
-        w = (const float *)(const void *)space;
-        space += p->pack_bytes;
+        w = c.dst;
     }
-    sn_conv_call call = {p, x, w, bias, z, y, space};
+    sn_conv_call call = {p, x, w, bias, z, y, workspace};
     if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0)

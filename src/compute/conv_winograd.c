@@ -60,7 +60,7 @@ static space space_of(const sn_conv_call *c, int worker)
 {
     const sn_conv_plan *p = c->p;
     const int64_t n = p->d.winograd + 2;
-    float *at = (float *)(void *)(c->panels + (size_t)worker * p->panel_bytes);
+    float *at = sn_conv_panel(c, worker);
     float *products = at + p->b.in_blocks * n * n * p->patch_pos;
     return (space){at, products + p->chunk_blocks * n * n * p->patch_pos, products};
 }

@@ -26,14 +26,16 @@ static int64_t chirp_length(int64_t n)
     return m;
 }
 
-bool sn_fft_sizes(int64_t n, size_t *table, size_t *scratch)
+bool sn_fft_plan(sn_fft *f, int64_t n, bool single)
 {
     if (n < 1 || n > (int64_t)1 << MAX_LENGTH_BITS)
         return false;
-    const bool direct = smooth(n);
-    const size_t m = (size_t)(direct ? n : chirp_length(n));
-    *table = 2 * (direct ? m : 2 * m + (size_t)n);
-    *scratch = 2 * (direct ? m : 2 * m);
+    const int64_t padded = smooth(n) ? 0 : chirp_length(n);
+    *f = (sn_fft){.n = n, .padded = padded, .single = single && !padded};
+    const size_t elem_bytes = f->single ? sizeof(float) : sizeof(double);
+    f->table_elems = 2 * (size_t)(padded ? 2 * padded + n : n);
+    f->line = sn_carve(&f->workspace, f->single ? 2 * n : 2 * padded, elem_bytes);
+    f->spare = sn_carve(&f->workspace, 2 * (padded ? padded : n), elem_bytes);
     return true;
 }
 
@@ -68,15 +70,14 @@ static float *narrow(double *x, int64_t n)
     return y;
 }
 
-void sn_fft_make(sn_fft *f, int64_t n, bool single, double *table, double *scratch)
+void sn_fft_make(sn_fft *f, double *table, void *workspace)
 {
-    *f = (sn_fft){.n = n, .padded = smooth(n) ? 0 : chirp_length(n), .roots = table};
-    fill_roots(table, f->padded ? f->padded : n);
-    if (!f->padded) {
-        f->roots_f32 = single ? narrow(table, n) : NULL;
+    const int64_t n = f->n, m = f->padded;
+    f->roots = table;
+    fill_roots(table, m ? m : n);
+    f->roots_f32 = f->single ? narrow(table, n) : NULL;
+    if (!m)
         return;
-    }
-    const int64_t m = f->padded;
     f->spectrum = table + 2 * m;
     f->chirp = f->spectrum + 2 * m;
     memset(f->spectrum, 0, 2 * (size_t)m * sizeof *table);
@@ -90,27 +91,28 @@ void sn_fft_make(sn_fft *f, int64_t n, bool single, double *table, double *scrat
         f->spectrum[2 * k] = f->spectrum[2 * mirror] = f->chirp[2 * k];
         f->spectrum[2 * k + 1] = f->spectrum[2 * mirror + 1] = -f->chirp[2 * k + 1];
     }
-    stockham_f64(m, f->roots, f->spectrum, scratch, 1.0);
+    stockham_f64(m, f->roots, f->spectrum, sn_piece_at(workspace, f->spare), 1.0);
 }
 
-void sn_fft_run(const sn_fft *f, double *x, bool inverse, double *scratch)
+void sn_fft_run(const sn_fft *f, double *x, bool inverse, void *workspace)
 {
     const double sign = inverse ? -1.0 : 1.0;
-    if (f->roots_f32) {
-        float *a = (float *)(void *)scratch, *spare = a + 2 * f->n;
+    if (f->single) {
+        float *line = sn_piece_at(workspace, f->line);
         for (int64_t k = 0; k < 2 * f->n; k++)
-            a[k] = (float)x[k];
-        stockham_f32(f->n, f->roots_f32, a, spare, (float)sign);
+            line[k] = (float)x[k];
+        stockham_f32(f->n, f->roots_f32, line, sn_piece_at(workspace, f->spare), (float)sign);
         for (int64_t k = 0; k < 2 * f->n; k++)
-            x[k] = (double)a[k];
+            x[k] = (double)line[k];
         return;
     }
+    double *spare = sn_piece_at(workspace, f->spare);
     if (!f->padded) {
-        stockham_f64(f->n, f->roots, x, scratch, sign);
+        stockham_f64(f->n, f->roots, x, spare, sign);
         return;
     }
     const int64_t n = f->n, m = f->padded;
-    double *a = scratch, *spare = scratch + 2 * m;
+    double *a = sn_piece_at(workspace, f->line);
     memset(a, 0, 2 * (size_t)m * sizeof *a);
     /* The inverse is the forward transform of the conjugate, conjugated. */
     for (int64_t k = 0; k < n; k++) {

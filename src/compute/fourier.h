@@ -12,10 +12,11 @@
 typedef struct sn_fourier_work {
     sn_fft fft;
     int64_t lines, tasks;
-    size_t task_bytes; /* of scratch that each task needs, aligned; `tasks` of them lie in a row */
+    sn_pieces line, core; /* of each task: its line; the workspace of its transform */
+    sn_workspace workspace;
 } sn_fourier_work;
-/* `fft_scratch`: the doubles that sn_fft_sizes asks for a run. */
-void sn_fourier_share(sn_fourier_work *w, int64_t lines, int threads, size_t fft_scratch);
+/* With the fft planned. */
+void sn_fourier_share(sn_fourier_work *w, int64_t lines, int threads);
 
 /* Along the middle of [outer][in][inner][in_parts] ► [outer][out][inner][out_parts]; a line is
  * padded with zeros or cut to the transform's length. One-sided: forward keeps the first half of
@@ -27,7 +28,7 @@ typedef struct sn_dft {
     int64_t in, out, inner, in_parts, out_parts;
     bool inverse, onesided;
 } sn_dft;
-void sn_dft_run(const sn_dft *d, void *y, const void *x, void *scratch, sn_pool *pool);
+void sn_dft_run(const sn_dft *d, void *y, const void *x, void *workspace, sn_pool *pool);
 
 /* Frames of [batch][signal][in_parts], `step` apart, ► [batch][frames][out][2]. A window shorter
  * than the frame is padded with zeros behind it. */
@@ -37,7 +38,7 @@ typedef struct sn_stft {
     int64_t signal, frames, step, in_parts, out;
     int64_t window; /* its elements; -1: there is none */
 } sn_stft;
-void sn_stft_run(const sn_stft *d, void *y, const void *x, const void *window, void *scratch,
+void sn_stft_run(const sn_stft *d, void *y, const void *x, const void *window, void *workspace,
                  sn_pool *pool);
 
 #endif

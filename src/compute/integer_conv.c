@@ -19,7 +19,7 @@ static sonde_status plan_chunks(sn_integer_conv_plan *p, size_t l2_bytes, int th
     SN_TRY(sn_conv_plan_make(&p->plan, &d, p->cpu_flags, l2_bytes, threads, err));
     d.c = p->in_channels - (p->chunks - 1) * p->chunk;
     SN_TRY(sn_conv_plan_make(&p->last, &d, p->cpu_flags, l2_bytes, threads, err));
-    const size_t a = sn_conv_workspace(&p->plan), z = sn_conv_workspace(&p->last);
+    const size_t a = p->plan.workspace.bytes, z = p->last.workspace.bytes;
     const int64_t groups = p->depthwise ? p->d.groups : 1;
     p->core_bytes = a > z ? a : z;
     p->x_floats = sn_count(p->in_pixels, p->d.c, 1, 1);

@@ -47,15 +47,14 @@ static void invert(double *m, double *inv, int64_t n)
 }
 
 void sn_inverse_run(uint32_t cpu_flags, sonde_dtype dtype, void *y, const void *x, int64_t count,
-                    int64_t n, double *scratch)
+                    int64_t n, double *matrix, double *inverse)
 {
     const size_t each = (size_t)(n * n), bytes = sn_dtype_bytes(dtype) * each;
-    double *m = scratch, *inv = m + each;
     for (size_t i = 0; i < (size_t)count; i++) {
-        sn_cast_run(cpu_flags, SONDE_DTYPE_F64, m, dtype, (const uint8_t *)x + i * bytes, each,
+        sn_cast_run(cpu_flags, SONDE_DTYPE_F64, matrix, dtype, (const uint8_t *)x + i * bytes, each,
                     (sn_rounding){0}, NULL);
-        invert(m, inv, n);
-        sn_cast_run(cpu_flags, dtype, (uint8_t *)y + i * bytes, SONDE_DTYPE_F64, inv, each,
+        invert(matrix, inverse, n);
+        sn_cast_run(cpu_flags, dtype, (uint8_t *)y + i * bytes, SONDE_DTYPE_F64, inverse, each,
                     (sn_rounding){0}, NULL);
     }
 }

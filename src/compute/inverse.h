@@ -6,9 +6,9 @@
 #include "base/pool.h"
 #include "sonde/types.h"
 
-/* `count` matrices of n × n; x and y are of the same float type. `scratch`: 2 · n · n doubles. A
- * singular matrix gives infinities or NaN. */
+/* `count` matrices of n × n; x and y are of the same float type. `matrix`, `inverse`: scratch of
+ * n · n doubles each. A singular matrix gives infinities or NaN. */
 void sn_inverse_run(uint32_t cpu_flags, sonde_dtype dtype, void *y, const void *x, int64_t count,
-                    int64_t n, double *scratch);
+                    int64_t n, double *matrix, double *inverse);
 
 #endif

@@ -18,35 +18,25 @@ bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hid
     return cell != SN_CELL_GRU || linear_before_reset || 2 * hidden % block == 0;
 }
 
-static bool take(size_t *at, size_t n, size_t elem_bytes, size_t *total)
-{
-    size_t bytes;
-    *at = *total;
-    if (!sn_size_mul(n, elem_bytes, &bytes) || bytes > PTRDIFF_MAX / 2 || *total > PTRDIFF_MAX / 2)
-        return false;
-    *total += sn_round_up(bytes, SN_ALIGN);
-    return true;
-}
-
 static bool plan_workspace(sn_recurrent_plan *p)
 {
     const sn_recurrent_desc *d = &p->d;
-    size_t batch = (size_t)d->batch, hidden = (size_t)d->hidden, rows, state, wide, all_gates;
-    size_t dirs = (size_t)d->dirs;
-    if (!sn_size_mul((size_t)d->seq, batch, &rows) || !sn_size_mul(batch, hidden, &state) ||
-        !sn_size_mul(state, (size_t)p->gates, &wide) ||
-        !sn_size_mul(rows, hidden * (size_t)p->gates, &all_gates))
-        return false;
-    return take(&p->w_at, d->w_packed ? 0 : p->w_floats * dirs, sizeof(float), &p->bytes) &&
-           take(&p->r_at, d->r_packed ? 0 : (p->r_floats[0] + p->r_floats[1]) * dirs, sizeof(float),
-                &p->bytes) &&
-           take(&p->x_at, all_gates, sizeof(float), &p->bytes) &&
-           take(&p->gates_at, wide, sizeof(float), &p->bytes) &&
-           take(&p->hidden_at, state, sizeof(float), &p->bytes) &&
-           take(&p->cell_at, state, sizeof(float), &p->bytes) &&
-           take(&p->reset_at, 2 * state, sizeof(float), &p->bytes) &&
-           take(&p->bias_at, hidden * (size_t)p->gates, sizeof(float), &p->bytes) &&
-           take(&p->rounded_at, d->byte_state ? state : 0, sizeof(float), &p->bytes);
+    const size_t dirs = (size_t)d->dirs;
+    const int64_t state = sn_count(d->batch, d->hidden, 1, 1), wide = p->gates * d->hidden;
+    sn_workspace *w = &p->workspace;
+    if (!d->w_packed)
+        p->w = sn_carve(w, (int64_t)(p->w_floats * dirs), sizeof(float));
+    if (!d->r_packed)
+        p->r = sn_carve(w, (int64_t)((p->r_floats[0] + p->r_floats[1]) * dirs), sizeof(float));
+    p->x_gates = sn_carve(w, sn_count(d->seq, d->batch, wide, 1), sizeof(float));
+    p->h_gates = sn_carve(w, sn_count(d->batch, wide, 1, 1), sizeof(float));
+    p->state = sn_carve(w, state, sizeof(float));
+    p->cell = sn_carve(w, state, sizeof(float));
+    p->reset = sn_carve(w, state, sizeof(float));
+    p->candidate = sn_carve(w, state, sizeof(float));
+    p->bias = sn_carve(w, wide, sizeof(float));
+    p->rounded = sn_carve(w, d->byte_state ? state : 0, sizeof(float));
+    return !w->overflow;
 }
 
 static const char *cell_name(sn_cell c)
@@ -378,7 +368,6 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
                       sn_pool *pool)
 {
     const sn_recurrent_desc *d = &p->d;
-    uint8_t *space = workspace;
     const int64_t wide = p->gates * d->hidden;
     if (d->batch == 0 || d->hidden == 0)
         return true;
@@ -388,12 +377,12 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
         const size_t r_floats = p->r_floats[0] + p->r_floats[1];
         const float *w = c->w + (size_t)dir * p->w_floats, *r = c->r + (size_t)dir * r_floats;
         if (!d->w_packed) {
-            float *dst = (float *)(void *)(space + p->w_at) + (size_t)dir * p->w_floats;
+            float *dst = (float *)sn_piece_at(workspace, p->w) + (size_t)dir * p->w_floats;
             pack_rows(p, dst, c->w + dir * wide * d->input, wide, d->input, pool);
             w = dst;
         }
         if (!d->r_packed) {
-            float *dst = (float *)(void *)(space + p->r_at) + (size_t)dir * r_floats;
+            float *dst = (float *)sn_piece_at(workspace, p->r) + (size_t)dir * r_floats;
             const float *src = c->r + dir * wide * d->hidden;
             pack_rows(p, dst, src, p->r_rows[0], d->hidden, pool);
             pack_rows(p, dst + p->r_floats[0], src + p->r_rows[0] * d->hidden, p->r_rows[1],
@@ -405,14 +394,14 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
                    .dir = dir,
                    .backward = d->reverse || dir == 1,
                    .peepholes = c->peepholes ? c->peepholes + dir * 3 * d->hidden : NULL,
-                   .x = (float *)(void *)(space + p->x_at),
-                   .gates = (float *)(void *)(space + p->gates_at),
-                   .h = (float *)(void *)(space + p->hidden_at),
-                   .cell = (float *)(void *)(space + p->cell_at),
-                   .reset = (float *)(void *)(space + p->reset_at)};
-        l.candidate = l.reset + d->batch * d->hidden;
-        l.multiplied = d->byte_state ? (float *)(void *)(space + p->rounded_at) : l.h;
-        if (!run_direction(&l, w, r, (float *)(void *)(space + p->bias_at), pool))
+                   .x = sn_piece_at(workspace, p->x_gates),
+                   .gates = sn_piece_at(workspace, p->h_gates),
+                   .h = sn_piece_at(workspace, p->state),
+                   .cell = sn_piece_at(workspace, p->cell),
+                   .reset = sn_piece_at(workspace, p->reset),
+                   .candidate = sn_piece_at(workspace, p->candidate)};
+        l.multiplied = d->byte_state ? sn_piece_at(workspace, p->rounded) : l.h;
+        if (!run_direction(&l, w, r, sn_piece_at(workspace, p->bias), pool))
             return false;
     }
     return true;

@@ -6,6 +6,7 @@
 #ifndef SN_COMPUTE_RECURRENT_H
 #define SN_COMPUTE_RECURRENT_H
 
+#include "base/workspace.h"
 #include "compute/bytes.h"
 #include "compute/eltwise.h"
 #include "compute/gemm.h"
@@ -66,8 +67,10 @@ typedef struct sn_recurrent_plan {
     sn_gemm_plan from_x, from_h[2];
     sn_elt act[2][SN_CELL_MAX_ACTS];
     size_t w_floats, r_floats[2]; /* packed, of one direction */
-    /* workspace, bytes from its start */
-    size_t w_at, r_at, x_at, gates_at, hidden_at, cell_at, reset_at, bias_at, rounded_at, bytes;
+    /* Workspace: packed weights; gates from the input and from the state; the state and what goes
+     * into the next one. */
+    sn_piece w, r, x_gates, h_gates, state, cell, reset, candidate, bias, rounded;
+    sn_workspace workspace;
     uint64_t flops;
     char name[48];
 } sn_recurrent_plan;

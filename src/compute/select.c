@@ -141,25 +141,35 @@ static int64_t number_groups(sn_elems x, const sn_entries *e, const int64_t *ord
     return groups;
 }
 
-/* Four tables of one number per entry: the sorted order, merge space, group of an entry, new number
- * of a group and then its first entry. */
-int64_t sn_unique_find(const sn_unique *u, sn_elems x, int64_t *scratch)
+sn_unique sn_unique_plan(sn_entries entries, bool sorted)
+{
+    sn_unique u = {.entries = entries, .sorted = sorted};
+    u.order = sn_carve(&u.workspace, entries.n, sizeof(int64_t));
+    u.merged = sn_carve(&u.workspace, entries.n, sizeof(int64_t));
+    u.group = sn_carve(&u.workspace, entries.n, sizeof(int64_t));
+    u.number = sn_carve(&u.workspace, entries.n, sizeof(int64_t));
+    return u;
+}
+
+int64_t sn_unique_find(const sn_unique *u, sn_elems x, void *workspace)
 {
     const sn_entries *e = &u->entries;
     if (e->n == 0)
         return 0;
-    const int64_t *order = sort_entries(x, e, scratch, scratch + e->n);
-    return number_groups(x, e, order, scratch + 2 * e->n, scratch + 3 * e->n, u->sorted);
+    const int64_t *order =
+        sort_entries(x, e, sn_piece_at(workspace, u->order), sn_piece_at(workspace, u->merged));
+    return number_groups(x, e, order, sn_piece_at(workspace, u->group),
+                         sn_piece_at(workspace, u->number), u->sorted);
 }
 
-void sn_unique_write(const sn_unique *u, sn_elems x, int64_t *scratch, int64_t groups, void *y,
+void sn_unique_write(const sn_unique *u, sn_elems x, void *workspace, int64_t groups, void *y,
                      int64_t *first, int64_t *inverse, int64_t *counts)
 {
     const sn_entries *e = &u->entries;
     if (e->n == 0)
         return;
-    const int64_t *group = scratch + 2 * e->n;
-    int64_t *entry = scratch + 3 * e->n;
+    const int64_t *group = sn_piece_at(workspace, u->group);
+    int64_t *entry = sn_piece_at(workspace, u->number);
     if (inverse)
         memcpy(inverse, group, (size_t)e->n * sizeof *inverse);
     if (counts)

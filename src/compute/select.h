@@ -6,6 +6,7 @@
 #ifndef SN_COMPUTE_SELECT_H
 #define SN_COMPUTE_SELECT_H
 
+#include "base/workspace.h"
 #include "compute/element.h"
 
 /* A tensor as entries along its middle: [outer][n][inner]. */
@@ -30,14 +31,17 @@ void sn_nonzero_run(sn_elems x, const int64_t *dims, int rank, int64_t *y, int64
 typedef struct sn_unique {
     sn_entries entries;
     bool sorted;
+    /* Tables of one number per entry: the order of the entries and another to merge into; the group
+     * of an entry; the new number of a group and then its first entry. */
+    sn_piece order, merged, group, number;
+    sn_workspace workspace;
 } sn_unique;
-/* Numbers a unique run needs as scratch, per entry. */
-enum { SN_UNIQUE_SCRATCH = 4 };
-/* Finds the groups, keeps them in the scratch and returns how many there are. */
-int64_t sn_unique_find(const sn_unique *u, sn_elems x, int64_t *scratch);
+sn_unique sn_unique_plan(sn_entries entries, bool sorted);
+/* Finds the groups, keeps them in the workspace and returns how many there are. */
+int64_t sn_unique_find(const sn_unique *u, sn_elems x, void *workspace);
 /* Of every group its entry (y [outer][groups][inner]), the number of the first one and how many
  * there are; of every entry its group. Each may be NULL. */
-void sn_unique_write(const sn_unique *u, sn_elems x, int64_t *scratch, int64_t groups, void *y,
+void sn_unique_write(const sn_unique *u, sn_elems x, void *workspace, int64_t groups, void *y,
                      int64_t *first, int64_t *inverse, int64_t *counts);
 
 #endif

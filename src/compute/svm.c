@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "compute/element.h"
+#include "compute/split.h"
 
 /* ------------------------------------------------------------------ sizes */
 int64_t sn_svm_raw_scores(const sn_svm *v)
@@ -23,11 +24,20 @@ int64_t sn_svm_scores(const sn_svm *v)
     return v->has_prob ? v->classes : is_binary(v) ? 2 : sn_svm_raw_scores(v);
 }
 
-int64_t sn_svm_scratch(const sn_svm *v)
+sn_svm_plan sn_svm_plan_make(const sn_svm *v, int64_t features)
 {
-    /* Kernel values, raw scores, votes, then for probabilities R, Q, Qp and P. */
-    const int64_t n = v->supports + sn_svm_raw_scores(v) + v->classes + sn_svm_scores(v);
-    return v->has_prob ? n + 2 * v->classes * v->classes + 2 * v->classes : n;
+    sn_svm_plan p = {.features = features};
+    p.row = sn_carve(&p.workspace, features, sizeof(double));
+    p.kernels = sn_carve(&p.workspace, v->supports, sizeof(double));
+    p.scores = sn_carve(&p.workspace, sn_svm_raw_scores(v), sizeof(double));
+    p.votes = sn_carve(&p.workspace, v->classes, sizeof(double));
+    if (v->has_prob) {
+        p.p = sn_carve(&p.workspace, v->classes, sizeof(double));
+        p.r = sn_carve(&p.workspace, sn_count(v->classes, v->classes, 1, 1), sizeof(double));
+        p.q = sn_carve(&p.workspace, sn_count(v->classes, v->classes, 1, 1), sizeof(double));
+        p.qp = sn_carve(&p.workspace, v->classes, sizeof(double));
+    }
+    return p;
 }
 
 /* ------------------------------------------------------------------ a row */
@@ -72,6 +82,11 @@ static void pairwise(const sn_svm *v, const double *kernels, double *scores, dou
         }
 }
 
+/* The memory of a row; see sn_svm_plan. */
+typedef struct row_space {
+    double *row, *kernels, *scores, *votes, *p, *r, *q, *qp;
+} row_space;
+
 /* P from pairwise probabilities r[i][j] = P(i | i or j). */
 static void join_probabilities(int64_t k, const double *r, double *q, double *qp, double *p)
 {
@@ -109,19 +124,19 @@ static void join_probabilities(int64_t k, const double *r, double *q, double *qp
     }
 }
 
-static void probabilities(const sn_svm *v, const double *scores, double *room, double *p)
+static void probabilities(const sn_svm *v, const row_space *m)
 {
     const int64_t k = v->classes;
-    double *r = room, *q = r + k * k, *qp = q + k * k;
+    double *r = m->r;
     int64_t pair = 0;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = i + 1; j < k; j++, pair++) {
-            const double x = scores[pair] * (double)v->prob_a[pair] + (double)v->prob_b[pair];
+            const double x = m->scores[pair] * (double)v->prob_a[pair] + (double)v->prob_b[pair];
             const double v1 = 1.0 / (1.0 + exp(x));
             r[i * k + j] = fmin(fmax(v1, 1e-7), 1 - 1e-7);
             r[j * k + i] = 1 - r[i * k + j];
         }
-    join_probabilities(k, r, q, qp, p);
+    join_probabilities(k, r, m->q, m->qp, m->p);
 }
 
 static int64_t largest(const double *x, int64_t n)
@@ -150,18 +165,17 @@ static const float *vector(const sn_svm *v, int64_t i, int64_t features)
 }
 
 /* One row: y, its scores, may be NULL. */
-static void svm_row(const sn_svm *v, const double *x, int64_t features, double *scratch, float *y,
-                    int64_t *index)
+static void svm_row(const sn_svm *v, const row_space *m, int64_t features, float *y, int64_t *index)
 {
     const int64_t out = sn_svm_scores(v);
-    double *kernels = scratch, *scores = kernels + v->supports;
-    double *votes = scores + sn_svm_raw_scores(v), *probs = votes + v->classes, *room = probs + out;
+    const double *x = m->row;
+    double *kernels = m->kernels, *scores = m->scores;
     for (int64_t i = 0; i < v->supports; i++)
         kernels[i] = kernel_value(v, x, vector(v, i, features), features);
     if (!v->classifier && v->supports) {
         scores[0] = weighted(v->coefficients, kernels, 0, v->supports) + (double)v->rho[0];
     } else if (v->supports) {
-        pairwise(v, kernels, scores, votes);
+        pairwise(v, kernels, scores, m->votes);
     } else {
         for (int64_t c = 0; c < v->classes; c++)
             scores[c] =
@@ -170,9 +184,9 @@ static void svm_row(const sn_svm *v, const double *x, int64_t features, double *
     if (v->one_class)
         scores[0] = scores[0] > 0 ? 1 : -1;
     if (v->has_prob)
-        probabilities(v, scores, room, probs);
+        probabilities(v, m);
     if (v->classifier)
-        *index = choose(v, scores, votes);
+        *index = choose(v, scores, m->votes);
     if (!y)
         return;
     if (is_binary(v)) {
@@ -180,17 +194,25 @@ static void svm_row(const sn_svm *v, const double *x, int64_t features, double *
         return;
     }
     for (int64_t i = 0; i < out; i++)
-        y[i] = (float)(v->has_prob ? probs[i] : scores[i]);
+        y[i] = (float)(v->has_prob ? m->p[i] : scores[i]);
     sn_score_apply(v->post, y, out);
 }
 
-void sn_svm_run(const sn_svm *v, sonde_dtype t, const void *x, int64_t n, int64_t features,
-                float *out, int64_t *index, double *row, double *scratch)
+void sn_svm_run(const sn_svm *v, const sn_svm_plan *plan, sonde_dtype t, const void *x, int64_t n,
+                float *out, int64_t *index, void *workspace)
 {
-    const int64_t each = sn_svm_scratch(v), scores = sn_svm_scores(v);
+    const int64_t features = plan->features, scores = sn_svm_scores(v);
+    const row_space m = {.row = sn_piece_at(workspace, plan->row),
+                         .kernels = sn_piece_at(workspace, plan->kernels),
+                         .scores = sn_piece_at(workspace, plan->scores),
+                         .votes = sn_piece_at(workspace, plan->votes),
+                         .p = sn_piece_at(workspace, plan->p),
+                         .r = sn_piece_at(workspace, plan->r),
+                         .q = sn_piece_at(workspace, plan->q),
+                         .qp = sn_piece_at(workspace, plan->qp)};
     for (int64_t r = 0; r < n; r++) {
         for (int64_t i = 0; i < features; i++)
-            row[i] = sn_elem_f64(t, x, r * features + i);
-        svm_row(v, row, features, scratch + r * each, out ? out + r * scores : NULL, &index[r]);
+            m.row[i] = sn_elem_f64(t, x, r * features + i);
+        svm_row(v, &m, features, out ? out + r * scores : NULL, &index[r]);
     }
 }

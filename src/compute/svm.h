@@ -5,8 +5,7 @@
 #ifndef SN_COMPUTE_SVM_H
 #define SN_COMPUTE_SVM_H
 
-#include <stddef.h>
-
+#include "base/workspace.h"
 #include "compute/scores.h"
 #include "sonde/types.h"
 
@@ -31,11 +30,18 @@ typedef struct sn_svm {
 
 int64_t sn_svm_raw_scores(const sn_svm *v); /* of a row */
 int64_t sn_svm_scores(const sn_svm *v);     /* those handed out */
-int64_t sn_svm_scratch(const sn_svm *v);    /* doubles of a row */
 
+/* What a row needs, in double: its features, the kernel's value at every vector, raw scores, votes;
+ * for probabilities P, R, Q and Qp (see svm.c). */
+typedef struct sn_svm_plan {
+    int64_t features;
+    sn_piece row, kernels, scores, votes, p, r, q, qp;
+    sn_workspace workspace;
+} sn_svm_plan;
+sn_svm_plan sn_svm_plan_make(const sn_svm *v, int64_t features);
 /* n rows of features of any number type. out: [n][scores], or NULL. index: which class a row is of,
- * for classifiers. row: scratch of `features` doubles; scratch: n times sn_svm_scratch. */
-void sn_svm_run(const sn_svm *v, sonde_dtype t, const void *x, int64_t n, int64_t features,
-                float *out, int64_t *index, double *row, double *scratch);
+ * for classifiers. */
+void sn_svm_run(const sn_svm *v, const sn_svm_plan *plan, sonde_dtype t, const void *x, int64_t n,
+                float *out, int64_t *index, void *workspace);
 
 #endif

@@ -112,7 +112,7 @@ static void check(const shape *t, uint32_t cpu_flags, bool heads_last)
     sn_attention_plan p;
     sonde_error err;
     CHECK_OK(sn_attention_plan_make(&p, &d, cpu_flags, 1, &err));
-    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace.bytes + 1, SN_ALIGN));
     CHECK(ws != NULL);
     double *s = malloc(sizeof(double) * (size_t)(t->kv_len + t->v_head)), *out = s + t->kv_len;
     double worst = 0;
@@ -229,7 +229,7 @@ static void check_masks(const mask_case *t, uint32_t cpu_flags)
     sn_attention_plan p;
     sonde_error err;
     CHECK_OK(sn_attention_plan_make(&p, &d, cpu_flags, t->threads, &err));
-    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+    void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace.bytes + 1, SN_ALIGN));
     sn_attention_run(&p, &a, ws, NULL);
     double *s = malloc(sizeof(double) * (size_t)t->kv_len), worst = 0;
     for (int64_t r = 0; r < BATCH * HEADS * t->q_len; r++) {
@@ -313,7 +313,7 @@ TEST(a_sink_takes_its_share_of_the_probability)
         sonde_error err;
         const sn_attention_args a = {.q = zero, .k = zero, .v = values, .y = out, .sink = &sink};
         CHECK_OK(sn_attention_plan_make(&p, &d, 0, 1, &err));
-        void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace_bytes + 1, SN_ALIGN));
+        void *ws = aligned_alloc(SN_ALIGN, sn_round_up(p.workspace.bytes + 1, SN_ALIGN));
         sn_attention_run(&p, &a, ws, NULL);
         free(ws);
         for (int64_t i = 0; i < rows; i++)

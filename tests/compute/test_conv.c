@@ -117,7 +117,7 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     }
     sn_conv_plan p;
     CHECK_OK(sn_conv_plan_make(&p, d, lv->flags, 1 << 16, threads, &err));
-    void *space = aligned_alloc(64, sn_round_up(sn_conv_workspace(&p) + 64, 64));
+    void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
     sn_conv_run(&p, xb, wp, bias, zb, y, space, pool);
     int bad = 0;
     /* Winograd mixes the pixels of a patch: what counts is the largest sum there is. */

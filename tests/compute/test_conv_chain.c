@@ -65,7 +65,7 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
 
     sn_conv_chain chain;
     CHECK(sn_conv_chain_make(&chain, &a, &b, lv->flags, l2_bytes, threads, &err) == SONDE_OK);
-    uint8_t *own = malloc(sn_conv_chain_workspace(&chain) + 64);
+    uint8_t *own = malloc(chain.workspace.bytes + 64);
     const sn_conv_chain_call call = {.x = xb, .w = {p1, p2}, .bias = {bias, NULL}, .y = got};
     sn_conv_chain_run(&chain, &call, own, pool);
     for (int64_t i = 0; i < a.n * lanes * out && !test_errors; i++)

@@ -7,17 +7,18 @@
 enum { MOST = 4096 };
 static const double TURN = 6.283185307179586476925286766559;
 
-static double tables[MOST], *scratch;
+static double tables[MOST], first[MOST];
+static void *scratch;
 
 static bool make(sn_fourier_work *w, sonde_dtype t, int64_t length, int64_t lines, int threads)
 {
-    size_t table, need;
-    if (!sn_fft_sizes(length, &table, &need) || table + need > MOST)
+    if (!sn_fft_plan(&w->fft, length, t != SONDE_DTYPE_F64) || w->fft.table_elems > MOST ||
+        w->fft.workspace.bytes > sizeof first)
         return false;
-    sn_fft_make(&w->fft, length, t != SONDE_DTYPE_F64, tables, tables + table);
-    sn_fourier_share(w, lines, threads, need);
+    sn_fft_make(&w->fft, tables, first);
+    sn_fourier_share(w, lines, threads);
     free(scratch);
-    scratch = malloc((size_t)w->tasks * w->task_bytes);
+    scratch = malloc(w->workspace.bytes);
     return scratch != NULL;
 }
 

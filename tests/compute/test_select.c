@@ -40,10 +40,12 @@ TEST(random_integers_are_grouped_by_value_or_by_appearance)
 {
     enum { N = 40 };
     for (int trial = 0; trial < 100; trial++) {
-        const sn_unique u = {{1, test_between(0, N), 1}, trial % 2};
+        const sn_unique u = sn_unique_plan((sn_entries){1, test_between(0, N), 1}, trial % 2);
         const int64_t n = u.entries.n;
         int32_t x[N];
-        int64_t scratch[SN_UNIQUE_SCRATCH * N], first[N], inverse[N], counts[N];
+        void *scratch = malloc(u.workspace.bytes + 1);
+        CHECK(scratch != NULL);
+        int64_t first[N], inverse[N], counts[N];
         int32_t y[N];
         for (int64_t i = 0; i < n; i++)
             x[i] = (int32_t)test_between(-4, 4);
@@ -66,21 +68,24 @@ TEST(random_integers_are_grouped_by_value_or_by_appearance)
             total += n_equal;
         }
         CHECK_EQ(total, n);
+        free(scratch);
     }
 }
 
 TEST(entries_along_an_axis_strings_and_complex_numbers_are_compared_whole)
 {
-    const sn_unique columns = {{2, 3, 1}, true};
+    const sn_unique columns = sn_unique_plan((sn_entries){2, 3, 1}, true);
     const double x[6] = {5, 1, 5, 6, 2, 6}; /* columns 5 6, 1 2, 5 6 */
-    int64_t scratch[SN_UNIQUE_SCRATCH * 3], first[3];
+    int64_t first[3];
+    void *scratch = malloc(columns.workspace.bytes); /* enough for all: the entries are three */
+    CHECK(scratch != NULL);
     double y[4];
     const sn_elems e = {SONDE_DTYPE_F64, (void *)(uintptr_t)x};
     CHECK_EQ(sn_unique_find(&columns, e, scratch), 2);
     sn_unique_write(&columns, e, scratch, 2, y, NULL, NULL, NULL);
     CHECK(y[0] == 1 && y[1] == 5 && y[2] == 2 && y[3] == 6);
 
-    const sn_unique each = {{1, 3, 1}, true};
+    const sn_unique each = sn_unique_plan((sn_entries){1, 3, 1}, true);
     const sonde_string text[3] = {{"b", 1}, {"", 0}, {"ab", 2}};
     const sn_elems strings = {SONDE_DTYPE_STRING, (void *)(uintptr_t)text};
     CHECK_EQ(sn_unique_find(&each, strings, scratch), 3);
@@ -92,6 +97,7 @@ TEST(entries_along_an_axis_strings_and_complex_numbers_are_compared_whole)
     CHECK_EQ(sn_unique_find(&each, numbers, scratch), 2);
     sn_unique_write(&each, numbers, scratch, 2, NULL, first, NULL, NULL);
     CHECK(first[0] == 1 && first[1] == 0);
+    free(scratch);
 }
 
 TEST_MAIN()

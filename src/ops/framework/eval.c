@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "ops/framework/workspace_guard.h"
+
 /* The fact of a value that is really there. */
 static void fact_of_slot(sn_fact *fact, const sn_slot *s, sn_arena *arena)
 {

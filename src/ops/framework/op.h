@@ -14,8 +14,8 @@
 #define SN_OPS_FRAMEWORK_OP_H
 
 #include "base/context.h"
+#include "base/workspace.h"
 #include "graph/graph.h"
-#include "ops/framework/workspace.h"
 
 typedef struct sn_op sn_op;
 typedef struct sn_step sn_step;
@@ -175,7 +175,7 @@ struct sn_frame {
 /* Where a piece carved in `bind` lies in this run. */
 static inline void *sn_piece_ptr(const sn_frame *f, sn_piece p)
 {
-    return f->workspace + p.at;
+    return sn_piece_at(f->workspace, p);
 }
 
 static inline bool sn_has(const sn_step *s, uint32_t i)

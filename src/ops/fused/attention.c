@@ -226,7 +226,7 @@ static sonde_status bind_fused(sn_bind *b)
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
     SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
-    k->core = sn_carve_bytes(&b->workspace, k->plan.workspace_bytes);
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
     b->kernel = k->plan.name;
     /* The softmax as the operator counts it. */

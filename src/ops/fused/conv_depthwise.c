@@ -143,7 +143,7 @@ static sonde_status bind(sn_bind *b)
     }
     SN_TRY(sn_conv_chain_make(c, &first, &second, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                               b->err));
-    k->core = sn_carve_bytes(&b->workspace, sn_conv_chain_workspace(c));
+    k->core = sn_carve_inner(&b->workspace, &c->workspace);
     b->kernel = c->second[0].name;
     b->flops = c->flops;
     int64_t n;

@@ -152,7 +152,7 @@ static sonde_status bind(sn_bind *b)
     c->weights = sn_carve(&b->workspace, floats, sizeof(float));
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");
-    c->core = sn_carve_bytes(&b->workspace, sn_conv_workspace(&c->plan));
+    c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->kernel = c->plan.name;
     b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + (uint64_t)floats;
     int64_t n;

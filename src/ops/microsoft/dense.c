@@ -113,21 +113,26 @@ static sonde_status infer_inverse(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
+typedef struct inverse_bound {
+    sn_piece matrix, inverse; /* in double */
+} inverse_bound;
+
 static sonde_status bind_inverse(sn_bind *b)
 {
     const sn_type *x = &b->in[0]->type;
     const int64_t n = x->dims[x->rank - 1];
     int64_t total = 0;
-    sn_piece *scratch = SN_NEW(b->arena, sn_piece);
-    if (!scratch)
-        return sn_fail_memory(b->err, sizeof *scratch);
+    inverse_bound *k = SN_NEW(b->arena, inverse_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
     if (sn_compute_float(x->dtype) == SONDE_DTYPE_UNDEFINED)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s is not supported",
                             sn_dtype_onnx_name(x->dtype));
-    *scratch = sn_carve(&b->workspace, sn_count(n, n, 2, 1), sizeof(double));
+    k->matrix = sn_carve(&b->workspace, sn_count(n, n, 1, 1), sizeof(double));
+    k->inverse = sn_carve(&b->workspace, sn_count(n, n, 1, 1), sizeof(double));
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the matrix is too large");
-    b->bound = scratch;
+    b->bound = k;
     b->kernel = "f64_gauss_jordan";
     if (sn_type_count(x, &total))
         b->flops = 2 * (uint64_t)total * (uint64_t)n;
@@ -136,12 +141,13 @@ static sonde_status bind_inverse(sn_bind *b)
 
 static sonde_status run_inverse(const sn_step *s, sn_frame *f)
 {
-    const sn_piece *scratch = s->bound;
+    const inverse_bound *k = s->bound;
     const sn_tensor *x = sn_in(s, f, 0);
     const int64_t n = x->dims[x->rank - 1];
     if (n > 0)
         sn_inverse_run(f->ctx->cpu.flags, x->dtype, sn_out(s, f, 0)->data, x->data,
-                       sn_tensor_count(x) / (n * n), n, sn_piece_ptr(f, *scratch));
+                       sn_tensor_count(x) / (n * n), n, sn_piece_ptr(f, k->matrix),
+                       sn_piece_ptr(f, k->inverse));
     return SONDE_OK;
 }
 

@@ -266,7 +266,7 @@ static sonde_status bind_gqa(sn_bind *b)
         .qk = g->qk_output == 2 ? SN_ATTENTION_SOFTMAX : SN_ATTENTION_MASKED};
     key.len = value.len = k->total; /* the cache may have more room */
     SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
-    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
+    k->core = sn_carve_inner(w, &k->plan.workspace);
     b->bound = k;
     return SONDE_OK;
 }

@@ -236,7 +236,7 @@ static sonde_status bind_mha(sn_bind *b)
                            .right = m->causal ? 0 : -1,
                            .qk = SN_ATTENTION_MASKED};
     SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
-    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
+    k->core = sn_carve_inner(w, &k->plan.workspace);
     b->bound = k;
     return SONDE_OK;
 }

@@ -14,7 +14,8 @@ typedef struct svm_params {
 
 typedef struct svm_bound {
     int64_t n, features;
-    sn_piece index, labels, scratch, row;
+    sn_svm_plan plan;
+    sn_piece index, labels, core;
 } svm_bound;
 
 /* ------------------------------------------------------------------ prepare */
@@ -153,8 +154,8 @@ static sonde_status bind_svm(sn_bind *b)
                             (long long)k->features);
     k->index = sn_carve(&b->workspace, k->n, sizeof(int64_t));
     k->labels = sn_carve(&b->workspace, k->n, sizeof(sonde_string));
-    k->scratch = sn_carve(&b->workspace, sn_count(k->n, sn_svm_scratch(m), 1, 1), sizeof(double));
-    k->row = sn_carve(&b->workspace, k->features, sizeof(double));
+    k->plan = sn_svm_plan_make(m, k->features);
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
     b->kernel = "f64_svm";
     b->flops = 2 * (uint64_t)k->n * floats;
@@ -169,9 +170,8 @@ static sonde_status run_svm(const sn_step *s, sn_frame *f)
     const uint32_t o = m->classifier ? 1 : 0;
     const sn_tensor *x = sn_in(s, f, 0);
     int64_t *index = sn_piece_ptr(f, k->index);
-    sn_svm_run(m, x->dtype, x->data, k->n, k->features,
-               sn_wants(s, o) ? sn_out(s, f, o)->data : NULL, index, sn_piece_ptr(f, k->row),
-               sn_piece_ptr(f, k->scratch));
+    sn_svm_run(m, &k->plan, x->dtype, x->data, k->n, sn_wants(s, o) ? sn_out(s, f, o)->data : NULL,
+               index, sn_piece_ptr(f, k->core));
     if (!m->classifier)
         return SONDE_OK;
     return sn_ml_labels_write(s, f, 0, &v->labels, index, k->n, sn_piece_ptr(f, k->labels));

@@ -255,7 +255,7 @@ static sonde_status bind_attention(sn_bind *b)
                            .hide = SN_ATTENTION_FILL_LAST,
                            .masked_is_zero = true};
     SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
-    k->core = sn_carve_bytes(w, k->plan.workspace_bytes);
+    k->core = sn_carve_inner(w, &k->plan.workspace);
     b->bound = k;
     return SONDE_OK;
 }

@@ -249,7 +249,7 @@ static sonde_status bind(sn_bind *b)
         c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
         b->run = run_half;
     }
-    c->core = sn_carve_bytes(&b->workspace, sn_conv_workspace(&c->plan));
+    c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->bound = c;
     return SONDE_OK;
 }

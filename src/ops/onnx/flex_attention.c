@@ -151,12 +151,14 @@ static sonde_status run_flex(const sn_step *s, sn_frame *f)
     }
     if (w.overflow)
         return sn_run_fail(s, f, "the attention is too large");
-    uint8_t *room = sn_alloc(f->alloc, w.bytes);
+    void *room = sn_alloc(f->alloc, w.bytes);
     if (!room)
         return sn_fail_memory(f->err, w.bytes);
+    sn_workspace_close(room, w.bytes);
+    sn_workspace_open_pieces(room, &w);
     double *at[5];
     for (int i = 0; i < 5; i++)
-        at[i] = (double *)(void *)(room + piece[i].at);
+        at[i] = sn_piece_at(room, piece[i]);
     const sn_attention_f64 a = {.batch = q[0],
                                 .heads = q[1],
                                 .kv_heads = k[1],
@@ -172,6 +174,7 @@ static sonde_status run_flex(const sn_step *s, sn_frame *f)
                                 .scores = at[3],
                                 .y = at[4]};
     const sonde_status st = compute(s, f, &a, at);
+    sn_workspace_open(room, w.bytes);
     sn_free(f->alloc, room, w.bytes);
     return st;
 }

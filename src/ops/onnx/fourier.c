@@ -64,19 +64,20 @@ static bool in_single(sn_dtype dtype, int64_t in_parts)
 static sonde_status bind_fft(sn_bind *b, bool single, sn_fourier_work *w, int64_t length,
                              int64_t lines, sn_piece *tasks)
 {
-    size_t table, scratch;
-    if (!sn_fft_sizes(length, &table, &scratch))
+    if (!sn_fft_plan(&w->fft, length, single))
         return sn_bind_fail(b, SONDE_LIMIT, "a transform of length %lld is invalid",
                             (long long)length);
-    double *space = SN_NEW_N(b->arena, double, table + scratch);
-    if (!space)
-        return sn_fail_memory(b->err, (table + scratch) * sizeof *space);
-    sn_fft_make(&w->fft, length, single, space, space + table);
-    sn_fourier_share(w, lines, b->threads, scratch);
-    *tasks = sn_carve(&b->workspace, w->tasks, w->task_bytes);
-    b->kernel = w->fft.padded      ? "f64_fft_bluestein"
-                : w->fft.roots_f32 ? "f32_fft_stockham"
-                                   : "f64_fft_stockham";
+    const size_t scratch_bytes = w->fft.workspace.bytes;
+    double *table = SN_NEW_N(b->arena, double, w->fft.table_elems);
+    void *scratch = sn_arena_alloc(b->arena, scratch_bytes, SN_ALIGN);
+    if (!table || !scratch)
+        return sn_fail_memory(b->err, w->fft.table_elems * sizeof *table + scratch_bytes);
+    sn_fft_make(&w->fft, table, scratch);
+    sn_fourier_share(w, lines, b->threads);
+    *tasks = sn_carve_inner(&b->workspace, &w->workspace);
+    b->kernel = w->fft.padded   ? "f64_fft_bluestein"
+                : w->fft.single ? "f32_fft_stockham"
+                                : "f64_fft_stockham";
     uint64_t bits = 1;
     while (((uint64_t)1 << bits) < (uint64_t)length)
         bits++;

@@ -264,7 +264,7 @@ static sonde_status bind_cell(sn_bind *b)
                                   b->err));
     if (r->bytes)
         SN_TRY(check_scales(b, d.dirs, sn_cell_gates(d.cell) * d.hidden));
-    k->core = sn_carve_bytes(&b->workspace, k->plan.bytes);
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     if (r->bytes)
         k->rounded = sn_carve(&b->workspace, sn_count(x[0], x[1], x[2], 1), sizeof(float));
     for (uint32_t i = 0; i < b->n_in && i < N_IN; i++)

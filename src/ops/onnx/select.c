@@ -146,18 +146,25 @@ static sonde_status infer_unique(sn_infer *c)
     return sn_infer_bounded(c, 3, SONDE_DTYPE_I64, &n, 1);
 }
 
+typedef struct unique_bound {
+    sn_unique plan;
+    sn_piece core;
+} unique_bound;
+
 static sonde_status bind_unique(sn_bind *b)
 {
+    const select_params *p = b->params;
     const sn_type *x = &b->in[0]->type;
     sn_entries l;
-    if (!entries_of(b->params, x->dims, x->rank, &l))
+    if (!entries_of(p, x->dims, x->rank, &l))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis is outside an input of rank %d",
                             x->rank);
-    sn_piece *scratch = SN_NEW(b->arena, sn_piece);
-    if (!scratch)
-        return sn_fail_memory(b->err, sizeof *scratch);
-    *scratch = sn_carve(&b->workspace, l.n, SN_UNIQUE_SCRATCH * sizeof(int64_t));
-    b->bound = scratch;
+    unique_bound *k = SN_NEW(b->arena, unique_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    k->plan = sn_unique_plan(l, p->sorted != 0);
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
+    b->bound = k;
     return SONDE_OK;
 }
 
@@ -170,20 +177,18 @@ static sonde_status run_unique(const sn_step *s, sn_frame *f)
 {
     const select_params *p = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    sn_unique u = {.sorted = p->sorted != 0};
+    const unique_bound *k = s->bound;
+    const int64_t n = k->plan.entries.n;
     int64_t dims[SN_MAX_RANK];
-    if (!entries_of(p, x->dims, x->rank, &u.entries))
-        return sn_run_fail(s, f, "the axis is outside an input of rank %d", x->rank);
-    const int64_t n = u.entries.n;
-    int64_t *scratch = n ? sn_piece_ptr(f, *(const sn_piece *)s->bound) : NULL;
-    const int64_t groups = sn_unique_find(&u, sn_tensor_elems(x), scratch);
+    void *core = sn_piece_ptr(f, k->core);
+    const int64_t groups = sn_unique_find(&k->plan, sn_tensor_elems(x), core);
     const int rank = picked_dims(p, x, groups, dims);
     sn_tensor *y, *first, *inverse, *counts;
     SN_TRY(sn_run_output(s, f, 0, x->dtype, dims, rank, &y));
     SN_TRY(sn_run_output(s, f, 1, SONDE_DTYPE_I64, &groups, 1, &first));
     SN_TRY(sn_run_output(s, f, 2, SONDE_DTYPE_I64, &n, 1, &inverse));
     SN_TRY(sn_run_output(s, f, 3, SONDE_DTYPE_I64, &groups, 1, &counts));
-    sn_unique_write(&u, sn_tensor_elems(x), scratch, groups, y ? y->data : NULL, ints_of(first),
+    sn_unique_write(&k->plan, sn_tensor_elems(x), core, groups, y ? y->data : NULL, ints_of(first),
                     ints_of(inverse), ints_of(counts));
     return sn_run_own_strings(s, f, 0);
 }

@@ -1,60 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workspace: pieces lie apart and aligned, sizes that overflow are refused when a step is bound,
- * and under AddressSanitizer only the pieces of the running step can be touched. */
+/* The workspace of a step: sizes that overflow are refused when it is bound, and under
+ * AddressSanitizer only the pieces of the running step can be touched. */
 #include "ops/one_node.h"
 
 #if SN_WORKSPACE_GUARDED
 #include <sanitizer/asan_interface.h>
 #endif
-
-TEST(pieces_are_aligned_and_do_not_overlap)
-{
-    static const size_t sizes[] = {1, 64, 0, 65, 1000, 3};
-    sn_workspace w = {0};
-    size_t end = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const sn_piece p = sn_carve_bytes(&w, sizes[i]);
-        if (!sizes[i]) { /* takes no room */
-            CHECK_EQ(w.bytes, end);
-            continue;
-        }
-        CHECK_EQ(p.at % SN_ALIGN, 0);
-        CHECK(p.at >= end);
-        end = p.at + sizes[i];
-        CHECK_EQ(w.bytes, end);
-    }
-    CHECK(!w.overflow);
-}
-
-TEST(elements_count_with_their_size)
-{
-    sn_workspace w = {0};
-    const sn_piece p = sn_carve(&w, 10, sizeof(double));
-    CHECK_EQ(w.bytes - p.at, 80);
-}
-
-TEST(sizes_that_cannot_be_are_remembered)
-{
-    static const struct {
-        int64_t n;
-        size_t elem_bytes;
-    } cases[] = {{-1, 4}, {INT64_MAX, 8}, {INT64_MAX / 2, 4}, {INT64_MAX, 1}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sn_workspace w = {0};
-        sn_carve(&w, cases[i].n, cases[i].elem_bytes);
-        CHECK_MSG(w.overflow, "case %zu", i);
-        sn_carve(&w, 1, 1);
-        CHECK_MSG(w.overflow, "case %zu", i);
-    }
-}
-
-TEST(a_sum_of_sizes_that_overflows_is_remembered)
-{
-    sn_workspace w = {0};
-    for (int i = 0; i < 4; i++)
-        sn_carve_bytes(&w, PTRDIFF_MAX / 2);
-    CHECK(w.overflow);
-}
 
 /* ---- an operator that carves what the test says ---- */
 
