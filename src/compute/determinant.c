@@ -33,3 +33,14 @@ double sn_determinant(sn_elems x, int64_t first, int64_t n, double *a)
     }
     return det;
 }
+
+bool sn_determinants_run(sn_elems y, sn_elems x, int64_t count, int64_t n, double *scratch,
+                         const _Atomic int *cancel)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sn_elem_set_f64(y.dtype, y.data, i, sn_determinant(x, i * n * n, n, scratch));
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}

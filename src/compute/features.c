@@ -63,6 +63,22 @@ void sn_features_scale(const sn_scaler *c, sonde_dtype t, float *y, const void *
                        (double)c->scale[(size_t)i % c->n_scale]);
 }
 
+bool sn_features_pick(void *y, const void *x, size_t elem_bytes, int64_t rows, int64_t features,
+                      const int64_t *index, int64_t n, int64_t *bad)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] < 0 || index[i] >= features) {
+            *bad = index[i];
+            return false;
+        }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            sn_elem_copy((uint8_t *)y + (size_t)(r * n + i) * elem_bytes,
+                         (const uint8_t *)x + (size_t)(r * features + index[i]) * elem_bytes,
+                         elem_bytes);
+    return true;
+}
+
 void sn_features_columns(float *y, int64_t row, int64_t first, int64_t width, sonde_dtype t,
                          const void *x, int64_t rows, int64_t have)
 {

@@ -3,6 +3,7 @@
 #ifndef SN_COMPUTE_FEATURES_H
 #define SN_COMPUTE_FEATURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,11 @@ typedef struct sn_scaler {
     size_t n_scale, n_offset;
 } sn_scaler;
 void sn_features_scale(const sn_scaler *c, sonde_dtype t, float *y, const void *x, int64_t n);
+
+/* y [rows][n] = the elements index[i] of each row of x [rows][features]. False: *bad, one of the
+ * indices, is outside, and y is as it was. */
+bool sn_features_pick(void *y, const void *x, size_t elem_bytes, int64_t rows, int64_t features,
+                      const int64_t *index, int64_t n, int64_t *bad);
 
 /* Columns first … first+width-1 of y [rows][row] from x [rows][have]; 0 where x has none. */
 void sn_features_columns(float *y, int64_t row, int64_t first, int64_t width, sonde_dtype t,

@@ -126,3 +126,10 @@ void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int
     table_job j = {x, table, y};
     sn_parallel_range(pool, (size_t)n, 1, table_range, &j);
 }
+
+void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
+                          int64_t rows, int64_t n)
+{
+    for (int64_t r = 0; r < rows; r++)
+        sn_q8_table_run(table, y + r * y_row, x + r * n, n, NULL);
+}

@@ -45,5 +45,8 @@ void sn_q8_table(uint8_t table[256], sn_q8_function fn, float alpha, sonde_dtype
                  sn_qparam y);
 void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int64_t n,
                      sn_pool *pool);
+/* x [rows][n] into rows of y that are `y_row` apart. */
+void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
+                          int64_t rows, int64_t n);
 
 #endif

@@ -43,4 +43,20 @@ TEST(a_row_twice_gives_zero_in_every_float_type)
     CHECK(sn_determinant((sn_elems){SONDE_DTYPE_F32, (void *)(uintptr_t)x}, 0, 2, scratch) == -6);
 }
 
+TEST(many_matrices_are_done_one_after_the_other_until_cancelled)
+{
+    const double x[8] = {1, 2, 3, 4, 5, 6, 7, 9};
+    float y[2] = {0, 0};
+    double scratch[4];
+    _Atomic int cancel = 0;
+    const sn_elems from = {SONDE_DTYPE_F64, (void *)(uintptr_t)x}, to = {SONDE_DTYPE_F32, y};
+    CHECK(sn_determinants_run(to, from, 2, 2, scratch, NULL));
+    CHECK(fabsf(y[0] + 2) < 1e-6f && fabsf(y[1] - 3) < 1e-6f);
+    CHECK(sn_determinants_run(to, from, 2, 2, scratch, &cancel));
+    cancel = 1;
+    y[1] = 7;
+    CHECK(!sn_determinants_run(to, from, 2, 2, scratch, &cancel));
+    CHECK(y[1] == 7);
+}
+
 TEST_MAIN()

@@ -58,18 +58,13 @@ static sonde_status run_extract(const sn_step *s, sn_frame *f)
 {
     const sn_tensor *x = sn_in(s, f, 0), *at = sn_in(s, f, 1);
     sn_tensor *y = sn_out(s, f, 0);
-    const int64_t features = x->dims[x->rank - 1], n = sn_tensor_count(at), *index = at->data;
+    const int64_t features = x->dims[x->rank - 1], n = sn_tensor_count(at);
     const int64_t rows = features > 0 ? sn_tensor_count(x) / features : 0;
-    const size_t bytes = sn_dtype_bytes(x->dtype);
-    for (int64_t i = 0; i < n; i++)
-        if (index[i] < 0 || index[i] >= features)
-            return sn_run_fail(s, f, "index %lld is outside of %lld features", (long long)index[i],
-                               (long long)features);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < n; i++)
-            sn_elem_copy((uint8_t *)y->data + (size_t)(r * n + i) * bytes,
-                         (const uint8_t *)x->data + (size_t)(r * features + index[i]) * bytes,
-                         bytes);
+    int64_t bad;
+    if (!sn_features_pick(y->data, x->data, sn_dtype_bytes(x->dtype), rows, features, at->data, n,
+                          &bad))
+        return sn_run_fail(s, f, "index %lld is outside of %lld features", (long long)bad,
+                           (long long)features);
     return sn_run_own_strings(s, f, 0);
 }
 
@@ -234,7 +229,7 @@ const sn_op sn_op_ml_normalizer[] = {
 
 /* ------------------------------------------------------------------ OneHotEncoder */
 typedef struct onehot_params {
-    sn_ml_map map;
+    sn_lookup map;
     bool zeros;
 } onehot_params;
 
@@ -251,8 +246,8 @@ static sonde_status prepare_onehot(sn_prep *p)
     o->zeros = zeros != 0;
     if ((n > 0) == (m > 0))
         return sn_prep_fail(p, "one list of categories must be given");
-    if (!sn_ml_map_make(&o->map, strings, SONDE_DTYPE_I64, ints, n + m, p->arena))
-        return sn_fail_memory(p->err, (n + m) * sizeof(sn_ml_entry));
+    if (!sn_lookup_make(&o->map, strings, SONDE_DTYPE_I64, ints, n + m, p->arena))
+        return sn_fail_memory(p->err, (n + m) * sizeof(sn_lookup_entry));
     return SONDE_OK;
 }
 
@@ -287,19 +282,10 @@ static sonde_status run_onehot(const sn_step *s, sn_frame *f)
 {
     const onehot_params *o = s->params;
     const sn_tensor *x = sn_in(s, f, 0);
-    float *y = sn_out(s, f, 0)->data;
-    const int64_t n = sn_tensor_count(x), width = (int64_t)o->map.n;
-    memset(y, 0, sizeof(float) * (size_t)(n * width));
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at =
-            o->map.strings
-                ? sn_ml_find_text(&o->map, ((const sonde_string *)x->data)[i])
-                : sn_ml_find_number(&o->map, (uint64_t)sn_elem_i64(x->dtype, x->data, i));
-        if (at >= 0)
-            y[i * width + at] = 1.0f;
-        else if (!o->zeros)
-            return sn_run_fail(s, f, "element %lld is not one of the categories", (long long)i);
-    }
+    const int64_t bad = sn_lookup_one_hot_run(&o->map, sn_tensor_elems(x), sn_tensor_count(x),
+                                              o->zeros, sn_out(s, f, 0)->data);
+    if (bad >= 0)
+        return sn_run_fail(s, f, "element %lld is not one of the categories", (long long)bad);
     return SONDE_OK;
 }
 

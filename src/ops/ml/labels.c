@@ -26,7 +26,7 @@ typedef struct label_value {
 
 typedef struct label_direction {
     label_list keys, values;
-    sn_ml_map map;
+    sn_lookup map;
     label_value missing;
 } label_direction;
 
@@ -40,9 +40,9 @@ static sonde_status finish(sn_prep *p, label_direction *d)
     if (d->keys.n != d->values.n)
         return sn_prep_fail(p, "there are %zu keys and %zu values", d->keys.n, d->values.n);
     const bool text = d->keys.dtype == SONDE_DTYPE_STRING;
-    if (!sn_ml_map_make(&d->map, text ? d->keys.data : NULL, d->keys.dtype, d->keys.data, d->keys.n,
+    if (!sn_lookup_make(&d->map, text ? d->keys.data : NULL, d->keys.dtype, d->keys.data, d->keys.n,
                         p->arena))
-        return sn_fail_memory(p->err, d->keys.n * sizeof(sn_ml_entry));
+        return sn_fail_memory(p->err, d->keys.n * sizeof(sn_lookup_entry));
     return SONDE_OK;
 }
 
@@ -203,20 +203,12 @@ static sonde_status run_labels(const sn_step *s, sn_frame *f)
     const bool text = d->values.dtype == SONDE_DTYPE_STRING;
     const int64_t n = sn_tensor_count(x);
     sonde_string *strings = sn_piece_ptr(f, *(const sn_piece *)s->bound);
-    const size_t bytes = sn_dtype_bytes(d->values.dtype);
-    uint8_t *y = text ? NULL : sn_out(s, f, 0)->data;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = d->map.strings
-                               ? sn_ml_find_text(&d->map, ((const sonde_string *)x->data)[i])
-                               : sn_ml_find_number(&d->map, sn_ml_key(x->dtype, x->data, i));
-        if (text)
-            strings[i] = at < 0 ? d->missing.text : ((const sonde_string *)d->values.data)[at];
-        else
-            memcpy(y + (size_t)i * bytes,
-                   at < 0 ? (const void *)&d->missing.number
-                          : (const uint8_t *)d->values.data + (size_t)at * bytes,
-                   bytes);
-    }
+    const sn_lookup_values values = {.elem_bytes = sn_dtype_bytes(d->values.dtype),
+                                     .values = d->values.data,
+                                     .missing = text ? (const void *)&d->missing.text
+                                                     : &d->missing.number};
+    sn_lookup_values_run(&d->map, sn_tensor_elems(x), n, &values,
+                         text ? strings : sn_out(s, f, 0)->data);
     return text ? sn_run_strings(s, f, 0, x->dims, x->rank, strings) : SONDE_OK;
 }
 

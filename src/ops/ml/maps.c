@@ -119,7 +119,7 @@ static sonde_status read_map(const sn_step *s, sn_frame *f, const sn_tensor **ke
 
 /* ------------------------------------------------------------------ DictVectorizer */
 typedef struct dict_params {
-    sn_ml_map map;
+    sn_lookup map;
 } dict_params;
 
 static sonde_status prepare_dict(sn_prep *p)
@@ -132,8 +132,8 @@ static sonde_status prepare_dict(sn_prep *p)
     SN_TRY(sn_ml_strings(p, "string_vocabulary", &strings, &m));
     if ((n > 0) == (m > 0))
         return sn_prep_fail(p, "one vocabulary must be given");
-    if (!sn_ml_map_make(&d->map, strings, SONDE_DTYPE_I64, ints, n + m, p->arena))
-        return sn_fail_memory(p->err, (n + m) * sizeof(sn_ml_entry));
+    if (!sn_lookup_make(&d->map, strings, SONDE_DTYPE_I64, ints, n + m, p->arena))
+        return sn_fail_memory(p->err, (n + m) * sizeof(sn_lookup_entry));
     return SONDE_OK;
 }
 
@@ -154,20 +154,12 @@ static sonde_status run_dict(const sn_step *s, sn_frame *f)
     const int64_t n = sn_tensor_count(keys), width = (int64_t)d->map.n;
     if ((keys->dtype == SONDE_DTYPE_STRING) != d->map.strings)
         return sn_run_fail(s, f, "the keys have a different type than the vocabulary");
-    const size_t bytes = sn_dtype_bytes(values->dtype);
     sn_tensor *y;
     SN_TRY(sn_run_output(s, f, 0, values->dtype, &width, 1, &y));
     if (!y)
         return SONDE_OK;
-    memset(y->data, 0, (size_t)width * bytes);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = d->map.strings
-                               ? sn_ml_find_text(&d->map, ((const sonde_string *)keys->data)[i])
-                               : sn_ml_find_number(&d->map, sn_ml_key(keys->dtype, keys->data, i));
-        if (at >= 0)
-            memcpy((uint8_t *)y->data + (size_t)at * bytes,
-                   (const uint8_t *)values->data + (size_t)i * bytes, bytes);
-    }
+    sn_lookup_place_run(&d->map, sn_tensor_elems(keys), n, sn_dtype_bytes(values->dtype), y->data,
+                        values->data);
     return sn_run_own_strings(s, f, 0);
 }
 

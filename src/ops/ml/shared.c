@@ -2,9 +2,7 @@
 /* Helpers of the ai.onnx.ml operators; see shared.h. */
 #include "ops/ml/shared.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ attributes */
@@ -137,86 +135,4 @@ sonde_status sn_ml_check(sn_bind *b, int64_t *n, int64_t *features)
     if (!sn_ml_rows(&b->in[0]->type, n, features))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the input must have rank 1 or 2");
     return SONDE_OK;
-}
-
-/* ------------------------------------------------------------------ lookup */
-uint64_t sn_ml_key(sn_dtype t, const void *data, int64_t i)
-{
-    if (!sn_dtype_is_float(t))
-        return (uint64_t)sn_elem_i64(t, data, i);
-    double v = sn_elem_f64(t, data, i);
-    uint64_t bits;
-    if (isnan(v))
-        return UINT64_MAX;
-    v += 0.0; /* -0 becomes 0 */
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static int compare_text(const sonde_string *a, const sonde_string *b)
-{
-    const size_t n = a->size < b->size ? a->size : b->size;
-    const int c = n ? memcmp(a->data, b->data, n) : 0;
-    return c ? c : (a->size > b->size) - (a->size < b->size);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    const sn_ml_entry *x = a, *y = b;
-    const int c = compare_text(&x->text, &y->text);
-    return c ? c : (x->value > y->value) - (x->value < y->value);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const sn_ml_entry *x = a, *y = b;
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    return (x->value > y->value) - (x->value < y->value);
-}
-
-bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
-                    size_t n, sn_arena *arena)
-{
-    sn_ml_entry *e = SN_NEW_N(arena, sn_ml_entry, n ? n : 1);
-    if (!e)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        if (strings)
-            e[i].text = strings[i];
-        else
-            e[i].number = sn_ml_key(t, data, (int64_t)i);
-        e[i].value = (int64_t)i;
-    }
-    qsort(e, n, sizeof *e, strings ? by_text : by_number);
-    *m = (sn_ml_map){e, n, strings != NULL};
-    return true;
-}
-
-/* The last entry that is not above the key. */
-static const sn_ml_entry *last_not_above(const sn_ml_map *m, const sn_ml_entry *key)
-{
-    size_t lo = 0, hi = m->n;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const bool above = m->strings ? compare_text(&m->entries[mid].text, &key->text) > 0
-                                      : m->entries[mid].number > key->number;
-        if (above)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo ? &m->entries[lo - 1] : NULL;
-}
-
-int64_t sn_ml_find_text(const sn_ml_map *m, sonde_string key)
-{
-    const sn_ml_entry k = {.text = key}, *e = last_not_above(m, &k);
-    return e && compare_text(&e->text, &key) == 0 ? e->value : -1;
-}
-
-int64_t sn_ml_find_number(const sn_ml_map *m, uint64_t key)
-{
-    const sn_ml_entry k = {.number = key}, *e = last_not_above(m, &k);
-    return e && e->number == key ? e->value : -1;
 }

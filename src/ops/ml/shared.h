@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operators of ai.onnx.ml share: attributes that are strings or tensors, class labels, the
- * transforms behind scores, and lookup tables over numbers and strings. */
+/* What the operators of ai.onnx.ml share: attributes that are strings or tensors, class labels
+ * and the transforms behind scores. */
 #ifndef SN_OPS_ML_SHARED_H
 #define SN_OPS_ML_SHARED_H
 
+#include "compute/lookup.h"
 #include "compute/scores.h"
 #include "ops/shared/data_movement.h"
 
@@ -44,26 +45,5 @@ sonde_status sn_ml_infer_rows(sn_infer *c, sn_dim *n);
 /* Is it one of the numeric types these operators take? */
 bool sn_ml_number(sn_dtype t);
 sonde_status sn_ml_check(sn_bind *b, int64_t *n, int64_t *features);
-
-/* ---- lookup ---- */
-typedef struct sn_ml_entry {
-    sonde_string text;
-    uint64_t number; /* canonical bits, see sn_ml_key */
-    int64_t value;
-} sn_ml_entry;
-typedef struct sn_ml_map {
-    const sn_ml_entry *entries; /* sorted */
-    size_t n;
-    bool strings;
-} sn_ml_map;
-/* Equal numbers have equal keys whatever their type: NaN is one number, and so is zero. */
-uint64_t sn_ml_key(sn_dtype t, const void *data, int64_t i);
-/* Keys are strings (when not NULL), else elements of type t at `data`; value i is key i's. The last
- * of equal keys counts. False: out of memory. */
-bool sn_ml_map_make(sn_ml_map *m, const sonde_string *strings, sn_dtype t, const void *data,
-                    size_t n, sn_arena *arena);
-/* -1: not there. */
-int64_t sn_ml_find_text(const sn_ml_map *m, sonde_string key);
-int64_t sn_ml_find_number(const sn_ml_map *m, uint64_t key);
 
 #endif

@@ -46,13 +46,9 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     const int64_t n = x->dims[x->rank - 1], count = sn_tensor_count(y);
     double *scratch = sn_piece_ptr(f, *(const sn_piece *)s->bound);
-    for (int64_t i = 0; i < count; i++) {
-        sn_elem_set_f64(y->dtype, y->data, i,
-                        sn_determinant(sn_tensor_elems(x), i * n * n, n, scratch));
-        if (sn_frame_cancelled(f))
-            return sn_fail_cancelled(f);
-    }
-    return SONDE_OK;
+    return sn_determinants_run(sn_tensor_elems(y), sn_tensor_elems(x), count, n, scratch, f->cancel)
+               ? SONDE_OK
+               : sn_fail_cancelled(f);
 }
 
 const sn_op sn_op_det[] = {{SN_OP_HEAD("Det", 11, 0, 1, 1, 1, 1), .infer = infer, .bind = bind,

@@ -3,6 +3,7 @@
  * through f32 in the workspace. f32 images may be blocked. */
 #include <string.h>
 
+#include "compute/copy.h"
 #include "compute/pooling.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/window.h"
@@ -102,6 +103,7 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 typedef struct pool_bound {
     sn_pooling_plan plan;
     sn_piece x, y; /* in f32; or y: a blocked result that must become plain */
+    sn_copy cut;   /* … by this copy */
 } pool_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -123,13 +125,9 @@ static int64_t blocked_channels(const sn_pooling_desc *d)
 static sonde_status run_cut(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
-    const sn_pooling_desc *d = &b->plan.d;
-    const float *part = sn_piece_ptr(f, b->y);
-    float *y = sn_out(s, f, 0)->data;
-    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, sn_piece_ptr(f, b->y), NULL, f->pool);
-    const int64_t row = blocked_channels(d);
-    for (int64_t i = 0; i < d->n; i++)
-        memcpy(y + i * d->c, part + i * row, (size_t)d->c * sizeof(float));
+    float *part = sn_piece_ptr(f, b->y);
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, part, NULL, f->pool);
+    sn_copy_run(&b->cut, sn_out(s, f, 0)->data, part, f->pool);
     return SONDE_OK;
 }
 
@@ -190,7 +188,9 @@ static sonde_status bind(sn_bind *b)
         q->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     } else if (d.block && b->out[0].block == 0 && d.c % d.block != 0) {
         b->run = run_cut;
-        q->y = sn_carve(&b->workspace, d.n * blocked_channels(&d), sizeof(float));
+        const int64_t dims[2] = {d.n, d.c}, row = blocked_channels(&d);
+        q->y = sn_carve(&b->workspace, d.n * row, sizeof(float));
+        sn_copy_plan(&q->cut, sizeof(float), 2, dims, (ptrdiff_t[]){d.c, 1}, (ptrdiff_t[]){row, 1});
     }
     return SONDE_OK;
 }

@@ -11,7 +11,7 @@ enum { MODE_TF, MODE_IDF, MODE_TFIDF };
 typedef struct tfidf_params {
     sn_ngrams grams;
     size_t n_grams;
-    sn_ml_map tokens; /* token ► number */
+    sn_lookup tokens; /* token ► number */
 } tfidf_params;
 
 static sonde_status read_settings(sn_prep *p)
@@ -51,9 +51,7 @@ static sonde_status read_settings(sn_prep *p)
 
 static int64_t token_number(const tfidf_params *t, sn_dtype dtype, const void *tokens, int64_t i)
 {
-    if (t->tokens.strings)
-        return sn_ml_find_text(&t->tokens, ((const sonde_string *)tokens)[i]);
-    return sn_ml_find_number(&t->tokens, sn_ml_key(dtype, tokens, i));
+    return sn_lookup_find(&t->tokens, (sn_elems){dtype, (void *)(uintptr_t)tokens}, i);
 }
 
 /* counts[k] is where the (k+1)-grams begin in the pool of these token numbers. */
@@ -90,8 +88,8 @@ static sonde_status prepare_tfidf(sn_prep *p)
     if ((n > 0) == (m > 0) || n + m > INT32_MAX)
         return sn_prep_fail(p, "one pool must be given");
     const size_t total = n + m;
-    if (!sn_ml_map_make(&t->tokens, strings, SONDE_DTYPE_I64, ints, total, p->arena))
-        return sn_fail_memory(p->err, total * sizeof(sn_ml_entry));
+    if (!sn_lookup_make(&t->tokens, strings, SONDE_DTYPE_I64, ints, total, p->arena))
+        return sn_fail_memory(p->err, total * sizeof(sn_lookup_entry));
     t->grams.cap = sn_ngrams_cap(total);
     t->grams.edges = SN_NEW_N(p->arena, sn_ngram_edge, t->grams.cap);
     t->grams.gram = SN_NEW_N(p->arena, int64_t, total + 1);

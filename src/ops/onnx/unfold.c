@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compute/fold.h"
+#include "compute/unpool.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/data_movement.h"
 #include "ops/shared/window.h"
@@ -182,32 +183,22 @@ static sonde_status run_unpool(const sn_step *s, sn_frame *f)
     const unfold_params *r = s->params;
     const sn_tensor *x = sn_in(s, f, MAXIMA);
     sn_tensor *y = sn_out(s, f, 0);
-    const int64_t *index = sn_in(s, f, INDICES)->data, n = sn_tensor_count(x);
-    const size_t bytes = sn_dtype_bytes(x->dtype);
     /* Indices count in the pooled tensor's own shape, which output_shape may only extend. */
-    int64_t dims[SN_MAX_RANK], total;
-    memcpy(dims, x->dims, sizeof dims);
-    for (int i = 0; i < x->rank - 2; i++) {
-        dims[i + 2] = unpooled(&r->window, i, x->dims[i + 2]);
-        if (dims[i + 2] > y->dims[i + 2])
-            return sn_run_fail(s, f, "output_shape is too small in dimension %d", i + 2);
+    sn_unpool u = {.elem_bytes = sn_dtype_bytes(x->dtype), .rank = x->rank};
+    memcpy(u.pooled, x->dims, (size_t)x->rank * sizeof *u.pooled);
+    memcpy(u.out, y->dims, (size_t)x->rank * sizeof *u.out);
+    for (int i = 2; i < x->rank; i++) {
+        u.pooled[i] = unpooled(&r->window, i - 2, x->dims[i]);
+        if (u.pooled[i] > y->dims[i])
+            return sn_run_fail(s, f, "output_shape is too small in dimension %d", i);
     }
-    if (y->dtype == SONDE_DTYPE_STRING || !sn_dims_count(dims, x->rank, &total))
+    if (y->dtype == SONDE_DTYPE_STRING || !sn_dims_count(u.pooled, x->rank, &u.total))
         return sn_run_fail(s, f, "unpooling is not supported for this dtype or size");
-    memset(y->data, 0, y->bytes);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = index[i], at = 0, step = 1;
-        if (rest < 0 || rest >= total)
-            return sn_run_fail(s, f, "index %lld is outside of %lld elements", (long long)rest,
-                               (long long)total);
-        for (int d = x->rank - 1; d >= 0; d--) {
-            at += rest % dims[d] * step;
-            rest /= dims[d];
-            step *= y->dims[d];
-        }
-        sn_elem_copy((char *)y->data + (size_t)at * bytes,
-                     (const char *)x->data + (size_t)i * bytes, bytes);
-    }
+    int64_t bad;
+    if (!sn_unpool_run(&u, y->data, y->bytes, x->data, sn_in(s, f, INDICES)->data,
+                       sn_tensor_count(x), &bad))
+        return sn_run_fail(s, f, "index %lld is outside of %lld elements", (long long)bad,
+                           (long long)u.total);
     return SONDE_OK;
 }
 
