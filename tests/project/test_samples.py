@@ -44,9 +44,12 @@ def instructions(path):
 
 def flags_for(path):
     """The compiler and its flags for an existing file of the same folder and instruction set."""
+    folder = (ROOT / path).parent
+    if not folder.exists():  # a new one: the flags are those of its room
+        folder = folder.parent
     for command in COMMANDS:
         other = Path(command["file"]).resolve()
-        if other.parent == (ROOT / path).parent and instructions(other.name) == instructions(path):
+        if other.parent == folder and instructions(other.name) == instructions(path):
             words = shlex.split(command["command"]) if "command" in command else list(command["arguments"])
             named = {i + 1 for i, word in enumerate(words) if word in ("-o", "-c", "-MT", "-MF")}
             return [word for i, word in enumerate(words) if i not in named and word not in ("-o", "-c", "-MT", "-MF", "-MD")]
@@ -74,6 +77,11 @@ class Samples(unittest.TestCase):
                 made = new / Path(path).relative_to("src")
                 made.parent.mkdir(parents=True, exist_ok=True)
                 made.write_text(old[:at] + rows + old[at:], encoding="utf-8")
+            for path, code in blocks_behind(text, r"src/[\w/]+\.h").items():
+                self.assertFalse((ROOT / path).exists(), f"{page} has its reader write {path}, which exists")
+                made = new / Path(path).relative_to("src")
+                made.parent.mkdir(parents=True, exist_ok=True)
+                made.write_text(code, encoding="utf-8")
             sources = {path: ROOT / path for path in tables}
             for path, code in files.items():
                 if instructions(path) in ("avx2", "avx512") and platform.machine() not in ("x86_64", "AMD64"):
