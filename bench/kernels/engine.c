@@ -62,7 +62,7 @@ static size_t tensor_bytes(int64_t channels, int64_t pixels, unsigned block)
 static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32_t flags,
                               const bench_conv *c, int winograd, sonde_error *err)
 {
-    const unsigned block = (unsigned)sn_cpu_block(flags);
+    const unsigned block = sn_conv_block(flags);
     const int64_t pad = c->kernel / 2, out = (c->image + 2 * pad - c->kernel) / c->stride + 1;
     const sn_conv_desc d = {.n = 1,
                             .c = c->in,
@@ -83,8 +83,10 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
     const int64_t dims[4] = {c->out, c->in / c->groups, c->kernel, c->kernel};
     SN_TRY(sn_conv_plan_make(&w->conv, &d, flags, s->cpu.l2_bytes, threads, err));
     size_t bytes = 0;
-    const unsigned format = sn_conv_pack_id(dims, 4, c->groups, d.in_block, block);
-    if (!sn_pack_get(format)->bytes(dims, 4, c->groups, &bytes))
+    const unsigned format =
+        sn_conv_pack_id(SONDE_DTYPE_F32, dims, 4, c->groups, d.in_block, block, flags);
+    const sn_packing packing = {sn_pack_get(format), dims, 4, c->groups, flags};
+    if (!packing.format->bytes(&packing, &bytes))
         return sn_fail(err, SONDE_LIMIT, "these weights cannot be packed");
     make_weights(w, s, bytes);
     w->x = bench_floats(tensor_bytes(c->in, c->image * c->image, d.in_block));
@@ -149,7 +151,7 @@ bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_r
 {
     enum { M = 4 };
     const bench_conv *v = &c->conv;
-    const unsigned block = (unsigned)sn_cpu_block(s->cpu.flags);
+    const unsigned block = sn_conv_block(s->cpu.flags);
     if (!c->is_conv || v->kernel != 3 || v->stride != 1 || v->in / v->groups < block)
         return false;
     return make(s, slot, s->cpu.flags, c, M, out);

@@ -73,10 +73,4 @@ static inline void sn_cpu_pause(void)
 #endif
 }
 
-/* Vector block of the blocked activation layout: 16 with AVX-512, else 8. */
-static inline int sn_cpu_block(uint32_t flags)
-{
-    return (flags & SN_CPU_AVX512) ? 16 : 8;
-}
-
 #endif

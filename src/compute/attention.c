@@ -44,7 +44,7 @@ static void plan_pieces(sn_attention_plan *p)
         p->keys = sn_min(all, FEW_KEYS);
         return;
     }
-    const int64_t tile = block == 16 ? 14 : 6, heads = d->batch * d->heads;
+    const int64_t tile = p->kernels->f32_gemm_geometry.pixels[1], heads = d->batch * d->heads;
     const int64_t groups = d->batch * d->kv_heads;
     p->keys = all <= WHOLE_KEYS ? all : BLOCK_KEYS;
     const int64_t fit = SCORE_BYTES / (int64_t)sizeof(float) / p->keys;
@@ -87,7 +87,7 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->kernels = sn_kernels_get(cpu_flags);
-    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->block = p->kernels->f32_gemm_geometry.block;
     p->threads = threads > 0 ? threads : 1;
     p->blocks = d->dtype == SONDE_DTYPE_F32 && d->batch > 0 && d->heads > 0 && d->q_len > 0 &&
                 d->head > 0 && d->v_head > 0 && d->kv_len > 0;

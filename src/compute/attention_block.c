@@ -56,7 +56,8 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
 {
     const int64_t block = p->block, panels = sn_ceil_div(cols, block);
     /* Four blocks in step load fewest where there are registers for them; else few rows only. */
-    const int64_t most = block == 16 || rows <= 7 ? 4 : 2, groups = sn_ceil_div(panels, most);
+    const bool four = rows <= 7 || p->kernels->f32_gemm_geometry.pixels[3] >= 4;
+    const int64_t most = four ? 4 : 2, groups = sn_ceil_div(panels, most);
     for (int64_t at = 0, n, left = groups; left > 0; at += n, left--) {
         n = sn_ceil_div(panels - at, left);
         const bool last = left == 1;

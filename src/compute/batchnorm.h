@@ -10,7 +10,7 @@
 
 typedef struct sn_batchnorm {
     int64_t images, channels, pixels;
-    int64_t block; /* of the images: the one of the kernels, sn_cpu_block; 0: plain */
+    int64_t block; /* of the images: the one of the kernels; 0: plain */
     float epsilon;
     float momentum; /* training: how much of the running mean and variance stays */
     bool training;

@@ -9,6 +9,7 @@
 #define SN_COMPUTE_CONV_H
 
 #include "base/cpu.h"
+#include "base/dtype.h"
 #include "base/pool.h"
 #include "base/workspace.h"
 #include "compute/act.h"
@@ -57,7 +58,8 @@ typedef struct sn_conv_plan {
     const sn_kernels *k;
     sn_f32_tile_fn *tile;
     sn_conv_blocks b;
-    unsigned block; /* vector block of the kernels */
+    unsigned block; /* of the kernels */
+    uint32_t cpu_flags;
     int threads;
     float lo, hi;       /* clip inside the kernel */
     bool post;          /* the activation is more than that */
@@ -91,8 +93,10 @@ bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned bloc
                        bool plain_input);
 /* The packed format (compute/packs.inc) for these weights and layouts; 0: none. Its argument is the
  * number of groups. */
-unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
-                         unsigned out_block);
+unsigned sn_conv_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                         unsigned in_block, unsigned out_block, uint32_t cpu_flags);
+/* Channels of a block, in the blocked layout that convolutions are made for on this CPU. */
+unsigned sn_conv_block(uint32_t cpu_flags);
 
 /* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,

@@ -21,7 +21,7 @@ static int64_t window_rows(const sn_conv_desc *second)
 /* Chunks as large as the kernel likes them, bands so that what is between fills a quarter of the
  * cache. Rows too long for that, or windows too high: fewer channels of all rows. */
 static void pick_parts(sn_conv_chain *p, const sn_conv_desc *first, const sn_conv_desc *second,
-                       size_t l2_bytes)
+                       const sn_geometry *tiles, size_t l2_bytes)
 {
     const int64_t block = first->out_block, l2 = (int64_t)l2_bytes, rows = second->out[1];
     const int64_t pixels = first->out[1] * first->out[2];
@@ -33,7 +33,7 @@ static void pick_parts(sn_conv_chain *p, const sn_conv_desc *first, const sn_con
     if (blocks < 3 || plane * blocks < l2 / 4 * 3)
         return;
     p->apart = true;
-    const int64_t q = sn_tile_pick_blocks((unsigned)block, pixels, 1, blocks, false);
+    const int64_t q = sn_tile_pick_blocks(tiles, pixels, 1, blocks, false);
     const int64_t window = window_rows(second), stride = second->stride[1];
     const int64_t fit = l2 / 4 / (q * block * 4 * first->out[2]);
     const int64_t least = sn_max(4 * (window - stride) / stride, 1); /* else too much twice */
@@ -75,7 +75,7 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     p->threads = threads > 0 ? threads : 1;
     p->images = first->n;
     p->channels = first->oc;
-    pick_parts(p, first, second, l2_bytes);
+    pick_parts(p, first, second, &sn_kernels_get(cpu_flags)->f32_conv_geometry, l2_bytes);
     p->chunks = sn_max(sn_ceil_div(p->channels, sn_max(p->chunk, 1)), 1);
     p->bands = sn_max(sn_ceil_div(second->out[1], sn_max(p->band, 1)), 1);
     const int inner_threads = p->apart ? 1 : p->threads;

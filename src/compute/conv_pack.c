@@ -44,48 +44,45 @@ bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool pl
     return true;
 }
 
-static bool bytes_of(const int64_t *dims, int rank, int64_t vectors, unsigned block, size_t *bytes)
+/* How a weight divides into blocks; `plain`: its input is. */
+static bool blocks_of(const sn_packing *p, sn_conv_blocks *b)
 {
-    for (int i = 2; i < rank; i++)
-        if (dims[i] <= 0 || !sn_i64_mul(vectors, dims[i], &vectors))
-            return false;
-    size_t n;
-    if (!sn_size_mul((size_t)vectors, block, &n) || n > PTRDIFF_MAX / sizeof(float))
-        return false;
-    *bytes = n * sizeof(float);
-    return true;
+    return p->rank == 4 && sn_conv_blocks_of(p->dims, p->arg, p->format->block,
+                                             p->format->arrangement == SN_WEIGHTS_CONV_PLAIN, b);
 }
 
-static bool conv_bytes(const int64_t *dims, int rank, int64_t groups, unsigned block, bool plain,
-                       size_t *bytes)
+/* Bytes of so many vectors at every tap. */
+static bool bytes_of(const sn_packing *p, int64_t vectors, size_t *bytes)
+{
+    for (int i = 2; i < p->rank; i++)
+        if (p->dims[i] <= 0 || !sn_i64_mul(vectors, p->dims[i], &vectors))
+            return false;
+    return sn_pack_vector_bytes(p->format, vectors, bytes);
+}
+
+static bool conv_bytes(const sn_packing *p, size_t *bytes)
 {
     sn_conv_blocks b;
     int64_t vectors;
-    if (rank != 4 || !sn_conv_blocks_of(dims, groups, block, plain, &b) ||
-        !sn_i64_mul(b.groups * b.out_blocks, b.in_blocks * b.channels, &vectors))
-        return false;
-    return bytes_of(dims, rank, vectors, block, bytes);
+    return blocks_of(p, &b) &&
+           sn_i64_mul(b.groups * b.out_blocks, b.in_blocks * b.channels, &vectors) &&
+           bytes_of(p, vectors, bytes);
 }
 
-static size_t conv_units(const int64_t *dims, int64_t groups, unsigned block, bool plain)
+static size_t conv_units(const sn_packing *p)
 {
     sn_conv_blocks b;
-    return sn_conv_blocks_of(dims, groups, block, plain, &b) ? (size_t)(b.groups * b.out_blocks)
-                                                             : 0;
+    return blocks_of(p, &b) ? (size_t)(b.groups * b.out_blocks) : 0;
 }
 
 /* n channels of `taps` weights each, to where one output channel's lie: tap k at k·tap_stride. */
-static inline void scatter(float *restrict to, const uint8_t *restrict from, int64_t n,
-                           int64_t taps, int64_t tap_stride, unsigned block)
+static inline void scatter(uint8_t *restrict to, const uint8_t *restrict from, int64_t n,
+                           int64_t taps, int64_t tap_stride, int64_t block, const size_t elem)
 {
-    if (taps == 1) {
-        for (int64_t c = 0; c < n; c++)
-            to[c * block] = sn_pack_f32(from, c);
-        return;
-    }
     for (int64_t c = 0; c < n; c++)
         for (int64_t k = 0; k < taps; k++)
-            to[k * tap_stride + c * block] = sn_pack_f32(from, c * taps + k);
+            memcpy(to + (size_t)(k * tap_stride + c * block) * elem,
+                   from + (size_t)(c * taps + k) * elem, elem);
 }
 
 /* Output channels that a block has: fewer at the end of a group, and at the end of all. */
@@ -95,165 +92,136 @@ static int64_t block_lanes(const int64_t *dims, const sn_conv_blocks *b, int64_t
     return sn_max(lanes, 0);
 }
 
-enum { TURN_VECTORS = 256 }; /* turned at once: 16 KiB on the stack */
+enum { TURN_BYTES = 16384 }; /* turned at once, on the stack */
 
-/* The first `lanes` output channels of a block whose group is not merged, `each` floats of taps of
- * channels apart: rows are turned into lanes, then channels and taps change places. */
-static void turn(float *dst, const float *src, const sn_conv_blocks *b, int64_t taps,
-                 unsigned lanes)
+/* The first `lanes` output channels of a block whose group is not merged: rows of taps of channels
+ * are turned into lanes, then channels and taps change places. */
+static void turn(const sn_packing *p, uint8_t *dst, const uint8_t *src, const sn_conv_blocks *b,
+                 int64_t taps, unsigned lanes)
 {
-    const unsigned block = b->block;
+    const size_t elem = sn_dtype_bytes(p->format->dtype), vector = b->block * elem;
     const size_t each = (size_t)(b->in * taps);
-    sn_f32_block_fn *lanes_of = sn_pack_lanes(block);
     if (taps == 1) {
-        lanes_of(dst, src, each, lanes, block, each);
+        sn_pack_lanes(p, dst, src, each, lanes, each);
         return;
     }
-    float turned[TURN_VECTORS * 16];
-    const int64_t most = TURN_VECTORS / taps;
+    _Alignas(SN_ALIGN) uint8_t turned[TURN_BYTES];
+    const int64_t most = (int64_t)(TURN_BYTES / vector) / taps;
     for (int64_t c = 0; c < b->in;) {
         const int64_t at = c % b->channels, left = sn_min(b->channels - at, b->in - c);
         const int64_t n = sn_min(left, most);
-        float *to = dst + (c - at) * taps * block + at * block;
-        lanes_of(turned, src + c * taps, (size_t)(n * taps), lanes, block, each);
+        uint8_t *to = dst + (size_t)((c - at) * taps + at) * vector;
+        sn_pack_lanes(p, turned, src + (size_t)(c * taps) * elem, (size_t)(n * taps), lanes, each);
         for (int64_t i = 0; i < n; i++)
             for (int64_t k = 0; k < taps; k++)
-                memcpy(to + (k * b->channels + i) * block, turned + (i * taps + k) * block,
-                       block * sizeof(float));
+                memcpy(to + (size_t)(k * b->channels + i) * vector,
+                       turned + (size_t)(i * taps + k) * vector, vector);
         c += n;
     }
 }
 
 /* One output block of one merged group. Reads the source in its own order; the part of the
  * destination that this scatters into stays in the cache. */
-static void conv_pack(float *dst, const uint8_t *src, const int64_t *dims, int64_t groups,
-                      unsigned block, bool plain, size_t unit)
+static void conv_pack(const sn_packing *p, void *packed, const void *weight, size_t unit)
 {
     sn_conv_blocks b;
-    if (!sn_conv_blocks_of(dims, groups, block, plain, &b))
+    if (!blocks_of(p, &b))
         return;
-    const int64_t taps = dims[2] * dims[3];
-    const int64_t in_block = taps * b.channels * block; /* floats of one input block */
+    const size_t elem = sn_dtype_bytes(p->format->dtype);
+    const int64_t taps = p->dims[2] * p->dims[3], block = b.block;
+    const int64_t in_block = taps * b.channels * block; /* elements of one input block */
     const int64_t group = (int64_t)unit / b.out_blocks, ob = (int64_t)unit % b.out_blocks;
-    dst += (int64_t)unit * b.in_blocks * in_block;
+    const uint8_t *src = weight;
+    uint8_t *dst = (uint8_t *)packed + unit * (size_t)(b.in_blocks * in_block) * elem;
     const bool whole = b.group_in == b.in && b.in == b.in_blocks * b.channels &&
-                       (ob + 1) * (int64_t)block <= b.out; /* every float is written */
+                       (ob + 1) * block <= b.out; /* every element is written */
     if (!whole)
-        memset(dst, 0, (size_t)(b.in_blocks * in_block) * sizeof(float));
+        memset(dst, 0, (size_t)(b.in_blocks * in_block) * elem);
     const int64_t o0 = group * b.out + ob * block; /* output channel of lane 0 */
-    const int64_t lanes = block_lanes(dims, &b, o0, ob);
-    if (b.group_in == b.in && taps <= TURN_VECTORS && (uintptr_t)src % sizeof(float) == 0) {
-        const float *rows = (const float *)(const void *)src;
-        turn(dst, rows + o0 * b.in * taps, &b, taps, (unsigned)lanes);
+    const int64_t lanes = block_lanes(p->dims, &b, o0, ob);
+    if (b.group_in == b.in && (size_t)(taps * block) * elem <= TURN_BYTES) {
+        turn(p, dst, src + (size_t)(o0 * b.in * taps) * elem, &b, taps, (unsigned)lanes);
         return;
     }
     for (int64_t l = 0; l < lanes; l++) {
         const int64_t o = o0 + l;
         /* Where this channel's own group starts inside the merged one. */
         const int64_t first = o / b.group_out * b.group_in - group * b.in;
-        const uint8_t *from = src + (size_t)(o * b.group_in * taps) * sizeof(float);
-        float *to = dst + first / b.channels * in_block + l; /* its input block */
+        const uint8_t *from = src + (size_t)(o * b.group_in * taps) * elem;
+        int64_t at = first / b.channels * in_block + l; /* in its input block */
         int64_t channel = first % b.channels;
-        for (int64_t left = b.group_in; left > 0; channel = 0, to += in_block) {
-            const int64_t n = left < b.channels - channel ? left : b.channels - channel;
-            scatter(to + channel * block, from, n, taps, b.channels * block, block);
-            from += (size_t)(n * taps) * sizeof(float);
+        for (int64_t left = b.group_in; left > 0; channel = 0, at += in_block) {
+            const int64_t n = sn_min(left, b.channels - channel);
+            uint8_t *to = dst + (size_t)(at + channel * block) * elem;
+            if (elem == sizeof(float))
+                scatter(to, from, n, taps, b.channels * block, block, sizeof(float));
+            else
+                scatter(to, from, n, taps, b.channels * block, block, elem);
+            from += (size_t)(n * taps) * elem;
             left -= n;
         }
     }
 }
 
 /* Output channels lie one after the other. */
-static bool conv_source(const int64_t *dims, int64_t groups, unsigned block, bool plain,
-                        size_t unit, int64_t *first, int64_t *count)
+static bool conv_source(const sn_packing *p, size_t unit, int64_t *first, int64_t *count)
 {
     sn_conv_blocks b;
-    if (!sn_conv_blocks_of(dims, groups, block, plain, &b))
+    if (!blocks_of(p, &b))
         return false;
-    const int64_t each = b.group_in * dims[2] * dims[3], ob = (int64_t)unit % b.out_blocks;
-    const int64_t o0 = (int64_t)unit / b.out_blocks * b.out + ob * block;
-    *count = block_lanes(dims, &b, o0, ob) * each;
+    const int64_t each = b.group_in * p->dims[2] * p->dims[3], ob = (int64_t)unit % b.out_blocks;
+    const int64_t o0 = (int64_t)unit / b.out_blocks * b.out + ob * b.block;
+    *count = block_lanes(p->dims, &b, o0, ob) * each;
     *first = *count ? o0 * each : 0;
     return true;
 }
 
-static bool depthwise_bytes(const int64_t *dims, int rank, int64_t groups, unsigned block,
-                            size_t *bytes)
+static bool depthwise_bytes(const sn_packing *p, size_t *bytes)
 {
-    if (rank != 4 || dims[0] <= 0 || dims[0] != groups || dims[1] != 1)
-        return false;
-    return bytes_of(dims, rank, (dims[0] + block - 1) / block, block, bytes);
+    const int64_t *d = p->dims;
+    return p->rank == 4 && d[0] > 0 && d[0] == p->arg && d[1] == 1 &&
+           bytes_of(p, (d[0] - 1) / p->format->block + 1, bytes);
 }
 
-static void depthwise_pack(float *dst, const void *src, const int64_t *dims, unsigned block,
-                           size_t unit)
+static size_t depthwise_units(const sn_packing *p)
 {
-    const int64_t taps = dims[2] * dims[3], c0 = (int64_t)unit * block;
-    dst += (int64_t)unit * taps * block;
-    for (int64_t k = 0; k < taps; k++)
-        for (unsigned l = 0; l < block; l++)
-            dst[k * block + l] = c0 + l < dims[0] ? sn_pack_f32(src, (c0 + l) * taps + k) : 0.0f;
+    return (size_t)sn_ceil_div(p->dims[0], p->format->block);
 }
 
-/* The functions of a format for one block size. */
-#define CONV_FORMAT(family, block, plain)                                                          \
-    static bool family##block##_bytes(const int64_t *dims, int rank, int64_t arg, size_t *bytes)   \
-    {                                                                                              \
-        return conv_bytes(dims, rank, arg, block, plain, bytes);                                   \
-    }                                                                                              \
-    static size_t family##block##_units(const int64_t *dims, int rank, int64_t arg)                \
-    {                                                                                              \
-        return rank == 4 ? conv_units(dims, arg, block, plain) : 0;                                \
-    }                                                                                              \
-    static void family##block##_pack(void *dst, const void *src, const int64_t *dims, int rank,    \
-                                     int64_t arg, size_t unit)                                     \
-    {                                                                                              \
-        (void)rank;                                                                                \
-        conv_pack(dst, src, dims, arg, block, plain, unit);                                        \
-    }                                                                                              \
-    static bool family##block##_source(const int64_t *dims, int rank, int64_t arg, size_t unit,    \
-                                       int64_t *first, int64_t *count)                             \
-    {                                                                                              \
-        (void)rank;                                                                                \
-        return conv_source(dims, arg, block, plain, unit, first, count);                           \
-    }                                                                                              \
-    const sn_pack_format sn_pack_f32_##family##block = {                                           \
-        "f32_" #family #block, family##block##_bytes, family##block##_units, family##block##_pack, \
-        family##block##_source};
+static void depthwise_pack(const sn_packing *p, void *dst, const void *src, size_t unit)
+{
+    const size_t elem = sn_dtype_bytes(p->format->dtype);
+    const int64_t taps = p->dims[2] * p->dims[3], block = p->format->block;
+    const int64_t c0 = (int64_t)unit * block, lanes = sn_min(p->dims[0] - c0, block);
+    sn_pack_lanes(p, (uint8_t *)dst + (size_t)(c0 * taps) * elem,
+                  (const uint8_t *)src + (size_t)(c0 * taps) * elem, (size_t)taps, (unsigned)lanes,
+                  (size_t)taps);
+}
 
-#define DEPTHWISE_FORMAT(block)                                                                    \
-    static bool depthwise##block##_bytes(const int64_t *dims, int rank, int64_t arg,               \
-                                         size_t *bytes)                                            \
-    {                                                                                              \
-        return depthwise_bytes(dims, rank, arg, block, bytes);                                     \
-    }                                                                                              \
-    static size_t depthwise##block##_units(const int64_t *dims, int rank, int64_t arg)             \
-    {                                                                                              \
-        (void)rank, (void)arg;                                                                     \
-        return (size_t)((dims[0] + block - 1) / block);                                            \
-    }                                                                                              \
-    static void depthwise##block##_pack(void *dst, const void *src, const int64_t *dims, int rank, \
-                                        int64_t arg, size_t unit)                                  \
-    {                                                                                              \
-        (void)rank, (void)arg;                                                                     \
-        depthwise_pack(dst, src, dims, block, unit);                                               \
-    }                                                                                              \
-    static bool depthwise##block##_source(const int64_t *dims, int rank, int64_t arg, size_t unit, \
-                                          int64_t *first, int64_t *count)                          \
-    {                                                                                              \
-        (void)rank, (void)arg;                                                                     \
-        const int64_t each = dims[2] * dims[3], at = (int64_t)unit * block;                        \
-        *first = at * each;                                                                        \
-        *count = (dims[0] - at < block ? dims[0] - at : block) * each;                             \
-        return true;                                                                               \
-    }                                                                                              \
-    const sn_pack_format sn_pack_f32_depthwise##block = {                                          \
-        "f32_depthwise" #block, depthwise##block##_bytes, depthwise##block##_units,                \
-        depthwise##block##_pack, depthwise##block##_source};
+static bool depthwise_source(const sn_packing *p, size_t unit, int64_t *first, int64_t *count)
+{
+    const int64_t each = p->dims[2] * p->dims[3], block = p->format->block;
+    const int64_t at = (int64_t)unit * block;
+    *first = at * each;
+    *count = sn_min(p->dims[0] - at, block) * each;
+    return true;
+}
 
-CONV_FORMAT(conv, 8, false)
-CONV_FORMAT(conv, 16, false)
-CONV_FORMAT(conv_plain, 8, true)
-CONV_FORMAT(conv_plain, 16, true)
-DEPTHWISE_FORMAT(8)
-DEPTHWISE_FORMAT(16)
+#define FORMAT(TYPE, type, ARRANGEMENT, family, functions, BLOCK)                                  \
+    const sn_pack_format sn_pack_##type##_##family##BLOCK = {.name = #type "_" #family #BLOCK,     \
+                                                             .arrangement =                        \
+                                                                 SN_WEIGHTS_##ARRANGEMENT,         \
+                                                             .dtype = SONDE_DTYPE_##TYPE,          \
+                                                             .block = BLOCK,                       \
+                                                             .kr = 1,                              \
+                                                             .bytes = functions##_bytes,           \
+                                                             .units = functions##_units,           \
+                                                             .pack = functions##_pack,             \
+                                                             .source = functions##_source};
+#define FORMATS(TYPE, type, BLOCK)                                                                 \
+    FORMAT(TYPE, type, CONV, conv, conv, BLOCK)                                                    \
+    FORMAT(TYPE, type, CONV_PLAIN, conv_plain, conv, BLOCK)                                        \
+    FORMAT(TYPE, type, DEPTHWISE, depthwise, depthwise, BLOCK)
+
+FORMATS(F32, f32, 8)
+FORMATS(F32, f32, 16)

@@ -33,18 +33,30 @@ bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned bloc
     return sn_conv_blocks_of(w, groups, block, plain_input, &b);
 }
 
-unsigned sn_conv_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
-                         unsigned out_block)
+unsigned sn_conv_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                         unsigned in_block, unsigned out_block, uint32_t cpu_flags)
 {
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
     if (out_block == 0 || (in_block != 0 && in_block != out_block) ||
+        out_block != k->f32_conv_geometry.block ||
         !sn_conv_can_block(w, rank, groups, out_block, in_block == 0))
         return SN_PACK_NONE;
-    const bool wide = out_block == 16;
     if (in_block == 0)
-        return wide ? SN_PACK_F32_CONV_PLAIN16 : SN_PACK_F32_CONV_PLAIN8;
+        return sn_pack_find(SN_WEIGHTS_CONV_PLAIN, dtype, &k->f32_conv_any_geometry);
     if (is_depthwise(w, groups))
-        return wide ? SN_PACK_F32_DEPTHWISE16 : SN_PACK_F32_DEPTHWISE8;
-    return wide ? SN_PACK_F32_CONV16 : SN_PACK_F32_CONV8;
+        return sn_pack_find(SN_WEIGHTS_DEPTHWISE, dtype, &k->f32_depthwise_geometry);
+    return sn_pack_find(SN_WEIGHTS_CONV, dtype, &k->f32_conv_geometry);
+}
+
+unsigned sn_conv_block(uint32_t cpu_flags)
+{
+    return sn_kernels_get(cpu_flags)->f32_conv_geometry.block;
+}
+
+/* The kernel's tiles: those with and without borders have the same. */
+static const sn_geometry *tiles(const sn_conv_plan *p)
+{
+    return &p->k->f32_conv_geometry;
 }
 
 /* The widest stretch of a row that one kernel call can do. */
@@ -94,7 +106,7 @@ static void plan_run(sn_conv_plan *p)
 
 static int64_t tile_pixels(const sn_conv_plan *p)
 {
-    return sn_min(sn_tile_pixels(p->block, p->chunk_blocks), p->cols);
+    return sn_min(tiles(p)->pixels[p->chunk_blocks - 1], p->cols);
 }
 
 static const char *isa(const sn_conv_plan *p)
@@ -151,7 +163,7 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
     plan_run(p);
     const sn_variant v = sn_variant_of(d->variant);
-    const int64_t model_q = sn_tile_pick_blocks(p->block, p->cols, p->rows, p->b.out_blocks, false);
+    const int64_t model_q = sn_tile_pick_blocks(tiles(p), p->cols, p->rows, p->b.out_blocks, false);
     const int64_t q = sn_variant_blocks(&v, model_q, p->b.out_blocks);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
@@ -236,7 +248,8 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
-    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->block = tiles(p)->block;
+    p->cpu_flags = cpu_flags;
     p->threads = threads > 0 ? threads : 1;
     p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
     p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
@@ -247,11 +260,13 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
         p->kind = SN_CONV_COLUMNS;
         return plan_columns(p, err);
     }
-    const unsigned pack = sn_conv_pack_id(w, 4, d->groups, d->in_block, d->out_block);
+    const unsigned pack =
+        sn_conv_pack_id(SONDE_DTYPE_F32, w, 4, d->groups, d->in_block, d->out_block, cpu_flags);
     if (pack == SN_PACK_NONE || d->out_block != p->block || d->in[0] != 1 || d->kernel[0] != 1)
         return sn_fail(err, SONDE_INTERNAL, "no kernel for a convolution from blocks of %u to %u",
                        d->in_block, d->out_block);
-    if (!d->packed && !sn_pack_get(pack)->bytes(w, 4, d->groups, &p->pack_bytes))
+    const sn_packing packing = {sn_pack_get(pack), w, 4, d->groups, cpu_flags};
+    if (!d->packed && !packing.format->bytes(&packing, &p->pack_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
     if (d->in_block != 0 && is_depthwise(w, d->groups)) {
         p->kind = SN_CONV_DEPTHWISE;
@@ -279,9 +294,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
 }
 
 typedef struct pack_call {
-    const sn_pack_format *format;
-    const int64_t *dims;
-    int64_t groups;
+    sn_packing packing;
     float *dst;
     const float *src;
 } pack_call;
@@ -290,7 +303,7 @@ static void pack_task(void *arg, size_t unit, int worker)
 {
     const pack_call *c = arg;
     (void)worker;
-    c->format->pack(c->dst, c->src, c->dims, 4, c->groups, unit);
+    c->packing.format->pack(&c->packing, c->dst, c->src, unit);
 }
 
 void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
@@ -305,10 +318,10 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
     if (p->pack_bytes > 0) {
         const sn_conv_desc *d = &p->d;
         const int64_t dims[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
-        const sn_pack_format *f =
-            sn_pack_get(sn_conv_pack_id(dims, 4, d->groups, d->in_block, d->out_block));
-        pack_call c = {f, dims, d->groups, sn_piece_at(workspace, p->pack), w};
-        sn_pool_run(pool, f->units(dims, 4, d->groups), pack_task, &c);
+        const sn_pack_format *f = sn_pack_get(sn_conv_pack_id(
+            SONDE_DTYPE_F32, dims, 4, d->groups, d->in_block, d->out_block, p->cpu_flags));
+        pack_call c = {{f, dims, 4, d->groups, p->cpu_flags}, sn_piece_at(workspace, p->pack), w};
+        sn_pool_run(pool, f->units(&c.packing), pack_task, &c);
         w = c.dst;
     }
     sn_conv_call call = {p, x, w, bias, z, y, workspace};

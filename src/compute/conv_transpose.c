@@ -16,6 +16,13 @@ enum {
 };
 
 /* ------------------------------------------------------------------ plan */
+/* An image is the right side of the product, packed at every run. */
+static sn_packing packing_of(const sn_conv_transpose_plan *p, const int64_t dims[2])
+{
+    const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
+    return (sn_packing){f, dims, 2, 0, p->cpu_flags};
+}
+
 static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size_t l2_bytes,
                              int threads, sonde_error *err)
 {
@@ -37,8 +44,9 @@ static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size
     SN_TRY(sn_gemm_plan_make(&p->last, &d, cpu_flags, l2_bytes, 1, err));
     const int64_t dims[2] = {p->d.in_channels, p->in_pixels};
     size_t bytes = 0;
-    p->format = sn_pack_get(sn_gemm_pack_id(p->plan.block));
-    if (p->d.in_channels > 0 && p->in_pixels > 0 && !p->format->bytes(dims, 2, 0, &bytes))
+    p->cpu_flags = cpu_flags;
+    const sn_packing packing = packing_of(p, dims);
+    if (p->d.in_channels > 0 && p->in_pixels > 0 && !packing.format->bytes(&packing, &bytes))
         bytes = SIZE_MAX;
     p->panel_bytes = bytes <= PTRDIFF_MAX ? (int64_t)bytes : -1;
     p->weight_floats = p->small ? 0 : sn_count(p->d.groups, p->d.in_channels, out, p->taps);
@@ -147,7 +155,8 @@ static void pack_unit(void *arg, size_t task, int worker)
     const transpose_call *c = arg;
     const int64_t dims[2] = {c->p->d.in_channels, c->p->in_pixels};
     (void)worker;
-    c->p->format->pack(c->panels, c->x, dims, 2, 0, task);
+    const sn_packing packing = packing_of(c->p, dims);
+    packing.format->pack(&packing, c->panels, c->x, task);
 }
 
 /* Weights [in][out][taps] of each group as [out][taps][in]. */
@@ -169,8 +178,9 @@ static const float *turn_weights(const sn_conv_transpose_plan *p, const sn_conv_
 static void run_group_f32(const sn_conv_transpose_plan *p, transpose_call *c, sn_pool *pool)
 {
     const int64_t dims[2] = {p->d.in_channels, p->in_pixels};
+    const sn_packing packing = packing_of(p, dims);
     if (p->d.in_channels * p->in_pixels > 0)
-        sn_pool_run(pool, p->format->units(dims, 2, 0), pack_unit, c);
+        sn_pool_run(pool, packing.format->units(&packing), pack_unit, c);
     if (!p->small) {
         sn_pool_run(pool, (size_t)p->chunks, chunk_f32, c);
         return;

@@ -21,7 +21,7 @@ typedef struct sn_conv_transpose_plan {
     bool small;              /* f32: one product for all channels of a group */
     int64_t chunk, chunks;   /* output channels a task works on */
     sn_gemm_plan plan, last; /* of a full chunk, of the last one */
-    const sn_pack_format *format;
+    uint32_t cpu_flags;
     /* Workspace a run needs; -1: more than can be counted. Columns are per worker. */
     int64_t weight_floats, panel_bytes, columns_bytes, workers;
     uint64_t flops;

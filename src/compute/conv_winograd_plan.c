@@ -30,9 +30,12 @@ static double taps_inside(const sn_conv_desc *d, int axis)
 }
 
 /* All filters of a group. They are written to the second-level cache, which counts bytes. */
-static double filter_cycles(const sn_conv_blocks *b, int m)
+static double filter_cycles(const sn_conv_plan *p, int m)
 {
-    const double each = (m == 4 ? 110.0 : 50.0) * (b->block == 16 ? 1.0 : 0.55);
+    const sn_conv_blocks *b = &p->b;
+    const sn_geometry *g =
+        m == 4 ? &p->k->f32_wino4_filter_geometry : &p->k->f32_wino2_filter_geometry;
+    const double each = (m == 4 ? 110.0 : 50.0) * (double)g->speed;
     return each * (double)(b->in_blocks * b->block * b->out_blocks);
 }
 
@@ -75,7 +78,7 @@ static int64_t pick_batches(const sn_conv_plan *p, int64_t patches, size_t l2_by
     for (int64_t batches = fewest; batches <= last; batches++) {
         const int64_t items = p->b.groups * batches, rest = items % p->threads;
         const double item =
-            filter_cycles(&p->b, m) + (double)patches / (double)batches * patch_cycles(&p->b, m);
+            filter_cycles(p, m) + (double)patches / (double)batches * patch_cycles(&p->b, m);
         const double together = 0.9 * (double)sn_min(p->threads, p->b.out_blocks);
         const double cycles =
             item * ((double)(items / p->threads) + (double)rest / (p->threads > 1 ? together : 1));
@@ -101,13 +104,13 @@ static bool cut(sn_conv_plan *p, size_t l2_bytes)
     p->segs = sn_ceil_div(patches, p->seg);
     p->items = (size_t)(p->b.groups * p->segs);
     p->tasks = p->items - p->items % (size_t)p->threads;
-    int64_t q = sn_tile_pick_blocks(p->block, p->seg, 1, p->b.out_blocks, false);
+    int64_t q = sn_tile_pick_blocks(&p->k->f32_gemm_geometry, p->seg, 1, p->b.out_blocks, false);
     q = sn_variant_blocks(&v, sn_min(q, MAX_BLOCKS), p->b.out_blocks);
     if (p->tasks < p->items) /* chunks for all threads */
         q = sn_max(sn_min(q, p->b.out_blocks / p->threads), 1);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
-    p->tiles = sn_ceil_div(p->seg, sn_tile_pixels(p->block, p->chunk_blocks));
+    p->tiles = sn_ceil_div(p->seg, p->k->f32_gemm_geometry.pixels[p->chunk_blocks - 1]);
     p->patch_pos = p->seg * block + SN_WINO_GAP;
     const int64_t filter = n * n * (block * block + SN_WINO_GAP) * p->chunk_blocks;
     const int64_t part = sn_max(l2 / 4 / (filter * (int64_t)sizeof(float)), 1);
@@ -139,7 +142,7 @@ int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes)
         if (!cut(&w, l2_bytes))
             continue;
         const double group =
-            (double)w.segs * filter_cycles(b, m) + (double)patches_of(&w.d) * patch_cycles(b, m);
+            (double)w.segs * filter_cycles(&w, m) + (double)patches_of(&w.d) * patch_cycles(b, m);
         const double cycles =
             (double)b->groups * group + (double)w.panel_bytes / SPACE_BYTES_A_CYCLE;
         if (cycles < least) {
@@ -160,7 +163,7 @@ sonde_status sn_conv_plan_winograd(sn_conv_plan *p, size_t l2_bytes, sonde_error
     p->tile = p->k->f32_conv;
     const char *isa = strrchr(p->k->f32_conv_name, '_');
     snprintf(p->name, sizeof p->name, "f32_winograd%dx%d_%dx%d_%s", m, m,
-             (int)sn_min(sn_tile_pixels(p->block, p->chunk_blocks), p->seg), (int)p->chunk_blocks,
-             isa ? isa + 1 : "ref");
+             (int)sn_min(p->k->f32_gemm_geometry.pixels[p->chunk_blocks - 1], p->seg),
+             (int)p->chunk_blocks, isa ? isa + 1 : "ref");
     return SONDE_OK;
 }

@@ -26,11 +26,12 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
     const sn_variant v = sn_variant_of(d->variant);
-    const int64_t model_q = sn_tile_pick_blocks(p->block, d->m, 1, p->panels, !d->trans_a);
+    const int64_t model_q =
+        sn_tile_pick_blocks(&p->k->f32_gemm_geometry, d->m, 1, p->panels, !d->trans_a);
     const int64_t q = sn_variant_blocks(&v, model_q, p->panels);
     p->chunks = sn_max(sn_ceil_div(p->panels, q), 1);
     p->chunk_panels = sn_ceil_div(p->panels, p->chunks);
-    const int64_t tile = sn_tile_pixels(p->block, sn_max(p->chunk_panels, 1));
+    const int64_t tile = p->k->f32_gemm_geometry.pixels[sn_max(p->chunk_panels, 1) - 1];
     const int64_t units = sn_max(sn_ceil_div(d->m, tile), 1);
     p->part = sn_max(d->k, 1);
     p->parts = 1;
@@ -55,13 +56,18 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
 }
 
+unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags)
+{
+    return sn_pack_find(SN_WEIGHTS_PANELS, dtype, &sn_kernels_get(cpu_flags)->f32_gemm_geometry);
+}
+
 sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err)
 {
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
-    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->block = p->k->f32_gemm_geometry.block;
     p->threads = threads > 0 ? threads : 1;
     p->batches = 1;
     for (int i = 0; i < d->batch_rank; i++)
@@ -92,13 +98,15 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
             return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     } else if (!d->packed) {
         const int64_t dims[3] = {d->b_count, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
+        const sn_packing packing = {sn_pack_get(sn_gemm_pack_id(SONDE_DTYPE_F32, cpu_flags)), dims,
+                                    3, d->trans_b, cpu_flags};
         if (d->n > 0 && d->k > 0 && d->b_count > 0 &&
-            !sn_pack_get(sn_gemm_pack_id(p->block))->bytes(dims, 3, d->trans_b, &p->pack_bytes))
+            !packing.format->bytes(&packing, &p->pack_bytes))
             return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     }
     plan_split(p, l2_bytes);
     const char *isa = strrchr(p->k->f32_gemm_name, '_');
-    const int64_t rows = sn_tile_pixels(p->block, sn_max(p->chunk_panels, 1));
+    const int64_t rows = p->k->f32_gemm_geometry.pixels[sn_max(p->chunk_panels, 1) - 1];
     snprintf(p->name, sizeof p->name, "f32_gemm_%dx%d_%s", (int)sn_min(rows, sn_max(d->m, 1)),
              (int)(p->chunk_panels * p->block), isa ? isa + 1 : "ref");
     return SONDE_OK;

@@ -7,6 +7,7 @@
 #define SN_COMPUTE_GEMM_H
 
 #include "base/cpu.h"
+#include "base/dtype.h"
 #include "base/pool.h"
 #include "compute/act.h"
 
@@ -52,7 +53,7 @@ typedef struct sn_gemm_plan {
     char name[48];
 } sn_gemm_plan;
 
-unsigned sn_gemm_pack_id(unsigned block);
+unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 

@@ -19,7 +19,7 @@ sonde_status sn_nbits_plan_make(sn_nbits_plan *p, int64_t m, int64_t n, int64_t 
                          .blocks = sn_ceil_div(k, block),
                          .blob = block * bits / 8,
                          .kernels = sn_kernels_get(cpu_flags),
-                         .lanes = (unsigned)sn_cpu_block(cpu_flags),
+                         .lanes = sn_kernels_get(cpu_flags)->f32_gemm_geometry.block,
                          .threads = threads > 0 ? threads : 1};
     p->zero_row = sn_ceil_div(p->blocks * bits, 8);
     p->flops = 2 * (uint64_t)m * (uint64_t)n * (uint64_t)k;

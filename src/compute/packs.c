@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of packed weight formats, and what they share. */
+/* The list of packed weight formats. */
 #include "compute/packs.h"
 
 const sn_pack_format *sn_pack_get(unsigned id)
@@ -13,10 +13,13 @@ const sn_pack_format *sn_pack_get(unsigned id)
     return id < SN_PACK_COUNT ? formats[id] : NULL;
 }
 
-/* Panels of columns: those of the next part follow when a part fills its last panel. */
-bool sn_pack_joins(unsigned id, const int64_t *dims, int rank, int64_t arg, int axis)
+unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geometry *g)
 {
-    const int64_t block = id == SN_PACK_F32_GEMM16 ? 16 : id == SN_PACK_F32_GEMM8 ? 8 : 0;
-    return block > 0 && rank == 2 && axis == (arg ? 0 : 1) && dims[0] > 0 && dims[1] > 0 &&
-           dims[axis] % block == 0;
+    for (unsigned id = 1; id < SN_PACK_COUNT; id++) {
+        const sn_pack_format *f = sn_pack_get(id);
+        if (f->arrangement == arrangement && f->dtype == dtype && f->block == g->block &&
+            f->kr == g->kr)
+            return id;
+    }
+    return SN_PACK_NONE;
 }

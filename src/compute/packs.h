@@ -1,48 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weight formats. A format follows from the weight's shape, the CPU and the precision, never
- * from activations. Listed in packs.inc; an operator asks for one in its `pack` phase and the plan
- * packs once per initializer and program, in parallel. */
+/* Packed weight formats. A format follows from the weight's shape and element type and from the
+ * kernel that reads it, never from activations. Listed in packs.inc; an operator asks for one in
+ * its `pack` phase and the plan packs once per initializer and program, in parallel. */
 #ifndef SN_COMPUTE_PACKS_H
 #define SN_COMPUTE_PACKS_H
 
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/dtype.h"
 #include "kernels/kernels.h"
 
-typedef struct sn_pack_format {
-    const char *name; /* "f32_conv_oihw16i16o" */
-    /* Physical bytes for a weight of these dims; false: not packable this way. `arg` e.g. groups.
-     */
-    bool (*bytes)(const int64_t *dims, int rank, int64_t arg, size_t *bytes);
+typedef struct sn_pack_format sn_pack_format;
+
+/* A weight of these dims in a format. */
+typedef struct sn_packing {
+    const sn_pack_format *format;
+    const int64_t *dims;
+    int rank;
+    int64_t arg;        /* of the format: groups of a convolution, 1 for a transposed matrix */
+    uint32_t cpu_flags; /* of the machine that packs */
+} sn_packing;
+
+struct sn_pack_format {
+    const char *name; /* "f32_conv16" */
+    sn_arrangement arrangement;
+    sn_dtype dtype;    /* of the elements, before and after */
+    uint8_t block, kr; /* as in the geometry of the kernels that read it */
+    /* Bytes of the packed weight; false: not packable this way. */
+    bool (*bytes)(const sn_packing *p, size_t *bytes);
     /* Independent units to pack in parallel, then one unit. src lies as it does in a file: it need
-     * not be aligned (sn_pack_f32 reads it). */
-    size_t (*units)(const int64_t *dims, int rank, int64_t arg);
-    void (*pack)(void *dst, const void *src, const int64_t *dims, int rank, int64_t arg,
-                 size_t unit);
+     * not be aligned. */
+    size_t (*units)(const sn_packing *p);
+    void (*pack)(const sn_packing *p, void *dst, const void *src, size_t unit);
     /* The elements a unit reads: *count from *first. Weights that have to be changed first are so a
      * unit at a time, while they are in the cache. false: a unit reads here and there. */
-    bool (*source)(const int64_t *dims, int rank, int64_t arg, size_t unit, int64_t *first,
-                   int64_t *count);
-} sn_pack_format;
-
-/* The kernel that turns rows into a block's lanes, y[p*block + l] = x[l*x_channel + p]. A block of
- * 16 means AVX-512, on this machine: formats follow from the CPU. */
-static inline sn_f32_block_fn *sn_pack_lanes(unsigned block)
-{
-#if defined(__x86_64__)
-    return block == 16 ? sn_f32_block_avx512 : sn_f32_block_ref;
-#else
-    return block == 8 ? sn_f32_block_neon : sn_f32_block_ref;
-#endif
-}
-
-static inline float sn_pack_f32(const void *src, int64_t i)
-{
-    float x;
-    memcpy(&x, (const uint8_t *)src + (size_t)i * sizeof x, sizeof x);
-    return x;
-}
+    bool (*source)(const sn_packing *p, size_t unit, int64_t *first, int64_t *count);
+    /* Is a weight in parts along `axis` packed by packing its parts one behind the other? Asked
+     * with the dims of each part. NULL: it is not. */
+    bool (*joins)(const sn_packing *p, int axis);
+};
 
 enum {
     SN_PACK_NONE = 0,
@@ -53,9 +47,15 @@ enum {
 };
 
 const sn_pack_format *sn_pack_get(unsigned id); /* NULL for 0 and unknown ids */
-/* Is a weight in parts along `axis` packed by packing its parts one behind the other? Asked with
- * the dims of each part. */
-bool sn_pack_joins(unsigned id, const int64_t *dims, int rank, int64_t arg, int axis);
+/* The format that a kernel of this geometry reads; SN_PACK_NONE: there is none. */
+unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geometry *g);
+
+/* Rows become lanes: y[p*block + l] = x[l*x_channel + p] for l < lanes, 0 for the others, p < n; of
+ * a format's elements. x need not be aligned. */
+void sn_pack_lanes(const sn_packing *p, void *y, const void *x, size_t n, unsigned lanes,
+                   size_t x_channel);
+/* n vectors of `block` elements, and their bytes; false: too many. */
+bool sn_pack_vector_bytes(const sn_pack_format *f, int64_t n, size_t *bytes);
 
 /* Every row of packs.inc. */
 #define SN_PACK(id, symbol) extern const sn_pack_format symbol;

@@ -13,8 +13,10 @@
 #include "compute/split.h"
 
 /* ------------------------------------------------------------------ plan */
-bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden, unsigned block)
+bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden,
+                             uint32_t cpu_flags)
 {
+    const int64_t block = sn_kernels_get(cpu_flags)->f32_gemm_geometry.block;
     return cell != SN_CELL_GRU || linear_before_reset || 2 * hidden % block == 0;
 }
 
@@ -54,7 +56,8 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
-    p->block = (unsigned)sn_cpu_block(cpu_flags);
+    p->block = p->k->f32_gemm_geometry.block;
+    p->cpu_flags = cpu_flags;
     p->gates = sn_cell_gates(d->cell);
     for (int i = 0; i < d->dirs; i++)
         for (int k = 0; k < SN_CELL_MAX_ACTS; k++)
@@ -100,25 +103,26 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
 
 /* ------------------------------------------------------------------ packing at run */
 typedef struct pack_job {
-    const sn_pack_format *format;
+    sn_packing packing;
     float *dst;
     const float *src;
-    int64_t dims[2];
 } pack_job;
 
 static void pack_unit(void *arg, size_t task, int worker)
 {
     const pack_job *j = arg;
     (void)worker;
-    j->format->pack(j->dst, j->src, j->dims, 2, 1, task);
+    j->packing.format->pack(&j->packing, j->dst, j->src, task);
 }
 
 static void pack_rows(const sn_recurrent_plan *p, float *dst, const float *src, int64_t rows,
                       int64_t k, sn_pool *pool)
 {
-    pack_job j = {sn_pack_get(sn_gemm_pack_id(p->block)), dst, src, {rows, k}};
+    const int64_t dims[2] = {rows, k};
+    const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
+    pack_job j = {{f, dims, 2, 1, p->cpu_flags}, dst, src};
     if (rows > 0 && k > 0)
-        sn_pool_run(pool, j.format->units(j.dims, 2, 1), pack_unit, &j);
+        sn_pool_run(pool, f->units(&j.packing), pack_unit, &j);
 }
 
 /* ------------------------------------------------------------------ gates */

@@ -62,6 +62,7 @@ typedef struct sn_recurrent_plan {
     sn_recurrent_desc d;
     const sn_kernels *k;
     unsigned block;
+    uint32_t cpu_flags;
     int gates;
     int64_t r_rows[2]; /* recurrence weights in two products where a gate needs another's result */
     sn_gemm_plan from_x, from_h[2];
@@ -77,7 +78,7 @@ typedef struct sn_recurrent_plan {
 
 /* Can recurrence weights of this size be packed with the program? */
 bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden,
-                             unsigned block);
+                             uint32_t cpu_flags);
 /* Sizes are checked and not negative; hidden, batch, seq and input may be zero. */
 sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d,
                                     uint32_t cpu_flags, size_t l2_bytes, int threads,

@@ -71,7 +71,7 @@ void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const float *x, flo
     const unsigned block = r->to ? r->to : r->from;
     task_call t = {.c = {.r = r,
                          .k = sn_kernels_get(cpu_flags),
-                         .fast = block == (unsigned)sn_cpu_block(cpu_flags),
+                         .fast = block == sn_kernels_get(cpu_flags)->f32_block_geometry.block,
                          .block = block,
                          .blocks = sn_ceil_div(r->c, block),
                          .stretches = sn_ceil_div(r->pixels, STRETCH),
@@ -86,7 +86,7 @@ const char *sn_reorder_name(const sn_reorder *r, uint32_t cpu_flags)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
     const unsigned block = r->to ? r->to : r->from;
-    if ((r->from && r->to) || block != (unsigned)sn_cpu_block(cpu_flags))
+    if ((r->from && r->to) || block != k->f32_block_geometry.block)
         return "f32_reorder_ref";
     return r->to ? k->f32_block_name : k->f32_unblock_name;
 }

@@ -8,29 +8,22 @@
 #include <stdbool.h>
 
 #include "compute/split.h"
-
-enum { SN_TILE_MAX_BLOCKS = 4 };
-
-/* Pixels of the largest tile with so many blocks (kernels/tile.tmpl.h). */
-static inline int64_t sn_tile_pixels(unsigned block, int64_t blocks)
-{
-    static const int64_t wide[] = {28, 14, 9, 7}, narrow[] = {12, 6, 4, 2};
-    return block == 16 ? wide[blocks - 1] : narrow[blocks - 1];
-}
+#include "kernels/geometry.h"
 
 /* A run is cut into even tiles. Two multiply-adds or somewhat less than two loads a cycle, then
  * what weights cost on their way from the second-level cache, then the loop itself. `far`: pixels
  * lie far apart, and more than nine of them crowd each other out of the first-level cache. */
-static inline double sn_tile_run_cycles(unsigned block, int64_t pixels, int64_t blocks, bool far)
+static inline double sn_tile_run_cycles(const sn_geometry *g, int64_t pixels, int64_t blocks,
+                                        bool far)
 {
-    const int64_t tiles = sn_max(sn_ceil_div(pixels, sn_tile_pixels(block, blocks)), 1);
+    const int64_t tiles = sn_max(sn_ceil_div(pixels, g->pixels[blocks - 1]), 1);
     const double p = (double)pixels / (double)tiles, q = (double)blocks;
     const double fma = p * q / 2, load = 0.6 * (p + q), busy = fma > load ? fma : load;
     return (double)tiles * (busy * (far && p > 9 ? 1.06 : 1) + 0.15 * q + 0.6);
 }
 
 /* How many blocks of `out_blocks` a kernel call should take, for `runs` runs of so many pixels. */
-static inline int64_t sn_tile_pick_blocks(unsigned block, int64_t pixels, int64_t runs,
+static inline int64_t sn_tile_pick_blocks(const sn_geometry *g, int64_t pixels, int64_t runs,
                                           int64_t out_blocks, bool far)
 {
     enum { CHUNK_START = 3 }; /* cycles per channel before a chunk runs at full speed */
@@ -40,10 +33,9 @@ static inline int64_t sn_tile_pick_blocks(unsigned block, int64_t pixels, int64_
         const int64_t chunks = sn_ceil_div(out_blocks, q), small = out_blocks / chunks;
         const int64_t larger = out_blocks % chunks; /* chunks with one block more */
         double cycles = (double)chunks * CHUNK_START;
-        cycles +=
-            (double)((chunks - larger) * runs) * sn_tile_run_cycles(block, pixels, small, far);
+        cycles += (double)((chunks - larger) * runs) * sn_tile_run_cycles(g, pixels, small, far);
         if (larger > 0)
-            cycles += (double)(larger * runs) * sn_tile_run_cycles(block, pixels, small + 1, far);
+            cycles += (double)(larger * runs) * sn_tile_run_cycles(g, pixels, small + 1, far);
         if (q == 1 || cycles < least) {
             best = q;
             least = cycles;

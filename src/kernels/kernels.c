@@ -15,24 +15,31 @@ typedef struct table {
     sn_kernels kernels;
 } table;
 
-#define SN_SLOT(slot, signature) static const char signature_of_##slot[] = #signature;
+enum {
+#define SN_SLOT(slot, signature, read, weights, written, arrangement) SLOT_##slot,
 #include "kernels/slots.inc"
 #undef SN_SLOT
+};
+
+static const sn_kernel_slot slots[] = {
+#define SN_SLOT(slot, signature, read, weights, written, arrangement)                              \
+    {#slot,                                                                                        \
+     #signature,                                                                                   \
+     SONDE_DTYPE_##read,                                                                           \
+     SONDE_DTYPE_##weights,                                                                        \
+     SONDE_DTYPE_##written,                                                                        \
+     SN_WEIGHTS_##arrangement},
+#include "kernels/slots.inc"
+#undef SN_SLOT
+};
 
 /* "sn_f32_relu_avx512" is shown to people without the prefix. */
 #define SHOWN(symbol) (&#symbol[3])
 
 static const sn_kernel_row rows[] = {
-#define SN_KERNEL(slot, flags, symbol, ulp)                                                        \
-    {#slot,                                                                                        \
-     signature_of_##slot,                                                                          \
-     SHOWN(symbol),                                                                                \
-     flags,                                                                                        \
-     (flags) == 0              ? 0                                                                 \
-     : ((flags)&SN_CPU_AVX512) ? 16                                                                \
-                               : 8,                                                                \
-     ulp,                                                                                          \
-     (void (*)(void))symbol},
+#define SN_KERNEL(slot, flags, symbol, ulp, geometry)                                              \
+    {&slots[SLOT_##slot],      SHOWN(symbol), flags,                                               \
+     {SN_GEOMETRY_##geometry}, ulp,           (void (*)(void))symbol},
 #include "kernels/kernels.inc"
 #undef SN_KERNEL
 };
@@ -40,7 +47,7 @@ static const sn_kernel_row rows[] = {
 /* What base says of the list must be what the list has, on the architecture that is compiled. */
 enum {
     USED = 0
-#define SN_KERNEL(slot, flags, symbol, ulp) | (flags)
+#define SN_KERNEL(slot, flags, symbol, ulp, geometry) | (flags)
 #include "kernels/kernels.inc"
 #undef SN_KERNEL
 };
@@ -54,10 +61,11 @@ _Static_assert(USED == (SN_CPU_WITH_KERNELS & ~SN_CPU_NEON),
 
 static void fill(sn_kernels *k, uint32_t have)
 {
-#define SN_KERNEL(s, needs, symbol, ulp)                                                           \
+#define SN_KERNEL(s, needs, symbol, ulp, geometry)                                                 \
     if (((needs) & ~have) == 0) {                                                                  \
         k->s = symbol;                                                                             \
         k->s##_name = SHOWN(symbol);                                                               \
+        k->s##_geometry = (sn_geometry){SN_GEOMETRY_##geometry};                                   \
     }
 #include "kernels/kernels.inc"
 #undef SN_KERNEL

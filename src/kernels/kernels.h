@@ -10,13 +10,16 @@
 #include <stdint.h>
 
 #include "base/cpu.h"
+#include "kernels/geometry.h"
 #include "kernels/signatures.h"
 
-/* Per slot the function and the name of the variant without "sn_": "f32_relu_avx512". */
+/* Per slot the function, the name of the variant without "sn_" ("f32_relu_avx512"), and how it
+ * divides its work. */
 typedef struct sn_kernels {
-#define SN_SLOT(slot, signature)                                                                   \
+#define SN_SLOT(slot, signature, read, weights, written, arrangement)                              \
     signature##_fn *slot;                                                                          \
-    const char *slot##_name;
+    const char *slot##_name;                                                                       \
+    sn_geometry slot##_geometry;
 #include "kernels/slots.inc"
 #undef SN_SLOT
 } sn_kernels;
@@ -25,22 +28,30 @@ typedef struct sn_kernels {
  */
 const sn_kernels *sn_kernels_get(uint32_t cpu_flags);
 
+/* A slot of slots.inc: what its variants have in common. */
+typedef struct sn_kernel_slot {
+    const char *name, *signature;   /* "f32_relu", "sn_f32_unary" */
+    uint8_t read, weights, written; /* SONDE_DTYPE_* of elements; UNDEFINED: it has no weights */
+    sn_arrangement arrangement;     /* of the weights */
+} sn_kernel_slot;
+
 /* One row of kernels.inc, for tests and benchmarks; NULL past the end. */
 typedef struct sn_kernel_row {
-    const char *slot, *signature; /* "f32_relu", "sn_f32_unary" */
-    const char *name;             /* "f32_relu_avx512" */
-    uint32_t flags;               /* SN_CPU_* it needs */
-    unsigned block;   /* channel block of the blocked layout it works on: 8, 16; 0: any */
+    const sn_kernel_slot *slot;
+    const char *name; /* "f32_relu_avx512" */
+    uint32_t flags;   /* SN_CPU_* it needs */
+    sn_geometry geometry;
     double ulp;       /* tolerance against row 0 of the slot */
     void (*fn)(void); /* cast back to the signature's type */
 } sn_kernel_row;
 const sn_kernel_row *sn_kernel_row_get(size_t k);
 
 /* Prototypes of every variant. */
-#define SN_SLOT(slot, signature) typedef signature##_fn sn_slot_type_##slot;
+#define SN_SLOT(slot, signature, read, weights, written, arrangement)                              \
+    typedef signature##_fn sn_slot_type_##slot;
 #include "kernels/slots.inc"
 #undef SN_SLOT
-#define SN_KERNEL(slot, flags, symbol, ulp) extern sn_slot_type_##slot symbol;
+#define SN_KERNEL(slot, flags, symbol, ulp, geometry) extern sn_slot_type_##slot symbol;
 #include "kernels/kernels.inc"
 #undef SN_KERNEL
 

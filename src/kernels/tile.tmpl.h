@@ -9,32 +9,18 @@
 
 #include "kernels/kernels.h"
 
-/* Tile sizes that exist, X(P, Q): with one block in steps, with more blocks all that fit. */
-#if SONDE_FEW_TILES /* sanitizer builds, where every instance takes the compiler long */
-#define SN_TILES_1(X) X(1, 1) X(4, 1)
-#define SN_TILES_2(X) X(1, 2) X(3, 2)
-#define SN_TILES_3(X) X(1, 3)
-#define SN_TILES_4(X) X(1, 4) X(2, 4)
-#elif SN_REGS == 32 && SN_BV == 1
-#define SN_TILES_1(X)                                                                              \
-    X(1, 1)                                                                                        \
-    X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(7, 1) X(8, 1) X(10, 1) X(14, 1) X(20, 1) X(28, 1)
-#define SN_TILES_2(X)                                                                              \
-    X(1, 2)                                                                                        \
-    X(2, 2)                                                                                        \
-    X(3, 2)                                                                                        \
-    X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)
-#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(9, 3)
-#define SN_TILES_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 4)
+#if SN_BLOCK == 16
+#define SN_TILES_1 SN_TILES16_1
+#define SN_TILES_2 SN_TILES16_2
+#define SN_TILES_3 SN_TILES16_3
+#define SN_TILES_4 SN_TILES16_4
 #else
-#define SN_TILES_1(X)                                                                              \
-    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(10, 1) X(12, 1)
-#define SN_TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
-#define SN_TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
-#define SN_TILES_4(X) X(1, 4) X(2, 4)
+#define SN_TILES_1 SN_TILES8_1
+#define SN_TILES_2 SN_TILES8_2
+#define SN_TILES_3 SN_TILES8_3
+#define SN_TILES_4 SN_TILES8_4
 #endif
-#define SN_TILES(X)       SN_TILES_1(X) SN_TILES_2(X) SN_TILES_3(X) SN_TILES_4(X)
-#define SN_TILE_BIT(P, Q) | (1u << (P))
+#define SN_TILES(X) SN_TILES_1(X) SN_TILES_2(X) SN_TILES_3(X) SN_TILES_4(X)
 
 enum {
     TILE_FIRST = 1, /* the tile holds pixel 0 of the run */

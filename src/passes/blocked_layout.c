@@ -373,7 +373,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     layout l = {.g = g,
                 .env = env,
-                .block = sn_cpu_block(env->cpu_flags),
+                .block = (int)sn_op_channel_block(env->cpu_flags),
                 .n_nodes = g->n_nodes,
                 .n_values = g->values.n};
     if (!sn_op_find("sonde", "Reorder", 1, NULL))

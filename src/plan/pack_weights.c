@@ -21,6 +21,7 @@ typedef struct pack_job {
     const sn_tensor *src;
     const sn_tensor *whole; /* what the slot holds: src, or what it is the first part of; or NULL */
     const sn_pack_format *format;
+    uint32_t cpu_flags;
     size_t bytes, offset; /* of the whole; where src goes */
     size_t first_unit;    /* units of all jobs are numbered through */
     sn_program *owner;
@@ -41,14 +42,21 @@ typedef struct packer {
     sonde_error *err;
 } packer;
 
+static sn_packing packing_of(const pack_job *job, const sn_tensor *t)
+{
+    return (sn_packing){job->format, t->dims, t->rank, job->key.arg, job->cpu_flags};
+}
+
 /* May the parts of a weight be packed one behind the other? */
-static bool packs_in_parts(const sn_tensor *t, uint8_t pack, int64_t arg)
+static bool packs_in_parts(const sn_tensor *t, const sn_pack_format *f, int64_t arg,
+                           uint32_t cpu_flags)
 {
     if (!t->parts || t->scale)
         return false;
     for (size_t i = 0; i < t->parts->n; i++) {
         const sn_tensor *part = t->parts->part[i];
-        if (!sn_pack_joins(pack, part->dims, part->rank, arg, t->parts->axis))
+        const sn_packing packing = {f, part->dims, part->rank, arg, cpu_flags};
+        if (!f->joins || !f->joins(&packing, t->parts->axis))
             return false;
     }
     return true;
@@ -66,11 +74,13 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
     const sn_pack_format *f = sn_pack_get(pack);
     size_t bytes = 0;
     const sn_tensor *src = v->fact.data;
-    if (!f || !f->bytes(src->dims, src->rank, arg, &bytes)) {
+    const uint32_t cpu_flags = p->ctx->cpu.flags;
+    const sn_packing packing = {f, src->dims, src->rank, arg, cpu_flags};
+    if (!f || !f->bytes(&packing, &bytes)) {
         *packed_slot = slot; /* not packable: the operator takes it as it is */
         return SONDE_OK;
     }
-    const bool parts = packs_in_parts(src, pack, arg);
+    const bool parts = packs_in_parts(src, f, arg, cpu_flags);
     const size_t n = parts ? src->parts->n : 1;
     size_t offset = k->store_bytes;
     for (size_t i = 0; i < n; i++) {
@@ -79,12 +89,13 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
         job = SN_NEW(&k->root->arena, pack_job);
         if (!job)
             return sn_fail_memory(k->err, sizeof *job);
-        *job = (pack_job){key, part, i ? NULL : src, f, bytes, offset, 0, p, p->n_slots};
+        *job = (pack_job){key, part, i ? NULL : src, f, cpu_flags, bytes, offset, 0, p, p->n_slots};
         if ((i == 0 && !sn_map_put_n(&k->seen, &job->key, sizeof job->key, job, NULL)) ||
             !sn_vec_push(&k->jobs, k->root->ctx->alloc, job))
             return sn_fail_memory(k->err, sizeof *job);
+        const sn_packing part_packing = packing_of(job, part);
         if (parts)
-            (void)f->bytes(part->dims, part->rank, arg, &part_bytes);
+            (void)f->bytes(&part_packing, &part_bytes);
         offset += part_bytes;
     }
     if (!sn_size_add(k->store_bytes, sn_round_up(bytes, SN_ALIGN), &k->store_bytes))
@@ -178,10 +189,11 @@ static sonde_status plan_reading(packer *k, pack_job *job)
 {
     int64_t first, count;
     const sn_tensor *t = job->src;
+    const sn_packing packing = packing_of(job, t);
     if (sn_tensor_is_readable(t))
         return SONDE_OK;
-    if (job->format->source(t->dims, t->rank, job->key.arg, 0, &first, &count)) {
-        const size_t bytes = sn_round_up((size_t)count * sizeof(float), SN_ALIGN);
+    if (job->format->source(&packing, 0, &first, &count)) {
+        const size_t bytes = sn_round_up((size_t)count * sn_dtype_bytes(t->dtype), SN_ALIGN);
         k->scratch_bytes = bytes > k->scratch_bytes ? bytes : k->scratch_bytes;
         return SONDE_OK;
     }
@@ -241,16 +253,16 @@ static void pack_unit(void *arg, size_t task, int worker)
     const pack_job *job = job_of(b, number);
     const size_t unit = number - job->first_unit;
     const sn_tensor *t = job->src;
+    const sn_packing packing = packing_of(job, t);
     const void *src = t->data;
     int64_t first, count;
-    if (!sn_tensor_is_readable(t) &&
-        job->format->source(t->dims, t->rank, job->key.arg, unit, &first, &count)) {
+    if (!sn_tensor_is_readable(t) && job->format->source(&packing, unit, &first, &count)) {
         void *own = k->scratch + (size_t)worker * k->scratch_bytes;
         sn_tensor_read(t, first, count, own);
         /* Where the weight would begin if the unit's part of it lay in its place. */
-        src = (const void *)((uintptr_t)own - (size_t)first * sizeof(float));
+        src = (const void *)((uintptr_t)own - (size_t)first * sn_dtype_bytes(t->dtype));
     }
-    job->format->pack(packed_at(k, job), src, t->dims, t->rank, job->key.arg, unit);
+    job->format->pack(&packing, packed_at(k, job), src, unit);
 }
 
 /* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often
@@ -275,7 +287,8 @@ static void order_jobs(packer *k)
     for (size_t i = 0; i < k->jobs.n; i++) {
         pack_job *job = k->jobs.data[i];
         job->first_unit = k->n_units;
-        k->n_units += job->format->units(job->src->dims, job->src->rank, job->key.arg);
+        const sn_packing packing = packing_of(job, job->src);
+        k->n_units += job->format->units(&packing);
     }
 }
 

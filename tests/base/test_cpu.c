@@ -77,13 +77,6 @@ TEST(a_level_without_kernels_is_listed_but_not_said_to_be_used)
     CHECK_STR(text, "");
 }
 
-TEST(blocks_follow_the_vector_length)
-{
-    CHECK_EQ(sn_cpu_block(SN_CPU_AVX2 | SN_CPU_AVX512), 16);
-    CHECK_EQ(sn_cpu_block(SN_CPU_AVX2), 8);
-    CHECK_EQ(sn_cpu_block(0), 8);
-}
-
 TEST(usable_cores_follow_affinity)
 {
     cpu_set_t was, one;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation, plain and blocked, against the formula in double. */
+#include "compute/conv.h"
 #include "compute/batchnorm.h"
 
 #include "levels.h"
@@ -55,7 +56,7 @@ TEST(plain_and_blocked_images_match_the_formula_on_every_cpu_level)
     for (const level *l = levels(); l->name; l++)
         for (int64_t pixels = 1; pixels <= 37; pixels += 6)
             for (int blocked = 0; blocked < 2; blocked++) {
-                const int64_t block = blocked ? sn_cpu_block(l->flags) : 0;
+                const int64_t block = blocked ? sn_conv_block(l->flags) : 0;
                 const int64_t n = 2 * CHANNELS * pixels;
                 float *x = random_floats((size_t)n),
                       *in = block ? to_blocked(x, 2, CHANNELS, pixels, block) : x,

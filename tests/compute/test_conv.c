@@ -6,6 +6,7 @@
 #include "compute/packs.h"
 #include "compute/variant.h"
 #include "levels.h"
+#include "packed.h"
 
 static double activation(const sn_act *a, double v)
 {
@@ -107,13 +108,10 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     float *wp = w;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
     if (d->packed) {
-        const sn_pack_format *f =
-            sn_pack_get(sn_conv_pack_id(wd, 4, d->groups, d->in_block, d->out_block));
-        size_t bytes;
-        CHECK(f && f->bytes(wd, 4, d->groups, &bytes));
-        wp = malloc(bytes);
-        for (size_t u = 0; u < f->units(wd, 4, d->groups); u++)
-            f->pack(wp, w, wd, 4, d->groups, u);
+        wp = packed_weights(sn_conv_pack_id(SONDE_DTYPE_F32, wd, 4, d->groups, d->in_block,
+                                            d->out_block, lv->flags),
+                            w, wd, 4, d->groups, lv->flags);
+        CHECK(wp != NULL);
     }
     sn_conv_plan p;
     CHECK_OK(sn_conv_plan_make(&p, d, lv->flags, 1 << 16, threads, &err));
@@ -201,7 +199,7 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
     sn_pool *pool = NULL;
     CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
     for (const level *lv = levels(); lv->name; lv++) {
-        const unsigned block = (unsigned)sn_cpu_block(lv->flags);
+        const unsigned block = sn_conv_block(lv->flags);
         for (int i = 0; i < 250 && !test_errors; i++) {
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};
@@ -244,7 +242,7 @@ TEST(winograd_stays_within_its_bound_on_random_shapes)
     sn_pool *pool = NULL;
     CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
     for (const level *lv = levels(); lv->name; lv++) {
-        const unsigned block = (unsigned)sn_cpu_block(lv->flags);
+        const unsigned block = sn_conv_block(lv->flags);
         for (int i = 0; i < 60 && !test_errors; i++) {
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};
@@ -285,7 +283,7 @@ static void check_way(int m, int64_t channels, int64_t groups, int64_t image, in
     d.groups = groups;
     d.packed = true;
     d.winograd = SN_CONV_FREE;
-    d.in_block = d.out_block = (unsigned)sn_cpu_block(cpu.flags);
+    d.in_block = d.out_block = sn_conv_block(cpu.flags);
     for (int a = 1; a < 3; a++) {
         d.in[a] = image;
         d.kernel[a] = 3;
@@ -333,7 +331,7 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = test_rand() % 2;
-            d.in_block = d.out_block = (unsigned)sn_cpu_block(lv->flags);
+            d.in_block = d.out_block = sn_conv_block(lv->flags);
             if (set_out(&d, pad_end))
                 check(&d, lv, test_rand() % 2, 2, i % 3 ? NULL : pool);
         }
@@ -383,7 +381,7 @@ TEST(layers_of_known_networks_match_the_naive_sum)
             d.groups = l[2];
             d.packed = true;
             d.act.kind = SN_ACT_RELU;
-            d.out_block = (unsigned)sn_cpu_block(lv->flags);
+            d.out_block = sn_conv_block(lv->flags);
             d.in_block = l[0] == 3 ? 0 : d.out_block;
             for (int a = 1; a < 3; a++) {
                 d.in[a] = l[3];

@@ -3,24 +3,20 @@
 #include <math.h>
 
 #include "compute/conv_chain.h"
-#include "compute/packs.h"
 #include "levels.h"
+#include "packed.h"
 
-static float *packed(const float *w, const int64_t *dims, int64_t groups, unsigned block)
+static float *packed(const float *w, const int64_t *dims, int64_t groups, const level *lv)
 {
-    const sn_pack_format *f = sn_pack_get(sn_conv_pack_id(dims, 4, groups, block, block));
-    size_t bytes = 0;
-    if (!f->bytes(dims, 4, groups, &bytes))
-        return NULL;
-    float *p = malloc(bytes + 64);
-    for (size_t u = 0; u < f->units(dims, 4, groups); u++)
-        f->pack(p, w, dims, 4, groups, u);
-    return p;
+    const unsigned block = sn_conv_block(lv->flags);
+    return packed_weights(
+        sn_conv_pack_id(SONDE_DTYPE_F32, dims, 4, groups, block, block, lv->flags), w, dims, 4,
+        groups, lv->flags);
 }
 
 static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
 {
-    const int64_t block = sn_cpu_block(lv->flags), k = 1 + 2 * test_between(0, 2);
+    const int64_t block = sn_conv_block(lv->flags), k = 1 + 2 * test_between(0, 2);
     const int64_t c = test_between(1, 40), wide = test_between(2, 90), size = test_between(k, 20);
     sn_conv_desc a = {.n = test_between(1, 2),
                       .c = c,
@@ -50,8 +46,7 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
     float *x = random_floats((size_t)(a.n * c * in)),
           *xb = to_blocked(x, a.n, c, in, (unsigned)block);
     float *w1 = random_floats((size_t)(wide * c)), *w2 = random_floats((size_t)(wide * k * k));
-    float *p1 = packed(w1, dims1, 1, (unsigned)block),
-          *p2 = packed(w2, dims2, wide, (unsigned)block);
+    float *p1 = packed(w1, dims1, 1, lv), *p2 = packed(w2, dims2, wide, lv);
     float *bias = random_floats((size_t)wide), *between = random_floats((size_t)(a.n * lanes * in));
     float *want = random_floats((size_t)(a.n * lanes * out));
     float *got = random_floats((size_t)(a.n * lanes * out));

@@ -6,6 +6,7 @@
 #include "compute/packs.h"
 #include "compute/variant.h"
 #include "levels.h"
+#include "packed.h"
 
 static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
 {
@@ -25,12 +26,9 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     float *bp = b;
     const int64_t dims[3] = {d->b_count, d->trans_b ? n : k, d->trans_b ? k : n};
     if (d->packed) {
-        const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id((unsigned)sn_cpu_block(lv->flags)));
-        size_t bytes;
-        CHECK(f->bytes(dims, 3, d->trans_b, &bytes));
-        bp = malloc(bytes);
-        for (size_t u = 0; u < f->units(dims, 3, d->trans_b); u++)
-            f->pack(bp, b, dims, 3, d->trans_b, u);
+        const unsigned id = sn_gemm_pack_id(SONDE_DTYPE_F32, lv->flags);
+        bp = packed_weights(id, b, dims, 3, d->trans_b, lv->flags);
+        CHECK(bp != NULL);
     }
     sn_gemm_plan p;
     CHECK_OK(sn_gemm_plan_make(&p, d, lv->flags, 1 << 14, 2, &err));

@@ -20,16 +20,6 @@ static const shape shapes[] = {
 };
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Formats for other instructions than this machine's are not for it. */
-static bool usable(const sn_pack_format *f)
-{
-    sn_cpu cpu;
-    const size_t n = strlen(f->name);
-    if (sn_cpu_detect(&cpu, NULL, NULL) != SONDE_OK)
-        return false;
-    return strcmp(f->name + n - 2, "16") != 0 || sn_cpu_block(cpu.flags) == 16;
-}
-
 static size_t count_of(const shape *s)
 {
     size_t n = 1;
@@ -38,96 +28,151 @@ static size_t count_of(const shape *s)
     return n;
 }
 
-/* The packed weight, from a source `shift` bytes off its alignment. */
-static float *packed_from(const sn_pack_format *f, const shape *s, size_t bytes, size_t shift)
+/* Every CPU that the machine can play, and none. */
+static uint32_t flags_of(int i)
 {
-    const size_t n = count_of(s);
-    uint8_t *src = malloc(n * sizeof(float) + shift + 1);
-    float *dst = malloc(bytes);
+    sn_cpu cpu = {0};
+    static const char *const levels[] = {"baseline", "avx2", NULL};
+    return sn_cpu_detect(&cpu, levels[i], NULL) == SONDE_OK ? cpu.flags : 0;
+}
+enum { LEVELS = 3 };
+
+static uint64_t element(const void *x, size_t i, size_t elem)
+{
+    uint64_t v = 0;
+    memcpy(&v, (const uint8_t *)x + i * elem, elem);
+    return v;
+}
+
+/* n elements that are 1, 2, 3, … as numbers of their size; those outside [first, end) are 0xff… */
+static uint8_t *numbered(size_t n, size_t elem, size_t shift, size_t first, size_t end)
+{
+    uint8_t *src = malloc(n * elem + shift + 1);
     for (size_t i = 0; i < n; i++) {
-        const float x = (float)i + 1;
-        memcpy(src + shift + i * sizeof x, &x, sizeof x);
+        const uint64_t v = i >= first && i < end ? i + 1 : UINT64_MAX;
+        memcpy(src + shift + i * elem, &v, elem);
     }
+    return src;
+}
+
+/* The packed weight, from a source `shift` bytes off its alignment. */
+static uint8_t *packed_from(const sn_packing *p, size_t n, size_t bytes, size_t shift)
+{
+    uint8_t *src = numbered(n, sn_dtype_bytes(p->format->dtype), shift, 0, n);
+    uint8_t *dst = malloc(bytes);
     memset(dst, 0xff, bytes);
-    for (size_t u = 0; u < f->units(s->dims, s->rank, s->arg); u++)
-        f->pack(dst, src + shift, s->dims, s->rank, s->arg, u);
+    for (size_t u = 0; u < p->format->units(p); u++)
+        p->format->pack(p, dst, src + shift, u);
     free(src);
     return dst;
 }
 
+typedef void check_fn(const sn_packing *p, size_t n, size_t bytes, const char *what);
+
+/* Every format, shape and CPU. */
+static void each(check_fn *check)
+{
+    for (unsigned id = 1; id < SN_PACK_COUNT; id++)
+        for (int k = 0; k < N_SHAPES; k++)
+            for (int l = 0; l < LEVELS; l++) {
+                const shape *s = &shapes[k];
+                const sn_packing p = {sn_pack_get(id), s->dims, s->rank, s->arg, flags_of(l)};
+                char what[96];
+                size_t bytes;
+                snprintf(what, sizeof what, "%s, shape %d, CPU %d", p.format->name, k, l);
+                if (p.format->bytes(&p, &bytes))
+                    check(&p, count_of(s), bytes, what);
+            }
+}
+
+static void check_once(const sn_packing *p, size_t n, size_t bytes, const char *what)
+{
+    const size_t elem = sn_dtype_bytes(p->format->dtype);
+    uint8_t *dst = packed_from(p, n, bytes, 0), *found = calloc(n + 1, 1);
+    size_t seen = 0;
+    for (size_t i = 0; i < bytes / elem; i++) {
+        const uint64_t v = element(dst, i, elem);
+        CHECK_MSG(v <= n, "%s: %llu at %zu", what, (unsigned long long)v, i);
+        if (v == 0 || v > n)
+            continue;
+        CHECK_MSG(!found[v], "%s: %llu twice", what, (unsigned long long)v);
+        seen += !found[v];
+        found[v] = 1;
+    }
+    CHECK_MSG(seen == n, "%s: %zu of %zu", what, seen, n);
+    free(found);
+    free(dst);
+}
+
 TEST(every_weight_is_packed_once_and_the_rest_is_zero)
 {
-    for (unsigned id = 1; id < SN_PACK_COUNT; id++) {
-        const sn_pack_format *f = sn_pack_get(id);
-        for (int k = 0; k < N_SHAPES; k++) {
-            const shape *s = &shapes[k];
-            size_t bytes, n = count_of(s), seen = 0;
-            if (!usable(f) || !f->bytes(s->dims, s->rank, s->arg, &bytes))
-                continue;
-            float *dst = packed_from(f, s, bytes, 0);
-            uint8_t *found = calloc(n + 1, 1);
-            for (size_t i = 0; i < bytes / sizeof(float); i++) {
-                CHECK_MSG(dst[i] >= 0 && dst[i] <= (float)n, "%s, shape %d: %g at %zu", f->name, k,
-                          (double)dst[i], i);
-                seen += dst[i] > 0 && !found[(size_t)dst[i]];
-                CHECK_MSG(!(dst[i] > 0 && found[(size_t)dst[i]]), "%s, shape %d: %g twice", f->name,
-                          k, (double)dst[i]);
-                found[(size_t)dst[i]] = dst[i] > 0;
-            }
-            CHECK_MSG(seen == n, "%s, shape %d: %zu of %zu", f->name, k, seen, n);
-            free(found);
-            free(dst);
-        }
-    }
+    each(check_once);
+}
+
+static void check_misaligned(const sn_packing *p, size_t n, size_t bytes, const char *what)
+{
+    uint8_t *a = packed_from(p, n, bytes, 0), *b = packed_from(p, n, bytes, 3);
+    CHECK_MSG(memcmp(a, b, bytes) == 0, "%s", what);
+    free(a);
+    free(b);
 }
 
 TEST(misaligned_sources_are_packed_alike)
 {
-    for (unsigned id = 1; id < SN_PACK_COUNT; id++) {
-        const sn_pack_format *f = sn_pack_get(id);
-        for (int k = 0; k < N_SHAPES; k++) {
-            const shape *s = &shapes[k];
-            size_t bytes;
-            if (!usable(f) || !f->bytes(s->dims, s->rank, s->arg, &bytes))
-                continue;
-            float *a = packed_from(f, s, bytes, 0), *b = packed_from(f, s, bytes, 3);
-            CHECK_MSG(memcmp(a, b, bytes) == 0, "%s, shape %d", f->name, k);
-            free(a);
-            free(b);
-        }
+    each(check_misaligned);
+}
+
+static void check_cpu(const sn_packing *p, size_t n, size_t bytes, const char *what)
+{
+    sn_packing plain = *p;
+    plain.cpu_flags = 0;
+    uint8_t *a = packed_from(p, n, bytes, 0), *b = packed_from(&plain, n, bytes, 0);
+    CHECK_MSG(memcmp(a, b, bytes) == 0, "%s", what);
+    free(a);
+    free(b);
+}
+
+TEST(every_cpu_packs_the_same)
+{
+    each(check_cpu);
+}
+
+static void check_source(const sn_packing *p, size_t n, size_t bytes, const char *what)
+{
+    const size_t elem = sn_dtype_bytes(p->format->dtype);
+    uint8_t *whole = packed_from(p, n, bytes, 0), *parts = malloc(bytes);
+    int64_t first, count;
+    memset(parts, 0xff, bytes);
+    for (size_t u = 0; u < p->format->units(p); u++) {
+        if (!p->format->source(p, u, &first, &count))
+            continue;
+        CHECK_MSG(first >= 0 && count >= 0 && (size_t)(first + count) <= n,
+                  "%s, unit %zu: %lld from %lld", what, u, (long long)count, (long long)first);
+        uint8_t *src = numbered(n, elem, 0, (size_t)first, (size_t)(first + count));
+        p->format->pack(p, parts, src, u); /* the others would be seen */
+        free(src);
     }
+    if (p->format->source(p, 0, &first, &count))
+        CHECK_MSG(memcmp(whole, parts, bytes) == 0, "%s", what);
+    free(whole);
+    free(parts);
 }
 
 TEST(a_unit_reads_what_it_says)
 {
-    for (unsigned id = 1; id < SN_PACK_COUNT; id++) {
-        const sn_pack_format *f = sn_pack_get(id);
-        for (int k = 0; k < N_SHAPES; k++) {
-            const shape *s = &shapes[k];
-            size_t bytes;
-            int64_t first, count;
-            if (!usable(f) || !f->bytes(s->dims, s->rank, s->arg, &bytes))
-                continue;
-            float *whole = packed_from(f, s, bytes, 0), *parts = malloc(bytes);
-            const size_t n = count_of(s);
-            float *src = malloc(n * sizeof *src);
-            memset(parts, 0xff, bytes);
-            for (size_t u = 0; u < f->units(s->dims, s->rank, s->arg); u++) {
-                if (!f->source(s->dims, s->rank, s->arg, u, &first, &count))
-                    continue;
-                CHECK_MSG(first >= 0 && count >= 0 && (size_t)(first + count) <= n,
-                          "%s, shape %d, unit %zu: %lld from %lld", f->name, k, u, (long long)count,
-                          (long long)first);
-                for (size_t i = 0; i < n; i++) /* the others would be seen */
-                    src[i] = (int64_t)i >= first && (int64_t)i < first + count ? (float)i + 1 : -1;
-                f->pack(parts, src, s->dims, s->rank, s->arg, u);
-            }
-            if (f->source(s->dims, s->rank, s->arg, 0, &first, &count))
-                CHECK_MSG(memcmp(whole, parts, bytes) == 0, "%s, shape %d", f->name, k);
-            free(whole);
-            free(parts);
-            free(src);
-        }
+    each(check_source);
+}
+
+/* The format that a kernel of the list reads is the one that is found for it. */
+TEST(every_kernel_with_packed_weights_has_its_format)
+{
+    for (size_t k = 0; sn_kernel_row_get(k); k++) {
+        const sn_kernel_row *row = sn_kernel_row_get(k);
+        if (row->slot->arrangement == SN_WEIGHTS_NONE)
+            continue;
+        const unsigned id =
+            sn_pack_find(row->slot->arrangement, row->slot->weights, &row->geometry);
+        CHECK_MSG(id != SN_PACK_NONE, "%s", row->name);
     }
 }
 

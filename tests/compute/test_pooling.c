@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "compute/conv.h"
 #include "compute/pooling.h"
 #include "compute/reorder.h"
 #include "levels.h"
@@ -72,7 +73,7 @@ TEST(plain_pooling_of_f32_matches_f64)
 TEST(blocked_pooling_matches_plain_pooling)
 {
     for (const level *lv = levels(); lv->name; lv++) {
-        const unsigned block = (unsigned)sn_cpu_block(lv->flags);
+        const unsigned block = sn_conv_block(lv->flags);
         for (int i = 0; i < 200 && !test_errors; i++) {
             sn_pooling_desc d;
             if (!random_pool(&d, 20))

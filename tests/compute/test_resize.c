@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resizing as a driver: elements of every size, blocked images, ramps that linear weights keep. */
+#include "compute/conv.h"
 #include "compute/resize.h"
 
 #include "levels.h"
@@ -68,7 +69,7 @@ TEST(blocked_images_are_resized_like_plain_ones_on_every_cpu_level)
     for (const level *l = levels(); l->name; l++)
         for (int mode = SN_RESIZE_NEAREST; mode < SN_RESIZE_MODES; mode++) {
             sn_resize r = plan((sn_resize_mode)mode, SONDE_DTYPE_F32, 4, in, out);
-            const int64_t block = sn_cpu_block(l->flags);
+            const int64_t block = sn_conv_block(l->flags);
             float *x = random_floats(2 * 19 * 20), *xb = to_blocked(x, 2, 19, 20, block),
                   *y = random_floats(2 * 19 * 63), *yb = random_floats(2 * 32 * 63);
             r.cpu_flags = l->flags;

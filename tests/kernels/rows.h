@@ -64,7 +64,7 @@ static inline const sn_kernel_row *reference_of(const sn_kernel_row *row)
 {
     for (size_t k = 0;; k++) {
         const sn_kernel_row *r = sn_kernel_row_get(k);
-        if (!r || strcmp(r->slot, row->slot) == 0)
+        if (!r || r->slot == row->slot)
             return r;
     }
 }
@@ -82,7 +82,7 @@ static inline void check_rows(const row_checker *c)
     CHECK(sn_cpu_detect(&cpu, NULL, NULL) == SONDE_OK);
     for (size_t k = 0; sn_kernel_row_get(k); k++) {
         const sn_kernel_row *row = sn_kernel_row_get(k);
-        if (strcmp(row->signature, c->signature) != 0)
+        if (strcmp(row->slot->signature, c->signature) != 0)
             continue;
         if (row->flags & ~cpu.found) {
             test_skip("%s: not on this CPU", row->name);

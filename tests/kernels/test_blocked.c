@@ -4,7 +4,7 @@
 
 static void check_pool(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const unsigned block = row->block ? row->block : 8;
+    const unsigned block = row->geometry.block;
     for (int i = 0; i < 300 && !test_errors; i++) {
         sn_f32_pool t = {
             .pixels = rnd(0, 30), .kh = rnd(1, 4), .kw = rnd(1, i % 5 ? 4 : 20), .block = block};
@@ -65,7 +65,7 @@ static void check_mix(const sn_kernel_row *row, const sn_kernel_row *ref)
 
 static void check_layout(const sn_kernel_row *row, const sn_kernel_row *ref, bool to_blocks)
 {
-    const unsigned block = row->block ? row->block : 8;
+    const unsigned block = row->geometry.block;
     for (int i = 0; i < 300 && !test_errors; i++) {
         const size_t n = rnd(0, 70), channel = n + rnd(0, 3);
         const unsigned lanes = (unsigned)rnd(1, block);

@@ -4,7 +4,7 @@
 
 static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const unsigned block = row->block ? row->block : 8;
+    const unsigned block = row->geometry.block;
     for (int i = 0; i < 600 && !test_errors; i++) {
         static const ptrdiff_t squares[] = {3, 5, 7, 1};
         sn_f32_depthwise t = {.block = block, .cols = (ptrdiff_t)rnd(0, 20)};

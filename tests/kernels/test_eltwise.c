@@ -13,7 +13,7 @@ static float gelu_scale(float x)
 
 static void check_unary(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const bool gelu = strncmp(row->slot, "f32_gelu", 8) == 0;
+    const bool gelu = strncmp(row->slot->name, "f32_gelu", 8) == 0;
     for (int i = 0; i < 400 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
         const bool at_end = i % 2;

@@ -77,7 +77,7 @@ static void check_tile(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     sn_f32_tile_fn *fn = (sn_f32_tile_fn *)row->fn, *want_fn = (sn_f32_tile_fn *)ref->fn;
     for (int i = 0; i < 600 && !test_errors; i++) {
-        tile_case c = tile_random(row->slot, row->block ? row->block : 8);
+        tile_case c = tile_random(row->slot->name, row->geometry.block);
         const bool at_end = i % 2, odd = i % 7 == 0;
         guarded x = guard_floats(c.x, at_end), w = guard_floats(c.w, at_end);
         guarded bias = guard_floats(c.bias, at_end), z = guard_floats(c.y, at_end);

@@ -4,8 +4,8 @@
 
 static void check_wino_in(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const unsigned block = row->block ? row->block : 8;
-    const int n = strstr(row->slot, "wino4") ? 6 : 4;
+    const unsigned block = row->geometry.block;
+    const int n = strstr(row->slot->name, "wino4") ? 6 : 4;
     for (int i = 0; i < 200 && !test_errors; i++) {
         sn_f32_wino_in t = {.block = block};
         t.row_from = i % 3 ? 0 : (int)rnd(0, (size_t)n);
@@ -40,8 +40,8 @@ static void check_wino_in(const sn_kernel_row *row, const sn_kernel_row *ref)
 
 static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const unsigned block = row->block ? row->block : 8;
-    const int m = strstr(row->slot, "wino4") ? 4 : 2, n = m + 2;
+    const unsigned block = row->geometry.block;
+    const int m = strstr(row->slot->name, "wino4") ? 4 : 2, n = m + 2;
     for (int i = 0; i < 200 && !test_errors; i++) {
         sn_f32_wino_out t = {.block = block, .lo = i % 2 ? -INFINITY : -1, .hi = 100};
         t.rows = (int)rnd(1, (size_t)m);
@@ -75,8 +75,8 @@ static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
 
 static void check_wino_filter(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    const unsigned block = row->block ? row->block : 8;
-    const size_t n = strstr(row->slot, "wino4") ? 6 : 4, tap = block * block;
+    const unsigned block = row->geometry.block;
+    const size_t n = strstr(row->slot->name, "wino4") ? 6 : 4, tap = block * block;
     const size_t nw = 9 * tap, nu = (n * n - 1) * (tap + SN_WINO_GAP) + tap;
     for (int i = 0; i < 20 && !test_errors; i++) {
         guarded w = guard_floats(nw, i % 2), scale = guard_floats(nu, i % 2);

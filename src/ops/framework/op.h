@@ -245,6 +245,9 @@ enum {
     SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
 };
 
+/* Channels of a block in the blocked layout, on this CPU. */
+unsigned sn_op_channel_block(uint32_t cpu_flags);
+
 #define SN_MS_DOMAIN "com.microsoft"
 
 struct sn_op {
@@ -263,7 +266,7 @@ struct sn_op {
     sonde_status (*bind)(sn_bind *b); /* NULL: nothing to choose */
     sonde_status (*run)(const sn_step *s, sn_frame *f);
     /* Blocked layout: how this node would take part, an or of SN_BLOCK_*; 0 or NULL: not at all
-     * (unless SN_OP_LAYOUT_ANY). Asked with types inferred; `block` is 8 or 16. */
+     * (unless SN_OP_LAYOUT_ANY). Asked with types inferred, for blocks of `block` channels. */
     uint32_t (*blocking)(const sn_node *node, const void *params, int block);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer

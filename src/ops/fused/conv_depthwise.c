@@ -79,8 +79,9 @@ static sonde_status pack(sn_pack_request *r)
         if (!w || !w->data || !sn_type_is_concrete(&w->type))
             continue;
         r->pack_arg[i] = i == W1 ? 1 : w->type.dims[0];
-        r->pack[i] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, r->pack_arg[i],
-                                              r->in_block, r->out_block);
+        r->pack[i] =
+            (uint8_t)sn_conv_pack_id(SONDE_DTYPE_F32, w->type.dims, w->type.rank, r->pack_arg[i],
+                                     r->in_block, r->out_block, r->cpu_flags);
     }
     return SONDE_OK;
 }

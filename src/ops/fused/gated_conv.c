@@ -75,7 +75,8 @@ static sonde_status pack(sn_pack_request *r)
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dims, w->type.rank, 1, r->in_block, r->out_block);
+    r->pack[W] = (uint8_t)sn_conv_pack_id(SONDE_DTYPE_F32, w->type.dims, w->type.rank, 1,
+                                          r->in_block, r->out_block, r->cpu_flags);
     r->pack_arg[W] = 1;
     return SONDE_OK;
 }

@@ -101,7 +101,7 @@ static sonde_status infer_msa(sn_infer *c)
 static sonde_status pack_msa(sn_pack_request *p)
 {
     if (p->in[WEIGHTS]->data && p->in[WEIGHTS]->type.dtype == SONDE_DTYPE_F32)
-        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id((unsigned)sn_cpu_block(p->cpu_flags));
+        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags);
     return SONDE_OK;
 }
 

@@ -194,16 +194,15 @@ static sonde_status infer_cell(sn_infer *c)
 static sonde_status pack_cell(sn_pack_request *p)
 {
     const cell_params *r = p->params;
-    const unsigned block = (unsigned)sn_cpu_block(p->cpu_flags);
     for (uint32_t i = IN_W; i <= IN_R; i++) {
         const sn_fact *f = p->in[i];
         if (!f || f->type.dtype != SONDE_DTYPE_F32 || f->type.rank != 3 ||
             !sn_type_is_concrete(&f->type))
             continue;
-        if (i == IN_R &&
-            !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2], block))
+        if (i == IN_R && !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2],
+                                                  p->cpu_flags))
             continue;
-        p->pack[i] = (uint8_t)sn_gemm_pack_id(block);
+        p->pack[i] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags);
         p->pack_arg[i] = 1;
     }
     return SONDE_OK;

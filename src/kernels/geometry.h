@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a kernel divides its work. Drivers, weight formats and the layout of activations read these
+ * numbers from the row of the kernel they use; nothing else depends on the instruction set. */
+#ifndef SN_KERNELS_GEOMETRY_H
+#define SN_KERNELS_GEOMETRY_H
+
+#include <stdint.h>
+
+#include "kernels/tile_sizes.h"
+
+enum { SN_TILE_MAX_BLOCKS = 4 };
+
+typedef struct sn_geometry {
+    uint8_t block; /* channels of a block, of activations and of weights; 0: it has no blocks */
+    uint8_t kr;    /* input channels side by side in packed weights; 0: it reads none */
+    uint8_t pixels[SN_TILE_MAX_BLOCKS]; /* of the largest tile with 1 … 4 blocks; 0: no tiles */
+    float speed; /* of its arithmetic outside of tiles, relative to AVX-512 in f32 */
+} sn_geometry;
+
+/* How weights are arranged (compute/packs.h has the formats). Which format a kernel reads follows
+ * from this, its element type of weights, and its geometry. */
+typedef enum sn_arrangement {
+    SN_WEIGHTS_NONE,       /* it reads none, or as they are */
+    SN_WEIGHTS_CONV,       /* blocks of input × blocks of output channels */
+    SN_WEIGHTS_CONV_PLAIN, /* all input channels × blocks of output channels */
+    SN_WEIGHTS_DEPTHWISE,  /* blocks of channels */
+    SN_WEIGHTS_PANELS,     /* panels of a matrix's columns */
+} sn_arrangement;
+
+/* The geometries that rows of kernels.inc name, as initialisers. */
+#define SN_GEOMETRY_flat      .block = 0
+#define SN_GEOMETRY_block8    .block = 8, .speed = 0.55f
+#define SN_GEOMETRY_block16   .block = 16, .speed = 1
+#define SN_GEOMETRY_filters8  .block = 8, .kr = 1
+#define SN_GEOMETRY_filters16 .block = 16, .kr = 1
+#define SN_GEOMETRY_tile8     .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
+#define SN_GEOMETRY_tile16    .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
+#define SN_TILE_PIXELS(lists)                                                                      \
+    {                                                                                              \
+        SN_TILE_MOST(lists##_1), SN_TILE_MOST(lists##_2), SN_TILE_MOST(lists##_3),                 \
+            SN_TILE_MOST(lists##_4)                                                                \
+    }
+
+#endif
