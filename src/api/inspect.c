@@ -62,7 +62,7 @@ static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sond
     row->constant = sn_value_is_const(v);
     if (t->kind == SN_KIND_TENSOR) {
         row->dtype = t->dtype;
-        row->block = fact->block;
+        row->block = (int)sn_fact_block(fact);
         row->bytes = tensor_bytes(t);
     }
     return row->name && row->type;

@@ -158,7 +158,7 @@ static uint64_t input_bytes(const sn_binding *b)
         const sn_type *t = &b->facts[b->program->graph->inputs.data[i]->id].type;
         size_t bytes;
         if (t->kind == SN_KIND_TENSOR && sn_type_is_concrete(t) &&
-            sn_tensor_bytes(t->dtype, t->dims, t->rank, 0, &bytes))
+            sn_tensor_bytes(t->dtype, t->dims, t->rank, &bytes))
             sum += bytes;
     }
     return sum;

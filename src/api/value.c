@@ -43,7 +43,7 @@ static sonde_status check_shape(sonde_dtype dtype, const int64_t *dims, size_t r
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "dim %zu of a tensor is %lld, expected 0 or more", i,
                            (long long)dims[i]);
-    if (!sn_tensor_bytes(dtype, dims, (int)rank, 0, want))
+    if (!sn_tensor_bytes(dtype, dims, (int)rank, want))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the tensor's size overflows");
     return SONDE_OK;
 }
@@ -270,7 +270,7 @@ size_t sonde_tensor_bytes(const sonde_value *value)
     const sn_tensor *t = tensor_of(value);
     size_t bytes = 0;
     /* A string tensor's buffer also holds the texts: only its elements count here. */
-    return t && sn_tensor_bytes(t->dtype, t->dims, t->rank, 0, &bytes) ? bytes : 0;
+    return t && sn_tensor_bytes(t->dtype, t->dims, t->rank, &bytes) ? bytes : 0;
 }
 
 void *sonde_tensor_data(const sonde_value *value)

@@ -118,7 +118,7 @@ sonde_status sn_value_set_constant(sn_graph *g, sn_value *v, const sn_tensor *da
         .kind = SN_KIND_TENSOR, .dtype = data->dtype, .rank = data->rank, .dims = data->dims};
     SN_TRY(sn_type_copy(&v->fact.type, &t, g->arena, err));
     v->fact.data = data;
-    v->fact.block = data->block;
+    v->fact.form = (sn_form){.layout = data->layout, .space = data->space};
     v->fact.pack = data->pack;
     v->is_initializer = true;
     return SONDE_OK;

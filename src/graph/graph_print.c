@@ -73,8 +73,9 @@ static void put_type(printer *p, const sn_fact *f)
 {
     char buf[400];
     put_text(p, sn_type_text(&f->type, p->symbols, buf, sizeof buf));
-    if (f->block)
-        put_fmt(p, " block %u", f->block);
+    char form[48];
+    if (!sn_form_is_native(f->form))
+        put_fmt(p, " %s", sn_form_text(f->form, form));
 }
 
 static void put_indent(printer *p, uint32_t depth)

@@ -55,7 +55,7 @@ static sonde_status make_header(sn_tensor *t, sn_dtype dtype, const int64_t *dim
                                 sonde_error *err)
 {
     memset(t, 0, sizeof *t);
-    if (!sn_tensor_bytes(dtype, dims, rank, 0, &t->bytes))
+    if (!sn_tensor_bytes(dtype, dims, rank, &t->bytes))
         return sn_fail(err, SONDE_LIMIT, "a tensor of rank %d is larger than memory can be", rank);
     t->dtype = dtype;
     t->rank = rank;

@@ -84,23 +84,11 @@ int64_t sn_tensor_count(const sn_tensor *t)
     return n;
 }
 
-bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes)
+bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, size_t *bytes)
 {
     int64_t n;
-    if (rank < 0 || rank > SN_MAX_RANK)
-        return false;
-    if (block > 0 && rank >= 2) {
-        int64_t padded[SN_MAX_RANK];
-        memcpy(padded, dims, (size_t)rank * sizeof *dims);
-        if (padded[1] < 0 || !sn_i64_add(padded[1], block - 1, &padded[1]))
-            return false;
-        padded[1] -= padded[1] % block;
-        if (!sn_dims_count(padded, rank, &n))
-            return false;
-    } else if (!sn_dims_count(dims, rank, &n)) {
-        return false;
-    }
-    return sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
+    return rank >= 0 && rank <= SN_MAX_RANK && sn_dims_count(dims, rank, &n) &&
+           sn_size_mul((size_t)n, sn_dtype_bytes(dtype), bytes);
 }
 
 bool sn_tensor_is_readable(const sn_tensor *t)

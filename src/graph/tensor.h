@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
-#include "base/dtype.h"
+#include "graph/form.h"
 
 #define SN_MAX_RANK 16
 
@@ -32,11 +32,11 @@ sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
 sn_buffer *sn_buffer_ref(sn_buffer *b); /* NULL accepted by both */
 void sn_buffer_unref(sn_buffer *b);
 
-/* A view: dense, row-major, unless `block` > 0: then axis 1 (channels) is split into blocks of
- * `block`, memory is [d0][ceil(d1/block)][d2]…[dn][block] and padding lanes are zero. */
+/* A view. */
 typedef struct sn_tensor {
-    sn_dtype dtype;
-    uint8_t block; /* 0 plain, else 8 or 16 */
+    sn_dtype dtype; /* of the elements in memory */
+    sn_layout layout;
+    uint8_t space; /* SN_SPACE_* */
     uint8_t pack;  /* 0, or an id from compute/packs.inc: data is a packed weight */
     int32_t rank;
     int64_t dims[SN_MAX_RANK]; /* logical dims, also for blocked and packed tensors */
@@ -65,8 +65,13 @@ typedef struct sn_tensor_parts {
 /* Product of the dims; false beyond SN_MAX_ELEMS or with a negative dim. Rank 0 has one element. */
 bool sn_dims_count(const int64_t *dims, int rank, int64_t *count);
 int64_t sn_tensor_count(const sn_tensor *t); /* dims already validated */
-/* Physical bytes in memory of a tensor of that type, dims and block; false on overflow. */
-bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, int block, size_t *bytes);
+/* Bytes in memory of a plain tensor of that type and dims; false on overflow. */
+bool sn_tensor_bytes(sn_dtype dtype, const int64_t *dims, int rank, size_t *bytes);
+/* Are the elements where and as they are in a file: plain, in host memory, not packed? */
+static inline bool sn_tensor_is_plain(const sn_tensor *t)
+{
+    return sn_layout_is_plain(t->layout) && t->space == SN_SPACE_HOST && !t->pack;
+}
 
 /* May the data be read as it lies? Constants need not be readable: views of files may be
  * misaligned, others still carry a scale or are in parts. */

@@ -22,6 +22,13 @@ bool sn_type_count(const sn_type *t, int64_t *count)
     return sn_type_is_concrete(t) && sn_dims_count(t->dims, t->rank, count);
 }
 
+bool sn_fact_bytes(const sn_fact *f, size_t *bytes)
+{
+    int64_t n;
+    return sn_layout_count(f->form.layout, f->type.dims, f->type.rank, &n) &&
+           sn_size_mul((size_t)n, sn_dtype_bytes(sn_fact_stored(f)), bytes);
+}
+
 bool sn_type_fits(const sn_type *t)
 {
     int64_t n = 1;

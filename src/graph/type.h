@@ -54,8 +54,22 @@ typedef struct sn_fact {
     const sn_dim *ints; /* n_ints elements in row-major order, or NULL */
     int64_t n_ints;
     const sn_tensor *data; /* constant (or, in a data-dependent step, actual) contents, or NULL */
-    uint8_t block, pack;   /* physical layout of the value as planned (see sn_tensor) */
+    sn_form form;          /* as planned */
+    uint8_t pack;          /* as planned: a packed weight (see sn_tensor) */
 } sn_fact;
+
+/* Channels of a block; 0: the value does not lie in blocks. */
+static inline unsigned sn_fact_block(const sn_fact *f)
+{
+    return sn_layout_block(f->form.layout);
+}
+/* The type of its elements in memory. */
+static inline sn_dtype sn_fact_stored(const sn_fact *f)
+{
+    return sn_form_stored(f->form, f->type.dtype);
+}
+/* Bytes in memory, of a tensor whose dims are known and that is not packed; false on overflow. */
+bool sn_fact_bytes(const sn_fact *f, size_t *bytes);
 
 #define SN_MAX_KNOWN_INTS 256 /* larger integer tensors are not propagated */
 

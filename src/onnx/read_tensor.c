@@ -134,7 +134,7 @@ static sonde_status sparse_bounds(sn_onnx_reader *r, const sparse_parts *p,
                                   int64_t *count, size_t *bytes)
 {
     if (!sn_dims_count(p->dims, p->rank, count) ||
-        !sn_tensor_bytes(v->dtype, p->dims, p->rank, 0, bytes))
+        !sn_tensor_bytes(v->dtype, p->dims, p->rank, bytes))
         return sn_fail(
             r->err, SONDE_INVALID_MODEL,
             "%s '%.*s' has a shape with a negative dimension, or is too large for memory", what,

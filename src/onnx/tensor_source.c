@@ -269,7 +269,7 @@ sonde_status sn_tensor_source_open(sn_tensor_source *s, sn_wire w, const char *w
                        "%s '%.*s' is stored in segments, which is not supported", what,
                        SN_SHOW(s->name));
     if (!sn_dims_count(s->dims, s->rank, &s->count) ||
-        !sn_tensor_bytes(s->dtype, s->dims, s->rank, 0, &s->bytes) ||
+        !sn_tensor_bytes(s->dtype, s->dims, s->rank, &s->bytes) ||
         !sn_dtype_file_bytes(s->dtype, s->count, &s->file_bytes))
         return sn_fail(err, SONDE_INVALID_MODEL, "%s '%.*s' is too large for memory", what,
                        SN_SHOW(s->name));

@@ -376,7 +376,7 @@ static bool writable(const sn_slot *v)
     if (v->kind == SN_KIND_NONE)
         return false;
     if (v->kind == SN_KIND_TENSOR)
-        return !v->t.block && !v->t.pack;
+        return sn_tensor_is_plain(&v->t);
     if (v->kind == SN_KIND_MAP &&
         (v->list->n != 2 || v->list->items[0].kind != SN_KIND_TENSOR ||
          (v->list->items[1].kind != SN_KIND_TENSOR && v->list->items[1].kind != SN_KIND_SEQUENCE)))

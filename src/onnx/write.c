@@ -205,7 +205,7 @@ static void need_ir(writer *w, sn_dtype t)
 static void write_tensor(writer *w, uint32_t field, const sn_tensor *t, const char *name,
                          bool sparse)
 {
-    if (t->block || t->pack) {
+    if (!sn_tensor_is_plain(t)) {
         fail(w, sn_fail(w->err, SONDE_UNSUPPORTED,
                         "constant '%.200s' has an internal layout that ONNX cannot store",
                         name ? name : ""));

@@ -70,7 +70,7 @@ static sonde_status check_size(const sonde_op_input *in, size_t k, size_t *total
                        "input %zu cannot be described with element type %d", k, (int)in->dtype);
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const size_t most = pages > 0 && page > 0 ? (size_t)pages / 4 * 3 * (size_t)page : SIZE_MAX;
-    if (!sn_tensor_bytes(in->dtype, in->dims, (int)in->rank, 0, bytes) ||
+    if (!sn_tensor_bytes(in->dtype, in->dims, (int)in->rank, bytes) ||
         !sn_size_add(*total, *bytes, total) || *total > most)
         return sn_fail(err, SONDE_LIMIT,
                        "input %zu and the inputs before it need more than the limit of %zu MiB", k,

@@ -66,7 +66,7 @@ static bool same_channels(const sn_value *v, sn_dim channels)
     if (!sn_value_is_const(v))
         return fits(v) && sn_dim_same(v->fact.type.dims[1], channels);
     const sn_tensor *t = v->fact.data; /* [C, 1, 1] and [1, C, 1, 1] */
-    return t->dtype == SONDE_DTYPE_F32 && !t->pack && !t->block && (t->rank == 3 || t->rank == 4) &&
+    return t->dtype == SONDE_DTYPE_F32 && sn_tensor_is_plain(t) && (t->rank == 3 || t->rank == 4) &&
            sn_dim_same(t->dims[t->rank - 3], channels);
 }
 
@@ -249,18 +249,18 @@ static sonde_status add_reorder(layout *l, sn_value *from, sn_value *to, sn_node
 {
     sn_node *r;
     sonde_error *err = l->env->err;
-    uint8_t block = to->fact.block;
+    const sn_layout planned = to->fact.form.layout;
     SN_TRY(sn_graph_add_node(l->g, before, "sonde", "Reorder", "", 1, 1, &r, err));
     r->opset = 1;
     sn_node_set_input(r, 0, from);
     sn_node_set_output(r, 0, to);
-    sn_attr a = {.name = "block", .kind = SN_ATTR_INT, .n = 1, .i = block};
+    sn_attr a = {.name = "block", .kind = SN_ATTR_INT, .n = 1, .i = sn_layout_block(planned)};
     SN_TRY(sn_node_set_attr(l->g, r, &a, err));
     SN_TRY(sn_node_inherit(l->g, r, origin, err));
     r->name = ""; /* no node of the file: work done for the sake of one */
     r->shown_type = "[Reorder]";
     SN_TRY(sn_node_refresh(l->g, r, err));
-    to->fact.block = block;
+    to->fact.form.layout = planned;
     l->changes++;
     return SONDE_OK;
 }
@@ -276,7 +276,7 @@ static sonde_status twin(layout *l, const sn_value *v, int block, sn_value **out
     }
     SN_TRY(sn_graph_add_value(l->g, name, out, l->env->err));
     (*out)->fact.type = v->fact.type;
-    (*out)->fact.block = (uint8_t)block;
+    (*out)->fact.form.layout = sn_layout_blocks((unsigned)block);
     sn_value_show_as(*out, v);
     return SONDE_OK;
 }
@@ -303,7 +303,7 @@ static sonde_status blocked_constant(layout *l, const sn_value *v, sn_value **ou
                     sn_read_f32(from, (n * dims[1] + c) * pixels + p);
     sn_tensor *t = (sn_tensor *)(uintptr_t)(*out)->fact.data; /* made above */
     t->dims[1] = dims[1];
-    t->block = (uint8_t)b;
+    t->layout = sn_layout_blocks((unsigned)b);
     return sn_value_set_constant(l->g, *out, t, env->err);
 }
 
@@ -331,7 +331,7 @@ static sonde_status block_output(layout *l, sn_node *n, uint32_t o)
 {
     sn_value *v = n->out[o];
     if (!v->n_outputs) {
-        v->fact.block = (uint8_t)l->block;
+        v->fact.form.layout = sn_layout_blocks((unsigned)l->block);
         return SONDE_OK;
     }
     sn_value *t;
@@ -356,10 +356,10 @@ static sonde_status rewrite(layout *l)
             if (is_residual(l, n, i) || (is_activation(l, n, i) && (k & ELASTIC)))
                 blocked = out_blocked;
             else if (is_activation(l, n, i))
-                blocked = (k & FIXED_IN) || v->fact.block ||
-                          (l->other[v->id] && l->other[v->id]->fact.block);
+                blocked = (k & FIXED_IN) || sn_fact_block(&v->fact) ||
+                          (l->other[v->id] && sn_fact_block(&l->other[v->id]->fact));
             int want = blocked ? l->block : 0;
-            if (want != v->fact.block)
+            if ((unsigned)want != sn_fact_block(&v->fact))
                 SN_TRY(switch_input(l, n, i, want));
         }
         for (uint32_t o = 0; out_blocked && o < ((k & ALL_OUTPUTS) ? n->n_out : 1); o++)

@@ -10,7 +10,7 @@ static const sn_tensor *const_f32(const sn_value *v)
     if (!v || !sn_value_is_const(v))
         return NULL;
     const sn_tensor *t = v->fact.data;
-    return t->dtype == SONDE_DTYPE_F32 && !t->pack && !t->block ? t : NULL;
+    return t->dtype == SONDE_DTYPE_F32 && sn_tensor_is_plain(t) ? t : NULL;
 }
 
 int64_t sn_conv_channels(const sn_node *n)

@@ -38,7 +38,7 @@ static void put_text(spelling *s, const char *text)
 
 static bool put_constant(spelling *s, const sn_tensor *t)
 {
-    if (t->bytes > MAX_CONSTANT_BYTES || t->pack || t->block || !sn_tensor_is_readable(t) ||
+    if (t->bytes > MAX_CONSTANT_BYTES || !sn_tensor_is_plain(t) || !sn_tensor_is_readable(t) ||
         t->dtype == SONDE_DTYPE_STRING)
         return false;
     put_text(s, "c");

@@ -35,7 +35,7 @@ static bool inputs_constant(const sn_node *n, size_t *bytes)
         const sn_value *v = n->in[i].value;
         if (!v)
             continue;
-        if (!sn_value_is_const(v) || v->fact.data->pack || v->fact.data->block)
+        if (!sn_value_is_const(v) || !sn_tensor_is_plain(v->fact.data))
             return false;
         *bytes += v->fact.data->bytes;
     }
@@ -52,7 +52,7 @@ static bool size_allowed(const sn_node *n, size_t input_bytes)
             continue;
         if (!sn_type_is_concrete(&v->fact.type))
             return is_bounded_dynamic(n) && input_bytes <= MAX_RESULT_BYTES / 64;
-        if (!sn_tensor_bytes(v->fact.type.dtype, v->fact.type.dims, v->fact.type.rank, 0, &bytes) ||
+        if (!sn_tensor_bytes(v->fact.type.dtype, v->fact.type.dims, v->fact.type.rank, &bytes) ||
             !sn_size_add(total, bytes, &total))
             return false;
     }
@@ -112,7 +112,8 @@ static sonde_status evaluate(folder *f, sn_node *n, bool *done)
     bool usable = st == SONDE_OK;
     st = SONDE_OK;
     for (uint32_t o = 0; usable && o < n->n_out; o++)
-        usable = !n->out[o] || (out[o].kind == SN_KIND_TENSOR && out[o].t.owner && !out[o].t.block);
+        usable = !n->out[o] ||
+                 (out[o].kind == SN_KIND_TENSOR && out[o].t.owner && sn_tensor_is_plain(&out[o].t));
     if (!usable)
         goto fail;
     for (uint32_t o = 0; o < n->n_out; o++)

@@ -18,7 +18,7 @@ static bool is_candidate(const sn_node *n)
 static const sn_tensor *per_channel(const sn_value *c, int32_t rank, int64_t channels, bool *scalar)
 {
     if (!c || !sn_value_is_const(c) || c->fact.data->dtype != SONDE_DTYPE_F32 ||
-        c->fact.data->pack || c->fact.data->block || c->fact.data->rank > rank)
+        !sn_tensor_is_plain(c->fact.data) || c->fact.data->rank > rank)
         return NULL;
     const sn_tensor *t = c->fact.data;
     int64_t n = sn_tensor_count(t);

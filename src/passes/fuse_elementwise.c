@@ -23,7 +23,8 @@ typedef struct chain {
 
 static bool is_plain_f32(const sn_value *v)
 {
-    return v && sn_value_is_dtype(v, SONDE_DTYPE_F32) && !v->fact.block && !v->fact.pack;
+    return v && sn_value_is_dtype(v, SONDE_DTYPE_F32) && sn_form_is_native(v->fact.form) &&
+           !v->fact.pack;
 }
 
 /* One element, or some of the output's dims side by side and ones around them. */

@@ -34,7 +34,7 @@ static sn_value *addend(const sn_node *n)
 static bool is_numbers(const sn_value *v)
 {
     return v && sn_value_is_const(v) && v->fact.data->dtype == SONDE_DTYPE_F32 &&
-           !v->fact.data->pack && !v->fact.data->block;
+           sn_tensor_is_plain(v->fact.data);
 }
 
 /* n takes what `last`, the only reader of its output, makes. */

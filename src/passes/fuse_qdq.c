@@ -30,8 +30,8 @@ static bool is_byte(const sn_value *v)
 
 static bool is_const_of(const sn_value *v, sn_dtype dtype)
 {
-    return v && sn_value_is_const(v) && v->fact.data->dtype == dtype && !v->fact.data->block &&
-           !v->fact.data->pack;
+    return v && sn_value_is_const(v) && v->fact.data->dtype == dtype &&
+           sn_tensor_is_plain(v->fact.data);
 }
 
 /* Scale (positive, finite) and zero point constant, of the same number of elements, 1 unless

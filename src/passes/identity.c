@@ -47,7 +47,7 @@ static bool all_equal(const sn_value *v, double x)
         return false;
     const sn_tensor *t = v->fact.data;
     int64_t n = sn_tensor_count(t);
-    if (t->pack || t->block || n < 1 || n > MAX_NEUTRAL_ELEMS)
+    if (!sn_tensor_is_plain(t) || n < 1 || n > MAX_NEUTRAL_ELEMS)
         return false;
     for (int64_t i = 0; i < n; i++) {
         switch (t->dtype) {

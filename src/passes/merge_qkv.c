@@ -36,7 +36,7 @@ static bool only_views_read(const sn_value *v)
 static const sn_tensor *numbers(const sn_value *v)
 {
     const sn_tensor *t = v && sn_value_is_const(v) ? v->fact.data : NULL;
-    return t && t->dtype == SONDE_DTYPE_F32 && !t->pack && !t->block ? t : NULL;
+    return t && t->dtype == SONDE_DTYPE_F32 && sn_tensor_is_plain(t) ? t : NULL;
 }
 
 /* One element per column and nothing else. */
@@ -101,7 +101,7 @@ static sonde_status join_weights(sn_graph *g, sn_pass_env *env, const projection
     *t = (sn_tensor){.dtype = SONDE_DTYPE_F32, .rank = 2, .parts = parts};
     t->dims[0] = p->trans ? columns : p->weights->dims[0];
     t->dims[1] = p->trans ? p->weights->dims[1] : columns;
-    if (!sn_tensor_bytes(t->dtype, t->dims, 2, 0, &t->bytes))
+    if (!sn_tensor_bytes(t->dtype, t->dims, 2, &t->bytes))
         return sn_fail(env->err, SONDE_LIMIT, "merged weights are too large");
     return sn_graph_add_constant(g, "", t, out, env->err);
 }

@@ -27,7 +27,7 @@ bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype)
 bool sn_value_scalar_f32(const sn_value *v, float *out)
 {
     if (!v || !sn_value_is_const(v) || v->fact.data->dtype != SONDE_DTYPE_F32 ||
-        v->fact.data->pack || v->fact.data->block || sn_tensor_count(v->fact.data) != 1)
+        !sn_tensor_is_plain(v->fact.data) || sn_tensor_count(v->fact.data) != 1)
         return false;
     *out = sn_read_f32(v->fact.data, 0);
     return true;
@@ -37,7 +37,7 @@ sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, s
                               const int64_t *dims, int rank, sn_value **v, void **data)
 {
     size_t bytes;
-    if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes))
+    if (!sn_tensor_bytes(dtype, dims, rank, &bytes))
         return sn_fail(env->err, SONDE_LIMIT, "constant '%s' is larger than memory can be", name);
     sn_tensor *t = SN_NEW(g->arena, sn_tensor);
     sn_buffer *b = t ? sn_buffer_new(env->ctx->alloc, bytes) : NULL;

@@ -20,7 +20,7 @@ static bool is_vector(const sn_value *v, int rank)
 {
     const sn_tensor *t = v && sn_value_is_const(v) ? v->fact.data : NULL;
     int long_dims = 0;
-    if (!t || t->pack || t->block || t->scale || t->rank > rank)
+    if (!t || !sn_tensor_is_plain(t) || t->scale || t->rank > rank)
         return false;
     for (int i = 0; i < t->rank; i++)
         long_dims += t->dims[i] != 1;

@@ -167,7 +167,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
             out[o].type = s->node->out[o]->fact.type; /* kind and types; the shape goes below */
         if (allocates)
             forget_shape(&out[o]);
-        out[o].block = s->node->out[o]->fact.block;
+        out[o].form = s->node->out[o]->fact.form;
         /* What is bound can exist: operators multiply dims without looking. */
         int64_t count;
         if (concrete(&out[o]) && !sn_type_count(&out[o].type, &count))

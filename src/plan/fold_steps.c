@@ -31,7 +31,7 @@ static sonde_status keep(sn_binding *b, sn_fact *f, const sn_tensor *from, sonde
 
 static bool is_constant(const sn_fact *f)
 {
-    return f->data && !f->data->pack && !f->data->block && sn_tensor_is_readable(f->data);
+    return f->data && sn_tensor_is_plain(f->data) && sn_tensor_is_readable(f->data);
 }
 
 /* All inputs are constants, and the results are small: it can be computed now. */
@@ -47,8 +47,9 @@ static bool can_compute(const sn_binding *b, const sn_step *s, const sn_fact *ou
         const sn_type *t = &out[o].type;
         if (!sn_wants(s, o))
             continue;
-        if (!sn_type_is_concrete(t) || t->dtype == SONDE_DTYPE_STRING || out[o].block ||
-            !sn_tensor_bytes(t->dtype, t->dims, t->rank, 0, &bytes) ||
+        if (!sn_type_is_concrete(t) || t->dtype == SONDE_DTYPE_STRING ||
+            !sn_form_is_native(out[o].form) ||
+            !sn_tensor_bytes(t->dtype, t->dims, t->rank, &bytes) ||
             !sn_size_add(total, bytes, &total))
             return false;
     }
@@ -57,7 +58,7 @@ static bool can_compute(const sn_binding *b, const sn_step *s, const sn_fact *ou
 
 static bool is_as_planned(const sn_slot *s, const sn_fact *f)
 {
-    return s->kind == SN_KIND_TENSOR && s->t.dtype == f->type.dtype && !s->t.block &&
+    return s->kind == SN_KIND_TENSOR && s->t.dtype == f->type.dtype && sn_tensor_is_plain(&s->t) &&
            s->t.rank == f->type.rank &&
            (!s->t.rank ||
             memcmp(s->t.dims, f->type.dims, (size_t)s->t.rank * sizeof *s->t.dims) == 0);

@@ -140,8 +140,7 @@ static sonde_status choose_places(placer *k)
             if (!sn_wants(s, o) || b->info[i].dynamic)
                 continue;
             const sn_fact *f = &b->facts[s->out[o]];
-            if (!sn_tensor_bytes(f->type.dtype, f->type.dims, f->type.rank, f->block,
-                                 &k->bytes[s->out[o]]))
+            if (!sn_fact_bytes(f, &k->bytes[s->out[o]]))
                 return sn_fail(k->err, SONDE_LIMIT, "value '%s' is too large",
                                s->node->out[o]->name);
             b->place[s->out[o]] = SN_PLACE_ARENA;
@@ -167,7 +166,7 @@ static sonde_status find_views(placer *k)
         uint32_t in = s->in[0], out = s->out[0];
         const sn_fact *fi = &b->facts[in], *fo = &b->facts[out];
         int64_t from = 0, to = 0; /* what does not fit is left for its step to refuse */
-        if (b->place[out] != SN_PLACE_ARENA || fi->block != fo->block || fi->pack ||
+        if (b->place[out] != SN_PLACE_ARENA || !sn_form_same(fi->form, fo->form) || fi->pack ||
             fi->type.dtype != fo->type.dtype ||
             !sn_dims_count(fi->type.dims, fi->type.rank, &from) ||
             !sn_dims_count(fo->type.dims, fo->type.rank, &to) || from != to)
@@ -257,7 +256,7 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
         if (!(s->op->flags & SN_OP_INPLACE1) && read_twice(k, s, j, r))
             continue;
         if (b->place[in] != SN_PLACE_ARENA || k->last[r] != i || k->bytes[r] != k->bytes[out] ||
-            fi->block != fo->block || fi->type.dtype != fo->type.dtype ||
+            !sn_form_same(fi->form, fo->form) || fi->type.dtype != fo->type.dtype ||
             fi->type.rank != fo->type.rank ||
             (fo->type.rank &&
              memcmp(fi->type.dims, fo->type.dims, (size_t)fo->type.rank * sizeof(sn_dim)) != 0))
@@ -345,8 +344,9 @@ static void fill_template(placer *k)
             continue;
         const sn_fact *f = &b->facts[s];
         slot->kind = SN_KIND_TENSOR;
-        slot->t.dtype = f->type.dtype;
-        slot->t.block = f->block;
+        slot->t.dtype = sn_fact_stored(f);
+        slot->t.layout = f->form.layout;
+        slot->t.space = f->form.space;
         slot->t.rank = f->type.rank;
         if (f->type.rank)
             memcpy(slot->t.dims, f->type.dims, (size_t)f->type.rank * sizeof(int64_t));

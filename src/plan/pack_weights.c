@@ -121,8 +121,8 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         return SONDE_OK;
     sn_pack_request req = {
         .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};
-    req.in_block = in[0] ? in[0]->block : 0;
-    req.out_block = s->n_out && n->out[0] ? n->out[0]->fact.block : 0;
+    req.in_block = in[0] ? (uint8_t)sn_fact_block(in[0]) : 0;
+    req.out_block = s->n_out && n->out[0] ? (uint8_t)sn_fact_block(&n->out[0]->fact) : 0;
     SN_TRY(s->op->pack(&req));
     for (uint32_t i = 0; i < n_in; i++) {
         const sn_value *v = n->in[i].value;

@@ -121,10 +121,13 @@ static sonde_status add_candidate(trial *t, unsigned variant)
 static bool describe(const sn_fact *f, sn_slot *slot, size_t *bytes)
 {
     sn_tensor *t = &slot->t;
-    if (!sn_tensor_bytes(f->type.dtype, f->type.dims, f->type.rank, f->block, bytes))
+    if (!sn_fact_bytes(f, bytes))
         return false;
-    *t = (sn_tensor){
-        .dtype = f->type.dtype, .block = f->block, .rank = f->type.rank, .bytes = *bytes};
+    *t = (sn_tensor){.dtype = sn_fact_stored(f),
+                     .layout = f->form.layout,
+                     .space = f->form.space,
+                     .rank = f->type.rank,
+                     .bytes = *bytes};
     if (t->rank)
         memcpy(t->dims, f->type.dims, (size_t)t->rank * sizeof *t->dims);
     slot->kind = SN_KIND_TENSOR;

@@ -264,7 +264,7 @@ double sn_records_weight_zeros(const sn_binding *b, const sn_step *step, uint32_
     enum { MOST = 1 << 28 }; /* elements: counting takes time */
     const sn_tensor *t = readable(b, step, input);
     const int64_t n = t ? sn_tensor_count(t) : 0;
-    if (!t || !countable(t->dtype) || t->block || n <= 0 || n > MOST)
+    if (!t || !countable(t->dtype) || !sn_tensor_is_plain(t) || n <= 0 || n > MOST)
         return -1;
     if (!t->parts)
         return (double)count_zeros(b->program->model, t) / (double)n;

@@ -352,7 +352,7 @@ static sonde_status write_strings(const sn_tensor *t, sn_bytes *out, sonde_error
 
 sonde_status sn_npy_write(const sn_tensor *t, sn_bytes *out, sonde_error *err)
 {
-    if (t->block || t->pack)
+    if (!sn_tensor_is_plain(t))
         return sn_fail(err, SONDE_UNSUPPORTED,
                        "a tensor with an internal layout cannot be written");
     if (t->dtype == SONDE_DTYPE_STRING)

@@ -126,7 +126,7 @@ static sonde_status add_tensor(const entry *e, const uint8_t *data, size_t bytes
                                const sn_type *as, sn_named_list *out, sonde_error *err)
 {
     size_t need;
-    if (!sn_tensor_bytes(e->dtype, e->dims, e->rank, 0, &need))
+    if (!sn_tensor_bytes(e->dtype, e->dims, e->rank, &need))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "tensor '%.200s' is too large for memory",
                        e->name);
     if (e->begin > e->end || (uint64_t)e->end > bytes || (size_t)(e->end - e->begin) != need)
@@ -220,7 +220,7 @@ static sonde_status put_entry(sn_bytes *b, const sn_named *n, size_t k, size_t b
 {
     char text[64];
     const char *dtype = NULL;
-    if (n->slot.kind != SN_KIND_TENSOR || n->slot.t.block || n->slot.t.pack)
+    if (n->slot.kind != SN_KIND_TENSOR || !sn_tensor_is_plain(&n->slot.t))
         return sn_fail(err, SONDE_UNSUPPORTED,
                        "'%.200s' is not a plain tensor; write a folder of .pb files", n->name);
     const sn_tensor *t = &n->slot.t;

@@ -26,7 +26,7 @@ static sn_tensor *tensor(sn_builder *b, sn_dtype dtype, const int64_t *dims, int
 {
     size_t bytes = 0;
     sn_tensor *t = sn_b_ok(b) ? SN_NEW(&b->model->arena, sn_tensor) : NULL;
-    if (!t || !sn_tensor_bytes(dtype, dims, rank, 0, &bytes) ||
+    if (!t || !sn_tensor_bytes(dtype, dims, rank, &bytes) ||
         !(t->data = sn_arena_alloc(&b->model->arena, bytes, 64))) {
         if (sn_b_ok(b))
             *b->status = sn_fail_memory(b->err, bytes);

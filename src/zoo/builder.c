@@ -189,7 +189,7 @@ sn_value *sn_b_constant(sn_builder *b, const char *name, sn_dtype dtype, const i
     t->rank = rank;
     for (int i = 0; i < rank; i++)
         t->dims[i] = dims[i];
-    if (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes)) {
+    if (!sn_tensor_bytes(dtype, dims, rank, &bytes)) {
         ok(b, sn_fail(b->err, SONDE_INTERNAL, "zoo: '%s' is too large", name));
         return NULL;
     }

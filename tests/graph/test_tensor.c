@@ -205,12 +205,10 @@ TEST(sizes_never_overflow)
     CHECK(!sn_dims_count(big, 2, &n));
     CHECK(!sn_dims_count(neg, 1, &n));
     CHECK(!sn_dims_count(zero, 3, &n)); /* the rest must still be sane */
-    CHECK(!sn_tensor_bytes(SONDE_DTYPE_F32, big, 1, 0, &bytes));
-    CHECK(!sn_tensor_bytes(SONDE_DTYPE_F32, big, 2, 16, &bytes));
+    CHECK(!sn_tensor_bytes(SONDE_DTYPE_F32, big, 1, &bytes));
     int64_t dims[] = {1, 20, 3, 3};
-    CHECK(sn_tensor_bytes(SONDE_DTYPE_F32, dims, 4, 16, &bytes) && bytes == 32 * 9 * 4);
-    CHECK(sn_tensor_bytes(SONDE_DTYPE_F32, dims, 4, 0, &bytes) && bytes == 20 * 9 * 4);
-    CHECK(sn_tensor_bytes(SONDE_DTYPE_F64, NULL, 0, 0, &bytes) && bytes == 8);
+    CHECK(sn_tensor_bytes(SONDE_DTYPE_F32, dims, 4, &bytes) && bytes == 20 * 9 * 4);
+    CHECK(sn_tensor_bytes(SONDE_DTYPE_F64, NULL, 0, &bytes) && bytes == 8);
 }
 
 static int released;
@@ -289,6 +287,29 @@ TEST(types_have_a_text)
     CHECK(sn_type_same_shape(&(sn_type){.kind = SN_KIND_TENSOR, .rank = 2, .dims = dims},
                              &(sn_type){.kind = SN_KIND_TENSOR, .rank = 2, .dims = dims}));
     CHECK(!sn_type_same_shape(&t, &t)); /* an unknown equals nothing */
+}
+
+TEST(bytes_follow_from_the_form)
+{
+    const sn_layout blocks = sn_layout_blocks(16), last = {SN_LAYOUT_LAST, 4};
+    int64_t n, dims[] = {1, 21, 3, 3}, big[] = {1, INT64_MAX}, one[] = {7};
+    sn_fact f = {.type = {SN_KIND_TENSOR, SONDE_DTYPE_F32, 4, dims, NULL}};
+    size_t bytes;
+    char text[48];
+    CHECK(sn_form_is_native(f.form) && sn_fact_bytes(&f, &bytes) && bytes == 21 * 9 * 4);
+    CHECK_STR(sn_form_text(f.form, text), "");
+    f.form.layout = blocks;
+    CHECK(sn_fact_bytes(&f, &bytes) && bytes == 32 * 9 * 4 && sn_fact_block(&f) == 16);
+    CHECK_STR(sn_form_text(f.form, text), "blocks of 16");
+    f.form.dtype = SONDE_DTYPE_BF16;
+    CHECK(sn_fact_bytes(&f, &bytes) && bytes == 32 * 9 * 2);
+    CHECK(sn_fact_stored(&f) == SONDE_DTYPE_BF16 && f.type.dtype == SONDE_DTYPE_F32);
+    CHECK_STR(sn_form_text(f.form, text), "bf16, blocks of 16");
+    f.form.layout = last;
+    CHECK(sn_fact_bytes(&f, &bytes) && bytes == 24 * 9 * 2 && sn_fact_block(&f) == 0);
+    CHECK_STR(sn_form_text(f.form, text), "bf16, channels last, pitch of 4");
+    CHECK(!sn_layout_count(blocks, big, 2, &n));
+    CHECK(sn_layout_count(blocks, one, 1, &n) && n == 7); /* no channels, no blocks */
 }
 
 TEST_MAIN()

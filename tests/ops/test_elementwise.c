@@ -469,7 +469,7 @@ TEST(blocked_tensors_run_over_their_memory_and_keep_zero_padding)
     for (int i = 0; i < 6; i++)
         x[i / 3 * 8 + i % 3] = (float)(i - 3);
     sn_fact in = c.n->in[0].value->fact, out = in;
-    in.block = out.block = 8;
+    in.form.layout = out.form.layout = sn_layout_blocks(8);
     const sn_fact *ins[1] = {&in};
     sn_bind b = {.node = c.n,
                  .params = c.n->params,
@@ -485,8 +485,8 @@ TEST(blocked_tensors_run_over_their_memory_and_keep_zero_padding)
                  .run = c.n->op->run};
     NODE_CHECK(&c, c.n->op->bind(&b));
     sn_slot slots[2] = {
-        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = x}},
-        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .block = 8, .data = y}}};
+        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = x}},
+        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = y}}};
     const uint32_t at[2] = {0, 1};
     sn_step s = {.run = b.run,
                  .params = c.n->params,

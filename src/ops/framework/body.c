@@ -218,7 +218,7 @@ static sonde_status stack_grow(sn_frame *f, sn_stack *k, int64_t rows)
 sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *row, int64_t expect)
 {
     const sn_tensor *t = &row->t;
-    if (row->kind != SN_KIND_TENSOR || t->block || t->pack)
+    if (row->kind != SN_KIND_TENSOR || !sn_tensor_is_plain(t))
         return sn_run_fail(s, f, "a scan output of the body is not a tensor");
     if (k->n == 0) {
         k->row = *t;

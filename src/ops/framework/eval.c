@@ -18,7 +18,8 @@ static void fact_of_slot(sn_fact *fact, const sn_slot *s, sn_arena *arena)
         fact->type.rank = s->t.rank;
         fact->type.dims = s->t.dims;
         fact->data = &s->t;
-        fact->block = s->t.block;
+        fact->form.layout = s->t.layout;
+        fact->form.space = s->t.space;
         fact->pack = s->t.pack;
         return;
     }
@@ -41,21 +42,22 @@ static sonde_status make_output(const sn_step *s, sn_frame *f, uint32_t o, const
         fact->type.dtype == SONDE_DTYPE_UNDEFINED)
         return sn_run_fail(s, f, "the shape of output %u cannot be determined", o);
     size_t bytes;
-    if (fact->type.rank > SN_MAX_RANK ||
-        !sn_tensor_bytes(fact->type.dtype, fact->type.dims, fact->type.rank, fact->block, &bytes))
+    if (fact->type.rank > SN_MAX_RANK || !sn_fact_bytes(fact, &bytes))
         return sn_run_fail(s, f, "output %u is too large", o);
     const sn_tensor *in0 = sn_has(s, 0) ? sn_in(s, f, 0) : NULL;
     bool share = (s->op->flags & SN_OP_VIEW) && o == 0 && in0 && in0->owner &&
-                 in0->bytes == bytes && in0->dtype == fact->type.dtype && in0->block == fact->block;
-    if (!share && fact->block == 0)
+                 in0->bytes == bytes && in0->dtype == sn_fact_stored(fact) &&
+                 sn_layout_same(in0->layout, fact->form.layout);
+    if (!share && sn_form_is_native(fact->form))
         return sn_slot_new_tensor(slot, fact->type.dtype, fact->type.dims, fact->type.rank,
                                   f->alloc, f->err);
     sn_buffer *b = share ? sn_buffer_ref(in0->owner) : sn_buffer_new(f->alloc, bytes);
     if (!b)
         return sn_fail_memory(f->err, bytes);
     slot->kind = SN_KIND_TENSOR;
-    slot->t = (sn_tensor){.dtype = fact->type.dtype,
-                          .block = fact->block,
+    slot->t = (sn_tensor){.dtype = sn_fact_stored(fact),
+                          .layout = fact->form.layout,
+                          .space = fact->form.space,
                           .rank = fact->type.rank,
                           .data = share ? in0->data : b->data,
                           .bytes = bytes,
@@ -77,10 +79,10 @@ static sonde_status infer_outputs(const sn_step *s, sn_frame *f, sn_arena *scrat
                   .arena = scratch,
                   .err = f->err};
     SN_TRY(s->op->infer(&c));
-    /* The layout of a value is planned, not inferred. */
+    /* The form of a value is planned, not inferred. */
     for (uint32_t o = 0; o < s->n_out; o++)
         if (s->node->out[o])
-            out[o].block = s->node->out[o]->fact.block;
+            out[o].form = s->node->out[o]->fact.form;
     return SONDE_OK;
 }
 

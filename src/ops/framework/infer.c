@@ -120,7 +120,7 @@ sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t
         return SONDE_OK;
     }
     const sn_tensor *t = f->data;
-    if (!t || t->pack || t->block || f->type.kind != SN_KIND_TENSOR)
+    if (!t || !sn_tensor_is_plain(t) || f->type.kind != SN_KIND_TENSOR)
         return SONDE_OK;
     int64_t count = sn_tensor_count(t);
     int64_t probe;
@@ -383,7 +383,8 @@ static void set_input(sn_value *v, const sn_fact *given)
         return;
     sn_dtype declared = v->fact.type.kind == SN_KIND_TENSOR ? v->fact.type.dtype : 0;
     v->fact = *given;
-    v->fact.block = v->fact.pack = 0;
+    v->fact.form = (sn_form){0};
+    v->fact.pack = 0;
     if (v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == SONDE_DTYPE_UNDEFINED)
         v->fact.type.dtype = declared;
 }

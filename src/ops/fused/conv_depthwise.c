@@ -129,8 +129,8 @@ static sonde_status bind(sn_bind *b)
                           .c = x->dims[1],
                           .oc = w->dims[0],
                           .groups = 1,
-                          .in_block = b->in[X]->block,
-                          .out_block = b->out[0].block,
+                          .in_block = sn_fact_block(b->in[X]),
+                          .out_block = sn_fact_block(&b->out[0]),
                           .packed = b->in[W1]->pack != 0 && b->in[W2]->pack != 0,
                           .act = p->act[0]};
     sn_conv_desc second = first;

@@ -127,13 +127,13 @@ static sonde_status bind(sn_bind *b)
     gated_bound *c = SN_NEW(b->arena, gated_bound);
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
-    const int64_t block = b->in[X]->block;
+    const int64_t block = sn_fact_block(b->in[X]);
     sn_conv_desc d = {.n = 1,
                       .c = x->dims[1],
                       .oc = w->dims[0],
                       .groups = 1,
-                      .in_block = b->in[X]->block,
-                      .out_block = b->out[0].block,
+                      .in_block = sn_fact_block(b->in[X]),
+                      .out_block = sn_fact_block(&b->out[0]),
                       .residual = b->n_in > Z && b->in[Z],
                       .packed = b->in[W]->pack != 0,
                       .act = p->act};
@@ -142,8 +142,8 @@ static sonde_status bind(sn_bind *b)
     SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     c->images = x->dims[0];
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];
-    c->out = round_to(d.oc, b->out[0].block) * d.out[1] * d.out[2];
-    c->gate_stride = round_to(d.c, b->in[GATE]->block);
+    c->out = round_to(d.oc, sn_fact_block(&b->out[0])) * d.out[1] * d.out[2];
+    c->gate_stride = round_to(d.c, sn_fact_block(b->in[GATE]));
     /* Packed: [out block][input channel][block], as conv_pack.c lays out one tap; else as given. */
     c->gate = (sn_conv_gate){.rows = d.packed ? round_to(d.oc, block) / block : d.oc,
                              .inputs = d.packed ? round_to(d.c, block) : d.c,

@@ -48,14 +48,14 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_UNSUPPORTED,
                             "only f32 tensors of rank 2 and above are blocked");
     /* Layouts are not written to files: a node read from one cannot say that its output has one. */
-    if (b->out[0].block != p->block)
+    if (sn_fact_block(&b->out[0]) != p->block)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "only the layout pass may create blocks of %lld",
                             (long long)p->block);
     r->cpu_flags = b->cpu_flags;
     r->r = (sn_reorder){.n = x->dims[0],
                         .c = x->dims[1],
                         .pixels = 1,
-                        .from = b->in[0]->block,
+                        .from = sn_fact_block(b->in[0]),
                         .to = (unsigned)p->block};
     for (int i = 2; i < x->rank; i++)
         r->r.pixels *= x->dims[i];

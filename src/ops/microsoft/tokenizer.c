@@ -181,7 +181,7 @@ static sonde_status write_rows(row *w, const sn_step *s, sn_frame *f, const sn_t
     const int64_t width = most + (w->r->mark && most > 0 ? 2 : 0);
     const int64_t dims[3] = {x->dims[0], x->rank == 2 ? x->dims[1] : width, width};
     size_t bytes;
-    if (!sn_tensor_bytes(SONDE_DTYPE_STRING, dims, x->rank + 1, 0, &bytes))
+    if (!sn_tensor_bytes(SONDE_DTYPE_STRING, dims, x->rank + 1, &bytes))
         return sn_fail_memory(f->err, SIZE_MAX);
     sonde_string *out = sn_alloc(f->alloc, bytes + 1);
     if (!out)

@@ -103,7 +103,7 @@ static sonde_status bind(sn_bind *b)
     *n = (sn_batchnorm){.images = x->dims[0],
                         .channels = x->rank > 1 ? x->dims[1] : 1,
                         .pixels = 1,
-                        .block = b->in[X]->block,
+                        .block = sn_fact_block(b->in[X]),
                         .epsilon = p->epsilon,
                         .momentum = p->momentum,
                         .training = p->training != 0,

@@ -25,11 +25,12 @@ static extent extent_of(const sn_tensor *t)
     extent e = {.rank = t->rank};
     for (int i = 0; i < t->rank; i++)
         e.dims[i] = t->dims[i];
-    if (!t->block)
+    const int64_t block = sn_layout_block(t->layout);
+    if (!block)
         return e;
     e.rank = 3;
-    e.dims[1] = (t->dims[1] + t->block - 1) / t->block;
-    e.dims[2] = t->dims[2] * t->dims[3] * t->block;
+    e.dims[1] = (t->dims[1] + block - 1) / block;
+    e.dims[2] = t->dims[2] * t->dims[3] * block;
     return e;
 }
 
@@ -156,7 +157,7 @@ static uint32_t blocking_concat(const sn_node *node, const void *params, int blo
 static sonde_status bind_concat(sn_bind *b)
 {
     for (uint32_t i = 0; i < b->n_in; i++)
-        if (b->in[i]->block != b->out[0].block)
+        if (!sn_form_same(b->in[i]->form, b->out[0].form))
             return sn_bind_fail(b, SONDE_INTERNAL,
                                 "input %u has a different layout than the output", i);
     b->kernel = "copy_concat";
@@ -301,7 +302,7 @@ static uint32_t blocking_split(const sn_node *node, const void *params, int bloc
 static sonde_status bind_split(sn_bind *b)
 {
     for (uint32_t o = 0; o < b->n_out; o++)
-        if (b->out[o].block != b->in[0]->block)
+        if (!sn_form_same(b->out[o].form, b->in[0]->form))
             return sn_bind_fail(b, SONDE_INTERNAL,
                                 "output %u has a different layout than the input", o);
     b->kernel = "copy_split";

@@ -97,7 +97,7 @@ static sonde_status bind_gather(sn_bind *b)
     size_t bytes;
     const sn_type *y = &b->out[0].type;
     b->kernel = "copy_gather";
-    if (sn_tensor_bytes(y->dtype, y->dims, y->rank, 0, &bytes))
+    if (sn_tensor_bytes(y->dtype, y->dims, y->rank, &bytes))
         b->bytes = 2 * (uint64_t)bytes;
     return SONDE_OK;
 }

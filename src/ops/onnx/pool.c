@@ -152,7 +152,7 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
                            .dtype = half ? SONDE_DTYPE_F32 : x->dtype,
                            .n = x->dims[0],
                            .c = x->dims[1],
-                           .block = b->in[0]->block,
+                           .block = sn_fact_block(b->in[0]),
                            .include_pad = p->include_pad != 0,
                            .column_major = p->column_major != 0,
                            .p = (double)p->p};
@@ -173,9 +173,9 @@ static sonde_status bind(sn_bind *b)
     if (!q)
         return sn_fail_memory(b->err, sizeof *q);
     SN_TRY(describe(b, &d));
-    if (d.block != b->out[0].block && !(p->global && b->out[0].block == 0))
+    if (d.block != sn_fact_block(&b->out[0]) && !(p->global && sn_fact_block(&b->out[0]) == 0))
         return sn_bind_fail(b, SONDE_INTERNAL, "no pooling from blocks of %u to %u", d.block,
-                            (unsigned)b->out[0].block);
+                            sn_fact_block(&b->out[0]));
     sn_pooling_plan_make(&q->plan, &d, b->cpu_flags, b->threads);
     sn_type_count(&b->out[0].type, &n);
     b->bound = q;
@@ -186,7 +186,7 @@ static sonde_status bind(sn_bind *b)
         b->run = run_half;
         q->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
         q->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
-    } else if (d.block && b->out[0].block == 0 && d.c % d.block != 0) {
+    } else if (d.block && sn_fact_block(&b->out[0]) == 0 && d.c % d.block != 0) {
         b->run = run_cut;
         const int64_t dims[2] = {d.n, d.c}, row = blocked_channels(&d);
         q->y = sn_carve(&b->workspace, d.n * row, sizeof(float));

@@ -284,13 +284,14 @@ static sonde_status bind_resize(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *l);
     b->bound = l;
     b->kernel = names[r->how.mode];
-    if (b->in[0]->block != b->out[0].block)
+    if (sn_fact_block(b->in[0]) != sn_fact_block(&b->out[0]))
         return sn_bind_fail(b, SONDE_INTERNAL, "no resize from blocks of %u to %u",
-                            (unsigned)b->in[0]->block, (unsigned)b->out[0].block);
+                            sn_fact_block(b->in[0]), sn_fact_block(&b->out[0]));
     int64_t largest = 0, dims[SN_MAX_RANK], count, taps_all = 0;
     memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
-    if (b->in[0]->block) /* with the padding lanes */
-        dims[1] = (dims[1] + b->in[0]->block - 1) / b->in[0]->block * b->in[0]->block;
+    if (sn_fact_block(b->in[0])) /* with the padding lanes */
+        dims[1] = (dims[1] + sn_fact_block(b->in[0]) - 1) / sn_fact_block(b->in[0]) *
+                  sn_fact_block(b->in[0]);
     if (sn_dims_count(dims, x->rank, &count))
         largest = count;
     for (int i = x->rank - 1; i >= 0; i--) {
@@ -306,7 +307,7 @@ static sonde_status bind_resize(sn_bind *b)
         l->index[i] = sn_carve(&b->workspace, entries, sizeof(int32_t));
         l->weight[i] = sn_carve(&b->workspace, entries, sizeof(float));
         taps_all += taps;
-        if (i != 1 || !b->in[0]->block)
+        if (i != 1 || !sn_fact_block(b->in[0]))
             dims[i] = y->dims[i];
         if (!sn_dims_count(dims, x->rank, &count))
             return sn_bind_fail(b, SONDE_LIMIT, "resizing needs too much memory");
@@ -350,7 +351,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     sn_resize d = {.how = r->how,
                    .dtype = x->dtype,
                    .rank = x->rank,
-                   .block = x->block,
+                   .block = (int)sn_layout_block(x->layout),
                    .outside = r->extrapolation,
                    .cpu_flags = f->ctx->cpu.flags};
     const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)

@@ -208,7 +208,7 @@ static sonde_status bind_slice(sn_bind *b)
     size_t bytes;
     const sn_type *y = &b->out[0].type;
     b->kernel = "copy_slice";
-    if (sn_tensor_bytes(y->dtype, y->dims, y->rank, 0, &bytes))
+    if (sn_tensor_bytes(y->dtype, y->dims, y->rank, &bytes))
         b->bytes = 2 * (uint64_t)bytes; /* only the window is read */
     return SONDE_OK;
 }

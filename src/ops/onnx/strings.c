@@ -224,7 +224,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
     dims[x->rank] = most;
     size_t bytes;
-    if (!sn_tensor_bytes(SONDE_DTYPE_STRING, dims, x->rank + 1, 0, &bytes))
+    if (!sn_tensor_bytes(SONDE_DTYPE_STRING, dims, x->rank + 1, &bytes))
         return sn_fail_memory(f->err, SIZE_MAX);
     sonde_string *out = sn_alloc_zero(f->alloc, bytes);
     if (!out)

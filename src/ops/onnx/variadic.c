@@ -69,7 +69,7 @@ static sonde_status bind_variadic(sn_bind *b)
     b->kernel = k->elt.name;
     size_t total = sn_fact_elems(&b->out[0]);
     b->flops = (uint64_t)total * (b->n_in - (v->mean ? 0 : 1));
-    if (b->out[0].block) { /* all inputs alike: one flat run each */
+    if (sn_fact_block(&b->out[0])) { /* all inputs alike: one flat run each */
         sn_bcast_flat(&k->first, total, 2);
     } else if (b->n_in >= 2) {
         const int64_t *dims[2] = {b->in[0]->type.dims, b->in[1]->type.dims};
@@ -84,7 +84,7 @@ static sonde_status bind_variadic(sn_bind *b)
         const sn_type *t = &b->in[i + 2]->type;
         const int64_t *dims[2] = {y->dims, t->dims};
         const int ranks[2] = {y->rank, t->rank};
-        if (b->out[0].block)
+        if (sn_fact_block(&b->out[0]))
             sn_bcast_flat(&k->next[i], total, 2);
         else
             sn_bcast_plan(&k->next[i], y->dims, y->rank, 2, dims, ranks);

@@ -71,7 +71,7 @@ sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_
     for (int i = 0; known && i < rank; i++)
         known = sn_dim_known(dims[i]) && dims[i] >= 0;
     if (known && dtype != SONDE_DTYPE_UNDEFINED &&
-        (!sn_tensor_bytes(dtype, dims, rank, 0, &bytes) || bytes > PTRDIFF_MAX))
+        (!sn_tensor_bytes(dtype, dims, rank, &bytes) || bytes > PTRDIFF_MAX))
         return sn_infer_fail(c, "output %u would be too large", o);
     return sn_infer_tensor(c, o, dtype, dims, rank);
 }

@@ -141,11 +141,8 @@ void sn_legacy_align(const sn_legacy *legacy, const sn_fact *a, const sn_fact *b
 /* ------------------------------------------------------------------ plans */
 size_t sn_fact_elems(const sn_fact *f)
 {
-    size_t bytes = 0;
-    if (!sn_tensor_bytes(f->type.dtype, f->type.dims, f->type.rank, f->block, &bytes))
-        return 0;
-    size_t each = sn_dtype_bytes(f->type.dtype);
-    return each ? bytes / each : 0;
+    int64_t n = 0;
+    return sn_layout_count(f->form.layout, f->type.dims, f->type.rank, &n) ? (size_t)n : 0;
 }
 
 /* Dims as memory has them: [d0][d1/block][d2]…[block]. */
@@ -154,37 +151,41 @@ static int physical(const sn_fact *f, int64_t *dims)
     int rank = f->type.rank;
     if (rank > 0)
         memcpy(dims, f->type.dims, sizeof(int64_t) * (size_t)rank);
-    if (!f->block || rank < 2)
+    const int64_t block = sn_fact_block(f);
+    if (!block || rank < 2)
         return rank;
-    dims[1] = (dims[1] + f->block - 1) / f->block;
-    dims[rank] = f->block;
+    dims[1] = (dims[1] + block - 1) / block;
+    dims[rank] = block;
     return rank + 1;
 }
 
 sonde_status sn_elt_plan_make(sn_bind *b, uint32_t first, uint32_t n, sn_elt_plan *plan)
 {
     int64_t out[SN_MAX_RANK + 1], in[3][SN_MAX_RANK + 1];
-    const int64_t *dims[3];
-    int ranks[3];
+    const int64_t *dims[3] = {0};
+    int ranks[3] = {0};
     const sn_fact *y = &b->out[0];
-    plan->block = y->block;
-    if (y->block && (y->type.rank < 2 || y->type.rank >= SN_BCAST_RANK))
+    const unsigned block = sn_fact_block(y);
+    plan->block = (int)block;
+    if (block && (y->type.rank < 2 || y->type.rank >= SN_BCAST_RANK))
         return sn_bind_fail(b, SONDE_INTERNAL, "a tensor of rank %d cannot be blocked",
                             y->type.rank);
     int rank = physical(y, out);
     for (uint32_t k = 0; k < n; k++) {
         const sn_fact *f = b->in[first + k];
         int64_t count = 0;
-        if (f->block != y->block && !(sn_type_count(&f->type, &count) && count == 1 && !f->block))
+        const bool same = sn_form_same(f->form, y->form);
+        if (!same &&
+            !(sn_type_count(&f->type, &count) && count == 1 && sn_layout_is_plain(f->form.layout)))
             return sn_bind_fail(b, SONDE_INTERNAL,
                                 "input %u has a different layout than the output", first + k);
         ranks[k] = physical(f, in[k]);
-        if (f->block != y->block)
+        if (!same)
             ranks[k] = 0;
         dims[k] = in[k];
     }
     sn_bcast_plan(&plan->bcast, out, rank, (int)n, dims, ranks);
-    if (y->block) {
+    if (block) {
         plan->outer = out[0];
         plan->channels = y->type.dims[1];
         plan->inner = 1;
