@@ -425,20 +425,31 @@ static sonde_status save_text(const sonde_inspection *s, const char *path,
     return st;
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, suffix) == 0;
+}
+
+sonde_status sonde_inspection_can_save(const char *path, sonde_error *err)
+{
+    SN_REQUIRE(path, err);
+    if (has_suffix(path, ".dot") || has_suffix(path, ".txt") || sn_model_can_save_as(path))
+        return SONDE_OK;
+    return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                   "cannot save a graph as '%s': the suffix must be .dot, .txt or .onnx", path);
+}
+
 sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
                                    sonde_error *err)
 {
     SN_REQUIRE(inspection, err);
-    SN_REQUIRE(path, err);
-    const char *dot = strrchr(path, '.');
-    if (dot && strcmp(dot, ".dot") == 0)
+    SN_TRY(sonde_inspection_can_save(path, err));
+    if (has_suffix(path, ".dot"))
         return save_text(inspection, path, sn_graph_print_dot, err);
-    if (dot && strcmp(dot, ".txt") == 0)
+    if (has_suffix(path, ".txt"))
         return save_text(inspection, path, sn_graph_print, err);
-    if (sn_model_can_save_as(path))
-        return sn_model_save_file(inspection->model->core, inspection->graph, path, err);
-    return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "cannot save a graph as '%s': the suffix must be .dot, .txt or .onnx", path);
+    return sn_model_save_file(inspection->model->core, inspection->graph, path, err);
 }
 
 sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)

@@ -136,6 +136,12 @@ sonde_status sonde_values_save(const char *path, const char *const *names,
     return st;
 }
 
+sonde_status sonde_values_can_save(const char *path, sonde_error *err)
+{
+    SN_REQUIRE(path, err);
+    return sn_tensor_file_can_write(path, err);
+}
+
 /* The options with the defaults filled in. */
 static sonde_status image_options(const sonde_image_options *options, sn_image_options *image,
                                   sonde_error *err)

@@ -61,18 +61,29 @@ sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_l
     return st;
 }
 
+static bool is_folder_path(const char *path)
+{
+    const size_t n = strlen(path);
+    return n && path[n - 1] == '/';
+}
+
+sonde_status sn_tensor_file_can_write(const char *path, sonde_error *err)
+{
+    char known[200];
+    if (is_folder_path(path) || find_format(path))
+        return SONDE_OK;
+    return sn_fail(err, SONDE_UNSUPPORTED,
+                   "cannot write '%.300s': the suffix must be %s, or the name must end in / "
+                   "for a folder of .pb files",
+                   path, suffixes(known, sizeof known));
+}
+
 sonde_status sn_tensor_file_write(const char *path, const sn_named_list *l, sonde_error *err)
 {
     const sn_tensor_format *format = find_format(path);
-    size_t n = strlen(path);
-    char known[200];
-    if (n && path[n - 1] == '/')
+    SN_TRY(sn_tensor_file_can_write(path, err));
+    if (is_folder_path(path))
         return sn_pb_write_folder(path, l, err);
-    if (!format)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "cannot write '%.300s': the suffix must be %s, or the name must end in / "
-                       "for a folder of .pb files",
-                       path, suffixes(known, sizeof known));
     sn_bytes b = {.alloc = l->alloc};
     sonde_status st = format->write(l, &b, err);
     if (st == SONDE_OK && b.failed)

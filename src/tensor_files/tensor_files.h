@@ -28,6 +28,8 @@ sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_l
                                  sonde_error *err);
 /* .npy (one), .npz, .safetensors, or a folder path ending in "/" of output_k.pb. */
 sonde_status sn_tensor_file_write(const char *path, const sn_named_list *l, sonde_error *err);
+/* Whether the path has one of these forms; the error names them. */
+sonde_status sn_tensor_file_can_write(const char *path, sonde_error *err);
 
 typedef struct sn_image_options {
     int width, height; /* of the crop */

@@ -303,6 +303,9 @@ TEST(graphs_are_saved_by_suffix)
     remove(path);
     CHECK_HAS(text, "digraph");
     CHECK_EQ(sonde_inspection_save(look, "graph.bmp", &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_inspection_can_save("graph.bmp", &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, ".dot, .txt or .onnx");
+    CHECK_OK(sonde_inspection_can_save("missing/graph.onnx", &err));
     sonde_inspection_release(look);
     sonde_model_release(model);
 }
@@ -339,6 +342,11 @@ TEST(values_survive_a_file)
     sonde_value_set *set = NULL;
     CHECK_EQ(sonde_values_load(NULL, "/no/such/file.npz", &set, &err), SONDE_NOT_FOUND);
     CHECK_EQ(sonde_values_load(NULL, NULL, &set, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_OK(sonde_values_can_save("missing/a.npz", &err));
+    CHECK_OK(sonde_values_can_save("folder/", &err));
+    CHECK_EQ(sonde_values_can_save("a.foo", &err), SONDE_UNSUPPORTED);
+    CHECK_HAS(err.message, ".npy, .npz, .safetensors");
+    CHECK_EQ(sonde_values_can_save(NULL, &err), SONDE_INVALID_ARGUMENT);
 }
 
 TEST_MAIN()

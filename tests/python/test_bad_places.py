@@ -91,10 +91,20 @@ def test_quiet_says_nothing_of_what_is_not_kept(tmp_path):
 
 def test_places_that_are_not_there_are_named(tmp_path):
     (tmp_path / "folder.json").mkdir()
-    for path, why in (("missing/x.json", "No such file or directory"), ("folder.json", "Is a directory"),
-                      ("/dev/null/x.csv", "Not a directory")):
-        done = sonde(tmp_path, "profile", "zoo:tiny_mlp", "-n", "10", "-q", "-o", path)
-        assert (done.returncode, done.stderr) == (1, f"sonde: cannot write '{path}': {why}\n")
+    for path, why in (("missing/x.json", "the folder 'missing' does not exist"), ("folder.json", "it is a folder"),
+                      ("/dev/null/x.csv", "'/dev/null' is not a folder")):
+        done = sonde(tmp_path, "profile", "missing.onnx", "-o", path)
+        assert (done.returncode, done.stderr) == (2, f"sonde: cannot write '{path}': {why}\n")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_places_without_permission_are_named(tmp_path):
+    (tmp_path / "folder").mkdir(mode=0o555)
+    (tmp_path / "old.json").touch(mode=0o444)
+    for path, why in (("folder/x.json", "no new file can be made in the folder 'folder': Permission denied"),
+                      ("old.json", "Permission denied")):
+        done = sonde(tmp_path, "profile", "missing.onnx", "-o", path)
+        assert (done.returncode, done.stderr) == (2, f"sonde: cannot write '{path}': {why}\n")
 
 
 def test_a_summary_goes_where_it_is_told_and_replaces_no_device(tmp_path):

@@ -28,12 +28,24 @@ static const option_row rows[] = {
      "list every node with the dtypes and shapes of its values"},
     {0, "operators", OPT_FLAG, AT(operators), NULL,
      "list the supported operators: domain, name, versions, dtypes; needs no MODEL"},
-    {0, "graph", OPT_TEXT, AT(graph), "FILE", "write the graph as .dot or .txt"},
+    {0, "graph", OPT_FILE, AT(graph), "FILE", "write the graph as .dot or .txt"},
     {0, "optimized", OPT_FLAG, AT(optimized), NULL,
      "show the graph after the passes; -o out.onnx saves it as a model"},
     {0}};
 
-static const option_group groups[] = {{"Output", rows, 0, NULL},
+static int check_output(void *values)
+{
+    const inspect_options *o = values;
+    sonde_error err;
+    if (o->graph && sonde_inspection_can_save(o->graph, &err))
+        return fail_usage("%s", err.message);
+    for (size_t i = 0; i < o->outputs.n; i++)
+        if (sonde_inspection_can_save(o->outputs.items[i], &err))
+            return fail_usage("%s", err.message);
+    return -1;
+}
+
+static const option_group groups[] = {{"Output", rows, 0, check_output},
                                       INPUT_OPTIONS(inspect_options, setup.inputs),
                                       MODEL_OPTIONS(inspect_options, setup.model),
                                       {0}};

@@ -42,9 +42,19 @@ static const option_row result_rows[] = {
     JSON_ROW(run_options, json),
     {0}};
 
+static int check_results(void *values)
+{
+    const run_options *o = values;
+    sonde_error err;
+    for (size_t i = 0; i < o->outputs.n; i++)
+        if (sonde_values_can_save(o->outputs.items[i], &err))
+            return fail_usage("%s", err.message);
+    return -1;
+}
+
 static const option_group groups[] = {MEASURING_OPTIONS(run_options, setup.measuring),
                                       INPUT_OPTIONS(run_options, setup.inputs),
-                                      {"Results", result_rows, 0, NULL},
+                                      {"Results", result_rows, 0, check_results},
                                       MODEL_OPTIONS(run_options, setup.model),
                                       {0}};
 

@@ -54,6 +54,9 @@ static int save_model(int64_t seed, const char *name, const char *path)
 {
     sonde_model *model = NULL;
     sonde_error err;
+    const int code = output_check(path);
+    if (code >= 0)
+        return code;
     if (sonde_zoo_build(NULL, name, (uint64_t)seed, &model, &err))
         return fail("%s", err.message);
     const sonde_status st = sonde_model_save(model, path, &err);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and folders by their paths. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sonde/experimental/file.h"
 #include "tool.h"
@@ -36,4 +39,61 @@ int write_text(const char *path, const char *data, size_t bytes)
         return EXIT_OK;
     return fail("cannot write to standard output: %s",
                 errno ? strerror(errno) : "the write failed");
+}
+
+/* ------------------------------------------------------------------ before writing */
+static bool may(const char *path, int what)
+{
+    return faccessat(AT_FDCWD, path, what, AT_EACCESS) == 0;
+}
+
+/* The folder that holds `path`, from malloc. */
+static char *folder_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n ? text_of("%.*s", (int)n, path) : text_of(".");
+}
+
+static int check_new(const char *path)
+{
+    struct stat st;
+    char *folder = folder_of(path);
+    int code = -1;
+    if (stat(folder, &st) != 0 && errno == ENOENT)
+        code = fail_usage("cannot write '%s': the folder '%s' does not exist", path, folder);
+    else if (stat(folder, &st) != 0 && errno != ENOTDIR)
+        code = fail_usage("cannot write '%s': %s", path, strerror(errno));
+    else if (!is_folder(folder))
+        code = fail_usage("cannot write '%s': '%s' is not a folder", path, folder);
+    else if (!may(folder, W_OK | X_OK))
+        code = fail_usage("cannot write '%s': no new file can be made in the folder '%s': %s", path,
+                          folder, strerror(errno));
+    free(folder);
+    return code;
+}
+
+int output_check(const char *path)
+{
+    struct stat st;
+    const size_t n = strlen(path);
+    if (!n)
+        return fail_usage("cannot write '': a file needs a name");
+    if (path[0] == '-' && (!path[1] || path[1] == '.'))
+        return -1; /* standard output, "-.json" also */
+    const bool there = stat(path, &st) == 0;
+    if (!there && lstat(path, &st) == 0)
+        return -1; /* a link: where it leads is found out by writing */
+    if (!there)
+        return check_new(path);
+    if (S_ISDIR(st.st_mode) && path[n - 1] != '/')
+        return fail_usage("cannot write '%s': it is a folder", path);
+    if (!may(path, S_ISDIR(st.st_mode) ? W_OK | X_OK : W_OK))
+        return fail_usage("cannot write '%s': %s", path, strerror(errno));
+    return -1;
 }

@@ -93,12 +93,12 @@ typedef struct run_setup {
 /* ---- single rows, with a field of the verb's struct ---- */
 #define OUTPUT_ROW(type, field)                                                                    \
     {                                                                                              \
-        'o', "output", OPT_LIST, offsetof(type, field), "FILE",                                    \
+        'o', "output", OPT_FILES, offsetof(type, field), "FILE",                                   \
             "save to FILE in the format of its suffix; may be repeated"                            \
     }
 #define JSON_ROW(type, field)                                                                      \
     {                                                                                              \
-        0, "json", OPT_TEXT, offsetof(type, field), "FILE",                                        \
+        0, "json", OPT_FILE, offsetof(type, field), "FILE",                                        \
             "write a summary as JSON; '-' is standard output"                                      \
     }
 #define PROFILES_MEMORY_ROW(type, field)                                                           \

@@ -107,10 +107,12 @@ static int set_value(found_row f, const char *value)
         return -1;
     }
     case OPT_TEXT:
+    case OPT_FILE:
     case OPT_MAYBE:
         *(const char **)field = value ? value : "";
         return -1;
     case OPT_LIST:
+    case OPT_FILES:
         list_add(field, value);
         return -1;
     }
@@ -188,6 +190,23 @@ static int parse_words(const verb_options *v, common_options *values, int argc, 
     return -1;
 }
 
+/* Every file that the options say to write can be written, as far as its place tells. */
+static int check_files(const verb_options *v, common_options *values)
+{
+    int code = -1;
+    for (const option_group *g = v->groups; g->rows; g++)
+        for (const option_row *r = g->rows; r->name && code < 0; r++) {
+            void *field = (char *)values + g->at + r->at;
+            const char *path = r->kind == OPT_FILE ? *(const char **)field : NULL;
+            const list *paths = r->kind == OPT_FILES ? field : NULL;
+            if (path)
+                code = output_check(path);
+            for (size_t i = 0; paths && i < paths->n && code < 0; i++)
+                code = output_check(paths->items[i]);
+        }
+    return code;
+}
+
 int options_parse(const verb_options *v, common_options *values, int argc, char **argv)
 {
     int code = parse_words(v, values, argc, argv);
@@ -204,14 +223,14 @@ int options_parse(const verb_options *v, common_options *values, int argc, char 
     for (const option_group *g = v->groups; g->rows && code < 0; g++)
         if (g->check)
             code = g->check((char *)values + g->at);
-    return code;
+    return code < 0 ? check_files(v, values) : code;
 }
 
 void options_free(const verb_options *v, common_options *values)
 {
     for (const option_group *g = v->groups; g->rows; g++)
         for (const option_row *r = g->rows; r->name; r++)
-            if (r->kind == OPT_LIST)
+            if (r->kind == OPT_LIST || r->kind == OPT_FILES)
                 list_free((list *)(void *)((char *)values + g->at + r->at));
     list_free(&values->rest);
 }

@@ -35,6 +35,10 @@ bool is_file(const char *path);
 extern const sonde_load_options unmapped;
 /* Text to a file, or to stdout for "-". */
 int write_text(const char *path, const char *text, size_t bytes);
+/* Before anything is done: whether a file can be written there, or a folder made where the path
+ * ends in "/". What cannot be known, a full disk for one, is an error of the writing. Returns as
+ * options_parse does. */
+int output_check(const char *path);
 
 /* ---- text.c ---- */
 void *need(void *memory); /* exits when it is NULL: a program may, a library may not */

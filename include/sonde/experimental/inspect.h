@@ -125,6 +125,8 @@ SONDE_API const char *sonde_inspection_opset(const sonde_inspection *inspection,
  * the domain "sonde") or ".txt", by suffix. */
 SONDE_API sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
                                              sonde_error *err);
+/* Whether the suffix is one of these, before there is a graph to save; the error names them. */
+SONDE_API sonde_status sonde_inspection_can_save(const char *path, sonde_error *err);
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,9 @@ SONDE_API sonde_status sonde_value_load_for_with(const sonde_session *session, c
 SONDE_API sonde_status sonde_values_save(const char *path, const char *const *names,
                                          sonde_value *const *values, size_t count,
                                          sonde_error *err);
+/* Whether sonde_values_save knows a format for this path, before there are values to save. The
+ * error names the suffixes. The place itself is not looked at. */
+SONDE_API sonde_status sonde_values_can_save(const char *path, sonde_error *err);
 
 typedef struct sonde_image_options {
     size_t struct_size;
