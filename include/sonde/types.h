@@ -31,7 +31,8 @@ extern "C" {
     X(CANCELLED, 7, "cancelled")                                                                   \
     X(NOT_FOUND, 8, "not found")                                                                   \
     X(RUNTIME, 9, "failed while running")                                                          \
-    X(INTERNAL, 10, "internal error")
+    X(INTERNAL, 10, "internal error")                                                              \
+    X(INVALID_FORMAT, 11, "invalid format")
 
 typedef enum sonde_status {
 #define SONDE_STATUS_ENUM(name, number, text) SONDE_##name = number,

@@ -19,7 +19,7 @@ class InvalidArgument(Error, ValueError):
 
 
 class NoSuchFile(Error, FileNotFoundError):
-    """The model file does not exist."""
+    """The file, a model or a profile, does not exist."""
 
 
 class NoModel(Error, RuntimeError):
@@ -39,7 +39,7 @@ class InvalidGraph(Error, ValueError):
 
 
 class InvalidProtobuf(InvalidGraph):
-    """The bytes are not an ONNX model."""
+    """The file or the bytes are not an ONNX model, or are cut short."""
 
 
 class ModelLoaded(Error, RuntimeError):

@@ -89,9 +89,13 @@ class SessionOptions:
         self._providers: list[str] = []
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Sets an entry. Entries that sonde does not know are stored and have no effect."""
+        """Sets an entry. Entries of onnxruntime that sonde does not need are stored and have no effect; a name that
+        begins with "sonde." must be one of CONFIG_ENTRIES."""
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("the key and the value of a session configuration entry must be str")
+        if key.startswith("sonde.") and key not in CONFIG_ENTRIES:
+            own = ", ".join(name for name in CONFIG_ENTRIES if name.startswith("sonde."))
+            raise InvalidArgument(f"unknown session configuration entry '{key}'; the entries of sonde are {own}")
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _convert, _html, _sonde
 from ._binding import IOBinding
-from ._errors import InvalidArgument, InvalidGraph, InvalidProtobuf
+from ._errors import InvalidArgument
 from ._options import SessionOptions, session_arguments
 from ._random import rand
 from ._session_profiling import SessionProfiling
@@ -35,6 +35,8 @@ class NodeArg:
     shape: list[int | str | None]
     sizes: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Sensible sizes of free dimensions, where the model suggests some."""
+    symbols: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Names of the symbolic dimensions of all inputs of the model."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -155,17 +157,16 @@ class InferenceSession(_sonde.Session):
         self._profiling = SessionProfiling(options) if options.enable_profiling else None
         try:
             super().__init__(**source, **arguments)
-        except BaseException as error:
+        except BaseException:
             if self._profiling:
                 self._profiling.drop()
-            if isinstance(error, InvalidGraph) and "data" in source and "protobuf" in str(error):
-                raise InvalidProtobuf(str(error)) from None
             raise
         if self._profiling:
             self._profiling.tie(self)
         self._model_path = source.get("path")
         self._sizes = self._default_sizes()
         ports = self._inputs()
+        self._symbols = frozenset(dim for port in ports for dim in port[2] or [] if isinstance(dim, str))
         self._input_args = [self._node_arg(port) for port in ports if not port[4]]
         self._initializer_args = [self._node_arg(port) for port in ports if port[4]]
         self._output_args = [self._node_arg(port) for port in self._outputs()]
@@ -176,7 +177,7 @@ class InferenceSession(_sonde.Session):
         name, onnx_type, shape, _, _ = port
         fixed = self._sess_options._dims
         dims = [fixed.get(dim, dim) if isinstance(dim, str) else dim for dim in shape or []]
-        return NodeArg(name, onnx_type, dims, self._sizes)
+        return NodeArg(name, onnx_type, dims, self._sizes, self._symbols)
 
     def _default_sizes(self) -> dict[str, int]:
         """The default sizes of symbolic dimensions, which "zoo:NAME?batch=8&seq=384" sets in the model's metadata."""

@@ -17,6 +17,8 @@ static const char *class_of(sonde_status status)
         return "InvalidArgument";
     case SONDE_INVALID_MODEL:
         return "InvalidGraph";
+    case SONDE_INVALID_FORMAT:
+        return "InvalidProtobuf";
     case SONDE_UNSUPPORTED:
         return "NotImplemented";
     case SONDE_CANCELLED:

@@ -49,7 +49,9 @@ static PyObject *profile_load(PyObject *type, PyObject *args)
     if (!PyArg_ParseTuple(args, "s|p", &path, &how.no_mmap))
         return NULL;
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_load_with(NULL, path, &how, &profile, &err);
-    Py_END_ALLOW_THREADS return st == SONDE_OK ? sn_py_wrap_profile(profile) : sn_py_raise(&err);
+    Py_END_ALLOW_THREADS if (st == SONDE_NOT_FOUND) return sn_py_raise_text("NoSuchFile", "%s",
+                                                                            err.message);
+    return st == SONDE_OK ? sn_py_wrap_profile(profile) : sn_py_raise(&err);
 }
 
 /* ------------------------------------------------------------------ texts and files */

@@ -9,9 +9,7 @@
 
 enum { HEAD_BYTES = 65536, TEXT_BYTES = 256 };
 
-/* The first row that fits; rows with a word stand before those without. What is not even a
- * container says "not protobuf": the Python package raises InvalidProtobuf where it finds that
- * word. */
+/* The first row that fits; rows with a word stand before those without. */
 static const struct {
     size_t at;
     const char *signature; /* the bytes at `at` */

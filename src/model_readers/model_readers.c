@@ -33,14 +33,14 @@ static sonde_status unknown(const sn_model_reader *const *list, size_t n, const 
                             sonde_error *err)
 {
     if (n == 1 && looks)
-        return sn_fail(err, SONDE_INVALID_MODEL, "this is not an %s model: %s", list[0]->name,
+        return sn_fail(err, SONDE_INVALID_FORMAT, "this is not an %s model: %s", list[0]->name,
                        looks);
     char names[256] = "";
     for (size_t k = 0; k < n; k++) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", list[k]->name);
     }
-    return sn_fail(err, SONDE_INVALID_MODEL,
+    return sn_fail(err, SONDE_INVALID_FORMAT,
                    "the format of this file is unknown%s%s; supported formats: %s",
                    looks ? ": " : "", looks ? looks : "", names);
 }

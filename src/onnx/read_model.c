@@ -45,7 +45,7 @@ static sonde_status add_metadata(sn_onnx_reader *r, sn_wire w)
 
 static sonde_status not_a_model(sn_onnx_reader *r, const char *why)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "this is not an ONNX model: %s", why);
+    return sn_fail(r->err, SONDE_INVALID_FORMAT, "this is not an ONNX model: %s", why);
 }
 
 /* The first walk: the bytes are a message with an IR version we can read and a graph. */

@@ -16,7 +16,7 @@ sonde_status sn_onnx_reader_enter(sn_onnx_reader *r, const char *what)
 
 sonde_status sn_onnx_reader_broken(sn_onnx_reader *r, const char *what)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is truncated or not valid protobuf", what);
+    return sn_fail(r->err, SONDE_INVALID_FORMAT, "%s is truncated or not valid protobuf", what);
 }
 
 sonde_status sn_onnx_reader_name(sn_onnx_reader *r, const sn_wire *w, const char *what,

@@ -21,7 +21,7 @@ static sonde_status read_kind(value_reader *r, sn_wire w, sn_kind kind, sn_slot 
 
 static sonde_status broken(value_reader *r, const char *what)
 {
-    return sn_fail(r->err, SONDE_INVALID_MODEL, "%s is truncated or not valid protobuf", what);
+    return sn_fail(r->err, SONDE_INVALID_FORMAT, "%s is truncated or not valid protobuf", what);
 }
 
 static sonde_status read_tensor(value_reader *r, sn_wire w, sn_slot *out)

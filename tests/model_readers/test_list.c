@@ -91,7 +91,7 @@ TEST(what_is_no_model_is_called_by_its_name)
     fixture f;
     fixture_init(&f);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        CHECK_EQ(read_as_onnx(&f, cases[k].data, cases[k].bytes), SONDE_INVALID_MODEL);
+        CHECK_EQ(read_as_onnx(&f, cases[k].data, cases[k].bytes), SONDE_INVALID_FORMAT);
         CHECK_HAS(f.err.message, "this is not an ONNX model: ");
         CHECK_MSG(strstr(f.err.message, cases[k].part), "case %zu: %s", k, f.err.message);
     }
@@ -102,12 +102,12 @@ TEST(a_broken_onnx_file_gets_the_error_of_the_onnx_reader)
 {
     fixture f;
     fixture_init(&f);
-    CHECK_FAILS(read_as_onnx(&f, "", 0), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, "", 0), SONDE_INVALID_FORMAT,
                 "this is not an ONNX model: it is empty");
     pb m = pb_full_model();
-    CHECK_FAILS(read_as_onnx(&f, m.data, m.n - 1), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, m.data, m.n - 1), SONDE_INVALID_FORMAT,
                 "this is not an ONNX model: it is truncated or not protobuf");
-    CHECK_FAILS(read_as_onnx(&f, "\x10\x01", 2), SONDE_INVALID_MODEL,
+    CHECK_FAILS(read_as_onnx(&f, "\x10\x01", 2), SONDE_INVALID_FORMAT,
                 "it has no IR version and no graph");
     free(m.data);
     CHECK(fixture_free(&f));
@@ -182,7 +182,7 @@ TEST(a_file_is_read_and_saved_by_its_path)
     CHECK_EQ(g.m->graph->inputs.n, f.m->graph->inputs.n);
     CHECK_EQ(sn_file_write(path, "PK\x03\x04", 4, &f.err), SONDE_OK);
     sn_model_unref(g.m);
-    CHECK_EQ(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err), SONDE_INVALID_MODEL);
+    CHECK_EQ(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err), SONDE_INVALID_FORMAT);
     CHECK_HAS(g.err.message, folder); /* errors name the file */
     CHECK_HAS(g.err.message, "it is a zip archive");
     CHECK_EQ(sn_model_load_file(&g.ctx, folder, NULL, &g.m, &g.err), SONDE_IO);

@@ -38,14 +38,14 @@ def endless(tmp_path):
 
 def test_labels_without_an_end_respect_max_memory():
     done = run("run", "zoo:tiny_mlp", "--top", "1", "--labels", "/dev/zero", "--max-memory", LIMIT)
-    assert done.returncode == 0 and "class" in done.stdout
-    assert done.stderr.startswith("sonde: warning: cannot read the labels: cannot read '/dev/zero': it has more than ")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("sonde: cannot read the labels: cannot read '/dev/zero': it has more than ")
     assert done.stderr.endswith(f" bytes, and the memory limit is {LIMIT}\n")
 
 
 def test_labels_have_a_bound_of_their_own():
     done = run("run", "zoo:tiny_mlp", "--top", "1", "--labels", "/dev/zero")
-    assert done.returncode == 0 and f"more than the {64 << 20} bytes such a file may have" in done.stderr
+    assert done.returncode == 1 and f"more than the {64 << 20} bytes such a file may have" in done.stderr
 
 
 def test_a_device_has_a_bound_where_nobody_sets_one():

@@ -44,6 +44,10 @@ def test_random_inputs_fit_the_model():
         desc = session.input(0)
         assert desc.shape[0] == "batch" and sonde.rand(desc).shape[0] == 3
         assert sonde.rand(desc, sizes={"batch": 5}).shape[0] == 5
+        with pytest.raises(sonde.InvalidArgument, match="no dimension 'foo'; its symbolic dimensions are: batch"):
+            sonde.rand(desc, sizes={"batch": 5, "foo": 2})
+        with pytest.raises(sonde.InvalidArgument, match="no dimension 'foo'"):
+            session.random_inputs(sizes={"foo": 2})
         assert np.array_equal(sonde.rand(desc, 7), sonde.rand(desc, 7))
         assert not np.array_equal(sonde.rand(desc, 7), sonde.rand(desc, 8))
         assert session.run(None, session.random_inputs())[0].shape == (3, 10)

@@ -597,6 +597,8 @@ def test_profiling_by_session_options(tmp_path, feed):
     assert len(list(tmp_path.glob("profile_*.json"))) == 3
     with pytest.raises(sonde.NoSuchFile):
         sonde.InferenceSession(str(tmp_path / "no.onnx"), options)
+    with pytest.raises(sonde.NoSuchFile, match="no.json"):
+        sonde.load_profile(tmp_path / "no.json")
     assert len(list(tmp_path.glob("profile_*.json"))) == 3
 
 

@@ -54,8 +54,16 @@ def test_what_is_no_model_is_refused(tmp_path):
         sonde.InferenceSession(tmp_path / "no_such.onnx")
     with pytest.raises(FileNotFoundError):
         sonde.InferenceSession("no_such.onnx")
-    with pytest.raises(sonde.InvalidProtobuf):
-        sonde.InferenceSession(b"not a model")
+    whole = small_models.add().SerializeToString()
+    for data in (b"not a model", b"version https://git-lfs.github.com/spec/v1", whole[:-1]):
+        (tmp_path / "bad.onnx").write_bytes(data)
+        for source in (data, tmp_path / "bad.onnx"):
+            with pytest.raises(sonde.InvalidProtobuf):
+                sonde.InferenceSession(source)
+    invalid = small_models.model([("Relu", ["missing"], ["y"])], [small_models.value("x")], [small_models.value("y")])
+    with pytest.raises(sonde.InvalidGraph) as refused:  # protobuf, but no graph that holds together
+        sonde.InferenceSession(invalid)
+    assert not isinstance(refused.value, sonde.InvalidProtobuf)
     with pytest.raises(sonde.InvalidArgument):
         sonde.InferenceSession("zero\0byte")
     with pytest.raises(TypeError, match="Unable to load from type"):
@@ -452,6 +460,9 @@ def test_session_options_take_effect(tmp_path):
     options.graph_optimization_level = sonde.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.optimized_model_filepath = str(tmp_path / "plain.onnx")
     options.add_session_config_entry("session.disable_prepacking", "1")
+    options.add_session_config_entry("session.known_to_onnxruntime", "1")
+    with pytest.raises(sonde.InvalidArgument, match="unknown session configuration entry 'sonde.foo'.*sonde.tune"):
+        options.add_session_config_entry("sonde.foo", "1")
     options.add_session_config_entry("sonde.weights_cache", str(tmp_path / "cache"))
     options.add_session_config_entry("sonde.tune", str(tmp_path / "tuned"))
     options.add_free_dimension_override_by_name("N", 2)
