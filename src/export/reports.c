@@ -205,7 +205,7 @@ static void put_records(const stretches *inferences, const stretches *records, d
         any = true;
     }
     if (!any)
-        sn_put(w, "No record has a measured inference in it\n");
+        sn_put(w, "no record contains a measured inference\n");
 }
 
 static sonde_status put_summary(const sn_profile *p, bool by_record, const sn_prof_runs *runs,

@@ -398,12 +398,13 @@ static void put_block(table *t, sn_prof_summary *s, bool by_node)
     layout l = measure(t, s, by_node);
     if (l.columns)
         put_titles(t, &l);
-    size_t hidden = 0;
+    size_t hidden = 0, brackets = 0;
     sn_prof_row rest = {0};
     for (size_t i = 0; i < s->rows.n; i++) {
         const sn_prof_row *r = &s->rows.data[i];
         if (!shown(t, r)) {
-            hidden++;
+            hidden += !r->bracket;
+            brackets += r->bracket;
             rest.mean_ns += r->mean_ns;
             rest.share += r->share;
             continue;
@@ -412,13 +413,19 @@ static void put_block(table *t, sn_prof_summary *s, bool by_node)
         if (t->opt->by_shape && !by_node && !r->bracket)
             put_shapes(t, r->op_type);
     }
-    if (hidden) {
+    if (hidden || brackets) {
         char time[CELL + 8], share[CELL + 8];
         time_text(t, time, &rest);
         share_text(share, &rest);
         sn_writer *w = &t->w;
-        sn_put_u64(w, hidden);
-        sn_put(w, hidden == 1 ? " row hidden: " : " rows hidden: ");
+        if (hidden) {
+            sn_put_u64(w, hidden);
+            sn_put(w, by_node ? " step" : " operator");
+            sn_put(w, hidden == 1 ? "" : "s");
+        }
+        sn_put(w, hidden && brackets ? " and " : "");
+        sn_put(w, brackets ? "the time outside of operators" : "");
+        sn_put(w, " hidden: ");
         sn_put(w, time);
         sn_put(w, " ");
         sn_put(w, share);

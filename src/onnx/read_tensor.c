@@ -191,7 +191,7 @@ static sonde_status scatter(sn_onnx_reader *r, const sparse_parts *p, const sn_t
     if (!indices || indices->dtype != SONDE_DTYPE_I64 || indices->dims[0] != nnz ||
         !(linear || (indices->rank == 2 && indices->dims[1] == p->rank)))
         return sn_fail(r->err, SONDE_INVALID_MODEL,
-                       "%s '%.*s' needs indices of type int64 and shape [%lld] or [%lld, %d]", what,
+                       "%s '%.*s' needs indices of type i64 and shape [%lld] or [%lld, %d]", what,
                        SN_SHOW(v->name), (long long)nnz, (long long)nnz, p->rank);
     for (int64_t i = 0; i < nnz; i++) {
         int64_t at;

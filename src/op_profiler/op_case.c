@@ -5,6 +5,7 @@
 
 #include "graph/graph_clone.h"
 #include "op_profiler/op_case.h"
+#include "ops/framework/attributes.h"
 #include "ops/framework/op.h"
 #include "sonde/experimental/inspect.h"
 
@@ -131,8 +132,11 @@ static sonde_status describe(sn_op_case *c, const sonde_op_spec *spec, sonde_err
             err, SONDE_NOT_FOUND,
             "unknown operator '%.100s'%s%.100s%s; 'sonde inspect --operators' lists them",
             c->op_type, *c->domain ? " in the domain '" : "", c->domain, *c->domain ? "'" : "");
-    if (spec->opset < 0 || spec->opset > INT32_MAX)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "opset is %lld", (long long)spec->opset);
+    const int32_t last = sn_domain_newest(c->domain);
+    if (spec->opset < 0 || spec->opset > (last ? last : INT32_MAX))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "opset %lld of %.100s is unknown; use 1 to %d",
+                       (long long)spec->opset, *c->domain ? c->domain : "ai.onnx",
+                       last ? last : INT32_MAX);
     c->opset = spec->opset ? spec->opset : version;
     if (c->n_in > MAX_PORTS || c->n_out > MAX_PORTS)
         return sn_fail(err, SONDE_LIMIT, "at most %d inputs and outputs are supported", MAX_PORTS);

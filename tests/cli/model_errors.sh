@@ -22,3 +22,10 @@ sonde zoo save tiny_mlp mlp.onnx
 sonde run later.onnx | head -1
 sonde inspect later.onnx | head -1
 sonde run later.onnx -q
+# Files beside a model: labels that are not there, a size that the input's file does not have.
+try sonde run missing.onnx --top 1 --labels no_such_labels.txt
+try sonde bench missing.onnx --top 1 --labels no_such_labels.txt
+{ printf "\223NUMPY\001\000v\000%-117s\n" "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 16), }"; head -c 64 /dev/zero; } >one.npy
+try sonde run zoo:tiny_mlp -q -i one.npy -s batch=1
+try sonde run zoo:tiny_mlp -i one.npy -s batch=4
+try sonde run zoo:tiny_mlp -i input=one.npy --batch-size 4

@@ -25,6 +25,7 @@ try sonde op Add --shape 2 --shape 2 --exec 0
 try sonde op Add --shape 2 --shape 2 --repeat 0
 try sonde op zoo:tiny_mlp
 try sonde op Foo
+try sonde op Relu --shape 2 --opset 99
 try sonde op Relu --shape 2,2 --attr foo=1
 try sonde run zoo:tiny_mlp --instances 0
 try sonde bench zoo:tiny_mlp --instances 0

@@ -108,7 +108,7 @@ TEST(records_have_blocks_of_their_own)
     memory_sink out;
     sn_profile *p = sample(failing_init(&m));
     write_report(by_record, p, &out);
-    CHECK_STR(out.text, "No record has a measured inference in it\n");
+    CHECK_STR(out.text, "no record contains a measured inference\n");
     free(out.text);
     add_records(p);
     write_report(by_record, p, &out);
@@ -190,7 +190,7 @@ TEST(long_records_and_many_labels_do_not_make_the_report_slow)
         add_span(p, SN_CAT_ITERATION, 1, 100ull * i + 2, 80, "Iteration");
     }
     write_report(by_record, p, &out);
-    CHECK_STR(out.text, "No record has a measured inference in it\n");
+    CHECK_STR(out.text, "no record contains a measured inference\n");
     free(out.text);
     sn_profile_free(p);
 }

@@ -164,7 +164,7 @@ TEST(a_filter_hides_rows_and_says_so)
                 "Graph run of 2 ops finished in 11.000ms\n"
                 "\n"
                 "Conv 7.00ms  (63.64%)\n"
-                "3 rows hidden: 4.00ms (36.36%)\n"
+                "1 operator and the time outside of operators hidden: 4.00ms (36.36%)\n"
                 "no operator is called 'Relu'; there are Conv, MatMul\n"
                 "mean of 2 runs; median 11.00, p95 11.90, p99 11.98 ms; warm-up 1; profiler cost "
                 "0.00 ms (0.0 %), not included\n");

@@ -307,6 +307,27 @@ static void starve(const char *text, size_t n)
     }
 }
 
+TEST(a_time_that_is_no_number_is_refused)
+{
+    static const char *const values[] = {"\"x\"", "null", "[1]", "{}", "true"};
+    for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+        for (int time = 0; time < 2; time++) {
+            char text[256];
+            const int n =
+                snprintf(text, sizeof text,
+                         "[{\"cat\":\"Session\",\"pid\":7,\"tid\":9,\"ph\":\"X\",\"name\":"
+                         "\"model_run\",\"dur\":%s,\"ts\":%s,\"args\":{}}]",
+                         time ? "1" : values[k], time ? values[k] : "1");
+            failing_alloc m;
+            sonde_error err = {0};
+            sn_profile *p = NULL;
+            CHECK_EQ(sn_profile_read_bytes(text, (size_t)n, "x.json", failing_init(&m), &p, &err),
+                     SONDE_INVALID_ARGUMENT);
+            CHECK_HAS(err.message, "a number was expected");
+            CHECK_EQ(m.live, 0);
+        }
+}
+
 TEST(damaged_files_are_refused_and_failing_memory_is_told)
 {
     failing_alloc m;

@@ -313,6 +313,8 @@ int cmd_bench(int argc, char **argv)
     int code = options_parse(&verb, &o.setup.common, argc, argv);
     if (code < 0)
         code = understand(&q, &o);
+    if (code < 0)
+        code = labels_open(&o.values, o.setup.model.max_memory);
     if (code < 0 && !scratch_open())
         code = EXIT_ERROR;
     if (code < 0)
@@ -320,6 +322,7 @@ int cmd_bench(int argc, char **argv)
     if (code < 0)
         code = measure_all(&q);
     runtimes_free(&q.all);
+    labels_close(&o.values);
     options_free(&verb, &o.setup.common);
     text_free(&help);
     return code;

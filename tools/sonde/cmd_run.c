@@ -194,6 +194,8 @@ int cmd_run(int argc, char **argv)
     if (code < 0 && o.setup.measuring.iterations == 0 && (o.outputs.n || o.check))
         code = fail_usage("--iterations 0 runs nothing: there is nothing to %s",
                           o.outputs.n ? "save" : "compare");
+    if (code < 0)
+        code = labels_open(&o.values, o.setup.model.max_memory);
     if (code < 0) {
         o.setup.record_level = o.profile ? 1 : 0;
         runner r;
@@ -202,6 +204,7 @@ int cmd_run(int argc, char **argv)
             code = run(&r, &o);
         runner_close(&r);
     }
+    labels_close(&o.values);
     options_free(&verb, &o.setup.common);
     return code;
 }

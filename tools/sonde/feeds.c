@@ -242,6 +242,8 @@ int feeds_make(feeds *f, const loaded *l, const run_setup *s)
             code = fail("%s", err.message);
         else if (!f->values[i] && !info.optional_input)
             code = made_up_value(l, s, &info, &random, &f->values[i]);
+        else if (f->values[i])
+            code = sizes_fit(l, o, &info, f->values[i]);
         if (!code && f->values[i]) { /* inputs with defaults stay out unless given */
             sonde_value *v = f->values[i];
             f->values[i] = NULL;

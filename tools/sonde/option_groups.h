@@ -129,7 +129,9 @@ typedef struct tolerances {
 typedef struct value_options {
     int64_t top;
     const char *labels;
-    bool print; /* every element */
+    list lines;       /* of that file, after labels_open */
+    char *lines_text; /* which they point into */
+    bool print;       /* every element */
 } value_options;
 #define TOP_ROW(type, field)                                                                       \
     {                                                                                              \

@@ -127,17 +127,22 @@ static void to_probabilities(score *s, int64_t n)
         s[i].value /= sum;
 }
 
-char *read_labels(sonde_context *context, const char *path, list *labels)
+int labels_open(value_options *o, int64_t max_memory)
 {
     enum { MOST = 64 << 20 }; /* bytes; the largest sets of classes have a few */
+    if (!o->labels)
+        return -1;
     sonde_value *file = NULL;
     sonde_error err;
-    if (sonde_file_read(context, path, MOST, &file, &err)) {
-        warn("cannot read the labels: %s", err.message);
-        return NULL;
-    }
+    sonde_context *context = reading_context(max_memory);
+    if (!context)
+        return EXIT_ERROR;
+    const sonde_status st = sonde_file_read(context, o->labels, MOST, &file, &err);
+    sonde_context_release(context); /* the file keeps it */
+    if (st)
+        return fail("cannot read the labels: %s", err.message);
     const size_t n = sonde_tensor_bytes(file);
-    char *data = need(malloc(n + 1));
+    char *data = o->lines_text = need(malloc(n + 1));
     memcpy(data, sonde_tensor_data(file), n);
     data[n] = 0;
     sonde_value_release(file);
@@ -146,21 +151,26 @@ char *read_labels(sonde_context *context, const char *path, list *labels)
         if (end)
             *end++ = 0;
         line[strcspn(line, "\r")] = 0;
-        list_add(labels, line);
+        list_add(&o->lines, line);
         line = end;
     }
-    return data;
+    return -1;
 }
 
-static void print_top(sonde_context *context, const sonde_value *v, const value_options *o)
+void labels_close(value_options *o)
+{
+    list_free(&o->lines);
+    free(o->lines_text);
+    o->lines_text = NULL;
+}
+
+static void print_top(const sonde_value *v, const value_options *o)
 {
     const size_t rank = sonde_tensor_rank(v);
     const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
     const int64_t rows = classes ? sonde_tensor_count(v) / classes : 0;
     if (classes < 2)
         return;
-    list labels = {.n = 0};
-    char *memory = o->labels ? read_labels(context, o->labels, &labels) : NULL;
     score *s = need(malloc((size_t)classes * sizeof *s));
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < classes; i++) {
@@ -171,8 +181,8 @@ static void print_top(sonde_context *context, const sonde_value *v, const value_
         to_probabilities(s, classes);
         qsort(s, (size_t)classes, sizeof *s, by_value);
         for (int64_t i = 0; i < o->top && i < classes; i++) {
-            const bool named = (size_t)s[i].index < labels.n;
-            char *label = printable(named ? labels.items[s[i].index] : "");
+            const bool named = (size_t)s[i].index < o->lines.n;
+            char *label = printable(named ? o->lines.items[s[i].index] : "");
             printf("  %3lld. %6.2f %%  class %lld%s%s\n", (long long)i + 1, s[i].value * 100,
                    (long long)s[i].index, named ? "  " : "", label);
             free(label);
@@ -181,12 +191,9 @@ static void print_top(sonde_context *context, const sonde_value *v, const value_
             printf("\n");
     }
     free(s);
-    list_free(&labels);
-    free(memory);
 }
 
-void print_value(sonde_context *context, const char *name, const sonde_value *v,
-                 const value_options *o)
+void print_value(const char *name, const sonde_value *v, const value_options *o)
 {
     char *type = value_type_text(v), *shown = printable(name);
     printf("%s: %s\n", shown, type);
@@ -198,14 +205,14 @@ void print_value(sonde_context *context, const char *name, const sonde_value *v,
             if (sonde_value_item(v, i, &item, NULL))
                 continue;
             char *item_name = text_of("%s[%zu]", name, i);
-            print_value(context, item_name, item, o);
+            print_value(item_name, item, o);
             free(item_name);
             sonde_value_release(item);
         }
         return;
     }
     if (o->top) {
-        print_top(context, v, o);
+        print_top(v, o);
         return;
     }
     summary s;

@@ -72,8 +72,7 @@ void runner_print(const runner *r, const value_options *o)
     for (size_t i = 0; i < r->n_out; i++) {
         if (r->images.n && i % r->outputs == 0)
             printf("%s%s\n", i ? "\n" : "", r->images.items[i / r->outputs]);
-        print_value(r->model.context, sonde_session_output_name(r->model.session, i % r->outputs),
-                    r->out[i], o);
+        print_value(sonde_session_output_name(r->model.session, i % r->outputs), r->out[i], o);
     }
 }
 

@@ -89,22 +89,30 @@ static bool size_of_sum(const loaded *l, const input_options *o, const char *inp
     return true;
 }
 
+/* The -s that names the dim, the last of several, and its number; NULL: none does. */
+static const char *size_item(const loaded *l, const char *input, const char *name, int dim,
+                             bool shortened, int64_t *size)
+{
+    for (size_t i = l->sizes.n; i-- > 0;) {
+        const char *item = l->sizes.items[i], *equals = strrchr(item, '=');
+        const size_t n = (size_t)(equals - item);
+        if (shortened ? key_shortens_dim(item, n, name)
+                      : key_names_dim(item, n, input, name, dim)) {
+            *size = strtoll(equals + 1, NULL, 10);
+            return item;
+        }
+    }
+    return NULL;
+}
+
 bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
                  int dim, int64_t *size)
 {
-    /* Later ones win. Exact names before shortened ones. */
-    for (int shortened = 0; shortened < 2; shortened++) {
+    for (int shortened = 0; shortened < 2; shortened++) { /* exact names go first */
         if (shortened && name && strstr(name, " + ") && size_of_sum(l, o, input, name, size))
             return true;
-        for (size_t i = l->sizes.n; i-- > 0;) {
-            const char *item = l->sizes.items[i], *equals = strrchr(item, '=');
-            const size_t n = (size_t)(equals - item);
-            if (shortened ? key_shortens_dim(item, n, name)
-                          : key_names_dim(item, n, input, name, dim)) {
-                *size = strtoll(equals + 1, NULL, 10);
-                return true;
-            }
-        }
+        if (size_item(l, input, name, dim, shortened, size))
+            return true;
     }
     if (o->batch_size && is_batch(name, dim)) {
         *size = o->batch_size;
@@ -178,6 +186,53 @@ int sizes_check(const loaded *l)
                              (int)(equals - item), item);
         text_free(&t);
         return code;
+    }
+    return EXIT_OK;
+}
+
+/* The option that says how large the dim is, from malloc, and what it says; NULL: none does. */
+static char *said(const loaded *l, const input_options *o, const sonde_type_info *info, int dim,
+                  int64_t *size)
+{
+    const char *name = info->dim_names[dim];
+    for (int shortened = 0; shortened < 2; shortened++) {
+        const char *item = size_item(l, info->name, name, dim, shortened, size);
+        if (item)
+            return text_of("--size '%s'", item);
+    }
+    if (o->batch_size && is_batch(name, dim)) {
+        *size = o->batch_size;
+        return text_of("--batch-size %lld", (long long)*size);
+    }
+    if (o->seq_len && is_sequence(name)) {
+        *size = o->seq_len;
+        return text_of("--seq-len %lld", (long long)*size);
+    }
+    return NULL;
+}
+
+int sizes_fit(const loaded *l, const input_options *o, const sonde_type_info *info,
+              const sonde_value *given)
+{
+    if (sonde_value_kind(given) != SONDE_KIND_TENSOR ||
+        sonde_tensor_rank(given) != (size_t)(info->rank < 0 ? 0 : info->rank))
+        return EXIT_OK; /* what does not fit the model is told by the run */
+    for (int k = 0; k < info->rank; k++) {
+        const int64_t have = sonde_tensor_dims(given)[k];
+        int64_t size = have;
+        if (info->dims[k] >= 0 || (info->dim_names[k] && strstr(info->dim_names[k], " + ")))
+            continue;
+        char *option = said(l, o, info, k, &size);
+        int code = EXIT_OK;
+        if (option && size != have) {
+            char *type = value_type_text(given);
+            code = fail_usage("%s does not fit the file of input '%s', which is %s", option,
+                              info->name, type);
+            free(type);
+        }
+        free(option);
+        if (code)
+            return code;
     }
     return EXIT_OK;
 }

@@ -149,6 +149,9 @@ int feeds_make_one(feeds *f, const loaded *l, const run_setup *s);
 bool counts_samples(const loaded *l);
 /* Every -s must be DIM=N and name a dimension the model has. */
 int sizes_check(const loaded *l);
+/* No -s, --batch-size or --seq-len may say otherwise than the value that a file gives an input. */
+int sizes_fit(const loaded *l, const input_options *o, const sonde_type_info *info,
+              const sonde_value *given);
 /* The number N for the dim `name` (NULL: none) number `dim` of `input`; false: nobody said. */
 bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
                  int dim, int64_t *size);
@@ -156,11 +159,11 @@ bool size_of_dim(const loaded *l, const input_options *o, const char *input, con
 /* ---- print.c ---- */
 /* "f32[1, 1000]" of an actual value. */
 char *value_type_text(const sonde_value *v);
-/* The lines of --labels, which point into what is returned, from malloc. The file is read into the
- * context's memory; NULL: after a warning that says why there are none. */
-char *read_labels(sonde_context *context, const char *path, list *labels);
-void print_value(sonde_context *context, const char *name, const sonde_value *v,
-                 const value_options *o);
+/* Reads the lines of --labels, where it is given, with at most `max_memory` bytes (0: no limit).
+ * Returns as options_parse does. */
+int labels_open(value_options *o, int64_t max_memory);
+void labels_close(value_options *o);
+void print_value(const char *name, const sonde_value *v, const value_options *o);
 /* The statistics a tensor of numbers has; false for anything else. */
 typedef struct summary {
     double min, max, mean;

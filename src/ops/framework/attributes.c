@@ -30,6 +30,14 @@ static const struct {
 };
 enum { N_DOMAINS = sizeof domains / sizeof domains[0] };
 
+int32_t sn_domain_newest(const char *domain)
+{
+    for (int d = 0; d < N_DOMAINS; d++)
+        if (strcmp(domains[d].domain, domain) == 0)
+            return domains[d].newest;
+    return 0;
+}
+
 typedef struct check {
     const sn_log *log;
     bool told_newer[N_DOMAINS];

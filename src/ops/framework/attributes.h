@@ -7,6 +7,8 @@
 
 /* Of the standard domain: what ops.inc covers. */
 enum { SN_NEWEST_OPSET = 28 };
+/* The newest known version of a domain ("" is ai.onnx); 0: its versions tell nothing. */
+int32_t sn_domain_newest(const char *domain);
 
 /* For a graph as it was read, bodies included, after sn_ops_resolve (which bounds the depth of
  * bodies) and before passes put attributes of their own on nodes. Refuses what may change a node's

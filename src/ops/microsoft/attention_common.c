@@ -31,7 +31,7 @@ sonde_status sn_ms_mask_bind(sn_bind *b, uint32_t i, int64_t batch, int64_t q_le
     if (m->keep.kind == SN_KEEP_ALL)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "a mask of this shape is not supported");
     if (t->dtype != SONDE_DTYPE_I32)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the mask is %s, expected int32",
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the mask is %s, expected i32",
                             sn_dtype_onnx_name(t->dtype));
     m->keep.width = t->dims[t->rank - 1];
     m->piece = sn_carve(&b->workspace, sn_keep_bytes(&m->keep), 1);

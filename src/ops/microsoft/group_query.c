@@ -134,7 +134,8 @@ static sonde_status bind_total(sn_bind *b, gqa_bound *k)
     const sn_fact *t = b->in[TOTAL];
     int64_t count = 0;
     if (t->type.dtype != SONDE_DTYPE_I32 || !sn_type_count(&t->type, &count) || count != 1)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "total_sequence_length must be one int32");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "total_sequence_length must be one number of type i32");
     k->total_known = true;
     if (t->ints && t->n_ints == 1 && sn_dim_known(t->ints[0])) {
         k->total = t->ints[0];
@@ -189,7 +190,7 @@ static sonde_status bind_shapes(sn_bind *b, gqa_bound *k)
     const sn_type *lens = &b->in[LENS]->type;
     int64_t count = 0;
     if (lens->dtype != SONDE_DTYPE_I32 || !sn_type_count(lens, &count) || count != k->batch)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "seqlens_k must be %lld int32 numbers",
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "seqlens_k must be %lld numbers of type i32",
                             (long long)k->batch);
     for (uint32_t i = K_SCALE; i < b->n_in; i++)
         if (b->in[i])

@@ -84,7 +84,8 @@ static sonde_status bind_nbits(sn_bind *b)
         int64_t n = 0;
         if (b->in[GROUPS]->type.dtype != SONDE_DTYPE_I32 ||
             !sn_type_count(&b->in[GROUPS]->type, &n) || n < m->k)
-            return sn_bind_fail(b, SONDE_INVALID_MODEL, "g_idx must be at least K int32 numbers");
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "g_idx must be at least K numbers of type i32");
     }
     if (b->n_in > BIAS && b->in[BIAS])
         SN_TRY(expect(b, BIAS, a->dtype, m->n, "bias"));

@@ -10,7 +10,8 @@ sonde_status sn_qparam_check(sn_bind *b, uint32_t i, sn_dtype t)
     int64_t n = 0;
     if (i >= b->n_in || !b->in[i] || b->in[i]->type.dtype != SONDE_DTYPE_F32 ||
         !sn_type_count(&b->in[i]->type, &n) || n != 1)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be one float, a scale", i);
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "input %u must be one number of type f32, a scale", i);
     if (i + 1 < b->n_in && b->in[i + 1] &&
         (b->in[i + 1]->type.dtype != t || !sn_type_count(&b->in[i + 1]->type, &n) || n != 1))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be one %s, a zero point", i + 1,

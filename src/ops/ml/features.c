@@ -49,7 +49,7 @@ static sonde_status infer_extract(sn_infer *c)
 static sonde_status bind_extract(sn_bind *b)
 {
     if (b->in[1]->type.dtype != SONDE_DTYPE_I64)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "indices must be int64");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "indices must be i64");
     b->kernel = "gather_last";
     return SONDE_OK;
 }

@@ -274,7 +274,7 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
     const sn_tensor *keys, *values;
     SN_TRY(read_map(s, f, &keys, &values));
     if (keys->dtype != SONDE_DTYPE_I64)
-        return sn_run_fail(s, f, "the keys must be int64");
+        return sn_run_fail(s, f, "the keys must be i64");
     const int64_t n = sn_tensor_count(keys), dims[2] = {1, c->sparse ? c->size : n};
     const size_t bytes = sizeof(cast_entry) * (size_t)(n + 1);
     cast_entry *e = sn_alloc_zero(f->alloc, bytes);

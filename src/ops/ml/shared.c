@@ -42,7 +42,7 @@ sonde_status sn_ml_doubles(sn_prep *p, const char *name, const double **out, siz
     snprintf(long_name, sizeof long_name, "%s_as_tensor", name);
     SN_TRY(sn_ml_tensor(p, long_name, &t));
     if (t && t->dtype != SONDE_DTYPE_F32 && t->dtype != SONDE_DTYPE_F64)
-        return sn_prep_fail(p, "attribute '%s' is not of float or double", long_name);
+        return sn_prep_fail(p, "attribute '%s' is neither f32 nor f64", long_name);
     if (t)
         *n = (size_t)sn_tensor_count(t);
     if (*n == 0)

@@ -141,7 +141,8 @@ static sonde_status bind_cum(sn_bind *b)
                             sn_dtype_onnx_name(x->dtype));
     if ((axis->dtype != SONDE_DTYPE_I64 && axis->dtype != SONDE_DTYPE_I32) ||
         !sn_type_count(axis, &one) || one != 1)
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "the axis must be one int32 or int64");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "the axis must be one number of type i32 or i64");
     sn_type_count(x, &n);
     k->x = sn_converted_carve(&b->workspace, b->in[0], sn_compute_dtype(x->dtype));
     k->y = sn_converted_carve(&b->workspace, &b->out[0], sn_compute_dtype(x->dtype));

@@ -206,7 +206,8 @@ static sonde_status bind_masks(sn_bind *b, attention_bound *k, const sn_heads *q
         const sn_type *t = &b->in[NONPAD]->type;
         if (t->rank != 1 || t->dims[0] != q->batch || t->dtype != SONDE_DTYPE_I64)
             return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                                "nonpad_kv_seqlen must be %lld int64 numbers", (long long)q->batch);
+                                "nonpad_kv_seqlen must be %lld numbers of type i64",
+                                (long long)q->batch);
     }
     return SONDE_OK;
 }

@@ -96,7 +96,7 @@ static sonde_status bind_positions(sn_bind *b, rotary_bound *k, const sn_type *t
     k->rows = table->dims[0];
     int64_t count = 0;
     if (ids->type.dtype != SONDE_DTYPE_I64 || !sn_type_count(&ids->type, &count))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids must be int64");
+        return sn_bind_fail(b, SONDE_INVALID_MODEL, "position_ids must be i64");
     k->offset = r->microsoft && ids->type.rank <= 1;
     if (k->offset
             ? count != 1

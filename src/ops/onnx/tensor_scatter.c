@@ -57,7 +57,7 @@ static sonde_status bind_tensor_scatter(sn_bind *b)
     if (b->n_in > 2 && b->in[2] &&
         (b->in[2]->type.dtype != SONDE_DTYPE_I64 || b->in[2]->type.dims[0] != past->dims[0]))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
-                            "write_indices must be one int64 per batch entry");
+                            "write_indices must be one number of type i64 per batch entry");
     b->kernel = "copy_cache";
     return SONDE_OK;
 }

@@ -54,13 +54,12 @@ static int64_t line_of(const list *labels, const char *name)
 }
 
 /* A folder's class: its name is a line of --labels, or a number, or it is the k-th of them. */
-static int class_of(const bench_options *o, const list *labels, const char *name, int64_t position,
-                    int64_t *label)
+static int class_of(const bench_options *o, const char *name, int64_t position, int64_t *label)
 {
     char *end = NULL;
     *label = strtoll(name, &end, 10);
     if (o->values.labels)
-        *label = line_of(labels, name);
+        *label = line_of(&o->values.lines, name);
     else if (*end || end == name || *label < 0)
         *label = position;
     return *label >= 0
@@ -69,7 +68,7 @@ static int class_of(const bench_options *o, const list *labels, const char *name
                       o->values.labels, name, o->dataset);
 }
 
-static int find_labelled(samples *s, const bench_options *o, const list *labels)
+static int find_samples(samples *s, const bench_options *o)
 {
     list names = {.n = 0};
     int64_t classes = 0;
@@ -81,8 +80,7 @@ static int find_labelled(samples *s, const bench_options *o, const list *labels)
         int64_t label = -1;
         if (ends_with(path, ".npz"))
             add_sample(s, text_of("%s", path), -1);
-        else if (is_folder(path) &&
-                 !(code = class_of(o, labels, names.items[i], classes++, &label)))
+        else if (is_folder(path) && !(code = class_of(o, names.items[i], classes++, &label)))
             look_into(path, &inside);
         for (size_t k = 0; k < inside.n; k++)
             if (is_image(inside.items[k]))
@@ -93,18 +91,6 @@ static int find_labelled(samples *s, const bench_options *o, const list *labels)
     list_free_texts(&names);
     if (!code && !s->files.n)
         code = fail("'%s' contains neither folders of images nor .npz files", o->dataset);
-    return code;
-}
-
-static int find_samples(samples *s, const bench_options *o)
-{
-    list labels = {.n = 0};
-    sonde_context *context = o->values.labels ? reading_context(o->setup.model.max_memory) : NULL;
-    char *lines = context ? read_labels(context, o->values.labels, &labels) : NULL;
-    const int code = o->values.labels && !lines ? EXIT_ERROR : find_labelled(s, o, &labels);
-    list_free(&labels);
-    free(lines);
-    sonde_context_release(context);
     return code;
 }
 
