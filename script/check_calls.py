@@ -5,7 +5,8 @@
 An #include shows what a file may know; its object file shows what it uses. The law is that of
 check_includes.py, the table between the law markers of docs/architecture.md. Here each symbol that one
 object file leaves undefined and another one defines is an arrow from file to file, and
-  - an arrow from room to room must be granted by the table;
+  - an arrow from room to room, or from folder to folder of a room whose folders have rows, must be granted
+    by the table;
   - no files may use each other in a circle, within a room or across rooms, unless an arrow of the circle
     stands in the table of named arrows on the same page, with its reason; a named arrow that does not
     exist (any more) is a mistake, too.
@@ -25,22 +26,10 @@ from collections import defaultdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from check_includes import read_law  # noqa: E402
-
+from check_includes import is_include, read_law, read_named, row_of  # noqa: E402
 
 SHOWN = 30  # arrows of one circle
 SKIPPED = 77
-
-
-def read_named(page):
-    """{(from, to): reason} of the table of named arrows."""
-    match = re.search(r"<!-- arrows:begin -->(.*?)<!-- arrows:end -->", page, re.S)
-    named = {}
-    for line in match.group(1).splitlines() if match else []:
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 3 and cells[0] != "from" and not set(cells[0]) <= set("-: "):
-            named[cells[0].strip("`"), cells[1].strip("`")] = cells[2]
-    return named
 
 
 def source_of(path):
@@ -92,14 +81,6 @@ def arrows_of(defines, uses):
             if defines.get(symbol, user) != user:
                 arrows[user, defines[symbol]].add(symbol)
     return arrows
-
-
-def row_of(name, law):
-    """The law's row for a file: the longest one that its folder begins with."""
-    parts = name.split("/")[:-1]
-    while len(parts) > 1 and "/".join(parts) not in law:
-        parts.pop()
-    return "/".join(parts)
 
 
 def circles(arrows):
@@ -174,7 +155,8 @@ def main():
     parser.add_argument("--graph", action="store_true")
     options = parser.parse_args()
     page = (options.root / "docs" / "architecture.md").read_text(encoding="utf-8")
-    law, named = read_law(page), read_named(page)
+    law = read_law(page)
+    named = {arrow: reason for arrow, reason in read_named(page).items() if not is_include(arrow)}
     try:
         arrows = arrows_of(*read_objects(options.nm, options.build.resolve(), options.root))
     except Unreadable as reason:

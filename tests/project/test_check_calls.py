@@ -21,7 +21,10 @@ PAGE = """# x
 | base | libc |
 | kernels | base/cpu.h |
 | graph | base |
-| api | base, graph |
+| ops/low | base |
+| ops/high | base, ops/low |
+| ops | base, ops/high |
+| api | base, graph, ops |
 <!-- law:end -->
 <!-- arrows:begin -->
 | from | to | why |
@@ -34,7 +37,10 @@ GOOD = {
     "src/kernels/k.c": "int sn_cpu(void); int sn_k(void); int sn_k(void) { return sn_cpu(); }",
     "src/graph/g.c": "int sn_pool(void); int sn_g(void); int sn_g(void) { return sn_pool(); }",
     "src/graph/node.c": "extern const int sn_table[2]; const int sn_table[2] = {1, 2};",
-    "src/api/p.c": "int sn_g(void); int sn_p(void); int sn_p(void) { return sn_g(); }",
+    "src/ops/low/l.c": "int sn_l(void); int sn_l(void) { return 1; }",
+    "src/ops/high/h.c": "int sn_l(void); int sn_h(void); int sn_h(void) { return sn_l(); }",
+    "src/ops/list.c": "int sn_h(void); int sn_list(void); int sn_list(void) { return sn_h(); }",
+    "src/api/p.c": "int sn_g(void); int sn_l(void); int sn_p(void); int sn_p(void) { return sn_g() + sn_l(); }",
     "docs/architecture.md": PAGE,
 }
 # Two files of the room graph that call each other.
@@ -62,6 +68,10 @@ CASES = {
     "a single granted file does not open its room": (
         {"src/kernels/k.c": "int sn_pool(void); int sn_k(void); int sn_k(void) { return sn_pool(); }"},
         1, "kernels/k.c uses sn_pool of base/pool.c, but kernels may use base/cpu.h"),
+    "an arrow between folders of a room that the table does not grant is found": (
+        {"src/ops/low/l.c": "int sn_other(void); int sn_l(void); int sn_l(void) { return sn_other(); }",
+         "src/ops/high/other.c": "int sn_other(void); int sn_other(void) { return 1; }"},
+        1, "ops/low/l.c uses sn_other of ops/high/other.c, but ops/low may use base"),
     "a circle within a room is found": (CIRCLE, 1, "2 files use each other in a circle"),
     "a circle of three files is found": (
         {**CIRCLE,
@@ -77,6 +87,7 @@ CASES = {
         {**CIRCLE, **naming(("graph/g.c", "base/pool.c"))}, 1, "2 files use each other in a circle"),
     "a named arrow that does not exist is found": (
         naming(("graph/g.c", "graph/node.c")), 1, "names an arrow from graph/g.c to graph/node.c, but there is none"),
+    "a named include is not its business": (naming(("ops/low/l.h", "ops/list.inc")), 0, "0 named ones, 0 violations"),
 }
 
 

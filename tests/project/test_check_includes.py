@@ -16,20 +16,38 @@ LAW = """# x
 | `base` | libc |
 | kernels | `base/cpu.h` |
 | graph | base |
-| api | include/sonde, base, graph |
+| ops/low | base |
+| ops/high | base, ops/low |
+| ops | base, ops/low, ops/high |
+| api | include/sonde, base, graph, ops |
 | tools/sonde | include/sonde |
 <!-- law:end -->
+<!-- arrows:begin -->
+| from | to | why |
+| --- | --- | --- |
+<!-- arrows:end -->
 """
 GOOD = {
     "src/base/a.c": '#include "base/a.h"\n#include <stdio.h>\n#include "sonde/types.h"\n',
     "src/kernels/k.c": '#include "base/cpu.h"\n#include "kernels/k.h"\n',
     "src/graph/g.c": "  #  include \"base/a.h\"\n",
-    "src/api/p.c": '#include "sonde/sonde.h"\n#include "graph/g.h"\n',
+    "src/ops/list.c": '#include "ops/list.inc"\n#include "ops/high/h.h"\n',
+    "src/ops/low/l.c": '#include "ops/low/l.h"\n#include "base/a.h"\n',
+    "src/ops/high/h.c": '#include "ops/high/h.h"\n#include "ops/low/l.h"\n',
+    "src/api/p.c": '#include "sonde/sonde.h"\n#include "graph/g.h"\n#include "ops/high/h.h"\n#include "ops/list.inc"\n',
     "tools/sonde/main.c": '#include "sonde/sonde.h"\n#include "command.h"\n',
     "include/sonde/sonde.h": '#include "sonde/types.h"\n',
     "docs/architecture.md": LAW,
-    "CMakeLists.txt": "sonde_room(base)\nsonde_room(kernels base)\nsonde_room(graph base)\nsonde_room(api base graph)\n",
+    "CMakeLists.txt": "sonde_room(base)\nsonde_room(kernels base)\nsonde_room(graph base)\nsonde_room(ops base)\n"
+                      "sonde_room(api base graph ops)\n",
 }
+
+
+def naming(a, b):
+    row = f"| `{a}` | `{b}` | a reason |\n"
+    return {"docs/architecture.md": LAW.replace("| --- | --- | --- |\n", "| --- | --- | --- |\n" + row)}
+
+
 # name: (files changed, what the checker must say, or None when it must be content)
 CASES = {
     "a lawful tree passes": ({}, None),
@@ -48,6 +66,26 @@ CASES = {
         {"docs/architecture.md": LAW.replace("| graph |", "| cellar | base |\n| graph |")},
         "room cellar is not a folder",
     ),
+    "a backwards include between folders of a room is found": (
+        {"src/ops/low/l.c": '#include "ops/high/h.h"\n'}, "ops/low may include base"),
+    "a folder of a room may not include what only the room may": (
+        {"src/ops/high/h.c": '#include "ops/list.inc"\n'}, "ops/high may include base, ops/low"),
+    "a folder of a room that is missing in the law is found": ({"src/ops/attic/x.c": ""}, "src/ops/attic/ is missing"),
+    "a row that is no folder of its room is found": (
+        {"docs/architecture.md": LAW.replace("| ops |", "| ops/cellar | base |\n| ops |")},
+        "room ops/cellar is not a folder",
+    ),
+    "an include without its folder is found": ({"src/ops/low/l.c": '#include "l.h"\n'}, 'write "ops/low/l.h"'),
+    "a named include passes": (
+        {"src/ops/low/l.c": '#include "ops/list.inc"\n', **naming("ops/low/l.c", "ops/list.inc")}, None),
+    "a named include excuses no other file": (
+        {"src/ops/low/m.c": '#include "ops/list.inc"\n', "src/ops/low/l.c": '#include "ops/list.inc"\n',
+         **naming("ops/low/l.c", "ops/list.inc")},
+        "src/ops/low/m.c:1",
+    ),
+    "a named include that does not exist is found": (
+        naming("ops/low/l.c", "ops/list.inc"), "names an arrow from ops/low/l.c to ops/list.inc"),
+    "a named call is not its business": (naming("ops/low/l.c", "ops/list.c"), None),
     "a row that grants a room below it is found": (
         {"docs/architecture.md": LAW.replace("| `base` | libc |", "| `base` | graph |")},
         "base may include graph, which is no row above it",

@@ -39,6 +39,7 @@ sonde_status sn_prep_string(sn_prep *p, const char *name, const char *def, const
 sonde_status sn_prep_ints(sn_prep *p, const char *name, const int64_t **out,
                           size_t *n); /* n=0 absent */
 sonde_status sn_prep_floats(sn_prep *p, const char *name, const float **out, size_t *n);
+sonde_status sn_prep_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n);
 /* "node 'conv1' (Conv): …", status INVALID_MODEL. */
 sonde_status sn_prep_fail(sn_prep *p, const char *fmt, ...) SONDE_PRINTF(2, 3);
 

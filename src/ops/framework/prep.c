@@ -105,3 +105,17 @@ sonde_status sn_prep_floats(sn_prep *p, const char *name, const float **out, siz
     *n = a ? a->n : 0;
     return SONDE_OK;
 }
+
+sonde_status sn_prep_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n)
+{
+    const sn_attr *a = sn_node_attr(p->node, name);
+    *out = NULL;
+    *n = 0;
+    if (!a || a->n == 0)
+        return SONDE_OK;
+    if (a->kind != SN_ATTR_STRINGS)
+        return sn_prep_fail(p, "attribute '%s' is not a list of strings", name);
+    *out = a->strings;
+    *n = a->n;
+    return SONDE_OK;
+}

@@ -241,7 +241,7 @@ static sonde_status prepare_onehot(sn_prep *p)
     size_t n, m;
     int64_t zeros;
     SN_TRY(sn_prep_ints(p, "cats_int64s", &ints, &n));
-    SN_TRY(sn_ml_strings(p, "cats_strings", &strings, &m));
+    SN_TRY(sn_prep_strings(p, "cats_strings", &strings, &m));
     SN_TRY(sn_prep_int(p, "zeros", 1, &zeros));
     o->zeros = zeros != 0;
     if ((n > 0) == (m > 0))

@@ -75,7 +75,7 @@ static sonde_status prepare_category(sn_prep *p)
     const sonde_string *strings;
     size_t n, m;
     SN_TRY(sn_prep_ints(p, "cats_int64s", &ints, &n));
-    SN_TRY(sn_ml_strings(p, "cats_strings", &strings, &m));
+    SN_TRY(sn_prep_strings(p, "cats_strings", &strings, &m));
     if (n != m || n == 0)
         return sn_prep_fail(p, "there are %zu integers and %zu strings", n, m);
     return both_ways(p, ints, strings, n);
@@ -85,7 +85,7 @@ static sonde_status prepare_encoder_1(sn_prep *p)
 {
     const sonde_string *strings;
     size_t n;
-    SN_TRY(sn_ml_strings(p, "classes_strings", &strings, &n));
+    SN_TRY(sn_prep_strings(p, "classes_strings", &strings, &n));
     int64_t *ints = SN_NEW_N(p->arena, int64_t, n ? n : 1);
     if (!ints)
         return sn_fail_memory(p->err, n * sizeof *ints);
@@ -114,7 +114,7 @@ static sonde_status read_list(sn_prep *p, const char *what, label_list *l)
     if (n)
         *l = (label_list){SONDE_DTYPE_F32, floats, n};
     snprintf(name, sizeof name, "%s_strings", what);
-    SN_TRY(sn_ml_strings(p, name, &strings, &n));
+    SN_TRY(sn_prep_strings(p, name, &strings, &n));
     if (n)
         *l = (label_list){SONDE_DTYPE_STRING, strings, n};
     snprintf(name, sizeof name, "%s_tensor", what);

@@ -129,7 +129,7 @@ static sonde_status prepare_dict(sn_prep *p)
     const sonde_string *strings;
     size_t n, m;
     SN_TRY(sn_prep_ints(p, "int64_vocabulary", &ints, &n));
-    SN_TRY(sn_ml_strings(p, "string_vocabulary", &strings, &m));
+    SN_TRY(sn_prep_strings(p, "string_vocabulary", &strings, &m));
     if ((n > 0) == (m > 0))
         return sn_prep_fail(p, "one vocabulary must be given");
     if (!sn_lookup_make(&d->map, strings, SONDE_DTYPE_I64, ints, n + m, p->arena))

@@ -6,20 +6,6 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------ attributes */
-sonde_status sn_ml_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n)
-{
-    const sn_attr *a = sn_node_attr(p->node, name);
-    *out = NULL;
-    *n = 0;
-    if (!a || a->n == 0)
-        return SONDE_OK;
-    if (a->kind != SN_ATTR_STRINGS)
-        return sn_prep_fail(p, "attribute '%s' is not a list of strings", name);
-    *out = a->strings;
-    *n = a->n;
-    return SONDE_OK;
-}
-
 sonde_status sn_ml_tensor(sn_prep *p, const char *name, const sn_tensor **out)
 {
     const sn_attr *a = sn_node_attr(p->node, name);
@@ -61,7 +47,7 @@ sonde_status sn_ml_labels_read(sn_prep *p, const char *ints, sn_ml_labels *l)
 {
     size_t n;
     SN_TRY(sn_prep_ints(p, ints, &l->ints, &l->n));
-    SN_TRY(sn_ml_strings(p, "classlabels_strings", &l->strings, &n));
+    SN_TRY(sn_prep_strings(p, "classlabels_strings", &l->strings, &n));
     if (l->n && n)
         return sn_prep_fail(p, "labels are given both as integers and as strings");
     l->n += n;

@@ -14,7 +14,6 @@
     .min_in = (MIN_IN), .max_in = (MAX_IN), .min_out = 1, .max_out = (OUTPUTS)
 
 /* ---- attributes ---- */
-sonde_status sn_ml_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n);
 /* *out = NULL when absent. */
 sonde_status sn_ml_tensor(sn_prep *p, const char *name, const sn_tensor **out);
 /* Numbers from attribute `name` (floats) or `name`_as_tensor (f32 or f64), as doubles in the arena.

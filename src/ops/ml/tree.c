@@ -144,7 +144,7 @@ sonde_status sn_trees_read(sn_prep *p, const char *votes, sn_trees *t)
     SN_TRY(ints_of(p, "nodes_featureids", n, &features));
     SN_TRY(ints_of(p, "nodes_truenodeids", n, &yes));
     SN_TRY(ints_of(p, "nodes_falsenodeids", n, &no));
-    SN_TRY(sn_ml_strings(p, "nodes_modes", &modes, &n_modes));
+    SN_TRY(sn_prep_strings(p, "nodes_modes", &modes, &n_modes));
     SN_TRY(sn_ml_doubles(p, "nodes_values", &splits, &n_splits));
     SN_TRY(sn_prep_ints(p, "nodes_missing_value_tracks_true", &nan, &n_nan));
     SN_TRY(sn_ml_doubles(p, "base_values", &t->base, &t->n_base));

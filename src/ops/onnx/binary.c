@@ -259,14 +259,6 @@ bool sn_node_binary(const sn_node *n, sn_binary *op)
     return true;
 }
 
-const char *sn_binary_text(sn_binary op)
-{
-#define X(id, text, cost) text,
-    static const char *const names[] = {SN_BINARY_LIST(X)};
-#undef X
-    return names[op];
-}
-
 #define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, TYPES)                                  \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2),                                                     \

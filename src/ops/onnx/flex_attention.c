@@ -7,7 +7,7 @@
 
 #include "compute/attention_f64.h"
 #include "compute/cast.h"
-#include "ops/framework/body.h"
+#include "ops/shared/body.h"
 
 typedef struct flex_params {
     sn_body_ref score, prob;

@@ -3,7 +3,7 @@
  * go round a loop by moving, never by copying. */
 #include <string.h>
 
-#include "ops/framework/body.h"
+#include "ops/shared/body.h"
 
 static sonde_status scalar_bool(const sn_step *s, sn_frame *f, const sn_slot *x, const char *what,
                                 bool *out)

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "ops/framework/body.h"
+#include "ops/onnx/scan.h"
 
 /* ------------------------------------------------------------------ Scan */
 static sonde_status list_of(sn_prep *p, const char *name, uint32_t want, const int64_t **out)

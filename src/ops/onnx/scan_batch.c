@@ -3,7 +3,7 @@
  * steps are zeros. Its results are rows in batch-major order, so stacking them is all it takes. */
 #include <string.h>
 
-#include "ops/framework/body.h"
+#include "ops/onnx/scan.h"
 
 sonde_status sn_scan_batch_prepare(sn_prep *p)
 {

@@ -3,8 +3,9 @@
  * pool; compute/ngrams.h does the rest. */
 #include <string.h>
 
+#include "compute/lookup.h"
 #include "compute/ngrams.h"
-#include "ops/ml/shared.h"
+#include "ops/shared/data_movement.h"
 
 enum { MODE_TF, MODE_IDF, MODE_TFIDF };
 
@@ -84,7 +85,7 @@ static sonde_status prepare_tfidf(sn_prep *p)
     SN_TRY(read_settings(p));
     SN_TRY(sn_prep_ints(p, "ngram_counts", &counts, &n_counts));
     SN_TRY(sn_prep_ints(p, "pool_int64s", &ints, &n));
-    SN_TRY(sn_ml_strings(p, "pool_strings", &strings, &m));
+    SN_TRY(sn_prep_strings(p, "pool_strings", &strings, &m));
     if ((n > 0) == (m > 0) || n + m > INT32_MAX)
         return sn_prep_fail(p, "one pool must be given");
     const size_t total = n + m;

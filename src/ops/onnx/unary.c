@@ -186,14 +186,6 @@ bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2])
     return true;
 }
 
-const char *sn_unary_text(sn_unary op)
-{
-#define X(id, text, cost) text,
-    static const char *const names[] = {SN_UNARY_LIST(X)};
-#undef X
-    return names[op];
-}
-
 #define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                             \
     {                                                                                              \
         {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1),                                                        \

@@ -194,3 +194,19 @@ sonde_status sn_elt_plan_make(sn_bind *b, uint32_t first, uint32_t n, sn_elt_pla
     }
     return SONDE_OK;
 }
+
+const char *sn_unary_text(sn_unary op)
+{
+#define X(id, text, cost) text,
+    static const char *const names[] = {SN_UNARY_LIST(X)};
+#undef X
+    return names[op];
+}
+
+const char *sn_binary_text(sn_binary op)
+{
+#define X(id, text, cost) text,
+    static const char *const names[] = {SN_BINARY_LIST(X)};
+#undef X
+    return names[op];
+}

@@ -2,7 +2,7 @@
 /* Bodies of control flow: see body.h. Type inference of a loop starts from the initial types,
  * infers the body and drops what an iteration changes, until nothing changes; three rounds at most,
  * and one with nothing assumed for loops nested deeply, so that hostile nesting stays linear. */
-#include "ops/framework/body.h"
+#include "ops/shared/body.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* What the control-flow operators share: finding a body among the attributes, running it through
  * the frame's hook, generalising the types of values that go round a loop, and stacking what
  * iterations give. Captures never appear here: the executor supplies them. */
-#ifndef SN_OPS_FRAMEWORK_BODY_H
-#define SN_OPS_FRAMEWORK_BODY_H
+#ifndef SN_OPS_SHARED_BODY_H
+#define SN_OPS_SHARED_BODY_H
 
 #include "ops/shared/data_movement.h"
 
@@ -51,16 +51,5 @@ sonde_status sn_stack_push(const sn_step *s, sn_frame *f, sn_stack *k, sn_slot *
 sonde_status sn_stack_finish(const sn_step *s, sn_frame *f, sn_stack *k, const sn_type *type,
                              sn_slot *out);
 void sn_stack_free(sn_frame *f, sn_stack *k);
-
-/* ---- Scan: two files, one operator ---- */
-typedef struct sn_scan_params {
-    sn_body_ref body;
-    uint32_t n_state, n_in, n_out; /* state values, scanned inputs, scanned outputs */
-    const int64_t *in_axes, *in_directions, *out_axes, *out_directions; /* NULL: all 0 */
-} sn_scan_params;
-/* Opset 8, with a batch axis everywhere. */
-sonde_status sn_scan_batch_prepare(sn_prep *p);
-sonde_status sn_scan_batch_infer(sn_infer *c);
-sonde_status sn_scan_batch_run(const sn_step *s, sn_frame *f);
 
 #endif
