@@ -341,24 +341,12 @@ const char *sonde_inspection_note(const sonde_inspection *s)
     return s ? s->note : "";
 }
 
-/* Copies a row into a struct of the caller's version. */
-static sonde_status copy_row(void *to, size_t theirs, const void *from, size_t ours,
-                             sonde_error *err)
-{
-    if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
-    memcpy(to, from, theirs < ours ? theirs : ours);
-    memcpy(to, &theirs, sizeof theirs);
-    return SONDE_OK;
-}
-
 sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,
                                          sonde_inspection_totals *totals, sonde_error *err)
 {
     SN_REQUIRE(inspection, err);
     SN_REQUIRE(totals, err);
-    return copy_row(totals, totals->struct_size, &inspection->totals, sizeof *totals, err);
+    return sn_api_copy_out(totals, &inspection->totals, sizeof *totals, err);
 }
 
 size_t sonde_inspection_node_count(const sonde_inspection *s)
@@ -374,7 +362,7 @@ sonde_status sonde_inspection_node(const sonde_inspection *inspection, size_t in
     if (index >= inspection->nodes.n)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "node %zu of a graph with %zu", index,
                        inspection->nodes.n);
-    return copy_row(node, node->struct_size, &inspection->nodes.data[index], sizeof *node, err);
+    return sn_api_copy_out(node, &inspection->nodes.data[index], sizeof *node, err);
 }
 
 const char *sonde_inspection_operator(const sonde_inspection *s, size_t index, uint64_t *count)
@@ -405,12 +393,7 @@ typedef struct text_buffer {
 static void append(void *user, const char *text, size_t n)
 {
     text_buffer *b = user;
-    if (b->failed || !sn_vec_reserve(&b->text, b->alloc, n)) {
-        b->failed = true;
-        return;
-    }
-    memcpy(b->text.data + b->text.n, text, n);
-    b->text.n += n;
+    b->failed = b->failed || !sn_vec_append(&b->text, b->alloc, text, n);
 }
 
 static sonde_status save_text(const sonde_inspection *s, const char *path,

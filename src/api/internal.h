@@ -116,6 +116,20 @@ struct sonde_profile {
         (own).struct_size = sizeof(own);                                                           \
     } while (0)
 
+/* Copies a struct of ours into one of the caller's version; both begin with struct_size. */
+static inline sonde_status sn_api_copy_out(void *to, const void *from, size_t ours,
+                                           sonde_error *err)
+{
+    size_t theirs;
+    memcpy(&theirs, to, sizeof theirs);
+    if (theirs < sizeof(size_t))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "struct_size is not set; initialise the struct with SONDE_INIT");
+    memcpy(to, from, theirs < ours ? theirs : ours);
+    memcpy(to, &theirs, sizeof theirs);
+    return SONDE_OK;
+}
+
 /* A required pointer argument. */
 #define SN_REQUIRE(ptr, err)                                                                       \
     do {                                                                                           \

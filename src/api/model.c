@@ -57,20 +57,15 @@ sonde_status sonde_model_info_get(const sonde_model *model, sonde_model_info *in
 {
     SN_REQUIRE(model, err);
     SN_REQUIRE(info, err);
-    if (info->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
     const sn_model *m = model->core;
-    const sonde_model_info own = {.struct_size = info->struct_size,
-                                  .producer = sonde_model_producer(model),
+    const sonde_model_info own = {.producer = sonde_model_producer(model),
                                   .producer_version = text_of(m->producer_version),
                                   .domain = text_of(m->domain),
                                   .description = text_of(m->doc),
                                   .graph_name = text_of(m->graph_name),
                                   .graph_description = text_of(m->graph_doc),
                                   .version = m->model_version};
-    memcpy(info, &own, own.struct_size < sizeof own ? own.struct_size : sizeof own);
-    return SONDE_OK;
+    return sn_api_copy_out(info, &own, sizeof own, err);
 }
 
 size_t sonde_model_metadata_count(const sonde_model *model)

@@ -88,13 +88,7 @@ sonde_status sonde_profile_rows_row(const sonde_profile_rows *rows, size_t index
     if (index >= rows->list.n)
         return sn_fail(err, SONDE_NOT_FOUND, "there are %zu rows, so row %zu does not exist",
                        rows->list.n, index);
-    if (row->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
-    const size_t theirs = row->struct_size;
-    memcpy(row, &rows->list.data[index], theirs < sizeof *row ? theirs : sizeof *row);
-    row->struct_size = theirs;
-    return SONDE_OK;
+    return sn_api_copy_out(row, &rows->list.data[index], sizeof *row, err);
 }
 
 void sonde_profile_rows_release(sonde_profile_rows *rows)

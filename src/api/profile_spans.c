@@ -129,14 +129,8 @@ sonde_status sonde_profile_spans_span(const sonde_profile_spans *spans, size_t i
     if (index >= spans->profile->spans.n)
         return sn_fail(err, SONDE_NOT_FOUND, "there are %zu spans, no span %zu",
                        spans->profile->spans.n, index);
-    const size_t theirs = span->struct_size;
-    if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
     const sonde_profile_span made = describe(spans, index);
-    memcpy(span, &made, theirs < sizeof *span ? theirs : sizeof *span);
-    span->struct_size = theirs;
-    return SONDE_OK;
+    return sn_api_copy_out(span, &made, sizeof made, err);
 }
 
 void sonde_profile_spans_release(sonde_profile_spans *spans)

@@ -219,13 +219,7 @@ static sonde_status copy_info(const sonde_type_info *from, size_t count, size_t 
     if (index >= count)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "%s %zu of a model with %zu", what, index,
                        count);
-    if (to->struct_size < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
-    const size_t theirs = to->struct_size;
-    memcpy(to, &from[index], theirs < sizeof *to ? theirs : sizeof *to);
-    to->struct_size = theirs;
-    return SONDE_OK;
+    return sn_api_copy_out(to, &from[index], sizeof *to, err);
 }
 
 sonde_status sonde_session_input_info(const sonde_session *session, size_t index,

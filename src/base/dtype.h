@@ -24,5 +24,9 @@ bool sn_dtype_is_signed(sn_dtype t);
 /* Bytes of n packed elements in a file (sub-byte types round up to whole bytes); false: overflow.
  */
 bool sn_dtype_file_bytes(sn_dtype t, int64_t n, size_t *bytes);
+/* Sub-byte elements, packed from the low bits up, to one byte each (sign-extended if signed) and
+ * back. */
+void sn_unpack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst);
+void sn_pack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst);
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef SN_BASE_VEC_H
 #define SN_BASE_VEC_H
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 #define SN_VEC(T)                                                                                  \
@@ -23,6 +25,19 @@ bool sn_vec_grow(void **data, size_t *cap, size_t n, size_t extra, size_t elem_b
 /* Evaluates to true on success. */
 #define sn_vec_push(v, alloc, value)                                                               \
     (sn_vec_reserve(v, alloc, 1) ? ((v)->data[(v)->n++] = (value), true) : false)
+/* Appends `count` elements from elsewhere; evaluates to true on success, and `count` several times.
+ */
+#define sn_vec_append(v, alloc, from, count)                                                       \
+    (sn_vec_reserve(v, alloc, count)                                                               \
+         ? (sn_vec_copy((v)->data, (v)->n, (from), (size_t)(count), sizeof(*(v)->data)),           \
+            (v)->n += (size_t)(count), true)                                                       \
+         : false)
+static inline void sn_vec_copy(void *data, size_t n, const void *from, size_t count,
+                               size_t elem_bytes)
+{
+    if (count) /* there may be no memory yet */
+        memcpy((char *)data + n * elem_bytes, from, count * elem_bytes);
+}
 #define sn_vec_free(v, alloc)                                                                      \
     do {                                                                                           \
         sn_free((alloc), (v)->data, (v)->cap * sizeof(*(v)->data));                                \

@@ -25,6 +25,14 @@ static bool is_f8(sonde_dtype t)
     }
 enum { NAMED_TYPES = 17 };
 
+/* Name and sizes of elements; is_bool is known. `names`: one per type. */
+static void describe(sn_elt *e, const char *const *names, sonde_dtype t)
+{
+    e->name = names[(int)t < NAMED_TYPES ? t : 0];
+    e->in_bytes = (uint8_t)sn_dtype_bytes(t);
+    e->out_bytes = e->is_bool ? 1 : e->in_bytes;
+}
+
 bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
 {
 #define X(id, text, cost) TYPE_NAMES(text),
@@ -41,11 +49,9 @@ bool sn_unary_get(sn_elt *e, sn_unary op, sonde_dtype t, uint32_t cpu_flags)
     e->fn = sn_unary_loop(op, compute);
     if (!e->fn)
         return false;
-    e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
     e->cpu_flags = cpu_flags;
-    e->in_bytes = (uint8_t)sn_dtype_bytes(t);
-    e->out_bytes = e->is_bool ? 1 : e->in_bytes;
+    describe(e, names[op], t);
     if (compute != SONDE_DTYPE_F32)
         return true;
     const sn_kernels *k = sn_kernels_get(cpu_flags);
@@ -93,11 +99,9 @@ bool sn_binary_get(sn_elt *e, sn_binary op, sonde_dtype t, uint32_t cpu_flags)
     e->fn = sn_binary_loop(op, compute);
     if (!e->fn)
         return false;
-    e->name = (int)t < NAMED_TYPES ? names[op][t] : names[op][0];
     e->cost = costs[op];
     e->cpu_flags = cpu_flags;
-    e->in_bytes = (uint8_t)sn_dtype_bytes(t);
-    e->out_bytes = e->is_bool ? 1 : e->in_bytes;
+    describe(e, names[op], t);
     if (compute != SONDE_DTYPE_F32)
         return true;
     const sn_kernels *k = sn_kernels_get(cpu_flags);

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/random.h"
+
 /* ------------------------------------------------------------------ splitmix64 */
 typedef struct splitmix {
     uint64_t s;
@@ -12,10 +14,7 @@ typedef struct splitmix {
 
 static uint64_t next_bits(splitmix *r)
 {
-    uint64_t z = (r->s += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return sn_mix64(r->s += SN_MIX64_STEP);
 }
 
 /* In [0, 1). */

@@ -143,11 +143,8 @@ typedef struct verbose_line {
 static void say(verbose_line *l, const char *text)
 {
     const size_t n = strlen(text);
-    if (!sn_vec_reserve(&l->text, l->run->frame->f.ctx->alloc, n))
-        return; /* out of memory: the run matters more than its report */
-    if (n)
-        memcpy(l->text.data + l->text.n, text, n);
-    l->text.n += n;
+    /* Out of memory: the run matters more than its report. */
+    (void)sn_vec_append(&l->text, l->run->frame->f.ctx->alloc, text, n);
 }
 
 /* Names come from models: nothing of them but text reaches a terminal. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "export/crc32.h"
+#include "base/crc32.h"
 
 enum { BLOCK_HEADER = 5 };
 

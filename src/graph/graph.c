@@ -139,10 +139,8 @@ static void link_node(sn_graph *g, sn_node *n, sn_node *before)
         g->last = n;
 }
 
-void sn_node_move(sn_graph *g, sn_node *n, sn_node *before)
+void sn_node_take_out(sn_graph *g, sn_node *n)
 {
-    if (n == before || n->next == before)
-        return;
     if (n->prev)
         n->prev->next = n->next;
     else
@@ -151,6 +149,14 @@ void sn_node_move(sn_graph *g, sn_node *n, sn_node *before)
         n->next->prev = n->prev;
     else
         g->last = n->prev;
+    n->prev = n->next = NULL;
+}
+
+void sn_node_move(sn_graph *g, sn_node *n, sn_node *before)
+{
+    if (n == before || n->next == before)
+        return;
+    sn_node_take_out(g, n);
     link_node(g, n, before);
 }
 

@@ -238,6 +238,8 @@ sonde_status sn_node_inherit(sn_graph *g, sn_node *made, const sn_node *from, so
 sonde_status sn_graph_fold(sn_graph *g, sn_node *n, sonde_error *err);
 /* Takes a node away without a trace: for rewrites that happen before origins exist. */
 void sn_node_unlink(sn_graph *g, sn_node *n);
+/* Takes the node out of the list only. */
+void sn_node_take_out(sn_graph *g, sn_node *n);
 /* Removes a node nothing reads (dead code): origins go to `folded` too. */
 sonde_status sn_graph_remove(sn_graph *g, sn_node *n, sonde_error *err);
 /* Forgets the values that nothing makes, reads or returns, and numbers the others anew. */

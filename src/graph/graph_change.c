@@ -199,15 +199,7 @@ void sn_node_unlink(sn_graph *g, sn_node *n)
         unlink_use(&n->in[i]);
     for (uint32_t i = 0; i < n->n_out; i++)
         sn_node_set_output(n, i, NULL);
-    if (n->prev)
-        n->prev->next = n->next;
-    else
-        g->first = n->next;
-    if (n->next)
-        n->next->prev = n->prev;
-    else
-        g->last = n->prev;
-    n->prev = n->next = NULL;
+    sn_node_take_out(g, n);
     n->removed = true;
     g->n_live_nodes--;
 }

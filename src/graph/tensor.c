@@ -11,11 +11,10 @@
 _Static_assert(sizeof(sn_buffer) <= HEADER_BYTES && HEADER_BYTES % SN_ALIGN == 0,
                "the header keeps the data aligned");
 
-sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
+/* `total`: what is allocated; `bytes`: what the buffer is said to hold. Its data is the caller's
+ * to set. */
+static sn_buffer *new_buffer(sn_allocator *alloc, size_t total, size_t bytes)
 {
-    size_t total;
-    if (!sn_size_add(bytes, HEADER_BYTES, &total))
-        return NULL;
     sn_buffer *b = sn_alloc(alloc, total);
     if (!b)
         return NULL;
@@ -23,20 +22,26 @@ sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
     atomic_init(&b->refs, 1);
     b->alloc = alloc;
     b->bytes = bytes;
-    b->data = (uint8_t *)b + HEADER_BYTES;
+    return b;
+}
+
+sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
+{
+    size_t total;
+    if (!sn_size_add(bytes, HEADER_BYTES, &total))
+        return NULL;
+    sn_buffer *b = new_buffer(alloc, total, bytes);
+    if (b)
+        b->data = (uint8_t *)b + HEADER_BYTES;
     return b;
 }
 
 sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
                           void (*release)(void *, void *, size_t), void *user)
 {
-    sn_buffer *b = sn_alloc(alloc, HEADER_BYTES);
+    sn_buffer *b = new_buffer(alloc, HEADER_BYTES, bytes);
     if (!b)
         return NULL;
-    memset(b, 0, sizeof *b);
-    atomic_init(&b->refs, 1);
-    b->alloc = alloc;
-    b->bytes = bytes;
     b->data = data;
     b->release = release;
     b->user = user;

@@ -11,26 +11,6 @@ size_t sn_dtype_align(sn_dtype t)
     return n > 8 ? 8 : n ? n : 1;
 }
 
-void sn_unpack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst)
-{
-    unsigned bits = sn_dtype_bits(t), per_byte = 8 / bits, mask = (1u << bits) - 1;
-    unsigned sign = sn_dtype_is_int(t) && sn_dtype_is_signed(t) ? 1u << (bits - 1) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        unsigned v = (unsigned)src[i / per_byte] >> ((unsigned)(i % per_byte) * bits) & mask;
-        dst[i] = (uint8_t)((v ^ sign) - sign);
-    }
-}
-
-void sn_pack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst)
-{
-    unsigned bits = sn_dtype_bits(t), per_byte = 8 / bits, mask = (1u << bits) - 1;
-    for (int64_t i = 0; i < n; i++) {
-        unsigned shift = (unsigned)(i % per_byte) * bits;
-        unsigned keep = shift ? dst[i / per_byte] : 0;
-        dst[i / per_byte] = (uint8_t)(keep | (src[i] & mask) << shift);
-    }
-}
-
 /* Which typed field holds elements of a type, and how they are written. */
 static void typed_field(sn_dtype t, uint32_t *field, int *elem)
 {

@@ -35,10 +35,6 @@ void sn_tensor_source_fill(const sn_tensor_source *s, void *dst);
 /* True when raw contents can be used where they lie: same layout as in memory, aligned. */
 bool sn_tensor_source_is_view(const sn_tensor_source *s);
 
-/* Sub-byte elements, packed from the low bits up, to one byte each (sign-extended if signed) and
- * back. */
-void sn_unpack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst);
-void sn_pack_bits(sn_dtype t, const uint8_t *src, int64_t n, uint8_t *dst);
 /* Alignment an element needs. */
 size_t sn_dtype_align(sn_dtype t);
 

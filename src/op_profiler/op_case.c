@@ -3,6 +3,7 @@
  * the one-node model made of it. Constants of a cut-out node are those of its model, not copies. */
 #include <unistd.h>
 
+#include "base/random.h"
 #include "graph/graph_clone.h"
 #include "op_profiler/op_case.h"
 #include "ops/framework/attributes.h"
@@ -12,20 +13,13 @@
 enum { MAX_PORTS = 256 };
 
 /* ------------------------------------------------------------------ described */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 /* Numbers that no operator stumbles over: floats in [-1, 1), bytes, ones for bool; indices, shapes
  * and the like stay 0. */
 static void make_up(void *data, size_t bytes, sonde_dtype dtype, uint64_t seed)
 {
     const size_t size = sn_dtype_bytes(dtype), n = size ? bytes / size : 0;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t z = mix(seed + i * 0x9E3779B97F4A7C15u);
+        const uint64_t z = sn_mix64(seed + i * SN_MIX64_STEP);
         const float x = (float)(int32_t)(uint32_t)z * 0x1p-31f;
         switch (dtype) {
         case SONDE_DTYPE_F32:
@@ -94,7 +88,7 @@ static sonde_status describe_input(sn_op_case *c, const sonde_op_spec *spec, siz
     SN_TRY(sonde_tensor_create(c->context, in->dtype, in->dims, in->rank, in->data, bytes,
                                &port->value, err));
     if (!in->data)
-        make_up(port->value->slot.t.data, bytes, in->dtype, mix(spec->seed + k + 1));
+        make_up(port->value->slot.t.data, bytes, in->dtype, sn_mix64(spec->seed + k + 1));
     if (in->constant)
         port->data = &port->value->slot.t;
     return SONDE_OK;

@@ -333,19 +333,6 @@ void sonde_op_result_release(sonde_op_result *result)
     sonde_context_release(c);
 }
 
-/* Copies into a struct of the caller's version. */
-static sonde_status copy_out(void *to, const void *from, size_t ours, sonde_error *err)
-{
-    size_t theirs;
-    memcpy(&theirs, to, sizeof theirs);
-    if (theirs < sizeof(size_t))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "struct_size is not set; initialise the struct with SONDE_INIT");
-    memcpy(to, from, theirs < ours ? theirs : ours);
-    memcpy(to, &theirs, sizeof theirs);
-    return SONDE_OK;
-}
-
 sonde_status sonde_op_result_info(const sonde_op_result *result, sonde_op_info *info,
                                   sonde_error *err)
 {
@@ -358,7 +345,7 @@ sonde_status sonde_op_result_info(const sonde_op_result *result, sonde_op_info *
                                .inputs = e->inputs,
                                .attributes = e->attributes,
                                .cached = result->cached};
-    return copy_out(info, &own, sizeof own, err);
+    return sn_api_copy_out(info, &own, sizeof own, err);
 }
 
 size_t sonde_op_result_count(const sonde_op_result *result)
@@ -374,5 +361,5 @@ sonde_status sonde_op_result_variant(const sonde_op_result *result, size_t index
     if (index >= result->entry->rows.n)
         return sn_fail(err, SONDE_NOT_FOUND, "there are %zu variants, no variant %zu",
                        result->entry->rows.n, index);
-    return copy_out(variant, &result->entry->rows.data[index], sizeof *variant, err);
+    return sn_api_copy_out(variant, &result->entry->rows.data[index], sizeof *variant, err);
 }

@@ -17,13 +17,7 @@ typedef struct spelling {
 
 static void put(spelling *s, const void *data, size_t n)
 {
-    if (s->failed || !sn_vec_reserve(&s->bytes, s->alloc, n)) {
-        s->failed = true;
-        return;
-    }
-    if (n)
-        memcpy(s->bytes.data + s->bytes.n, data, n);
-    s->bytes.n += n;
+    s->failed = s->failed || !sn_vec_append(&s->bytes, s->alloc, data, n);
 }
 
 static void put_number(spelling *s, int64_t v)

@@ -9,12 +9,7 @@
 
 static void put_bytes(sn_prof_text *t, const void *data, size_t n)
 {
-    if (t->failed || !sn_vec_reserve(&t->b, t->alloc, n)) {
-        t->failed = true;
-        return;
-    }
-    memcpy(t->b.data + t->b.n, data, n);
-    t->b.n += n;
+    t->failed = t->failed || !sn_vec_append(&t->b, t->alloc, data, n);
 }
 
 static void put(sn_prof_text *t, const char *s)

@@ -97,13 +97,9 @@ void sn_build_key_begin(sn_build *b)
 
 void sn_build_key_add(sn_build *b, sn_json_text text)
 {
-    if (!sn_vec_reserve(&b->key, b->p->alloc, text.n + 1)) {
+    if (!sn_vec_append(&b->key, b->p->alloc, text.data, text.n) ||
+        !sn_vec_push(&b->key, b->p->alloc, 0))
         b->failed = true;
-        return;
-    }
-    memcpy(b->key.data + b->key.n, text.data, text.n);
-    b->key.n += text.n;
-    b->key.data[b->key.n++] = 0;
 }
 
 sn_prof_step *sn_build_step(sn_build *b, uint32_t *index, bool *is_new)
@@ -130,6 +126,20 @@ sn_prof_span *sn_build_span(sn_build *b, sn_prof_cat cat)
         return NULL;
     }
     return &b->p->spans.data[b->p->spans.n - 1];
+}
+
+sonde_status sn_build_event(sn_build *b, const sn_json_event *e, sn_prof_cat cat, uint32_t step,
+                            sonde_error *err)
+{
+    sn_prof_span *s = sn_build_span(b, cat);
+    if (s) {
+        s->start_ns = e->start_ns;
+        s->dur_ns = e->dur_ns;
+        s->thread = sn_build_thread(b, e->tid);
+        s->step = step;
+        s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);
+    }
+    return b->failed ? sn_fail_memory(err, sizeof *s) : SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ order */

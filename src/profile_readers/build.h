@@ -5,9 +5,9 @@
 #ifndef SN_PROFILE_READERS_BUILD_H
 #define SN_PROFILE_READERS_BUILD_H
 
-#include "base/json.h"
 #include "base/map.h"
 #include "profile/profile.h"
+#include "profile_readers/events.h"
 
 typedef struct sn_build {
     sn_profile *p;
@@ -33,6 +33,9 @@ sn_prof_step *sn_build_step(sn_build *b, uint32_t *index, bool *is_new); /* NULL
 
 /* An empty span of that category, to be filled in; NULL: no memory. */
 sn_prof_span *sn_build_span(sn_build *b, sn_prof_cat cat);
+/* A span of an event and its step (UINT32_MAX: none), named after the step's type or the event. */
+sonde_status sn_build_event(sn_build *b, const sn_json_event *e, sn_prof_cat cat, uint32_t step,
+                            sonde_error *err);
 
 typedef enum sn_build_links {
     SN_BUILD_GIVEN,  /* spans have ids and parents */

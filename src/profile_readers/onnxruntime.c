@@ -150,17 +150,8 @@ static sonde_status take(void *user, const sn_json_event *e, sonde_error *err)
     if (session && !run && ends_with(e->name, "Execute"))
         return SONDE_OK;
     const uint32_t step = kernel ? step_of(b, e, without(e->name, "_kernel_time")) : UINT32_MAX;
-    sn_prof_span *s = sn_build_span(b, run      ? SN_CAT_ITERATION
-                                       : kernel ? SN_CAT_OPERATOR
-                                                : SN_CAT_EXECUTOR);
-    if (s) {
-        s->start_ns = e->start_ns;
-        s->dur_ns = e->dur_ns;
-        s->thread = sn_build_thread(b, e->tid);
-        s->step = step;
-        s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);
-    }
-    return b->failed ? sn_fail_memory(err, sizeof *s) : SONDE_OK;
+    const sn_prof_cat cat = run ? SN_CAT_ITERATION : kernel ? SN_CAT_OPERATOR : SN_CAT_EXECUTOR;
+    return sn_build_event(b, e, cat, step, err);
 }
 
 static sonde_status read_onnxruntime(const void *data, size_t bytes, sn_profile *p,

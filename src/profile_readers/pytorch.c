@@ -125,17 +125,8 @@ static sonde_status take(void *user, const sn_json_event *e, sonde_error *err)
         return SONDE_OK;
     r->iterations |= iteration;
     const uint32_t step = op ? step_of(b, e) : UINT32_MAX;
-    sn_prof_span *s = sn_build_span(b, iteration ? SN_CAT_ITERATION
-                                       : op      ? SN_CAT_OPERATOR
-                                                 : SN_CAT_USER);
-    if (s) {
-        s->start_ns = e->start_ns;
-        s->dur_ns = e->dur_ns;
-        s->thread = sn_build_thread(b, e->tid);
-        s->step = step;
-        s->name = step < b->p->steps.n ? b->p->steps.data[step].op_type : sn_build_text(b, e->name);
-    }
-    return b->failed ? sn_fail_memory(err, sizeof *s) : SONDE_OK;
+    const sn_prof_cat cat = iteration ? SN_CAT_ITERATION : op ? SN_CAT_OPERATOR : SN_CAT_USER;
+    return sn_build_event(b, e, cat, step, err);
 }
 
 /* The thread of the earliest operator, from there to its last one's end. */

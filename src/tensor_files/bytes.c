@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file being put together in memory. */
-#include <string.h>
-
 #include "tensor_files/formats.h"
 
 void sn_bytes_put(sn_bytes *b, const void *data, size_t bytes)
 {
-    if (b->failed || !bytes)
-        return;
-    if (!sn_vec_reserve(&b->v, b->alloc, bytes)) {
-        b->failed = true;
-        return;
-    }
-    memcpy(b->v.data + b->v.n, data, bytes);
-    b->v.n += bytes;
+    b->failed = b->failed || !sn_vec_append(&b->v, b->alloc, data, bytes);
 }
 
 void sn_bytes_le(sn_bytes *b, uint64_t v, size_t bytes)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "tensor_files/formats.h"
 
 #ifdef SONDE_HAVE_ZLIB
@@ -50,20 +51,6 @@ static sonde_status broken(zip *z, const char *why)
 static bool within(const zip *z, uint64_t offset, uint64_t bytes)
 {
     return offset <= z->bytes && bytes <= z->bytes - offset;
-}
-
-static uint32_t crc32_of(const uint8_t *p, size_t n)
-{
-    uint32_t table[256], crc = UINT32_MAX;
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t c = i;
-        for (int k = 0; k < 8; k++)
-            c = c & 1 ? 0xEDB88320u ^ c >> 1 : c >> 1;
-        table[i] = c;
-    }
-    for (size_t i = 0; i < n; i++)
-        crc = table[(crc ^ p[i]) & 255] ^ crc >> 8;
-    return ~crc;
 }
 
 /* ---- the directory ---- */
@@ -260,7 +247,7 @@ static sonde_status read_entry(zip *z, const zip_entry *e, const sn_type *as, sn
                        "the .npz archive uses compression method %u, which is not supported",
                        e->method);
     }
-    sonde_status st = crc32_of(data, (size_t)e->unpacked) == e->crc
+    sonde_status st = sn_crc32(0, data, (size_t)e->unpacked) == e->crc
                           ? add_entry(e, data, as, out, z->err)
                           : broken(z, "a checksum does not match");
     if (unpacked)
@@ -318,7 +305,7 @@ static sonde_status put_entry(const sn_named *n, size_t k, sn_bytes *out, sn_byt
     if (st == SONDE_OK && npy.failed)
         st = sn_fail_memory(err, n->slot.t.bytes);
     if (st == SONDE_OK) {
-        uint32_t crc = crc32_of(npy.v.data, npy.v.n);
+        uint32_t crc = sn_crc32(0, npy.v.data, npy.v.n);
         sn_bytes_le(out, LOCAL_SIG, 4);
         put_common(out, crc, npy.v.n, name_bytes);
         sn_bytes_le(out, 0, 2); /* no extra field */

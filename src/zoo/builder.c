@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GOLDEN 0x9E3779B97F4A7C15u
+#include "base/random.h"
 
 static sn_allocator *alloc_of(const sn_builder *b)
 {
@@ -32,7 +32,7 @@ static bool got(sn_builder *b, const void *memory)
 
 void sn_b_init(sn_builder *b, sn_model *m, int64_t opset, uint64_t seed, sonde_error *err)
 {
-    *b = (sn_builder){.model = m, .stream_own = seed * GOLDEN + 1, .err = err};
+    *b = (sn_builder){.model = m, .stream_own = seed * SN_MIX64_STEP + 1, .err = err};
     b->stream = &b->stream_own;
     b->status = &b->status_own;
     m->ir_version = opset > 19 ? 9 : 8;
@@ -210,24 +210,18 @@ sn_value *sn_b_constant(sn_builder *b, const char *name, sn_dtype dtype, const i
     return v;
 }
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 static void fill_uniform(float *data, int64_t n, uint64_t key, float center, float half_width)
 {
     const float scale = half_width * 0x1p-31f;
     int64_t i = 0;
     for (; i + 2 <= n; i += 2) {
-        const uint64_t z = mix(key + (uint64_t)i * GOLDEN);
+        const uint64_t z = sn_mix64(key + (uint64_t)i * SN_MIX64_STEP);
         data[i] = center + scale * (float)(int32_t)(uint32_t)z;
         data[i + 1] = center + scale * (float)(int32_t)(uint32_t)(z >> 32);
     }
     if (i < n)
-        data[i] = center + scale * (float)(int32_t)(uint32_t)mix(key + (uint64_t)i * GOLDEN);
+        data[i] =
+            center + scale * (float)(int32_t)(uint32_t)sn_mix64(key + (uint64_t)i * SN_MIX64_STEP);
 }
 
 sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int rank, float center,
@@ -238,8 +232,8 @@ sn_value *sn_b_uniform(sn_builder *b, const char *name, const int64_t *dims, int
     sn_value *v = sn_b_constant(b, name, SONDE_DTYPE_F32, dims, rank, &data);
     if (!v || !sn_dims_count(dims, rank, &n))
         return NULL;
-    *b->stream += GOLDEN;
-    fill_uniform(data, n, mix(*b->stream), center, half_width);
+    *b->stream += SN_MIX64_STEP;
+    fill_uniform(data, n, sn_mix64(*b->stream), center, half_width);
     return v;
 }
 

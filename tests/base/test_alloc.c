@@ -103,6 +103,26 @@ TEST(checked_sizes_notice_overflow_and_leave_the_result_alone)
     CHECK_EQ(sn_round_up(65, 64), 128);
 }
 
+TEST(what_is_appended_follows_what_is_there)
+{
+    static const int some[] = {1, 2, 3};
+    sn_allocator a;
+    sn_allocator_init_system(&a);
+    SN_VEC(int) v = {0};
+    CHECK(sn_vec_append(&v, &a, NULL, 0));
+    CHECK_EQ(v.n, 0);
+    for (int i = 0; i < 10; i++)
+        CHECK(sn_vec_append(&v, &a, some, 3));
+    CHECK_EQ(v.n, 30);
+    for (size_t i = 0; i < v.n; i++)
+        CHECK_EQ(v.data[i], some[i % 3]);
+    a.limit_bytes = a.live_bytes;
+    CHECK(!sn_vec_append(&v, &a, some, v.cap - v.n + 1));
+    CHECK_EQ(v.n, 30);
+    sn_vec_free(&v, &a);
+    CHECK_EQ(a.live_bytes, 0);
+}
+
 TEST(a_vector_grows_and_keeps_its_elements)
 {
     sn_allocator a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pprof profile, read back field by field: totals, stacks, labels; and the writer of messages.
  */
-#include "export/crc32.h"
+#include "base/crc32.h"
 #include "export/proto.h"
 #include "export/sparse_profile.h"
 #include "test.h"

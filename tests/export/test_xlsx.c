@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workbook: an archive whose directory agrees with its entries, parts that are well-formed XML,
  * formulas with the values they have. */
-#include "export/crc32.h"
+#include "base/crc32.h"
 #include "export/sparse_profile.h"
 #include "export/zip.h"
 #include "test.h"

@@ -2,7 +2,6 @@
 /* The machine: cores, clock, instructions, memory, counters, noise. What cannot be seen from inside
  * a container or a virtual machine is said to be so, not guessed. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "doctor.h"
@@ -129,12 +128,6 @@ static void look_at_counters(findings *f, sonde_context *context)
     (void)sonde_counters_stop(context, &err);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The same work again and again: what differs is not ours. */
 static void look_at_noise(findings *f)
 {
@@ -147,7 +140,7 @@ static void look_at_noise(findings *f)
             x = x * 6364136223846793005u + 1442695040888963407u;
         ms[i] = now_ms() - start;
     }
-    qsort(ms, LOOPS, sizeof *ms, by_value);
+    sort_samples(ms, LOOPS);
     const double spread = ms[LOOPS * 9 / 10] / ms[0] - 1;
     char load[64] = "";
     (void)read_line("/proc/loadavg", load, sizeof load);

@@ -248,34 +248,3 @@ const char *time_text(double ms)
     snprintf(out, sizeof buffers[0], "%.*f %s", u.decimals, ms / u.divisor, u.name);
     return out;
 }
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Linear interpolation between the samples around it. */
-static double percentile(const double *sorted, size_t n, double p)
-{
-    const double at = p * (double)(n - 1);
-    const size_t below = (size_t)at;
-    if (below + 1 >= n)
-        return sorted[n - 1];
-    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
-void latency_of(double *ms, size_t n, latency *out)
-{
-    *out = (latency){.n = n};
-    if (!n)
-        return;
-    qsort(ms, n, sizeof *ms, by_size);
-    for (size_t i = 0; i < n; i++)
-        out->mean += ms[i] / (double)n;
-    out->min = ms[0];
-    out->max = ms[n - 1];
-    out->p50 = percentile(ms, n, 0.5);
-    out->p95 = percentile(ms, n, 0.95);
-    out->p99 = percentile(ms, n, 0.99);
-}

@@ -183,6 +183,13 @@ shown_unit unit_of_ms(double ms);
 /* "9.13 µs", in one of a few static buffers. */
 const char *time_text(double ms);
 
+/* ---- samples.c ---- */
+void sort_samples(double *samples, size_t n); /* the smallest first */
+/* p from 0 to 1; linear interpolation between the samples around it, of which there is at least
+ * one.
+ */
+double percentile(const double *sorted, size_t n, double p);
+
 /* Latencies in milliseconds; sorts them. */
 typedef struct latency {
     double min, max, mean, p50, p95, p99;

@@ -4,6 +4,7 @@
  * two. f32, made by a pass. */
 #include "compute/conv_chain.h"
 #include "compute/packs.h"
+#include "ops/shared/activation.h"
 #include "ops/shared/window.h"
 
 typedef struct chain_params {
@@ -13,23 +14,12 @@ typedef struct chain_params {
 
 enum { X, W2, W1, B2, B1 };
 
-static sonde_status read_activation(sn_prep *p, const char *name, const char *params, sn_act *out)
-{
-    const char *text;
-    const float *values;
-    size_t n;
-    SN_TRY(sn_prep_string(p, name, "", &text));
-    SN_TRY(sn_prep_floats(p, params, &values, &n));
-    return sn_act_parse(text, values, n, out) ? SONDE_OK
-                                              : sn_prep_fail(p, "unknown activation '%s'", text);
-}
-
 static sonde_status prepare(sn_prep *p)
 {
     chain_params *c = p->params;
     SN_TRY(sn_window_prepare(p, &c->window));
-    SN_TRY(read_activation(p, "first_activation", "first_activation_params", &c->act[0]));
-    return read_activation(p, "activation", "activation_params", &c->act[1]);
+    SN_TRY(sn_prep_act(p, "first_activation", "first_activation_params", &c->act[0]));
+    return sn_prep_act(p, "activation", "activation_params", &c->act[1]);
 }
 
 /* ------------------------------------------------------------------ infer */
@@ -147,12 +137,6 @@ static sonde_status bind(sn_bind *b)
     k->core = sn_carve_inner(&b->workspace, &c->workspace);
     b->kernel = c->second[0].name;
     b->flops = c->flops;
-    int64_t n;
-    for (uint32_t i = 0; i < b->n_in; i++)
-        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
-            b->bytes += (size_t)n * sizeof(float);
-    if (sn_type_count(&b->out[0].type, &n))
-        b->bytes += (size_t)n * sizeof(float);
     b->bound = k;
     return SONDE_OK;
 }

@@ -5,6 +5,7 @@
 #include "compute/conv_gate.h"
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "ops/shared/activation.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
 
@@ -18,15 +19,8 @@ enum { X, W, GATE, B, Z };
 static sonde_status prepare(sn_prep *p)
 {
     gated_params *c = p->params;
-    const char *name;
-    const float *params;
-    size_t n;
     SN_TRY(sn_window_prepare(p, &c->window));
-    SN_TRY(sn_prep_string(p, "activation", "", &name));
-    SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
-    return sn_act_parse(name, params, n, &c->act)
-               ? SONDE_OK
-               : sn_prep_fail(p, "unknown activation '%s'", name);
+    return sn_prep_act(p, "activation", "activation_params", &c->act);
 }
 
 /* ------------------------------------------------------------------ infer */
@@ -156,12 +150,6 @@ static sonde_status bind(sn_bind *b)
     c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->kernel = c->plan.name;
     b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + (uint64_t)floats;
-    int64_t n;
-    for (uint32_t i = 0; i < b->n_in; i++)
-        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
-            b->bytes += (size_t)n * sizeof(float);
-    if (sn_type_count(&b->out[0].type, &n))
-        b->bytes += (size_t)n * sizeof(float);
     b->bound = c;
     return SONDE_OK;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FusedMatMul and FusedGemm of com.microsoft: matrix products with transposes and a factor, and
  * with an activation behind them. */
-#include <string.h>
-
 #include "ops/shared/product.h"
 
 typedef struct fused_params {
@@ -46,19 +44,6 @@ static sonde_status prepare_gemm(sn_prep *p)
     return SONDE_OK;
 }
 
-/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. Transposing it means
- * nothing. */
-static int as_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
-{
-    if (t->rank == 1) {
-        out[left ? 0 : 1] = 1;
-        out[left ? 1 : 0] = t->dims[0];
-        return 2;
-    }
-    memcpy(out, t->dims, sizeof(sn_dim) * (size_t)t->rank);
-    return t->rank;
-}
-
 static sonde_status infer_fused(sn_infer *c)
 {
     const fused_params *p = c->params;
@@ -71,19 +56,10 @@ static sonde_status infer_fused(sn_infer *c)
         return sn_infer_tensor(c, 0, a->dtype, NULL, -1);
     if (a->rank == 0 || b->rank == 0 || (p->gemm && (a->rank != 2 || b->rank != 2)))
         return sn_infer_fail(c, "ranks %d and %d cannot be multiplied", a->rank, b->rank);
-    sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK], out[SN_MAX_RANK];
-    const int ra = as_matrix(a, true, da), rb = as_matrix(b, false, db);
-    const bool ta = p->trans_a && a->rank > 1, tb = p->trans_b && b->rank > 1;
-    const sn_dim ka = da[ta ? ra - 2 : ra - 1], kb = db[tb ? rb - 1 : rb - 2];
-    if (sn_dim_known(ka) && sn_dim_known(kb) && ka != kb)
-        return sn_infer_fail(c, "inner dims differ: %lld and %lld", (long long)ka, (long long)kb);
-    const sn_type batch_a = {.rank = ra - 2, .dims = da}, batch_b = {.rank = rb - 2, .dims = db};
+    sn_dim out[SN_MAX_RANK];
     int rank;
-    SN_TRY(sn_infer_broadcast(c, &batch_a, &batch_b, out, &rank));
-    if (a->rank > 1)
-        out[rank++] = da[ta ? ra - 1 : ra - 2];
-    if (b->rank > 1)
-        out[rank++] = db[tb ? rb - 2 : rb - 1];
+    /* Transposing a vector means nothing. */
+    SN_TRY(sn_product_infer(c, p->trans_a && a->rank > 1, p->trans_b && b->rank > 1, out, &rank));
     return sn_infer_tensor(c, 0, a->dtype, out, rank);
 }
 
@@ -97,7 +73,7 @@ static sonde_status bind_fused(sn_bind *b)
     const fused_params *p = b->params;
     const sn_type *a = &b->in[0]->type, *t = &b->in[1]->type;
     sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK];
-    const int ra = as_matrix(a, true, da), rb = as_matrix(t, false, db);
+    const int ra = sn_product_matrix(a, true, da), rb = sn_product_matrix(t, false, db);
     sn_gemm_desc d = {.alpha = p->alpha,
                       .beta = p->beta,
                       .trans_a = p->trans_a && a->rank > 1,

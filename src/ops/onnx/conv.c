@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/packs.h"
+#include "ops/shared/activation.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
@@ -22,23 +23,14 @@ static sonde_status prepare(sn_prep *p)
 {
     conv_params *c = p->params;
     SN_TRY(sn_window_prepare(p, &c->window));
-    SN_TRY(sn_prep_int(p, "group", 1, &c->groups));
-    if (c->groups < 1)
-        return sn_prep_fail(p, "attribute 'group' is %lld", (long long)c->groups);
-    return SONDE_OK;
+    return sn_window_groups(p, &c->groups);
 }
 
 static sonde_status prepare_fused(sn_prep *p)
 {
     conv_params *c = p->params;
-    const char *name;
-    const float *params;
-    size_t n;
     SN_TRY(prepare(p));
-    SN_TRY(sn_prep_string(p, "activation", "", &name));
-    SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
-    if (!sn_act_parse(name, params, n, &c->act))
-        return sn_prep_fail(p, "unknown activation '%s'", name);
+    SN_TRY(sn_prep_act(p, "activation", "activation_params", &c->act));
     return sn_prep_int(p, "winograd", 0, &c->winograd);
 }
 
@@ -187,12 +179,6 @@ static sonde_status run_f64(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-static size_t bytes_of(const sn_fact *f)
-{
-    int64_t n = 0;
-    return f && sn_type_count(&f->type, &n) ? (size_t)n * sn_dtype_bytes(f->type.dtype) : 0;
-}
-
 static sonde_status describe(sn_bind *b, sn_conv_desc *d)
 {
     const conv_params *p = b->params;
@@ -240,9 +226,6 @@ static sonde_status bind(sn_bind *b)
     b->run = run_f32;
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;
-    b->bytes = bytes_of(&b->out[0]);
-    for (uint32_t i = 0; i < b->n_in && i < 4; i++)
-        b->bytes += bytes_of(b->in[i]);
     if (sn_is_half(dtype)) {
         for (uint32_t i = 0; i < b->n_in && i < 4; i++)
             c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);

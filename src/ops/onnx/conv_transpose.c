@@ -38,10 +38,7 @@ static sonde_status prepare(sn_prep *p)
     SN_TRY(sn_window_prepare(p, &r->window));
     SN_TRY(prepare_list(p, &r->window, "output_padding", &r->output_padding));
     SN_TRY(prepare_list(p, &r->window, "output_shape", &r->output_shape));
-    SN_TRY(sn_prep_int(p, "group", 1, &r->groups));
-    if (r->groups < 1 || r->groups > INT32_MAX)
-        return sn_prep_fail(p, "attribute 'group' is %lld", (long long)r->groups);
-    return SONDE_OK;
+    return sn_window_groups(p, &r->groups);
 }
 
 /* False: no output is left, or sizes overflow. */

@@ -2,11 +2,11 @@
 /* FlexAttention (preview domain): attention whose scores and probabilities may each go through a
  * body graph. Both exist as whole tensors then, so this one is written for exactness: all
  * arithmetic is in double, only the bodies see the softmax precision. */
-#include <math.h>
 #include <string.h>
 
 #include "compute/attention_f64.h"
 #include "compute/cast.h"
+#include "ops/shared/attention.h"
 #include "ops/shared/body.h"
 
 typedef struct flex_params {
@@ -166,8 +166,7 @@ static sonde_status run_flex(const sn_step *s, sn_frame *f)
                                 .keys = k[2],
                                 .size = q[3],
                                 .v_size = v[3],
-                                .scale = x->has_scale ? (double)x->scale
-                                                      : 1.0 / sqrt((double)(q[3] > 0 ? q[3] : 1)),
+                                .scale = x->has_scale ? (double)x->scale : sn_attn_scale(q[3]),
                                 .q = at[0],
                                 .k = at[1],
                                 .v = at[2],

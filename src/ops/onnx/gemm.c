@@ -16,20 +16,6 @@ static sonde_status prepare(sn_prep *p)
     return sn_prep_int(p, "transB", 0, &g->trans_b);
 }
 
-static sonde_status check_addend(sn_infer *c, const sn_dim *out)
-{
-    const sn_type *t = &c->in[SN_PRODUCT_C]->type;
-    if (t->rank > 2)
-        return sn_infer_fail(c, "the addend has rank %d, at most 2 is possible", (int)t->rank);
-    for (int i = 0; i < t->rank; i++) {
-        const sn_dim have = t->dims[i], want = out[2 - t->rank + i];
-        if (have != 1 && sn_dim_known(have) && sn_dim_known(want) && have != want)
-            return sn_infer_fail(c, "the addend has %lld in dim %d, expected 1 or %lld",
-                                 (long long)have, i, (long long)want);
-    }
-    return SONDE_OK;
-}
-
 static sonde_status infer(sn_infer *c)
 {
     const gemm_params *g = c->params;
@@ -55,7 +41,7 @@ static sonde_status infer(sn_infer *c)
                                  (long long)kb);
     }
     if (sn_infer_has(c, SN_PRODUCT_C))
-        SN_TRY(check_addend(c, out));
+        SN_TRY(sn_product_check_addend(c, out, 2));
     return sn_infer_tensor(c, 0, a->dtype ? a->dtype : b->dtype, out, 2);
 }
 

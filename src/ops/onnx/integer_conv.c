@@ -21,10 +21,7 @@ static sonde_status prepare(sn_prep *p)
 {
     conv_params *r = p->params;
     SN_TRY(sn_window_prepare(p, &r->window));
-    SN_TRY(sn_prep_int(p, "group", 1, &r->groups));
-    if (r->groups < 1 || r->groups > INT32_MAX)
-        return sn_prep_fail(p, "attribute 'group' is %lld", (long long)r->groups);
-    return SONDE_OK;
+    return sn_window_groups(p, &r->groups);
 }
 
 static sonde_status prepare_integer(sn_prep *p)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention: a state matrix per key head is decayed, corrected and extended token by token,
  * and read by the queries that share it. Computed in f32 (compute/linear_attention.h). */
-#include <math.h>
 #include <string.h>
 
 #include "compute/linear_attention.h"
 #include "compute/split.h"
+#include "ops/shared/attention.h"
 #include "ops/shared/converted.h"
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA, N_IN };
@@ -82,7 +82,7 @@ static sonde_status describe(sn_bind *b, sn_linear_attention_desc *d)
                                     .dk = q->dims[2] / l->q_heads,
                                     .dv = v->dims[2] / l->kv_heads,
                                     .delta = l->delta};
-    d->scale = l->scale != 0.0f ? l->scale : (float)(1.0 / sqrt((double)(d->dk > 0 ? d->dk : 1)));
+    d->scale = l->scale != 0.0f ? l->scale : (float)sn_attn_scale(d->dk);
     if (!is_rows(b, QUERY, d, d->dk * l->q_heads) || !is_rows(b, KEY, d, d->dk * l->kv_heads) ||
         !is_rows(b, VALUE, d, d->dv * l->kv_heads))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,

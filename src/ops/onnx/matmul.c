@@ -6,6 +6,7 @@
  * then not possible, and C has one element per column or the product's shape. */
 #include <string.h>
 
+#include "ops/shared/activation.h"
 #include "ops/shared/product.h"
 
 typedef struct matmul_params {
@@ -24,44 +25,11 @@ static sonde_status prepare(sn_prep *p)
 static sonde_status prepare_fused(sn_prep *p)
 {
     matmul_params *m = p->params;
-    const char *name;
-    const float *params;
-    size_t n;
     SN_TRY(sn_prep_float(p, "alpha", 1.0f, &m->alpha));
     SN_TRY(sn_prep_float(p, "beta", 1.0f, &m->beta));
     SN_TRY(sn_prep_int(p, "transA", 0, &m->trans_a));
     SN_TRY(sn_prep_int(p, "transB", 0, &m->trans_b));
-    SN_TRY(sn_prep_string(p, "activation", "", &name));
-    SN_TRY(sn_prep_floats(p, "activation_params", &params, &n));
-    if (!sn_act_parse(name, params, n, &m->act))
-        return sn_prep_fail(p, "unknown activation '%s'", name);
-    return SONDE_OK;
-}
-
-/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. */
-static int as_matrix(const sn_dim *dims, int rank, bool left, sn_dim out[SN_MAX_RANK])
-{
-    if (rank == 1) {
-        out[left ? 0 : 1] = 1;
-        out[left ? 1 : 0] = dims[0];
-        return 2;
-    }
-    memcpy(out, dims, sizeof(sn_dim) * (size_t)rank);
-    return rank;
-}
-
-static sonde_status check_addend(sn_infer *c, const sn_dim *out, int rank)
-{
-    const sn_type *t = &c->in[SN_PRODUCT_C]->type;
-    if (t->rank > rank)
-        return sn_infer_fail(c, "the addend has rank %d, the product %d", (int)t->rank, rank);
-    for (int k = 0; k < t->rank; k++) {
-        const sn_dim have = t->dims[k], want = out[rank - t->rank + k];
-        if (have != 1 && sn_dim_known(have) && sn_dim_known(want) && have != want)
-            return sn_infer_fail(c, "the addend has %lld in dim %d, expected %lld", (long long)have,
-                                 k, (long long)want);
-    }
-    return SONDE_OK;
+    return sn_prep_act(p, "activation", "activation_params", &m->act);
 }
 
 static sonde_status infer(sn_infer *c)
@@ -80,21 +48,11 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_tensor(c, 0, dtype, NULL, -1);
     if (p->trans_a && a->rank != 2)
         return sn_infer_fail(c, "transA needs a matrix");
-    sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK], out[SN_MAX_RANK];
-    const int ra = as_matrix(a->dims, a->rank, true, da);
-    const int rb = as_matrix(b->dims, b->rank, false, db);
-    const sn_dim ka = da[p->trans_a ? ra - 2 : ra - 1], kb = db[p->trans_b ? rb - 1 : rb - 2];
-    if (sn_dim_known(ka) && sn_dim_known(kb) && ka != kb)
-        return sn_infer_fail(c, "inner dims differ: %lld and %lld", (long long)ka, (long long)kb);
-    const sn_type batch_a = {.rank = ra - 2, .dims = da}, batch_b = {.rank = rb - 2, .dims = db};
+    sn_dim out[SN_MAX_RANK];
     int rank;
-    SN_TRY(sn_infer_broadcast(c, &batch_a, &batch_b, out, &rank));
-    if (a->rank > 1)
-        out[rank++] = da[p->trans_a ? ra - 1 : ra - 2];
-    if (b->rank > 1)
-        out[rank++] = db[p->trans_b ? rb - 2 : rb - 1];
+    SN_TRY(sn_product_infer(c, p->trans_a != 0, p->trans_b != 0, out, &rank));
     if (sn_infer_has(c, SN_PRODUCT_C))
-        SN_TRY(check_addend(c, out, rank));
+        SN_TRY(sn_product_check_addend(c, out, rank));
     if (sn_infer_has(c, SN_PRODUCT_Z)) {
         const sn_type product = {.kind = SN_KIND_TENSOR, .rank = rank, .dims = out};
         sn_dim sum[SN_MAX_RANK];
@@ -141,8 +99,8 @@ static sonde_status bind(sn_bind *b)
     const matmul_params *p = b->params;
     const sn_type *ta = &b->in[SN_PRODUCT_A]->type, *tb = &b->in[SN_PRODUCT_B]->type;
     sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK];
-    const int ra = as_matrix(ta->dims, ta->rank, true, da);
-    const int rb = as_matrix(tb->dims, tb->rank, false, db);
+    const int ra = sn_product_matrix(ta, true, da);
+    const int rb = sn_product_matrix(tb, false, db);
     sn_gemm_desc d = {.alpha = p->alpha,
                       .beta = p->beta,
                       .trans_a = p->trans_a != 0,

@@ -3,7 +3,52 @@
  */
 #include "ops/shared/product.h"
 
+#include <string.h>
+
 #include "compute/packs.h"
+
+int sn_product_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
+{
+    if (t->rank == 1) {
+        out[left ? 0 : 1] = 1;
+        out[left ? 1 : 0] = t->dims[0];
+        return 2;
+    }
+    memcpy(out, t->dims, sizeof(sn_dim) * (size_t)t->rank);
+    return t->rank;
+}
+
+sonde_status sn_product_infer(sn_infer *c, bool trans_a, bool trans_b, sn_dim out[SN_MAX_RANK],
+                              int *rank)
+{
+    const sn_type *a = &c->in[SN_PRODUCT_A]->type, *b = &c->in[SN_PRODUCT_B]->type;
+    sn_dim da[SN_MAX_RANK], db[SN_MAX_RANK];
+    const int ra = sn_product_matrix(a, true, da), rb = sn_product_matrix(b, false, db);
+    const sn_dim ka = da[trans_a ? ra - 2 : ra - 1], kb = db[trans_b ? rb - 1 : rb - 2];
+    if (sn_dim_known(ka) && sn_dim_known(kb) && ka != kb)
+        return sn_infer_fail(c, "inner dims differ: %lld and %lld", (long long)ka, (long long)kb);
+    const sn_type batch_a = {.rank = ra - 2, .dims = da}, batch_b = {.rank = rb - 2, .dims = db};
+    SN_TRY(sn_infer_broadcast(c, &batch_a, &batch_b, out, rank));
+    if (a->rank > 1)
+        out[(*rank)++] = da[trans_a ? ra - 1 : ra - 2];
+    if (b->rank > 1)
+        out[(*rank)++] = db[trans_b ? rb - 2 : rb - 1];
+    return SONDE_OK;
+}
+
+sonde_status sn_product_check_addend(sn_infer *c, const sn_dim *out, int rank)
+{
+    const sn_type *t = &c->in[SN_PRODUCT_C]->type;
+    if (t->rank > rank)
+        return sn_infer_fail(c, "the addend has rank %d, the product %d", (int)t->rank, rank);
+    for (int i = 0; i < t->rank; i++) {
+        const sn_dim have = t->dims[i], want = out[rank - t->rank + i];
+        if (have != 1 && sn_dim_known(have) && sn_dim_known(want) && have != want)
+            return sn_infer_fail(c, "the addend has %lld in dim %d, expected 1 or %lld",
+                                 (long long)have, i, (long long)want);
+    }
+    return SONDE_OK;
+}
 
 static int64_t dim_from_end(const int64_t *dims, int rank,
                             int i) /* batch dim i counted from the end */

@@ -10,6 +10,15 @@
 /* Inputs are A, B, C (addend) and Z (residual); C and Z may be absent. */
 enum { SN_PRODUCT_A, SN_PRODUCT_B, SN_PRODUCT_C, SN_PRODUCT_Z };
 
+/* A vector as a matrix: [k] on the left is [1, k], on the right [k, 1]. Returns the rank of `out`.
+ */
+int sn_product_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK]);
+/* Dims of the product of A and B, whose ranks are known and not 0. */
+sonde_status sn_product_infer(sn_infer *c, bool trans_a, bool trans_b, sn_dim out[SN_MAX_RANK],
+                              int *rank);
+/* Does addend C broadcast to the product of these dims, as far as that is known? */
+sonde_status sn_product_check_addend(sn_infer *c, const sn_dim *out, int rank);
+
 /* Fills batch dims of `d` from dims of A and B without their last two; false: they do not
  * broadcast (inference has refused that already). Sets m, n, k, b_count from the matrices. */
 bool sn_product_shape(sn_gemm_desc *d, const int64_t *a, int a_rank, const int64_t *b, int b_rank);

@@ -46,6 +46,14 @@ sonde_status sn_window_prepare(sn_prep *p, sn_window *w)
     return sn_prep_fail(p, "attribute 'auto_pad' is '%s'", pad);
 }
 
+sonde_status sn_window_groups(sn_prep *p, int64_t *groups)
+{
+    SN_TRY(sn_prep_int(p, "group", 1, groups));
+    if (*groups < 1 || *groups > INT32_MAX)
+        return sn_prep_fail(p, "attribute 'group' is %lld", (long long)*groups);
+    return SONDE_OK;
+}
+
 sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial)
 {
     if (w->n != 0 && (size_t)spatial != w->n)

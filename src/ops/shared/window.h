@@ -26,6 +26,8 @@ typedef struct sn_window {
 } sn_window;
 
 sonde_status sn_window_prepare(sn_prep *p, sn_window *w);
+/* Attribute `group` of a convolution: 1 to INT32_MAX. */
+sonde_status sn_window_groups(sn_prep *p, int64_t *groups);
 /* Attributes against the spatial rank of the input. */
 sonde_status sn_window_check(sn_infer *c, const sn_window *w, int spatial);
 

@@ -35,23 +35,14 @@ const char *plot_table_name(const bench_result *first)
     return buf;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double plot_quantile(const bench_series *s, double q)
 {
     if (s->n == 0)
         return 0;
     double *sorted = need(malloc(s->n * sizeof *sorted));
     memcpy(sorted, s->value, s->n * sizeof *sorted);
-    qsort(sorted, s->n, sizeof *sorted, compare_doubles);
-    const double at = q * (double)(s->n - 1);
-    const size_t k = (size_t)at;
-    const double next = k + 1 < s->n ? sorted[k + 1] : sorted[k];
-    const double value = sorted[k] + (at - (double)k) * (next - sorted[k]);
+    sort_samples(sorted, s->n);
+    const double value = percentile(sorted, s->n, q);
     free(sorted);
     return value;
 }

@@ -25,22 +25,6 @@ void bench_series_free(bench_series *s)
     *s = (bench_series){.n = 0};
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Linear interpolation between the samples around it. */
-static double percentile(const double *sorted, size_t n, double p)
-{
-    const double at = p * (double)(n - 1);
-    const size_t below = (size_t)at;
-    if (below + 1 >= n)
-        return sorted[n - 1];
-    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
 static void mean_of(const double *x, size_t n, double *mean, double *stddev)
 {
     double sum = 0, squares = 0;
@@ -58,7 +42,7 @@ static void keep(const double *sorted, size_t n, double median, size_t *first, s
     double *away = need(malloc((n + 1) * sizeof *away));
     for (size_t i = 0; i < n; i++)
         away[i] = fabs(sorted[i] - median);
-    qsort(away, n, sizeof *away, by_size);
+    sort_samples(away, n);
     const double limit = 5 * 1.4826 * percentile(away, n, 0.5);
     free(away);
     *first = 0;
@@ -80,7 +64,7 @@ bench_stats bench_stats_of(const bench_series *s)
         return out;
     double *x = need(malloc(s->n * sizeof *x));
     memcpy(x, s->value, s->n * sizeof *x);
-    qsort(x, s->n, sizeof *x, by_size);
+    sort_samples(x, s->n);
     out.min = x[0];
     out.max = x[s->n - 1];
     mean_of(x, s->n, &out.mean, &out.stddev);
@@ -106,7 +90,7 @@ static bool round_median(const bench_series *s, int round, double *median)
     for (size_t i = 0; i < s->n; i++)
         if (s->round[i] == round)
             x[n++] = s->value[i];
-    qsort(x, n, sizeof *x, by_size);
+    sort_samples(x, n);
     *median = n ? percentile(x, n, 0.5) : 0;
     free(x);
     return n && *median > 0;

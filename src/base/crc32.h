@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check sum of zip and gzip (IEEE 802.3, reflected). Start with 0 and feed piece by piece. */
-#ifndef SN_EXPORT_CRC32_H
-#define SN_EXPORT_CRC32_H
+#ifndef SN_BASE_CRC32_H
+#define SN_BASE_CRC32_H
 
 #include <stddef.h>
 #include <stdint.h>
