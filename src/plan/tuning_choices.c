@@ -2,18 +2,21 @@
 /* The choices in memory and on disk. Lines are "KEY<tab>VARIANT/VARIANTS"; a key begins with the
  * number of threads; the last one is a checksum. Saving reads the file again and adds what it does
  * not have, then replaces it in one rename: of two processes that save at the same moment one may
- * lose its choices, which are then measured again, but neither leaves half a file. */
+ * lose its choices, which are then measured again, but neither leaves half a file.
+ *
+ * The lock is one that forks hold, so whoever holds it calls nobody: memory is allocated before,
+ * and freed after. That is why choices are linked instead of being in vectors and maps, which grow.
+ */
 #include "plan/tuning.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/cache.h"
+#include "base/fork_lock.h"
 #include "base/map.h"
-#include "base/vec.h"
 
 /* Goes up when variants change their meaning. */
 #define FORMAT "sonde tuning 2"
@@ -22,42 +25,85 @@ enum {
     MAX_FILE_BYTES = 4 << 20,
     MAX_CHOICES = 20000,
     MAX_KEY = sizeof((sn_choices *)0)->key + 16,
+    BUCKETS = 1024,
 };
 
 typedef struct choice {
-    const char *key;
+    struct choice *beside; /* next one of the bucket */
+    struct choice *after;  /* next one of all, as they came */
     unsigned variant, n;
+    uint64_t hash; /* of the key */
+    size_t key_bytes;
+    char key[]; /* with a NUL */
 } choice;
 
 struct sn_tuning {
     const sn_context *ctx;
+    sn_arena arena; /* of the next three */
     const char *dir, *name;
-    const char *head;     /* first line of the file, without its end */
-    bool refused;         /* the folder: that has been said */
-    pthread_mutex_t lock; /* of what follows; never held while a file is read or written */
-    pid_t saver;          /* the process of which a thread saves; 0: none */
-    sn_arena arena;       /* keys and choices */
-    sn_map by_key;
-    SN_VEC(choice *) all;
+    const char *head;  /* first line of the file, without its end */
+    bool refused;      /* the folder: that has been said */
+    sn_fork_lock lock; /* of what follows; never held while a file is read or written */
+    pid_t saver;       /* the process of which a thread saves; 0: none */
+    choice *buckets[BUCKETS];
+    choice *first, **last; /* last: where the next one's address goes */
+    size_t count;
     bool changed;
 };
+
+static choice *new_choice(const sn_tuning *t, const char *key, size_t key_bytes, unsigned variant,
+                          unsigned n)
+{
+    choice *c = sn_alloc(t->ctx->alloc, sizeof *c + key_bytes + 1);
+    if (!c)
+        return NULL;
+    *c = (choice){.variant = variant, .n = n, .key_bytes = key_bytes};
+    c->hash = sn_hash(key, key_bytes, 0);
+    memcpy(c->key, key, key_bytes);
+    c->key[key_bytes] = 0;
+    return c;
+}
+
+static void free_choice(const sn_tuning *t, choice *c)
+{
+    if (c)
+        sn_free(t->ctx->alloc, c, sizeof *c + c->key_bytes + 1);
+}
+
+/* With the lock held. NULL: there is none. */
+static choice *find(const sn_tuning *t, const char *key, size_t key_bytes, uint64_t hash)
+{
+    choice *c = t->buckets[hash % BUCKETS];
+    while (c && (c->hash != hash || c->key_bytes != key_bytes || memcmp(c->key, key, key_bytes)))
+        c = c->beside;
+    return c;
+}
+
+/* With the lock held; the key is new. False: there is no room. */
+static bool link_choice(sn_tuning *t, choice *c)
+{
+    if (t->count >= MAX_CHOICES)
+        return false;
+    c->beside = t->buckets[c->hash % BUCKETS];
+    t->buckets[c->hash % BUCKETS] = c;
+    *t->last = c;
+    t->last = &c->after;
+    t->count++;
+    return true;
+}
 
 /* The first choice for a key stays: what this process measured is newer than any file. */
 static sonde_status add(sn_tuning *t, const char *key, size_t key_bytes, unsigned variant,
                         unsigned n, sonde_error *err)
 {
-    if (t->all.n >= MAX_CHOICES || sn_map_get_n(&t->by_key, key, key_bytes))
-        return SONDE_OK;
-    choice *c = SN_NEW(&t->arena, choice);
-    char *text = sn_arena_alloc(&t->arena, key_bytes + 1, 1);
-    if (!c || !text)
+    choice *c = new_choice(t, key, key_bytes, variant, n);
+    if (!c)
         return sn_fail_memory(err, sizeof *c + key_bytes);
-    memcpy(text, key, key_bytes);
-    text[key_bytes] = 0;
-    *c = (choice){text, variant, n};
-    if (!sn_map_put_n(&t->by_key, text, key_bytes, c, NULL) ||
-        !sn_vec_push(&t->all, t->ctx->alloc, c))
-        return sn_fail_memory(err, sizeof *c);
+    sn_fork_lock_take(&t->lock);
+    const bool linked = !find(t, key, key_bytes, c->hash) && link_choice(t, c);
+    sn_fork_lock_give(&t->lock);
+    if (!linked)
+        free_choice(t, c);
     return SONDE_OK;
 }
 
@@ -110,9 +156,7 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, s
     sonde_status st =
         sn_cache_read_text(cache, t->name, t->head, MAX_FILE_BYTES, t->ctx->alloc, &f, &inner);
     if (st == SONDE_OK) {
-        pthread_mutex_lock(&t->lock);
         st = parse(t, (const char *)f.data, f.bytes, err);
-        pthread_mutex_unlock(&t->lock);
         sn_file_close(&f);
         return st;
     }
@@ -128,17 +172,21 @@ static sonde_status read_file(sn_tuning *t, const sn_cache *cache, bool first, s
 /* The file's text, of `capacity` bytes, of which *bytes are used; NULL: out of memory. */
 static char *make_text(sn_tuning *t, size_t *capacity, size_t *bytes)
 {
-    pthread_mutex_lock(&t->lock);
     *capacity = strlen(t->head) + 2;
-    for (size_t i = 0; i < t->all.n; i++)
-        *capacity += strlen(t->all.data[i]->key) + 16;
+    sn_fork_lock_take(&t->lock);
+    const size_t count = t->count; /* more may come meanwhile, but none goes */
+    for (const choice *c = t->first; c; c = c->after)
+        *capacity += c->key_bytes + 16;
+    sn_fork_lock_give(&t->lock);
     char *text = sn_alloc(t->ctx->alloc, *capacity);
-    size_t at = text ? (size_t)snprintf(text, *capacity, "%s\n", t->head) : 0;
-    for (size_t i = 0; text && i < t->all.n; i++) {
-        const choice *c = t->all.data[i];
+    if (!text)
+        return NULL;
+    size_t at = (size_t)snprintf(text, *capacity, "%s\n", t->head);
+    sn_fork_lock_take(&t->lock);
+    const choice *c = t->first;
+    for (size_t i = 0; i < count; i++, c = c->after)
         at += (size_t)snprintf(text + at, *capacity - at, "%s\t%u/%u\n", c->key, c->variant, c->n);
-    }
-    pthread_mutex_unlock(&t->lock);
+    sn_fork_lock_give(&t->lock);
     *bytes = at;
     return text;
 }
@@ -158,23 +206,23 @@ static sonde_status write_file(sn_tuning *t, const sn_cache *cache, sonde_error 
  * process that this one was forked from is not here. */
 static bool begin_saving(sn_tuning *t)
 {
-    pthread_mutex_lock(&t->lock);
+    sn_fork_lock_take(&t->lock);
     const bool mine = t->changed && !t->refused && t->saver != getpid();
     if (mine) {
         t->saver = getpid();
         t->changed = false;
     }
-    pthread_mutex_unlock(&t->lock);
+    sn_fork_lock_give(&t->lock);
     return mine;
 }
 
 static bool has_more_to_save(sn_tuning *t)
 {
-    pthread_mutex_lock(&t->lock);
+    sn_fork_lock_take(&t->lock);
     const bool more = t->changed;
     t->changed = false;
     t->saver = more ? t->saver : 0;
-    pthread_mutex_unlock(&t->lock);
+    sn_fork_lock_give(&t->lock);
     return more;
 }
 
@@ -230,9 +278,9 @@ sonde_status sn_tuning_open(const sn_context *ctx, const char *dir, sn_tuning **
         return sn_fail_memory(err, sizeof *t);
     const sn_cpu *cpu = &ctx->cpu;
     t->ctx = ctx;
-    pthread_mutex_init(&t->lock, NULL);
+    t->last = &t->first;
+    sn_fork_lock_init(&t->lock);
     sn_arena_init(&t->arena, ctx->alloc);
-    sn_map_init(&t->by_key, ctx->alloc);
     char *head = sn_arena_printf(&t->arena, FORMAT ", %s, %s, %s %x, caches %zu %zu %zu",
                                  SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags),
                                  cpu->flags, cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes);
@@ -256,10 +304,12 @@ void sn_tuning_free(sn_tuning *t)
 {
     if (!t)
         return;
-    sn_vec_free(&t->all, t->ctx->alloc);
-    sn_map_free(&t->by_key);
+    for (choice *c = t->first, *next; c; c = next) {
+        next = c->after;
+        free_choice(t, c);
+    }
     sn_arena_free(&t->arena);
-    pthread_mutex_destroy(&t->lock);
+    sn_fork_lock_destroy(&t->lock);
     sn_free(t->ctx->alloc, t, sizeof *t);
 }
 
@@ -275,20 +325,21 @@ bool sn_tuning_find(sn_tuning *t, const sn_choices *c, int threads, unsigned *va
 {
     char key[MAX_KEY];
     const size_t bytes = key_of(c, threads, key);
-    pthread_mutex_lock(&t->lock);
-    const choice *found = sn_map_get_n(&t->by_key, key, bytes);
+    const uint64_t hash = sn_hash(key, bytes, 0);
+    sn_fork_lock_take(&t->lock);
+    const choice *found = find(t, key, bytes, hash);
     const bool fits = found && found->n == c->n && found->variant < c->n;
     if (fits)
         *variant = found->variant;
-    pthread_mutex_unlock(&t->lock);
+    sn_fork_lock_give(&t->lock);
     return fits;
 }
 
 bool sn_tuning_has_room(sn_tuning *t)
 {
-    pthread_mutex_lock(&t->lock);
-    const bool room = t->all.n < MAX_CHOICES;
-    pthread_mutex_unlock(&t->lock);
+    sn_fork_lock_take(&t->lock);
+    const bool room = t->count < MAX_CHOICES;
+    sn_fork_lock_give(&t->lock);
     return room;
 }
 
@@ -297,16 +348,19 @@ sonde_status sn_tuning_put(sn_tuning *t, const sn_choices *c, int threads, unsig
 {
     char key[MAX_KEY];
     const size_t bytes = key_of(c, threads, key);
-    pthread_mutex_lock(&t->lock);
-    sonde_status st = SONDE_OK;
-    choice *old = sn_map_get_n(&t->by_key, key, bytes);
+    choice *made = new_choice(t, key, bytes, variant, c->n);
+    if (!made)
+        return sn_fail_memory(err, sizeof *made + bytes);
+    sn_fork_lock_take(&t->lock);
+    choice *old = find(t, key, bytes, made->hash);
     if (old) { /* of a file, for other variants */
         old->variant = variant;
         old->n = c->n;
-    } else {
-        st = add(t, key, bytes, variant, c->n, err);
     }
+    const bool linked = !old && link_choice(t, made);
     t->changed = true;
-    pthread_mutex_unlock(&t->lock);
-    return st;
+    sn_fork_lock_give(&t->lock);
+    if (!linked)
+        free_choice(t, made);
+    return SONDE_OK;
 }

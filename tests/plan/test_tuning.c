@@ -4,10 +4,14 @@
 #include "plan/tuning.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "base/fork_lock.h"
+#include "forks.h"
 #include "plan/program.h"
 #include "temp_folder.h"
 #include "test.h"
@@ -198,6 +202,74 @@ TEST(saving_does_not_wait_for_another_thread_that_saves)
     sn_tuning_free(s.tuning);
     CHECK_EQ(found(&f, "first", 60, 1), 5);
     CHECK_EQ(found(&f, "second", 60, 1), 6); /* the thread that was at it wrote it, too */
+    end(&f);
+}
+
+/* A thread that puts and finds without end. */
+typedef struct changing {
+    sn_tuning *tuning;
+    _Atomic bool over;
+} changing;
+
+static void *change_main(void *arg)
+{
+    changing *c = arg;
+    sonde_error err;
+    unsigned variant;
+    for (unsigned i = 0; !atomic_load(&c->over); i++) {
+        char key[32];
+        snprintf(key, sizeof key, "step %u", i % 1000);
+        const sn_choices about_it = about(key, 60);
+        if (sn_tuning_put(c->tuning, &about_it, 1, i % 60, &err) != SONDE_OK ||
+            !sn_tuning_find(c->tuning, &about_it, 1, &variant))
+            return c;
+    }
+    return NULL;
+}
+
+/* 0: what was put before the fork is there, and more can be put and saved. */
+static int use_in_child(const fixture *f, sn_tuning *t)
+{
+    sonde_error err;
+    unsigned variant = 0;
+    const sn_choices early = about("early", 60), late = about("late", 60);
+    alarm(60);
+    if (!sn_tuning_find(t, &early, 1, &variant) || variant != 7 || !sn_tuning_has_room(t) ||
+        sn_tuning_put(t, &late, 1, 8, &err) != SONDE_OK)
+        return 1;
+    sn_tuning_save(t);
+    sn_tuning_free(t);
+    return found(f, "early", 60, 1) == 7 && found(f, "late", 60, 1) == 8 ? 0 : 2;
+}
+
+TEST(a_child_can_use_the_choices_that_a_thread_of_its_parent_was_changing)
+{
+    enum { FORKS = 50 };
+    if (!can_fork())
+        SKIP_TEST("no forks beside other threads in this build");
+    static fixture f; /* the thread has these, also after a check failed */
+    static changing c;
+    begin(&f);
+    c.tuning = reader(&f);
+    const sn_choices early = about("early", 60);
+    sonde_error err;
+    pthread_t thread;
+    CHECK_EQ(pthread_atfork(sn_fork_locks_before, sn_fork_locks_after, sn_fork_locks_after), 0);
+    CHECK_OK(sn_tuning_put(c.tuning, &early, 1, 7, &err));
+    CHECK_EQ(pthread_create(&thread, NULL, change_main, &c), 0);
+    for (int i = 0; i < FORKS; i++) {
+        const pid_t pid = fork();
+        if (pid == 0)
+            _exit(use_in_child(&f, c.tuning));
+        int status = -1;
+        CHECK_EQ(waitpid(pid, &status, 0), pid);
+        CHECK_EQ(status, 0);
+    }
+    atomic_store(&c.over, true);
+    void *failed = NULL;
+    pthread_join(thread, &failed);
+    CHECK(!failed);
+    sn_tuning_free(c.tuning);
     end(&f);
 }
 
