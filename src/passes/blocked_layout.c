@@ -9,6 +9,7 @@
  * plain: graph inputs and outputs, constants, captures and inputs of control flow. */
 #include <string.h>
 
+#include "ops/shared/channel_block.h"
 #include "passes/rewrite.h"
 
 enum {

@@ -246,9 +246,6 @@ enum {
     SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
 };
 
-/* Channels of a block in the blocked layout, on this CPU. */
-unsigned sn_op_channel_block(uint32_t cpu_flags);
-
 #define SN_MS_DOMAIN "com.microsoft"
 
 struct sn_op {

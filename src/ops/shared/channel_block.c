@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes know of the kernels: the block that convolutions are made for. */
+#include "ops/shared/channel_block.h"
+
 #include "compute/conv.h"
-#include "ops/framework/op.h"
 
 unsigned sn_op_channel_block(uint32_t cpu_flags)
 {
