@@ -9,7 +9,12 @@
 
 #include "kernels/kernels.h"
 
-#if SN_BLOCK == 16
+#if SONDE_FEW_TILES
+#define SN_TILES_1 SN_FEW_TILES_1
+#define SN_TILES_2 SN_FEW_TILES_2
+#define SN_TILES_3 SN_FEW_TILES_3
+#define SN_TILES_4 SN_FEW_TILES_4
+#elif SN_BLOCK == 16
 #define SN_TILES_1 SN_TILES16_1
 #define SN_TILES_2 SN_TILES16_2
 #define SN_TILES_3 SN_TILES16_3
