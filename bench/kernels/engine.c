@@ -114,7 +114,7 @@ static sonde_status make_gemm(work *w, const bench_setup *s, int threads, uint32
     w->x = bench_floats((size_t)(g->m * g->k) * sizeof(float));
     w->y = bench_floats((size_t)(g->m * g->n) * sizeof(float));
     w->bias = bench_floats((size_t)g->n * sizeof(float));
-    w->space = bench_floats(w->gemm.pack_bytes);
+    w->space = bench_floats(w->gemm.workspace.bytes);
     return SONDE_OK;
 }
 

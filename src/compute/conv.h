@@ -37,7 +37,8 @@ typedef struct sn_conv_desc {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3]; /* pad: at the beginning */
     unsigned in_block, out_block;                                     /* 0 = plain */
     bool residual;
-    bool packed;  /* weights come in the format sn_conv_pack_id names */
+    bool packed;      /* weights come in the format sn_conv_pack_id names */
+    sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
@@ -79,11 +80,12 @@ typedef struct sn_conv_plan {
      * one position of transformed patches to the next. */
     int64_t patch_pos;
     size_t items, tasks;
-    size_t pack_bytes;  /* of weights that are packed at every run; 0: they come packed */
-    size_t panel_bytes; /* per thread: gathered columns, patches, or a row of zeros */
+    size_t pack_bytes;   /* of weights that are packed at every run; 0: they come packed */
+    size_t panel_bytes;  /* per thread: gathered columns, patches, or a row of zeros */
+    int64_t wide_floats; /* per thread: weights in f32 where they come narrower; 0: they do not */
     sn_piece pack;
-    sn_pieces panels;
-    sn_workspace workspace; /* of a run: pack, panels */
+    sn_pieces panels, wide;
+    sn_workspace workspace; /* of a run: pack, panels, wide */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
@@ -102,7 +104,7 @@ unsigned sn_conv_block(uint32_t cpu_flags);
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
 /* bias and z (residual, laid out like y) may be NULL; y may be z. workspace: as the plan says. */
-void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
+void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 
 /* The same for double, plain tensors and plain loops; of activations, those that clip
@@ -127,7 +129,8 @@ static inline void sn_conv_taps(int64_t o, int64_t stride, int64_t pad, int64_t 
 /* One call per way, for sn_conv_run. */
 typedef struct sn_conv_call {
     const sn_conv_plan *p;
-    const float *x, *w, *bias, *z;
+    const void *w; /* of w_dtype */
+    const float *x, *bias, *z;
     float *y;
     void *workspace;
 } sn_conv_call;
@@ -135,6 +138,13 @@ typedef struct sn_conv_call {
 static inline void *sn_conv_panel(const sn_conv_call *c, int worker)
 {
     return sn_pieces_at(c->workspace, c->p->panels, (size_t)worker);
+}
+/* Weights [first, first + count) as f32: where they lie, or widened into `room`. */
+const float *sn_conv_weights(const sn_conv_call *c, int64_t first, int64_t count, float *room);
+/* A thread's own room for them, wide_floats; NULL: none is needed. */
+static inline float *sn_conv_wide(const sn_conv_call *c, int worker)
+{
+    return c->p->wide_floats ? sn_pieces_at(c->workspace, c->p->wide, (size_t)worker) : NULL;
 }
 /* What the kernel leaves to do on pixels of one channel block with `lanes` real channels: an
  * activation beyond a clip, and zeros in the padding lanes. */

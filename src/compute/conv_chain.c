@@ -48,6 +48,11 @@ static void pick_parts(sn_conv_chain *p, const sn_conv_desc *first, const sn_con
     p->chunk = sn_min(whole, fair) * block;
 }
 
+static int64_t weight_bytes(const sn_conv_desc *d)
+{
+    return (int64_t)sn_dtype_bytes(d->w_dtype ? d->w_dtype : SONDE_DTYPE_F32);
+}
+
 static sonde_status plan_part(sn_conv_chain *p, int part, const sn_conv_desc *first,
                               const sn_conv_desc *second, int64_t channels, uint32_t cpu_flags,
                               size_t l2_bytes, int threads, sonde_error *err)
@@ -84,8 +89,10 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     SN_TRY(plan_part(p, 1, first, second, last, cpu_flags, l2_bytes, inner_threads, err));
     /* Weights of whole blocks, as conv_pack.c lays them out. */
     const int64_t chunk_blocks = sn_ceil_div(p->chunk, block);
-    p->first_weights = chunk_blocks * sn_ceil_div(first->c, block) * block * block;
-    p->second_weights = chunk_blocks * second->kernel[1] * second->kernel[2] * block;
+    p->first_weights =
+        chunk_blocks * sn_ceil_div(first->c, block) * block * block * weight_bytes(first);
+    p->second_weights =
+        chunk_blocks * second->kernel[1] * second->kernel[2] * block * weight_bytes(second);
     p->in = sn_ceil_div(first->c, block) * block * first->in[1] * first->in[2];
     p->out = second->out[1] * second->out[2];
     const int64_t rows =
@@ -147,17 +154,19 @@ static void chain_task(void *arg, size_t task, int worker)
     const int64_t from = chunk * p->chunk, block = d->out_block;
     const int64_t padded = sn_ceil_div(p->channels, block) * block;
     float *between = sn_pieces_at(j->workspace, p->between, (size_t)worker);
+    void *core = sn_pieces_at(j->workspace, p->core, (size_t)worker);
     const sn_conv_call first = {.p = &p->first[part],
                                 .x = c->x + image * p->in + band.in_from * d->in[2] * block,
-                                .w = c->w[0] + chunk * p->first_weights,
+                                .w = (const uint8_t *)c->w[0] + chunk * p->first_weights,
                                 .bias = c->bias[0] ? c->bias[0] + from : NULL,
-                                .y = between};
+                                .y = between,
+                                .workspace = core};
     const sn_conv_call second = {.p = &p->second[part],
                                  .x = between,
-                                 .w = c->w[1] + chunk * p->second_weights,
+                                 .w = (const uint8_t *)c->w[1] + chunk * p->second_weights,
                                  .bias = c->bias[1] ? c->bias[1] + from : NULL,
                                  .y = c->y + (image * padded + from) * p->out,
-                                 .workspace = sn_pieces_at(j->workspace, p->core, (size_t)worker)};
+                                 .workspace = core};
     sn_conv_direct_band(&first, band.in_rows * d->in[2]);
     sn_conv_depthwise_band(&second, &band);
 }

@@ -13,7 +13,7 @@ typedef struct sn_conv_chain {
     int64_t chunk, chunks;                 /* channels of a chunk */
     int64_t band, bands;                   /* output rows of a band */
     int64_t in, out;                       /* floats: of an image, of a channel of a result */
-    int64_t first_weights, second_weights; /* floats per chunk */
+    int64_t first_weights, second_weights; /* bytes per chunk */
     int threads;
     sn_pieces between, core; /* per thread: what lies between the two; workspace of either */
     sn_workspace workspace;
@@ -28,7 +28,9 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
 
 /* Weights and bias (NULL: 0) of both. */
 typedef struct sn_conv_chain_call {
-    const float *x, *w[2], *bias[2];
+    const float *x;
+    const void *w[2]; /* of the descs' w_dtype */
+    const float *bias[2];
     float *y;
 } sn_conv_chain_call;
 void sn_conv_chain_run(const sn_conv_chain *p, const sn_conv_chain_call *c, void *workspace,

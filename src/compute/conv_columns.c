@@ -97,7 +97,7 @@ static void columns_item(const sn_conv_call *c, size_t index, float *panels)
     for (int64_t i = 0; i < n; i += p->chunk_blocks * block) {
         const int64_t width = sn_min(p->chunk_blocks * block, n - i);
         sn_f32_tile t = {
-            .x = c->w + group * rows * k,
+            .x = (const float *)c->w + group * rows * k,
             .w = panels + i * k,
             .z = add ? y + i : NULL,
             .y = y + i,

@@ -9,7 +9,7 @@
 
 enum { SLICE_BYTES = 16 << 10 };
 
-static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t plane,
+static void depthwise_rows(const sn_conv_call *c, const float *zeros, float *wide, int64_t plane,
                            const sn_conv_band *band)
 {
     const sn_conv_plan *p = c->p;
@@ -17,11 +17,12 @@ static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t pl
     const int64_t block = p->block, blocks = sn_ceil_div(d->c, block), cb = plane % blocks;
     const int64_t lanes = sn_min(d->c - cb * block, block), line = d->out[2] * block;
     const int64_t out_at = plane * d->out[1] * line;
+    const int64_t weights = d->kernel[1] * d->kernel[2] * block;
     float bias[16] = {0};
     if (c->bias)
         memcpy(bias, c->bias + cb * block, (size_t)lanes * sizeof(float));
     sn_f32_depthwise t = {.x = c->x + plane * band->in_rows * d->in[2] * block,
-                          .w = c->w + cb * d->kernel[1] * d->kernel[2] * block,
+                          .w = sn_conv_weights(c, cb * weights, weights, wide),
                           .bias = bias,
                           .z = c->z ? c->z + out_at : NULL,
                           .zeros = zeros,
@@ -51,7 +52,7 @@ void sn_conv_depthwise_band(const sn_conv_call *c, const sn_conv_band *band)
     float *zeros = sn_conv_panel(c, 0);
     memset(zeros, 0, c->p->panel_bytes);
     for (int64_t plane = 0; plane < sn_ceil_div(c->p->d.c, c->p->block); plane++)
-        depthwise_rows(c, zeros, plane, band);
+        depthwise_rows(c, zeros, sn_conv_wide(c, 0), plane, band);
 }
 
 void sn_conv_depthwise_task(void *call, size_t task, int worker)
@@ -67,6 +68,6 @@ void sn_conv_depthwise_task(void *call, size_t task, int worker)
         const int64_t seg = rest % p->segs, plane = rest / p->segs * blocks + block;
         const sn_conv_band band = {
             .from = seg * p->seg, .to = sn_min(p->rows, (seg + 1) * p->seg), .in_rows = p->d.in[1]};
-        depthwise_rows(c, zeros, plane, &band);
+        depthwise_rows(c, zeros, sn_conv_wide(c, worker), plane, &band);
     }
 }

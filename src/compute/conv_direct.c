@@ -110,8 +110,30 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
     }
 }
 
+/* Widened weights of the item before, which the next one may need again. */
+typedef struct widened {
+    float *room;
+    int64_t group, chunk; /* whose weights it holds, where they are not in parts; -1: none */
+} widened;
+
+/* Input blocks i … next-1 of the output blocks of an item, one after the other. */
+static const float *widen(const sn_conv_call *c, const item *it, const sn_f32_tile *t, int64_t at,
+                          int64_t i, int64_t next, widened *held)
+{
+    const sn_conv_blocks *b = &c->p->b;
+    const int64_t each = (next - i) * t->w_block;
+    const bool whole = i == 0 && next == b->in_blocks;
+    if (whole && held->group == it->group && held->chunk == it->chunk)
+        return held->room;
+    for (int64_t q = 0; q < t->blocks; q++)
+        sn_conv_weights(c, at + (q * b->in_blocks + i) * t->w_block, each, held->room + q * each);
+    held->group = whole ? it->group : -1;
+    held->chunk = it->chunk;
+    return held->room;
+}
+
 /* `out_pixels`: of one plane of y. */
-static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixels)
+static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixels, widened *held)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
@@ -156,7 +178,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         .x_next = p->flat ? 0 : d->stride[1] * d->in[2] * unit,
     };
     t.w_q = b->in_blocks * t.w_block;
-    const float *w = c->w + (out_first + b0) * t.w_q;
+    const int64_t w_at = (out_first + b0) * t.w_q;
+    const float *w = p->wide_floats ? NULL : (const float *)c->w + w_at;
 
     const int64_t out = sn_min(b->out, d->oc - it->group * b->out);
     const int64_t lanes = sn_min(out - b0 * block, blocks * block); /* real channels */
@@ -176,12 +199,16 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         t.ic_last = (size_t)(last ? b->channels_last : b->channels);
         t.lo = last ? p->lo : -INFINITY;
         t.hi = last ? p->hi : INFINITY;
-        /* What is needed next: this chunk's next part, or what lies behind its weights. */
-        const float *w_next = !last          ? w + next * t.w_block
-                              : it->last_use ? w + blocks * t.w_q
-                                             : NULL;
-        direct_rows(p, it, &t, x + i * t.x_block, w + i * t.w_block, w_next,
-                    blocks * (next - i) * t.w_block, i == 0 ? z : y, y);
+        const float *now, *w_next = NULL;
+        if (w) { /* what is needed next: this chunk's next part, or what lies behind its weights */
+            now = w + i * t.w_block;
+            w_next = !last ? w + next * t.w_block : it->last_use ? w + blocks * t.w_q : NULL;
+        } else {
+            now = widen(c, it, &t, w_at, i, next, held);
+            t.w_q = (next - i) * t.w_block;
+        }
+        direct_rows(p, it, &t, x + i * t.x_block, now, w_next, blocks * (next - i) * t.w_block,
+                    i == 0 ? z : y, y);
         t.bias = NULL;
     }
     if (!p->post && !p->clear)
@@ -195,19 +222,20 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
 
 void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels)
 {
+    widened held = {sn_conv_wide(c, 0), -1, -1};
     for (int64_t i = 0; i < c->p->chunks; i++) {
         const item it = {.chunk = i, .to = pixels};
-        direct_item(c, &it, pixels);
+        direct_item(c, &it, pixels, &held);
     }
 }
 
 void sn_conv_direct_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
-    (void)worker;
+    widened held = {sn_conv_wide(c, worker), -1, -1};
     for (size_t i = sn_split(c->p->items, c->p->tasks, task);
          i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
-        direct_item(c, &it, c->p->d.out[1] * c->p->d.out[2]);
+        direct_item(c, &it, c->p->d.out[1] * c->p->d.out[2], &held);
     }
 }

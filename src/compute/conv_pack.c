@@ -225,3 +225,7 @@ static bool depthwise_source(const sn_packing *p, size_t unit, int64_t *first, i
 
 FORMATS(F32, f32, 8)
 FORMATS(F32, f32, 16)
+FORMATS(F16, f16, 8)
+FORMATS(F16, f16, 16)
+FORMATS(BF16, bf16, 8)
+FORMATS(BF16, bf16, 16)

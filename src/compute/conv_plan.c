@@ -240,6 +240,26 @@ static sonde_status plan_columns(sn_conv_plan *p, sonde_error *err)
     return SONDE_OK;
 }
 
+static bool is_narrow(const sn_conv_desc *d)
+{
+    return d->packed && d->w_dtype && d->w_dtype != SONDE_DTYPE_F32;
+}
+
+/* How many weights are widened at a time: those of a kernel call, of a filter's transform, of a
+ * block of channels. */
+static int64_t wide_floats(const sn_conv_plan *p)
+{
+    const int64_t taps = p->d.kernel[1] * p->d.kernel[2], block = p->block;
+    switch (p->kind) {
+    case SN_CONV_DIRECT:
+        return p->chunk_blocks * p->part * p->b.channels * taps * block;
+    case SN_CONV_WINOGRAD:
+        return taps * block * block;
+    default:
+        return taps * block;
+    }
+}
+
 /* All but the workspace. */
 static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                               size_t l2_bytes, int threads, sonde_error *err)
@@ -260,8 +280,8 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
         p->kind = SN_CONV_COLUMNS;
         return plan_columns(p, err);
     }
-    const unsigned pack =
-        sn_conv_pack_id(SONDE_DTYPE_F32, w, 4, d->groups, d->in_block, d->out_block, cpu_flags);
+    const unsigned pack = sn_conv_pack_id(is_narrow(d) ? d->w_dtype : SONDE_DTYPE_F32, w, 4,
+                                          d->groups, d->in_block, d->out_block, cpu_flags);
     if (pack == SN_PACK_NONE || d->out_block != p->block || d->in[0] != 1 || d->kernel[0] != 1)
         return sn_fail(err, SONDE_INTERNAL, "no kernel for a convolution from blocks of %u to %u",
                        d->in_block, d->out_block);
@@ -290,13 +310,18 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
     SN_TRY(plan_work(p, d, cpu_flags, l2_bytes, threads, err));
     p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
     p->panels = sn_carve_each(&p->workspace, (size_t)p->threads, p->panel_bytes);
+    if (is_narrow(d)) {
+        p->wide_floats = wide_floats(p);
+        p->wide = sn_carve_each(&p->workspace, (size_t)p->threads,
+                                (size_t)p->wide_floats * sizeof(float));
+    }
     return SONDE_OK;
 }
 
 typedef struct pack_call {
     sn_packing packing;
     float *dst;
-    const float *src;
+    const void *src;
 } pack_call;
 
 static void pack_task(void *arg, size_t unit, int worker)
@@ -306,7 +331,7 @@ static void pack_task(void *arg, size_t unit, int worker)
     c->packing.format->pack(&c->packing, c->dst, c->src, unit);
 }
 
-void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const float *bias,
+void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool)
 {
     static const sn_task_fn tasks[] = {[SN_CONV_DIRECT] = sn_conv_direct_task,
@@ -324,7 +349,7 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const float *w, const fl
         sn_pool_run(pool, f->units(&c.packing), pack_task, &c);
         w = c.dst;
     }
-    sn_conv_call call = {p, x, w, bias, z, y, workspace};
+    sn_conv_call call = {p, w, x, bias, z, y, workspace};
     if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0)

@@ -54,6 +54,7 @@ static place place_of(const sn_conv_plan *p, int64_t patch)
  * and products as [out block][position][patch][block]. */
 typedef struct space {
     float *input, *filters, *products;
+    float *wide; /* a filter before it is transformed, where weights come narrower than f32 */
 } space;
 
 static space space_of(const sn_conv_call *c, int worker)
@@ -62,7 +63,8 @@ static space space_of(const sn_conv_call *c, int worker)
     const int64_t n = p->d.winograd + 2;
     float *at = sn_conv_panel(c, worker);
     float *products = at + p->b.in_blocks * n * n * p->patch_pos;
-    return (space){at, products + p->chunk_blocks * n * n * p->patch_pos, products};
+    return (space){at, products + p->chunk_blocks * n * n * p->patch_pos, products,
+                   sn_conv_wide(c, worker)};
 }
 
 /* One block of the input, all patches of an item. */
@@ -150,7 +152,8 @@ static void chunk(const sn_conv_call *c, const item *it, int64_t index, const sp
     const int64_t blocks = (index + 1) * b->out_blocks / p->chunks - b0;
     const int64_t w_block = 9 * block * block, w_q = b->in_blocks * w_block;
     const int64_t u_block = n * n * (block * block + SN_WINO_GAP);
-    const float *w = c->w + (it->group * b->out_blocks + b0) * w_q;
+    const int64_t w_at = (it->group * b->out_blocks + b0) * w_q;
+    const float *w = p->wide_floats ? NULL : (const float *)c->w + w_at;
     sn_f32_wino_filter_fn *fn = n == 6 ? p->k->f32_wino4_filter : p->k->f32_wino2_filter;
     sn_f32_tile t = {.pixels = (size_t)(it->to - it->from),
                      .blocks = (unsigned)blocks,
@@ -177,10 +180,15 @@ static void chunk(const sn_conv_call *c, const item *it, int64_t index, const sp
         const bool last = next == b->in_blocks, more = index + 1 < p->chunks || it->last;
         for (int64_t q = 0; q < blocks; q++)
             for (int64_t k = i; k < next; k++)
-                fn(s->filters + q * t.w_q + (k - i) * u_block, w + q * w_q + k * w_block, b->block);
+                fn(s->filters + q * t.w_q + (k - i) * u_block,
+                   sn_conv_weights(c, w_at + q * w_q + k * w_block, w_block, s->wide), b->block);
         t.ic_blocks = (size_t)(next - i);
         t.ic_last = (size_t)(last ? b->channels_last : block);
-        multiply(p, &t, s, i, !last ? w + next * w_block : more ? w + blocks * w_q : NULL, w_q);
+        const float *w_next = !w      ? NULL
+                              : !last ? w + next * w_block
+                              : more  ? w + blocks * w_q
+                                      : NULL;
+        multiply(p, &t, s, i, w_next, w_q);
     }
     transform_out(c, it, b0, blocks, s->products);
 }

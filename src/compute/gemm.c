@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "compute/packs.h"
+#include "compute/small_floats.h"
 #include "compute/split.h"
 #include "compute/variant.h"
 
@@ -105,6 +106,14 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
             return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     }
     plan_split(p, l2_bytes);
+    p->cpu_flags = cpu_flags;
+    if (d->packed && d->b_dtype && d->b_dtype != SONDE_DTYPE_F32) {
+        p->wide_floats = p->part * p->chunk_panels * p->block;
+        p->wide = sn_carve_each(&p->workspace, (size_t)p->threads,
+                                (size_t)p->wide_floats * sizeof(float));
+    } else {
+        p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
+    }
     const char *isa = strrchr(p->k->f32_gemm_name, '_');
     const int64_t rows = p->k->f32_gemm_geometry.pixels[sn_max(p->chunk_panels, 1) - 1];
     snprintf(p->name, sizeof p->name, "f32_gemm_%dx%d_%s", (int)sn_min(rows, sn_max(d->m, 1)),
@@ -114,9 +123,11 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
 
 typedef struct gemm_call {
     const sn_gemm_plan *p;
-    const float *a, *b, *c, *z;
+    const float *a, *c, *z;
+    const void *b; /* of b_dtype */
     float *y;
     const float *tails; /* packed last panels, when B is read in place */
+    void *workspace;
 } gemm_call;
 
 /* Which A and which B batch number i takes. */
@@ -161,7 +172,7 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
     t->lanes = 0;
     if (full > 0) {
         t->blocks = full;
-        t->w = call->b + ib * n * k + col;
+        t->w = (const float *)call->b + ib * n * k + col;
         t->w_q = block;
         t->w_ic = n;
         p->tile(t);
@@ -181,7 +192,7 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
 
 /* Part `part` of the sum over k of one item: the first starts with what the kernel adds, the later
  * ones go on from Y, the last one clips. */
-static void gemm_item(const gemm_call *call, size_t index, int64_t part)
+static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *wide)
 {
     const sn_gemm_plan *p = call->p;
     const sn_gemm_desc *d = &p->d;
@@ -201,10 +212,11 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part)
     const float *addend = !p->add ? NULL : z ? z : c;
     const int64_t k0 = part * p->part, k = sn_min(d->k - k0, p->part);
     const bool first = part == 0, last = part + 1 == p->parts;
-    const float *w = call->b + (ib * p->panels + p0) * d->k * block;
+    const int64_t w_at = (ib * p->panels + p0) * d->k * block;
+    const float *w = wide || p->in_place ? NULL : (const float *)call->b + w_at;
     sn_f32_tile t = {
         .x = call->a + ia * d->m * d->k + (d->trans_a ? row + k0 * d->m : row * d->k + k0),
-        .w = w + k0 * block,
+        .w = w ? w + k0 * block : wide,
         .bias = first && p->bias ? c : NULL,
         .z = first ? addend : call->y + out,
         .y = call->y + out,
@@ -220,7 +232,7 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part)
         .last_kw = 1,
         .x_pixel = d->trans_a ? 1 : d->k,
         .x_ic = d->trans_a ? d->m : 1,
-        .w_q = d->k * block,
+        .w_q = (wide ? k : d->k) * block,
         .w_ic = block,
         .y_pixel = d->n,
         .y_q = block,
@@ -229,8 +241,12 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part)
         .lo = last ? p->lo : -INFINITY,
         .hi = last ? p->hi : INFINITY,
         /* The next chunk's panels lie behind these; the runs of this one fetch them. */
-        .w_next = p->in_place ? NULL : w + ((p1 - p0) * d->k + k0) * block,
+        .w_next = w ? w + ((p1 - p0) * d->k + k0) * block : NULL,
     };
+    for (int64_t q = 0; wide && q < p1 - p0; q++)
+        sn_load_f32(p->cpu_flags, d->b_dtype, wide + q * k * block,
+                    (const uint16_t *)call->b + w_at + (q * d->k + k0) * block,
+                    (size_t)(k * block));
     if (p->in_place)
         tile_in_place(call, &t, ib, col);
     else
@@ -260,7 +276,7 @@ static void gemm_task(void *arg, size_t task, int worker)
     const gemm_call *c = arg;
     const sn_gemm_plan *p = c->p;
     const size_t end = sn_split(p->items, p->tasks, task + 1), chunks = (size_t)p->chunks;
-    (void)worker;
+    float *wide = p->wide_floats ? sn_pieces_at(c->workspace, p->wide, (size_t)worker) : NULL;
     for (size_t i = sn_split(p->items, p->tasks, task), next; i < end; i = next) {
         next = (i / chunks + 1) * chunks;
         next = next < end ? next : end;
@@ -268,7 +284,7 @@ static void gemm_task(void *arg, size_t task, int worker)
             next = i + p->together;
         for (int64_t part = 0; part < p->parts; part++)
             for (size_t j = i; j < next; j++)
-                gemm_item(c, j, part);
+                gemm_item(c, j, part, wide);
         if (p->post)
             finish_items(c, i, next);
     }
@@ -313,22 +329,28 @@ static void pack_task(void *arg, size_t task, int worker)
         pack_panel(c, (int64_t)u);
 }
 
-void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const float *c,
+void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const float *c,
                  const float *z, float *y, void *workspace, sn_pool *pool)
 {
     if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
         return;
-    gemm_call call = {p, a, b, c, z, y, workspace};
+    /* Workspace is planned per worker: a larger pool than planned may not help. */
+    if (p->wide_floats && sn_pool_threads(pool) > p->threads)
+        pool = NULL;
+    gemm_call call = {p, a, c, z, b, y, NULL, workspace};
     if (p->pack_bytes > 0) {
+        float *packed = sn_piece_at(workspace, p->pack);
         pack_call pc = {.p = p,
-                        .dst = workspace,
+                        .dst = packed,
                         .src = b,
                         .units = (size_t)(p->d.b_count * (p->in_place ? 1 : p->panels))};
         const size_t worth = p->pack_bytes / (64 << 10) + 1;
         pc.tasks = (size_t)sn_min((int64_t)pc.units, (int64_t)worth);
         sn_pool_run(pool, pc.tasks, pack_task, &pc);
-        if (!p->in_place)
-            call.b = workspace;
+        if (p->in_place)
+            call.tails = packed;
+        else
+            call.b = packed;
     }
     sn_pool_run(pool, p->tasks, gemm_task, &call);
 }

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/pool.h"
+#include "base/workspace.h"
 #include "compute/act.h"
 
 #define SN_GEMM_MAX_BATCH_RANK 16
@@ -22,6 +23,7 @@ typedef struct sn_gemm_desc {
     int64_t b_count;       /* distinct B matrices in memory, at least 1 */
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
+    sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
     bool has_c;
     int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
     bool residual;    /* Z, dense like Y */
@@ -43,12 +45,17 @@ typedef struct sn_gemm_plan {
     size_t items, tasks;
     size_t together; /* items after which the second pass follows, if there is one */
     int threads;
-    float lo, hi;      /* clip inside the kernel */
-    bool bias, add;    /* C is the kernel's bias, C or Z its addend */
-    bool raw;          /* scaling and odd broadcasts of C remain for a second pass */
-    bool post;         /* that, or an activation that is not a clip */
-    bool in_place;     /* B is read where it lies; only a partial last panel is packed */
-    size_t pack_bytes; /* workspace */
+    float lo, hi;        /* clip inside the kernel */
+    bool bias, add;      /* C is the kernel's bias, C or Z its addend */
+    bool raw;            /* scaling and odd broadcasts of C remain for a second pass */
+    bool post;           /* that, or an activation that is not a clip */
+    bool in_place;       /* B is read where it lies; only a partial last panel is packed */
+    size_t pack_bytes;   /* workspace: B, packed at every run */
+    int64_t wide_floats; /* per thread: panels in f32 where they come narrower; 0: they do not */
+    sn_piece pack;
+    sn_pieces wide;
+    sn_workspace workspace; /* of a run: either of these */
+    uint32_t cpu_flags;
     uint64_t flops;
     char name[48];
 } sn_gemm_plan;
@@ -60,7 +67,7 @@ size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
 /* c, z: NULL where the desc has none. y may be z. */
-void sn_gemm_run(const sn_gemm_plan *p, const float *a, const float *b, const float *c,
+void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const float *c,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 
 #endif

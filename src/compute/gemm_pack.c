@@ -127,3 +127,7 @@ static bool panels_join(const sn_packing *p, int axis)
 
 PANELS(F32, f32, 8)
 PANELS(F32, f32, 16)
+PANELS(F16, f16, 8)
+PANELS(F16, f16, 16)
+PANELS(BF16, bf16, 8)
+PANELS(BF16, bf16, 16)

@@ -38,7 +38,7 @@ typedef struct sn_integer_gemm_args {
     sonde_dtype y_type;
     sn_gemm_numbers a_scale, b_scale;
     float y_scale, y_zero;
-    /* workspace, as the plan says; acc is for quantized results, core has plan.pack_bytes */
+    /* workspace, as the plan says; acc is for quantized results, core has plan.workspace */
     float *a_f32, *b_f32, *y_f32;
     void *acc, *core;
 } sn_integer_gemm_args;

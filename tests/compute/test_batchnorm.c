@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation, plain and blocked, against the formula in double. */
-#include "compute/conv.h"
 #include "compute/batchnorm.h"
+#include "compute/conv.h"
 
 #include "levels.h"
 

@@ -108,9 +108,9 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     float *wp = w;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
     if (d->packed) {
-        wp = packed_weights(sn_conv_pack_id(SONDE_DTYPE_F32, wd, 4, d->groups, d->in_block,
-                                            d->out_block, lv->flags),
-                            w, wd, 4, d->groups, lv->flags);
+        wp = packed_rounded(sn_conv_pack_id(d->w_dtype ? d->w_dtype : SONDE_DTYPE_F32, wd, 4,
+                                            d->groups, d->in_block, d->out_block, lv->flags),
+                            w, (size_t)(d->oc * wd[1] * taps), wd, 4, d->groups, lv->flags);
         CHECK(wp != NULL);
     }
     sn_conv_plan p;
@@ -224,6 +224,7 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = test_rand() % 2;
+            d.w_dtype = d.packed ? weight_dtype(test_rand()) : 0;
             d.out_block = block;
             d.in_block = i % 7 == 0 && d.groups == 1 ? 0 : block;
             const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
@@ -260,6 +261,7 @@ TEST(winograd_stays_within_its_bound_on_random_shapes)
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = true;
+            d.w_dtype = weight_dtype(test_rand());
             d.winograd = i % 2 ? 4 : 2;
             d.in_block = d.out_block = block;
             if (set_out(&d, pad_end))
@@ -331,6 +333,7 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = test_rand() % 2;
+            d.w_dtype = d.packed ? weight_dtype(test_rand()) : 0;
             d.in_block = d.out_block = sn_conv_block(lv->flags);
             if (set_out(&d, pad_end))
                 check(&d, lv, test_rand() % 2, 2, i % 3 ? NULL : pool);
@@ -380,6 +383,7 @@ TEST(layers_of_known_networks_match_the_naive_sum)
             d.oc = l[1];
             d.groups = l[2];
             d.packed = true;
+            d.w_dtype = weight_dtype(test_rand());
             d.act.kind = SN_ACT_RELU;
             d.out_block = sn_conv_block(lv->flags);
             d.in_block = l[0] == 3 ? 0 : d.out_block;

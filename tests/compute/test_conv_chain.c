@@ -6,12 +6,12 @@
 #include "levels.h"
 #include "packed.h"
 
-static float *packed(const float *w, const int64_t *dims, int64_t groups, const level *lv)
+static void *packed(sn_dtype dtype, float *w, const int64_t *dims, int64_t groups, const level *lv)
 {
     const unsigned block = sn_conv_block(lv->flags);
-    return packed_weights(
-        sn_conv_pack_id(SONDE_DTYPE_F32, dims, 4, groups, block, block, lv->flags), w, dims, 4,
-        groups, lv->flags);
+    const size_t n = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+    return packed_rounded(sn_conv_pack_id(dtype, dims, 4, groups, block, block, lv->flags), w, n,
+                          dims, 4, groups, lv->flags);
 }
 
 static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
@@ -29,7 +29,8 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
                       .dilation = {1, 1, 1},
                       .in_block = (unsigned)block,
                       .out_block = (unsigned)block,
-                      .packed = true};
+                      .packed = true,
+                      .w_dtype = weight_dtype(test_rand())};
     sn_conv_desc b = a;
     a.act.kind = SN_ACT_SIGMOID; /* what does not keep padding lanes zero by itself */
     b.act.kind = SN_ACT_RELU;
@@ -46,7 +47,8 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
     float *x = random_floats((size_t)(a.n * c * in)),
           *xb = to_blocked(x, a.n, c, in, (unsigned)block);
     float *w1 = random_floats((size_t)(wide * c)), *w2 = random_floats((size_t)(wide * k * k));
-    float *p1 = packed(w1, dims1, 1, lv), *p2 = packed(w2, dims2, wide, lv);
+    b.w_dtype = weight_dtype(test_rand());
+    void *p1 = packed(a.w_dtype, w1, dims1, 1, lv), *p2 = packed(b.w_dtype, w2, dims2, wide, lv);
     float *bias = random_floats((size_t)wide), *between = random_floats((size_t)(a.n * lanes * in));
     float *want = random_floats((size_t)(a.n * lanes * out));
     float *got = random_floats((size_t)(a.n * lanes * out));

@@ -26,13 +26,13 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     float *bp = b;
     const int64_t dims[3] = {d->b_count, d->trans_b ? n : k, d->trans_b ? k : n};
     if (d->packed) {
-        const unsigned id = sn_gemm_pack_id(SONDE_DTYPE_F32, lv->flags);
-        bp = packed_weights(id, b, dims, 3, d->trans_b, lv->flags);
+        const unsigned id = sn_gemm_pack_id(d->b_dtype ? d->b_dtype : SONDE_DTYPE_F32, lv->flags);
+        bp = packed_rounded(id, b, (size_t)(d->b_count * n * k), dims, 3, d->trans_b, lv->flags);
         CHECK(bp != NULL);
     }
     sn_gemm_plan p;
     CHECK_OK(sn_gemm_plan_make(&p, d, lv->flags, 1 << 14, 2, &err));
-    void *space = aligned_alloc(64, sn_round_up(p.pack_bytes + 64, 64));
+    void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
     sn_gemm_run(&p, a, bp, c, z, y, space, pool);
     int bad = 0;
     for (int64_t i = 0; i < batches && !bad; i++) {
@@ -97,6 +97,7 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.trans_a = test_rand() % 3 == 0;
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
+            d.b_dtype = d.packed ? weight_dtype(test_rand()) : 0;
             d.variant = (unsigned)test_between(0, SN_VARIANTS); /* the last one is none */
             d.has_c = test_rand() % 2;
             switch (test_rand() % 4) {

@@ -105,7 +105,7 @@ static sonde_status bind_qmm(sn_bind *b)
     if (q->bias < b->n_in)
         k->c = sn_converted_carve(&b->workspace, b->in[q->bias], SONDE_DTYPE_F32);
     k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
-    k->core = sn_carve_bytes(&b->workspace, k->plan.pack_bytes);
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
     b->kernel = k->plan.name;
     b->flops = k->plan.flops;

@@ -156,7 +156,7 @@ static sonde_status bind(sn_bind *b)
     k->b = sn_carve(&b->workspace, p->b_floats, sizeof(float));
     k->y = sn_carve(&b->workspace, p->y_floats, sizeof(float));
     k->acc = sn_carve(&b->workspace, p->acc_ints, sizeof(int32_t));
-    k->core = sn_carve_bytes(&b->workspace, p->plan.pack_bytes);
+    k->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     k->a_zero = carve_param(b, at->a_zero);
     k->b_zero = carve_param(b, at->b_zero);
     k->a_scale = carve_param(b, at->a_scale);

@@ -104,7 +104,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
         p->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
         b->run = run_half;
     }
-    p->core = sn_carve_bytes(&b->workspace, p->plan.pack_bytes);
+    p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     return SONDE_OK;
 }
 
@@ -151,7 +151,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     const int ranks[2] = {rank, z->rank};
     sn_bcast_plan(&p->bcast, y->dims, y->rank, 2, operands, ranks);
     p->product = sn_carve(&b->workspace, n, sizeof(float));
-    p->core = sn_carve_bytes(&b->workspace, p->plan.pack_bytes);
+    p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     b->bound = p;
     b->flops = p->plan.flops + p->bcast.total;
     b->kernel = p->plan.name;
