@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing forms: which values of a graph are stored how, and where one form becomes another. A
+ * stage (element types, layouts) names forms by labels, 0 being the native one, and says for every
+ * node what it can do; the solver labels all values and has the stage make the borders.
+ *
+ * A node has a signature: the label that its ports share. Nodes that can do one thing only are
+ * fixed. Those that take any label, the same on all their ports, are elastic: elastic nodes that
+ * hang together form a group, and a group takes the label that needs the least work at its border.
+ * This is linear in the size of the graph, deterministic, and needs no dims to be known. */
+#ifndef SN_PASSES_FORMS_H
+#define SN_PASSES_FORMS_H
+
+#include "passes/rewrite.h"
+
+enum {
+    SN_FORM_LABELS = 4,   /* at most, the native one included */
+    SN_FORM_ELASTIC = 255 /* signature of a node: the label of its group */
+};
+
+/* What a port of a node does. */
+typedef enum sn_form_port {
+    SN_PORT_NATIVE,
+    SN_PORT_LABEL, /* has the node's label */
+    SN_PORT_ANY,   /* an input that is taken however it lies */
+} sn_form_port;
+
+typedef struct sn_form_stage sn_form_stage;
+struct sn_form_stage {
+    sn_graph *g;
+    sn_pass_env *env;
+    const char *const *label_names; /* for the names of values: "plain", "blocked" */
+    void *user;                     /* of the callbacks */
+    /* Its label, SN_FORM_ELASTIC, or 0: native, but for ports that take anything. */
+    uint8_t (*signature)(const sn_form_stage *s, const sn_node *n);
+    /* Asked of nodes whose signature is not 0, and of all for inputs. The value is there. */
+    sn_form_port (*input)(const sn_form_stage *s, const sn_node *n, uint32_t i);
+    sn_form_port (*output)(const sn_form_stage *s, const sn_node *n, uint32_t o);
+    /* What changing the label of a value weighs. */
+    uint32_t (*weight)(const sn_value *v);
+    /* v lies so from now on. */
+    sonde_status (*mark)(sn_form_stage *s, sn_value *v, uint8_t label);
+    /* Constant v in this label, which n is the first to read so; leave *made NULL for a border like
+     * any other. */
+    sonde_status (*constant)(sn_form_stage *s, const sn_node *n, const sn_value *v, uint8_t label,
+                             sn_value **made);
+    /* Before `before`, `to` is computed from `from`, the same value in another label, for the sake
+     * of `origin`. */
+    sonde_status (*border)(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
+                           const sn_node *origin);
+    uint32_t changes; /* borders made */
+    struct sn_form_tables *tables;
+};
+
+/* Labels and rewrites the graph. Nothing changes when no node is fixed to a label. */
+sonde_status sn_forms_solve(sn_form_stage *s);
+/* Signature of a node that the solver asked for. */
+uint8_t sn_forms_signature(const sn_form_stage *s, const sn_node *n);
+
+#endif
