@@ -83,11 +83,10 @@ class IOBinding:
     def _run(self, session: InferenceSession, run_options: RunOptions | None) -> None:
         if session is not self._session:
             raise InvalidArgument("the binding belongs to another session")
-        if not self._outputs:
+        outputs = dict(self._outputs)  # at once: other threads may bind meanwhile
+        if not outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
-        self._results = session._run_values(
-            dict(self._inputs), list(self._outputs), list(self._outputs.values()), run_options
-        )
+        self._results = session._run_values(dict(self._inputs), list(outputs), list(outputs.values()), run_options)
 
     def synchronize_inputs(self) -> None:
         """Does nothing: all memory is CPU memory."""

@@ -350,6 +350,22 @@ def test_dicts_and_lists_may_change_during_a_run():
     keep_changing(change, work, 3000)
 
 
+def test_outputs_of_a_binding_are_read_at_once():
+    class Vanishing(dict):
+        """Another thread clears the binding between its names and its values."""
+
+        def values(self):
+            self.clear()
+            return super().values()
+
+    ours = deep()
+    binding = ours.io_binding()
+    binding.bind_cpu_input("x", np.ones(10, np.float32))
+    binding._outputs = Vanishing(y=None)
+    ours.run_with_iobinding(binding)
+    assert binding.get_outputs()[0].numpy().shape == (10,)
+
+
 def test_bindings_may_change_during_a_run():
     ours = deep()
     binding = ours.io_binding()
