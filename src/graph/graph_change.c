@@ -251,8 +251,10 @@ sonde_status sn_graph_replace(sn_graph *g, sn_node *const *olds, size_t n_olds, 
                               const sn_node *anchor, sonde_error *err)
 {
     for (size_t i = 0; i < n_olds; i++)
-        if (olds[i] != made)
+        if (olds[i] != made) {
             SN_TRY(unite(g, made, olds[i]->origins, olds[i]->n_origins, err));
+            made->narrow_weights |= olds[i]->narrow_weights;
+        }
     show_as(made, anchor);
     for (size_t i = 0; i < n_olds; i++)
         if (olds[i] != made)

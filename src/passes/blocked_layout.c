@@ -188,8 +188,9 @@ static uint32_t weight(const sn_value *v)
     return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : 16;
 }
 
-static sonde_status mark(sn_form_stage *s, sn_value *v, uint8_t label)
+static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label)
 {
+    (void)of;
     v->fact.form.layout = sn_layout_blocks(label == BLOCKED ? (unsigned)block_of(s) : 0);
     return SONDE_OK;
 }

@@ -17,15 +17,20 @@ int64_t sn_conv_channels(const sn_node *n)
 {
     if (!sn_node_is(n, "Conv") && !sn_node_is_internal(n, "FusedConv"))
         return 0;
-    const sn_tensor *w = n->n_in > 1 ? const_f32(n->in[1].value) : NULL;
-    return w && w->rank >= 3 && sn_tensor_count(w) > 0 ? w->dims[0] : 0;
+    const sn_value *v = n->n_in > 1 ? n->in[1].value : NULL;
+    const sn_tensor *w = v && sn_value_is_const(v) && sn_value_is_weight(v) ? v->fact.data : NULL;
+    return w && sn_tensor_is_plain(w) && w->rank >= 3 && sn_tensor_count(w) > 0 ? w->dims[0] : 0;
 }
 
 /* The same weights times `scale`, which nobody multiplies before they are packed or made readable.
  */
 static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale)
 {
-    const sn_value *old = n->in[1].value;
+    sn_value *old = n->in[1].value;
+    if (!sn_value_is_dtype(old, SONDE_DTYPE_F32)) { /* rounded once more they would be worse */
+        SN_TRY(sn_pass_widen(g, env, old, &old));
+        n->narrow_weights = false;
+    }
     const sn_tensor *w = old->fact.data;
     sn_tensor *t = SN_NEW(g->arena, sn_tensor);
     double *product = SN_NEW_N(g->arena, double, (size_t)w->dims[0]);

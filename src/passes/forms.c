@@ -129,7 +129,7 @@ static sonde_status twin(sn_form_stage *s, const sn_value *v, uint8_t label, sn_
     (*out)->fact.type = v->fact.type;
     (*out)->fact.form = v->fact.form;
     sn_value_show_as(*out, v);
-    return s->mark(s, *out, label);
+    return s->mark(s, *out, v, label);
 }
 
 static sonde_status add_border_node(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
@@ -160,7 +160,7 @@ static sonde_status mark_output(sn_form_stage *s, sn_node *n, uint32_t o, uint8_
     sn_value *v = n->out[o], *made;
     if (!v->n_outputs) {
         s->tables->label[v->id] = label;
-        return s->mark(s, v, label);
+        return s->mark(s, v, v, label);
     }
     SN_TRY(twin(s, v, label, &made));
     sn_node_set_output(n, o, made);
@@ -204,6 +204,8 @@ static sonde_status rewrite(sn_form_stage *s)
         for (uint32_t o = 0; own && o < n->n_out; o++)
             if (n->out[o] && s->output(s, n, o) == SN_PORT_LABEL)
                 SN_TRY(mark_output(s, n, o, own));
+        if (s->done)
+            SN_TRY(s->done(s, n));
         n_next = n->next; /* a border may follow now */
     }
     return SONDE_OK;

@@ -37,8 +37,8 @@ struct sn_form_stage {
     sn_form_port (*output)(const sn_form_stage *s, const sn_node *n, uint32_t o);
     /* What changing the label of a value weighs. */
     uint32_t (*weight)(const sn_value *v);
-    /* v lies so from now on. */
-    sonde_status (*mark)(sn_form_stage *s, sn_value *v, uint8_t label);
+    /* v, which is `of` or the same in another label, lies so from now on. */
+    sonde_status (*mark)(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label);
     /* Constant v in this label, which n is the first to read so; leave *made NULL for a border like
      * any other. */
     sonde_status (*constant)(sn_form_stage *s, const sn_node *n, const sn_value *v, uint8_t label,
@@ -47,6 +47,8 @@ struct sn_form_stage {
      * of `origin`. */
     sonde_status (*border)(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
                            const sn_node *origin);
+    /* The ports of n are as they will be. NULL: nothing more to do. */
+    sonde_status (*done)(sn_form_stage *s, sn_node *n);
     uint32_t changes; /* borders made */
     struct sn_form_tables *tables;
 };

@@ -10,8 +10,7 @@ static bool is_f32_product(const sn_node *n)
 {
     return n->n_in >= 2 && n->n_out == 1 && n->out[0] && n->in[0].value && n->in[1].value &&
            sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) &&
-           sn_value_is_dtype(n->in[1].value, SONDE_DTYPE_F32) &&
-           sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
+           sn_value_is_weight(n->in[1].value) && sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
 }
 
 /* A MatMul by constant weights of two dims, any Gemm, or a FusedGemm with nothing fused yet. */

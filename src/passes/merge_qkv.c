@@ -32,7 +32,14 @@ static bool only_views_read(const sn_value *v)
     return v->n_uses > 0 && !v->n_outputs;
 }
 
-/* A constant f32 matrix or row nobody has packed. */
+/* Constant weights nobody has packed. */
+static const sn_tensor *weights_of(const sn_value *v)
+{
+    const sn_tensor *t = v && sn_value_is_const(v) && sn_value_is_weight(v) ? v->fact.data : NULL;
+    return t && sn_tensor_is_plain(t) ? t : NULL;
+}
+
+/* A constant f32 row nobody has packed. */
 static const sn_tensor *numbers(const sn_value *v)
 {
     const sn_tensor *t = v && sn_value_is_const(v) ? v->fact.data : NULL;
@@ -53,7 +60,7 @@ static bool match_product(sn_node *n, projection *p)
         n->n_in < 2 || n->n_in > 3 || !n->out[0] || !n->in[0].value ||
         !sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) || n->in[0].value->fact.type.rank < 2)
         return false;
-    *p = (projection){.product = n, .result = n->out[0], .weights = numbers(n->in[1].value)};
+    *p = (projection){.product = n, .result = n->out[0], .weights = weights_of(n->in[1].value)};
     if (!p->weights || p->weights->rank != 2 || p->weights->parts ||
         sn_node_attr_float(n, "alpha", 1.0f) != 1.0f ||
         sn_node_attr_float(n, "beta", 1.0f) != 1.0f || sn_node_attr_int(n, "transA", 0) ||
@@ -98,7 +105,7 @@ static sonde_status join_weights(sn_graph *g, sn_pass_env *env, const projection
     for (size_t i = 0; i < n; i++)
         list[i] = p[i].weights;
     *parts = (sn_tensor_parts){.axis = p->trans ? 0 : 1, .n = n, .part = list};
-    *t = (sn_tensor){.dtype = SONDE_DTYPE_F32, .rank = 2, .parts = parts};
+    *t = (sn_tensor){.dtype = p->weights->dtype, .rank = 2, .parts = parts};
     t->dims[0] = p->trans ? columns : p->weights->dims[0];
     t->dims[1] = p->trans ? p->weights->dims[1] : columns;
     if (!sn_tensor_bytes(t->dtype, t->dims, 2, &t->bytes))
@@ -226,14 +233,15 @@ static sonde_status merge(sn_graph *g, sn_pass_env *env, const projection *p, si
     return refresh_readers(g, env, merged);
 }
 
-/* All projections of x whose weights lie like those of the first one found. */
+/* All projections of x whose weights lie like those of the first one found, in the same type. */
 static size_t find_projections(const sn_value *x, projection *list)
 {
     size_t n = 0;
     int64_t columns = 0;
     projection p;
     for (const sn_edge *e = x->uses; e && n < MAX_PARTS; e = e->next) {
-        if (e->index != 0 || !match(e->node, &p) || (n > 0 && p.trans != list->trans) ||
+        if (e->index != 0 || !match(e->node, &p) ||
+            (n > 0 && (p.trans != list->trans || p.weights->dtype != list->weights->dtype)) ||
             p.columns > INT32_MAX - columns)
             continue;
         columns += p.columns;

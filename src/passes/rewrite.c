@@ -24,6 +24,13 @@ bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype)
     return v && v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == dtype;
 }
 
+bool sn_value_is_weight(const sn_value *v)
+{
+    return sn_value_is_dtype(v, SONDE_DTYPE_F32) ||
+           (sn_value_is_const(v) &&
+            (sn_value_is_dtype(v, SONDE_DTYPE_F16) || sn_value_is_dtype(v, SONDE_DTYPE_BF16)));
+}
+
 bool sn_value_scalar_f32(const sn_value *v, float *out)
 {
     if (!v || !sn_value_is_const(v) || v->fact.data->dtype != SONDE_DTYPE_F32 ||
@@ -63,6 +70,21 @@ sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, s
     SN_TRY(sn_graph_add_constant(g, unique, t, v, env->err));
     (*v)->shown = name;
     *data = t->data;
+    return SONDE_OK;
+}
+
+sonde_status sn_pass_widen(sn_graph *g, sn_pass_env *env, const sn_value *v, sn_value **wide)
+{
+    const sn_tensor *from = v->fact.data;
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, v->name, SONDE_DTYPE_F32, from->dims, from->rank, wide, &data));
+    sn_value_show_as(*wide, v);
+    float *dst = data;
+    for (int64_t i = 0, n = sn_tensor_count(from); i < n; i++) {
+        uint16_t h;
+        sn_tensor_read(from, i, 1, &h);
+        dst[i] = from->dtype == SONDE_DTYPE_F16 ? sn_f16_to_f32(h) : sn_bf16_to_f32(h);
+    }
     return SONDE_OK;
 }
 

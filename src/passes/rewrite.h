@@ -20,6 +20,9 @@ bool sn_node_is_internal(const sn_node *n, const char *op_type); /* of domain "s
 sn_node *sn_value_only_reader(const sn_value *v);
 /* A tensor value of that element type. */
 bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype);
+/* A weight that products and convolutions of f32 take: f32, or a constant in f16 or bf16 that
+ * compute-types left as it is. */
+bool sn_value_is_weight(const sn_value *v);
 /* The number when v is a constant f32 tensor with one element. */
 bool sn_value_scalar_f32(const sn_value *v, float *out);
 /* Element i of a constant f32 tensor, readable as it lies or not. */
@@ -33,6 +36,9 @@ static inline float sn_read_f32(const sn_tensor *t, int64_t i)
  * as the graph; where the numbers come from tensors of the file, tell which (sn_value_show_as). */
 sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
                               const int64_t *dims, int rank, sn_value **v, void **data);
+
+/* Constant v, in f16 or bf16, as f32. */
+sonde_status sn_pass_widen(sn_graph *g, sn_pass_env *env, const sn_value *v, sn_value **wide);
 
 /* The other input of a two-input node of which v is one; NULL when v is both or neither. */
 sn_value *sn_node_other_input(const sn_node *n, const sn_value *v);
@@ -52,12 +58,13 @@ sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes,
  * absent. */
 sonde_status sn_node_prune_captures(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
 
-/* Convolution n (constant f32 weights) followed by a scale and a shift per output channel, done to
+/* Convolution n (constant weights) followed by a scale and a shift per output channel, done to
  * its weights and bias instead. `scale` may be NULL; `from` is the tensor the shift comes from, for
  * the name of the bias. *done = false: not possible, nothing changed. */
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
                                  const double *shift, const sn_value *from, bool *done);
-/* Output channels when n is a Conv or FusedConv whose weights are constant f32; else 0. */
+/* Output channels when n is a Conv or FusedConv whose weights (sn_value_is_weight) are constant;
+ * else 0. */
 int64_t sn_conv_channels(const sn_node *n);
 
 #endif

@@ -9,8 +9,8 @@ static bool is_tied(const sn_node *t)
     int64_t perm[SN_MAX_RANK];
     const sn_value *w = t->n_in == 1 ? t->in[0].value : NULL;
     return w && t->n_out == 1 && t->out[0] && sn_value_is_const(w) && w->n_uses > 1 &&
-           w->fact.data->rank == 2 && w->fact.data->dtype == SONDE_DTYPE_F32 &&
-           sn_transpose_perm(t, 2, perm) && perm[0] == 1 && !t->out[0]->n_outputs;
+           w->fact.data->rank == 2 && sn_value_is_weight(w) && sn_transpose_perm(t, 2, perm) &&
+           perm[0] == 1 && !t->out[0]->n_outputs;
 }
 
 /* A product that can read its second matrix transposed. */
@@ -18,7 +18,7 @@ static bool can_read(const sn_edge *e)
 {
     const sn_node *n = e->node;
     if (e->index != 1 || !n->in[0].value || n->in[0].value == e->value ||
-        !sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32))
+        n->in[0].value->fact.type.dtype != e->value->fact.type.dtype)
         return false;
     return sn_node_is(n, "Gemm") ||
            (sn_node_is(n, "MatMul") && n->in[0].value->fact.type.rank >= 2);

@@ -23,9 +23,9 @@ static bool is_candidate(const sn_node *n)
         return false;
     const sn_value *w = n->in[1].value;
     return sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) && sn_value_is_const(w) &&
-           w->fact.data->dtype == SONDE_DTYPE_F32 && w->fact.data->rank == 4 &&
-           w->fact.data->dims[1] > 1 && w->fact.data->dims[2] == 3 && w->fact.data->dims[3] == 3 &&
-           all_ones(n, "strides") && all_ones(n, "dilations");
+           sn_value_is_weight(w) && w->fact.data->rank == 4 && w->fact.data->dims[1] > 1 &&
+           w->fact.data->dims[2] == 3 && w->fact.data->dims[3] == 3 && all_ones(n, "strides") &&
+           all_ones(n, "dilations");
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)

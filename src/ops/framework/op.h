@@ -40,6 +40,13 @@ sonde_status sn_prep_ints(sn_prep *p, const char *name, const int64_t **out,
                           size_t *n); /* n=0 absent */
 sonde_status sn_prep_floats(sn_prep *p, const char *name, const float **out, size_t *n);
 sonde_status sn_prep_strings(sn_prep *p, const char *name, const sonde_string **out, size_t *n);
+/* May weights of this type be read beside inputs of `dtype`? They have the same, or a pass left
+ * them narrower (sn_node.narrow_weights). */
+static inline bool sn_weights_fit(const sn_node *n, sn_dtype weights, sn_dtype dtype)
+{
+    return weights == dtype || (n->narrow_weights && dtype == SONDE_DTYPE_F32 &&
+                                (weights == SONDE_DTYPE_F16 || weights == SONDE_DTYPE_BF16));
+}
 /* "node 'conv1' (Conv): …", status INVALID_MODEL. */
 sonde_status sn_prep_fail(sn_prep *p, const char *fmt, ...) SONDE_PRINTF(2, 3);
 

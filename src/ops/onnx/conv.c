@@ -71,7 +71,8 @@ static sonde_status infer(sn_infer *c)
     const sn_dtype dtype = x->dtype ? x->dtype : w->dtype;
     const int rank = x->rank >= 0 ? x->rank : w->rank;
     for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i] && c->in[i]->type.dtype && dtype && c->in[i]->type.dtype != dtype)
+        if (c->in[i] && c->in[i]->type.dtype && dtype && c->in[i]->type.dtype != dtype &&
+            !(i == W && sn_weights_fit(c->node, w->dtype, dtype)))
             return sn_infer_fail(c, "input %u is %s, expected %s", i,
                                  sn_dtype_name(c->in[i]->type.dtype), sn_dtype_name(dtype));
     if (rank < 0)
@@ -113,9 +114,9 @@ static sonde_status pack(sn_pack_request *r)
 {
     const conv_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
-    if (!w || !w->data || w->type.dtype != SONDE_DTYPE_F32 || !sn_type_is_concrete(&w->type))
+    if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(SONDE_DTYPE_F32, w->type.dims, w->type.rank, p->groups,
+    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, p->groups,
                                           r->in_block, r->out_block, r->cpu_flags);
     r->pack_arg[W] = p->groups;
     return SONDE_OK;
@@ -165,8 +166,9 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
     const float *in[4];
     for (uint32_t i = 0; i < 4; i++)
         in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, b->in[i]);
-    sn_conv_run(&b->plan, in[X], in[W], in[B], in[Z], sn_piece_ptr(f, b->y),
-                sn_piece_ptr(f, b->core), f->pool);
+    sn_conv_run(&b->plan, in[X], in[W], in[B], in[Z],
+                sn_converted_out(s, f, 0, SONDE_DTYPE_F32, b->y), sn_piece_ptr(f, b->core),
+                f->pool);
     sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
@@ -194,6 +196,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .out_block = sn_fact_block(&b->out[0]),
                         .residual = b->n_in > Z && b->in[Z],
                         .packed = b->in[W]->pack != 0,
+                        .w_dtype = b->in[W]->type.dtype,
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))
@@ -223,15 +226,15 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %s is not supported",
                             sn_dtype_name(dtype));
     SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
-    b->run = run_f32;
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;
-    if (sn_is_half(dtype)) {
-        for (uint32_t i = 0; i < b->n_in && i < 4; i++)
-            c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
-        c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
-        b->run = run_half;
+    b->run = sn_is_half(dtype) ? run_half : run_f32;
+    for (uint32_t i = 0; i < b->n_in && i < 4; i++) {
+        c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+        if (i == W && !b->in[W]->pack && sn_is_half(b->in[W]->type.dtype))
+            b->run = run_half;
     }
+    c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->bound = c;
     return SONDE_OK;

@@ -25,7 +25,7 @@ static sonde_status infer(sn_infer *c)
     if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
         return sn_infer_fail(c, "the inputs must be matrices, they have ranks %d and %d",
                              (int)a->rank, (int)b->rank);
-    if (a->dtype && b->dtype && a->dtype != b->dtype)
+    if (a->dtype && b->dtype && !sn_weights_fit(c->node, b->dtype, a->dtype))
         return sn_infer_fail(c, "the inputs are %s and %s", sn_dtype_name(a->dtype),
                              sn_dtype_name(b->dtype));
     sn_dim out[2] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, k = SN_DIM_UNKNOWN;

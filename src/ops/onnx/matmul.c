@@ -39,7 +39,7 @@ static sonde_status infer(sn_infer *c)
         return sn_infer_fail(c, "two matrices are required");
     const sn_type *a = &c->in[SN_PRODUCT_A]->type, *b = &c->in[SN_PRODUCT_B]->type;
     const sn_dtype dtype = a->dtype ? a->dtype : b->dtype;
-    if (a->dtype && b->dtype && a->dtype != b->dtype)
+    if (a->dtype && b->dtype && !sn_weights_fit(c->node, b->dtype, a->dtype))
         return sn_infer_fail(c, "the inputs are %s and %s", sn_dtype_name(a->dtype),
                              sn_dtype_name(b->dtype));
     if (a->rank == 0 || b->rank == 0)

@@ -109,9 +109,9 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
 sonde_status sn_product_pack(sn_pack_request *r, bool trans_b)
 {
     const sn_fact *b = r->n_in > SN_PRODUCT_B ? r->in[SN_PRODUCT_B] : NULL;
-    if (!b || !b->data || b->type.dtype != SONDE_DTYPE_F32 || b->type.rank < 2)
+    if (!b || !b->data || b->type.rank < 2)
         return SONDE_OK;
-    r->pack[SN_PRODUCT_B] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, r->cpu_flags);
+    r->pack[SN_PRODUCT_B] = (uint8_t)sn_gemm_pack_id(b->type.dtype, r->cpu_flags);
     r->pack_arg[SN_PRODUCT_B] = trans_b;
     return SONDE_OK;
 }

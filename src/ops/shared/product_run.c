@@ -34,7 +34,8 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
     for (uint32_t i = 0; i < 4; i++)
         in[i] = sn_converted_in(s, f, i, SONDE_DTYPE_F32, b->in[i]);
     sn_gemm_run(&b->plan, in[SN_PRODUCT_A], in[SN_PRODUCT_B], in[SN_PRODUCT_C], in[SN_PRODUCT_Z],
-                sn_piece_ptr(f, b->y), sn_piece_ptr(f, b->core), f->pool);
+                sn_converted_out(s, f, 0, SONDE_DTYPE_F32, b->y), sn_piece_ptr(f, b->core),
+                f->pool);
     sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
@@ -55,10 +56,12 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
     const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
     int64_t have = 0, n = 0;
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
-        if (b->in[i] && b->in[i]->type.dtype != dtype)
+        if (b->in[i] && b->in[i]->type.dtype != dtype &&
+            !(i == SN_PRODUCT_B && sn_weights_fit(b->node, b->in[i]->type.dtype, dtype)))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u is %s but input 0 is %s", i,
                                 sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
+    d->b_dtype = b->in[SN_PRODUCT_B]->type.dtype;
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
     if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
                         !sn_type_count(&b->out[0].type, &n) || have != n))
@@ -66,15 +69,13 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
     return SONDE_OK;
 }
 
-/* Elements of inputs and output. */
-static size_t all_elems(const sn_bind *b)
+static size_t all_bytes(const sn_bind *b)
 {
-    size_t all = 0;
-    int64_t n;
+    size_t all = 0, bytes;
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
-        if (b->in[i] && sn_type_count(&b->in[i]->type, &n))
-            all += (size_t)n;
-    return sn_type_count(&b->out[0].type, &n) ? all + (size_t)n : all;
+        if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
+            all += bytes;
+    return sn_fact_bytes(&b->out[0], &bytes) ? all + bytes : all;
 }
 
 sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
@@ -87,7 +88,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));
     b->bound = p;
     b->flops = p->plan.flops;
-    b->bytes = all_elems(b) * sn_dtype_bytes(dtype);
+    b->bytes = all_bytes(b);
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype)) {
         if (!sn_gemm_plain_takes(dtype) || d->act.kind != SN_ACT_NONE)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "matrix products of %s are not supported",
@@ -97,13 +98,13 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
         return SONDE_OK;
     }
     b->kernel = p->plan.name;
-    b->run = sn_product_run;
-    if (sn_is_half(dtype)) {
-        for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
-            p->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
-        p->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
-        b->run = run_half;
+    b->run = sn_is_half(dtype) ? run_half : sn_product_run;
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++) {
+        p->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+        if (i == SN_PRODUCT_B && !b->in[i]->pack && sn_is_half(b->in[i]->type.dtype))
+            b->run = run_half;
     }
+    p->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     return SONDE_OK;
 }
@@ -137,12 +138,14 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     if (!p)
         return sn_fail_memory(b->err, sizeof *p);
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
-        if (b->in[i] && b->in[i]->type.dtype != SONDE_DTYPE_F32)
+        if (b->in[i] && b->in[i]->type.dtype != SONDE_DTYPE_F32 &&
+            !(i == SN_PRODUCT_B && b->in[i]->pack))
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "a residual of %s that broadcasts",
                                 sn_dtype_name(b->in[i]->type.dtype));
     if (!sn_dims_count(dims, rank, &n))
         return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
+    d->b_dtype = b->in[SN_PRODUCT_B]->type.dtype;
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
     SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types that steps compute in. Kernels compute 16-bit floats in f32, so a model in f16 or bf16
+ * would convert every value twice on its way from one step to the next. Here the values between
+ * steps that compute in f32 become f32; a Cast stands where one of them meets a step that needs the
+ * type of the file (a graph input or output, control flow, a comparison, a Cast of the file itself,
+ * which is there to round). Nothing is less precise than in the file. Later passes see an f32 model
+ * and do with it what they do with any other.
+ *
+ * Weights of products and convolutions stay as they are in the file, two bytes each: their drivers
+ * widen a few at a time. Other constants are converted once, here. */
+#include "passes/forms.h"
+
+enum { FILE_TYPE, WIDE }; /* labels */
+static const char *const label_names[] = {"narrow", "f32"};
+
+typedef struct types {
+    uint8_t *original; /* by value id: SONDE_DTYPE_* in the file */
+    size_t n_values;
+} types;
+
+static bool is_half(sn_dtype t)
+{
+    return t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
+}
+
+static bool is_half_value(const types *t, const sn_value *v)
+{
+    return v->fact.type.kind == SN_KIND_TENSOR && v->id < t->n_values &&
+           is_half((sn_dtype)t->original[v->id]);
+}
+
+static bool is_listed(const sn_node *n, const char *const *names)
+{
+    const bool ms = strcmp(n->domain, SN_MS_DOMAIN) == 0;
+    for (; *names; names++)
+        if (ms ? (*names)[0] == '*' && strcmp(n->op_type, *names + 1) == 0
+               : strcmp(n->op_type, *names) == 0)
+            return ms || n->domain[0] == '\0';
+    return false;
+}
+
+/* Operators that compute 16-bit floats in f32 in any case; those of com.microsoft have a star. */
+static bool computes_in_f32(const sn_node *n)
+{
+    static const char *const names[] = {"Conv",
+                                        "ConvTranspose",
+                                        "Gemm",
+                                        "MatMul",
+                                        "Add",
+                                        "Sub",
+                                        "Mul",
+                                        "Div",
+                                        "Pow",
+                                        "Min",
+                                        "Max",
+                                        "Sum",
+                                        "Mean",
+                                        "Neg",
+                                        "Abs",
+                                        "Relu",
+                                        "LeakyRelu",
+                                        "PRelu",
+                                        "Elu",
+                                        "Selu",
+                                        "Celu",
+                                        "Clip",
+                                        "Sigmoid",
+                                        "HardSigmoid",
+                                        "HardSwish",
+                                        "Swish",
+                                        "Mish",
+                                        "Tanh",
+                                        "Gelu",
+                                        "Erf",
+                                        "Exp",
+                                        "Log",
+                                        "Sqrt",
+                                        "Reciprocal",
+                                        "Softplus",
+                                        "Softsign",
+                                        "Softmax",
+                                        "LogSoftmax",
+                                        "ReduceMean",
+                                        "ReduceSum",
+                                        "ReduceMax",
+                                        "ReduceMin",
+                                        "ReduceL2",
+                                        "MaxPool",
+                                        "AveragePool",
+                                        "Sin",
+                                        "Cos",
+                                        "Resize",
+                                        "GlobalMaxPool",
+                                        "GlobalAveragePool",
+                                        "BatchNormalization",
+                                        "InstanceNormalization",
+                                        "LayerNormalization",
+                                        "RMSNormalization",
+                                        "GroupNormalization",
+                                        "*Gelu",
+                                        "*FastGelu",
+                                        "*QuickGelu",
+                                        "*BiasGelu",
+                                        NULL};
+    return is_listed(n, names) || sn_node_is_internal(n, "FusedGemm"); /* by tied-weights */
+}
+
+/* Operators that move elements without looking at them. */
+static bool moves(const sn_node *n)
+{
+    static const char *const names[] = {
+        "Reshape",      "Flatten",      "Squeeze", "Unsqueeze", "Transpose", "Concat",
+        "Split",        "Slice",        "Pad",     "Expand",    "Tile",      "Identity",
+        "DepthToSpace", "SpaceToDepth", "Gather",  "Where",     NULL};
+    return is_listed(n, names);
+}
+
+/* A weight whose driver takes it as it is in the file. */
+static bool is_weight(const sn_node *n, uint32_t i)
+{
+    const sn_value *v = n->in[i].value;
+    return i == 1 && sn_value_is_const(v) && is_half(v->fact.data->dtype) &&
+           sn_tensor_is_plain(v->fact.data) &&
+           (sn_node_is(n, "Conv") || sn_node_is(n, "MatMul") || sn_node_is(n, "Gemm") ||
+            sn_node_is_internal(n, "FusedGemm"));
+}
+
+static uint8_t signature(const sn_form_stage *s, const sn_node *n)
+{
+    bool any = false;
+    if (!n->op || (n->op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)))
+        return FILE_TYPE;
+    for (uint32_t i = 0; i < n->n_in && !any; i++)
+        any = n->in[i].value && is_half_value(s->user, n->in[i].value);
+    if (!any)
+        return FILE_TYPE;
+    if (computes_in_f32(n))
+        return WIDE;
+    /* Rows that are picked from a table of constants are converted, not the table. */
+    if (moves(n) && !(n->in[0].value && sn_value_is_const(n->in[0].value)))
+        return SN_FORM_ELASTIC;
+    return FILE_TYPE;
+}
+
+static sn_form_port input(const sn_form_stage *s, const sn_node *n, uint32_t i)
+{
+    if (sn_forms_signature(s, n) == FILE_TYPE || !is_half_value(s->user, n->in[i].value))
+        return SN_PORT_NATIVE;
+    return is_weight(n, i) ? SN_PORT_ANY : SN_PORT_LABEL;
+}
+
+static sn_form_port output(const sn_form_stage *s, const sn_node *n, uint32_t o)
+{
+    return n->out[o] && is_half_value(s->user, n->out[o]) ? SN_PORT_LABEL : SN_PORT_NATIVE;
+}
+
+static uint32_t weight(const sn_value *v)
+{
+    (void)v;
+    return 1;
+}
+
+static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label)
+{
+    const types *t = s->user;
+    v->fact.type.dtype = label == WIDE ? SONDE_DTYPE_F32 : (sn_dtype)t->original[of->id];
+    return SONDE_OK;
+}
+
+static sonde_status border(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
+                           const sn_node *origin)
+{
+    sn_node *c;
+    sonde_error *err = s->env->err;
+    SN_TRY(sn_graph_add_node(s->g, before, "", "Cast", "", 1, 1, &c, err));
+    c->opset = 13;
+    sn_node_set_input(c, 0, from);
+    sn_node_set_output(c, 0, to);
+    sn_attr a = {.name = "to", .kind = SN_ATTR_INT, .n = 1, .i = to->fact.type.dtype};
+    SN_TRY(sn_node_set_attr(s->g, c, &a, err));
+    SN_TRY(sn_node_inherit(s->g, c, origin, err));
+    c->name = ""; /* no node of the file: work done for the sake of one */
+    c->shown_type = "[Convert]";
+    return sn_node_refresh(s->g, c, err);
+}
+
+/* Converted once. */
+static sonde_status constant(sn_form_stage *s, const sn_node *reader, const sn_value *v,
+                             uint8_t label, sn_value **out)
+{
+    (void)reader;
+    if (label != WIDE || !is_half(v->fact.data->dtype) || !sn_tensor_is_plain(v->fact.data))
+        return SONDE_OK;
+    return sn_pass_widen(s->g, s->env, v, out);
+}
+
+/* Weights that stayed as they are: the node may read them beside f32. */
+static sonde_status done(sn_form_stage *s, sn_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in && sn_forms_signature(s, n) == WIDE; i++)
+        n->narrow_weights |= n->in[i].value && is_half(n->in[i].value->fact.type.dtype);
+    return SONDE_OK;
+}
+
+static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
+{
+    sn_arena scratch;
+    sn_arena_init(&scratch, g->alloc);
+    types t = {.original = SN_NEW_N(&scratch, uint8_t, g->values.n + 1), .n_values = g->values.n};
+    sn_form_stage s = {.g = g,
+                       .env = env,
+                       .label_names = label_names,
+                       .user = &t,
+                       .signature = signature,
+                       .input = input,
+                       .output = output,
+                       .weight = weight,
+                       .mark = mark,
+                       .constant = constant,
+                       .border = border,
+                       .done = done};
+    sonde_status st = SONDE_OK;
+    bool any = false;
+    for (size_t i = 0; t.original && i < t.n_values; i++) {
+        const sn_value *v = g->values.data[i];
+        t.original[i] = v ? (uint8_t)v->fact.type.dtype : 0;
+        any |= is_half((sn_dtype)t.original[i]);
+    }
+    if (!t.original)
+        st = sn_fail_memory(env->err, t.n_values);
+    else if (any)
+        st = sn_forms_solve(&s);
+    sn_arena_free(&scratch);
+    *changes += s.changes;
+    return st;
+}
+
+const sn_pass sn_pass_compute_types = {
+    .name = "compute-types",
+    .summary = "keeps values f32 between steps that compute 16-bit floats in f32",
+    .run = run,
+    .bodies = true,
+    .reads_weights = true,
+};

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models in f16 and bf16, made of models in f32: the same graph with every f32 tensor in the smaller type; and back."""
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+KINDS = {"f16": (TensorProto.FLOAT16, np.float16), "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16)}
+
+
+def _change(model, old, new, convert):
+    def tensor(t):
+        if t.data_type == old:
+            t.CopyFrom(numpy_helper.from_array(convert(numpy_helper.to_array(t)), t.name))
+
+    def graph(g):
+        for t in g.initializer:
+            tensor(t)
+        for v in [*g.input, *g.output, *g.value_info]:
+            if v.type.tensor_type.elem_type == old:
+                v.type.tensor_type.elem_type = new
+        for node in g.node:
+            for a in node.attribute:
+                if a.type == onnx.AttributeProto.TENSOR:
+                    tensor(a.t)
+                elif a.type == onnx.AttributeProto.GRAPH:
+                    graph(a.g)
+                elif node.op_type == "Cast" and a.name == "to" and a.i == old:
+                    a.i = new
+
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    graph(model.graph)
+    return model
+
+
+def narrowed(model, kind):
+    """The model with f32 replaced by `kind`."""
+    number, dtype = KINDS[kind]
+    limit = 65504.0 if kind == "f16" else 3.3e38  # masks are as low as the type allows
+    return _change(model, TensorProto.FLOAT, number, lambda x: np.clip(x, -limit, limit).astype(dtype))
+
+
+def widened(model, kind):
+    """The model with `kind` replaced by f32: the numbers stay the same."""
+    return _change(model, KINDS[kind][0], TensorProto.FLOAT, lambda x: x.astype(np.float32))
