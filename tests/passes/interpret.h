@@ -82,8 +82,10 @@ static inline sn_value *const_i64(sn_graph *g, const char *name, int rank, const
 {
     sn_tensor *t = SN_NEW(g->arena, sn_tensor);
     int64_t *copy = SN_NEW_N(g->arena, int64_t, rank + 1);
-    if (!t || !copy)
+    if (!t || !copy) {
+        build_note(SONDE_OUT_OF_MEMORY);
         return NULL;
+    }
     memcpy(copy, data, (size_t)rank * sizeof *copy);
     *t = (sn_tensor){.dtype = SONDE_DTYPE_I64,
                      .rank = 1,

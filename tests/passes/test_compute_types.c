@@ -9,8 +9,10 @@ static sn_value *const_f16(sn_graph *g, const char *name, int rank, const int64_
 {
     sn_value *v = const_f32(g, name, 0, rank, dims);
     sn_tensor *t = SN_NEW(g->arena, sn_tensor);
-    if (!v || !t)
+    if (!v || !t) {
+        build_note(SONDE_OUT_OF_MEMORY);
         return NULL;
+    }
     *t = *v->fact.data;
     const int64_t n = sn_tensor_count(t);
     uint16_t *half = SN_NEW_N(g->arena, uint16_t, n + 1);
