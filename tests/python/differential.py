@@ -56,6 +56,8 @@ class OnnxRuntime:
 
 class Reference:
     def __init__(self, proto):
+        if goes_backward(proto.graph.node):
+            raise NotImplementedError("the reference computes direction='reverse' as 'forward'")
         self.evaluator = ReferenceEvaluator(proto)
 
     def run(self, feeds):
@@ -107,6 +109,12 @@ def info(name, data):
 def element_type(data):
     dtype = np.asarray(data).dtype
     return onnx.TensorProto.STRING if dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(dtype)
+
+
+def goes_backward(nodes):
+    """Is there a recurrent layer with another direction than forward among nodes and their bodies?"""
+    return any(a.name == "direction" and a.s != b"forward" if n.op_type in ("RNN", "GRU", "LSTM")
+               else a.HasField("g") and goes_backward(a.g.node) for n in nodes for a in n.attribute)
 
 
 def reads(nodes):
