@@ -19,9 +19,8 @@ static bool is_conv(const sn_node *n)
 static const sn_tensor *weight_of(const sn_node *n)
 {
     const sn_value *w = n->in[1].value;
-    return sn_value_is_const(w) && sn_value_is_dtype(w, SONDE_DTYPE_F32) && w->fact.data->rank == 4
-               ? w->fact.data
-               : NULL;
+    return sn_value_is_const(w) && sn_value_is_weight(w) && w->fact.data->rank == 4 ? w->fact.data
+                                                                                    : NULL;
 }
 
 static bool all_are(const sn_node *n, const char *name, int64_t value)

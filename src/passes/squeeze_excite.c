@@ -10,8 +10,8 @@ static bool is_pointwise(const sn_node *n)
         n->n_out != 1 || !n->out[0] || !n->in[1].value || sn_node_attr_int(n, "group", 1) != 1)
         return false;
     const sn_value *w = n->in[1].value;
-    return sn_value_is_const(w) && sn_value_is_dtype(w, SONDE_DTYPE_F32) &&
-           w->fact.data->rank == 4 && w->fact.data->dims[2] == 1 && w->fact.data->dims[3] == 1;
+    return sn_value_is_const(w) && sn_value_is_weight(w) && w->fact.data->rank == 4 &&
+           w->fact.data->dims[2] == 1 && w->fact.data->dims[3] == 1;
 }
 
 static bool is_image(const sn_value *v)

@@ -51,26 +51,40 @@ def check(got, want, kind):
         assert np.abs(g - w).max() <= 2 * eps * max(1.0, np.abs(w).max())
 
 
+def without_normalisation(model):
+    """What an exporter writes that folds it: later passes then see convolutions only."""
+    for node in model.graph.node:
+        if node.op_type == "BatchNormalization":
+            node.op_type = "Identity"
+            del node.input[1:]
+            del node.attribute[:]
+    return model
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", MODELS)
-def test_a_narrow_model_computes_what_its_f32_twin_does(zoo, name, kind):
-    model = narrowed(zoo(name), kind)
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("name", [*MODELS, *(f"folded {m}" for m in FOLDED)])
+def test_a_narrow_model_computes_what_its_f32_twin_does(zoo, name, packed, kind):
+    model = narrowed(without_normalisation(zoo(name[7:])) if name.startswith("folded") else zoo(name), kind)
+    options = sonde.SessionOptions()
+    options.add_session_config_entry("session.disable_prepacking", "0" if packed else "1")
     twin = sonde.InferenceSession(widened(model, kind).SerializeToString())
-    ours = sonde.InferenceSession(model.SerializeToString())
+    ours = sonde.InferenceSession(model.SerializeToString(), options)
     x = ours.random_inputs(3)
     check(ours.run(None, x), twin.run(None, {k: as_f32(v, kind) for k, v in x.items()}), kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [m for m in MODELS if m != "tiny_gpt2"])  # whose cache is of the type of the file
+@pytest.mark.parametrize("name", [*(m for m in MODELS if m != "tiny_gpt2"),  # whose cache is of the type of the file
+                                  *(f"folded {m}" for m in FOLDED)])
 def test_a_narrow_model_has_the_steps_of_its_f32_twin(zoo, tmp_path, name, kind):
-    model = narrowed(zoo(name), kind)
+    model = narrowed(without_normalisation(zoo(name[7:])) if name.startswith("folded") else zoo(name), kind)
     ours = inspect(model, tmp_path / "narrow.onnx")
     twin = inspect(widened(model, kind), tmp_path / "wide.onnx")
     count = {o["op"]: o["count"] for o in ours["operators"] if o["op"] != "[Convert]"}
     assert count == {o["op"]: o["count"] for o in twin["operators"]}
     packed, wide = (m["run"]["memory"]["packed"] for m in (ours, twin))
-    assert packed <= wide if name in FOLDED else 2 * packed == wide
+    assert packed <= wide * (1 if name in FOLDED else 0.52)  # each weight begins at a multiple of 64 bytes
 
 
 @pytest.mark.parametrize("name", ["tiny_mlp", "tiny_vit", "tiny_cnn"])

@@ -5,6 +5,7 @@
 #include "compute/conv_chain.h"
 #include "compute/packs.h"
 #include "ops/shared/activation.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
 typedef struct chain_params {
@@ -36,7 +37,9 @@ static sonde_status infer(sn_infer *c)
 {
     const chain_params *p = c->params;
     for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32)
+        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32 &&
+            !((i == W1 || i == W2) &&
+              sn_weights_fit(c->node, c->in[i]->type.dtype, SONDE_DTYPE_F32)))
             return sn_infer_fail(c, "input %u is %s, expected f32", i,
                                  sn_dtype_name(c->in[i]->type.dtype));
     if (!sn_infer_has(c, X) || !sn_infer_has(c, W1) || !sn_infer_has(c, W2))
@@ -70,7 +73,7 @@ static sonde_status pack(sn_pack_request *r)
             continue;
         r->pack_arg[i] = i == W1 ? 1 : w->type.dims[0];
         r->pack[i] =
-            (uint8_t)sn_conv_pack_id(SONDE_DTYPE_F32, w->type.dims, w->type.rank, r->pack_arg[i],
+            (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, r->pack_arg[i],
                                      r->in_block, r->out_block, r->cpu_flags);
     }
     return SONDE_OK;
@@ -92,6 +95,7 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
 /* ------------------------------------------------------------------ bind, run */
 typedef struct chain_bound {
     sn_conv_chain chain;
+    sn_piece w[2]; /* f32 copies of 16-bit weights that do not come packed */
     sn_piece core;
 } chain_bound;
 
@@ -99,7 +103,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const chain_bound *b = s->bound;
     const sn_conv_chain_call c = {.x = sn_in(s, f, X)->data,
-                                  .w = {sn_in(s, f, W1)->data, sn_in(s, f, W2)->data},
+                                  .w = {sn_converted_in(s, f, W1, SONDE_DTYPE_F32, b->w[0]),
+                                        sn_converted_in(s, f, W2, SONDE_DTYPE_F32, b->w[1])},
                                   .bias = {sn_has(s, B1) ? sn_in(s, f, B1)->data : NULL,
                                            sn_has(s, B2) ? sn_in(s, f, B2)->data : NULL},
                                   .y = sn_out(s, f, 0)->data};
@@ -122,10 +127,12 @@ static sonde_status bind(sn_bind *b)
                           .in_block = sn_fact_block(b->in[X]),
                           .out_block = sn_fact_block(&b->out[0]),
                           .packed = b->in[W1]->pack != 0 && b->in[W2]->pack != 0,
+                          .w_dtype = b->in[W1]->type.dtype,
                           .act = p->act[0]};
     sn_conv_desc second = first;
     second.c = second.groups = second.oc;
     second.act = p->act[1];
+    second.w_dtype = b->in[W2]->type.dtype;
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &second))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     for (int i = 0; i < 3; i++) {
@@ -134,6 +141,8 @@ static sonde_status bind(sn_bind *b)
     }
     SN_TRY(sn_conv_chain_make(c, &first, &second, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                               b->err));
+    k->w[0] = sn_converted_carve(&b->workspace, b->in[W1], SONDE_DTYPE_F32);
+    k->w[1] = sn_converted_carve(&b->workspace, b->in[W2], SONDE_DTYPE_F32);
     k->core = sn_carve_inner(&b->workspace, &c->workspace);
     b->kernel = c->second[0].name;
     b->flops = c->flops;

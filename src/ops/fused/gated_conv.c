@@ -2,6 +2,7 @@
 /* sonde.GatedConv: a 1×1 convolution of an image whose channels are multiplied by a gate first
  * (squeeze-and-excite). The gate goes into the weights, image by image, which are far fewer than
  * the pixels; a residual and an activation follow as in sonde.FusedConv. f32, made by a pass. */
+#include "compute/cast.h"
 #include "compute/conv_gate.h"
 #include "compute/packs.h"
 #include "compute/split.h"
@@ -41,7 +42,8 @@ static sonde_status infer(sn_infer *c)
 {
     const gated_params *p = c->params;
     for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32)
+        if (c->in[i] && c->in[i]->type.dtype && c->in[i]->type.dtype != SONDE_DTYPE_F32 &&
+            !(i == W && sn_weights_fit(c->node, c->in[i]->type.dtype, SONDE_DTYPE_F32)))
             return sn_infer_fail(c, "input %u is %s, expected f32", i,
                                  sn_dtype_name(c->in[i]->type.dtype));
     if (!sn_infer_has(c, X) || !sn_infer_has(c, W) || !sn_infer_has(c, GATE))
@@ -69,8 +71,8 @@ static sonde_status pack(sn_pack_request *r)
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(SONDE_DTYPE_F32, w->type.dims, w->type.rank, 1,
-                                          r->in_block, r->out_block, r->cpu_flags);
+    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, 1, r->in_block,
+                                          r->out_block, r->cpu_flags);
     r->pack_arg[W] = 1;
     return SONDE_OK;
 }
@@ -91,17 +93,26 @@ typedef struct gated_bound {
     int64_t images, in, out; /* floats of an image, of a result */
     int64_t gate_stride;     /* floats from one image's gate to the next */
     sn_conv_gate gate;
-    sn_piece weights, core;
+    size_t floats;                /* of the weights */
+    sn_piece wide, weights, core; /* f32 copy of 16-bit weights; by a gate; of the plan */
 } gated_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const gated_bound *b = s->bound;
-    const float *x = sn_in(s, f, X)->data, *w = sn_in(s, f, W)->data;
+    const sn_tensor *weights = sn_in(s, f, W);
+    const float *x = sn_in(s, f, X)->data;
     const float *gate = sn_in(s, f, GATE)->data, *bias = sn_has(s, B) ? sn_in(s, f, B)->data : NULL;
     const float *z = sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL;
     float *y = sn_out(s, f, 0)->data, *scaled = sn_piece_ptr(f, b->weights);
     for (int64_t i = 0; i < b->images; i++) {
+        const float *w = weights->data;
+        if (weights->dtype != SONDE_DTYPE_F32) {
+            float *wide = sn_piece_ptr(f, b->wide);
+            sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, wide, weights->dtype, weights->data,
+                        b->floats, (sn_rounding){0}, f->pool);
+            w = wide;
+        }
         sn_conv_gate_run(&b->gate, scaled, w, gate + i * b->gate_stride);
         sn_conv_run(&b->plan, x + i * b->in, scaled, bias, z ? z + i * b->out : NULL,
                     y + i * b->out, sn_piece_ptr(f, b->core), f->pool);
@@ -144,6 +155,8 @@ static sonde_status bind(sn_bind *b)
                              .lanes = d.packed ? block : 1,
                              .channels = d.c};
     const int64_t floats = sn_count(c->gate.rows, c->gate.lanes, c->gate.inputs, 1);
+    c->floats = (size_t)floats;
+    c->wide = sn_carve(&b->workspace, w->dtype == SONDE_DTYPE_F32 ? 0 : floats, sizeof(float));
     c->weights = sn_carve(&b->workspace, floats, sizeof(float));
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");

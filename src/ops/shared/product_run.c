@@ -115,14 +115,15 @@ typedef struct spread_bound {
     sn_bcast bcast;
     sn_elt add;
     sn_act act;
-    sn_piece product, core;
+    sn_piece weights, product, core; /* an f32 copy of 16-bit weights that do not come packed */
 } spread_bound;
 
 static sonde_status run_spread(const sn_step *s, sn_frame *f)
 {
     const spread_bound *b = s->bound;
     float *product = sn_piece_ptr(f, b->product), *y = sn_out(s, f, 0)->data;
-    sn_gemm_run(&b->plan, data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
+    sn_gemm_run(&b->plan, data_or_null(s, f, SN_PRODUCT_A),
+                sn_converted_in(s, f, SN_PRODUCT_B, SONDE_DTYPE_F32, b->weights),
                 data_or_null(s, f, SN_PRODUCT_C), NULL, product, sn_piece_ptr(f, b->core), f->pool);
     sn_binary_run(&b->add, &b->bcast, y, product, sn_in(s, f, SN_PRODUCT_Z)->data, NULL, f->pool);
     if (b->act.kind != SN_ACT_NONE)
@@ -139,7 +140,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
         return sn_fail_memory(b->err, sizeof *p);
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
         if (b->in[i] && b->in[i]->type.dtype != SONDE_DTYPE_F32 &&
-            !(i == SN_PRODUCT_B && b->in[i]->pack))
+            !(i == SN_PRODUCT_B && sn_weights_fit(b->node, b->in[i]->type.dtype, SONDE_DTYPE_F32)))
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "a residual of %s that broadcasts",
                                 sn_dtype_name(b->in[i]->type.dtype));
     if (!sn_dims_count(dims, rank, &n))
@@ -153,6 +154,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     const int64_t *operands[2] = {dims, z->dims};
     const int ranks[2] = {rank, z->rank};
     sn_bcast_plan(&p->bcast, y->dims, y->rank, 2, operands, ranks);
+    p->weights = sn_converted_carve(&b->workspace, b->in[SN_PRODUCT_B], SONDE_DTYPE_F32);
     p->product = sn_carve(&b->workspace, n, sizeof(float));
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     b->bound = p;
