@@ -51,11 +51,12 @@ static size_t panel_units(const sn_packing *p)
     return units;
 }
 
-/* Rows `row` … of a panel, from rows of n elements: column `col` and those behind it. */
+/* Rows `row` … of a panel, from rows of n elements: column `col` and those behind it. `vector`, the
+ * bytes of a row of the panel, is a constant where this is called. */
 static inline void pack_rows(uint8_t *dst, const uint8_t *src, const panels *m, int64_t row,
-                             int64_t rows, int64_t col, const size_t elem)
+                             int64_t rows, int64_t col, const size_t vector)
 {
-    const size_t vector = (size_t)m->block * elem, stride = (size_t)m->n * elem;
+    const size_t elem = vector / (size_t)m->block, stride = (size_t)m->n * elem;
     src += (size_t)(row * m->n + col) * elem;
     dst += (size_t)row * vector;
     if (m->n - col >= m->block) {
@@ -66,6 +67,17 @@ static inline void pack_rows(uint8_t *dst, const uint8_t *src, const panels *m, 
     memset(dst, 0, (size_t)rows * vector);
     for (int64_t i = 0; i < rows; i++)
         memcpy(dst + (size_t)i * vector, src + (size_t)i * stride, (size_t)(m->n - col) * elem);
+}
+
+static void pack_some_rows(uint8_t *dst, const uint8_t *src, const panels *m, int64_t row,
+                           int64_t rows, int64_t col, size_t vector)
+{
+    if (vector == 64)
+        pack_rows(dst, src, m, row, rows, col, 64);
+    else if (vector == 32)
+        pack_rows(dst, src, m, row, rows, col, 32);
+    else
+        pack_rows(dst, src, m, row, rows, col, vector);
 }
 
 enum { ROWS = 64 }; /* of all panels of a unit, before the next */
@@ -90,7 +102,7 @@ static void pack_panels(const sn_packing *p, void *dst, const void *src, size_t 
         for (int64_t col = first; col < end; col += m.block) {
             uint8_t *panel = to + (size_t)(col - first) * column;
             const int64_t rows = sn_min(m.k - row, ROWS);
-            pack_rows(panel, from, &m, row, rows, col, elem);
+            pack_some_rows(panel, from, &m, row, rows, col, (size_t)m.block * elem);
         }
 }
 
