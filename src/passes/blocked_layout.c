@@ -195,25 +195,15 @@ static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint
     return SONDE_OK;
 }
 
-static sonde_status border(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
-                           const sn_node *origin)
+static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 {
-    sn_node *r;
-    sonde_error *err = s->env->err;
-    const sn_form planned = to->fact.form;
-    SN_TRY(sn_graph_add_node(s->g, before, "sonde", "Reorder", "", 1, 1, &r, err));
-    r->opset = 1;
-    sn_node_set_input(r, 0, from);
-    sn_node_set_output(r, 0, to);
-    sn_attr a = {
-        .name = "block", .kind = SN_ATTR_INT, .n = 1, .i = sn_layout_block(planned.layout)};
-    SN_TRY(sn_node_set_attr(s->g, r, &a, err));
-    SN_TRY(sn_node_inherit(s->g, r, origin, err));
-    r->name = ""; /* no node of the file: work done for the sake of one */
-    r->shown_type = "[Reorder]";
-    SN_TRY(sn_node_refresh(s->g, r, err));
-    to->fact.form = planned;
-    return SONDE_OK;
+    (void)s;
+    return (sn_form_border){.domain = "sonde",
+                            .op_type = "Reorder",
+                            .opset = 1,
+                            .attribute = "block",
+                            .value = sn_fact_block(&to->fact),
+                            .shown_type = "[Reorder]"};
 }
 
 /* A constant operand in blocks, as [d0, C, d2, d3]. */

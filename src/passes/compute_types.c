@@ -11,7 +11,7 @@
 #include "passes/forms.h"
 
 enum { FILE_TYPE, WIDE }; /* labels */
-static const char *const label_names[] = {"narrow", "f32"};
+static const char *const label_names[] = {"narrow", "wide"};
 
 typedef struct types {
     uint8_t *original; /* by value id: SONDE_DTYPE_* in the file */
@@ -42,76 +42,33 @@ static bool is_listed(const sn_node *n, const char *const *names)
 /* Operators that compute 16-bit floats in f32 in any case; those of com.microsoft have a star. */
 static bool computes_in_f32(const sn_node *n)
 {
-    static const char *const names[] = {"Conv",
-                                        "ConvTranspose",
-                                        "Gemm",
-                                        "MatMul",
-                                        "Add",
-                                        "Sub",
-                                        "Mul",
-                                        "Div",
-                                        "Pow",
-                                        "Min",
-                                        "Max",
-                                        "Sum",
-                                        "Mean",
-                                        "Neg",
-                                        "Abs",
-                                        "Relu",
-                                        "LeakyRelu",
-                                        "PRelu",
-                                        "Elu",
-                                        "Selu",
-                                        "Celu",
-                                        "Clip",
-                                        "Sigmoid",
-                                        "HardSigmoid",
-                                        "HardSwish",
-                                        "Swish",
-                                        "Mish",
-                                        "Tanh",
-                                        "Gelu",
-                                        "Erf",
-                                        "Exp",
-                                        "Log",
-                                        "Sqrt",
-                                        "Reciprocal",
-                                        "Softplus",
-                                        "Softsign",
-                                        "Softmax",
-                                        "LogSoftmax",
-                                        "ReduceMean",
-                                        "ReduceSum",
-                                        "ReduceMax",
-                                        "ReduceMin",
-                                        "ReduceL2",
-                                        "MaxPool",
-                                        "AveragePool",
-                                        "Sin",
-                                        "Cos",
-                                        "Resize",
-                                        "GlobalMaxPool",
-                                        "GlobalAveragePool",
-                                        "BatchNormalization",
-                                        "InstanceNormalization",
-                                        "LayerNormalization",
-                                        "RMSNormalization",
-                                        "GroupNormalization",
-                                        "*Gelu",
-                                        "*FastGelu",
-                                        "*QuickGelu",
-                                        "*BiasGelu",
-                                        NULL};
+    /* clang-format off */
+    static const char *const names[] = {
+        "Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub",
+        "Mul", "Div", "Pow", "Min", "Max", "Sum",
+        "Mean", "Neg", "Abs", "Relu", "LeakyRelu", "PRelu",
+        "Elu", "Selu", "Celu", "Clip", "Sigmoid", "HardSigmoid",
+        "HardSwish", "Swish", "Mish", "Tanh", "Gelu", "Erf",
+        "Exp", "Log", "Sqrt", "Reciprocal", "Softplus", "Softsign",
+        "Softmax", "LogSoftmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin",
+        "ReduceL2", "MaxPool", "AveragePool", "Sin", "Cos", "Resize",
+        "GlobalMaxPool", "GlobalAveragePool", "BatchNormalization", "InstanceNormalization",
+        "LayerNormalization", "RMSNormalization", "GroupNormalization", "*Gelu", "*FastGelu", "*QuickGelu", "*BiasGelu",
+        NULL};
+    /* clang-format on */
     return is_listed(n, names) || sn_node_is_internal(n, "FusedGemm"); /* by tied-weights */
 }
 
 /* Operators that move elements without looking at them. */
 static bool moves(const sn_node *n)
 {
+    /* clang-format off */
     static const char *const names[] = {
-        "Reshape",      "Flatten",      "Squeeze", "Unsqueeze", "Transpose", "Concat",
-        "Split",        "Slice",        "Pad",     "Expand",    "Tile",      "Identity",
-        "DepthToSpace", "SpaceToDepth", "Gather",  "Where",     NULL};
+        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat",
+        "Split", "Slice", "Pad", "Expand", "Tile", "Identity",
+        "DepthToSpace", "SpaceToDepth", "Gather", "Where",
+        NULL};
+    /* clang-format on */
     return is_listed(n, names);
 }
 
@@ -167,21 +124,15 @@ static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint
     return SONDE_OK;
 }
 
-static sonde_status border(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
-                           const sn_node *origin)
+static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 {
-    sn_node *c;
-    sonde_error *err = s->env->err;
-    SN_TRY(sn_graph_add_node(s->g, before, "", "Cast", "", 1, 1, &c, err));
-    c->opset = 13;
-    sn_node_set_input(c, 0, from);
-    sn_node_set_output(c, 0, to);
-    sn_attr a = {.name = "to", .kind = SN_ATTR_INT, .n = 1, .i = to->fact.type.dtype};
-    SN_TRY(sn_node_set_attr(s->g, c, &a, err));
-    SN_TRY(sn_node_inherit(s->g, c, origin, err));
-    c->name = ""; /* no node of the file: work done for the sake of one */
-    c->shown_type = "[Convert]";
-    return sn_node_refresh(s->g, c, err);
+    (void)s;
+    return (sn_form_border){.domain = "",
+                            .op_type = "Cast",
+                            .opset = 13,
+                            .attribute = "to",
+                            .value = to->fact.type.dtype,
+                            .shown_type = "[Convert]"};
 }
 
 /* Converted once. */

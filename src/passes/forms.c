@@ -132,11 +132,28 @@ static sonde_status twin(sn_form_stage *s, const sn_value *v, uint8_t label, sn_
     return s->mark(s, *out, v, label);
 }
 
+/* Before `before`, `to` is computed from `from`, the same value in another label, for the sake of
+ * `origin`. */
 static sonde_status add_border_node(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
                                     const sn_node *origin)
 {
+    sn_node *n;
+    sonde_error *err = s->env->err;
+    const sn_form planned = to->fact.form;
+    const sn_form_border b = s->border(s, to);
+    const sn_attr a = {.name = b.attribute, .kind = SN_ATTR_INT, .n = 1, .i = b.value};
     s->changes++;
-    return s->border(s, from, to, before, origin);
+    SN_TRY(sn_graph_add_node(s->g, before, b.domain, b.op_type, "", 1, 1, &n, err));
+    n->opset = b.opset;
+    sn_node_set_input(n, 0, from);
+    sn_node_set_output(n, 0, to);
+    SN_TRY(sn_node_set_attr(s->g, n, &a, err));
+    SN_TRY(sn_node_inherit(s->g, n, origin, err));
+    n->name = ""; /* no node of the file: work done for the sake of one */
+    n->shown_type = b.shown_type;
+    SN_TRY(sn_node_refresh(s->g, n, err));
+    to->fact.form = planned; /* inference knows native forms only */
+    return SONDE_OK;
 }
 
 /* Input i of n wants another label than v has. What is made for it is shared. */

@@ -24,6 +24,14 @@ typedef enum sn_form_port {
     SN_PORT_ANY,   /* an input that is taken however it lies */
 } sn_form_port;
 
+/* An operator with one input, one output and one attribute, an integer. */
+typedef struct sn_form_border {
+    const char *domain, *op_type, *attribute;
+    const char *shown_type; /* what reports call it: "[Reorder]" */
+    int32_t opset;
+    int64_t value; /* of the attribute */
+} sn_form_border;
+
 typedef struct sn_form_stage sn_form_stage;
 struct sn_form_stage {
     sn_graph *g;
@@ -43,10 +51,8 @@ struct sn_form_stage {
      * any other. */
     sonde_status (*constant)(sn_form_stage *s, const sn_node *n, const sn_value *v, uint8_t label,
                              sn_value **made);
-    /* Before `before`, `to` is computed from `from`, the same value in another label, for the sake
-     * of `origin`. */
-    sonde_status (*border)(sn_form_stage *s, sn_value *from, sn_value *to, sn_node *before,
-                           const sn_node *origin);
+    /* The node that computes `to` from the same value in another label. */
+    sn_form_border (*border)(const sn_form_stage *s, const sn_value *to);
     /* The ports of n are as they will be. NULL: nothing more to do. */
     sonde_status (*done)(sn_form_stage *s, sn_node *n);
     uint32_t changes; /* borders made */

@@ -44,11 +44,12 @@ def as_f32(x, kind):
 
 
 def check(got, want, kind):
+    # An output is rounded once, by half an eps; what feeds it may be a sum in another order, or in a loop a rounded one.
     eps = float(np.finfo(np.float16).eps) if kind == "f16" else 2.0 ** -7
     for g, w in zip(got, want, strict=True):
         g, w = np.asarray(g, np.float64), np.asarray(w, np.float64)
         assert g.shape == w.shape and np.isfinite(w).all()
-        assert np.abs(g - w).max() <= 2 * eps * max(1.0, np.abs(w).max())
+        assert np.abs(g - w).max() <= eps * max(1.0, np.abs(w).max())
 
 
 def without_normalisation(model):
@@ -89,14 +90,15 @@ def test_a_narrow_model_has_the_steps_of_its_f32_twin(zoo, tmp_path, name, kind)
 
 @pytest.mark.parametrize("name", ["tiny_mlp", "tiny_vit", "tiny_cnn"])
 def test_an_f16_model_computes_what_the_reference_does(zoo, name):
-    """The onnx package rounds every value to f16. (ONNX Runtime crashes on these models.)"""
+    """The onnx package rounds every value to f16, so errors of 2^-11 add up over some ten layers. (ONNX Runtime, which
+    would be the other judge, crashes while it loads tiny_vit in f16.)"""
     model = narrowed(zoo(name), "f16")
     ours = sonde.InferenceSession(model.SerializeToString())
     x = ours.random_inputs(4)
     got, want = ours.run(None, x), onnx.reference.ReferenceEvaluator(model).run(None, x)
     for g, w in zip(got, want, strict=True):
         assert g.dtype == w.dtype == np.float16
-        assert np.abs(g.astype(np.float64) - w).max() <= 0.02 * max(1.0, np.abs(w).max())
+        assert np.abs(g.astype(np.float64) - w).max() <= 0.004 * max(1.0, np.abs(w).max())
 
 
 def test_what_rounds_in_the_file_rounds_here():
