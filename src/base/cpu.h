@@ -27,7 +27,11 @@ enum {
  * and accepted as levels, but nothing runs differently with them, so no report says that they are
  * used.
  */
-enum { SN_CPU_WITH_KERNELS = SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_NEON };
+enum {
+    SN_CPU_WITH_KERNELS =
+        SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_NEON | SN_CPU_DOTPROD,
+    SN_CPU_ARM = SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | SN_CPU_ARMBF16,
+};
 
 typedef struct sn_cpu {
     uint32_t flags; /* SN_CPU_* that may be used */

@@ -45,6 +45,29 @@ void SN_ISA(sn_q8_store)(uint8_t *y, const float *x, size_t n, float bias, float
     memcpy(y + i, rest, n - i);
 }
 
+SN_INLINE void requantize_one(uint8_t *y, sn_vi x, sn_v scale, sn_v zero, sn_v lo, sn_v hi)
+{
+    sn_v v = v_add(v_round(v_mul(v_from_vi(x), scale)), zero);
+    v = v_select(v_nan(v), lo, v_at_most(v_at_least(v, lo), hi));
+    vi_store_u8(y, vi_from_v(v));
+}
+
+void SN_ISA(sn_i32_requantize)(uint8_t *y, const int32_t *x, size_t n, const float *scale,
+                               float zero, float lo, float hi)
+{
+    const sn_v z = v_set1(zero), l = v_set1(lo), h = v_set1(hi);
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL)
+        requantize_one(y + i, vi_load(x + i), v_load(scale + i), z, l, h);
+    if (i == n)
+        return;
+    int32_t part[SN_VL] = {0};
+    uint8_t rest[SN_VL];
+    memcpy(part, x + i, (n - i) * sizeof *x);
+    requantize_one(rest, vi_load(part), v_load_n(scale + i, n - i), z, l, h);
+    memcpy(y + i, rest, n - i);
+}
+
 void SN_ISA(sn_f32_axpy)(float *y, const float *x, size_t n, size_t stride, float a)
 {
     size_t i = 0;

@@ -23,6 +23,7 @@ typedef enum sn_arrangement {
     SN_WEIGHTS_NONE,       /* it reads none, or as they are */
     SN_WEIGHTS_CONV,       /* blocks of input × blocks of output channels */
     SN_WEIGHTS_CONV_PLAIN, /* all input channels × blocks of output channels */
+    SN_WEIGHTS_CONV_LAST,  /* blocks of output channels, in them taps × all input channels */
     SN_WEIGHTS_DEPTHWISE,  /* blocks of channels */
     SN_WEIGHTS_PANELS,     /* panels of a matrix's columns */
 } sn_arrangement;
@@ -35,6 +36,9 @@ typedef enum sn_arrangement {
 #define SN_GEOMETRY_filters16 .block = 16, .kr = 1
 #define SN_GEOMETRY_tile8     .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
 #define SN_GEOMETRY_tile16    .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
+#define SN_GEOMETRY_bytes8    .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}
+#define SN_GEOMETRY_bytes16   .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16)
+#define SN_GEOMETRY_taps16    .block = 16, .kr = 4
 #define SN_TILE_PIXELS(lists)                                                                      \
     {                                                                                              \
         SN_TILE_MOST(lists##_1), SN_TILE_MOST(lists##_2), SN_TILE_MOST(lists##_3),                 \

@@ -52,10 +52,10 @@ enum {
 #undef SN_KERNEL
 };
 #if defined(__aarch64__)
-_Static_assert(USED == (SN_CPU_WITH_KERNELS & SN_CPU_NEON),
+_Static_assert(USED == (SN_CPU_WITH_KERNELS & SN_CPU_ARM),
                "SN_CPU_WITH_KERNELS in base/cpu.h is not what kernels.inc has");
 #elif defined(__x86_64__)
-_Static_assert(USED == (SN_CPU_WITH_KERNELS & ~SN_CPU_NEON),
+_Static_assert(USED == (SN_CPU_WITH_KERNELS & ~SN_CPU_ARM),
                "SN_CPU_WITH_KERNELS in base/cpu.h is not what kernels.inc has");
 #endif
 

@@ -177,6 +177,41 @@ typedef void sn_bytes_load_fn(float *y, const uint8_t *x, size_t n, int32_t zero
 typedef void sn_bytes_store_fn(uint8_t *y, const float *x, size_t n, float bias, float scale,
                                float zero, float lo);
 
+/* Bytes times bytes: the sums of a few rows times a few blocks of output channels. A row is a pixel
+ * of a convolution, whose taps may lie anywhere, or a row of a matrix, which has one tap.
+ *
+ *   y[r*y_row + q*block + l] = start[q*block + l]
+ *                              + sum over t < taps, c < channels of
+ *                                    number(x[t*rows + r][x_at + c] ^ flip)
+ *                                  * w[q*w_q + ((t*groups + c/kr)*block + l)*kr + c%kr]
+ *
+ * for r < rows, q < blocks, l < block, with groups = ceil(channels / kr). number() takes the byte
+ * as unsigned in slots u8_…, as signed in i8_…; a flip of 0x80 makes one from the other (128 more,
+ * or less), 0 leaves it. Sums wrap as 32 bits do. Weights behind the last channel are there. */
+typedef struct sn_q8_tile {
+    const uint8_t *const *x;
+    const int8_t *w;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t x_at, rows, taps, channels;
+    ptrdiff_t w_q, y_row;
+    unsigned blocks; /* 1 … 4 */
+    unsigned block, kr;
+    uint8_t flip;
+} sn_q8_tile;
+typedef void sn_q8_tile_fn(const sn_q8_tile *t);
+
+/* The same, channel by channel: y[r*y_row + c] = start[c] + sum over t < taps of
+ * number(x[t*rows + r][x_at + c] ^ flip) * w[((c/block*groups + t/kr)*block + c%block)*kr + t%kr],
+ * for r < rows, c < channels, with groups = ceil(taps / kr); blocks, w_q are not used. Weights
+ * behind the last tap are 0, start is there up to a multiple of block. */
+typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
+
+/* y[i] = round(x[i] * scale[i]) + zero, cut to [lo, hi], as a byte; x becomes f32 first, rounding is
+ * to nearest even, NaN gives lo. lo and hi are integers from 0 to 255, or from -128 to 127. */
+typedef void sn_i32_requantize_fn(uint8_t *y, const int32_t *x, size_t n, const float *scale,
+                                  float zero, float lo, float hi);
+
 /* y[i] += a * x[i * stride], stride >= 1; product and sum are rounded once or twice. No overlap. */
 typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, float a);
 

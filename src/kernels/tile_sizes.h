@@ -18,6 +18,12 @@
 #define SN_TILES8_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #define SN_TILES8_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
 #define SN_TILES8_4(X) X(1, 4) X(2, 4)
+/* Of bytes, in registers of 16 sums; with shorter ones tiles have one block. */
+#define SN_BYTE_TILES16_1(X) X(1, 1) X(2, 1) X(4, 1) X(6, 1) X(8, 1) X(12, 1)
+#define SN_BYTE_TILES16_2(X) X(1, 2) X(2, 2) X(4, 2) X(6, 2) X(8, 2) X(12, 2)
+#define SN_BYTE_TILES16_3(X) X(1, 3) X(2, 3) X(4, 3) X(6, 3) X(8, 3)
+#define SN_BYTE_TILES16_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#define SN_BYTE_TILES8_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1)
 /* Sanitizer builds have only these, as every instance takes the compiler long; drivers still plan
  * with the others, so that they do the same in every build. */
 #define SN_FEW_TILES_1(X) X(1, 1) X(4, 1)

@@ -42,6 +42,31 @@ static void check_bytes_store(const sn_kernel_row *row, const sn_kernel_row *ref
     }
 }
 
+static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2, is_signed = i % 4 < 2;
+        guarded x = guard_floats(n, at_end), scale = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        int32_t *sums = (int32_t *)(void *)x.data;
+        for (size_t k = 0; k < n; k++) { /* often half way between two steps, or very large */
+            sums[k] = i % 5 ? (int32_t)rnd(0, 4000) - 2000 : (int32_t)(uint32_t)test_rand();
+            scale.data[k] = i % 3 ? 0.125f : 0.01f + 0.3f * test_randf() * test_randf();
+            if (i % 7 == 0 && k % 5 == 0)
+                scale.data[k] = specials[test_rand() % ALL];
+        }
+        const float lo = is_signed ? -128.0f : 0.0f, zero = lo + (float)rnd(0, 255);
+        const float low = i % 2 ? lo : zero, high = i % 6 ? lo + 255.0f : low + (float)rnd(0, 3);
+        ((sn_i32_requantize_fn *)ref->fn)(a, sums, n, scale.data, zero, low, high);
+        ((sn_i32_requantize_fn *)row->fn)(b, sums, n, scale.data, zero, low, high);
+        CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&scale), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -69,6 +94,7 @@ TEST(every_kernel_of_bytes_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_bytes_load", check_bytes_load},
                                            {"sn_bytes_store", check_bytes_store},
+                                           {"sn_i32_requantize", check_requantize},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};
     check_family("bytes", checkers);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of bytes, one at a time. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+
+static inline int32_t number(uint8_t byte, uint8_t flip, bool is_signed)
+{
+    const uint8_t b = byte ^ flip;
+    return is_signed ? (int32_t)(int8_t)b : (int32_t)b;
+}
+
+static inline void tile(const sn_q8_tile *t, bool is_signed)
+{
+    const size_t groups = (t->channels + t->kr - 1) / t->kr;
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t q = 0; q < t->blocks; q++)
+            for (size_t l = 0; l < t->block; l++) {
+                const int8_t *w = t->w + (ptrdiff_t)q * t->w_q;
+                uint32_t sum = (uint32_t)t->start[q * t->block + l];
+                for (size_t k = 0; k < t->taps; k++) {
+                    const uint8_t *x = t->x[k * t->rows + r] + t->x_at;
+                    for (size_t c = 0; c < t->channels; c++)
+                        sum += (uint32_t)(number(x[c], t->flip, is_signed) *
+                                          w[((k * groups + c / t->kr) * t->block + l) * t->kr +
+                                            c % t->kr]);
+                }
+                t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * t->block + l)] = (int32_t)sum;
+            }
+}
+
+static inline void depthwise(const sn_q8_tile *t, bool is_signed)
+{
+    const size_t groups = (t->taps + t->kr - 1) / t->kr;
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t c = 0; c < t->channels; c++) {
+            uint32_t sum = (uint32_t)t->start[c];
+            for (size_t k = 0; k < t->taps; k++)
+                sum += (uint32_t)(number(t->x[k * t->rows + r][t->x_at + c], t->flip, is_signed) *
+                                  t->w[((c / t->block * groups + k / t->kr) * t->block +
+                                        c % t->block) *
+                                           t->kr +
+                                       k % t->kr]);
+            t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)c] = (int32_t)sum;
+        }
+}
+
+void sn_u8_tile_ref(const sn_q8_tile *t)
+{
+    tile(t, false);
+}
+
+void sn_i8_tile_ref(const sn_q8_tile *t)
+{
+    tile(t, true);
+}
+
+void sn_u8_depthwise_ref(const sn_q8_tile *t)
+{
+    depthwise(t, false);
+}
+
+void sn_i8_depthwise_ref(const sn_q8_tile *t)
+{
+    depthwise(t, true);
+}
+
+void sn_i32_requantize_ref(uint8_t *y, const int32_t *x, size_t n, const float *scale, float zero,
+                           float lo, float hi)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = rintf((float)x[i] * scale[i]) + zero;
+        v = v > lo ? v : lo; /* NaN too */
+        v = v < hi ? v : hi;
+        y[i] = (uint8_t)(int32_t)v;
+    }
+}

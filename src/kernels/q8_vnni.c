@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of bytes with AVX-512 VNNI: four of an unsigned and a signed byte at a time. */
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/simd_common.h"
+
+enum { Q8_BLOCK = 16, Q8_SUMS = 1, Q8_WS = 1 };
+typedef __m512i q8_v, q8_a;
+
+SN_INLINE q8_v q8_zero(void)
+{
+    return _mm512_setzero_si512();
+}
+SN_INLINE q8_a q8_bytes(uint32_t word)
+{
+    return _mm512_set1_epi32((int)word);
+}
+SN_INLINE q8_a q8_flip(q8_a a, q8_a flip)
+{
+    return _mm512_xor_si512(a, flip);
+}
+SN_INLINE void q8_weights(q8_v *w, const int8_t *from)
+{
+    *w = _mm512_loadu_si512(from);
+}
+SN_INLINE void q8_dot(q8_v *sums, q8_a a, const q8_v *w)
+{
+    *sums = _mm512_dpbusd_epi32(*sums, a, *w);
+}
+SN_INLINE void q8_store(int32_t *y, const q8_v *sums, const int32_t *start)
+{
+    _mm512_storeu_si512(y, _mm512_add_epi32(*sums, _mm512_loadu_si512(start)));
+}
+
+#if SONDE_FEW_TILES
+#define Q8_TILES(X) SN_FEW_TILES_1(X) SN_FEW_TILES_2(X) SN_FEW_TILES_3(X) SN_FEW_TILES_4(X)
+#else
+#define Q8_TILES(X)                                                                                \
+    SN_BYTE_TILES16_1(X) SN_BYTE_TILES16_2(X) SN_BYTE_TILES16_3(X) SN_BYTE_TILES16_4(X)
+#endif
+#include "kernels/q8_tile.tmpl.h"
+
+void sn_u8_tile_vnni(const sn_q8_tile *t)
+{
+    q8_walk(t);
+}
+
+/* ------------------------------------------------------------------ depthwise */
+/* 64 channels at a time: the bytes of four taps are interleaved, which within each quarter of a
+ * register leaves channels 4j … 4j+3 in the j-th of four results. Weights are brought into that
+ * order, and sums back out of it. */
+enum { LANES = 64, QUARTER = 16 };
+
+/* out[i] = quarter i of in[0], in[1], in[2], in[3]; in and out may be the same. */
+SN_INLINE void turn_quarters(__m512i *out, const __m512i *in)
+{
+    const __m512i a = _mm512_shuffle_i32x4(in[0], in[1], 0x44),
+                  b = _mm512_shuffle_i32x4(in[0], in[1], 0xEE),
+                  c = _mm512_shuffle_i32x4(in[2], in[3], 0x44),
+                  d = _mm512_shuffle_i32x4(in[2], in[3], 0xEE);
+    out[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+    out[1] = _mm512_shuffle_i32x4(a, c, 0xDD);
+    out[2] = _mm512_shuffle_i32x4(b, d, 0x88);
+    out[3] = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
+
+/* Rows `row` … row+P-1 of channels `first` … first+n-1. */
+SN_INLINE void depthwise_rows(const sn_q8_tile *t, size_t row, size_t first, size_t n, const int P)
+{
+    enum { KR = Q8_KR };
+    const size_t groups = (t->taps + KR - 1) / KR, blocks = (n + QUARTER - 1) / QUARTER;
+    const __mmask64 there = n >= LANES ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+    const __m512i flip = _mm512_set1_epi8((char)t->flip);
+    const int8_t *w = t->w + first * groups * KR;
+    __m512i sums[4 * 4];
+    SN_UNROLL for (int i = 0; i < 4 * P; i++) sums[i] = _mm512_setzero_si512();
+    for (size_t g = 0; g < groups; g++) {
+        __m512i wv[4];
+        for (size_t b = 0; b < 4; b++)
+            wv[b] = b < blocks ? _mm512_loadu_si512(w + (b * groups + g) * QUARTER * KR)
+                               : _mm512_setzero_si512();
+        turn_quarters(wv, wv);
+        SN_UNROLL for (int p = 0; p < P; p++)
+        {
+            __m512i v[KR];
+            SN_UNROLL for (size_t i = 0; i < KR; i++)
+            {
+                const size_t tap = g * KR + i < t->taps ? g * KR + i : t->taps - 1;
+                const uint8_t *x = t->x[tap * t->rows + row + (size_t)p] + t->x_at + first;
+                v[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(there, x), flip);
+            }
+            const __m512i lo = _mm512_unpacklo_epi8(v[0], v[1]),
+                          hi = _mm512_unpackhi_epi8(v[0], v[1]),
+                          lo2 = _mm512_unpacklo_epi8(v[2], v[3]),
+                          hi2 = _mm512_unpackhi_epi8(v[2], v[3]);
+            __m512i *s = sums + 4 * p;
+            s[0] = _mm512_dpbusd_epi32(s[0], _mm512_unpacklo_epi16(lo, lo2), wv[0]);
+            s[1] = _mm512_dpbusd_epi32(s[1], _mm512_unpackhi_epi16(lo, lo2), wv[1]);
+            s[2] = _mm512_dpbusd_epi32(s[2], _mm512_unpacklo_epi16(hi, hi2), wv[2]);
+            s[3] = _mm512_dpbusd_epi32(s[3], _mm512_unpackhi_epi16(hi, hi2), wv[3]);
+        }
+    }
+    SN_UNROLL for (int p = 0; p < P; p++)
+    {
+        int32_t *y = t->y + (ptrdiff_t)(row + (size_t)p) * t->y_row + (ptrdiff_t)first;
+        turn_quarters(sums + 4 * p, sums + 4 * p);
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t left = n - b * QUARTER;
+            const __mmask16 mask = left >= QUARTER ? 0xFFFF : (__mmask16)((1u << left) - 1);
+            _mm512_mask_storeu_epi32(
+                y + b * QUARTER, mask,
+                _mm512_add_epi32(sums[4 * (size_t)p + b],
+                                 _mm512_loadu_si512(t->start + first + b * QUARTER)));
+        }
+    }
+}
+
+void sn_u8_depthwise_vnni(const sn_q8_tile *t)
+{
+    for (size_t c = 0; c < t->channels; c += LANES) {
+        const size_t n = t->channels - c < LANES ? t->channels - c : LANES;
+        size_t row = 0;
+        for (; row + 4 <= t->rows; row += 4)
+            depthwise_rows(t, row, c, n, 4);
+        for (; row < t->rows; row++)
+            depthwise_rows(t, row, c, n, 1);
+    }
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of bytes: every variant gives the same sums as its reference, to the last bit. */
+#include "rows.h"
+
+enum { MAX_ROWS = 30, MAX_TAPS = 10, MAX_CHANNELS = 150 };
+
+typedef struct problem {
+    sn_q8_tile t;
+    guarded x[MAX_TAPS * MAX_ROWS], w, start, got, want;
+    const uint8_t *pointers[MAX_TAPS * MAX_ROWS];
+    size_t columns, n_y;
+    int32_t y_row;
+} problem;
+
+/* Bytes at the end of their page: nothing behind the last channel may be read. */
+static guarded guard_bytes(size_t n, bool at_end, uint8_t **data)
+{
+    const size_t floats = (n + 3) / 4;
+    guarded g = guard_floats(floats, at_end);
+    *data = (uint8_t *)(void *)g.data + (at_end ? floats * 4 - n : 0);
+    for (size_t i = 0; i < n; i++)
+        (*data)[i] = (uint8_t)(test_rand() % 5 ? test_rand() : test_rand() % 2 ? 255 : 128);
+    return g;
+}
+
+static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
+{
+    const bool at_end = i % 2;
+    sn_q8_tile *t = &p->t;
+    *t = (sn_q8_tile){.rows = rnd(1, i % 3 ? 8 : MAX_ROWS),
+                      .taps = rnd(1, i % 4 ? 3 : MAX_TAPS),
+                      .channels = rnd(1, i % 2 ? 20 : MAX_CHANNELS),
+                      .x_at = rnd(0, 1) * rnd(0, 9),
+                      .block = row->geometry.block,
+                      .kr = row->geometry.kr,
+                      .flip = rnd(0, 1) ? 0x80 : 0};
+    unsigned most = 4;
+    while (most > 1 && row->geometry.pixels[most - 1] == 0)
+        most--;
+    t->blocks = (unsigned)rnd(1, most);
+    const size_t kr = t->kr, inner = depthwise ? t->taps : t->channels;
+    const size_t groups = (inner + kr - 1) / kr;
+    const size_t blocks = depthwise ? (t->channels + t->block - 1) / t->block : t->blocks;
+    const size_t block_bytes = (depthwise ? 1 : t->taps) * groups * kr * t->block;
+    const size_t gap = rnd(0, 1) * 64;
+    p->columns = depthwise ? t->channels : t->blocks * t->block;
+    t->w_q = (ptrdiff_t)(block_bytes + gap);
+    uint8_t *w, *start, *y;
+    p->w = guard_bytes(blocks * block_bytes + (depthwise ? 0 : (blocks - 1) * gap), at_end, &w);
+    t->w = (const int8_t *)w;
+    if (depthwise) /* weights behind the last tap are zero */
+        for (size_t k = 0; k < blocks * block_bytes; k++)
+            if (k / (t->block * kr) % groups * kr + k % kr >= t->taps)
+                w[k] = 0;
+    p->start = guard_bytes(blocks * t->block * 4, at_end, &start);
+    t->start = (const int32_t *)(const void *)start;
+    t->y_row = (ptrdiff_t)(p->columns + rnd(0, 1) * rnd(0, 5));
+    p->n_y = (t->rows - 1) * (size_t)t->y_row + p->columns;
+    p->got = guard_bytes(p->n_y * 4, at_end, &y);
+    t->y = (int32_t *)(void *)y;
+    p->want = guard_bytes(p->n_y * 4, at_end, &y);
+    memcpy(y, t->y, p->n_y * 4);
+    for (size_t k = 0; k < t->taps * t->rows; k++) {
+        uint8_t *x;
+        p->x[k] = guard_bytes(t->x_at + t->channels, at_end, &x);
+        p->pointers[k] = x;
+    }
+    t->x = p->pointers;
+}
+
+static void drop(problem *p)
+{
+    for (size_t k = 0; k < p->t.taps * p->t.rows; k++)
+        guard_free(&p->x[k]);
+    guard_free(&p->w), guard_free(&p->start), guard_free(&p->got), guard_free(&p->want);
+}
+
+static void check(const sn_kernel_row *row, const sn_kernel_row *ref, bool depthwise)
+{
+    static problem p;
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        make(&p, row, depthwise, i);
+        ((sn_q8_tile_fn *)row->fn)(&p.t);
+        const int32_t *got = p.t.y;
+        p.t.y = (int32_t *)(void *)p.want.data;
+        ((sn_q8_tile_fn *)ref->fn)(&p.t);
+        CHECK_MSG(memcmp(got, p.t.y, p.n_y * 4) == 0,
+                  "%s: case %d, %zu rows, %zu taps, %zu channels, %u blocks, flip %d", row->name, i,
+                  p.t.rows, p.t.taps, p.t.channels, p.t.blocks, p.t.flip);
+        drop(&p);
+    }
+}
+
+static void check_tile(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check(row, ref, false);
+}
+
+static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check(row, ref, true);
+}
+
+TEST(every_product_of_bytes_is_exact)
+{
+    static const row_checker checkers[] = {
+        {"sn_q8_tile", check_tile}, {"sn_q8_depthwise", check_depthwise}, {NULL, NULL}};
+    check_family("q8", checkers);
+}
+
+/* What the reference computes, from the formula with numbers that are easy to follow. */
+TEST(the_reference_follows_its_formula)
+{
+    const uint8_t a[3] = {1, 200, 3}, b[3] = {255, 0, 7};
+    const uint8_t *x[2] = {a, b}; /* two taps of one row */
+    int8_t w[2 * 4 * 2] = {0};    /* taps × lanes of four channels */
+    const int32_t start[2] = {10, -10};
+    int32_t y[2];
+    w[0] = 2, w[1] = -1, w[2] = 5;       /* tap 0, lane 0 */
+    w[4] = 1;                            /* tap 0, lane 1 */
+    w[8] = -128, w[12] = 127, w[14] = 1; /* tap 1: lane 0, lane 1 */
+    sn_q8_tile t = {.x = x,
+                    .w = w,
+                    .start = start,
+                    .y = y,
+                    .rows = 1,
+                    .taps = 2,
+                    .channels = 3,
+                    .blocks = 1,
+                    .block = 2,
+                    .kr = 4,
+                    .y_row = 2};
+    sn_u8_tile_ref(&t);
+    CHECK(y[0] == 10 + 2 - 200 + 15 - 128 * 255);
+    CHECK(y[1] == -10 + 1 + 127 * 255 + 7);
+    sn_i8_tile_ref(&t); /* 200 is -56, 255 is -1 */
+    CHECK(y[0] == 10 + 2 + 56 + 15 + 128);
+    t.flip = 0x80; /* 1 is 129 - 128 … as unsigned 129 */
+    sn_u8_tile_ref(&t);
+    CHECK(y[1] == -10 + 129 + 127 * 127 + 135);
+}
+
+TEST_MAIN()
