@@ -27,6 +27,14 @@ void sn_q8_store_ref(uint8_t *y, const float *x, size_t n, float bias, float sca
     }
 }
 
+void sn_u8_turn_ref(uint8_t *y, ptrdiff_t y_row, const uint8_t *x, ptrdiff_t x_row, size_t rows,
+                    size_t columns)
+{
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < rows; r++)
+            y[(ptrdiff_t)c * y_row + (ptrdiff_t)r] = x[(ptrdiff_t)r * x_row + (ptrdiff_t)c];
+}
+
 void sn_f32_axpy_ref(float *y, const float *x, size_t n, size_t stride, float a)
 {
     for (size_t i = 0; i < n; i++)

@@ -36,9 +36,14 @@ typedef enum sn_arrangement {
 #define SN_GEOMETRY_filters16 .block = 16, .kr = 1
 #define SN_GEOMETRY_tile8     .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
 #define SN_GEOMETRY_tile16    .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
-#define SN_GEOMETRY_bytes8    .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}
-#define SN_GEOMETRY_bytes16   .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16)
-#define SN_GEOMETRY_taps16    .block = 16, .kr = 4
+#define SN_GEOMETRY_bytes_c   .block = 8, .kr = 4, .pixels = {1}, .speed = 0.05f
+#define SN_GEOMETRY_bytes8                                                                         \
+    .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}, .speed = 0.55f
+#define SN_GEOMETRY_bytes16                                                                        \
+    .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16), .speed = 4
+#define SN_GEOMETRY_taps_c    .block = 16, .kr = 4, .speed = 0.05f
+#define SN_GEOMETRY_taps8     .block = 16, .kr = 4, .speed = 0.55f
+#define SN_GEOMETRY_taps16    .block = 16, .kr = 4, .speed = 1
 #define SN_TILE_PIXELS(lists)                                                                      \
     {                                                                                              \
         SN_TILE_MOST(lists##_1), SN_TILE_MOST(lists##_2), SN_TILE_MOST(lists##_3),                 \

@@ -212,6 +212,11 @@ typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
 typedef void sn_i32_requantize_fn(uint8_t *y, const int32_t *x, size_t n, const float *scale,
                                   float zero, float lo, float hi);
 
+/* Rows of bytes become columns: y[c*y_row + r] = x[r*x_row + c] for r < rows, c < columns. No
+ * overlap. */
+typedef void sn_bytes_turn_fn(uint8_t *y, ptrdiff_t y_row, const uint8_t *x, ptrdiff_t x_row,
+                              size_t rows, size_t columns);
+
 /* y[i] += a * x[i * stride], stride >= 1; product and sum are rounded once or twice. No overlap. */
 typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, float a);
 

@@ -106,6 +106,14 @@ static void collect(const measuring *m, const sn_profile *p, double *samples)
     }
 }
 
+/* The instructions that a kernel is named after, else the best that it may use. */
+static const char *level_of(const char *kernel, uint32_t flags)
+{
+    const char *suffix = strrchr(kernel, '_');
+    const char *level = suffix ? sn_cpu_level_word(flags, suffix + 1) : NULL;
+    return level ? level : sn_cpu_level_name(flags);
+}
+
 /* What is known without running. */
 static sonde_status describe(const measuring *m, sn_arena *arena, sonde_op_variant *row,
                              size_t *steps, bool *reordered, sonde_error *err)
@@ -127,7 +135,7 @@ static sonde_status describe(const measuring *m, sn_arena *arena, sonde_op_varia
         if (info->kernel && *info->kernel && !*kernel)
             kernel = info->kernel;
     }
-    row->cpu = sn_cpu_level_name(m->context->core.cpu.flags);
+    row->cpu = level_of(kernel, m->context->core.cpu.flags);
     row->threads = m->way->threads;
     row->packed = sn_session_program(m->session->core)->packed_bytes > 0;
     row->layout = *reordered ? "blocked" : "plain";

@@ -231,6 +231,9 @@ static sonde_status add_levels(sn_op_entry *e, const sn_op_case *c, sn_op_way wa
         *word = 0; /* the best of the rest is now the last word */
         const char *level = strrchr(words, ' ') ? strrchr(words, ' ') + 1 : words;
         way.cpu = level;
+        /* A level above whose kernels this operator has was measured already. */
+        if (e->rows.n && strcmp(e->rows.data[e->rows.n - 1].cpu, level) == 0)
+            continue;
         SN_TRY(add_threads(e, c, way, one, err));
     }
     return SONDE_OK;

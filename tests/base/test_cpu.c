@@ -67,12 +67,12 @@ TEST(a_level_without_kernels_is_listed_but_not_said_to_be_used)
 {
     char text[128];
     const uint32_t flags = SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_AMX;
-    CHECK_STR(sn_cpu_level_name(flags), "avx512");
+    CHECK_STR(sn_cpu_level_name(flags), "vnni");
     CHECK_STR(sn_cpu_level_name(SN_CPU_NEON | SN_CPU_I8MM), "neon");
     sn_cpu_level_list(flags, text, sizeof text);
     CHECK_STR(text, "baseline, avx2, avx512, vnni, amx");
     sn_cpu_unused_list(flags, text, sizeof text);
-    CHECK_STR(text, "vnni, amx");
+    CHECK_STR(text, "amx");
     sn_cpu_unused_list(SN_CPU_AVX2, text, sizeof text);
     CHECK_STR(text, "");
 }

@@ -14,8 +14,8 @@ typedef struct level {
 /* Ended by an entry with name NULL. */
 static inline const level *levels(void)
 {
-    static level list[8];
-    static const char *const names[] = {"baseline", "avx2", "avx512", "neon"};
+    static level list[12];
+    static const char *const names[] = {"baseline", "avx2", "avx512", "vnni", "neon", "dotprod"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         sn_cpu cpu;

@@ -67,6 +67,28 @@ static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_turn(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t rows = rnd(1, i % 2 ? 20 : 70), columns = rnd(1, i % 3 ? 20 : 70);
+        const size_t x_row = columns + rnd(0, 1) * rnd(0, 9), y_row = rows + rnd(0, 1) * rnd(0, 9);
+        const size_t nx = (rows - 1) * x_row + columns, ny = (columns - 1) * y_row + rows;
+        const bool at_end = i % 2;
+        guarded x = guard_floats(nx, at_end), got = guard_floats(ny, at_end);
+        guarded want = guard_floats(ny, at_end);
+        uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? 3 * nx : 0);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * ny : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * ny : 0);
+        for (size_t k = 0; k < nx; k++)
+            from[k] = (uint8_t)test_rand();
+        memset(a, 0x5A, ny), memset(b, 0x5A, ny);
+        ((sn_bytes_turn_fn *)ref->fn)(a, (ptrdiff_t)y_row, from, (ptrdiff_t)x_row, rows, columns);
+        ((sn_bytes_turn_fn *)row->fn)(b, (ptrdiff_t)y_row, from, (ptrdiff_t)x_row, rows, columns);
+        CHECK_MSG(memcmp(a, b, ny) == 0, "%s: %zu x %zu", row->name, rows, columns);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -95,6 +117,7 @@ TEST(every_kernel_of_bytes_matches_its_reference)
     static const row_checker checkers[] = {{"sn_bytes_load", check_bytes_load},
                                            {"sn_bytes_store", check_bytes_store},
                                            {"sn_i32_requantize", check_requantize},
+                                           {"sn_bytes_turn", check_turn},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};
     check_family("bytes", checkers);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvInteger and QLinearConv: convolutions of bytes (compute/integer_conv.h), whose zero points
- * and scales are inputs. */
-#include "compute/integer_conv.h"
+/* ConvInteger and QLinearConv: convolutions of bytes (compute/q8.h), whose zero points and scales
+ * are inputs. */
+#include "compute/channels_last.h"
+#include "compute/q8.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/window.h"
 
@@ -113,11 +114,33 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
-/* ------------------------------------------------------------------ bind, run */
+/* ------------------------------------------------------------------ pack, bind, run */
+static sonde_status pack(sn_pack_request *q)
+{
+    const conv_params *r = q->params;
+    const sn_type *w = &q->in[r->at.w]->type;
+    if (sn_is_byte(w->dtype))
+        q->pack[r->at.w] =
+            (uint8_t)sn_q8_conv_pack_id(w->dtype, w->dims, w->rank, r->groups, q->cpu_flags);
+    q->pack_arg[r->at.w] = r->groups;
+    return SONDE_OK;
+}
+
 typedef struct conv_bound {
-    sn_integer_conv_plan plan;
-    sn_piece w, x, sums, acc, core;
+    sn_q8_plan plan;
+    sn_channels_last x, y;
+    sn_piece x_last, y_last, core;
+    bool turns_x, turns_y; /* they lie plain: channels come last, and go back, on the way */
 } conv_bound;
+
+/* A plain tensor's room with channels last; with one channel or pixel it lies so already. */
+static bool turns(sn_bind *b, const sn_channels_last *g, sn_piece *room)
+{
+    if (g->c == 1 || g->pixels == 1)
+        return false;
+    *room = sn_carve(&b->workspace, sn_count(g->n, g->pixels, g->pitch, 1), g->elem);
+    return true;
+}
 
 static sonde_status bind(sn_bind *b)
 {
@@ -128,17 +151,24 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_is_byte(x->dtype) || !sn_is_byte(w->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "only 8-bit integers are supported");
-    sn_conv_desc d = {.n = x->dims[0], .c = x->dims[1], .oc = w->dims[0], .groups = r->groups};
-    if (!sn_window_conv(&r->window, x->dims + 2, x->rank - 2, w->dims + 2, &d))
+    sn_q8_desc d = {.x_type = x->dtype,
+                    .w_type = w->dtype,
+                    .y_type = b->out[0].type.dtype,
+                    .packed = b->in[r->at.w]->pack != 0};
+    d.conv =
+        (sn_conv_desc){.n = x->dims[0], .c = x->dims[1], .oc = w->dims[0], .groups = r->groups};
+    if (!sn_window_conv(&r->window, x->dims + 2, x->rank - 2, w->dims + 2, &d.conv))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
-    sn_integer_conv_plan *p = &k->plan;
-    SN_TRY(sn_integer_conv_plan_make(p, &d, x->dtype, w->dtype, r->quantized, b->cpu_flags,
-                                     b->ctx->cpu.l2_bytes, b->threads, b->err));
-    k->w = sn_carve(&b->workspace, p->w_floats, sizeof(float));
-    k->x = sn_carve(&b->workspace, p->x_floats, sizeof(float));
-    k->sums = sn_carve(&b->workspace, p->sums_floats, sizeof(float));
-    k->acc = sn_carve(&b->workspace, p->acc_ints, sizeof(int32_t));
-    k->core = sn_carve_bytes(&b->workspace, p->core_bytes);
+    d.x_pitch = d.conv.c;
+    d.y_pitch = d.conv.oc;
+    sn_q8_plan *p = &k->plan;
+    SN_TRY(sn_q8_plan_make(p, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    k->x = (sn_channels_last){d.conv.n, d.conv.c, p->in_pixels, d.x_pitch, 1};
+    k->y =
+        (sn_channels_last){d.conv.n, d.conv.oc, p->out_pixels, d.y_pitch, sn_dtype_bytes(d.y_type)};
+    k->turns_x = turns(b, &k->x, &k->x_last);
+    k->turns_y = turns(b, &k->y, &k->y_last);
+    k->core = sn_carve_inner(&b->workspace, &p->workspace);
     b->bound = k;
     b->kernel = p->name;
     b->flops = p->flops;
@@ -163,41 +193,44 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const conv_params *r = s->params;
     const conv_ports *at = &r->at;
     const conv_bound *k = s->bound;
+    const uint32_t flags = k->plan.cpu_flags;
     sn_tensor *y = sn_out(s, f, 0);
-    const sn_byte_zeros x_zero = zeros_in(s, f, at->x_zero);
-    sn_integer_conv_args a = {.x = sn_in(s, f, at->x)->data,
-                              .w = sn_in(s, f, at->w)->data,
-                              .x_zero = sn_byte_zero(&x_zero, 0),
-                              .w_zero = zeros_in(s, f, at->w_zero),
-                              .w_f32 = sn_piece_ptr(f, k->w),
-                              .x_f32 = sn_piece_ptr(f, k->x),
-                              .sums = sn_piece_ptr(f, k->sums),
-                              .acc = sn_piece_ptr(f, k->acc),
-                              .core = sn_piece_ptr(f, k->core),
-                              .cancel = f->cancel};
+    if (sn_tensor_count(y) == 0)
+        return SONDE_OK;
+    sn_q8_args a = {.x = sn_in(s, f, at->x)->data,
+                    .w = sn_in(s, f, at->w)->data,
+                    .y = k->turns_y ? sn_piece_ptr(f, k->y_last) : y->data,
+                    .x_zero = zeros_in(s, f, at->x_zero),
+                    .w_zero = zeros_in(s, f, at->w_zero),
+                    .workspace = sn_piece_ptr(f, k->core),
+                    .cancel = f->cancel};
     if (r->quantized) {
         const sn_byte_zeros y_zero = zeros_in(s, f, at->y_zero);
-        a.y_bytes = y->data;
-        a.y_type = y->dtype;
         a.bias = sn_has(s, at->bias) ? sn_in(s, f, at->bias)->data : NULL;
+        a.bias_column = 1;
+        a.x_scale = sn_in(s, f, at->x_scale)->data;
+        a.x_scales = 1;
         a.w_scale = sn_in(s, f, at->w_scale)->data;
         a.w_scales = sn_tensor_count(sn_in(s, f, at->w_scale));
-        a.x_scale = float_in(s, f, at->x_scale);
         a.y_scale = float_in(s, f, at->y_scale);
         a.y_zero = sn_byte_zero(&y_zero, 0);
-    } else {
-        a.y = y->data;
     }
-    if (sn_tensor_count(y) == 0 || sn_integer_conv_run(&k->plan, &a, f->pool))
-        return SONDE_OK;
-    return sn_fail_cancelled(f);
+    if (k->turns_x) {
+        sn_channels_to_last(&k->x, flags, a.x, sn_piece_ptr(f, k->x_last), f->pool);
+        a.x = sn_piece_ptr(f, k->x_last);
+    }
+    if (!sn_q8_run(&k->plan, &a, f->pool))
+        return sn_fail_cancelled(f);
+    if (k->turns_y)
+        sn_channels_from_last(&k->y, flags, a.y, y->data, f->pool);
+    return SONDE_OK;
 }
 
 #define INTEGER_CONV(NAME, MIN_IN, MAX_IN, PREPARE)                                                \
     {                                                                                              \
         .name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
         .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,      \
-        .bind = bind, .run = run, .types = "i8 u8"                                                 \
+        .pack = pack, .bind = bind, .run = run, .types = "i8 u8"                                   \
     }
 const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer),
                                     {.name = NULL}};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and products of bytes, summed exactly in int32:
+ *
+ *   sum[row][o] = bias[o] + sum over taps and channels of (x - x_zero) · (w - w_zero[o])
+ *
+ * and turned into bytes again, into f32, or left as they are. Activations have their channels last:
+ * a row is a pixel (or a row of a matrix), `pitch` bytes from the next. Pixels outside of the image
+ * count as the zero point, so they add nothing.
+ *
+ * Zero points never enter the inner loop: the sum above is that of x · w, minus x_zero · (sum of
+ * w), which is known when weights are packed, minus w_zero · (sum of x), which is only computed
+ * where w_zero is not 0. Kernels multiply unsigned by signed bytes, or signed ones only: those of
+ * the other kind are flipped (x ^ 0x80), and their zero point moves by 128 with them.
+ *
+ * How sums become bytes is stated in sn_q8_result: one rule, the same on every CPU. */
+#ifndef SN_COMPUTE_Q8_H
+#define SN_COMPUTE_Q8_H
+
+#include <stdatomic.h>
+
+#include "base/pool.h"
+#include "base/workspace.h"
+#include "compute/bytes.h"
+#include "compute/conv.h"
+#include "compute/gemm.h"
+#include "compute/packs.h"
+
+/* How packed weights of bytes are divided. */
+typedef struct sn_q8_weights {
+    unsigned block, kr;
+    int64_t groups, merge;       /* groups after merging, and how many were merged to one */
+    int64_t group_in, group_out; /* channels of a group as the model has it */
+    int64_t in, out;             /* of a merged one */
+    int64_t taps, blocks;        /* blocks of output channels of a merged group */
+    int64_t steps;               /* vectors of a block */
+    int64_t block_bytes, sums_bytes, bytes;
+} sn_q8_weights;
+bool sn_q8_weights_of(const sn_packing *p, sn_q8_weights *out);
+
+/* The packed format (compute/packs.inc) of these weights; 0: none. Argument: the groups. */
+unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t groups,
+                            uint32_t cpu_flags);
+/* The same for the right side of a product; argument 1 where it is stored as [n, k]. */
+unsigned sn_q8_gemm_pack_id(sonde_dtype w_type, uint32_t cpu_flags);
+
+typedef struct sn_q8_desc {
+    sn_conv_desc conv; /* n, c, oc, groups and the spatial arrays */
+    /* Products: conv has one tap, one group, n = the batches, out[2] = in[2] = m, c = k, oc = n of
+     * the matrices. Steps of a batch index in matrices of x and w are as in sn_gemm_desc. */
+    bool product, turned; /* turned: w is stored as [n, k] */
+    int batch_rank;
+    int64_t batch[SN_GEMM_MAX_BATCH_RANK], x_batch[SN_GEMM_MAX_BATCH_RANK],
+        w_batch[SN_GEMM_MAX_BATCH_RANK];
+    int64_t matrices;                   /* of w; 0 is 1 */
+    sonde_dtype x_type, w_type, y_type; /* y: U8, I8, I32, F32 */
+    int64_t x_pitch, y_pitch;           /* elements from row to row */
+    bool packed;                        /* weights come in the format of sn_q8_*_pack_id */
+} sn_q8_desc;
+
+/* Numbers of the result: f = x_scale · w_scale[o]; f32: sum · f + addend[o]; bytes:
+ * round(sum · (f / y_scale)) + y_zero, to nearest even, cut to lo … hi. */
+typedef struct sn_q8_args {
+    const void *x, *w;
+    void *y;
+    sn_byte_zeros x_zero; /* one, or (products) one per row of all matrices of x */
+    sn_byte_zeros w_zero; /* one, one per output channel, or (products) also of every matrix */
+    const int32_t *bias;  /* or NULL */
+    int64_t bias_column, bias_row; /* elements from one to the next; 0: the same for all */
+    const float *addend;           /* per output channel, in f32, or NULL */
+    const float *x_scale, *w_scale;
+    int64_t x_scales, w_scales; /* as many as the zero points may be */
+    float y_scale;
+    int32_t y_zero;
+    int32_t lo, hi; /* bytes of the result; lo = hi = 0: all of its type */
+    void *workspace;
+    const _Atomic int *cancel; /* not 0: stop; may be NULL */
+} sn_q8_args;
+
+typedef struct sn_q8_plan {
+    sn_q8_desc d;
+    const sn_kernels *k;
+    sn_q8_tile_fn *tile; /* or of a depthwise convolution */
+    sn_q8_weights w;
+    unsigned pack; /* format of the weights */
+    uint32_t cpu_flags;
+    bool depthwise, flat; /* flat: row r of the result reads row r of x */
+    bool empty;           /* there are no channels to sum over */
+    bool flips;           /* activations are flipped for the kernel */
+    int64_t in_pixels, out_pixels;
+    int64_t rows;                   /* of a tile */
+    int64_t chunk, chunks;          /* blocks of a tile, and how many such chunks a group has */
+    bool chunks_outer;              /* weights are read once, else rows are */
+    int64_t row_parts, chunk_parts; /* tasks of an image */
+    /* pieces of the workspace */
+    sn_piece packed, zeros, start, factor;
+    sn_pieces pointers, sums, factors; /* of each thread; factors: of a row */
+    sn_workspace workspace;
+    uint64_t flops;
+    char name[48]; /* "u8_conv3x3_vnni" */
+} sn_q8_plan;
+
+sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_flags,
+                             size_t l2_bytes, int threads, sonde_error *err);
+/* False: it was cancelled. */
+bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool);
+
+#endif

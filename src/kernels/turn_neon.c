@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of bytes to columns with NEON. */
+#include "kernels/simd_neon.h"
+
+typedef uint8x16_t vb;
+SN_INLINE vb vb_load(const uint8_t *p)
+{
+    return vld1q_u8(p);
+}
+SN_INLINE void vb_store(uint8_t *p, vb v)
+{
+    vst1q_u8(p, v);
+}
+SN_INLINE vb vb_low(vb a, vb b)
+{
+    return vzip1q_u8(a, b);
+}
+SN_INLINE vb vb_high(vb a, vb b)
+{
+    return vzip2q_u8(a, b);
+}
+#include "kernels/turn.tmpl.h"
