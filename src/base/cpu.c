@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processor can do is one question, whether the operating system saves the registers it
- * takes is another, and for AMX a third is whether the kernel lets this process use them: a level
- * counts as found only when all answers are yes. */
+ * takes is another: a level counts as found only when both answers are yes. Whether this process
+ * may use the registers of AMX is a third, which is not asked before it has to be: asking makes
+ * the signal frames of the whole process three times as large. */
 #include "base/cpu.h"
 
 #include <stdio.h>
@@ -34,7 +35,8 @@ static const uint32_t arch_flags =
 
 /* Bits of XCR0: the state the operating system saves when it switches threads. */
 enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xE6, XCR0_AMX = 0x60000 };
-enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+/* arch_prctl: which large registers the kernel can save, and asking for those with one number. */
+enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
 
 static uint64_t read_xcr0(void)
 {
@@ -46,6 +48,18 @@ static uint64_t read_xcr0(void)
 static bool has(uint64_t word, uint64_t bits)
 {
     return (word & bits) == bits;
+}
+
+static bool kernel_supports_amx(void)
+{
+    uint64_t supported = 0;
+    return syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &supported) == 0 &&
+           has(supported, 1ull << XFEATURE_XTILEDATA);
+}
+
+static bool ask_for_amx(void)
+{
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
 static uint32_t find_flags(void)
@@ -72,9 +86,8 @@ static uint32_t find_flags(void)
         flags |= SN_CPU_VNNI;
     if (has(a1, 1u << 5))
         flags |= SN_CPU_BF16;
-    /* AMX-BF16, AMX-TILE, AMX-INT8; asking for the permission twice is harmless. */
-    if (has(d, 1u << 22 | 1u << 24 | 1u << 25) && has(xcr0, XCR0_AMX) &&
-        syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0)
+    /* AMX-BF16, AMX-TILE, AMX-INT8 */
+    if (has(d, 1u << 22 | 1u << 24 | 1u << 25) && has(xcr0, XCR0_AMX) && kernel_supports_amx())
         flags |= SN_CPU_AMX;
     return flags;
 }
@@ -99,6 +112,11 @@ static const uint32_t arch_flags = SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | 
 #define HWCAP_BIT_ASIMDDP (1ul << 20)
 #define HWCAP2_BIT_I8MM   (1ul << 13)
 #define HWCAP2_BIT_BF16   (1ul << 14)
+
+static bool ask_for_amx(void)
+{
+    return false;
+}
 
 static uint32_t find_flags(void)
 {
@@ -225,6 +243,8 @@ sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *er
     memset(cpu, 0, sizeof *cpu);
     cpu->found = find_flags();
     cpu->flags = cpu->found;
+    cpu->on_request = SN_CPU_AMX & SN_CPU_WITH_KERNELS;
+    cpu->request = sn_cpu_request_amx;
     find_model(cpu->model, sizeof cpu->model);
     cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 1, (size_t)32 << 10);
     cpu->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2, (size_t)512 << 10);
@@ -233,6 +253,29 @@ sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *er
     cpu->cores = online > 0 ? (int)online : 1;
     cpu->usable_cores = sn_cpu_usable_cores(&cpu->quota_cores);
     return restrict_to ? restrict_flags(cpu, restrict_to, err) : SONDE_OK;
+}
+
+bool sn_cpu_request_amx(void)
+{
+    enum { NOT_ASKED, GRANTED, REFUSED };
+    static _Atomic int answer = NOT_ASKED;
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == NOT_ASKED) {
+        /* Threads that get here together all ask, which is harmless; one answer is kept. */
+        const int now = ask_for_amx() ? GRANTED : REFUSED;
+        if (atomic_compare_exchange_strong(&answer, &known, now))
+            known = now;
+    }
+    return known == GRANTED;
+}
+
+bool sn_cpu_request(sn_cpu *cpu)
+{
+    const uint32_t wanted = cpu->flags & cpu->on_request;
+    if (wanted == 0 || cpu->request())
+        return true;
+    atomic_fetch_and(&cpu->flags, ~wanted);
+    return false;
 }
 
 const char *sn_cpu_level_name(uint32_t flags)

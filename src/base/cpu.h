@@ -3,6 +3,8 @@
 #ifndef SN_BASE_CPU_H
 #define SN_BASE_CPU_H
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 
 /* X(NAME, bit, text used in kernel names and SONDE_CPU, level: rank in "restrict to" order) */
@@ -11,7 +13,7 @@
     X(AVX512, 1, "avx512") /* F, CD, BW, DQ, VL */                                                 \
     X(VNNI, 2, "vnni")     /* AVX-512 VNNI */                                                      \
     X(BF16, 3, "bf16")     /* AVX-512 BF16 */                                                      \
-    X(AMX, 4, "amx")       /* AMX tile, int8, bf16, with permission from the kernel */             \
+    X(AMX, 4, "amx")       /* AMX tile, int8, bf16; only on request (sn_cpu_request) */            \
     X(NEON, 8, "neon")     /* aarch64 baseline */                                                  \
     X(DOTPROD, 9, "dotprod")                                                                       \
     X(I8MM, 10, "i8mm")                                                                            \
@@ -34,8 +36,11 @@ enum {
 };
 
 typedef struct sn_cpu {
-    uint32_t flags; /* SN_CPU_* that may be used */
-    uint32_t found; /* SN_CPU_* the machine has */
+    /* SN_CPU_* that may be used. Changes only in sn_cpu_request, before the first session. */
+    _Atomic uint32_t flags;
+    uint32_t found;        /* SN_CPU_* the machine and its operating system support */
+    uint32_t on_request;   /* SN_CPU_* that kernels need and sn_cpu_request has to ask for */
+    bool (*request)(void); /* asks for them: sn_cpu_request_amx; tests have their own */
     char model[64];
     size_t l1_bytes, l2_bytes, l3_bytes; /* data caches; cautious guesses when unknown, never 0 */
     int cores;                           /* online */
@@ -46,6 +51,16 @@ typedef struct sn_cpu {
 /* `restrict_to`: NULL, or a level ("baseline", "avx2", "avx512", "vnni", "bf16", "amx", "neon",
  * ...): that level and all below it; a level the machine lacks or an unknown word is an error. */
 sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *err);
+
+/* AMX has large registers. Linux keeps them from a process until it asks, because signal handlers
+ * of all its threads need larger stacks from then on. So detection asks for nothing, and whoever is
+ * about to use kernels asks first: every session as it is created, before it reads `flags`. Asks
+ * only if kernels for `flags` need it. False: the system refused, and `flags` are without it from
+ * now on. Thread-safe, cheap. */
+bool sn_cpu_request(sn_cpu *cpu);
+/* Asks for AMX, for the whole process and for ever. The system is asked once; the first answer
+ * stays. Refused where seccomp forbids it or a thread has a signal stack that is too small. */
+bool sn_cpu_request_amx(void);
 
 /* Cores that affinity and cgroup quota leave (the quota rounded down, because threads beyond it
  * make the others wait); at least 1. `quota_cores` may be NULL. */

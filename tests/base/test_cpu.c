@@ -3,9 +3,12 @@
 #include "base/cpu.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "amx.h"
 #include "temp_folder.h"
 #include "test.h"
 
@@ -75,6 +78,107 @@ TEST(a_level_without_kernels_is_listed_but_not_said_to_be_used)
     CHECK_STR(text, "amx");
     sn_cpu_unused_list(SN_CPU_AVX2, text, sizeof text);
     CHECK_STR(text, "");
+}
+
+TEST(detection_asks_for_no_permission)
+{
+    sn_cpu cpu;
+    sonde_error err = {0};
+    const int before = amx_permission();
+    if (before < 0)
+        SKIP_TEST("this machine has no AMX, or its kernel does not say who may use it");
+    CHECK_OK(sn_cpu_detect(&cpu, NULL, &err));
+    CHECK_EQ(before, 0);
+    CHECK_EQ(amx_permission(), 0);
+}
+
+/* A permission stays with its process, so each of these checks is a child's. It returns whether all
+ * is well, and says what is not. */
+#define EXPECT(cond)                                                                               \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #cond);                    \
+            return false;                                                                          \
+        }                                                                                          \
+    } while (0)
+
+static int in_child(bool (*check)(void))
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(!check());
+    int status = -1;
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* A processor whose AMX kernels are yet to come. */
+static sn_cpu with_amx_kernels(void)
+{
+    sn_cpu cpu;
+    (void)sn_cpu_detect(&cpu, NULL, NULL);
+    cpu.on_request = SN_CPU_AMX;
+    return cpu;
+}
+
+static bool ask(void)
+{
+    sn_cpu cpu = with_amx_kernels(), none = cpu;
+    none.on_request = 0;
+    EXPECT(sn_cpu_request(&none) && amx_permission() == 0);
+    none = cpu;
+    none.flags = SN_CPU_AVX2;
+    EXPECT(sn_cpu_request(&none) && amx_permission() == 0);
+    EXPECT(sn_cpu_request(&cpu) && amx_permission() == 1);
+    EXPECT(cpu.flags == cpu.found);
+    EXPECT(sn_cpu_request(&cpu) && sn_cpu_request_amx());
+    return true;
+}
+
+static bool ask_with_a_small_signal_stack(void)
+{
+    static uint8_t memory[4096]; /* a frame with the registers of AMX takes more than 8 KiB */
+    const stack_t small = {.ss_sp = memory, .ss_size = sizeof memory},
+                  none = {.ss_flags = SS_DISABLE};
+    sn_cpu cpu = with_amx_kernels();
+    EXPECT(sigaltstack(&small, NULL) == 0);
+    EXPECT(!sn_cpu_request(&cpu) && amx_permission() == 0);
+    EXPECT(cpu.flags == (cpu.found & ~(uint32_t)SN_CPU_AMX));
+    EXPECT(sn_cpu_request(&cpu)); /* nothing is left to ask for */
+    EXPECT(sigaltstack(&none, NULL) == 0);
+    EXPECT(!sn_cpu_request_amx()); /* the first answer stays */
+    return true;
+}
+
+TEST(amx_is_asked_for_when_kernels_need_it)
+{
+    if (amx_permission() < 0)
+        SKIP_TEST("this machine has no AMX, or its kernel does not say who may use it");
+    CHECK_EQ(in_child(ask), 0);
+}
+
+TEST(a_process_with_a_small_signal_stack_does_without_amx)
+{
+    if (amx_permission() < 0)
+        SKIP_TEST("this machine has no AMX, or its kernel does not say who may use it");
+    CHECK_EQ(in_child(ask_with_a_small_signal_stack), 0);
+}
+
+static int refused;
+
+static bool refuse(void)
+{
+    refused++;
+    return false;
+}
+
+TEST(what_is_refused_is_not_used)
+{
+    sn_cpu cpu = {.flags = SN_CPU_AVX512 | SN_CPU_AMX, .on_request = SN_CPU_AMX, .request = refuse};
+    CHECK(!sn_cpu_request(&cpu));
+    CHECK_EQ(cpu.flags, SN_CPU_AVX512);
+    CHECK(sn_cpu_request(&cpu));
+    CHECK_EQ(refused, 1);
 }
 
 TEST(usable_cores_follow_affinity)

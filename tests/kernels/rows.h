@@ -84,7 +84,7 @@ static inline void check_rows(const row_checker *c)
         const sn_kernel_row *row = sn_kernel_row_get(k);
         if (strcmp(row->slot->signature, c->signature) != 0)
             continue;
-        if (row->flags & ~cpu.found) {
+        if ((row->flags & ~cpu.found) || ((row->flags & SN_CPU_AMX) && !sn_cpu_request_amx())) {
             test_skip("%s: not on this CPU", row->name);
             continue;
         }
