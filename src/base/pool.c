@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -50,6 +51,7 @@ typedef struct worker {
 typedef struct job {
     sn_task_fn fn;
     void *arg;
+    const sn_thread_hook *hook; /* NULL: none */
     size_t n;
     sn_trace *trace; /* where slices go, NULL = not recorded */
     uint32_t caller; /* its thread's number there, so that slices find the step they are of */
@@ -79,11 +81,15 @@ struct sn_pool {
     job job; /* written while the gate is closed and empty, read by those inside */
     range tasks[MAX_RANGES];
 };
+_Static_assert(offsetof(sn_pool, tasks) - offsetof(sn_pool, epoch) == 64,
+               "a region's news take more than one cache line");
 
 /* The pool for one of whose regions this thread called, and how many regions it had to run inline
  * because somebody else's was under way. */
 static _Thread_local const sn_pool *called_for;
 static _Thread_local uint64_t turned_away;
+/* The hook that this thread has entered, NULL: none. */
+static _Thread_local const sn_thread_hook *entered;
 
 /* ------------------------------------------------------------------ forks */
 /* All pools of the process, because a forked child has none of their threads. */
@@ -205,6 +211,25 @@ static size_t take_run(sn_pool *pool, int index, size_t *end)
     return *end = n;
 }
 
+/* Puts the state of `hook` in the place of the one this thread has, which is returned. */
+static const sn_thread_hook *enter_hook(const sn_thread_hook *hook)
+{
+    const sn_thread_hook *outer = entered;
+    if (outer)
+        outer->leave(outer->arg);
+    hook->enter(hook->arg);
+    entered = hook;
+    return outer;
+}
+
+static void leave_hook(const sn_thread_hook *hook, const sn_thread_hook *outer)
+{
+    hook->leave(hook->arg);
+    if (outer)
+        outer->enter(outer->arg);
+    entered = outer;
+}
+
 /* Works on the open job until no task is left, and leaves a slice when it got any. */
 static void take_tasks(sn_pool *pool, int index)
 {
@@ -213,11 +238,14 @@ static void take_tasks(sn_pool *pool, int index)
     if (task == end)
         return;
     uint64_t t0 = j->trace ? sn_ticks() : 0;
+    const sn_thread_hook *outer = j->hook ? enter_hook(j->hook) : NULL;
     do {
         for (; task < end; task++)
             j->fn(j->arg, task, index);
         task = take_run(pool, index, &end);
     } while (task < end);
+    if (j->hook)
+        leave_hook(j->hook, outer);
     if (!j->trace)
         return;
     sn_trace_rec rec = {.t0 = t0,
@@ -363,10 +391,15 @@ void sn_pool_set_trace(sn_pool *pool, sn_trace *trace)
         pool->trace = trace;
 }
 
-static void run_inline(size_t n, sn_task_fn fn, void *arg)
+static void run_inline(size_t n, sn_task_fn fn, void *arg, const sn_thread_hook *hook)
 {
+    if (n == 0)
+        return;
+    const sn_thread_hook *outer = hook ? enter_hook(hook) : NULL;
     for (size_t task = 0; task < n; task++)
         fn(arg, task, 0);
+    if (hook)
+        leave_hook(hook, outer);
 }
 
 /* Closes the gate and waits for those inside. */
@@ -395,24 +428,30 @@ uint64_t sn_pool_turned_away(void)
 
 void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg)
 {
+    sn_pool_run_hooked(pool, n, fn, arg, NULL);
+}
+
+void sn_pool_run_hooked(sn_pool *pool, size_t n, sn_task_fn fn, void *arg,
+                        const sn_thread_hook *hook)
+{
     if (!pool || pool->threads == 1 || n < 2) {
-        run_inline(n, fn, arg);
+        run_inline(n, fn, arg, hook);
         return;
     }
     if (atomic_load_explicit(&pool->busy, memory_order_relaxed) ||
         atomic_exchange_explicit(&pool->busy, true, memory_order_acquire)) {
         turned_away += called_for != pool;
-        run_inline(n, fn, arg);
+        run_inline(n, fn, arg, hook);
         return;
     }
     if (!pool->start_tried)
         start_workers(pool);
     if (pool->started == 0) {
         atomic_store_explicit(&pool->busy, false, memory_order_release);
-        run_inline(n, fn, arg);
+        run_inline(n, fn, arg, hook);
         return;
     }
-    pool->job = (job){.fn = fn, .arg = arg, .n = n, .fp = sn_fp_get()};
+    pool->job = (job){.fn = fn, .arg = arg, .hook = hook, .n = n, .fp = sn_fp_get()};
 #if SONDE_RECORDER
     if (pool->trace && sn_trace_on(pool->trace, 3)) {
         const sn_trace_ring *ring = sn_trace_ring_get(pool->trace);

@@ -22,6 +22,24 @@ int sn_pool_threads(const sn_pool *pool); /* NULL: 1 */
  * worker could be started the caller does it all. Nested calls run inline. */
 void sn_pool_run(sn_pool *pool, size_t n, sn_task_fn fn, void *arg);
 
+/* State that a thread needs while it works on a region, such as configured tiles of AMX. */
+typedef struct sn_thread_hook {
+    void (*enter)(void *arg);
+    void (*leave)(void *arg);
+    void *arg;
+} sn_thread_hook;
+
+/* The same, and every thread that takes at least one task (the caller too, and also where there is
+ * no pool) calls enter(hook->arg) before its first and leave(hook->arg) after its last. Threads do
+ * so at the same time. Tasks cannot fail: one that is cancelled returns early, so leave is always
+ * called. A thread has the state of one hook at a time. Regions nested in such a task:
+ *   without a hook   leave the state as it is;
+ *   with a hook      the calling thread leaves the outer hook, enters and leaves the inner one, and
+ *                    enters the outer one again.
+ * NULL: no hook. */
+void sn_pool_run_hooked(sn_pool *pool, size_t n, sn_task_fn fn, void *arg,
+                        const sn_thread_hook *hook);
+
 /* Whether a region is under way: another one would run inline. False for NULL. */
 bool sn_pool_is_busy(const sn_pool *pool);
 

@@ -343,4 +343,220 @@ TEST(who_runs_inline_because_of_others_can_tell)
     sn_pool_free(c.pool);
 }
 
+/* What a thread has entered: one state at a time, and how often. */
+static _Thread_local const void *state;
+
+typedef struct visits {
+    sn_pool *pool;
+    sn_thread_hook hook;
+    _Atomic int entered, left, inside; /* inside: threads that have the state now */
+    _Atomic int wrong;
+    _Atomic int workers; /* bits: who took a task */
+    _Atomic int arrived;
+    int meet; /* tasks wait until so many threads have one */
+} visits;
+
+static void enter(void *arg)
+{
+    visits *v = arg;
+    if (state)
+        atomic_store(&v->wrong, 1);
+    state = v;
+    atomic_fetch_add(&v->entered, 1);
+    atomic_fetch_add(&v->inside, 1);
+}
+
+static void leave(void *arg)
+{
+    visits *v = arg;
+    if (state != v)
+        atomic_store(&v->wrong, 2);
+    state = NULL;
+    atomic_fetch_add(&v->left, 1);
+    atomic_fetch_sub(&v->inside, 1);
+}
+
+static void visit(void *arg, size_t task, int worker)
+{
+    visits *v = arg;
+    (void)task;
+    if (state != v)
+        atomic_store(&v->wrong, 3);
+    atomic_fetch_or(&v->workers, 1 << worker);
+    atomic_fetch_add(&v->arrived, 1);
+    while (atomic_load(&v->arrived) < v->meet) {
+    }
+}
+
+static void visits_init(visits *v, sn_pool *pool, int meeting_threads)
+{
+    memset(v, 0, sizeof *v);
+    v->pool = pool;
+    v->hook = (sn_thread_hook){enter, leave, v};
+    v->meet = meeting_threads;
+}
+
+TEST(each_thread_of_a_region_enters_and_leaves_once)
+{
+    sn_pool *pool = make_pool(3);
+    for (int round = 0; round < 200; round++) {
+        visits v;
+        visits_init(&v, pool, round % 2 ? 3 : 0);
+        sn_pool_run_hooked(pool, 3 + (size_t)round % 40, visit, &v, &v.hook);
+        CHECK_EQ(v.wrong, 0);
+        CHECK_EQ(v.entered, __builtin_popcount((unsigned)v.workers));
+        CHECK_EQ(v.left, v.entered);
+        CHECK_EQ(v.inside, 0);
+        CHECK(state == NULL);
+    }
+    sn_pool_free(pool);
+}
+
+TEST(all_threads_enter_where_all_take_part)
+{
+    sn_pool *pool = make_pool(3);
+    visits v;
+    visits_init(&v, pool, 3); /* each task waits for two others, so each thread has one */
+    sn_pool_run_hooked(pool, 3, visit, &v, &v.hook);
+    CHECK_EQ(v.wrong, 0);
+    CHECK_EQ(v.workers, 7);
+    CHECK_EQ(v.entered, 3);
+    CHECK_EQ(v.left, 3);
+    sn_pool_free(pool);
+}
+
+TEST(a_region_on_its_caller_alone_enters_once_and_one_without_tasks_never)
+{
+    sn_pool *one = make_pool(1), *two = make_pool(2);
+    sn_pool *const pools[] = {NULL, one, two};
+    for (size_t i = 0; i < 3; i++) {
+        visits v;
+        visits_init(&v, pools[i], 0);
+        sn_pool_run_hooked(pools[i], 0, visit, &v, &v.hook);
+        CHECK_EQ(v.entered + v.left, 0);
+        sn_pool_run_hooked(pools[i], pools[i] == two ? 1 : 9, visit, &v, &v.hook);
+        CHECK_EQ(v.wrong, 0);
+        CHECK_EQ(v.workers, 1);
+        CHECK_EQ(v.entered, 1);
+        CHECK_EQ(v.left, 1);
+    }
+    sn_pool_free(one);
+    sn_pool_free(two);
+}
+
+static void nothing(void *arg, size_t task, int worker)
+{
+    (void)arg, (void)task, (void)worker;
+}
+
+/* An inner region in each task: without a hook, or with that of `inner`. */
+typedef struct nesting {
+    visits outer, inner;
+    sn_pool *pool; /* of the inner regions */
+    bool hooked;
+} nesting;
+
+static void nest_hooked(void *arg, size_t task, int worker)
+{
+    nesting *n = arg;
+    visit(&n->outer, task, worker);
+    if (n->hooked)
+        sn_pool_run_hooked(n->pool, 4, visit, &n->inner, &n->inner.hook);
+    else
+        sn_pool_run(n->pool, 4, nothing, NULL);
+    if (state != &n->outer)
+        atomic_store(&n->outer.wrong, 4);
+}
+
+/* Outer regions on a pool or on the caller alone, inner ones on the same pool, another, or none. */
+static void check_nesting(bool hooked)
+{
+    enum { OUTER = 20 };
+    sn_pool *pool = make_pool(2), *other = make_pool(2);
+    sn_pool *const pools[][2] = {
+        {pool, pool}, {pool, NULL}, {pool, other}, {NULL, pool}, {NULL, NULL}};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
+        nesting n = {.pool = pools[i][1], .hooked = hooked};
+        visits_init(&n.outer, pools[i][0], 0);
+        visits_init(&n.inner, pools[i][1], 0);
+        sn_pool_run_hooked(pools[i][0], OUTER, nest_hooked, &n, &n.outer.hook);
+        const int threads = __builtin_popcount((unsigned)n.outer.workers);
+        CHECK_EQ(n.outer.wrong, 0);
+        CHECK_EQ(n.inner.wrong, 0);
+        CHECK_EQ(n.outer.left, n.outer.entered);
+        CHECK_EQ(n.inner.left, n.inner.entered);
+        if (hooked) {
+            /* once per inner region that this thread had a task of, and again behind it */
+            CHECK(n.outer.entered >= threads && n.outer.entered <= threads + OUTER);
+            CHECK(n.inner.entered >= OUTER);
+        } else {
+            CHECK_EQ(n.outer.entered, threads);
+            CHECK_EQ(n.inner.entered, 0);
+        }
+        CHECK(state == NULL);
+    }
+    sn_pool_free(pool);
+    sn_pool_free(other);
+}
+
+TEST(nested_regions_without_a_hook_leave_the_outer_state_alone)
+{
+    check_nesting(false);
+}
+
+TEST(nested_regions_with_a_hook_give_the_outer_state_back)
+{
+    check_nesting(true);
+}
+
+static void cancelled(void *arg, size_t task, int worker)
+{
+    visits *v = arg;
+    if (task % 3 == 1)
+        return; /* as a task does that finds its run cancelled */
+    visit(v, task, worker);
+}
+
+TEST(regions_whose_tasks_give_up_are_left_too)
+{
+    sn_pool *pool = make_pool(3);
+    for (int round = 0; round < 100; round++) {
+        visits v;
+        visits_init(&v, pool, 0);
+        sn_pool_run_hooked(pool, 12, cancelled, &v, &v.hook);
+        CHECK_EQ(v.wrong, 0);
+        CHECK(v.entered >= 1);
+        CHECK_EQ(v.left, v.entered);
+    }
+    sn_pool_free(pool);
+}
+
+static void *visit_often(void *arg)
+{
+    for (int i = 0; i < 300; i++) {
+        visits v;
+        visits_init(&v, arg, 0);
+        sn_pool_run_hooked(arg, 16, visit, &v, i % 3 ? &v.hook : NULL);
+        const int want = i % 3 ? __builtin_popcount((unsigned)v.workers) : 0;
+        /* without the hook the tasks miss the state: 3 */
+        if (v.wrong != (i % 3 ? 0 : 3) || v.entered != want || v.left != want || state)
+            return arg;
+    }
+    return NULL;
+}
+
+TEST(callers_on_many_threads_have_hooks_of_their_own)
+{
+    sn_pool *pool = make_pool(3);
+    pthread_t threads[4];
+    void *wrong[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, visit_often, pool) == 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], &wrong[i]);
+    for (int i = 0; i < 4; i++)
+        CHECK(wrong[i] == NULL);
+    sn_pool_free(pool);
+}
+
 TEST_MAIN()
