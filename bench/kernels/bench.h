@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c: sonde's drivers;
  * openblas.c, onednn.c: libraries that may be installed), how they are timed (measure.c), and how
- * the figures are told (report.c). Running out of memory ends the program. */
+ * the figures are told (report.c). Single kernels are in rows.h. Running out of memory ends the
+ * program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "rows.h"
 
 static const char usage[] =
     "usage: script/bench kernels [OPTION...] [WORD...]\n"
@@ -26,12 +26,16 @@ static const char usage[] =
     "      --rivals         also measure OpenBLAS and oneDNN if they are installed\n"
     "      --openblas FILE, --onednn FILE   paths of these libraries\n"
     "      --json FILE      write all results\n"
-    "      --list           list the names of the cases\n";
+    "      --list           list the names of the cases\n"
+    "      --rows           measure every row of src/kernels/kernels.inc instead, or those whose\n"
+    "                       name contains a WORD: GFLOP/s or GB/s, and the ratio to plain C\n"
+    "      --quick          with --rows: call each row once with tiny arrays, to see that it "
+    "runs\n";
 
 typedef struct options {
     const char *cpu, *json, **words;
     int word_count;
-    bool list;
+    bool list, rows, quick;
 } options;
 
 void *bench_alloc(size_t bytes)
@@ -97,6 +101,10 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
             s->rivals = true;
         else if (is(a, "--list", "--list"))
             o->list = true;
+        else if (is(a, "--rows", "--rows"))
+            o->rows = true;
+        else if (is(a, "--quick", "--quick"))
+            o->quick = true;
         else if (a[0] != '-')
             o->words[o->word_count++] = a;
         else if (!value)
@@ -119,6 +127,10 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
     s->rivals = s->rivals || s->openblas || s->onednn;
     if (s->thread_counts == 0)
         s->threads[s->thread_counts++] = 1;
+    if (o->rows && (s->thread_counts > 1 || s->threads[0] > 1 || o->json || o->list))
+        fail("measures on one thread and prints a table, nothing else", "--rows");
+    if (o->quick && !o->rows)
+        fail("goes with --rows", "--quick");
 }
 
 static bool wanted(const bench_case *c, const options *o)
@@ -155,6 +167,8 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
 static int bench_all(const bench_setup *s, const options *o)
 {
     bench_case c;
+    if (o->rows)
+        return bench_rows(s, o->words, o->word_count, o->quick) ? 0 : 1;
     size_t found = 0;
     bench_runner *runners = bench_alloc(BENCH_MAX_RUNNERS * sizeof *runners);
     bench_report *report = bench_report_open(s, o->json, bench_peak(s));

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single rows of kernels.inc: rows.c measures them, row_drivers.c knows how they are called. */
+#ifndef BENCH_KERNELS_ROWS_H
+#define BENCH_KERNELS_ROWS_H
+
+#include "bench.h"
+#include "kernels/kernels.h"
+
+enum { BENCH_ROW_ARRAYS = 8 };
+
+/* A row that is ready to be called. */
+typedef struct bench_row {
+    const sn_kernel_row *row;
+    bool quick; /* in: the smallest arrays that mean something */
+    void (*call)(struct bench_row *r);
+    double flops, bytes; /* of a call, one of them; bytes are read and written */
+    /* What the calls hand over, as far as their signature needs it. */
+    size_t n;
+    void *x, *y, *w, *z;
+    int32_t *index;
+    union {
+        sn_f32_tile tile;
+        sn_f32_depthwise depthwise;
+        sn_f32_wino_in wino_in;
+        sn_f32_wino_out wino_out;
+        sn_f32_pool pool;
+        sn_f32_exp_rows exp_rows;
+    } args;
+    void *array[BENCH_ROW_ARRAYS]; /* memory to be freed */
+    int arrays;
+} bench_row;
+
+/* Fills a bench_row whose `row` and `quick` are set. */
+void bench_row_prepare(bench_row *r);
+void bench_row_free(bench_row *r);
+
+/* Measures the rows whose name contains one of the words (no words: all) and prints the table;
+ * `quick` calls each once. Returns how many rows were called. */
+size_t bench_rows(const bench_setup *s, const char *const *words, int word_count, bool quick);
+
+#endif
