@@ -21,11 +21,11 @@ static void flags_text(uint32_t flags, char *text, size_t bytes)
 {
     size_t n = 0;
     snprintf(text, bytes, "-");
-#define ADD(name, bit, word)                                                                       \
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...)                               \
     if ((flags & SN_CPU_##name) && n < bytes)                                                      \
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? "+" : "", word);
-    SN_CPU_LIST(ADD)
-#undef ADD
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
 }
 
 static bool can_run(const bench_setup *s, const sn_kernel_row *row)

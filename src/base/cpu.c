@@ -21,18 +21,15 @@ typedef struct level {
     const char *text;
 } level;
 
-/* The rows of this architecture, lowest first. */
+/* All rows of the list, lowest first. */
 static const level levels[] = {
-#define LEVEL(name, bit, text) {SN_CPU_##name, text},
-    SN_CPU_LIST(LEVEL)
-#undef LEVEL
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...) {SN_CPU_##name, word},
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof *levels };
 
 #if defined(__x86_64__)
-static const uint32_t arch_flags =
-    SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_BF16 | SN_CPU_AMX;
-
 /* Bits of XCR0: the state the operating system saves when it switches threads. */
 enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xE6, XCR0_AMX = 0x60000 };
 /* arch_prctl: which large registers the kernel can save, and asking for those with one number. */
@@ -62,34 +59,39 @@ static bool ask_for_amx(void)
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-static uint32_t find_flags(void)
+/* How an instruction set is found: all these bits, and all these flags. */
+typedef struct detection {
+    uint32_t flag, on_top_of;
+    uint64_t xcr0;                            /* what the operating system saves */
+    uint32_t leaf1_ecx;                       /* of cpuid 1 */
+    uint32_t leaf7_ebx, leaf7_ecx, leaf7_edx; /* of cpuid 7 */
+    uint32_t leaf7_1_eax;                     /* of cpuid 7, 1 */
+    bool (*also)(void);                       /* NULL: nothing else */
+} detection;
+
+#define DETECT_X86_64(...) {__VA_ARGS__},
+#define DETECT_AARCH64(...)
+
+/* What this machine has; false: too old for any row. */
+static bool read_machine(detection *m)
 {
-    uint32_t a, b, c, d, c1, flags = 0;
-    if (!__get_cpuid(1, &a, &b, &c1, &d) || !has(c1, bit_OSXSAVE))
-        return 0;
-    uint64_t xcr0 = read_xcr0();
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
-        return 0;
-    uint32_t sub_leaves = a, a1 = 0;
-    if (sub_leaves >= 1) {
-        uint32_t b1, c2, d1;
-        __get_cpuid_count(7, 1, &a1, &b1, &c2, &d1);
-    }
-    if (!has(xcr0, XCR0_AVX) || !has(c1, bit_AVX | bit_FMA | bit_F16C) || !has(b, bit_AVX2))
-        return 0;
-    flags |= SN_CPU_AVX2;
-    if (!has(xcr0, XCR0_AVX512) ||
-        !has(b, bit_AVX512F | bit_AVX512CD | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL))
-        return flags;
-    flags |= SN_CPU_AVX512;
-    if (has(c, 1u << 11))
-        flags |= SN_CPU_VNNI;
-    if (has(a1, 1u << 5))
-        flags |= SN_CPU_BF16;
-    /* AMX-BF16, AMX-TILE, AMX-INT8 */
-    if (has(d, 1u << 22 | 1u << 24 | 1u << 25) && has(xcr0, XCR0_AMX) && kernel_supports_amx())
-        flags |= SN_CPU_AMX;
-    return flags;
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &m->leaf1_ecx, &d) || !has(m->leaf1_ecx, bit_OSXSAVE))
+        return false;
+    m->xcr0 = read_xcr0();
+    if (!__get_cpuid_count(7, 0, &a, &m->leaf7_ebx, &m->leaf7_ecx, &m->leaf7_edx))
+        return false;
+    if (a >= 1) /* sub-leaves */
+        __get_cpuid_count(7, 1, &m->leaf7_1_eax, &b, &c, &d);
+    return true;
+}
+
+static bool is_there(const detection *d, const detection *m)
+{
+    return has(m->xcr0, d->xcr0) && has(m->leaf1_ecx, d->leaf1_ecx) &&
+           has(m->leaf7_ebx, d->leaf7_ebx) && has(m->leaf7_ecx, d->leaf7_ecx) &&
+           has(m->leaf7_edx, d->leaf7_edx) && has(m->leaf7_1_eax, d->leaf7_1_eax) &&
+           (!d->also || d->also());
 }
 
 static void find_model(char *model, size_t bytes)
@@ -105,33 +107,30 @@ static void find_model(char *model, size_t bytes)
     snprintf(model, bytes, "%s", *p ? p : "x86_64");
 }
 #else
-static const uint32_t arch_flags = SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | SN_CPU_ARMBF16;
-
-/* Bits of the kernel's AT_HWCAP and AT_HWCAP2 for aarch64. */
-#define HWCAP_BIT_ASIMD   (1ul << 1)
-#define HWCAP_BIT_ASIMDDP (1ul << 20)
-#define HWCAP2_BIT_I8MM   (1ul << 13)
-#define HWCAP2_BIT_BF16   (1ul << 14)
-
 static bool ask_for_amx(void)
 {
     return false;
 }
 
-static uint32_t find_flags(void)
+/* How an instruction set is found: all these bits, and all these flags. */
+typedef struct detection {
+    uint32_t flag, on_top_of;
+    unsigned long hwcap, hwcap2; /* the kernel's AT_HWCAP and AT_HWCAP2 */
+} detection;
+
+#define DETECT_X86_64(...)
+#define DETECT_AARCH64(...) {__VA_ARGS__},
+
+static bool read_machine(detection *m)
 {
-    unsigned long cap = getauxval(AT_HWCAP), cap2 = getauxval(AT_HWCAP2);
-    uint32_t flags = 0;
-    if (!(cap & HWCAP_BIT_ASIMD))
-        return 0;
-    flags |= SN_CPU_NEON;
-    if (cap & HWCAP_BIT_ASIMDDP)
-        flags |= SN_CPU_DOTPROD;
-    if (cap2 & HWCAP2_BIT_I8MM)
-        flags |= SN_CPU_I8MM;
-    if (cap2 & HWCAP2_BIT_BF16)
-        flags |= SN_CPU_ARMBF16;
-    return flags;
+    m->hwcap = getauxval(AT_HWCAP);
+    m->hwcap2 = getauxval(AT_HWCAP2);
+    return true;
+}
+
+static bool is_there(const detection *d, const detection *m)
+{
+    return (m->hwcap & d->hwcap) == d->hwcap && (m->hwcap2 & d->hwcap2) == d->hwcap2;
 }
 
 static void find_model(char *model, size_t bytes)
@@ -150,6 +149,28 @@ static void find_model(char *model, size_t bytes)
     fclose(f);
 }
 #endif
+
+/* The rows of this architecture. */
+static const detection detections[] = {
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...)                               \
+    DETECT_##architecture(.flag = SN_CPU_##name, __VA_ARGS__)
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
+};
+
+static uint32_t find_flags(void)
+{
+    detection machine = {0};
+    uint32_t flags = 0;
+    if (!read_machine(&machine))
+        return 0;
+    for (size_t i = 0; i < sizeof detections / sizeof *detections; i++) {
+        const detection *d = &detections[i];
+        if ((d->on_top_of & ~flags) == 0 && is_there(d, &machine))
+            flags |= d->flag;
+    }
+    return flags;
+}
 
 /* A cache's size as the kernel tells it ("48K"), for machines whose libc does not know. */
 static size_t cache_from_sys(int cache_level)
@@ -222,7 +243,7 @@ static sonde_status restrict_flags(sn_cpu *cpu, const char *word, sonde_error *e
     sn_cpu_level_list(cpu->found, words, sizeof words);
     uint32_t below = 0;
     for (int i = 0; i < LEVEL_COUNT; i++) {
-        if (!(levels[i].flag & arch_flags))
+        if (!(levels[i].flag & SN_CPU_HERE))
             continue;
         below |= levels[i].flag;
         if (strcmp(word, levels[i].text) != 0)

@@ -7,22 +7,10 @@
 
 #include "base/status.h"
 
-/* X(NAME, bit, text used in kernel names and SONDE_CPU, level: rank in "restrict to" order) */
-#define SN_CPU_LIST(X)                                                                             \
-    X(AVX2, 0, "avx2")     /* AVX2 + FMA + F16C */                                                 \
-    X(AVX512, 1, "avx512") /* F, CD, BW, DQ, VL */                                                 \
-    X(VNNI, 2, "vnni")     /* AVX-512 VNNI */                                                      \
-    X(BF16, 3, "bf16")     /* AVX-512 BF16 */                                                      \
-    X(AMX, 4, "amx")       /* AMX tile, int8, bf16; only on request (sn_cpu_request) */            \
-    X(NEON, 8, "neon")     /* aarch64 baseline */                                                  \
-    X(DOTPROD, 9, "dotprod")                                                                       \
-    X(I8MM, 10, "i8mm")                                                                            \
-    X(ARMBF16, 11, "armbf16")
-
 enum {
-#define SN_CPU_ENUM(name, bit, text) SN_CPU_##name = 1 << bit,
-    SN_CPU_LIST(SN_CPU_ENUM)
-#undef SN_CPU_ENUM
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...) SN_CPU_##name = 1 << bit,
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
 };
 
 /* The instructions that rows of kernels.inc need (checked there). The others of the list are found
@@ -30,9 +18,24 @@ enum {
  * used.
  */
 enum {
-    SN_CPU_WITH_KERNELS =
-        SN_CPU_AVX2 | SN_CPU_AVX512 | SN_CPU_VNNI | SN_CPU_NEON | SN_CPU_DOTPROD,
-    SN_CPU_ARM = SN_CPU_NEON | SN_CPU_DOTPROD | SN_CPU_I8MM | SN_CPU_ARMBF16,
+    SN_CPU_WITH_KERNELS = 0
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...) | ((used) ? 1 << bit : 0)
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
+};
+
+/* Those of the architecture that is compiled. */
+#if defined(__x86_64__)
+enum { SN_CPU_ON_X86_64 = -1, SN_CPU_ON_AARCH64 = 0 };
+#else
+enum { SN_CPU_ON_X86_64 = 0, SN_CPU_ON_AARCH64 = -1 };
+#endif
+enum {
+    SN_CPU_HERE = 0
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...)                               \
+    | (SN_CPU_ON_##architecture & 1 << bit)
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
 };
 
 typedef struct sn_cpu {

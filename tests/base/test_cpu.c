@@ -40,7 +40,7 @@ TEST(every_level_found_can_be_asked_for_and_excludes_those_above)
     CHECK_EQ(cpu.found, all.found);
     CHECK_STR(sn_cpu_level_name(cpu.flags), "baseline");
     const char *with_kernels = "baseline";
-#define ASK(name, bit, text)                                                                       \
+#define SN_INSTRUCTION_SET(name, bit, text, architecture, used, ...)                               \
     if (all.found & SN_CPU_##name) {                                                               \
         CHECK_OK(sn_cpu_detect(&cpu, text, &err));                                                 \
         if (SN_CPU_##name & SN_CPU_WITH_KERNELS)                                                   \
@@ -52,8 +52,8 @@ TEST(every_level_found_can_be_asked_for_and_excludes_those_above)
         CHECK_HAS(err.message, text);                                                              \
         CHECK_HAS(err.message, "baseline");                                                        \
     }
-    SN_CPU_LIST(ASK)
-#undef ASK
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
 }
 
 TEST(an_unknown_level_lists_the_words_accepted_here)
