@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Instruction sets by the suffix of their files (conv_avx2.c): one row each, SUFFIX ARCHITECTURE FLAGS. Files of another
-# architecture are not compiled. A new instruction set is a row here, its files, and their rows in kernels.inc.
+# architecture are not compiled. A new instruction set is a row here and in src/base/instruction_sets.inc, its files,
+# and their rows in kernels.inc (docs/adding-an-instruction-set.md).
 set(avx2 "-mavx2 -mfma -mf16c")
 set(avx512 "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512")
 set(SONDE_INSTRUCTION_SETS

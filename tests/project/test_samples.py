@@ -5,7 +5,8 @@
 A page names each file before its code ("`src/export/wall.c`, …" and a block), and each list before the rows that go into
 it ("In `src/export/exporters.inc`" and a block of rows). These files are compiled with the commands of the build for
 files of the same folder, warnings as errors included; the lists with the new rows lie in a folder of their own that is
-searched first, so that the tree stays as it is. Then the page's tests are run.
+searched first, so that the tree stays as it is. Then the page's tests are run. Options of an instruction set come from
+the table of the build, with the rows that the page adds ("In `cmake/instruction_sets.cmake`" and a block).
 
 usage: test_samples.py BUILD_DIR
 """
@@ -23,36 +24,59 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(sys.argv[1]).resolve()
 COMMANDS = json.loads((BUILD / "compile_commands.json").read_text())
-INSTRUCTIONS = re.compile(r"_(avx2|avx512|neon)\.c$")
+INSTRUCTION_SETS = "cmake/instruction_sets.cmake"
+MACHINE = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "aarch64"
 
 
-def blocks_behind(text, name):
+def instruction_sets(rows=""):
+    """{suffix: (architecture, options)} of the table of the build, with more rows."""
+    table = (ROOT / INSTRUCTION_SETS).read_text(encoding="utf-8")
+    begin = re.search(r"^set\(SONDE_INSTRUCTION_SETS\n", table, re.M).end()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "table.cmake"
+        show = 'foreach(row IN LISTS SONDE_INSTRUCTION_SETS)\n  message("row ${row}")\nendforeach()\n'
+        script.write_text(table[:begin] + rows + table[begin:] + show, encoding="utf-8")
+        said = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True).stderr
+    found = [line.split() for line in re.findall(r"^row (.+)$", said, re.M)]
+    return {suffix: (architecture, options) for suffix, architecture, *options in found}
+
+
+SETS = instruction_sets()
+
+
+def blocks_behind(text, name, language="c"):
     """{path: code} of the blocks whose last path before them matches `name`."""
     found, end = {}, 0
     for block in re.finditer(r"^( *)```(\w+)\n(.*?)^ *```$", text, re.S | re.M):
-        paths = re.findall(r"`((?:src|tests)/[\w/]+\.\w+)`", text[end:block.start()])
-        if paths and block.group(2) == "c" and re.fullmatch(name, paths[-1]):
+        paths = re.findall(r"`((?:src|tests|cmake)/[\w/]+\.\w+)`", text[end:block.start()])
+        if paths and block.group(2) == language and re.fullmatch(name, paths[-1]):
             found[paths[-1]] = re.sub(rf"(?m)^{block.group(1)}", "", block.group(3))
         end = block.end()
     return found
 
 
-def instructions(path):
-    match = INSTRUCTIONS.search(path)
-    return match and match.group(1)
+def instructions(path, sets=SETS):
+    """The instruction set that the file's suffix names, or None."""
+    suffix = Path(path).stem.rpartition("_")[2]
+    return suffix if suffix in sets and path.endswith(".c") else None
 
 
-def flags_for(path):
-    """The compiler and its flags for an existing file of the same folder and instruction set."""
+def flags_for(path, sets=SETS):
+    """The compiler and its flags for a file of the same folder and instruction set; for an instruction set that is new
+    they are those of a file without one, and the options of its row."""
     folder = (ROOT / path).parent
     if not folder.exists():  # a new one: the flags are those of its room
         folder = folder.parent
-    for command in COMMANDS:
-        other = Path(command["file"]).resolve()
-        if other.parent == folder and instructions(other.name) == instructions(path):
-            words = shlex.split(command["command"]) if "command" in command else list(command["arguments"])
-            named = {i + 1 for i, word in enumerate(words) if word in ("-o", "-c", "-MT", "-MF")}
-            return [word for i, word in enumerate(words) if i not in named and word not in ("-o", "-c", "-MT", "-MF", "-MD")]
+    wanted = instructions(path, sets) if path.startswith("src/") else None
+    for plain in (False, True):
+        for command in COMMANDS:
+            other = Path(command["file"]).resolve()
+            if other.parent == folder and instructions(other.name) == (None if plain else wanted):
+                words = shlex.split(command["command"]) if "command" in command else list(command["arguments"])
+                named = {i + 1 for i, word in enumerate(words) if word in ("-o", "-c", "-MT", "-MF")}
+                words = [word for i, word in enumerate(words)
+                         if i not in named and word not in ("-o", "-c", "-MT", "-MF", "-MD")]
+                return [*words, *sets[wanted][1]] if plain and wanted else words
     raise AssertionError(f"the build has no file beside {path}")
 
 
@@ -69,6 +93,8 @@ class Samples(unittest.TestCase):
         files = blocks_behind(text, r"(?:src|tests)/[\w/]+\.c")
         lists = blocks_behind(text, r"src/[\w/]+\.inc")
         self.assertTrue(files and lists, page)
+        new_sets = blocks_behind(text, re.escape(INSTRUCTION_SETS), "cmake").get(INSTRUCTION_SETS, "")
+        self.sets = instruction_sets(new_sets) if new_sets else SETS
         with tempfile.TemporaryDirectory() as folder:
             new = Path(folder)
             for path, rows in lists.items():
@@ -84,7 +110,8 @@ class Samples(unittest.TestCase):
                 made.write_text(code, encoding="utf-8")
             sources = {path: ROOT / path for path in tables}
             for path, code in files.items():
-                if instructions(path) in ("avx2", "avx512") and platform.machine() not in ("x86_64", "AMD64"):
+                needs = path.startswith("src/") and instructions(path, self.sets)
+                if needs and self.sets[needs][0] != MACHINE:
                     continue
                 self.assertFalse((ROOT / path).exists(), f"{page} has its reader write {path}, which exists")
                 sources[path] = new / path.replace("/", "_")
@@ -98,14 +125,20 @@ class Samples(unittest.TestCase):
             for path in [*test_files, *tests]:
                 program = new / "program"
                 archives = [BUILD / f"libsn_{room}.a" for room in rooms]
-                link = [*flags_for(path), "-o", program, objects[path], *shared]
+                link = [*flags_for(path, self.sets), "-o", program, objects[path], *shared]
                 self.execute([*link, *archives, "-pthread", "-lm"], f"{page}: linking {path}")
                 said = self.execute([program], f"{page}: {path}", cwd=new)
                 self.assertRegex(said, r"[1-9]\d* passed, 0 failed", f"{page}: {path}")
 
+    def compiler_knows(self, option):
+        compiler = flags_for("src/kernels/kernels.c")
+        first = next(i for i, word in enumerate(compiler) if word.startswith("-"))
+        command = [*compiler[:first], option, "-fsyntax-only", "-x", "c", "/dev/null"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
     def compile(self, new, path, source, page):
         made = new / (path.replace("/", "_") + ".o")
-        command = flags_for(path)
+        command = flags_for(path, self.sets)
         first = next(i for i, word in enumerate(command) if word.startswith("-"))
         command[first:first] = [f"-I{new}", f"-I{(ROOT / path).parent}"] if path.startswith("tests/") else [f"-I{new}"]
         self.execute([*command, "-o", made, "-c", source], f"{page}: {path}")
@@ -129,6 +162,12 @@ class Samples(unittest.TestCase):
     def test_a_kernel(self):
         self.build_page("adding-a-kernel.md", ["src/kernels/kernels.c"], ["kernels", "base"],
                         tests=["tests/kernels/test_eltwise.c", "tests/kernels/test_list.c"])
+
+    def test_an_instruction_set(self):
+        if MACHINE == "x86_64" and not self.compiler_knows("-mavx512fp16"):
+            self.skipTest("the compiler does not know AVX512-FP16 (gcc 12 and clang 14 do)")
+        self.build_page("adding-an-instruction-set.md", ["src/base/cpu.c", "src/kernels/kernels.c"], ["kernels", "base"],
+                        tests=["tests/base/test_cpu.c", "tests/kernels/test_half.c", "tests/kernels/test_list.c"])
 
 
 if __name__ == "__main__":
