@@ -130,6 +130,7 @@ static void prepare_sn_f32_tile(bench_row *r)
         t.x_pixel = (ptrdiff_t)t.ic;
         x_elems = pixels * t.ic;
         break;
+    case SN_WEIGHTS_CONV_LAST:
     case SN_WEIGHTS_DEPTHWISE:
     case SN_WEIGHTS_NONE:
         fprintf(stderr, "%s: no tiles are known for how its weights are arranged\n", r->row->name);
@@ -424,6 +425,82 @@ static void call_sn_bytes_store(bench_row *r)
 static void prepare_sn_bytes_store(bench_row *r)
 {
     prepare_flat(r, call_sn_bytes_store);
+}
+
+static void call_sn_i32_requantize(bench_row *r)
+{
+    ((sn_i32_requantize_fn *)r->row->fn)(r->y, r->x, r->n, r->w, 3, 0, 255);
+}
+
+static void prepare_sn_i32_requantize(bench_row *r)
+{
+    prepare_flat(r, call_sn_i32_requantize);
+    r->w = constants(r, r->n, 0.01f);
+    r->bytes += (double)(r->n * sizeof(float));
+}
+
+enum { TURN_ROWS = 64 };
+
+static void call_sn_bytes_turn(bench_row *r)
+{
+    ((sn_bytes_turn_fn *)r->row->fn)(r->y, TURN_ROWS, r->x, (ptrdiff_t)r->n, TURN_ROWS, r->n);
+}
+
+static void prepare_sn_bytes_turn(bench_row *r)
+{
+    r->n = r->quick ? 37 : 256;
+    r->x = read_by(r, TURN_ROWS * r->n);
+    r->y = written_by(r, TURN_ROWS * r->n);
+    r->bytes = moved(r, TURN_ROWS * r->n, TURN_ROWS * r->n);
+    r->call = call_sn_bytes_turn;
+}
+
+/* ------------------------------------------------------------------ products of bytes */
+static void call_sn_q8_tile(bench_row *r)
+{
+    ((sn_q8_tile_fn *)r->row->fn)(&r->args.bytes);
+}
+
+/* `rows` rows of one tap each, or of nine of a depthwise convolution. */
+static void prepare_bytes(bench_row *r, size_t rows, size_t taps, size_t columns, size_t channels)
+{
+    const sn_geometry *g = &r->row->geometry;
+    const size_t weights = (taps + g->kr - 1) / g->kr * g->kr * columns * (channels + g->kr);
+    uint8_t *x = read_by(r, taps * rows * channels);
+    const uint8_t **pointers = keep(r, bench_alloc(taps * rows * sizeof *pointers));
+    for (size_t i = 0; i < taps * rows; i++)
+        pointers[i] = x + i * channels;
+    r->args.bytes = (sn_q8_tile){.x = pointers,
+                                 .w = elements(r, r->row->slot->weights, weights),
+                                 .start = elements(r, SONDE_DTYPE_I32, columns + g->block),
+                                 .y = written_by(r, rows * columns),
+                                 .rows = rows,
+                                 .taps = taps,
+                                 .channels = channels,
+                                 .y_row = (ptrdiff_t)columns,
+                                 .block = g->block,
+                                 .kr = g->kr};
+    r->call = call_sn_q8_tile;
+}
+
+static void prepare_sn_q8_tile(bench_row *r)
+{
+    const sn_geometry *g = &r->row->geometry;
+    unsigned blocks = SN_TILE_MAX_BLOCKS;
+    while (blocks > 1 && g->pixels[blocks - 1] == 0)
+        blocks--;
+    const size_t channels = r->quick ? 8 : 256, rows = g->pixels[blocks - 1];
+    prepare_bytes(r, rows, 1, (size_t)blocks * g->block, channels);
+    r->args.bytes.blocks = blocks;
+    r->args.bytes.w_q = (ptrdiff_t)(channels * g->block);
+    r->flops = 2.0 * (double)(rows * blocks * g->block * channels);
+}
+
+static void prepare_sn_q8_depthwise(bench_row *r)
+{
+    const size_t channels = r->quick ? 24 : 256, rows = 4, taps = 9;
+    prepare_bytes(r, rows, taps, channels, channels);
+    r->flops = 2.0 * (double)(rows * taps * channels);
 }
 
 static void call_sn_f32_axpy(bench_row *r)

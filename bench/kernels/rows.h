@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "kernels/kernels.h"
 
-enum { BENCH_ROW_ARRAYS = 8 };
+enum { BENCH_ROW_ARRAYS = 12 };
 
 /* A row that is ready to be called. */
 typedef struct bench_row {
@@ -25,6 +25,7 @@ typedef struct bench_row {
         sn_f32_wino_out wino_out;
         sn_f32_pool pool;
         sn_f32_exp_rows exp_rows;
+        sn_q8_tile bytes;
     } args;
     void *array[BENCH_ROW_ARRAYS]; /* memory to be freed */
     int arrays;

@@ -307,3 +307,11 @@ const char *sn_cpu_level_name(uint32_t flags)
             best = levels[i].text;
     return best;
 }
+
+const char *sn_cpu_level_word(uint32_t flags, const char *word)
+{
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if ((levels[i].flag & flags) && strcmp(levels[i].text, word) == 0)
+            return levels[i].text;
+    return NULL;
+}

@@ -83,6 +83,8 @@ void sn_cpu_level_list(uint32_t flags, char *text, size_t bytes);
 void sn_cpu_unused_list(uint32_t flags, char *text, size_t bytes);
 /* The best level in `flags` that has kernels, as text ("avx512", "baseline"). */
 const char *sn_cpu_level_name(uint32_t flags);
+/* The word itself, static, if it is the level of one of these flags; else NULL. */
+const char *sn_cpu_level_word(uint32_t flags, const char *word);
 
 /* Inside a loop that waits for another thread: tells the core that nothing is to be gained by
  * racing ahead. Takes 10 to 150 cycles. A loop that may last goes on to sleep or to sched_yield. */
