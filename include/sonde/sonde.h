@@ -59,9 +59,11 @@ template <class T> inline T sonde_init_options()
     }
 #endif
 
-SONDE_API const char *sonde_version(void);                      /* "0.1.0" */
-SONDE_API const char *sonde_status_text(sonde_status status);   /* "invalid model" */
-SONDE_API const char *sonde_dtype_text(sonde_dtype dtype);      /* "f32" */
+SONDE_API const char *sonde_version(void);                    /* "0.1.0" */
+SONDE_API const char *sonde_status_text(sonde_status status); /* "invalid model" */
+SONDE_API const char *sonde_dtype_text(sonde_dtype dtype);    /* "f32" */
+/* "file", "f32", "bf16", "f16", "auto"; NULL: not a precision. */
+SONDE_API const char *sonde_precision_text(sonde_precision precision);
 SONDE_API const char *sonde_dtype_onnx_text(sonde_dtype dtype); /* "float" */
 SONDE_API size_t sonde_dtype_bytes(sonde_dtype dtype); /* in memory; sub-byte types take 1 */
 
@@ -204,6 +206,7 @@ typedef struct sonde_session_options {
     /* The number of this session among several that run in parallel, from 0: profiles show the
      * iterations of each instance separately. */
     int instance;
+    sonde_precision precision; /* 0: as the model file has its weights */
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

@@ -100,6 +100,21 @@ typedef enum sonde_kind {
     SONDE_KIND_MAP = 4
 } sonde_kind;
 
+/* Precision of a session: the type in which the floating-point weights of matrix products and
+ * convolutions (Conv, MatMul, Gemm and what they are fused into) are packed; f64 stays f64. They
+ * are converted once, to nearest even; arithmetic is f32 in each of them, and the types of inputs
+ * and outputs do not change. A weight that has an element beyond the range of the type, an infinity
+ * or a NaN keeps the type of the file, and so do weights that are not packed: those of convolutions
+ * that no blocked kernel computes (1-D and 3-D ones, odd numbers of channels), of recurrent layers,
+ * of ConvTranspose, and all of them with no_prepack. */
+typedef enum sonde_precision {
+    SONDE_PRECISION_FILE, /* as the model file has them */
+    SONDE_PRECISION_F32,
+    SONDE_PRECISION_BF16,
+    SONDE_PRECISION_F16,
+    SONDE_PRECISION_AUTO /* the fastest within the accuracy of the file's types; today: FILE */
+} sonde_precision;
+
 #ifdef __cplusplus
 }
 #endif

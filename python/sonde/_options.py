@@ -59,6 +59,7 @@ CONFIG_ENTRIES = {
     "sonde.tune": "folder that keeps measured ways to cut products and convolutions; '1': the user's cache folder",
     "sonde.external_dir": "folder of the model's external data",
     "sonde.no_mmap": "'1': the file is read, not mapped",
+    "sonde.precision": "'f32', 'bf16', 'f16' or 'auto': type in which weights of products and convolutions are stored",
     "sonde.instance": "number of the session among several that run side by side; profiles show it",
 }
 
@@ -134,6 +135,13 @@ def _folder(entry: str | None) -> str | None:
     return "" if entry == "1" else entry or None
 
 
+def _precision(text: str | None) -> int:
+    names = ["file", "f32", "bf16", "f16", "auto"]
+    if text is not None and text not in names:
+        raise InvalidArgument(f"sonde.precision is '{text}', expected one of {', '.join(names)}")
+    return names.index(text or "file")
+
+
 def _number(key: str, entry: str) -> int:
     if not entry.isdecimal():
         raise InvalidArgument(f"{key} is '{entry}', expected a number from 0")
@@ -160,5 +168,6 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
         "weights_cache": _folder(entries.get("sonde.weights_cache")),
         "tune": _folder(entries.get("sonde.tune")),
         "external_dir": entries.get("sonde.external_dir"),
+        "precision": _precision(entries.get("sonde.precision")),
         "instance": _number("sonde.instance", entries.get("sonde.instance", "0")),
     }

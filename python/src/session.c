@@ -164,25 +164,36 @@ static const char **texts_of(PyObject *tuple, size_t *n)
 
 static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",          "data",
-                            "zoo",           "seed",
-                            "no_mmap",       "no_optimize",
-                            "no_prepack",    "plan_only",
-                            "threads",       "disabled",
-                            "weights_cache", "external_dir",
-                            "tune",          "flush_denormals",
-                            "instance",      NULL};
+    static char *names[] = {"path",
+                            "data",
+                            "zoo",
+                            "seed",
+                            "no_mmap",
+                            "no_optimize",
+                            "no_prepack",
+                            "plan_only",
+                            "threads",
+                            "disabled",
+                            "weights_cache",
+                            "external_dir",
+                            "tune",
+                            "flush_denormals",
+                            "instance",
+                            "precision",
+                            NULL};
     sn_py_session *s = cast(self);
     opening o = {.model = SONDE_INIT(sonde_model_options),
                  .session = SONDE_INIT(sonde_session_options)};
     PyObject *data = Py_None, *disabled = NULL;
+    int precision = SONDE_PRECISION_FILE;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "|$zOzKppppiO!zzzpi", names, &o.path, &data, &o.zoo, &o.seed,
+            args, kwargs, "|$zOzKppppiO!zzzpii", names, &o.path, &data, &o.zoo, &o.seed,
             &o.model.no_mmap, &o.session.no_optimize, &o.session.no_prepack, &o.session.plan_only,
             &o.session.threads, &PyTuple_Type, &disabled, &o.session.weights_cache,
-            &o.model.external_dir, &o.session.tune, &o.session.flush_denormals,
-            &o.session.instance))
+            &o.model.external_dir, &o.session.tune, &o.session.flush_denormals, &o.session.instance,
+            &precision))
         return -1;
+    o.session.precision = (sonde_precision)precision;
     if (s->inputs) {
         sn_py_raise_text("InvalidArgument", "the session is already open");
         return -1;

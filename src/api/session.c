@@ -149,6 +149,8 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                      "there is no cache folder");
     cache = cache && !*cache ? user : cache;
     tune = tune && !*tune ? user : tune;
+    if (!sn_precision_name(o.precision))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "precision %d is not known", (int)o.precision);
     sonde_context *c = model->context;
     sonde_session *s = sn_alloc_zero(&c->alloc, sizeof *s);
     if (!s)
@@ -159,6 +161,7 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     sn_arena_init(&s->arena, &c->alloc);
     const sn_session_config cfg = {.no_optimize = o.no_optimize != 0,
                                    .no_prepack = o.no_prepack != 0,
+                                   .precision = o.precision,
                                    .plan_only = o.plan_only != 0,
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,

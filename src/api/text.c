@@ -36,6 +36,11 @@ const char *sonde_dtype_text(sonde_dtype dtype)
     return sn_dtype_name(checked(dtype));
 }
 
+const char *sonde_precision_text(sonde_precision precision)
+{
+    return sn_precision_name(precision);
+}
+
 const char *sonde_dtype_onnx_text(sonde_dtype dtype)
 {
     return sn_dtype_onnx_name(checked(dtype));

@@ -20,6 +20,16 @@ static const dtype_info *info_of(sn_dtype t)
     return (unsigned)t < SONDE_DTYPE_COUNT ? &infos[t] : &infos[0];
 }
 
+const char *sn_precision_name(sonde_precision p)
+{
+    static const char *const names[] = {
+        [SONDE_PRECISION_FILE] = "file", [SONDE_PRECISION_F32] = "f32",
+        [SONDE_PRECISION_BF16] = "bf16", [SONDE_PRECISION_F16] = "f16",
+        [SONDE_PRECISION_AUTO] = "auto",
+    };
+    return (unsigned)p < sizeof names / sizeof *names ? names[p] : NULL;
+}
+
 const char *sn_dtype_name(sn_dtype t)
 {
     return info_of(t)->name;

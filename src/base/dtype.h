@@ -9,9 +9,10 @@
 
 typedef sonde_dtype sn_dtype;
 
-const char *sn_dtype_name(sn_dtype t);      /* "f32" */
-const char *sn_dtype_onnx_name(sn_dtype t); /* "float" */
-bool sn_dtype_valid(int64_t number);        /* a type we have, not UNDEFINED */
+const char *sn_dtype_name(sn_dtype t);            /* "f32" */
+const char *sn_precision_name(sonde_precision p); /* "file", "f32", …; NULL: not a precision */
+const char *sn_dtype_onnx_name(sn_dtype t);       /* "float" */
+bool sn_dtype_valid(int64_t number);              /* a type we have, not UNDEFINED */
 /* What to say of a number that is not valid: "27 (float6e2m3)", into at least 40 bytes. */
 const char *sn_dtype_number_text(int64_t number, char *buf);
 size_t

@@ -54,6 +54,10 @@ unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geome
  * a format's elements. x need not be aligned. */
 void sn_pack_lanes(const sn_packing *p, void *y, const void *x, size_t n, unsigned lanes,
                    size_t x_channel);
+/* Are n floats of type `from` all finite when they become floats of type `to`? */
+bool sn_pack_holds(sn_dtype to, sn_dtype from, const void *data, int64_t n, uint32_t cpu_flags);
+/* n floats of one type become floats of another where they lie, in room for the larger type. */
+void sn_pack_convert(sn_dtype to, sn_dtype from, void *data, int64_t n, uint32_t cpu_flags);
 /* n vectors of `block` elements, and their bytes; false: too many. */
 bool sn_pack_vector_bytes(const sn_pack_format *f, int64_t n, size_t *bytes);
 

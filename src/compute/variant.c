@@ -38,6 +38,14 @@ unsigned sn_conv_variants(const sn_conv_plan *p)
     return p->kind == SN_CONV_COLUMNS ? 1 : SN_VARIANTS;
 }
 
+/* Of weights that are widened first; nothing of f32 ones. */
+static const char *weights_text(bool packed, sn_dtype dtype)
+{
+    if (!packed)
+        return "";
+    return dtype == SONDE_DTYPE_F16 ? " f16" : dtype == SONDE_DTYPE_BF16 ? " bf16" : "";
+}
+
 void sn_gemm_text(const sn_gemm_desc *d, char *text, size_t bytes)
 {
     int64_t batches = 1;
@@ -48,8 +56,8 @@ void sn_gemm_text(const sn_gemm_desc *d, char *text, size_t bytes)
              (long long)d->b_count, d->trans_a, d->trans_b, d->packed, d->has_c, d->c_m != 0,
              d->c_n != 0, d->residual);
     const size_t n = strlen(text);
-    snprintf(text + n, bytes - n, " scaled %d act %d", d->alpha != 1.0f || d->beta != 1.0f,
-             (int)d->act.kind);
+    snprintf(text + n, bytes - n, " scaled %d act %d%s", d->alpha != 1.0f || d->beta != 1.0f,
+             (int)d->act.kind, weights_text(d->packed, d->b_dtype));
 }
 
 static void add_axes(char *text, size_t bytes, const char *name, const int64_t *axes)
@@ -70,4 +78,6 @@ void sn_conv_text(const sn_conv_desc *d, char *text, size_t bytes)
     add_axes(text, bytes, "stride", d->stride);
     add_axes(text, bytes, "dilation", d->dilation);
     add_axes(text, bytes, "pad", d->pad);
+    const size_t n = strlen(text);
+    snprintf(text + n, bytes - n, "%s", weights_text(d->packed, d->w_dtype));
 }

@@ -46,6 +46,7 @@ static sn_program_config program_config(const sn_session *s)
 {
     return (sn_program_config){.no_optimize = s->cfg.no_optimize,
                                .no_prepack = s->cfg.no_prepack,
+                               .precision = s->cfg.precision,
                                .plan_only = s->cfg.plan_only,
                                .disabled = s->cfg.disabled,
                                .n_disabled = s->cfg.n_disabled,

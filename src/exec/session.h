@@ -12,6 +12,7 @@ typedef struct sn_session sn_session;
 
 typedef struct sn_session_config {
     bool no_optimize, no_prepack;
+    sonde_precision precision;
     bool plan_only; /* nothing is packed or aligned: runs are refused, bindings can be looked at */
     const char *const *disabled; /* pass names */
     size_t n_disabled;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "compute/packs.h"
 #include "ops/framework/eval.h"
 #include "plan/tuning.h"
 
@@ -106,7 +107,8 @@ static uint64_t fact_bytes(const sn_fact *f)
     int64_t n = 0;
     if (!f || !concrete(f) || !sn_type_count(&f->type, &n))
         return 0;
-    return (uint64_t)n * sn_dtype_bytes(f->type.dtype);
+    const sn_pack_format *packed = sn_pack_get(f->pack);
+    return (uint64_t)n * sn_dtype_bytes(packed ? packed->dtype : f->type.dtype);
 }
 
 /* Kernel parameters, in the variant that was tuned if there is one. */

@@ -30,7 +30,8 @@ typedef struct pack_job {
 
 typedef struct packer {
     sn_program *root;
-    sn_map seen; /* pack_key ► its job */
+    sn_map seen;   /* pack_key ► its job */
+    sn_map looked; /* fits_key ► one of `answers` */
     SN_VEC(pack_job *) jobs;
     size_t store_bytes, n_units;
     uint8_t *scratch; /* for each worker: room for what a unit reads */
@@ -104,6 +105,65 @@ static sonde_status add_job(packer *k, sn_program *p, uint32_t slot, const sn_va
     return SONDE_OK;
 }
 
+/* ------------------------------------------------------------------ asking */
+
+typedef struct fits_key {
+    uint64_t tensor, dtype;
+} fits_key;
+
+/* Are the elements of t all finite as floats of type `to`? */
+static bool look(const packer *k, const sn_tensor *t, sn_dtype to)
+{
+    enum { PIECE = 4096 };
+    const uint32_t cpu_flags = k->root->ctx->cpu.flags;
+    const int64_t n = sn_tensor_count(t);
+    float room[PIECE]; /* of elements of at most its size */
+    bool good = true;
+    for (int64_t at = 0; at < n && good; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        sn_tensor_read(t, at, count, room);
+        good = sn_pack_holds(to, t->dtype, room, count, cpu_flags);
+    }
+    sn_model_release(k->root->model, t);
+    return good;
+}
+
+/* The same, looked at once. */
+static sonde_status fits(packer *k, const sn_tensor *t, sn_dtype to, bool *yes)
+{
+    static const bool answers[] = {false, true};
+    const fits_key key = {(uint64_t)(uintptr_t)t, (uint64_t)to};
+    *yes = true;
+    if (to == t->dtype || to == SONDE_DTYPE_F32)
+        return SONDE_OK;
+    const bool *known = sn_map_get_n(&k->looked, &key, sizeof key);
+    *yes = known ? *known : look(k, t, to);
+    if (known)
+        return SONDE_OK;
+    return sn_map_put_n(&k->looked, &key, sizeof key, (void *)(uintptr_t)&answers[*yes], NULL)
+               ? SONDE_OK
+               : sn_fail_memory(k->err, sizeof(sn_map_entry));
+}
+
+/* Asks a step, and once more if a weight does not fit the type of the precision. */
+static sonde_status ask_op(packer *k, const sn_step *s, sn_pack_request *r)
+{
+    bool again = false;
+    SN_TRY(s->op->pack(r));
+    for (uint32_t i = 0; i < r->n_in; i++) {
+        const sn_pack_format *f = sn_pack_get(r->pack[i]);
+        bool good = true;
+        if (f && r->in[i] && r->in[i]->data)
+            SN_TRY(fits(k, r->in[i]->data, f->dtype, &good));
+        r->as_in_file[i] = !good;
+        again |= !good;
+    }
+    if (!again)
+        return SONDE_OK;
+    memset(r->pack, 0, sizeof r->pack);
+    return s->op->pack(r);
+}
+
 static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
 {
     const sn_node *n = s->node;
@@ -121,9 +181,10 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         return SONDE_OK;
     sn_pack_request req = {
         .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};
+    req.precision = k->root->precision;
     req.in_block = in[0] ? (uint8_t)sn_fact_block(in[0]) : 0;
     req.out_block = s->n_out && n->out[0] ? (uint8_t)sn_fact_block(&n->out[0]->fact) : 0;
-    SN_TRY(s->op->pack(&req));
+    SN_TRY(ask_op(k, s, &req));
     for (uint32_t i = 0; i < n_in; i++) {
         const sn_value *v = n->in[i].value;
         if (!req.pack[i] || !v || !v->fact.data || v->is_input)
@@ -182,29 +243,75 @@ static void set_slot(const packer *k, const pack_job *job)
 
 /* ------------------------------------------------------------------ filling the store */
 
-/* Weights that a pass has scaled, or that lie misaligned in their file, are read a unit at a time
- * into a worker's scratch. Formats whose units read all over the weight take misaligned ones as
- * they are, and get a copy of scaled or joined ones, which is dropped afterwards. */
+/* May the weight be packed from where it lies? */
+static bool is_ready(const pack_job *job)
+{
+    return sn_tensor_is_readable(job->src) && job->src->dtype == job->format->dtype;
+}
+
+/* Elements [first, first + count) of the weight, in the type of the format. `room` has space for
+ * them in the larger of the two types. */
+static void read_as_packed(const pack_job *job, int64_t first, int64_t count, void *room)
+{
+    const sn_tensor *t = job->src;
+    sn_tensor_read(t, first, count, room);
+    if (t->dtype != job->format->dtype)
+        sn_pack_convert(job->format->dtype, t->dtype, room, count, job->cpu_flags);
+}
+
+static size_t larger_element(const pack_job *job)
+{
+    const size_t a = sn_dtype_bytes(job->src->dtype), b = sn_dtype_bytes(job->format->dtype);
+    return a > b ? a : b;
+}
+
+/* All of weight t, in the type of the format. */
+static sonde_status copy_as_packed(packer *k, const pack_job *job, const sn_tensor *t,
+                                   sn_tensor *copy)
+{
+    const int64_t n = sn_tensor_count(t);
+    size_t bytes;
+    if (!sn_size_mul((size_t)n, larger_element(job), &bytes))
+        return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
+    sn_buffer *b = sn_buffer_new(k->root->ctx->alloc, bytes);
+    if (!b || !sn_vec_push(&k->root->buffers.list, k->root->ctx->alloc, b)) {
+        sn_buffer_unref(b);
+        return sn_fail_memory(k->err, bytes);
+    }
+    read_as_packed(&(pack_job){.src = t, .format = job->format, .cpu_flags = job->cpu_flags}, 0, n,
+                   b->data);
+    copy->dtype = job->format->dtype;
+    copy->data = b->data;
+    copy->bytes = (size_t)n * sn_dtype_bytes(copy->dtype);
+    copy->owner = b;
+    copy->scale = NULL;
+    copy->parts = NULL;
+    return SONDE_OK;
+}
+
+/* Weights that a pass has scaled, that lie misaligned in their file or are packed in another type
+ * are read a unit at a time into a worker's scratch. Formats whose units read all over the weight
+ * take misaligned ones as they are, and get a copy of others, which is dropped afterwards. */
 static sonde_status plan_reading(packer *k, pack_job *job)
 {
     int64_t first, count;
     const sn_tensor *t = job->src;
     const sn_packing packing = packing_of(job, t);
-    if (sn_tensor_is_readable(t))
+    if (is_ready(job))
         return SONDE_OK;
     if (job->format->source(&packing, 0, &first, &count)) {
-        const size_t bytes = sn_round_up((size_t)count * sn_dtype_bytes(t->dtype), SN_ALIGN);
+        const size_t bytes = sn_round_up((size_t)count * larger_element(job), SN_ALIGN);
         k->scratch_bytes = bytes > k->scratch_bytes ? bytes : k->scratch_bytes;
         return SONDE_OK;
     }
-    if (!t->scale && !t->parts)
+    if (!t->scale && !t->parts && t->dtype == job->format->dtype)
         return SONDE_OK;
     sn_tensor *copy = SN_NEW(&k->root->arena, sn_tensor);
     if (!copy)
         return sn_fail_memory(k->err, sizeof *copy);
     *copy = *t;
     job->src = copy;
-    SN_TRY(sn_tensor_make_readable(copy, &k->root->buffers, k->root->ctx->alloc, k->err));
+    SN_TRY(copy_as_packed(k, job, t, copy));
     sn_model_release(k->root->model, t);
     return SONDE_OK;
 }
@@ -256,11 +363,11 @@ static void pack_unit(void *arg, size_t task, int worker)
     const sn_packing packing = packing_of(job, t);
     const void *src = t->data;
     int64_t first, count;
-    if (!sn_tensor_is_readable(t) && job->format->source(&packing, unit, &first, &count)) {
+    if (!is_ready(job) && job->format->source(&packing, unit, &first, &count)) {
         void *own = k->scratch + (size_t)worker * k->scratch_bytes;
-        sn_tensor_read(t, first, count, own);
+        read_as_packed(job, first, count, own);
         /* Where the weight would begin if the unit's part of it lay in its place. */
-        src = (const void *)((uintptr_t)own - (size_t)first * sn_dtype_bytes(t->dtype));
+        src = (const void *)((uintptr_t)own - (size_t)first * sn_dtype_bytes(job->format->dtype));
     }
     job->format->pack(&packing, packed_at(k, job), src, unit);
 }
@@ -329,6 +436,8 @@ static void add_content(packer *k, const sn_tensor *t)
             add_content(k, t->parts->part[i]);
         return;
     }
+    const uint64_t dtype = t->dtype; /* before it is packed */
+    sn_weights_key_add(&k->key, &dtype, sizeof dtype);
     sn_weights_key_add(&k->key, t->dims, (size_t)t->rank * sizeof *t->dims);
     for (size_t i = 0; i < m->files.n; i++) {
         const sn_file *f = m->files.data[i];
@@ -444,6 +553,7 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
     packer k = {.root = root, .err = err};
     const int threads = sn_pool_threads(pool);
     sn_map_init(&k.seen, root->ctx->alloc);
+    sn_map_init(&k.looked, root->ctx->alloc);
     sonde_status st = ask_program(&k, p);
     if (!st)
         st = grow_consts(&k, p);
@@ -463,6 +573,7 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
     sn_free(root->ctx->alloc, k.scratch, k.scratch_bytes * (size_t)threads);
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);
+    sn_map_free(&k.looked);
     if (k.cached)
         sn_cache_close(&k.cache);
     return st;

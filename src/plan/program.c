@@ -43,8 +43,8 @@ static sonde_status append_names(sn_arena *arena, char **text, const char *tag,
 static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg, sn_arena *arena,
                              char **key, sonde_error *err)
 {
-    *key = sn_arena_printf(arena, "o%d p%d l%d c%x ", cfg->no_optimize, cfg->no_prepack,
-                           cfg->plan_only, ctx->cpu.flags);
+    *key = sn_arena_printf(arena, "o%d p%d w%d l%d c%x ", cfg->no_optimize, cfg->no_prepack,
+                           (int)cfg->precision, cfg->plan_only, ctx->cpu.flags);
     if (!*key)
         return sn_fail_memory(err, 32);
     SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
@@ -76,6 +76,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->model = root->model;
     p->parent = owner;
     p->unoptimized = root->unoptimized;
+    p->precision = root->precision;
     p->plan_only = root->plan_only;
     p->tuning = root->tuning;
     p->graph = g;
@@ -299,6 +300,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
     p->unoptimized = cfg->no_optimize;
+    p->precision = cfg->precision;
     init_locks(p);
     sn_arena_init(&p->arena, ctx->alloc);
     p->key = sn_arena_strdup(&p->arena, key);

@@ -16,6 +16,7 @@ typedef struct sn_binding sn_binding;
 
 typedef struct sn_program_config {
     bool no_optimize, no_prepack;
+    sonde_precision precision;
     bool plan_only; /* packed formats are chosen but not filled: to look at, not to run */
     const char *const *disabled;
     size_t n_disabled;
@@ -56,7 +57,8 @@ struct sn_program {
     struct sn_tuning *tuning; /* the root's; NULL: steps run as the cost model says */
     bool plan_only;
     bool unoptimized; /* every node is a step of every run */
-    sn_step *steps;   /* templates: run and bound are set by the binding */
+    sonde_precision precision;
+    sn_step *steps; /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */
     uint32_t n_inputs, n_outputs;

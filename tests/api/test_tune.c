@@ -27,6 +27,8 @@ static void read_log(void *user, int level, const char *line)
         CHECK(sscanf(line, "tuned: %u of %u", &o->tuned, &o->steps) == 2);
 }
 
+static sonde_precision precision; /* of sessions */
+
 static void run(const char *model, const char *tune, int threads, outcome *o)
 {
     sonde_error err;
@@ -42,6 +44,7 @@ static void run(const char *model, const char *tune, int threads, outcome *o)
     co.log_level = LOG_INFO;
     sonde_session_options so = SONDE_INIT(sonde_session_options);
     so.tune = tune;
+    so.precision = precision;
     sonde_type_info info = SONDE_INIT(sonde_type_info);
     CHECK_OK(sonde_context_create(&co, &c, &err));
     CHECK_OK(sonde_zoo_build(c, model, 1, &m, &err));
@@ -164,6 +167,38 @@ TEST(a_shape_is_measured_once_and_the_choice_remembered)
     run("tiny_cnn", dir, 2, &tuned);
     check_same(&plain, &tuned);
     CHECK(read_choices(dir, path, sizeof path, again) > strlen(text));
+    CHECK(temp_remove(dir));
+}
+
+/* Lines of the file that speak of weights of this type. */
+static int lines_of(const char *choices, const char *type)
+{
+    char end[16];
+    int n = 0;
+    snprintf(end, sizeof end, " %s\t", type);
+    for (const char *at = choices; (at = strstr(at, end)) != NULL; at++)
+        n++;
+    return n;
+}
+
+TEST(choices_for_weights_of_one_type_are_not_taken_for_another)
+{
+    static const sonde_precision kinds[] = {SONDE_PRECISION_F16, SONDE_PRECISION_BF16};
+    char dir[TEMP_PATH], path[400];
+    temp_make(dir);
+    run("tiny_cnn", dir, 1, &plain);
+    size_t n = read_choices(dir, path, sizeof path, text);
+    CHECK_EQ(lines_of(text, "f16") + lines_of(text, "bf16"), 0);
+    for (size_t i = 0; i < 2; i++) {
+        precision = kinds[i];
+        run("tiny_cnn", dir, 1, &tuned);
+        const size_t more = read_choices(dir, path, sizeof path, text);
+        CHECK(more > n && lines_of(text, sonde_precision_text(kinds[i])) > 1);
+        n = more;
+        run("tiny_cnn", dir, 1, &tuned); /* again: everything is known */
+        CHECK_EQ(read_choices(dir, path, sizeof path, again), n);
+    }
+    precision = SONDE_PRECISION_FILE;
     CHECK(temp_remove(dir));
 }
 

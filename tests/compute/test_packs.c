@@ -106,6 +106,64 @@ static void check_once(const sn_packing *p, size_t n, size_t bytes, const char *
     free(dst);
 }
 
+TEST(what_rounds_to_infinity_does_not_fit)
+{
+    static const struct {
+        float x;
+        bool f16, bf16;
+    } rows[] = {{0, true, true},
+                {-65504, true, true},
+                {65519.996f, true, true}, /* rounds to 65504 */
+                {65520, false, true},     /* the tie goes to infinity */
+                {-65520, false, true},
+                {1e-30f, true, true}, /* becomes 0 */
+                {0x1.fep127f, false, true},
+                {0x1.fefffep127f, false, true},
+                {-0x1.ffp127f, false, false},
+                {INFINITY, false, false},
+                {-INFINITY, false, false},
+                {NAN, false, false},
+                {-NAN, false, false}};
+    enum { N = 2500 };
+    static float x[N];
+    for (int l = 0; l < LEVELS; l++)
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (int at = 0; at < N; at += 833) { /* in any piece */
+                const float kept = x[at];
+                x[at] = rows[r].x;
+                CHECK_MSG(sn_pack_holds(SONDE_DTYPE_F16, SONDE_DTYPE_F32, x, N, flags_of(l)) ==
+                              rows[r].f16,
+                          "%g as f16", (double)rows[r].x);
+                CHECK_MSG(sn_pack_holds(SONDE_DTYPE_BF16, SONDE_DTYPE_F32, x, N, flags_of(l)) ==
+                              rows[r].bf16,
+                          "%g as bf16", (double)rows[r].x);
+                x[at] = kept;
+            }
+    CHECK(sn_pack_holds(SONDE_DTYPE_F16, SONDE_DTYPE_F32, NULL, 0, 0));
+}
+
+TEST(floats_change_their_type_where_they_lie)
+{
+    static const sn_dtype types[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F16, SONDE_DTYPE_BF16};
+    enum { N = 5000 };
+    static float room[N], first[N];
+    static uint8_t start[N * 4], wide[N * 4];
+    for (int i = 0; i < N; i++)
+        first[i] = (float)(i % 255 - 127) / 8; /* exact in each */
+    for (int64_t n = 0; n <= N; n += n < 3 ? 1 : 1249)
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) {
+                memcpy(start, first, sizeof first);
+                sn_pack_convert(types[a], SONDE_DTYPE_F32, start, n, flags_of(2));
+                memcpy(wide, start, sizeof wide);
+                sn_pack_convert(types[b], types[a], wide, n, flags_of(2));
+                memcpy(room, wide, sizeof room);
+                sn_pack_convert(SONDE_DTYPE_F32, types[b], room, n, 0);
+                CHECK_MSG(memcmp(room, first, (size_t)n * sizeof *room) == 0,
+                          "%d elements from %d to %d", (int)n, a, b);
+            }
+}
+
 TEST(every_weight_is_packed_once_and_the_rest_is_zero)
 {
     each(check_once);

@@ -287,6 +287,7 @@ static void check_one(sonde_context *c, const char *place, const char *output,
     mo.no_mmap = o->model.no_mmap;
     so.no_optimize = o->model.no_optimize;
     so.no_prepack = o->model.no_prepack;
+    (void)precision_of(o->model.precision, &so.precision);
     so.disabled_passes = o->model.disabled_passes.items;
     so.disabled_pass_count = o->model.disabled_passes.n;
     sonde_model *model = NULL;

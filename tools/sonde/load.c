@@ -91,6 +91,8 @@ static sonde_status make_plan(loaded *l, const model_options *m, load_for what,
             list_add(&disabled, sonde_pass_name(i));
     o->disabled_passes = disabled.items;
     o->disabled_pass_count = disabled.n;
+    if (what == LOAD_TO_KNOW_PORTS)
+        o->precision = SONDE_PRECISION_FILE; /* another one looks whether weights fit */
     const sonde_status st = sonde_session_create(l->model, o, &l->session, err);
     list_free(&disabled);
     return st;
@@ -120,6 +122,7 @@ static sonde_session_options session_options(const model_options *m)
     sonde_session_options o = SONDE_INIT(sonde_session_options);
     o.no_optimize = m->no_optimize;
     o.no_prepack = m->no_prepack;
+    (void)precision_of(m->precision, &o.precision); /* checked with the options */
     o.weights_cache = m->weights_cache;
     o.tune = m->tune;
     o.flush_denormals = m->flush_denormals;

@@ -17,6 +17,9 @@ typedef struct model_options {
     list disabled_passes;
 } model_options;
 extern const option_row model_option_rows[];
+/* What --precision says; NULL: the file's own. False: not a precision. */
+bool precision_of(const char *said, sonde_precision *precision);
+const char *precision_name(const model_options *m); /* "file" when nothing was said */
 int model_options_check(void *values);
 #define MODEL_OPTIONS(type, field)                                                                 \
     {                                                                                              \

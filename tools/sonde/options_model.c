@@ -14,8 +14,10 @@ const option_row model_option_rows[] = {
     {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
      "newest instruction set to use: baseline, avx2, avx512, neon, …"},
     {0, "device", OPT_TEXT, AT(device), "cpu", "device to run on; this build has only cpu"},
-    {0, "precision", OPT_TEXT, AT(precision), "fp32",
-     "precision of the arithmetic; this build has only fp32"},
+    {0, "precision", OPT_TEXT, AT(precision), "file|f32|bf16|f16|auto",
+     "type in which weights of matrix products and convolutions are stored; arithmetic is f32 "
+     "(default: file, the file's own); auto: what is fastest within the accuracy of the file's "
+     "types; today: file"},
     {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL,
      "skip all passes; run the graph as it is in the file"},
     {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME", "skip one pass; may be repeated"},
@@ -32,14 +34,39 @@ const option_row model_option_rows[] = {
      "folder)"},
     {0}};
 
+bool precision_of(const char *said, sonde_precision *precision)
+{
+    const char *name;
+    *precision = SONDE_PRECISION_FILE;
+    if (!said)
+        return true;
+    if (strcmp(said, "fp32") == 0 || strcmp(said, "fp16") == 0)
+        said = said[2] == '3' ? "f32" : "f16";
+    for (int p = 0; (name = sonde_precision_text((sonde_precision)p)) != NULL; p++)
+        if (strcmp(said, name) == 0) {
+            *precision = (sonde_precision)p;
+            return true;
+        }
+    return false;
+}
+
+const char *precision_name(const model_options *m)
+{
+    sonde_precision precision;
+    (void)precision_of(m->precision, &precision);
+    return sonde_precision_text(precision);
+}
+
 int model_options_check(void *values)
 {
     const model_options *m = values;
     if (m->device && strcmp(m->device, "cpu") != 0)
         return fail_usage("--device %s is not supported: this build runs only on 'cpu'", m->device);
-    if (m->precision && strcmp(m->precision, "fp32") != 0)
-        return fail_usage("--precision %s is not supported: this build computes only in 'fp32'",
-                          m->precision);
+    sonde_precision precision;
+    if (m->precision && !precision_of(m->precision, &precision))
+        return fail_usage(
+            "--precision %s is not supported; possible values: file, f32, bf16, f16, auto",
+            m->precision);
     if (m->threads > 4096)
         return fail_usage("--threads %lld is too many; the maximum is 4096", (long long)m->threads);
     return -1;

@@ -109,10 +109,30 @@ typedef struct sn_pack_request {
     const sn_fact *const *in;
     uint32_t n_in;
     uint8_t in_block, out_block; /* planned layout of input 0 and output 0 */
+    sonde_precision precision;   /* of floating-point weights … */
+    bool as_in_file[8];          /* … but not of these, which do not fit its type */
     /* answer: input index ► pack id (compute/packs.inc), 0 = leave as it is */
     uint8_t pack[8];
     int64_t pack_arg[8]; /* format argument, e.g. groups of a convolution */
 } sn_pack_request;
+/* The type in which input i, weights of a step that computes in f32, is packed. */
+static inline sn_dtype sn_pack_dtype(const sn_pack_request *r, uint32_t i)
+{
+    const sn_dtype file = r->in[i]->type.dtype;
+    if ((file != SONDE_DTYPE_F32 && file != SONDE_DTYPE_F16 && file != SONDE_DTYPE_BF16) ||
+        r->as_in_file[i])
+        return file;
+    switch (r->precision) {
+    case SONDE_PRECISION_F32:
+        return SONDE_DTYPE_F32;
+    case SONDE_PRECISION_BF16:
+        return SONDE_DTYPE_BF16;
+    case SONDE_PRECISION_F16:
+        return SONDE_DTYPE_F16;
+    default:
+        return file;
+    }
+}
 
 /* ------------------------------------------------------------------ bind */
 /* What an operator that can cut its work in several ways says of them. */

@@ -73,8 +73,8 @@ static sonde_status pack(sn_pack_request *r)
             continue;
         r->pack_arg[i] = i == W1 ? 1 : w->type.dims[0];
         r->pack[i] =
-            (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, r->pack_arg[i],
-                                     r->in_block, r->out_block, r->cpu_flags);
+            (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, i), w->type.dims, w->type.rank,
+                                     r->pack_arg[i], r->in_block, r->out_block, r->cpu_flags);
     }
     return SONDE_OK;
 }
@@ -127,12 +127,12 @@ static sonde_status bind(sn_bind *b)
                           .in_block = sn_fact_block(b->in[X]),
                           .out_block = sn_fact_block(&b->out[0]),
                           .packed = b->in[W1]->pack != 0 && b->in[W2]->pack != 0,
-                          .w_dtype = b->in[W1]->type.dtype,
+                          .w_dtype = sn_packed_dtype(b->in[W1]),
                           .act = p->act[0]};
     sn_conv_desc second = first;
     second.c = second.groups = second.oc;
     second.act = p->act[1];
-    second.w_dtype = b->in[W2]->type.dtype;
+    second.w_dtype = sn_packed_dtype(b->in[W2]);
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &second))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
     for (int i = 0; i < 3; i++) {

@@ -7,6 +7,7 @@
 #include "compute/packs.h"
 #include "compute/split.h"
 #include "ops/shared/activation.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
 
@@ -71,8 +72,8 @@ static sonde_status pack(sn_pack_request *r)
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, 1, r->in_block,
-                                          r->out_block, r->cpu_flags);
+    r->pack[W] = (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank, 1,
+                                          r->in_block, r->out_block, r->cpu_flags);
     r->pack_arg[W] = 1;
     return SONDE_OK;
 }
@@ -94,6 +95,7 @@ typedef struct gated_bound {
     int64_t gate_stride;     /* floats from one image's gate to the next */
     sn_conv_gate gate;
     size_t floats;                /* of the weights */
+    sn_dtype dtype;               /* of the weights, as they come */
     sn_piece wide, weights, core; /* f32 copy of 16-bit weights; by a gate; of the plan */
 } gated_bound;
 
@@ -107,9 +109,9 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     float *y = sn_out(s, f, 0)->data, *scaled = sn_piece_ptr(f, b->weights);
     for (int64_t i = 0; i < b->images; i++) {
         const float *w = weights->data;
-        if (weights->dtype != SONDE_DTYPE_F32) {
+        if (b->dtype != SONDE_DTYPE_F32) {
             float *wide = sn_piece_ptr(f, b->wide);
-            sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, wide, weights->dtype, weights->data,
+            sn_cast_run(f->ctx->cpu.flags, SONDE_DTYPE_F32, wide, b->dtype, weights->data,
                         b->floats, (sn_rounding){0}, f->pool);
             w = wide;
         }
@@ -156,7 +158,8 @@ static sonde_status bind(sn_bind *b)
                              .channels = d.c};
     const int64_t floats = sn_count(c->gate.rows, c->gate.lanes, c->gate.inputs, 1);
     c->floats = (size_t)floats;
-    c->wide = sn_carve(&b->workspace, w->dtype == SONDE_DTYPE_F32 ? 0 : floats, sizeof(float));
+    c->dtype = sn_packed_dtype(b->in[W]);
+    c->wide = sn_carve(&b->workspace, c->dtype == SONDE_DTYPE_F32 ? 0 : floats, sizeof(float));
     c->weights = sn_carve(&b->workspace, floats, sizeof(float));
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");

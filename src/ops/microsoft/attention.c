@@ -100,8 +100,8 @@ static sonde_status infer_msa(sn_infer *c)
 
 static sonde_status pack_msa(sn_pack_request *p)
 {
-    if (p->in[WEIGHTS]->data && p->in[WEIGHTS]->type.dtype == SONDE_DTYPE_F32)
-        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags);
+    if (p->in[WEIGHTS]->data)
+        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id(sn_pack_dtype(p, WEIGHTS), p->cpu_flags);
     return SONDE_OK;
 }
 
@@ -158,6 +158,7 @@ static sonde_status bind_projection(sn_bind *b, msa_bound *k)
                             .k = x->dims[2],
                             .b_count = 1,
                             .packed = b->in[WEIGHTS]->pack != 0,
+                            .b_dtype = sn_packed_dtype(b->in[WEIGHTS]),
                             .has_c = sn_bind_has(b, BIAS),
                             .c_n = 1,
                             .alpha = 1.0f,

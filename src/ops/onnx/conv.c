@@ -116,8 +116,8 @@ static sonde_status pack(sn_pack_request *r)
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(w->type.dtype, w->type.dims, w->type.rank, p->groups,
-                                          r->in_block, r->out_block, r->cpu_flags);
+    r->pack[W] = (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank,
+                                          p->groups, r->in_block, r->out_block, r->cpu_flags);
     r->pack_arg[W] = p->groups;
     return SONDE_OK;
 }
@@ -196,7 +196,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .out_block = sn_fact_block(&b->out[0]),
                         .residual = b->n_in > Z && b->in[Z],
                         .packed = b->in[W]->pack != 0,
-                        .w_dtype = b->in[W]->type.dtype,
+                        .w_dtype = sn_packed_dtype(b->in[W]),
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))

@@ -2,6 +2,13 @@
 /* Tensors in the type a driver computes in; see converted.h. */
 #include "ops/shared/converted.h"
 
+#include "compute/packs.h"
+
+sn_dtype sn_packed_dtype(const sn_fact *fact)
+{
+    return fact->pack ? sn_pack_get(fact->pack)->dtype : fact->type.dtype;
+}
+
 sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute)
 {
     int64_t n;

@@ -30,6 +30,9 @@ static inline sn_dtype sn_compute_float(sn_dtype t)
                                                                     : SONDE_DTYPE_UNDEFINED;
 }
 
+/* The type of a weight's elements as a step gets them, packed or not. */
+sn_dtype sn_packed_dtype(const sn_fact *fact);
+
 /* Room for the elements of a concrete fact in type `compute`. Nothing is carved when it is of that
  * type, packed or absent. */
 sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute);

@@ -111,7 +111,7 @@ sonde_status sn_product_pack(sn_pack_request *r, bool trans_b)
     const sn_fact *b = r->n_in > SN_PRODUCT_B ? r->in[SN_PRODUCT_B] : NULL;
     if (!b || !b->data || b->type.rank < 2)
         return SONDE_OK;
-    r->pack[SN_PRODUCT_B] = (uint8_t)sn_gemm_pack_id(b->type.dtype, r->cpu_flags);
+    r->pack[SN_PRODUCT_B] = (uint8_t)sn_gemm_pack_id(sn_pack_dtype(r, SN_PRODUCT_B), r->cpu_flags);
     r->pack_arg[SN_PRODUCT_B] = trans_b;
     return SONDE_OK;
 }

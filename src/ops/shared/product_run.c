@@ -61,7 +61,7 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u is %s but input 0 is %s", i,
                                 sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
-    d->b_dtype = b->in[SN_PRODUCT_B]->type.dtype;
+    d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
     if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
                         !sn_type_count(&b->out[0].type, &n) || have != n))
@@ -72,8 +72,11 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
 static size_t all_bytes(const sn_bind *b)
 {
     size_t all = 0, bytes;
+    int64_t n;
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
-        if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
+        if (b->in[i] && b->in[i]->pack && sn_type_count(&b->in[i]->type, &n))
+            all += (size_t)n * sn_dtype_bytes(sn_packed_dtype(b->in[i]));
+        else if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
             all += bytes;
     return sn_fact_bytes(&b->out[0], &bytes) ? all + bytes : all;
 }
@@ -146,7 +149,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     if (!sn_dims_count(dims, rank, &n))
         return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
-    d->b_dtype = b->in[SN_PRODUCT_B]->type.dtype;
+    d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
     SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));

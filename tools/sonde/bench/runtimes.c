@@ -133,6 +133,14 @@ static bool names_sonde(const bench_options *o)
     return false;
 }
 
+static bool has_option(const runtime *r, const char *start)
+{
+    for (size_t i = 0; i < r->options.n; i++)
+        if (strncmp(r->options.items[i], start, strlen(start)) == 0)
+            return true;
+    return false;
+}
+
 /* What --no-optimize and its like mean here: options of sonde, whichever its variant. */
 static void add_model_options(runtime *r, const model_options *o)
 {
@@ -152,6 +160,8 @@ static void add_model_options(runtime *r, const model_options *o)
         list_add(&r->options, text_of("%s%s", *o->tune ? "tune=" : "tune", o->tune));
     if (o->cpu)
         list_add(&r->options, text_of("cpu=%s", o->cpu));
+    if (o->precision && !has_option(r, "precision="))
+        list_add(&r->options, text_of("precision=%s", o->precision));
     for (size_t i = 0; i < o->disabled_passes.n; i++)
         list_add(&r->options, text_of("disable-pass=%s", o->disabled_passes.items[i]));
 }

@@ -20,7 +20,7 @@ typedef struct feed {
 } feed;
 
 typedef struct driver {
-    char *model, *cpu, *tune;
+    char *model, *cpu, *tune, *precision;
     list passes; /* to leave out */
     int threads, instances;
     bool no_optimize, no_prepack, no_mmap, flush_denormals;
@@ -73,6 +73,8 @@ static void set_option(driver *d, const char *option)
         d->tune = text_of("%s", option + 5);
     else if (strncmp(option, "cpu=", 4) == 0)
         d->cpu = text_of("%s", option + 4);
+    else if (strncmp(option, "precision=", 10) == 0)
+        d->precision = text_of("%s", option + 10);
     else if (strncmp(option, "disable-pass=", 13) == 0)
         list_add(&d->passes, text_of("%s", option + 13));
 }
@@ -82,6 +84,7 @@ static sonde_status make_sessions(driver *d, sonde_error *err)
     sonde_session_options o = SONDE_INIT(sonde_session_options);
     o.no_optimize = d->no_optimize;
     o.no_prepack = d->no_prepack;
+    (void)precision_of(d->precision, &o.precision); /* checked by who asks */
     o.tune = d->tune;
     o.flush_denormals = d->flush_denormals;
     o.disabled_passes = d->passes.items;
@@ -309,6 +312,8 @@ static void tell_program(const driver *d)
         printf("\t--tune%s%s", *d->tune ? "=" : "", d->tune);
     if (d->cpu)
         printf("\t--cpu\t%s", d->cpu);
+    if (d->precision)
+        printf("\t--precision\t%s", d->precision);
     for (size_t i = 0; i < d->passes.n; i++)
         printf("\t--disable-pass\t%s", d->passes.items[i]);
     answer("%s", "");
@@ -376,6 +381,7 @@ static void driver_close(driver *d)
     bench_image_free(&d->image);
     free(d->model);
     free(d->cpu);
+    free(d->precision);
     free(d->tune);
 }
 
