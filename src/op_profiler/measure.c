@@ -33,6 +33,7 @@ static sonde_status open(measuring *m, sonde_error *err)
     sonde_session_options s = SONDE_INIT(sonde_session_options);
     s.no_optimize = m->way->no_optimize;
     s.no_prepack = m->way->no_prepack;
+    s.precision = m->way->precision;
     return sonde_session_create(m->model, &s, &m->session, err);
 }
 

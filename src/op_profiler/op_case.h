@@ -46,6 +46,7 @@ typedef struct sn_op_way { /* how a case is run */
     bool no_prepack, no_optimize;
     int warmup, exec, repeat;
     sonde_cancel_token *cancel; /* NULL: nothing does */
+    sonde_precision precision;
 } sn_op_way;
 /* Fills the row, texts and samples in `arena`. *steps (how many of the program's are the operator)
  * is 0 when passes left nothing of it; *reordered: its tensors were brought into another layout. */

@@ -166,11 +166,11 @@ static sonde_status describe(sn_op_entry *e, const sn_op_case *c, const sn_op_wa
     e->inputs = sn_op_case_text(c, arena);
     if (!e->attributes || !e->op_type || !e->domain || !e->node || !e->inputs)
         return sn_fail_memory(err, strlen(c->op_type));
-    e->key = sn_arena_printf(arena, "%s|%s|%lld|%s|%s|%016llx|%s|%d|%d|%d|%d|%d", e->domain,
+    e->key = sn_arena_printf(arena, "%s|%s|%lld|%s|%s|%016llx|%s|%d|%d|%d|%d|%d|%d", e->domain,
                              e->op_type, (long long)c->opset, e->attributes, e->inputs,
                              (unsigned long long)hash_inputs(c),
                              sn_cpu_level_name(c->context->core.cpu.flags), way->threads,
-                             way->warmup, way->exec, way->repeat, one);
+                             way->warmup, way->exec, way->repeat, one, (int)way->precision);
     return e->key ? SONDE_OK : sn_fail_memory(err, strlen(e->inputs));
 }
 
@@ -249,13 +249,16 @@ static sonde_status read_options(const sonde_context *c, const sonde_op_options 
                        "warmup is %d, exec %d and repeat %d: at least one of these numbers of runs "
                        "is out of range",
                        o->warmup, o->exec, o->repeat);
+    if (!sn_precision_name(o->precision))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "precision %d is not known", (int)o->precision);
     *way = (sn_op_way){.threads = c->core.threads,
                        .warmup = o->warmup == 0  ? 10
                                  : o->warmup < 0 ? 0
                                                  : o->warmup,
                        .exec = o->exec ? o->exec : 10,
                        .repeat = o->repeat ? o->repeat : 1,
-                       .cancel = o->cancel};
+                       .cancel = o->cancel,
+                       .precision = o->precision};
     if ((int64_t)way->exec * way->repeat > MAX_SAMPLES)
         return sn_fail(err, SONDE_LIMIT,
                        "exec %d times repeat %d is more than the maximum of %d runs", way->exec,

@@ -88,6 +88,32 @@ TEST(a_described_operator_is_shown_in_every_variant)
     sonde_context_release(c);
 }
 
+TEST(results_of_another_precision_are_others)
+{
+    sonde_context *c = context(1);
+    sonde_op_spec spec = conv(conv_in);
+    sonde_op_options o = quick();
+    sonde_op_result *r[2] = {NULL, NULL};
+    sonde_op_variant v[2] = {SONDE_INIT(sonde_op_variant), SONDE_INIT(sonde_op_variant)};
+    sonde_op_info info = SONDE_INIT(sonde_op_info);
+    sonde_error err;
+    o.one_variant = 1;
+    for (int i = 0; i < 2; i++) {
+        o.precision = i ? SONDE_PRECISION_F16 : SONDE_PRECISION_FILE;
+        CHECK_OK(sonde_op_profile(c, &spec, &o, &r[i], &err));
+        CHECK_OK(sonde_op_result_info(r[i], &info, &err));
+        CHECK(!info.cached);
+        CHECK_OK(sonde_op_result_variant(r[i], 0, &v[i], &err));
+    }
+    CHECK_EQ(sonde_op_cache_size(c), 2);
+    CHECK_EQ(v[0].bytes - v[1].bytes, 32 * 16 * 3 * 3 * 2); /* two bytes less for each weight */
+    for (int i = 0; i < 2; i++)
+        sonde_op_result_release(r[i]);
+    o.precision = (sonde_precision)77;
+    CHECK_EQ(sonde_op_profile(c, &spec, &o, &r[0], &err), SONDE_INVALID_ARGUMENT);
+    sonde_context_release(c);
+}
+
 TEST(results_are_kept_until_the_cache_is_reset)
 {
     sonde_context *c = context(1);

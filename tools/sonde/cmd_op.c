@@ -460,6 +460,7 @@ static int check_usage(const op_options *o)
 static int profile_all(const op_options *o)
 {
     op_run r = {.o = o, .how = SONDE_INIT(sonde_op_options)};
+    (void)precision_of(o->setup.model.precision, &r.how.precision); /* checked with the options */
     r.how.warmup = o->warmup == 0 ? -1 : o->warmup > 0 ? (int)o->warmup : 0;
     r.how.exec = o->exec > 0 ? (int)o->exec : 0;
     r.how.repeat = o->repeat > 0 ? (int)o->repeat : 0;

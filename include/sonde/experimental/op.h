@@ -59,6 +59,7 @@ typedef struct sonde_op_options {
     int one_variant;            /* only the way a session of this context would run it */
     int no_cache;               /* measure, whatever was measured before */
     sonde_cancel_token *cancel; /* makes it end with SONDE_CANCELLED; NULL: nothing does */
+    sonde_precision precision;  /* of constant weights, as of a session's; 0: as they are */
 } sonde_op_options;
 
 /* The result of an equal specification and equal options comes from the context's cache. */
