@@ -169,7 +169,7 @@ static PyObject *profile_summary(PyObject *self, PyObject *none)
     return Py_BuildValue(
         "{s:N,s:N,s:N,s:N,s:N,s:i,s:i,s:i,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,"
         "s:"
-        "N}",
+        "N,s:N}",
         "model", sn_py_text(s.model), "version", sn_py_text(s.version), "cpu", sn_py_text(s.cpu),
         "cpu_level", sn_py_text(s.cpu_level), "note", sn_py_text(s.note), "cores", s.cores,
         "threads", s.threads, "level", s.level, "start_ns", (unsigned long long)s.start_wall_ns,
@@ -177,7 +177,7 @@ static PyObject *profile_summary(PyObject *self, PyObject *none)
         "iterations", (unsigned long long)s.iterations, "warmups", (unsigned long long)s.warmups,
         "ops", s.ops, "mean_ns", s.mean_ns, "stddev_ns", s.stddev_ns, "min_ns", s.min_ns, "max_ns",
         s.max_ns, "p50_ns", s.p50_ns, "p90_ns", s.p90_ns, "p95_ns", s.p95_ns, "p99_ns", s.p99_ns,
-        "cost_ns", number_or_none(s.cost_ns));
+        "cost_ns", number_or_none(s.cost_ns), "precision", sn_py_text(s.precision));
 }
 
 static PyObject *row_dict(const sonde_profile_row *r)

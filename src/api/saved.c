@@ -68,6 +68,7 @@ sonde_status sonde_profile_summary_get(const sonde_profile *profile, sonde_profi
         .note = p->note ? p->note : "",
         .cores = p->cores,
         .threads = p->threads,
+        .precision = p->precision,
         .level = p->level,
         .start_wall_ns = p->start_wall_ns,
         .spans = p->spans.n,

@@ -61,6 +61,8 @@ static void put_machine(sn_writer *w, bool *first, const sn_profile *p)
     fact_text(w, first, "cpu_level", p->cpu_level);
     fact_i64(w, first, "cores", p->cores);
     fact_i64(w, first, "threads", p->threads);
+    if (*p->precision)
+        fact_text(w, first, "precision", p->precision);
     fact_i64(w, first, "level", p->level);
     if (!(p->peak_gflops > 0))
         return;

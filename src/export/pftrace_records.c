@@ -90,6 +90,7 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_usage(p, &f->usage);
     put_text(p, SN_PF_FACTS_COUNTERS_NOTE, f->counters_note);
     put_number(p, SN_PF_FACTS_CATEGORIES, f->categories);
+    put_text(p, SN_PF_FACTS_PRECISION, f->precision);
     end(p, m);
 }
 

@@ -131,6 +131,8 @@ static void show_facts(sn_pftrace *t, const sn_profile *f)
     note_text(p, SN_PF_NOTE_cpu_level, f->cpu_level);
     note_number(p, SN_PF_NOTE_cores, (uint64_t)f->cores);
     note_number(p, SN_PF_NOTE_threads, (uint64_t)f->threads);
+    if (*f->precision)
+        note_text(p, SN_PF_NOTE_precision, f->precision);
     note_number(p, SN_PF_NOTE_level, (uint64_t)f->level);
     note_number(p, SN_PF_NOTE_start_time_ns, f->start_wall_ns);
     if (!isnan(f->record_ns)) {

@@ -226,6 +226,8 @@ static void put_head(pprof *c)
     comment(c, "sonde %s, model %s", or_else(p->version, ""), or_else(p->model_name, ""));
     comment(c, "%s (%s), %d threads of %d cores", or_else(p->cpu_model, "unknown CPU"),
             or_else(p->cpu_level, ""), p->threads, p->cores);
+    if (*p->precision)
+        comment(c, "precision %s", p->precision);
     comment(c, "totals over %" PRIu64 " measured runs; %" PRIu64 " warm-up runs left out",
             s->iterations, s->warmups);
     if (p->dropped)

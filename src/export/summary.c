@@ -50,6 +50,8 @@ static void put_machine(sn_writer *w, const sn_profile *p)
     key_text(w, &first, "cpu_level", p->cpu_level);
     key_number(w, &first, "cores", p->cores);
     key_number(w, &first, "threads", p->threads);
+    if (*p->precision)
+        key_text(w, &first, "precision", p->precision);
     if (p->peak_gflops > 0) {
         key_number(w, &first, "peak_gflops", p->peak_gflops);
         key_number(w, &first, "peak_gbps", p->peak_gbps);
@@ -216,6 +218,10 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
     put_cell(&w, p->cpu_level);
     sn_put(&w, "), threads: ");
     sn_put_i64(&w, p->threads);
+    if (*p->precision) {
+        sn_put(&w, ", precision: ");
+        put_cell(&w, p->precision);
+    }
     sn_put(&w, "; sonde ");
     put_cell(&w, p->version);
     sn_put(&w, ". Measured runs: ");

@@ -53,6 +53,8 @@ static void put_facts(sn_xlsx *x)
     pair_text(x, "instructions", p->cpu_level);
     pair_number(x, "cores", p->cores);
     pair_number(x, "threads", p->threads);
+    if (*p->precision)
+        pair_text(x, "precision", p->precision);
     pair_number(x, "measured runs", (double)x->ops.iterations);
     pair_number(x, "warm-up runs (left out)", (double)x->ops.warmups);
     pair_number(x, "operators per run", x->ops.ops);

@@ -34,8 +34,8 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
                             p->caches[1].bytes,
                             p->caches[1].gbps,
                             isnan(p->record_ns) ? 0 : p->record_ns};
-    if (!p->model_name || !p->version || !p->cpu_model || !p->cpu_level || !p->counters_note ||
-        !p->note)
+    if (!p->model_name || !p->version || !p->cpu_model || !p->cpu_level || !p->precision ||
+        !p->counters_note || !p->note)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a string in the header data is missing");
     if (p->cores < 0 || p->threads < 0 || p->level < 0 || p->instance < 0 || p->pid < 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number in the header data is negative");

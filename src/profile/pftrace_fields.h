@@ -68,7 +68,8 @@ enum {
     SN_PF_FACTS_L3_GBPS = 20,
     SN_PF_FACTS_USAGE = 21, /* packed, in the order of sn_prof_usage; absent: not known */
     SN_PF_FACTS_COUNTERS_NOTE = 22,
-    SN_PF_FACTS_CATEGORIES = 23 /* a set of sn_prof_cat: the spans of others were left out */
+    SN_PF_FACTS_CATEGORIES = 23, /* a set of sn_prof_cat: the spans of others were left out */
+    SN_PF_FACTS_PRECISION = 24
 };
 enum { SN_PF_FORMAT = 1 };
 

@@ -13,7 +13,8 @@ sonde_status sn_profile_new(sn_profile **out, sn_allocator *alloc, sonde_error *
         return sn_fail_memory(err, sizeof *p);
     p->alloc = alloc;
     sn_arena_init(&p->arena, alloc);
-    p->model_name = p->version = p->cpu_model = p->cpu_level = p->note = p->counters_note = "";
+    p->model_name = p->version = p->cpu_model = p->cpu_level = p->precision = "";
+    p->note = p->counters_note = "";
     *out = p;
     return SONDE_OK;
 }

@@ -203,6 +203,7 @@ typedef struct sn_profile {
     const char *model_name;
     const char *version; /* of sonde */
     const char *cpu_model, *cpu_level;
+    const char *precision; /* of the sessions: "file", "f16", …; "mixed"; "" when not known */
     int cores, threads, level;
     int64_t pid;
     uint64_t start_wall_ns;        /* epoch time of ns 0 */

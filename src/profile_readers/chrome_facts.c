@@ -122,6 +122,8 @@ static void take_fact_text(sn_build *b, sn_json_text key, sn_json *j)
         p->cpu_model = sn_build_text(b, text);
     else if (sn_json_is(key, "cpu_level"))
         p->cpu_level = sn_build_text(b, text);
+    else if (sn_json_is(key, "precision"))
+        p->precision = sn_build_text(b, text);
     else if (sn_json_is(key, "counters_note"))
         p->counters_note = sn_build_text(b, text);
     else if (sn_json_is(key, "start_time_ns")) {

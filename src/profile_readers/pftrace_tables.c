@@ -56,6 +56,9 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
         case SN_LEN(SN_PF_FACTS_CPU_LEVEL):
             p->cpu_level = sn_pf_text(r, &f);
             break;
+        case SN_LEN(SN_PF_FACTS_PRECISION):
+            p->precision = sn_pf_text(r, &f);
+            break;
         case SN_INT(SN_PF_FACTS_CORES):
             p->cores = number(f.num);
             break;

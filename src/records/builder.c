@@ -160,6 +160,12 @@ const sn_table_row *sn_builder_table(const sn_profile_builder *b, uint32_t id)
     return b->tables.n ? bsearch(&key, b->tables.data, b->tables.n, sizeof key, by_table_id) : NULL;
 }
 
+static void note_precision(sn_profile *p, sonde_precision precision)
+{
+    const char *name = sn_precision_name(precision);
+    p->precision = !*p->precision || strcmp(p->precision, name) == 0 ? name : "mixed";
+}
+
 sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
@@ -170,6 +176,7 @@ sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err)
         row.binding = sn_exec_pinned(b->r->ctx, r->table);
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
+            note_precision(b->p, row.binding->program->precision);
             SN_TRY(sn_records_add_steps(b->p, row.binding, &b->clock, err));
             SN_TRY(sn_records_add_lives(b->p, row.binding, &row.bytes, err));
         }

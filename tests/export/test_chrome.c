@@ -143,6 +143,7 @@ TEST(the_rest_of_the_file_says_where_it_was_measured)
     CHECK_STR(json_text(o, "model"), "tiny");
     CHECK_STR(json_text(o, "cpu"), "Test CPU");
     CHECK_STR(json_text(o, "cpu_level"), "avx2");
+    CHECK_STR(json_text(o, "precision"), "bf16");
     CHECK_STR(json_text(o, "start_time"), "2023-11-14T22:13:20Z");
     CHECK(json_num(o, "threads") == 2 && json_num(o, "dropped") == 3);
     CHECK(json_num(o, "iterations") == 2 && json_num(o, "warmups") == 1);

@@ -20,6 +20,7 @@ static inline sn_profile *syn_profile(sn_allocator *alloc)
     p->version = "0.1.0";
     p->cpu_model = "Test CPU";
     p->cpu_level = "avx2";
+    p->precision = "bf16";
     p->cores = 4;
     p->threads = 2;
     p->level = 2;

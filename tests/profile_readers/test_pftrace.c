@@ -72,6 +72,7 @@ static void compare_rest(const sn_profile *a, const sn_profile *b)
 {
     CHECK(same_text(a->model_name, b->model_name) && same_text(a->version, b->version));
     CHECK(same_text(a->cpu_model, b->cpu_model) && same_text(a->cpu_level, b->cpu_level));
+    CHECK_STR(a->precision, b->precision);
     CHECK(a->cores == b->cores && a->threads == b->threads && a->level == b->level);
     CHECK(a->pid == b->pid && a->start_wall_ns == b->start_wall_ns && a->dropped == b->dropped);
     CHECK(a->record_ns == b->record_ns && a->instance == b->instance);

@@ -183,7 +183,7 @@ static void print_bytes(const char *what, uint64_t bytes)
         printf("  %-12s  %s\n", what, bytes_text(bytes));
 }
 
-static void print_cost(const sonde_inspection_totals *run)
+static void print_cost(const sonde_inspection_totals *run, const model_options *m)
 {
     const char *more = run->data_dependent
                            ? ", plus control-flow bodies and steps with data-dependent shapes"
@@ -192,6 +192,8 @@ static void print_cost(const sonde_inspection_totals *run)
     print_flops(run->flops, more);
     print_bytes("weights", run->weight_bytes);
     print_bytes("packed", run->packed_bytes);
+    if (m->precision)
+        printf("  %-12s  %s\n", "precision", precision_name(m));
     print_bytes("activations", run->arena_bytes);
     print_bytes("workspace", run->workspace_bytes);
     print_bytes("inputs", run->input_bytes);
@@ -235,7 +237,7 @@ static void print_all(const inspected *in, const inspect_options *o)
         printf("file        %s\n", bytes_text(in->totals.file_bytes));
     print_operators(in);
     if (in->run.bound)
-        print_cost(&in->run);
+        print_cost(&in->run, &o->setup.model);
     if (o->nodes)
         print_nodes(in->shown);
     if (*sonde_inspection_note(in->model))

@@ -164,6 +164,7 @@ int inspect_json(const inspected *in, const inspect_options *o)
     add_number(&t, "file_bytes", in->totals.file_bytes);
     add_operators(&t, in);
     text_add(&t, ",\n\"optimized\":%s", o->setup.model.no_optimize ? "false" : "true");
+    text_add(&t, ",\"precision\":\"%s\"", precision_name(&o->setup.model));
     add_run(&t, &in->run);
     if (o->nodes)
         add_nodes(&t, in->shown);

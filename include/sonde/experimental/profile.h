@@ -33,6 +33,7 @@ typedef struct sonde_profile_summary {
     double mean_ns, stddev_ns, min_ns, max_ns, p50_ns, p90_ns, p95_ns, p99_ns; /* of a run */
     double cost_ns; /* recording took this per run; not included. NaN: not known, as of profiles
                        that other programs wrote */
+    const char *precision; /* of the sessions: "file", "f16", …; "mixed"; "" when not known */
 } sonde_profile_summary;
 SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
                                                  sonde_profile_summary *summary, sonde_error *err);
