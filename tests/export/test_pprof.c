@@ -124,7 +124,7 @@ TEST(totals_are_those_of_the_summary)
     CHECK_EQ(r.n_samples, 7); /* five steps, memory, the rest; nothing for what was folded away */
     CHECK_EQ(r.n_locations, r.n_functions);
     CHECK_EQ(r.duration, 24 * MS);
-    CHECK_EQ(r.n_comments, 3);
+    CHECK_EQ(r.n_comments, 4); /* program, machine, precision, runs */
     CHECK(string_is(&r, 0, ""));
     uint64_t sums[4] = {0};
     for (int i = 0; i < r.n_samples; i++) {
