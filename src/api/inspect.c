@@ -48,24 +48,25 @@ static uint64_t tensor_bytes(const sn_type *t)
 
 static bool port(sonde_inspection *s, const sn_graph *g, const sn_value *v, sonde_port_info *row)
 {
-    *row = (sonde_port_info){.name = "", .type = ""};
+    *row = (sonde_port_info){.name = "", .type = "", .form = ""};
     if (!v)
         return true;
     const sn_fact *fact = fact_of(s, g, v);
     const sn_type *t = &fact->type;
-    char text[512] = "";
+    char text[512] = "", form[48] = "";
     const sn_graph *root = s->graph;
     if (t->kind != SN_KIND_NONE)
         sn_type_text(t, root->symbols.data, text, sizeof text);
     row->name = sn_arena_strdup(&s->arena, v->name);
     row->type = sn_arena_strdup(&s->arena, text);
+    row->form = sn_arena_strdup(&s->arena, sn_form_text(fact->form, form));
     row->constant = sn_value_is_const(v);
     if (t->kind == SN_KIND_TENSOR) {
         row->dtype = t->dtype;
         row->block = (int)sn_fact_block(fact);
         row->bytes = tensor_bytes(t);
     }
-    return row->name && row->type;
+    return row->name && row->type && row->form;
 }
 
 /* Names of the nodes a fused one stands for. */

@@ -136,6 +136,12 @@ TEST(changes_of_layout_are_shown_with_what_they_change)
         blocked += n.output_count && n.outputs[0].block > 0;
         if (strcmp(n.op_type, "[Reorder]") == 0)
             CHECK(n.inputs[0].block != n.outputs[0].block);
+        for (size_t k = 0; k < n.output_count; k++) {
+            char form[32] = "";
+            if (n.outputs[k].block)
+                snprintf(form, sizeof form, "blocks of %d", n.outputs[k].block);
+            CHECK_STR(n.outputs[k].form, form);
+        }
     }
     if (strcmp(sonde_context_cpu(c), "baseline") != 0) /* plain C computes on plain tensors */
         CHECK(blocked > 0);

@@ -15,6 +15,7 @@ static const char details[] =
     "  sonde inspect model.onnx -s batch=8\n"
     "  sonde inspect model.onnx --json -\n"
     "  sonde inspect model.onnx --nodes --optimized\n"
+    "  sonde inspect model.onnx --forms --cpu avx2\n"
     "  sonde inspect model.onnx --graph model.dot\n"
     "  sonde inspect model.onnx --optimized -o fast.onnx\n"
     "  sonde inspect --operators\n";
@@ -26,6 +27,8 @@ static const option_row rows[] = {
     JSON_ROW(inspect_options, json),
     {0, "nodes", OPT_FLAG, AT(nodes), NULL,
      "list every node with the dtypes and shapes of its values"},
+    {0, "forms", OPT_FLAG, AT(forms), NULL,
+     "list the steps after the passes with the dtype, shape and layout of each value"},
     {0, "operators", OPT_FLAG, AT(operators), NULL,
      "list the supported operators: domain, name, versions, dtypes; needs no MODEL"},
     {0, "graph", OPT_FILE, AT(graph), "FILE", "write the graph as .dot or .txt"},
@@ -143,6 +146,15 @@ static void print_values(int depth, const char *what, const sonde_port_info *por
         }
 }
 
+static void print_step(const sonde_node_info *n)
+{
+    printf("  %*s", n->depth * 2, "");
+    put("", n->op_type, *n->post_op ? "+" : "");
+    put("", n->post_op, "");
+    if (*n->name)
+        put(" (", n->name, ")");
+}
+
 static void print_nodes(const sonde_inspection *look)
 {
     printf("\nnodes\n");
@@ -150,10 +162,7 @@ static void print_nodes(const sonde_inspection *look)
         sonde_node_info n = SONDE_INIT(sonde_node_info);
         if (sonde_inspection_node(look, i, &n, NULL))
             continue;
-        printf("  %*s", n.depth * 2, "");
-        put("", n.op_type, *n.post_op ? "+" : "");
-        put("", n.post_op, "");
-        put(" (", n.name, ")");
+        print_step(&n);
         printf("%s%s\n", *n.kernel ? "  " : "", n.kernel);
         print_values(n.depth, "input", n.inputs, n.input_count);
         print_values(n.depth, "output", n.outputs, n.output_count);
@@ -163,6 +172,32 @@ static void print_nodes(const sonde_inspection *look)
         }
         if (n.flops)
             printf("  %*s  %s FLOP\n", n.depth * 2, "", grouped(n.flops));
+    }
+}
+
+/* "f32[1, 16, 8, 8] {blocks of 16}, const f32[16]" */
+static void print_forms_of(const char *before, const sonde_port_info *ports, size_t n)
+{
+    printf("%s", before);
+    for (size_t k = 0; k < n; k++) {
+        printf("%s%s", k ? ", " : " ", ports[k].constant ? "const " : "");
+        put("", *ports[k].type ? ports[k].type : *ports[k].name ? "?" : "none", "");
+        if (*ports[k].form)
+            printf(" {%s}", ports[k].form);
+    }
+}
+
+static void print_forms(const sonde_inspection *look)
+{
+    printf("\nforms\n");
+    for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
+        sonde_node_info n = SONDE_INIT(sonde_node_info);
+        if (sonde_inspection_node(look, i, &n, NULL))
+            continue;
+        print_step(&n);
+        print_forms_of(":", n.inputs, n.input_count);
+        print_forms_of(" ->", n.outputs, n.output_count);
+        printf("\n");
     }
 }
 
@@ -240,6 +275,8 @@ static void print_all(const inspected *in, const inspect_options *o)
         print_cost(&in->run, &o->setup.model);
     if (o->nodes)
         print_nodes(in->shown);
+    if (o->forms)
+        print_forms(in->session);
     if (*sonde_inspection_note(in->model))
         put("\nnote: ", sonde_inspection_note(in->model), "\n");
 }
@@ -255,7 +292,7 @@ static int inspect(const loaded *l, const inspect_options *o)
         code = look_at_session(l, &o->setup, &in.session);
     if (!code && in.session)
         code = totals_of(in.session, &in.run);
-    if (!code && o->optimized && !in.session)
+    if (!code && (o->optimized || o->forms) && !in.session)
         code = fail("cannot optimize a model that cannot run");
     in.shown = o->optimized ? in.session : in.model;
     in.counted = o->optimized ? in.run : in.totals;

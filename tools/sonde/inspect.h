@@ -10,7 +10,7 @@ typedef struct inspect_options {
     run_setup setup;
     list outputs;
     const char *json, *graph;
-    bool nodes, operators, optimized;
+    bool nodes, forms, operators, optimized;
 } inspect_options;
 
 typedef struct inspected {

@@ -118,15 +118,27 @@ static void add_values(text *t, const char *key, const sonde_port_info *ports, s
         text_add(t, "%s{\"name\":", i ? "," : "");
         text_json(t, ports[i].name);
         add_text(t, "type", ports[i].type);
+        add_text(t, "form", ports[i].form);
         text_add(t, ",\"constant\":%s}", ports[i].constant ? "true" : "false");
     }
     text_add(t, "]");
 }
 
-static void add_nodes(text *t, const sonde_inspection *look)
+static void add_costs(text *t, const sonde_node_info *n)
+{
+    add_text(t, "domain", n->domain);
+    add_text(t, "nodes", n->origins);
+    add_text(t, "kernel", n->kernel);
+    add_text(t, "attributes", n->attributes);
+    add_number(t, "flops", n->flops);
+    add_number(t, "bytes", n->bytes);
+}
+
+/* `whole`: with all that is known; else what a listing of forms needs. */
+static void add_nodes(text *t, const char *key, const sonde_inspection *look, bool whole)
 {
     bool first = true;
-    text_add(t, ",\n\"graph\":[");
+    text_add(t, ",\n\"%s\":[", key);
     for (size_t i = 0; i < sonde_inspection_node_count(look); i++) {
         sonde_node_info n = SONDE_INIT(sonde_node_info);
         if (sonde_inspection_node(look, i, &n, NULL))
@@ -136,13 +148,9 @@ static void add_nodes(text *t, const sonde_inspection *look)
         text_json(t, n.op_type);
         add_text(t, "post_op", n.post_op);
         add_text(t, "name", n.name);
-        add_text(t, "domain", n.domain);
-        add_text(t, "nodes", n.origins);
-        add_text(t, "kernel", n.kernel);
-        add_text(t, "attributes", n.attributes);
         text_add(t, ",\"depth\":%d", n.depth);
-        add_number(t, "flops", n.flops);
-        add_number(t, "bytes", n.bytes);
+        if (whole)
+            add_costs(t, &n);
         add_values(t, "inputs", n.inputs, n.input_count);
         add_values(t, "outputs", n.outputs, n.output_count);
         text_add(t, "}");
@@ -167,7 +175,9 @@ int inspect_json(const inspected *in, const inspect_options *o)
     text_add(&t, ",\"precision\":\"%s\"", precision_name(&o->setup.model));
     add_run(&t, &in->run);
     if (o->nodes)
-        add_nodes(&t, in->shown);
+        add_nodes(&t, "graph", in->shown, true);
+    if (o->forms)
+        add_nodes(&t, "forms", in->session, false);
     add_text(&t, "note", sonde_inspection_note(in->model));
     text_add(&t, "}\n");
     const int code = write_text(o->json, t.data, t.n);

@@ -94,13 +94,16 @@ typedef struct sonde_port_info {
     sonde_dtype dtype; /* of a tensor, else UNDEFINED */
     int block;         /* channels that lie together where a session keeps the tensor in blocks of
                           them; 0: row-major */
+    const char *form;  /* how a session stores it where that is not as its type says, row-major:
+                          "blocks of 16", "channels last, pitch of 8"; else "" */
     uint64_t bytes;    /* of a tensor, a size that is not known counted as one; else 0 */
 } sonde_port_info;
 
 typedef struct sonde_node_info {
     size_t struct_size;
-    const char *name, *op_type, *domain; /* of the anchor where nodes were fused; "[Reorder]": not a
-                                            node of the file but a change of layout */
+    const char *name, *op_type, *domain; /* of the anchor where nodes were fused; "[Reorder]" and
+                                            "[Convert]": no node of the file but a change of layout
+                                            or of the element type */
     const char *post_op;                 /* "Add+Relu": what was fused behind it; "" */
     const char *origins;                 /* names of the original nodes, comma-separated */
     const char *attributes;              /* "kernel_shape=3,3;strides=1,1" */
