@@ -2,31 +2,24 @@
 /* Blocked layout: decides which values lie in channel blocks and inserts sonde.Reorder where a
  * blocked and a plain world meet.
  *
- * Convolutions that can are blocked for good: their kernels are made for it. Nodes that do not care
- * (elementwise ones, pools, concatenations, …) are elastic: those that hang together form a group,
- * and a group becomes blocked only when that needs no more reorders at its border than staying
- * plain. Nodes that only take blocked input (a global pool) follow their input. Everything else is
- * plain: graph inputs and outputs, constants, captures and inputs of control flow. */
+ * Operators say what they can do (sn_op.in_blocks). Convolutions that can are blocked for good:
+ * their kernels are made for it. Nodes that do not care (elementwise ones, pools, concatenations,
+ * …) are elastic: those that hang together form a group, and a group becomes blocked only when that
+ * needs no more reorders at its border than staying plain. Nodes that only take blocked input (a
+ * global pool) follow their input. Everything else is plain: graph inputs and outputs, constants,
+ * captures and inputs of control flow. */
 #include <string.h>
 
 #include "ops/shared/channel_block.h"
+#include "ops/shared/layouts.h"
 #include "passes/forms.h"
-
-enum {
-    FIXED_IN = 1,    /* reads input 0 blocked */
-    FIXED_OUT = 2,   /* gives output 0 blocked; a residual lies like the output */
-    ELASTIC = 4,     /* input and output in either layout, the same for both */
-    ALL_INPUTS = 8,  /* elementwise: all its inputs share the layout */
-    SOFT_IN = 16,    /* reads input 0 in either layout, gives plain */
-    ALL_OUTPUTS = 32 /* all its outputs share the layout */
-};
 
 enum { PLAIN, BLOCKED }; /* labels */
 static const char *const label_names[] = {"plain", "blocked"};
 
 typedef struct layout {
     int block;
-    uint8_t *kind; /* by node id */
+    const sn_op_signature **of; /* by node id; NULL: plain */
     size_t n_nodes;
 } layout;
 
@@ -35,157 +28,74 @@ static int block_of(const sn_form_stage *s)
     return ((const layout *)s->user)->block;
 }
 
-static bool fits(const sn_value *v)
+/* ------------------------------------------------------------------ what nodes can do */
+/* Does the signature suit the values of the node? */
+static bool suits(const sn_op_signature *g, const sn_node *n)
 {
-    return sn_value_is_dtype(v, SONDE_DTYPE_F32) && v->fact.type.rank == 4;
-}
-
-static bool is_scalar_const(const sn_value *v)
-{
-    return sn_value_is_const(v) && sn_tensor_count(v->fact.data) == 1;
-}
-
-/* Add, Sub, Mul and Div broadcast over physical dims, so in blocks they need only agree on the
- * channels; a constant is put into blocks here, and one element stays as it is. */
-static bool is_broadcast(const sn_node *n)
-{
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (sn_node_is(n, names[i]) && n->opset >= 7)
-            return n->n_in == 2 && n->in[0].value && n->in[1].value;
-    return false;
-}
-
-static bool same_channels(const sn_value *v, sn_dim channels)
-{
-    if (is_scalar_const(v))
-        return sn_value_is_dtype(v, SONDE_DTYPE_F32);
-    if (!sn_value_is_const(v))
-        return fits(v) && sn_dim_same(v->fact.type.dims[1], channels);
-    const sn_tensor *t = v->fact.data; /* [C, 1, 1] and [1, C, 1, 1] */
-    return t->dtype == SONDE_DTYPE_F32 && sn_tensor_is_plain(t) && (t->rank == 3 || t->rank == 4) &&
-           sn_dim_same(t->dims[t->rank - 3], channels);
-}
-
-/* Elementwise on tensors that share one layout? */
-static bool all_same(const sn_node *n)
-{
-    uint32_t present = 0;
-    if (is_broadcast(n)) {
-        sn_dim channels = n->out[0]->fact.type.dims[1];
-        return sn_dim_known(channels) && same_channels(n->in[0].value, channels) &&
-               same_channels(n->in[1].value, channels);
-    }
-    for (uint32_t i = 0; i < n->n_in; i++)
-        present += n->in[i].value != NULL;
     for (uint32_t i = 0; i < n->n_in; i++) {
         const sn_value *v = n->in[i].value;
-        if (!v)
-            continue;
-        if (!fits(v) || v->fact.data)
-            return false;
-        if (present > 1 && !sn_type_same_shape(&v->fact.type, &n->out[0]->fact.type))
+        if (v && sn_op_signature_in(g, i) == SN_PORT_SAME && !sn_value_is_const(v) &&
+            !sn_value_is_image(v))
             return false;
     }
-    return present > 0;
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        const sn_port_form port = sn_op_signature_out(g, o);
+        if (o > 0 && n->out[o] && port != SN_PORT_SAME)
+            return false; /* second outputs (indices, masks) are plain: so is the node */
+        if (port == SN_PORT_SAME && (!n->out[o] || !sn_value_is_image(n->out[o])))
+            return false;
+    }
+    return true;
 }
 
-/* Ours and com.microsoft's: input 3 is a residual in both. */
-static bool is_fused_conv(const sn_node *n)
-{
-    return strcmp(n->op_type, "FusedConv") == 0;
-}
-
-static bool is_conv(const sn_node *n)
-{
-    return sn_node_is(n, "Conv") || is_fused_conv(n) || sn_node_is(n, "ConvTranspose") ||
-           sn_node_is_internal(n, "ConvDepthwise") || sn_node_is_internal(n, "GatedConv");
-}
-
-static uint8_t kind_of(const sn_node *n, int block)
+static const sn_op_signature *signature_of(const sn_node *n, int block)
 {
     const sn_op *op = n->op;
-    if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
-        !n->n_out)
-        return 0;
-    uint32_t want = op->blocking ? op->blocking(n, n->params, block) : 0;
-    if (want & SN_BLOCK_ALL)
-        return ELASTIC | ALL_OUTPUTS | ALL_INPUTS;
-    for (uint32_t o = 1; o < n->n_out; o++)
-        if (n->out[o])
-            return 0; /* second outputs (indices, masks) are plain: so is the node */
-    bool out_fits = n->out[0] && fits(n->out[0]);
-    bool in = (want & SN_BLOCK_IN) && fits(n->in[0].value), out = (want & SN_BLOCK_OUT) && out_fits;
-    if (is_conv(n)) {
-        bool agrees = in == ((want & SN_BLOCK_IN) != 0) && out == ((want & SN_BLOCK_OUT) != 0);
-        return agrees ? (uint8_t)((in ? FIXED_IN : 0) | (out ? FIXED_OUT : 0)) : 0;
-    }
-    if (in && out)
-        return ELASTIC;
-    if (in && !(want & SN_BLOCK_OUT))
-        return SOFT_IN;
-    if ((op->flags & SN_OP_LAYOUT_ANY) && out_fits && all_same(n))
-        return ELASTIC | ALL_INPUTS;
-    return 0;
+    if (!op || !op->in_blocks || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in ||
+        !n->in[0].value || !n->n_out || !n->out[0])
+        return NULL;
+    const sn_op_signature *g = op->in_blocks(n, n->params, block);
+    return g && suits(g, n) ? g : NULL;
 }
 
 /* ------------------------------------------------------------------ the stage */
-static uint8_t kind(const sn_form_stage *s, const sn_node *n)
+static const sn_op_signature *of(const sn_form_stage *s, const sn_node *n)
 {
     const layout *l = s->user;
-    return n->id < l->n_nodes ? l->kind[n->id] : 0;
+    return n->id < l->n_nodes ? l->of[n->id] : NULL;
 }
 
 static uint8_t signature(const sn_form_stage *s, const sn_node *n)
 {
     const layout *l = s->user;
-    const uint8_t k = l->kind[n->id] = kind_of(n, l->block);
-    if (k & ELASTIC)
-        return SN_FORM_ELASTIC;
-    return k & (FIXED_IN | FIXED_OUT) ? BLOCKED : PLAIN;
+    const sn_op_signature *g = l->of[n->id] = signature_of(n, l->block);
+    if (!g || sn_op_signature_out(g, 0) != SN_PORT_SAME)
+        return PLAIN;
+    return g->native_cost == SN_COST_NEVER ? BLOCKED : SN_FORM_ELASTIC;
 }
 
-/* A residual lies like the output. */
-static bool is_residual(const sn_node *n, uint32_t i)
+static sn_port_form input(const sn_form_stage *s, const sn_node *n, uint32_t i)
 {
-    return is_fused_conv(n) ? i == 3 : i == 4 && sn_node_is_internal(n, "GatedConv");
+    const sn_op_signature *g = of(s, n);
+    return g ? sn_op_signature_in(g, i) : SN_PORT_NATIVE;
 }
 
-/* One pixel, which its reader takes as it lies. */
-static bool is_gate(const sn_node *n, uint32_t i)
+static sn_port_form output(const sn_form_stage *s, const sn_node *n, uint32_t o)
 {
-    return i == 2 && sn_node_is_internal(n, "GatedConv");
+    const sn_op_signature *g = of(s, n);
+    return g ? sn_op_signature_out(g, o) : SN_PORT_NATIVE;
 }
 
-static sn_form_port input(const sn_form_stage *s, const sn_node *n, uint32_t i)
+static uint32_t native_cost(const sn_form_stage *s, const sn_node *n)
 {
-    const uint8_t k = kind(s, n);
-    const sn_value *v = n->in[i].value;
-    if (is_gate(n, i))
-        return SN_PORT_ANY;
-    if (k & ALL_OUTPUTS)
-        return fits(v) ? SN_PORT_LABEL : SN_PORT_NATIVE; /* not the sizes of a Split */
-    if (k & ALL_INPUTS)
-        return is_scalar_const(v) ? SN_PORT_NATIVE : SN_PORT_LABEL;
-    if (i == 0 && (k & SOFT_IN))
-        return SN_PORT_ANY;
-    if (i == 0 && (k & (FIXED_IN | ELASTIC)))
-        return SN_PORT_LABEL;
-    return (k & FIXED_OUT) && is_residual(n, i) ? SN_PORT_LABEL : SN_PORT_NATIVE;
-}
-
-static sn_form_port output(const sn_form_stage *s, const sn_node *n, uint32_t o)
-{
-    const uint8_t k = kind(s, n);
-    return (k & ALL_OUTPUTS) || (o == 0 && (k & (FIXED_OUT | ELASTIC))) ? SN_PORT_LABEL
-                                                                        : SN_PORT_NATIVE;
+    return of(s, n)->native_cost;
 }
 
 /* Reordering a pixel per channel is nothing beside an image. */
 static uint32_t weight(const sn_value *v)
 {
     const sn_type *t = &v->fact.type;
-    return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : 16;
+    return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : SN_COST_MOVE;
 }
 
 static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label)
@@ -206,13 +116,13 @@ static sn_form_border border(const sn_form_stage *s, const sn_value *to)
                             .shown_type = "[Reorder]"};
 }
 
-/* A constant operand in blocks, as [d0, C, d2, d3]. */
-static sonde_status constant(sn_form_stage *s, const sn_node *reader, const sn_value *v,
-                             uint8_t label, sn_value **out)
+/* A constant image in blocks, as [d0, C, d2, d3]; an operand may be [C, d2, d3]. */
+static sonde_status constant(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **out)
 {
-    if (label != BLOCKED || !(kind(s, reader) & ALL_INPUTS))
-        return SONDE_OK;
     const sn_tensor *from = v->fact.data;
+    if (label != BLOCKED || from->dtype != SONDE_DTYPE_F32 || !sn_tensor_is_plain(from) ||
+        from->rank < 3 || from->rank > 4)
+        return SONDE_OK;
     int64_t dims[4] = {1}, b = block_of(s);
     sn_pass_env *env = s->env;
     for (int i = 0; i < from->rank; i++)
@@ -240,7 +150,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
     sn_arena scratch;
     sn_arena_init(&scratch, g->alloc);
     layout l = {.block = (int)sn_op_channel_block(env->cpu_flags),
-                .kind = SN_NEW_N(&scratch, uint8_t, g->n_nodes + 1),
+                .of = SN_NEW_N(&scratch, const sn_op_signature *, g->n_nodes + 1),
                 .n_nodes = g->n_nodes};
     sn_form_stage s = {.g = g,
                        .env = env,
@@ -249,13 +159,14 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
                        .signature = signature,
                        .input = input,
                        .output = output,
+                       .native_cost = native_cost,
                        .weight = weight,
                        .mark = mark,
                        .constant = constant,
                        .border = border};
     sonde_status st = SONDE_OK;
-    if (!l.kind)
-        st = sn_fail_memory(env->err, l.n_nodes);
+    if (!l.of)
+        st = sn_fail_memory(env->err, l.n_nodes * sizeof *l.of);
     else if (sn_op_find("sonde", "Reorder", 1, NULL))
         st = sn_forms_solve(&s);
     sn_arena_free(&scratch);

@@ -6,8 +6,9 @@
  * which is there to round). Nothing is less precise than in the file. Later passes see an f32 model
  * and do with it what they do with any other.
  *
- * Weights of products and convolutions stay as they are in the file, two bytes each: their drivers
- * widen a few at a time. Other constants are converted once, here. */
+ * What an operator does with 16-bit floats it says itself (sn_op.half).
+ * Weights of products and convolutions (sn_op.narrow_in) stay as they are in the file, two bytes
+ * each: their drivers widen a few at a time. Other constants are converted once, here. */
 #include "passes/forms.h"
 
 enum { FILE_TYPE, WIDE }; /* labels */
@@ -29,57 +30,12 @@ static bool is_half_value(const types *t, const sn_value *v)
            is_half((sn_dtype)t->original[v->id]);
 }
 
-static bool is_listed(const sn_node *n, const char *const *names)
-{
-    const bool ms = strcmp(n->domain, SN_MS_DOMAIN) == 0;
-    for (; *names; names++)
-        if (ms ? (*names)[0] == '*' && strcmp(n->op_type, *names + 1) == 0
-               : strcmp(n->op_type, *names) == 0)
-            return ms || n->domain[0] == '\0';
-    return false;
-}
-
-/* Operators that compute 16-bit floats in f32 in any case; those of com.microsoft have a star. */
-static bool computes_in_f32(const sn_node *n)
-{
-    /* clang-format off */
-    static const char *const names[] = {
-        "Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub",
-        "Mul", "Div", "Pow", "Min", "Max", "Sum",
-        "Mean", "Neg", "Abs", "Relu", "LeakyRelu", "PRelu",
-        "Elu", "Selu", "Celu", "Clip", "Sigmoid", "HardSigmoid",
-        "HardSwish", "Swish", "Mish", "Tanh", "Gelu", "Erf",
-        "Exp", "Log", "Sqrt", "Reciprocal", "Softplus", "Softsign",
-        "Softmax", "LogSoftmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin",
-        "ReduceL2", "MaxPool", "AveragePool", "Sin", "Cos", "Resize",
-        "GlobalMaxPool", "GlobalAveragePool", "BatchNormalization", "InstanceNormalization",
-        "LayerNormalization", "RMSNormalization", "GroupNormalization", "*Gelu", "*FastGelu", "*QuickGelu", "*BiasGelu",
-        NULL};
-    /* clang-format on */
-    return is_listed(n, names) || sn_node_is_internal(n, "FusedGemm"); /* by tied-weights */
-}
-
-/* Operators that move elements without looking at them. */
-static bool moves(const sn_node *n)
-{
-    /* clang-format off */
-    static const char *const names[] = {
-        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat",
-        "Split", "Slice", "Pad", "Expand", "Tile", "Identity",
-        "DepthToSpace", "SpaceToDepth", "Gather", "Where",
-        NULL};
-    /* clang-format on */
-    return is_listed(n, names);
-}
-
 /* A weight whose driver takes it as it is in the file. */
-static bool is_weight(const sn_node *n, uint32_t i)
+static bool stays_narrow(const sn_node *n, uint32_t i)
 {
     const sn_value *v = n->in[i].value;
-    return i == 1 && sn_value_is_const(v) && is_half(v->fact.data->dtype) &&
-           sn_tensor_is_plain(v->fact.data) &&
-           (sn_node_is(n, "Conv") || sn_node_is(n, "MatMul") || sn_node_is(n, "Gemm") ||
-            sn_node_is_internal(n, "FusedGemm"));
+    return i < 8 && (n->op->narrow_in >> i & 1) && sn_value_is_const(v) &&
+           is_half(v->fact.data->dtype) && sn_tensor_is_plain(v->fact.data);
 }
 
 static uint8_t signature(const sn_form_stage *s, const sn_node *n)
@@ -91,24 +47,24 @@ static uint8_t signature(const sn_form_stage *s, const sn_node *n)
         any = n->in[i].value && is_half_value(s->user, n->in[i].value);
     if (!any)
         return FILE_TYPE;
-    if (computes_in_f32(n))
+    if (n->op->half == SN_HALF_IN_F32)
         return WIDE;
     /* Rows that are picked from a table of constants are converted, not the table. */
-    if (moves(n) && !(n->in[0].value && sn_value_is_const(n->in[0].value)))
+    if (n->op->half == SN_HALF_MOVED && !(n->in[0].value && sn_value_is_const(n->in[0].value)))
         return SN_FORM_ELASTIC;
     return FILE_TYPE;
 }
 
-static sn_form_port input(const sn_form_stage *s, const sn_node *n, uint32_t i)
+static sn_port_form input(const sn_form_stage *s, const sn_node *n, uint32_t i)
 {
     if (sn_forms_signature(s, n) == FILE_TYPE || !is_half_value(s->user, n->in[i].value))
         return SN_PORT_NATIVE;
-    return is_weight(n, i) ? SN_PORT_ANY : SN_PORT_LABEL;
+    return stays_narrow(n, i) ? SN_PORT_ANY : SN_PORT_SAME;
 }
 
-static sn_form_port output(const sn_form_stage *s, const sn_node *n, uint32_t o)
+static sn_port_form output(const sn_form_stage *s, const sn_node *n, uint32_t o)
 {
-    return n->out[o] && is_half_value(s->user, n->out[o]) ? SN_PORT_LABEL : SN_PORT_NATIVE;
+    return n->out[o] && is_half_value(s->user, n->out[o]) ? SN_PORT_SAME : SN_PORT_NATIVE;
 }
 
 static uint32_t weight(const sn_value *v)
@@ -136,10 +92,8 @@ static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 }
 
 /* Converted once. */
-static sonde_status constant(sn_form_stage *s, const sn_node *reader, const sn_value *v,
-                             uint8_t label, sn_value **out)
+static sonde_status constant(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **out)
 {
-    (void)reader;
     if (label != WIDE || !is_half(v->fact.data->dtype) || !sn_tensor_is_plain(v->fact.data))
         return SONDE_OK;
     return sn_pass_widen(s->g, s->env, v, out);

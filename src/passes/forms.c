@@ -38,7 +38,7 @@ static bool is_elastic(const sn_form_stage *s, const sn_node *n)
 static const sn_node *decider(const sn_form_stage *s, const sn_value *v)
 {
     const sn_node *p = v->producer;
-    return p && s->tables->signature[p->id] && s->output(s, p, v->output_index) == SN_PORT_LABEL
+    return p && s->tables->signature[p->id] && s->output(s, p, v->output_index) == SN_PORT_SAME
                ? p
                : NULL;
 }
@@ -49,7 +49,7 @@ static void join_groups(sn_form_stage *s)
     sn_graph_each (n, s->g) {
         for (uint32_t i = 0; is_elastic(s, n) && i < n->n_in; i++) {
             const sn_value *v = n->in[i].value;
-            const sn_node *p = v && s->input(s, n, i) == SN_PORT_LABEL ? decider(s, v) : NULL;
+            const sn_node *p = v && s->input(s, n, i) == SN_PORT_SAME ? decider(s, v) : NULL;
             if (p && is_elastic(s, p))
                 t->parent[find(t, n->id)] = find(t, p->id);
         }
@@ -70,10 +70,10 @@ static void count_readers(const sn_form_stage *s, group *gr, const sn_value *out
     bool wants[SN_FORM_LABELS] = {out->n_outputs > 0};
     for (const sn_edge *e = out->uses; e; e = e->next) {
         const uint8_t signature = s->tables->signature[e->node->id];
-        const sn_form_port port = s->input(s, e->node, e->index);
+        const sn_port_form port = s->input(s, e->node, e->index);
         if (port == SN_PORT_NATIVE)
             wants[0] = true;
-        else if (port == SN_PORT_LABEL && signature != SN_FORM_ELASTIC)
+        else if (port == SN_PORT_SAME && signature != SN_FORM_ELASTIC)
             wants[signature] = true; /* elastic readers are of the group */
     }
     for (uint8_t l = 0; l < SN_FORM_LABELS; l++)
@@ -87,9 +87,10 @@ static void count_borders(sn_form_stage *s, const sn_node *n)
     tables *t = s->tables;
     const uint32_t root = find(t, n->id);
     group *gr = &t->groups[root];
+    gr->cost[0] += s->native_cost ? s->native_cost(s, n) : 0;
     for (uint32_t i = 0; i < n->n_in; i++) {
         const sn_value *v = n->in[i].value;
-        if (!v || s->input(s, n, i) != SN_PORT_LABEL || t->seen[v->id] == root + 1 ||
+        if (!v || s->input(s, n, i) != SN_PORT_SAME || t->seen[v->id] == root + 1 ||
             sn_value_is_const(v))
             continue;
         const sn_node *p = decider(s, v);
@@ -99,7 +100,7 @@ static void count_borders(sn_form_stage *s, const sn_node *n)
         add_border(gr, p ? t->signature[p->id] : 0, s->weight(v));
     }
     for (uint32_t o = 0; o < n->n_out; o++)
-        if (n->out[o] && s->output(s, n, o) == SN_PORT_LABEL)
+        if (n->out[o] && s->output(s, n, o) == SN_PORT_SAME)
             count_readers(s, gr, n->out[o]);
 }
 
@@ -161,7 +162,7 @@ static sonde_status switch_input(sn_form_stage *s, sn_node *n, uint32_t i, uint8
 {
     sn_value *v = n->in[i].value, **other = &s->tables->other[label][v->id];
     if (!*other && sn_value_is_const(v))
-        SN_TRY(s->constant(s, n, v, label, other));
+        SN_TRY(s->constant(s, v, label, other));
     if (!*other) {
         SN_TRY(twin(s, v, label, other));
         SN_TRY(add_border_node(s, v, *other, n, v->producer ? v->producer : n));
@@ -190,7 +191,7 @@ static uint8_t wanted_label(const sn_form_stage *s, const sn_node *n, uint32_t i
                             uint8_t own)
 {
     switch (s->input(s, n, i)) {
-    case SN_PORT_LABEL:
+    case SN_PORT_SAME:
         return own;
     case SN_PORT_ANY: /* a graph output's twin rather than the output that is made of it */
         for (uint8_t l = 1; !has && l < SN_FORM_LABELS; l++)
@@ -219,7 +220,7 @@ static sonde_status rewrite(sn_form_stage *s)
                 SN_TRY(switch_input(s, n, i, want));
         }
         for (uint32_t o = 0; own && o < n->n_out; o++)
-            if (n->out[o] && s->output(s, n, o) == SN_PORT_LABEL)
+            if (n->out[o] && s->output(s, n, o) == SN_PORT_SAME)
                 SN_TRY(mark_output(s, n, o, own));
         if (s->done)
             SN_TRY(s->done(s, n));

@@ -5,7 +5,8 @@
  *
  * A node has a signature: the label that its ports share. Nodes that can do one thing only are
  * fixed. Those that take any label, the same on all their ports, are elastic: elastic nodes that
- * hang together form a group, and a group takes the label that needs the least work at its border.
+ * hang together form a group, and a group takes the label that needs the least work: at its border,
+ * and of those of its nodes that prefer one that is not native.
  * This is linear in the size of the graph, deterministic, and needs no dims to be known. */
 #ifndef SN_PASSES_FORMS_H
 #define SN_PASSES_FORMS_H
@@ -16,13 +17,6 @@ enum {
     SN_FORM_LABELS = 4,   /* at most, the native one included */
     SN_FORM_ELASTIC = 255 /* signature of a node: the label of its group */
 };
-
-/* What a port of a node does. */
-typedef enum sn_form_port {
-    SN_PORT_NATIVE,
-    SN_PORT_LABEL, /* has the node's label */
-    SN_PORT_ANY,   /* an input that is taken however it lies */
-} sn_form_port;
 
 /* An operator with one input, one output and one attribute, an integer. */
 typedef struct sn_form_border {
@@ -41,16 +35,16 @@ struct sn_form_stage {
     /* Its label, SN_FORM_ELASTIC, or 0: native, but for ports that take anything. */
     uint8_t (*signature)(const sn_form_stage *s, const sn_node *n);
     /* Asked of nodes whose signature is not 0, and of all for inputs. The value is there. */
-    sn_form_port (*input)(const sn_form_stage *s, const sn_node *n, uint32_t i);
-    sn_form_port (*output)(const sn_form_stage *s, const sn_node *n, uint32_t o);
+    sn_port_form (*input)(const sn_form_stage *s, const sn_node *n, uint32_t i);
+    sn_port_form (*output)(const sn_form_stage *s, const sn_node *n, uint32_t o);
+    /* What an elastic node loses where it is native. NULL: nothing. */
+    uint32_t (*native_cost)(const sn_form_stage *s, const sn_node *n);
     /* What changing the label of a value weighs. */
     uint32_t (*weight)(const sn_value *v);
     /* v, which is `of` or the same in another label, lies so from now on. */
     sonde_status (*mark)(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label);
-    /* Constant v in this label, which n is the first to read so; leave *made NULL for a border like
-     * any other. */
-    sonde_status (*constant)(sn_form_stage *s, const sn_node *n, const sn_value *v, uint8_t label,
-                             sn_value **made);
+    /* Constant v in this label; leave *made NULL for a border like any other. */
+    sonde_status (*constant)(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **made);
     /* The node that computes `to` from the same value in another label. */
     sn_form_border (*border)(const sn_form_stage *s, const sn_value *to);
     /* The ports of n are as they will be. NULL: nothing more to do. */

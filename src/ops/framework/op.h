@@ -16,6 +16,7 @@
 #include "base/context.h"
 #include "base/workspace.h"
 #include "graph/graph.h"
+#include "ops/framework/signature.h"
 
 typedef struct sn_op sn_op;
 typedef struct sn_step sn_step;
@@ -250,27 +251,19 @@ sonde_status sn_fail_cancelled(sn_frame *f);
 /* ------------------------------------------------------------------ descriptor */
 enum {
     SN_OP_DATA_DEPENDENT =
-        1 << 0,                /* output shapes depend on input *values*: run allocates outputs */
-    SN_OP_RANDOM = 1 << 1,     /* two runs differ: never folded or merged */
-    SN_OP_CONTROL = 1 << 2,    /* has bodies */
-    SN_OP_VIEW = 1 << 3,       /* output 0 may share input 0's memory (Reshape, Identity, …): run
-                                  copies only when data pointers differ */
-    SN_OP_INPLACE0 = 1 << 4,   /* output 0 may overwrite input 0 when shapes, types and layout agree
-                                  and nobody else reads it */
-    SN_OP_INPLACE1 = 1 << 5,   /* the same for input 1 */
-    SN_OP_LAYOUT_ANY = 1 << 6, /* elementwise: takes blocked tensors when all its tensor inputs
-                                  have the output's shape and block, and f(0, …) = 0 */
-    SN_OP_NONTENSOR = 1 << 7,  /* inputs or outputs may be sequences, optionals or maps: run
-                                  handles whole slots and allocates its outputs */
-    SN_OP_NO_FOLD = 1 << 8,
+        1 << 0,               /* output shapes depend on input *values*: run allocates outputs */
+    SN_OP_RANDOM = 1 << 1,    /* two runs differ: never folded or merged */
+    SN_OP_CONTROL = 1 << 2,   /* has bodies */
+    SN_OP_VIEW = 1 << 3,      /* output 0 may share input 0's memory (Reshape, Identity, …): run
+                                 copies only when data pointers differ */
+    SN_OP_INPLACE0 = 1 << 4,  /* output 0 may overwrite input 0 when shapes, types and layout agree
+                                 and nobody else reads it */
+    SN_OP_INPLACE1 = 1 << 5,  /* the same for input 1 */
+    SN_OP_NONTENSOR = 1 << 6, /* inputs or outputs may be sequences, optionals or maps: run
+                                 handles whole slots and allocates its outputs */
+    SN_OP_NO_FOLD = 1 << 7,
     SN_OP_BYTES0 =
-        1 << 9 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
-};
-
-enum {
-    SN_BLOCK_IN = 1,  /* takes its activation inputs (0, and a residual) blocked */
-    SN_BLOCK_OUT = 2, /* gives output 0 blocked */
-    SN_BLOCK_ALL = 4  /* with both: all its inputs that are f32 images, and all its outputs */
+        1 << 8 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
 };
 
 #define SN_MS_DOMAIN "com.microsoft"
@@ -290,9 +283,12 @@ struct sn_op {
     sonde_status (*pack)(sn_pack_request *p);
     sonde_status (*bind)(sn_bind *b); /* NULL: nothing to choose */
     sonde_status (*run)(const sn_step *s, sn_frame *f);
-    /* Blocked layout: how this node would take part, an or of SN_BLOCK_*; 0 or NULL: not at all
-     * (unless SN_OP_LAYOUT_ANY). Asked with types inferred, for blocks of `block` channels. */
-    uint32_t (*blocking)(const sn_node *node, const void *params, int block);
+    /* Element types: what it does with 16-bit floats (SN_HALF_*), and a bit per input that is a
+     * weight: constants there may stay 16-bit floats beside f32 (sn_weights_fit). */
+    uint8_t half, narrow_in;
+    /* Layouts: the signature of this node with images in blocks of `block` channels; NULL, or no
+     * function: all is plain. Asked with types inferred. */
+    const sn_op_signature *(*in_blocks)(const sn_node *node, const void *params, int block);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
      * than this version, or wrong (attributes.c). NULL: attributes.inc has them, or there are none.

@@ -79,7 +79,10 @@ static sonde_status pack(sn_pack_request *r)
     return SONDE_OK;
 }
 
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+static const sn_op_signature blocked = {
+    .in = {[X] = SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     (void)params;
     for (uint32_t i = W2; i <= W1; i++) {
@@ -87,9 +90,9 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
         if (!w || !w->fact.data || w->fact.type.rank != 4 || !sn_type_is_concrete(&w->fact.type) ||
             !sn_conv_can_block(w->fact.type.dims, 4, i == W1 ? 1 : w->fact.type.dims[0],
                                (unsigned)block, false))
-            return 0;
+            return NULL;
     }
-    return SN_BLOCK_IN | SN_BLOCK_OUT;
+    return &blocked;
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -163,6 +166,6 @@ const sn_op sn_op_conv_depthwise[] = {{.name = "ConvDepthwise",
                                        .pack = pack,
                                        .bind = bind,
                                        .run = run,
-                                       .blocking = blocking,
+                                       .in_blocks = in_blocks,
                                        .types = "f32"},
                                       {.name = NULL}};

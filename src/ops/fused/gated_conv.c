@@ -78,14 +78,21 @@ static sonde_status pack(sn_pack_request *r)
     return SONDE_OK;
 }
 
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+/* The gate is one pixel, which is read as it lies. */
+static const sn_op_signature blocked = {
+    .in = {[X] = SN_PORT_SAME, [GATE] = SN_PORT_ANY, [Z] = SN_PORT_SAME},
+    .out = SN_PORT_SAME,
+    .native_cost = SN_COST_NEVER};
+static const sn_op_signature plain = {.in = {[GATE] = SN_PORT_ANY}};
+
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     const sn_value *w = node->in[W].value;
     (void)params;
     return w && w->fact.data && w->fact.type.rank == 4 && sn_type_is_concrete(&w->fact.type) &&
                    sn_conv_can_block(w->fact.type.dims, 4, 1, (unsigned)block, false)
-               ? SN_BLOCK_IN | SN_BLOCK_OUT
-               : 0;
+               ? &blocked
+               : &plain;
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -183,6 +190,6 @@ const sn_op sn_op_gated_conv[] = {{.name = "GatedConv",
                                    .pack = pack,
                                    .bind = bind,
                                    .run = run,
-                                   .blocking = blocking,
+                                   .in_blocks = in_blocks,
                                    .types = "f32"},
                                   {.name = NULL}};

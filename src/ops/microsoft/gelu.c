@@ -97,6 +97,7 @@ static sonde_status run_gelu(const sn_step *s, sn_frame *f)
                              .infer = infer_gelu,                                                  \
                              .bind = bind_gelu,                                                    \
                              .run = run_gelu,                                                      \
+                             .half = SN_HALF_IN_F32,                                               \
                              .types = SN_FLOATS},                                                  \
                             {.name = NULL}};
 GELU(sn_op_ms_bias_gelu, "BiasGelu", 2, 2)

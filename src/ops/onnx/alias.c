@@ -102,13 +102,13 @@ static sonde_status run_alias(const sn_step *s, sn_frame *f)
     return k->run(&inner, f);
 }
 
-static uint32_t blocking_alias(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks_alias(const sn_node *node, const void *params, int block)
 {
     const alias_params *a = params;
-    return a->target->blocking ? a->target->blocking(node, a->inner, block) : 0;
+    return a->target->in_blocks ? a->target->in_blocks(node, a->inner, block) : NULL;
 }
 
-#define ALIAS(symbol, NAME, DOMAIN, UNTIL, MIN_IN, MAX_IN, MIN_OUT, MAX_OUT, FLAGS, TYPES)         \
+#define ALIAS(symbol, NAME, DOMAIN, UNTIL, MIN_IN, MAX_IN, MIN_OUT, MAX_OUT, ...)                  \
     const sn_op symbol[] = {{.name = NAME,                                                         \
                              .domain = DOMAIN,                                                     \
                              .since = 1,                                                           \
@@ -117,27 +117,29 @@ static uint32_t blocking_alias(const sn_node *node, const void *params, int bloc
                              .max_in = MAX_IN,                                                     \
                              .min_out = MIN_OUT,                                                   \
                              .max_out = MAX_OUT,                                                   \
-                             .flags = FLAGS,                                                       \
                              .params_size = sizeof(alias_params),                                  \
                              .prepare = prepare_alias,                                             \
                              .infer = infer_alias,                                                 \
                              .pack = pack_alias,                                                   \
                              .bind = bind_alias,                                                   \
                              .run = run_alias,                                                     \
-                             .blocking = blocking_alias,                                           \
-                             .types = TYPES},                                                      \
+                             .in_blocks = in_blocks_alias,                                         \
+                             __VA_ARGS__},                                                         \
                             {.name = NULL}};
-#define MS_ALIAS(symbol, NAME, MIN_IN, MAX_IN, FLAGS, TYPES)                                       \
-    ALIAS(symbol, NAME, SN_MS_DOMAIN, 0, MIN_IN, MAX_IN, 1, 1, FLAGS, TYPES)
-MS_ALIAS(sn_op_ms_fused_conv, "FusedConv", 2, 4, 0, "f32 f64 f16")
-MS_ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, 0, "f32 f16")
-MS_ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, 0, "i8 u8 i16 u16 i32 i4 u4")
-MS_ALIAS(sn_op_ms_trilu, "Trilu", 1, 2, SN_OP_INPLACE0, "all")
-MS_ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, SN_OP_INPLACE0, "f32 f64 f16 bf16")
-MS_ALIAS(sn_op_ms_gather_nd, "GatherND", 2, 2, 0, "all")
-MS_ALIAS(sn_op_ms_pad, "Pad", 2, 3, 0, "f32 f64 f16")
-ALIAS(sn_op_gemm_1, "Gemm", "", 6, 3, 3, 1, 1, 0, "f32 f64 f16")
-ALIAS(sn_op_selu_1, "Selu", "", 5, 1, 1, 1, 1, SN_OP_INPLACE0, "f32 f64 f16")
-ALIAS(sn_op_rnn_1, "RNN", "", 6, 3, 6, 0, 2, 0, "f32 f64 f16")
-ALIAS(sn_op_gru_1, "GRU", "", 6, 3, 6, 0, 2, 0, "f32 f64 f16")
-ALIAS(sn_op_lstm_1, "LSTM", "", 6, 3, 8, 0, 3, 0, "f32 f64 f16")
+#define MS_ALIAS(symbol, NAME, MIN_IN, MAX_IN, ...)                                                \
+    ALIAS(symbol, NAME, SN_MS_DOMAIN, 0, MIN_IN, MAX_IN, 1, 1, __VA_ARGS__)
+MS_ALIAS(sn_op_ms_fused_conv, "FusedConv", 2, 4, .types = "f32 f64 f16")
+MS_ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, .types = "f32 f16")
+MS_ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, .types = "i8 u8 i16 u16 i32 i4 u4")
+MS_ALIAS(sn_op_ms_trilu, "Trilu", 1, 2, .flags = SN_OP_INPLACE0, .types = "all")
+MS_ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, .flags = SN_OP_INPLACE0, .half = SN_HALF_IN_F32,
+         .types = "f32 f64 f16 bf16")
+MS_ALIAS(sn_op_ms_gather_nd, "GatherND", 2, 2, .types = "all")
+MS_ALIAS(sn_op_ms_pad, "Pad", 2, 3, .types = "f32 f64 f16")
+ALIAS(sn_op_gemm_1, "Gemm", "", 6, 3, 3, 1, 1, .half = SN_HALF_IN_F32, .narrow_in = 1 << 1,
+      .types = "f32 f64 f16")
+ALIAS(sn_op_selu_1, "Selu", "", 5, 1, 1, 1, 1, .flags = SN_OP_INPLACE0, .half = SN_HALF_IN_F32,
+      .types = "f32 f64 f16")
+ALIAS(sn_op_rnn_1, "RNN", "", 6, 3, 6, 0, 2, .types = "f32 f64 f16")
+ALIAS(sn_op_gru_1, "GRU", "", 6, 3, 6, 0, 2, .types = "f32 f64 f16")
+ALIAS(sn_op_lstm_1, "LSTM", "", 6, 3, 8, 0, 3, .types = "f32 f64 f16")

@@ -5,6 +5,7 @@
 #include "compute/batchnorm.h"
 #include "compute/small_floats.h"
 #include "ops/shared/data_movement.h"
+#include "ops/shared/layouts.h"
 
 typedef struct norm_params {
     float epsilon, momentum;
@@ -60,14 +61,14 @@ static sonde_status infer(sn_infer *c)
     return SONDE_OK;
 }
 
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     const norm_params *p = params;
     const sn_value *x = node->in[X].value;
     (void)block;
     if (!x || p->training || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4)
-        return 0;
-    return SN_BLOCK_IN | SN_BLOCK_OUT;
+        return NULL;
+    return &sn_layout_follows;
 }
 
 static sn_elems wanted(const sn_step *s, const sn_frame *f, uint32_t o)
@@ -119,8 +120,8 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = "BatchNormalization", .domain = "", .since = from, .until = to, .min_in = 5,       \
         .max_in = 5, .min_out = 1, .max_out = outs, .params_size = sizeof(norm_params),            \
-        .prepare = prep, .infer = infer, .bind = bind, .run = run, .blocking = blocking,           \
-        .types = "f32 f64 f16 bf16"                                                                \
+        .prepare = prep, .infer = infer, .bind = bind, .run = run, .half = SN_HALF_IN_F32,         \
+        .in_blocks = in_blocks, .types = "f32 f64 f16 bf16"                                        \
     }
 
 const sn_op sn_op_batch_normalization[] = {NORM(1, 5, 5, prepare_1),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/shared/elementwise.h"
+#include "ops/shared/layouts.h"
 
 typedef struct binary_params {
     sn_binary op;
@@ -259,37 +260,41 @@ bool sn_node_binary(const sn_node *n, sn_binary *op)
     return true;
 }
 
-#define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, TYPES)                                  \
+#define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, HALF, LAYOUT, TYPES)                    \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2),                                                     \
             .flags = (FLAGS), .params_size = sizeof(binary_params), .prepare = PREPARE,            \
-            .infer = INFER, .bind = bind_binary, .run = run_binary, .types = TYPES                 \
+            .infer = INFER, .bind = bind_binary, .run = run_binary, .half = (HALF),                \
+            .in_blocks = (LAYOUT), .types = TYPES                                                  \
     }
 /* Old: with the broadcasting of before opset 7 (which allowed floats, or bool, only). */
-#define OLD_AND_NEW(symbol, NAME, INFER, FLAGS, TYPES)                                             \
+#define OLD_AND_NEW(symbol, NAME, INFER, FLAGS, HALF, LAYOUT, TYPES)                               \
     const sn_op sn_op_##symbol[] = {                                                               \
-        VERSION(NAME, 1, 6, prepare_legacy, INFER, (FLAGS) & ~(uint32_t)SN_OP_LAYOUT_ANY, TYPES),  \
-        VERSION(NAME, 7, 0, prepare_binary, INFER, FLAGS, TYPES),                                  \
+        VERSION(NAME, 1, 6, prepare_legacy, INFER, FLAGS, HALF, NULL, TYPES),                      \
+        VERSION(NAME, 7, 0, prepare_binary, INFER, FLAGS, HALF, LAYOUT, TYPES),                    \
         {.name = NULL}};
+#define ARITHMETIC(symbol, NAME)                                                                   \
+    OLD_AND_NEW(symbol, NAME, infer_arithmetic, INPLACE, SN_HALF_IN_F32, sn_layout_operands,       \
+                NUMBERS)
+#define COMPARISON(symbol, NAME, FLAGS, TYPES)                                                     \
+    OLD_AND_NEW(symbol, NAME, infer_compare, FLAGS, SN_HALF_AS_TYPED, NULL, TYPES)
 #define NEW(symbol, NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                     \
-    const sn_op sn_op_##symbol[] = {VERSION(NAME, SINCE, 0, PREPARE, INFER, FLAGS, TYPES),         \
-                                    {.name = NULL}};
-enum {
-    INPLACE = SN_OP_INPLACE0 | SN_OP_INPLACE1,
-    ANY = INPLACE | SN_OP_LAYOUT_ANY,
-};
+    const sn_op sn_op_##symbol[] = {                                                               \
+        VERSION(NAME, SINCE, 0, PREPARE, INFER, FLAGS, SN_HALF_AS_TYPED, NULL, TYPES),             \
+        {.name = NULL}};
+enum { INPLACE = SN_OP_INPLACE0 | SN_OP_INPLACE1 };
 #define NUMBERS SN_FLOATS " " SN_INTS
 
-OLD_AND_NEW(add, "Add", infer_arithmetic, ANY, NUMBERS)
-OLD_AND_NEW(sub, "Sub", infer_arithmetic, ANY, NUMBERS)
-OLD_AND_NEW(mul, "Mul", infer_arithmetic, ANY, NUMBERS)
-OLD_AND_NEW(div, "Div", infer_arithmetic, ANY, NUMBERS)
-OLD_AND_NEW(equal, "Equal", infer_compare, 0, "bool " NUMBERS " str")
-OLD_AND_NEW(greater, "Greater", infer_compare, 0, NUMBERS)
-OLD_AND_NEW(less, "Less", infer_compare, 0, NUMBERS)
-OLD_AND_NEW(and, "And", infer_compare, INPLACE, "bool")
-OLD_AND_NEW(or, "Or", infer_compare, INPLACE, "bool")
-OLD_AND_NEW(xor, "Xor", infer_compare, INPLACE, "bool")
+ARITHMETIC(add, "Add")
+ARITHMETIC(sub, "Sub")
+ARITHMETIC(mul, "Mul")
+ARITHMETIC(div, "Div")
+COMPARISON(equal, "Equal", 0, "bool " NUMBERS " str")
+COMPARISON(greater, "Greater", 0, NUMBERS)
+COMPARISON(less, "Less", 0, NUMBERS)
+COMPARISON(and, "And", INPLACE, "bool")
+COMPARISON(or, "Or", INPLACE, "bool")
+COMPARISON(xor, "Xor", INPLACE, "bool")
 NEW(greater_or_equal, "GreaterOrEqual", 12, prepare_binary, infer_compare, 0, NUMBERS)
 NEW(less_or_equal, "LessOrEqual", 12, prepare_binary, infer_compare, 0, NUMBERS)
 NEW(bitwise_and, "BitwiseAnd", 18, prepare_binary, infer_arithmetic, INPLACE, SN_INTS)
@@ -298,7 +303,8 @@ NEW(bitwise_xor, "BitwiseXor", 18, prepare_binary, infer_arithmetic, INPLACE, SN
 NEW(mod, "Mod", 10, prepare_mod, infer_arithmetic, INPLACE, NUMBERS)
 NEW(bit_shift, "BitShift", 11, prepare_shift, infer_arithmetic, INPLACE, SN_INTS)
 #define SLOPED "bf16 f16 f32 f64 i32 i64 u32 u64"
-const sn_op sn_op_prelu[] = {
-    VERSION("PRelu", 1, 6, prepare_prelu_1, infer_prelu, SN_OP_INPLACE0, SN_FLOATS),
-    VERSION("PRelu", 7, 0, prepare_binary, infer_prelu, SN_OP_INPLACE0, SLOPED),
-    {.name = NULL}};
+const sn_op sn_op_prelu[] = {VERSION("PRelu", 1, 6, prepare_prelu_1, infer_prelu, SN_OP_INPLACE0,
+                                     SN_HALF_IN_F32, NULL, SN_FLOATS),
+                             VERSION("PRelu", 7, 0, prepare_binary, infer_prelu, SN_OP_INPLACE0,
+                                     SN_HALF_IN_F32, NULL, SLOPED),
+                             {.name = NULL}};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/shared/elementwise.h"
+#include "ops/shared/layouts.h"
 
 typedef struct clip_params {
     bool attributes; /* else inputs 1 and 2 */
@@ -159,20 +160,20 @@ static sonde_status run_clip(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-static uint32_t blocking_clip(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks_clip(const sn_node *node, const void *params, int block)
 {
     (void)params;
     (void)block;
     const sn_type *t = &node->in[0].value->fact.type;
-    return t->dtype == SONDE_DTYPE_F32 && t->rank >= 3 ? SN_BLOCK_IN | SN_BLOCK_OUT : 0;
+    return t->dtype == SONDE_DTYPE_F32 && t->rank >= 3 ? &sn_layout_follows : NULL;
 }
 
 #define CLIP(SINCE, UNTIL, MAX_IN, PREPARE, TYPES)                                                 \
     {                                                                                              \
         SN_ELT_HEAD("Clip", SINCE, UNTIL, 1, MAX_IN),                                              \
             .flags = SN_OP_INPLACE0, .params_size = sizeof(clip_params), .prepare = PREPARE,       \
-            .infer = infer_clip, .bind = bind_clip, .run = run_clip, .blocking = blocking_clip,    \
-            .types = TYPES                                                                         \
+            .infer = infer_clip, .bind = bind_clip, .run = run_clip, .half = SN_HALF_IN_F32,       \
+            .in_blocks = in_blocks_clip, .types = TYPES                                            \
     }
 const sn_op sn_op_clip[] = {CLIP(1, 10, 1, prepare_clip_6, SN_FLOATS),
                             CLIP(11, 0, 3, NULL, SN_FLOATS " " SN_INTS),

@@ -144,14 +144,15 @@ static sonde_status infer_concat(sn_infer *c)
     return rank == 1 && !unknown_part ? concat_ints(c, total) : SONDE_OK;
 }
 
-static uint32_t blocking_concat(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks_concat(const sn_node *node, const void *params, int block)
 {
+    static const sn_op_signature alike = {.all_in = true, .out = SN_PORT_SAME};
     if (!cuts_channels(params))
-        return 0;
+        return NULL;
     for (uint32_t i = 0; i < node->n_in; i++)
         if (!whole_blocks(node->in[i].value, i + 1 == node->n_in, block))
-            return 0;
-    return SN_BLOCK_IN | SN_BLOCK_OUT | SN_BLOCK_ALL;
+            return NULL;
+    return &alike;
 }
 
 static sonde_status bind_concat(sn_bind *b)
@@ -187,8 +188,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     {                                                                                              \
         SN_OP_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                           \
             .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
-            .bind = bind_concat, .run = run_concat, .blocking = blocking_concat,                   \
-            .types = SN_ALL_TYPES                                                                  \
+            .bind = bind_concat, .run = run_concat, .half = SN_HALF_MOVED,                         \
+            .in_blocks = in_blocks_concat, .types = SN_ALL_TYPES                                   \
     }
 const sn_op sn_op_concat[] = {
     CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};
@@ -289,14 +290,15 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-static uint32_t blocking_split(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks_split(const sn_node *node, const void *params, int block)
 {
+    static const sn_op_signature alike = {.in = {SN_PORT_SAME}, .all_out = true};
     if (!cuts_channels(params) || !whole_blocks(node->in[0].value, true, block))
-        return 0;
+        return NULL;
     for (uint32_t o = 0; o < node->n_out; o++)
         if (!whole_blocks(node->out[o], o + 1 == node->n_out, block))
-            return 0;
-    return SN_BLOCK_IN | SN_BLOCK_OUT | SN_BLOCK_ALL;
+            return NULL;
+    return &alike;
 }
 
 static sonde_status bind_split(sn_bind *b)
@@ -313,7 +315,7 @@ static sonde_status bind_split(sn_bind *b)
     {                                                                                              \
         SN_OP_HEAD("Split", SINCE, UNTIL, 1, MAX_IN, 1, -1),                                       \
             .params_size = sizeof(part_params), .prepare = prepare_split, .infer = infer_split,    \
-            .bind = bind_split, .run = run_split, .blocking = blocking_split,                      \
-            .types = SN_ALL_TYPES                                                                  \
+            .bind = bind_split, .run = run_split, .half = SN_HALF_MOVED,                           \
+            .in_blocks = in_blocks_split, .types = SN_ALL_TYPES                                    \
     }
 const sn_op sn_op_split[] = {SPLIT(1, 1, 2), SPLIT(2, 12, 1), SPLIT(13, 0, 2), {.name = NULL}};

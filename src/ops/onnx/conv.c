@@ -122,21 +122,25 @@ static sonde_status pack(sn_pack_request *r)
     return SONDE_OK;
 }
 
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+static const sn_op_signature blocked = {.in = {[X] = SN_PORT_SAME, [Z] = SN_PORT_SAME},
+                                        .out = SN_PORT_SAME,
+                                        .native_cost = SN_COST_NEVER};
+/* A first layer: few channels are read where they lie. */
+static const sn_op_signature first_layer = {
+    .in = {[Z] = SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     const conv_params *p = params;
     const sn_value *x = node->in[X].value, *w = node->in[W].value;
     if (!x || !w || x->fact.type.dtype != SONDE_DTYPE_F32 || !w->fact.data ||
         w->fact.type.rank != 4 || !sn_type_is_concrete(&w->fact.type))
-        return 0;
+        return NULL;
     const int64_t *d = w->fact.type.dims;
     const int64_t channels = d[1] * p->groups;
     if (channels >= block || p->groups > 1)
-        return sn_conv_can_block(d, 4, p->groups, (unsigned)block, false)
-                   ? SN_BLOCK_IN | SN_BLOCK_OUT
-                   : 0;
-    /* A first layer: few channels are read where they lie. */
-    return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? SN_BLOCK_OUT : 0;
+        return sn_conv_can_block(d, 4, p->groups, (unsigned)block, false) ? &blocked : NULL;
+    return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? &first_layer : NULL;
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -244,8 +248,8 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = "Conv", .domain = "", .since = from, .until = to, .min_in = 2, .max_in = 3,        \
         .min_out = 1, .max_out = 1, .params_size = sizeof(conv_params), .prepare = prepare,        \
-        .infer = infer, .pack = pack, .bind = bind, .run = run_f32, .blocking = blocking,          \
-        .types = "f32 f64 f16 bf16"                                                                \
+        .infer = infer, .pack = pack, .bind = bind, .run = run_f32, .half = SN_HALF_IN_F32,        \
+        .narrow_in = 1 << W, .in_blocks = in_blocks, .types = "f32 f64 f16 bf16"                   \
     }
 
 const sn_op sn_op_conv[] = {CONV(1, 10), CONV(11, 21), CONV(22, 0), {.name = NULL}};
@@ -263,6 +267,6 @@ const sn_op sn_op_fused_conv[] = {{.name = "FusedConv",
                                    .pack = pack,
                                    .bind = bind,
                                    .run = run_f32,
-                                   .blocking = blocking,
+                                   .in_blocks = in_blocks,
                                    .types = "f32 f64 f16 bf16"},
                                   {.name = NULL}};

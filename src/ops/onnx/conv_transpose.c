@@ -204,5 +204,6 @@ const sn_op sn_op_conv_transpose[] = {{.name = "ConvTranspose",
                                        .infer = infer,
                                        .bind = bind,
                                        .run = run,
+                                       .half = SN_HALF_IN_F32,
                                        .types = SN_COMMON_FLOATS},
                                       {.name = NULL}};

@@ -105,7 +105,7 @@ static sonde_status bind_gather(sn_bind *b)
 const sn_op sn_op_gather[] = {{SN_OP_HEAD("Gather", 1, 0, 2, 2, 1, 1),
                                .params_size = sizeof(gather_params), .prepare = prepare_axis,
                                .infer = infer_gather, .bind = bind_gather, .run = run_gather,
-                               .types = SN_ALL_TYPES, .flags = SN_OP_BYTES0},
+                               .half = SN_HALF_MOVED, .types = SN_ALL_TYPES, .flags = SN_OP_BYTES0},
                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ GatherElements */

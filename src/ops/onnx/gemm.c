@@ -67,8 +67,8 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = "Gemm", .domain = "", .since = from, .until = to, .min_in = least, .max_in = 3,    \
         .min_out = 1, .max_out = 1, .params_size = sizeof(gemm_params), .prepare = prepare,        \
-        .infer = infer, .pack = pack, .bind = bind, .run = sn_product_run,                         \
-        .types = "f32 f64 f16 bf16 i32 i64 u32 u64"                                                \
+        .infer = infer, .pack = pack, .bind = bind, .run = sn_product_run, .half = SN_HALF_IN_F32, \
+        .narrow_in = 1 << SN_PRODUCT_B, .types = "f32 f64 f16 bf16 i32 i64 u32 u64"                \
     }
 
 const sn_op sn_op_gemm[] = {

@@ -122,8 +122,8 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = "MatMul", .domain = "", .since = from, .until = to, .min_in = 2, .max_in = 2,      \
         .min_out = 1, .max_out = 1, .params_size = sizeof(matmul_params), .prepare = prepare,      \
-        .infer = infer, .pack = pack, .bind = bind, .run = sn_product_run,                         \
-        .types = "f32 f64 f16 bf16 i32 i64 u32 u64"                                                \
+        .infer = infer, .pack = pack, .bind = bind, .run = sn_product_run, .half = SN_HALF_IN_F32, \
+        .narrow_in = 1 << SN_PRODUCT_B, .types = "f32 f64 f16 bf16 i32 i64 u32 u64"                \
     }
 
 const sn_op sn_op_matmul[] = {MATMUL(1, 8), MATMUL(9, 12), MATMUL(13, 0), {.name = NULL}};
@@ -141,5 +141,7 @@ const sn_op sn_op_fused_gemm[] = {{.name = "FusedGemm",
                                    .pack = pack,
                                    .bind = bind,
                                    .run = sn_product_run,
+                                   .half = SN_HALF_IN_F32,
+                                   .narrow_in = 1 << SN_PRODUCT_B,
                                    .types = "f32 f64 f16 bf16 i32 i64 u32 u64"},
                                   {.name = NULL}};

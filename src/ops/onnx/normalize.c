@@ -230,7 +230,7 @@ static sonde_status run_norm(const sn_step *s, sn_frame *f)
         .name = NAME, .domain = "", .since = SINCE, .until = UNTIL, .min_in = MIN_IN,              \
         .max_in = MAX_IN, .min_out = 1, .max_out = MAX_OUT, .flags = SN_OP_INPLACE0,               \
         .params_size = sizeof(norm_params), .prepare = PREPARE, .infer = INFER, .bind = bind_norm, \
-        .run = run_norm, .types = SN_FLOATS                                                        \
+        .run = run_norm, .half = SN_HALF_IN_F32, .types = SN_FLOATS                                \
     }
 const sn_op sn_op_layer_normalization[] = {
     NORM("LayerNormalization", 17, 0, 2, 3, 3, prepare_layer, infer_layer), {.name = NULL}};

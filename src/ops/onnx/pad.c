@@ -175,7 +175,7 @@ static sonde_status run_pad(const sn_step *s, sn_frame *f)
     {                                                                                              \
         SN_OP_HEAD("Pad", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                     \
             .params_size = sizeof(pad_params), .prepare = PREPARE, .infer = infer_pad,             \
-            .bind = bind_pad, .run = run_pad, .types = SN_ALL_TYPES                                \
+            .bind = bind_pad, .run = run_pad, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES         \
     }
 const sn_op sn_op_pad[] = {PAD(1, 1, 1, 1, prepare_pad_1),
                            PAD(2, 10, 1, 1, prepare_pad_2),

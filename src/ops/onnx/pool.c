@@ -6,6 +6,7 @@
 #include "compute/copy.h"
 #include "compute/pooling.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
 
 typedef struct pool_params {
@@ -88,15 +89,18 @@ static sonde_status infer(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ layout */
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+/* A global pool reads its input in any layout and makes one pixel per channel, plain. */
+static const sn_op_signature global_pool = {.in = {SN_PORT_ANY}};
+
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     const pool_params *p = params;
     const sn_value *x = node->in[0].value;
     (void)block;
     if (!x || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
         p->kind == SN_POOL_LP || (node->n_out > 1 && node->out[1]))
-        return 0;
-    return p->global ? SN_BLOCK_IN : SN_BLOCK_IN | SN_BLOCK_OUT;
+        return NULL;
+    return p->global ? &global_pool : &sn_layout_follows;
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -195,47 +199,50 @@ static sonde_status bind(sn_bind *b)
     return SONDE_OK;
 }
 
-#define POOL(op, from, to, outs, prep, lay, list)                                                  \
+#define POOL(op, from, to, outs, prep, sixteen, lay, list)                                         \
     {                                                                                              \
         .name = op, .domain = "", .since = from, .until = to, .min_in = 1, .max_in = 1,            \
         .min_out = 1, .max_out = outs, .params_size = sizeof(pool_params), .prepare = prep,        \
-        .infer = infer, .bind = bind, .run = run, .blocking = lay, .types = list                   \
+        .infer = infer, .bind = bind, .run = run, .half = sixteen, .in_blocks = lay, .types = list \
     }
 #define FLOATS "f32 f64 f16 bf16"
 
-const sn_op sn_op_max_pool[] = {POOL("MaxPool", 1, 7, 1, prepare_max, blocking, FLOATS),
-                                POOL("MaxPool", 8, 9, 2, prepare_max, blocking, FLOATS),
-                                POOL("MaxPool", 10, 10, 2, prepare_max, blocking, FLOATS),
-                                POOL("MaxPool", 11, 11, 2, prepare_max, blocking, FLOATS),
-                                POOL("MaxPool", 12, 21, 2, prepare_max, blocking, FLOATS " i8 u8"),
-                                POOL("MaxPool", 22, 0, 2, prepare_max, blocking, FLOATS " i8 u8"),
-                                {.name = NULL}};
-
-const sn_op sn_op_average_pool[] = {
-    POOL("AveragePool", 1, 6, 1, prepare_average, blocking, FLOATS),
-    POOL("AveragePool", 7, 9, 1, prepare_average, blocking, FLOATS),
-    POOL("AveragePool", 10, 10, 1, prepare_average, blocking, FLOATS),
-    POOL("AveragePool", 11, 18, 1, prepare_average, blocking, FLOATS),
-    POOL("AveragePool", 19, 21, 1, prepare_average, blocking, FLOATS),
-    POOL("AveragePool", 22, 0, 1, prepare_average, blocking, FLOATS),
+const sn_op sn_op_max_pool[] = {
+    POOL("MaxPool", 1, 7, 1, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("MaxPool", 8, 9, 2, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("MaxPool", 10, 10, 2, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("MaxPool", 11, 11, 2, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("MaxPool", 12, 21, 2, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS " i8 u8"),
+    POOL("MaxPool", 22, 0, 2, prepare_max, SN_HALF_IN_F32, in_blocks, FLOATS " i8 u8"),
     {.name = NULL}};
 
-const sn_op sn_op_lp_pool[] = {POOL("LpPool", 2, 10, 1, prepare_lp, NULL, FLOATS),
-                               POOL("LpPool", 11, 17, 1, prepare_lp, NULL, FLOATS),
-                               POOL("LpPool", 18, 21, 1, prepare_lp, NULL, FLOATS),
-                               POOL("LpPool", 22, 0, 1, prepare_lp, NULL, FLOATS),
-                               {.name = NULL}};
+const sn_op sn_op_average_pool[] = {
+    POOL("AveragePool", 1, 6, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 7, 9, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 10, 10, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 11, 18, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 19, 21, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 22, 0, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    {.name = NULL}};
+
+const sn_op sn_op_lp_pool[] = {
+    POOL("LpPool", 2, 10, 1, prepare_lp, SN_HALF_AS_TYPED, NULL, FLOATS),
+    POOL("LpPool", 11, 17, 1, prepare_lp, SN_HALF_AS_TYPED, NULL, FLOATS),
+    POOL("LpPool", 18, 21, 1, prepare_lp, SN_HALF_AS_TYPED, NULL, FLOATS),
+    POOL("LpPool", 22, 0, 1, prepare_lp, SN_HALF_AS_TYPED, NULL, FLOATS),
+    {.name = NULL}};
 
 const sn_op sn_op_global_average_pool[] = {
-    POOL("GlobalAveragePool", 1, 21, 1, prepare_global, blocking, FLOATS),
-    POOL("GlobalAveragePool", 22, 0, 1, prepare_global, blocking, FLOATS),
+    POOL("GlobalAveragePool", 1, 21, 1, prepare_global, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("GlobalAveragePool", 22, 0, 1, prepare_global, SN_HALF_IN_F32, in_blocks, FLOATS),
     {.name = NULL}};
 
 const sn_op sn_op_global_max_pool[] = {
-    POOL("GlobalMaxPool", 1, 21, 1, prepare_global, blocking, FLOATS),
-    POOL("GlobalMaxPool", 22, 0, 1, prepare_global, blocking, FLOATS),
+    POOL("GlobalMaxPool", 1, 21, 1, prepare_global, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("GlobalMaxPool", 22, 0, 1, prepare_global, SN_HALF_IN_F32, in_blocks, FLOATS),
     {.name = NULL}};
 
-const sn_op sn_op_global_lp_pool[] = {POOL("GlobalLpPool", 2, 21, 1, prepare_global, NULL, FLOATS),
-                                      POOL("GlobalLpPool", 22, 0, 1, prepare_global, NULL, FLOATS),
-                                      {.name = NULL}};
+const sn_op sn_op_global_lp_pool[] = {
+    POOL("GlobalLpPool", 2, 21, 1, prepare_global, SN_HALF_AS_TYPED, NULL, FLOATS),
+    POOL("GlobalLpPool", 22, 0, 1, prepare_global, SN_HALF_AS_TYPED, NULL, FLOATS),
+    {.name = NULL}};

@@ -228,24 +228,25 @@ static sonde_status run_reduce(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define REDUCE(NAME, SINCE, UNTIL, MAX_IN, PREPARE, TYPES)                                         \
+#define REDUCE(NAME, SINCE, UNTIL, MAX_IN, PREPARE, HALF, TYPES)                                   \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, MAX_IN),                                                \
             .params_size = sizeof(reduce_params), .prepare = PREPARE, .infer = infer_reduce,       \
-            .bind = bind_reduce, .run = run_reduce, .types = TYPES                                 \
+            .bind = bind_reduce, .run = run_reduce, .half = (HALF), .types = TYPES                 \
     }
-#define REDUCE_OP(symbol, NAME, INPUT_SINCE, TYPES)                                                \
-    const sn_op sn_op_##symbol[] = {REDUCE(NAME, 1, INPUT_SINCE - 1, 1, prepare_attr, TYPES),      \
-                                    REDUCE(NAME, INPUT_SINCE, 0, 2, prepare_input, TYPES),         \
-                                    {.name = NULL}};
+#define REDUCE_OP(symbol, NAME, INPUT_SINCE, HALF, TYPES)                                          \
+    const sn_op sn_op_##symbol[] = {                                                               \
+        REDUCE(NAME, 1, INPUT_SINCE - 1, 1, prepare_attr, HALF, TYPES),                            \
+        REDUCE(NAME, INPUT_SINCE, 0, 2, prepare_input, HALF, TYPES),                               \
+        {.name = NULL}};
 #define WIDE "i32 i64 u32 u64 bf16 f16 f32 f64"
-REDUCE_OP(reduce_sum, "ReduceSum", 13, WIDE)
-REDUCE_OP(reduce_mean, "ReduceMean", 18, WIDE)
-REDUCE_OP(reduce_max, "ReduceMax", 18, "bool i8 u8 " WIDE)
-REDUCE_OP(reduce_min, "ReduceMin", 18, "bool i8 u8 " WIDE)
-REDUCE_OP(reduce_prod, "ReduceProd", 18, WIDE)
-REDUCE_OP(reduce_l1, "ReduceL1", 18, WIDE)
-REDUCE_OP(reduce_l2, "ReduceL2", 18, WIDE)
-REDUCE_OP(reduce_log_sum, "ReduceLogSum", 18, WIDE)
-REDUCE_OP(reduce_log_sum_exp, "ReduceLogSumExp", 18, WIDE)
-REDUCE_OP(reduce_sum_square, "ReduceSumSquare", 18, WIDE)
+REDUCE_OP(reduce_sum, "ReduceSum", 13, SN_HALF_IN_F32, WIDE)
+REDUCE_OP(reduce_mean, "ReduceMean", 18, SN_HALF_IN_F32, WIDE)
+REDUCE_OP(reduce_max, "ReduceMax", 18, SN_HALF_IN_F32, "bool i8 u8 " WIDE)
+REDUCE_OP(reduce_min, "ReduceMin", 18, SN_HALF_IN_F32, "bool i8 u8 " WIDE)
+REDUCE_OP(reduce_prod, "ReduceProd", 18, SN_HALF_AS_TYPED, WIDE)
+REDUCE_OP(reduce_l1, "ReduceL1", 18, SN_HALF_AS_TYPED, WIDE)
+REDUCE_OP(reduce_l2, "ReduceL2", 18, SN_HALF_IN_F32, WIDE)
+REDUCE_OP(reduce_log_sum, "ReduceLogSum", 18, SN_HALF_AS_TYPED, WIDE)
+REDUCE_OP(reduce_log_sum_exp, "ReduceLogSumExp", 18, SN_HALF_AS_TYPED, WIDE)
+REDUCE_OP(reduce_sum_square, "ReduceSumSquare", 18, SN_HALF_AS_TYPED, WIDE)

@@ -5,6 +5,7 @@
 
 #include "compute/resize.h"
 #include "ops/shared/data_movement.h"
+#include "ops/shared/layouts.h"
 
 typedef enum keep_ratio { KEEP_STRETCH, KEEP_NOT_LARGER, KEEP_NOT_SMALLER, KEEP_COUNT } keep_ratio;
 
@@ -253,7 +254,7 @@ static bool only_pixels(const sn_node *node, const resize_params *r)
     return (!list || list->fact.data) && r->keep == KEEP_STRETCH;
 }
 
-static uint32_t blocking(const sn_node *node, const void *params, int block)
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
     const resize_params *r = params;
     const sn_value *x = node->in[0].value, *y = node->out[0];
@@ -262,8 +263,8 @@ static uint32_t blocking(const sn_node *node, const void *params, int block)
         y->fact.type.rank != 4 || r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE ||
         !sn_dim_same(x->fact.type.dims[0], y->fact.type.dims[0]) ||
         !sn_dim_same(x->fact.type.dims[1], y->fact.type.dims[1]) || !only_pixels(node, r))
-        return 0;
-    return SN_BLOCK_IN | SN_BLOCK_OUT;
+        return NULL;
+    return &sn_layout_follows;
 }
 
 /* ------------------------------------------------------------------ bind */
@@ -395,16 +396,17 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     return run_driver(s, f, &d);
 }
 
-#define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                        \
+#define RESIZE(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE, HALF)                                  \
     {                                                                                              \
         SN_OP_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                      \
             .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
-            .bind = bind_resize, .run = run_resize, .blocking = blocking,                          \
+            .bind = bind_resize, .run = run_resize, .half = HALF, .in_blocks = in_blocks,          \
             .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
     }
-const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode),
-                              RESIZE("Resize", 11, 0, 1, 4, prepare_resize),
+const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode, SN_HALF_IN_F32),
+                              RESIZE("Resize", 11, 0, 1, 4, prepare_resize, SN_HALF_IN_F32),
                               {.name = NULL}};
-const sn_op sn_op_upsample[] = {RESIZE("Upsample", 7, 8, 1, 1, prepare_upsample_7),
-                                RESIZE("Upsample", 9, 0, 2, 2, prepare_mode),
-                                {.name = NULL}};
+const sn_op sn_op_upsample[] = {
+    RESIZE("Upsample", 7, 8, 1, 1, prepare_upsample_7, SN_HALF_AS_TYPED),
+    RESIZE("Upsample", 9, 0, 2, 2, prepare_mode, SN_HALF_AS_TYPED),
+    {.name = NULL}};

@@ -217,7 +217,7 @@ static sonde_status bind_slice(sn_bind *b)
     {                                                                                              \
         SN_OP_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
             .params_size = sizeof(slice_params), .prepare = PREPARE, .infer = infer_slice,         \
-            .bind = bind_slice, .run = run_slice, .types = SN_ALL_TYPES                            \
+            .bind = bind_slice, .run = run_slice, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES     \
     }
 const sn_op sn_op_slice[] = {
     SLICE(1, 9, 1, 1, prepare_slice_1), SLICE(10, 0, 3, 5, NULL), {.name = NULL}};

@@ -84,15 +84,17 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define VERSION(NAME, SINCE, UNTIL, PREPARE)                                                       \
+#define VERSION(NAME, SINCE, UNTIL, PREPARE, HALF)                                                 \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 1, 1),                                                     \
             .flags = SN_OP_INPLACE0, .params_size = sizeof(softmax_params), .prepare = PREPARE,    \
-            .infer = infer_softmax, .bind = bind_softmax, .run = run_softmax, .types = SN_FLOATS   \
+            .infer = infer_softmax, .bind = bind_softmax, .run = run_softmax, .half = (HALF),      \
+            .types = SN_FLOATS                                                                     \
     }
-#define SOFTMAX(symbol, NAME)                                                                      \
-    const sn_op sn_op_##symbol[] = {                                                               \
-        VERSION(NAME, 1, 12, prepare_1), VERSION(NAME, 13, 0, prepare_13), {.name = NULL}};
-SOFTMAX(softmax, "Softmax")
-SOFTMAX(log_softmax, "LogSoftmax")
-SOFTMAX(hardmax, "Hardmax")
+#define SOFTMAX(symbol, NAME, HALF)                                                                \
+    const sn_op sn_op_##symbol[] = {VERSION(NAME, 1, 12, prepare_1, HALF),                         \
+                                    VERSION(NAME, 13, 0, prepare_13, HALF),                        \
+                                    {.name = NULL}};
+SOFTMAX(softmax, "Softmax", SN_HALF_IN_F32)
+SOFTMAX(log_softmax, "LogSoftmax", SN_HALF_IN_F32)
+SOFTMAX(hardmax, "Hardmax", SN_HALF_AS_TYPED)

@@ -84,11 +84,11 @@ static sonde_status bind_transpose(sn_bind *b)
     return bind_copy(b, x->rank, b->out[0].type.dims, src);
 }
 
-const sn_op sn_op_transpose[] = {{SN_OP_HEAD("Transpose", 1, 0, 1, 1, 1, 1),
-                                  .params_size = sizeof(transpose_params),
-                                  .prepare = prepare_transpose, .infer = infer_transpose,
-                                  .bind = bind_transpose, .run = run_copy, .types = SN_ALL_TYPES},
-                                 {.name = NULL}};
+const sn_op sn_op_transpose[] = {
+    {SN_OP_HEAD("Transpose", 1, 0, 1, 1, 1, 1), .params_size = sizeof(transpose_params),
+     .prepare = prepare_transpose, .infer = infer_transpose, .bind = bind_transpose,
+     .run = run_copy, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ DepthToSpace, SpaceToDepth */
 typedef struct block_params {
@@ -190,12 +190,12 @@ static sonde_status bind_space_to_depth(sn_bind *b)
 const sn_op sn_op_depth_to_space[] = {
     {SN_OP_HEAD("DepthToSpace", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
      .prepare = prepare_block, .infer = infer_depth_to_space, .bind = bind_depth_to_space,
-     .run = run_copy, .types = SN_ALL_TYPES},
+     .run = run_copy, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
     {.name = NULL}};
 const sn_op sn_op_space_to_depth[] = {
     {SN_OP_HEAD("SpaceToDepth", 1, 0, 1, 1, 1, 1), .params_size = sizeof(block_params),
      .prepare = prepare_block, .infer = infer_space_to_depth, .bind = bind_space_to_depth,
-     .run = run_copy, .types = SN_ALL_TYPES},
+     .run = run_copy, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ Expand */
@@ -259,7 +259,8 @@ static sonde_status bind_expand(sn_bind *b)
 }
 
 const sn_op sn_op_expand[] = {{SN_OP_HEAD("Expand", 8, 0, 2, 2, 1, 1), .infer = infer_expand,
-                               .bind = bind_expand, .run = run_copy, .types = SN_ALL_TYPES},
+                               .bind = bind_expand, .run = run_copy, .half = SN_HALF_MOVED,
+                               .types = SN_ALL_TYPES},
                               {.name = NULL}};
 
 /* ------------------------------------------------------------------ Tile */
@@ -310,5 +311,6 @@ static sonde_status bind_tile(sn_bind *b)
 }
 
 const sn_op sn_op_tile[] = {{SN_OP_HEAD("Tile", 6, 0, 2, 2, 1, 1), .infer = infer_tile,
-                             .bind = bind_tile, .run = run_copy, .types = SN_ALL_TYPES},
+                             .bind = bind_tile, .run = run_copy, .half = SN_HALF_MOVED,
+                             .types = SN_ALL_TYPES},
                             {.name = NULL}};

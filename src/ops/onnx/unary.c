@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/shared/elementwise.h"
+#include "ops/shared/layouts.h"
 
 typedef struct unary_params {
     sn_unary op;
@@ -186,7 +187,7 @@ bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2])
     return true;
 }
 
-#define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, TYPES)                                             \
+#define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, HALF, LAYOUT, TYPES)                               \
     {                                                                                              \
         {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1),                                                        \
          .flags = (FLAGS),                                                                         \
@@ -195,59 +196,65 @@ bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2])
          .infer = INFER,                                                                           \
          .bind = bind_unary,                                                                       \
          .run = run_unary,                                                                         \
+         .half = (HALF),                                                                           \
+         .in_blocks = (LAYOUT),                                                                    \
          .types = TYPES},                                                                          \
         {                                                                                          \
             .name = NULL                                                                           \
         }                                                                                          \
     }
-enum { ANY = SN_OP_INPLACE0 | SN_OP_LAYOUT_ANY };
-#define FLOAT_OP(symbol, NAME, SINCE)                                                              \
-    const sn_op sn_op_##symbol[] = ROW(NAME, SINCE, prepare_unary, infer_unary, ANY, SN_FLOATS);
-#define NUMBER_OP(symbol, NAME, SINCE)                                                             \
-    const sn_op sn_op_##symbol[] =                                                                 \
-        ROW(NAME, SINCE, prepare_unary, infer_unary, ANY, SN_FLOATS " " SN_INTS);
+/* Those that have steps, or that nobody needs in 16 bits, are AS_TYPED. */
+enum { IN_F32 = SN_HALF_IN_F32, AS_TYPED = SN_HALF_AS_TYPED };
+#define ELEMENT_OP(symbol, NAME, SINCE, PREPARE, HALF, TYPES)                                      \
+    const sn_op sn_op_##symbol[] = ROW(NAME, SINCE, PREPARE, infer_unary, SN_OP_INPLACE0, HALF,    \
+                                       sn_layout_elementwise, TYPES);
+#define FLOAT_OP(symbol, NAME, SINCE, HALF)                                                        \
+    ELEMENT_OP(symbol, NAME, SINCE, prepare_unary, HALF, SN_FLOATS)
+#define NUMBER_OP(symbol, NAME, SINCE, HALF)                                                       \
+    ELEMENT_OP(symbol, NAME, SINCE, prepare_unary, HALF, SN_FLOATS " " SN_INTS)
 
-NUMBER_OP(relu, "Relu", 1)
-NUMBER_OP(abs, "Abs", 1)
-NUMBER_OP(neg, "Neg", 1)
-NUMBER_OP(sign, "Sign", 9)
-FLOAT_OP(leaky_relu, "LeakyRelu", 1)
-FLOAT_OP(elu, "Elu", 1)
-FLOAT_OP(selu, "Selu", 6)
-FLOAT_OP(celu, "Celu", 12)
-FLOAT_OP(thresholded_relu, "ThresholdedRelu", 10)
-FLOAT_OP(hard_sigmoid, "HardSigmoid", 1)
-FLOAT_OP(hard_swish, "HardSwish", 14)
-FLOAT_OP(sigmoid, "Sigmoid", 1)
-FLOAT_OP(tanh, "Tanh", 1)
-FLOAT_OP(softplus, "Softplus", 1)
-FLOAT_OP(softsign, "Softsign", 1)
-FLOAT_OP(mish, "Mish", 18)
-FLOAT_OP(swish, "Swish", 24)
-FLOAT_OP(erf, "Erf", 9)
-FLOAT_OP(exp, "Exp", 1)
-FLOAT_OP(log, "Log", 1)
-FLOAT_OP(sqrt, "Sqrt", 1)
-FLOAT_OP(reciprocal, "Reciprocal", 1)
-FLOAT_OP(ceil, "Ceil", 1)
-FLOAT_OP(floor, "Floor", 1)
-FLOAT_OP(round, "Round", 11)
-FLOAT_OP(sin, "Sin", 7)
-FLOAT_OP(cos, "Cos", 7)
-FLOAT_OP(tan, "Tan", 7)
-FLOAT_OP(asin, "Asin", 7)
-FLOAT_OP(acos, "Acos", 7)
-FLOAT_OP(atan, "Atan", 7)
-FLOAT_OP(sinh, "Sinh", 9)
-FLOAT_OP(cosh, "Cosh", 9)
-FLOAT_OP(asinh, "Asinh", 9)
-FLOAT_OP(acosh, "Acosh", 9)
-FLOAT_OP(atanh, "Atanh", 9)
-const sn_op sn_op_gelu[] = ROW("Gelu", 20, prepare_gelu, infer_unary, ANY, SN_FLOATS);
-const sn_op sn_op_not[] = ROW("Not", 1, prepare_unary, infer_unary, SN_OP_INPLACE0, "bool");
+NUMBER_OP(relu, "Relu", 1, IN_F32)
+NUMBER_OP(abs, "Abs", 1, IN_F32)
+NUMBER_OP(neg, "Neg", 1, IN_F32)
+NUMBER_OP(sign, "Sign", 9, AS_TYPED)
+FLOAT_OP(leaky_relu, "LeakyRelu", 1, IN_F32)
+FLOAT_OP(elu, "Elu", 1, IN_F32)
+FLOAT_OP(selu, "Selu", 6, IN_F32)
+FLOAT_OP(celu, "Celu", 12, IN_F32)
+FLOAT_OP(thresholded_relu, "ThresholdedRelu", 10, AS_TYPED)
+FLOAT_OP(hard_sigmoid, "HardSigmoid", 1, IN_F32)
+FLOAT_OP(hard_swish, "HardSwish", 14, IN_F32)
+FLOAT_OP(sigmoid, "Sigmoid", 1, IN_F32)
+FLOAT_OP(tanh, "Tanh", 1, IN_F32)
+FLOAT_OP(softplus, "Softplus", 1, IN_F32)
+FLOAT_OP(softsign, "Softsign", 1, IN_F32)
+FLOAT_OP(mish, "Mish", 18, IN_F32)
+FLOAT_OP(swish, "Swish", 24, IN_F32)
+FLOAT_OP(erf, "Erf", 9, IN_F32)
+FLOAT_OP(exp, "Exp", 1, IN_F32)
+FLOAT_OP(log, "Log", 1, IN_F32)
+FLOAT_OP(sqrt, "Sqrt", 1, IN_F32)
+FLOAT_OP(reciprocal, "Reciprocal", 1, IN_F32)
+FLOAT_OP(ceil, "Ceil", 1, AS_TYPED)
+FLOAT_OP(floor, "Floor", 1, AS_TYPED)
+FLOAT_OP(round, "Round", 11, AS_TYPED)
+FLOAT_OP(sin, "Sin", 7, IN_F32)
+FLOAT_OP(cos, "Cos", 7, IN_F32)
+FLOAT_OP(tan, "Tan", 7, AS_TYPED)
+FLOAT_OP(asin, "Asin", 7, AS_TYPED)
+FLOAT_OP(acos, "Acos", 7, AS_TYPED)
+FLOAT_OP(atan, "Atan", 7, AS_TYPED)
+FLOAT_OP(sinh, "Sinh", 9, AS_TYPED)
+FLOAT_OP(cosh, "Cosh", 9, AS_TYPED)
+FLOAT_OP(asinh, "Asinh", 9, AS_TYPED)
+FLOAT_OP(acosh, "Acosh", 9, AS_TYPED)
+FLOAT_OP(atanh, "Atanh", 9, AS_TYPED)
+ELEMENT_OP(gelu, "Gelu", 20, prepare_gelu, IN_F32, SN_FLOATS)
+const sn_op sn_op_not[] =
+    ROW("Not", 1, prepare_unary, infer_unary, SN_OP_INPLACE0, AS_TYPED, NULL, "bool");
 const sn_op sn_op_bitwise_not[] =
-    ROW("BitwiseNot", 18, prepare_unary, infer_unary, SN_OP_INPLACE0, SN_INTS);
-const sn_op sn_op_is_nan[] = ROW("IsNaN", 9, prepare_unary, infer_test, 0,
+    ROW("BitwiseNot", 18, prepare_unary, infer_unary, SN_OP_INPLACE0, AS_TYPED, NULL, SN_INTS);
+const sn_op sn_op_is_nan[] = ROW("IsNaN", 9, prepare_unary, infer_test, 0, AS_TYPED, NULL,
                                  SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");
-const sn_op sn_op_is_inf[] = ROW("IsInf", 10, prepare_is_inf, infer_test, 0,
+const sn_op sn_op_is_inf[] = ROW("IsInf", 10, prepare_is_inf, infer_test, 0, AS_TYPED, NULL,
                                  SN_FLOATS " f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/shared/elementwise.h"
+#include "ops/shared/layouts.h"
 
 typedef struct variadic_params {
     sn_binary op;
@@ -120,14 +121,14 @@ static sonde_status run_variadic(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define VARIADIC(symbol, NAME, FLAGS, TYPES)                                                       \
-    const sn_op sn_op_##symbol[] = {{SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = (FLAGS),             \
-                                     .params_size = sizeof(variadic_params),                       \
-                                     .prepare = prepare_variadic, .infer = infer_variadic,         \
-                                     .bind = bind_variadic, .run = run_variadic, .types = TYPES},  \
-                                    {.name = NULL}};
-enum { ANY = SN_OP_INPLACE0 | SN_OP_LAYOUT_ANY };
-VARIADIC(min, "Min", ANY, SN_FLOATS " " SN_INTS)
-VARIADIC(max, "Max", ANY, SN_FLOATS " " SN_INTS)
-VARIADIC(sum, "Sum", ANY, SN_FLOATS)
-VARIADIC(mean, "Mean", ANY, SN_FLOATS)
+#define VARIADIC(symbol, NAME, TYPES)                                                              \
+    const sn_op sn_op_##symbol[] = {                                                               \
+        {SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = SN_OP_INPLACE0,                                  \
+         .params_size = sizeof(variadic_params), .prepare = prepare_variadic,                      \
+         .infer = infer_variadic, .bind = bind_variadic, .run = run_variadic,                      \
+         .half = SN_HALF_IN_F32, .in_blocks = sn_layout_elementwise, .types = TYPES},              \
+        {.name = NULL}};
+VARIADIC(min, "Min", SN_FLOATS " " SN_INTS)
+VARIADIC(max, "Max", SN_FLOATS " " SN_INTS)
+VARIADIC(sum, "Sum", SN_FLOATS)
+VARIADIC(mean, "Mean", SN_FLOATS)

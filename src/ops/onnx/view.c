@@ -126,13 +126,14 @@ static sonde_status infer_reshape(sn_infer *c)
     return sn_infer_pass_ints(c, 0, 0);
 }
 
-const sn_op sn_op_reshape[] = {{SN_OP_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW,
-                                .params_size = sizeof(reshape_params), .prepare = prepare_reshape_1,
-                                .infer = infer_reshape, .run = run_view, .types = SN_ALL_TYPES},
-                               {SN_OP_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW,
-                                .params_size = sizeof(reshape_params), .prepare = prepare_reshape,
-                                .infer = infer_reshape, .run = run_view, .types = SN_ALL_TYPES},
-                               {.name = NULL}};
+const sn_op sn_op_reshape[] = {
+    {SN_OP_HEAD("Reshape", 1, 4, 1, 1, 1, 1), .flags = SN_OP_VIEW,
+     .params_size = sizeof(reshape_params), .prepare = prepare_reshape_1, .infer = infer_reshape,
+     .run = run_view, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+    {SN_OP_HEAD("Reshape", 5, 0, 2, 2, 1, 1), .flags = SN_OP_VIEW,
+     .params_size = sizeof(reshape_params), .prepare = prepare_reshape, .infer = infer_reshape,
+     .run = run_view, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+    {.name = NULL}};
 
 /* ------------------------------------------------------------------ Flatten */
 typedef struct axis_params {
@@ -164,7 +165,8 @@ static sonde_status infer_flatten(sn_infer *c)
 
 const sn_op sn_op_flatten[] = {{SN_OP_HEAD("Flatten", 1, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW,
                                 .params_size = sizeof(axis_params), .prepare = prepare_flatten,
-                                .infer = infer_flatten, .run = run_view, .types = SN_ALL_TYPES},
+                                .infer = infer_flatten, .run = run_view, .half = SN_HALF_MOVED,
+                                .types = SN_ALL_TYPES},
                                {.name = NULL}};
 
 /* ------------------------------------------------------------------ Squeeze, Unsqueeze */
@@ -251,9 +253,14 @@ static sonde_status infer_unsqueeze(sn_infer *c)
          .prepare = prepare_axes,                                                                  \
          .infer = INFER,                                                                           \
          .run = run_view,                                                                          \
+         .half = SN_HALF_MOVED,                                                                    \
          .types = SN_ALL_TYPES},                                                                   \
-            {SN_OP_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1), .flags = SN_OP_VIEW, .infer = INFER,     \
-             .run = run_view, .types = SN_ALL_TYPES},                                              \
+            {SN_OP_HEAD(NAME, 13, 0, MIN_IN_13, 2, 1, 1),                                          \
+             .flags = SN_OP_VIEW,                                                                  \
+             .infer = INFER,                                                                       \
+             .run = run_view,                                                                      \
+             .half = SN_HALF_MOVED,                                                                \
+             .types = SN_ALL_TYPES},                                                               \
         {                                                                                          \
             .name = NULL                                                                           \
         }                                                                                          \
@@ -278,9 +285,9 @@ static sonde_status run_identity(const sn_step *s, sn_frame *f)
     return sn_slot_share(y, x, true, f->alloc, f->err);
 }
 
-const sn_op sn_op_identity[] = {{SN_OP_HEAD("Identity", 1, 13, 1, 1, 1, 1), .flags = SN_OP_VIEW,
-                                 .infer = infer_identity, .run = run_view, .types = SN_ALL_TYPES},
-                                {SN_OP_HEAD("Identity", 14, 0, 1, 1, 1, 1),
-                                 .flags = SN_OP_VIEW | SN_OP_NONTENSOR, .infer = infer_identity,
-                                 .run = run_identity, .types = SN_ALL_TYPES},
-                                {.name = NULL}};
+const sn_op sn_op_identity[] = {
+    {SN_OP_HEAD("Identity", 1, 13, 1, 1, 1, 1), .flags = SN_OP_VIEW, .infer = infer_identity,
+     .run = run_view, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+    {SN_OP_HEAD("Identity", 14, 0, 1, 1, 1, 1), .flags = SN_OP_VIEW | SN_OP_NONTENSOR,
+     .infer = infer_identity, .run = run_identity, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+    {.name = NULL}};

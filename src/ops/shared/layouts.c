@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See layouts.h. */
+#include "ops/shared/layouts.h"
+
+const sn_op_signature sn_layout_follows = {.in = {SN_PORT_SAME}, .out = SN_PORT_SAME};
+
+static const sn_op_signature alike = {.all_in = true, .out = SN_PORT_SAME};
+static const sn_op_signature alike_but_0 = {.in = {SN_PORT_NATIVE, SN_PORT_SAME},
+                                            .out = SN_PORT_SAME};
+static const sn_op_signature alike_but_1 = {.in = {SN_PORT_SAME, SN_PORT_NATIVE},
+                                            .out = SN_PORT_SAME};
+
+static bool is_f32(const sn_value *v)
+{
+    return v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == SONDE_DTYPE_F32;
+}
+
+bool sn_value_is_image(const sn_value *v)
+{
+    return is_f32(v) && v->fact.type.rank == 4;
+}
+
+const sn_op_signature *sn_layout_elementwise(const sn_node *n, const void *params, int block)
+{
+    uint32_t present = 0;
+    (void)params;
+    (void)block;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        present += n->in[i].value != NULL;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const sn_value *v = n->in[i].value;
+        if (!v)
+            continue;
+        if (!sn_value_is_image(v) || v->fact.data)
+            return NULL;
+        if (present > 1 && !sn_type_same_shape(&v->fact.type, &n->out[0]->fact.type))
+            return NULL;
+    }
+    return present ? &alike : NULL;
+}
+
+static bool is_one_number(const sn_value *v)
+{
+    return sn_value_is_const(v) && sn_tensor_count(v->fact.data) == 1;
+}
+
+static bool has_channels(const sn_value *v, sn_dim channels)
+{
+    if (is_one_number(v))
+        return is_f32(v);
+    if (!sn_value_is_const(v))
+        return sn_value_is_image(v) && sn_dim_same(v->fact.type.dims[1], channels);
+    const sn_tensor *t = v->fact.data; /* [C, 1, 1] and [1, C, 1, 1] */
+    return t->dtype == SONDE_DTYPE_F32 && sn_tensor_is_plain(t) && (t->rank == 3 || t->rank == 4) &&
+           sn_dim_same(t->dims[t->rank - 3], channels);
+}
+
+const sn_op_signature *sn_layout_operands(const sn_node *n, const void *params, int block)
+{
+    const sn_value *a = n->in[0].value, *b = n->n_in > 1 ? n->in[1].value : NULL;
+    (void)params;
+    (void)block;
+    if (!a || !b || !n->out[0] || !sn_value_is_image(n->out[0]))
+        return NULL;
+    const sn_dim channels = n->out[0]->fact.type.dims[1];
+    if (!sn_dim_known(channels) || !has_channels(a, channels) || !has_channels(b, channels))
+        return NULL;
+    if (is_one_number(a))
+        return is_one_number(b) ? NULL : &alike_but_0;
+    return is_one_number(b) ? &alike_but_1 : &alike;
+}
