@@ -161,7 +161,7 @@ static sonde_status add_border_node(sn_form_stage *s, sn_value *from, sn_value *
 static sonde_status switch_input(sn_form_stage *s, sn_node *n, uint32_t i, uint8_t label)
 {
     sn_value *v = n->in[i].value, **other = &s->tables->other[label][v->id];
-    if (!*other && sn_value_is_const(v))
+    if (!*other && s->constant && sn_value_is_const(v))
         SN_TRY(s->constant(s, v, label, other));
     if (!*other) {
         SN_TRY(twin(s, v, label, other));

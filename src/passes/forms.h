@@ -43,7 +43,7 @@ struct sn_form_stage {
     uint32_t (*weight)(const sn_value *v);
     /* v, which is `of` or the same in another label, lies so from now on. */
     sonde_status (*mark)(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label);
-    /* Constant v in this label; leave *made NULL for a border like any other. */
+    /* Constant v in this label; *made is left NULL for a border like any other. NULL: always so. */
     sonde_status (*constant)(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **made);
     /* The node that computes `to` from the same value in another label. */
     sn_form_border (*border)(const sn_form_stage *s, const sn_value *to);

@@ -56,15 +56,6 @@ static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint
     return SONDE_OK;
 }
 
-static sonde_status constant(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **made)
-{
-    (void)s;
-    (void)v;
-    (void)label;
-    (void)made;
-    return SONDE_OK;
-}
-
 static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 {
     (void)s;
@@ -102,7 +93,6 @@ static void check_borders(far_stage f, uint32_t borders, uint8_t label_of_b)
                        .native_cost = native_cost,
                        .weight = weight,
                        .mark = mark,
-                       .constant = constant,
                        .border = border};
     CHECK_OK(sn_forms_solve(&s));
     CHECK_OK(sn_graph_verify(p, &err));
