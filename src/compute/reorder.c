@@ -4,9 +4,14 @@
 
 #include <string.h>
 
+#include "compute/small_floats.h"
 #include "compute/split.h"
 
-enum { STRETCH = 1024 }; /* pixels of a unit: 64 KiB of a block of 16 */
+enum {
+    STRETCH = 1024, /* pixels of a unit: 64 KiB of a block of 16 */
+    PIECE = 256,    /* pixels that are converted at once: 16 KiB, which stay in the first cache */
+    MOST_LANES = 16
+};
 
 typedef struct reorder_call {
     const sn_reorder *r;
@@ -15,8 +20,49 @@ typedef struct reorder_call {
     unsigned block; /* of the blocked side, or of the target */
     int64_t blocks, stretches;
     const float *x;
-    float *y;
+    float *y; /* or of 16-bit floats: r->plain */
+    uint32_t cpu_flags;
 } reorder_call;
+
+/* Pixels [0, n) of some channels, which lie `pixels` apart on the plain side. */
+static void block_up(const reorder_call *c, float *blocked, const float *plain, int64_t n,
+                     unsigned lanes, int64_t pixels)
+{
+    (c->fast ? c->k->f32_block : sn_f32_block_ref)(blocked, plain, (size_t)n, lanes, c->block,
+                                                   (size_t)pixels);
+}
+
+static void unblock(const reorder_call *c, float *plain, const float *blocked, int64_t n,
+                    unsigned lanes, int64_t pixels)
+{
+    (c->fast ? c->k->f32_unblock : sn_f32_unblock_ref)(plain, blocked, (size_t)n, lanes, c->block,
+                                                       (size_t)pixels);
+}
+
+/* The same where the plain side has 16-bit floats, from element `plain` on: through a piece of f32.
+ */
+static void convert(const reorder_call *c, int64_t blocked, int64_t plain, int64_t n,
+                    unsigned lanes)
+{
+    const sonde_dtype type = c->r->plain;
+    float piece[MOST_LANES * PIECE];
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t m = sn_min(n - at, PIECE), b = blocked + at * c->block;
+        if (c->r->to == 0)
+            unblock(c, piece, c->x + b, m, lanes, PIECE);
+        for (unsigned l = 0; l < lanes; l++) {
+            const int64_t p = plain + l * c->r->pixels + at;
+            if (c->r->to == 0)
+                sn_store_f32(c->cpu_flags, type, (uint16_t *)(void *)c->y + p, piece + l * PIECE,
+                             (size_t)m, (sn_rounding){0});
+            else
+                sn_load_f32(c->cpu_flags, type, piece + l * PIECE,
+                            (const uint16_t *)(const void *)c->x + p, (size_t)m);
+        }
+        if (c->r->to != 0)
+            block_up(c, c->y + b, piece, m, lanes, PIECE);
+    }
+}
 
 static void unit(const reorder_call *c, int64_t index)
 {
@@ -27,12 +73,12 @@ static void unit(const reorder_call *c, int64_t index)
     const unsigned lanes = (unsigned)sn_min(block, r->c - cb * block);
     const int64_t plain = (image * r->c + cb * block) * r->pixels + at;
     const int64_t blocked = (plane * r->pixels + at) * block;
-    if (r->from == 0)
-        (c->fast ? c->k->f32_block : sn_f32_block_ref)(c->y + blocked, c->x + plain, (size_t)n,
-                                                       lanes, c->block, (size_t)r->pixels);
+    if (r->plain)
+        convert(c, blocked, plain, n, lanes);
+    else if (r->from == 0)
+        block_up(c, c->y + blocked, c->x + plain, n, lanes, r->pixels);
     else if (r->to == 0)
-        (c->fast ? c->k->f32_unblock : sn_f32_unblock_ref)(c->y + plain, c->x + blocked, (size_t)n,
-                                                           lanes, c->block, (size_t)r->pixels);
+        unblock(c, c->y + plain, c->x + blocked, n, lanes, r->pixels);
     else { /* one block size to another */
         const int64_t from = r->from, in_blocks = sn_ceil_div(r->c, from);
         for (int64_t l = 0; l < block; l++) {
@@ -58,8 +104,7 @@ static void task(void *arg, size_t k, int worker)
         unit(&t->c, (int64_t)u);
 }
 
-void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const float *x, float *y,
-                    sn_pool *pool)
+void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const void *x, void *y, sn_pool *pool)
 {
     if (r->n == 0 || r->c == 0 || r->pixels == 0)
         return;
@@ -76,7 +121,8 @@ void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const float *x, flo
                          .blocks = sn_ceil_div(r->c, block),
                          .stretches = sn_ceil_div(r->pixels, STRETCH),
                          .x = x,
-                         .y = y}};
+                         .y = y,
+                         .cpu_flags = cpu_flags}};
     t.units = (size_t)(r->n * t.c.blocks * t.c.stretches);
     t.tasks = (size_t)sn_min((int64_t)t.units, (int64_t)sn_pool_threads(pool) * 4);
     sn_pool_run(pool, t.tasks, task, &t);

@@ -128,6 +128,7 @@ struct sn_node {
     const char *post_op;    /* "Add+Relu": what a fusion put behind the anchor; "" */
     const char *function;   /* call path it was inlined from ("f/g"), or NULL */
     bool narrow_weights;    /* constant weights may be narrower floats than its other inputs */
+    bool border;            /* no node of the file: the same value in another form */
     const struct sn_op *op; /* resolved descriptor, NULL before resolution */
     const void *params;   /* typed attributes made by op->prepare; NULL before or after a change */
     sn_node *prev, *next; /* topological order; not linked once removed */

@@ -150,6 +150,7 @@ static sonde_status add_border_node(sn_form_stage *s, sn_value *from, sn_value *
     sn_node_set_output(n, 0, to);
     SN_TRY(sn_node_set_attr(s->g, n, &a, err));
     SN_TRY(sn_node_inherit(s->g, n, origin, err));
+    n->border = true;
     n->name = ""; /* no node of the file: work done for the sake of one */
     n->shown_type = b.shown_type;
     SN_TRY(sn_node_refresh(s->g, n, err));

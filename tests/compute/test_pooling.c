@@ -8,6 +8,7 @@
 #include "compute/conv.h"
 #include "compute/pooling.h"
 #include "compute/reorder.h"
+#include "compute/small_floats.h"
 #include "levels.h"
 
 /* A pool of random sizes over two axes; false: the window does not fit. */
@@ -135,8 +136,10 @@ TEST(layout_there_and_back_is_the_same_tensor)
     for (const level *lv = levels(); lv->name; lv++) {
         for (int i = 0; i < 60; i++) {
             const unsigned block = test_rand() % 2 ? 8 : 16;
-            sn_reorder r = {test_between(1, 2), test_between(1, 40), test_between(1, 2500), 0,
-                            block};
+            sn_reorder r = {.n = test_between(1, 2),
+                            .c = test_between(1, 40),
+                            .pixels = test_between(1, 2500),
+                            .to = block};
             float *x = random_floats((size_t)(r.n * r.c * r.pixels));
             float *b = random_floats((size_t)(r.n * (r.c + 16) * r.pixels));
             float *o = random_floats((size_t)(r.n * (r.c + 16) * r.pixels));
@@ -154,6 +157,36 @@ TEST(layout_there_and_back_is_the_same_tensor)
             sn_reorder_run(&back, lv->flags, o, y, NULL);
             CHECK(memcmp(x, y, (size_t)(r.n * r.c * r.pixels) * sizeof *x) == 0);
             free(x), free(b), free(o), free(y), free(want);
+        }
+    }
+}
+
+TEST(a_reorder_converts_16_bit_floats_as_two_steps_do)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 60; i++) {
+            const sonde_dtype type = i % 2 ? SONDE_DTYPE_F16 : SONDE_DTYPE_BF16;
+            const unsigned block = test_rand() % 2 ? 8 : 16;
+            const sn_reorder r = {.n = test_between(1, 2),
+                                  .c = test_between(1, 40),
+                                  .pixels = test_between(1, 2500),
+                                  .to = block};
+            const size_t plain = (size_t)(r.n * r.c * r.pixels);
+            const size_t all = (size_t)(r.n * ((r.c + block - 1) / block * block) * r.pixels);
+            float *x = random_floats(plain), *want = random_floats(all), *got = random_floats(all);
+            uint16_t *half = malloc(plain * sizeof *half), *back = malloc(plain * sizeof *back);
+            sn_store_f32(lv->flags, type, half, x, plain, (sn_rounding){0});
+            sn_load_f32(lv->flags, type, x, half, plain);
+            sn_reorder_run(&r, lv->flags, x, want, NULL);
+            sn_reorder there = r, again = r;
+            there.plain = again.plain = type;
+            again.from = block;
+            again.to = 0;
+            sn_reorder_run(&there, lv->flags, half, got, NULL);
+            CHECK(memcmp(want, got, all * sizeof *got) == 0);
+            sn_reorder_run(&again, lv->flags, got, back, NULL);
+            CHECK(memcmp(half, back, plain * sizeof *half) == 0);
+            free(x), free(want), free(got), free(half), free(back);
         }
     }
 }

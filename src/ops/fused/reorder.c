@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde.Reorder: the same tensor in another layout. Attribute `block`: 0 = plain, else blocks of
- * that many channels. The layout pass puts it where a blocked region begins or ends. */
+ * that many channels; `dtype`: of the result, 0 = that of the input. The layout pass puts it where
+ * a blocked region begins or ends, and there it may change 16-bit floats to f32 or back as well. */
 #include "compute/reorder.h"
 
+#include "compute/small_floats.h"
 #include "ops/framework/op.h"
 
 typedef struct reorder_params {
-    int64_t block;
+    int64_t block, dtype;
 } reorder_params;
 
 typedef struct reorder_bound {
@@ -20,6 +22,10 @@ static sonde_status prepare(sn_prep *p)
     SN_TRY(sn_prep_int(p, "block", 0, &r->block));
     if (r->block != 0 && r->block != 8 && r->block != 16)
         return sn_prep_fail(p, "attribute 'block' is %lld", (long long)r->block);
+    SN_TRY(sn_prep_int(p, "dtype", 0, &r->dtype));
+    if (r->dtype != 0 && r->dtype != SONDE_DTYPE_F32 && r->dtype != SONDE_DTYPE_F16 &&
+        r->dtype != SONDE_DTYPE_BF16)
+        return sn_prep_fail(p, "attribute 'dtype' is %lld", (long long)r->dtype);
     return SONDE_OK;
 }
 
@@ -27,7 +33,21 @@ static sonde_status infer(sn_infer *c)
 {
     if (!sn_infer_has(c, 0))
         return sn_infer_fail(c, "an input is required");
-    return sn_infer_same(c, 0, 0);
+    const reorder_params *p = c->params;
+    SN_TRY(sn_infer_same(c, 0, 0));
+    if (p->dtype)
+        c->out[0].type.dtype = (sn_dtype)p->dtype;
+    return SONDE_OK;
+}
+
+/* f32 on both sides, or 16-bit floats on one that is plain beside blocks of f32. */
+static bool is_possible(const sn_fact *x, const sn_fact *y)
+{
+    const sn_fact *const plain = sn_fact_block(x) ? y : x, *const other = plain == x ? y : x;
+    if (other->type.dtype != SONDE_DTYPE_F32)
+        return false;
+    return plain->type.dtype == SONDE_DTYPE_F32 ||
+           (sn_is_half(plain->type.dtype) && !sn_fact_block(plain) && sn_fact_block(other));
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -44,7 +64,7 @@ static sonde_status bind(sn_bind *b)
     reorder_bound *r = SN_NEW(b->arena, reorder_bound);
     if (!r)
         return sn_fail_memory(b->err, sizeof *r);
-    if (x->dtype != SONDE_DTYPE_F32 || x->rank < 2)
+    if (!is_possible(b->in[0], &b->out[0]) || x->rank < 2)
         return sn_bind_fail(b, SONDE_UNSUPPORTED,
                             "only f32 tensors of rank 2 and above are blocked");
     /* Layouts are not written to files: a node read from one cannot say that its output has one. */
@@ -57,6 +77,8 @@ static sonde_status bind(sn_bind *b)
                         .pixels = 1,
                         .from = sn_fact_block(b->in[0]),
                         .to = (unsigned)p->block};
+    if (x->dtype != b->out[0].type.dtype)
+        r->r.plain = sn_is_half(x->dtype) ? x->dtype : b->out[0].type.dtype;
     for (int i = 2; i < x->rank; i++)
         r->r.pixels *= x->dims[i];
     b->bound = r;
@@ -77,5 +99,5 @@ const sn_op sn_op_reorder[] = {{.name = "Reorder",
                                 .infer = infer,
                                 .bind = bind,
                                 .run = run,
-                                .types = "f32"},
+                                .types = "f32 f16 bf16"},
                                {.name = NULL}};
