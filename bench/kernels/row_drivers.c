@@ -439,6 +439,46 @@ static void prepare_sn_i32_requantize(bench_row *r)
     r->bytes += (double)(r->n * sizeof(float));
 }
 
+static void call_sn_f32_quantize(bench_row *r)
+{
+    ((sn_f32_quantize_fn *)r->row->fn)(r->y, r->x, r->n, 0.01f, 3, 0, 255);
+}
+
+static void prepare_sn_f32_quantize(bench_row *r)
+{
+    prepare_flat(r, call_sn_f32_quantize);
+}
+
+static void call_sn_q8_pair(bench_row *r)
+{
+    const sn_q8_binary_args t = {.a = r->x,
+                                 .b = r->w,
+                                 .y = r->y,
+                                 .n = r->n,
+                                 .a_scale = 0.01f,
+                                 .b_scale = 0.02f,
+                                 .y_scale = 0.02f};
+    ((sn_q8_pair_fn *)r->row->fn)(&t);
+}
+
+static void prepare_sn_q8_pair(bench_row *r)
+{
+    prepare_flat(r, call_sn_q8_pair);
+    r->w = read_by(r, r->n);
+    r->bytes = moved(r, 2 * r->n, r->n);
+}
+
+static void call_sn_bytes_max(bench_row *r)
+{
+    ((sn_bytes_max_fn *)r->row->fn)(r->y, r->x, r->n, 0);
+}
+
+static void prepare_sn_bytes_max(bench_row *r)
+{
+    prepare_flat(r, call_sn_bytes_max);
+    r->bytes = moved(r, 2 * r->n, r->n);
+}
+
 enum { TURN_ROWS = 64 };
 
 static void call_sn_bytes_turn(bench_row *r)

@@ -32,14 +32,15 @@ typedef struct sn_quant_shape {
 
 /* y = saturate(round(x / scale) + zero). x, scale: f32; zero: as int32 (0 when absent), NULL for
  * none. `to`: an integer type up to 16 bits (sub-byte: one byte per element) or a small float. */
-void sn_quantize_run(const sn_quant_shape *q, sonde_dtype to, void *y, const float *x,
-                     const float *scale, const int32_t *zero, bool saturate, sn_pool *pool);
+void sn_quantize_run(uint32_t cpu_flags, const sn_quant_shape *q, sonde_dtype to, void *y,
+                     const float *x, const float *scale, const int32_t *zero, bool saturate,
+                     sn_pool *pool);
 /* The scale and the zero point that map the range of x, zero included, to 0 … 255, and y = x in
  * them. Numbers that are all zero have scale 0. */
 void sn_quantize_dynamic_run(uint32_t cpu_flags, uint8_t *y, const float *x, size_t n, float *scale,
                              uint8_t *zero, sn_pool *pool);
 /* y = (x - zero) * scale in f32; `from` as `to` above, or int32. */
-void sn_dequantize_run(const sn_quant_shape *q, float *y, sonde_dtype from, const void *x,
-                       const float *scale, const int32_t *zero, sn_pool *pool);
+void sn_dequantize_run(uint32_t cpu_flags, const sn_quant_shape *q, float *y, sonde_dtype from,
+                       const void *x, const float *scale, const int32_t *zero, sn_pool *pool);
 
 #endif

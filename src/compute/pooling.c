@@ -139,7 +139,8 @@ static void pool_task(void *arg, size_t task, int worker)
         float *y = (float *)(void *)c->y;
         if (p->d.block)
             blocked_plane(c, (int64_t)i);
-        else if (c->indices || !sn_pooling_rows(p, (int64_t)i, x, y))
+        else if (c->indices || (!sn_pooling_bytes(p, (int64_t)i, c->x, c->y) &&
+                                !sn_pooling_rows(p, (int64_t)i, x, y)))
             sn_pooling_plane(&p->d, (int64_t)i, c->x, c->y, c->indices);
     }
 }

@@ -49,5 +49,7 @@ void sn_pooling_plane(const sn_pooling_desc *d, int64_t plane, const void *x, vo
 /* The same for f32 without indices, several columns at once; false: not for this kind of pool, or a
  * window wider than a strip. */
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y);
+/* The same for maxima of bytes. */
+bool sn_pooling_bytes(const sn_pooling_plan *p, int64_t plane, const void *x, void *y);
 
 #endif

@@ -10,6 +10,7 @@
 enum { CHUNK = 512 };
 
 typedef struct quant_job {
+    const sn_kernels *k;
     const sn_quant_shape *q;
     sonde_dtype type; /* of the quantised side */
     void *y;
@@ -91,6 +92,11 @@ static void quantize_rows(void *arg, size_t lo, size_t hi)
             }
             continue;
         }
+        if (step == 0 && (j->type == SONDE_DTYPE_U8 || j->type == SONDE_DTYPE_I8)) {
+            j->k->f32_quantize((uint8_t *)j->y + row * inner, x, inner, *scale,
+                               zero ? (float)*zero : 0.0f, (float)l.lo, (float)l.hi);
+            continue;
+        }
         for (size_t i = 0; i < inner; i++) {
             int32_t v = quantize(x[i], scale[i * step], zero ? zero[i * step] : 0, &l);
             if (l.bytes == 1)
@@ -101,10 +107,11 @@ static void quantize_rows(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_quantize_run(const sn_quant_shape *q, sonde_dtype to, void *y, const float *x,
-                     const float *scale, const int32_t *zero, bool saturate, sn_pool *pool)
+void sn_quantize_run(uint32_t cpu_flags, const sn_quant_shape *q, sonde_dtype to, void *y,
+                     const float *x, const float *scale, const int32_t *zero, bool saturate,
+                     sn_pool *pool)
 {
-    quant_job j = {q, to, y, x, scale, zero, saturate};
+    quant_job j = {sn_kernels_get(cpu_flags), q, to, y, x, scale, zero, saturate};
     sn_parallel_range(pool, (size_t)(q->outer * q->channels), 4 * (size_t)q->inner, quantize_rows,
                       &j);
 }
@@ -127,9 +134,19 @@ void sn_quantize_dynamic_run(uint32_t cpu_flags, uint8_t *y, const float *x, siz
                                   .channel_blocks = 1,
                                   .scale_inner = 1};
     if (n > 0)
-        sn_quantize_run(&shape, SONDE_DTYPE_U8, y, x, &step, &zero_point, true, pool);
+        sn_quantize_run(cpu_flags, &shape, SONDE_DTYPE_U8, y, x, &step, &zero_point, true, pool);
     *scale = hi == lo ? 0.0f : step;
     *zero = (uint8_t)zero_point;
+}
+
+static void dequantize_bytes(const quant_job *j, float *y, const uint8_t *x, size_t n, float scale,
+                             int32_t zero)
+{
+    for (size_t i = 0; i < n; i += CHUNK) { /* both steps while it is in the cache */
+        const size_t m = n - i < CHUNK ? n - i : CHUNK;
+        (j->type == SONDE_DTYPE_U8 ? j->k->u8_load : j->k->i8_load)(y + i, x + i, m, zero);
+        j->k->f32_mul(y + i, y + i, &scale, m, SN_BINARY_VS);
+    }
 }
 
 static void dequantize_rows(void *arg, size_t lo, size_t hi)
@@ -145,6 +162,10 @@ static void dequantize_rows(void *arg, size_t lo, size_t hi)
         float *y = (float *)j->y + row * inner;
         const float *scale = j->scale + s;
         const int32_t *zero = j->zero ? j->zero + s : NULL;
+        if (step == 0 && (j->type == SONDE_DTYPE_U8 || j->type == SONDE_DTYPE_I8)) {
+            dequantize_bytes(j, y, x, inner, *scale, zero ? *zero : 0);
+            continue;
+        }
         if (l.bytes == 0)
             sn_load_f32(0, j->type, y, x, inner);
         else if (!zero)
@@ -164,10 +185,10 @@ static void dequantize_rows(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_dequantize_run(const sn_quant_shape *q, float *y, sonde_dtype from, const void *x,
-                       const float *scale, const int32_t *zero, sn_pool *pool)
+void sn_dequantize_run(uint32_t cpu_flags, const sn_quant_shape *q, float *y, sonde_dtype from,
+                       const void *x, const float *scale, const int32_t *zero, sn_pool *pool)
 {
-    quant_job j = {q, from, y, x, scale, zero, false};
+    quant_job j = {sn_kernels_get(cpu_flags), q, from, y, x, scale, zero, false};
     sn_parallel_range(pool, (size_t)(q->outer * q->channels), 2 * (size_t)q->inner, dequantize_rows,
                       &j);
 }

@@ -19,7 +19,8 @@ uint8_t sn_quantize_byte(float v, sn_qparam q, sonde_dtype t);
 /* n bytes to f32, and back. */
 void sn_q8_load(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, float *dst, const void *src,
                 int64_t n);
-void sn_q8_store(sonde_dtype t, sn_qparam q, void *dst, const float *src, int64_t n);
+void sn_q8_store(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, void *dst, const float *src,
+                 int64_t n);
 /* The same of n elements of images that have their channels last as bytes and first in f32. */
 typedef struct sn_q8_image {
     int64_t channels, pixels;
@@ -36,7 +37,8 @@ typedef struct sn_q8_binary {
     sn_qparam a, b, y;
     bool add; /* else multiply */
 } sn_q8_binary;
-void sn_q8_binary_run(const sn_q8_binary *p, void *y, const void *a, const void *b, sn_pool *pool);
+void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const void *a,
+                      const void *b, sn_pool *pool);
 
 /* ---- one operand ---- */
 typedef enum sn_q8_function { SN_Q8_COPY, SN_Q8_SIGMOID, SN_Q8_LEAKY_RELU } sn_q8_function;

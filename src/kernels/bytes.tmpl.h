@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of quantised tensors, a vector at a time. The file that includes this says how SN_VL bytes
- * are read and written: vi_load_u8, vi_load_i8, vi_store_u8 (low bytes). A rest goes through a copy
+ * are read and written: vi_load_u8, vi_load_i8, vi_store_u8 (low bytes); and vb_load, vb_store,
+ * vb_max of VB_BYTES bytes. A rest goes through a copy
  * of a vector's size. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -66,6 +68,75 @@ void SN_ISA(sn_i32_requantize)(uint8_t *y, const int32_t *x, size_t n, const flo
     memcpy(part, x + i, (n - i) * sizeof *x);
     requantize_one(rest, vi_load(part), v_load_n(scale + i, n - i), z, l, h);
     memcpy(y + i, rest, n - i);
+}
+
+void SN_ISA(sn_f32_quantize)(uint8_t *y, const float *x, size_t n, float scale, float zero,
+                             float lo, float hi)
+{
+    const sn_v s = v_set1(scale), z = v_set1(zero), l = v_set1(lo), h = v_set1(hi);
+    for (size_t i = 0; i < n; i += SN_VL) {
+        const size_t m = n - i < SN_VL ? n - i : SN_VL;
+        const sn_v r = v_round(v_div(m < SN_VL ? v_load_n(x + i, m) : v_load(x + i), s));
+        const sn_v v = v_select(v_nan(r), z, v_at_most(v_at_least(v_add(r, z), l), h));
+        uint8_t rest[SN_VL];
+        vi_store_u8(m < SN_VL ? rest : y + i, vi_from_v(v));
+        if (m < SN_VL)
+            memcpy(y + i, rest, m);
+    }
+}
+
+/* One vector of both operands. */
+SN_INLINE void pair_one(uint8_t *y, const uint8_t *a, const uint8_t *b, const sn_q8_binary_args *t,
+                        const bool add)
+{
+    const sn_vi flip = vi_set1(t->flip);
+    const sn_vi ia = vi_sub(vi_xor(vi_load_u8(a), flip), vi_set1(t->a_zero));
+    const sn_vi ib = vi_sub(vi_xor(vi_load_u8(b), flip), vi_set1(t->b_zero));
+    const sn_v va = v_mul(v_from_vi(ia), v_set1(t->a_scale));
+    const sn_v vb = v_mul(v_from_vi(ib), v_set1(t->b_scale));
+    const sn_v f = v_div(add ? v_add(va, vb) : v_mul(va, vb), v_set1(t->y_scale));
+    const sn_v v = v_add(v_round(f), v_set1(t->y_zero)), lo = v_zero(), hi = v_set1(255.0f);
+    const sn_v cut = v_select(v_nan(v), lo, v_at_most(v_at_least(v, lo), hi));
+    vi_store_u8(y, vi_xor(vi_from_v(cut), flip));
+}
+
+SN_INLINE void pair(const sn_q8_binary_args *t, const bool add)
+{
+    uint8_t a[SN_VL], b[SN_VL], y[SN_VL];
+    const bool sv = t->mode == SN_BINARY_SV, vs = t->mode == SN_BINARY_VS;
+    if (sv)
+        memset(a, *t->a, SN_VL);
+    if (vs)
+        memset(b, *t->b, SN_VL);
+    size_t i = 0;
+    for (; i + SN_VL <= t->n; i += SN_VL)
+        pair_one(t->y + i, sv ? a : t->a + i, vs ? b : t->b + i, t, add);
+    if (i == t->n)
+        return;
+    if (!sv)
+        memcpy(a, t->a + i, t->n - i);
+    if (!vs)
+        memcpy(b, t->b + i, t->n - i);
+    pair_one(y, a, b, t, add);
+    memcpy(t->y + i, y, t->n - i);
+}
+
+void SN_ISA(sn_q8_add)(const sn_q8_binary_args *t)
+{
+    pair(t, true);
+}
+
+void SN_ISA(sn_q8_mul)(const sn_q8_binary_args *t)
+{
+    pair(t, false);
+}
+
+void SN_ISA(sn_u8_max)(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip)
+{
+    size_t i = 0;
+    for (; i + VB_BYTES <= n; i += VB_BYTES)
+        vb_store(y + i, vb_max(vb_load(y + i), vb_load(x + i), flip));
+    sn_u8_max_ref(y + i, x + i, n - i, flip);
 }
 
 void SN_ISA(sn_f32_axpy)(float *y, const float *x, size_t n, size_t stride, float a)

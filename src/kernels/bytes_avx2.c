@@ -17,4 +17,18 @@ SN_INLINE void vi_store_u8(uint8_t *p, sn_vi v)
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
 }
 
+enum { VB_BYTES = 32 };
+SN_INLINE __m256i vb_load(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+SN_INLINE void vb_store(uint8_t *p, __m256i v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, v);
+}
+SN_INLINE __m256i vb_max(__m256i a, __m256i b, uint8_t flip)
+{
+    return flip ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
+}
+
 #include "kernels/bytes.tmpl.h"

@@ -25,4 +25,19 @@ SN_INLINE void vi_store_u8(uint8_t *p, sn_vi v)
     memcpy(p, &word, sizeof word);
 }
 
+enum { VB_BYTES = 16 };
+SN_INLINE uint8x16_t vb_load(const uint8_t *p)
+{
+    return vld1q_u8(p);
+}
+SN_INLINE void vb_store(uint8_t *p, uint8x16_t v)
+{
+    vst1q_u8(p, v);
+}
+SN_INLINE uint8x16_t vb_max(uint8x16_t a, uint8x16_t b, uint8_t flip)
+{
+    const int8x16_t sa = vreinterpretq_s8_u8(a), sb = vreinterpretq_s8_u8(b);
+    return flip ? vreinterpretq_u8_s8(vmaxq_s8(sa, sb)) : vmaxq_u8(a, b);
+}
+
 #include "kernels/bytes.tmpl.h"

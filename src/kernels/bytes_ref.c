@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of quantised tensors, one at a time. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "kernels/kernels.h"
 
@@ -25,6 +26,48 @@ void sn_q8_store_ref(uint8_t *y, const float *x, size_t n, float bias, float sca
         v = v < lo + 255.0f ? v : lo + 255.0f;
         y[i] = (uint8_t)(int32_t)v;
     }
+}
+
+void sn_f32_quantize_ref(uint8_t *y, const float *x, size_t n, float scale, float zero, float lo,
+                         float hi)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = rintf(x[i] / scale);
+        v = isnan(v) ? zero : v + zero;
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        y[i] = (uint8_t)(int32_t)v;
+    }
+}
+
+static inline void pair(const sn_q8_binary_args *t, bool add)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const int32_t ia = t->a[t->mode == SN_BINARY_SV ? 0 : i] ^ t->flip;
+        const int32_t ib = t->b[t->mode == SN_BINARY_VS ? 0 : i] ^ t->flip;
+        const float a = (float)(ia - t->a_zero) * t->a_scale;
+        const float b = (float)(ib - t->b_zero) * t->b_scale;
+        float v = rintf((add ? a + b : a * b) / t->y_scale) + t->y_zero;
+        v = v > 0.0f ? v : 0.0f; /* NaN too */
+        v = v < 255.0f ? v : 255.0f;
+        t->y[i] = (uint8_t)((uint8_t)(int32_t)v ^ t->flip);
+    }
+}
+
+void sn_q8_add_ref(const sn_q8_binary_args *t)
+{
+    pair(t, true);
+}
+
+void sn_q8_mul_ref(const sn_q8_binary_args *t)
+{
+    pair(t, false);
+}
+
+void sn_u8_max_ref(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (uint8_t)(x[i] ^ flip) > (uint8_t)(y[i] ^ flip) ? x[i] : y[i];
 }
 
 void sn_u8_turn_ref(uint8_t *y, ptrdiff_t y_row, const uint8_t *x, ptrdiff_t x_row, size_t rows,

@@ -207,10 +207,35 @@ typedef void sn_q8_tile_fn(const sn_q8_tile *t);
  * behind the last tap are 0, start is there up to a multiple of block. */
 typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
 
-/* y[i] = round(x[i] * scale[i]) + zero, cut to [lo, hi], as a byte; x becomes f32 first, rounding is
- * to nearest even, NaN gives lo. lo and hi are integers from 0 to 255, or from -128 to 127. */
+/* y[i] = round(x[i] * scale[i]) + zero, cut to [lo, hi], as a byte; x becomes f32 first, rounding
+ * is to nearest even, NaN gives lo. lo and hi are integers from 0 to 255, or from -128 to 127. */
 typedef void sn_i32_requantize_fn(uint8_t *y, const int32_t *x, size_t n, const float *scale,
                                   float zero, float lo, float hi);
+
+/* y[i] = round(x[i] / scale) + zero, cut to [lo, hi], as a byte; to nearest even, NaN gives zero.
+ * lo and hi are integers from 0 to 255, or from -128 to 127, zero lies between them. No overlap. */
+typedef void sn_f32_quantize_fn(uint8_t *y, const float *x, size_t n, float scale, float zero,
+                                float lo, float hi);
+
+/* Two quantised operands: y[i] = round(f(a, b) / y_scale) + y_zero cut to a byte, where
+ * a = (a[i] - a_zero) * a_scale, b alike, and f is their sum or product (by slot). To nearest even,
+ * NaN gives 0. Bytes are xored with `flip` as they are read and written, and taken as unsigned:
+ * signed ones have a flip of 0x80 and zero points 128 larger. The mode (SN_BINARY_*) says which
+ * operand is one element for all i. y may be a or b. */
+typedef struct sn_q8_binary_args {
+    const uint8_t *a, *b;
+    uint8_t *y;
+    size_t n;
+    float a_scale, b_scale, y_scale, y_zero;
+    int32_t a_zero, b_zero;
+    int mode;
+    uint8_t flip;
+} sn_q8_binary_args;
+typedef void sn_q8_pair_fn(const sn_q8_binary_args *t);
+
+/* y[i] = the larger of y[i] and x[i], as unsigned bytes after both are xored with `flip`,
+ * 0 or 0x80. No overlap. */
+typedef void sn_bytes_max_fn(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip);
 
 /* Rows of bytes become columns: y[c*y_row + r] = x[r*x_row + c] for r < rows, c < columns. No
  * overlap. */

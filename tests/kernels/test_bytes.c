@@ -89,6 +89,84 @@ static void check_turn(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_quantize(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2, is_signed = i % 4 < 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        fill(x.data, n, i % 3 ? ALL : NONE);
+        const float scale = i % 5 ? 0.03f : i % 7 ? 0.125f : specials[test_rand() % ALL];
+        const float lo = is_signed ? -128.0f : 0.0f, zero = lo + (float)rnd(0, 255);
+        ((sn_f32_quantize_fn *)ref->fn)(a, x.data, n, scale, zero, lo, lo + 255.0f);
+        ((sn_f32_quantize_fn *)row->fn)(b, x.data, n, scale, zero, lo, lo + 255.0f);
+        CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void random_bytes(uint8_t *p, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        p[k] = (uint8_t)test_rand();
+}
+
+static void check_pair(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        const int mode = (int)rnd(0, 2);
+        const size_t na = mode == SN_BINARY_SV ? 1 : n, nb = mode == SN_BINARY_VS ? 1 : n;
+        guarded ga = guard_floats(na, at_end), gb = guard_floats(nb, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        uint8_t *a = (uint8_t *)(void *)ga.data + (at_end ? 3 * na : 0);
+        uint8_t *b = (uint8_t *)(void *)gb.data + (at_end ? 3 * nb : 0);
+        random_bytes(a, na), random_bytes(b, nb);
+        sn_q8_binary_args t = {.a = a,
+                               .b = b,
+                               .y = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0),
+                               .n = n,
+                               .a_scale = 0.01f + fabsf(test_randf()),
+                               .b_scale = 0.01f + fabsf(test_randf()),
+                               .y_scale = i % 9 ? 0.5f : specials[test_rand() % ALL],
+                               .y_zero = (float)rnd(0, 255),
+                               .a_zero = (int32_t)rnd(0, 255),
+                               .b_zero = (int32_t)rnd(0, 255),
+                               .mode = mode,
+                               .flip = i % 3 ? 0 : 0x80};
+        const uint8_t *expected = t.y;
+        ((sn_q8_pair_fn *)ref->fn)(&t);
+        const bool in_place = i % 5 == 0 && mode != SN_BINARY_SV;
+        t.y = in_place ? a : (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        ((sn_q8_pair_fn *)row->fn)(&t);
+        CHECK_MSG(memcmp(t.y, expected, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&ga), guard_free(&gb), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_max(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? 3 * n : 0);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        random_bytes(from, n), random_bytes(a, n);
+        memcpy(b, a, n);
+        ((sn_bytes_max_fn *)ref->fn)(a, from, n, i % 3 ? 0 : 0x80);
+        ((sn_bytes_max_fn *)row->fn)(b, from, n, i % 3 ? 0 : 0x80);
+        CHECK_MSG(memcmp(a, b, n) == 0, "%s: %zu bytes", row->name, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -118,6 +196,9 @@ TEST(every_kernel_of_bytes_matches_its_reference)
                                            {"sn_bytes_store", check_bytes_store},
                                            {"sn_i32_requantize", check_requantize},
                                            {"sn_bytes_turn", check_turn},
+                                           {"sn_f32_quantize", check_quantize},
+                                           {"sn_q8_pair", check_pair},
+                                           {"sn_bytes_max", check_max},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};
     check_family("bytes", checkers);

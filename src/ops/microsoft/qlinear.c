@@ -72,8 +72,8 @@ static sonde_status run_binary(const sn_step *s, sn_frame *f)
                             .b = sn_qparam_read(s, f, B_SCALE),
                             .y = sn_qparam_read(s, f, C_SCALE),
                             .add = strcmp(s->node->op_type, "QLinearAdd") == 0};
-    sn_q8_binary_run(&p, sn_out(s, f, 0)->data, sn_in(s, f, A)->data, sn_in(s, f, B)->data,
-                     f->pool);
+    sn_q8_binary_run(f->ctx->cpu.flags, &p, sn_out(s, f, 0)->data, sn_in(s, f, A)->data,
+                     sn_in(s, f, B)->data, f->pool);
     return SONDE_OK;
 }
 

@@ -117,7 +117,7 @@ static sonde_status run_pool(const sn_step *s, sn_frame *f)
     if (r->channels_last)
         sn_q8_store_turned(&k->out, y->dtype, qy, y->data, out, k->out_count);
     else
-        sn_q8_store(y->dtype, qy, y->data, out, k->out_count);
+        sn_q8_store(f->ctx->cpu.flags, y->dtype, qy, y->data, out, k->out_count);
     return SONDE_OK;
 }
 
@@ -178,7 +178,7 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
     sn_q8_load(f->ctx->cpu.flags, x->dtype, qx, v, x->data, k->in_count);
     if (k->in_count > 0)
         sn_softmax_run(&k->softmax, v, v, f->pool);
-    sn_q8_store(y->dtype, qy, y->data, v, k->in_count);
+    sn_q8_store(f->ctx->cpu.flags, y->dtype, qy, y->data, v, k->in_count);
     return SONDE_OK;
 }
 

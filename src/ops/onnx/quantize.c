@@ -188,12 +188,12 @@ static sonde_status run_quant(const sn_step *s, sn_frame *f)
     const float *scale = sn_converted_in(s, f, 1, f32, k->scale);
     const int32_t *zero = zero_points(s, f, k);
     if (!q->dequantize) {
-        sn_quantize_run(&k->shape, y->dtype, y->data, sn_converted_in(s, f, 0, f32, k->x), scale,
-                        zero, q->saturate, f->pool);
+        sn_quantize_run(f->ctx->cpu.flags, &k->shape, y->dtype, y->data,
+                        sn_converted_in(s, f, 0, f32, k->x), scale, zero, q->saturate, f->pool);
         return SONDE_OK;
     }
-    sn_dequantize_run(&k->shape, sn_converted_out(s, f, 0, f32, k->y), x->dtype, x->data, scale,
-                      zero, f->pool);
+    sn_dequantize_run(f->ctx->cpu.flags, &k->shape, sn_converted_out(s, f, 0, f32, k->y), x->dtype,
+                      x->data, scale, zero, f->pool);
     sn_converted_done(s, f, 0, f32, k->y);
     return SONDE_OK;
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maxima of bytes in one channel of a plain tensor: rows of a window are joined whole, a vector at
+ * a time, then the columns of each window. */
+#include <string.h>
+
+#include "compute/conv.h"
+#include "compute/pooling.h"
+#include "compute/split.h"
+
+enum { STRIP = 2048 }; /* bytes of joined rows, on the stack */
+
+/* The window's rows of output row (o0, o1), columns from … from+n-1 of the input, joined; false: it
+ * has none inside the image. */
+static bool join_rows(const sn_pooling_plan *p, const uint8_t *x, int64_t o0, int64_t o1,
+                      int64_t from, int64_t n, uint8_t flip, uint8_t *joined)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t o[2] = {o0, o1};
+    int64_t first[2], end[2];
+    bool any = false;
+    for (int i = 0; i < 2; i++)
+        sn_conv_taps(o[i], d->stride[i], d->pad[i], d->dilation[i], d->kernel[i], d->in[i],
+                     &first[i], &end[i]);
+    for (int64_t k0 = first[0]; k0 < end[0]; k0++)
+        for (int64_t k1 = first[1]; k1 < end[1]; k1++) {
+            const int64_t i0 = o0 * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
+            const int64_t i1 = o1 * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
+            const uint8_t *row = x + (i0 * d->in[1] + i1) * d->in[2] + from;
+            if (any)
+                p->k->u8_max(joined, row, (size_t)n, flip);
+            else
+                memcpy(joined, row, (size_t)n);
+            any = true;
+        }
+    return any;
+}
+
+/* Output columns from … to-1 of a row. */
+static void pool_strip(const sn_pooling_plan *p, const uint8_t *x, uint8_t *y, int64_t o0,
+                       int64_t o1, int64_t from, int64_t to, uint8_t flip)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t stride = d->stride[2], dilation = d->dilation[2];
+    const int64_t lo = sn_max(from * stride - d->pad[2], 0);
+    const int64_t hi =
+        sn_min((to - 1) * stride - d->pad[2] + (d->kernel[2] - 1) * dilation + 1, d->in[2]);
+    uint8_t joined[STRIP];
+    if (hi <= lo || !join_rows(p, x, o0, o1, lo, hi - lo, flip, joined)) {
+        memset(y + from, 0, (size_t)(to - from));
+        return;
+    }
+    for (int64_t o = from; o < to; o++) {
+        int64_t first, end;
+        sn_conv_taps(o, stride, d->pad[2], dilation, d->kernel[2], d->in[2], &first, &end);
+        const uint8_t *at = joined + (o * stride - d->pad[2] - lo);
+        uint8_t best = 0; /* no number of either type is smaller, flipped */
+        for (int64_t k = first; k < end; k++) {
+            const uint8_t v = at[k * dilation] ^ flip;
+            best = v > best ? v : best;
+        }
+        y[o] = first < end ? best ^ flip : 0;
+    }
+}
+
+bool sn_pooling_bytes(const sn_pooling_plan *p, int64_t plane, const void *x, void *y)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t reach = (d->kernel[2] - 1) * d->dilation[2] + 1;
+    if (d->kind != SN_POOL_MAX || (d->dtype != SONDE_DTYPE_U8 && d->dtype != SONDE_DTYPE_I8) ||
+        reach > STRIP || d->stride[2] > STRIP)
+        return false;
+    const int64_t columns = (STRIP - reach) / d->stride[2] + 1;
+    const uint8_t flip = d->dtype == SONDE_DTYPE_I8 ? 0x80 : 0;
+    const uint8_t *from = (const uint8_t *)x + plane * d->in[0] * d->in[1] * d->in[2];
+    uint8_t *to = (uint8_t *)y + plane * d->out[0] * d->out[1] * d->out[2];
+    for (int64_t o0 = 0; o0 < d->out[0]; o0++)
+        for (int64_t o1 = 0; o1 < d->out[1]; o1++, to += d->out[2])
+            for (int64_t o = 0; o < d->out[2]; o += columns)
+                pool_strip(p, from, to, o0, o1, o, sn_min(o + columns, d->out[2]), flip);
+    return true;
+}
