@@ -63,6 +63,27 @@ unsigned sn_q8_gemm_pack_id(sonde_dtype w_type, uint32_t cpu_flags)
 }
 
 /* ------------------------------------------------------------------ plan */
+sn_q8_desc sn_q8_product(const sn_gemm_desc *d)
+{
+    sn_q8_desc q = {.product = true,
+                    .batch_rank = d->batch_rank,
+                    .matrices = d->b_count,
+                    .x_pitch = d->k,
+                    .y_pitch = d->n};
+    q.conv = (sn_conv_desc){.n = 1, .c = d->k, .oc = d->n, .groups = 1};
+    for (int i = 0; i < d->batch_rank; i++) {
+        q.batch[i] = d->batch[i];
+        q.x_batch[i] = d->a_batch[i];
+        q.w_batch[i] = d->b_batch[i];
+        q.conv.n *= d->batch[i];
+    }
+    for (int i = 0; i < 3; i++) {
+        q.conv.kernel[i] = q.conv.stride[i] = q.conv.dilation[i] = 1;
+        q.conv.in[i] = q.conv.out[i] = i == 2 ? d->m : 1;
+    }
+    return q;
+}
+
 /* The weights as packing sees them; dims has room for 5. Without channels they are taken to have
  * one: nothing of it is read. */
 static sn_packing packing_of(const sn_q8_plan *p, int64_t *dims)

@@ -57,6 +57,10 @@ typedef struct sn_q8_desc {
     bool packed;                        /* weights come in the format of sn_q8_*_pack_id */
 } sn_q8_desc;
 
+/* The rows, columns and batches of a product (m, n, k, batch, a_batch, b_batch, b_count); types and
+ * the rest are the caller's. */
+sn_q8_desc sn_q8_product(const sn_gemm_desc *d);
+
 /* Numbers of the result: f = x_scale · w_scale[o]; f32: sum · f + addend[o]; bytes:
  * round(sum · (f / y_scale)) + y_zero, to nearest even, cut to lo … hi. */
 typedef struct sn_q8_args {

@@ -107,7 +107,7 @@ SN_INLINE void depthwise_rows(const sn_q8_tile *t, size_t row, size_t first, siz
         turn_quarters(sums + 4 * p, sums + 4 * p);
         for (size_t b = 0; b < blocks; b++) {
             const size_t left = n - b * QUARTER;
-            const __mmask16 mask = left >= QUARTER ? 0xFFFF : (__mmask16)((1u << left) - 1);
+            const __mmask16 mask = (__mmask16)(left >= QUARTER ? 0xFFFFu : (1u << left) - 1);
             _mm512_mask_storeu_epi32(
                 y + b * QUARTER, mask,
                 _mm512_add_epi32(sums[4 * (size_t)p + b],

@@ -2,7 +2,8 @@
 /* QGemm of com.microsoft: A · B + C over bytes with their zero points taken off, summed in int32,
  * then scaled to bytes again, or to f32 when no scale of the result is given. Zero point and scale
  * of B: one, or one per column. */
-#include "compute/qgemm.h"
+#include "compute/channels_last.h"
+#include "compute/q8.h"
 #include "ops/microsoft/qlinear.h"
 #include "ops/shared/checks.h"
 
@@ -47,9 +48,19 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_tensor(c, 0, dtype, dims, 2);
 }
 
+static sonde_status pack(sn_pack_request *q)
+{
+    const gemm_params *r = q->params;
+    q->pack[B] = (uint8_t)sn_q8_gemm_pack_id(q->in[B]->type.dtype, q->cpu_flags);
+    q->pack_arg[B] = r->turn_b != 0;
+    return SONDE_OK;
+}
+
 typedef struct gemm_bound {
-    sn_qgemm_desc d;
-    sn_piece a_row, sums;
+    sn_q8_plan plan;
+    sn_channels_last turned; /* A that is stored as [k, m] */
+    sn_piece a, core;
+    int64_t c_row, c_column; /* steps in C; 0 where it is broadcast */
 } gemm_bound;
 
 static sonde_status check_per_column(sn_bind *b, uint32_t i, int64_t n, sn_dtype t)
@@ -71,34 +82,40 @@ static sonde_status bind(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     const sn_type *a = &b->in[A]->type, *w = &b->in[B]->type;
-    sn_qgemm_desc *d = &k->d;
-    *d = (sn_qgemm_desc){.m = a->dims[r->turn_a != 0],
-                         .k = a->dims[!r->turn_a],
-                         .n = w->dims[!r->turn_b],
-                         .turn_a = r->turn_a != 0,
-                         .turn_b = r->turn_b != 0,
-                         .a_type = a->dtype,
-                         .b_type = w->dtype,
-                         .y_type = b->out[0].type.dtype};
+    const sn_dtype y_type = b->out[0].type.dtype;
+    const sn_gemm_desc d = {.m = a->dims[r->turn_a != 0],
+                            .k = a->dims[!r->turn_a],
+                            .n = w->dims[!r->turn_b],
+                            .b_count = 1};
+    sn_q8_desc q = sn_q8_product(&d);
+    q.turned = r->turn_b != 0;
+    q.x_type = a->dtype;
+    q.w_type = w->dtype;
+    q.y_type = y_type;
+    q.packed = b->in[B]->pack != 0;
     SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
-    SN_TRY(check_per_column(b, B_SCALE, d->n, SONDE_DTYPE_F32));
-    SN_TRY(check_per_column(b, B_ZERO, d->n, w->dtype));
+    SN_TRY(check_per_column(b, B_SCALE, d.n, SONDE_DTYPE_F32));
+    SN_TRY(check_per_column(b, B_ZERO, d.n, w->dtype));
     if (Y_SCALE < b->n_in && b->in[Y_SCALE])
-        SN_TRY(sn_qparam_check(b, Y_SCALE, d->y_type));
+        SN_TRY(sn_qparam_check(b, Y_SCALE, y_type));
     if (C < b->n_in && b->in[C]) {
         const sn_type *c = &b->in[C]->type;
         const int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
         const int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
-        if (c->rank > 2 || (columns != 1 && columns != d->n) || (rows != 1 && rows != d->m))
+        if (c->rank > 2 || (columns != 1 && columns != d.n) || (rows != 1 && rows != d.m))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "C does not broadcast to the result");
-        d->c_column = columns > 1;
-        d->c_row = rows > 1 ? columns : 0;
+        k->c_column = columns > 1;
+        k->c_row = rows > 1 ? columns : 0;
     }
-    k->a_row = sn_carve(&b->workspace, d->k, sizeof(int32_t));
-    k->sums = sn_carve(&b->workspace, d->n, sizeof(int32_t));
+    SN_TRY(sn_q8_plan_make(&k->plan, &q, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    if (r->turn_a) {
+        k->turned = (sn_channels_last){1, d.k, d.m, d.k, 1};
+        k->a = sn_carve(&b->workspace, sn_count(d.m, d.k, 1, 1), 1);
+    }
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
-    b->kernel = "u8_gemm";
-    b->flops = 2 * (uint64_t)d->m * (uint64_t)d->n * (uint64_t)d->k;
+    b->kernel = k->plan.name;
+    b->flops = k->plan.flops;
     return SONDE_OK;
 }
 
@@ -110,22 +127,34 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const sn_tensor *b_zero = sn_has(s, B_ZERO) ? sn_in(s, f, B_ZERO) : NULL;
     const sn_qparam qa = sn_qparam_read(s, f, A_SCALE);
     const sn_qparam qy = sn_has(s, Y_SCALE) ? sn_qparam_read(s, f, Y_SCALE) : (sn_qparam){1, 0};
-    sn_qgemm_args a = {.a = sn_in(s, f, A)->data,
-                       .b = sn_in(s, f, B)->data,
-                       .a_zero = qa.zero,
-                       .c = sn_has(s, C) ? sn_in(s, f, C)->data : NULL,
-                       .a_scale = qa.scale * r->alpha,
-                       .b_scale = b_scale->data,
-                       .b_scales = sn_tensor_count(b_scale),
-                       .y_scale = qy.scale,
-                       .y_zero = qy.zero,
-                       .y = sn_out(s, f, 0)->data,
-                       .a_row = sn_piece_ptr(f, k->a_row),
-                       .sums = sn_piece_ptr(f, k->sums),
-                       .cancel = f->cancel};
+    const float a_scale = qa.scale * r->alpha;
+    sn_q8_args a = {.x = sn_in(s, f, A)->data,
+                    .w = sn_in(s, f, B)->data,
+                    .y = sn_out(s, f, 0)->data,
+                    .x_zero = {sn_in(s, f, A)->dtype, NULL, 1},
+                    .bias = sn_has(s, C) ? sn_in(s, f, C)->data : NULL,
+                    .bias_row = k->c_row,
+                    .bias_column = k->c_column,
+                    .x_scale = &a_scale,
+                    .x_scales = 1,
+                    .w_scale = b_scale->data,
+                    .w_scales = sn_tensor_count(b_scale),
+                    .y_scale = qy.scale,
+                    .y_zero = qy.zero,
+                    .workspace = sn_piece_ptr(f, k->core),
+                    .cancel = f->cancel};
+    if (sn_has(s, A_ZERO))
+        a.x_zero.data = sn_in(s, f, A_ZERO)->data;
     if (b_zero)
-        a.b_zero = (sn_byte_zeros){b_zero->dtype, b_zero->data, sn_tensor_count(b_zero)};
-    return sn_qgemm_run(&k->d, &a, f->ctx->cpu.flags, f->pool) ? SONDE_OK : sn_fail_cancelled(f);
+        a.w_zero = (sn_byte_zeros){b_zero->dtype, b_zero->data, sn_tensor_count(b_zero)};
+    if (sn_tensor_count(sn_out(s, f, 0)) == 0)
+        return SONDE_OK;
+    if (r->turn_a) {
+        void *turned = sn_piece_ptr(f, k->a);
+        sn_channels_to_last(&k->turned, k->plan.cpu_flags, a.x, turned, f->pool);
+        a.x = turned;
+    }
+    return sn_q8_run(&k->plan, &a, f->pool) ? SONDE_OK : sn_fail_cancelled(f);
 }
 
 const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",
@@ -138,6 +167,7 @@ const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",
                                  .params_size = sizeof(gemm_params),
                                  .prepare = prepare,
                                  .infer = infer,
+                                 .pack = pack,
                                  .bind = bind,
                                  .run = run,
                                  .types = "u8 i8",

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft. Bytes become f32 integers minus
- * their zero point, B is scaled column by column, and one f32 product does the rest: sums beyond
- * 2^24 round as the f32 result would anyway. */
-#include "compute/byte_steps.h"
-#include "compute/bytes.h"
+/* DynamicQuantizeMatMul and MatMulIntegerToFloat of com.microsoft: products of bytes (compute/q8.h)
+ * whose exact sums are scaled to f32. The former makes bytes of A first. */
+#include "compute/cast.h"
+#include "compute/q8.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/product.h"
 
@@ -13,10 +12,10 @@ typedef struct qmm_params {
 } qmm_params;
 
 typedef struct qmm_bound {
-    sn_gemm_plan plan;
-    int64_t a_count, b_count;
-    sn_piece a, b, core;
-    sn_piece b_scale, c, y; /* in f32 */
+    sn_q8_plan plan;
+    int64_t a_count;
+    sn_piece a, core;                /* a: bytes of a dynamic A */
+    sn_piece a_scale, b_scale, c, y; /* in f32 */
 } qmm_bound;
 
 static sonde_status prepare_dynamic(sn_prep *p)
@@ -68,6 +67,13 @@ static sonde_status check_params(sn_bind *b, uint32_t i, sn_dtype t, int64_t n)
     return SONDE_OK;
 }
 
+static sonde_status pack_qmm(sn_pack_request *q)
+{
+    if (sn_is_byte(q->in[1]->type.dtype))
+        q->pack[1] = (uint8_t)sn_q8_gemm_pack_id(q->in[1]->type.dtype, q->cpu_flags);
+    return SONDE_OK;
+}
+
 static sonde_status bind_qmm(sn_bind *b)
 {
     const qmm_params *q = b->params;
@@ -78,7 +84,7 @@ static sonde_status bind_qmm(sn_bind *b)
     const sn_dtype out = b->out[0].type.dtype;
     sn_gemm_desc d = {.alpha = 1.0f, .beta = 1.0f};
     if (!sn_product_shape(&d, ta->dims, ta->rank, tb->dims, tb->rank) ||
-        !sn_type_count(ta, &k->a_count) || !sn_type_count(tb, &k->b_count))
+        !sn_type_count(ta, &k->a_count))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the shapes do not match");
     if (!sn_is_byte(tb->dtype) ||
         !(q->dynamic ? ta->dtype == SONDE_DTYPE_F32 : sn_is_byte(ta->dtype)) ||
@@ -95,12 +101,18 @@ static sonde_status bind_qmm(sn_bind *b)
         const sn_type *c = &b->in[q->bias]->type;
         if (c->rank != 1 || c->dims[0] != d.n || c->dtype != out)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not fit the result");
-        d.has_c = true;
-        d.c_n = 1;
     }
-    SN_TRY(sn_gemm_plan_make(&k->plan, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
-    k->a = sn_carve(&b->workspace, k->a_count, sizeof(float));
-    k->b = sn_carve(&b->workspace, k->b_count, sizeof(float));
+    sn_q8_desc product = sn_q8_product(&d);
+    product.x_type = q->dynamic ? SONDE_DTYPE_U8 : ta->dtype;
+    product.w_type = tb->dtype;
+    product.y_type = SONDE_DTYPE_F32;
+    product.packed = b->in[1]->pack != 0;
+    SN_TRY(sn_q8_plan_make(&k->plan, &product, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
+                           b->err));
+    if (q->dynamic)
+        k->a = sn_carve(&b->workspace, k->a_count, 1);
+    else
+        k->a_scale = sn_converted_carve(&b->workspace, b->in[q->a_scale], SONDE_DTYPE_F32);
     k->b_scale = sn_converted_carve(&b->workspace, b->in[q->b_scale], SONDE_DTYPE_F32);
     if (q->bias < b->n_in)
         k->c = sn_converted_carve(&b->workspace, b->in[q->bias], SONDE_DTYPE_F32);
@@ -120,36 +132,37 @@ static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
     return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
 }
 
-/* A in f32 without its scale, which is returned. */
-static float widen_a(const sn_step *s, const sn_frame *f, float *a)
-{
-    const qmm_params *q = s->params;
-    const qmm_bound *k = s->bound;
-    const sn_tensor *x = sn_in(s, f, 0);
-    if (q->dynamic)
-        return sn_byte_steps(x->data, a, k->a_count);
-    const sn_byte_zeros zero = zeros_in(s, f, q->a_zero);
-    const sn_tensor *scale = sn_in(s, f, q->a_scale);
-    float factor;
-    sn_load_f32(0, scale->dtype, &factor, scale->data, 1);
-    sn_bytes_to_f32(f->ctx->cpu.flags, x->dtype, a, x->data, k->a_count, sn_byte_zero(&zero, 0));
-    return factor;
-}
-
 static sonde_status run_qmm(const sn_step *s, sn_frame *f)
 {
     const qmm_params *q = s->params;
     const qmm_bound *k = s->bound;
     const sn_dtype f32 = SONDE_DTYPE_F32;
-    const sn_tensor *t = sn_in(s, f, 1);
-    float *a = sn_piece_ptr(f, k->a), *b = sn_piece_ptr(f, k->b);
-    const float factor = widen_a(s, f, a);
-    const sn_byte_zeros zero = zeros_in(s, f, q->b_zero);
-    sn_bytes_scaled(t->dtype, b, t->data, k->b_count, k->plan.d.n, &zero,
-                    sn_converted_in(s, f, q->b_scale, f32, k->b_scale),
-                    sn_tensor_count(sn_in(s, f, q->b_scale)), factor);
-    sn_gemm_run(&k->plan, a, b, sn_converted_in(s, f, q->bias, f32, k->c), NULL,
-                sn_converted_out(s, f, 0, f32, k->y), sn_piece_ptr(f, k->core), f->pool);
+    const sn_tensor *x = sn_in(s, f, 0);
+    float scale;
+    uint8_t zero;
+    sn_q8_args a = {.x = x->data,
+                    .w = sn_in(s, f, 1)->data,
+                    .y = sn_converted_out(s, f, 0, f32, k->y),
+                    .w_zero = zeros_in(s, f, q->b_zero),
+                    .addend = sn_converted_in(s, f, q->bias, f32, k->c),
+                    .x_scale = &scale,
+                    .x_scales = 1,
+                    .w_scale = sn_converted_in(s, f, q->b_scale, f32, k->b_scale),
+                    .w_scales = sn_tensor_count(sn_in(s, f, q->b_scale)),
+                    .workspace = sn_piece_ptr(f, k->core),
+                    .cancel = f->cancel};
+    if (q->dynamic) {
+        uint8_t *bytes = sn_piece_ptr(f, k->a);
+        sn_quantize_dynamic_run(f->ctx->cpu.flags, bytes, x->data, (size_t)k->a_count, &scale,
+                                &zero, f->pool);
+        a.x = bytes;
+        a.x_zero = (sn_byte_zeros){SONDE_DTYPE_U8, &zero, 1};
+    } else {
+        scale = *(const float *)sn_converted_in(s, f, q->a_scale, f32, k->a_scale);
+        a.x_zero = zeros_in(s, f, q->a_zero);
+    }
+    if (!sn_q8_run(&k->plan, &a, f->pool))
+        return sn_fail_cancelled(f);
     sn_converted_done(s, f, 0, f32, k->y);
     return SONDE_OK;
 }
@@ -165,6 +178,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
                              .params_size = sizeof(qmm_params),                                    \
                              .prepare = PREPARE,                                                   \
                              .infer = infer_qmm,                                                   \
+                             .pack = pack_qmm,                                                     \
                              .bind = bind_qmm,                                                     \
                              .run = run_qmm,                                                       \
                              .types = TYPES},                                                      \

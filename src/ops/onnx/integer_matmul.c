@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMulInteger and QLinearMatMul: products of bytes or float8 (compute/integer_gemm.h), whose zero
- * points and scales are inputs. */
+/* MatMulInteger and QLinearMatMul: products of bytes (compute/q8.h) or float8
+ * (compute/integer_gemm.h), whose zero points and scales are inputs. */
 #include "compute/integer_gemm.h"
+#include "compute/q8.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 
@@ -78,9 +79,26 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
-/* ------------------------------------------------------------------ bind, run */
+/* Are both sides bytes, and the result bytes or int32? */
+static bool are_exact(const matmul_params *r, const sn_fact *const *in)
+{
+    return sn_is_byte(in[r->at.a]->type.dtype) && sn_is_byte(in[r->at.b]->type.dtype) &&
+           (!r->quantized || sn_is_byte(in[r->at.y_zero]->type.dtype));
+}
+
+/* ------------------------------------------------------------------ pack, bind, run */
+static sonde_status pack(sn_pack_request *q)
+{
+    const matmul_params *r = q->params;
+    if (are_exact(r, q->in))
+        q->pack[r->at.b] = (uint8_t)sn_q8_gemm_pack_id(q->in[r->at.b]->type.dtype, q->cpu_flags);
+    return SONDE_OK;
+}
+
 typedef struct matmul_bound {
-    sn_integer_gemm_plan plan;
+    bool bytes; /* of both sides and the result: */
+    sn_q8_plan q8;
+    sn_integer_gemm_plan plan; /* or else this */
     sn_piece a, b, y, acc, core;
     sn_piece a_zero, b_zero, a_scale, b_scale, y_scale, y_zero; /* in f32 */
 } matmul_bound;
@@ -132,6 +150,22 @@ static sn_piece carve_param(sn_bind *b, uint32_t i)
     return sn_converted_carve(&b->workspace, there ? b->in[i] : NULL, SONDE_DTYPE_F32);
 }
 
+static sonde_status bind_bytes(sn_bind *b, matmul_bound *k, const sn_gemm_desc *d)
+{
+    const matmul_params *r = b->params;
+    const sn_fact *w = b->in[r->at.b];
+    sn_q8_desc q = sn_q8_product(d);
+    q.x_type = b->in[r->at.a]->type.dtype;
+    q.w_type = w->type.dtype;
+    q.y_type = b->out[0].type.dtype;
+    q.packed = w->pack != 0;
+    SN_TRY(sn_q8_plan_make(&k->q8, &q, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    k->core = sn_carve_inner(&b->workspace, &k->q8.workspace);
+    b->kernel = k->q8.name;
+    b->flops = k->q8.flops;
+    return SONDE_OK;
+}
+
 static sonde_status bind(sn_bind *b)
 {
     const matmul_params *r = b->params;
@@ -148,6 +182,13 @@ static sonde_status bind(sn_bind *b)
     SN_TRY(check_param(b, at->b_zero, d.n, d.b_count));
     SN_TRY(check_param(b, at->y_scale, 1, 1));
     SN_TRY(check_param(b, at->y_zero, 1, 1));
+    k->a_scale = carve_param(b, at->a_scale);
+    k->b_scale = carve_param(b, at->b_scale);
+    k->y_scale = carve_param(b, at->y_scale);
+    b->bound = k;
+    k->bytes = are_exact(r, b->in);
+    if (k->bytes)
+        return bind_bytes(b, k, &d);
     sn_integer_gemm_plan *p = &k->plan;
     SN_TRY(sn_integer_gemm_plan_make(p, &d, a_count, b->in[at->a]->type.dtype,
                                      b->in[at->b]->type.dtype, r->quantized, b->cpu_flags,
@@ -159,11 +200,7 @@ static sonde_status bind(sn_bind *b)
     k->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     k->a_zero = carve_param(b, at->a_zero);
     k->b_zero = carve_param(b, at->b_zero);
-    k->a_scale = carve_param(b, at->a_scale);
-    k->b_scale = carve_param(b, at->b_scale);
-    k->y_scale = carve_param(b, at->y_scale);
     k->y_zero = carve_param(b, at->y_zero);
-    b->bound = k;
     b->kernel = p->name;
     b->flops = p->flops;
     return SONDE_OK;
@@ -177,6 +214,40 @@ static sn_gemm_numbers numbers_in(const sn_step *s, const sn_frame *f, uint32_t 
                              sn_tensor_count(sn_in(s, f, i))};
 }
 
+static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    if (i == 0 || !sn_has(s, i))
+        return (sn_byte_zeros){0};
+    const sn_tensor *t = sn_in(s, f, i);
+    return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
+}
+
+static sonde_status run_bytes(const sn_step *s, sn_frame *f)
+{
+    const matmul_params *r = s->params;
+    const matmul_ports *at = &r->at;
+    const matmul_bound *k = s->bound;
+    sn_q8_args a = {.x = sn_in(s, f, at->a)->data,
+                    .w = sn_in(s, f, at->b)->data,
+                    .y = sn_out(s, f, 0)->data,
+                    .x_zero = zeros_in(s, f, at->a_zero),
+                    .w_zero = zeros_in(s, f, at->b_zero),
+                    .workspace = sn_piece_ptr(f, k->core),
+                    .cancel = f->cancel};
+    if (r->quantized) {
+        const sn_gemm_numbers x = numbers_in(s, f, at->a_scale, k->a_scale);
+        const sn_gemm_numbers w = numbers_in(s, f, at->b_scale, k->b_scale);
+        const sn_byte_zeros y_zero = zeros_in(s, f, at->y_zero);
+        a.x_scale = x.data;
+        a.x_scales = x.n;
+        a.w_scale = w.data;
+        a.w_scales = w.n;
+        a.y_scale = numbers_in(s, f, at->y_scale, k->y_scale).data[0];
+        a.y_zero = sn_byte_zero(&y_zero, 0);
+    }
+    return sn_q8_run(&k->q8, &a, f->pool) ? SONDE_OK : sn_fail_cancelled(f);
+}
+
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const matmul_params *r = s->params;
@@ -185,6 +256,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     sn_tensor *y = sn_out(s, f, 0);
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
+    if (k->bytes)
+        return run_bytes(s, f);
     sn_integer_gemm_args a = {.a = sn_in(s, f, at->a)->data,
                               .b = sn_in(s, f, at->b)->data,
                               .a_zero = numbers_in(s, f, at->a_zero, k->a_zero),
@@ -210,7 +283,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         .name = NAME, .domain = "", .since = SINCE, .min_in = MIN_IN, .max_in = MAX_IN,            \
         .min_out = 1, .max_out = 1, .params_size = sizeof(matmul_params), .prepare = PREPARE,      \
-        .infer = infer, .bind = bind, .run = run, .types = TYPES                                   \
+        .infer = infer, .pack = pack, .bind = bind, .run = run, .types = TYPES                     \
     }
 const sn_op sn_op_matmul_integer[] = {
     INTEGER_MATMUL("MatMulInteger", 10, 2, 4, prepare_integer, "i8 u8"), {.name = NULL}};
