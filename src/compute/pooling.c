@@ -33,7 +33,9 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
-    p->items = (size_t)(d->n * (d->block ? sn_ceil_div(d->c, d->block) : d->c));
+    p->items = (size_t)(d->n * (d->last    ? d->out[0] * d->out[1]
+                                : d->block ? sn_ceil_div(d->c, d->block)
+                                           : d->c));
     int64_t reads = d->kernel[0] * d->kernel[1] * d->kernel[2];
     for (int i = 0; i < 3; i++)
         reads = reads > INT64_MAX / sn_max(d->out[i], 1) ? INT64_MAX : reads * d->out[i];
@@ -137,7 +139,9 @@ static void pool_task(void *arg, size_t task, int worker)
          i++) {
         const float *x = (const float *)(const void *)c->x;
         float *y = (float *)(void *)c->y;
-        if (p->d.block)
+        if (p->d.last)
+            sn_pooling_last(p, (int64_t)i, c->x, c->y);
+        else if (p->d.block)
             blocked_plane(c, (int64_t)i);
         else if (c->indices || (!sn_pooling_bytes(p, (int64_t)i, c->x, c->y) &&
                                 !sn_pooling_rows(p, (int64_t)i, x, y)))

@@ -19,6 +19,7 @@ typedef struct sn_pooling_desc {
     int64_t n, c;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
     unsigned block;    /* 0 = plain */
+    bool last;         /* maxima of bytes: channels last */
     bool include_pad;  /* average: padding counts */
     bool column_major; /* indices: of the transposed image */
     double p;          /* LP: the exponent */
@@ -49,7 +50,9 @@ void sn_pooling_plane(const sn_pooling_desc *d, int64_t plane, const void *x, vo
 /* The same for f32 without indices, several columns at once; false: not for this kind of pool, or a
  * window wider than a strip. */
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y);
-/* The same for maxima of bytes. */
+/* Output row `row` of an image with channels last, of all images; maxima of bytes. */
+void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void *y);
+/* A channel of a plain tensor, maxima of bytes; false: not for this pool. */
 bool sn_pooling_bytes(const sn_pooling_plan *p, int64_t plane, const void *x, void *y);
 
 #endif

@@ -79,3 +79,38 @@ bool sn_pooling_bytes(const sn_pooling_plan *p, int64_t plane, const void *x, vo
                 pool_strip(p, from, to, o0, o1, o, sn_min(o + columns, d->out[2]), flip);
     return true;
 }
+
+void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void *y)
+{
+    const sn_pooling_desc *d = &p->d;
+    const size_t c = (size_t)d->c;
+    const uint8_t flip = d->dtype == SONDE_DTYPE_I8 ? 0x80 : 0;
+    const int64_t image = row / (d->out[0] * d->out[1]), in_row = d->in[2] * d->c;
+    const int64_t o[2] = {row / d->out[1] % d->out[0], row % d->out[1]};
+    const uint8_t *from = (const uint8_t *)x + image * d->in[0] * d->in[1] * in_row;
+    uint8_t *to = (uint8_t *)y + row * d->out[2] * d->c;
+    int64_t first[3], end[3];
+    for (int i = 0; i < 2; i++)
+        sn_conv_taps(o[i], d->stride[i], d->pad[i], d->dilation[i], d->kernel[i], d->in[i],
+                     &first[i], &end[i]);
+    for (int64_t o2 = 0; o2 < d->out[2]; o2++, to += c) {
+        bool any = false;
+        sn_conv_taps(o2, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first[2],
+                     &end[2]);
+        for (int64_t k0 = first[0]; k0 < end[0]; k0++)
+            for (int64_t k1 = first[1]; k1 < end[1]; k1++)
+                for (int64_t k2 = first[2]; k2 < end[2]; k2++) {
+                    const int64_t i0 = o[0] * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
+                    const int64_t i1 = o[1] * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
+                    const int64_t i2 = o2 * d->stride[2] - d->pad[2] + k2 * d->dilation[2];
+                    const uint8_t *pixel = from + (i0 * d->in[1] + i1) * in_row + i2 * d->c;
+                    if (any)
+                        p->k->u8_max(to, pixel, c, flip);
+                    else
+                        memcpy(to, pixel, c);
+                    any = true;
+                }
+        if (!any)
+            memset(to, 0, c);
+    }
+}

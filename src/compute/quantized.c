@@ -38,28 +38,6 @@ void sn_q8_store(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, void *dst, cons
                                             lo + 255.0f);
 }
 
-/* Where element i of an image with channels last lies with channels first. */
-static int64_t turned(const sn_q8_image *g, int64_t i)
-{
-    const int64_t c = i % g->channels, rest = i / g->channels;
-    return (rest / g->pixels * g->channels + c) * g->pixels + rest % g->pixels;
-}
-
-void sn_q8_load_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, float *dst,
-                       const void *src, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        dst[turned(g, i)] = number_at(t, q, src, i);
-}
-
-void sn_q8_store_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, void *dst,
-                        const float *src, int64_t n)
-{
-    uint8_t *y = dst;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = sn_quantize_byte(src[turned(g, i)], q, t);
-}
-
 /* ------------------------------------------------------------------ two operands */
 typedef struct binary_job {
     const sn_q8_binary *p;

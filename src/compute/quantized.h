@@ -21,14 +21,6 @@ void sn_q8_load(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, float *dst, cons
                 int64_t n);
 void sn_q8_store(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, void *dst, const float *src,
                  int64_t n);
-/* The same of n elements of images that have their channels last as bytes and first in f32. */
-typedef struct sn_q8_image {
-    int64_t channels, pixels;
-} sn_q8_image;
-void sn_q8_load_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, float *dst,
-                       const void *src, int64_t n);
-void sn_q8_store_turned(const sn_q8_image *g, sonde_dtype t, sn_qparam q, void *dst,
-                        const float *src, int64_t n);
 
 /* ---- two operands ---- */
 typedef struct sn_q8_binary {

@@ -26,6 +26,8 @@ const char *sn_form_text(sn_form f, char *buf)
     if (f.layout.kind == SN_LAYOUT_BLOCKS)
         snprintf(layout, sizeof layout, "blocks of %u", f.layout.size);
     else if (f.layout.kind == SN_LAYOUT_LAST)
+        snprintf(layout, sizeof layout, "channels last");
+    if (f.layout.kind == SN_LAYOUT_LAST && f.layout.size > 1)
         snprintf(layout, sizeof layout, "channels last, pitch of %u", f.layout.size);
     snprintf(buf, 48, "%s%s%s", f.dtype ? sn_dtype_name((sn_dtype)f.dtype) : "",
              f.dtype && layout[0] ? ", " : "", layout);

@@ -48,6 +48,16 @@ static inline sn_layout sn_layout_blocks(unsigned size)
     return size ? (sn_layout){SN_LAYOUT_BLOCKS, (uint8_t)size} : (sn_layout){0};
 }
 
+/* Channels last, without gaps. */
+static inline sn_layout sn_layout_last(void)
+{
+    return (sn_layout){SN_LAYOUT_LAST, 1};
+}
+static inline bool sn_layout_is_last(sn_layout l)
+{
+    return l.kind == SN_LAYOUT_LAST;
+}
+
 static inline bool sn_form_same(sn_form a, sn_form b)
 {
     return a.dtype == b.dtype && a.space == b.space && sn_layout_same(a.layout, b.layout);

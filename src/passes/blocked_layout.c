@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocked layout: decides which values lie in channel blocks and inserts sonde.Reorder where a
- * blocked and a plain world meet.
+/* Layouts: decides which images of f32 lie in channel blocks and which of bytes have their channels
+ * last, and inserts sonde.Reorder where these and the plain world meet.
  *
- * Operators say what they can do (sn_op.in_blocks). Convolutions that can are blocked for good:
+ * Operators say what they can do (sn_op.in_blocks, in_last). What is said of blocks here holds for
+ * both; no operator takes one and makes the other. Convolutions that can are blocked for good:
  * their kernels are made for it. Nodes that do not care (elementwise ones, pools, concatenations,
  * …) are elastic: those that hang together form a group, and a group becomes blocked only when that
  * needs no more reorders at its border than staying plain. Nodes that only take blocked input (a
@@ -14,12 +15,13 @@
 #include "ops/shared/layouts.h"
 #include "passes/forms.h"
 
-enum { PLAIN, BLOCKED }; /* labels */
-static const char *const label_names[] = {"plain", "blocked"};
+enum { PLAIN, BLOCKED, LAST }; /* labels */
+static const char *const label_names[] = {"plain", "blocked", "last"};
 
 typedef struct layout {
     int block;
     const sn_op_signature **of; /* by node id; NULL: plain */
+    uint8_t *label;             /* by node id: which it is a signature of */
     size_t n_nodes;
 } layout;
 
@@ -29,33 +31,39 @@ static int block_of(const sn_form_stage *s)
 }
 
 /* ------------------------------------------------------------------ what nodes can do */
+typedef bool is_image_fn(const sn_value *v);
+
 /* Does the signature suit the values of the node? */
-static bool suits(const sn_op_signature *g, const sn_node *n)
+static bool suits(const sn_op_signature *g, const sn_node *n, is_image_fn *is_image)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
         const sn_value *v = n->in[i].value;
-        if (v && sn_op_signature_in(g, i) == SN_PORT_SAME && !sn_value_is_const(v) &&
-            !sn_value_is_image(v))
+        if (v && sn_op_signature_in(g, i) == SN_PORT_SAME && !sn_value_is_const(v) && !is_image(v))
             return false;
     }
     for (uint32_t o = 0; o < n->n_out; o++) {
         const sn_port_form port = sn_op_signature_out(g, o);
         if (o > 0 && n->out[o] && port != SN_PORT_SAME)
             return false; /* second outputs (indices, masks) are plain: so is the node */
-        if (port == SN_PORT_SAME && (!n->out[o] || !sn_value_is_image(n->out[o])))
+        if (port == SN_PORT_SAME && (!n->out[o] || !is_image(n->out[o])))
             return false;
     }
     return true;
 }
 
-static const sn_op_signature *signature_of(const sn_node *n, int block)
+static const sn_op_signature *signature_of(const sn_node *n, int block, uint8_t *label)
 {
     const sn_op *op = n->op;
-    if (!op || !op->in_blocks || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in ||
-        !n->in[0].value || !n->n_out || !n->out[0])
+    if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
+        !n->n_out || !n->out[0])
         return NULL;
-    const sn_op_signature *g = op->in_blocks(n, n->params, block);
-    return g && suits(g, n) ? g : NULL;
+    const sn_op_signature *g = op->in_blocks ? op->in_blocks(n, n->params, block) : NULL;
+    *label = BLOCKED;
+    if (g && suits(g, n, sn_value_is_image))
+        return g;
+    *label = LAST;
+    g = op->in_last ? op->in_last(n, n->params) : NULL;
+    return g && suits(g, n, sn_value_is_byte_image) ? g : NULL;
 }
 
 /* ------------------------------------------------------------------ the stage */
@@ -68,10 +76,10 @@ static const sn_op_signature *of(const sn_form_stage *s, const sn_node *n)
 static uint8_t signature(const sn_form_stage *s, const sn_node *n)
 {
     const layout *l = s->user;
-    const sn_op_signature *g = l->of[n->id] = signature_of(n, l->block);
+    const sn_op_signature *g = l->of[n->id] = signature_of(n, l->block, &l->label[n->id]);
     if (!g || sn_op_signature_out(g, 0) != SN_PORT_SAME)
         return PLAIN;
-    return g->native_cost == SN_COST_NEVER ? BLOCKED : SN_FORM_ELASTIC;
+    return g->native_cost == SN_COST_NEVER ? l->label[n->id] : SN_FORM_ELASTIC;
 }
 
 static sn_port_form input(const sn_form_stage *s, const sn_node *n, uint32_t i)
@@ -95,24 +103,30 @@ static uint32_t native_cost(const sn_form_stage *s, const sn_node *n)
 static uint32_t weight(const sn_value *v)
 {
     const sn_type *t = &v->fact.type;
-    return t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1 ? 1 : SN_COST_MOVE;
+    for (int i = 2; i < t->rank; i++)
+        if (t->dims[i] != 1)
+            return SN_COST_MOVE;
+    return t->rank > 2 ? 1 : SN_COST_MOVE;
 }
 
 static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label)
 {
     (void)of;
-    v->fact.form.layout = sn_layout_blocks(label == BLOCKED ? (unsigned)block_of(s) : 0);
+    v->fact.form.layout = label == LAST      ? sn_layout_last()
+                          : label == BLOCKED ? sn_layout_blocks((unsigned)block_of(s))
+                                             : (sn_layout){0};
     return SONDE_OK;
 }
 
 static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 {
+    const bool last = sn_layout_is_last(to->fact.form.layout);
     (void)s;
     return (sn_form_border){.domain = "sonde",
                             .op_type = "Reorder",
                             .opset = 1,
-                            .attribute = "block",
-                            .value = sn_fact_block(&to->fact),
+                            .attribute = last ? "last" : "block",
+                            .value = last ? 1 : sn_fact_block(&to->fact),
                             .shown_type = "[Reorder]"};
 }
 
@@ -151,6 +165,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
     sn_arena_init(&scratch, g->alloc);
     layout l = {.block = (int)sn_op_channel_block(env->cpu_flags),
                 .of = SN_NEW_N(&scratch, const sn_op_signature *, g->n_nodes + 1),
+                .label = SN_NEW_N(&scratch, uint8_t, g->n_nodes + 1),
                 .n_nodes = g->n_nodes};
     sn_form_stage s = {.g = g,
                        .env = env,
@@ -165,7 +180,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
                        .constant = constant,
                        .border = border};
     sonde_status st = SONDE_OK;
-    if (!l.of)
+    if (!l.of || !l.label)
         st = sn_fail_memory(env->err, l.n_nodes * sizeof *l.of);
     else if (sn_op_find("sonde", "Reorder", 1, NULL))
         st = sn_forms_solve(&s);
@@ -176,7 +191,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_blocked_layout = {
     .name = "blocked-layout",
-    .summary = "keeps activations in the blocked layout between convolutions",
+    .summary = "keeps activations in the layout that convolutions are made for",
     .run = run,
     .bodies = true,
     .reads_weights = true,

@@ -289,6 +289,8 @@ struct sn_op {
     /* Layouts: the signature of this node with images in blocks of `block` channels; NULL, or no
      * function: all is plain. Asked with types inferred. */
     const sn_op_signature *(*in_blocks)(const sn_node *node, const void *params, int block);
+    /* The same with images of bytes that have their channels last. */
+    const sn_op_signature *(*in_last)(const sn_node *node, const void *params);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
      * than this version, or wrong (attributes.c). NULL: attributes.inc has them, or there are none.

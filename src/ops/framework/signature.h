@@ -23,7 +23,7 @@ typedef enum sn_port_form {
 } sn_port_form;
 
 enum {
-    SN_SIGNATURE_INPUTS = 8,
+    SN_SIGNATURE_INPUTS = 32,
     SN_COST_MOVE = 16,         /* unit of costs: writing an image in another layout costs so much */
     SN_COST_NEVER = UINT16_MAX /* native_cost of what is always taken in the form */
 };

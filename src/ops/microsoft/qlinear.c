@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "ops/shared/layouts.h"
+
 sonde_status sn_qparam_check(sn_bind *b, uint32_t i, sn_dtype t)
 {
     int64_t n = 0;
@@ -46,6 +48,24 @@ static sonde_status infer_binary(sn_infer *c)
     return sn_infer_tensor(c, 0, a->dtype, dims, rank);
 }
 
+static const sn_op_signature *in_last_binary(const sn_node *node, const void *params)
+{
+    (void)params;
+    return sn_last_operands(node, B);
+}
+
+/* The dims of an operand of y's rank in the order in which they lie. */
+static const int64_t *dims_of(sn_bind *b, const sn_fact *v)
+{
+    const sn_type *t = &v->type;
+    if (!sn_layout_is_last(b->out[0].form.layout) || t->rank != b->out[0].type.rank)
+        return t->dims;
+    int64_t *dims = SN_NEW_N(b->arena, int64_t, (size_t)t->rank);
+    for (int i = 0; dims && i < t->rank; i++)
+        dims[i] = t->dims[i == 0 ? 0 : i + 1 < t->rank ? i + 1 : 1];
+    return dims;
+}
+
 static sonde_status bind_binary(sn_bind *b)
 {
     sn_bcast *k = SN_NEW(b->arena, sn_bcast);
@@ -55,9 +75,11 @@ static sonde_status bind_binary(sn_bind *b)
     SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
     SN_TRY(sn_qparam_check(b, B_SCALE, a->dtype));
     SN_TRY(sn_qparam_check(b, C_SCALE, a->dtype));
-    const int64_t *dims[2] = {a->dims, t->dims};
+    const int64_t *dims[3] = {dims_of(b, b->in[A]), dims_of(b, b->in[B]), dims_of(b, &b->out[0])};
     const int ranks[2] = {a->rank, t->rank};
-    sn_bcast_plan(k, y->dims, y->rank, 2, dims, ranks);
+    if (!dims[0] || !dims[1] || !dims[2])
+        return sn_fail_memory(b->err, SN_MAX_RANK * sizeof **dims);
+    sn_bcast_plan(k, dims[2], y->rank, 2, dims, ranks);
     b->bound = k;
     b->kernel = "q8_binary";
     b->flops = 6 * (uint64_t)k->total;
@@ -167,6 +189,32 @@ static sonde_status infer_concat(sn_infer *c)
     return sn_infer_tensor(c, 0, c->in[FIRST]->type.dtype, dims, rank);
 }
 
+static const sn_op_signature *in_last_concat(const sn_node *node, const void *params)
+{
+    /* Every third input from FIRST on is a tensor. */
+    static const sn_op_signature parts = {.in = {[2] = SN_PORT_SAME,
+                                                 [5] = SN_PORT_SAME,
+                                                 [8] = SN_PORT_SAME,
+                                                 [11] = SN_PORT_SAME,
+                                                 [14] = SN_PORT_SAME,
+                                                 [17] = SN_PORT_SAME,
+                                                 [20] = SN_PORT_SAME,
+                                                 [23] = SN_PORT_SAME,
+                                                 [26] = SN_PORT_SAME,
+                                                 [29] = SN_PORT_SAME},
+                                          .out = SN_PORT_SAME};
+    const concat_params *p = params;
+    if (node->n_in > SN_SIGNATURE_INPUTS || node->n_in <= FIRST)
+        return NULL;
+    for (uint32_t i = FIRST; i < node->n_in; i += 3) {
+        const sn_value *v = node->in[i].value;
+        if (!v || v->fact.data || !sn_value_is_byte_image(v) ||
+            (p->axis != 1 && p->axis != 1 - v->fact.type.rank))
+            return NULL;
+    }
+    return &parts;
+}
+
 static sonde_status bind_concat(sn_bind *b)
 {
     const sn_dtype t = b->out[0].type.dtype;
@@ -187,9 +235,10 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     const sn_qparam qy = sn_qparam_read(s, f, OUT_SCALE);
     const int axis = (int)(p->axis < 0 ? p->axis + y->rank : p->axis);
     int64_t outer = 1, inner = 1, done = 0;
+    const bool last = sn_layout_is_last(y->layout); /* then the channels are what is joined */
     for (int i = 0; i < y->rank; i++) {
-        outer *= i < axis ? y->dims[i] : 1;
-        inner *= i > axis ? y->dims[i] : 1;
+        outer *= last ? i != axis ? y->dims[i] : 1 : i < axis ? y->dims[i] : 1;
+        inner *= i > axis && !last ? y->dims[i] : 1;
     }
     const int64_t row = y->dims[axis] * inner;
     for (uint32_t i = FIRST; i < s->n_in; i += 3) {
@@ -203,7 +252,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define QLINEAR(symbol, NAME, MIN_IN, MAX_IN, SIZE, PREPARE, INFER, BIND, RUN)                     \
+#define QLINEAR(symbol, NAME, MIN_IN, MAX_IN, SIZE, PREPARE, INFER, BIND, RUN, LAST)               \
     const sn_op symbol[] = {{.name = NAME,                                                         \
                              .domain = SN_MS_DOMAIN,                                               \
                              .since = 1,                                                           \
@@ -216,13 +265,16 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
                              .infer = INFER,                                                       \
                              .bind = BIND,                                                         \
                              .run = RUN,                                                           \
+                             .in_last = LAST,                                                      \
                              .types = "u8 i8"},                                                    \
                             {.name = NULL}};
-QLINEAR(sn_op_ms_qlinear_add, "QLinearAdd", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary)
-QLINEAR(sn_op_ms_qlinear_mul, "QLinearMul", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary)
+QLINEAR(sn_op_ms_qlinear_add, "QLinearAdd", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary,
+        in_last_binary)
+QLINEAR(sn_op_ms_qlinear_mul, "QLinearMul", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary,
+        in_last_binary)
 QLINEAR(sn_op_ms_qlinear_sigmoid, "QLinearSigmoid", 2, 5, sizeof(unary_params), prepare_unary,
-        infer_unary, bind_unary, run_unary)
+        infer_unary, bind_unary, run_unary, sn_last_follows)
 QLINEAR(sn_op_ms_qlinear_leaky_relu, "QLinearLeakyRelu", 2, 5, sizeof(unary_params), prepare_unary,
-        infer_unary, bind_unary, run_unary)
+        infer_unary, bind_unary, run_unary, sn_last_follows)
 QLINEAR(sn_op_ms_qlinear_concat, "QLinearConcat", 5, -1, sizeof(concat_params), prepare_concat,
-        infer_concat, bind_concat, run_concat)
+        infer_concat, bind_concat, run_concat, in_last_concat)

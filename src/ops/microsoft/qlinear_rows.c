@@ -4,9 +4,11 @@
  * runs, and the result is quantised again. Images with channels last are turned on the way. */
 #include <string.h>
 
+#include "compute/channels_last.h"
 #include "compute/pooling.h"
 #include "compute/softmax.h"
 #include "ops/microsoft/qlinear.h"
+#include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
@@ -21,9 +23,11 @@ typedef struct rows_params {
 typedef struct rows_bound {
     sn_pooling_plan pool;
     sn_softmax_plan softmax;
-    sn_q8_image in, out;
+    sn_channels_last in, out;
+    bool in_last, out_last; /* their channels are last */
     int64_t in_count, out_count;
-    sn_piece x, y;
+    sn_piece x, y;      /* in f32 */
+    sn_piece turned[2]; /* the bytes of either with channels first */
 } rows_bound;
 
 static sonde_status prepare_pool(sn_prep *p)
@@ -66,6 +70,16 @@ static sonde_status infer_pool(sn_infer *c)
     return sn_infer_tensor(c, 0, x->dtype, dims, x->rank);
 }
 
+/* A global pool reads its input in any layout and makes one pixel per channel, plain. */
+static const sn_op_signature *in_last_pool(const sn_node *node, const void *params)
+{
+    static const sn_op_signature global = {.in = {SN_PORT_ANY}};
+    const rows_params *r = params;
+    if (r->channels_last || !sn_value_is_byte_image(node->in[X].value))
+        return NULL;
+    return r->global ? &global : &sn_layout_follows;
+}
+
 static sonde_status bind_pool(sn_bind *b)
 {
     const rows_params *r = b->params;
@@ -85,16 +99,22 @@ static sonde_status bind_pool(sn_bind *b)
     if (!sn_window_pooling(r->global ? NULL : &r->window, size, spatial, &d))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
                             spatial);
-    k->in = k->out = (sn_q8_image){.channels = d.c, .pixels = 1};
+    k->in = k->out = (sn_channels_last){d.n, d.c, 1, d.c, 1};
     for (int i = 0; i < 3; i++) {
         k->in.pixels *= d.in[i];
         k->out.pixels *= d.out[i];
     }
+    k->in_last = r->channels_last || sn_layout_is_last(b->in[X]->form.layout);
+    k->out_last = r->channels_last || sn_layout_is_last(b->out[0].form.layout);
     sn_pooling_plan_make(&k->pool, &d, b->cpu_flags, b->threads);
     if (!sn_type_count(x, &k->in_count) || !sn_type_count(&b->out[0].type, &k->out_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
     k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));
     k->y = sn_carve(&b->workspace, k->out_count, sizeof(float));
+    if (k->in_last)
+        k->turned[0] = sn_carve(&b->workspace, k->in_count, 1);
+    if (k->out_last)
+        k->turned[1] = sn_carve(&b->workspace, k->out_count, 1);
     b->bound = k;
     b->kernel = "q8_average_pool";
     b->flops = (uint64_t)k->out_count * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
@@ -103,21 +123,23 @@ static sonde_status bind_pool(sn_bind *b)
 
 static sonde_status run_pool(const sn_step *s, sn_frame *f)
 {
-    const rows_params *r = s->params;
     const rows_bound *k = s->bound;
     const sn_tensor *x = sn_in(s, f, X);
     sn_tensor *y = sn_out(s, f, 0);
     const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
     float *in = sn_piece_ptr(f, k->x), *out = sn_piece_ptr(f, k->y);
-    if (r->channels_last)
-        sn_q8_load_turned(&k->in, x->dtype, qx, in, x->data, k->in_count);
-    else
-        sn_q8_load(f->ctx->cpu.flags, x->dtype, qx, in, x->data, k->in_count);
+    const uint32_t flags = f->ctx->cpu.flags;
+    const void *bytes = x->data;
+    if (k->in_last) {
+        bytes = sn_piece_ptr(f, k->turned[0]);
+        sn_channels_from_last(&k->in, flags, x->data, sn_piece_ptr(f, k->turned[0]), f->pool);
+    }
+    sn_q8_load(flags, x->dtype, qx, in, bytes, k->in_count);
     sn_pooling_run(&k->pool, in, out, NULL, f->pool);
-    if (r->channels_last)
-        sn_q8_store_turned(&k->out, y->dtype, qy, y->data, out, k->out_count);
-    else
-        sn_q8_store(f->ctx->cpu.flags, y->dtype, qy, y->data, out, k->out_count);
+    void *made = k->out_last ? sn_piece_ptr(f, k->turned[1]) : y->data;
+    sn_q8_store(flags, y->dtype, qy, made, out, k->out_count);
+    if (k->out_last)
+        sn_channels_to_last(&k->out, flags, made, y->data, f->pool);
     return SONDE_OK;
 }
 
@@ -182,7 +204,7 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define ROWS(symbol, NAME, PREPARE, INFER, BIND, RUN)                                              \
+#define ROWS(symbol, NAME, PREPARE, INFER, BIND, RUN, LAST)                                        \
     const sn_op symbol[] = {{.name = NAME,                                                         \
                              .domain = SN_MS_DOMAIN,                                               \
                              .since = 1,                                                           \
@@ -195,11 +217,12 @@ static sonde_status run_softmax(const sn_step *s, sn_frame *f)
                              .infer = INFER,                                                       \
                              .bind = BIND,                                                         \
                              .run = RUN,                                                           \
+                             .in_last = LAST,                                                      \
                              .types = "u8 i8"},                                                    \
                             {.name = NULL}};
 ROWS(sn_op_ms_qlinear_average_pool, "QLinearAveragePool", prepare_pool, infer_pool, bind_pool,
-     run_pool)
+     run_pool, in_last_pool)
 ROWS(sn_op_ms_qlinear_global_average_pool, "QLinearGlobalAveragePool", prepare_pool, infer_pool,
-     bind_pool, run_pool)
+     bind_pool, run_pool, in_last_pool)
 ROWS(sn_op_ms_qlinear_softmax, "QLinearSoftmax", prepare_softmax, infer_softmax, bind_softmax,
-     run_softmax)
+     run_softmax, NULL)

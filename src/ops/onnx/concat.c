@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/shared/data_movement.h"
+#include "ops/shared/layouts.h"
 
 typedef struct part_params {
     int64_t axis;
@@ -26,6 +27,10 @@ static extent extent_of(const sn_tensor *t)
     for (int i = 0; i < t->rank; i++)
         e.dims[i] = t->dims[i];
     const int64_t block = sn_layout_block(t->layout);
+    if (sn_layout_is_last(t->layout)) { /* channels stay dim 1, behind all pixels */
+        e.rank = 2;
+        e.dims[0] = t->dims[1] ? sn_tensor_count(t) / t->dims[1] : 0;
+    }
     if (!block)
         return e;
     e.rank = 3;
@@ -155,6 +160,19 @@ static const sn_op_signature *in_blocks_concat(const sn_node *node, const void *
     return &alike;
 }
 
+static const sn_op_signature *in_last_concat(const sn_node *node, const void *params)
+{
+    static const sn_op_signature alike = {.all_in = true, .out = SN_PORT_SAME};
+    const part_params *p = params;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        const sn_value *v = node->in[i].value;
+        if (!v || v->fact.data || !sn_value_is_byte_image(v) ||
+            (p->axis != 1 && p->axis != 1 - v->fact.type.rank))
+            return NULL;
+    }
+    return &alike;
+}
+
 static sonde_status bind_concat(sn_bind *b)
 {
     for (uint32_t i = 0; i < b->n_in; i++)
@@ -189,7 +207,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         SN_OP_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                           \
             .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
             .bind = bind_concat, .run = run_concat, .half = SN_HALF_MOVED,                         \
-            .in_blocks = in_blocks_concat, .types = SN_ALL_TYPES                                   \
+            .in_blocks = in_blocks_concat, .in_last = in_last_concat, .types = SN_ALL_TYPES        \
     }
 const sn_op sn_op_concat[] = {
     CONCAT(1, 3, prepare_concat_1), CONCAT(4, 0, prepare_concat), {.name = NULL}};

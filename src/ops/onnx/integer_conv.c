@@ -4,6 +4,7 @@
 #include "compute/channels_last.h"
 #include "compute/q8.h"
 #include "ops/shared/checks.h"
+#include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
 
 /* Where each operator has its inputs; 0 behind x: absent. */
@@ -114,6 +115,19 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_bounded(c, 0, dtype, dims, rank);
 }
 
+/* ------------------------------------------------------------------ layout */
+/* Channels last, as its kernels read and write them; sums of ConvInteger are plain. */
+static const sn_op_signature *in_last(const sn_node *node, const void *params)
+{
+    static const sn_op_signature quantized = {
+        .in = {SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+    static const sn_op_signature sums = {.in = {SN_PORT_ANY}};
+    const conv_params *r = params;
+    if (!sn_value_is_byte_image(node->in[r->at.x].value))
+        return NULL;
+    return r->quantized ? &quantized : &sums;
+}
+
 /* ------------------------------------------------------------------ pack, bind, run */
 static sonde_status pack(sn_pack_request *q)
 {
@@ -133,10 +147,10 @@ typedef struct conv_bound {
     bool turns_x, turns_y; /* they lie plain: channels come last, and go back, on the way */
 } conv_bound;
 
-/* A plain tensor's room with channels last; with one channel or pixel it lies so already. */
-static bool turns(sn_bind *b, const sn_channels_last *g, sn_piece *room)
+/* Room for a plain tensor with its channels last; with one channel or pixel it lies so already. */
+static bool turns(sn_bind *b, const sn_fact *v, const sn_channels_last *g, sn_piece *room)
 {
-    if (g->c == 1 || g->pixels == 1)
+    if (sn_layout_is_last(v->form.layout) || g->c == 1 || g->pixels == 1)
         return false;
     *room = sn_carve(&b->workspace, sn_count(g->n, g->pixels, g->pitch, 1), g->elem);
     return true;
@@ -166,8 +180,8 @@ static sonde_status bind(sn_bind *b)
     k->x = (sn_channels_last){d.conv.n, d.conv.c, p->in_pixels, d.x_pitch, 1};
     k->y =
         (sn_channels_last){d.conv.n, d.conv.oc, p->out_pixels, d.y_pitch, sn_dtype_bytes(d.y_type)};
-    k->turns_x = turns(b, &k->x, &k->x_last);
-    k->turns_y = turns(b, &k->y, &k->y_last);
+    k->turns_x = turns(b, b->in[r->at.x], &k->x, &k->x_last);
+    k->turns_y = turns(b, &b->out[0], &k->y, &k->y_last);
     k->core = sn_carve_inner(&b->workspace, &p->workspace);
     b->bound = k;
     b->kernel = p->name;
@@ -230,7 +244,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         .name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
         .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,      \
-        .pack = pack, .bind = bind, .run = run, .types = "i8 u8"                                   \
+        .pack = pack, .bind = bind, .run = run, .in_last = in_last, .types = "i8 u8"               \
     }
 const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer),
                                     {.name = NULL}};

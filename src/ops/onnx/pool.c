@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools: MaxPool (with indices), AveragePool, LpPool and their global forms. 16-bit floats go
- * through f32 in the workspace. f32 images may be blocked. */
+ * through f32 in the workspace. f32 images may be blocked, bytes may have
+ * their channels last. */
 #include <string.h>
 
 #include "compute/copy.h"
@@ -103,6 +104,16 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     return p->global ? &global_pool : &sn_layout_follows;
 }
 
+static const sn_op_signature *in_last(const sn_node *node, const void *params)
+{
+    const pool_params *p = params;
+    const sn_value *x = node->in[0].value;
+    const bool indices = node->n_out > 1 && node->out[1];
+    return x && sn_value_is_byte_image(x) && p->kind == SN_POOL_MAX && !p->global && !indices
+               ? &sn_layout_follows
+               : NULL;
+}
+
 /* ------------------------------------------------------------------ bind, run */
 typedef struct pool_bound {
     sn_pooling_plan plan;
@@ -157,6 +168,7 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
                            .n = x->dims[0],
                            .c = x->dims[1],
                            .block = sn_fact_block(b->in[0]),
+                           .last = sn_layout_is_last(b->in[0]->form.layout),
                            .include_pad = p->include_pad != 0,
                            .column_major = p->column_major != 0,
                            .p = (double)p->p};
@@ -203,7 +215,8 @@ static sonde_status bind(sn_bind *b)
     {                                                                                              \
         .name = op, .domain = "", .since = from, .until = to, .min_in = 1, .max_in = 1,            \
         .min_out = 1, .max_out = outs, .params_size = sizeof(pool_params), .prepare = prep,        \
-        .infer = infer, .bind = bind, .run = run, .half = sixteen, .in_blocks = lay, .types = list \
+        .infer = infer, .bind = bind, .run = run, .half = sixteen, .in_blocks = lay,               \
+        .in_last = in_last, .types = list                                                          \
     }
 #define FLOATS "f32 f64 f16 bf16"
 

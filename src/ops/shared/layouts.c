@@ -69,3 +69,41 @@ const sn_op_signature *sn_layout_operands(const sn_node *n, const void *params, 
         return is_one_number(b) ? NULL : &alike_but_0;
     return is_one_number(b) ? &alike_but_1 : &alike;
 }
+
+/* ------------------------------------------------------------------ channels last */
+bool sn_value_is_byte_image(const sn_value *v)
+{
+    const sn_type *t = &v->fact.type;
+    return t->kind == SN_KIND_TENSOR &&
+           (t->dtype == SONDE_DTYPE_U8 || t->dtype == SONDE_DTYPE_I8) && t->rank >= 3 &&
+           t->rank <= 5;
+}
+
+const sn_op_signature *sn_last_follows(const sn_node *n, const void *params)
+{
+    (void)params;
+    return n->in[0].value && sn_value_is_byte_image(n->in[0].value) ? &sn_layout_follows : NULL;
+}
+
+/* Does the operand broadcast to the image `to` by its own dims, channels among channels? */
+static bool lies_like(const sn_value *v, const sn_type *to)
+{
+    return !v->fact.data && sn_value_is_byte_image(v) && v->fact.type.rank == to->rank;
+}
+
+const sn_op_signature *sn_last_operands(const sn_node *n, uint32_t b)
+{
+    static const sn_op_signature first = {.in = {SN_PORT_SAME}, .out = SN_PORT_SAME};
+    static const sn_op_signature with_1 = {.in = {SN_PORT_SAME, SN_PORT_SAME}, .out = SN_PORT_SAME};
+    static const sn_op_signature with_3 = {.in = {[0] = SN_PORT_SAME, [3] = SN_PORT_SAME},
+                                           .out = SN_PORT_SAME};
+    const sn_value *x = n->in[0].value, *y = b < n->n_in ? n->in[b].value : NULL;
+    if (!x || !y || !n->out[0] || !sn_value_is_byte_image(n->out[0]) ||
+        !lies_like(x, &n->out[0]->fact.type))
+        return NULL;
+    if (is_one_number(y))
+        return &first;
+    if (!lies_like(y, &n->out[0]->fact.type))
+        return NULL;
+    return b == 1 ? &with_1 : b == 3 ? &with_3 : NULL;
+}

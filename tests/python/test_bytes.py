@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose operators compute with 8-bit integers themselves (QLinearConv and its kind): the same bits with and
+without passes, packed weights and threads, at every CPU level; and what ONNX Runtime gives, to one step."""
+
+import os
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper as nh
+
+from patience import PATIENCE
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+
+WAYS = (["--no-optimize"], ["--disable-pass", "blocked-layout"], ["--no-prepack"], ["-t", "3"])
+LEVELS = ("baseline", "avx2", "avx512", "vnni", "neon", "dotprod")
+
+
+class Net:
+    """A graph of quantised operators over one input of bytes; methods append and return value names."""
+
+    def __init__(self, seed, shape, dtype):
+        self.rng = np.random.default_rng(seed)
+        self.shape, self.dtype, self.nodes, self.constants, self.count = shape, dtype, [], [], 0
+
+    def constant(self, array):
+        self.count += 1
+        self.constants.append(nh.from_array(np.asarray(array), f"c{self.count}"))
+        return f"c{self.count}"
+
+    def params(self, scale, zero):
+        return [self.constant(np.float32(scale)), self.constant(np.asarray(zero, self.dtype))]
+
+    def node(self, op, inputs, domain="", **attributes):
+        self.count += 1
+        self.nodes.append(h.make_node(op, inputs, [f"v{self.count}"], f"{op}_{self.count}", domain=domain, **attributes))
+        return f"v{self.count}"
+
+    def zero(self):
+        return int(self.rng.integers(100, 150)) - (128 if self.dtype == np.int8 else 0)
+
+    def conv(self, x, q, c, oc, kernel, group=1, w_dtype=np.int8, w_zero=0, **attributes):
+        """Scale and zero point of the result, and its name."""
+        low, high = (0, 256) if w_dtype == np.uint8 else (-128, 128)
+        w = self.rng.integers(low, high, (oc, c // group, *kernel)).astype(w_dtype)
+        scales = self.rng.uniform(0.5, 1.5, oc).astype(np.float32) * 0.01
+        terms = c // group * int(np.prod(kernel))
+        result = (float(q[0]) * 0.01 * 74 * 74 * np.sqrt(terms) / 60, self.zero())
+        inputs = [x, *self.params(*q), self.constant(w), self.constant(scales),
+                  self.constant(np.full(oc, w_zero, w_dtype)), *self.params(*result),
+                  self.constant(self.rng.integers(-4000, 4000, oc).astype(np.int32))]
+        return result, self.node("QLinearConv", inputs, group=group, **attributes)
+
+    def contrib(self, op, operands, **attributes):
+        result = (0.04, self.zero())
+        inputs = [i for name, q in operands for i in (name, *self.params(*q))] + self.params(*result)
+        return result, self.node(op, inputs, "com.microsoft", **attributes)
+
+    def model(self, outputs):
+        t = T.UINT8 if self.dtype == np.uint8 else T.INT8
+        graph = h.make_graph(self.nodes, "bytes", [h.make_tensor_value_info("x", t, self.shape)],
+                             [h.make_tensor_value_info(o, t, None) for o in outputs], self.constants)
+        opsets = [h.make_opsetid("", 17), h.make_opsetid("com.microsoft", 1)]
+        return h.make_model(graph, opset_imports=opsets, ir_version=8)
+
+    def input(self):
+        info = np.iinfo(self.dtype)
+        return self.rng.integers(info.min, info.max + 1, self.shape).astype(self.dtype)
+
+
+def run(folder, args, level=None):
+    env = {**os.environ, "SONDE_CPU": level} if level else None
+    done = subprocess.run([PROGRAM, "run", folder / "m.onnx", "-i", folder / "in.npz", "-o", folder / "out.npz", *args],
+                          capture_output=True, text=True, timeout=PATIENCE, env=env)
+    if done.returncode == 1 and level and "instruction set" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "out.npz") as f:
+        return [f[k] for k in f.files]
+
+
+def check(net, outputs, folder, steps=1):
+    model = net.model(outputs)
+    onnx.save(model, folder / "m.onnx")
+    x = net.input()
+    np.savez(folder / "in.npz", x=x)
+    ours = run(folder, [])
+    for args in WAYS:
+        for a, b in zip(ours, run(folder, args)):
+            assert np.array_equal(a, b), (args, np.argwhere(a != b)[:3])
+    for level in LEVELS:
+        for a, b in zip(ours, run(folder, [], level) or ours):
+            assert np.array_equal(a, b), (level, np.argwhere(a != b)[:3])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    for a, b in zip(ours, session.run(outputs, {"x": x})):
+        assert np.abs(a.astype(int) - b.astype(int)).max() <= steps
+        assert len(np.unique(a)) > 4, "the case shows nothing"
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("kind", ["1-D", "3-D", "grouped", "narrow groups", "depthwise", "multiplier", "odd", "strided"])
+def test_convolutions(tmp_path, kind, dtype):
+    shape, oc, kernel, group, more = {
+        "1-D": ([2, 10, 23], 20, [3], 1, {"pads": [1, 1], "dilations": [2]}),
+        "3-D": ([1, 6, 5, 6, 7], 9, [2, 3, 3], 1, {"pads": [1] * 6}),
+        "grouped": ([1, 32, 9, 9], 48, [3, 3], 2, {"pads": [1] * 4}),
+        "narrow groups": ([1, 24, 7, 7], 24, [3, 3], 8, {"pads": [1] * 4}),
+        "depthwise": ([2, 70, 11, 9], 70, [3, 3], 70, {"pads": [1] * 4, "strides": [2, 2]}),
+        "multiplier": ([1, 6, 9, 9], 18, [3, 3], 6, {"pads": [1] * 4}),
+        "odd": ([1, 7, 8, 8], 5, [5, 2], 1, {"pads": [2, 0, 1, 1], "strides": [1, 3], "dilations": [1, 2]}),
+        "strided": ([3, 64, 10, 10], 100, [1, 1], 1, {"strides": [2, 2]}),
+    }[kind]
+    net = Net(1, shape, dtype)
+    _, y = net.conv("x", (0.02, net.zero()), shape[1], oc, kernel, group, **more)
+    check(net, [y], tmp_path)
+
+
+@pytest.mark.parametrize("w_dtype,w_zero", [(np.uint8, 128), (np.uint8, 117), (np.int8, 5)])
+def test_zero_points_of_weights(tmp_path, w_dtype, w_zero):
+    net = Net(2, [1, 12, 7, 7], np.uint8)
+    q, y = net.conv("x", (0.02, 120), 12, 20, [3, 3], w_dtype=w_dtype, w_zero=w_zero, pads=[1] * 4)
+    _, y = net.conv(y, q, 20, 20, [3, 3], group=20, w_dtype=w_dtype, w_zero=w_zero, pads=[1] * 4)
+    check(net, [y], tmp_path, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_a_network_keeps_its_channels_last(tmp_path, dtype):
+    """Everything that has a layout between convolutions, with an output in the middle."""
+    net = Net(3, [2, 3, 17, 15], dtype)
+    q, a = net.conv("x", (0.02, net.zero()), 3, 18, [3, 3], pads=[1] * 4, strides=[2, 2])
+    p = net.node("MaxPool", [a], kernel_shape=[3, 3], pads=[1, 0, 1, 2])
+    qb, b = net.conv(p, q, 18, 18, [3, 3], group=18, pads=[1] * 4)
+    qs, s = net.contrib("QLinearSigmoid", [(b, qb)])
+    qm, m = net.contrib("QLinearMul", [(b, qb), (s, qs)])
+    qp, pool = net.contrib("QLinearGlobalAveragePool", [(m, qm)], channels_last=0)
+    qg, gate = net.conv(pool, qp, 18, 18, [1, 1])
+    qx, gated = net.contrib("QLinearMul", [(m, qm), (gate, qg)])
+    qr, r = net.contrib("QLinearAdd", [(gated, qx), (b, qb)])
+    ql, low = net.contrib("QLinearLeakyRelu", [(r, qr)], alpha=0.2)
+    c = net.node("Concat", [low, r], axis=1)
+    qa, avg = net.contrib("QLinearAveragePool", [(c, ql)], kernel_shape=[2, 2])
+    qz, z = net.conv(avg, qa, 36, 10, [1, 1])
+    check(net, [r, z], tmp_path, 3)
