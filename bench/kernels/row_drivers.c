@@ -429,7 +429,9 @@ static void prepare_sn_bytes_store(bench_row *r)
 
 static void call_sn_i32_requantize(bench_row *r)
 {
-    ((sn_i32_requantize_fn *)r->row->fn)(r->y, r->x, r->n, r->w, 3, 0, 255);
+    const sn_requantize_args t = {
+        .x = r->x, .scale = r->w, .y = r->y, .rows = 1, .n = r->n, .zero = 3, .hi = 255};
+    ((sn_i32_requantize_fn *)r->row->fn)(&t);
 }
 
 static void prepare_sn_i32_requantize(bench_row *r)

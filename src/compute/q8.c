@@ -216,7 +216,9 @@ typedef struct q8_call {
     float *factor;
     const uint8_t *zeros;
     int32_t x_shift, w_shift; /* what the numbers of kernels are smaller by */
+    bool w_zeros;             /* some zero point of the weights counts */
     bool row_numbers; /* rows have zero points, scales or biases of their own, or w_zero counts */
+    bool plain_bytes; /* the result is bytes, and no row is different from the others */
     float lo, hi;
     _Atomic bool cancelled;
 } q8_call;
@@ -255,39 +257,35 @@ static float w_scale_at(const q8_call *c, int64_t m, int64_t o)
     return c->a->w_scale[param_at(c->a->w_scales, c->p->d.conv.oc, m, o)];
 }
 
-/* Numbers of each column that all rows share. */
-static void prepare_columns(q8_call *c)
+/* Numbers of each column that all rows share, of group (or matrix) g. */
+static void prepare_group(const q8_call *c, int64_t g)
 {
     const sn_q8_plan *p = c->p;
     const sn_q8_args *a = c->a;
     const sn_q8_weights *w = &p->w;
-    const int64_t terms = p->empty ? 0 : w->group_in * w->taps;
-    const bool one_zero = a->x_zero.n <= 1, one_scale = a->x_scales <= 1;
-    const int32_t x_zero = one_zero ? x_zero_at(c, 0) : 0;
-    for (int64_t g = 0; g < w->groups; g++)
-        for (int64_t l = 0; l < w->blocks * w->block; l++) {
-            const int64_t column = g * w->blocks * w->block + l;
-            const int64_t o = p->d.product ? l : g * w->out + l, m = p->d.product ? g : 0;
-            c->start[column] = 0;
-            c->factor[column] = 0.0f;
-            if (l >= w->out)
-                continue;
-            if (!p->empty) {
-                const int32_t sums =
-                    minus(c->column_sums[column], times((int32_t)terms, w_zero_at(c, m, o)));
-                c->start[column] = minus(0, times(x_zero, sums));
-            }
-            if (a->bias && !a->bias_row)
-                c->start[column] = plus(c->start[column], a->bias[o * a->bias_column]);
-            if (!a->w_scale)
-                continue;
-            c->factor[column] = w_scale_at(c, m, o);
-            if (one_scale) {
-                c->factor[column] *= a->x_scale[0];
-                if (p->d.y_type != SONDE_DTYPE_F32)
-                    c->factor[column] /= a->y_scale;
-            }
-        }
+    const int64_t first = g * w->blocks * w->block, columns = w->blocks * w->block;
+    const int64_t o = p->d.product ? 0 : g * w->out, m = p->d.product ? g : 0;
+    const int32_t x_zero = a->x_zero.n <= 1 ? x_zero_at(c, 0) : 0;
+    const int32_t terms = (int32_t)(w->group_in * w->taps);
+    int32_t *start = c->start + first;
+    float *factor = c->factor + first;
+    memset(start, 0, (size_t)columns * sizeof *start);
+    memset(factor, 0, (size_t)columns * sizeof *factor);
+    for (int64_t l = 0; l < w->out && !p->empty; l++)
+        start[l] = minus(0, times(x_zero, c->column_sums[first + l]));
+    for (int64_t l = 0; l < w->out && c->w_zeros; l++)
+        start[l] = plus(start[l], times(x_zero, times(terms, w_zero_at(c, m, o + l))));
+    if (a->bias && !a->bias_row)
+        for (int64_t l = 0; l < w->out; l++)
+            start[l] = plus(start[l], a->bias[(o + l) * a->bias_column]);
+    if (!a->w_scale)
+        return;
+    const bool one_scale = a->x_scales <= 1, bytes = p->d.y_type != SONDE_DTYPE_F32;
+    for (int64_t l = 0; l < w->out; l++) {
+        const float scale = w_scale_at(c, m, o + l);
+        const float both = one_scale ? scale * a->x_scale[0] : scale;
+        factor[l] = one_scale && bytes ? both / a->y_scale : both;
+    }
 }
 
 /* Does any zero point of the weights count? */
@@ -400,6 +398,27 @@ static void correct_row(const q8_call *c, const q8_tile_at *t, int64_t r, int64_
                                             (first + l) * a->bias_column]);
 }
 
+/* Rows of sums, x_row apart, to bytes from element `at` of the result on: channels o … o+n-1. */
+static void store_bytes(const q8_call *c, int64_t at, int64_t o, const int32_t *sums, int64_t x_row,
+                        const float *factor, int64_t rows, int64_t n)
+{
+    const sn_q8_desc *d = &c->p->d;
+    const sn_requantize_args t = {.x = sums,
+                                  .scale = factor,
+                                  .y = (uint8_t *)c->a->y + at,
+                                  .rows = (size_t)rows,
+                                  .n = (size_t)n,
+                                  .x_row = x_row,
+                                  .y_row = d->y_pitch,
+                                  .zero = (float)c->a->y_zero,
+                                  .lo = c->lo,
+                                  .hi = c->hi};
+    c->p->k->i32_requantize(&t);
+    const int64_t padding = d->y_pitch - d->conv.oc;
+    for (int64_t r = 0; padding > 0 && o + n == d->conv.oc && r < rows; r++)
+        memset(t.y + r * d->y_pitch + n, 0, (size_t)padding);
+}
+
 static void store_row(const q8_call *c, const q8_tile_at *t, int64_t r, int64_t o,
                       const int32_t *sums, const float *factor, int64_t n)
 {
@@ -422,10 +441,7 @@ static void store_row(const q8_call *c, const q8_tile_at *t, int64_t r, int64_t 
         for (int64_t l = 0; l < n; l++)
             y[l] = (float)sums[l] * factor[l] + (a->addend ? a->addend[o + l] : 0.0f);
     } else {
-        uint8_t *y = (uint8_t *)a->y + at;
-        p->k->i32_requantize(y, sums, (size_t)n, factor, (float)a->y_zero, c->lo, c->hi);
-        if (o + n == p->d.conv.oc) /* padding lanes of a pixel */
-            memset(y + n, 0, (size_t)(p->d.y_pitch - p->d.conv.oc));
+        store_bytes(c, at, o, sums, 0, factor, 1, n);
     }
 }
 
@@ -457,16 +473,22 @@ static void compute_tile(const q8_call *c, const q8_tile_at *t, int64_t unit)
                              .block = w->block,
                              .kr = w->kr,
                              .flip = p->flips ? 0x80 : 0};
+    const int64_t o = p->d.product ? first : group * w->out + first;
     if (!p->empty)
         p->tile(&tile);
+    if (c->plain_bytes) {
+        const int64_t row = t->image * p->out_pixels + t->row;
+        store_bytes(c, row * p->d.y_pitch + o, o, t->sums, columns, c->factor + at * block, t->n,
+                    n);
+        return;
+    }
     for (int64_t r = 0; r < t->n; r++) {
         int32_t *sums = t->sums + r * columns;
         if (p->empty)
             memcpy(sums, tile.start, (size_t)columns * sizeof *sums);
         if (c->row_numbers)
             correct_row(c, t, r, group, first, n, x_at, sums);
-        store_row(c, t, r, p->d.product ? first : group * w->out + first, sums,
-                  c->factor + at * block, n);
+        store_row(c, t, r, o, sums, c->factor + at * block, n);
     }
 }
 
@@ -552,9 +574,12 @@ bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
                  .hi = all ? lowest + 255.0f : (float)a->hi};
     if (p->flips)
         c.x_shift = p->d.x_type == SONDE_DTYPE_U8 ? 128 : -128;
-    c.row_numbers = a->x_zero.n > 1 || a->bias_row || (!p->empty && w_zeros_count(&c));
+    c.w_zeros = !p->empty && w_zeros_count(&c);
+    c.row_numbers = a->x_zero.n > 1 || a->bias_row || c.w_zeros;
+    c.plain_bytes = !c.row_numbers && a->x_scales <= 1 && !p->empty && sn_is_byte(p->d.y_type);
     memset(sn_piece_at(a->workspace, p->zeros), x_zero_at(&c, 0) + c.x_shift, (size_t)p->d.conv.c);
-    prepare_columns(&c);
+    for (int64_t g = 0; g < p->w.groups; g++)
+        prepare_group(&c, g);
     sn_pool_run(pool, (size_t)(sn_max(p->d.conv.n, 0) * p->row_parts * p->chunk_parts), task, &c);
     return !atomic_load_explicit(&c.cancelled, memory_order_relaxed);
 }

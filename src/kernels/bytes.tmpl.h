@@ -47,39 +47,55 @@ void SN_ISA(sn_q8_store)(uint8_t *y, const float *x, size_t n, float bias, float
     memcpy(y + i, rest, n - i);
 }
 
-SN_INLINE void requantize_one(uint8_t *y, sn_vi x, sn_v scale, sn_v zero, sn_v lo, sn_v hi)
+/* Cutting before rounding is cutting after it, as both limits are integers. They are those of the
+ * result less its zero point, which is added to integers. */
+typedef struct byte_limits {
+    sn_v lo, hi;
+    sn_vi zero;
+} byte_limits;
+
+SN_INLINE byte_limits limits_of(float zero, float lo, float hi)
 {
-    sn_v v = v_add(v_round(v_mul(v_from_vi(x), scale)), zero);
-    v = v_select(v_nan(v), lo, v_at_most(v_at_least(v, lo), hi));
-    vi_store_u8(y, vi_from_v(v));
+    return (byte_limits){v_set1(lo - zero), v_set1(hi - zero), vi_set1((int32_t)zero)};
 }
 
-void SN_ISA(sn_i32_requantize)(uint8_t *y, const int32_t *x, size_t n, const float *scale,
-                               float zero, float lo, float hi)
+/* NaN becomes lo. */
+SN_INLINE sn_vi to_bytes(sn_v v, const byte_limits *l)
 {
-    const sn_v z = v_set1(zero), l = v_set1(lo), h = v_set1(hi);
-    size_t i = 0;
-    for (; i + SN_VL <= n; i += SN_VL)
-        requantize_one(y + i, vi_load(x + i), v_load(scale + i), z, l, h);
-    if (i == n)
-        return;
-    int32_t part[SN_VL] = {0};
-    uint8_t rest[SN_VL];
-    memcpy(part, x + i, (n - i) * sizeof *x);
-    requantize_one(rest, vi_load(part), v_load_n(scale + i, n - i), z, l, h);
-    memcpy(y + i, rest, n - i);
+    return vi_add(vi_from_v(v_at_most(v_number_least(v, l->lo), l->hi)), l->zero);
+}
+
+void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
+{
+    const byte_limits l = limits_of(t->zero, t->lo, t->hi);
+    const size_t n = t->n / SN_VL * SN_VL, rest = t->n - n;
+    for (size_t r = 0; r < t->rows; r++) {
+        const int32_t *x = t->x + (ptrdiff_t)r * t->x_row;
+        uint8_t *y = t->y + (ptrdiff_t)r * t->y_row;
+        for (size_t i = 0; i < n; i += SN_VL)
+            vi_store_u8(y + i,
+                        to_bytes(v_mul(v_from_vi(vi_load(x + i)), v_load(t->scale + i)), &l));
+        if (!rest)
+            continue;
+        int32_t part[SN_VL] = {0};
+        uint8_t made[SN_VL];
+        memcpy(part, x + n, rest * sizeof *x);
+        vi_store_u8(made,
+                    to_bytes(v_mul(v_from_vi(vi_load(part)), v_load_n(t->scale + n, rest)), &l));
+        memcpy(y + n, made, rest);
+    }
 }
 
 void SN_ISA(sn_f32_quantize)(uint8_t *y, const float *x, size_t n, float scale, float zero,
                              float lo, float hi)
 {
-    const sn_v s = v_set1(scale), z = v_set1(zero), l = v_set1(lo), h = v_set1(hi);
+    const sn_v s = v_set1(scale);
+    const byte_limits l = limits_of(zero, lo, hi);
     for (size_t i = 0; i < n; i += SN_VL) {
         const size_t m = n - i < SN_VL ? n - i : SN_VL;
-        const sn_v r = v_round(v_div(m < SN_VL ? v_load_n(x + i, m) : v_load(x + i), s));
-        const sn_v v = v_select(v_nan(r), z, v_at_most(v_at_least(v_add(r, z), l), h));
+        const sn_v v = v_div(m < SN_VL ? v_load_n(x + i, m) : v_load(x + i), s);
         uint8_t rest[SN_VL];
-        vi_store_u8(m < SN_VL ? rest : y + i, vi_from_v(v));
+        vi_store_u8(m < SN_VL ? rest : y + i, to_bytes(v_select(v_nan(v), v_zero(), v), &l));
         if (m < SN_VL)
             memcpy(y + i, rest, m);
     }
@@ -87,7 +103,7 @@ void SN_ISA(sn_f32_quantize)(uint8_t *y, const float *x, size_t n, float scale, 
 
 /* One vector of both operands. */
 SN_INLINE void pair_one(uint8_t *y, const uint8_t *a, const uint8_t *b, const sn_q8_binary_args *t,
-                        const bool add)
+                        const byte_limits *l, const bool add)
 {
     const sn_vi flip = vi_set1(t->flip);
     const sn_vi ia = vi_sub(vi_xor(vi_load_u8(a), flip), vi_set1(t->a_zero));
@@ -95,14 +111,13 @@ SN_INLINE void pair_one(uint8_t *y, const uint8_t *a, const uint8_t *b, const sn
     const sn_v va = v_mul(v_from_vi(ia), v_set1(t->a_scale));
     const sn_v vb = v_mul(v_from_vi(ib), v_set1(t->b_scale));
     const sn_v f = v_div(add ? v_add(va, vb) : v_mul(va, vb), v_set1(t->y_scale));
-    const sn_v v = v_add(v_round(f), v_set1(t->y_zero)), lo = v_zero(), hi = v_set1(255.0f);
-    const sn_v cut = v_select(v_nan(v), lo, v_at_most(v_at_least(v, lo), hi));
-    vi_store_u8(y, vi_xor(vi_from_v(cut), flip));
+    vi_store_u8(y, vi_xor(to_bytes(f, l), flip));
 }
 
 SN_INLINE void pair(const sn_q8_binary_args *t, const bool add)
 {
     uint8_t a[SN_VL], b[SN_VL], y[SN_VL];
+    const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
     const bool sv = t->mode == SN_BINARY_SV, vs = t->mode == SN_BINARY_VS;
     if (sv)
         memset(a, *t->a, SN_VL);
@@ -110,14 +125,14 @@ SN_INLINE void pair(const sn_q8_binary_args *t, const bool add)
         memset(b, *t->b, SN_VL);
     size_t i = 0;
     for (; i + SN_VL <= t->n; i += SN_VL)
-        pair_one(t->y + i, sv ? a : t->a + i, vs ? b : t->b + i, t, add);
+        pair_one(t->y + i, sv ? a : t->a + i, vs ? b : t->b + i, t, &l, add);
     if (i == t->n)
         return;
     if (!sv)
         memcpy(a, t->a + i, t->n - i);
     if (!vs)
         memcpy(b, t->b + i, t->n - i);
-    pair_one(y, a, b, t, add);
+    pair_one(y, a, b, t, &l, add);
     memcpy(t->y + i, y, t->n - i);
 }
 

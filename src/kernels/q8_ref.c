@@ -66,13 +66,14 @@ void sn_i8_depthwise_ref(const sn_q8_tile *t)
     depthwise(t, true);
 }
 
-void sn_i32_requantize_ref(uint8_t *y, const int32_t *x, size_t n, const float *scale, float zero,
-                           float lo, float hi)
+void sn_i32_requantize_ref(const sn_requantize_args *t)
 {
-    for (size_t i = 0; i < n; i++) {
-        float v = rintf((float)x[i] * scale[i]) + zero;
-        v = v > lo ? v : lo; /* NaN too */
-        v = v < hi ? v : hi;
-        y[i] = (uint8_t)(int32_t)v;
-    }
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const int32_t x = t->x[(ptrdiff_t)r * t->x_row + (ptrdiff_t)i];
+            float v = rintf((float)x * t->scale[i]) + t->zero;
+            v = v > t->lo ? v : t->lo; /* NaN too */
+            v = v < t->hi ? v : t->hi;
+            t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)i] = (uint8_t)(int32_t)v;
+        }
 }

@@ -207,10 +207,18 @@ typedef void sn_q8_tile_fn(const sn_q8_tile *t);
  * behind the last tap are 0, start is there up to a multiple of block. */
 typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
 
-/* y[i] = round(x[i] * scale[i]) + zero, cut to [lo, hi], as a byte; x becomes f32 first, rounding
- * is to nearest even, NaN gives lo. lo and hi are integers from 0 to 255, or from -128 to 127. */
-typedef void sn_i32_requantize_fn(uint8_t *y, const int32_t *x, size_t n, const float *scale,
-                                  float zero, float lo, float hi);
+/* y[r*y_row + i] = round(x[r*x_row + i] * scale[i]) + zero, cut to [lo, hi], as a byte, for
+ * r < rows, i < n; x becomes f32 first, rounding is to nearest even, NaN gives lo. zero, lo and hi
+ * are integers from 0 to 255, or from -128 to 127. No overlap. */
+typedef struct sn_requantize_args {
+    const int32_t *x;
+    const float *scale;
+    uint8_t *y;
+    size_t rows, n;
+    ptrdiff_t x_row, y_row;
+    float zero, lo, hi;
+} sn_requantize_args;
+typedef void sn_i32_requantize_fn(const sn_requantize_args *t);
 
 /* y[i] = round(x[i] / scale) + zero, cut to [lo, hi], as a byte; to nearest even, NaN gives zero.
  * lo and hi are integers from 0 to 255, or from -128 to 127, zero lies between them. No overlap. */

@@ -94,6 +94,11 @@ static inline sn_v v_at_least(sn_v v, sn_v lo)
 {
     return _mm256_max_ps(lo, v);
 }
+/* The larger of v and lo; NaN becomes lo. */
+static inline sn_v v_number_least(sn_v v, sn_v lo)
+{
+    return _mm256_max_ps(v, lo);
+}
 static inline sn_v v_at_most(sn_v v, sn_v hi)
 {
     return _mm256_min_ps(hi, v);

@@ -100,6 +100,11 @@ static inline sn_v v_scale_by_2(sn_v a, sn_v n)
 {
     return _mm512_scalef_ps(a, n);
 }
+/* The larger of v and lo; NaN becomes lo. */
+static inline sn_v v_number_least(sn_v v, sn_v lo)
+{
+    return _mm512_max_ps(v, lo);
+}
 static inline sn_v v_at_most(sn_v v, sn_v hi)
 {
     return _mm512_min_ps(hi, v);

@@ -98,6 +98,11 @@ static inline sn_v v_at_least(sn_v v, sn_v lo)
 {
     return vbslq_f32(vcltq_f32(v, lo), lo, v);
 }
+/* The larger of v and lo; NaN becomes lo. */
+static inline sn_v v_number_least(sn_v v, sn_v lo)
+{
+    return vbslq_f32(vcgtq_f32(v, lo), v, lo);
+}
 static inline sn_v v_at_most(sn_v v, sn_v hi)
 {
     return vbslq_f32(vcgtq_f32(v, hi), hi, v);

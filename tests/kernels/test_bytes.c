@@ -45,24 +45,39 @@ static void check_bytes_store(const sn_kernel_row *row, const sn_kernel_row *ref
 static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 1000 && !test_errors; i++) {
-        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 150), rows = rnd(1, 4);
+        const size_t x_row = n + rnd(0, 1) * rnd(0, 5), y_row = n + rnd(0, 1) * rnd(0, 5);
+        const size_t nx = (rows - 1) * x_row + n, ny = (rows - 1) * y_row + n;
         const bool at_end = i % 2, is_signed = i % 4 < 2;
-        guarded x = guard_floats(n, at_end), scale = guard_floats(n, at_end);
-        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
-        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
-        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        guarded x = guard_floats(nx, at_end), scale = guard_floats(n, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        uint8_t *a = (uint8_t *)(void *)want.data + (at_end ? 3 * ny : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * ny : 0);
         int32_t *sums = (int32_t *)(void *)x.data;
-        for (size_t k = 0; k < n; k++) { /* often half way between two steps, or very large */
+        for (size_t k = 0; k < nx; k++) /* often half way between two steps, or very large */
             sums[k] = i % 5 ? (int32_t)rnd(0, 4000) - 2000 : (int32_t)(uint32_t)test_rand();
+        for (size_t k = 0; k < n; k++) {
             scale.data[k] = i % 3 ? 0.125f : 0.01f + 0.3f * test_randf() * test_randf();
             if (i % 7 == 0 && k % 5 == 0)
                 scale.data[k] = specials[test_rand() % ALL];
         }
         const float lo = is_signed ? -128.0f : 0.0f, zero = lo + (float)rnd(0, 255);
-        const float low = i % 2 ? lo : zero, high = i % 6 ? lo + 255.0f : low + (float)rnd(0, 3);
-        ((sn_i32_requantize_fn *)ref->fn)(a, sums, n, scale.data, zero, low, high);
-        ((sn_i32_requantize_fn *)row->fn)(b, sums, n, scale.data, zero, low, high);
-        CHECK_MSG(memcmp(a, b, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        const float low = i % 2 ? lo : zero;
+        sn_requantize_args t = {.x = sums,
+                                .scale = scale.data,
+                                .y = a,
+                                .rows = rows,
+                                .n = n,
+                                .x_row = (ptrdiff_t)x_row,
+                                .y_row = (ptrdiff_t)y_row,
+                                .zero = zero,
+                                .lo = low,
+                                .hi = i % 6 ? lo + 255.0f : low};
+        memset(a, 0x5A, ny), memset(b, 0x5A, ny);
+        ((sn_i32_requantize_fn *)ref->fn)(&t);
+        t.y = b;
+        ((sn_i32_requantize_fn *)row->fn)(&t);
+        CHECK_MSG(memcmp(a, b, ny) == 0, "%s: case %d of %zu", row->name, i, n);
         guard_free(&x), guard_free(&scale), guard_free(&got), guard_free(&want);
     }
 }
