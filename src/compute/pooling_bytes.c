@@ -52,10 +52,10 @@ static void pool_strip(const sn_pooling_plan *p, const uint8_t *x, uint8_t *y, i
     for (int64_t o = from; o < to; o++) {
         int64_t first, end;
         sn_conv_taps(o, stride, d->pad[2], dilation, d->kernel[2], d->in[2], &first, &end);
-        const uint8_t *at = joined + (o * stride - d->pad[2] - lo);
+        const int64_t at = o * stride - d->pad[2] - lo; /* of tap 0, which may lie outside */
         uint8_t best = 0; /* no number of either type is smaller, flipped */
         for (int64_t k = first; k < end; k++) {
-            const uint8_t v = at[k * dilation] ^ flip;
+            const uint8_t v = joined[at + k * dilation] ^ flip;
             best = v > best ? v : best;
         }
         y[o] = first < end ? best ^ flip : 0;

@@ -339,7 +339,8 @@ static void point_at_rows(const q8_call *c, const q8_tile_at *t)
             for (int64_t j = 0; j < d->kernel[1]; j++) {
                 const int64_t iz = z0 + i * d->dilation[0], iy = y0 + j * d->dilation[1];
                 const bool inside = iz >= 0 && iz < d->in[0] && iy >= 0 && iy < d->in[1];
-                const uint8_t *line = x + (iz * d->in[1] + iy) * d->in[2] * pitch;
+                const uint8_t *line =
+                    inside ? x + (iz * d->in[1] + iy) * d->in[2] * pitch : c->zeros;
                 for (int64_t k = 0; k < d->kernel[2]; k++, to += t->n) {
                     const int64_t ix = x0 + k * d->dilation[2];
                     *to = inside && ix >= 0 && ix < d->in[2] ? line + ix * pitch : c->zeros;
