@@ -172,7 +172,7 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
     t->lanes = 0;
     if (full > 0) {
         t->blocks = full;
-        t->w = k > 0 ? (const float *)call->b + ib * n * k + col : NULL; /* none is read */
+        t->w = k > 0 ? (const float *)call->b + ib * n * k + col : t->y; /* nothing of it is read */
         t->w_q = block;
         t->w_ic = n;
         p->tile(t);
@@ -181,7 +181,7 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
         const int64_t at = (int64_t)full * block;
         t->blocks = 1;
         t->lanes = lanes;
-        t->w = k > 0 ? call->tails + ib * k * block : NULL;
+        t->w = k > 0 ? call->tails + ib * k * block : t->y;
         t->w_ic = block;
         t->y += at;
         t->bias = t->bias ? t->bias + at : NULL;
