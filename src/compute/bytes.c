@@ -12,16 +12,6 @@ void sn_bytes_to_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *
     (t == SONDE_DTYPE_U8 ? k->u8_load : k->i8_load)(dst, src, (size_t)n, zero);
 }
 
-void sn_bytes_scaled(sonde_dtype t, float *dst, const void *src, int64_t n, int64_t columns,
-                     const sn_byte_zeros *zero, const float *scales, int64_t n_scales, float factor)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t column = i % columns;
-        dst[i] = (float)(sn_byte_at(t, src, i) - sn_byte_zero(zero, column)) *
-                 (factor * scales[n_scales == 1 ? 0 : column]);
-    }
-}
-
 void sn_exact_join(int32_t *acc, const float *y, int64_t n, bool first)
 {
     for (int64_t i = 0; i < n; i++)

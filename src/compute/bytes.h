@@ -2,9 +2,10 @@
 /* 8-bit integers on their way to f32 and back, for the drivers and operators that compute with
  * them: a type is SONDE_DTYPE_U8 or SONDE_DTYPE_I8.
  *
- * Products of bytes are computed exactly in f32: a product of two differences of bytes is at most
- * 255 · 255, so that sums of up to 256 of them are integers below 2^24, which f32 holds exactly in
- * any order. Longer sums are cut and joined in int32. */
+ * Products of bytes have a driver of their own (q8.h). Where their results are float8 they go
+ * through f32 (integer_gemm.h), exactly: a product of two differences of bytes is at most 255 ·
+ * 255, so that sums of up to 256 of them are integers below 2^24, which f32 holds exactly in any
+ * order. Longer sums are cut and joined in int32. */
 #ifndef SN_COMPUTE_BYTES_H
 #define SN_COMPUTE_BYTES_H
 
@@ -39,12 +40,6 @@ static inline int32_t sn_byte_zero(const sn_byte_zeros *z, int64_t i)
 /* dst = src - zero, n bytes. */
 void sn_bytes_to_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *src, int64_t n,
                      int32_t zero);
-
-/* dst = (src - zero) · (factor · scale) of matrices whose `columns` columns have their own scale,
- * or one for all; n bytes. */
-void sn_bytes_scaled(sonde_dtype t, float *dst, const void *src, int64_t n, int64_t columns,
-                     const sn_byte_zeros *zero, const float *scales, int64_t n_scales,
-                     float factor);
 
 /* acc = y, or acc += y, of exact sums; wraps as 32 bits do. */
 void sn_exact_join(int32_t *acc, const float *y, int64_t n, bool first);

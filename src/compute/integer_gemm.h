@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of bytes, and of float8: the inner dimension is cut into pieces whose f32
- * products are exact (see bytes.h), and their sums meet in int32. Float8 operands take the same
- * way, with sums in f32. The result is the sums, or bytes or float8 again. */
+/* Matrix products of float8, and of bytes whose result is float8 (others: q8.h): the inner
+ * dimension is cut into pieces whose f32 products are exact (see bytes.h), and their sums meet in
+ * int32. Float8 operands take the same way, with sums in f32. The result is the sums, or bytes or
+ * float8 again. */
 #ifndef SN_COMPUTE_INTEGER_GEMM_H
 #define SN_COMPUTE_INTEGER_GEMM_H
 

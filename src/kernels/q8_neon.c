@@ -6,17 +6,6 @@
 
 /* A register holds two sums, of even and of odd pairs of channels, for each of two lanes. */
 enum { Q8_SUMS = 4 };
-typedef int32x4_t q8_v;
-
-SN_INLINE q8_v q8_zero(void)
-{
-    return vdupq_n_s32(0);
-}
-SN_INLINE void q8_weights(q8_v *w, const int8_t *from)
-{
-    w[0] = vreinterpretq_s32_s8(vld1q_s8(from));
-    w[1] = vreinterpretq_s32_s8(vld1q_s8(from + 16));
-}
 SN_INLINE void q8_dot(q8_v *sums, q8_a a, const q8_v *w)
 {
     for (int i = 0; i < 2; i++) {

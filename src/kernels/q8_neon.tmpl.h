@@ -7,6 +7,17 @@
 
 enum { Q8_BLOCK = 8, Q8_WS = 2 };
 typedef int8x16_t q8_a;
+typedef int32x4_t q8_v;
+
+SN_INLINE q8_v q8_zero(void)
+{
+    return vdupq_n_s32(0);
+}
+SN_INLINE void q8_weights(q8_v *w, const int8_t *from)
+{
+    w[0] = vreinterpretq_s32_s8(vld1q_s8(from));
+    w[1] = vreinterpretq_s32_s8(vld1q_s8(from + 16));
+}
 
 SN_INLINE q8_a q8_bytes(uint32_t word)
 {

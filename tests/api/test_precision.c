@@ -78,6 +78,8 @@ TEST(sessions_of_one_model_share_packed_weights_of_the_same_precision_only)
     CHECK(q->packed_bytes * 2 >= p->packed_bytes && q->packed_bytes * 10 <= p->packed_bytes * 6);
     sonde_value *a = answer(&f, file), *b = answer(&f, half), *c = answer(&f, other);
     CHECK(!same(a, b) && !same(b, c) && !same(a, c));
+    /* Weights are rounded by 2^-11 and 2^-8 of themselves at most; all layers of the
+     * model together may change its result by four times that. */
     CHECK(f32_difference(b, a) <= 0x1p-9 && f32_difference(c, a) <= 0x1p-6);
     sonde_value *values[] = {a, b, c};
     release_all(values, 3);

@@ -5,6 +5,10 @@ somebody who runs pytest by hand may be without."""
 import importlib.util
 import os
 import signal
+import subprocess
+
+import onnx
+import pytest
 
 if importlib.util.find_spec("sonde") is None and "SONDE_PROGRAM" not in os.environ:
     collect_ignore_glob = ["test_package_*.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
@@ -16,3 +20,17 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
                         (signal.SIGHUP, lambda *_: None)):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory):
+    """A function that gives a built-in model by name, as an onnx.ModelProto of the caller's own."""
+    folder = tmp_path_factory.mktemp("zoo")
+
+    def load(name):
+        path = folder / f"{name}.onnx"
+        if not path.exists():
+            subprocess.run([os.environ["SONDE_PROGRAM"], "zoo", "save", name, path], check=True, capture_output=True)
+        return onnx.load(path)
+
+    return load

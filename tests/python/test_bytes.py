@@ -78,7 +78,7 @@ def run(folder, args, level=None):
     env = {**os.environ, "SONDE_CPU": level} if level else None
     done = subprocess.run([PROGRAM, "run", folder / "m.onnx", "-i", folder / "in.npz", "-o", folder / "out.npz", *args],
                           capture_output=True, text=True, timeout=PATIENCE, env=env)
-    if done.returncode == 1 and level and "instruction set" in done.stderr:
+    if done.returncode == 1 and level not in (None, "baseline") and "instruction set" in done.stderr:
         return None
     assert done.returncode == 0, done.stderr
     with np.load(folder / "out.npz") as f:
@@ -86,6 +86,8 @@ def run(folder, args, level=None):
 
 
 def check(net, outputs, folder, steps=1):
+    """`steps`: by how much ONNX Runtime may differ. Its own rule of rounding gives one step in an operator; those behind
+    it see a step as an input. Between our own ways and CPUs nothing may differ."""
     model = net.model(outputs)
     onnx.save(model, folder / "m.onnx")
     x = net.input()
@@ -95,7 +97,8 @@ def check(net, outputs, folder, steps=1):
         for a, b in zip(ours, run(folder, args)):
             assert np.array_equal(a, b), (args, np.argwhere(a != b)[:3])
     for level in LEVELS:
-        for a, b in zip(ours, run(folder, [], level) or ours):
+        theirs = run(folder, [], level)
+        for a, b in zip(ours, theirs or []):  # none: not a level of this machine; "baseline" always is
             assert np.array_equal(a, b), (level, np.argwhere(a != b)[:3])
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

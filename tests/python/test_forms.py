@@ -39,7 +39,7 @@ def model_of(name, folder):
 
 def at_level(model, level, *options):
     done = sonde("inspect", model, "--cpu", level, "-t", 1, *options)
-    if done.returncode and f"'{level}'" in done.stderr:
+    if done.returncode and "instruction set" in done.stderr:  # this machine has it not
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -19,19 +19,6 @@ FOLDED = ["tiny_cnn", "tiny_resnet", "tiny_regnet_y", "tiny_mobilenet", "tiny_ef
 MODELS = [*FOLDED, "tiny_mlp", "tiny_attention", "tiny_vit", "tiny_bert", "tiny_gpt2", "tiny_chain", "tiny_loop"]
 
 
-@pytest.fixture(scope="module")
-def zoo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("zoo")
-
-    def load(name):
-        path = folder / f"{name}.onnx"
-        if not path.exists():
-            subprocess.run([PROGRAM, "zoo", "save", name, path], check=True, capture_output=True)
-        return onnx.load(path)
-
-    return load
-
-
 def inspect(model, path, *args):
     onnx.save(model, path)
     done = subprocess.run([PROGRAM, "inspect", path, "--optimized", "--json", "-", "-q", *args], check=True,

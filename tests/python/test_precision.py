@@ -286,19 +286,6 @@ def test_the_scale_of_a_normalisation_counts(tmp_path):
 
 # ---------------------------------------------------------------------- graphs
 
-@pytest.fixture(scope="module")
-def zoo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("zoo")
-
-    def load(name):
-        path = folder / f"{name}.onnx"
-        if not path.exists():
-            subprocess.run([PROGRAM, "zoo", "save", name, path], check=True, capture_output=True)
-        return onnx.load(path)
-
-    return load
-
-
 @pytest.mark.parametrize("precision", ["f32", "bf16", "f16", "auto"])
 @pytest.mark.parametrize("name", ZOO)
 def test_whole_models(zoo, name, precision):

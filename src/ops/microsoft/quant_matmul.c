@@ -5,6 +5,7 @@
 #include "compute/q8.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/product.h"
+#include "ops/shared/zero_points.h"
 
 typedef struct qmm_params {
     bool dynamic;
@@ -124,14 +125,6 @@ static sonde_status bind_qmm(sn_bind *b)
     return SONDE_OK;
 }
 
-static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
-{
-    if (!sn_has(s, i))
-        return (sn_byte_zeros){0};
-    const sn_tensor *t = sn_in(s, f, i);
-    return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
-}
-
 static sonde_status run_qmm(const sn_step *s, sn_frame *f)
 {
     const qmm_params *q = s->params;
@@ -143,7 +136,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
     sn_q8_args a = {.x = x->data,
                     .w = sn_in(s, f, 1)->data,
                     .y = sn_converted_out(s, f, 0, f32, k->y),
-                    .w_zero = zeros_in(s, f, q->b_zero),
+                    .w_zero = sn_zeros_in(s, f, q->b_zero),
                     .addend = sn_converted_in(s, f, q->bias, f32, k->c),
                     .x_scale = &scale,
                     .x_scales = 1,
@@ -159,7 +152,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
         a.x_zero = (sn_byte_zeros){SONDE_DTYPE_U8, &zero, 1};
     } else {
         scale = *(const float *)sn_converted_in(s, f, q->a_scale, f32, k->a_scale);
-        a.x_zero = zeros_in(s, f, q->a_zero);
+        a.x_zero = sn_zeros_in(s, f, q->a_zero);
     }
     if (!sn_q8_run(&k->plan, &a, f->pool))
         return sn_fail_cancelled(f);

@@ -6,6 +6,7 @@
 #include "ops/shared/checks.h"
 #include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
+#include "ops/shared/zero_points.h"
 
 /* Where each operator has its inputs; 0 behind x: absent. */
 typedef struct conv_ports {
@@ -194,14 +195,6 @@ static float float_in(const sn_step *s, const sn_frame *f, uint32_t i)
     return *(const float *)sn_in(s, f, i)->data;
 }
 
-static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
-{
-    if (i == 0 || !sn_has(s, i))
-        return (sn_byte_zeros){0};
-    const sn_tensor *t = sn_in(s, f, i);
-    return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
-}
-
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const conv_params *r = s->params;
@@ -214,12 +207,12 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     sn_q8_args a = {.x = sn_in(s, f, at->x)->data,
                     .w = sn_in(s, f, at->w)->data,
                     .y = k->turns_y ? sn_piece_ptr(f, k->y_last) : y->data,
-                    .x_zero = zeros_in(s, f, at->x_zero),
-                    .w_zero = zeros_in(s, f, at->w_zero),
+                    .x_zero = sn_zeros_in(s, f, at->x_zero),
+                    .w_zero = sn_zeros_in(s, f, at->w_zero),
                     .workspace = sn_piece_ptr(f, k->core),
                     .cancel = f->cancel};
     if (r->quantized) {
-        const sn_byte_zeros y_zero = zeros_in(s, f, at->y_zero);
+        const sn_byte_zeros y_zero = sn_zeros_in(s, f, at->y_zero);
         a.bias = sn_has(s, at->bias) ? sn_in(s, f, at->bias)->data : NULL;
         a.bias_column = 1;
         a.x_scale = sn_in(s, f, at->x_scale)->data;

@@ -5,6 +5,7 @@
 #include "compute/q8.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/zero_points.h"
 
 /* Inputs; 0 behind a: absent. */
 typedef struct matmul_ports {
@@ -214,14 +215,6 @@ static sn_gemm_numbers numbers_in(const sn_step *s, const sn_frame *f, uint32_t 
                              sn_tensor_count(sn_in(s, f, i))};
 }
 
-static sn_byte_zeros zeros_in(const sn_step *s, const sn_frame *f, uint32_t i)
-{
-    if (i == 0 || !sn_has(s, i))
-        return (sn_byte_zeros){0};
-    const sn_tensor *t = sn_in(s, f, i);
-    return (sn_byte_zeros){t->dtype, t->data, sn_tensor_count(t)};
-}
-
 static sonde_status run_bytes(const sn_step *s, sn_frame *f)
 {
     const matmul_params *r = s->params;
@@ -230,14 +223,14 @@ static sonde_status run_bytes(const sn_step *s, sn_frame *f)
     sn_q8_args a = {.x = sn_in(s, f, at->a)->data,
                     .w = sn_in(s, f, at->b)->data,
                     .y = sn_out(s, f, 0)->data,
-                    .x_zero = zeros_in(s, f, at->a_zero),
-                    .w_zero = zeros_in(s, f, at->b_zero),
+                    .x_zero = sn_zeros_in(s, f, at->a_zero),
+                    .w_zero = sn_zeros_in(s, f, at->b_zero),
                     .workspace = sn_piece_ptr(f, k->core),
                     .cancel = f->cancel};
     if (r->quantized) {
         const sn_gemm_numbers x = numbers_in(s, f, at->a_scale, k->a_scale);
         const sn_gemm_numbers w = numbers_in(s, f, at->b_scale, k->b_scale);
-        const sn_byte_zeros y_zero = zeros_in(s, f, at->y_zero);
+        const sn_byte_zeros y_zero = sn_zeros_in(s, f, at->y_zero);
         a.x_scale = x.data;
         a.x_scales = x.n;
         a.w_scale = w.data;
