@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common subexpressions: a node that does what an earlier one does, to the same values, is not
  * needed. Exporters write the same Shape, Unsqueeze and mask again for every layer. Each node is
- * spelled as bytes (operator, attributes, inputs); equal bytes mean an equal node. Small constants
- * are spelled by their elements, so that copies of one count as the same. */
+ * spelled as bytes (operator, attributes, inputs, and how its results are stored); equal bytes mean
+ * an equal node. Small constants are spelled by their elements, so that copies of one count as the
+ * same. */
 #include <string.h>
 
 #include "passes/rewrite.h"
@@ -53,6 +54,19 @@ static void put_input(spelling *s, const sn_value *v)
     }
 }
 
+/* A result in another form is another result. Native ones are not spelled, so that a node can stand
+ * for one that is asked for fewer of its results. */
+static void put_form(spelling *s, const sn_value *v, uint32_t port)
+{
+    if (!v || sn_form_is_native(v->fact.form))
+        return;
+    const sn_form f = v->fact.form;
+    const uint8_t parts[] = {f.dtype, f.space, f.layout.kind, f.layout.size};
+    put_text(s, "f");
+    put_number(s, port);
+    put(s, parts, sizeof parts);
+}
+
 /* False: an attribute that is not compared (graphs, types, large tensors). */
 static bool put_attr(spelling *s, const sn_attr *a)
 {
@@ -95,6 +109,8 @@ static bool spell(spelling *s, const sn_node *n)
     for (uint32_t i = 0; i < n->n_attrs; i++)
         if (!put_attr(s, &n->attrs[i]))
             return false;
+    for (uint32_t o = 0; o < n->n_out; o++)
+        put_form(s, n->out[o], o);
     return true;
 }
 

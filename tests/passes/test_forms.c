@@ -122,4 +122,39 @@ TEST(nothing_changes_when_no_node_is_fixed)
     check_borders((far_stage){"-", "Neg", 100}, 0, NEAR);
 }
 
+/* Two nodes of the same words: one is enough, unless their results lie differently in memory. */
+static void check_copies(sn_form first, sn_form second, uint32_t left)
+{
+    sn_model *m = image_model(0, 4, 3, 5);
+    sn_graph *g = m->graph, *p = NULL;
+    node(g, "Exp", "a", "x");
+    node(g, "Exp", "b", "x");
+    node(g, "Add", "y", "a b");
+    outputs(g, "y");
+    CHECK_OK(sn_model_finish(m, &err));
+    CHECK_OK(ready_copy(m, &p));
+    for (sn_node *n = p->first; n; n = n->next)
+        if (strcmp(n->op_type, "Exp") == 0)
+            n->out[0]->fact.form = strcmp(n->out[0]->name, "a") == 0 ? first : second;
+    sn_pass_env env = {
+        .ctx = &build_ctx, .cpu_flags = pass_cpu_flags, .buffers = &pass_buffers, .err = &err};
+    uint32_t changes = 0;
+    for (size_t k = 0; sn_pass_row(k); k++)
+        if (strcmp(sn_pass_row(k)->name, "common-subexpressions") == 0)
+            CHECK_OK(sn_pass_row(k)->run(p, &env, &changes));
+    CHECK_EQ(count_ops(p, "Exp"), left);
+    end_pass_model(m, p);
+}
+
+TEST(results_in_different_forms_are_not_the_same)
+{
+    const sn_form native = {0}, blocks = {.layout = sn_layout_blocks(8)};
+    const sn_form last = {.layout = sn_layout_last()}, narrow = {.dtype = SONDE_DTYPE_BF16};
+    const sn_form elsewhere = {.space = 1};
+    const sn_form forms[] = {native, blocks, last, narrow, elsewhere};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (size_t j = 0; j < sizeof forms / sizeof *forms; j++)
+            check_copies(forms[i], forms[j], i == j ? 1 : 2);
+}
+
 TEST_MAIN()
