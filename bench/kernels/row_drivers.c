@@ -131,6 +131,8 @@ static void prepare_sn_f32_tile(bench_row *r)
         x_elems = pixels * t.ic;
         break;
     case SN_WEIGHTS_CONV_LAST:
+    case SN_WEIGHTS_CONV_TILES:
+    case SN_WEIGHTS_PANEL_TILES:
     case SN_WEIGHTS_DEPTHWISE:
     case SN_WEIGHTS_NONE:
         fprintf(stderr, "%s: no tiles are known for how its weights are arranged\n", r->row->name);
@@ -498,6 +500,8 @@ static void prepare_sn_bytes_turn(bench_row *r)
 }
 
 /* ------------------------------------------------------------------ products of bytes */
+enum { ROWS_ROUNDS = 8 }; /* so that setting up tiles does not count */
+
 static void call_sn_q8_tile(bench_row *r)
 {
     ((sn_q8_tile_fn *)r->row->fn)(&r->args.bytes);
@@ -543,6 +547,52 @@ static void prepare_sn_q8_depthwise(bench_row *r)
     const size_t channels = r->quick ? 24 : 256, rows = 4, taps = 9;
     prepare_bytes(r, rows, taps, channels, channels);
     r->flops = 2.0 * (double)(rows * taps * channels);
+}
+
+static void call_sn_q8_rows(bench_row *r)
+{
+    const sn_kernels *k = sn_kernels_get(r->row->flags);
+    k->tiles_enter();
+    for (int i = 0; i < ROWS_ROUNDS; i++)
+        ((sn_q8_rows_fn *)r->row->fn)(&r->args.rows);
+    k->tiles_leave();
+}
+
+static void prepare_sn_q8_rows(bench_row *r)
+{
+    enum { TILES = 2, BLOCKS = 4 };
+    const size_t steps = r->quick ? 1 : 8, rows = TILES * SN_ROWS_TILE;
+    const size_t columns = BLOCKS * SN_ROWS_TILE, x_row = steps * SN_ROWS_STEP;
+    ptrdiff_t *at = keep(r, bench_alloc(steps * sizeof *at));
+    for (size_t s = 0; s < steps; s++)
+        at[s] = (ptrdiff_t)(s * SN_ROWS_STEP);
+    r->args.rows =
+        (sn_q8_rows){.x = read_by(r, rows * x_row),
+                     .at = at,
+                     .w = elements(r, r->row->slot->weights, BLOCKS * steps * SN_ROWS_WEIGHTS),
+                     .start = elements(r, SONDE_DTYPE_I32, columns),
+                     .y = written_by(r, rows * columns),
+                     .rows = rows,
+                     .blocks = BLOCKS,
+                     .steps = steps,
+                     .x_row = (ptrdiff_t)x_row,
+                     .w_q = (ptrdiff_t)(steps * SN_ROWS_WEIGHTS),
+                     .y_row = (ptrdiff_t)columns};
+    r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * x_row);
+    r->call = call_sn_q8_rows;
+}
+
+static void call_sn_thread_state(bench_row *r)
+{
+    const sn_kernels *k = sn_kernels_get(r->row->flags);
+    k->tiles_enter();
+    k->tiles_leave();
+}
+
+static void prepare_sn_thread_state(bench_row *r)
+{
+    r->n = 1;
+    r->call = call_sn_thread_state;
 }
 
 static void call_sn_f32_axpy(bench_row *r)

@@ -26,6 +26,7 @@ typedef struct bench_row {
         sn_f32_pool pool;
         sn_f32_exp_rows exp_rows;
         sn_q8_tile bytes;
+        sn_q8_rows rows;
     } args;
     void *array[BENCH_ROW_ARRAYS]; /* memory to be freed */
     int arrays;

@@ -57,7 +57,7 @@ sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *er
 
 /* AMX has large registers. Linux keeps them from a process until it asks, because signal handlers
  * of all its threads need larger stacks from then on. So detection asks for nothing, and whoever is
- * about to use kernels asks first: every session as it is created, before it reads `flags`. Asks
+ * about to use kernels asks first: every program that may need it, before it reads `flags`. Asks
  * only if kernels for `flags` need it. False: the system refused, and `flags` are without it from
  * now on. Thread-safe, cheap. */
 bool sn_cpu_request(sn_cpu *cpu);

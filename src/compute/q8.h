@@ -23,6 +23,7 @@
 #include "compute/bytes.h"
 #include "compute/conv.h"
 #include "compute/gemm.h"
+#include "compute/lines.h"
 #include "compute/packs.h"
 
 /* How packed weights of bytes are divided. */
@@ -32,12 +33,15 @@ typedef struct sn_q8_weights {
     int64_t group_in, group_out; /* channels of a group as the model has it */
     int64_t in, out;             /* of a merged one */
     int64_t taps, blocks;        /* blocks of output channels of a merged group */
-    int64_t steps;               /* vectors of a block */
+    int64_t runs, run;           /* what is summed one behind the other: taps, or rows of taps; and
+                                    the numbers of each in packed weights */
+    bool merged;                 /* runs are rows of the kernel (lines.h) */
     int64_t block_bytes, sums_bytes, bytes;
 } sn_q8_weights;
 bool sn_q8_weights_of(const sn_packing *p, sn_q8_weights *out);
 
-/* The packed format (compute/packs.inc) of these weights; 0: none. Argument: the groups. */
+/* The packed format (compute/packs.inc) of these weights, 0: none, and its argument. */
+int64_t sn_q8_conv_pack_arg(int64_t groups, int64_t kernel_x, int64_t dilation_x);
 unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t groups,
                             uint32_t cpu_flags);
 /* The same for the right side of a product; argument 1 where it is stored as [n, k]. */
@@ -83,7 +87,8 @@ typedef struct sn_q8_args {
 typedef struct sn_q8_plan {
     sn_q8_desc d;
     const sn_kernels *k;
-    sn_q8_tile_fn *tile; /* or of a depthwise convolution */
+    sn_q8_tile_fn *tile;    /* or of a depthwise convolution */
+    sn_q8_rows_fn *by_rows; /* not NULL: it goes by lines (lines.h), not by pointers */
     sn_q8_weights w;
     unsigned pack; /* format of the weights */
     uint32_t cpu_flags;
@@ -95,8 +100,14 @@ typedef struct sn_q8_plan {
     int64_t chunk, chunks;          /* blocks of a tile, and how many such chunks a group has */
     bool chunks_outer;              /* weights are read once, else rows are */
     int64_t row_parts, chunk_parts; /* tasks of an image */
+    /* by lines */
+    sn_lines lines;
+    int64_t steps;         /* of 64 bytes, of all runs */
+    int64_t x_images;      /* images or matrices that x has */
+    int64_t units_at_once; /* chunks whose weights fit the cache */
     /* pieces of the workspace */
-    sn_piece packed, zeros, start, factor;
+    sn_piece packed, zeros, start, factor, at;
+    sn_pieces copies;                  /* of each thread: lines of x */
     sn_pieces pointers, sums, factors; /* of each thread; factors: of a row */
     sn_workspace workspace;
     uint64_t flops;

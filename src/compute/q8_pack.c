@@ -7,56 +7,95 @@
  *   panels     [matrix][panel of columns][k / kr][block][kr]      one tap, a matrix is a group
  *   depthwise  [block of channels][taps / kr][block][kr]
  *
- * What fills up a block or a last kr is zero. Narrow groups of a convolution are merged until they
- * fill a block, with zeros between channels of different groups. `arg` is the number of groups, or
- * 1 for matrices that are stored as [n, k]. */
+ * and for kernels that read x in steps of 64 bytes (lines.h), numbers being channels, or channels
+ * of all taps of a kernel's row
+ *
+ *   conv_tiles   [group][out block][run][numbers / 64][16][block][kr]
+ *   panel_tiles  [matrix][panel of columns][k / 64][16][block][kr]
+ *
+ * What fills up a block, a last kr or a last step is zero. Narrow groups of a convolution are
+ * merged until they fill a block, or a step, with zeros between channels of different groups. `arg`
+ * is the number of groups, negative if taps of a kernel's row are no neighbours; or 1 for matrices
+ * that are stored as [n, k]. */
 #include <string.h>
 
 #include "compute/packs.h"
 #include "compute/q8.h"
 #include "compute/split.h"
 
+static bool has_steps(const sn_pack_format *f)
+{
+    return f->arrangement == SN_WEIGHTS_CONV_TILES || f->arrangement == SN_WEIGHTS_PANEL_TILES;
+}
+
+int64_t sn_q8_conv_pack_arg(int64_t groups, int64_t kernel_x, int64_t dilation_x)
+{
+    return dilation_x > 1 && kernel_x > 1 ? -groups : groups;
+}
+
+static bool matrix_weights(const sn_packing *p, sn_q8_weights *w)
+{
+    const int64_t *d = p->dims;
+    if (p->rank < 2)
+        return false;
+    w->groups = 1;
+    for (int i = 0; i < p->rank - 2; i++)
+        w->groups = sn_count(w->groups, d[i], 1, 1);
+    w->group_in = w->in = d[p->rank - (p->arg ? 1 : 2)];
+    w->group_out = w->out = d[p->rank - (p->arg ? 2 : 1)];
+    w->runs = 1;
+    w->run = w->in;
+    return true;
+}
+
+static bool conv_weights(const sn_packing *p, sn_q8_weights *w)
+{
+    const int64_t *d = p->dims, groups = p->arg < 0 ? -p->arg : p->arg;
+    const bool steps = has_steps(p->format);
+    if (p->rank < 3 || groups <= 0 || d[0] <= 0 || d[0] % groups != 0 || d[1] <= 0)
+        return false;
+    for (int i = 2; i < p->rank; i++)
+        w->taps = sn_count(w->taps, d[i], 1, 1);
+    w->group_in = d[1];
+    w->group_out = d[0] / groups;
+    w->runs = w->taps;
+    if (p->format->arrangement == SN_WEIGHTS_DEPTHWISE) {
+        w->groups = w->runs = 1;
+        w->in = w->out = groups;
+        w->run = w->taps;
+        return w->group_in == 1 && w->group_out == 1;
+    }
+    const int64_t fill = steps ? SN_ROWS_STEP / w->group_in : 0;
+    w->merge = sn_min(sn_max(sn_max(p->format->block / w->group_out, fill), 1), groups);
+    while (groups % w->merge != 0)
+        w->merge--;
+    w->groups = groups / w->merge;
+    w->in = w->run = w->merge * w->group_in;
+    w->out = w->merge * w->group_out;
+    const int64_t across = d[p->rank - 1];
+    w->merged = steps && p->arg == 1;
+    if (w->merged && across > 0) {
+        w->runs = w->taps / across;
+        w->run = sn_count(w->in, across, 1, 1);
+    }
+    return true;
+}
+
 bool sn_q8_weights_of(const sn_packing *p, sn_q8_weights *out)
 {
-    const int64_t *d = p->dims, block = p->format->block, kr = p->format->kr;
+    const int64_t block = p->format->block;
+    const bool matrix = p->format->arrangement == SN_WEIGHTS_PANELS ||
+                        p->format->arrangement == SN_WEIGHTS_PANEL_TILES;
     sn_q8_weights w = {.block = p->format->block, .kr = p->format->kr, .taps = 1, .merge = 1};
-    if (p->format->arrangement == SN_WEIGHTS_PANELS) {
-        if (p->rank < 2)
-            return false;
-        w.groups = 1;
-        for (int i = 0; i < p->rank - 2; i++)
-            w.groups = sn_count(w.groups, d[i], 1, 1);
-        w.group_in = w.in = d[p->rank - (p->arg ? 1 : 2)];
-        w.group_out = w.out = d[p->rank - (p->arg ? 2 : 1)];
-    } else {
-        const int64_t groups = p->arg;
-        if (p->rank < 3 || groups <= 0 || d[0] <= 0 || d[0] % groups != 0)
-            return false;
-        for (int i = 2; i < p->rank; i++)
-            w.taps = sn_count(w.taps, d[i], 1, 1);
-        w.group_in = d[1];
-        w.group_out = d[0] / groups;
-        if (p->format->arrangement == SN_WEIGHTS_DEPTHWISE) {
-            if (w.group_in != 1 || w.group_out != 1)
-                return false;
-            w.groups = 1;
-            w.in = w.out = groups;
-        } else {
-            w.merge = sn_min(sn_max(block / w.group_out, 1), groups);
-            while (groups % w.merge != 0)
-                w.merge--;
-            w.groups = groups / w.merge;
-            w.in = w.merge * w.group_in;
-            w.out = w.merge * w.group_out;
-        }
-    }
-    if (w.groups <= 0 || w.in <= 0 || w.out <= 0 || w.taps <= 0)
+    if (!(matrix ? matrix_weights(p, &w) : conv_weights(p, &w)))
+        return false;
+    if (w.groups <= 0 || w.in <= 0 || w.out <= 0 || w.taps <= 0 || w.run <= 0)
         return false;
     w.blocks = sn_ceil_div(w.out, block);
-    w.steps = p->format->arrangement == SN_WEIGHTS_DEPTHWISE ? sn_ceil_div(w.taps, kr)
-                                                             : sn_ceil_div(w.in, kr) * w.taps;
+    const int64_t multiple = has_steps(p->format) ? SN_ROWS_STEP : w.kr;
+    w.run = sn_count(sn_ceil_div(w.run, multiple), multiple, 1, 1);
     const int64_t columns = sn_count(w.groups, w.blocks, block, 1);
-    w.block_bytes = sn_count(w.steps, kr, block, 1);
+    w.block_bytes = sn_count(w.runs, w.run, block, 1);
     const int64_t sums = sn_count(columns, sizeof(int32_t), 1, 1);
     if (sums < 0 || sums > INT64_MAX - SN_ALIGN)
         return false;
@@ -134,17 +173,18 @@ static void pack_conv(const sn_packing *p, void *dst, const void *src, size_t un
     if (!sn_q8_weights_of(p, &w))
         return;
     const unit_room r = room_of(&w, dst, unit);
-    const int64_t tap_bytes = w.block_bytes / w.taps, each = w.group_in * w.taps;
+    const int64_t each = w.group_in * w.taps, per_run = w.taps / w.runs;
     for (unsigned l = 0; l < r.lanes; l++) {
         const int64_t o = r.group * w.out + r.first + l; /* of all */
         /* Its group is one of those merged: where that one's channels begin. */
-        const int64_t at = (r.first + l) / w.group_out * w.group_in;
+        const int64_t first = (r.first + l) / w.group_out * w.group_in;
         const uint8_t *from = (const uint8_t *)src + o * each;
         int64_t sum = 0;
         for (int64_t t = 0; t < w.taps; t++) {
-            int8_t *to = r.w + t * tap_bytes;
+            int8_t *to = r.w + t / per_run * w.run * w.block;
+            const int64_t at = t % per_run * w.in + first;
             if (at % w.kr == 0) {
-                to += at / w.kr * w.block * w.kr;
+                to += at * w.block;
                 sum += pack_lane(&w, to, l, from + t, w.group_in, w.taps, flip_of(p));
                 continue;
             }
@@ -233,6 +273,8 @@ static void pack_depthwise(const sn_packing *p, void *dst, const void *src, size
     FORMAT(TYPE, type, conv_last, 16, CONV_LAST, pack_conv, conv_source)                           \
     FORMAT(TYPE, type, panels, 8, PANELS, pack_panel, panel_source)                                \
     FORMAT(TYPE, type, panels, 16, PANELS, pack_panel, panel_source)                               \
+    FORMAT(TYPE, type, conv_tiles, 16, CONV_TILES, pack_conv, conv_source)                         \
+    FORMAT(TYPE, type, panel_tiles, 16, PANEL_TILES, pack_panel, panel_source)                     \
     FORMAT(TYPE, type, depthwise, 16, DEPTHWISE, pack_depthwise, conv_source)
 FORMATS(I8, i8)
 FORMATS(U8, u8)

@@ -75,9 +75,6 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
         s->threads = s->cfg.threads;
         sn_pool_set_trace(s->pool, ctx->trace);
     }
-    if (!sn_cpu_request(&ctx->cpu))
-        sn_log_write(&ctx->log, SN_LOG_WARN,
-                     "the operating system refuses AMX to this process; it runs without");
     sn_program_config pc = program_config(s);
     SN_TRY_GOTO(st, sn_program_get(ctx, model, &pc, s->pool, NULL, &s->program, err));
     *session = s;

@@ -46,6 +46,37 @@ static inline void depthwise(const sn_q8_tile *t, bool is_signed)
         }
 }
 
+static inline void rows(const sn_q8_rows *t, bool is_signed)
+{
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t q = 0; q < t->blocks; q++)
+            for (size_t l = 0; l < SN_ROWS_TILE; l++) {
+                const int8_t *w = t->w + (ptrdiff_t)q * t->w_q;
+                uint32_t sum = (uint32_t)t->start[q * SN_ROWS_TILE + l];
+                for (size_t s = 0; s < t->steps; s++, w += SN_ROWS_WEIGHTS) {
+                    const uint8_t *x = t->x + (ptrdiff_t)r * t->x_row + t->at[s];
+                    for (size_t c = 0; c < SN_ROWS_STEP; c++)
+                        sum += (uint32_t)(number(x[c], 0, is_signed) *
+                                          w[(c / 4 * SN_ROWS_TILE + l) * 4 + c % 4]);
+                }
+                t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * SN_ROWS_TILE + l)] = (int32_t)sum;
+            }
+}
+
+void sn_u8_rows_ref(const sn_q8_rows *t)
+{
+    rows(t, false);
+}
+
+void sn_i8_rows_ref(const sn_q8_rows *t)
+{
+    rows(t, true);
+}
+
+void sn_tiles_enter_ref(void) {}
+
+void sn_tiles_leave_ref(void) {}
+
 void sn_u8_tile_ref(const sn_q8_tile *t)
 {
     tile(t, false);

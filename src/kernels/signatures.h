@@ -207,6 +207,31 @@ typedef void sn_q8_tile_fn(const sn_q8_tile *t);
  * behind the last tap are 0, start is there up to a multiple of block. */
 typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
 
+/* Bytes times bytes, of rows at equal distances: the sums of rows × blocks of 16 output channels.
+ *
+ *   y[r*y_row + q*16 + l] = start[q*16 + l]
+ *                           + sum over s < steps, c < 64 of
+ *                                 number(x[r*x_row + at[s] + c]) * w[q*w_q + s*1024 + (c/4*16 +
+ * l)*4 + c%4]
+ *
+ * for r < rows, q < blocks, l < 16; number() takes the byte as unsigned in the slot u8_rows, as
+ * signed in i8_rows. Sums wrap as 32 bits do. Rows of x up to the next multiple of 16 may be read,
+ * and those of y written. On a thread between tiles_enter and tiles_leave. */
+enum { SN_ROWS_TILE = 16, SN_ROWS_STEP = 64, SN_ROWS_WEIGHTS = 1024 };
+typedef struct sn_q8_rows {
+    const uint8_t *x;
+    const ptrdiff_t *at;
+    const int8_t *w;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t rows, blocks, steps;
+    ptrdiff_t x_row, w_q, y_row;
+} sn_q8_rows;
+typedef void sn_q8_rows_fn(const sn_q8_rows *t);
+
+/* What a thread does before and after it calls kernels whose registers have to be set up. */
+typedef void sn_thread_state_fn(void);
+
 /* y[r*y_row + i] = round(x[r*x_row + i] * scale[i]) + zero, cut to [lo, hi], as a byte, for
  * r < rows, i < n; x becomes f32 first, rounding is to nearest even, NaN gives lo. zero, lo and hi
  * are integers from 0 to 255, or from -128 to 127. No overlap. */

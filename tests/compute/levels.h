@@ -15,11 +15,12 @@ typedef struct level {
 static inline const level *levels(void)
 {
     static level list[12];
-    static const char *const names[] = {"baseline", "avx2", "avx512", "vnni", "neon", "dotprod"};
+    static const char *const names[] = {"baseline", "avx2", "avx512", "vnni",
+                                        "amx",      "neon", "dotprod"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         sn_cpu cpu;
-        if (sn_cpu_detect(&cpu, names[i], NULL) == SONDE_OK)
+        if (sn_cpu_detect(&cpu, names[i], NULL) == SONDE_OK && sn_cpu_request(&cpu))
             list[n++] = (level){names[i], cpu.flags};
     }
     list[n].name = NULL;

@@ -236,7 +236,8 @@ static void check_conv(int index)
         c.sums[i] = conv_sum(&c, rest / d->out[1] / d->out[0], o, i % c.columns);
     }
     const int64_t dims[5] = {d->oc, icg, d->kernel[0], d->kernel[1], d->kernel[2]};
-    run_case(&c, conv_row, dims, 5, d->groups, index);
+    run_case(&c, conv_row, dims, 5, sn_q8_conv_pack_arg(d->groups, d->kernel[2], d->dilation[2]),
+             index);
 }
 
 TEST(convolutions_of_bytes_are_exact)

@@ -101,10 +101,68 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
     check(row, ref, true);
 }
 
+/* Rows at equal distances; those that fill up a last tile may be read, and are there. */
+static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const sn_kernels *k = sn_kernels_get(row->flags);
+    for (int i = 0; i < 200 && !test_errors; i++) {
+        enum { MAX_STEPS = 7 };
+        ptrdiff_t at[MAX_STEPS];
+        sn_q8_rows t = {.rows = rnd(1, i % 3 ? 32 : 100),
+                        .blocks = rnd(1, i % 4 ? 4 : 9),
+                        .steps = rnd(1, MAX_STEPS),
+                        .x_row = (ptrdiff_t)rnd(1, i % 2 ? 10 : 200),
+                        .at = at};
+        const size_t tiles = (t.rows + SN_ROWS_TILE - 1) / SN_ROWS_TILE * SN_ROWS_TILE;
+        const size_t columns = t.blocks * SN_ROWS_TILE, far = rnd(1, 1000);
+        for (size_t s = 0; s < t.steps; s++)
+            at[s] = (ptrdiff_t)rnd(0, far);
+        uint8_t *x, *w, *start, *y, *want;
+        t.w_q = (ptrdiff_t)(t.steps * SN_ROWS_WEIGHTS + rnd(0, 1) * 64);
+        t.y_row = (ptrdiff_t)(columns + rnd(0, 1) * 16);
+        const size_t sums = ((tiles - 1) * (size_t)t.y_row + columns) * sizeof *t.y;
+        guarded g[] = {
+            guard_bytes((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP, i % 2, &x),
+            guard_bytes((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS, i % 2, &w),
+            guard_bytes(columns * sizeof *t.start, i % 2, &start), guard_bytes(sums, i % 2, &y),
+            guard_bytes(sums, i % 2, &want)};
+        t.x = x;
+        t.w = (const int8_t *)w;
+        t.start = (const int32_t *)(const void *)start;
+        t.y = (int32_t *)(void *)y;
+        k->tiles_enter();
+        ((sn_q8_rows_fn *)row->fn)(&t);
+        k->tiles_leave();
+        t.y = (int32_t *)(void *)want;
+        ((sn_q8_rows_fn *)ref->fn)(&t);
+        for (size_t r = 0; r < t.rows; r++)
+            CHECK_MSG(memcmp(y + r * (size_t)t.y_row * 4, want + r * (size_t)t.y_row * 4,
+                             columns * 4) == 0,
+                      "%s: case %d, row %zu of %zu, %zu blocks, %zu steps", row->name, i, r, t.rows,
+                      t.blocks, t.steps);
+        for (size_t n = 0; n < sizeof g / sizeof *g; n++)
+            guard_free(&g[n]);
+    }
+}
+
+/* A thread may set its registers up as often as it likes. */
+static void check_state(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    (void)ref;
+    const sn_kernels *k = sn_kernels_get(row->flags);
+    k->tiles_enter();
+    k->tiles_enter();
+    k->tiles_leave();
+    k->tiles_leave();
+}
+
 TEST(every_product_of_bytes_is_exact)
 {
-    static const row_checker checkers[] = {
-        {"sn_q8_tile", check_tile}, {"sn_q8_depthwise", check_depthwise}, {NULL, NULL}};
+    static const row_checker checkers[] = {{"sn_q8_tile", check_tile},
+                                           {"sn_q8_depthwise", check_depthwise},
+                                           {"sn_q8_rows", check_by_rows},
+                                           {"sn_thread_state", check_state},
+                                           {NULL, NULL}};
     check_family("q8", checkers);
 }
 

@@ -37,6 +37,7 @@ static inline void node_begin_graph(one_node *c)
     sn_allocator_init_system(&c->alloc);
     sn_arena_init(&c->arena, &c->alloc);
     sn_cpu_detect(&c->ctx.cpu, NULL, NULL);
+    (void)sn_cpu_request(&c->ctx.cpu);
     c->ctx.alloc = &c->alloc;
     c->st = sn_graph_new(&c->g, &c->arena, &c->alloc, "test", NULL, &c->err);
 }

@@ -485,8 +485,10 @@ TEST(blocked_tensors_run_over_their_memory_and_keep_zero_padding)
                  .run = c.n->op->run};
     NODE_CHECK(&c, c.n->op->bind(&b));
     sn_slot slots[2] = {
-        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = x}},
-        {.kind = SN_KIND_TENSOR, .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = y}}};
+        {.kind = SN_KIND_TENSOR,
+         .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = x}},
+        {.kind = SN_KIND_TENSOR,
+         .t = {.dtype = SONDE_DTYPE_F32, .layout = {SN_LAYOUT_BLOCKS, 8}, .data = y}}};
     const uint32_t at[2] = {0, 1};
     sn_step s = {.run = b.run,
                  .params = c.n->params,

@@ -16,6 +16,7 @@ static inline sn_model *pass_model(size_t fail_at)
 {
     sn_model *m = model(fail_at);
     sn_cpu_detect(&build_ctx.cpu, NULL, NULL);
+    (void)sn_cpu_request(&build_ctx.cpu);
     pass_cpu_flags = build_ctx.cpu.flags;
     memset(&pass_buffers, 0, sizeof pass_buffers);
     sn_arena_init(&pass_arena, &build_alloc.a);

@@ -263,7 +263,9 @@ enum {
                                  handles whole slots and allocates its outputs */
     SN_OP_NO_FOLD = 1 << 7,
     SN_OP_BYTES0 =
-        1 << 8 /* input 0 is copied as bytes: a constant may lie in its file misaligned */
+        1 << 8,          /* input 0 is copied as bytes: a constant may lie in its file misaligned */
+    SN_OP_TILES = 1 << 9 /* it, or what passes make of it, may use tiles of AMX, which a process has
+                            to ask for (sn_cpu_request) */
 };
 
 #define SN_MS_DOMAIN "com.microsoft"
@@ -308,6 +310,8 @@ const sn_op *sn_op_row(size_t k);
 sonde_status sn_op_prepare(sn_graph *g, sn_node *n, sonde_error *err);
 /* Resolves every node, bodies included; unknown operators are all listed in one error. */
 sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err);
+/* Has a node of the graph or its bodies this flag? */
+bool sn_ops_any(const sn_graph *g, uint32_t flag);
 /* Runs inference of one node on the facts in the graph, storing into its outputs' facts. An output
  * type declared in the file is merged in: a contradiction of known dims is an error. */
 sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);

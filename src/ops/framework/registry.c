@@ -238,6 +238,26 @@ static sonde_status prepare_all(sn_graph *g, void *user, int depth, sonde_error 
     return SONDE_OK;
 }
 
+static sonde_status find_flag(sn_graph *g, void *user, int depth, sonde_error *err)
+{
+    uint32_t *flags = user; /* of all operators */
+    if (depth > MAX_DEPTH)
+        return SONDE_OK; /* it will be refused */
+    sn_graph_each (n, g) {
+        const sn_op *op = sn_op_find(n->domain, n->op_type, n->opset, NULL);
+        *flags |= op ? op->flags : 0;
+        SN_TRY(each_body(n, find_flag, user, depth, err));
+    }
+    return SONDE_OK;
+}
+
+bool sn_ops_any(const sn_graph *g, uint32_t flag)
+{
+    uint32_t flags = 0;
+    (void)find_flag((sn_graph *)g, &flags, 0, NULL);
+    return (flags & flag) != 0;
+}
+
 sonde_status sn_ops_resolve(sn_graph *g, sonde_error *err)
 {
     unknown_list u = {.n = 0};

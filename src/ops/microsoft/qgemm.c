@@ -170,6 +170,7 @@ const sn_op sn_op_ms_qgemm[] = {{.name = "QGemm",
                                  .pack = pack,
                                  .bind = bind,
                                  .run = run,
+                                 .flags = SN_OP_TILES,
                                  .types = "u8 i8",
                                  .attributes = "alpha transA transB"},
                                 {.name = NULL}};

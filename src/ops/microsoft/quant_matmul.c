@@ -174,6 +174,7 @@ static sonde_status run_qmm(const sn_step *s, sn_frame *f)
                              .pack = pack_qmm,                                                     \
                              .bind = bind_qmm,                                                     \
                              .run = run_qmm,                                                       \
+                             .flags = SN_OP_TILES,                                                 \
                              .types = TYPES},                                                      \
                             {.name = NULL}};
 QMM(sn_op_ms_dynamic_quantize_matmul, "DynamicQuantizeMatMul", 3, 5, prepare_dynamic, "f32")

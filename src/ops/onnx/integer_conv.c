@@ -137,7 +137,11 @@ static sonde_status pack(sn_pack_request *q)
     if (sn_is_byte(w->dtype))
         q->pack[r->at.w] =
             (uint8_t)sn_q8_conv_pack_id(w->dtype, w->dims, w->rank, r->groups, q->cpu_flags);
-    q->pack_arg[r->at.w] = r->groups;
+    const int last = w->rank - 3; /* axis of the window */
+    const int64_t across = last >= 0 ? w->dims[last + 2] : 1;
+    const bool dilates = r->window.dilations && last >= 0 && (size_t)last < r->window.n;
+    q->pack_arg[r->at.w] =
+        sn_q8_conv_pack_arg(r->groups, across, dilates ? r->window.dilations[last] : 1);
     return SONDE_OK;
 }
 
@@ -237,7 +241,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         .name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
         .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,      \
-        .pack = pack, .bind = bind, .run = run, .in_last = in_last, .types = "i8 u8"               \
+        .pack = pack, .bind = bind, .run = run, .in_last = in_last, .types = "i8 u8",              \
+        .flags = SN_OP_TILES                                                                       \
     }
 const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer),
                                     {.name = NULL}};

@@ -276,7 +276,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     {                                                                                              \
         .name = NAME, .domain = "", .since = SINCE, .min_in = MIN_IN, .max_in = MAX_IN,            \
         .min_out = 1, .max_out = 1, .params_size = sizeof(matmul_params), .prepare = PREPARE,      \
-        .infer = infer, .pack = pack, .bind = bind, .run = run, .types = TYPES                     \
+        .infer = infer, .pack = pack, .bind = bind, .run = run, .flags = SN_OP_TILES,              \
+        .types = TYPES                                                                             \
     }
 const sn_op sn_op_matmul_integer[] = {
     INTEGER_MATMUL("MatMulInteger", 10, 2, 4, prepare_integer, "i8 u8"), {.name = NULL}};

@@ -234,6 +234,7 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
          .infer = INFER,                                                                           \
          .bind = bind_quant,                                                                       \
          .run = run_quant,                                                                         \
+         .flags = SN_OP_TILES,                                                                     \
          .types = TYPES},                                                                          \
         {                                                                                          \
             .name = NULL                                                                           \

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of bytes by lines: rows of x at equal distances (lines.h) times tiles of weights. A task
+ * is a part of the result, some lines, times a range of its columns. */
+#include "compute/q8_ways.h"
+
+#include <string.h>
+
+enum { ROWS = 2 * SN_ROWS_TILE, BLOCKS = 4 }; /* of the sums at a time */
+
+typedef struct q8_strip {
+    sn_q8_call *c;
+    int64_t image;
+    sn_lines_part part;
+    const uint8_t *x; /* row 0 */
+    int32_t *sums;
+    float *factors;
+    const uint8_t **taps;
+} q8_strip;
+
+/* Where row v reads every tap. */
+static void point_at_taps(const q8_strip *t, int64_t v)
+{
+    const sn_q8_plan *p = t->c->p;
+    const sn_lines *l = &p->lines;
+    const int64_t across = l->kernel[2];
+    for (int64_t k = 0; k < p->w.taps; k++) {
+        const int64_t run = l->merged ? k / across : k;
+        const int64_t pixel = l->merged ? k % across : 0;
+        t->taps[k] = t->x + v * l->row + sn_lines_run_at(l, run) + pixel * l->pixel;
+    }
+}
+
+/* Sums of rows v … v+n-1 to where they belong; rows between lines are no results. */
+static void store_rows(const q8_strip *t, sn_q8_sums *s, int64_t v, int64_t n)
+{
+    const sn_lines *l = &t->c->p->lines;
+    int32_t *sums = s->sums;
+    for (int64_t done = 0; done < n;) {
+        int64_t at;
+        const int64_t there = sn_lines_results(l, &t->part, v + done, n - done, &at);
+        if (there == 0) {
+            done += at;
+            continue;
+        }
+        s->row = at;
+        s->rows = t->c->w_zeros ? 1 : there;
+        s->sums = sums + done * s->sums_row;
+        if (t->c->w_zeros)
+            point_at_taps(t, v + done);
+        sn_q8_finish(t->c, s);
+        done += s->rows;
+    }
+}
+
+/* Up to ROWS rows, from row v on, times chunk `unit` of all groups (or of the batch's matrix). */
+static void compute(const q8_strip *t, int64_t v, int64_t unit)
+{
+    const sn_q8_call *c = t->c;
+    const sn_q8_plan *p = c->p;
+    const sn_q8_weights *w = &p->w;
+    const int64_t group =
+        p->d.product ? sn_q8_matrix_of(&p->d, p->d.w_batch, t->image) : unit / p->chunks;
+    const int64_t q = unit % p->chunks * p->chunk, at = group * w->blocks + q;
+    const int64_t blocks = sn_min(p->chunk, w->blocks - q), first = q * w->block;
+    const int64_t rows = sn_min(ROWS, t->part.rows - v);
+    const int64_t x_at = p->d.product ? 0 : group * w->in;
+    const sn_q8_rows tiles = {.x = t->x + v * p->lines.row + x_at,
+                              .at = sn_piece_at(c->a->workspace, p->at),
+                              .w = (const int8_t *)c->weights + at * w->block_bytes,
+                              .start = c->start + at * w->block,
+                              .y = t->sums,
+                              .rows = (size_t)rows,
+                              .blocks = (size_t)blocks,
+                              .steps = (size_t)p->steps,
+                              .x_row = (ptrdiff_t)p->lines.row,
+                              .w_q = (ptrdiff_t)w->block_bytes,
+                              .y_row = BLOCKS * SN_ROWS_TILE};
+    p->by_rows(&tiles);
+    sn_q8_sums s = {.image = t->image,
+                    .group = group,
+                    .first = first,
+                    .n = sn_min(w->out - first, blocks * w->block),
+                    .sums = t->sums,
+                    .sums_row = tiles.y_row,
+                    .factors = t->factors,
+                    .taps = t->taps,
+                    .taps_step = 1,
+                    .x_at = x_at};
+    store_rows(t, &s, v, rows);
+}
+
+static void task(void *arg, size_t index, int worker)
+{
+    sn_q8_call *c = arg;
+    const sn_q8_plan *p = c->p;
+    const sn_q8_desc *d = &p->d;
+    const size_t chunk_parts = (size_t)p->chunk_parts, parts = (size_t)sn_lines_parts(&p->lines);
+    const size_t units = (size_t)((d->product ? 1 : p->w.groups) * p->chunks);
+    const size_t cp = index % chunk_parts, place = index / chunk_parts;
+    const size_t u0 = sn_split(units, chunk_parts, cp), u1 = sn_split(units, chunk_parts, cp + 1);
+    void *memory = c->a->workspace;
+    q8_strip t = {.c = c,
+                  .image = (int64_t)(place / parts),
+                  .part = sn_lines_part_of(&p->lines, (int64_t)(place % parts)),
+                  .sums = sn_pieces_at(memory, p->sums, (size_t)worker),
+                  .factors = sn_pieces_at(memory, p->factors, (size_t)worker),
+                  .taps = sn_pieces_at(memory, p->pointers, (size_t)worker)};
+    const int64_t matrix = d->product ? sn_q8_matrix_of(d, d->x_batch, t.image) : t.image;
+    const int64_t image_bytes = p->in_pixels * d->x_pitch;
+    t.x = sn_lines_prepare(&p->lines, &t.part, (const uint8_t *)c->a->x + matrix * image_bytes,
+                           (p->x_images - matrix) * image_bytes, c->outside,
+                           sn_pieces_at(memory, p->copies, (size_t)worker));
+    /* Weights that fit the cache stay there while all rows go by. */
+    const size_t at_once = (size_t)p->units_at_once;
+    for (size_t u = u0; u < u1; u += at_once)
+        for (int64_t v = 0; v < t.part.rows; v += ROWS) {
+            if (sn_q8_cancelled(c))
+                return;
+            for (size_t i = u; i < u1 && i < u + at_once; i++)
+                compute(&t, v, (int64_t)i);
+        }
+}
+
+static void enter(void *arg)
+{
+    ((const sn_q8_call *)arg)->p->k->tiles_enter();
+}
+
+static void leave(void *arg)
+{
+    ((const sn_q8_call *)arg)->p->k->tiles_leave();
+}
+
+void sn_q8_by_lines(sn_q8_call *c, sn_pool *pool)
+{
+    const sn_q8_plan *p = c->p;
+    ptrdiff_t *at = sn_piece_at(c->a->workspace, p->at);
+    const int64_t each = p->steps / p->lines.runs;
+    for (int64_t s = 0; s < p->steps; s++)
+        at[s] = sn_lines_run_at(&p->lines, s / each) + s % each * SN_ROWS_STEP;
+    const sn_thread_hook hook = {enter, leave, c};
+    const int64_t tasks = sn_max(p->d.conv.n, 0) * sn_lines_parts(&p->lines) * p->chunk_parts;
+    sn_pool_run_hooked(pool, (size_t)tasks, task, c, &hook);
+}

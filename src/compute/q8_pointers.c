@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of bytes by pointers: a tile is a few rows of the result times a few blocks of output
+ * channels, with a pointer to every row of x that its taps read. */
+#include "compute/q8_ways.h"
+
+#include <string.h>
+
+typedef struct q8_tile_at {
+    int64_t image, row, n; /* rows row … row+n-1 of an image */
+    const uint8_t **pointers;
+    int32_t *sums;
+    float *factors;
+} q8_tile_at;
+
+static void point_at_rows(const sn_q8_call *c, const q8_tile_at *t)
+{
+    const sn_q8_plan *p = c->p;
+    const sn_conv_desc *d = &p->d.conv;
+    const int64_t pitch = p->d.x_pitch;
+    const uint8_t *zeros = sn_piece_at(c->a->workspace, p->zeros);
+    const int64_t image = p->d.product ? sn_q8_matrix_of(&p->d, p->d.x_batch, t->image) : t->image;
+    const uint8_t *x = (const uint8_t *)c->a->x + image * p->in_pixels * pitch;
+    if (p->flat) {
+        for (int64_t r = 0; r < t->n; r++)
+            t->pointers[r] = x + (t->row + r) * pitch;
+        return;
+    }
+    for (int64_t r = 0; r < t->n; r++) {
+        const int64_t row = t->row + r, ox = row % d->out[2], rest = row / d->out[2];
+        const int64_t x0 = ox * d->stride[2] - d->pad[2];
+        const int64_t y0 = rest % d->out[1] * d->stride[1] - d->pad[1];
+        const int64_t z0 = rest / d->out[1] * d->stride[0] - d->pad[0];
+        const uint8_t **to = t->pointers + r;
+        for (int64_t i = 0; i < d->kernel[0]; i++)
+            for (int64_t j = 0; j < d->kernel[1]; j++) {
+                const int64_t iz = z0 + i * d->dilation[0], iy = y0 + j * d->dilation[1];
+                const bool inside = iz >= 0 && iz < d->in[0] && iy >= 0 && iy < d->in[1];
+                const uint8_t *line = inside ? x + (iz * d->in[1] + iy) * d->in[2] * pitch : zeros;
+                for (int64_t k = 0; k < d->kernel[2]; k++, to += t->n) {
+                    const int64_t ix = x0 + k * d->dilation[2];
+                    *to = inside && ix >= 0 && ix < d->in[2] ? line + ix * pitch : zeros;
+                }
+            }
+    }
+}
+
+/* Rows of a tile times chunk `unit` (of all groups, or of the batch's matrix). */
+static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
+{
+    const sn_q8_plan *p = c->p;
+    const sn_q8_weights *w = &p->w;
+    const int64_t block = w->block, q = unit % p->chunks * p->chunk;
+    const int64_t group =
+        p->d.product ? sn_q8_matrix_of(&p->d, p->d.w_batch, t->image) : unit / p->chunks;
+    const int64_t blocks = sn_min(p->chunk, w->blocks - q), columns = blocks * block;
+    const int64_t first = q * block, n = sn_min(w->out - first, columns);
+    const int64_t at = group * w->blocks + q; /* block, of all */
+    const int64_t x_at = p->depthwise ? first : p->d.product ? 0 : group * w->in;
+    if (blocks <= 0)
+        return;
+    const sn_q8_tile tile = {.x = t->pointers,
+                             .w = (const int8_t *)c->weights + at * w->block_bytes,
+                             .start = c->start + at * block,
+                             .y = t->sums,
+                             .x_at = (size_t)x_at,
+                             .rows = (size_t)t->n,
+                             .taps = (size_t)w->taps,
+                             .channels = (size_t)(p->depthwise ? n : w->in),
+                             .w_q = w->block_bytes,
+                             .y_row = columns,
+                             .blocks = (unsigned)blocks,
+                             .block = w->block,
+                             .kr = w->kr,
+                             .flip = p->flips ? 0x80 : 0};
+    if (!p->empty)
+        p->tile(&tile);
+    for (int64_t r = 0; p->empty && r < t->n; r++)
+        memcpy(t->sums + r * columns, tile.start, (size_t)columns * sizeof *t->sums);
+    const sn_q8_sums s = {.image = t->image,
+                          .row = t->row,
+                          .rows = t->n,
+                          .group = group,
+                          .first = first,
+                          .n = n,
+                          .sums = t->sums,
+                          .sums_row = columns,
+                          .factors = t->factors,
+                          .taps = t->pointers,
+                          .taps_step = t->n,
+                          .x_at = x_at};
+    sn_q8_finish(c, &s);
+}
+
+static void task(void *arg, size_t index, int worker)
+{
+    sn_q8_call *c = arg;
+    const sn_q8_plan *p = c->p;
+    const size_t tiles = (size_t)sn_ceil_div(p->out_pixels, p->rows);
+    const size_t units = (size_t)((p->d.product ? 1 : p->w.groups) * p->chunks);
+    const size_t chunk_parts = (size_t)p->chunk_parts, row_parts = (size_t)p->row_parts;
+    const size_t cp = index % chunk_parts, rp = index / chunk_parts % row_parts;
+    const size_t u0 = sn_split(units, chunk_parts, cp), u1 = sn_split(units, chunk_parts, cp + 1);
+    const size_t t0 = sn_split(tiles, row_parts, rp), t1 = sn_split(tiles, row_parts, rp + 1);
+    q8_tile_at t = {.image = (int64_t)(index / chunk_parts / row_parts),
+                    .pointers = sn_pieces_at(c->a->workspace, p->pointers, (size_t)worker),
+                    .sums = sn_pieces_at(c->a->workspace, p->sums, (size_t)worker),
+                    .factors = sn_pieces_at(c->a->workspace, p->factors, (size_t)worker)};
+    /* Weights that do not stay in the cache go through it once, all rows meet a chunk of them; else
+     * rows do. */
+    const size_t outer = p->chunks_outer ? u1 - u0 : 1;
+    for (size_t k = 0; k < outer; k++)
+        for (size_t i = t0; i < t1; i++) {
+            if (sn_q8_cancelled(c))
+                return;
+            t.row = (int64_t)i * p->rows;
+            t.n = sn_min(p->rows, p->out_pixels - t.row);
+            point_at_rows(c, &t);
+            for (size_t u = u0; u < u1; u++)
+                if (!p->chunks_outer || u == u0 + k)
+                    compute_tile(c, &t, (int64_t)u);
+        }
+}
+
+void sn_q8_by_pointers(sn_q8_call *c, sn_pool *pool)
+{
+    const sn_q8_plan *p = c->p;
+    memset(sn_piece_at(c->a->workspace, p->zeros), c->outside, (size_t)p->d.conv.c);
+    sn_pool_run(pool, (size_t)(sn_max(p->d.conv.n, 0) * p->row_parts * p->chunk_parts), task, c);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running product of bytes (q8.h), and what its sums become. The two ways to compute them
+ * (q8_pointers.c, q8_lines.c) hand over a few rows at a time. */
+#ifndef SN_COMPUTE_Q8_RESULT_H
+#define SN_COMPUTE_Q8_RESULT_H
+
+#include "compute/q8.h"
+
+typedef struct sn_q8_call {
+    const sn_q8_plan *p;
+    const sn_q8_args *a;
+    const uint8_t *weights; /* packed */
+    const int32_t *column_sums;
+    int32_t *start;
+    float *factor;
+    uint8_t outside; /* the zero point, as x has it: what pixels outside of the image are */
+    int32_t x_shift, w_shift; /* what the numbers of kernels are smaller by */
+    bool w_zeros;             /* some zero point of the weights counts */
+    bool row_numbers; /* rows have zero points, scales or biases of their own, or w_zero counts */
+    bool plain_bytes; /* the result is bytes, and no row is different from the others */
+    float lo, hi;
+    _Atomic bool cancelled;
+} sn_q8_call;
+
+/* Everything of a run but its sums; `weights` are packed. */
+void sn_q8_prepare(sn_q8_call *c, const sn_q8_plan *p, const sn_q8_args *a, const uint8_t *weights);
+/* Is the run to be stopped? */
+bool sn_q8_cancelled(sn_q8_call *c);
+
+/* Which matrix of x or w a batch uses. */
+int64_t sn_q8_matrix_of(const sn_q8_desc *d, const int64_t *steps, int64_t batch);
+
+/* Sums of rows row … row+rows-1 of an image, of columns first … first+n-1 of group (or matrix)
+ * `group`. */
+typedef struct sn_q8_sums {
+    int64_t image, row, rows;
+    int64_t group, first, n;
+    int32_t *sums; /* may be changed */
+    int64_t sums_row;
+    float *factors; /* room for n */
+    /* Where row r reads tap k: taps[k*taps_step + r] + x_at. Only asked if c->w_zeros. */
+    const uint8_t *const *taps;
+    int64_t taps_step, x_at;
+} sn_q8_sums;
+void sn_q8_finish(const sn_q8_call *c, const sn_q8_sums *s);
+
+#endif
