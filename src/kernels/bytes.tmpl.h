@@ -65,6 +65,7 @@ SN_INLINE sn_vi to_bytes(sn_v v, const byte_limits *l)
     return vi_add(vi_from_v(v_at_most(v_number_least(v, l->lo), l->hi)), l->zero);
 }
 
+#if !BYTES_HAVE_REQUANTIZE /* the file has its own */
 void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
 {
     const byte_limits l = limits_of(t->zero, t->lo, t->hi);
@@ -85,6 +86,7 @@ void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
         memcpy(y + n, made, rest);
     }
 }
+#endif
 
 void SN_ISA(sn_f32_quantize)(uint8_t *y, const float *x, size_t n, float scale, float zero,
                              float lo, float hi)

@@ -31,4 +31,5 @@ SN_INLINE __m256i vb_max(__m256i a, __m256i b, uint8_t flip)
     return flip ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
 }
 
+#define BYTES_HAVE_REQUANTIZE 0
 #include "kernels/bytes.tmpl.h"

@@ -29,4 +29,93 @@ SN_INLINE __m512i vb_max(__m512i a, __m512i b, uint8_t flip)
     return flip ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b);
 }
 
+#define BYTES_HAVE_REQUANTIZE 1
 #include "kernels/bytes.tmpl.h"
+
+/* ------------------------------------------------------------------ sums to bytes */
+/* 64 sums at a time: packing to 16 and 8 bits cuts to the type. An integer that is too large for an
+ * int32 would come out as the smallest, so that scales must be below 1 (sums · scale are integers of
+ * 32 bits then); others take the way of 16 sums, which cuts before it rounds. NaN is the smallest
+ * number, too, which is what it has to be. */
+enum { WIDE = 64, QUARTERS = 4 };
+
+static bool scales_are_small(const float *scale, size_t n)
+{
+    __mmask16 large = 0;
+    for (size_t i = 0; i < n; i += SN_VL) {
+        const __mmask16 m = n - i < SN_VL ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        const __m512 s = _mm512_abs_ps(_mm512_maskz_loadu_ps(m, scale + i));
+        large |= _mm512_cmp_ps_mask(s, _mm512_set1_ps(1.0f), _CMP_GE_OQ);
+    }
+    return large == 0;
+}
+
+typedef struct wide_limits {
+    __m512i zero, lo, hi; /* of 16 bits; of bytes */
+    __m512i order;        /* packing works on quarters: where each of their fours belongs */
+} wide_limits;
+
+SN_INLINE __m512i wide_bytes(const int32_t *x, const float *scale, __mmask64 there,
+                             const wide_limits *l, const bool is_signed, const bool whole)
+{
+    __m512i v[QUARTERS];
+    SN_UNROLL for (int q = 0; q < QUARTERS; q++)
+    {
+        const __mmask16 m = (__mmask16)(there >> (q * SN_VL));
+        const __m512 s = whole ? _mm512_loadu_ps(scale + q * SN_VL)
+                               : _mm512_maskz_loadu_ps(m, scale + q * SN_VL);
+        const __m512i sum = whole ? _mm512_loadu_si512(x + q * SN_VL)
+                                  : _mm512_maskz_loadu_epi32(m, x + q * SN_VL);
+        v[q] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), s));
+    }
+    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), l->zero);
+    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), l->zero);
+    __m512i y = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    y = is_signed ? _mm512_min_epi8(_mm512_max_epi8(y, l->lo), l->hi)
+                  : _mm512_min_epu8(_mm512_max_epu8(y, l->lo), l->hi);
+    return _mm512_permutexvar_epi32(l->order, y);
+}
+
+SN_INLINE void requantize_wide(const sn_requantize_args *t, const bool is_signed)
+{
+    const wide_limits l = {
+        .zero = _mm512_set1_epi16((short)t->zero),
+        .lo = _mm512_set1_epi8((char)(int)t->lo),
+        .hi = _mm512_set1_epi8((char)(int)t->hi),
+        .order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)};
+    for (size_t r = 0; r < t->rows; r++) {
+        const int32_t *x = t->x + (ptrdiff_t)r * t->x_row;
+        uint8_t *y = t->y + (ptrdiff_t)r * t->y_row;
+        size_t i = 0;
+        for (; i + WIDE <= t->n; i += WIDE)
+            _mm512_storeu_si512(
+                y + i, wide_bytes(x + i, t->scale + i, ~(__mmask64)0, &l, is_signed, true));
+        if (i == t->n)
+            continue;
+        const __mmask64 there = ((__mmask64)1 << (t->n - i)) - 1;
+        _mm512_mask_storeu_epi8(
+            y + i, there, wide_bytes(x + i, t->scale + i, there, &l, is_signed, false));
+    }
+}
+
+void sn_i32_requantize_avx512(const sn_requantize_args *t)
+{
+    const byte_limits l = limits_of(t->zero, t->lo, t->hi);
+    const bool is_signed = t->lo < 0 || t->zero < 0;
+    if (scales_are_small(t->scale, t->n)) {
+        if (is_signed)
+            requantize_wide(t, true);
+        else
+            requantize_wide(t, false);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i += SN_VL) {
+            const __mmask16 m = t->n - i < SN_VL ? (__mmask16)((1u << (t->n - i)) - 1) : 0xffff;
+            const __m512i x = _mm512_maskz_loadu_epi32(m, t->x + (ptrdiff_t)r * t->x_row + i);
+            const __m512 s = _mm512_maskz_loadu_ps(m, t->scale + i);
+            _mm_mask_storeu_epi8(
+                t->y + (ptrdiff_t)r * t->y_row + i, m,
+                _mm512_cvtepi32_epi8(to_bytes(_mm512_mul_ps(_mm512_cvtepi32_ps(x), s), &l)));
+        }
+}

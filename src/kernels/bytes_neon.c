@@ -40,4 +40,5 @@ SN_INLINE uint8x16_t vb_max(uint8x16_t a, uint8x16_t b, uint8_t flip)
     return flip ? vreinterpretq_u8_s8(vmaxq_s8(sa, sb)) : vmaxq_u8(a, b);
 }
 
+#define BYTES_HAVE_REQUANTIZE 0
 #include "kernels/bytes.tmpl.h"
