@@ -133,6 +133,7 @@ static void prepare_sn_f32_tile(bench_row *r)
     case SN_WEIGHTS_CONV_LAST:
     case SN_WEIGHTS_CONV_TILES:
     case SN_WEIGHTS_PANEL_TILES:
+    case SN_WEIGHTS_DEPTHWISE_QUADS:
     case SN_WEIGHTS_DEPTHWISE:
     case SN_WEIGHTS_NONE:
         fprintf(stderr, "%s: no tiles are known for how its weights are arranged\n", r->row->name);
@@ -580,6 +581,59 @@ static void prepare_sn_q8_rows(bench_row *r)
                      .y_row = (ptrdiff_t)columns};
     r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * x_row);
     r->call = call_sn_q8_rows;
+}
+
+static void call_sn_bytes_quads(bench_row *r)
+{
+    ((sn_bytes_quads_fn *)r->row->fn)(&r->args.quads);
+}
+
+static void prepare_sn_bytes_quads(bench_row *r)
+{
+    const size_t pixels = r->quick ? 4 : 56;
+    uint8_t *x = read_by(r, (pixels + 2) * SN_QUAD_CHANNELS);
+    r->args.quads = (sn_quads_args){.x = x,
+                                    .outside = x,
+                                    .y = written_by(r, pixels / 2 * SN_QUAD_BYTES),
+                                    .pairs = pixels / 2,
+                                    .channels = SN_QUAD_CHANNELS,
+                                    .there = pixels + 2,
+                                    .x_pixel = SN_QUAD_CHANNELS};
+    r->bytes = (double)(pixels * SN_QUAD_CHANNELS + pixels / 2 * SN_QUAD_BYTES);
+    r->call = call_sn_bytes_quads;
+}
+
+static void call_sn_q8_by_quads(bench_row *r)
+{
+    ((sn_q8_by_quads_fn *)r->row->fn)(&r->args.by_quads);
+}
+
+static void prepare_sn_q8_by_quads(bench_row *r) /* 3×3 */
+{
+    enum { RUNS = 3 };
+    const size_t rows = r->quick ? 3 : 56, line = (rows / 2 + 1) * SN_QUAD_BYTES;
+    ptrdiff_t *at = keep(r, bench_alloc(RUNS * sizeof *at));
+    for (size_t k = 0; k < RUNS; k++)
+        at[k] = (ptrdiff_t)(k * line);
+    float *scale = elements(r, SONDE_DTYPE_F32, SN_QUAD_CHANNELS);
+    for (size_t c = 0; c < SN_QUAD_CHANNELS; c++)
+        scale[c] = 0.001f;
+    r->args.by_quads =
+        (sn_q8_depthwise_args){.x = read_by(r, RUNS * line),
+                               .at = at,
+                               .w = elements(r, r->row->slot->weights, 2 * RUNS * SN_QUAD_BYTES),
+                               .start = elements(r, SONDE_DTYPE_I32, SN_QUAD_CHANNELS),
+                               .scale = scale,
+                               .rows = rows,
+                               .runs = RUNS,
+                               .quads = 1,
+                               .stride = 1,
+                               .channels = SN_QUAD_CHANNELS,
+                               .y = written_by(r, rows * SN_QUAD_CHANNELS),
+                               .y_row = SN_QUAD_CHANNELS,
+                               .hi = 255};
+    r->flops = 2.0 * 9 * (double)(rows * SN_QUAD_CHANNELS);
+    r->call = call_sn_q8_by_quads;
 }
 
 static void call_sn_thread_state(bench_row *r)

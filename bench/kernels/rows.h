@@ -27,6 +27,8 @@ typedef struct bench_row {
         sn_f32_exp_rows exp_rows;
         sn_q8_tile bytes;
         sn_q8_rows rows;
+        sn_quads_args quads;
+        sn_q8_depthwise_args by_quads;
     } args;
     void *array[BENCH_ROW_ARRAYS]; /* memory to be freed */
     int arrays;

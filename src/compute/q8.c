@@ -59,14 +59,25 @@ static unsigned pack_id(sn_arrangement arrangement, sonde_dtype w_type, uint32_t
                         kernel_for(k, depthwise, SONDE_DTYPE_U8).geometry);
 }
 
-unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t groups,
+/* Depthwise by quads: taps of a row must be neighbours. */
+static bool goes_by_quads(const sn_kernels *k, int64_t arg)
+{
+    return arg > 0 &&
+           k->u8_by_quads_geometry.speed > kernel_for(k, true, SONDE_DTYPE_U8).geometry->speed;
+}
+
+unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t arg,
                             uint32_t cpu_flags)
 {
+    const int64_t groups = arg < 0 ? -arg : arg;
     if (rank < 3 || groups <= 0 || w[0] <= 0 || w[0] % groups != 0)
         return SN_PACK_NONE;
-    return pack_id(is_depthwise(w[1], w[0] / groups, groups) ? SN_WEIGHTS_DEPTHWISE
-                                                             : SN_WEIGHTS_CONV_LAST,
-                   w_type, cpu_flags);
+    if (!is_depthwise(w[1], w[0] / groups, groups))
+        return pack_id(SN_WEIGHTS_CONV_LAST, w_type, cpu_flags);
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    if (goes_by_quads(k, arg))
+        return sn_pack_find(SN_WEIGHTS_DEPTHWISE_QUADS, (sn_dtype)w_type, &k->u8_by_quads_geometry);
+    return pack_id(SN_WEIGHTS_DEPTHWISE, w_type, cpu_flags);
 }
 
 unsigned sn_q8_gemm_pack_id(sonde_dtype w_type, uint32_t cpu_flags)
@@ -96,23 +107,31 @@ sn_q8_desc sn_q8_product(const sn_gemm_desc *d)
     return q;
 }
 
-/* The weights as packing sees them; dims has room for 5. Without channels they are taken to have
- * one: nothing of it is read. */
-static sn_packing packing_of(const sn_q8_plan *p, int64_t *dims)
+/* Dims of the weights as packing sees them, 3 of products, else 5. Without channels they are taken
+ * to have one: nothing of it is read. */
+static void weight_dims(const sn_q8_desc *d, int64_t *dims)
 {
-    const sn_q8_desc *d = &p->d;
     const sn_conv_desc *c = &d->conv;
     const int64_t in = sn_max(c->c, 1);
     if (d->product) {
         dims[0] = sn_max(d->matrices, 1);
         dims[1] = d->turned ? c->oc : in;
         dims[2] = d->turned ? in : c->oc;
-        return (sn_packing){sn_pack_get(p->pack), dims, 3, d->turned, p->cpu_flags};
+        return;
     }
     dims[0] = c->oc;
     dims[1] = sn_max(c->c / c->groups, 1);
     for (int i = 0; i < 3; i++)
         dims[i + 2] = c->kernel[i];
+}
+
+static sn_packing packing_of(const sn_q8_plan *p, int64_t *dims)
+{
+    const sn_q8_desc *d = &p->d;
+    const sn_conv_desc *c = &d->conv;
+    weight_dims(d, dims);
+    if (d->product)
+        return (sn_packing){sn_pack_get(p->pack), dims, 3, d->turned, p->cpu_flags};
     return (sn_packing){sn_pack_get(p->pack), dims, 5,
                         sn_q8_conv_pack_arg(c->groups, c->kernel[2], c->dilation[2]), p->cpu_flags};
 }
@@ -230,10 +249,27 @@ static bool plan_lines(sn_q8_plan *p, size_t l2_bytes, int threads)
     return true;
 }
 
+/* By quads: a task is some lines of one block of channels. */
+static bool plan_quads(sn_q8_plan *p, int threads)
+{
+    const sn_conv_desc *c = &p->d.conv;
+    const int64_t lines = c->out[1], others = sn_max(c->n, 1) * c->out[0] * p->w.blocks;
+    const int64_t want = threads > 1 ? sn_ceil_div(4 * (int64_t)threads, others) : 1;
+    p->row_parts = sn_max(sn_min(lines, want), 1);
+    p->chunk = p->chunk_parts = 1;
+    p->chunks = p->w.blocks;
+    p->rows = 2 * SN_ROWS_TILE;
+    p->pairs = (c->out[2] - 1) * c->stride[2] / 2 + 2 * (p->w.quads - 1) + 1;
+    p->ring = (c->kernel[1] - 1) * c->dilation[1] + 1;
+    return sn_count(p->ring * c->kernel[0], p->pairs, SN_QUAD_BYTES, 1) >= 0;
+}
+
 static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, int threads)
 {
     if (p->by_rows)
         return plan_lines(p, l2_bytes, threads);
+    if (p->by_quads)
+        return plan_quads(p, threads);
     p->flat = is_flat(&p->d.conv);
     plan_tiles(p, kernel->geometry);
     plan_tasks(p, l2_bytes, threads);
@@ -260,7 +296,13 @@ static bool carve(sn_q8_plan *p, int threads)
         p->at = sn_carve(&p->workspace, p->steps, sizeof(ptrdiff_t));
         p->copies = sn_carve_each(&p->workspace, n, (size_t)p->lines.bytes);
     } else {
-        p->zeros = sn_carve(&p->workspace, p->d.conv.c, 1);
+        p->zeros = sn_carve(&p->workspace, sn_max(p->d.conv.c, SN_QUAD_CHANNELS), 1);
+    }
+    if (p->by_quads) {
+        const int64_t *kernel = p->d.conv.kernel;
+        p->offsets = sn_carve_each(&p->workspace, n, (size_t)w->runs * sizeof(ptrdiff_t));
+        p->quads = sn_carve_each(&p->workspace, n,
+                                 (size_t)(p->ring * kernel[0] * p->pairs * SN_QUAD_BYTES));
     }
     return true;
 }
@@ -285,11 +327,16 @@ sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_fl
             join_batches(&p->d);
         p->x_images = images_of(&p->d);
     }
-    p->pack = pack_id(d->product     ? SN_WEIGHTS_PANELS
-                      : p->depthwise ? SN_WEIGHTS_DEPTHWISE
-                                     : SN_WEIGHTS_CONV_LAST,
-                      d->w_type, cpu_flags);
     int64_t dims[5];
+    weight_dims(&p->d, dims);
+    const int64_t arg = sn_q8_conv_pack_arg(c->groups, c->kernel[2], c->dilation[2]);
+    p->pack = d->product ? sn_q8_gemm_pack_id(d->w_type, cpu_flags)
+                         : sn_q8_conv_pack_id(d->w_type, dims, 5, arg, cpu_flags);
+    if (p->depthwise && p->out_pixels > 0 && goes_by_quads(p->k, arg)) {
+        p->by_quads = p->k->u8_by_quads;
+        kernel.name = p->k->u8_by_quads_name;
+        p->flips = d->x_type != SONDE_DTYPE_U8;
+    }
     const sn_packing packing = packing_of(p, dims);
     p->in_pixels = sn_count(c->in[0], c->in[1], c->in[2], 1);
     p->out_pixels = sn_count(c->out[0], c->out[1], c->out[2], 1);
@@ -338,6 +385,6 @@ bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
     }
     sn_q8_call c;
     sn_q8_prepare(&c, p, a, w);
-    (p->by_rows ? sn_q8_by_lines : sn_q8_by_pointers)(&c, pool);
+    (p->by_rows ? sn_q8_by_lines : p->by_quads ? sn_q8_by_quads : sn_q8_by_pointers)(&c, pool);
     return !atomic_load_explicit(&c.cancelled, memory_order_relaxed);
 }

@@ -33,6 +33,7 @@ typedef struct sn_q8_weights {
     int64_t group_in, group_out; /* channels of a group as the model has it */
     int64_t in, out;             /* of a merged one */
     int64_t taps, blocks;        /* blocks of output channels of a merged group */
+    int64_t quads;               /* of a row of taps, where they are four at a time */
     int64_t runs, run;           /* what is summed one behind the other: taps, or rows of taps; and
                                     the numbers of each in packed weights */
     bool merged;                 /* runs are rows of the kernel (lines.h) */
@@ -42,7 +43,7 @@ bool sn_q8_weights_of(const sn_packing *p, sn_q8_weights *out);
 
 /* The packed format (compute/packs.inc) of these weights, 0: none, and its argument. */
 int64_t sn_q8_conv_pack_arg(int64_t groups, int64_t kernel_x, int64_t dilation_x);
-unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t groups,
+unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int64_t arg,
                             uint32_t cpu_flags);
 /* The same for the right side of a product; argument 1 where it is stored as [n, k]. */
 unsigned sn_q8_gemm_pack_id(sonde_dtype w_type, uint32_t cpu_flags);
@@ -100,6 +101,9 @@ typedef struct sn_q8_plan {
     int64_t chunk, chunks;          /* blocks of a tile, and how many such chunks a group has */
     bool chunks_outer;              /* weights are read once, else rows are */
     int64_t row_parts, chunk_parts; /* tasks of an image */
+    sn_q8_by_quads_fn *by_quads;    /* not NULL: depthwise, by quads */
+    int64_t pairs, ring;            /* by quads: of a line; lines that a result reads */
+    sn_pieces quads, offsets; /* of each thread: lines of quads, and where rows of taps read */
     /* by lines */
     sn_lines lines;
     int64_t steps;         /* of 64 bytes, of all runs */

@@ -13,6 +13,9 @@
  *   conv_tiles   [group][out block][run][numbers / 64][16][block][kr]
  *   panel_tiles  [matrix][panel of columns][k / 64][16][block][kr]
  *
+ *   depthwise_quads  [block of channels][first tap even, odd][row of taps][taps / 4][256]
+ *                    a quad is as in SN_QUAD_AT; where the first tap is odd, taps are one later
+ *
  * What fills up a block, a last kr or a last step is zero. Narrow groups of a convolution are
  * merged until they fill a block, or a step, with zeros between channels of different groups. `arg`
  * is the number of groups, negative if taps of a kernel's row are no neighbours; or 1 for matrices
@@ -59,6 +62,17 @@ static bool conv_weights(const sn_packing *p, sn_q8_weights *w)
     w->group_in = d[1];
     w->group_out = d[0] / groups;
     w->runs = w->taps;
+    if (p->format->arrangement == SN_WEIGHTS_DEPTHWISE_QUADS) {
+        const int64_t across = d[p->rank - 1];
+        if (across <= 0 || p->arg < 0)
+            return false;
+        w->groups = 1;
+        w->in = w->out = groups;
+        w->quads = (across + 1) / SN_QUAD_TAPS + ((across + 1) % SN_QUAD_TAPS != 0);
+        w->runs = w->taps / across;
+        w->run = sn_count(2 * SN_QUAD_TAPS, w->quads, 1, 1);
+        return w->group_in == 1 && w->group_out == 1;
+    }
     if (p->format->arrangement == SN_WEIGHTS_DEPTHWISE) {
         w->groups = w->runs = 1;
         w->in = w->out = groups;
@@ -257,6 +271,29 @@ static void pack_depthwise(const sn_packing *p, void *dst, const void *src, size
             &w, r.w, l, (const uint8_t *)src + (r.first + l) * w.taps, w.taps, 1, flip_of(p));
 }
 
+static void pack_quads(const sn_packing *p, void *dst, const void *src, size_t unit)
+{
+    sn_q8_weights w;
+    if (!sn_q8_weights_of(p, &w))
+        return;
+    const unit_room r = room_of(&w, dst, unit);
+    const int64_t across = p->dims[p->rank - 1];
+    for (unsigned l = 0; l < r.lanes; l++) {
+        const uint8_t *from = (const uint8_t *)src + (r.first + l) * w.taps;
+        int64_t sum = 0;
+        for (int64_t t = 0; t < w.taps; t++) {
+            const int8_t v = (int8_t)(from[t] ^ flip_of(p));
+            sum += v;
+            for (int64_t odd = 0; odd < 2; odd++) {
+                const int64_t k = t % across + odd;
+                const int64_t quad = (odd * w.runs + t / across) * w.quads + k / SN_QUAD_TAPS;
+                r.w[quad * SN_QUAD_BYTES + SN_QUAD_AT(l) + k % SN_QUAD_TAPS] = v;
+            }
+        }
+        r.sums[l] = (int32_t)(uint32_t)sum;
+    }
+}
+
 #define FORMAT(TYPE, type, name_, BLOCK, ARRANGEMENT, fn, source_fn)                               \
     const sn_pack_format sn_pack_##type##_##name_##BLOCK = {.name = #type "_" #name_ #BLOCK,       \
                                                             .arrangement =                         \
@@ -275,6 +312,7 @@ static void pack_depthwise(const sn_packing *p, void *dst, const void *src, size
     FORMAT(TYPE, type, panels, 16, PANELS, pack_panel, panel_source)                               \
     FORMAT(TYPE, type, conv_tiles, 16, CONV_TILES, pack_conv, conv_source)                         \
     FORMAT(TYPE, type, panel_tiles, 16, PANEL_TILES, pack_panel, panel_source)                     \
-    FORMAT(TYPE, type, depthwise, 16, DEPTHWISE, pack_depthwise, conv_source)
+    FORMAT(TYPE, type, depthwise, 16, DEPTHWISE, pack_depthwise, conv_source)                      \
+    FORMAT(TYPE, type, depthwise_quads, 64, DEPTHWISE_QUADS, pack_quads, conv_source)
 FORMATS(I8, i8)
 FORMATS(U8, u8)

@@ -16,8 +16,9 @@ typedef struct sn_q8_call {
     uint8_t outside; /* the zero point, as x has it: what pixels outside of the image are */
     int32_t x_shift, w_shift; /* what the numbers of kernels are smaller by */
     bool w_zeros;             /* some zero point of the weights counts */
-    bool row_numbers; /* rows have zero points, scales or biases of their own, or w_zero counts */
-    bool plain_bytes; /* the result is bytes, and no row is different from the others */
+    bool row_numbers;   /* rows have zero points, scales or biases of their own, or w_zero counts */
+    bool plain_bytes;   /* the result is bytes, and no row is different from the others */
+    bool small_factors; /* plain bytes, factors below 1: a kernel may store them itself */
     float lo, hi;
     _Atomic bool cancelled;
 } sn_q8_call;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ways to compute products of bytes; which one a plan uses follows from its kernel. */
+/* The ways to compute products of bytes; which one a plan uses follows from its kernel. */
 #ifndef SN_COMPUTE_Q8_WAYS_H
 #define SN_COMPUTE_Q8_WAYS_H
 
@@ -7,5 +7,6 @@
 
 void sn_q8_by_pointers(sn_q8_call *c, sn_pool *pool);
 void sn_q8_by_lines(sn_q8_call *c, sn_pool *pool);
+void sn_q8_by_quads(sn_q8_call *c, sn_pool *pool); /* depthwise convolutions */
 
 #endif

@@ -34,9 +34,9 @@ SN_INLINE __m512i vb_max(__m512i a, __m512i b, uint8_t flip)
 
 /* ------------------------------------------------------------------ sums to bytes */
 /* 64 sums at a time: packing to 16 and 8 bits cuts to the type. An integer that is too large for an
- * int32 would come out as the smallest, so that scales must be below 1 (sums · scale are integers of
- * 32 bits then); others take the way of 16 sums, which cuts before it rounds. NaN is the smallest
- * number, too, which is what it has to be. */
+ * int32 would come out as the smallest, so that scales must be below 1 (sums · scale are integers
+ * of 32 bits then); others take the way of 16 sums, which cuts before it rounds. NaN is the
+ * smallest number, too, which is what it has to be. */
 enum { WIDE = 64, QUARTERS = 4 };
 
 static bool scales_are_small(const float *scale, size_t n)
@@ -64,8 +64,8 @@ SN_INLINE __m512i wide_bytes(const int32_t *x, const float *scale, __mmask64 the
         const __mmask16 m = (__mmask16)(there >> (q * SN_VL));
         const __m512 s = whole ? _mm512_loadu_ps(scale + q * SN_VL)
                                : _mm512_maskz_loadu_ps(m, scale + q * SN_VL);
-        const __m512i sum = whole ? _mm512_loadu_si512(x + q * SN_VL)
-                                  : _mm512_maskz_loadu_epi32(m, x + q * SN_VL);
+        const __m512i sum =
+            whole ? _mm512_loadu_si512(x + q * SN_VL) : _mm512_maskz_loadu_epi32(m, x + q * SN_VL);
         v[q] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), s));
     }
     const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), l->zero);
@@ -93,8 +93,8 @@ SN_INLINE void requantize_wide(const sn_requantize_args *t, const bool is_signed
         if (i == t->n)
             continue;
         const __mmask64 there = ((__mmask64)1 << (t->n - i)) - 1;
-        _mm512_mask_storeu_epi8(
-            y + i, there, wide_bytes(x + i, t->scale + i, there, &l, is_signed, false));
+        _mm512_mask_storeu_epi8(y + i, there,
+                                wide_bytes(x + i, t->scale + i, there, &l, is_signed, false));
     }
 }
 

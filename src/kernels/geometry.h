@@ -20,14 +20,15 @@ typedef struct sn_geometry {
 /* How weights are arranged (compute/packs.h has the formats). Which format a kernel reads follows
  * from this, its element type of weights, and its geometry. */
 typedef enum sn_arrangement {
-    SN_WEIGHTS_NONE,        /* it reads none, or as they are */
-    SN_WEIGHTS_CONV,        /* blocks of input × blocks of output channels */
-    SN_WEIGHTS_CONV_PLAIN,  /* all input channels × blocks of output channels */
-    SN_WEIGHTS_CONV_LAST,   /* blocks of output channels, in them taps × all input channels */
-    SN_WEIGHTS_DEPTHWISE,   /* blocks of channels */
-    SN_WEIGHTS_PANELS,      /* panels of a matrix's columns */
-    SN_WEIGHTS_CONV_TILES,  /* blocks of output channels, in them runs of 64 bytes of x */
-    SN_WEIGHTS_PANEL_TILES, /* the same of a matrix */
+    SN_WEIGHTS_NONE,            /* it reads none, or as they are */
+    SN_WEIGHTS_CONV,            /* blocks of input × blocks of output channels */
+    SN_WEIGHTS_CONV_PLAIN,      /* all input channels × blocks of output channels */
+    SN_WEIGHTS_CONV_LAST,       /* blocks of output channels, in them taps × all input channels */
+    SN_WEIGHTS_DEPTHWISE,       /* blocks of channels */
+    SN_WEIGHTS_PANELS,          /* panels of a matrix's columns */
+    SN_WEIGHTS_CONV_TILES,      /* blocks of output channels, in them runs of 64 bytes of x */
+    SN_WEIGHTS_PANEL_TILES,     /* the same of a matrix */
+    SN_WEIGHTS_DEPTHWISE_QUADS, /* blocks of channels, in them rows of taps, four at a time */
 } sn_arrangement;
 
 /* The geometries that rows of kernels.inc name, as initialisers. */
@@ -43,11 +44,13 @@ typedef enum sn_arrangement {
     .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}, .speed = 0.55f
 #define SN_GEOMETRY_bytes16                                                                        \
     .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16), .speed = 4
-#define SN_GEOMETRY_rows_c   .block = 16, .kr = 4, .speed = 0.01f
-#define SN_GEOMETRY_rows_amx .block = 16, .kr = 4, .speed = 30
-#define SN_GEOMETRY_taps_c   .block = 16, .kr = 4, .speed = 0.05f
-#define SN_GEOMETRY_taps8    .block = 16, .kr = 4, .speed = 0.55f
-#define SN_GEOMETRY_taps16   .block = 16, .kr = 4, .speed = 1
+#define SN_GEOMETRY_rows_c     .block = 16, .kr = 4, .speed = 0.01f
+#define SN_GEOMETRY_rows_amx   .block = 16, .kr = 4, .speed = 30
+#define SN_GEOMETRY_quads_c    .block = 64, .kr = 4, .speed = 0.01f
+#define SN_GEOMETRY_quads_vnni .block = 64, .kr = 4, .speed = 4
+#define SN_GEOMETRY_taps_c     .block = 16, .kr = 4, .speed = 0.05f
+#define SN_GEOMETRY_taps8      .block = 16, .kr = 4, .speed = 0.55f
+#define SN_GEOMETRY_taps16     .block = 16, .kr = 4, .speed = 1
 #define SN_TILE_PIXELS(lists)                                                                      \
     {                                                                                              \
         SN_TILE_MOST(lists##_1), SN_TILE_MOST(lists##_2), SN_TILE_MOST(lists##_3),                 \

@@ -2,6 +2,7 @@
 /* Products of bytes, one at a time. */
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "kernels/kernels.h"
 
@@ -61,6 +62,50 @@ static inline void rows(const sn_q8_rows *t, bool is_signed)
                 }
                 t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * SN_ROWS_TILE + l)] = (int32_t)sum;
             }
+}
+
+void sn_u8_quads_ref(const sn_quads_args *t)
+{
+    for (size_t p = 0; p < t->pairs; p++)
+        for (size_t i = 0; i < SN_QUAD_TAPS; i++) {
+            const size_t pixel = 2 * p + i - t->before;
+            const uint8_t *x = pixel < t->there ? t->x + (ptrdiff_t)pixel * t->x_pixel : t->outside;
+            for (size_t c = 0; c < SN_QUAD_CHANNELS; c++)
+                t->y[p * SN_QUAD_BYTES + SN_QUAD_AT(c) + i] = c < t->channels ? x[c] ^ t->flip : 0;
+        }
+}
+
+void sn_u8_by_quads_ref(const sn_q8_depthwise_args *t)
+{
+    for (size_t r = 0; r < t->rows; r++) {
+        const size_t pixel = r * t->stride;
+        int32_t sums[SN_QUAD_CHANNELS];
+        for (size_t c = 0; c < SN_QUAD_CHANNELS; c++) {
+            uint32_t sum = (uint32_t)t->start[c];
+            for (size_t k = 0; k < t->runs; k++)
+                for (size_t q = 0; q < t->quads; q++) {
+                    const uint8_t *x = t->x + t->at[k] + (pixel / 2 + 2 * q) * SN_QUAD_BYTES;
+                    const int8_t *w =
+                        t->w + ((pixel % 2 * t->runs + k) * t->quads + q) * SN_QUAD_BYTES;
+                    for (size_t i = 0; i < SN_QUAD_TAPS; i++)
+                        sum += (uint32_t)(x[SN_QUAD_AT(c) + i] * w[SN_QUAD_AT(c) + i]);
+                }
+            sums[c] = (int32_t)sum;
+        }
+        if (t->sums) {
+            memcpy(t->sums + (ptrdiff_t)r * t->sums_row, sums, sizeof sums);
+            continue;
+        }
+        const sn_requantize_args bytes = {.x = sums,
+                                          .scale = t->scale,
+                                          .y = t->y + (ptrdiff_t)r * t->y_row,
+                                          .rows = 1,
+                                          .n = t->channels,
+                                          .zero = t->zero,
+                                          .lo = t->lo,
+                                          .hi = t->hi};
+        sn_i32_requantize_ref(&bytes);
+    }
 }
 
 void sn_u8_rows_ref(const sn_q8_rows *t)

@@ -127,3 +127,161 @@ void sn_u8_depthwise_vnni(const sn_q8_tile *t)
             depthwise_rows(t, row, c, n, 1);
     }
 }
+
+/* ------------------------------------------------------------------ depthwise by quads */
+/* Interleaving the bytes of four registers leaves channels 4j … 4j+3 of each quarter in the j-th of
+ * four results (SN_QUAD_AT). Sums have that order, too, until they are packed to bytes, which
+ * brings them back. */
+SN_INLINE void interleave(__m512i *out, const __m512i *v)
+{
+    const __m512i lo = _mm512_unpacklo_epi8(v[0], v[1]), hi = _mm512_unpackhi_epi8(v[0], v[1]);
+    const __m512i lo2 = _mm512_unpacklo_epi8(v[2], v[3]), hi2 = _mm512_unpackhi_epi8(v[2], v[3]);
+    out[0] = _mm512_unpacklo_epi16(lo, lo2);
+    out[1] = _mm512_unpackhi_epi16(lo, lo2);
+    out[2] = _mm512_unpacklo_epi16(hi, hi2);
+    out[3] = _mm512_unpackhi_epi16(hi, hi2);
+}
+
+SN_INLINE __m512i quad_pixel(const sn_quads_args *t, size_t i, __mmask64 channels, __m512i flip)
+{
+    const size_t pixel = i - t->before;
+    const uint8_t *x = pixel < t->there ? t->x + (ptrdiff_t)pixel * t->x_pixel : t->outside;
+    return _mm512_xor_si512(_mm512_maskz_loadu_epi8(channels, x), flip);
+}
+
+void sn_u8_quads_vnni(const sn_quads_args *t)
+{
+    const __mmask64 m = t->channels >= LANES ? ~(__mmask64)0 : ((__mmask64)1 << t->channels) - 1;
+    const __m512i flip = _mm512_maskz_set1_epi8(m, (char)t->flip);
+    __m512i v[4];
+    v[2] = quad_pixel(t, 0, m, flip);
+    v[3] = quad_pixel(t, 1, m, flip);
+    for (size_t p = 0; p < t->pairs; p++) {
+        __m512i out[4];
+        v[0] = v[2];
+        v[1] = v[3];
+        v[2] = quad_pixel(t, 2 * p + 2, m, flip);
+        v[3] = quad_pixel(t, 2 * p + 3, m, flip);
+        interleave(out, v);
+        SN_UNROLL for (int j = 0; j < 4; j++)
+            _mm512_storeu_si512(t->y + p * SN_QUAD_BYTES + j * LANES, out[j]);
+    }
+}
+
+typedef struct quad_result {
+    __m512i start[4], zero, lo, hi;
+    __m512 scale[4];
+    __mmask64 there;
+} quad_result;
+
+/* 64 numbers in the order of quads. */
+SN_INLINE void load_turned(__m512i *to, const void *from)
+{
+    SN_UNROLL for (int j = 0; j < 4; j++) to[j] =
+        _mm512_loadu_si512((const int32_t *)from + j * QUARTER);
+    turn_quarters(to, to);
+}
+
+SN_INLINE void store_quad_bytes(uint8_t *y, const __m512i *sums, const quad_result *q,
+                                const bool is_signed)
+{
+    __m512i v[4];
+    SN_UNROLL for (int j = 0; j < 4; j++) v[j] =
+        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[j]), q->scale[j]));
+    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), q->zero);
+    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), q->zero);
+    __m512i bytes = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    bytes = is_signed ? _mm512_min_epi8(_mm512_max_epi8(bytes, q->lo), q->hi)
+                      : _mm512_min_epu8(_mm512_max_epu8(bytes, q->lo), q->hi);
+    _mm512_mask_storeu_epi8(y, q->there, bytes);
+}
+
+SN_INLINE void finish_quad(const sn_q8_depthwise_args *t, size_t r, __m512i *sums,
+                           const quad_result *q, const bool is_signed)
+{
+    if (!t->sums) {
+        store_quad_bytes(t->y + (ptrdiff_t)r * t->y_row, sums, q, is_signed);
+        return;
+    }
+    turn_quarters(sums, sums);
+    SN_UNROLL for (int j = 0; j < 4; j++)
+        _mm512_storeu_si512(t->sums + (ptrdiff_t)r * t->sums_row + j * QUARTER, sums[j]);
+}
+
+/* Four times 16 sums of a quad. */
+SN_INLINE void add_quad(__m512i *sums, const uint8_t *x, const __m512i *w)
+{
+    SN_UNROLL for (int j = 0; j < 4; j++) sums[j] =
+        _mm512_dpbusd_epi32(sums[j], _mm512_loadu_si512(x + j * LANES), w[j]);
+}
+
+SN_INLINE void load_quad(__m512i *w, const int8_t *from)
+{
+    SN_UNROLL for (int j = 0; j < 4; j++) w[j] = _mm512_loadu_si512(from + j * LANES);
+}
+
+/* Results whose first tap is an even pixel, or an odd one, of any window. */
+SN_INLINE void quad_rows(const sn_q8_depthwise_args *t, const quad_result *q, size_t odd,
+                         size_t step, const bool is_signed)
+{
+    const int8_t *first = t->w + odd * t->runs * t->quads * SN_QUAD_BYTES;
+    for (size_t r = odd; r < t->rows; r += step) {
+        const uint8_t *x = t->x + r * t->stride / 2 * SN_QUAD_BYTES;
+        const int8_t *w = first;
+        __m512i sums[4], wv[4];
+        SN_UNROLL for (int j = 0; j < 4; j++) sums[j] = q->start[j];
+        for (size_t k = 0; k < t->runs; k++)
+            for (size_t i = 0; i < t->quads; i++, w += SN_QUAD_BYTES) {
+                load_quad(wv, w);
+                add_quad(sums, x + t->at[k] + 2 * i * SN_QUAD_BYTES, wv);
+            }
+        finish_quad(t, r, sums, q, is_signed);
+    }
+}
+
+/* The same for three rows of up to three taps (four where all first taps are even): weights stay in
+ * registers. */
+SN_INLINE void quad_rows3(const sn_q8_depthwise_args *t, const quad_result *q, size_t odd,
+                          size_t step, const bool is_signed)
+{
+    const int8_t *w = t->w + odd * 3 * SN_QUAD_BYTES;
+    const ptrdiff_t at[] = {t->at[0], t->at[1], t->at[2]};
+    __m512i wv[3 * 4];
+    SN_UNROLL for (int k = 0; k < 3; k++) load_quad(wv + 4 * k, w + k * SN_QUAD_BYTES);
+    for (size_t r = odd; r < t->rows; r += step) {
+        const uint8_t *x = t->x + r * t->stride / 2 * SN_QUAD_BYTES;
+        __m512i sums[4];
+        SN_UNROLL for (int j = 0; j < 4; j++) sums[j] = q->start[j];
+        SN_UNROLL for (int k = 0; k < 3; k++) add_quad(sums, x + at[k], wv + 4 * k);
+        finish_quad(t, r, sums, q, is_signed);
+    }
+}
+
+SN_INLINE void quad_walk(const sn_q8_depthwise_args *t, const quad_result *q, const bool is_signed)
+{
+    const size_t step = t->stride % 2 ? 2 : 1;
+    for (size_t odd = 0; odd < step; odd++)
+        if (t->runs == 3 && t->quads == 1)
+            quad_rows3(t, q, odd, step, is_signed);
+        else
+            quad_rows(t, q, odd, step, is_signed);
+}
+
+void sn_u8_by_quads_vnni(const sn_q8_depthwise_args *t)
+{
+    quad_result q = {.there =
+                         t->channels >= LANES ? ~(__mmask64)0 : ((__mmask64)1 << t->channels) - 1};
+    load_turned(q.start, t->start);
+    if (!t->sums) {
+        __m512i scale[4];
+        load_turned(scale, t->scale);
+        SN_UNROLL for (int j = 0; j < 4; j++) q.scale[j] = _mm512_castsi512_ps(scale[j]);
+        q.zero = _mm512_set1_epi16((short)t->zero);
+        q.lo = _mm512_set1_epi8((char)(int)t->lo);
+        q.hi = _mm512_set1_epi8((char)(int)t->hi);
+    }
+    if (t->lo < 0 || t->zero < 0)
+        quad_walk(t, &q, true);
+    else
+        quad_walk(t, &q, false);
+}

@@ -232,6 +232,48 @@ typedef void sn_q8_rows_fn(const sn_q8_rows *t);
 /* What a thread does before and after it calls kernels whose registers have to be set up. */
 typedef void sn_thread_state_fn(void);
 
+/* Depthwise convolutions of 64 channels by quads: four neighbouring pixels of a line, whose bytes
+ * lie together channel by channel, in the order of channels that SN_QUAD_AT says. Quads begin at
+ * every second pixel. A result whose first tap is an odd pixel reads the quad of the pixel before
+ * it, with weights that are shifted by one tap.
+ *
+ * y[p*256 + SN_QUAD_AT(c) + t] = channel c of pixel 2p + t, xored with flip, for p < pairs, c < 64,
+ * t < 4, where pixel i is x + (i - before)*x_pixel for before <= i < before + there, else
+ * `outside`. `channels` of a pixel are read, the others are 0. */
+#define SN_QUAD_AT(c) ((c) % 16 / 4 * 64 + (c) / 16 * 16 + (c) % 4 * 4)
+enum { SN_QUAD_CHANNELS = 64, SN_QUAD_TAPS = 4, SN_QUAD_BYTES = 256 };
+typedef struct sn_quads_args {
+    const uint8_t *x, *outside;
+    uint8_t *y;
+    size_t pairs, channels, before, there;
+    ptrdiff_t x_pixel;
+    uint8_t flip;
+} sn_quads_args;
+typedef void sn_bytes_quads_fn(const sn_quads_args *t);
+
+/* The sums of `rows` results along a line, with p = r*stride for result r:
+ *
+ *   sum[r][c] = start[c] + sum over k < runs, q < quads, i < 4 of
+ *                   x[at[k] + (p/2 + 2*q)*256 + SN_QUAD_AT(c) + i]
+ *                 * w[((p%2*runs + k)*quads + q)*256 + SN_QUAD_AT(c) + i]
+ *
+ * for c < 64. sums not NULL: they go there, sums_row elements from row to row. Otherwise they
+ * become bytes as in sn_requantize_args, `channels` of them to y; scales are then below 1, or NaN.
+ */
+typedef struct sn_q8_depthwise_args {
+    const uint8_t *x;
+    const ptrdiff_t *at;
+    const int8_t *w;
+    const int32_t *start; /* 64 */
+    const float *scale;   /* 64 */
+    size_t rows, runs, quads, stride, channels;
+    int32_t *sums;
+    uint8_t *y;
+    ptrdiff_t sums_row, y_row;
+    float zero, lo, hi;
+} sn_q8_depthwise_args;
+typedef void sn_q8_by_quads_fn(const sn_q8_depthwise_args *t);
+
 /* y[r*y_row + i] = round(x[r*x_row + i] * scale[i]) + zero, cut to [lo, hi], as a byte, for
  * r < rows, i < n; x becomes f32 first, rounding is to nearest even, NaN gives lo. zero, lo and hi
  * are integers from 0 to 255, or from -128 to 127. No overlap. */

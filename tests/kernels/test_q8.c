@@ -145,6 +145,81 @@ static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_quads(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 200 && !test_errors; i++) {
+        sn_quads_args t = {.pairs = rnd(1, 20),
+                           .channels = i % 3 ? rnd(1, 64) : 64,
+                           .before = rnd(0, 4),
+                           .there = rnd(0, 45),
+                           .flip = (uint8_t)(i % 2 ? 0x80 : 0)};
+        t.x_pixel = (ptrdiff_t)(t.channels + rnd(0, 1) * rnd(0, 70));
+        uint8_t *x, *outside, *y, *want;
+        const size_t bytes = t.pairs * SN_QUAD_BYTES;
+        const size_t pixels = t.there ? (t.there - 1) * (size_t)t.x_pixel + t.channels : 1;
+        guarded g[] = {guard_bytes(pixels, i % 2, &x), guard_bytes(t.channels, i % 2, &outside),
+                       guard_bytes(bytes, i % 2, &y), guard_bytes(bytes, i % 2, &want)};
+        t.x = x;
+        t.outside = outside;
+        t.y = y;
+        ((sn_bytes_quads_fn *)row->fn)(&t);
+        t.y = want;
+        ((sn_bytes_quads_fn *)ref->fn)(&t);
+        CHECK_MSG(memcmp(y, want, bytes) == 0, "%s: case %d", row->name, i);
+        for (size_t n = 0; n < sizeof g / sizeof *g; n++)
+            guard_free(&g[n]);
+    }
+}
+
+static void check_by_quads(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        enum { MAX_RUNS = 5 };
+        ptrdiff_t at[MAX_RUNS];
+        const bool is_signed = i % 4 < 2, sums = i % 3 == 0;
+        const float lo = is_signed ? -128.0f : 0.0f;
+        sn_q8_depthwise_args t = {.at = at,
+                                  .rows = rnd(1, 20),
+                                  .runs = i % 2 ? 3 : rnd(1, MAX_RUNS),
+                                  .quads = i % 2 ? 1 : rnd(1, 3),
+                                  .stride = rnd(1, 4),
+                                  .channels = i % 5 ? rnd(1, 64) : 64,
+                                  .zero = lo + (float)rnd(0, 255),
+                                  .hi = lo + 255.0f};
+        t.lo = i % 7 ? lo : t.zero;
+        t.sums_row = SN_QUAD_CHANNELS + (ptrdiff_t)rnd(0, 5);
+        t.y_row = (ptrdiff_t)(t.channels + rnd(0, 5));
+        const size_t pairs = (t.rows - 1) * t.stride / 2 + 2 * (t.quads - 1) + 1, far = rnd(0, 900);
+        for (size_t k = 0; k < t.runs; k++)
+            at[k] = (ptrdiff_t)rnd(0, far);
+        uint8_t *x, *w, *start, *y, *want;
+        const size_t out = sums ? ((t.rows - 1) * (size_t)t.sums_row + SN_QUAD_CHANNELS) * 4
+                                : (t.rows - 1) * (size_t)t.y_row + t.channels;
+        guarded g[] = {guard_bytes(far + pairs * SN_QUAD_BYTES, i % 2, &x),
+                       guard_bytes(2 * t.runs * t.quads * SN_QUAD_BYTES, i % 2, &w),
+                       guard_bytes(SN_QUAD_CHANNELS * 4, i % 2, &start),
+                       guard_floats(SN_QUAD_CHANNELS, i % 2),
+                       guard_bytes(out, i % 2, &y),
+                       guard_bytes(out, i % 2, &want)};
+        for (size_t c = 0; c < SN_QUAD_CHANNELS; c++)
+            g[3].data[c] = i % 6 ? 0.002f * test_randf() : c % 9 ? 0.999f : NAN;
+        t.x = x;
+        t.w = (const int8_t *)w;
+        t.start = (const int32_t *)(const void *)start;
+        t.scale = g[3].data;
+        memcpy(y, want, out);
+        t.sums = sums ? (int32_t *)(void *)y : NULL;
+        t.y = y;
+        ((sn_q8_by_quads_fn *)row->fn)(&t);
+        t.sums = sums ? (int32_t *)(void *)want : NULL;
+        t.y = want;
+        ((sn_q8_by_quads_fn *)ref->fn)(&t);
+        CHECK_MSG(memcmp(y, want, out) == 0, "%s: case %d", row->name, i);
+        for (size_t n = 0; n < sizeof g / sizeof *g; n++)
+            guard_free(&g[n]);
+    }
+}
+
 /* A thread may set its registers up as often as it likes. */
 static void check_state(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
@@ -160,6 +235,8 @@ TEST(every_product_of_bytes_is_exact)
 {
     static const row_checker checkers[] = {{"sn_q8_tile", check_tile},
                                            {"sn_q8_depthwise", check_depthwise},
+                                           {"sn_bytes_quads", check_quads},
+                                           {"sn_q8_by_quads", check_by_quads},
                                            {"sn_q8_rows", check_by_rows},
                                            {"sn_thread_state", check_state},
                                            {NULL, NULL}};

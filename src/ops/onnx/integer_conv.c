@@ -134,14 +134,15 @@ static sonde_status pack(sn_pack_request *q)
 {
     const conv_params *r = q->params;
     const sn_type *w = &q->in[r->at.w]->type;
-    if (sn_is_byte(w->dtype))
-        q->pack[r->at.w] =
-            (uint8_t)sn_q8_conv_pack_id(w->dtype, w->dims, w->rank, r->groups, q->cpu_flags);
     const int last = w->rank - 3; /* axis of the window */
     const int64_t across = last >= 0 ? w->dims[last + 2] : 1;
     const bool dilates = r->window.dilations && last >= 0 && (size_t)last < r->window.n;
-    q->pack_arg[r->at.w] =
+    const int64_t arg =
         sn_q8_conv_pack_arg(r->groups, across, dilates ? r->window.dilations[last] : 1);
+    if (sn_is_byte(w->dtype))
+        q->pack[r->at.w] =
+            (uint8_t)sn_q8_conv_pack_id(w->dtype, w->dims, w->rank, arg, q->cpu_flags);
+    q->pack_arg[r->at.w] = arg;
     return SONDE_OK;
 }
 
