@@ -221,9 +221,8 @@ static int64_t images_of(const sn_q8_desc *d)
     return n;
 }
 
-/* By lines: parts of the rows, and of the columns where weights do not stay in the cache or rows
- * are too few for all threads. */
-static bool plan_lines(sn_q8_plan *p, size_t l2_bytes, int threads)
+/* By lines: parts of the rows, and of the columns where rows are too few for all threads. */
+static bool plan_lines(sn_q8_plan *p, int threads)
 {
     const sn_q8_weights *w = &p->w;
     const sn_conv_desc *c = &p->d.conv;
@@ -243,8 +242,6 @@ static bool plan_lines(sn_q8_plan *p, size_t l2_bytes, int threads)
     const int64_t units = (p->d.product ? 1 : w->groups) * p->chunks;
     const int64_t parts = images * sn_lines_parts(&p->lines);
     p->chunk_parts = parts < want ? sn_min(units, sn_ceil_div(want, parts)) : 1;
-    const int64_t unit_bytes = p->chunk * w->block_bytes;
-    p->units_at_once = sn_max((int64_t)(l2_bytes / 2) / sn_max(unit_bytes, 1), 1);
     p->rows = 2 * SN_ROWS_TILE;
     return true;
 }
@@ -267,7 +264,7 @@ static bool plan_quads(sn_q8_plan *p, int threads)
 static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, int threads)
 {
     if (p->by_rows)
-        return plan_lines(p, l2_bytes, threads);
+        return plan_lines(p, threads);
     if (p->by_quads)
         return plan_quads(p, threads);
     p->flat = is_flat(&p->d.conv);

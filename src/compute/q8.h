@@ -106,9 +106,8 @@ typedef struct sn_q8_plan {
     sn_pieces quads, offsets; /* of each thread: lines of quads, and where rows of taps read */
     /* by lines */
     sn_lines lines;
-    int64_t steps;         /* of 64 bytes, of all runs */
-    int64_t x_images;      /* images or matrices that x has */
-    int64_t units_at_once; /* chunks whose weights fit the cache */
+    int64_t steps;    /* of 64 bytes, of all runs */
+    int64_t x_images; /* images or matrices that x has */
     /* pieces of the workspace */
     sn_piece packed, zeros, start, factor, at;
     sn_pieces copies;                  /* of each thread: lines of x */

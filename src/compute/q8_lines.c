@@ -52,34 +52,57 @@ static void store_rows(const q8_strip *t, sn_q8_sums *s, int64_t v, int64_t n)
     }
 }
 
-/* Up to ROWS rows, from row v on, times chunk `unit` of all groups (or of the batch's matrix). */
-static void compute(const q8_strip *t, int64_t v, int64_t unit)
+/* A chunk of columns: of all groups, or of a matrix. */
+typedef struct q8_unit {
+    int64_t group, q, blocks; /* its first block, of the group; how many */
+    const int8_t *weights;
+    int64_t at; /* its first block, of all */
+} q8_unit;
+
+static q8_unit unit_of(const q8_strip *t, int64_t index)
+{
+    const sn_q8_plan *p = t->c->p;
+    const sn_q8_weights *w = &p->w;
+    q8_unit u = {.group = p->d.product ? sn_q8_matrix_of(&p->d, p->d.w_batch, t->image)
+                                       : index / p->chunks,
+                 .q = index % p->chunks * p->chunk};
+    u.blocks = sn_min(p->chunk, w->blocks - u.q);
+    u.at = u.group * w->blocks + u.q;
+    u.weights = (const int8_t *)t->c->weights + u.at * w->block_bytes;
+    return u;
+}
+
+/* Up to ROWS rows, from row v on, times a unit. On the way, their share of the next unit's weights
+ * comes into the cache. */
+static void compute(const q8_strip *t, int64_t v, const q8_unit *u, const q8_unit *next)
 {
     const sn_q8_call *c = t->c;
     const sn_q8_plan *p = c->p;
     const sn_q8_weights *w = &p->w;
-    const int64_t group =
-        p->d.product ? sn_q8_matrix_of(&p->d, p->d.w_batch, t->image) : unit / p->chunks;
-    const int64_t q = unit % p->chunks * p->chunk, at = group * w->blocks + q;
-    const int64_t blocks = sn_min(p->chunk, w->blocks - q), first = q * w->block;
-    const int64_t rows = sn_min(ROWS, t->part.rows - v);
-    const int64_t x_at = p->d.product ? 0 : group * w->in;
-    const sn_q8_rows tiles = {.x = t->x + v * p->lines.row + x_at,
-                              .at = sn_piece_at(c->a->workspace, p->at),
-                              .w = (const int8_t *)c->weights + at * w->block_bytes,
-                              .start = c->start + at * w->block,
-                              .y = t->sums,
-                              .rows = (size_t)rows,
-                              .blocks = (size_t)blocks,
-                              .steps = (size_t)p->steps,
-                              .x_row = (ptrdiff_t)p->lines.row,
-                              .w_q = (ptrdiff_t)w->block_bytes,
-                              .y_row = BLOCKS * SN_ROWS_TILE};
+    const int64_t rows = sn_min(ROWS, t->part.rows - v), first = u->q * w->block;
+    const int64_t x_at = p->d.product ? 0 : u->group * w->in;
+    sn_q8_rows tiles = {.x = t->x + v * p->lines.row + x_at,
+                        .at = sn_piece_at(c->a->workspace, p->at),
+                        .w = u->weights,
+                        .start = c->start + u->at * w->block,
+                        .y = t->sums,
+                        .rows = (size_t)rows,
+                        .blocks = (size_t)u->blocks,
+                        .steps = (size_t)p->steps,
+                        .x_row = (ptrdiff_t)p->lines.row,
+                        .w_q = (ptrdiff_t)w->block_bytes,
+                        .y_row = BLOCKS * SN_ROWS_TILE};
+    if (next) {
+        const int64_t share =
+            sn_ceil_div(next->blocks * w->block_bytes, sn_ceil_div(t->part.rows, ROWS));
+        tiles.ahead = next->weights + v / ROWS * share;
+        tiles.ahead_bytes = (size_t)share;
+    }
     p->by_rows(&tiles);
     sn_q8_sums s = {.image = t->image,
-                    .group = group,
+                    .group = u->group,
                     .first = first,
-                    .n = sn_min(w->out - first, blocks * w->block),
+                    .n = sn_min(w->out - first, u->blocks * w->block),
                     .sums = t->sums,
                     .sums_row = tiles.y_row,
                     .factors = t->factors,
@@ -110,15 +133,14 @@ static void task(void *arg, size_t index, int worker)
     t.x = sn_lines_prepare(&p->lines, &t.part, (const uint8_t *)c->a->x + matrix * image_bytes,
                            (p->x_images - matrix) * image_bytes, c->outside,
                            sn_pieces_at(memory, p->copies, (size_t)worker));
-    /* Weights that fit the cache stay there while all rows go by. */
-    const size_t at_once = (size_t)p->units_at_once;
-    for (size_t u = u0; u < u1; u += at_once)
-        for (int64_t v = 0; v < t.part.rows; v += ROWS) {
-            if (sn_q8_cancelled(c))
-                return;
-            for (size_t i = u; i < u1 && i < u + at_once; i++)
-                compute(&t, v, (int64_t)i);
-        }
+    q8_unit next = unit_of(&t, (int64_t)u0);
+    for (size_t i = u0; i < u1; i++) {
+        const q8_unit u = next;
+        if (i + 1 < u1)
+            next = unit_of(&t, (int64_t)i + 1);
+        for (int64_t v = 0; v < t.part.rows && !sn_q8_cancelled(c); v += ROWS)
+            compute(&t, v, &u, i + 1 < u1 ? &next : NULL);
+    }
 }
 
 static void enter(void *arg)

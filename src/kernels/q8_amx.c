@@ -8,12 +8,25 @@
 
 enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
 
+/* Lines of memory that will be read later, a few at every step. */
+typedef struct fetch {
+    const int8_t *at;
+    size_t per_step; /* bytes */
+} fetch;
+
+SN_INLINE void fetch_some(fetch *f)
+{
+    for (size_t i = 0; i < f->per_step; i += TILE_LINE)
+        SN_FETCH_L2(f->at + i);
+    f->at += f->per_step;
+}
+
 /* Sums of one or two tiles of rows × one or two blocks. The products of a step are independent, and
  * a tile that is loaded is used for both. Sums begin as `start`, the same in every row: a tile
  * whose lines are all read from one place. Numbers of tiles must be literals, so this is a macro.
  */
 #define DEFINE_ROWS(name, product)                                                                 \
-    SN_INLINE void name##_some(const sn_q8_rows *t, size_t r, size_t q, const bool tall,           \
+    SN_INLINE void name##_some(const sn_q8_rows *t, size_t r, size_t q, fetch *f, const bool tall, \
                                const bool wide)                                                    \
     {                                                                                              \
         const size_t x_row = (size_t)t->x_row, y_row = (size_t)t->y_row * sizeof *t->y;            \
@@ -42,6 +55,7 @@ enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
             }                                                                                      \
             if (tall && wide)                                                                      \
                 product(3, 5, 7);                                                                  \
+            fetch_some(f);                                                                         \
         }                                                                                          \
         _tile_stored(0, y, y_row);                                                                 \
         if (wide)                                                                                  \
@@ -53,17 +67,21 @@ enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
     }                                                                                              \
     void name(const sn_q8_rows *t)                                                                 \
     {                                                                                              \
+        const size_t calls =                                                                       \
+            (t->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS) * ((t->blocks + 1) / 2);               \
+        const size_t lines = t->ahead_bytes / TILE_LINE / (calls * t->steps);                      \
+        fetch f = {t->ahead, lines * TILE_LINE};                                                   \
         for (size_t r = 0; r < t->rows; r += 2 * TILE_ROWS)                                        \
             for (size_t q = 0; q < t->blocks; q += 2) {                                            \
                 const bool tall = t->rows - r > TILE_ROWS, wide = t->blocks - q > 1;               \
                 if (tall && wide)                                                                  \
-                    name##_some(t, r, q, true, true);                                              \
+                    name##_some(t, r, q, &f, true, true);                                          \
                 else if (tall)                                                                     \
-                    name##_some(t, r, q, true, false);                                             \
+                    name##_some(t, r, q, &f, true, false);                                         \
                 else if (wide)                                                                     \
-                    name##_some(t, r, q, false, true);                                             \
+                    name##_some(t, r, q, &f, false, true);                                         \
                 else                                                                               \
-                    name##_some(t, r, q, false, false);                                            \
+                    name##_some(t, r, q, &f, false, false);                                        \
             }                                                                                      \
     }
 DEFINE_ROWS(sn_u8_rows_amx, _tile_dpbusd)

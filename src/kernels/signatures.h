@@ -226,6 +226,9 @@ typedef struct sn_q8_rows {
     int32_t *y; /* overlaps nothing */
     size_t rows, blocks, steps;
     ptrdiff_t x_row, w_q, y_row;
+    const int8_t
+        *ahead;         /* weights that will be read next: so many bytes, or some of them, may be */
+    size_t ahead_bytes; /* brought into the second-level cache on the way */
 } sn_q8_rows;
 typedef void sn_q8_rows_fn(const sn_q8_rows *t);
 
