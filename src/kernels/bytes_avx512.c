@@ -39,13 +39,17 @@ SN_INLINE __m512i vb_max(__m512i a, __m512i b, uint8_t flip)
  * smallest number, too, which is what it has to be. */
 enum { WIDE = 64, QUARTERS = 4 };
 
+SN_INLINE __mmask16 lanes(size_t left) /* those that are there of the last vectors */
+{
+    return (__mmask16)(left < SN_VL ? (1u << left) - 1 : 0xffff);
+}
+
 static bool scales_are_small(const float *scale, size_t n)
 {
     __mmask16 large = 0;
     for (size_t i = 0; i < n; i += SN_VL) {
-        const __mmask16 m = n - i < SN_VL ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        const __m512 s = _mm512_abs_ps(_mm512_maskz_loadu_ps(m, scale + i));
-        large |= _mm512_cmp_ps_mask(s, _mm512_set1_ps(1.0f), _CMP_GE_OQ);
+        const __m512 s = _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes(n - i), scale + i));
+        large = (__mmask16)(large | _mm512_cmp_ps_mask(s, _mm512_set1_ps(1.0f), _CMP_GE_OQ));
     }
     return large == 0;
 }
@@ -111,7 +115,7 @@ void sn_i32_requantize_avx512(const sn_requantize_args *t)
     }
     for (size_t r = 0; r < t->rows; r++)
         for (size_t i = 0; i < t->n; i += SN_VL) {
-            const __mmask16 m = t->n - i < SN_VL ? (__mmask16)((1u << (t->n - i)) - 1) : 0xffff;
+            const __mmask16 m = lanes(t->n - i);
             const __m512i x = _mm512_maskz_loadu_epi32(m, t->x + (ptrdiff_t)r * t->x_row + i);
             const __m512 s = _mm512_maskz_loadu_ps(m, t->scale + i);
             _mm_mask_storeu_epi8(

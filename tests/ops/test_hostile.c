@@ -245,4 +245,34 @@ TEST(nothing_is_not_reshaped_into_a_scalar_by_an_empty_shape_that_is_fed)
     node_end(&c);
 }
 
+/* Inputs of every rank, also those that make no sense: an operator looks at ranks before it looks
+ * at dims. AddressSanitizer sees those that do not. */
+TEST(no_operator_reads_dims_that_are_not_there)
+{
+    static const sn_dtype types[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F32,  SONDE_DTYPE_I64,
+                                     SONDE_DTYPE_U8,  SONDE_DTYPE_BOOL, SONDE_DTYPE_I8};
+    for (size_t k = 0; sn_op_row(k); k++) {
+        const sn_op *op = sn_op_row(k);
+        if (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR))
+            continue;
+        for (int i = 0; i < 60; i++) {
+            one_node c;
+            const int most = op->max_in < 0 || op->max_in > 8 ? 8 : op->max_in;
+            const uint32_t n = (uint32_t)(op->min_in > most || i % 2 ? op->min_in : most);
+            const sn_dtype same = types[test_rand() % 6];
+            node_begin(&c, op->name, op->since, n > NODE_MAX ? NODE_MAX : n, 1);
+            c.n->domain = op->domain;
+            for (uint32_t j = 0; j < c.n->n_in; j++) {
+                const int rank = i < 7 ? i : (int)(test_rand() % 7);
+                sn_dim dims[7];
+                for (int d = 0; d < rank; d++)
+                    dims[d] = (sn_dim)(test_rand() % 4);
+                node_fact(&c, j, i % 3 ? same : types[test_rand() % 6], rank, dims, NULL, 0);
+            }
+            (void)node_infer(&c);
+            node_end(&c);
+        }
+    }
+}
+
 TEST_MAIN()

@@ -48,7 +48,7 @@ static sonde_status infer(sn_infer *c)
     SN_TRY(sn_window_check(c, &p->window, 2));
     if (w->rank < 0 || c->in[W1]->type.rank < 0)
         return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, NULL, -1);
-    const sn_dim channels = w->dims[0];
+    const sn_dim channels = w->rank == 4 ? w->dims[0] : SN_DIM_UNKNOWN;
     if (w->rank != 4 || !has_dim(c, W2, 4, 1, 1) || !has_dim(c, W1, 4, 0, channels) ||
         !has_dim(c, W1, 4, 2, 1) || !has_dim(c, W1, 4, 3, 1) || !has_dim(c, B1, 1, 0, channels) ||
         !has_dim(c, B2, 1, 0, channels) || !has_dim(c, X, 4, 1, c->in[W1]->type.dims[1]))
