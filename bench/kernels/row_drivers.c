@@ -484,6 +484,45 @@ static void prepare_sn_bytes_max(bench_row *r)
     r->bytes = moved(r, 2 * r->n, r->n);
 }
 
+enum { SUMS_ROWS = 49 };
+
+static void call_sn_bytes_sums(bench_row *r)
+{
+    ((sn_bytes_sums_fn *)r->row->fn)(r->y, r->x, (ptrdiff_t)r->n, SUMS_ROWS, r->n, 0);
+}
+
+static void prepare_sn_bytes_sums(bench_row *r)
+{
+    r->n = r->quick ? 77 : 512;
+    r->x = read_by(r, SUMS_ROWS * r->n);
+    r->y = written_by(r, r->n);
+    r->bytes = moved(r, SUMS_ROWS * r->n, r->n);
+    r->call = call_sn_bytes_sums;
+}
+
+static void call_sn_q8_average(bench_row *r)
+{
+    const ptrdiff_t pixel = (ptrdiff_t)r->n;
+    const sn_q8_average t = {.x = r->x,
+                             .y = r->y,
+                             .n = r->n,
+                             .taps = {1, 2, 2},
+                             .step = {4 * pixel, 2 * pixel, pixel},
+                             .count = 4,
+                             .x_scale = 0.01f,
+                             .y_scale = 0.02f};
+    ((sn_q8_average_fn *)r->row->fn)(&t);
+}
+
+static void prepare_sn_q8_average(bench_row *r)
+{
+    r->n = r->quick ? 77 : 512;
+    r->x = read_by(r, 4 * r->n);
+    r->y = written_by(r, r->n);
+    r->bytes = moved(r, 4 * r->n, r->n);
+    r->call = call_sn_q8_average;
+}
+
 enum { TURN_ROWS = 64 };
 
 static void call_sn_bytes_turn(bench_row *r)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of quantised tensors with AVX2. */
+#include <stdbool.h>
+
 #include "kernels/simd_avx2.h"
 
 SN_INLINE sn_vi vi_load_u8(const uint8_t *p)
@@ -32,4 +34,62 @@ SN_INLINE __m256i vb_max(__m256i a, __m256i b, uint8_t flip)
 }
 
 #define BYTES_HAVE_REQUANTIZE 0
+SN_INLINE __m256i vb_xor(__m256i a, uint8_t flip)
+{
+    return _mm256_xor_si256(a, _mm256_set1_epi8((char)flip));
+}
+
+typedef struct vb_sums {
+    __m256i even, odd; /* of bytes 0, 2, … and 1, 3, … */
+} vb_sums;
+SN_INLINE void vb_sums_add(vb_sums *s, __m256i v)
+{
+    s->even = _mm256_add_epi16(s->even, _mm256_and_si256(v, _mm256_set1_epi16(255)));
+    s->odd = _mm256_add_epi16(s->odd, _mm256_srli_epi16(v, 8));
+}
+/* Eight numbers. */
+SN_INLINE void vb_sums_part(int32_t *y, __m128i v, const bool more)
+{
+    const __m256i wide = _mm256_cvtepu16_epi32(v);
+    __m256i *to = (__m256i *)(void *)y;
+    _mm256_storeu_si256(to, more ? _mm256_add_epi32(wide, _mm256_loadu_si256(to)) : wide);
+}
+SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
+{
+    const __m256i a = _mm256_unpacklo_epi16(s->even, s->odd);
+    const __m256i b = _mm256_unpackhi_epi16(s->even, s->odd);
+    vb_sums_part(y, _mm256_castsi256_si128(a), more);
+    vb_sums_part(y + 8, _mm256_castsi256_si128(b), more);
+    vb_sums_part(y + 16, _mm256_extracti128_si256(a, 1), more);
+    vb_sums_part(y + 24, _mm256_extracti128_si256(b, 1), more);
+}
+
+typedef __m256d vd;
+SN_INLINE vd vd_set1(double a)
+{
+    return _mm256_set1_pd(a);
+}
+SN_INLINE vd vd_add(vd a, vd b)
+{
+    return _mm256_add_pd(a, b);
+}
+SN_INLINE vd vd_div(vd a, vd b)
+{
+    return _mm256_div_pd(a, b);
+}
+SN_INLINE vd vd_low(sn_v v)
+{
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+}
+SN_INLINE vd vd_high(sn_v v)
+{
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+SN_INLINE sn_v v_from_vd(vd low, vd high)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
+                                1);
+}
+
 #include "kernels/bytes.tmpl.h"
+#include "kernels/bytes_pool.tmpl.h"

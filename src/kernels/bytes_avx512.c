@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of quantised tensors with AVX-512. */
+#include <stdbool.h>
+
 #include "kernels/simd_avx512.h"
 
 SN_INLINE sn_vi vi_load_u8(const uint8_t *p)
@@ -29,8 +31,67 @@ SN_INLINE __m512i vb_max(__m512i a, __m512i b, uint8_t flip)
     return flip ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b);
 }
 
+SN_INLINE __m512i vb_xor(__m512i a, uint8_t flip)
+{
+    return _mm512_xor_si512(a, _mm512_set1_epi8((char)flip));
+}
+
+typedef struct vb_sums {
+    __m512i even, odd; /* of bytes 0, 2, … and 1, 3, … */
+} vb_sums;
+SN_INLINE void vb_sums_add(vb_sums *s, __m512i v)
+{
+    s->even = _mm512_add_epi16(s->even, _mm512_and_si512(v, _mm512_set1_epi16(255)));
+    s->odd = _mm512_add_epi16(s->odd, _mm512_srli_epi16(v, 8));
+}
+/* Eight numbers. */
+SN_INLINE void vb_sums_part(int32_t *y, __m128i v, const bool more)
+{
+    const __m256i wide = _mm256_cvtepu16_epi32(v);
+    __m256i *to = (__m256i *)(void *)y;
+    _mm256_storeu_si256(to, more ? _mm256_add_epi32(wide, _mm256_loadu_si256(to)) : wide);
+}
+SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
+{
+    const __m512i a = _mm512_unpacklo_epi16(s->even, s->odd);
+    const __m512i b = _mm512_unpackhi_epi16(s->even, s->odd);
+#define PART(i)                                                                                    \
+    vb_sums_part(y + 16 * i, _mm512_extracti32x4_epi32(a, i), more);                               \
+    vb_sums_part(y + 16 * i + 8, _mm512_extracti32x4_epi32(b, i), more);
+    PART(0) PART(1) PART(2) PART(3)
+#undef PART
+}
+
+typedef __m512d vd;
+SN_INLINE vd vd_set1(double a)
+{
+    return _mm512_set1_pd(a);
+}
+SN_INLINE vd vd_add(vd a, vd b)
+{
+    return _mm512_add_pd(a, b);
+}
+SN_INLINE vd vd_div(vd a, vd b)
+{
+    return _mm512_div_pd(a, b);
+}
+SN_INLINE vd vd_low(sn_v v)
+{
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+}
+SN_INLINE vd vd_high(sn_v v)
+{
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+}
+SN_INLINE sn_v v_from_vd(vd low, vd high)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high),
+                              1);
+}
+
 #define BYTES_HAVE_REQUANTIZE 1
 #include "kernels/bytes.tmpl.h"
+#include "kernels/bytes_pool.tmpl.h"
 
 /* ------------------------------------------------------------------ sums to bytes */
 /* 64 sums at a time: packing to 16 and 8 bits cuts to the type. An integer that is too large for an

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of quantised tensors with NEON. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/simd_neon.h"
@@ -41,4 +42,58 @@ SN_INLINE uint8x16_t vb_max(uint8x16_t a, uint8x16_t b, uint8_t flip)
 }
 
 #define BYTES_HAVE_REQUANTIZE 0
+SN_INLINE uint8x16_t vb_xor(uint8x16_t a, uint8_t flip)
+{
+    return veorq_u8(a, vdupq_n_u8(flip));
+}
+
+typedef struct vb_sums {
+    uint16x8_t low, high; /* of the first and the last bytes */
+} vb_sums;
+SN_INLINE void vb_sums_add(vb_sums *s, uint8x16_t v)
+{
+    s->low = vaddw_u8(s->low, vget_low_u8(v));
+    s->high = vaddw_high_u8(s->high, v);
+}
+/* Four numbers. */
+SN_INLINE void vb_sums_part(int32_t *y, uint16x4_t v, const bool more)
+{
+    const int32x4_t wide = vreinterpretq_s32_u32(vmovl_u16(v));
+    vst1q_s32(y, more ? vaddq_s32(wide, vld1q_s32(y)) : wide);
+}
+SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
+{
+    vb_sums_part(y, vget_low_u16(s->low), more);
+    vb_sums_part(y + 4, vget_high_u16(s->low), more);
+    vb_sums_part(y + 8, vget_low_u16(s->high), more);
+    vb_sums_part(y + 12, vget_high_u16(s->high), more);
+}
+
+typedef float64x2_t vd;
+SN_INLINE vd vd_set1(double a)
+{
+    return vdupq_n_f64(a);
+}
+SN_INLINE vd vd_add(vd a, vd b)
+{
+    return vaddq_f64(a, b);
+}
+SN_INLINE vd vd_div(vd a, vd b)
+{
+    return vdivq_f64(a, b);
+}
+SN_INLINE vd vd_low(sn_v v)
+{
+    return vcvt_f64_f32(vget_low_f32(v));
+}
+SN_INLINE vd vd_high(sn_v v)
+{
+    return vcvt_high_f64_f32(v);
+}
+SN_INLINE sn_v v_from_vd(vd low, vd high)
+{
+    return vcvt_high_f32_f64(vcvt_f32_f64(low), high);
+}
+
 #include "kernels/bytes.tmpl.h"
+#include "kernels/bytes_pool.tmpl.h"

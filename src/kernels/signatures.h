@@ -315,6 +315,32 @@ typedef void sn_q8_pair_fn(const sn_q8_binary_args *t);
  * 0 or 0x80. No overlap. */
 typedef void sn_bytes_max_fn(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip);
 
+/* Sums of columns: y[i] = sum over r < rows of (x[r*x_row + i] ^ flip), bytes taken as unsigned, for
+ * i < n; flip is 0 or 0x80. 1 <= rows <= SN_SUMS_ROWS. No overlap. */
+enum { SN_SUMS_ROWS = 1 << 23 }; /* 255 times as much is below 2^31 */
+typedef void sn_bytes_sums_fn(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t rows, size_t n,
+                              uint8_t flip);
+
+/* Averages of quantised numbers over a grid of taps, for each of n channels side by side:
+ *
+ *   y[c] = round(mean / y_scale) + y_zero, cut to a byte, where mean is, rounded to f32 once,
+ *          1 / count * sum over i < taps[0], j < taps[1], k < taps[2], in double, of
+ *              (x[i*step[0] + j*step[1] + k*step[2] + c] - x_zero) * x_scale, a product in f32
+ *
+ * To nearest even, NaN gives y_zero; a count of 0 gives a mean of 0. Bytes are xored with `flip` as
+ * those of sn_q8_binary_args. No overlap. */
+typedef struct sn_q8_average {
+    const uint8_t *x;
+    uint8_t *y;
+    size_t n, taps[3];
+    ptrdiff_t step[3];
+    double count;
+    float x_scale, y_scale, y_zero;
+    int32_t x_zero;
+    uint8_t flip;
+} sn_q8_average;
+typedef void sn_q8_average_fn(const sn_q8_average *t);
+
 /* Rows of bytes become columns: y[c*y_row + r] = x[r*x_row + c] for r < rows, c < columns. No
  * overlap. */
 typedef void sn_bytes_turn_fn(uint8_t *y, ptrdiff_t y_row, const uint8_t *x, ptrdiff_t x_row,

@@ -182,6 +182,65 @@ static void check_max(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_sums(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 150 ? (size_t)i : rnd(0, 700), rows = i % 9 ? rnd(1, 40) : rnd(1, 700);
+        const size_t x_row = n + rnd(0, 1) * rnd(0, 9), nx = (rows - 1) * x_row + n;
+        const bool at_end = i % 2;
+        guarded x = guard_floats((nx + 3) / 4, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? (nx + 3) / 4 * 4 - nx : 0);
+        random_bytes(from, nx);
+        if (i % 5 == 0)
+            memset(from, i % 2 ? 255 : 127, nx); /* the largest sums */
+        const uint8_t flip = i % 3 ? 0 : 0x80;
+        ((sn_bytes_sums_fn *)ref->fn)((int32_t *)(void *)want.data, from, (ptrdiff_t)x_row, rows, n,
+                                      flip);
+        ((sn_bytes_sums_fn *)row->fn)((int32_t *)(void *)got.data, from, (ptrdiff_t)x_row, rows, n,
+                                      flip);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(int32_t)) == 0, "%s: %zu x %zu", row->name,
+                  rows, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 150);
+        const bool at_end = i % 2;
+        sn_q8_average t = {.n = n,
+                           .count = (double)rnd(0, 30),
+                           .x_scale = i % 4 ? 0.125f : 0.01f + fabsf(test_randf()),
+                           .y_scale = i % 9 ? 0.125f : specials[test_rand() % ALL],
+                           .y_zero = (float)rnd(0, 255),
+                           .x_zero = (int32_t)rnd(0, 255),
+                           .flip = i % 3 ? 0 : 0x80};
+        ptrdiff_t step = (ptrdiff_t)(n + rnd(0, 9));
+        size_t last = 0; /* where the last tap begins */
+        for (int d = 2; d >= 0; d--) {
+            t.taps[d] = rnd(i % 7 ? 1 : 0, 3);
+            t.step[d] = step;
+            step *= 3;
+            last += t.taps[d] ? (t.taps[d] - 1) * (size_t)t.step[d] : 0;
+        }
+        const size_t nx = last + n;
+        guarded x = guard_floats(nx, at_end), got = guard_floats(n, at_end);
+        guarded want = guard_floats(n, at_end);
+        uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? 3 * nx : 0);
+        random_bytes(from, nx);
+        t.x = from;
+        t.y = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        const uint8_t *expected = t.y;
+        ((sn_q8_average_fn *)ref->fn)(&t);
+        t.y = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        ((sn_q8_average_fn *)row->fn)(&t);
+        CHECK_MSG(memcmp(t.y, expected, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -214,6 +273,8 @@ TEST(every_kernel_of_bytes_matches_its_reference)
                                            {"sn_f32_quantize", check_quantize},
                                            {"sn_q8_pair", check_pair},
                                            {"sn_bytes_max", check_max},
+                                           {"sn_bytes_sums", check_sums},
+                                           {"sn_q8_average", check_average},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};
     check_family("bytes", checkers);
