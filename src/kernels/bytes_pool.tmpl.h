@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and averages of bytes whose channels lie side by side, a vector of channels at a time. Behind
- * bytes.tmpl.h, whose vocabulary it uses; besides that the file that includes this has vb_sums, two
- * vectors of 16-bit sums of VB_BYTES bytes, with vb_sums_add and vb_sums_to (into VB_BYTES numbers
- * of 32 bits, or added to them), and doubles: vd, half an sn_v of them. The last vector of a row
- * may overlap the one before it: its channels are computed twice, to the same end. */
+/* Sums and averages of bytes whose channels lie side by side, a vector of channels at a time.
+ * Behind bytes.tmpl.h, whose vocabulary it uses; besides that the file that includes this has
+ * vb_sums, two vectors of 16-bit sums of VB_BYTES bytes, with vb_sums_add and vb_sums_to (into
+ * VB_BYTES numbers of 32 bits, or added to them), and doubles: vd, half an sn_v of them. The last
+ * vector of a row may overlap the one before it: its channels are computed twice, to the same end.
+ */
 
 enum {
     SUMS_RUN = 256, /* rows whose sums fit 16 bits: 255 * 257 is 2^16 - 1 */
@@ -56,8 +57,7 @@ SN_INLINE void average_one(const sn_q8_average *t, const uint8_t *x, uint8_t *y)
             }
         }
     const vd count = vd_set1(t->count);
-    const sn_v mean =
-        t->count > 0 ? v_from_vd(vd_div(low, count), vd_div(high, count)) : v_zero();
+    const sn_v mean = t->count > 0 ? v_from_vd(vd_div(low, count), vd_div(high, count)) : v_zero();
     const sn_v v = v_div(mean, v_set1(t->y_scale));
     const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
     vi_store_u8(y, vi_xor(to_bytes(v_select(v_nan(v), v_zero(), v), &l), flip));

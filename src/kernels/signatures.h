@@ -315,8 +315,8 @@ typedef void sn_q8_pair_fn(const sn_q8_binary_args *t);
  * 0 or 0x80. No overlap. */
 typedef void sn_bytes_max_fn(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip);
 
-/* Sums of columns: y[i] = sum over r < rows of (x[r*x_row + i] ^ flip), bytes taken as unsigned, for
- * i < n; flip is 0 or 0x80. 1 <= rows <= SN_SUMS_ROWS. No overlap. */
+/* Sums of columns: y[i] = sum over r < rows of (x[r*x_row + i] ^ flip), bytes taken as unsigned,
+ * for i < n; flip is 0 or 0x80. 1 <= rows <= SN_SUMS_ROWS. No overlap. */
 enum { SN_SUMS_ROWS = 1 << 23 }; /* 255 times as much is below 2^31 */
 typedef void sn_bytes_sums_fn(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t rows, size_t n,
                               uint8_t flip);

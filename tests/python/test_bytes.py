@@ -152,3 +152,49 @@ def test_a_network_keeps_its_channels_last(tmp_path, dtype):
     qa, avg = net.contrib("QLinearAveragePool", [(c, ql)], kernel_shape=[2, 2])
     qz, z = net.conv(avg, qa, 36, 10, [1, 1])
     check(net, [r, z], tmp_path, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("shape", [[2, 37, 9], [3, 130, 7, 7], [4, 3, 20, 30], [1, 24, 100, 61], [2, 70, 4, 5, 6]])
+def test_averages_of_whole_images_are_of_exact_sums(tmp_path, shape, dtype):
+    """Of a graph input, which is plain, and behind a convolution, where channels are last."""
+    net = Net(4, shape, dtype)
+    (x_scale, x_zero), (y_scale, y_zero) = (0.0173, net.zero()), (0.0041, net.zero())
+    operands = [*net.params(x_scale, x_zero), *net.params(y_scale, y_zero)]
+    y = net.node("QLinearGlobalAveragePool", ["x", *operands], "com.microsoft", channels_last=0)
+    q, c = net.conv("x", (x_scale, x_zero), shape[1], shape[1], [1] * (len(shape) - 2))
+    last = net.node("QLinearGlobalAveragePool", [c, *net.params(*q), *net.params(0.01, y_zero)], "com.microsoft",
+                    channels_last=0)
+    check(net, [y, c, last], tmp_path, 2)
+    with np.load(tmp_path / "in.npz") as f:
+        x = f["x"]
+    got, conv, after = run(tmp_path, [])
+    for image, made, (s, z), (t, u) in [(x, got, (x_scale, x_zero), (y_scale, y_zero)),
+                                        (conv, after, q, (0.01, y_zero))]:
+        axes = tuple(range(2, len(shape)))
+        sums = (image.astype(np.int64) - z).sum(axes, keepdims=True)
+        mean = sums.astype(np.float32) * np.float32(s) / np.float32(np.prod(shape[2:]))
+        info = np.iinfo(dtype)
+        assert np.array_equal(made, np.clip(np.rint(mean / np.float32(t)) + u, info.min, info.max))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("shape", [[2, 37, 9], [1, 70, 9, 8], [1, 3, 12, 13], [2, 18, 5, 6, 7]])
+def test_averages_of_windows_are_those_of_f32(tmp_path, shape, dtype):
+    """Equal scales, so that many results lie half way between two steps."""
+    net, spatial = Net(5, shape, dtype), len(shape) - 2
+    q = (0.0173, net.zero())
+    ways = [{"kernel_shape": [2] * spatial, "strides": [2] * spatial},
+            {"kernel_shape": [3] * spatial, "pads": [1] * 2 * spatial},
+            {"kernel_shape": [3] * spatial, "pads": [2] * spatial + [1] * spatial, "count_include_pad": 1,
+             "strides": [2] * spatial}]
+    scales = [net.constant(np.float32(q[0])), net.constant(np.asarray(q[1], dtype))]
+    made = [net.node("QLinearAveragePool", ["x", *scales, *scales], "com.microsoft", **way) for way in ways]
+    numbers = net.node("DequantizeLinear", ["x", *scales])
+    pools = [net.node("AveragePool", [numbers], **way) for way in ways]
+    again = [net.node("QuantizeLinear", [pool, *scales]) for pool in pools]
+    check(net, made, tmp_path)
+    onnx.save(net.model(made + again), tmp_path / "m.onnx")
+    results = run(tmp_path, ["--no-optimize"])
+    for a, b in zip(results[:3], results[3:]):
+        assert np.array_equal(a, b)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 8-bit operators of com.microsoft that look at more than one element: QLinearAveragePool,
- * QLinearGlobalAveragePool and QLinearSoftmax. Bytes become f32 in the workspace, the f32 driver
- * runs, and the result is quantised again. Images with channels last are turned on the way. */
+ * QLinearGlobalAveragePool and QLinearSoftmax. Averages are taken of images with channels last;
+ * others are turned on the way. For softmax, bytes become f32 in the workspace, the f32 driver
+ * runs, and the result is quantised again. */
 #include <string.h>
 
+#include "compute/average_bytes.h"
 #include "compute/channels_last.h"
-#include "compute/pooling.h"
 #include "compute/softmax.h"
 #include "ops/microsoft/qlinear.h"
 #include "ops/shared/layouts.h"
@@ -21,13 +22,14 @@ typedef struct rows_params {
 } rows_params;
 
 typedef struct rows_bound {
-    sn_pooling_plan pool;
+    sn_average_bytes pool;
     sn_softmax_plan softmax;
     sn_channels_last in, out;
-    bool in_last, out_last; /* their channels are last */
+    bool turn_in, turn_out; /* their channels are not last */
     int64_t in_count, out_count;
-    sn_piece x, y;      /* in f32 */
-    sn_piece turned[2]; /* the bytes of either with channels first */
+    sn_piece x;         /* in f32 */
+    sn_piece turned[2]; /* the bytes of either with channels last */
+    sn_piece sums;
 } rows_bound;
 
 static sonde_status prepare_pool(sn_prep *p)
@@ -92,7 +94,7 @@ static sonde_status bind_pool(sn_bind *b)
     SN_TRY(sn_qparam_check(b, X_SCALE, x->dtype));
     SN_TRY(sn_qparam_check(b, Y_SCALE, x->dtype));
     sn_pooling_desc d = {.kind = SN_POOL_AVERAGE,
-                         .dtype = SONDE_DTYPE_F32,
+                         .dtype = x->dtype,
                          .n = x->dims[0],
                          .c = x->dims[r->channels_last ? x->rank - 1 : 1],
                          .include_pad = r->include_pad != 0};
@@ -104,17 +106,19 @@ static sonde_status bind_pool(sn_bind *b)
         k->in.pixels *= d.in[i];
         k->out.pixels *= d.out[i];
     }
-    k->in_last = r->channels_last || sn_layout_is_last(b->in[X]->form.layout);
-    k->out_last = r->channels_last || sn_layout_is_last(b->out[0].form.layout);
-    sn_pooling_plan_make(&k->pool, &d, b->cpu_flags, b->threads);
+    /* A pixel per channel, or one channel, lies the same either way. */
+    k->turn_in = !r->channels_last && !sn_layout_is_last(b->in[X]->form.layout) && d.c > 1 &&
+                 k->in.pixels > 1;
+    k->turn_out = !r->channels_last && !sn_layout_is_last(b->out[0].form.layout) && d.c > 1 &&
+                  k->out.pixels > 1;
     if (!sn_type_count(x, &k->in_count) || !sn_type_count(&b->out[0].type, &k->out_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
-    k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));
-    k->y = sn_carve(&b->workspace, k->out_count, sizeof(float));
-    if (k->in_last)
+    sn_average_bytes_plan(&k->pool, &d, b->cpu_flags);
+    if (k->turn_in)
         k->turned[0] = sn_carve(&b->workspace, k->in_count, 1);
-    if (k->out_last)
+    if (k->turn_out)
         k->turned[1] = sn_carve(&b->workspace, k->out_count, 1);
+    k->sums = sn_carve(&b->workspace, k->pool.sums, sizeof(int32_t));
     b->bound = k;
     b->kernel = "q8_average_pool";
     b->flops = (uint64_t)k->out_count * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);
@@ -126,20 +130,17 @@ static sonde_status run_pool(const sn_step *s, sn_frame *f)
     const rows_bound *k = s->bound;
     const sn_tensor *x = sn_in(s, f, X);
     sn_tensor *y = sn_out(s, f, 0);
-    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
-    float *in = sn_piece_ptr(f, k->x), *out = sn_piece_ptr(f, k->y);
     const uint32_t flags = f->ctx->cpu.flags;
-    const void *bytes = x->data;
-    if (k->in_last) {
-        bytes = sn_piece_ptr(f, k->turned[0]);
-        sn_channels_from_last(&k->in, flags, x->data, sn_piece_ptr(f, k->turned[0]), f->pool);
+    const void *from = x->data;
+    void *to = k->turn_out ? sn_piece_ptr(f, k->turned[1]) : y->data;
+    if (k->turn_in) {
+        from = sn_piece_ptr(f, k->turned[0]);
+        sn_channels_to_last(&k->in, flags, x->data, sn_piece_ptr(f, k->turned[0]), f->pool);
     }
-    sn_q8_load(flags, x->dtype, qx, in, bytes, k->in_count);
-    sn_pooling_run(&k->pool, in, out, NULL, f->pool);
-    void *made = k->out_last ? sn_piece_ptr(f, k->turned[1]) : y->data;
-    sn_q8_store(flags, y->dtype, qy, made, out, k->out_count);
-    if (k->out_last)
-        sn_channels_to_last(&k->out, flags, made, y->data, f->pool);
+    sn_average_bytes_run(&k->pool, sn_qparam_read(s, f, X_SCALE), sn_qparam_read(s, f, Y_SCALE),
+                         from, to, sn_piece_ptr(f, k->sums), f->pool);
+    if (k->turn_out)
+        sn_channels_from_last(&k->out, flags, to, y->data, f->pool);
     return SONDE_OK;
 }
 
