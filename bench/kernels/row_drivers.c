@@ -473,6 +473,32 @@ static void prepare_sn_q8_pair(bench_row *r)
     r->bytes = moved(r, 2 * r->n, r->n);
 }
 
+enum { REPEAT_ROWS = 16 };
+
+static void call_sn_q8_repeat(bench_row *r)
+{
+    const sn_q8_repeat t = {.a = r->x,
+                            .b = r->w,
+                            .y = r->y,
+                            .rows = REPEAT_ROWS,
+                            .n = r->n,
+                            .row = (ptrdiff_t)r->n,
+                            .a_scale = 0.01f,
+                            .b_scale = 0.02f,
+                            .y_scale = 0.02f};
+    ((sn_q8_repeat_fn *)r->row->fn)(&t);
+}
+
+static void prepare_sn_q8_repeat(bench_row *r)
+{
+    r->n = r->quick ? 37 : 256;
+    r->x = read_by(r, REPEAT_ROWS * r->n);
+    r->w = floats(r, r->n);
+    r->y = written_by(r, REPEAT_ROWS * r->n);
+    r->bytes = moved(r, REPEAT_ROWS * r->n, REPEAT_ROWS * r->n);
+    r->call = call_sn_q8_repeat;
+}
+
 static void call_sn_bytes_max(bench_row *r)
 {
     ((sn_bytes_max_fn *)r->row->fn)(r->y, r->x, r->n, 0);

@@ -3,6 +3,7 @@
 #include "compute/quantized.h"
 
 #include <math.h>
+#include <string.h>
 
 uint8_t sn_quantize_byte(float v, sn_qparam q, sonde_dtype t)
 {
@@ -39,47 +40,169 @@ void sn_q8_store(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, void *dst, cons
 }
 
 /* ------------------------------------------------------------------ two operands */
+enum {
+    CHUNK = 1024, /* elements that are brought together at once */
+    LONG = 256    /* elements of a row that is worth a call */
+};
+
 typedef struct binary_job {
     const sn_q8_binary *p;
+    uint32_t cpu_flags;
     sn_q8_pair_fn *fn;
-    sn_q8_binary_args args; /* of a row: what all have in common */
+    sn_q8_repeat_fn *repeat;
+    sn_q8_binary_args args; /* what all calls have in common */
     uint8_t *y;
-    const uint8_t *a, *b;
+    const uint8_t *operand[2];
 } binary_job;
+
+/* Where row `row` of the innermost dim begins in operand k. */
+static const uint8_t *row_at(const binary_job *j, int k, size_t row)
+{
+    const sn_bcast *b = j->p->bcast;
+    ptrdiff_t at = 0;
+    for (int d = b->rank - 2; d >= 0; d--) {
+        at += (ptrdiff_t)(row % (size_t)b->dims[d]) * b->stride[k][d];
+        row /= (size_t)b->dims[d];
+    }
+    return j->operand[k] + at;
+}
+
+static void call_pair(const binary_job *j, uint8_t *y, const uint8_t *a, const uint8_t *b, size_t n,
+                      int mode)
+{
+    sn_q8_binary_args t = j->args;
+    t.a = a;
+    t.b = b;
+    t.y = y;
+    t.n = n;
+    t.mode = mode;
+    j->fn(&t);
+}
 
 /* Elements lo … hi-1 of the result, a row of the innermost dim, or what is left of it, at a time.
  */
-static void binary_range(void *arg, size_t lo, size_t hi)
+static void long_rows(void *arg, size_t lo, size_t hi)
 {
     const binary_job *j = arg;
     const sn_bcast *b = j->p->bcast;
+    const size_t row = (size_t)b->dims[b->rank - 1];
+    const ptrdiff_t step[2] = {b->stride[0][b->rank - 1], b->stride[1][b->rank - 1]};
+    for (size_t i = lo, n; i < hi; i += n) {
+        const size_t column = i % row;
+        n = row - column < hi - i ? row - column : hi - i;
+        const uint8_t *from[2];
+        for (int k = 0; k < 2; k++)
+            from[k] = row_at(j, k, i / row) + (ptrdiff_t)column * step[k];
+        const bool one = step[0] == 0 && step[1] == 0; /* number for all */
+        call_pair(j, j->y + i, from[0], from[1], one ? 1 : n,
+                  n == 1 || one  ? SN_BINARY_VV
+                  : step[0] == 0 ? SN_BINARY_SV
+                  : step[1] == 0 ? SN_BINARY_VS
+                                 : SN_BINARY_VV);
+        if (one)
+            memset(j->y + i, j->y[i], n);
+    }
+}
+
+/* n elements of operand k from element i of the result on, where its rows are short; they lie at
+ * the returned address, which is `chunk` unless they are together already. */
+static const uint8_t *gather(const binary_job *j, int k, size_t i, size_t n, uint8_t *chunk)
+{
+    const sn_bcast *b = j->p->bcast;
+    const size_t row = (size_t)b->dims[b->rank - 1];
+    const ptrdiff_t step = b->stride[k][b->rank - 1];
+    size_t dense = 1;
+    bool together = true;
+    for (int d = b->rank - 1; d >= 0; d--) {
+        together = together && (b->stride[k][d] == (ptrdiff_t)dense || b->dims[d] == 1);
+        dense *= (size_t)b->dims[d];
+    }
+    if (together)
+        return j->operand[k] + i;
+    for (size_t at = 0, m; at < n; at += m) {
+        const size_t column = (i + at) % row;
+        const uint8_t *from = row_at(j, k, (i + at) / row) + (ptrdiff_t)column * step;
+        m = row - column < n - at ? row - column : n - at;
+        if (step)
+            memcpy(chunk + at, from, m);
+        else
+            memset(chunk + at, *from, m);
+    }
+    return chunk;
+}
+
+static void short_rows(void *arg, size_t lo, size_t hi)
+{
+    const binary_job *j = arg;
+    uint8_t chunk[2][CHUNK];
+    for (size_t i = lo; i < hi; i += CHUNK) {
+        const size_t n = hi - i < CHUNK ? hi - i : CHUNK;
+        call_pair(j, j->y + i, gather(j, 0, i, n, chunk[0]), gather(j, 1, i, n, chunk[1]), n,
+                  SN_BINARY_VV);
+    }
+}
+
+/* ---- a row that repeats: a gate for each channel where channels are last */
+/* The operand that repeats a dense row for all of the second last dim, while the other is dense in
+ * both; -1: none does. */
+static int repeating(const sn_bcast *b)
+{
     const int inner = b->rank - 1;
-    const size_t row = (size_t)b->dims[inner];
-    const ptrdiff_t step_a = b->stride[0][inner], step_b = b->stride[1][inner];
-    for (size_t i = lo; i < hi;) {
-        const size_t column = i % row, n = row - column < hi - i ? row - column : hi - i;
-        ptrdiff_t at[2] = {(ptrdiff_t)column * step_a, (ptrdiff_t)column * step_b};
-        size_t rest = i / row;
-        for (int d = inner - 1; d >= 0; d--) {
-            const ptrdiff_t k = (ptrdiff_t)(rest % (size_t)b->dims[d]);
-            rest /= (size_t)b->dims[d];
-            at[0] += k * b->stride[0][d];
-            at[1] += k * b->stride[1][d];
-        }
-        sn_q8_binary_args t = j->args;
-        t.a = j->a + at[0];
-        t.b = j->b + at[1];
-        t.y = j->y + i;
-        t.n = n;
-        t.mode = step_a == 0 && n > 1   ? SN_BINARY_SV
-                 : step_b == 0 && n > 1 ? SN_BINARY_VS
-                                        : SN_BINARY_VV;
-        if (step_a == 0 && step_b == 0) /* one number, for all */
-            t.n = 1;
-        j->fn(&t);
-        for (size_t k = t.n; k < n; k++)
-            j->y[i + k] = j->y[i];
-        i += n;
+    if (inner < 1 || b->stride[0][inner] != 1 || b->stride[1][inner] != 1)
+        return -1;
+    for (int k = 0; k < 2; k++)
+        if (b->stride[k][inner - 1] == 0 && b->stride[1 - k][inner - 1] == b->dims[inner])
+            return k;
+    return -1;
+}
+
+/* Columns from … from+n-1 of `rows` rows: the numbers of the row are found once, and several short
+ * rows are one. */
+static void repeat_columns(const binary_job *j, int k, const uint8_t *a, const uint8_t *b,
+                           uint8_t *y, size_t rows, size_t from, size_t n)
+{
+    const sn_qparam q[2] = {j->p->a, j->p->b};
+    const size_t row = (size_t)j->p->bcast->dims[j->p->bcast->rank - 1];
+    const size_t fit = n == row ? CHUNK / n : 1, joined = fit < rows ? fit : rows;
+    float numbers[CHUNK];
+    sn_q8_load(j->cpu_flags, j->p->dtype, q[k], numbers, b + from, (int64_t)n);
+    for (size_t i = 1; i < joined; i++)
+        memcpy(numbers + i * n, numbers, n * sizeof *numbers);
+    sn_q8_repeat t = {.a = a + from,
+                      .b = numbers,
+                      .y = y + from,
+                      .rows = rows / joined,
+                      .n = joined * n,
+                      .row = (ptrdiff_t)(joined * row),
+                      .a_scale = q[1 - k].scale,
+                      .b_scale = q[k].scale,
+                      .y_scale = j->args.y_scale,
+                      .y_zero = j->args.y_zero,
+                      .a_zero = k == 0 ? j->args.b_zero : j->args.a_zero,
+                      .flip = j->args.flip};
+    j->repeat(&t);
+    const size_t done = t.rows * joined;
+    if (done == rows)
+        return;
+    t.a += done * row;
+    t.y += done * row;
+    t.rows = 1;
+    t.n = (rows - done) * n;
+    j->repeat(&t);
+}
+
+/* Rows lo … hi-1 of the innermost dim. */
+static void repeated_rows(void *arg, size_t lo, size_t hi)
+{
+    const binary_job *j = arg;
+    const sn_bcast *b = j->p->bcast;
+    const int k = repeating(b);
+    const size_t row = (size_t)b->dims[b->rank - 1], times = (size_t)b->dims[b->rank - 2];
+    for (size_t r = lo, rows; r < hi; r += rows) {
+        rows = times - r % times < hi - r ? times - r % times : hi - r;
+        for (size_t from = 0; from < row; from += CHUNK)
+            repeat_columns(j, k, row_at(j, 1 - k, r), row_at(j, k, r), j->y + r * row, rows, from,
+                           row - from < CHUNK ? row - from : CHUNK);
     }
 }
 
@@ -90,7 +213,9 @@ void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const 
     /* Signed bytes are flipped to unsigned ones, 128 larger, as are their zero points. */
     const int32_t more = p->dtype == SONDE_DTYPE_I8 ? 128 : 0;
     binary_job j = {.p = p,
+                    .cpu_flags = cpu_flags,
                     .fn = p->add ? k->q8_add : k->q8_mul,
+                    .repeat = p->add ? k->q8_add_repeat : k->q8_mul_repeat,
                     .args = {.a_scale = p->a.scale,
                              .b_scale = p->b.scale,
                              .y_scale = p->y.scale,
@@ -99,9 +224,14 @@ void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const 
                              .y_zero = (float)(p->y.zero + more),
                              .flip = more ? 0x80 : 0},
                     .y = y,
-                    .a = a,
-                    .b = b};
-    sn_parallel_range(pool, p->bcast->total, 2, binary_range, &j);
+                    .operand = {a, b}};
+    const size_t total = p->bcast->total, row = (size_t)p->bcast->dims[p->bcast->rank - 1];
+    if (total && repeating(p->bcast) >= 0)
+        sn_parallel_range(pool, total / row, 2 * row, repeated_rows, &j);
+    else if (p->bcast->rank == 1 || row >= LONG)
+        sn_parallel_range(pool, total, 2, long_rows, &j);
+    else
+        sn_parallel_range(pool, total, 2, short_rows, &j);
 }
 
 /* ------------------------------------------------------------------ one operand */

@@ -88,66 +88,6 @@ void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
 }
 #endif
 
-void SN_ISA(sn_f32_quantize)(uint8_t *y, const float *x, size_t n, float scale, float zero,
-                             float lo, float hi)
-{
-    const sn_v s = v_set1(scale);
-    const byte_limits l = limits_of(zero, lo, hi);
-    for (size_t i = 0; i < n; i += SN_VL) {
-        const size_t m = n - i < SN_VL ? n - i : SN_VL;
-        const sn_v v = v_div(m < SN_VL ? v_load_n(x + i, m) : v_load(x + i), s);
-        uint8_t rest[SN_VL];
-        vi_store_u8(m < SN_VL ? rest : y + i, to_bytes(v_select(v_nan(v), v_zero(), v), &l));
-        if (m < SN_VL)
-            memcpy(y + i, rest, m);
-    }
-}
-
-/* One vector of both operands. */
-SN_INLINE void pair_one(uint8_t *y, const uint8_t *a, const uint8_t *b, const sn_q8_binary_args *t,
-                        const byte_limits *l, const bool add)
-{
-    const sn_vi flip = vi_set1(t->flip);
-    const sn_vi ia = vi_sub(vi_xor(vi_load_u8(a), flip), vi_set1(t->a_zero));
-    const sn_vi ib = vi_sub(vi_xor(vi_load_u8(b), flip), vi_set1(t->b_zero));
-    const sn_v va = v_mul(v_from_vi(ia), v_set1(t->a_scale));
-    const sn_v vb = v_mul(v_from_vi(ib), v_set1(t->b_scale));
-    const sn_v f = v_div(add ? v_add(va, vb) : v_mul(va, vb), v_set1(t->y_scale));
-    vi_store_u8(y, vi_xor(to_bytes(f, l), flip));
-}
-
-SN_INLINE void pair(const sn_q8_binary_args *t, const bool add)
-{
-    uint8_t a[SN_VL], b[SN_VL], y[SN_VL];
-    const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
-    const bool sv = t->mode == SN_BINARY_SV, vs = t->mode == SN_BINARY_VS;
-    if (sv)
-        memset(a, *t->a, SN_VL);
-    if (vs)
-        memset(b, *t->b, SN_VL);
-    size_t i = 0;
-    for (; i + SN_VL <= t->n; i += SN_VL)
-        pair_one(t->y + i, sv ? a : t->a + i, vs ? b : t->b + i, t, &l, add);
-    if (i == t->n)
-        return;
-    if (!sv)
-        memcpy(a, t->a + i, t->n - i);
-    if (!vs)
-        memcpy(b, t->b + i, t->n - i);
-    pair_one(y, a, b, t, &l, add);
-    memcpy(t->y + i, y, t->n - i);
-}
-
-void SN_ISA(sn_q8_add)(const sn_q8_binary_args *t)
-{
-    pair(t, true);
-}
-
-void SN_ISA(sn_q8_mul)(const sn_q8_binary_args *t)
-{
-    pair(t, false);
-}
-
 void SN_ISA(sn_u8_max)(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip)
 {
     size_t i = 0;

@@ -91,5 +91,16 @@ SN_INLINE sn_v v_from_vd(vd low, vd high)
                                 1);
 }
 
+/* The halves of 128 bits that packing leaves side by side are put in order at the end. */
+SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
+{
+    const __m256i z = _mm256_set1_epi16((short)zero);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(v[0], v[1]), z);
+    const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(v[2], v[3]), z);
+    vb_store(p, vb_xor(_mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), order), flip));
+}
+
 #include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
+#include "kernels/bytes_quantize.tmpl.h"

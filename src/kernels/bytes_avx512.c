@@ -89,9 +89,20 @@ SN_INLINE sn_v v_from_vd(vd low, vd high)
                               1);
 }
 
+/* The halves of 128 bits that packing leaves side by side are put in order at the end. */
+SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
+{
+    const __m512i z = _mm512_set1_epi16((short)zero);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), z);
+    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), z);
+    vb_store(p, vb_xor(_mm512_permutexvar_epi32(order, _mm512_packus_epi16(a, b)), flip));
+}
+
 #define BYTES_HAVE_REQUANTIZE 1
 #include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
+#include "kernels/bytes_quantize.tmpl.h"
 
 /* ------------------------------------------------------------------ sums to bytes */
 /* 64 sums at a time: packing to 16 and 8 bits cuts to the type. An integer that is too large for an

@@ -95,5 +95,14 @@ SN_INLINE sn_v v_from_vd(vd low, vd high)
     return vcvt_high_f32_f64(vcvt_f32_f64(low), high);
 }
 
+SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
+{
+    const int16x8_t z = vdupq_n_s16((int16_t)zero);
+    const int16x8_t a = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v[0]), v[1]), z);
+    const int16x8_t b = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v[2]), v[3]), z);
+    vb_store(p, vb_xor(vqmovun_high_s16(vqmovun_s16(a), b), flip));
+}
+
 #include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
+#include "kernels/bytes_quantize.tmpl.h"

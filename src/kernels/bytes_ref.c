@@ -40,6 +40,15 @@ void sn_f32_quantize_ref(uint8_t *y, const float *x, size_t n, float scale, floa
     }
 }
 
+/* To a byte, flipped. */
+static inline uint8_t step_of(float v, float scale, float zero, uint8_t flip)
+{
+    v = rintf(v / scale) + zero;
+    v = v > 0.0f ? v : 0.0f; /* NaN too */
+    v = v < 255.0f ? v : 255.0f;
+    return (uint8_t)((uint8_t)(int32_t)v ^ flip);
+}
+
 static inline void pair(const sn_q8_binary_args *t, bool add)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -47,10 +56,7 @@ static inline void pair(const sn_q8_binary_args *t, bool add)
         const int32_t ib = t->b[t->mode == SN_BINARY_VS ? 0 : i] ^ t->flip;
         const float a = (float)(ia - t->a_zero) * t->a_scale;
         const float b = (float)(ib - t->b_zero) * t->b_scale;
-        float v = rintf((add ? a + b : a * b) / t->y_scale) + t->y_zero;
-        v = v > 0.0f ? v : 0.0f; /* NaN too */
-        v = v < 255.0f ? v : 255.0f;
-        t->y[i] = (uint8_t)((uint8_t)(int32_t)v ^ t->flip);
+        t->y[i] = step_of(add ? a + b : a * b, t->y_scale, t->y_zero, t->flip);
     }
 }
 
@@ -62,6 +68,26 @@ void sn_q8_add_ref(const sn_q8_binary_args *t)
 void sn_q8_mul_ref(const sn_q8_binary_args *t)
 {
     pair(t, false);
+}
+
+static inline void repeat(const sn_q8_repeat *t, bool add)
+{
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const ptrdiff_t at = (ptrdiff_t)r * t->row + (ptrdiff_t)i;
+            const float a = (float)((t->a[at] ^ t->flip) - t->a_zero) * t->a_scale;
+            t->y[at] = step_of(add ? a + t->b[i] : a * t->b[i], t->y_scale, t->y_zero, t->flip);
+        }
+}
+
+void sn_q8_add_repeat_ref(const sn_q8_repeat *t)
+{
+    repeat(t, true);
+}
+
+void sn_q8_mul_repeat_ref(const sn_q8_repeat *t)
+{
+    repeat(t, false);
 }
 
 void sn_u8_max_ref(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip)

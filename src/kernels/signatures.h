@@ -311,6 +311,21 @@ typedef struct sn_q8_binary_args {
 } sn_q8_binary_args;
 typedef void sn_q8_pair_fn(const sn_q8_binary_args *t);
 
+/* The same of rows, where the second operand is one row for all of them, of numbers that are known:
+ * y[r*row + i] = round(f(a, b[i]) / y_scale) + y_zero for r < rows, i < n, where
+ * a = (a[r*row + i] - a_zero) * a_scale and b[i] is at most 255 * b_scale. y may be a. */
+typedef struct sn_q8_repeat {
+    const uint8_t *a;
+    const float *b;
+    uint8_t *y;
+    size_t rows, n;
+    ptrdiff_t row;
+    float a_scale, b_scale, y_scale, y_zero;
+    int32_t a_zero;
+    uint8_t flip;
+} sn_q8_repeat;
+typedef void sn_q8_repeat_fn(const sn_q8_repeat *t);
+
 /* y[i] = the larger of y[i] and x[i], as unsigned bytes after both are xored with `flip`,
  * 0 or 0x80. No overlap. */
 typedef void sn_bytes_max_fn(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip);

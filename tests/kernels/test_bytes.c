@@ -163,6 +163,42 @@ static void check_pair(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_repeat(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), rows = rnd(1, 5);
+        const size_t step = n + rnd(0, 1) * rnd(0, 9), na = (rows - 1) * step + n;
+        const bool at_end = i % 2;
+        guarded ga = guard_floats(na, at_end), b = guard_floats(n, at_end);
+        guarded got = guard_floats(na, at_end), want = guard_floats(na, at_end);
+        uint8_t *a = (uint8_t *)(void *)ga.data + (at_end ? 3 * na : 0);
+        sn_q8_repeat t = {.a = a,
+                          .b = b.data,
+                          .y = (uint8_t *)(void *)want.data + (at_end ? 3 * na : 0),
+                          .rows = rows,
+                          .n = n,
+                          .row = (ptrdiff_t)step,
+                          .a_scale = i % 4 ? 0.01f + fabsf(test_randf()) : 0.125f,
+                          .b_scale = i % 4 ? 0.01f + fabsf(test_randf()) : 0.25f,
+                          .y_scale = i % 9 ? 0.5f : specials[test_rand() % ALL],
+                          .y_zero = (float)rnd(0, 255),
+                          .a_zero = (int32_t)rnd(0, 255),
+                          .flip = i % 3 ? 0 : 0x80};
+        random_bytes(a, na);
+        for (size_t k = 0; k < n; k++)
+            b.data[k] = (float)((int)rnd(0, 510) - 255) * t.b_scale;
+        uint8_t *other = (uint8_t *)(void *)got.data + (at_end ? 3 * na : 0);
+        uint8_t *expected = t.y;
+        memcpy(expected, a, na), memcpy(other, a, na); /* what lies between rows stays */
+        ((sn_q8_repeat_fn *)ref->fn)(&t);
+        t.y = i % 5 ? other : a;
+        ((sn_q8_repeat_fn *)row->fn)(&t);
+        CHECK_MSG(memcmp(t.y, expected, na) == 0, "%s: case %d of %zu x %zu", row->name, i, rows,
+                  n);
+        guard_free(&ga), guard_free(&b), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_max(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -264,14 +300,82 @@ static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+/* A number of any size that scales have. */
+static float any_scale(void)
+{
+    return ldexpf(1.0f + fabsf(test_randf()), (int)rnd(0, 24) - 18);
+}
+
+/* Kernels do not divide by the scale of the result: they must round as if they did. */
+static void check_all_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    static uint8_t a[256], b[256], want[256], got[256];
+    for (int k = 0; k < 256; k++)
+        a[k] = (uint8_t)k;
+    for (int i = 0; i < 12 && !test_errors; i++) {
+        sn_q8_binary_args t = {.a = a,
+                               .b = b,
+                               .n = 256,
+                               .a_scale = any_scale(),
+                               .b_scale = i % 3 ? any_scale() : 0.25f,
+                               .y_zero = (float)rnd(0, 255),
+                               .a_zero = (int32_t)rnd(0, 255),
+                               .b_zero = (int32_t)rnd(0, 255)};
+        t.y_scale = i % 2 ? any_scale() : t.a_scale; /* often half way between two steps */
+        for (int k = 0; k < 256; k++) {
+            memset(b, k, sizeof b);
+            t.y = want;
+            ((sn_q8_pair_fn *)ref->fn)(&t);
+            t.y = got;
+            ((sn_q8_pair_fn *)row->fn)(&t);
+            CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%s: scales %a, %a, %a", row->name,
+                      (double)t.a_scale, (double)t.b_scale, (double)t.y_scale);
+        }
+    }
+}
+
+/* Numbers half way between two steps, and their neighbours. */
+static void check_half_steps(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    enum { STEPS = 300 };
+    float x[3 * STEPS];
+    uint8_t want[3 * STEPS], got[3 * STEPS];
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const float scale = any_scale(), lo = i % 2 ? -128.0f : 0.0f;
+        const float zero = lo + (float)rnd(0, 255), high = lo + (float)rnd(0, 255);
+        for (int k = 0; k < STEPS; k++) {
+            x[3 * k] = ((float)k - 149.5f) * scale;
+            x[3 * k + 1] = nextafterf(x[3 * k], INFINITY);
+            x[3 * k + 2] = nextafterf(x[3 * k], -INFINITY);
+        }
+        const float hi = i % 3 ? lo + 255.0f : fmaxf(zero, high);
+        ((sn_f32_quantize_fn *)ref->fn)(want, x, 3 * STEPS, scale, zero, lo, hi);
+        ((sn_f32_quantize_fn *)row->fn)(got, x, 3 * STEPS, scale, zero, lo, hi);
+        CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%s: scale %a", row->name, (double)scale);
+    }
+}
+
+static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_pair(row, ref);
+    check_all_pairs(row, ref);
+}
+
+static void check_quantizes(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    check_quantize(row, ref);
+    check_half_steps(row, ref);
+}
+
 TEST(every_kernel_of_bytes_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_bytes_load", check_bytes_load},
                                            {"sn_bytes_store", check_bytes_store},
                                            {"sn_i32_requantize", check_requantize},
                                            {"sn_bytes_turn", check_turn},
-                                           {"sn_f32_quantize", check_quantize},
-                                           {"sn_q8_pair", check_pair},
+                                           {"sn_f32_quantize", check_quantizes},
+                                           {"sn_q8_pair", check_pairs},
+                                           {"sn_q8_repeat", check_repeat},
                                            {"sn_bytes_max", check_max},
                                            {"sn_bytes_sums", check_sums},
                                            {"sn_q8_average", check_average},

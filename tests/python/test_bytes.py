@@ -198,3 +198,44 @@ def test_averages_of_windows_are_those_of_f32(tmp_path, shape, dtype):
     results = run(tmp_path, ["--no-optimize"])
     for a, b in zip(results[:3], results[3:]):
         assert np.array_equal(a, b)
+
+
+SHAPES = {  # of an image, and of what is broadcast to it
+    "1-D": ([2, 37, 9], [[2, 37, 1], [37, 1], [1, 1, 1], [9], [2, 1, 1], [1, 37, 9]]),
+    "2-D": ([2, 70, 7, 9], [[2, 70, 1, 1], [1, 70, 1, 1], [1, 1, 1, 1], [2, 1, 7, 9], [70, 7, 1], [9]]),
+    "narrow": ([2, 5, 41, 20], [[2, 5, 1, 1], [1, 1, 41, 20]]),
+    "wide": ([1, 1100, 3, 5], [[1, 1100, 1, 1], [1, 1, 3, 5]]),
+    "3-D": ([2, 18, 3, 4, 5], [[2, 18, 1, 1, 1], [2, 18, 3, 1, 5], [2, 1, 1, 4, 1]]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("kind", SHAPES)
+def test_broadcasts(tmp_path, kind, op, dtype):
+    """Every way in which the second operand may repeat, plain and with channels last, on either side."""
+    shape, others = SHAPES[kind]
+    net, info = Net(8, shape, dtype), np.iinfo(dtype)
+    q = (0.0173, net.zero())
+    _, image = net.conv("x", q, shape[1], shape[1], [1] * (len(shape) - 2), group=shape[1])
+    cases = []
+    for i, other in enumerate(others):
+        b = net.rng.integers(info.min, info.max + 1, other).astype(dtype)
+        # A product that is not constant, so that it may lie as the image does.
+        single = net.node("ReduceMax", ["x"], axes=list(range(len(shape))), keepdims=1)
+        b_name = net.node("Min", [net.constant(b), net.node("Max", [net.constant(b), single])])
+        qa, qb = [((0.037, 0.25, 0.01)[(i + k) % 3], net.zero()) for k in range(2)]
+        qy = (0.75 * (qa[0] + qb[0]) if op == "QLinearAdd" else 64 * qa[0] * qb[0], net.zero())
+        for name in ("x", image):
+            for first, second in (((name, qa), (b_name, qb)), ((b_name, qb), (name, qa))):
+                inputs = [v for n, p in (first, second) for v in (n, *net.params(*p))] + net.params(*qy)
+                cases.append((name, b, qa, qb, qy, net.node(op, inputs, "com.microsoft")))
+    check(net, [image, *(case[-1] for case in cases)], tmp_path)
+    with np.load(tmp_path / "in.npz") as f:
+        x = f["x"]
+    results = run(tmp_path, [])
+    for (name, b, qa, qb, qy, _), got in zip(cases, results[1:]):
+        va, vb = [(v.astype(np.float32) - np.float32(p[1])) * np.float32(p[0])
+                  for v, p in ((x if name == "x" else results[0], qa), (b, qb))]
+        v = np.rint((va + vb if op == "QLinearAdd" else va * vb) / np.float32(qy[0])) + qy[1]
+        assert np.array_equal(got, np.clip(v, info.min, info.max)), (name, b.shape)
