@@ -19,4 +19,15 @@ SN_INLINE vb vb_high(vb a, vb b)
 {
     return vzip2q_u8(a, b);
 }
+SN_INLINE void vb_store3(uint8_t *p, vb a, vb b, vb c)
+{
+    vst3q_u8(p, (uint8x16x3_t){{a, b, c}});
+}
+SN_INLINE void vb_load3(vb v[3], const uint8_t *p)
+{
+    const uint8x16x3_t three = vld3q_u8(p);
+    v[0] = three.val[0];
+    v[1] = three.val[1];
+    v[2] = three.val[2];
+}
 #include "kernels/turn.tmpl.h"

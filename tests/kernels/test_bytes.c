@@ -84,7 +84,7 @@ static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
 
 static void check_turn(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
-    for (int i = 0; i < 400 && !test_errors; i++) {
+    for (int i = 0; i < 1000 && !test_errors; i++) {
         const size_t rows = rnd(1, i % 2 ? 20 : 70), columns = rnd(1, i % 3 ? 20 : 70);
         const size_t x_row = columns + rnd(0, 1) * rnd(0, 9), y_row = rows + rnd(0, 1) * rnd(0, 9);
         const size_t nx = (rows - 1) * x_row + columns, ny = (columns - 1) * y_row + rows;
