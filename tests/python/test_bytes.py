@@ -239,3 +239,35 @@ def test_broadcasts(tmp_path, kind, op, dtype):
                   for v, p in ((x if name == "x" else results[0], qa), (b, qb))]
         v = np.rint((va + vb if op == "QLinearAdd" else va * vb) / np.float32(qy[0])) + qy[1]
         assert np.array_equal(got, np.clip(v, info.min, info.max)), (name, b.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("shape", [[2, 3, 40, 37], [1, 4, 130, 129], [3, 1, 9, 9], [2, 70, 29], [1, 300, 7, 7],
+                                   [1, 17, 3, 20, 21]])
+def test_numbers_become_bytes_with_channels_last(tmp_path, shape, dtype):
+    """QuantizeLinear in front of a convolution, and DequantizeLinear behind one, need no step that turns the image."""
+    net, info = Net(9, shape, dtype), np.iinfo(dtype)
+    q, c = (0.031, net.zero()), shape[1]
+    x = net.rng.normal(0, 2, shape).astype(np.float32)
+    x.flat[:6] = np.nan, np.inf, -np.inf, 1e30, -1e-40, 0.0155  # the last one lies half way between two steps
+    bytes_in = net.node("QuantizeLinear", ["x", *net.params(*q)])
+    qc, conv = net.conv(bytes_in, q, c, c, [1] * (len(shape) - 2))
+    numbers = net.node("DequantizeLinear", [conv, *net.params(*qc)])
+    graph = h.make_graph(net.nodes, "numbers", [h.make_tensor_value_info("x", T.FLOAT, shape)],
+                         [h.make_tensor_value_info(o, T.FLOAT if o == numbers else T.UINT8 if dtype == np.uint8
+                                                   else T.INT8, None) for o in (bytes_in, conv, numbers)], net.constants)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    np.savez(tmp_path / "in.npz", x=x)
+    ours = run(tmp_path, [])
+    steps = np.rint(x / np.float32(q[0]))
+    wanted = np.clip(np.where(np.isnan(steps), 0, steps) + q[1], info.min, info.max).astype(dtype)
+    assert np.array_equal(ours[0], wanted)
+    assert np.array_equal(ours[2], (ours[1].astype(np.float32) - np.float32(qc[1])) * np.float32(qc[0]))
+    for args, level in [*((way, None) for way in WAYS), *(([], level) for level in LEVELS)]:
+        for a, b in zip(ours, run(tmp_path, args, level) or []):
+            assert np.array_equal(a, b), (args, level)
+    forms = subprocess.run([PROGRAM, "inspect", "--forms", tmp_path / "m.onnx"], capture_output=True, text=True,
+                           timeout=PATIENCE)
+    assert forms.returncode == 0, forms.stderr
+    # The graph's outputs of bytes are plain: one step each.
+    assert forms.stdout.count("[Reorder]") == 2 and "channels last" in forms.stdout, forms.stdout

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Scales and zero points are small:
- * they are brought to f32 and int32 in the workspace, the drivers know nothing else. */
+ * they are brought to f32 and int32 in the workspace, the drivers know nothing else. Images of
+ * bytes may have their channels last; f32 beside them is plain. */
+#include "compute/quantize_last.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/elementwise.h"
+#include "ops/shared/layouts.h"
 
 typedef struct quant_params {
     int64_t axis, block_size;
@@ -13,6 +16,7 @@ typedef struct quant_params {
 
 typedef struct quant_bound {
     sn_quant_shape shape;
+    sn_channels_last last; /* of the bytes */
     size_t n, n_scales;
     sn_piece x, scale, zero, y; /* in f32, int32 */
 } quant_bound;
@@ -135,6 +139,70 @@ static bool is_real(sn_dtype t)
     return t == SONDE_DTYPE_F32 || sn_is_half(t) || t == SONDE_DTYPE_I32;
 }
 
+/* ------------------------------------------------------------------ channels last */
+/* f32 with one scale for all. */
+static bool may_be_last(const sn_node *node, const sn_value *bytes, const sn_value *numbers)
+{
+    const sn_value *scale = node->n_in > 1 ? node->in[1].value : NULL;
+    int64_t n = 0;
+    return bytes && numbers && scale && sn_value_is_byte_image(bytes) &&
+           numbers->fact.type.dtype == SONDE_DTYPE_F32 &&
+           scale->fact.type.dtype == SONDE_DTYPE_F32 && scale->fact.type.rank >= 0 &&
+           scale->fact.type.rank <= 1 && sn_type_count(&scale->fact.type, &n) && n == 1;
+}
+
+static const sn_op_signature *in_last_quantize(const sn_node *node, const void *params)
+{
+    static const sn_op_signature out = {.out = SN_PORT_SAME};
+    (void)params;
+    return may_be_last(node, node->out[0], node->in[0].value) ? &out : NULL;
+}
+
+static const sn_op_signature *in_last_dequantize(const sn_node *node, const void *params)
+{
+    static const sn_op_signature in = {.in = {SN_PORT_ANY}};
+    (void)params;
+    return may_be_last(node, node->in[0].value, node->out[0]) ? &in : NULL;
+}
+
+static sonde_status run_last(const sn_step *s, sn_frame *f)
+{
+    const quant_params *p = s->params;
+    const quant_bound *k = s->bound;
+    const sn_tensor *x = sn_in(s, f, 0);
+    sn_tensor *y = sn_out(s, f, 0);
+    const sn_dtype t = p->dequantize ? x->dtype : y->dtype;
+    sn_qparam q = {*(const float *)sn_in(s, f, 1)->data, 0};
+    if (sn_has(s, 2))
+        q.zero = sn_byte_at(t, sn_in(s, f, 2)->data, 0);
+    if (p->dequantize)
+        sn_dequantize_from_last(&k->last, f->ctx->cpu.flags, t, q, x->data, y->data, f->pool);
+    else
+        sn_quantize_to_last(&k->last, f->ctx->cpu.flags, t, q, x->data, y->data, f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status bind_last(sn_bind *b, quant_bound *k)
+{
+    const quant_params *q = b->params;
+    const sn_type *x = &b->in[0]->type;
+    const sn_dtype bytes = q->dequantize ? x->dtype : b->out[0].type.dtype;
+    const sn_dtype numbers = q->dequantize ? b->out[0].type.dtype : x->dtype;
+    if (!sn_is_byte(bytes) || numbers != SONDE_DTYPE_F32 || k->n_scales != 1 || x->rank < 2 ||
+        b->in[1]->type.dtype != SONDE_DTYPE_F32)
+        return sn_bind_fail(b, SONDE_UNSUPPORTED,
+                            "with channels last, there is one scale, of f32, for bytes");
+    k->last = (sn_channels_last){x->dims[0], x->dims[1], 1, x->dims[1], 1};
+    for (int i = 2; i < x->rank; i++)
+        k->last.pixels *= x->dims[i];
+    b->bound = k;
+    b->run = run_last;
+    b->kernel = q->dequantize ? "dequantize_linear_last" : "quantize_linear_last";
+    b->flops = 3 * (uint64_t)k->n;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ both */
 static sonde_status bind_quant(sn_bind *b)
 {
     const quant_params *q = b->params;
@@ -154,6 +222,8 @@ static sonde_status bind_quant(sn_bind *b)
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "the zero point and the scale have different shapes");
     k->n = sn_fact_elems(b->in[0]);
+    if (sn_layout_is_last(b->in[0]->form.layout) || sn_layout_is_last(b->out[0].form.layout))
+        return bind_last(b, k);
     k->scale = sn_converted_carve(&b->workspace, b->in[1], SONDE_DTYPE_F32);
     k->zero = sn_carve(&b->workspace, (int64_t)k->n_scales, sizeof(int32_t));
     if (q->dequantize)
@@ -226,7 +296,7 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define QUANT(NAME, INFER, TYPES)                                                                  \
+#define QUANT(NAME, INFER, LAST, TYPES)                                                            \
     {                                                                                              \
         {SN_ELT_HEAD(NAME, 10, 0, 2, 3),                                                           \
          .params_size = sizeof(quant_params),                                                      \
@@ -234,15 +304,17 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
          .infer = INFER,                                                                           \
          .bind = bind_quant,                                                                       \
          .run = run_quant,                                                                         \
+         .in_last = LAST,                                                                          \
          .flags = SN_OP_TILES,                                                                     \
          .types = TYPES},                                                                          \
         {                                                                                          \
             .name = NULL                                                                           \
         }                                                                                          \
     }
-const sn_op sn_op_quantize_linear[] = QUANT("QuantizeLinear", infer_quantize, "f32 f16 bf16 i32");
+const sn_op sn_op_quantize_linear[] =
+    QUANT("QuantizeLinear", infer_quantize, in_last_quantize, "f32 f16 bf16 i32");
 const sn_op sn_op_dequantize_linear[] =
-    QUANT("DequantizeLinear", infer_dequantize,
+    QUANT("DequantizeLinear", infer_dequantize, in_last_dequantize,
           "i8 u8 i16 u16 i32 i4 u4 i2 u2 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f4e2m1");
 const sn_op sn_op_dynamic_quantize_linear[] = {{.name = "DynamicQuantizeLinear",
                                                 .domain = "",
