@@ -48,7 +48,8 @@ static int64_t row_source(const pick *p, int64_t row)
     for (size_t k = 0; k < n; k++)                                                                 \
         memcpy(y + k * (bytes), x + (size_t)map[k] * (bytes), bytes);
 
-/* One row without gaps; the usual sizes (an element, a pixel of a blocked image) without a call. */
+/* One row without gaps; the usual sizes (an element, a pixel of an image in blocks or with channels
+ * last) without a call. */
 static void pick_row(uint8_t *y, const uint8_t *x, const int64_t *map, size_t n, size_t bytes)
 {
     switch (bytes) {
@@ -66,6 +67,12 @@ static void pick_row(uint8_t *y, const uint8_t *x, const int64_t *map, size_t n,
         break;
     case 64:
         PICK(64)
+        break;
+    case 128:
+        PICK(128)
+        break;
+    case 256:
+        PICK(256)
         break;
     default:
         PICK(bytes)

@@ -14,7 +14,9 @@ typedef struct sn_resize {
     sonde_dtype dtype;
     int rank;
     sn_resize_axis axes[SN_RESIZE_RANK];
-    int block;     /* images in f32 whose axis 1 is blocked and stays as it is; 0: plain */
+    /* Images whose axis 1 is in blocks of so many channels and stays as it is; with channels last
+     * (nearest only) the block is all of them; 0: plain. */
+    int64_t block;
     float outside; /* TF_CROP_AND_RESIZE: what stands outside of the region */
     uint32_t cpu_flags;
 } sn_resize;

@@ -296,6 +296,24 @@ static sonde_status try_move(sn_graph *g, sn_pass_env *env, match *m, bool *done
     return finish(g, env, m);
 }
 
+static bool says(const sn_node *n, const char *attribute, const char *text)
+{
+    const sn_attr *a = sn_node_attr(n, attribute);
+    return a && a->kind == SN_ATTR_STRING && a->s.size == strlen(text) &&
+           memcmp(a->s.data, text, a->s.size) == 0;
+}
+
+/* Resizing to the nearest moves elements, unless it puts a number outside of a region. */
+static bool moves_bytes(const sn_node *n)
+{
+    if (sn_node_is(n, "MaxPool"))
+        return n->opset >= 12;
+    if (sn_node_is(n, "Resize"))
+        return (!sn_node_attr(n, "mode") || says(n, "mode", "nearest")) &&
+               !says(n, "coordinate_transformation_mode", "tf_crop_and_resize");
+    return true;
+}
+
 static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
 {
     static const struct {
@@ -311,7 +329,7 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
     };
     static const char *const moves[] = {"Reshape",      "Flatten",      "Transpose", "Squeeze",
                                         "Unsqueeze",    "Slice",        "Gather",    "Expand",
-                                        "DepthToSpace", "SpaceToDepth", "MaxPool"};
+                                        "DepthToSpace", "SpaceToDepth", "MaxPool",   "Resize"};
     sn_node *n = m->op;
     if (sn_node_is(n, "Conv"))
         return try_conv(g, env, m, done);
@@ -323,7 +341,7 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
         if (sn_node_is(n, contrib[i].from))
             return try_contrib(g, env, m, contrib[i].to, contrib[i].operands, done);
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (sn_node_is(n, moves[i]) && (n->opset >= 12 || strcmp(moves[i], "MaxPool") != 0))
+        if (sn_node_is(n, moves[i]) && moves_bytes(n))
             return try_move(g, env, m, done);
     return SONDE_OK;
 }

@@ -271,3 +271,20 @@ def test_numbers_become_bytes_with_channels_last(tmp_path, shape, dtype):
     assert forms.returncode == 0, forms.stderr
     # The graph's outputs of bytes are plain: one step each.
     assert forms.stdout.count("[Reorder]") == 2 and "channels last" in forms.stdout, forms.stdout
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("c", [3, 64, 70])
+def test_resizing_to_the_nearest_keeps_channels_last(tmp_path, c, dtype):
+    net = Net(10, [2, c, 9, 7], dtype)
+    q, a = net.conv("x", (0.02, net.zero()), c, c, [1, 1])
+    sizes, none = net.constant(np.array([2, c, 13, 20])), net.constant(np.array([], np.float32))
+    twice = net.constant(np.array([1, 1, 2, 2], np.float32))
+    r = net.node("Resize", [a, none, twice], mode="nearest", coordinate_transformation_mode="asymmetric",
+                 nearest_mode="floor")
+    s = net.node("Resize", [a, none, none, sizes], mode="nearest")
+    outputs = [net.conv(v, q, c, 20, [1, 1])[1] for v in (r, s)]
+    check(net, outputs, tmp_path, 2)
+    forms = subprocess.run([PROGRAM, "inspect", "--forms", tmp_path / "m.onnx"], capture_output=True, text=True,
+                           timeout=PATIENCE)
+    assert forms.stdout.count("[Reorder]") == 3, forms.stdout  # of the graph's input and outputs

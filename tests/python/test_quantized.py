@@ -90,6 +90,14 @@ def kernels(folder):
     return done.stdout
 
 
+def steps_of(folder, op):
+    """How many steps of that operator are left."""
+    done = subprocess.run([PROGRAM, "inspect", "--forms", folder / "m.onnx"], capture_output=True, text=True,
+                          timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return len(re.findall(rf"^ +{op} \(", done.stdout, re.MULTILINE))
+
+
 def check(model, folder, shape, step):
     for args in ([], ["--no-prepack"], ["-t", "2"], ["--cpu", "baseline"]):
         ours, theirs = run_both(model, folder, shape, args)
@@ -131,7 +139,7 @@ def test_a_classifier_head(tmp_path, turned):
     check(b.model([3, 6, 5, 5], y), tmp_path, [3, 6, 5, 5], 0.02)
 
 
-@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "Add", "Mul", "Transpose", "Sigmoid", "LeakyRelu"])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "Add", "Mul", "Transpose", "Sigmoid", "LeakyRelu", "Resize"])
 def test_operators_without_weights(tmp_path, op):
     b = Builder(4)
     x = b.qdq("x", 0.03, 117)
@@ -139,11 +147,25 @@ def test_operators_without_weights(tmp_path, op):
     if "Pool" in op:
         attributes = {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}
     inputs = [x, b.qdq("x", 0.02, 120)] if op in ("Add", "Mul") else [x]
-    scale, zero = (0.03, 117) if op in ("MaxPool", "Transpose") else (0.07, 90)
+    if op == "Resize":
+        inputs += ["", b.constant(np.array([1, 1, 2, 3], np.float32))]
+        attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    fused = {"MaxPool", "Transpose", "Resize"}
+    scale, zero = (0.03, 117) if op in fused else (0.07, 90)
     y = b.qdq(b.node(op, *inputs, **attributes), scale, zero)
     check(b.model([1, 4, 9, 8], y), tmp_path, [1, 4, 9, 8], scale)
-    fused = {"MaxPool", "Transpose"}
     assert op in fused or "q8_" in kernels(tmp_path)
+    assert steps_of(tmp_path, "DequantizeLinear") == 1, "bytes become numbers at the end only"
+
+
+def test_only_nearest_moves_bytes(tmp_path):
+    b = Builder(4)
+    y = b.node("Resize", b.qdq("x", 0.03, 117), "", b.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear")
+    y = b.qdq(y, 0.03, 117)
+    ours, theirs = run_both(b.model([1, 4, 5, 6], y), tmp_path, [1, 4, 5, 6], ["--disable-pass", "fuse-qdq"])
+    assert np.abs(ours - theirs).max() <= 0.0301
+    assert np.array_equal(ours, run_both(b.model([1, 4, 5, 6], y), tmp_path, [1, 4, 5, 6])[0])
+    assert steps_of(tmp_path, "DequantizeLinear") == 2
 
 
 def test_what_does_not_fit_is_left_alone(tmp_path):

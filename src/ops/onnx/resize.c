@@ -254,17 +254,30 @@ static bool only_pixels(const sn_node *node, const resize_params *r)
     return (!list || list->fact.data) && r->keep == KEEP_STRETCH;
 }
 
+static bool resizes_images(const sn_node *node, const resize_params *r)
+{
+    const sn_value *x = node->in[0].value, *y = node->out[0];
+    return x && y && x->fact.type.rank == 4 && y->fact.type.rank == 4 &&
+           r->how.coords != SN_COORDS_TF_CROP_AND_RESIZE &&
+           sn_dim_same(x->fact.type.dims[0], y->fact.type.dims[0]) &&
+           sn_dim_same(x->fact.type.dims[1], y->fact.type.dims[1]) && only_pixels(node, r);
+}
+
 static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
 {
-    const resize_params *r = params;
-    const sn_value *x = node->in[0].value, *y = node->out[0];
     (void)block;
-    if (!x || !y || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
-        y->fact.type.rank != 4 || r->how.coords == SN_COORDS_TF_CROP_AND_RESIZE ||
-        !sn_dim_same(x->fact.type.dims[0], y->fact.type.dims[0]) ||
-        !sn_dim_same(x->fact.type.dims[1], y->fact.type.dims[1]) || !only_pixels(node, r))
-        return NULL;
-    return &sn_layout_follows;
+    return resizes_images(node, params) && sn_value_is_image(node->in[0].value) ? &sn_layout_follows
+                                                                                : NULL;
+}
+
+/* Pixels are picked whole. */
+static const sn_op_signature *in_last(const sn_node *node, const void *params)
+{
+    const resize_params *r = params;
+    return r->how.mode == SN_RESIZE_NEAREST && resizes_images(node, r) &&
+                   sn_value_is_byte_image(node->in[0].value)
+               ? &sn_layout_follows
+               : NULL;
 }
 
 /* ------------------------------------------------------------------ bind */
@@ -285,9 +298,8 @@ static sonde_status bind_resize(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *l);
     b->bound = l;
     b->kernel = names[r->how.mode];
-    if (sn_fact_block(b->in[0]) != sn_fact_block(&b->out[0]))
-        return sn_bind_fail(b, SONDE_INTERNAL, "no resize from blocks of %u to %u",
-                            sn_fact_block(b->in[0]), sn_fact_block(&b->out[0]));
+    if (!sn_layout_same(b->in[0]->form.layout, b->out[0].form.layout))
+        return sn_bind_fail(b, SONDE_INTERNAL, "no resize from one layout to another");
     int64_t largest = 0, dims[SN_MAX_RANK], count, taps_all = 0;
     memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
     if (sn_fact_block(b->in[0])) /* with the padding lanes */
@@ -352,7 +364,8 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
     sn_resize d = {.how = r->how,
                    .dtype = x->dtype,
                    .rank = x->rank,
-                   .block = (int)sn_layout_block(x->layout),
+                   .block = sn_layout_is_last(x->layout) ? x->dims[1]
+                                                         : (int64_t)sn_layout_block(x->layout),
                    .outside = r->extrapolation,
                    .cpu_flags = f->ctx->cpu.flags};
     const sn_tensor *t = r->sizes_input >= 0 && sn_has(s, (uint32_t)r->sizes_input)
@@ -401,7 +414,7 @@ static sonde_status run_resize(const sn_step *s, sn_frame *f)
         SN_OP_HEAD(NAME, SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                      \
             .params_size = sizeof(resize_params), .prepare = PREPARE, .infer = infer_resize,       \
             .bind = bind_resize, .run = run_resize, .half = HALF, .in_blocks = in_blocks,          \
-            .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"                              \
+            .in_last = in_last, .types = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"          \
     }
 const sn_op sn_op_resize[] = {RESIZE("Resize", 10, 10, 2, 2, prepare_mode, SN_HALF_IN_F32),
                               RESIZE("Resize", 11, 0, 1, 4, prepare_resize, SN_HALF_IN_F32),
