@@ -268,9 +268,31 @@ void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int
     sn_parallel_range(pool, (size_t)n, 1, table_range, &j);
 }
 
-void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
-                          int64_t rows, int64_t n)
+typedef struct rows_job {
+    const uint8_t *x, *table; /* the table NULL: bytes stay as they are */
+    uint8_t *y;
+    int64_t y_row, n;
+} rows_job;
+
+static void rows_range(void *arg, size_t lo, size_t hi)
 {
-    for (int64_t r = 0; r < rows; r++)
-        sn_q8_table_run(table, y + r * y_row, x + r * n, n, NULL);
+    const rows_job *j = arg;
+    for (size_t r = lo; r < hi; r++) {
+        const uint8_t *x = j->x + (int64_t)r * j->n;
+        uint8_t *y = j->y + (int64_t)r * j->y_row;
+        if (j->table)
+            sn_q8_table_run(j->table, y, x, j->n, NULL);
+        else
+            memcpy(y, x, (size_t)j->n);
+    }
+}
+
+void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
+                          int64_t rows, int64_t n, sn_pool *pool)
+{
+    bool same = true;
+    for (int i = 0; i < 256; i++)
+        same = same && table[i] == i;
+    rows_job j = {x, same ? NULL : table, y, y_row, n};
+    sn_parallel_range(pool, (size_t)rows, (size_t)n, rows_range, &j);
 }

@@ -41,6 +41,6 @@ void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int
                      sn_pool *pool);
 /* x [rows][n] into rows of y that are `y_row` apart. */
 void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
-                          int64_t rows, int64_t n);
+                          int64_t rows, int64_t n, sn_pool *pool);
 
 #endif

@@ -296,6 +296,55 @@ static sonde_status try_move(sn_graph *g, sn_pass_env *env, match *m, bool *done
     return finish(g, env, m);
 }
 
+/* Bytes of one scale are joined as they are, others by QLinearConcat. */
+static sonde_status try_concat(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    enum { PARTS = 10 }; /* as many as QLinearConcat takes with channels last */
+    quantized in[PARTS];
+    sn_node *olds[PARTS + 1];
+    const uint32_t parts = m->op->n_in;
+    sn_value *q_params[2] = {m->q->in[1].value, m->q->n_in > 2 ? m->q->in[2].value : NULL};
+    const sn_dtype dtype = m->q->out[0]->fact.type.dtype;
+    bool alike = true;
+    size_t n = 0;
+    if (m->act || parts > PARTS)
+        return SONDE_OK;
+    for (uint32_t i = 0; i < parts; i++) {
+        if (!dequantized(m->op->in[i].value, dtype, 1, &in[i]))
+            return SONDE_OK;
+        alike = alike && same_constant(in[i].params[0], q_params[0]) &&
+                same_constant(in[i].params[1], q_params[1]);
+    }
+    *done = true;
+    for (uint32_t i = 0; i < parts && alike; i++)
+        sn_node_set_input(m->op, i, in[i].q);
+    for (uint32_t i = 0, at = 0; i <= parts && !alike; i++) { /* the result's scale comes first */
+        sn_value *const *params = i ? in[i - 1].params : q_params;
+        sn_value *all[3] = {i ? in[i - 1].q : NULL, params[0], NULL};
+        SN_TRY(zero_or_new(g, env, params[1], dtype, 1, &all[2]));
+        for (int k = i ? 0 : 1; k < 3; k++, at++) {
+            if (at < m->op->n_in)
+                sn_node_set_input(m->op, at, all[k]);
+            else
+                SN_TRY(sn_node_add_input(g, m->op, all[k], env->err));
+        }
+    }
+    if (!alike)
+        rename_node(m->op, "com.microsoft", "QLinearConcat");
+    for (uint32_t i = 0; i < parts; i++) {
+        bool listed = in[i].node->out[0]->n_uses || in[i].node->out[0]->n_outputs;
+        for (size_t k = 0; k < n; k++)
+            listed = listed || olds[k] == in[i].node;
+        if (!listed)
+            olds[n++] = in[i].node;
+    }
+    olds[n++] = m->q;
+    SN_TRY(sn_node_add_post_op(g, m->op, m->q->op_type, env->err));
+    sn_node_set_output(m->op, 0, m->q->out[0]);
+    SN_TRY(sn_graph_replace(g, olds, n, m->op, m->op, env->err));
+    return sn_node_refresh(g, m->op, env->err);
+}
+
 static bool says(const sn_node *n, const char *attribute, const char *text)
 {
     const sn_attr *a = sn_node_attr(n, attribute);
@@ -337,6 +386,8 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
         return try_gemm(g, env, m, done);
     if (sn_node_is(n, "MatMul"))
         return try_matmul(g, env, m, done);
+    if (sn_node_is(n, "Concat"))
+        return try_concat(g, env, m, done);
     for (size_t i = 0; i < sizeof contrib / sizeof *contrib; i++)
         if (sn_node_is(n, contrib[i].from))
             return try_contrib(g, env, m, contrib[i].to, contrib[i].operands, done);

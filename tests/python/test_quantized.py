@@ -158,6 +158,25 @@ def test_operators_without_weights(tmp_path, op):
     assert steps_of(tmp_path, "DequantizeLinear") == 1, "bytes become numbers at the end only"
 
 
+@pytest.mark.parametrize("scales", [(0.03, 0.03, 0.03), (0.03, 0.02, 0.07)])
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("axis", [1, -2])
+def test_bytes_are_joined(tmp_path, scales, twice, axis):
+    """Of one scale, or of several; one part may stand there twice."""
+    b = Builder(8)
+    first, second, joined = scales
+    x = b.qdq("x", 0.03, 117)
+    parts = [b.qdq(b.node("Conv", x, b.weights((4, 4, 1, 1), 0.02)), scale, 117) for scale in (first, second)]
+    y = b.qdq(b.node("Concat", parts[0], parts[1], parts[0] if twice else x, axis=axis), joined, 117)
+    y = b.qdq(b.node("MaxPool", y, kernel_shape=[2, 2]), joined, 117)
+    check(b.model([2, 4, 9, 8], y), tmp_path, [2, 4, 9, 8], joined)
+    assert steps_of(tmp_path, "DequantizeLinear") == 1
+    ours = run_both(b.model([2, 4, 9, 8], y), tmp_path, [2, 4, 9, 8])[0]
+    level = [run_both(b.model([2, 4, 9, 8], y), tmp_path, [2, 4, 9, 8], args)[0]
+             for args in (["--cpu", "baseline"], ["-t", "3"], ["--disable-pass", "blocked-layout"])]
+    assert all(np.array_equal(ours, other) for other in level)
+
+
 def test_only_nearest_moves_bytes(tmp_path):
     b = Builder(4)
     y = b.node("Resize", b.qdq("x", 0.03, 117), "", b.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear")

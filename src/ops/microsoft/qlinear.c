@@ -246,7 +246,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         const int64_t part = x->dims[axis] * inner;
         uint8_t table[256];
         sn_q8_table(table, SN_Q8_COPY, 0.0f, x->dtype, sn_qparam_read(s, f, i + 1), qy);
-        sn_q8_table_rows_run(table, (uint8_t *)y->data + done, row, x->data, outer, part);
+        sn_q8_table_rows_run(table, (uint8_t *)y->data + done, row, x->data, outer, part, f->pool);
         done += part;
     }
     return SONDE_OK;
