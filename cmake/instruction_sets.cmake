@@ -7,6 +7,7 @@ set(avx512 "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-w
 set(SONDE_INSTRUCTION_SETS
   "avx2 x86_64 ${avx2}"
   "avx512 x86_64 ${avx512}"
+  "vbmi x86_64 ${avx512} -mavx512vbmi"
   "vnni x86_64 ${avx512} -mavx512vnni"
   "bf16 x86_64 ${avx512} -mavx512bf16"
   "amx x86_64 ${avx512} -mamx-tile -mamx-int8 -mamx-bf16"

@@ -549,6 +549,17 @@ static void prepare_sn_q8_average(bench_row *r)
     r->call = call_sn_q8_average;
 }
 
+static void call_sn_bytes_table(bench_row *r)
+{
+    ((sn_bytes_table_fn *)r->row->fn)(r->y, r->x, r->n, r->w);
+}
+
+static void prepare_sn_bytes_table(bench_row *r)
+{
+    prepare_flat(r, call_sn_bytes_table);
+    r->w = read_by(r, SN_BYTE_VALUES);
+}
+
 enum { TURN_ROWS = 64 };
 
 static void call_sn_bytes_turn(bench_row *r)

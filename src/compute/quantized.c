@@ -250,6 +250,7 @@ void sn_q8_table(uint8_t table[256], sn_q8_function fn, float alpha, sonde_dtype
 }
 
 typedef struct table_job {
+    sn_bytes_table_fn *fn;
     const uint8_t *x, *table;
     uint8_t *y;
 } table_job;
@@ -257,18 +258,18 @@ typedef struct table_job {
 static void table_range(void *arg, size_t lo, size_t hi)
 {
     const table_job *j = arg;
-    for (size_t i = lo; i < hi; i++)
-        j->y[i] = j->table[j->x[i]];
+    j->fn(j->y + lo, j->x + lo, hi - lo, j->table);
 }
 
-void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int64_t n,
-                     sn_pool *pool)
+void sn_q8_table_run(uint32_t cpu_flags, const uint8_t table[256], uint8_t *y, const uint8_t *x,
+                     int64_t n, sn_pool *pool)
 {
-    table_job j = {x, table, y};
+    table_job j = {sn_kernels_get(cpu_flags)->u8_table, x, table, y};
     sn_parallel_range(pool, (size_t)n, 1, table_range, &j);
 }
 
 typedef struct rows_job {
+    uint32_t cpu_flags;
     const uint8_t *x, *table; /* the table NULL: bytes stay as they are */
     uint8_t *y;
     int64_t y_row, n;
@@ -281,18 +282,18 @@ static void rows_range(void *arg, size_t lo, size_t hi)
         const uint8_t *x = j->x + (int64_t)r * j->n;
         uint8_t *y = j->y + (int64_t)r * j->y_row;
         if (j->table)
-            sn_q8_table_run(j->table, y, x, j->n, NULL);
+            sn_q8_table_run(j->cpu_flags, j->table, y, x, j->n, NULL);
         else
             memcpy(y, x, (size_t)j->n);
     }
 }
 
-void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
-                          int64_t rows, int64_t n, sn_pool *pool)
+void sn_q8_table_rows_run(uint32_t cpu_flags, const uint8_t table[256], uint8_t *y, int64_t y_row,
+                          const uint8_t *x, int64_t rows, int64_t n, sn_pool *pool)
 {
     bool same = true;
     for (int i = 0; i < 256; i++)
         same = same && table[i] == i;
-    rows_job j = {x, same ? NULL : table, y, y_row, n};
+    rows_job j = {cpu_flags, x, same ? NULL : table, y, y_row, n};
     sn_parallel_range(pool, (size_t)rows, (size_t)n, rows_range, &j);
 }

@@ -37,10 +37,11 @@ typedef enum sn_q8_function { SN_Q8_COPY, SN_Q8_SIGMOID, SN_Q8_LEAKY_RELU } sn_q
 /* The result of every byte; alpha is LEAKY_RELU's. */
 void sn_q8_table(uint8_t table[256], sn_q8_function fn, float alpha, sonde_dtype t, sn_qparam x,
                  sn_qparam y);
-void sn_q8_table_run(const uint8_t table[256], uint8_t *y, const uint8_t *x, int64_t n,
-                     sn_pool *pool);
+/* y[i] = table[x[i]], i < n; y may be x. */
+void sn_q8_table_run(uint32_t cpu_flags, const uint8_t table[256], uint8_t *y, const uint8_t *x,
+                     int64_t n, sn_pool *pool);
 /* x [rows][n] into rows of y that are `y_row` apart. */
-void sn_q8_table_rows_run(const uint8_t table[256], uint8_t *y, int64_t y_row, const uint8_t *x,
-                          int64_t rows, int64_t n, sn_pool *pool);
+void sn_q8_table_rows_run(uint32_t cpu_flags, const uint8_t table[256], uint8_t *y, int64_t y_row,
+                          const uint8_t *x, int64_t rows, int64_t n, sn_pool *pool);
 
 #endif

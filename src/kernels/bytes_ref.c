@@ -90,6 +90,12 @@ void sn_q8_mul_repeat_ref(const sn_q8_repeat *t)
     repeat(t, false);
 }
 
+void sn_u8_table_ref(uint8_t *y, const uint8_t *x, size_t n, const uint8_t *table)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
 void sn_u8_max_ref(uint8_t *y, const uint8_t *x, size_t n, uint8_t flip)
 {
     for (size_t i = 0; i < n; i++)

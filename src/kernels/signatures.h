@@ -356,6 +356,10 @@ typedef struct sn_q8_average {
 } sn_q8_average;
 typedef void sn_q8_average_fn(const sn_q8_average *t);
 
+/* y[i] = table[x[i]], with a table of SN_BYTE_VALUES bytes; y may be x. */
+enum { SN_BYTE_VALUES = 256 };
+typedef void sn_bytes_table_fn(uint8_t *y, const uint8_t *x, size_t n, const uint8_t *table);
+
 /* Rows of bytes become columns: y[c*y_row + r] = x[r*x_row + c] for r < rows, c < columns. No
  * overlap. */
 typedef void sn_bytes_turn_fn(uint8_t *y, ptrdiff_t y_row, const uint8_t *x, ptrdiff_t x_row,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "levels.h"
 #include "test.h"
 
 TEST(rows_go_through_the_table_and_what_lies_between_stays)
@@ -13,9 +14,26 @@ TEST(rows_go_through_the_table_and_what_lies_between_stays)
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
     memset(y, 77, sizeof y);
-    sn_q8_table_rows_run(table, y + 1, 3, x, 3, 2);
+    sn_q8_table_rows_run(0, table, y + 1, 3, x, 3, 2);
     const uint8_t want[9] = {77, 255, 254, 77, 253, 252, 77, 1, 0};
     CHECK(memcmp(y, want, sizeof y) == 0);
+}
+
+TEST(a_table_is_the_same_at_every_level_and_in_place)
+{
+    enum { N = 5000 };
+    uint8_t table[256], x[N], y[N];
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)(i * 7 + 3);
+    for (const level *l = levels(); l->name; l++) {
+        for (int i = 0; i < N; i++)
+            x[i] = (uint8_t)test_rand();
+        sn_q8_table_run(l->flags, table, y, x, N, NULL);
+        for (int i = 0; i < N; i++)
+            CHECK_MSG(y[i] == (uint8_t)(x[i] * 7 + 3), "%s: %d at %d", l->name, x[i], i);
+        sn_q8_table_run(l->flags, table, x, x, N, NULL);
+        CHECK_MSG(memcmp(x, y, N) == 0, "%s: in place", l->name);
+    }
 }
 
 TEST_MAIN()

@@ -277,6 +277,28 @@ static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_table(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 300 ? (size_t)i : rnd(0, 700);
+        const bool at_end = i % 2;
+        guarded x = guard_floats(n, at_end), got = guard_floats(n, at_end);
+        guarded table = guard_floats(SN_BYTE_VALUES / sizeof(float), at_end);
+        uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? 3 * n : 0);
+        uint8_t *b = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0), want[700];
+        const uint8_t *t = (const uint8_t *)(void *)table.data;
+        random_bytes(from, n), random_bytes((uint8_t *)(void *)table.data, SN_BYTE_VALUES);
+        for (size_t k = 0; k < n && n >= SN_BYTE_VALUES; k++) /* each of them */
+            from[k] = (uint8_t)(k * 5);
+        ((sn_bytes_table_fn *)ref->fn)(want, from, n, t);
+        if (i % 3 == 0) /* in place */
+            b = from;
+        ((sn_bytes_table_fn *)row->fn)(b, from, n, t);
+        CHECK_MSG(memcmp(want, b, n) == 0, "%s: %zu bytes", row->name, n);
+        guard_free(&x), guard_free(&got), guard_free(&table);
+    }
+}
+
 static void check_axpy(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 400 && !test_errors; i++) {
@@ -379,6 +401,10 @@ TEST(every_kernel_of_bytes_matches_its_reference)
                                            {"sn_bytes_max", check_max},
                                            {"sn_bytes_sums", check_sums},
                                            {"sn_q8_average", check_average},
+    }
+}
+
+                                           {"sn_bytes_table", check_table},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};
     check_family("bytes", checkers);

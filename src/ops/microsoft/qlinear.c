@@ -139,7 +139,8 @@ static sonde_status run_unary(const sn_step *s, sn_frame *f)
     uint8_t table[256];
     sn_q8_table(table, u->sigmoid ? SN_Q8_SIGMOID : SN_Q8_LEAKY_RELU, u->alpha, x->dtype,
                 sn_qparam_read(s, f, X_SCALE), sn_qparam_read(s, f, Y_SCALE));
-    sn_q8_table_run(table, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x), f->pool);
+    sn_q8_table_run(f->ctx->cpu.flags, table, sn_out(s, f, 0)->data, x->data, sn_tensor_count(x),
+                    f->pool);
     return SONDE_OK;
 }
 
@@ -246,7 +247,8 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         const int64_t part = x->dims[axis] * inner;
         uint8_t table[256];
         sn_q8_table(table, SN_Q8_COPY, 0.0f, x->dtype, sn_qparam_read(s, f, i + 1), qy);
-        sn_q8_table_rows_run(table, (uint8_t *)y->data + done, row, x->data, outer, part, f->pool);
+        sn_q8_table_rows_run(f->ctx->cpu.flags, table, (uint8_t *)y->data + done, row, x->data,
+                             outer, part, f->pool);
         done += part;
     }
     return SONDE_OK;
