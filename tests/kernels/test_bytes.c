@@ -401,9 +401,6 @@ TEST(every_kernel_of_bytes_matches_its_reference)
                                            {"sn_bytes_max", check_max},
                                            {"sn_bytes_sums", check_sums},
                                            {"sn_q8_average", check_average},
-    }
-}
-
                                            {"sn_bytes_table", check_table},
                                            {"sn_f32_axpy", check_axpy},
                                            {NULL, NULL}};

@@ -263,9 +263,12 @@ enum {
                                  handles whole slots and allocates its outputs */
     SN_OP_NO_FOLD = 1 << 7,
     SN_OP_BYTES0 =
-        1 << 8,          /* input 0 is copied as bytes: a constant may lie in its file misaligned */
-    SN_OP_TILES = 1 << 9 /* it, or what passes make of it, may use tiles of AMX, which a process has
-                            to ask for (sn_cpu_request) */
+        1 << 8, /* input 0 is copied as bytes: a constant may lie in its file misaligned */
+    SN_OP_TILES = 1 << 9, /* it, or what passes make of it, may use tiles of AMX, which a process
+                             has to ask for (sn_cpu_request) */
+    SN_OP_ELEMENTWISE = 1 << 10 /* has one output, each element of which is a function of the
+                                   elements that broadcasting puts in its place and of inputs with
+                                   one element: where it lies and what is beside it do not matter */
 };
 
 #define SN_MS_DOMAIN "com.microsoft"

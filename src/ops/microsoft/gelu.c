@@ -91,7 +91,7 @@ static sonde_status run_gelu(const sn_step *s, sn_frame *f)
                              .max_in = MAX_IN,                                                     \
                              .min_out = 1,                                                         \
                              .max_out = 1,                                                         \
-                             .flags = SN_OP_INPLACE0,                                              \
+                             .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,                          \
                              .params_size = sizeof(gelu_params),                                   \
                              .prepare = prepare_gelu,                                              \
                              .infer = infer_gelu,                                                  \

@@ -254,7 +254,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define QLINEAR(symbol, NAME, MIN_IN, MAX_IN, SIZE, PREPARE, INFER, BIND, RUN, LAST)               \
+#define QLINEAR(symbol, NAME, MIN_IN, MAX_IN, SIZE, PREPARE, INFER, BIND, RUN, LAST, FLAGS)        \
     const sn_op symbol[] = {{.name = NAME,                                                         \
                              .domain = SN_MS_DOMAIN,                                               \
                              .since = 1,                                                           \
@@ -267,16 +267,17 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
                              .infer = INFER,                                                       \
                              .bind = BIND,                                                         \
                              .run = RUN,                                                           \
+                             .flags = FLAGS,                                                       \
                              .in_last = LAST,                                                      \
                              .types = "u8 i8"},                                                    \
                             {.name = NULL}};
 QLINEAR(sn_op_ms_qlinear_add, "QLinearAdd", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary,
-        in_last_binary)
+        in_last_binary, SN_OP_ELEMENTWISE)
 QLINEAR(sn_op_ms_qlinear_mul, "QLinearMul", 2, 8, 0, NULL, infer_binary, bind_binary, run_binary,
-        in_last_binary)
+        in_last_binary, SN_OP_ELEMENTWISE)
 QLINEAR(sn_op_ms_qlinear_sigmoid, "QLinearSigmoid", 2, 5, sizeof(unary_params), prepare_unary,
-        infer_unary, bind_unary, run_unary, sn_last_follows)
+        infer_unary, bind_unary, run_unary, sn_last_follows, SN_OP_ELEMENTWISE)
 QLINEAR(sn_op_ms_qlinear_leaky_relu, "QLinearLeakyRelu", 2, 5, sizeof(unary_params), prepare_unary,
-        infer_unary, bind_unary, run_unary, sn_last_follows)
+        infer_unary, bind_unary, run_unary, sn_last_follows, SN_OP_ELEMENTWISE)
 QLINEAR(sn_op_ms_qlinear_concat, "QLinearConcat", 5, -1, sizeof(concat_params), prepare_concat,
-        infer_concat, bind_concat, run_concat, in_last_concat)
+        infer_concat, bind_concat, run_concat, in_last_concat, 0)

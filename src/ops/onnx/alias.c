@@ -129,17 +129,19 @@ static const sn_op_signature *in_blocks_alias(const sn_node *node, const void *p
 #define MS_ALIAS(symbol, NAME, MIN_IN, MAX_IN, ...)                                                \
     ALIAS(symbol, NAME, SN_MS_DOMAIN, 0, MIN_IN, MAX_IN, 1, 1, __VA_ARGS__)
 MS_ALIAS(sn_op_ms_fused_conv, "FusedConv", 2, 4, .types = "f32 f64 f16")
-MS_ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, .types = "f32 f16")
-MS_ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, .types = "i8 u8 i16 u16 i32 i4 u4")
+MS_ALIAS(sn_op_ms_quantize_linear, "QuantizeLinear", 2, 3, .flags = SN_OP_ELEMENTWISE,
+         .types = "f32 f16")
+MS_ALIAS(sn_op_ms_dequantize_linear, "DequantizeLinear", 2, 3, .flags = SN_OP_ELEMENTWISE,
+         .types = "i8 u8 i16 u16 i32 i4 u4")
 MS_ALIAS(sn_op_ms_trilu, "Trilu", 1, 2, .flags = SN_OP_INPLACE0, .types = "all")
-MS_ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, .flags = SN_OP_INPLACE0, .half = SN_HALF_IN_F32,
-         .types = "f32 f64 f16 bf16")
+MS_ALIAS(sn_op_ms_gelu, "Gelu", 1, 1, .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,
+         .half = SN_HALF_IN_F32, .types = "f32 f64 f16 bf16")
 MS_ALIAS(sn_op_ms_gather_nd, "GatherND", 2, 2, .types = "all")
 MS_ALIAS(sn_op_ms_pad, "Pad", 2, 3, .types = "f32 f64 f16")
 ALIAS(sn_op_gemm_1, "Gemm", "", 6, 3, 3, 1, 1, .half = SN_HALF_IN_F32, .narrow_in = 1 << 1,
       .types = "f32 f64 f16")
-ALIAS(sn_op_selu_1, "Selu", "", 5, 1, 1, 1, 1, .flags = SN_OP_INPLACE0, .half = SN_HALF_IN_F32,
-      .types = "f32 f64 f16")
+ALIAS(sn_op_selu_1, "Selu", "", 5, 1, 1, 1, 1, .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,
+      .half = SN_HALF_IN_F32, .types = "f32 f64 f16")
 ALIAS(sn_op_rnn_1, "RNN", "", 6, 3, 6, 0, 2, .types = "f32 f64 f16")
 ALIAS(sn_op_gru_1, "GRU", "", 6, 3, 6, 0, 2, .types = "f32 f64 f16")
 ALIAS(sn_op_lstm_1, "LSTM", "", 6, 3, 8, 0, 3, .types = "f32 f64 f16")

@@ -263,9 +263,9 @@ bool sn_node_binary(const sn_node *n, sn_binary *op)
 #define VERSION(NAME, SINCE, UNTIL, PREPARE, INFER, FLAGS, HALF, LAYOUT, TYPES)                    \
     {                                                                                              \
         SN_ELT_HEAD(NAME, SINCE, UNTIL, 2, 2),                                                     \
-            .flags = (FLAGS), .params_size = sizeof(binary_params), .prepare = PREPARE,            \
-            .infer = INFER, .bind = bind_binary, .run = run_binary, .half = (HALF),                \
-            .in_blocks = (LAYOUT), .types = TYPES                                                  \
+            .flags = (FLAGS) | SN_OP_ELEMENTWISE, .params_size = sizeof(binary_params),            \
+            .prepare = PREPARE, .infer = INFER, .bind = bind_binary, .run = run_binary,            \
+            .half = (HALF), .in_blocks = (LAYOUT), .types = TYPES                                  \
     }
 /* Old: with the broadcasting of before opset 7 (which allowed floats, or bool, only). */
 #define OLD_AND_NEW(symbol, NAME, INFER, FLAGS, HALF, LAYOUT, TYPES)                               \

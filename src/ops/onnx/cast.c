@@ -215,11 +215,12 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
 #define ALL_TYPES                                                                                  \
     "bool " SN_INTS " " SN_FLOATS                                                                  \
     " str f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0 f4e2m1 u4 i4 u2 i2"
-const sn_op sn_op_cast[] = {{SN_ELT_HEAD("Cast", 6, 0, 1, 1), .params_size = sizeof(cast_params),
-                             .prepare = prepare_cast, .infer = infer_cast, .bind = bind_cast,
-                             .run = run_cast, .types = ALL_TYPES},
+const sn_op sn_op_cast[] = {{SN_ELT_HEAD("Cast", 6, 0, 1, 1), .flags = SN_OP_ELEMENTWISE,
+                             .params_size = sizeof(cast_params), .prepare = prepare_cast,
+                             .infer = infer_cast, .bind = bind_cast, .run = run_cast,
+                             .types = ALL_TYPES},
                             {.name = NULL}};
-const sn_op sn_op_cast_like[] = {{SN_ELT_HEAD("CastLike", 15, 0, 2, 2),
+const sn_op sn_op_cast_like[] = {{SN_ELT_HEAD("CastLike", 15, 0, 2, 2), .flags = SN_OP_ELEMENTWISE,
                                   .params_size = sizeof(cast_params), .prepare = prepare_how,
                                   .infer = infer_cast, .bind = bind_cast, .run = run_cast,
                                   .types = ALL_TYPES},

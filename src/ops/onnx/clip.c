@@ -171,9 +171,9 @@ static const sn_op_signature *in_blocks_clip(const sn_node *node, const void *pa
 #define CLIP(SINCE, UNTIL, MAX_IN, PREPARE, TYPES)                                                 \
     {                                                                                              \
         SN_ELT_HEAD("Clip", SINCE, UNTIL, 1, MAX_IN),                                              \
-            .flags = SN_OP_INPLACE0, .params_size = sizeof(clip_params), .prepare = PREPARE,       \
-            .infer = infer_clip, .bind = bind_clip, .run = run_clip, .half = SN_HALF_IN_F32,       \
-            .in_blocks = in_blocks_clip, .types = TYPES                                            \
+            .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE, .params_size = sizeof(clip_params),       \
+            .prepare = PREPARE, .infer = infer_clip, .bind = bind_clip, .run = run_clip,           \
+            .half = SN_HALF_IN_F32, .in_blocks = in_blocks_clip, .types = TYPES                    \
     }
 const sn_op sn_op_clip[] = {CLIP(1, 10, 1, prepare_clip_6, SN_FLOATS),
                             CLIP(11, 0, 3, NULL, SN_FLOATS " " SN_INTS),

@@ -70,9 +70,9 @@ static sonde_status run_pow(const sn_step *s, sn_frame *f)
 #define POW(SINCE, UNTIL, PREPARE, TYPES)                                                          \
     {                                                                                              \
         SN_ELT_HEAD("Pow", SINCE, UNTIL, 2, 2),                                                    \
-            .flags = SN_OP_INPLACE0, .params_size = sizeof(sn_legacy), .prepare = PREPARE,         \
-            .infer = infer_pow, .bind = bind_pow, .run = run_pow, .half = SN_HALF_IN_F32,          \
-            .types = TYPES                                                                         \
+            .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE, .params_size = sizeof(sn_legacy),         \
+            .prepare = PREPARE, .infer = infer_pow, .bind = bind_pow, .run = run_pow,              \
+            .half = SN_HALF_IN_F32, .types = TYPES                                                 \
     }
 const sn_op sn_op_pow[] = {
     POW(1, 6, prepare_pow_1, SN_FLOATS), POW(7, 0, NULL, SN_FLOATS " i32 i64"), {.name = NULL}};

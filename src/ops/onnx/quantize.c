@@ -305,7 +305,7 @@ static sonde_status run_dynamic(const sn_step *s, sn_frame *f)
          .bind = bind_quant,                                                                       \
          .run = run_quant,                                                                         \
          .in_last = LAST,                                                                          \
-         .flags = SN_OP_TILES,                                                                     \
+         .flags = SN_OP_TILES | SN_OP_ELEMENTWISE,                                                 \
          .types = TYPES},                                                                          \
         {                                                                                          \
             .name = NULL                                                                           \

@@ -40,8 +40,8 @@ static sonde_status run_shrink(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_shrink[] = {{SN_ELT_HEAD("Shrink", 9, 0, 1, 1), .flags = SN_OP_INPLACE0,
-                               .params_size = sizeof(shrink_params), .prepare = prepare_shrink,
-                               .infer = infer_shrink, .bind = bind_shrink, .run = run_shrink,
-                               .types = SN_FLOATS " " SN_INTS},
-                              {.name = NULL}};
+const sn_op sn_op_shrink[] = {
+    {SN_ELT_HEAD("Shrink", 9, 0, 1, 1), .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,
+     .params_size = sizeof(shrink_params), .prepare = prepare_shrink, .infer = infer_shrink,
+     .bind = bind_shrink, .run = run_shrink, .types = SN_FLOATS " " SN_INTS},
+    {.name = NULL}};

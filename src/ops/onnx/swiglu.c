@@ -65,8 +65,8 @@ static sonde_status run_swiglu(const sn_step *s, sn_frame *f)
 }
 
 /* In place of the gate only: the other half is read after the output was written. */
-const sn_op sn_op_swiglu[] = {{SN_ELT_HEAD("SwiGLU", 28, 0, 2, 2), .flags = SN_OP_INPLACE0,
-                               .params_size = sizeof(float), .prepare = prepare_swiglu,
-                               .infer = infer_swiglu, .bind = bind_swiglu, .run = run_swiglu,
-                               .types = SN_FLOATS},
-                              {.name = NULL}};
+const sn_op sn_op_swiglu[] = {
+    {SN_ELT_HEAD("SwiGLU", 28, 0, 2, 2), .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,
+     .params_size = sizeof(float), .prepare = prepare_swiglu, .infer = infer_swiglu,
+     .bind = bind_swiglu, .run = run_swiglu, .types = SN_FLOATS},
+    {.name = NULL}};

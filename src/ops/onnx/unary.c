@@ -190,7 +190,7 @@ bool sn_node_unary(const sn_node *n, sn_unary *op, float params[2])
 #define ROW(NAME, SINCE, PREPARE, INFER, FLAGS, HALF, LAYOUT, TYPES)                               \
     {                                                                                              \
         {SN_ELT_HEAD(NAME, SINCE, 0, 1, 1),                                                        \
-         .flags = (FLAGS),                                                                         \
+         .flags = (FLAGS) | SN_OP_ELEMENTWISE,                                                     \
          .params_size = sizeof(unary_params),                                                      \
          .prepare = PREPARE,                                                                       \
          .infer = INFER,                                                                           \

@@ -123,7 +123,7 @@ static sonde_status run_variadic(const sn_step *s, sn_frame *f)
 
 #define VARIADIC(symbol, NAME, TYPES)                                                              \
     const sn_op sn_op_##symbol[] = {                                                               \
-        {SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = SN_OP_INPLACE0,                                  \
+        {SN_ELT_HEAD(NAME, 1, 0, 1, -1), .flags = SN_OP_INPLACE0 | SN_OP_ELEMENTWISE,              \
          .params_size = sizeof(variadic_params), .prepare = prepare_variadic,                      \
          .infer = infer_variadic, .bind = bind_variadic, .run = run_variadic,                      \
          .half = SN_HALF_IN_F32, .in_blocks = sn_layout_elementwise, .types = TYPES},              \

@@ -95,7 +95,8 @@ static sonde_status run_where(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-const sn_op sn_op_where[] = {{SN_ELT_HEAD("Where", 9, 0, 3, 3), .flags = SN_OP_INPLACE1,
-                              .infer = infer_where, .bind = bind_where, .run = run_where,
-                              .half = SN_HALF_MOVED, .types = "bool"},
+const sn_op sn_op_where[] = {{SN_ELT_HEAD("Where", 9, 0, 3, 3),
+                              .flags = SN_OP_INPLACE1 | SN_OP_ELEMENTWISE, .infer = infer_where,
+                              .bind = bind_where, .run = run_where, .half = SN_HALF_MOVED,
+                              .types = "bool"},
                              {.name = NULL}};
