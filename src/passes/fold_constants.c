@@ -4,7 +4,6 @@
  * constant. Nodes behind a folded one are inferred again, so that what was learned travels on. */
 #include <string.h>
 
-#include "ops/framework/eval.h"
 #include "passes/rewrite.h"
 
 #define MAX_RESULT_BYTES ((size_t)16 << 20) /* larger results must not grow beyond … */
@@ -82,49 +81,17 @@ static sonde_status fold_away(folder *f, sn_node *n)
 
 static sonde_status evaluate(folder *f, sn_node *n, bool *done)
 {
-    sn_allocator *alloc = f->g->alloc;
-    size_t n_slots = (size_t)n->n_in + n->n_out;
-    size_t slot_bytes = n_slots * sizeof(sn_slot), ref_bytes = n->n_in * sizeof(sn_slot *);
-    sn_slot *slots = sn_alloc_zero(alloc, slot_bytes);
-    const sn_slot **in = sn_alloc_zero(alloc, ref_bytes);
-    sn_slot *out = slots ? slots + n->n_in : NULL;
-    sonde_error local = {0};
-    sonde_status st = SONDE_OK;
-    *done = false;
-    if (!slots || !in) {
-        st = sn_fail_memory(f->env->err, slot_bytes);
-        goto fail;
-    }
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i].value) {
-            SN_TRY_GOTO(st,
-                        sn_value_make_readable(f->g, n->in[i].value, f->env->buffers, f->env->err));
-            slots[i].kind = SN_KIND_TENSOR;
-            slots[i].t = *n->in[i].value->fact.data;
-            in[i] = &slots[i];
-        }
-    st = sn_eval_node(f->env->ctx, n, in, out, &local);
-    if (st == SONDE_OUT_OF_MEMORY) {
-        sn_fail(f->env->err, st, "%s", local.message);
-        goto fail;
-    }
-    /* Anything else an operator objects to is for the run to report, where it has a context. */
-    bool usable = st == SONDE_OK;
-    st = SONDE_OK;
-    for (uint32_t o = 0; usable && o < n->n_out; o++)
-        usable = !n->out[o] ||
-                 (out[o].kind == SN_KIND_TENSOR && out[o].t.owner && sn_tensor_is_plain(&out[o].t));
-    if (!usable)
-        goto fail;
-    for (uint32_t o = 0; o < n->n_out; o++)
+    const size_t out_bytes = n->n_out * sizeof(sn_slot);
+    sn_slot *out = sn_alloc_zero(f->g->alloc, out_bytes);
+    if (!out)
+        return sn_fail_memory(f->env->err, out_bytes);
+    sonde_status st = sn_node_evaluate(f->g, f->env, n, NULL, out, done);
+    for (uint32_t o = 0; st == SONDE_OK && *done && o < n->n_out; o++)
         if (n->out[o])
-            SN_TRY_GOTO(st, adopt(f, n->out[o], &out[o]));
-    *done = true;
-fail:
-    for (uint32_t o = 0; out && o < n->n_out; o++)
+            st = adopt(f, n->out[o], &out[o]);
+    for (uint32_t o = 0; o < n->n_out; o++)
         sn_slot_clear(&out[o]);
-    sn_free(alloc, slots, slots ? slot_bytes : 0);
-    sn_free(alloc, in, in ? ref_bytes : 0);
+    sn_free(f->g->alloc, out, out_bytes);
     return st;
 }
 

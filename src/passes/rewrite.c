@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ops/framework/eval.h"
+
 bool sn_node_is(const sn_node *n, const char *op_type)
 {
     return !n->domain[0] && strcmp(n->op_type, op_type) == 0;
@@ -126,6 +128,52 @@ sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, s
         return sn_fail_memory(err, strlen(n->post_op) + strlen(op_type) + 2);
     n->post_op = text;
     return SONDE_OK;
+}
+
+static bool are_plain_tensors(const sn_node *n, const sn_slot *out)
+{
+    for (uint32_t o = 0; o < n->n_out; o++)
+        if (n->out[o] &&
+            !(out[o].kind == SN_KIND_TENSOR && out[o].t.owner && sn_tensor_is_plain(&out[o].t)))
+            return false;
+    return true;
+}
+
+sonde_status sn_node_evaluate(sn_graph *g, sn_pass_env *env, const sn_node *n,
+                              const sn_slot *const *given, sn_slot *out, bool *usable)
+{
+    const size_t slot_bytes = n->n_in * sizeof(sn_slot), ref_bytes = n->n_in * sizeof(sn_slot *);
+    sn_slot *slots = sn_alloc_zero(g->alloc, slot_bytes);
+    const sn_slot **in = sn_alloc_zero(g->alloc, ref_bytes);
+    sonde_error local = {0};
+    sonde_status st = SONDE_OK;
+    *usable = false;
+    if (!slots || !in) {
+        st = sn_fail_memory(env->err, slot_bytes);
+        goto fail;
+    }
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        sn_value *v = n->in[i].value;
+        if (given && given[i]) {
+            in[i] = given[i];
+        } else if (v) {
+            SN_TRY_GOTO(st, sn_value_make_readable(g, v, env->buffers, env->err));
+            slots[i].kind = SN_KIND_TENSOR;
+            slots[i].t = *v->fact.data;
+            in[i] = &slots[i];
+        }
+    }
+    st = sn_eval_node(env->ctx, n, in, out, &local);
+    if (st == SONDE_OUT_OF_MEMORY) {
+        sn_fail(env->err, st, "%s", local.message);
+        goto fail;
+    }
+    *usable = st == SONDE_OK && are_plain_tensors(n, out);
+    st = SONDE_OK;
+fail:
+    sn_free(g->alloc, slots, slots ? slot_bytes : 0);
+    sn_free(g->alloc, in, in ? ref_bytes : 0);
+    return st;
 }
 
 /* Inputs of the node that carry no capture of any body become absent. */

@@ -52,6 +52,12 @@ sonde_status sn_node_refresh(sn_graph *g, sn_node *n, sonde_error *err);
  */
 sonde_status sn_node_add_post_op(sn_graph *g, sn_node *n, const char *op_type, sonde_error *err);
 
+/* Computes n here and now: from its constant inputs, and from given[i] where that is not NULL
+ * (`given` may be). *usable: `out`, n->n_out zeroed slots, holds tensors, to be cleared by the
+ * caller; else the operator objected, which is for a run to report. */
+sonde_status sn_node_evaluate(sn_graph *g, sn_pass_env *env, const sn_node *n,
+                              const sn_slot *const *given, sn_slot *out, bool *usable);
+
 /* Captures whose outer value became constant turn into constants of the body. */
 sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
 /* Captures nothing in the bodies reads any more go away; the node's inputs that carried them become
