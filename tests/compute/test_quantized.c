@@ -14,7 +14,7 @@ TEST(rows_go_through_the_table_and_what_lies_between_stays)
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
     memset(y, 77, sizeof y);
-    sn_q8_table_rows_run(0, table, y + 1, 3, x, 3, 2);
+    sn_q8_table_rows_run(0, table, y + 1, 3, x, 3, 2, NULL);
     const uint8_t want[9] = {77, 255, 254, 77, 253, 252, 77, 1, 0};
     CHECK(memcmp(y, want, sizeof y) == 0);
 }

@@ -259,6 +259,8 @@ static inline sonde_status interpret(const sn_graph *g, uint64_t seed, sn_slot *
         for (int64_t k = 0; k < count; k++) {
             if (v->fact.type.dtype == SONDE_DTYPE_F32)
                 ((float *)slots[v->id].t.data)[k] = test_randf() * 2;
+            else if (v->fact.type.dtype == SONDE_DTYPE_U8 || v->fact.type.dtype == SONDE_DTYPE_I8)
+                ((uint8_t *)slots[v->id].t.data)[k] = (uint8_t)test_rand();
             else
                 ((uint8_t *)slots[v->id].t.data)[k] = 0;
         }

@@ -45,6 +45,15 @@ class Net:
     def zero(self):
         return int(self.rng.integers(100, 150)) - (128 if self.dtype == np.int8 else 0)
 
+    def real(self, x, q):
+        return self.node("DequantizeLinear", [x, *self.params(*q)])
+
+    def bytes(self, x, q):
+        return self.node("QuantizeLinear", [x, *self.params(*q)])
+
+    def scalar(self, v):
+        return self.constant(np.float32(v))
+
     def conv(self, x, q, c, oc, kernel, group=1, w_dtype=np.int8, w_zero=0, **attributes):
         """Scale and zero point of the result, and its name."""
         low, high = (0, 256) if w_dtype == np.uint8 else (-128, 128)
@@ -85,13 +94,28 @@ def run(folder, args, level=None):
         return [f[k] for k in f.files]
 
 
-def check(net, outputs, folder, steps=1):
-    """`steps`: by how much ONNX Runtime may differ. Its own rule of rounding gives one step in an operator; those behind
-    it see a step as an input. Between our own ways and CPUs nothing may differ."""
+def save(net, outputs, folder):
+    """The model, and the input that lies beside it."""
     model = net.model(outputs)
     onnx.save(model, folder / "m.onnx")
     x = net.input()
     np.savez(folder / "in.npz", x=x)
+    return model, x
+
+
+def check_against_onnxruntime(model, x, ours, outputs, steps):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    for a, b in zip(ours, session.run(outputs, {"x": x})):
+        assert np.abs(a.astype(int) - b.astype(int)).max() <= steps
+        assert len(np.unique(a)) > 4, "the case shows nothing"
+
+
+def check(net, outputs, folder, steps=1):
+    """`steps`: by how much ONNX Runtime may differ. Its own rule of rounding gives one step in an operator; those behind
+    it see a step as an input. Between our own ways and CPUs nothing may differ."""
+    model, x = save(net, outputs, folder)
     ours = run(folder, [])
     for args in WAYS:
         for a, b in zip(ours, run(folder, args)):
@@ -100,12 +124,7 @@ def check(net, outputs, folder, steps=1):
         theirs = run(folder, [], level)
         for a, b in zip(ours, theirs or []):  # none: not a level of this machine; "baseline" always is
             assert np.array_equal(a, b), (level, np.argwhere(a != b)[:3])
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    for a, b in zip(ours, session.run(outputs, {"x": x})):
-        assert np.abs(a.astype(int) - b.astype(int)).max() <= steps
-        assert len(np.unique(a)) > 4, "the case shows nothing"
+    check_against_onnxruntime(model, x, ours, outputs, steps)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -288,3 +307,83 @@ def test_resizing_to_the_nearest_keeps_channels_last(tmp_path, c, dtype):
     forms = subprocess.run([PROGRAM, "inspect", "--forms", tmp_path / "m.onnx"], capture_output=True, text=True,
                            timeout=PATIENCE)
     assert forms.stdout.count("[Reorder]") == 3, forms.stdout  # of the graph's input and outputs
+
+
+# ---- functions of one byte: from x with scale and zero point q to a result of the same kind
+
+
+def silu(net, x, q):
+    qs, s = net.contrib("QLinearSigmoid", [(x, q)])
+    return net.contrib("QLinearMul", [(x, q), (s, qs)])
+
+
+def silu_in_reals(net, x, q):
+    qs, qy = (1 / 256, 0 if net.dtype == np.uint8 else -128), (0.01, net.zero())
+    s = net.real(net.bytes(net.node("Sigmoid", [net.real(x, q)]), qs), qs)
+    return qy, net.bytes(net.node("Mul", [net.real(x, q), s]), qy)
+
+
+def leaky_chain(net, x, q):
+    qa, a = net.contrib("QLinearLeakyRelu", [(x, q)], alpha=0.3)
+    qy = (0.02, net.zero())
+    return qy, net.bytes(net.node("LeakyRelu", [net.node("Neg", [net.real(a, qa)])], alpha=0.1), qy)
+
+
+def hard_swish(net, x, q):
+    qy = (0.02, net.zero())
+    return qy, net.bytes(net.node("HardSwish", [net.real(x, q)]), qy)
+
+
+def hard_swish_written_out(net, x, q):
+    qy, d = (0.02, net.zero()), net.real(x, q)
+    gate = net.node("Clip", [net.node("Add", [d, net.scalar(3)]), net.scalar(0), net.scalar(6)])
+    return qy, net.bytes(net.node("Div", [net.node("Mul", [d, gate]), net.scalar(6)]), qy)
+
+
+def gelu(net, x, q):
+    qy, d = (0.02, net.zero()), net.real(x, q)
+    e = net.node("Erf", [net.node("Div", [d, net.scalar(np.sqrt(2))])])
+    both = net.node("Mul", [d, net.node("Add", [e, net.scalar(1)])])
+    return qy, net.bytes(net.node("Mul", [both, net.scalar(0.5)]), qy)
+
+
+def gelu_tanh(net, x, q):
+    qy, d = (0.02, net.zero()), net.real(x, q)
+    cube = net.node("Mul", [net.node("Pow", [d, net.scalar(3)]), net.scalar(0.044715)])
+    t = net.node("Tanh", [net.node("Mul", [net.node("Add", [d, cube]), net.scalar(np.sqrt(2 / np.pi))])])
+    half = net.node("Mul", [d, net.scalar(0.5)])
+    return qy, net.bytes(net.node("Mul", [half, net.node("Add", [t, net.scalar(1)])]), qy)
+
+
+FUNCTIONS = [silu, silu_in_reals, leaky_chain, hard_swish, hard_swish_written_out, gelu, gelu_tanh]
+# fuse-activations writes some of these with one function of its own, which rounds in other places than the nodes do.
+WITHOUT_TABLES = ["--disable-pass", "byte-tables", "--disable-pass", "fuse-activations"]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("place", ["plain", "in an image"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_one_byte_are_tables(tmp_path, function, place, dtype):
+    """The same bits as the nodes have that the table stands for, at every CPU level."""
+    net = Net(4, [7, 211] if place == "plain" else [2, 3, 17, 15], dtype)
+    q, x = (0.03, net.zero()), "x"
+    if place == "in an image":
+        q, x = net.conv(x, q, 3, 18, [3, 3], pads=[1] * 4)
+        q = (0.03, q[1])
+    q, y = function(net, x, q)
+    outputs = [y]
+    if place == "in an image":
+        outputs = [net.conv(y, q, 18, 10, [1, 1])[1]]
+    model, data = save(net, outputs, tmp_path)
+    for level in (None, *LEVELS):
+        ours = run(tmp_path, [], level)
+        if ours is None:  # not a level of this machine
+            continue
+        for args in (WITHOUT_TABLES, ["-t", "3"], ["--disable-pass", "blocked-layout"]):
+            for a, b in zip(ours, run(tmp_path, args, level)):
+                assert np.array_equal(a, b), (level, args, np.argwhere(a != b)[:3])
+    check_against_onnxruntime(model, data, run(tmp_path, []), outputs, 1 if place == "plain" else 3)
+    done = subprocess.run([PROGRAM, "inspect", tmp_path / "m.onnx", "--forms"], capture_output=True, text=True, timeout=PATIENCE)
+    tables = [line for line in done.stdout.splitlines() if "8[256] ->" in line]
+    assert len(tables) == 1, done.stdout
+    assert tables[0].count("channels last") == (0 if place == "plain" else 2)
