@@ -526,26 +526,30 @@ static void prepare_sn_bytes_sums(bench_row *r)
     r->call = call_sn_bytes_sums;
 }
 
+enum { AVERAGE_PIXELS = 14 };
+
 static void call_sn_q8_average(bench_row *r)
 {
     const ptrdiff_t pixel = (ptrdiff_t)r->n;
     const sn_q8_average t = {.x = r->x,
                              .y = r->y,
+                             .pixels = AVERAGE_PIXELS,
                              .n = r->n,
-                             .taps = {1, 2, 2},
-                             .step = {4 * pixel, 2 * pixel, pixel},
-                             .count = 4,
+                             .taps = {1, 1, 3},
+                             .x_pixel = pixel,
+                             .step = {pixel, pixel, pixel},
+                             .count = 3,
                              .x_scale = 0.01f,
-                             .y_scale = 0.02f};
+                             .y_scale = 0.023f};
     ((sn_q8_average_fn *)r->row->fn)(&t);
 }
 
 static void prepare_sn_q8_average(bench_row *r)
 {
     r->n = r->quick ? 77 : 512;
-    r->x = read_by(r, 4 * r->n);
-    r->y = written_by(r, r->n);
-    r->bytes = moved(r, 4 * r->n, r->n);
+    r->x = read_by(r, (AVERAGE_PIXELS + 2) * r->n);
+    r->y = written_by(r, AVERAGE_PIXELS * r->n);
+    r->bytes = moved(r, (AVERAGE_PIXELS + 2) * r->n, AVERAGE_PIXELS * r->n);
     r->call = call_sn_q8_average;
 }
 

@@ -24,6 +24,7 @@ void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, uint32
     for (int i = 0; i < 3; i++)
         p->whole = p->whole && d->kernel[i] == d->in[i] && d->out[i] == 1 && d->dilation[i] == 1 &&
                    d->pad[i] == 0 && d->pad_end[i] == 0;
+    sn_pooling_inner(d, &p->inner_from, &p->inner_to);
     if (!p->whole)
         return;
     p->part = sn_min(sn_max(PART_BYTES / d->c, 1), p->pixels);
@@ -104,13 +105,14 @@ static void average_rows(void *arg, size_t lo, size_t hi)
     const sn_pooling_desc *d = &a->p->d;
     const int64_t pixel[3] = {d->in[1] * d->in[2], d->in[2], 1}; /* pixels a dim moves by */
     sn_q8_average t = a->args;
+    t.x_pixel = d->stride[2] * d->c;
     for (int i = 0; i < 3; i++)
         t.step[i] = d->dilation[i] * pixel[i] * d->c;
     for (int64_t row = (int64_t)lo; row < (int64_t)hi; row++) {
         int64_t o[3] = {row / d->out[1] % d->out[0], row % d->out[1], 0};
         const int64_t image = row / (d->out[0] * d->out[1]);
         t.y = a->y + row * d->out[2] * d->c;
-        for (; o[2] < d->out[2]; o[2]++, t.y += d->c) {
+        for (int64_t n; o[2] < d->out[2]; o[2] += n, t.y += n * d->c) {
             int64_t at = image * a->p->pixels, count = 1, padded = 1;
             for (int i = 0; i < 3; i++) {
                 int64_t first, end;
@@ -123,7 +125,10 @@ static void average_rows(void *arg, size_t lo, size_t hi)
                           ? (o[i] * d->stride[i] - d->pad[i] + first * d->dilation[i]) * pixel[i]
                           : 0;
             }
+            /* Between the borders, all that are left have the same taps. */
+            n = o[2] == a->p->inner_from ? sn_max(a->p->inner_to - o[2], 1) : 1;
             t.x = a->x + (count ? at * d->c : 0);
+            t.pixels = (size_t)n;
             t.count = (double)(d->include_pad ? padded : count);
             a->p->k->q8_average(&t);
         }

@@ -15,9 +15,10 @@ typedef struct sn_average_bytes {
     sn_pooling_desc d;
     const sn_kernels *k;
     bool whole;
-    int64_t pixels;      /* of an input image */
-    int64_t parts, part; /* of a whole image: how many there are, and the pixels of each */
-    int64_t sums;        /* of all parts: int32 that a run needs */
+    int64_t pixels;               /* of an input image */
+    int64_t inner_from, inner_to; /* columns whose windows cross neither border; may be none */
+    int64_t parts, part;          /* of a whole image: how many there are, and the pixels of each */
+    int64_t sums;                 /* of all parts: int32 that a run needs */
 } sn_average_bytes;
 
 /* d: bytes, averages; `block` and `last` are not read. */

@@ -27,6 +27,13 @@ bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype)
     }
 }
 
+void sn_pooling_inner(const sn_pooling_desc *d, int64_t *from, int64_t *to)
+{
+    const int64_t last = d->in[2] + d->pad[2] - (d->kernel[2] - 1) * d->dilation[2] - 1;
+    *from = sn_min(sn_ceil_div(d->pad[2], d->stride[2]), d->out[2]);
+    *to = last < 0 ? 0 : sn_min(last / d->stride[2] + 1, d->out[2]);
+}
+
 void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
                           int threads)
 {
@@ -43,9 +50,7 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     for (int i = 0; i < 3; i++)
         p->whole = p->whole && d->in[i] > 0 && d->kernel[i] == d->in[i] && d->out[i] == 1 &&
                    d->dilation[i] == 1 && d->pad[i] == 0 && d->pad_end[i] == 0;
-    const int64_t last = d->in[2] + d->pad[2] - (d->kernel[2] - 1) * d->dilation[2] - 1;
-    p->inner_from = sn_min(sn_ceil_div(d->pad[2], d->stride[2]), d->out[2]);
-    p->inner_to = last < 0 ? 0 : sn_min(last / d->stride[2] + 1, d->out[2]);
+    sn_pooling_inner(d, &p->inner_from, &p->inner_to);
     const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);

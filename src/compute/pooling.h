@@ -44,6 +44,8 @@ void sn_pooling_run(const sn_pooling_plan *p, const void *x, void *y, int64_t *i
 /* Taps of output position o along an axis inside of the padded image: the divisor of an average
  * when padding counts. */
 int64_t sn_pooling_padded_taps(const sn_pooling_desc *d, int axis, int64_t o);
+/* Columns of the result whose windows cross neither border: *from … *to-1; may be none. */
+void sn_pooling_inner(const sn_pooling_desc *d, int64_t *from, int64_t *to);
 /* One channel of a plain tensor (pooling_plain.c). */
 void sn_pooling_plane(const sn_pooling_desc *d, int64_t plane, const void *x, void *y,
                       int64_t *indices);

@@ -47,21 +47,14 @@ SN_INLINE void vb_sums_add(vb_sums *s, __m256i v)
     s->even = _mm256_add_epi16(s->even, _mm256_and_si256(v, _mm256_set1_epi16(255)));
     s->odd = _mm256_add_epi16(s->odd, _mm256_srli_epi16(v, 8));
 }
-/* Eight numbers. */
-SN_INLINE void vb_sums_part(int32_t *y, __m128i v, const bool more)
-{
-    const __m256i wide = _mm256_cvtepu16_epi32(v);
-    __m256i *to = (__m256i *)(void *)y;
-    _mm256_storeu_si256(to, more ? _mm256_add_epi32(wide, _mm256_loadu_si256(to)) : wide);
-}
-SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
+SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
 {
     const __m256i a = _mm256_unpacklo_epi16(s->even, s->odd);
     const __m256i b = _mm256_unpackhi_epi16(s->even, s->odd);
-    vb_sums_part(y, _mm256_castsi256_si128(a), more);
-    vb_sums_part(y + 8, _mm256_castsi256_si128(b), more);
-    vb_sums_part(y + 16, _mm256_extracti128_si256(a, 1), more);
-    vb_sums_part(y + 24, _mm256_extracti128_si256(b, 1), more);
+    v[0] = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(a));
+    v[1] = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(b));
+    v[2] = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1));
+    v[3] = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(b, 1));
 }
 
 typedef __m256d vd;
@@ -72,6 +65,10 @@ SN_INLINE vd vd_set1(double a)
 SN_INLINE vd vd_add(vd a, vd b)
 {
     return _mm256_add_pd(a, b);
+}
+SN_INLINE vd vd_mul(vd a, vd b)
+{
+    return _mm256_mul_pd(a, b);
 }
 SN_INLINE vd vd_div(vd a, vd b)
 {
@@ -101,6 +98,4 @@ SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_
     vb_store(p, vb_xor(_mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), order), flip));
 }
 
-#include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
-#include "kernels/bytes_quantize.tmpl.h"

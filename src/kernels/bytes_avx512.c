@@ -44,22 +44,19 @@ SN_INLINE void vb_sums_add(vb_sums *s, __m512i v)
     s->even = _mm512_add_epi16(s->even, _mm512_and_si512(v, _mm512_set1_epi16(255)));
     s->odd = _mm512_add_epi16(s->odd, _mm512_srli_epi16(v, 8));
 }
-/* Eight numbers. */
-SN_INLINE void vb_sums_part(int32_t *y, __m128i v, const bool more)
-{
-    const __m256i wide = _mm256_cvtepu16_epi32(v);
-    __m256i *to = (__m256i *)(void *)y;
-    _mm256_storeu_si256(to, more ? _mm256_add_epi32(wide, _mm256_loadu_si256(to)) : wide);
-}
-SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
+SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
 {
     const __m512i a = _mm512_unpacklo_epi16(s->even, s->odd);
     const __m512i b = _mm512_unpackhi_epi16(s->even, s->odd);
-#define PART(i)                                                                                    \
-    vb_sums_part(y + 16 * i, _mm512_extracti32x4_epi32(a, i), more);                               \
-    vb_sums_part(y + 16 * i + 8, _mm512_extracti32x4_epi32(b, i), more);
-    PART(0) PART(1) PART(2) PART(3)
-#undef PART
+    /* Quarters of a and b in turn, eight sums each, are those of bytes in order. */
+    const __m512i ab = _mm512_shuffle_i64x2(a, b, 0x44), more = _mm512_shuffle_i64x2(a, b, 0xEE);
+    const __m512i order = _mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7);
+    const __m512i low = _mm512_permutexvar_epi64(order, ab);
+    const __m512i high = _mm512_permutexvar_epi64(order, more);
+    v[0] = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(low));
+    v[1] = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(low, 1));
+    v[2] = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(high));
+    v[3] = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(high, 1));
 }
 
 typedef __m512d vd;
@@ -70,6 +67,10 @@ SN_INLINE vd vd_set1(double a)
 SN_INLINE vd vd_add(vd a, vd b)
 {
     return _mm512_add_pd(a, b);
+}
+SN_INLINE vd vd_mul(vd a, vd b)
+{
+    return _mm512_mul_pd(a, b);
 }
 SN_INLINE vd vd_div(vd a, vd b)
 {
@@ -100,9 +101,7 @@ SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_
 }
 
 #define BYTES_HAVE_REQUANTIZE 1
-#include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
-#include "kernels/bytes_quantize.tmpl.h"
 
 /* ------------------------------------------------------------------ sums to bytes */
 /* 64 sums at a time: packing to 16 and 8 bits cuts to the type. An integer that is too large for an

@@ -55,18 +55,12 @@ SN_INLINE void vb_sums_add(vb_sums *s, uint8x16_t v)
     s->low = vaddw_u8(s->low, vget_low_u8(v));
     s->high = vaddw_high_u8(s->high, v);
 }
-/* Four numbers. */
-SN_INLINE void vb_sums_part(int32_t *y, uint16x4_t v, const bool more)
+SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
 {
-    const int32x4_t wide = vreinterpretq_s32_u32(vmovl_u16(v));
-    vst1q_s32(y, more ? vaddq_s32(wide, vld1q_s32(y)) : wide);
-}
-SN_INLINE void vb_sums_to(int32_t *y, const vb_sums *s, const bool more)
-{
-    vb_sums_part(y, vget_low_u16(s->low), more);
-    vb_sums_part(y + 4, vget_high_u16(s->low), more);
-    vb_sums_part(y + 8, vget_low_u16(s->high), more);
-    vb_sums_part(y + 12, vget_high_u16(s->high), more);
+    v[0] = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(s->low)));
+    v[1] = vreinterpretq_s32_u32(vmovl_high_u16(s->low));
+    v[2] = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(s->high)));
+    v[3] = vreinterpretq_s32_u32(vmovl_high_u16(s->high));
 }
 
 typedef float64x2_t vd;
@@ -77,6 +71,10 @@ SN_INLINE vd vd_set1(double a)
 SN_INLINE vd vd_add(vd a, vd b)
 {
     return vaddq_f64(a, b);
+}
+SN_INLINE vd vd_mul(vd a, vd b)
+{
+    return vmulq_f64(a, b);
 }
 SN_INLINE vd vd_div(vd a, vd b)
 {
@@ -103,6 +101,4 @@ SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_
     vb_store(p, vb_xor(vqmovun_high_s16(vqmovun_s16(a), b), flip));
 }
 
-#include "kernels/bytes.tmpl.h"
 #include "kernels/bytes_pool.tmpl.h"
-#include "kernels/bytes_quantize.tmpl.h"

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums and averages of bytes whose channels lie side by side, a vector of channels at a time.
- * Behind bytes.tmpl.h, whose vocabulary it uses; besides that the file that includes this has
- * vb_sums, two vectors of 16-bit sums of VB_BYTES bytes, with vb_sums_add and vb_sums_to (into
- * VB_BYTES numbers of 32 bits, or added to them), and doubles: vd, half an sn_v of them. The last
- * vector of a row may overlap the one before it: its channels are computed twice, to the same end.
- */
+ * Besides what bytes_quantize.tmpl.h needs, the file that includes this has vb_sums, two vectors of
+ * 16-bit sums of VB_BYTES bytes, with vb_sums_add and vb_sums_wide (into QUAD vectors of 32-bit
+ * integers), and doubles: vd, half an sn_v of them. The last vector of a row may overlap the one
+ * before it: its channels are computed twice, to the same end. */
+#include "kernels/bytes_quantize.tmpl.h"
 
 enum {
     SUMS_RUN = 256, /* rows whose sums fit 16 bits: 255 * 257 is 2^16 - 1 */
     SUMS_WIDE = 4   /* vectors at a time: enough sums to wait for none */
 };
+_Static_assert((int)QUAD_BYTES == (int)VB_BYTES, "bytes of a vector become QUAD vectors");
+
+/* y = s, or y += s. */
+SN_INLINE void sums_to(int32_t *y, const vb_sums *s, bool more)
+{
+    sn_vi v[QUAD];
+    vb_sums_wide(v, s);
+    SN_UNROLL for (int k = 0; k < QUAD; k++)
+    {
+        int32_t *to = y + k * SN_VL;
+        vi_store(to, more ? vi_add(v[k], vi_load(to)) : v[k]);
+    }
+}
 
 SN_INLINE void sum_columns(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t rows, uint8_t flip,
                            const int vectors)
@@ -20,7 +33,7 @@ SN_INLINE void sum_columns(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t
         for (size_t k = 0; k < run; k++, x += x_row)
             SN_UNROLL for (int v = 0; v < vectors; v++)
                 vb_sums_add(&s[v], vb_xor(vb_load(x + v * VB_BYTES), flip));
-        SN_UNROLL for (int v = 0; v < vectors; v++) vb_sums_to(y + v * VB_BYTES, &s[v], r > 0);
+        SN_UNROLL for (int v = 0; v < vectors; v++) sums_to(y + v * VB_BYTES, &s[v], r > 0);
     }
 }
 
@@ -40,27 +53,110 @@ void SN_ISA(sn_u8_sums)(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t ro
         sum_columns(y + n - VB_BYTES, x + n - VB_BYTES, x_row, rows, flip, 1);
 }
 
-/* SN_VL channels from x on. */
-SN_INLINE void average_one(const sn_q8_average *t, const uint8_t *x, uint8_t *y)
+/* Averages. The rule sums numbers that were rounded, each by itself, in double. Sums of bytes are
+ * much cheaper; they lead to the same result, unless it lies so close to the middle between two
+ * steps that rounding decides. */
+typedef struct average {
+    const sn_q8_average *t;
+    operand x;
+    result y;
+    sn_v mean_scale; /* y's steps of a sum of bytes */
+    sn_v sure;       /* how far from a whole step it may be and still be right */
+    sn_v zeros;      /* what the zero points of all taps sum up to */
+    bool by_sums;
+    double inverse; /* of the count, where that is a power of 2; else 0 */
+} average;
+
+SN_INLINE average average_of(const sn_q8_average *t)
 {
-    const sn_vi flip = vi_set1(t->flip), zero = vi_set1(t->x_zero);
-    const sn_v scale = v_set1(t->x_scale);
+    const size_t taps = t->taps[0] * t->taps[1] * t->taps[2];
+    const float count = (float)t->count;
+    average a = {.t = t,
+                 .x = operand_of(t->x_scale, t->x_zero, t->flip),
+                 .y = result_of(t->x_scale, 1.0f, t->y_scale, t->y_zero, t->flip, false),
+                 .zeros = v_set1((float)((int32_t)(taps <= SUMS_RUN ? taps : 0) * t->x_zero))};
+    /* Three roundings here, three in the rule, each by 2^-24 of at most 255 times `ratio` steps:
+     * less than 2^-13 of it. */
+    const float scale = t->x_scale / (count * t->y_scale), ratio = scale * (float)taps;
+    a.mean_scale = v_set1(scale);
+    a.sure = v_set1(0.5f - 0x1p-13f * ratio);
+    a.by_sums = a.y.d.tame && t->count > 0 && taps > 0 && taps <= SUMS_RUN && ratio < 16.0f;
+    for (double power = 1.0; power <= 4096.0; power *= 2.0)
+        a.inverse = t->count == power ? 1.0 / power : a.inverse;
+    return a;
+}
+
+/* SN_VL channels from x on, by the rule. */
+SN_INLINE void average_one(const average *a, const uint8_t *x, uint8_t *y)
+{
+    const sn_q8_average *t = a->t;
     vd low = vd_set1(0.0), high = low;
     for (size_t i = 0; i < t->taps[0]; i++)
         for (size_t j = 0; j < t->taps[1]; j++) {
             const uint8_t *row = x + (ptrdiff_t)i * t->step[0] + (ptrdiff_t)j * t->step[1];
             for (size_t k = 0; k < t->taps[2]; k++, row += t->step[2]) {
-                const sn_vi byte = vi_xor(vi_load_u8(row), flip);
-                const sn_v v = v_mul(v_from_vi(vi_sub(byte, zero)), scale);
+                const sn_v v = numbers(row, &a->x);
                 low = vd_add(low, vd_low(v));
                 high = vd_add(high, vd_high(v));
             }
         }
-    const vd count = vd_set1(t->count);
-    const sn_v mean = t->count > 0 ? v_from_vd(vd_div(low, count), vd_div(high, count)) : v_zero();
-    const sn_v v = v_div(mean, v_set1(t->y_scale));
+    const vd by = vd_set1(a->inverse > 0 ? a->inverse : t->count);
+    const sn_v mean = a->inverse > 0   ? v_from_vd(vd_mul(low, by), vd_mul(high, by))
+                      : t->count > 0.0 ? v_from_vd(vd_div(low, by), vd_div(high, by))
+                                       : v_zero();
+    const sn_v v = a->y.d.tame ? quotient(mean, &a->y.d) : v_div(mean, a->y.d.s);
     const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
-    vi_store_u8(y, vi_xor(to_bytes(v_select(v_nan(v), v_zero(), v), &l), flip));
+    vi_store_u8(y, vi_xor(to_bytes(v_select(v_nan(v), v_zero(), v), &l), vi_set1(t->flip)));
+}
+
+/* VB_BYTES channels, by sums of bytes; false: the rule has to be asked. */
+SN_INLINE bool average_sums(const average *a, const uint8_t *x, uint8_t *y)
+{
+    const sn_q8_average *t = a->t;
+    vb_sums s = {0};
+    for (size_t i = 0; i < t->taps[0]; i++)
+        for (size_t j = 0; j < t->taps[1]; j++) {
+            const uint8_t *row = x + (ptrdiff_t)i * t->step[0] + (ptrdiff_t)j * t->step[1];
+            for (size_t k = 0; k < t->taps[2]; k++, row += t->step[2])
+                vb_sums_add(&s, vb_xor(vb_load(row), t->flip));
+        }
+    sn_vi steps[QUAD];
+    vb_sums_wide(steps, &s);
+    sn_v off = v_zero();
+    SN_UNROLL for (int k = 0; k < QUAD; k++)
+    {
+        const sn_v sum = v_sub(v_from_vi(steps[k]), a->zeros);
+        const sn_v v = v_mul(sum, a->mean_scale);
+        steps[k] = vi_from_v(v);
+        off = v_at_least(v_abs(v_sub(v, v_from_vi(steps[k]))), off);
+    }
+    if (v_hmax(v_sub(off, a->sure)) >= 0.0f)
+        return false;
+    vi_store_steps(y, steps, a->y.zero, a->y.flip);
+    return true;
+}
+
+SN_INLINE void average_quad(const average *a, const uint8_t *x, uint8_t *y)
+{
+    if (a->by_sums && average_sums(a, x, y))
+        return;
+    for (int k = 0; k < QUAD; k++)
+        average_one(a, x + k * SN_VL, y + k * SN_VL);
+}
+
+SN_INLINE void average_pixel(const average *a, const uint8_t *x, uint8_t *y, size_t n)
+{
+    size_t c = 0;
+    for (; c + QUAD_BYTES <= n; c += QUAD_BYTES)
+        average_quad(a, x + c, y + c);
+    if (c < n && n >= QUAD_BYTES) {
+        average_quad(a, x + n - QUAD_BYTES, y + n - QUAD_BYTES);
+        return;
+    }
+    for (; c + SN_VL <= n; c += SN_VL)
+        average_one(a, x + c, y + c);
+    if (c < n)
+        average_one(a, x + n - SN_VL, y + n - SN_VL);
 }
 
 void SN_ISA(sn_q8_average)(const sn_q8_average *t)
@@ -69,9 +165,7 @@ void SN_ISA(sn_q8_average)(const sn_q8_average *t)
         sn_q8_average_ref(t);
         return;
     }
-    size_t c = 0;
-    for (; c + SN_VL <= t->n; c += SN_VL)
-        average_one(t, t->x + c, t->y + c);
-    if (c < t->n)
-        average_one(t, t->x + t->n - SN_VL, t->y + t->n - SN_VL);
+    const average a = average_of(t);
+    for (size_t p = 0; p < t->pixels; p++)
+        average_pixel(&a, t->x + (ptrdiff_t)p * t->x_pixel, t->y + p * t->n, t->n);
 }

@@ -30,12 +30,13 @@ static double sum_of(const sn_q8_average *t, const uint8_t *x)
 
 void sn_q8_average_ref(const sn_q8_average *t)
 {
-    for (size_t c = 0; c < t->n; c++) {
-        const float mean = t->count > 0 ? (float)(sum_of(t, t->x + c) / t->count) : 0.0f;
+    for (size_t i = 0; i < t->pixels * t->n; i++) {
+        const uint8_t *x = t->x + (ptrdiff_t)(i / t->n) * t->x_pixel + (ptrdiff_t)(i % t->n);
+        const float mean = t->count > 0 ? (float)(sum_of(t, x) / t->count) : 0.0f;
         float v = rintf(mean / t->y_scale);
         v = isnan(v) ? t->y_zero : v + t->y_zero;
         v = v > 0.0f ? v : 0.0f;
         v = v < 255.0f ? v : 255.0f;
-        t->y[c] = (uint8_t)((uint8_t)(int32_t)v ^ t->flip);
+        t->y[i] = (uint8_t)((uint8_t)(int32_t)v ^ t->flip);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantising, and sums and products of quantised numbers: what divides by the scale of the result.
- * Behind bytes.tmpl.h, whose vocabulary it uses; besides that the file that includes this has
- * vi_store_steps, which adds a zero point to QUAD vectors of integers, cuts them to bytes and
- * stores those, xored with `flip`. */
+ * Besides what bytes.tmpl.h needs, the file that includes this has vi_store_steps, which adds a
+ * zero point to QUAD vectors of integers, cuts them to bytes and stores those, xored with `flip`.
+ */
+#include "kernels/bytes.tmpl.h"
 
 enum { QUAD = 4, QUAD_BYTES = QUAD * SN_VL };
 

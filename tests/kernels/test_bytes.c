@@ -246,15 +246,18 @@ static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
     for (int i = 0; i < 1000 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i : rnd(0, 150);
         const bool at_end = i % 2;
-        sn_q8_average t = {.n = n,
+        const size_t pixels = rnd(1, 4), pitch = n + rnd(0, 9);
+        sn_q8_average t = {.pixels = pixels,
+                           .n = n,
+                           .x_pixel = (ptrdiff_t)(rnd(1, 2) * pitch),
                            .count = (double)rnd(0, 30),
                            .x_scale = i % 4 ? 0.125f : 0.01f + fabsf(test_randf()),
                            .y_scale = i % 9 ? 0.125f : specials[test_rand() % ALL],
                            .y_zero = (float)rnd(0, 255),
                            .x_zero = (int32_t)rnd(0, 255),
                            .flip = i % 3 ? 0 : 0x80};
-        ptrdiff_t step = (ptrdiff_t)(n + rnd(0, 9));
-        size_t last = 0; /* where the last tap begins */
+        ptrdiff_t step = (ptrdiff_t)pitch;
+        size_t last = (pixels - 1) * (size_t)t.x_pixel; /* where the last tap begins */
         for (int d = 2; d >= 0; d--) {
             t.taps[d] = rnd(i % 7 ? 1 : 0, 3);
             t.step[d] = step;
@@ -262,17 +265,17 @@ static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
             last += t.taps[d] ? (t.taps[d] - 1) * (size_t)t.step[d] : 0;
         }
         const size_t nx = last + n;
-        guarded x = guard_floats(nx, at_end), got = guard_floats(n, at_end);
-        guarded want = guard_floats(n, at_end);
+        guarded x = guard_floats(nx, at_end), got = guard_floats(pixels * n, at_end);
+        guarded want = guard_floats(pixels * n, at_end);
         uint8_t *from = (uint8_t *)(void *)x.data + (at_end ? 3 * nx : 0);
         random_bytes(from, nx);
         t.x = from;
-        t.y = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0);
+        t.y = (uint8_t *)(void *)want.data + (at_end ? 3 * pixels * n : 0);
         const uint8_t *expected = t.y;
         ((sn_q8_average_fn *)ref->fn)(&t);
-        t.y = (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
+        t.y = (uint8_t *)(void *)got.data + (at_end ? 3 * pixels * n : 0);
         ((sn_q8_average_fn *)row->fn)(&t);
-        CHECK_MSG(memcmp(t.y, expected, n) == 0, "%s: case %d of %zu", row->name, i, n);
+        CHECK_MSG(memcmp(t.y, expected, pixels * n) == 0, "%s: case %d of %zu", row->name, i, n);
         guard_free(&x), guard_free(&got), guard_free(&want);
     }
 }
