@@ -36,4 +36,15 @@ TEST(a_table_is_the_same_at_every_level_and_in_place)
     }
 }
 
+TEST(rows_of_a_table_that_changes_nothing_are_copied)
+{
+    uint8_t table[256], x[6] = {9, 1, 2, 3, 254, 255}, y[9];
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)i;
+    memset(y, 77, sizeof y);
+    sn_q8_table_rows_run(0, table, y + 1, 3, x, 3, 2, NULL);
+    const uint8_t want[9] = {77, 9, 1, 77, 2, 3, 77, 254, 255};
+    CHECK(memcmp(y, want, sizeof y) == 0);
+}
+
 TEST_MAIN()
