@@ -630,16 +630,16 @@ static void prepare_sn_q8_depthwise(bench_row *r)
     r->flops = 2.0 * (double)(rows * taps * channels);
 }
 
-static void call_sn_q8_rows(bench_row *r)
+static void call_sn_tile_rows(bench_row *r)
 {
     const sn_kernels *k = sn_kernels_get(r->row->flags);
     k->tiles_enter();
     for (int i = 0; i < ROWS_ROUNDS; i++)
-        ((sn_q8_rows_fn *)r->row->fn)(&r->args.rows);
+        ((sn_tile_rows_fn *)r->row->fn)(&r->args.rows);
     k->tiles_leave();
 }
 
-static void prepare_sn_q8_rows(bench_row *r)
+static void prepare_sn_tile_rows(bench_row *r)
 {
     enum { TILES = 2, BLOCKS = 4 };
     const size_t steps = r->quick ? 1 : 8, rows = TILES * SN_ROWS_TILE;
@@ -648,19 +648,19 @@ static void prepare_sn_q8_rows(bench_row *r)
     for (size_t s = 0; s < steps; s++)
         at[s] = (ptrdiff_t)(s * SN_ROWS_STEP);
     r->args.rows =
-        (sn_q8_rows){.x = read_by(r, rows * x_row),
-                     .at = at,
-                     .w = elements(r, r->row->slot->weights, BLOCKS * steps * SN_ROWS_WEIGHTS),
-                     .start = elements(r, SONDE_DTYPE_I32, columns),
-                     .y = written_by(r, rows * columns),
-                     .rows = rows,
-                     .blocks = BLOCKS,
-                     .steps = steps,
-                     .x_row = (ptrdiff_t)x_row,
-                     .w_q = (ptrdiff_t)(steps * SN_ROWS_WEIGHTS),
-                     .y_row = (ptrdiff_t)columns};
+        (sn_tile_rows){.x = read_by(r, rows * x_row),
+                       .at = at,
+                       .w = elements(r, r->row->slot->weights, BLOCKS * steps * SN_ROWS_WEIGHTS),
+                       .start = elements(r, SONDE_DTYPE_I32, columns),
+                       .y = written_by(r, rows * columns),
+                       .rows = rows,
+                       .blocks = BLOCKS,
+                       .steps = steps,
+                       .x_row = (ptrdiff_t)x_row,
+                       .w_q = (ptrdiff_t)(steps * SN_ROWS_WEIGHTS),
+                       .y_row = (ptrdiff_t)columns};
     r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * x_row);
-    r->call = call_sn_q8_rows;
+    r->call = call_sn_tile_rows;
 }
 
 static void call_sn_bytes_quads(bench_row *r)

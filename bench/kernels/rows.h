@@ -26,7 +26,7 @@ typedef struct bench_row {
         sn_f32_pool pool;
         sn_f32_exp_rows exp_rows;
         sn_q8_tile bytes;
-        sn_q8_rows rows;
+        sn_tile_rows rows;
         sn_quads_args quads;
         sn_q8_depthwise_args by_quads;
     } args;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compute/gemm_tiles.h"
 #include "compute/packs.h"
 #include "compute/small_floats.h"
 #include "compute/split.h"
@@ -91,6 +92,15 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
         p->lo = -INFINITY;
         p->hi = INFINITY;
     }
+    p->cpu_flags = cpu_flags;
+    if (d->tiles) {
+        p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
+        snprintf(p->name, sizeof p->name, "bf16_gemm%s", strrchr(p->k->bf16_rows_name, '_'));
+        p->items = (size_t)(p->batches * p->panels);
+        return sn_gemm_tiles_plan(p, l2_bytes)
+                   ? SONDE_OK
+                   : sn_fail(err, SONDE_LIMIT, "the matrix is too large");
+    }
     p->in_place = !d->packed && !d->trans_a && !d->trans_b &&
                   (d->m <= FEW_ROWS || d->n * d->k <= SMALL_B / (int64_t)sizeof(float));
     if (p->in_place) {
@@ -106,7 +116,6 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
             return sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     }
     plan_split(p, l2_bytes);
-    p->cpu_flags = cpu_flags;
     if (d->packed && d->b_dtype && d->b_dtype != SONDE_DTYPE_F32) {
         p->wide_floats = p->part * p->chunk_panels * p->block;
         p->wide = sn_carve_each(&p->workspace, (size_t)p->threads,
@@ -334,6 +343,11 @@ void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const flo
 {
     if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
         return;
+    if (p->d.tiles) {
+        const sn_gemm_operands o = {a, c, z, b, y};
+        sn_gemm_tiles_run(p, &o, workspace, pool);
+        return;
+    }
     /* Workspace is planned per worker: a larger pool than planned may not help. */
     if (p->wide_floats && sn_pool_threads(pool) > p->threads)
         pool = NULL;

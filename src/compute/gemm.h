@@ -24,6 +24,7 @@ typedef struct sn_gemm_desc {
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
     sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
+    bool tiles;       /* B comes in the format sn_gemm_tiles_pack_id names, A is rounded to bf16 */
     bool has_c;
     int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
     bool residual;    /* Z, dense like Y */
@@ -31,6 +32,14 @@ typedef struct sn_gemm_desc {
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
 } sn_gemm_desc;
+
+/* How products in bf16 are cut (gemm_tiles.c). */
+typedef struct sn_gemm_tiles {
+    int64_t steps, pitch; /* of 64 bytes of a row; bytes from row to row of A in bf16 */
+    int64_t rows, parts;  /* of a task; tasks of a batch */
+    int64_t chunks, column_parts;
+    bool shared; /* A is rounded once for all tasks */
+} sn_gemm_tiles;
 
 typedef struct sn_gemm_plan {
     sn_gemm_desc d;
@@ -54,13 +63,19 @@ typedef struct sn_gemm_plan {
     int64_t wide_floats; /* per thread: panels in f32 where they come narrower; 0: they do not */
     sn_piece pack;
     sn_pieces wide;
-    sn_workspace workspace; /* of a run: either of these */
+    sn_gemm_tiles tiles;
+    sn_piece tiles_at, tiles_start;
+    sn_pieces tiles_a, tiles_sums;
+    sn_workspace workspace; /* of a run: what its way needs of these */
     uint32_t cpu_flags;
     uint64_t flops;
     char name[48];
 } sn_gemm_plan;
 
 unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
+/* Can this CPU multiply bf16 faster than f32? Then B may be packed for that. */
+bool sn_gemm_has_tiles(uint32_t cpu_flags);
+unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags);
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 

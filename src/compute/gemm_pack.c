@@ -143,3 +143,72 @@ PANELS(F16, f16, 8)
 PANELS(F16, f16, 16)
 PANELS(BF16, bf16, 8)
 PANELS(BF16, bf16, 16)
+
+/* ------------------------------------------------------------------ tiles */
+/* Panels of 16 columns in steps of 32 rows: [matrix][panel][k / 32][16][column][2], filled with
+ * zeros. A unit is a panel. */
+enum { STEP = SN_ROWS_STEP / 2 };
+
+static bool tile_bytes(const sn_packing *p, size_t *bytes)
+{
+    if (p->rank < 2)
+        return false;
+    const panels m = panels_of(p);
+    if (m.n <= 0 || m.k <= 0)
+        return false;
+    int64_t steps = sn_count(sn_ceil_div(m.n, m.block), sn_ceil_div(m.k, STEP), 1, 1);
+    for (int i = 0; i < p->rank - 2; i++)
+        steps = p->dims[i] > 0 ? sn_count(steps, p->dims[i], 1, 1) : -1;
+    steps = sn_count(steps, SN_ROWS_WEIGHTS, 1, 1);
+    *bytes = (size_t)steps;
+    return steps > 0;
+}
+
+static size_t tile_units(const sn_packing *p)
+{
+    const panels m = panels_of(p);
+    size_t units = (size_t)sn_ceil_div(m.n, m.block);
+    for (int i = 0; i < p->rank - 2; i++)
+        units *= (size_t)p->dims[i];
+    return units;
+}
+
+static void pack_tiles(const sn_packing *p, void *dst, const void *src, size_t unit)
+{
+    enum { KR = 2 };
+    const panels m = panels_of(p);
+    const int64_t per_matrix = sn_ceil_div(m.n, m.block), steps = sn_ceil_div(m.k, STEP);
+    const int64_t matrix = (int64_t)unit / per_matrix, col = (int64_t)unit % per_matrix * m.block;
+    const int64_t lanes = sn_min(m.block, m.n - col);
+    const size_t panel = (size_t)steps * SN_ROWS_WEIGHTS;
+    const uint8_t *from = (const uint8_t *)src + (size_t)(matrix * m.n * m.k) * sizeof(uint16_t);
+    uint16_t *to = (uint16_t *)(void *)((uint8_t *)dst + unit * panel);
+    memset(to, 0, panel);
+    for (int64_t i = 0; i < m.k; i++)
+        for (int64_t l = 0; l < lanes; l++) {
+            const int64_t at = p->arg ? (col + l) * m.k + i : i * m.n + col + l;
+            memcpy(&to[(i / KR * m.block + l) * KR + i % KR], from + (size_t)at * sizeof *to,
+                   sizeof *to);
+        }
+}
+
+static bool tile_source(const sn_packing *p, size_t unit, int64_t *first, int64_t *count)
+{
+    const panels m = panels_of(p);
+    const int64_t per_matrix = sn_ceil_div(m.n, m.block);
+    const int64_t col = (int64_t)unit % per_matrix * m.block;
+    *first = ((int64_t)unit / per_matrix * m.n + col) * m.k;
+    *count = sn_min(m.n - col, m.block) * m.k;
+    return p->arg != 0;
+}
+
+const sn_pack_format sn_pack_bf16_panel_tiles16 = {.name = "bf16_panel_tiles16",
+                                                   .arrangement = SN_WEIGHTS_PANEL_TILES,
+                                                   .dtype = SONDE_DTYPE_BF16,
+                                                   .block = 16,
+                                                   .kr = 2,
+                                                   .bytes = tile_bytes,
+                                                   .units = tile_units,
+                                                   .pack = pack_tiles,
+                                                   .source = tile_source,
+                                                   .joins = panels_join};

@@ -88,8 +88,8 @@ typedef struct sn_q8_args {
 typedef struct sn_q8_plan {
     sn_q8_desc d;
     const sn_kernels *k;
-    sn_q8_tile_fn *tile;    /* or of a depthwise convolution */
-    sn_q8_rows_fn *by_rows; /* not NULL: it goes by lines (lines.h), not by pointers */
+    sn_q8_tile_fn *tile;      /* or of a depthwise convolution */
+    sn_tile_rows_fn *by_rows; /* not NULL: it goes by lines (lines.h), not by pointers */
     sn_q8_weights w;
     unsigned pack; /* format of the weights */
     uint32_t cpu_flags;

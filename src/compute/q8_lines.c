@@ -81,17 +81,17 @@ static void compute(const q8_strip *t, int64_t v, const q8_unit *u, const q8_uni
     const sn_q8_weights *w = &p->w;
     const int64_t rows = sn_min(ROWS, t->part.rows - v), first = u->q * w->block;
     const int64_t x_at = p->d.product ? 0 : u->group * w->in;
-    sn_q8_rows tiles = {.x = t->x + v * p->lines.row + x_at,
-                        .at = sn_piece_at(c->a->workspace, p->at),
-                        .w = u->weights,
-                        .start = c->start + u->at * w->block,
-                        .y = t->sums,
-                        .rows = (size_t)rows,
-                        .blocks = (size_t)u->blocks,
-                        .steps = (size_t)p->steps,
-                        .x_row = (ptrdiff_t)p->lines.row,
-                        .w_q = (ptrdiff_t)w->block_bytes,
-                        .y_row = BLOCKS * SN_ROWS_TILE};
+    sn_tile_rows tiles = {.x = t->x + v * p->lines.row + x_at,
+                          .at = sn_piece_at(c->a->workspace, p->at),
+                          .w = u->weights,
+                          .start = c->start + u->at * w->block,
+                          .y = t->sums,
+                          .rows = (size_t)rows,
+                          .blocks = (size_t)u->blocks,
+                          .steps = (size_t)p->steps,
+                          .x_row = (ptrdiff_t)p->lines.row,
+                          .w_q = (ptrdiff_t)w->block_bytes,
+                          .y_row = BLOCKS * SN_ROWS_TILE};
     if (next) {
         const int64_t share =
             sn_ceil_div(next->blocks * w->block_bytes, sn_ceil_div(t->part.rows, ROWS));

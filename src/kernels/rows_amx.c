@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of bytes with the tiles of AMX: 16 rows × 16 columns × 64 bytes at a time. */
+/* Products of bytes and of bf16 with the tiles of AMX: 16 rows × 16 columns × 64 bytes at a time.
+ */
 #include <immintrin.h>
 #include <stdbool.h>
 
@@ -10,7 +11,7 @@ enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
 
 /* Lines of memory that will be read later, a few at every step. */
 typedef struct fetch {
-    const int8_t *at;
+    const uint8_t *at;
     size_t per_step; /* bytes */
 } fetch;
 
@@ -26,14 +27,15 @@ SN_INLINE void fetch_some(fetch *f)
  * whose lines are all read from one place. Numbers of tiles must be literals, so this is a macro.
  */
 #define DEFINE_ROWS(name, product)                                                                 \
-    SN_INLINE void name##_some(const sn_q8_rows *t, size_t r, size_t q, fetch *f, const bool tall, \
-                               const bool wide)                                                    \
+    SN_INLINE void name##_some(const sn_tile_rows *t, size_t r, size_t q, fetch *f,                \
+                               const bool tall, const bool wide)                                   \
     {                                                                                              \
-        const size_t x_row = (size_t)t->x_row, y_row = (size_t)t->y_row * sizeof *t->y;            \
-        const uint8_t *x = t->x + (ptrdiff_t)r * t->x_row, *below = x + TILE_ROWS * t->x_row;      \
-        const int8_t *w = t->w + (ptrdiff_t)q * t->w_q;                                            \
-        const int32_t *start = t->start + q * TILE_ROWS;                                           \
-        int32_t *y = t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * TILE_ROWS);                  \
+        const size_t x_row = (size_t)t->x_row, y_row = (size_t)t->y_row * sizeof(int32_t);         \
+        const uint8_t *x = (const uint8_t *)t->x + (ptrdiff_t)r * t->x_row;                        \
+        const uint8_t *below = x + TILE_ROWS * t->x_row;                                           \
+        const uint8_t *w = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;                          \
+        const int32_t *start = (const int32_t *)t->start + q * TILE_ROWS;                          \
+        int32_t *y = (int32_t *)t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * TILE_ROWS);       \
         _tile_loadd(0, start, 0);                                                                  \
         if (wide)                                                                                  \
             _tile_loadd(1, start + TILE_ROWS, 0);                                                  \
@@ -65,12 +67,12 @@ SN_INLINE void fetch_some(fetch *f)
         if (tall && wide)                                                                          \
             _tile_stored(3, y + TILE_ROWS * t->y_row + TILE_ROWS, y_row);                          \
     }                                                                                              \
-    void name(const sn_q8_rows *t)                                                                 \
+    void name(const sn_tile_rows *t)                                                               \
     {                                                                                              \
         const size_t calls =                                                                       \
             (t->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS) * ((t->blocks + 1) / 2);               \
         const size_t lines = t->ahead_bytes / TILE_LINE / (calls * t->steps);                      \
-        fetch f = {t->ahead, lines * TILE_LINE};                                                   \
+        fetch f = {(const uint8_t *)t->ahead, lines * TILE_LINE};                                  \
         for (size_t r = 0; r < t->rows; r += 2 * TILE_ROWS)                                        \
             for (size_t q = 0; q < t->blocks; q += 2) {                                            \
                 const bool tall = t->rows - r > TILE_ROWS, wide = t->blocks - q > 1;               \
@@ -86,6 +88,7 @@ SN_INLINE void fetch_some(fetch *f)
     }
 DEFINE_ROWS(sn_u8_rows_amx, _tile_dpbusd)
 DEFINE_ROWS(sn_i8_rows_amx, _tile_dpbssd)
+DEFINE_ROWS(sn_bf16_rows_amx, _tile_dpbf16ps)
 
 /* ------------------------------------------------------------------ state of a thread */
 void sn_tiles_enter_amx(void)

@@ -207,30 +207,35 @@ typedef void sn_q8_tile_fn(const sn_q8_tile *t);
  * behind the last tap are 0, start is there up to a multiple of block. */
 typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
 
-/* Bytes times bytes, of rows at equal distances: the sums of rows × blocks of 16 output channels.
+/* Rows at equal distances times blocks of 16 output channels. x and the weights are read in steps
+ * of 64 bytes, that is 64 numbers, or 32 of 16 bits; side by side in the weights are kr of them, 4
+ * or 2 (geometry.h).
  *
  *   y[r*y_row + q*16 + l] = start[q*16 + l]
- *                           + sum over s < steps, c < 64 of
- *                                 number(x[r*x_row + at[s] + c]) * w[q*w_q + s*1024 + (c/4*16 +
- * l)*4 + c%4]
+ *                           + sum over s < steps, numbers c of a step, of
+ *                                 x[r*x_row + at[s] + c] * w[q*w_q + s*1024 + (c/kr*16 + l)*kr +
+ * c%kr]
  *
- * for r < rows, q < blocks, l < 16; number() takes the byte as unsigned in the slot u8_rows, as
- * signed in i8_rows. Sums wrap as 32 bits do. Rows of x up to the next multiple of 16 may be read,
- * and those of y written. On a thread between tiles_enter and tiles_leave. */
+ * for r < rows, q < blocks, l < 16, x_row, at, w_q and 1024 being bytes. By slot:
+ *
+ *   u8_rows, i8_rows   x in unsigned or signed bytes, w signed, start and y in int32, which wraps
+ *   bf16_rows          x and w in bf16, start and y in f32; products are exact, sums rounded in any
+ *                      order, denormals may count as zero
+ *
+ * Rows of x up to the next multiple of 16 may be read, and those of y written. On a thread between
+ * tiles_enter and tiles_leave. */
 enum { SN_ROWS_TILE = 16, SN_ROWS_STEP = 64, SN_ROWS_WEIGHTS = 1024 };
-typedef struct sn_q8_rows {
-    const uint8_t *x;
+typedef struct sn_tile_rows {
+    const void *x;
     const ptrdiff_t *at;
-    const int8_t *w;
-    const int32_t *start;
-    int32_t *y; /* overlaps nothing */
+    const void *w, *start;
+    void *y; /* overlaps nothing */
     size_t rows, blocks, steps;
-    ptrdiff_t x_row, w_q, y_row;
-    const int8_t
-        *ahead;         /* weights that will be read next: so many bytes, or some of them, may be */
+    ptrdiff_t x_row, w_q, y_row; /* y_row in elements */
+    const void *ahead;  /* weights that will be read next: so many bytes, or some of them, may be */
     size_t ahead_bytes; /* brought into the second-level cache on the way */
-} sn_q8_rows;
-typedef void sn_q8_rows_fn(const sn_q8_rows *t);
+} sn_tile_rows;
+typedef void sn_tile_rows_fn(const sn_tile_rows *t);
 
 /* What a thread does before and after it calls kernels whose registers have to be set up. */
 typedef void sn_thread_state_fn(void);

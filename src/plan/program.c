@@ -398,10 +398,11 @@ static sonde_status make_listed(sn_program *p, const sn_program_config *cfg, sn_
     return st;
 }
 
-/* Only models that have a use for AMX ask the system for it. */
-static void ask_for_tiles(sn_context *ctx, const sn_model *model)
+/* Only programs that may have a use for AMX ask the system for it. */
+static void ask_for_tiles(sn_context *ctx, const sn_model *model, sonde_precision precision)
 {
-    if ((ctx->cpu.flags & ctx->cpu.on_request) && sn_ops_any(model->graph, SN_OP_TILES) &&
+    const bool bf16 = precision == SONDE_PRECISION_BF16;
+    if ((ctx->cpu.flags & ctx->cpu.on_request) && (bf16 || sn_ops_any(model->graph, SN_OP_TILES)) &&
         !sn_cpu_request(&ctx->cpu))
         sn_log_write(&ctx->log, SN_LOG_WARN,
                      "the operating system refuses AMX to this process; it runs without");
@@ -414,7 +415,7 @@ sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_c
     sn_arena scratch;
     sn_program *mine = NULL, *found = NULL;
     char *key = NULL;
-    ask_for_tiles(ctx, model);
+    ask_for_tiles(ctx, model, cfg->precision);
     sn_arena_init(&scratch, ctx->alloc);
     sonde_status st = make_key(ctx, cfg, &scratch, &key, err);
     if (!st)

@@ -24,9 +24,16 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     float *z = d->residual ? random_floats((size_t)(batches * m * n)) : NULL;
     float *y = random_floats((size_t)(batches * m * n));
     float *bp = b;
+    for (int64_t i = 0; i < a_count * m * k && d->tiles; i++) { /* as the driver rounds it */
+        uint16_t narrow;
+        sn_store_f32(0, SONDE_DTYPE_BF16, &narrow, a + i, 1, (sn_rounding){0});
+        sn_load_f32(0, SONDE_DTYPE_BF16, a + i, &narrow, 1);
+    }
     const int64_t dims[3] = {d->b_count, d->trans_b ? n : k, d->trans_b ? k : n};
     if (d->packed) {
-        const unsigned id = sn_gemm_pack_id(d->b_dtype ? d->b_dtype : SONDE_DTYPE_F32, lv->flags);
+        const unsigned id =
+            d->tiles ? sn_gemm_tiles_pack_id(lv->flags)
+                     : sn_gemm_pack_id(d->b_dtype ? d->b_dtype : SONDE_DTYPE_F32, lv->flags);
         bp = packed_rounded(id, b, (size_t)(d->b_count * n * k), dims, 3, d->trans_b, lv->flags);
         CHECK(bp != NULL);
     }
@@ -92,12 +99,15 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.m = i % 3 ? test_between(1, 40) : test_between(1, 9);
             d.n = test_between(1, 150);
             d.k = test_between(i % 10 ? 1 : 0, 60);
+            if (i % 40 == 9) /* more than one part of the rows */
+                d.m = test_between(40, 200);
             if (i % 40 == 7) /* more than one part of the sum */
                 d.k = test_between(300, 1700);
             d.trans_a = test_rand() % 3 == 0;
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
             d.b_dtype = d.packed ? weight_dtype(test_rand()) : 0;
+            d.tiles = d.b_dtype == SONDE_DTYPE_BF16 && test_rand() % 4;
             d.variant = (unsigned)test_between(0, SN_VARIANTS); /* the last one is none */
             d.has_c = test_rand() % 2;
             switch (test_rand() % 4) {

@@ -101,41 +101,67 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
     check(row, ref, true);
 }
 
+static void fill_bf16(uint8_t *to, size_t n) /* numbers from -1 to 1 */
+{
+    for (size_t i = 0; i < n; i++) {
+        const float f = test_randf();
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        const uint16_t h = (uint16_t)(bits >> 16);
+        memcpy(to + i * sizeof h, &h, sizeof h);
+    }
+}
+
 /* Rows at equal distances; those that fill up a last tile may be read, and are there. */
 static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     const sn_kernels *k = sn_kernels_get(row->flags);
+    const bool is_float = row->slot->read == SONDE_DTYPE_BF16;
+    const size_t elem = is_float ? 2 : 1;
     for (int i = 0; i < 200 && !test_errors; i++) {
         enum { MAX_STEPS = 7 };
         ptrdiff_t at[MAX_STEPS];
-        sn_q8_rows t = {.rows = rnd(1, i % 3 ? 32 : 100),
-                        .blocks = rnd(1, i % 4 ? 4 : 9),
-                        .steps = rnd(1, MAX_STEPS),
-                        .x_row = (ptrdiff_t)rnd(1, i % 2 ? 10 : 200),
-                        .at = at};
+        sn_tile_rows t = {.rows = rnd(1, i % 3 ? 32 : 100),
+                          .blocks = rnd(1, i % 4 ? 4 : 9),
+                          .steps = rnd(1, MAX_STEPS),
+                          .x_row = (ptrdiff_t)(rnd(1, i % 2 ? 10 : 200) * elem),
+                          .at = at};
         const size_t tiles = (t.rows + SN_ROWS_TILE - 1) / SN_ROWS_TILE * SN_ROWS_TILE;
-        const size_t columns = t.blocks * SN_ROWS_TILE, far = rnd(1, 1000);
+        const size_t columns = t.blocks * SN_ROWS_TILE, far = rnd(1, 1000) * elem;
         for (size_t s = 0; s < t.steps; s++)
-            at[s] = (ptrdiff_t)rnd(0, far);
+            at[s] = (ptrdiff_t)(rnd(0, far) / elem * elem);
         uint8_t *x, *w, *start, *y, *want;
         t.w_q = (ptrdiff_t)(t.steps * SN_ROWS_WEIGHTS + rnd(0, 1) * 64);
         t.y_row = (ptrdiff_t)(columns + rnd(0, 1) * 16);
-        const size_t sums = ((tiles - 1) * (size_t)t.y_row + columns) * sizeof *t.y;
+        const size_t sums = ((tiles - 1) * (size_t)t.y_row + columns) * sizeof(int32_t);
         guarded g[] = {
             guard_bytes((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP, i % 2, &x),
             guard_bytes((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS, i % 2, &w),
-            guard_bytes(columns * sizeof *t.start, i % 2, &start), guard_bytes(sums, i % 2, &y),
+            guard_bytes(columns * sizeof(int32_t), i % 2, &start), guard_bytes(sums, i % 2, &y),
             guard_bytes(sums, i % 2, &want)};
+        if (is_float) {
+            fill_bf16(x, ((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP) / elem);
+            fill_bf16(w, ((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS) / elem);
+            for (size_t n = 0; n < columns; n++)
+                ((float *)(void *)start)[n] = test_randf();
+        }
         t.x = x;
-        t.w = (const int8_t *)w;
-        t.start = (const int32_t *)(const void *)start;
-        t.y = (int32_t *)(void *)y;
+        t.w = w;
+        t.start = start;
+        t.y = y;
         k->tiles_enter();
-        ((sn_q8_rows_fn *)row->fn)(&t);
+        ((sn_tile_rows_fn *)row->fn)(&t);
         k->tiles_leave();
-        t.y = (int32_t *)(void *)want;
-        ((sn_q8_rows_fn *)ref->fn)(&t);
-        for (size_t r = 0; r < t.rows; r++)
+        t.y = want;
+        ((sn_tile_rows_fn *)ref->fn)(&t);
+        for (size_t r = 0; r < t.rows && is_float; r++)
+            for (size_t n = 0; n < columns; n++) {
+                const size_t e = r * (size_t)t.y_row + n;
+                const float a = ((const float *)(void *)y)[e], b = ((const float *)(void *)want)[e];
+                CHECK_MSG(fabsf(a - b) <= 1e-4f, "%s: case %d, row %zu, column %zu: %g, %g",
+                          row->name, i, r, n, (double)a, (double)b);
+            }
+        for (size_t r = 0; r < t.rows && !is_float; r++)
             CHECK_MSG(memcmp(y + r * (size_t)t.y_row * 4, want + r * (size_t)t.y_row * 4,
                              columns * 4) == 0,
                       "%s: case %d, row %zu of %zu, %zu blocks, %zu steps", row->name, i, r, t.rows,
@@ -237,7 +263,7 @@ TEST(every_product_of_bytes_is_exact)
                                            {"sn_q8_depthwise", check_depthwise},
                                            {"sn_bytes_quads", check_quads},
                                            {"sn_q8_by_quads", check_by_quads},
-                                           {"sn_q8_rows", check_by_rows},
+                                           {"sn_tile_rows", check_by_rows},
                                            {"sn_thread_state", check_state},
                                            {NULL, NULL}};
     check_family("q8", checkers);

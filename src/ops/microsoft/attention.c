@@ -7,6 +7,7 @@
 #include "compute/split.h"
 #include "ops/microsoft/attention.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/product.h"
 
 enum { INPUT, WEIGHTS, BIAS, MASK, PAST, ATTENTION_BIAS, PAST_LEN };
 enum { Y, PRESENT };
@@ -101,7 +102,7 @@ static sonde_status infer_msa(sn_infer *c)
 static sonde_status pack_msa(sn_pack_request *p)
 {
     if (p->in[WEIGHTS]->data)
-        p->pack[WEIGHTS] = (uint8_t)sn_gemm_pack_id(sn_pack_dtype(p, WEIGHTS), p->cpu_flags);
+        p->pack[WEIGHTS] = (uint8_t)sn_product_pack_id(p, WEIGHTS);
     return SONDE_OK;
 }
 
@@ -159,6 +160,7 @@ static sonde_status bind_projection(sn_bind *b, msa_bound *k)
                             .b_count = 1,
                             .packed = b->in[WEIGHTS]->pack != 0,
                             .b_dtype = sn_packed_dtype(b->in[WEIGHTS]),
+                            .tiles = sn_packed_tiles(b->in[WEIGHTS]),
                             .has_c = sn_bind_has(b, BIAS),
                             .c_n = 1,
                             .alpha = 1.0f,

@@ -9,6 +9,11 @@ sn_dtype sn_packed_dtype(const sn_fact *fact)
     return fact->pack ? sn_pack_get(fact->pack)->dtype : fact->type.dtype;
 }
 
+bool sn_packed_tiles(const sn_fact *fact)
+{
+    return fact->pack && sn_pack_get(fact->pack)->arrangement == SN_WEIGHTS_PANEL_TILES;
+}
+
 sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute)
 {
     int64_t n;

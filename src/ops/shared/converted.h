@@ -32,6 +32,8 @@ static inline sn_dtype sn_compute_float(sn_dtype t)
 
 /* The type of a weight's elements as a step gets them, packed or not. */
 sn_dtype sn_packed_dtype(const sn_fact *fact);
+/* Is a packed weight in tiles, whose kernels compute in its type? */
+bool sn_packed_tiles(const sn_fact *fact);
 
 /* Room for the elements of a concrete fact in type `compute`. Nothing is carved when it is of that
  * type, packed or absent. */

@@ -106,12 +106,22 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
     return true;
 }
 
+unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
+{
+    const sn_dtype t = r->in[i]->type.dtype;
+    const bool is_float = t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
+    if (is_float && !r->as_in_file[i] && sn_gemm_has_tiles(r->cpu_flags) &&
+        r->precision == SONDE_PRECISION_BF16)
+        return sn_gemm_tiles_pack_id(r->cpu_flags);
+    return sn_gemm_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
+}
+
 sonde_status sn_product_pack(sn_pack_request *r, bool trans_b)
 {
     const sn_fact *b = r->n_in > SN_PRODUCT_B ? r->in[SN_PRODUCT_B] : NULL;
     if (!b || !b->data || b->type.rank < 2)
         return SONDE_OK;
-    r->pack[SN_PRODUCT_B] = (uint8_t)sn_gemm_pack_id(sn_pack_dtype(r, SN_PRODUCT_B), r->cpu_flags);
+    r->pack[SN_PRODUCT_B] = (uint8_t)sn_product_pack_id(r, SN_PRODUCT_B);
     r->pack_arg[SN_PRODUCT_B] = trans_b;
     return SONDE_OK;
 }

@@ -25,6 +25,8 @@ bool sn_product_shape(sn_gemm_desc *d, const int64_t *a, int a_rank, const int64
 /* Where addend C of these dims lies relative to the output [m, n]; false: no such broadcast. */
 bool sn_product_addend(sn_gemm_desc *d, const sn_type *c);
 
+/* The packed format of input i, the right side of a product of f32. */
+unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i);
 sonde_status sn_product_pack(sn_pack_request *r, bool trans_b);
 /* The rest of bind: d.packed and the element type come from the facts. */
 sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d);

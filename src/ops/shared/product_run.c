@@ -62,6 +62,7 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
                                 sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
+    d->tiles = sn_packed_tiles(b->in[SN_PRODUCT_B]);
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
     if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
                         !sn_type_count(&b->out[0].type, &n) || have != n))
@@ -150,6 +151,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
         return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
     d->packed = b->in[SN_PRODUCT_B]->pack != 0;
     d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
+    d->tiles = sn_packed_tiles(b->in[SN_PRODUCT_B]);
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
     SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));

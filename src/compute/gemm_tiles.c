@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products in bf16 by tiles (kernels/signatures.h, bf16_rows): A is rounded to bf16, B was
+ * when it was packed, sums are f32. A is rounded once, for all columns, if there is room for all of
+ * it; long ones are rounded part by part. A task is some rows times some chunks of columns. */
+#include "compute/gemm_tiles.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "compute/packs.h"
+#include "compute/split.h"
+
+enum {
+    ROWS = 2 * SN_ROWS_TILE, /* at a time */
+    CHUNK = 4,               /* blocks of columns at a time */
+    NUMBERS = SN_ROWS_STEP / 2,
+    SHARED_BYTES = 4 << 20, /* an A up to this size is rounded once for all tasks */
+    PAGE = 4096
+};
+
+bool sn_gemm_has_tiles(uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    return k->bf16_rows_geometry.speed > k->f32_gemm_geometry.speed + 1;
+}
+
+unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags)
+{
+    return sn_pack_find(SN_WEIGHTS_PANEL_TILES, SONDE_DTYPE_BF16,
+                        &sn_kernels_get(cpu_flags)->bf16_rows_geometry);
+}
+
+bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
+{
+    const sn_gemm_desc *d = &p->d;
+    sn_gemm_tiles *t = &p->tiles;
+    t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
+    t->pitch = t->steps * SN_ROWS_STEP;
+    if (t->pitch % PAGE == 0)
+        t->pitch += SN_ROWS_STEP; /* rows would all lie in the same few lines of the cache */
+    t->chunks = sn_ceil_div(p->panels, CHUNK);
+    const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
+    const int64_t all = sn_count(p->batches, sn_ceil_div(d->m, ROWS) * ROWS, t->pitch, 1);
+    if (all < 0)
+        return false;
+    t->shared = all <= SHARED_BYTES;
+    int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
+    rows = sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS);
+    if (p->batches * sn_ceil_div(d->m, rows) < wanted && d->m > rows / 2)
+        rows = sn_max(sn_ceil_div(sn_ceil_div(d->m * p->batches, wanted), ROWS), 2) * ROWS;
+    t->rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS);
+    t->parts = sn_max(sn_ceil_div(d->m, t->rows), 1);
+    const int64_t others = p->batches * t->parts;
+    t->column_parts = others < wanted && t->shared
+                          ? sn_min(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)))
+                          : 1;
+    const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
+    p->tiles_at = sn_carve(&p->workspace, t->steps, sizeof(ptrdiff_t));
+    p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));
+    const int64_t sums = ROWS * CHUNK * SN_ROWS_TILE;
+    p->tiles_sums = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)sums * sizeof(float));
+    const int64_t own = sn_count(t->rows, t->pitch, 1, 1);
+    if (own < 0)
+        return false;
+    p->tiles_a = t->shared ? sn_carve_each(&p->workspace, 1, (size_t)all)
+                           : sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)own);
+    return true;
+}
+
+/* ------------------------------------------------------------------ a run */
+typedef struct tiles_call {
+    const sn_gemm_plan *p;
+    const sn_gemm_operands *o;
+    const ptrdiff_t *at;
+    const float *start;
+    void *workspace;
+} tiles_call;
+
+/* Rows first … first+n-1 of matrix `ia` of A, in bf16, zero behind k. */
+static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_t first, int64_t n,
+                       uint8_t *to)
+{
+    const sn_gemm_desc *d = &p->d;
+    const size_t used = (size_t)d->k * sizeof(uint16_t);
+    a += ia * d->m * d->k;
+    for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
+        uint16_t *row = (uint16_t *)(void *)to;
+        if (!d->trans_a)
+            p->k->bf16_store(row, a + r * d->k, (size_t)d->k);
+        else
+            for (int64_t i = 0; i < d->k; i++)
+                p->k->bf16_store(row + i, a + i * d->m + r, 1);
+        memset(to + used, 0, (size_t)p->tiles.pitch - used);
+    }
+}
+
+/* Which A and which B batch number i takes. */
+static void batch_at(const sn_gemm_desc *d, int64_t i, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int k = d->batch_rank - 1; k >= 0; k--) {
+        const int64_t at = i % d->batch[k];
+        i /= d->batch[k];
+        *a += at * d->a_batch[k];
+        *b += at * d->b_batch[k];
+    }
+}
+
+static void round_task(void *arg, size_t index, int worker)
+{
+    const tiles_call *c = arg;
+    const sn_gemm_plan *p = c->p;
+    const int64_t strips = sn_ceil_div(p->d.m, ROWS);
+    const int64_t batch = (int64_t)index / strips, first = (int64_t)index % strips * ROWS;
+    int64_t ia, ib;
+    (void)worker;
+    batch_at(&p->d, batch, &ia, &ib);
+    uint8_t *to = sn_pieces_at(c->workspace, p->tiles_a, 0);
+    round_rows(p, c->o->a, ia, first, sn_min(ROWS, p->d.m - first),
+               to + (batch * strips * ROWS + first) * p->tiles.pitch);
+}
+
+/* alpha, C and Z of n columns of a row, where C is not just the row that sums begin with. */
+static void add_row(const tiles_call *c, float *y, int64_t batch, int64_t row, int64_t col,
+                    int64_t n)
+{
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    if (p->raw)
+        for (int64_t j = 0; j < n; j++) {
+            float v = d->alpha * y[j];
+            if (c->o->c)
+                v = v + d->beta * c->o->c[row * d->c_m + (col + j) * d->c_n];
+            y[j] = v;
+        }
+    const float *more = c->o->z ? c->o->z : p->add ? c->o->c : NULL;
+    if (more)
+        p->k->f32_add(y, y, more + (batch * d->m + row) * d->n + col, (size_t)n, SN_BINARY_VV);
+}
+
+/* Rows `row` … row+rows-1 of a batch, which lie at x, times chunk `chunk`. */
+static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_t ib, int64_t row,
+                    int64_t rows, int64_t chunk, int64_t shares, int64_t share, float *sums)
+{
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    const sn_gemm_tiles *t = &p->tiles;
+    const int64_t q = chunk * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
+    const int64_t col = q * SN_ROWS_TILE, n = sn_min(blocks * SN_ROWS_TILE, d->n - col);
+    const int64_t panel = t->steps * SN_ROWS_WEIGHTS;
+    const bool whole = n == blocks * SN_ROWS_TILE && rows % SN_ROWS_TILE == 0;
+    const bool adds = p->raw || p->add || c->o->z;
+    const bool direct = whole && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
+    float *y = c->o->y + (batch * d->m + row) * d->n + col;
+    const uint8_t *w = (const uint8_t *)c->o->b + (ib * p->panels + q) * panel;
+    sn_tile_rows tiles = {.x = x,
+                          .at = c->at,
+                          .w = w,
+                          .start = c->start + col,
+                          .y = direct ? y : sums,
+                          .rows = (size_t)rows,
+                          .blocks = (size_t)blocks,
+                          .steps = (size_t)t->steps,
+                          .x_row = (ptrdiff_t)t->pitch,
+                          .w_q = (ptrdiff_t)panel,
+                          .y_row = direct ? d->n : CHUNK * SN_ROWS_TILE};
+    const int64_t next = sn_min(CHUNK, p->panels - q - blocks);
+    if (next > 0) { /* the share of the next chunk's weights that comes with these rows */
+        const int64_t bytes = sn_ceil_div(next * panel, shares);
+        tiles.ahead = w + blocks * panel + share * bytes;
+        tiles.ahead_bytes = (size_t)bytes;
+    }
+    p->k->bf16_rows(&tiles);
+    if (direct)
+        return;
+    for (int64_t r = 0; adds && r < rows; r++)
+        add_row(c, sums + r * tiles.y_row, batch, row + r, col, n);
+    sn_act_apply(&d->act, p->k, sums, (size_t)(rows * tiles.y_row));
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(y + r * d->n, sums + r * tiles.y_row, (size_t)n * sizeof *y);
+}
+
+static void task(void *arg, size_t index, int worker)
+{
+    const tiles_call *c = arg;
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_tiles *t = &p->tiles;
+    const size_t column_parts = (size_t)t->column_parts, parts = (size_t)t->parts;
+    const size_t cp = index % column_parts, place = index / column_parts;
+    const size_t c0 = sn_split((size_t)t->chunks, column_parts, cp);
+    const size_t c1 = sn_split((size_t)t->chunks, column_parts, cp + 1);
+    const int64_t batch = (int64_t)(place / parts), first = (int64_t)(place % parts) * t->rows;
+    const int64_t rows = sn_min(t->rows, p->d.m - first), shares = sn_ceil_div(rows, ROWS);
+    float *sums = sn_pieces_at(c->workspace, p->tiles_sums, (size_t)worker);
+    int64_t ia, ib;
+    batch_at(&p->d, batch, &ia, &ib);
+    uint8_t *x = sn_pieces_at(c->workspace, p->tiles_a, t->shared ? 0 : (size_t)worker);
+    if (t->shared)
+        x += (batch * sn_ceil_div(p->d.m, ROWS) * ROWS + first) * t->pitch;
+    else
+        round_rows(p, c->o->a, ia, first, rows, x);
+    for (size_t k = c0; k < c1; k++)
+        for (int64_t v = 0; v < rows; v += ROWS)
+            compute(c, x + v * t->pitch, batch, ib, first + v, sn_min(ROWS, rows - v), (int64_t)k,
+                    shares, v / ROWS, sums);
+}
+
+static void enter(void *arg)
+{
+    ((const tiles_call *)arg)->p->k->tiles_enter();
+}
+
+static void leave(void *arg)
+{
+    ((const tiles_call *)arg)->p->k->tiles_leave();
+}
+
+void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *workspace,
+                       sn_pool *pool)
+{
+    const sn_gemm_desc *d = &p->d;
+    const sn_gemm_tiles *t = &p->tiles;
+    if (sn_pool_threads(pool) > p->threads)
+        pool = NULL; /* workspace is planned per worker */
+    ptrdiff_t *at = sn_piece_at(workspace, p->tiles_at);
+    float *start = sn_piece_at(workspace, p->tiles_start);
+    for (int64_t s = 0; s < t->steps; s++)
+        at[s] = s * SN_ROWS_STEP;
+    memset(start, 0, (size_t)(t->chunks * CHUNK * SN_ROWS_TILE) * sizeof *start);
+    if (p->bias)
+        memcpy(start, o->c, (size_t)d->n * sizeof *start);
+    tiles_call c = {p, o, at, start, workspace};
+    if (t->shared)
+        sn_pool_run(pool, (size_t)(p->batches * sn_ceil_div(d->m, ROWS)), round_task, &c);
+    const sn_thread_hook hook = {enter, leave, &c};
+    sn_pool_run_hooked(pool, (size_t)(p->batches * t->parts * t->column_parts), task, &c, &hook);
+}
