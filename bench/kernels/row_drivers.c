@@ -444,6 +444,20 @@ static void prepare_sn_i32_requantize(bench_row *r)
     r->bytes += (double)(r->n * sizeof(float));
 }
 
+static void call_sn_i32_scale(bench_row *r)
+{
+    const sn_i32_scale_args t = {
+        .x = r->x, .scale = r->w, .addend = r->w, .y = r->y, .rows = 1, .n = r->n};
+    ((sn_i32_scale_fn *)r->row->fn)(&t);
+}
+
+static void prepare_sn_i32_scale(bench_row *r)
+{
+    prepare_flat(r, call_sn_i32_scale);
+    r->w = constants(r, r->n, 0.01f);
+    r->bytes += (double)(r->n * sizeof(float));
+}
+
 static void call_sn_f32_quantize(bench_row *r)
 {
     ((sn_f32_quantize_fn *)r->row->fn)(r->y, r->x, r->n, 0.01f, 3, 0, 255);

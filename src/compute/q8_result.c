@@ -96,7 +96,9 @@ void sn_q8_prepare(sn_q8_call *c, const sn_q8_plan *p, const sn_q8_args *a, cons
         c->x_shift = p->d.x_type == SONDE_DTYPE_U8 ? 128 : -128;
     c->w_zeros = !p->empty && w_zeros_count(c);
     c->row_numbers = a->x_zero.n > 1 || a->bias_row || c->w_zeros;
-    c->plain_bytes = !c->row_numbers && a->x_scales <= 1 && !p->empty && sn_is_byte(p->d.y_type);
+    const bool plain = !c->row_numbers && a->x_scales <= 1;
+    c->plain_bytes = plain && !p->empty && sn_is_byte(p->d.y_type);
+    c->plain_floats = plain && p->d.y_type == SONDE_DTYPE_F32;
     c->outside = (uint8_t)(x_zero_at(c, 0) + c->x_shift);
     for (int64_t g = 0; g < p->w.groups; g++)
         prepare_group(c, g);
@@ -193,6 +195,21 @@ static void store_bytes(const sn_q8_call *c, int64_t at, int64_t o, const int32_
         memset(t.y + r * d->y_pitch + n, 0, (size_t)padding);
 }
 
+/* The same to f32. */
+static void store_floats(const sn_q8_call *c, int64_t at, int64_t o, const int32_t *sums,
+                         int64_t x_row, const float *factor, int64_t rows, int64_t n)
+{
+    const sn_i32_scale_args t = {.x = sums,
+                                 .scale = factor,
+                                 .addend = c->a->addend ? c->a->addend + o : NULL,
+                                 .y = (float *)c->a->y + at,
+                                 .rows = (size_t)rows,
+                                 .n = (size_t)n,
+                                 .x_row = x_row,
+                                 .y_row = c->p->d.y_pitch};
+    c->p->k->i32_scale(&t);
+}
+
 static void store_row(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64_t o,
                       const int32_t *sums, const float *factor)
 {
@@ -212,9 +229,7 @@ static void store_row(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64
     if (p->d.y_type == SONDE_DTYPE_I32) {
         memcpy((int32_t *)a->y + at, sums, (size_t)s->n * sizeof *sums);
     } else if (p->d.y_type == SONDE_DTYPE_F32) {
-        float *y = (float *)a->y + at;
-        for (int64_t l = 0; l < s->n; l++)
-            y[l] = (float)sums[l] * factor[l] + (a->addend ? a->addend[o + l] : 0.0f);
+        store_floats(c, at, o, sums, 0, factor, 1, s->n);
     } else {
         store_bytes(c, at, o, sums, 0, factor, 1, s->n);
     }
@@ -225,9 +240,10 @@ void sn_q8_finish(const sn_q8_call *c, const sn_q8_sums *s)
     const sn_q8_plan *p = c->p;
     const int64_t o = p->d.product ? s->first : s->group * p->w.out + s->first;
     const float *factor = c->factor + s->group * p->w.blocks * p->w.block + s->first;
-    if (c->plain_bytes) {
+    if (c->plain_bytes || c->plain_floats) {
         const int64_t row = s->image * p->out_pixels + s->row;
-        store_bytes(c, row * p->d.y_pitch + o, o, s->sums, s->sums_row, factor, s->rows, s->n);
+        (c->plain_bytes ? store_bytes : store_floats)(c, row * p->d.y_pitch + o, o, s->sums,
+                                                      s->sums_row, factor, s->rows, s->n);
         return;
     }
     for (int64_t r = 0; r < s->rows; r++) {

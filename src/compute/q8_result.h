@@ -18,6 +18,7 @@ typedef struct sn_q8_call {
     bool w_zeros;             /* some zero point of the weights counts */
     bool row_numbers;   /* rows have zero points, scales or biases of their own, or w_zero counts */
     bool plain_bytes;   /* the result is bytes, and no row is different from the others */
+    bool plain_floats;  /* the same of f32 */
     bool small_factors; /* plain bytes, factors below 1: a kernel may store them itself */
     float lo, hi;
     _Atomic bool cancelled;

@@ -167,6 +167,15 @@ void sn_i8_depthwise_ref(const sn_q8_tile *t)
     depthwise(t, true);
 }
 
+void sn_i32_scale_ref(const sn_i32_scale_args *t)
+{
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const float v = (float)t->x[(ptrdiff_t)r * t->x_row + (ptrdiff_t)i] * t->scale[i];
+            t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)i] = t->addend ? v + t->addend[i] : v;
+        }
+}
+
 void sn_i32_requantize_ref(const sn_requantize_args *t)
 {
     for (size_t r = 0; r < t->rows; r++)

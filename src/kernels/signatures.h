@@ -295,6 +295,18 @@ typedef struct sn_requantize_args {
 } sn_requantize_args;
 typedef void sn_i32_requantize_fn(const sn_requantize_args *t);
 
+/* y[r*y_row + i] = x[r*x_row + i] * scale[i] + addend[i], in f32, for r < rows, i < n: x becomes
+ * f32 first, and the product is rounded before the sum. addend may be NULL: nothing is added. No
+ * overlap. */
+typedef struct sn_i32_scale_args {
+    const int32_t *x;
+    const float *scale, *addend;
+    float *y;
+    size_t rows, n;
+    ptrdiff_t x_row, y_row;
+} sn_i32_scale_args;
+typedef void sn_i32_scale_fn(const sn_i32_scale_args *t);
+
 /* y[i] = round(x[i] / scale) + zero, cut to [lo, hi], as a byte; to nearest even, NaN gives zero.
  * lo and hi are integers from 0 to 255, or from -128 to 127, zero lies between them. No overlap. */
 typedef void sn_f32_quantize_fn(uint8_t *y, const float *x, size_t n, float scale, float zero,

@@ -82,6 +82,44 @@ static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_scale(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 1000 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i + 1 : rnd(1, 150), rows = rnd(1, 4);
+        const size_t x_row = n + rnd(0, 1) * rnd(0, 5), y_row = n + rnd(0, 1) * rnd(0, 5);
+        const size_t nx = (rows - 1) * x_row + n, ny = (rows - 1) * y_row + n;
+        const bool at_end = i % 2;
+        guarded x = guard_floats(nx, at_end), scale = guard_floats(n, at_end);
+        guarded addend = guard_floats(n, at_end);
+        guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
+        int32_t *sums = (int32_t *)(void *)x.data;
+        for (size_t k = 0; k < nx; k++) /* above 2^24 they are rounded */
+            sums[k] = i % 5 ? (int32_t)rnd(0, 4000) - 2000 : (int32_t)(uint32_t)test_rand();
+        for (size_t k = 0; k < n; k++) {
+            scale.data[k] = i % 7 == 0 && k % 5 == 0 ? specials[test_rand() % ALL] : test_randf();
+            addend.data[k] = i % 3 == 0 && k % 4 == 0 ? -0.0f : 100.0f * test_randf();
+        }
+        sn_i32_scale_args t = {.x = sums,
+                               .scale = scale.data,
+                               .addend = i % 4 ? addend.data : NULL,
+                               .y = want.data,
+                               .rows = rows,
+                               .n = n,
+                               .x_row = (ptrdiff_t)x_row,
+                               .y_row = (ptrdiff_t)y_row};
+        memset(want.data, 0x5A, ny * sizeof(float)), memset(got.data, 0x5A, ny * sizeof(float));
+        ((sn_i32_scale_fn *)ref->fn)(&t);
+        t.y = got.data;
+        ((sn_i32_scale_fn *)row->fn)(&t);
+        for (size_t k = 0; k < ny; k++) /* a NaN may have any bits */
+            CHECK_MSG(memcmp(&want.data[k], &got.data[k], sizeof(float)) == 0 ||
+                          (isnan(want.data[k]) && isnan(got.data[k])),
+                      "%s: case %d of %zu", row->name, i, n);
+        guard_free(&x), guard_free(&scale), guard_free(&addend), guard_free(&got);
+        guard_free(&want);
+    }
+}
+
 static void check_turn(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 1000 && !test_errors; i++) {
@@ -397,6 +435,7 @@ TEST(every_kernel_of_bytes_matches_its_reference)
     static const row_checker checkers[] = {{"sn_bytes_load", check_bytes_load},
                                            {"sn_bytes_store", check_bytes_store},
                                            {"sn_i32_requantize", check_requantize},
+                                           {"sn_i32_scale", check_scale},
                                            {"sn_bytes_turn", check_turn},
                                            {"sn_f32_quantize", check_quantizes},
                                            {"sn_q8_pair", check_pairs},
