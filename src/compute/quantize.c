@@ -116,29 +116,77 @@ void sn_quantize_run(uint32_t cpu_flags, const sn_quant_shape *q, sonde_dtype to
                       &j);
 }
 
+/* ------------------------------------------------------------------ scale from the data */
+/* Pieces that stay in the first-level cache between the two ways through them; at most PARTS parts
+ * of whole pieces, so that threads have a place each for what they found. */
+enum { PIECE = 4096, PARTS = 64 };
+
+typedef struct dynamic_job {
+    const sn_kernels *k;
+    const float *x;
+    uint8_t *y;
+    size_t n, part; /* elements of all, and of a part */
+    float lo[PARTS], hi[PARTS];
+    float step, zero;
+} dynamic_job;
+
+/* As the kernels do: a NaN wins. */
+static float smaller(float a, float b)
+{
+    return isnan(a) || a < b ? a : b;
+}
+static float larger(float a, float b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+static void find_range(void *arg, size_t first, size_t last)
+{
+    dynamic_job *j = arg;
+    for (size_t p = first; p < last; p++) {
+        const size_t from = p * j->part, to = from + j->part < j->n ? from + j->part : j->n;
+        j->lo[p] = INFINITY;
+        j->hi[p] = -INFINITY;
+        for (size_t i = from; i < to; i += PIECE) {
+            const size_t n = to - i < PIECE ? to - i : PIECE;
+            j->lo[p] = smaller(j->lo[p], j->k->f32_rowmin(j->x + i, n));
+            j->hi[p] = larger(j->hi[p], j->k->f32_rowmax(j->x + i, n));
+        }
+    }
+}
+
+static void quantize_parts(void *arg, size_t first, size_t last)
+{
+    const dynamic_job *j = arg;
+    const size_t from = first * j->part, to = last * j->part < j->n ? last * j->part : j->n;
+    j->k->f32_quantize(j->y + from, j->x + from, to - from, j->step, j->zero, 0.0f, 255.0f);
+}
+
 void sn_quantize_dynamic_run(uint32_t cpu_flags, uint8_t *y, const float *x, size_t n, float *scale,
                              uint8_t *zero, sn_pool *pool)
 {
-    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    dynamic_job j = {.k = sn_kernels_get(cpu_flags), .x = x, .y = y, .n = n};
+    j.part = (n / PARTS / PIECE + 1) * PIECE;
+    const size_t parts = n / j.part + (n % j.part > 0);
+    sn_parallel_range(pool, parts, 2 * j.part, find_range, &j);
+    float lo = INFINITY, hi = -INFINITY;
+    for (size_t p = 0; p < parts; p++) {
+        lo = smaller(lo, j.lo[p]);
+        hi = larger(hi, j.hi[p]);
+    }
     /* The range always includes zero, so that zero is exact. */
-    const float lo = fminf(0.0f, k->f32_rowmin(x, n)), hi = fmaxf(0.0f, k->f32_rowmax(x, n));
-    float step = (hi - lo) / 255.0f;
-    const float zero_at = step > 0.0f ? nearbyintf(fminf(fmaxf(-lo / step, 0.0f), 255.0f)) : 0.0f;
-    if (!(step > 0.0f))
-        step = 1.0f;
-    const int32_t zero_point = (int32_t)zero_at;
-    const sn_quant_shape shape = {.outer = 1,
-                                  .channels = 1,
-                                  .inner = (int64_t)n,
-                                  .block = 1,
-                                  .channel_blocks = 1,
-                                  .scale_inner = 1};
-    if (n > 0)
-        sn_quantize_run(cpu_flags, &shape, SONDE_DTYPE_U8, y, x, &step, &zero_point, true, pool);
-    *scale = hi == lo ? 0.0f : step;
-    *zero = (uint8_t)zero_point;
+    lo = fminf(0.0f, lo);
+    hi = fmaxf(0.0f, hi);
+    j.step = (hi - lo) / 255.0f;
+    j.zero = j.step > 0.0f ? nearbyintf(fminf(fmaxf(-lo / j.step, 0.0f), 255.0f)) : 0.0f;
+    if (!(j.step > 0.0f))
+        j.step = 1.0f;
+    sn_parallel_range(pool, parts, 4 * j.part, quantize_parts, &j);
+    *scale = hi == lo ? 0.0f : j.step;
+    *zero = (uint8_t)j.zero;
 }
 
+/* ------------------------------------------------------------------ back */
 static void dequantize_bytes(const quant_job *j, float *y, const uint8_t *x, size_t n, float scale,
                              int32_t zero)
 {
