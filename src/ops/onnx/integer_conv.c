@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvInteger and QLinearConv: convolutions of bytes (compute/q8.h), whose zero points and scales
- * are inputs. */
+ * are inputs. sonde.ConvIntegerToFloat scales the sums to f32 and adds a bias; its inputs are those
+ * of MatMulIntegerToFloat. */
 #include "compute/channels_last.h"
 #include "compute/q8.h"
 #include "ops/shared/checks.h"
@@ -17,7 +18,7 @@ typedef struct conv_params {
     sn_window window;
     int64_t groups;
     conv_ports at;
-    bool quantized;
+    enum { SUMS, BYTES, FLOATS } result;
 } conv_params;
 
 static sonde_status prepare(sn_prep *p)
@@ -37,7 +38,7 @@ static sonde_status prepare_integer(sn_prep *p)
 static sonde_status prepare_quantized(sn_prep *p)
 {
     conv_params *r = p->params;
-    r->quantized = true;
+    r->result = BYTES;
     r->at = (conv_ports){.x_scale = 1,
                          .x_zero = 2,
                          .w = 3,
@@ -46,6 +47,14 @@ static sonde_status prepare_quantized(sn_prep *p)
                          .y_scale = 6,
                          .y_zero = 7,
                          .bias = 8};
+    return prepare(p);
+}
+
+static sonde_status prepare_to_float(sn_prep *p)
+{
+    conv_params *r = p->params;
+    r->result = FLOATS;
+    r->at = (conv_ports){.w = 1, .x_scale = 2, .w_scale = 3, .x_zero = 4, .w_zero = 5, .bias = 6};
     return prepare(p);
 }
 
@@ -75,13 +84,16 @@ static sonde_status infer(sn_infer *c)
         SN_TRY(sn_check_same_dtype(c, at->x_zero, at->x));
     if (sn_infer_has(c, at->w_zero))
         SN_TRY(sn_check_same_dtype(c, at->w_zero, at->w));
-    if (r->quantized) {
-        dtype = c->in[at->y_zero]->type.dtype;
-        SN_TRY(sn_check_dtype(c, at->y_zero, bytes, 2));
+    if (r->result != SUMS) {
         SN_TRY(sn_check_dtype(c, at->x_scale, f32, 1));
         SN_TRY(sn_check_dtype(c, at->w_scale, f32, 1));
+        SN_TRY(sn_check_dtype(c, at->bias, r->result == FLOATS ? f32 : i32, 1));
+        dtype = SONDE_DTYPE_F32;
+    }
+    if (r->result == BYTES) {
+        dtype = c->in[at->y_zero]->type.dtype;
+        SN_TRY(sn_check_dtype(c, at->y_zero, bytes, 2));
         SN_TRY(sn_check_dtype(c, at->y_scale, f32, 1));
-        SN_TRY(sn_check_dtype(c, at->bias, i32, 1));
     }
     if (x->rank < 0 || w->rank < 0)
         return sn_infer_tensor(c, 0, dtype, NULL, -1);
@@ -117,16 +129,16 @@ static sonde_status infer(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ layout */
-/* Channels last, as its kernels read and write them; sums of ConvInteger are plain. */
+/* Channels last, as its kernels read and write them; results that are no bytes are plain. */
 static const sn_op_signature *in_last(const sn_node *node, const void *params)
 {
     static const sn_op_signature quantized = {
         .in = {SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
-    static const sn_op_signature sums = {.in = {SN_PORT_ANY}};
+    static const sn_op_signature wide = {.in = {SN_PORT_ANY}};
     const conv_params *r = params;
     if (!sn_value_is_byte_image(node->in[r->at.x].value))
         return NULL;
-    return r->quantized ? &quantized : &sums;
+    return r->result == BYTES ? &quantized : &wide;
 }
 
 /* ------------------------------------------------------------------ pack, bind, run */
@@ -216,14 +228,20 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                     .w_zero = sn_zeros_in(s, f, at->w_zero),
                     .workspace = sn_piece_ptr(f, k->core),
                     .cancel = f->cancel};
-    if (r->quantized) {
-        const sn_byte_zeros y_zero = sn_zeros_in(s, f, at->y_zero);
-        a.bias = sn_has(s, at->bias) ? sn_in(s, f, at->bias)->data : NULL;
-        a.bias_column = 1;
+    if (r->result != SUMS) {
         a.x_scale = sn_in(s, f, at->x_scale)->data;
         a.x_scales = 1;
         a.w_scale = sn_in(s, f, at->w_scale)->data;
         a.w_scales = sn_tensor_count(sn_in(s, f, at->w_scale));
+    }
+    const void *bias =
+        r->result != SUMS && sn_has(s, at->bias) ? sn_in(s, f, at->bias)->data : NULL;
+    if (r->result == FLOATS)
+        a.addend = bias;
+    if (r->result == BYTES) {
+        const sn_byte_zeros y_zero = sn_zeros_in(s, f, at->y_zero);
+        a.bias = bias;
+        a.bias_column = 1;
         a.y_scale = float_in(s, f, at->y_scale);
         a.y_zero = sn_byte_zero(&y_zero, 0);
     }
@@ -238,14 +256,16 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
-#define INTEGER_CONV(NAME, MIN_IN, MAX_IN, PREPARE)                                                \
+#define INTEGER_CONV(NAME, DOMAIN, SINCE, MIN_IN, MAX_IN, PREPARE)                                 \
     {                                                                                              \
-        .name = NAME, .domain = "", .since = 10, .min_in = MIN_IN, .max_in = MAX_IN, .min_out = 1, \
-        .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE, .infer = infer,      \
-        .pack = pack, .bind = bind, .run = run, .in_last = in_last, .types = "i8 u8",              \
-        .flags = SN_OP_TILES                                                                       \
+        .name = NAME, .domain = DOMAIN, .since = SINCE, .min_in = MIN_IN, .max_in = MAX_IN,        \
+        .min_out = 1, .max_out = 1, .params_size = sizeof(conv_params), .prepare = PREPARE,        \
+        .infer = infer, .pack = pack, .bind = bind, .run = run, .in_last = in_last,                \
+        .types = "i8 u8", .flags = SN_OP_TILES                                                     \
     }
-const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", 2, 4, prepare_integer),
+const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", "", 10, 2, 4, prepare_integer),
                                     {.name = NULL}};
-const sn_op sn_op_qlinear_conv[] = {INTEGER_CONV("QLinearConv", 8, 9, prepare_quantized),
+const sn_op sn_op_qlinear_conv[] = {INTEGER_CONV("QLinearConv", "", 10, 8, 9, prepare_quantized),
                                     {.name = NULL}};
+const sn_op sn_op_conv_integer_to_float[] = {
+    INTEGER_CONV("ConvIntegerToFloat", "sonde", 1, 4, 7, prepare_to_float), {.name = NULL}};
