@@ -63,29 +63,12 @@ static sn_value *match_bias(const sn_node *n)
     return fits ? bias : NULL;
 }
 
-/* The bias as one dim: a view of the same data. */
-static sonde_status flat_bias(sn_graph *g, sn_pass_env *env, sn_value *bias, sn_value **out)
-{
-    *out = bias;
-    if (bias->fact.data->rank == 1)
-        return SONDE_OK;
-    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
-    if (!t)
-        return sn_fail_memory(env->err, sizeof *t);
-    *t = *bias->fact.data;
-    t->dims[0] = t->dims[t->rank - 1];
-    t->rank = 1;
-    SN_TRY(sn_graph_add_constant(g, "", t, out, env->err));
-    sn_value_show_as(*out, bias);
-    return SONDE_OK;
-}
-
 static sonde_status fuse_bias(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t *fused)
 {
     sn_value *bias = match_bias(n);
     if (!bias)
         return SONDE_OK;
-    SN_TRY(flat_bias(g, env, bias, &bias));
+    SN_TRY(sn_pass_flat(g, env, bias, &bias));
     if (n->n_in > 2)
         sn_node_set_input(n, 2, bias);
     else

@@ -75,6 +75,22 @@ sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, s
     return SONDE_OK;
 }
 
+sonde_status sn_pass_flat(sn_graph *g, sn_pass_env *env, sn_value *v, sn_value **flat)
+{
+    *flat = v;
+    if (v->fact.data->rank == 1)
+        return SONDE_OK;
+    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
+    if (!t)
+        return sn_fail_memory(env->err, sizeof *t);
+    *t = *v->fact.data;
+    t->dims[0] = sn_tensor_count(t);
+    t->rank = 1;
+    SN_TRY(sn_graph_add_constant(g, "", t, flat, env->err));
+    sn_value_show_as(*flat, v);
+    return SONDE_OK;
+}
+
 sonde_status sn_pass_widen(sn_graph *g, sn_pass_env *env, const sn_value *v, sn_value **wide)
 {
     const sn_tensor *from = v->fact.data;

@@ -37,6 +37,9 @@ static inline float sn_read_f32(const sn_tensor *t, int64_t i)
 sonde_status sn_pass_constant(sn_graph *g, sn_pass_env *env, const char *name, sn_dtype dtype,
                               const int64_t *dims, int rank, sn_value **v, void **data);
 
+/* Constant v with all its elements in one dim: a view of the same data. */
+sonde_status sn_pass_flat(sn_graph *g, sn_pass_env *env, sn_value *v, sn_value **flat);
+
 /* Constant v, in f16 or bf16, as f32. */
 sonde_status sn_pass_widen(sn_graph *g, sn_pass_env *env, const sn_value *v, sn_value **wide);
 
