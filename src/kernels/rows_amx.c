@@ -17,6 +17,8 @@ typedef struct fetch {
 
 SN_INLINE void fetch_some(fetch *f)
 {
+    if (f->per_step == 0) /* there may be nothing to fetch, and no address */
+        return;
     for (size_t i = 0; i < f->per_step; i += TILE_LINE)
         SN_FETCH_L2(f->at + i);
     f->at += f->per_step;
