@@ -139,18 +139,6 @@ typedef struct gemm_call {
     void *workspace;
 } gemm_call;
 
-/* Which A and which B batch number i takes. */
-static void batch_at(const sn_gemm_desc *d, int64_t i, int64_t *a, int64_t *b)
-{
-    *a = *b = 0;
-    for (int k = d->batch_rank - 1; k >= 0; k--) {
-        const int64_t at = i % d->batch[k];
-        i /= d->batch[k];
-        *a += at * d->a_batch[k];
-        *b += at * d->b_batch[k];
-    }
-}
-
 /* alpha, C and Z where the kernel could not, then the activation: rows × n elements at y. */
 static void finish(const sn_gemm_plan *p, const float *c, const float *z, float *y, int64_t rows,
                    int64_t n)
@@ -211,10 +199,10 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
     const int64_t p0 = chunk * p->panels / p->chunks, p1 = (chunk + 1) * p->panels / p->chunks;
     const int64_t col = p0 * block, width = sn_min(d->n, p1 * block) - col;
     const int64_t row = seg * p->seg, rows = sn_min(d->m - row, p->seg);
-    int64_t ia, ib;
     if (rows <= 0 || width <= 0)
         return;
-    batch_at(d, batch, &ia, &ib);
+    const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
+    const int64_t ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch);
     const int64_t out = batch * d->m * d->n + row * d->n + col;
     const float *c = call->c ? call->c + row * d->c_m + col * d->c_n : NULL;
     const float *z = call->z ? call->z + out : NULL;

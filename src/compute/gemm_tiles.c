@@ -9,6 +9,7 @@
 
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "compute/tiles_hook.h"
 
 enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */
@@ -94,27 +95,14 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
     }
 }
 
-/* Which A and which B batch number i takes. */
-static void batch_at(const sn_gemm_desc *d, int64_t i, int64_t *a, int64_t *b)
-{
-    *a = *b = 0;
-    for (int k = d->batch_rank - 1; k >= 0; k--) {
-        const int64_t at = i % d->batch[k];
-        i /= d->batch[k];
-        *a += at * d->a_batch[k];
-        *b += at * d->b_batch[k];
-    }
-}
-
 static void round_task(void *arg, size_t index, int worker)
 {
     const tiles_call *c = arg;
     const sn_gemm_plan *p = c->p;
     const int64_t strips = sn_ceil_div(p->d.m, ROWS);
     const int64_t batch = (int64_t)index / strips, first = (int64_t)index % strips * ROWS;
-    int64_t ia, ib;
+    const int64_t ia = sn_batch_at(p->d.batch, p->d.a_batch, p->d.batch_rank, batch);
     (void)worker;
-    batch_at(&p->d, batch, &ia, &ib);
     uint8_t *to = sn_pieces_at(c->workspace, p->tiles_a, 0);
     round_rows(p, c->o->a, ia, first, sn_min(ROWS, p->d.m - first),
                to + (batch * strips * ROWS + first) * p->tiles.pitch);
@@ -192,8 +180,9 @@ static void task(void *arg, size_t index, int worker)
     const int64_t batch = (int64_t)(place / parts), first = (int64_t)(place % parts) * t->rows;
     const int64_t rows = sn_min(t->rows, p->d.m - first), shares = sn_ceil_div(rows, ROWS);
     float *sums = sn_pieces_at(c->workspace, p->tiles_sums, (size_t)worker);
-    int64_t ia, ib;
-    batch_at(&p->d, batch, &ia, &ib);
+    const sn_gemm_desc *d = &p->d;
+    const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
+    const int64_t ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch);
     uint8_t *x = sn_pieces_at(c->workspace, p->tiles_a, t->shared ? 0 : (size_t)worker);
     if (t->shared)
         x += (batch * sn_ceil_div(p->d.m, ROWS) * ROWS + first) * t->pitch;
@@ -203,16 +192,6 @@ static void task(void *arg, size_t index, int worker)
         for (int64_t v = 0; v < rows; v += ROWS)
             compute(c, x + v * t->pitch, batch, ib, first + v, sn_min(ROWS, rows - v), (int64_t)k,
                     shares, v / ROWS, sums);
-}
-
-static void enter(void *arg)
-{
-    ((const tiles_call *)arg)->p->k->tiles_enter();
-}
-
-static void leave(void *arg)
-{
-    ((const tiles_call *)arg)->p->k->tiles_leave();
 }
 
 void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *workspace,
@@ -232,6 +211,6 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
     tiles_call c = {p, o, at, start, workspace};
     if (t->shared)
         sn_pool_run(pool, (size_t)(p->batches * sn_ceil_div(d->m, ROWS)), round_task, &c);
-    const sn_thread_hook hook = {enter, leave, &c};
+    const sn_thread_hook hook = sn_tiles_hook(p->k);
     sn_pool_run_hooked(pool, (size_t)(p->batches * t->parts * t->column_parts), task, &c, &hook);
 }

@@ -10,8 +10,7 @@ static int64_t reach(const sn_conv_desc *d, int i) /* from the first tap to the 
     return (d->kernel[i] - 1) * d->dilation[i];
 }
 
-/* A result whose row r reads pixel r and nothing else has one column, and as many lines. */
-static bool is_flat(const sn_conv_desc *d)
+bool sn_lines_flat(const sn_conv_desc *d)
 {
     for (int i = 0; i < 3; i++)
         if (d->kernel[i] != 1 || d->stride[i] != 1 || d->pad[i] != 0 || d->in[i] != d->out[i])
@@ -29,8 +28,9 @@ static void take_dims(sn_lines *l, const sn_conv_desc *d)
         l->dilation[i] = d->dilation[i];
         l->pad[i] = d->pad[i];
     }
-    if (!is_flat(d))
+    if (!sn_lines_flat(d))
         return;
+    /* One column, and as many lines as there are rows. */
     l->in[HEIGHT] = l->out[HEIGHT] = sn_count(d->out[0], d->out[1], d->out[2], 1);
     l->in[DEPTH] = l->out[DEPTH] = l->in[WIDTH] = l->out[WIDTH] = 1;
 }

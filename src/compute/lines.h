@@ -48,6 +48,8 @@ typedef struct sn_lines_request {
     int64_t budget, want;
 } sn_lines_request;
 bool sn_lines_plan(sn_lines *l, const sn_lines_request *r); /* false: sizes overflow */
+/* Does row r of the result read pixel r of x and nothing else? */
+bool sn_lines_flat(const sn_conv_desc *d);
 /* Are runs of a kernel its rows? */
 bool sn_lines_merge(int64_t groups, int64_t kernel_x, int64_t dilation_x);
 /* Parts of an image. */

@@ -184,14 +184,6 @@ static void name_plan(sn_q8_plan *p, const char *kernel)
                  suffix);
 }
 
-static bool is_flat(const sn_conv_desc *c)
-{
-    for (int i = 0; i < 3; i++)
-        if (c->kernel[i] != 1 || c->stride[i] != 1 || c->pad[i] != 0 || c->in[i] != c->out[i])
-            return false;
-    return true;
-}
-
 /* Products whose batches all use the same weights, of rows that follow each other, are one. */
 static void join_batches(sn_q8_desc *d)
 {
@@ -267,7 +259,7 @@ static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, i
         return plan_lines(p, threads);
     if (p->by_quads)
         return plan_quads(p, threads);
-    p->flat = is_flat(&p->d.conv);
+    p->flat = sn_lines_flat(&p->d.conv);
     plan_tiles(p, kernel->geometry);
     plan_tasks(p, l2_bytes, threads);
     return true;
@@ -279,7 +271,8 @@ static bool carve(sn_q8_plan *p, int threads)
     const size_t n = (size_t)threads;
     const int64_t columns = sn_count(w->groups, w->blocks, w->block, 1);
     const int64_t tile = (p->by_rows ? MAX_BLOCKS : p->chunk) * w->block;
-    const int64_t pointers = sn_count(w->taps, p->by_rows ? 1 : p->rows, sizeof(void *), 1);
+    const int64_t pointers =
+        sn_count(w->taps, p->by_rows || p->by_quads ? 1 : p->rows, sizeof(void *), 1);
     if (pointers < 0)
         return false;
     if (!p->d.packed && !p->empty)

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "compute/tiles_hook.h"
+
 enum { ROWS = 2 * SN_ROWS_TILE, BLOCKS = 4 }; /* of the sums at a time */
 
 typedef struct q8_strip {
@@ -143,16 +145,6 @@ static void task(void *arg, size_t index, int worker)
     }
 }
 
-static void enter(void *arg)
-{
-    ((const sn_q8_call *)arg)->p->k->tiles_enter();
-}
-
-static void leave(void *arg)
-{
-    ((const sn_q8_call *)arg)->p->k->tiles_leave();
-}
-
 void sn_q8_by_lines(sn_q8_call *c, sn_pool *pool)
 {
     const sn_q8_plan *p = c->p;
@@ -160,7 +152,7 @@ void sn_q8_by_lines(sn_q8_call *c, sn_pool *pool)
     const int64_t each = p->steps / p->lines.runs;
     for (int64_t s = 0; s < p->steps; s++)
         at[s] = sn_lines_run_at(&p->lines, s / each) + s % each * SN_ROWS_STEP;
-    const sn_thread_hook hook = {enter, leave, c};
+    const sn_thread_hook hook = sn_tiles_hook(p->k);
     const int64_t tasks = sn_max(p->d.conv.n, 0) * sn_lines_parts(&p->lines) * p->chunk_parts;
     sn_pool_run_hooked(pool, (size_t)tasks, task, c, &hook);
 }

@@ -114,12 +114,7 @@ bool sn_q8_cancelled(sn_q8_call *c)
 
 int64_t sn_q8_matrix_of(const sn_q8_desc *d, const int64_t *steps, int64_t batch)
 {
-    int64_t at = 0;
-    for (int i = d->batch_rank - 1; i >= 0; i--) {
-        at += batch % d->batch[i] * steps[i];
-        batch /= d->batch[i];
-    }
-    return at;
+    return sn_batch_at(d->batch, steps, d->batch_rank, batch);
 }
 
 /* ------------------------------------------------------------------ sums */

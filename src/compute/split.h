@@ -28,6 +28,18 @@ static inline int64_t sn_count(int64_t a, int64_t b, int64_t c, int64_t d)
     return a;
 }
 
+/* Where batch number i finds its matrix: dims of the batch, outermost first, and steps in matrices.
+ */
+static inline int64_t sn_batch_at(const int64_t *dims, const int64_t *steps, int rank, int64_t i)
+{
+    int64_t at = 0;
+    for (int k = rank - 1; k >= 0; k--) {
+        at += i % dims[k] * steps[k];
+        i /= dims[k];
+    }
+    return at;
+}
+
 /* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */
 static inline size_t sn_split(size_t n, size_t parts, size_t k)
 {

@@ -32,11 +32,6 @@ typedef struct finder {
     uint32_t *place; /* by node id: its place in the order of the graph, from 1 on */
 } finder;
 
-static bool is_byte(const sn_value *v)
-{
-    return sn_value_is_dtype(v, SONDE_DTYPE_U8) || sn_value_is_dtype(v, SONDE_DTYPE_I8);
-}
-
 static bool is_part(const region *r, const sn_node *n)
 {
     for (uint32_t i = 0; i < r->n; i++)
@@ -126,13 +121,13 @@ static bool pays(const region *r)
 static bool find(const finder *f, sn_node *last, region *r)
 {
     *r = (region){0};
-    if (!fits(last) || !is_byte(last->out[0]) || !take(r, last, 0))
+    if (!fits(last) || !sn_value_is_byte(last->out[0]) || !take(r, last, 0))
         return false;
     while (r->n_open > 0) {
         const uint32_t i = latest(f, r);
         sn_value *v = r->open[i];
         /* Constants of a higher rank would give the result dims that x has not. */
-        if (r->n_open == 1 && is_byte(v) && v->fact.type.rank >= r->rank) {
+        if (r->n_open == 1 && sn_value_is_byte(v) && v->fact.type.rank >= r->rank) {
             r->found = r->n;
             r->x = v;
         }

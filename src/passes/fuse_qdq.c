@@ -23,11 +23,6 @@ typedef struct match {
     quantized in[3]; /* its inputs */
 } match;
 
-static bool is_byte(const sn_value *v)
-{
-    return sn_value_is_dtype(v, SONDE_DTYPE_U8) || sn_value_is_dtype(v, SONDE_DTYPE_I8);
-}
-
 static bool is_const_of(const sn_value *v, sn_dtype dtype)
 {
     return v && sn_value_is_const(v) && v->fact.data->dtype == dtype &&
@@ -61,7 +56,7 @@ static bool dequantized(sn_value *v, sn_dtype dtype, int64_t channels, quantized
     if (!n || !sn_node_is(n, "DequantizeLinear") || !sn_value_is_dtype(v, SONDE_DTYPE_F32))
         return false;
     sn_value *q = n->in[0].value;
-    if (dtype ? !sn_value_is_dtype(q, dtype) : !is_byte(q))
+    if (dtype ? !sn_value_is_dtype(q, dtype) : !sn_value_is_byte(q))
         return false;
     if (!params_fit(n, q->fact.type.dtype, channels))
         return false;
@@ -400,7 +395,7 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     sn_graph_each (q, g) {
-        if (!sn_node_is(q, "QuantizeLinear") || !is_byte(q->out[0]) ||
+        if (!sn_node_is(q, "QuantizeLinear") || !sn_value_is_byte(q->out[0]) ||
             !sn_value_is_dtype(q->in[0].value, SONDE_DTYPE_F32) ||
             !params_fit(q, q->out[0]->fact.type.dtype, 1))
             continue;

@@ -26,6 +26,11 @@ bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype)
     return v && v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == dtype;
 }
 
+bool sn_value_is_byte(const sn_value *v)
+{
+    return sn_value_is_dtype(v, SONDE_DTYPE_U8) || sn_value_is_dtype(v, SONDE_DTYPE_I8);
+}
+
 bool sn_value_is_weight(const sn_value *v)
 {
     return sn_value_is_dtype(v, SONDE_DTYPE_F32) ||

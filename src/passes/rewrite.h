@@ -20,6 +20,8 @@ bool sn_node_is_internal(const sn_node *n, const char *op_type); /* of domain "s
 sn_node *sn_value_only_reader(const sn_value *v);
 /* A tensor value of that element type. */
 bool sn_value_is_dtype(const sn_value *v, sn_dtype dtype);
+/* A tensor value of u8 or i8. */
+bool sn_value_is_byte(const sn_value *v);
 /* A weight that products and convolutions of f32 take: f32, or a constant in f16 or bf16 that
  * compute-types left as it is. */
 bool sn_value_is_weight(const sn_value *v);
