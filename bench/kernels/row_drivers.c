@@ -356,6 +356,18 @@ static void prepare_sn_f32_binary(bench_row *r)
     r->bytes = moved(r, 2 * r->n, r->n);
 }
 
+static void call_sn_f32_add_clip(bench_row *r)
+{
+    ((sn_f32_add_clip_fn *)r->row->fn)(r->y, r->x, r->w, r->n, 0.0f, 6.0f);
+}
+
+static void prepare_sn_f32_add_clip(bench_row *r)
+{
+    prepare_flat(r, call_sn_f32_add_clip);
+    r->w = read_by(r, r->n);
+    r->bytes = moved(r, 2 * r->n, r->n);
+}
+
 static void call_sn_f32_reduce(bench_row *r)
 {
     sink = ((sn_f32_reduce_fn *)r->row->fn)(r->x, r->n);
@@ -408,6 +420,18 @@ static void call_sn_half_store(bench_row *r)
 static void prepare_sn_half_store(bench_row *r)
 {
     prepare_flat(r, call_sn_half_store);
+}
+
+static void call_sn_bf16_pairs(bench_row *r)
+{
+    const size_t pixels = r->n / (2 * SN_PAIR_BLOCK);
+    const float *x = r->x;
+    ((sn_bf16_pairs_fn *)r->row->fn)(r->y, x, x + pixels * SN_PAIR_BLOCK, pixels, NULL);
+}
+
+static void prepare_sn_bf16_pairs(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_pairs);
 }
 
 static void call_sn_bytes_load(bench_row *r)
@@ -672,7 +696,8 @@ static void prepare_sn_tile_rows(bench_row *r)
                        .steps = steps,
                        .x_row = (ptrdiff_t)x_row,
                        .w_q = (ptrdiff_t)(steps * SN_ROWS_WEIGHTS),
-                       .y_row = (ptrdiff_t)columns};
+                       .y_row = (ptrdiff_t)columns,
+                       .y_q = SN_ROWS_TILE};
     r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * x_row);
     r->call = call_sn_tile_rows;
 }

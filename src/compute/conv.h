@@ -2,9 +2,9 @@
 /* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
  * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Four ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * and Winograd on blocked tensors, and for plain tensors of one to three spatial dims a matrix
- * product over gathered columns. */
+ * Five ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), and for plain tensors of one to
+ * three spatial dims a matrix product over gathered columns. */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "base/workspace.h"
 #include "compute/act.h"
+#include "compute/lines.h"
 #include "compute/split.h"
 
 enum { SN_CONV_MAX_MERGE = 8 }; /* narrow groups joined to fill a block: at most 8 times the work */
@@ -39,6 +40,7 @@ typedef struct sn_conv_desc {
     bool residual;
     bool packed;      /* weights come in the format sn_conv_pack_id names */
     sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
+    bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names */
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
@@ -50,8 +52,24 @@ typedef enum sn_conv_kind {
     SN_CONV_DIRECT,
     SN_CONV_DEPTHWISE,
     SN_CONV_WINOGRAD,
-    SN_CONV_COLUMNS
+    SN_CONV_COLUMNS,
+    SN_CONV_TILES
 } sn_conv_kind;
+
+/* How weights lie in tiles, and x beside them: a step is 32 numbers of 16 bits. */
+typedef struct sn_conv_tiles {
+    sn_conv_blocks b;
+    bool narrow;        /* pixels have fewer channels than a step */
+    bool merged;        /* a run is a row of the kernel, else a tap */
+    int64_t pixel;      /* numbers of a pixel of the copy */
+    int64_t slabs;      /* of a group's channels, one pixel of the copy each */
+    int64_t taps, runs; /* of the kernel */
+    int64_t run_steps, steps;
+    int64_t block_bytes; /* of a block of output channels */
+    /* of a plan */
+    int64_t slab_bytes;          /* of the copy */
+    int64_t chunks, chunk_parts; /* of the output blocks of all groups, and ranges of them */
+} sn_conv_tiles;
 
 typedef struct sn_conv_plan {
     sn_conv_desc d;
@@ -85,7 +103,10 @@ typedef struct sn_conv_plan {
     int64_t wide_floats; /* per thread: weights in f32 where they come narrower; 0: they do not */
     sn_piece pack;
     sn_pieces panels, wide;
-    sn_workspace workspace; /* of a run: pack, panels, wide */
+    sn_conv_tiles t;
+    sn_lines lines; /* of tiles */
+    sn_pieces copies, sums, offsets, columns;
+    sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;

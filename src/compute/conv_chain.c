@@ -9,8 +9,10 @@
 
 #include <string.h>
 
+#include "compute/conv_tiles.h"
 #include "compute/split.h"
 #include "compute/tile_cost.h"
+#include "compute/tiles_hook.h"
 
 /* Input rows that one output row needs. */
 static int64_t window_rows(const sn_conv_desc *second)
@@ -33,7 +35,8 @@ static void pick_parts(sn_conv_chain *p, const sn_conv_desc *first, const sn_con
     if (blocks < 3 || plane * blocks < l2 / 4 * 3)
         return;
     p->apart = true;
-    const int64_t q = sn_tile_pick_blocks(tiles, pixels, 1, blocks, false);
+    const int64_t q = first->tiles ? sn_min(blocks, SN_TILE_MAX_BLOCKS)
+                                   : sn_tile_pick_blocks(tiles, pixels, 1, blocks, false);
     const int64_t window = window_rows(second), stride = second->stride[1];
     const int64_t fit = l2 / 4 / (q * block * 4 * first->out[2]);
     const int64_t least = sn_max(4 * (window - stride) / stride, 1); /* else too much twice */
@@ -89,8 +92,9 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
     SN_TRY(plan_part(p, 1, first, second, last, cpu_flags, l2_bytes, inner_threads, err));
     /* Weights of whole blocks, as conv_pack.c lays them out. */
     const int64_t chunk_blocks = sn_ceil_div(p->chunk, block);
-    p->first_weights =
-        chunk_blocks * sn_ceil_div(first->c, block) * block * block * weight_bytes(first);
+    p->first_weights = first->tiles ? chunk_blocks * p->first[0].t.block_bytes
+                                    : chunk_blocks * sn_ceil_div(first->c, block) * block * block *
+                                          weight_bytes(first);
     p->second_weights =
         chunk_blocks * second->kernel[1] * second->kernel[2] * block * weight_bytes(second);
     p->in = sn_ceil_div(first->c, block) * block * first->in[1] * first->in[2];
@@ -167,7 +171,7 @@ static void chain_task(void *arg, size_t task, int worker)
                                  .bias = c->bias[1] ? c->bias[1] + from : NULL,
                                  .y = c->y + (image * padded + from) * p->out,
                                  .workspace = core};
-    sn_conv_direct_band(&first, band.in_rows * d->in[2]);
+    (d->tiles ? sn_conv_tiles_band : sn_conv_direct_band)(&first, band.in_rows * d->in[2]);
     sn_conv_depthwise_band(&second, &band);
 }
 
@@ -181,5 +185,10 @@ void sn_conv_chain_run(const sn_conv_chain *p, const sn_conv_chain_call *c, void
     chain_job j = {p, c, workspace};
     if (sn_pool_threads(pool) > p->threads)
         pool = NULL;
-    sn_pool_run(pool, (size_t)(p->images * p->bands * p->chunks), chain_task, &j);
+    const sn_thread_hook hook = sn_tiles_hook(p->first[0].k);
+    const size_t tasks = (size_t)(p->images * p->bands * p->chunks);
+    if (p->first[0].d.tiles)
+        sn_pool_run_hooked(pool, tasks, chain_task, &j, &hook);
+    else
+        sn_pool_run(pool, tasks, chain_task, &j);
 }

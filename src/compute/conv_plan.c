@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compute/conv.h"
+#include "compute/conv_tiles.h"
 #include "compute/packs.h"
 #include "compute/split.h"
 #include "compute/variant.h"
@@ -276,6 +276,14 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
+    if (d->tiles) {
+        p->kind = SN_CONV_TILES;
+        snprintf(p->name, sizeof p->name, "bf16_conv%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
+                 strrchr(p->k->bf16_rows_name, '_') + 1);
+        return sn_conv_tiles_plan(p)
+                   ? SONDE_OK
+                   : sn_fail(err, SONDE_LIMIT, "the convolution's lines are too long");
+    }
     if (d->out_block == 0 && d->in_block == 0) {
         p->kind = SN_CONV_COLUMNS;
         return plan_columns(p, err);
@@ -308,6 +316,8 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
                                size_t l2_bytes, int threads, sonde_error *err)
 {
     SN_TRY(plan_work(p, d, cpu_flags, l2_bytes, threads, err));
+    if (p->kind == SN_CONV_TILES)
+        return SONDE_OK;
     p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
     p->panels = sn_carve_each(&p->workspace, (size_t)p->threads, p->panel_bytes);
     if (is_narrow(d)) {
@@ -350,7 +360,9 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
         w = c.dst;
     }
     sn_conv_call call = {p, w, x, bias, z, y, workspace};
-    if (p->kind == SN_CONV_WINOGRAD)
+    if (p->kind == SN_CONV_TILES)
+        sn_conv_tiles_run(&call, NULL, pool);
+    else if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0)
         sn_pool_run(pool, p->tasks, tasks[p->kind], &call);

@@ -151,7 +151,8 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
                           .steps = (size_t)t->steps,
                           .x_row = (ptrdiff_t)t->pitch,
                           .w_q = (ptrdiff_t)panel,
-                          .y_row = direct ? d->n : CHUNK * SN_ROWS_TILE};
+                          .y_row = direct ? d->n : CHUNK * SN_ROWS_TILE,
+                          .y_q = SN_ROWS_TILE};
     const int64_t next = sn_min(CHUNK, p->panels - q - blocks);
     if (next > 0) { /* the share of the next chunk's weights that comes with these rows */
         const int64_t bytes = sn_ceil_div(next * panel, shares);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "compute/conv.h"
+
 enum { DEPTH, HEIGHT, WIDTH };
 
 static int64_t reach(const sn_conv_desc *d, int i) /* from the first tap to the last */
@@ -28,7 +30,8 @@ static void take_dims(sn_lines *l, const sn_conv_desc *d)
         l->dilation[i] = d->dilation[i];
         l->pad[i] = d->pad[i];
     }
-    if (!sn_lines_flat(d))
+    l->flat = sn_lines_flat(d);
+    if (!l->flat)
         return;
     /* One column, and as many lines as there are rows. */
     l->in[HEIGHT] = l->out[HEIGHT] = sn_count(d->out[0], d->out[1], d->out[2], 1);
@@ -84,14 +87,15 @@ bool sn_lines_plan(sn_lines *l, const sn_lines_request *r)
     const sn_conv_desc *d = r->conv;
     *l = (sn_lines){.x_pixel = r->x_pixel, .pixel = r->x_pixel};
     take_dims(l, d);
-    l->merged = sn_lines_merge(d->groups, d->kernel[WIDTH], d->dilation[WIDTH]);
-    if (l->merged && d->kernel[WIDTH] > 1)
+    l->merged = r->merged;
+    if (r->converted || (l->merged && d->kernel[WIDTH] > 1))
         l->pixel = r->channels_bytes; /* pixels of a run have no gaps */
     l->row = l->stride[WIDTH] * l->pixel;
     l->runs = sn_count(l->kernel[DEPTH], l->kernel[HEIGHT], l->merged ? 1 : l->kernel[WIDTH], 1);
     l->phases = sn_min(l->stride[HEIGHT], reach(d, HEIGHT) + 1);
-    l->in_place = stays_inside(l) && l->stride[HEIGHT] == 1 && l->kernel[DEPTH] == 1 &&
-                  l->in[WIDTH] % l->stride[WIDTH] == 0 && l->pixel == l->x_pixel;
+    l->in_place = !r->converted && stays_inside(l) && l->stride[HEIGHT] == 1 &&
+                  l->kernel[DEPTH] == 1 && l->in[WIDTH] % l->stride[WIDTH] == 0 &&
+                  l->pixel == l->x_pixel;
     const int64_t line = sn_count(l->kernel[DEPTH], l->out[WIDTH], l->row, l->stride[HEIGHT]);
     if (line < 0 || l->runs < 0)
         return false;
@@ -140,34 +144,41 @@ int64_t sn_lines_run_at(const sn_lines *l, int64_t run)
            l->pixel;
 }
 
-static void copy_pixels(const sn_lines *l, uint8_t *to, const uint8_t *from, int64_t n)
+static void copy_pixels(const sn_lines *l, uint8_t *to, const sn_lines_image *image, int64_t at,
+                        int64_t n)
 {
-    if (l->pixel == l->x_pixel) {
+    const uint8_t *from = image->pixels + at * l->x_pixel;
+    if (image->convert)
+        image->convert(image->arg, to, from, n);
+    else if (l->pixel == l->x_pixel)
         memcpy(to, from, (size_t)(n * l->pixel));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        memcpy(to + i * l->pixel, from + i * l->x_pixel, (size_t)l->pixel);
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * l->pixel, from + i * l->x_pixel, (size_t)l->pixel);
 }
 
-/* One line of the image, from pixel x on, to `width` pixels. */
-static void copy_line(const sn_lines *l, uint8_t *to, const uint8_t *line, int64_t x,
-                      uint8_t outside)
+/* The line whose pixels are `line` and those behind it, from its pixel x on, to `width` pixels. */
+static void copy_line(const sn_lines *l, uint8_t *to, const sn_lines_image *image, int64_t line,
+                      int64_t x)
 {
     const int64_t before = sn_min(sn_max(-x, 0), l->width);
     const int64_t there = sn_max(sn_min(l->in[WIDTH] - sn_max(x, 0), l->width - before), 0);
     const int64_t behind = l->width - before - there;
-    memset(to, outside, (size_t)(before * l->pixel));
+    memset(to, image->outside, (size_t)(before * l->pixel));
     if (there > 0)
-        copy_pixels(l, to + before * l->pixel, line + sn_max(x, 0) * l->x_pixel, there);
-    memset(to + (before + there) * l->pixel, outside, (size_t)(behind * l->pixel));
+        copy_pixels(l, to + before * l->pixel, image, line + sn_max(x, 0), there);
+    memset(to + (before + there) * l->pixel, image->outside, (size_t)(behind * l->pixel));
 }
 
-static void copy_part(const sn_lines *l, const sn_lines_part *part, const uint8_t *image,
-                      uint8_t outside, uint8_t *copy)
+static void copy_part(const sn_lines *l, const sn_lines_part *part, const sn_lines_image *image,
+                      uint8_t *copy)
 {
     const int64_t line = l->width * l->pixel, x = part->x * l->stride[WIDTH] - l->pad[WIDTH];
     const int64_t high = part->lines + (l->high - l->lines);
+    if (l->flat) { /* lines of one pixel, all there */
+        copy_pixels(l, copy, image, part->y, part->lines);
+        return;
+    }
     for (int64_t slice = 0; slice < l->kernel[DEPTH]; slice++) {
         const int64_t z = part->z * l->stride[DEPTH] - l->pad[DEPTH] + slice * l->dilation[DEPTH];
         for (int64_t phase = 0; phase < l->phases; phase++)
@@ -175,25 +186,24 @@ static void copy_part(const sn_lines *l, const sn_lines_part *part, const uint8_
                 const int64_t y = (part->y + i) * l->stride[HEIGHT] + phase - l->pad[HEIGHT];
                 uint8_t *to = copy + ((slice * l->phases + phase) * l->high + i) * line;
                 if (z < 0 || z >= l->in[DEPTH] || y < 0 || y >= l->in[HEIGHT])
-                    memset(to, outside, (size_t)line);
+                    memset(to, image->outside, (size_t)line);
                 else
-                    copy_line(l, to, image + (z * l->in[HEIGHT] + y) * l->in[WIDTH] * l->x_pixel, x,
-                              outside);
+                    copy_line(l, to, image, (z * l->in[HEIGHT] + y) * l->in[WIDTH], x);
             }
     }
 }
 
-const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part, const uint8_t *image,
-                                int64_t left, uint8_t outside, uint8_t *copy)
+const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part,
+                                const sn_lines_image *image, uint8_t *copy)
 {
     if (l->in_place) {
         const int64_t at =
             ((part->z * l->in[HEIGHT] + part->y) * l->in[WIDTH] + part->x * l->stride[WIDTH]) *
             l->pixel;
-        if (l->read <= left - at)
-            return image + at;
+        if (l->read <= image->left - at)
+            return image->pixels + at;
     }
-    copy_part(l, part, image, outside, copy);
+    copy_part(l, part, image, copy);
     return copy;
 }
 

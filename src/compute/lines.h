@@ -16,12 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "compute/conv.h"
+typedef struct sn_conv_desc sn_conv_desc; /* conv.h */
 
 typedef struct sn_lines {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t x_pixel, pixel; /* bytes from pixel to pixel, of x and of the copy */
     bool in_place;          /* x has this order already */
+    bool flat;              /* row r reads pixel r and nothing else */
     bool merged;            /* runs are rows of the kernel */
     int64_t runs;           /* of the kernel */
     int64_t lines, columns; /* of a part */
@@ -44,6 +45,8 @@ typedef struct sn_lines_part {
 typedef struct sn_lines_request {
     const sn_conv_desc *conv;
     int64_t x_pixel, channels_bytes; /* from pixel to pixel; that count */
+    bool merged;                     /* runs are rows of the kernel */
+    bool converted;                  /* pixels of the copy are not just bytes of those of x */
     int64_t row_multiple, run_end;
     int64_t budget, want;
 } sn_lines_request;
@@ -57,10 +60,18 @@ int64_t sn_lines_parts(const sn_lines *l);
 sn_lines_part sn_lines_part_of(const sn_lines *l, int64_t index);
 /* Where a run lies, in bytes behind row 0; run < l->runs. */
 int64_t sn_lines_run_at(const sn_lines *l, int64_t run);
-/* Row 0 of a part: in `image`, of which `left` bytes may be read, or in `copy`, which has l->bytes.
- * Pixels outside of the image are all `outside`. */
-const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part, const uint8_t *image,
-                                int64_t left, uint8_t outside, uint8_t *copy);
+/* An image that lines are copied from. */
+typedef struct sn_lines_image {
+    const uint8_t *pixels;
+    int64_t left;    /* bytes that may be read, where nothing is copied */
+    uint8_t outside; /* every byte of pixels outside of the image */
+    /* n neighbouring pixels, x_pixel bytes apart, become `pixel` bytes each; NULL: as they are. */
+    void (*convert)(const void *arg, uint8_t *to, const uint8_t *from, int64_t n);
+    const void *arg;
+} sn_lines_image;
+/* Row 0 of a part: in the image, or in `copy`, which has l->bytes. */
+const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part,
+                                const sn_lines_image *image, uint8_t *copy);
 /* Results from row v on that are neighbours: how many, at most n, and where the first is among the
  * pixels of the image. 0: v is none; *at is then the number of rows to leave out. */
 int64_t sn_lines_results(const sn_lines *l, const sn_lines_part *part, int64_t v, int64_t n,

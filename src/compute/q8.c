@@ -222,6 +222,7 @@ static bool plan_lines(sn_q8_plan *p, int threads)
     const sn_lines_request r = {.conv = c,
                                 .x_pixel = p->d.x_pitch,
                                 .channels_bytes = c->c,
+                                .merged = sn_lines_merge(c->groups, c->kernel[2], c->dilation[2]),
                                 .row_multiple = SN_ROWS_TILE,
                                 .run_end = (w->groups - 1) * w->in + w->run,
                                 .budget = LINES_BYTES,

@@ -93,7 +93,8 @@ static void compute(const q8_strip *t, int64_t v, const q8_unit *u, const q8_uni
                           .steps = (size_t)p->steps,
                           .x_row = (ptrdiff_t)p->lines.row,
                           .w_q = (ptrdiff_t)w->block_bytes,
-                          .y_row = BLOCKS * SN_ROWS_TILE};
+                          .y_row = BLOCKS * SN_ROWS_TILE,
+                          .y_q = SN_ROWS_TILE};
     if (next) {
         const int64_t share =
             sn_ceil_div(next->blocks * w->block_bytes, sn_ceil_div(t->part.rows, ROWS));
@@ -132,8 +133,10 @@ static void task(void *arg, size_t index, int worker)
                   .taps = sn_pieces_at(memory, p->pointers, (size_t)worker)};
     const int64_t matrix = d->product ? sn_q8_matrix_of(d, d->x_batch, t.image) : t.image;
     const int64_t image_bytes = p->in_pixels * d->x_pitch;
-    t.x = sn_lines_prepare(&p->lines, &t.part, (const uint8_t *)c->a->x + matrix * image_bytes,
-                           (p->x_images - matrix) * image_bytes, c->outside,
+    const sn_lines_image image = {.pixels = (const uint8_t *)c->a->x + matrix * image_bytes,
+                                  .left = (p->x_images - matrix) * image_bytes,
+                                  .outside = c->outside};
+    t.x = sn_lines_prepare(&p->lines, &t.part, &image,
                            sn_pieces_at(memory, p->copies, (size_t)worker));
     q8_unit next = unit_of(&t, (int64_t)u0);
     for (size_t i = u0; i < u1; i++) {

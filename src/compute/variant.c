@@ -35,7 +35,7 @@ uint64_t sn_conv_cut(const sn_conv_plan *p)
 
 unsigned sn_conv_variants(const sn_conv_plan *p)
 {
-    return p->kind == SN_CONV_COLUMNS ? 1 : SN_VARIANTS;
+    return p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES ? 1 : SN_VARIANTS;
 }
 
 /* Of weights that are widened first; nothing of f32 ones. */

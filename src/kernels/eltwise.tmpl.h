@@ -174,6 +174,22 @@ UNARY(sqrt, 0, v_sqrt(x))
 UNARY(abs, 0, v_abs(x))
 UNARY(neg, 0, v_neg(x))
 
+void SN_ISA(sn_f32_add_clip)(float *y, const float *x, const float *z, size_t n, float lo, float hi)
+{
+    const sn_v low = v_set1(lo), high = v_set1(hi);
+    size_t i = 0;
+    for (; z && i + SN_VL <= n; i += SN_VL)
+        v_store(y + i, v_limit(v_add(v_load(x + i), v_load(z + i)), low, high));
+    for (; i + SN_VL <= n; i += SN_VL)
+        v_store(y + i, v_limit(v_load(x + i), low, high));
+    if (i < n) {
+        sn_v sum = v_load_n(x + i, n - i);
+        if (z)
+            sum = v_add(sum, v_load_n(z + i, n - i));
+        v_store_n(y + i, v_limit(sum, low, high), n - i);
+    }
+}
+
 /* One loop per mode: the scalar operand stays in a register. */
 #define BINARY_LOOP(load_a, load_b, load_a_n, load_b_n, expr)                                      \
     for (; i + SN_VL <= n; i += SN_VL) {                                                           \

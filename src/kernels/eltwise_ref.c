@@ -71,3 +71,9 @@ UNARY(hard_swish, x *limit(x *(1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
 UNARY(sqrt, sqrtf(x))
 UNARY(abs, fabsf(x))
 UNARY(neg, -x)
+
+void sn_f32_add_clip_ref(float *y, const float *x, const float *z, size_t n, float lo, float hi)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = limit(z ? x[i] + z[i] : x[i], lo, hi);
+}

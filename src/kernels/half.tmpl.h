@@ -49,3 +49,22 @@ LOAD(f16)
 STORE(f16)
 LOAD(bf16)
 STORE(bf16)
+
+/* 16 numbers, by 16 factors if there are any. */
+SN_INLINE void store_block(uint16_t *y, const float *x, const float *gate)
+{
+    for (size_t l = 0; l < SN_PAIR_BLOCK; l += SN_VL)
+        v_store_bf16(y + l, gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l));
+}
+
+void SN_ISA(sn_bf16_pairs)(uint16_t *y, const float *a, const float *b, size_t n, const float *gate)
+{
+    for (size_t i = 0; i < n; i++, y += 2 * SN_PAIR_BLOCK) {
+        store_block(y, a + i * SN_PAIR_BLOCK, gate);
+        if (b)
+            store_block(y + SN_PAIR_BLOCK, b + i * SN_PAIR_BLOCK,
+                        gate ? gate + SN_PAIR_BLOCK : NULL);
+        else
+            memset(y + SN_PAIR_BLOCK, 0, SN_PAIR_BLOCK * sizeof *y);
+    }
+}

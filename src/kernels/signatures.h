@@ -164,6 +164,18 @@ typedef void sn_f32_dots_fn(float *y, const float *x, const float *rows, size_t 
 typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const float *bias,
                             size_t n, float epsilon, float *stats);
 
+/* y[i] = clip(x[i] + z[i], lo, hi), without z where it is NULL; clip keeps NaN; lo = -inf and hi =
+ * +inf switch it off. y may be x or z. */
+typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t n, float lo,
+                                float hi);
+
+/* Two blocks of 16 channels become one of 32 in bf16, to nearest even, where denormals may become
+ * zero: y[i*32 + l] = a[i*16 + l] * gate[l] and y[i*32 + 16 + l] = b[i*16 + l] * gate[16 + l], for
+ * i < n, l < 16. b NULL: zeros; gate NULL: no factors. No overlap. */
+enum { SN_PAIR_BLOCK = 16 };
+typedef void sn_bf16_pairs_fn(uint16_t *y, const float *a, const float *b, size_t n,
+                              const float *gate);
+
 /* n floats of 16 bits (f16 or bf16, by slot) to f32, exact. A NaN stays one, with its
  * sign and payload, quiet if it was f16. No overlap. */
 typedef void sn_half_load_fn(float *y, const uint16_t *x, size_t n);
@@ -211,10 +223,10 @@ typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
  * of 64 bytes, that is 64 numbers, or 32 of 16 bits; side by side in the weights are kr of them, 4
  * or 2 (geometry.h).
  *
- *   y[r*y_row + q*16 + l] = start[q*16 + l]
- *                           + sum over s < steps, numbers c of a step, of
- *                                 x[r*x_row + at[s] + c] * w[q*w_q + s*1024 + (c/kr*16 + l)*kr +
- * c%kr]
+ *   y[r*y_row + q*y_q + l] = start[q*16 + l]
+ *                            + sum over s < steps, numbers c of a step, of
+ *                                  x[r*x_row + at[s] + c]
+ *                                * w[q*w_q + s*1024 + (c/kr*16 + l)*kr + c%kr]
  *
  * for r < rows, q < blocks, l < 16, x_row, at, w_q and 1024 being bytes. By slot:
  *
@@ -231,7 +243,7 @@ typedef struct sn_tile_rows {
     const void *w, *start;
     void *y; /* overlaps nothing */
     size_t rows, blocks, steps;
-    ptrdiff_t x_row, w_q, y_row; /* y_row in elements */
+    ptrdiff_t x_row, w_q, y_row, y_q; /* y_row and y_q in elements */
     const void *ahead;  /* weights that will be read next: so many bytes, or some of them, may be */
     size_t ahead_bytes; /* brought into the second-level cache on the way */
 } sn_tile_rows;

@@ -37,7 +37,7 @@ SN_INLINE void fetch_some(fetch *f)
         const uint8_t *below = x + TILE_ROWS * t->x_row;                                           \
         const uint8_t *w = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;                          \
         const int32_t *start = (const int32_t *)t->start + q * TILE_ROWS;                          \
-        int32_t *y = (int32_t *)t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)(q * TILE_ROWS);       \
+        int32_t *y = (int32_t *)t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)q * t->y_q;            \
         _tile_loadd(0, start, 0);                                                                  \
         if (wide)                                                                                  \
             _tile_loadd(1, start + TILE_ROWS, 0);                                                  \
@@ -63,11 +63,11 @@ SN_INLINE void fetch_some(fetch *f)
         }                                                                                          \
         _tile_stored(0, y, y_row);                                                                 \
         if (wide)                                                                                  \
-            _tile_stored(1, y + TILE_ROWS, y_row);                                                 \
+            _tile_stored(1, y + t->y_q, y_row);                                                    \
         if (tall)                                                                                  \
             _tile_stored(2, y + TILE_ROWS * t->y_row, y_row);                                      \
         if (tall && wide)                                                                          \
-            _tile_stored(3, y + TILE_ROWS * t->y_row + TILE_ROWS, y_row);                          \
+            _tile_stored(3, y + TILE_ROWS * t->y_row + t->y_q, y_row);                             \
     }                                                                                              \
     void name(const sn_tile_rows *t)                                                               \
     {                                                                                              \

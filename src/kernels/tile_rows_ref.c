@@ -19,8 +19,8 @@ static inline void rows(const sn_tile_rows *t, bool is_signed)
                         sum += (uint32_t)((is_signed ? (int8_t)x[c] : x[c]) *
                                           w[(c / 4 * SN_ROWS_TILE + l) * 4 + c % 4]);
                 }
-                int32_t *y = (int32_t *)t->y + (ptrdiff_t)r * t->y_row;
-                y[q * SN_ROWS_TILE + l] = (int32_t)sum;
+                int32_t *y = (int32_t *)t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)q * t->y_q;
+                y[l] = (int32_t)sum;
             }
 }
 
@@ -52,8 +52,8 @@ void sn_bf16_rows_ref(const sn_tile_rows *t)
                         sum += sn_bf16_to_f32(a) * sn_bf16_to_f32(b);
                     }
                 }
-                float *y = (float *)t->y + (ptrdiff_t)r * t->y_row;
-                y[q * SN_ROWS_TILE + l] = sum;
+                float *y = (float *)t->y + (ptrdiff_t)r * t->y_row + (ptrdiff_t)q * t->y_q;
+                y[l] = sum;
             }
 }
 

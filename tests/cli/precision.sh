@@ -5,7 +5,7 @@ packed() {
 }
 whole=$(packed)
 for p in file f32 fp32 auto; do [ "$(packed --precision $p)" = "$whole" ] && echo "$p: the same"; done
-for p in bf16 f16 fp16; do [ "$(packed --precision $p)" -le $((whole / 2 + 4096)) ] && echo "$p: half"; done
+for p in bf16 f16 fp16; do [ "$(packed --precision $p)" -le $((whole / 2 + whole / 16)) ] && echo "$p: half"; done
 [ "$(packed --precision f16 --no-prepack)" = 0 ] && echo "no-prepack: nothing"
 
 sonde inspect zoo:tiny_mlp --precision fp16 | grep precision

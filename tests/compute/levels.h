@@ -15,8 +15,8 @@ typedef struct level {
 static inline const level *levels(void)
 {
     static level list[12];
-    static const char *const names[] = {"baseline", "avx2", "avx512", "vbmi",
-                                        "vnni",     "amx",  "neon",   "dotprod"};
+    static const char *const names[] = {"baseline", "avx2", "avx512", "vbmi",   "vnni",
+                                        "bf16",     "amx",  "neon",   "dotprod"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         sn_cpu cpu;

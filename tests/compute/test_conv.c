@@ -3,6 +3,7 @@
  * level. */
 #include <math.h>
 
+#include "compute/conv_tiles.h"
 #include "compute/packs.h"
 #include "compute/variant.h"
 #include "levels.h"
@@ -89,6 +90,15 @@ static const char *describe(const sn_conv_desc *d, const char *cpu)
     return text;
 }
 
+static void round_to_bf16(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t h;
+        sn_store_f32(0, SONDE_DTYPE_BF16, &h, x + i, 1, (sn_rounding){0});
+        sn_load_f32(0, SONDE_DTYPE_BF16, x + i, &h, 1);
+    }
+}
+
 /* Runs d on one level and compares every element; padding lanes must be zero. */
 static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int threads,
                   sn_pool *pool)
@@ -103,11 +113,20 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     const int64_t ob = d->out_block ? d->out_block : 1;
     const int64_t out_all = d->n * ((d->oc + ob - 1) / ob * ob) * out;
     float *y = random_floats((size_t)out_all);
-    float *xb = d->in_block ? to_blocked(x, d->n, d->c, in, d->in_block) : x;
     float *zb = z && d->out_block ? to_blocked(z, d->n, d->oc, out, d->out_block) : z;
     float *wp = w;
+    if (d->tiles) /* as the driver rounds it */
+        round_to_bf16(x, d->n * d->c * in);
+    float *xb = d->in_block ? to_blocked(x, d->n, d->c, in, d->in_block) : x;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
-    if (d->packed) {
+    if (d->tiles) {
+        wp = packed_rounded(
+            sn_conv_tiles_pack_id(wd, 4, d->groups, d->in_block, d->out_block, lv->flags), w,
+            (size_t)(d->oc * wd[1] * taps), wd, 4,
+            sn_conv_tiles_pack_arg(d->groups, d->in_block == 0, d->kernel[2], d->dilation[2]),
+            lv->flags);
+        CHECK(wp != NULL);
+    } else if (d->packed) {
         wp = packed_rounded(sn_conv_pack_id(d->w_dtype ? d->w_dtype : SONDE_DTYPE_F32, wd, 4,
                                             d->groups, d->in_block, d->out_block, lv->flags),
                             w, (size_t)(d->oc * wd[1] * taps), wd, 4, d->groups, lv->flags);
@@ -234,6 +253,132 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
         }
     }
     sn_pool_free(pool);
+}
+
+enum { TILES_BLOCK = 16 };
+
+TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        for (int i = 0; i < 250 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.n = test_between(1, 2);
+            d.c = test_between(1, i % 3 ? 40 : 90);
+            d.oc = test_between(1, 90);
+            random_window(&d, 1, 12, 4, pad_end);
+            random_window(&d, 2, i % 5 ? 17 : 60, i % 11 ? 5 : 40, pad_end);
+            if (i % 4 == 0) /* 1×1 at stride 1 */
+                for (int a = 1; a < 3; a++) {
+                    d.kernel[a] = d.stride[a] = d.dilation[a] = 1;
+                    d.pad[a] = pad_end[a] = 0;
+                }
+            if (i % 3 == 0) { /* groups of whole blocks, or narrow ones that are merged */
+                static const int64_t widths[] = {16, 32, 8, 4, 24, 2, 112};
+                const int64_t width = widths[test_rand() % 7];
+                d.groups = test_between(2, width < 16 ? 32 / width + 1 : 5);
+                d.c = d.oc = width * d.groups;
+            }
+            if (i % 3 == 1 && i % 2)
+                d.c = test_between(1, TILES_BLOCK - 1);
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = d.tiles = true;
+            d.w_dtype = SONDE_DTYPE_BF16;
+            d.out_block = TILES_BLOCK;
+            d.in_block = d.groups == 1 && d.c < TILES_BLOCK && i % 8 ? 0 : TILES_BLOCK;
+            const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
+            if (set_out(&d, pad_end) &&
+                sn_conv_tiles_pack_id(wd, 4, d.groups, d.in_block, d.out_block, lv->flags))
+                check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
+/* A step of narrow pixels reads more pixels than its own, with weights of zero: what is not finite
+ * there must not get into the sum. */
+TEST(infinities_do_not_leave_their_windows)
+{
+    enum { SIZE = 9, PIXELS = SIZE * SIZE };
+    sonde_error err = {0};
+    for (const level *lv = levels(); lv->name; lv++)
+        for (int plain = 0; plain < 2; plain++) {
+            sn_conv_desc d = unit;
+            const int64_t pad_end[3] = {0, 1, 1}, c = plain ? 3 : TILES_BLOCK;
+            const int64_t wd[4] = {TILES_BLOCK, c, 3, 3};
+            d.c = c;
+            d.oc = d.out_block = TILES_BLOCK;
+            d.in_block = plain ? 0 : TILES_BLOCK;
+            d.packed = d.tiles = true;
+            for (int a = 1; a < 3; a++) {
+                d.in[a] = SIZE;
+                d.kernel[a] = 3;
+                d.pad[a] = 1;
+            }
+            CHECK(set_out(&d, pad_end));
+            float *x = random_floats((size_t)(c * PIXELS)),
+                  *w = random_floats((size_t)(16 * c * 9));
+            float y[PIXELS * TILES_BLOCK];
+            const int64_t at = 4 * SIZE + 4; /* in the middle */
+            x[plain ? PIXELS + at : at * TILES_BLOCK + 5] = INFINITY;
+            void *packed = packed_rounded(
+                sn_conv_tiles_pack_id(wd, 4, 1, d.in_block, d.out_block, lv->flags), w,
+                (size_t)(16 * c * 9), wd, 4, sn_conv_tiles_pack_arg(1, plain, 3, 1), lv->flags);
+            sn_conv_plan p;
+            CHECK_OK(sn_conv_plan_make(&p, &d, lv->flags, 1 << 20, 1, &err));
+            void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
+            sn_conv_run(&p, x, packed, NULL, NULL, y, space, NULL);
+            for (int i = 0; i < PIXELS; i++) {
+                const bool near = abs(i / SIZE - 4) <= 1 && abs(i % SIZE - 4) <= 1;
+                CHECK_MSG(isfinite(y[i * TILES_BLOCK]) != near, "%s: pixel %d is %g", lv->name, i,
+                          (double)y[i * TILES_BLOCK]);
+            }
+            free(x), free(w), free(packed), free(space);
+        }
+}
+
+TEST(gates_are_factors_of_the_input_before_it_is_rounded)
+{
+    enum { IMAGES = 2, C = 40, LANES = 48, OC = 20, OUT_LANES = 32, PIXELS = 50 };
+    sonde_error err = {0};
+    for (const level *lv = levels(); lv->name; lv++) {
+        sn_conv_desc d = unit;
+        const int64_t wd[4] = {OC, C, 1, 1};
+        d.n = IMAGES;
+        d.c = C;
+        d.oc = OC;
+        d.in_block = d.out_block = TILES_BLOCK;
+        d.packed = d.tiles = true;
+        d.in[1] = 5;
+        d.in[2] = 10;
+        CHECK(set_out(&d, (const int64_t[3]){0}));
+        float *x = random_floats(IMAGES * C * PIXELS), *w = random_floats(OC * C);
+        float *gates = calloc(IMAGES * LANES, sizeof *gates), want[IMAGES * OUT_LANES * PIXELS];
+        for (int i = 0; i < IMAGES * LANES; i++)
+            gates[i] = i % LANES < C ? test_randf() : 0;
+        float *xb = to_blocked(x, IMAGES, C, PIXELS, TILES_BLOCK), y[IMAGES * OUT_LANES * PIXELS];
+        void *packed =
+            packed_rounded(sn_conv_tiles_pack_id(wd, 4, 1, TILES_BLOCK, TILES_BLOCK, lv->flags), w,
+                           OC * C, wd, 4, sn_conv_tiles_pack_arg(1, false, 1, 1), lv->flags);
+        sn_conv_plan p;
+        CHECK_OK(sn_conv_plan_make(&p, &d, lv->flags, 1 << 20, 1, &err));
+        void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
+        const sn_conv_call c = {.p = &p, .w = packed, .x = xb, .y = y, .workspace = space};
+        sn_conv_tiles_run(&c, &(sn_conv_gates){gates, LANES}, NULL);
+        for (int i = 0; i < IMAGES * C * PIXELS; i++)
+            x[i] *= gates[i / PIXELS / C * LANES + i / PIXELS % C];
+        float *scaled = to_blocked(x, IMAGES, C, PIXELS, TILES_BLOCK);
+        sn_conv_run(&p, scaled, packed, NULL, NULL, want, space, NULL);
+        for (int i = 0; i < IMAGES * OUT_LANES * PIXELS; i++)
+            CHECK_MSG(y[i] == want[i], "%s: element %d is %g, expected %g", lv->name, i,
+                      (double)y[i], (double)want[i]);
+        free(x), free(w), free(gates), free(xb), free(packed), free(space), free(scaled);
+    }
 }
 
 TEST(winograd_stays_within_its_bound_on_random_shapes)

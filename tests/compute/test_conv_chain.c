@@ -3,13 +3,18 @@
 #include <math.h>
 
 #include "compute/conv_chain.h"
+#include "compute/conv_tiles.h"
 #include "levels.h"
 #include "packed.h"
 
-static void *packed(sn_dtype dtype, float *w, const int64_t *dims, int64_t groups, const level *lv)
+static void *packed(sn_dtype dtype, float *w, const int64_t *dims, int64_t groups, const level *lv,
+                    bool tiles)
 {
     const unsigned block = sn_conv_block(lv->flags);
     const size_t n = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+    if (tiles)
+        return packed_rounded(sn_conv_tiles_pack_id(dims, 4, groups, block, block, lv->flags), w, n,
+                              dims, 4, sn_conv_tiles_pack_arg(groups, false, 1, 1), lv->flags);
     return packed_rounded(sn_conv_pack_id(dtype, dims, 4, groups, block, block, lv->flags), w, n,
                           dims, 4, groups, lv->flags);
 }
@@ -32,6 +37,7 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
                       .packed = true,
                       .w_dtype = weight_dtype(test_rand())};
     sn_conv_desc b = a;
+    a.tiles = a.w_dtype == SONDE_DTYPE_BF16 && block == 16;
     a.act.kind = SN_ACT_SIGMOID; /* what does not keep padding lanes zero by itself */
     b.act.kind = SN_ACT_RELU;
     b.c = b.groups = wide;
@@ -48,7 +54,8 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
           *xb = to_blocked(x, a.n, c, in, (unsigned)block);
     float *w1 = random_floats((size_t)(wide * c)), *w2 = random_floats((size_t)(wide * k * k));
     b.w_dtype = weight_dtype(test_rand());
-    void *p1 = packed(a.w_dtype, w1, dims1, 1, lv), *p2 = packed(b.w_dtype, w2, dims2, wide, lv);
+    void *p1 = packed(a.w_dtype, w1, dims1, 1, lv, a.tiles);
+    void *p2 = packed(b.w_dtype, w2, dims2, wide, lv, false);
     float *bias = random_floats((size_t)wide), *between = random_floats((size_t)(a.n * lanes * in));
     float *want = random_floats((size_t)(a.n * lanes * out));
     float *got = random_floats((size_t)(a.n * lanes * out));

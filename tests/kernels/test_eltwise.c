@@ -67,10 +67,38 @@ static void check_binary(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_add_clip(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    static const float limits[][2] = {{-INFINITY, INFINITY}, {0, INFINITY}, {0, 6}, {-1, 0.5f}};
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        const float *limit = limits[i % 4];
+        guarded x = guard_floats(n, at_end), z = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        fill(x.data, n, i % 2 ? ALL : NONE);
+        fill(z.data, n, i % 2 ? ALL : NONE);
+        const float *from = x.data, *addend = i % 3 ? z.data : NULL;
+        ((sn_f32_add_clip_fn *)ref->fn)(want.data, from, addend, n, limit[0], limit[1]);
+        if (i % 5 == 1) { /* where one of the inputs lies */
+            memcpy(got.data, x.data, n * sizeof(float));
+            from = got.data;
+        } else if (i % 5 == 2 && addend) {
+            memcpy(got.data, z.data, n * sizeof(float));
+            addend = got.data;
+        }
+        ((sn_f32_add_clip_fn *)row->fn)(got.data, from, addend, n, limit[0], limit[1]);
+        same("sum and clip", row, "", got.data, want.data, NULL, n);
+        guard_free(&x), guard_free(&z), guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_elementwise_kernel_matches_its_reference)
 {
-    static const row_checker checkers[] = {
-        {"sn_f32_unary", check_unary}, {"sn_f32_binary", check_binary}, {NULL, NULL}};
+    static const row_checker checkers[] = {{"sn_f32_unary", check_unary},
+                                           {"sn_f32_binary", check_binary},
+                                           {"sn_f32_add_clip", check_add_clip},
+                                           {NULL, NULL}};
     check_family("eltwise", checkers);
 }
 

@@ -49,10 +49,41 @@ static void check_half_store(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static bool is_tiny(uint16_t bf16) /* zero, or denormal */
+{
+    return (bf16 & 0x7f80) == 0;
+}
+
+static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        const size_t n = i < 20 ? (size_t)i : rnd(0, 40), block = n * SN_PAIR_BLOCK;
+        const bool at_end = i % 2, two = i % 4 != 3, gated = i % 3 == 1;
+        guarded a = guard_floats(block, at_end), b = guard_floats(block, at_end);
+        guarded gate = guard_floats(2 * SN_PAIR_BLOCK, at_end);
+        guarded got = guard_floats(block, at_end), want = guard_floats(block, at_end);
+        fill(a.data, block, i % 5 == 0 ? ALL : NONE);
+        fill(b.data, block, i % 5 == 1 ? ALL : NONE);
+        fill(gate.data, 2 * SN_PAIR_BLOCK, NONE);
+        uint16_t *x = (uint16_t *)(void *)want.data, *y = (uint16_t *)(void *)got.data;
+        const float *second = two ? b.data : NULL, *by = gated ? gate.data : NULL;
+        ((sn_bf16_pairs_fn *)ref->fn)(x, a.data, second, n, by);
+        ((sn_bf16_pairs_fn *)row->fn)(y, a.data, second, n, by);
+        for (size_t k = 0; k < 2 * block; k++)
+            CHECK_MSG(x[k] == y[k] || (is_tiny(x[k]) && is_tiny(y[k])) ||
+                          ((x[k] & 0x7fff) > 0x7f80 && (y[k] & 0x7fff) > 0x7f80),
+                      "%s: number %zu of %zu is %x, expected %x", row->name, k, 2 * block,
+                      (unsigned)y[k], (unsigned)x[k]);
+        guard_free(&a), guard_free(&b), guard_free(&gate), guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
-    static const row_checker checkers[] = {
-        {"sn_half_load", check_half_load}, {"sn_half_store", check_half_store}, {NULL, NULL}};
+    static const row_checker checkers[] = {{"sn_half_load", check_half_load},
+                                           {"sn_half_store", check_half_store},
+                                           {"sn_bf16_pairs", check_pairs},
+                                           {NULL, NULL}};
     check_family("half", checkers);
 }
 

@@ -3,8 +3,8 @@
  * Window and `activation` are those of the second, `first_activation` is what stands between the
  * two. f32, made by a pass. */
 #include "compute/conv_chain.h"
-#include "compute/packs.h"
 #include "ops/shared/activation.h"
+#include "ops/shared/conv_weights.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
@@ -67,15 +67,9 @@ static sonde_status infer(sn_infer *c)
 /* ------------------------------------------------------------------ pack, layout */
 static sonde_status pack(sn_pack_request *r)
 {
-    for (uint32_t i = W2; i <= W1; i++) {
-        const sn_fact *w = r->n_in > i ? r->in[i] : NULL;
-        if (!w || !w->data || !sn_type_is_concrete(&w->type))
-            continue;
-        r->pack_arg[i] = i == W1 ? 1 : w->type.dims[0];
-        r->pack[i] =
-            (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, i), w->type.dims, w->type.rank,
-                                     r->pack_arg[i], r->in_block, r->out_block, r->cpu_flags);
-    }
+    sn_conv_weights_pack(r, W1, 1, 1);
+    if (r->n_in > W2 && r->in[W2] && r->in[W2]->type.rank > 0)
+        sn_conv_weights_pack(r, W2, r->in[W2]->type.dims[0], 1);
     return SONDE_OK;
 }
 
@@ -131,10 +125,12 @@ static sonde_status bind(sn_bind *b)
                           .out_block = sn_fact_block(&b->out[0]),
                           .packed = b->in[W1]->pack != 0 && b->in[W2]->pack != 0,
                           .w_dtype = sn_packed_dtype(b->in[W1]),
+                          .tiles = sn_conv_weights_in_tiles(b->in[W1]),
                           .act = p->act[0]};
     sn_conv_desc second = first;
     second.c = second.groups = second.oc;
     second.act = p->act[1];
+    second.tiles = false;
     second.w_dtype = sn_packed_dtype(b->in[W2]);
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &second))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde.GatedConv: a 1×1 convolution of an image whose channels are multiplied by a gate first
  * (squeeze-and-excite). The gate goes into the weights, image by image, which are far fewer than
- * the pixels; a residual and an activation follow as in sonde.FusedConv. f32, made by a pass. */
+ * the pixels; or, by tiles of bf16, into x while it becomes bf16. A residual and an activation
+ * follow as in sonde.FusedConv. f32, made by a pass. */
 #include "compute/cast.h"
 #include "compute/conv_gate.h"
-#include "compute/packs.h"
+#include "compute/conv_tiles.h"
 #include "compute/split.h"
 #include "ops/shared/activation.h"
+#include "ops/shared/conv_weights.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
+
+#include <string.h>
 
 typedef struct gated_params {
     sn_window window;
@@ -69,12 +73,7 @@ static sonde_status infer(sn_infer *c)
 /* ------------------------------------------------------------------ pack, layout */
 static sonde_status pack(sn_pack_request *r)
 {
-    const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
-    if (!w || !w->data || !sn_type_is_concrete(&w->type))
-        return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank, 1,
-                                          r->in_block, r->out_block, r->cpu_flags);
-    r->pack_arg[W] = 1;
+    sn_conv_weights_pack(r, W, 1, 1);
     return SONDE_OK;
 }
 
@@ -104,6 +103,7 @@ typedef struct gated_bound {
     size_t floats;                /* of the weights */
     sn_dtype dtype;               /* of the weights, as they come */
     sn_piece wide, weights, core; /* f32 copy of 16-bit weights; by a gate; of the plan */
+    sn_piece gates;               /* by tiles: of whole blocks */
 } gated_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -129,6 +129,35 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
+/* Gates of a block's lanes, zeros behind the last channel. */
+static const float *fill_blocks(const gated_bound *b, const float *gate, float *to)
+{
+    const int64_t lanes = b->gate.inputs, channels = b->gate.channels;
+    if (b->gate_stride >= lanes)
+        return gate;
+    for (int64_t i = 0; i < b->images; i++) {
+        memcpy(to + i * lanes, gate + i * b->gate_stride, (size_t)channels * sizeof *to);
+        memset(to + i * lanes + channels, 0, (size_t)(lanes - channels) * sizeof *to);
+    }
+    return to;
+}
+
+static sonde_status run_tiles(const sn_step *s, sn_frame *f)
+{
+    const gated_bound *b = s->bound;
+    const float *gate = fill_blocks(b, sn_in(s, f, GATE)->data, sn_piece_ptr(f, b->gates));
+    const sn_conv_gates gates = {gate, sn_max(b->gate_stride, b->gate.inputs)};
+    const sn_conv_call c = {.p = &b->plan,
+                            .w = sn_in(s, f, W)->data,
+                            .x = sn_in(s, f, X)->data,
+                            .bias = sn_has(s, B) ? sn_in(s, f, B)->data : NULL,
+                            .z = sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL,
+                            .y = sn_out(s, f, 0)->data,
+                            .workspace = sn_piece_ptr(f, b->core)};
+    sn_conv_tiles_run(&c, &gates, sn_pool_threads(f->pool) > b->plan.threads ? NULL : f->pool);
+    return SONDE_OK;
+}
+
 static int64_t round_to(int64_t n, int64_t block)
 {
     return block ? (n + block - 1) / block * block : n;
@@ -142,7 +171,8 @@ static sonde_status bind(sn_bind *b)
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
     const int64_t block = sn_fact_block(b->in[X]);
-    sn_conv_desc d = {.n = 1,
+    const bool tiles = sn_conv_weights_in_tiles(b->in[W]);
+    sn_conv_desc d = {.n = tiles ? x->dims[0] : 1,
                       .c = x->dims[1],
                       .oc = w->dims[0],
                       .groups = 1,
@@ -150,6 +180,7 @@ static sonde_status bind(sn_bind *b)
                       .out_block = sn_fact_block(&b->out[0]),
                       .residual = b->n_in > Z && b->in[Z],
                       .packed = b->in[W]->pack != 0,
+                      .tiles = tiles,
                       .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
@@ -166,6 +197,18 @@ static sonde_status bind(sn_bind *b)
     const int64_t floats = sn_count(c->gate.rows, c->gate.lanes, c->gate.inputs, 1);
     c->floats = (size_t)floats;
     c->dtype = sn_packed_dtype(b->in[W]);
+    if (tiles) {
+        c->gates = sn_carve(
+            &b->workspace,
+            c->gate_stride < c->gate.inputs ? sn_count(c->images, c->gate.inputs, 1, 1) : 0,
+            sizeof(float));
+        c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
+        b->run = run_tiles;
+        b->kernel = c->plan.name;
+        b->flops = c->plan.flops;
+        b->bound = c;
+        return SONDE_OK;
+    }
     c->wide = sn_carve(&b->workspace, c->dtype == SONDE_DTYPE_F32 ? 0 : floats, sizeof(float));
     c->weights = sn_carve(&b->workspace, floats, sizeof(float));
     if (b->workspace.overflow)

@@ -4,8 +4,8 @@
  * loops. */
 #include <string.h>
 
-#include "compute/packs.h"
 #include "ops/shared/activation.h"
+#include "ops/shared/conv_weights.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
@@ -114,11 +114,8 @@ static sonde_status pack(sn_pack_request *r)
 {
     const conv_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
-    if (!w || !w->data || !sn_type_is_concrete(&w->type))
-        return SONDE_OK;
-    r->pack[W] = (uint8_t)sn_conv_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank,
-                                          p->groups, r->in_block, r->out_block, r->cpu_flags);
-    r->pack_arg[W] = p->groups;
+    const int last = w ? w->type.rank - 3 : -1; /* of the spatial axes */
+    sn_conv_weights_pack(r, W, p->groups, sn_window_dilation(&p->window, last));
     return SONDE_OK;
 }
 
@@ -201,6 +198,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .residual = b->n_in > Z && b->in[Z],
                         .packed = b->in[W]->pack != 0,
                         .w_dtype = sn_packed_dtype(b->in[W]),
+                        .tiles = sn_conv_weights_in_tiles(b->in[W]),
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))

@@ -148,9 +148,8 @@ static sonde_status pack(sn_pack_request *q)
     const sn_type *w = &q->in[r->at.w]->type;
     const int last = w->rank - 3; /* axis of the window */
     const int64_t across = last >= 0 ? w->dims[last + 2] : 1;
-    const bool dilates = r->window.dilations && last >= 0 && (size_t)last < r->window.n;
     const int64_t arg =
-        sn_q8_conv_pack_arg(r->groups, across, dilates ? r->window.dilations[last] : 1);
+        sn_q8_conv_pack_arg(r->groups, across, sn_window_dilation(&r->window, last));
     if (sn_is_byte(w->dtype))
         q->pack[r->at.w] =
             (uint8_t)sn_q8_conv_pack_id(w->dtype, w->dims, w->rank, arg, q->cpu_flags);

@@ -37,6 +37,11 @@ typedef struct sn_axis_window {
 } sn_axis_window;
 /* False: the window does not fit (or sizes overflow). */
 bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn_axis_window *out);
+/* Along spatial axis `axis`; 1 where the attribute does not speak of it. */
+static inline int64_t sn_window_dilation(const sn_window *w, int axis)
+{
+    return w->dilations && axis >= 0 && (size_t)axis < w->n ? w->dilations[axis] : 1;
+}
 /* Output dim; unknown input dims give unknown ones. */
 sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
                            sn_dim *out);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions in bf16 by tiles (kernels/signatures.h, bf16_rows). A task is a part of the result,
+ * some lines of an image, times a range of chunks, a few blocks of output channels each. It copies
+ * the lines of x that it reads, a group at a time, as bf16:
+ *
+ *   [slab of 32 channels][lines][32 channels]     rows of 64 bytes, one step of the kernel
+ *   [lines][channels of a pixel]                  narrow: fewer channels, a step has several pixels
+ *
+ * A step of narrow pixels reads pixels that do not belong to its run, too, and multiplies them by
+ * zero. That is only wrong if they are not finite: then each row is gathered on its own. */
+#include "compute/conv_tiles.h"
+
+#include <string.h>
+
+#include "compute/packs.h"
+#include "compute/tiles_hook.h"
+
+enum {
+    ROWS = 2 * SN_ROWS_TILE, /* at a time */
+    BLOCKS = 4,              /* of output channels at a time */
+    NUMBERS = SN_ROWS_STEP / 2,
+    BLOCK = SN_ROWS_TILE,
+    COPY_BYTES = 256 << 10, /* of the lines of a part */
+    PAGE = 4096
+};
+
+static int64_t part_of_pages(int64_t bytes) /* no two slabs on the same lines of the cache */
+{
+    bytes = sn_ceil_div(bytes, SN_ROWS_STEP) * SN_ROWS_STEP;
+    return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes;
+}
+
+unsigned sn_conv_tiles_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
+                               unsigned out_block, uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    sn_conv_tiles t;
+    const bool depthwise = rank == 4 && groups > 1 && w[1] == 1 && w[0] == groups;
+    if (depthwise || out_block != k->bf16_rows_geometry.block ||
+        (in_block != 0 && in_block != out_block) ||
+        !sn_conv_tiles_of(w, rank, sn_conv_tiles_pack_arg(groups, in_block == 0, 1, 1), &t))
+        return SN_PACK_NONE;
+    return sn_pack_find(SN_WEIGHTS_CONV_TILES, SONDE_DTYPE_BF16, &k->bf16_rows_geometry);
+}
+
+bool sn_conv_tiles_plan(sn_conv_plan *p)
+{
+    const sn_conv_desc *d = &p->d;
+    const int64_t w[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+    sn_conv_tiles *t = &p->t;
+    const bool plain = d->in_block == 0;
+    if (!sn_conv_tiles_of(
+            w, 4, sn_conv_tiles_pack_arg(d->groups, plain, d->kernel[2], d->dilation[2]), t))
+        return false;
+    p->block = BLOCK;
+    const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
+    const int64_t images = sn_max(d->n, 1);
+    const sn_lines_request r = {.conv = d,
+                                .x_pixel = (int64_t)sizeof(float) * (plain ? 1 : BLOCK),
+                                .channels_bytes = t->pixel * (int64_t)sizeof(uint16_t),
+                                .merged = t->merged,
+                                .converted = true,
+                                .row_multiple = SN_ROWS_TILE,
+                                .run_end = t->run_steps * SN_ROWS_STEP,
+                                .budget = sn_max(COPY_BYTES / t->slabs, 1),
+                                .want = sn_ceil_div(want, images)};
+    if (!sn_lines_plan(&p->lines, &r))
+        return false;
+    t->slab_bytes = part_of_pages(p->lines.bytes);
+    t->chunks = sn_ceil_div(t->b.out_blocks, BLOCKS);
+    const int64_t units = t->b.groups * t->chunks, parts = images * sn_lines_parts(&p->lines);
+    t->chunk_parts = parts < want ? sn_min(units, sn_ceil_div(want, sn_max(parts, 1))) : 1;
+    const int64_t copy = sn_count(t->slab_bytes, t->slabs, 1, 1);
+    const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, 1) : 0;
+    if (copy < 0 || columns < 0)
+        return false;
+    const size_t n = (size_t)p->threads;
+    p->copies = sn_carve_each(&p->workspace, n, (size_t)copy);
+    p->sums = sn_carve_each(&p->workspace, n, (ROWS + 1) * BLOCKS * BLOCK * sizeof(float));
+    p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->steps * sizeof(ptrdiff_t));
+    p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
+    return true;
+}
+
+/* ------------------------------------------------------------------ lines of x */
+/* What the pixels of a slab are made from. */
+typedef struct slab_source {
+    const sn_conv_plan *p;
+    int64_t plane; /* bytes from a block, or channel, of x to the next */
+    int64_t there; /* blocks, or channels, that there are */
+    const float *gate;
+} slab_source;
+
+static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    const slab_source *s = arg;
+    const float *a = (const float *)(const void *)from;
+    const float *b = s->there > 1 ? (const float *)(const void *)(from + s->plane) : NULL;
+    s->p->k->bf16_pairs((uint16_t *)(void *)to, a, b, (size_t)n, s->gate);
+}
+
+static void take_block(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    const slab_source *s = arg;
+    s->p->k->bf16_store((uint16_t *)(void *)to, (const float *)(const void *)from,
+                        (size_t)(n * BLOCK));
+}
+
+static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    enum { SOME = 128 };
+    const slab_source *s = arg;
+    const int64_t pixel = s->p->t.pixel;
+    uint16_t lanes[BLOCK][SOME], *y = (uint16_t *)(void *)to;
+    memset(lanes, 0, sizeof lanes);
+    for (int64_t at = 0; at < n; at += SOME, y += SOME * pixel) {
+        const int64_t m = sn_min(SOME, n - at);
+        for (int64_t c = 0; c < s->there; c++)
+            s->p->k->bf16_store(lanes[c], (const float *)(const void *)(from + c * s->plane) + at,
+                                (size_t)m);
+        if (pixel == 4) /* three channels, most often */
+            for (int64_t i = 0; i < m; i++) {
+                const uint64_t four = (uint64_t)lanes[0][i] | (uint64_t)lanes[1][i] << 16 |
+                                      (uint64_t)lanes[2][i] << 32 | (uint64_t)lanes[3][i] << 48;
+                memcpy(y + i * 4, &four, sizeof four);
+            }
+        else
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t c = 0; c < pixel; c++)
+                    y[i * pixel + c] = lanes[c][i];
+    }
+}
+
+/* ------------------------------------------------------------------ a task */
+typedef struct tiles_strip {
+    const sn_conv_call *c;
+    int64_t image, out_pixels; /* of a plane of y */
+    sn_lines_part part;
+    const float *gate; /* of the image; NULL: none */
+    uint8_t *x, *columns;
+    float *sums, *start;
+    ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
+    bool exact;                 /* rows are gathered one by one */
+} tiles_strip;
+
+static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worker)
+{
+    const sn_conv_plan *p = c->p;
+    const sn_conv_tiles *t = &p->t;
+    const size_t i = (size_t)worker;
+    tiles_strip s = {.c = c,
+                     .out_pixels = out_pixels,
+                     .x = sn_pieces_at(c->workspace, p->copies, i),
+                     .columns = sn_pieces_at(c->workspace, p->columns, i),
+                     .sums = sn_pieces_at(c->workspace, p->sums, i),
+                     .at = sn_pieces_at(c->workspace, p->offsets, i)};
+    s.start = s.sums + ROWS * BLOCKS * BLOCK;
+    s.in_columns = s.at + t->steps;
+    for (int64_t k = 0; k < t->steps; k++) {
+        const int64_t run = k / t->run_steps;
+        s.at[k] = run / t->runs * t->slab_bytes + sn_lines_run_at(&p->lines, run % t->runs) +
+                  k % t->run_steps * SN_ROWS_STEP;
+        s.in_columns[k] = k * SN_ROWS_STEP;
+    }
+    return s;
+}
+
+static bool all_finite(const uint16_t *x, int64_t n)
+{
+    unsigned bad = 0;
+    for (int64_t i = 0; i < n; i++)
+        bad |= (x[i] & 0x7f80) == 0x7f80;
+    return !bad;
+}
+
+/* The lines of x that the part reads of a group's channels. */
+static void prepare(tiles_strip *s, int64_t group)
+{
+    const sn_conv_call *c = s->c;
+    const sn_conv_plan *p = c->p;
+    const sn_conv_desc *d = &p->d;
+    const sn_conv_tiles *t = &p->t;
+    const bool plain = d->in_block == 0;
+    const int64_t pixels = d->in[1] * d->in[2], all = plain ? d->c : sn_ceil_div(d->c, BLOCK);
+    const int64_t unit = plain ? 1 : BLOCK, first = plain ? 0 : group * t->b.in_blocks;
+    const int64_t n = plain ? d->c : sn_min(t->b.in_blocks, all - first);
+    const int64_t per_slab = plain ? n : NUMBERS / BLOCK;
+    for (int64_t i = 0; i < t->slabs; i++) {
+        const int64_t from = i * per_slab;
+        uint8_t *to = s->x + i * t->slab_bytes;
+        const slab_source source = {
+            .p = p,
+            .plane = pixels * unit * (int64_t)sizeof(float),
+            .there = n - from,
+            .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
+        };
+        if (source.there <= 0) { /* a last group that is smaller */
+            memset(to, 0, (size_t)t->slab_bytes);
+            continue;
+        }
+        const float *x = c->x + (s->image * all + first + from) * pixels * unit;
+        const sn_lines_image image = {.pixels = (const uint8_t *)x,
+                                      .convert = plain       ? take_channels
+                                                 : t->narrow ? take_block
+                                                             : take_blocks,
+                                      .arg = &source};
+        sn_lines_prepare(&p->lines, &s->part, &image, to);
+    }
+    const sn_lines *l = &p->lines;
+    const int64_t copied = l->phases * l->high * l->width * l->pixel; /* what is behind is read */
+    memset(s->x + copied, 0, (size_t)(t->narrow ? t->slab_bytes - copied : 0));
+    s->exact = t->narrow && !all_finite((const uint16_t *)(const void *)s->x,
+                                        t->slab_bytes / (int64_t)sizeof(uint16_t));
+}
+
+/* Rows v … v+rows-1 with nothing but what they read, and zeros. */
+static void gather(const tiles_strip *s, int64_t v, int64_t rows)
+{
+    const sn_conv_plan *p = s->c->p;
+    const sn_conv_tiles *t = &p->t;
+    const int64_t numbers = (t->merged ? p->d.kernel[2] : 1) * t->pixel;
+    const size_t bytes = (size_t)numbers * sizeof(uint16_t), run = (size_t)p->t.run_steps;
+    uint8_t *to = s->columns;
+    memset(to, 0, ROWS * (size_t)t->steps * SN_ROWS_STEP);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < t->runs; k++, to += run * SN_ROWS_STEP)
+            memcpy(to, s->x + (v + r) * p->lines.row + sn_lines_run_at(&p->lines, k), bytes);
+}
+
+/* A chunk of output blocks: of which group, from which block of it on, how many. */
+typedef struct tiles_unit {
+    int64_t group, q, blocks;
+    const uint8_t *w;
+} tiles_unit;
+
+static tiles_unit unit_of(const sn_conv_call *c, int64_t index)
+{
+    const sn_conv_tiles *t = &c->p->t;
+    tiles_unit u = {.group = index / t->chunks, .q = index % t->chunks * BLOCKS};
+    const int64_t left = sn_ceil_div(c->p->d.oc, BLOCK) - u.group * t->b.out_blocks;
+    u.blocks = sn_min(BLOCKS, sn_min(t->b.out_blocks, left) - u.q);
+    u.w = (const uint8_t *)c->w + (u.group * t->b.out_blocks + u.q) * t->block_bytes;
+    return u;
+}
+
+/* Sums of rows v … v+n-1 to where they belong; rows between lines are no results. */
+static void store_rows(const tiles_strip *s, const tiles_unit *u, int64_t v, int64_t n)
+{
+    const sn_conv_call *c = s->c;
+    const sn_conv_plan *p = c->p;
+    const sn_conv_blocks *b = &p->t.b;
+    const int64_t all = sn_ceil_div(p->d.oc, BLOCK), first = u->group * b->out_blocks + u->q;
+    const int64_t out = sn_min(b->out, p->d.oc - u->group * b->out);
+    for (int64_t done = 0, at; done < n;) {
+        const int64_t there = sn_lines_results(&p->lines, &s->part, v + done, n - done, &at);
+        if (there == 0) {
+            done += at;
+            continue;
+        }
+        for (int64_t q = 0; q < u->blocks; q++) {
+            const int64_t to = ((s->image * all + first + q) * s->out_pixels + at) * BLOCK;
+            p->k->f32_add_clip(c->y + to, s->sums + (q * ROWS + done) * BLOCK,
+                               c->z ? c->z + to : NULL, (size_t)(there * BLOCK), p->lo, p->hi);
+            if (p->post || p->clear)
+                sn_conv_finish(p, c->y + to, there, out - (u->q + q) * BLOCK);
+        }
+        done += there;
+    }
+}
+
+/* All rows of the part, times a unit. On the way, the next unit's weights come into the cache. */
+static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit *next)
+{
+    const sn_conv_call *c = s->c;
+    const sn_conv_plan *p = c->p;
+    const sn_conv_tiles *t = &p->t;
+    const int64_t first = u->group * t->b.out + u->q * BLOCK;
+    const int64_t lanes =
+        sn_min(u->blocks * BLOCK, sn_min(t->b.out - u->q * BLOCK, p->d.oc - first));
+    memset(s->start, 0, BLOCKS * BLOCK * sizeof(float));
+    if (c->bias)
+        memcpy(s->start, c->bias + first, (size_t)lanes * sizeof(float));
+    sn_tile_rows tiles = {.at = s->exact ? s->in_columns : s->at,
+                          .w = u->w,
+                          .start = s->start,
+                          .y = s->sums,
+                          .blocks = (size_t)u->blocks,
+                          .steps = (size_t)t->steps,
+                          .x_row = (ptrdiff_t)(s->exact ? t->steps * SN_ROWS_STEP : p->lines.row),
+                          .w_q = (ptrdiff_t)t->block_bytes,
+                          .y_row = BLOCK,
+                          .y_q = ROWS * BLOCK};
+    const int64_t shares = sn_ceil_div(s->part.rows, ROWS);
+    for (int64_t v = 0; v < s->part.rows; v += ROWS) {
+        const int64_t rows = sn_min(ROWS, s->part.rows - v);
+        tiles.rows = (size_t)rows;
+        tiles.x = s->exact ? s->columns : s->x + v * p->lines.row;
+        if (s->exact)
+            gather(s, v, rows);
+        if (next && next->blocks > 0) {
+            const int64_t share = sn_ceil_div(next->blocks * t->block_bytes, shares);
+            tiles.ahead = next->w + v / ROWS * share;
+            tiles.ahead_bytes = (size_t)share;
+        }
+        p->k->bf16_rows(&tiles);
+        store_rows(s, u, v, rows);
+    }
+}
+
+/* Units from … to-1 of the part. */
+static void compute_units(tiles_strip *s, int64_t from, int64_t to)
+{
+    int64_t group = -1;
+    tiles_unit next = unit_of(s->c, from);
+    for (int64_t i = from; i < to; i++) {
+        const tiles_unit u = next;
+        if (i + 1 < to)
+            next = unit_of(s->c, i + 1);
+        if (u.blocks <= 0)
+            continue;
+        if (u.group != group)
+            prepare(s, u.group);
+        group = u.group;
+        compute(s, &u, i + 1 < to ? &next : NULL);
+    }
+}
+
+typedef struct tiles_job {
+    const sn_conv_call *c;
+    const sn_conv_gates *gates;
+} tiles_job;
+
+static void task(void *arg, size_t index, int worker)
+{
+    const tiles_job *j = arg;
+    const sn_conv_plan *p = j->c->p;
+    const size_t chunk_parts = (size_t)p->t.chunk_parts, parts = (size_t)sn_lines_parts(&p->lines);
+    const size_t units = (size_t)(p->t.b.groups * p->t.chunks);
+    const size_t cp = index % chunk_parts, place = index / chunk_parts;
+    tiles_strip s = strip_of(j->c, p->d.out[1] * p->d.out[2], worker);
+    s.image = (int64_t)(place / parts);
+    s.part = sn_lines_part_of(&p->lines, (int64_t)(place % parts));
+    s.gate = j->gates ? j->gates->of + s.image * j->gates->image : NULL;
+    compute_units(&s, (int64_t)sn_split(units, chunk_parts, cp),
+                  (int64_t)sn_split(units, chunk_parts, cp + 1));
+}
+
+void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_pool *pool)
+{
+    const sn_conv_plan *p = c->p;
+    tiles_job j = {c, gates};
+    const sn_thread_hook hook = sn_tiles_hook(p->k);
+    const int64_t tasks = p->d.n * sn_lines_parts(&p->lines) * p->t.chunk_parts;
+    if (tasks > 0)
+        sn_pool_run_hooked(pool, (size_t)tasks, task, &j, &hook);
+}
+
+void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels)
+{
+    const sn_conv_plan *p = c->p;
+    tiles_strip s = strip_of(c, pixels, 0);
+    for (int64_t at = 0; at < pixels; at += p->lines.lines) {
+        const int64_t n = sn_min(p->lines.lines, pixels - at);
+        s.part = (sn_lines_part){.y = at, .lines = n, .columns = 1, .rows = n};
+        compute_units(&s, 0, p->t.b.groups * p->t.chunks);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of convolutions (conv.h) whose weights are packed in tiles of bf16: x becomes bf16 while
+ * its lines are copied (lines.h), sums are f32. */
+#ifndef SN_COMPUTE_CONV_TILES_H
+#define SN_COMPUTE_CONV_TILES_H
+
+#include "compute/conv.h"
+
+/* The format for these weights, and its argument; SN_PACK_NONE: they go another way. */
+unsigned sn_conv_tiles_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
+                               unsigned out_block, uint32_t cpu_flags);
+int64_t sn_conv_tiles_pack_arg(int64_t groups, bool plain_input, int64_t kernel_x,
+                               int64_t dilation_x);
+/* How weights of these dims are packed; false: they are not. */
+bool sn_conv_tiles_of(const int64_t *w, int rank, int64_t arg, sn_conv_tiles *t);
+
+/* The rest of a plan; false: sizes overflow. */
+bool sn_conv_tiles_plan(sn_conv_plan *p);
+/* `gate`, not NULL: of image i, factors of x's channels at gate + i·gate_image; as many as the
+ * blocks have lanes. */
+typedef struct sn_conv_gates {
+    const float *of;
+    int64_t image;
+} sn_conv_gates;
+void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_pool *pool);
+/* As sn_conv_direct_band, on a thread whose tiles are set up (compute/tiles_hook.h). */
+void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels);
+
+#endif
