@@ -426,7 +426,8 @@ static void call_sn_bf16_pairs(bench_row *r)
 {
     const size_t pixels = r->n / (2 * SN_PAIR_BLOCK);
     const float *x = r->x;
-    ((sn_bf16_pairs_fn *)r->row->fn)(r->y, x, x + pixels * SN_PAIR_BLOCK, pixels, NULL);
+    ((sn_bf16_pairs_fn *)r->row->fn)(r->y, x, x + pixels * SN_PAIR_BLOCK, pixels, SN_PAIR_BLOCK,
+                                     NULL);
 }
 
 static void prepare_sn_bf16_pairs(bench_row *r)

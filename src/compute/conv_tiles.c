@@ -7,9 +7,11 @@
  *   [lines][channels of a pixel]                  narrow: fewer channels, a step has several pixels
  *
  * A step of narrow pixels reads pixels that do not belong to its run, too, and multiplies them by
- * zero. That is only wrong if they are not finite: then each row is gathered on its own. */
+ * zero. That is only wrong if they are not finite, and gives NaN: then rows are gathered one by
+ * one, and computed again. */
 #include "compute/conv_tiles.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "compute/packs.h"
@@ -96,14 +98,7 @@ static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64
     const slab_source *s = arg;
     const float *a = (const float *)(const void *)from;
     const float *b = s->there > 1 ? (const float *)(const void *)(from + s->plane) : NULL;
-    s->p->k->bf16_pairs((uint16_t *)(void *)to, a, b, (size_t)n, s->gate);
-}
-
-static void take_block(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
-{
-    const slab_source *s = arg;
-    s->p->k->bf16_store((uint16_t *)(void *)to, (const float *)(const void *)from,
-                        (size_t)(n * BLOCK));
+    s->p->k->bf16_pairs((uint16_t *)(void *)to, a, b, (size_t)n, BLOCK, s->gate);
 }
 
 static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
@@ -140,7 +135,6 @@ typedef struct tiles_strip {
     uint8_t *x, *columns;
     float *sums, *start;
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
-    bool exact;                 /* rows are gathered one by one */
 } tiles_strip;
 
 static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worker)
@@ -163,14 +157,6 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
         s.in_columns[k] = k * SN_ROWS_STEP;
     }
     return s;
-}
-
-static bool all_finite(const uint16_t *x, int64_t n)
-{
-    unsigned bad = 0;
-    for (int64_t i = 0; i < n; i++)
-        bad |= (x[i] & 0x7f80) == 0x7f80;
-    return !bad;
 }
 
 /* The lines of x that the part reads of a group's channels. */
@@ -200,17 +186,13 @@ static void prepare(tiles_strip *s, int64_t group)
         }
         const float *x = c->x + (s->image * all + first + from) * pixels * unit;
         const sn_lines_image image = {.pixels = (const uint8_t *)x,
-                                      .convert = plain       ? take_channels
-                                                 : t->narrow ? take_block
-                                                             : take_blocks,
+                                      .convert = plain ? take_channels : take_blocks,
                                       .arg = &source};
         sn_lines_prepare(&p->lines, &s->part, &image, to);
     }
     const sn_lines *l = &p->lines;
     const int64_t copied = l->phases * l->high * l->width * l->pixel; /* what is behind is read */
     memset(s->x + copied, 0, (size_t)(t->narrow ? t->slab_bytes - copied : 0));
-    s->exact = t->narrow && !all_finite((const uint16_t *)(const void *)s->x,
-                                        t->slab_bytes / (int64_t)sizeof(uint16_t));
 }
 
 /* Rows v … v+rows-1 with nothing but what they read, and zeros. */
@@ -225,6 +207,14 @@ static void gather(const tiles_strip *s, int64_t v, int64_t rows)
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < t->runs; k++, to += run * SN_ROWS_STEP)
             memcpy(to, s->x + (v + r) * p->lines.row + sn_lines_run_at(&p->lines, k), bytes);
+}
+
+static bool has_nan(const tiles_strip *s, int64_t blocks, int64_t rows)
+{
+    float most = 0; /* which a NaN wins */
+    for (int64_t q = 0; q < blocks && !isnan(most); q++)
+        most = s->c->p->k->f32_rowmax(s->sums + q * ROWS * BLOCK, (size_t)(rows * BLOCK));
+    return isnan(most);
 }
 
 /* A chunk of output blocks: of which group, from which block of it on, how many. */
@@ -280,13 +270,13 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
     memset(s->start, 0, BLOCKS * BLOCK * sizeof(float));
     if (c->bias)
         memcpy(s->start, c->bias + first, (size_t)lanes * sizeof(float));
-    sn_tile_rows tiles = {.at = s->exact ? s->in_columns : s->at,
+    sn_tile_rows tiles = {.at = s->at,
                           .w = u->w,
                           .start = s->start,
                           .y = s->sums,
                           .blocks = (size_t)u->blocks,
                           .steps = (size_t)t->steps,
-                          .x_row = (ptrdiff_t)(s->exact ? t->steps * SN_ROWS_STEP : p->lines.row),
+                          .x_row = (ptrdiff_t)p->lines.row,
                           .w_q = (ptrdiff_t)t->block_bytes,
                           .y_row = BLOCK,
                           .y_q = ROWS * BLOCK};
@@ -294,15 +284,21 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
     for (int64_t v = 0; v < s->part.rows; v += ROWS) {
         const int64_t rows = sn_min(ROWS, s->part.rows - v);
         tiles.rows = (size_t)rows;
-        tiles.x = s->exact ? s->columns : s->x + v * p->lines.row;
-        if (s->exact)
-            gather(s, v, rows);
+        tiles.x = s->x + v * p->lines.row;
         if (next && next->blocks > 0) {
             const int64_t share = sn_ceil_div(next->blocks * t->block_bytes, shares);
             tiles.ahead = next->w + v / ROWS * share;
             tiles.ahead_bytes = (size_t)share;
         }
         p->k->bf16_rows(&tiles);
+        if (t->narrow && has_nan(s, u->blocks, rows)) {
+            sn_tile_rows exact = tiles;
+            gather(s, v, rows);
+            exact.x = s->columns;
+            exact.at = s->in_columns;
+            exact.x_row = (ptrdiff_t)(t->steps * SN_ROWS_STEP);
+            p->k->bf16_rows(&exact);
+        }
         store_rows(s, u, v, rows);
     }
 }

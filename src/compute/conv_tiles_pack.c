@@ -5,8 +5,9 @@
  *   [group][out block][run][numbers of the run / 32][32 / 2][16 output channels][2]     narrow
  *
  * where the numbers of a run are the channels of its pixels, which are filled up with zeros as they
- * are in the copy of x. Narrow groups are merged as in conv_pack.c. `arg` is the number of groups,
- * times four; 1 more if taps of a row are no neighbours, 2 more if the input is plain. */
+ * are in the copy of x. Narrow groups are merged as in conv_pack.c, and two that fill half a step.
+ * `arg` is the number of groups, times four; 1 more if taps of a row are no neighbours, 2 more if
+ * the input is plain. */
 #include <string.h>
 
 #include "compute/conv_tiles.h"
@@ -28,8 +29,15 @@ bool sn_conv_tiles_of(const int64_t *w, int rank, int64_t arg, sn_conv_tiles *t)
     if (rank != 4 || !sn_conv_blocks_of(w, arg / FLAGS, BLOCK, plain, &t->b) || w[2] <= 0 ||
         w[3] <= 0 || (plain && t->b.in >= BLOCK))
         return false;
+    if (t->b.in == BLOCK && t->b.groups > 1) { /* two groups fill a step */
+        t->b.groups = sn_ceil_div(t->b.groups, 2);
+        t->b.in *= 2;
+        t->b.out *= 2;
+        t->b.in_blocks = sn_ceil_div(t->b.in, BLOCK);
+        t->b.out_blocks = sn_ceil_div(t->b.out, BLOCK);
+    }
     t->taps = sn_count(w[2], w[3], 1, 1);
-    t->narrow = plain || (t->b.in == BLOCK && w[3] > 1);
+    t->narrow = plain;
     t->merged = t->narrow && !apart;
     t->pixel = t->narrow ? 1 : NUMBERS;
     while (t->pixel < t->b.in && t->narrow)

@@ -57,13 +57,13 @@ SN_INLINE void store_block(uint16_t *y, const float *x, const float *gate)
         v_store_bf16(y + l, gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l));
 }
 
-void SN_ISA(sn_bf16_pairs)(uint16_t *y, const float *a, const float *b, size_t n, const float *gate)
+void SN_ISA(sn_bf16_pairs)(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
+                           const float *gate)
 {
     for (size_t i = 0; i < n; i++, y += 2 * SN_PAIR_BLOCK) {
-        store_block(y, a + i * SN_PAIR_BLOCK, gate);
+        store_block(y, a + i * step, gate);
         if (b)
-            store_block(y + SN_PAIR_BLOCK, b + i * SN_PAIR_BLOCK,
-                        gate ? gate + SN_PAIR_BLOCK : NULL);
+            store_block(y + SN_PAIR_BLOCK, b + i * step, gate ? gate + SN_PAIR_BLOCK : NULL);
         else
             memset(y + SN_PAIR_BLOCK, 0, SN_PAIR_BLOCK * sizeof *y);
     }

@@ -27,9 +27,10 @@ void sn_bf16_store_ref(uint16_t *y, const float *x, size_t n)
         y[i] = sn_f32_to_bf16(x[i]);
 }
 
-void sn_bf16_pairs_ref(uint16_t *y, const float *a, const float *b, size_t n, const float *gate)
+void sn_bf16_pairs_ref(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
+                       const float *gate)
 {
-    for (size_t i = 0; i < n; i++, a += SN_PAIR_BLOCK, b = b ? b + SN_PAIR_BLOCK : NULL)
+    for (size_t i = 0; i < n; i++, a += step, b = b ? b + step : NULL)
         for (size_t l = 0; l < SN_PAIR_BLOCK; l++) {
             const float low = gate ? a[l] * gate[l] : a[l];
             const float high = !b ? 0.0f : gate ? b[l] * gate[SN_PAIR_BLOCK + l] : b[l];

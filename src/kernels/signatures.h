@@ -169,11 +169,11 @@ typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const 
 typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t n, float lo,
                                 float hi);
 
-/* Two blocks of 16 channels become one of 32 in bf16, to nearest even, where denormals may become
- * zero: y[i*32 + l] = a[i*16 + l] * gate[l] and y[i*32 + 16 + l] = b[i*16 + l] * gate[16 + l], for
+/* Two vectors of 16 become one of 32 in bf16, to nearest even, where denormals may become zero:
+ * y[i*32 + l] = a[i*step + l] * gate[l] and y[i*32 + 16 + l] = b[i*step + l] * gate[16 + l], for
  * i < n, l < 16. b NULL: zeros; gate NULL: no factors. No overlap. */
 enum { SN_PAIR_BLOCK = 16 };
-typedef void sn_bf16_pairs_fn(uint16_t *y, const float *a, const float *b, size_t n,
+typedef void sn_bf16_pairs_fn(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
                               const float *gate);
 
 /* n floats of 16 bits (f16 or bf16, by slot) to f32, exact. A NaN stays one, with its

@@ -57,18 +57,20 @@ static bool is_tiny(uint16_t bf16) /* zero, or denormal */
 static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
-        const size_t n = i < 20 ? (size_t)i : rnd(0, 40), block = n * SN_PAIR_BLOCK;
+        const size_t n = i < 20 ? (size_t)i : rnd(0, 40),
+                     step = i % 7 ? SN_PAIR_BLOCK : rnd(16, 40);
+        const size_t block = n * SN_PAIR_BLOCK, read = n ? (n - 1) * step + SN_PAIR_BLOCK : 0;
         const bool at_end = i % 2, two = i % 4 != 3, gated = i % 3 == 1;
-        guarded a = guard_floats(block, at_end), b = guard_floats(block, at_end);
+        guarded a = guard_floats(read, at_end), b = guard_floats(read, at_end);
         guarded gate = guard_floats(2 * SN_PAIR_BLOCK, at_end);
         guarded got = guard_floats(block, at_end), want = guard_floats(block, at_end);
-        fill(a.data, block, i % 5 == 0 ? ALL : NONE);
-        fill(b.data, block, i % 5 == 1 ? ALL : NONE);
+        fill(a.data, read, i % 5 == 0 ? ALL : NONE);
+        fill(b.data, read, i % 5 == 1 ? ALL : NONE);
         fill(gate.data, 2 * SN_PAIR_BLOCK, NONE);
         uint16_t *x = (uint16_t *)(void *)want.data, *y = (uint16_t *)(void *)got.data;
         const float *second = two ? b.data : NULL, *by = gated ? gate.data : NULL;
-        ((sn_bf16_pairs_fn *)ref->fn)(x, a.data, second, n, by);
-        ((sn_bf16_pairs_fn *)row->fn)(y, a.data, second, n, by);
+        ((sn_bf16_pairs_fn *)ref->fn)(x, a.data, second, n, step, by);
+        ((sn_bf16_pairs_fn *)row->fn)(y, a.data, second, n, step, by);
         for (size_t k = 0; k < 2 * block; k++)
             CHECK_MSG(x[k] == y[k] || (is_tiny(x[k]) && is_tiny(y[k])) ||
                           ((x[k] & 0x7fff) > 0x7f80 && (y[k] & 0x7fff) > 0x7f80),
