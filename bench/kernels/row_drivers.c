@@ -435,6 +435,17 @@ static void prepare_sn_bf16_pairs(bench_row *r)
     prepare_flat(r, call_sn_bf16_pairs);
 }
 
+static void call_sn_bf16_zip(bench_row *r)
+{
+    const float *x = r->x;
+    ((sn_bf16_zip_fn *)r->row->fn)(r->y, x, x + r->n / 2, r->n / 2);
+}
+
+static void prepare_sn_bf16_zip(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_zip);
+}
+
 static void call_sn_bytes_load(bench_row *r)
 {
     ((sn_bytes_load_fn *)r->row->fn)(r->y, r->x, r->n, 3);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "compute/attention_block.h"
+#include "compute/attention_tiles.h"
 #include "compute/split.h"
+#include "compute/tiles.h"
 
 enum {
     PACK_ROWS = 4,           /* fewer queries than this do not pay for packing */
@@ -38,13 +39,14 @@ static sonde_status too_large(const sn_attention_desc *d, sonde_error *err)
 static void plan_pieces(sn_attention_plan *p)
 {
     const sn_attention_desc *d = &p->d;
-    const int64_t block = p->block, all = round_to(d->kv_len, block);
+    const int64_t block = p->tiles ? SN_STEP_HALVES : p->block, all = round_to(d->kv_len, block);
     if (!p->packed) {
         p->rows = p->blocks ? d->q_len : 1;
         p->keys = sn_min(all, FEW_KEYS);
         return;
     }
-    const int64_t tile = p->kernels->f32_gemm_geometry.pixels[1], heads = d->batch * d->heads;
+    const int64_t tile = p->tiles ? SN_ROWS_TILE : p->kernels->f32_gemm_geometry.pixels[1];
+    const int64_t heads = d->batch * d->heads;
     const int64_t groups = d->batch * d->kv_heads;
     p->keys = all <= WHOLE_KEYS ? all : BLOCK_KEYS;
     const int64_t fit = SCORE_BYTES / (int64_t)sizeof(float) / p->keys;
@@ -53,6 +55,21 @@ static void plan_pieces(sn_attention_plan *p)
     if (p->threads > 1) /* cores differ: a few pieces each even that out */
         pieces = sn_max(pieces, sn_ceil_div((int64_t)p->threads * PIECES_PER_THREAD, heads));
     p->rows = sn_min(round_to(sn_ceil_div(d->q_len, pieces), tile), d->q_len);
+}
+
+/* By tiles: floats of a packed head and of a piece's scratch memory; false: too many. */
+static bool tiles_sizes(sn_attention_plan *p, size_t *pack, size_t *scratch)
+{
+    const int64_t rows = round_to(p->rows, SN_ROWS_TILE), k = sn_attention_tiles_keys(&p->d);
+    const int64_t v = sn_attention_tiles_values(&p->d), more = sn_attention_tiles_scratch(p, rows);
+    const int64_t scores = sn_count(rows, p->keys + 3, 1, 1), limit = INT64_MAX / 16;
+    if (k < 0 || v < 0 || more < 0 || scores < 0 || k > limit || v > limit || more > limit ||
+        scores > limit)
+        return false;
+    p->pack_k = (size_t)k;
+    *pack = (size_t)(k + v);
+    *scratch = (size_t)(scores + more);
+    return true;
 }
 
 static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
@@ -73,6 +90,13 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
         !sn_size_mul((size_t)p->rows, (size_t)p->keys + 3, &scores) ||
         !sn_size_mul(scores > (size_t)d->kv_len ? scores : (size_t)d->kv_len, elem, &score_bytes))
         return too_large(d, err);
+    if (p->tiles) {
+        size_t pack, floats;
+        if (!tiles_sizes(p, &pack, &floats))
+            return too_large(d, err);
+        pack_bytes = pack * sizeof(float);
+        score_bytes = (floats > (size_t)d->kv_len ? floats : (size_t)d->kv_len) * sizeof(float);
+    }
     const size_t threads = (size_t)p->threads;
     if (p->packed)
         p->packs = sn_carve_each(&p->workspace, p->by_head ? threads : heads, pack_bytes);
@@ -92,10 +116,12 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
     p->blocks = d->dtype == SONDE_DTYPE_F32 && d->batch > 0 && d->heads > 0 && d->q_len > 0 &&
                 d->head > 0 && d->v_head > 0 && d->kv_len > 0;
     p->packed = p->blocks && d->q_len >= PACK_ROWS;
+    p->tiles = d->in_bf16 && p->packed && p->block == SN_ROWS_TILE;
     if (d->kv_len > INT64_MAX / 2 || d->v_head > INT64_MAX / 2)
         return too_large(d, err);
     plan_pieces(p);
-    p->name = p->packed                     ? "f32_attention_packed"
+    p->name = p->tiles                      ? "bf16_attention_tiles"
+              : p->packed                   ? "f32_attention_packed"
               : p->blocks                   ? "f32_attention_rows"
               : d->dtype == SONDE_DTYPE_F64 ? "f64_attention_plain"
                                             : "f32_attention_plain";
@@ -202,5 +228,10 @@ void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, vo
     c.per_task = (size_t)sn_max(TASK_FLOPS / (int64_t)sn_min((int64_t)each, TASK_FLOPS), 1);
     if (!plain && p->packed && !p->by_head)
         sn_pool_run(pool, (size_t)(d->batch * d->kv_heads), pack_task, &c);
-    sn_pool_run(pool, (c.items + c.per_task - 1) / c.per_task, plain ? plain_task : piece_task, &c);
+    const size_t tasks = (c.items + c.per_task - 1) / c.per_task;
+    const sn_thread_hook hook = sn_tiles_hook(p->kernels);
+    if (p->tiles && !plain)
+        sn_pool_run_hooked(pool, tasks, piece_task, &c, &hook);
+    else
+        sn_pool_run(pool, tasks, plain ? plain_task : piece_task, &c);
 }

@@ -6,6 +6,7 @@
  * Many rows: the keys of a head are packed into panels, values are made contiguous, and the matrix
  * kernels do both products for a run of queries. Rows that are longer than a piece of work may hold
  * are gone through in blocks of keys, with the maximum and the sum of each row carried along.
+ * The same by tiles of bf16, where that is asked for.
  * Few rows (one token at a time): keys and values are read where they lie.
  * f64, and scores that are asked for: plain loops, one query at a time. */
 #ifndef SN_COMPUTE_ATTENTION_H
@@ -49,6 +50,7 @@ typedef struct sn_attention_desc {
     sn_attention_hide hide;
     bool masked_is_zero; /* a row with no key but masked ones becomes zeros instead of NaN */
     bool nan_is_zero;    /* … and so does any other row of NaN */
+    bool in_bf16;        /* the products may be, where that is faster */
 } sn_attention_desc;
 
 typedef struct sn_attention_plan {
@@ -58,6 +60,7 @@ typedef struct sn_attention_plan {
     int threads;
     bool blocks;       /* through the matrix kernels, in f32 */
     bool packed;       /* that, with packed keys */
+    bool tiles;        /* that, in bf16 (attention_tiles.h) */
     bool by_head;      /* a thread packs the heads it reads for itself */
     int64_t rows;      /* queries per piece of work */
     int64_t keys;      /* keys gone through at a time, a multiple of the block */

@@ -3,12 +3,13 @@
  * mix of values. Each row carries the largest score seen and the sum of exponentials relative to
  * it; a larger score later on scales down what is there. Rows are divided by their sums at the end.
  */
-#include "compute/attention_block.h"
+#include "compute/attention_tiles.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "compute/split.h"
+#include "compute/tiles.h"
 
 /* Asks for rows that are read next: they lie too far apart for a core to guess. */
 static void fetch_rows(const float *x, ptrdiff_t row, int64_t from, int64_t to, int64_t n)
@@ -26,6 +27,10 @@ void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, i
     const float *k = (const float *)a->k + b * d->k[0] + kv * d->k[1];
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
+    if (p->tiles) {
+        sn_attention_tiles_pack(p, k, v, dst);
+        return;
+    }
     for (int64_t t = 0; t < d->kv_len; t += block, dst += d->head * block) {
         const int64_t n = sn_min(block, d->kv_len - t);
         if (p->v_row > 0)
@@ -222,13 +227,19 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
 }
 
 /* ------------------------------------------------------------------ the piece */
+static const float *queries_of(const sn_attention_plan *p, const sn_attention_args *a,
+                               const sn_attention_piece *q)
+{
+    const ptrdiff_t *stride = p->d.q;
+    return (const float *)a->q + q->batch * stride[0] + q->head * stride[1] + q->first * stride[2];
+}
+
 /* Products of all rows with keys at … at + n - 1, rows p->keys apart. */
 static void raw_scores(const sn_attention_plan *p, const sn_attention_args *a,
                        const sn_attention_piece *q, float *s, int64_t at, int64_t n)
 {
     const sn_attention_desc *d = &p->d;
-    const float *x =
-        (const float *)a->q + q->batch * d->q[0] + q->head * d->q[1] + q->first * d->q[2];
+    const float *x = queries_of(p, a, q);
     if (p->packed) {
         const int64_t block = p->block;
         const right_side w = {q->pack + at * d->head, d->head * block, block};
@@ -291,7 +302,8 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
 {
     const sn_attention_desc *d = &p->d;
     float *s = scratch;
-    float *rows = s + q->rows * p->keys;
+    const int64_t room = sn_ceil_div(q->rows, SN_ROWS_TILE) * SN_ROWS_TILE; /* whole tiles */
+    float *rows = s + (p->tiles ? room : q->rows) * p->keys;
     const row_state st = {rows, rows + q->rows, rows + 2 * q->rows};
     float *y = (float *)a->y + q->batch * d->y[0] + q->head * d->y[1] + q->first * d->y[2];
     const float *sink = a->sink ? (const float *)a->sink + q->head : NULL;
@@ -303,14 +315,24 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     int64_t from, to, ignored;
     sn_attention_range(d, a, q->batch, q->first, &from, &ignored);
     sn_attention_range(d, a, q->batch, q->first + q->rows - 1, &ignored, &to);
-    from = from / p->block * p->block;
+    const int64_t step = p->tiles ? SN_STEP_HALVES : p->block;
+    from = from / step * step;
+    sn_attention_tiles t = {0};
+    if (p->tiles)
+        t = sn_attention_tiles_begin(p, queries_of(p, a, q), q->rows, rows + 3 * room);
     for (int64_t at = from; at < to; at += p->keys) {
         const int64_t n = sn_min(p->keys, to - at);
-        raw_scores(p, a, q, s, at, n);
+        if (p->tiles)
+            sn_attention_tiles_scores(p, &t, q->pack, s, q->rows, at, n);
+        else
+            raw_scores(p, a, q, s, at, n);
         take_rows(p, a, q, st, s, at, n);
         if (at > from)
             p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
-        mix_values(p, a, q, s, y, at, n, at > from);
+        if (p->tiles)
+            sn_attention_tiles_mix(p, &t, q->pack, s, y, q->rows, at, n, at > from);
+        else
+            mix_values(p, a, q, s, y, at, n, at > from);
     }
     finish_rows(p, a, q, st, y);
 }

@@ -12,7 +12,7 @@
 #include "compute/conv_tiles.h"
 #include "compute/split.h"
 #include "compute/tile_cost.h"
-#include "compute/tiles_hook.h"
+#include "compute/tiles.h"
 
 /* Input rows that one output row needs. */
 static int64_t window_rows(const sn_conv_desc *second)

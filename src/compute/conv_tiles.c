@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "compute/packs.h"
-#include "compute/tiles_hook.h"
+#include "compute/tiles.h"
 
 enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */

@@ -23,7 +23,7 @@ typedef struct sn_conv_gates {
     int64_t image;
 } sn_conv_gates;
 void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_pool *pool);
-/* As sn_conv_direct_band, on a thread whose tiles are set up (compute/tiles_hook.h). */
+/* As sn_conv_direct_band, on a thread whose tiles are set up (compute/tiles.h). */
 void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels);
 
 #endif

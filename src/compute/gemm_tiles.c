@@ -9,7 +9,7 @@
 
 #include "compute/packs.h"
 #include "compute/split.h"
-#include "compute/tiles_hook.h"
+#include "compute/tiles.h"
 
 enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */
@@ -77,14 +77,6 @@ typedef struct tiles_call {
     void *workspace;
 } tiles_call;
 
-static void round_row(const sn_gemm_plan *p, uint16_t *to, const float *from)
-{
-    const size_t k = (size_t)p->d.k, pairs = k / NUMBERS, rest = pairs * NUMBERS;
-    if (pairs > 0)
-        p->k->bf16_pairs(to, from, from + SN_PAIR_BLOCK, pairs, NUMBERS, NULL);
-    p->k->bf16_store(to + rest, from + rest, k - rest);
-}
-
 /* Rows first … first+n-1 of matrix `ia` of A, in bf16, zero behind k. */
 static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_t first, int64_t n,
                        uint8_t *to)
@@ -95,7 +87,7 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
     for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
         uint16_t *row = (uint16_t *)(void *)to;
         if (!d->trans_a)
-            round_row(p, row, a + r * d->k);
+            sn_tiles_round(p->k, row, a + r * d->k, (size_t)d->k);
         else
             for (int64_t i = 0; i < d->k; i++)
                 p->k->bf16_store(row + i, a + i * d->m + r, 1);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "compute/tiles_hook.h"
+#include "compute/tiles.h"
 
 enum { ROWS = 2 * SN_ROWS_TILE, BLOCKS = 4 }; /* of the sums at a time */
 

@@ -11,12 +11,18 @@ SN_INLINE sn_v v_load_bf16(const uint16_t *p)
     return v_cast(vi_shl(vi_load_u16(p), 16));
 }
 
-SN_INLINE void v_store_bf16(uint16_t *p, sn_v v)
+/* As bf16, in the low halves. */
+SN_INLINE sn_vi vi_round_bf16(sn_v v)
 {
     sn_vi u = vi_cast(v), odd = vi_and(vi_shr(u, 16), vi_set1(1));
     sn_vi rounded = vi_shr(vi_add(vi_add(u, vi_set1(0x7fff)), odd), 16);
     sn_vi quiet = vi_or(vi_shr(u, 16), vi_set1(0x40));
-    vi_store_u16(p, vi_cast(v_select(v_nan(v), v_cast(quiet), v_cast(rounded))));
+    return vi_cast(v_select(v_nan(v), v_cast(quiet), v_cast(rounded)));
+}
+
+SN_INLINE void v_store_bf16(uint16_t *p, sn_v v)
+{
+    vi_store_u16(p, vi_round_bf16(v));
 }
 
 #define LOAD(type)                                                                                 \
@@ -67,4 +73,22 @@ void SN_ISA(sn_bf16_pairs)(uint16_t *y, const float *a, const float *b, size_t n
         else
             memset(y + SN_PAIR_BLOCK, 0, SN_PAIR_BLOCK * sizeof *y);
     }
+}
+
+SN_INLINE sn_v v_zip_bf16(sn_v a, sn_v b)
+{
+    return v_cast(vi_or(vi_round_bf16(a), vi_shl(vi_round_bf16(b), 16)));
+}
+
+void SN_ISA(sn_bf16_zip)(uint16_t *y, const float *a, const float *b, size_t n)
+{
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL) {
+        const sn_v pairs = v_zip_bf16(v_load(a + i), b ? v_load(b + i) : v_zero());
+        memcpy(y + 2 * i, &pairs, sizeof pairs);
+    }
+    if (i == n)
+        return;
+    const sn_v rest = v_zip_bf16(v_load_n(a + i, n - i), b ? v_load_n(b + i, n - i) : v_zero());
+    memcpy(y + 2 * i, &rest, (n - i) * 2 * sizeof *y);
 }

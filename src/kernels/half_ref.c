@@ -38,3 +38,11 @@ void sn_bf16_pairs_ref(uint16_t *y, const float *a, const float *b, size_t n, si
             y[(i * 2 + 1) * SN_PAIR_BLOCK + l] = sn_f32_to_bf16(high);
         }
 }
+
+void sn_bf16_zip_ref(uint16_t *y, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[2 * i] = sn_f32_to_bf16(a[i]);
+        y[2 * i + 1] = b ? sn_f32_to_bf16(b[i]) : 0;
+    }
+}

@@ -176,6 +176,10 @@ enum { SN_PAIR_BLOCK = 16 };
 typedef void sn_bf16_pairs_fn(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
                               const float *gate);
 
+/* Two rows become one of pairs in bf16, to nearest even: y[2*i] = a[i] and y[2*i + 1] = b[i], for
+ * i < n. b NULL: zeros. No overlap. */
+typedef void sn_bf16_zip_fn(uint16_t *y, const float *a, const float *b, size_t n);
+
 /* n floats of 16 bits (f16 or bf16, by slot) to f32, exact. A NaN stays one, with its
  * sign and payload, quiet if it was f16. No overlap. */
 typedef void sn_half_load_fn(float *y, const uint16_t *x, size_t n);

@@ -200,6 +200,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
                      .n_out = s->n_out,
                      .ctx = p->ctx,
                      .cpu_flags = p->ctx->cpu.flags,
+                     .precision = p->precision,
                      .threads = b->threads,
                      .arena = &b->arena,
                      .err = err,

@@ -90,6 +90,7 @@ static sonde_status bind_variant(trial *t, unsigned variant, sn_bind *k, sn_choi
                    .n_out = s->n_out,
                    .ctx = ctx,
                    .cpu_flags = ctx->cpu.flags,
+                   .precision = t->b->program->precision,
                    .threads = t->b->threads,
                    .variant = variant,
                    .choices = choices,

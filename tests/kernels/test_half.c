@@ -80,11 +80,30 @@ static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_zip(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 70 ? (size_t)i : rnd(0, 200);
+        const bool at_end = i % 2;
+        guarded a = guard_floats(n, at_end), b = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        fill(a.data, n, i % 3 == 0 ? ALL : NONE);
+        fill(b.data, n, i % 5 == 0 ? ALL : NONE);
+        const float *second = i % 4 ? b.data : NULL;
+        ((sn_bf16_zip_fn *)ref->fn)((uint16_t *)(void *)want.data, a.data, second, n);
+        ((sn_bf16_zip_fn *)row->fn)((uint16_t *)(void *)got.data, a.data, second, n);
+        CHECK_MSG(memcmp(got.data, want.data, n * sizeof(float)) == 0, "%s: %zu pairs", row->name,
+                  n);
+        guard_free(&a), guard_free(&b), guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
                                            {"sn_half_store", check_half_store},
                                            {"sn_bf16_pairs", check_pairs},
+                                           {"sn_bf16_zip", check_zip},
                                            {NULL, NULL}};
     check_family("half", checkers);
 }

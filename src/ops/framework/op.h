@@ -151,6 +151,7 @@ typedef struct sn_bind {
     uint32_t n_in, n_out;
     const sn_context *ctx;
     uint32_t cpu_flags;
+    sonde_precision precision; /* that the session asks for */
     int threads;
     unsigned variant;    /* which way to cut the work; 0: what the operator thinks best */
     sn_choices *choices; /* to be filled; NULL: nobody asks */
