@@ -102,9 +102,10 @@ typedef enum sonde_kind {
 
 /* Precision of a session: the type in which the floating-point weights of matrix products and
  * convolutions (Conv, MatMul, Gemm and what they are fused into) are packed; f64 stays f64. They
- * are converted once, to nearest even. Arithmetic is f32, except for matrix products with BF16 on a
- * CPU with AMX: both of their sides are rounded to bf16, and summed in f32. The types of inputs and
- * outputs do not change. A weight that has an element beyond the range of the type, an infinity
+ * are converted once, to nearest even. Arithmetic is f32, except with BF16 on a CPU with AMX: there
+ * both sides of matrix products and of convolutions, and of the two products of attention, are
+ * rounded to bf16, and summed in f32. The types of inputs and outputs do not change. A weight that
+ * has an element beyond the range of the type, an infinity
  * or a NaN keeps the type of the file, and so do weights that are not packed: those of convolutions
  * that no blocked kernel computes (1-D and 3-D ones, odd numbers of channels), of recurrent layers,
  * of ConvTranspose, and all of them with no_prepack. */
@@ -113,7 +114,7 @@ typedef enum sonde_precision {
     SONDE_PRECISION_F32,
     SONDE_PRECISION_BF16,
     SONDE_PRECISION_F16,
-    SONDE_PRECISION_AUTO /* the fastest within the accuracy of the file's types; today: FILE */
+    SONDE_PRECISION_AUTO /* the fastest on this CPU: BF16 on one with AMX, else F32 */
 } sonde_precision;
 
 #ifdef __cplusplus

@@ -73,8 +73,6 @@ typedef struct sn_gemm_plan {
 } sn_gemm_plan;
 
 unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
-/* Can this CPU multiply bf16 faster than f32? Then B may be packed for that. */
-bool sn_gemm_has_tiles(uint32_t cpu_flags);
 unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags);
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);

@@ -19,12 +19,6 @@ enum {
     PAGE = 4096
 };
 
-bool sn_gemm_has_tiles(uint32_t cpu_flags)
-{
-    const sn_kernels *k = sn_kernels_get(cpu_flags);
-    return k->bf16_rows_geometry.speed > k->f32_gemm_geometry.speed + 1;
-}
-
 unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags)
 {
     return sn_pack_find(SN_WEIGHTS_PANEL_TILES, SONDE_DTYPE_BF16,

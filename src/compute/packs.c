@@ -81,3 +81,9 @@ void sn_pack_convert(sn_dtype to, sn_dtype from, void *data, int64_t n, uint32_t
                      (sn_rounding){0});
     }
 }
+
+bool sn_pack_has_tiles(uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    return k->bf16_rows_geometry.speed > k->f32_gemm_geometry.speed + 1;
+}

@@ -50,6 +50,9 @@ const sn_pack_format *sn_pack_get(unsigned id); /* NULL for 0 and unknown ids */
 /* The format that a kernel of this geometry reads; SN_PACK_NONE: there is none. */
 unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geometry *g);
 
+/* Can this CPU multiply bf16 by tiles, faster than f32? Then weights may be packed for that. */
+bool sn_pack_has_tiles(uint32_t cpu_flags);
+
 /* Rows become lanes: y[p*block + l] = x[l*x_channel + p] for l < lanes, 0 for the others, p < n; of
  * a format's elements. x need not be aligned. */
 void sn_pack_lanes(const sn_packing *p, void *y, const void *x, size_t n, unsigned lanes,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compute/packs.h"
 #include "ops/framework/attributes.h"
 #include "passes/pass.h"
 #include "plan/binding.h"
@@ -408,14 +409,26 @@ static void ask_for_tiles(sn_context *ctx, const sn_model *model, sonde_precisio
                      "the operating system refuses AMX to this process; it runs without");
 }
 
-sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *cfg,
+/* What SONDE_PRECISION_AUTO is here. */
+static sonde_precision fastest_precision(sn_context *ctx)
+{
+    if (ctx->cpu.flags & ctx->cpu.on_request)
+        (void)sn_cpu_request(&ctx->cpu); /* one that is refused has no such flag afterwards */
+    return sn_pack_has_tiles(ctx->cpu.flags) ? SONDE_PRECISION_BF16 : SONDE_PRECISION_F32;
+}
+
+sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *asked,
                             sn_pool *pool, const sn_stop *stop, sn_program **program,
                             sonde_error *err)
 {
     sn_arena scratch;
     sn_program *mine = NULL, *found = NULL;
     char *key = NULL;
-    ask_for_tiles(ctx, model, cfg->precision);
+    sn_program_config own = *asked;
+    const sn_program_config *cfg = &own;
+    if (own.precision == SONDE_PRECISION_AUTO)
+        own.precision = fastest_precision(ctx);
+    ask_for_tiles(ctx, model, own.precision);
     sn_arena_init(&scratch, ctx->alloc);
     sonde_status st = make_key(ctx, cfg, &scratch, &key, err);
     if (!st)

@@ -4,8 +4,12 @@ packed() {
     sonde inspect zoo:tiny_resnet -q --json - "$@" | grep -oE '"packed":[0-9]+' | cut -d: -f2
 }
 whole=$(packed)
-for p in file f32 fp32 auto; do [ "$(packed --precision $p)" = "$whole" ] && echo "$p: the same"; done
+for p in file f32 fp32; do [ "$(packed --precision $p)" = "$whole" ] && echo "$p: the same"; done
 for p in bf16 f16 fp16; do [ "$(packed --precision $p)" -le $((whole / 2 + whole / 16)) ] && echo "$p: half"; done
+# bf16 where the CPU is made for it
+case $(packed --precision auto) in
+"$whole" | "$(packed --precision bf16)") echo "auto: one of them" ;;
+esac
 [ "$(packed --precision f16 --no-prepack)" = 0 ] && echo "no-prepack: nothing"
 
 sonde inspect zoo:tiny_mlp --precision fp16 | grep precision

@@ -16,9 +16,8 @@ const option_row model_option_rows[] = {
     {0, "device", OPT_TEXT, AT(device), "cpu", "device to run on; this build has only cpu"},
     {0, "precision", OPT_TEXT, AT(precision), "file|f32|bf16|f16|auto",
      "type in which weights of matrix products and convolutions are stored (default: file, the "
-     "file's own); arithmetic is f32, but with bf16 on AMX matrix products are bf16; auto: what is "
-     "fastest within the accuracy of the file's "
-     "types; today: file"},
+     "file's own); arithmetic is f32, but with bf16 on a CPU with AMX these are computed in bf16; "
+     "auto: what is fastest here, bf16 with AMX, else f32"},
     {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL,
      "skip all passes; run the graph as it is in the file"},
     {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME", "skip one pass; may be repeated"},

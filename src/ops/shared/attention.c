@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/gemm.h"
+#include "compute/packs.h"
 #include "compute/split.h"
 
 /* ------------------------------------------------------------------ views */
@@ -148,7 +148,7 @@ double sn_attn_scale(int64_t size)
 
 bool sn_attn_in_bf16(const sn_bind *b)
 {
-    return b->precision == SONDE_PRECISION_BF16 && sn_gemm_has_tiles(b->cpu_flags);
+    return b->precision == SONDE_PRECISION_BF16 && sn_pack_has_tiles(b->cpu_flags);
 }
 
 sonde_status sn_attn_plan(sn_bind *b, sn_attention_desc *d, const sn_heads *q, const sn_heads *k,

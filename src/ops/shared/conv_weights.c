@@ -2,7 +2,6 @@
 #include "ops/shared/conv_weights.h"
 
 #include "compute/conv_tiles.h"
-#include "compute/gemm.h"
 #include "compute/packs.h"
 
 void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_t dilation_x)
@@ -15,7 +14,7 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
     if (dtype == SONDE_DTYPE_BF16 && r->precision == SONDE_PRECISION_BF16 &&
-        sn_gemm_has_tiles(r->cpu_flags)) {
+        sn_pack_has_tiles(r->cpu_flags)) {
         r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(dims, rank, groups, r->in_block, r->out_block,
                                                     r->cpu_flags);
         if (r->pack[i] != SN_PACK_NONE) {

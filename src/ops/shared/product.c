@@ -110,7 +110,7 @@ unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
 {
     const sn_dtype t = r->in[i]->type.dtype;
     const bool is_float = t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
-    if (is_float && !r->as_in_file[i] && sn_gemm_has_tiles(r->cpu_flags) &&
+    if (is_float && !r->as_in_file[i] && sn_pack_has_tiles(r->cpu_flags) &&
         r->precision == SONDE_PRECISION_BF16)
         return sn_gemm_tiles_pack_id(r->cpu_flags);
     return sn_gemm_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
