@@ -426,8 +426,20 @@ static void call_sn_bf16_pairs(bench_row *r)
 {
     const size_t pixels = r->n / (2 * SN_PAIR_BLOCK);
     const float *x = r->x;
-    ((sn_bf16_pairs_fn *)r->row->fn)(r->y, x, x + pixels * SN_PAIR_BLOCK, pixels, SN_PAIR_BLOCK,
-                                     NULL);
+    const sn_bf16_pairs t = {
+        .a = x, .b = x + pixels * SN_PAIR_BLOCK, .y = r->y, .n = pixels, .step = SN_PAIR_BLOCK};
+    ((sn_bf16_pairs_fn *)r->row->fn)(&t);
+}
+
+static void call_sn_f16_split(bench_row *r)
+{
+    uint16_t *y = r->y;
+    ((sn_f16_split_fn *)r->row->fn)(y, y + r->n / 2, r->x, r->n / 2);
+}
+
+static void prepare_sn_f16_split(bench_row *r)
+{
+    prepare_flat(r, call_sn_f16_split);
 }
 
 static void prepare_sn_bf16_pairs(bench_row *r)

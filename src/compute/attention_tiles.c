@@ -75,7 +75,7 @@ static void pack_keys(const sn_attention_plan *p, const float *k, float *dst)
         for (int64_t s = 0; s < steps; s += SOME_STEPS) {
             const int64_t m = sn_min(SOME_STEPS, steps - s), from = s * SN_STEP_HALVES;
             for (int64_t r = 0; r < n; r++)
-                sn_tiles_round(p->kernels, some[r], k + (t + r) * d->k[2] + from,
+                sn_tiles_round(p->kernels, some[r], NULL, k + (t + r) * d->k[2] + from,
                                (size_t)sn_min(m * SN_STEP_HALVES, d->head - from));
             /* Pairs of elements are as wide as floats: keys become lanes. */
             p->kernels->f32_block(dst, (const float *)(const void *)some[0],
@@ -124,8 +124,8 @@ sn_attention_tiles sn_attention_tiles_begin(const sn_attention_plan *p, const fl
     for (int64_t s = 0; s < most_steps(p); s++)
         t.at[s] = s * SN_ROWS_STEP;
     for (int64_t r = 0; r < rows; r++)
-        sn_tiles_round(p->kernels, t.q + r * q_row(p) * (int64_t)sizeof(float), q + r * p->d.q[2],
-                       (size_t)p->d.head);
+        sn_tiles_round(p->kernels, t.q + r * q_row(p) * (int64_t)sizeof(float), NULL,
+                       q + r * p->d.q[2], (size_t)p->d.head);
     return t;
 }
 
@@ -155,7 +155,7 @@ void sn_attention_tiles_mix(const sn_attention_plan *p, const sn_attention_tiles
     const sn_attention_desc *d = &p->d;
     const int64_t e = e_row(p) * (int64_t)sizeof(float), row = whole_tiles(d->v_head);
     for (int64_t r = 0; r < rows; r++)
-        sn_tiles_round(p->kernels, t->e + r * e, s + r * p->keys, (size_t)n);
+        sn_tiles_round(p->kernels, t->e + r * e, NULL, s + r * p->keys, (size_t)n);
     const sn_tile_rows tiles = {.x = t->e,
                                 .at = t->at,
                                 .w = pack + p->pack_k + at / SN_STEP_HALVES * WEIGHT_FLOATS,

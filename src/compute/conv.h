@@ -67,6 +67,8 @@ typedef struct sn_conv_tiles {
     int64_t run_steps, steps;
     int64_t block_bytes; /* of a block of output channels */
     /* of a plan */
+    bool split;                  /* weights are f16, x the sum of two bf16 */
+    int64_t kernel_steps;        /* that the kernel does for `steps` of weights */
     int64_t slab_bytes;          /* of the copy */
     int64_t chunks, chunk_parts; /* of the output blocks of all groups, and ranges of them */
 } sn_conv_tiles;
@@ -105,7 +107,7 @@ typedef struct sn_conv_plan {
     sn_pieces panels, wide;
     sn_conv_tiles t;
     sn_lines lines; /* of tiles */
-    sn_pieces copies, sums, offsets, columns;
+    sn_pieces copies, sums, offsets, columns, parts;
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */

@@ -32,8 +32,8 @@ static int64_t part_of_pages(int64_t bytes) /* no two slabs on the same lines of
     return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes;
 }
 
-unsigned sn_conv_tiles_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
-                               unsigned out_block, uint32_t cpu_flags)
+unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                               unsigned in_block, unsigned out_block, uint32_t cpu_flags)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
     sn_conv_tiles t;
@@ -42,7 +42,7 @@ unsigned sn_conv_tiles_pack_id(const int64_t *w, int rank, int64_t groups, unsig
         (in_block != 0 && in_block != out_block) ||
         !sn_conv_tiles_of(w, rank, sn_conv_tiles_pack_arg(groups, in_block == 0, 1, 1), &t))
         return SN_PACK_NONE;
-    return sn_pack_find(SN_WEIGHTS_CONV_TILES, SONDE_DTYPE_BF16, &k->bf16_rows_geometry);
+    return sn_pack_find(SN_WEIGHTS_CONV_TILES, dtype, &k->bf16_rows_geometry);
 }
 
 bool sn_conv_tiles_plan(sn_conv_plan *p)
@@ -55,6 +55,8 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
             w, 4, sn_conv_tiles_pack_arg(d->groups, plain, d->kernel[2], d->dilation[2]), t))
         return false;
     p->block = BLOCK;
+    t->split = d->w_dtype == SONDE_DTYPE_F16;
+    t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
     const int64_t images = sn_max(d->n, 1);
     const sn_lines_request r = {.conv = d,
@@ -72,15 +74,18 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
     t->chunks = sn_ceil_div(t->b.out_blocks, BLOCKS);
     const int64_t units = t->b.groups * t->chunks, parts = images * sn_lines_parts(&p->lines);
     t->chunk_parts = parts < want ? sn_min(units, sn_ceil_div(want, sn_max(parts, 1))) : 1;
-    const int64_t copy = sn_count(t->slab_bytes, t->slabs, 1, 1);
-    const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, 1) : 0;
-    if (copy < 0 || columns < 0)
+    const int64_t parts_of_x = t->split ? 2 : 1;
+    const int64_t copy = sn_count(t->slab_bytes, t->slabs, parts_of_x, 1);
+    const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;
+    const int64_t split = sn_count(BLOCKS, t->kernel_steps, SN_ROWS_WEIGHTS, 1);
+    if (copy < 0 || columns < 0 || split < 0)
         return false;
     const size_t n = (size_t)p->threads;
     p->copies = sn_carve_each(&p->workspace, n, (size_t)copy);
     p->sums = sn_carve_each(&p->workspace, n, (ROWS + 1) * BLOCKS * BLOCK * sizeof(float));
-    p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->steps * sizeof(ptrdiff_t));
+    p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
     p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
+    p->parts = sn_carve_each(&p->workspace, n, t->split ? (size_t)split : 0);
     return true;
 }
 
@@ -90,39 +95,62 @@ typedef struct slab_source {
     const sn_conv_plan *p;
     int64_t plane; /* bytes from a block, or channel, of x to the next */
     int64_t there; /* blocks, or channels, that there are */
+    int64_t low;   /* bytes from the high part of x to its low one; 0: there is none */
     const float *gate;
 } slab_source;
 
 static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
     const slab_source *s = arg;
-    const float *a = (const float *)(const void *)from;
-    const float *b = s->there > 1 ? (const float *)(const void *)(from + s->plane) : NULL;
-    s->p->k->bf16_pairs((uint16_t *)(void *)to, a, b, (size_t)n, BLOCK, s->gate);
+    const sn_bf16_pairs t = {
+        .a = (const float *)(const void *)from,
+        .b = s->there > 1 ? (const float *)(const void *)(from + s->plane) : NULL,
+        .gate = s->gate,
+        .y = (uint16_t *)(void *)to,
+        .rest = s->low ? (uint16_t *)(void *)(to + s->low) : NULL,
+        .n = (size_t)n,
+        .step = BLOCK,
+    };
+    s->p->k->bf16_pairs(&t);
+}
+
+enum { SOME = 128 }; /* pixels at a time */
+
+/* Channels that lie apart become pixels. */
+static void join_channels(uint16_t *y, uint16_t lanes[BLOCK][SOME], int64_t pixel, int64_t n)
+{
+    if (pixel == 4) /* three channels, most often */
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t four = (uint64_t)lanes[0][i] | (uint64_t)lanes[1][i] << 16 |
+                                  (uint64_t)lanes[2][i] << 32 | (uint64_t)lanes[3][i] << 48;
+            memcpy(y + i * 4, &four, sizeof four);
+        }
+    else
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < pixel; c++)
+                y[i * pixel + c] = lanes[c][i];
 }
 
 static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
-    enum { SOME = 128 };
     const slab_source *s = arg;
     const int64_t pixel = s->p->t.pixel;
-    uint16_t lanes[BLOCK][SOME], *y = (uint16_t *)(void *)to;
-    memset(lanes, 0, sizeof lanes);
-    for (int64_t at = 0; at < n; at += SOME, y += SOME * pixel) {
+    uint16_t high[BLOCK][SOME], low[BLOCK][SOME];
+    memset(high, 0, sizeof high);
+    memset(low, 0, sizeof low);
+    for (int64_t at = 0; at < n; at += SOME, to += SOME * pixel * (int64_t)sizeof(uint16_t)) {
         const int64_t m = sn_min(SOME, n - at);
-        for (int64_t c = 0; c < s->there; c++)
-            s->p->k->bf16_store(lanes[c], (const float *)(const void *)(from + c * s->plane) + at,
-                                (size_t)m);
-        if (pixel == 4) /* three channels, most often */
-            for (int64_t i = 0; i < m; i++) {
-                const uint64_t four = (uint64_t)lanes[0][i] | (uint64_t)lanes[1][i] << 16 |
-                                      (uint64_t)lanes[2][i] << 32 | (uint64_t)lanes[3][i] << 48;
-                memcpy(y + i * 4, &four, sizeof four);
-            }
-        else
-            for (int64_t i = 0; i < m; i++)
-                for (int64_t c = 0; c < pixel; c++)
-                    y[i * pixel + c] = lanes[c][i];
+        for (int64_t c = 0; c < s->there; c++) {
+            const float *x = (const float *)(const void *)(from + c * s->plane) + at;
+            _Alignas(SN_ALIGN) uint16_t y[SOME], rest[SOME]; /* whole steps */
+            sn_tiles_round(s->p->k, y, s->low ? rest : NULL, x, (size_t)m);
+            memcpy(high[c], y, (size_t)m * sizeof *y);
+            if (s->low)
+                memcpy(low[c], rest, (size_t)m * sizeof *rest);
+        }
+        join_channels((uint16_t *)(void *)to, high, pixel, m);
+        if (s->low)
+            join_channels((uint16_t *)(void *)(to + s->low), low, pixel, m);
     }
 }
 
@@ -135,6 +163,7 @@ typedef struct tiles_strip {
     uint8_t *x, *columns;
     float *sums, *start;
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
+    uint8_t *w;                 /* a unit's weights, split */
 } tiles_strip;
 
 static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worker)
@@ -147,14 +176,17 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
                      .x = sn_pieces_at(c->workspace, p->copies, i),
                      .columns = sn_pieces_at(c->workspace, p->columns, i),
                      .sums = sn_pieces_at(c->workspace, p->sums, i),
-                     .at = sn_pieces_at(c->workspace, p->offsets, i)};
+                     .at = sn_pieces_at(c->workspace, p->offsets, i),
+                     .w = sn_pieces_at(c->workspace, p->parts, i)};
     s.start = s.sums + ROWS * BLOCKS * BLOCK;
-    s.in_columns = s.at + t->steps;
-    for (int64_t k = 0; k < t->steps; k++) {
-        const int64_t run = k / t->run_steps;
+    s.in_columns = s.at + t->kernel_steps;
+    const int64_t each = t->kernel_steps / t->steps;
+    for (int64_t k = 0; k < t->kernel_steps; k++) {
+        const int64_t step = k / each, run = step / t->run_steps;
+        const bool low = k % each == SN_SPLIT_STEPS - 1;
         s.at[k] = run / t->runs * t->slab_bytes + sn_lines_run_at(&p->lines, run % t->runs) +
-                  k % t->run_steps * SN_ROWS_STEP;
-        s.in_columns[k] = k * SN_ROWS_STEP;
+                  step % t->run_steps * SN_ROWS_STEP + (low ? t->slabs * t->slab_bytes : 0);
+        s.in_columns[k] = (step + (low ? t->steps : 0)) * SN_ROWS_STEP;
     }
     return s;
 }
@@ -178,8 +210,11 @@ static void prepare(tiles_strip *s, int64_t group)
             .p = p,
             .plane = pixels * unit * (int64_t)sizeof(float),
             .there = n - from,
+            .low = t->split ? t->slabs * t->slab_bytes : 0,
             .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
         };
+        if (t->split) /* outside of the image, too */
+            memset(to + source.low, 0, (size_t)t->slab_bytes);
         if (source.there <= 0) { /* a last group that is smaller */
             memset(to, 0, (size_t)t->slab_bytes);
             continue;
@@ -201,12 +236,14 @@ static void gather(const tiles_strip *s, int64_t v, int64_t rows)
     const sn_conv_plan *p = s->c->p;
     const sn_conv_tiles *t = &p->t;
     const int64_t numbers = (t->merged ? p->d.kernel[2] : 1) * t->pixel;
-    const size_t bytes = (size_t)numbers * sizeof(uint16_t), run = (size_t)p->t.run_steps;
-    uint8_t *to = s->columns;
-    memset(to, 0, ROWS * (size_t)t->steps * SN_ROWS_STEP);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t k = 0; k < t->runs; k++, to += run * SN_ROWS_STEP)
-            memcpy(to, s->x + (v + r) * p->lines.row + sn_lines_run_at(&p->lines, k), bytes);
+    const int64_t run = t->run_steps * SN_ROWS_STEP, parts = t->split ? 2 : 1;
+    memset(s->columns, 0, ROWS * (size_t)(parts * t->steps) * SN_ROWS_STEP);
+    for (int64_t i = 0; i < rows * parts * t->runs; i++) {
+        const int64_t r = i / t->runs / parts, part = i / t->runs % parts, k = i % t->runs;
+        memcpy(s->columns + i * run,
+               s->x + part * t->slab_bytes + (v + r) * p->lines.row + sn_lines_run_at(&p->lines, k),
+               (size_t)numbers * sizeof(uint16_t));
+    }
 }
 
 static bool has_nan(const tiles_strip *s, int64_t blocks, int64_t rows)
@@ -270,14 +307,16 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
     memset(s->start, 0, BLOCKS * BLOCK * sizeof(float));
     if (c->bias)
         memcpy(s->start, c->bias + first, (size_t)lanes * sizeof(float));
+    if (t->split)
+        sn_tiles_split_weights(p->k, s->w, u->w, u->blocks * t->steps);
     sn_tile_rows tiles = {.at = s->at,
-                          .w = u->w,
+                          .w = t->split ? s->w : u->w,
                           .start = s->start,
                           .y = s->sums,
                           .blocks = (size_t)u->blocks,
-                          .steps = (size_t)t->steps,
+                          .steps = (size_t)t->kernel_steps,
                           .x_row = (ptrdiff_t)p->lines.row,
-                          .w_q = (ptrdiff_t)t->block_bytes,
+                          .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
                           .y_row = BLOCK,
                           .y_q = ROWS * BLOCK};
     const int64_t shares = sn_ceil_div(s->part.rows, ROWS);
@@ -296,7 +335,7 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             gather(s, v, rows);
             exact.x = s->columns;
             exact.at = s->in_columns;
-            exact.x_row = (ptrdiff_t)(t->steps * SN_ROWS_STEP);
+            exact.x_row = (ptrdiff_t)((t->split ? 2 : 1) * t->steps * SN_ROWS_STEP);
             p->k->bf16_rows(&exact);
         }
         store_rows(s, u, v, rows);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of convolutions (conv.h) whose weights are packed in tiles of bf16: x becomes bf16 while
- * its lines are copied (lines.h), sums are f32. */
+/* The way of convolutions (conv.h) whose weights are packed in tiles of bf16, or of f16: x becomes
+ * bf16, or the sum of two (tiles.h), while its lines are copied (lines.h); sums are f32. */
 #ifndef SN_COMPUTE_CONV_TILES_H
 #define SN_COMPUTE_CONV_TILES_H
 
 #include "compute/conv.h"
 
-/* The format for these weights, and its argument; SN_PACK_NONE: they go another way. */
-unsigned sn_conv_tiles_pack_id(const int64_t *w, int rank, int64_t groups, unsigned in_block,
-                               unsigned out_block, uint32_t cpu_flags);
+/* The format for these weights, F16 or BF16, and its argument; SN_PACK_NONE: they go another way.
+ */
+unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                               unsigned in_block, unsigned out_block, uint32_t cpu_flags);
 int64_t sn_conv_tiles_pack_arg(int64_t groups, bool plain_input, int64_t kernel_x,
                                int64_t dilation_x);
 /* How weights of these dims are packed; false: they are not. */

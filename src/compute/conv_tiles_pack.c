@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights of convolutions by tiles of bf16 (conv_tiles.h), in the order of steps:
+/* Packed weights of convolutions by tiles of bf16 or f16 (conv_tiles.h), in the order of steps:
  *
  *   [group][out block][slab of 32 input channels][tap][32 / 2][16 output channels][2]
  *   [group][out block][run][numbers of the run / 32][32 / 2][16 output channels][2]     narrow
@@ -131,12 +131,15 @@ static bool tiles_source(const sn_packing *p, size_t unit, int64_t *first, int64
     return true;
 }
 
-const sn_pack_format sn_pack_bf16_conv_tiles16 = {.name = "bf16_conv_tiles16",
-                                                  .arrangement = SN_WEIGHTS_CONV_TILES,
-                                                  .dtype = SONDE_DTYPE_BF16,
-                                                  .block = BLOCK,
-                                                  .kr = KR,
-                                                  .bytes = tiles_bytes,
-                                                  .units = tiles_units,
-                                                  .pack = tiles_pack,
-                                                  .source = tiles_source};
+#define FORMAT(TYPE, type)                                                                         \
+    const sn_pack_format sn_pack_##type##_conv_tiles16 = {.name = #type "_conv_tiles16",           \
+                                                          .arrangement = SN_WEIGHTS_CONV_TILES,    \
+                                                          .dtype = SONDE_DTYPE_##TYPE,             \
+                                                          .block = BLOCK,                          \
+                                                          .kr = KR,                                \
+                                                          .bytes = tiles_bytes,                    \
+                                                          .units = tiles_units,                    \
+                                                          .pack = tiles_pack,                      \
+                                                          .source = tiles_source};
+FORMAT(BF16, bf16)
+FORMAT(F16, f16)

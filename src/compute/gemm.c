@@ -95,7 +95,9 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
     p->cpu_flags = cpu_flags;
     if (d->tiles) {
         p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
-        snprintf(p->name, sizeof p->name, "bf16_gemm%s", strrchr(p->k->bf16_rows_name, '_'));
+        snprintf(p->name, sizeof p->name, "%s_gemm%s",
+                 d->b_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16",
+                 strrchr(p->k->bf16_rows_name, '_'));
         p->items = (size_t)(p->batches * p->panels);
         return sn_gemm_tiles_plan(p, l2_bytes)
                    ? SONDE_OK

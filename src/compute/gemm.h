@@ -24,7 +24,7 @@ typedef struct sn_gemm_desc {
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
     sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
-    bool tiles;       /* B comes in the format sn_gemm_tiles_pack_id names, A is rounded to bf16 */
+    bool tiles;       /* B comes in the format sn_gemm_tiles_pack_id names, A is rounded, too */
     bool has_c;
     int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
     bool residual;    /* Z, dense like Y */
@@ -36,6 +36,8 @@ typedef struct sn_gemm_desc {
 /* How products in bf16 are cut (gemm_tiles.c). */
 typedef struct sn_gemm_tiles {
     int64_t steps, pitch; /* of 64 bytes of a row; bytes from row to row of A in bf16 */
+    int64_t kernel_steps; /* that the kernel does for them */
+    bool split;           /* B is f16, A the sum of two bf16 */
     int64_t rows, parts;  /* of a task; tasks of a batch */
     int64_t chunks, column_parts;
     bool shared; /* A is rounded once for all tasks */
@@ -65,7 +67,7 @@ typedef struct sn_gemm_plan {
     sn_pieces wide;
     sn_gemm_tiles tiles;
     sn_piece tiles_at, tiles_start;
-    sn_pieces tiles_a, tiles_sums;
+    sn_pieces tiles_a, tiles_sums, tiles_parts;
     sn_workspace workspace; /* of a run: what its way needs of these */
     uint32_t cpu_flags;
     uint64_t flops;
@@ -73,7 +75,7 @@ typedef struct sn_gemm_plan {
 } sn_gemm_plan;
 
 unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
-unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags);
+unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F16 or BF16 */
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 

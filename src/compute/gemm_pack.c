@@ -202,13 +202,16 @@ static bool tile_source(const sn_packing *p, size_t unit, int64_t *first, int64_
     return p->arg != 0;
 }
 
-const sn_pack_format sn_pack_bf16_panel_tiles16 = {.name = "bf16_panel_tiles16",
-                                                   .arrangement = SN_WEIGHTS_PANEL_TILES,
-                                                   .dtype = SONDE_DTYPE_BF16,
-                                                   .block = 16,
-                                                   .kr = 2,
-                                                   .bytes = tile_bytes,
-                                                   .units = tile_units,
-                                                   .pack = pack_tiles,
-                                                   .source = tile_source,
-                                                   .joins = panels_join};
+#define TILES(TYPE, type)                                                                          \
+    const sn_pack_format sn_pack_##type##_panel_tiles16 = {.name = #type "_panel_tiles16",         \
+                                                           .arrangement = SN_WEIGHTS_PANEL_TILES,  \
+                                                           .dtype = SONDE_DTYPE_##TYPE,            \
+                                                           .block = 16,                            \
+                                                           .kr = 2,                                \
+                                                           .bytes = tile_bytes,                    \
+                                                           .units = tile_units,                    \
+                                                           .pack = pack_tiles,                     \
+                                                           .source = tile_source,                  \
+                                                           .joins = panels_join};
+TILES(BF16, bf16)
+TILES(F16, f16)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products in bf16 by tiles (kernels/signatures.h, bf16_rows): A is rounded to bf16, B was
- * when it was packed, sums are f32. A is rounded once, for all columns, if there is room for all of
- * it; long ones are rounded part by part. A task is some rows times some chunks of columns. */
+ * when it was packed, sums are f32. A B of f16 is split in two, and so is A (tiles.h). A is rounded
+ * once, for all columns, if there is room for all of it; long ones are rounded part by part. A task
+ * is some rows times some chunks of columns. */
 #include "compute/gemm_tiles.h"
 
 #include <math.h>
@@ -19,9 +20,9 @@ enum {
     PAGE = 4096
 };
 
-unsigned sn_gemm_tiles_pack_id(uint32_t cpu_flags)
+unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags)
 {
-    return sn_pack_find(SN_WEIGHTS_PANEL_TILES, SONDE_DTYPE_BF16,
+    return sn_pack_find(SN_WEIGHTS_PANEL_TILES, dtype,
                         &sn_kernels_get(cpu_flags)->bf16_rows_geometry);
 }
 
@@ -30,7 +31,9 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     const sn_gemm_desc *d = &p->d;
     sn_gemm_tiles *t = &p->tiles;
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
-    t->pitch = t->steps * SN_ROWS_STEP;
+    t->split = d->b_dtype == SONDE_DTYPE_F16;
+    t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
+    t->pitch = t->steps * SN_ROWS_STEP * (t->split ? 2 : 1);
     if (t->pitch % PAGE == 0)
         t->pitch += SN_ROWS_STEP; /* rows would all lie in the same few lines of the cache */
     t->chunks = sn_ceil_div(p->panels, CHUNK);
@@ -50,13 +53,15 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
                           ? sn_min(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)))
                           : 1;
     const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
-    p->tiles_at = sn_carve(&p->workspace, t->steps, sizeof(ptrdiff_t));
+    p->tiles_at = sn_carve(&p->workspace, t->kernel_steps, sizeof(ptrdiff_t));
     p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));
     const int64_t sums = ROWS * CHUNK * SN_ROWS_TILE;
     p->tiles_sums = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)sums * sizeof(float));
     const int64_t own = sn_count(t->rows, t->pitch, 1, 1);
-    if (own < 0)
+    const int64_t parts = sn_count(CHUNK, t->kernel_steps, SN_ROWS_WEIGHTS, 1);
+    if (own < 0 || parts < 0)
         return false;
+    p->tiles_parts = sn_carve_each(&p->workspace, (size_t)p->threads, t->split ? (size_t)parts : 0);
     p->tiles_a = t->shared ? sn_carve_each(&p->workspace, 1, (size_t)all)
                            : sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)own);
     return true;
@@ -71,21 +76,28 @@ typedef struct tiles_call {
     void *workspace;
 } tiles_call;
 
-/* Rows first … first+n-1 of matrix `ia` of A, in bf16, zero behind k. */
+/* Rows first … first+n-1 of matrix `ia` of A, in bf16, zero behind k; low parts follow high ones.
+ */
 static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_t first, int64_t n,
                        uint8_t *to)
 {
+    enum { SOME = 8 * NUMBERS };
     const sn_gemm_desc *d = &p->d;
-    const size_t used = (size_t)d->k * sizeof(uint16_t);
+    const int64_t low = p->tiles.steps * SN_ROWS_STEP;
     a += ia * d->m * d->k;
     for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
-        uint16_t *row = (uint16_t *)(void *)to;
-        if (!d->trans_a)
-            sn_tiles_round(p->k, row, a + r * d->k, (size_t)d->k);
-        else
-            for (int64_t i = 0; i < d->k; i++)
-                p->k->bf16_store(row + i, a + i * d->m + r, 1);
-        memset(to + used, 0, (size_t)p->tiles.pitch - used);
+        uint8_t *rest = p->tiles.split ? to + low : NULL;
+        if (!d->trans_a) {
+            sn_tiles_round(p->k, to, rest, a + r * d->k, (size_t)d->k);
+            continue;
+        }
+        for (int64_t i = 0; i < d->k; i += SOME) {
+            float column[SOME];
+            const int64_t m = sn_min(SOME, d->k - i), at = i * (int64_t)sizeof(uint16_t);
+            for (int64_t j = 0; j < m; j++)
+                column[j] = a[(i + j) * d->m + r];
+            sn_tiles_round(p->k, to + at, rest ? rest + at : NULL, column, (size_t)m);
+        }
     }
 }
 
@@ -120,9 +132,11 @@ static void add_row(const tiles_call *c, float *y, int64_t batch, int64_t row, i
         p->k->f32_add(y, y, more + (batch * d->m + row) * d->n + col, (size_t)n, SN_BINARY_VV);
 }
 
-/* Rows `row` … row+rows-1 of a batch, which lie at x, times chunk `chunk`. */
+/* Rows `row` … row+rows-1 of a batch, which lie at x, times chunk `chunk`, whose weights may have
+ * been split. */
 static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_t ib, int64_t row,
-                    int64_t rows, int64_t chunk, int64_t shares, int64_t share, float *sums)
+                    int64_t rows, int64_t chunk, int64_t shares, int64_t share, float *sums,
+                    const uint8_t *split)
 {
     const sn_gemm_plan *p = c->p;
     const sn_gemm_desc *d = &p->d;
@@ -137,14 +151,14 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const uint8_t *w = (const uint8_t *)c->o->b + (ib * p->panels + q) * panel;
     sn_tile_rows tiles = {.x = x,
                           .at = c->at,
-                          .w = w,
+                          .w = split ? split : w,
                           .start = c->start + col,
                           .y = direct ? y : sums,
                           .rows = (size_t)rows,
                           .blocks = (size_t)blocks,
-                          .steps = (size_t)t->steps,
+                          .steps = (size_t)t->kernel_steps,
                           .x_row = (ptrdiff_t)t->pitch,
-                          .w_q = (ptrdiff_t)panel,
+                          .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
                           .y_row = direct ? d->n : CHUNK * SN_ROWS_TILE,
                           .y_q = SN_ROWS_TILE};
     const int64_t next = sn_min(CHUNK, p->panels - q - blocks);
@@ -183,10 +197,18 @@ static void task(void *arg, size_t index, int worker)
         x += (batch * sn_ceil_div(p->d.m, ROWS) * ROWS + first) * t->pitch;
     else
         round_rows(p, c->o->a, ia, first, rows, x);
-    for (size_t k = c0; k < c1; k++)
+    uint8_t *split = t->split ? sn_pieces_at(c->workspace, p->tiles_parts, (size_t)worker) : NULL;
+    for (size_t k = c0; k < c1; k++) {
+        const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
+        if (split)
+            sn_tiles_split_weights(p->k, split,
+                                   (const uint8_t *)c->o->b +
+                                       (ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS,
+                                   blocks * t->steps);
         for (int64_t v = 0; v < rows; v += ROWS)
             compute(c, x + v * t->pitch, batch, ib, first + v, sn_min(ROWS, rows - v), (int64_t)k,
-                    shares, v / ROWS, sums);
+                    shares, v / ROWS, sums, split);
+    }
 }
 
 void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *workspace,
@@ -198,8 +220,9 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
         pool = NULL; /* workspace is planned per worker */
     ptrdiff_t *at = sn_piece_at(workspace, p->tiles_at);
     float *start = sn_piece_at(workspace, p->tiles_start);
-    for (int64_t s = 0; s < t->steps; s++)
-        at[s] = s * SN_ROWS_STEP;
+    const int64_t each = t->kernel_steps / t->steps;
+    for (int64_t s = 0; s < t->kernel_steps; s++)
+        at[s] = (s / each + (s % each == SN_SPLIT_STEPS - 1 ? t->steps : 0)) * SN_ROWS_STEP;
     memset(start, 0, (size_t)(t->chunks * CHUNK * SN_ROWS_TILE) * sizeof *start);
     if (p->bias)
         memcpy(start, o->c, (size_t)d->n * sizeof *start);

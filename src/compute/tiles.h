@@ -26,16 +26,50 @@ static inline sn_thread_hook sn_tiles_hook(const sn_kernels *k)
 
 enum { SN_STEP_HALVES = SN_ROWS_STEP / 2 }; /* numbers of 16 bits in a step */
 
-/* n numbers in bf16, and zeros up to a whole step. */
-static inline void sn_tiles_round(const sn_kernels *k, void *to, const float *from, size_t n)
+/* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
+ * not NULL. */
+static inline void sn_tiles_round(const sn_kernels *k, void *to, void *rest, const float *from,
+                                  size_t n)
 {
-    uint16_t *y = (uint16_t *)to;
-    const size_t steps = n / SN_STEP_HALVES, rest = n % SN_STEP_HALVES;
+    const size_t steps = n / SN_STEP_HALVES, left = n % SN_STEP_HALVES;
+    sn_bf16_pairs t = {.a = from,
+                       .b = steps ? from + SN_PAIR_BLOCK : NULL,
+                       .y = to,
+                       .rest = rest,
+                       .n = steps,
+                       .step = SN_STEP_HALVES};
     if (steps > 0)
-        k->bf16_pairs(y, from, from + SN_PAIR_BLOCK, steps, SN_STEP_HALVES, NULL);
-    if (rest > 0) {
-        k->bf16_store(y + n - rest, from + n - rest, rest);
-        memset(y + n, 0, (SN_STEP_HALVES - rest) * sizeof *y);
+        k->bf16_pairs(&t);
+    if (left > 0) {
+        float last[SN_STEP_HALVES] = {0};
+        memcpy(last, from + n - left, left * sizeof *last);
+        t.a = last;
+        t.b = last + SN_PAIR_BLOCK;
+        t.y += n - left;
+        t.rest = rest ? t.rest + n - left : NULL;
+        t.n = 1;
+        k->bf16_pairs(&t);
+    }
+}
+
+/* Products in f16: an f16 is the sum of two bf16, h + l, and so is an f32 to 16 bits. A step of
+ * weights becomes three, and x reads the step of its own high part twice, then that of its low
+ * part:
+ *
+ *   x_h · w_h + x_h · w_l + x_l · w_h
+ *
+ * What is left out, x_l · w_l, is below the 16th bit. */
+enum { SN_SPLIT_STEPS = 3 };
+
+static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const void *from,
+                                          int64_t steps)
+{
+    enum { N = SN_ROWS_WEIGHTS / sizeof(uint16_t) };
+    uint16_t *y = (uint16_t *)to;
+    const uint16_t *x = (const uint16_t *)from;
+    for (int64_t s = 0; s < steps; s++, x += N, y += SN_SPLIT_STEPS * N) {
+        k->f16_split(y, y + N, x, N);
+        memcpy(y + 2 * N, y, SN_ROWS_WEIGHTS);
     }
 }
 

@@ -56,23 +56,61 @@ STORE(f16)
 LOAD(bf16)
 STORE(bf16)
 
-/* 16 numbers, by 16 factors if there are any. */
-SN_INLINE void store_block(uint16_t *y, const float *x, const float *gate)
+/* What rounding to bf16 takes away from v, which became `rounded`; 0 where that is not finite. */
+SN_INLINE sn_v v_rest(sn_v v, sn_vi rounded)
 {
-    for (size_t l = 0; l < SN_PAIR_BLOCK; l += SN_VL)
-        v_store_bf16(y + l, gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l));
+    const sn_v left = v_sub(v, v_cast(vi_shl(rounded, 16)));
+    return v_select(v_lt(v_abs(left), v_set1(__builtin_inff())), left, v_zero());
 }
 
-void SN_ISA(sn_bf16_pairs)(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
-                           const float *gate)
+/* 16 numbers, by 16 factors if there are any. */
+SN_INLINE void store_block(uint16_t *y, uint16_t *rest, const float *x, const float *gate)
 {
-    for (size_t i = 0; i < n; i++, y += 2 * SN_PAIR_BLOCK) {
-        store_block(y, a + i * step, gate);
-        if (b)
-            store_block(y + SN_PAIR_BLOCK, b + i * step, gate ? gate + SN_PAIR_BLOCK : NULL);
-        else
-            memset(y + SN_PAIR_BLOCK, 0, SN_PAIR_BLOCK * sizeof *y);
+    for (size_t l = 0; l < SN_PAIR_BLOCK; l += SN_VL) {
+        const sn_v v = gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l);
+        const sn_vi rounded = vi_round_bf16(v);
+        vi_store_u16(y + l, rounded);
+        if (rest)
+            vi_store_u16(rest + l, vi_round_bf16(v_rest(v, rounded)));
     }
+}
+
+void SN_ISA(sn_bf16_pairs)(const sn_bf16_pairs *t)
+{
+    const size_t block = SN_PAIR_BLOCK;
+    for (size_t i = 0; i < t->n; i++) {
+        uint16_t *y = t->y + i * 2 * block, *rest = t->rest ? t->rest + i * 2 * block : NULL;
+        store_block(y, rest, t->a + i * t->step, t->gate);
+        if (t->b) {
+            store_block(y + block, rest ? rest + block : NULL, t->b + i * t->step,
+                        t->gate ? t->gate + block : NULL);
+            continue;
+        }
+        memset(y + block, 0, block * sizeof *y);
+        if (rest)
+            memset(rest + block, 0, block * sizeof *rest);
+    }
+}
+
+void SN_ISA(sn_f16_split)(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n)
+{
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL) {
+        const sn_v v = v_load_f16(x + i);
+        const sn_vi rounded = vi_round_bf16(v);
+        vi_store_u16(y + i, rounded);
+        vi_store_u16(rest + i, vi_round_bf16(v_rest(v, rounded)));
+    }
+    if (i == n)
+        return;
+    uint16_t last[SN_VL] = {0}, high[SN_VL], low[SN_VL];
+    memcpy(last, x + i, (n - i) * sizeof *x);
+    const sn_v v = v_load_f16(last);
+    const sn_vi rounded = vi_round_bf16(v);
+    vi_store_u16(high, rounded);
+    vi_store_u16(low, vi_round_bf16(v_rest(v, rounded)));
+    memcpy(y + i, high, (n - i) * sizeof *y);
+    memcpy(rest + i, low, (n - i) * sizeof *rest);
 }
 
 SN_INLINE sn_v v_zip_bf16(sn_v a, sn_v b)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Floats of 16 bits and f32, one at a time. */
+#include <math.h>
+
 #include "base/codec.h"
 #include "kernels/kernels.h"
 
@@ -27,16 +29,34 @@ void sn_bf16_store_ref(uint16_t *y, const float *x, size_t n)
         y[i] = sn_f32_to_bf16(x[i]);
 }
 
-void sn_bf16_pairs_ref(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
-                       const float *gate)
+/* x in bf16, and what that leaves; 0 where it is not finite. */
+static uint16_t split(float x, uint16_t *rest)
 {
-    for (size_t i = 0; i < n; i++, a += step, b = b ? b + step : NULL)
-        for (size_t l = 0; l < SN_PAIR_BLOCK; l++) {
-            const float low = gate ? a[l] * gate[l] : a[l];
-            const float high = !b ? 0.0f : gate ? b[l] * gate[SN_PAIR_BLOCK + l] : b[l];
-            y[i * 2 * SN_PAIR_BLOCK + l] = sn_f32_to_bf16(low);
-            y[(i * 2 + 1) * SN_PAIR_BLOCK + l] = sn_f32_to_bf16(high);
+    const uint16_t y = sn_f32_to_bf16(x);
+    const float left = x - sn_bf16_to_f32(y);
+    *rest = isfinite(left) ? sn_f32_to_bf16(left) : 0;
+    return y;
+}
+
+void sn_bf16_pairs_ref(const sn_bf16_pairs *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t l = 0; l < 2 * SN_PAIR_BLOCK; l++) {
+            const float *from = l < SN_PAIR_BLOCK ? t->a : t->b;
+            float x = from ? from[i * t->step + l % SN_PAIR_BLOCK] : 0.0f;
+            uint16_t rest;
+            if (from && t->gate)
+                x *= t->gate[l];
+            t->y[i * 2 * SN_PAIR_BLOCK + l] = split(x, &rest);
+            if (t->rest)
+                t->rest[i * 2 * SN_PAIR_BLOCK + l] = rest;
         }
+}
+
+void sn_f16_split_ref(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = split(sn_f16_to_f32(x[i]), &rest[i]);
 }
 
 void sn_bf16_zip_ref(uint16_t *y, const float *a, const float *b, size_t n)

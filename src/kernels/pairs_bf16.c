@@ -6,33 +6,46 @@
 #include "kernels/kernels.h"
 #include "kernels/simd_common.h"
 
-SN_INLINE void pairs(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
-                     const float *gate, const bool two, const bool gated)
+/* What rounding took away from x; 0 where that is not finite. */
+SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded)
 {
-    const __m512 low_gate = gated ? _mm512_loadu_ps(gate) : _mm512_setzero_ps();
-    const __m512 high_gate = gated && two ? _mm512_loadu_ps(gate + SN_PAIR_BLOCK) : low_gate;
+    const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16);
+    const __m512 left = _mm512_sub_ps(x, _mm512_castsi512_ps(bits));
+    const __mmask16 finite =
+        _mm512_cmp_ps_mask(_mm512_abs_ps(left), _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+    return _mm512_maskz_mov_ps(finite, left);
+}
+
+SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, const bool split)
+{
+    const __m512 low_gate = gated ? _mm512_loadu_ps(t->gate) : _mm512_setzero_ps();
+    const __m512 high_gate = gated && two ? _mm512_loadu_ps(t->gate + SN_PAIR_BLOCK) : low_gate;
     __m512 high = _mm512_setzero_ps();
-    for (size_t i = 0; i < n; i++, y += 2 * SN_PAIR_BLOCK) {
-        __m512 low = _mm512_loadu_ps(a + i * step);
+    for (size_t i = 0; i < t->n; i++) {
+        __m512 low = _mm512_loadu_ps(t->a + i * t->step);
         if (two)
-            high = _mm512_loadu_ps(b + i * step);
+            high = _mm512_loadu_ps(t->b + i * t->step);
         if (gated) {
             low = _mm512_mul_ps(low, low_gate);
             high = two ? _mm512_mul_ps(high, high_gate) : high;
         }
-        _mm512_storeu_si512(y, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+        const __m512i y = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+        _mm512_storeu_si512(t->y + i * 2 * SN_PAIR_BLOCK, y);
+        if (split) {
+            const __m512 a = what_is_left(low, _mm512_castsi512_si256(y));
+            const __m512 b = what_is_left(high, _mm512_extracti64x4_epi64(y, 1));
+            _mm512_storeu_si512(t->rest + i * 2 * SN_PAIR_BLOCK,
+                                (__m512i)_mm512_cvtne2ps_pbh(b, a));
+        }
     }
 }
 
-void sn_bf16_pairs_bf16(uint16_t *y, const float *a, const float *b, size_t n, size_t step,
-                        const float *gate)
+void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
 {
-    if (b && gate)
-        pairs(y, a, b, n, step, gate, true, true);
-    else if (b)
-        pairs(y, a, b, n, step, gate, true, false);
-    else if (gate)
-        pairs(y, a, b, n, step, gate, false, true);
+    if (t->rest || !t->b)
+        pairs(t, t->b != NULL, t->gate != NULL, t->rest != NULL);
+    else if (t->gate)
+        pairs(t, true, true, false);
     else
-        pairs(y, a, b, n, step, gate, false, false);
+        pairs(t, true, false, false);
 }

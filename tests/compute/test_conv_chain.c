@@ -13,8 +13,9 @@ static void *packed(sn_dtype dtype, float *w, const int64_t *dims, int64_t group
     const unsigned block = sn_conv_block(lv->flags);
     const size_t n = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
     if (tiles)
-        return packed_rounded(sn_conv_tiles_pack_id(dims, 4, groups, block, block, lv->flags), w, n,
-                              dims, 4, sn_conv_tiles_pack_arg(groups, false, 1, 1), lv->flags);
+        return packed_rounded(
+            sn_conv_tiles_pack_id(dtype, dims, 4, groups, block, block, lv->flags), w, n, dims, 4,
+            sn_conv_tiles_pack_arg(groups, false, 1, 1), lv->flags);
     return packed_rounded(sn_conv_pack_id(dtype, dims, 4, groups, block, block, lv->flags), w, n,
                           dims, 4, groups, lv->flags);
 }
@@ -37,7 +38,7 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
                       .packed = true,
                       .w_dtype = weight_dtype(test_rand())};
     sn_conv_desc b = a;
-    a.tiles = a.w_dtype == SONDE_DTYPE_BF16 && block == 16;
+    a.tiles = a.w_dtype != SONDE_DTYPE_F32 && block == 16;
     a.act.kind = SN_ACT_SIGMOID; /* what does not keep padding lanes zero by itself */
     b.act.kind = SN_ACT_RELU;
     b.c = b.groups = wide;

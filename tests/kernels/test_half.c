@@ -54,6 +54,37 @@ static bool is_tiny(uint16_t bf16) /* zero, or denormal */
     return (bf16 & 0x7f80) == 0;
 }
 
+static bool same_bf16(uint16_t a, uint16_t b)
+{
+    const bool nan = (a & 0x7fff) > 0x7f80 && (b & 0x7fff) > 0x7f80;
+    return a == b || nan || (is_tiny(a) && is_tiny(b));
+}
+
+/* All codes of f16: the two parts are the reference's, and their sum is the number. */
+static void check_split(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (uint32_t code = 0, i = 0; code < 65536 && !test_errors; i++) {
+        enum { MOST = 300 };
+        const size_t n = i < 100 ? i : rnd(0, MOST);
+        uint16_t x[MOST], high[MOST], low[MOST], want_high[MOST], want_low[MOST];
+        for (size_t k = 0; k < n; k++)
+            x[k] = (uint16_t)code++;
+        ((sn_f16_split_fn *)ref->fn)(want_high, want_low, x, n);
+        ((sn_f16_split_fn *)row->fn)(high, low, x, n);
+        float whole[MOST], a[MOST], b[MOST];
+        const sn_kernels *plain = sn_kernels_get(0);
+        plain->f16_load(whole, x, n);
+        plain->bf16_load(a, high, n);
+        plain->bf16_load(b, low, n);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(high[k] == want_high[k] && low[k] == want_low[k] &&
+                          (a[k] + b[k] == whole[k] || isnan(whole[k])),
+                      "%s: %x is %x and %x, expected %x and %x", row->name, (unsigned)x[k],
+                      (unsigned)high[k], (unsigned)low[k], (unsigned)want_high[k],
+                      (unsigned)want_low[k]);
+    }
+}
+
 static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
@@ -67,15 +98,28 @@ static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
         fill(a.data, read, i % 5 == 0 ? ALL : NONE);
         fill(b.data, read, i % 5 == 1 ? ALL : NONE);
         fill(gate.data, 2 * SN_PAIR_BLOCK, NONE);
+        guarded left = guard_floats(block, at_end), left_want = guard_floats(block, at_end);
         uint16_t *x = (uint16_t *)(void *)want.data, *y = (uint16_t *)(void *)got.data;
-        const float *second = two ? b.data : NULL, *by = gated ? gate.data : NULL;
-        ((sn_bf16_pairs_fn *)ref->fn)(x, a.data, second, n, step, by);
-        ((sn_bf16_pairs_fn *)row->fn)(y, a.data, second, n, step, by);
-        for (size_t k = 0; k < 2 * block; k++)
-            CHECK_MSG(x[k] == y[k] || (is_tiny(x[k]) && is_tiny(y[k])) ||
-                          ((x[k] & 0x7fff) > 0x7f80 && (y[k] & 0x7fff) > 0x7f80),
-                      "%s: number %zu of %zu is %x, expected %x", row->name, k, 2 * block,
-                      (unsigned)y[k], (unsigned)x[k]);
+        uint16_t *rx = (uint16_t *)(void *)left_want.data, *ry = (uint16_t *)(void *)left.data;
+        const bool split = i % 2 == 0;
+        sn_bf16_pairs t = {.a = a.data,
+                           .b = two ? b.data : NULL,
+                           .gate = gated ? gate.data : NULL,
+                           .y = x,
+                           .rest = split ? rx : NULL,
+                           .n = n,
+                           .step = step};
+        ((sn_bf16_pairs_fn *)ref->fn)(&t);
+        t.y = y;
+        t.rest = split ? ry : NULL;
+        ((sn_bf16_pairs_fn *)row->fn)(&t);
+        for (size_t k = 0; k < 2 * block; k++) {
+            CHECK_MSG(same_bf16(x[k], y[k]), "%s: number %zu of %zu is %x, expected %x", row->name,
+                      k, 2 * block, (unsigned)y[k], (unsigned)x[k]);
+            CHECK_MSG(!split || same_bf16(rx[k], ry[k]), "%s: rest %zu of %zu is %x, expected %x",
+                      row->name, k, 2 * block, (unsigned)ry[k], (unsigned)rx[k]);
+        }
+        guard_free(&left), guard_free(&left_want);
         guard_free(&a), guard_free(&b), guard_free(&gate), guard_free(&got), guard_free(&want);
     }
 }
@@ -100,11 +144,10 @@ static void check_zip(const sn_kernel_row *row, const sn_kernel_row *ref)
 
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
-    static const row_checker checkers[] = {{"sn_half_load", check_half_load},
-                                           {"sn_half_store", check_half_store},
-                                           {"sn_bf16_pairs", check_pairs},
-                                           {"sn_bf16_zip", check_zip},
-                                           {NULL, NULL}};
+    static const row_checker checkers[] = {
+        {"sn_half_load", check_half_load}, {"sn_half_store", check_half_store},
+        {"sn_bf16_pairs", check_pairs},    {"sn_bf16_zip", check_zip},
+        {"sn_f16_split", check_split},     {NULL, NULL}};
     check_family("half", checkers);
 }
 

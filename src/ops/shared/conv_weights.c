@@ -3,6 +3,7 @@
 
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
+#include "ops/shared/converted.h"
 
 void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_t dilation_x)
 {
@@ -13,10 +14,9 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const int rank = w->type.rank;
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
-    if (dtype == SONDE_DTYPE_BF16 && r->precision == SONDE_PRECISION_BF16 &&
-        sn_pack_has_tiles(r->cpu_flags)) {
-        r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(dims, rank, groups, r->in_block, r->out_block,
-                                                    r->cpu_flags);
+    if (sn_pack_by_tiles(r, i)) {
+        r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(dtype, dims, rank, groups, r->in_block,
+                                                    r->out_block, r->cpu_flags);
         if (r->pack[i] != SN_PACK_NONE) {
             r->pack_arg[i] =
                 sn_conv_tiles_pack_arg(groups, r->in_block == 0, dims[rank - 1], dilation_x);
@@ -29,5 +29,5 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
 
 bool sn_conv_weights_in_tiles(const sn_fact *w)
 {
-    return w->pack == SN_PACK_BF16_CONV_TILES16;
+    return w->pack == SN_PACK_BF16_CONV_TILES16 || w->pack == SN_PACK_F16_CONV_TILES16;
 }

@@ -9,6 +9,14 @@ sn_dtype sn_packed_dtype(const sn_fact *fact)
     return fact->pack ? sn_pack_get(fact->pack)->dtype : fact->type.dtype;
 }
 
+bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i)
+{
+    const sn_dtype dtype = sn_pack_dtype(r, i);
+    return sn_pack_has_tiles(r->cpu_flags) &&
+           (dtype == SONDE_DTYPE_F16 || (dtype == SONDE_DTYPE_BF16 && !r->as_in_file[i] &&
+                                         r->precision == SONDE_PRECISION_BF16));
+}
+
 bool sn_packed_tiles(const sn_fact *fact)
 {
     return fact->pack && sn_pack_get(fact->pack)->arrangement == SN_WEIGHTS_PANEL_TILES;

@@ -32,6 +32,8 @@ static inline sn_dtype sn_compute_float(sn_dtype t)
 
 /* The type of a weight's elements as a step gets them, packed or not. */
 sn_dtype sn_packed_dtype(const sn_fact *fact);
+/* Is weight i to be packed in tiles? If bf16 is asked for, or it is f16, which bf16 can split. */
+bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i);
 /* Is a packed weight in tiles, whose kernels compute in its type? */
 bool sn_packed_tiles(const sn_fact *fact);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compute/packs.h"
+#include "ops/shared/converted.h"
 
 int sn_product_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
 {
@@ -108,11 +109,8 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
 
 unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
 {
-    const sn_dtype t = r->in[i]->type.dtype;
-    const bool is_float = t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16;
-    if (is_float && !r->as_in_file[i] && sn_pack_has_tiles(r->cpu_flags) &&
-        r->precision == SONDE_PRECISION_BF16)
-        return sn_gemm_tiles_pack_id(r->cpu_flags);
+    if (sn_pack_by_tiles(r, i))
+        return sn_gemm_tiles_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
     return sn_gemm_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
 }
 
