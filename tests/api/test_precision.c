@@ -19,7 +19,7 @@ static void begin(fixture *f)
     sonde_context_options o = SONDE_INIT(sonde_context_options);
     o.threads = 1;
     CHECK_OK(sonde_context_create(&o, &f->context, &err));
-    CHECK_OK(zoo_model(f->context, "tiny_cnn", &f->model, &err));
+    CHECK_OK(zoo_model(f->context, "tiny_resnet", &f->model, &err));
 }
 
 static void end(const fixture *f)

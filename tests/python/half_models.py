@@ -43,3 +43,19 @@ def narrowed(model, kind):
 def widened(model, kind):
     """The model with `kind` replaced by f32: the numbers stay the same."""
     return _change(model, KINDS[kind][0], TensorProto.FLOAT, lambda x: x.astype(np.float32))
+
+
+def tiles_bytes(shape):
+    """What weights of a product or a convolution take at most in tiles of 16 bits: columns, or output channels, are
+    filled up to blocks of 16, rows, or input channels, to steps of 32; of fewer than 16 channels, the pixels of a
+    kernel's row to steps."""
+    if len(shape) == 2:
+        return max(-(-n // 16) * 16 * -(-k // 32) * 32 * 2 for n, k in (shape, shape[::-1]))
+    if len(shape) != 4:
+        return 0
+    out, channels, high, wide = shape
+    steps = -(-channels // 32) * high * wide
+    if channels < 16:
+        pixel = 1 << (channels - 1).bit_length()
+        steps = max(high * -(-wide * pixel // 32), high * wide)
+    return -(-out // 16) * 16 * steps * 32 * 2

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in f16 and bf16: computed in f32 between their ends, fused like models in f32, weights at two bytes each."""
 import json
+import math
 import os
 import subprocess
 
@@ -9,7 +10,7 @@ import onnx
 import onnx.reference
 import pytest
 import sonde
-from half_models import KINDS, narrowed, widened
+from half_models import KINDS, narrowed, tiles_bytes, widened
 
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
@@ -72,7 +73,9 @@ def test_a_narrow_model_has_the_steps_of_its_f32_twin(zoo, tmp_path, name, kind)
     count = {o["op"]: o["count"] for o in ours["operators"] if o["op"] != "[Convert]"}
     assert count == {o["op"]: o["count"] for o in twin["operators"]}
     packed, wide = (m["run"]["memory"]["packed"] for m in (ours, twin))
-    assert packed <= wide * (1 if name in FOLDED else 0.52)  # each weight begins at a multiple of 64 bytes
+    # Each weight begins at a multiple of 64 bytes, and narrow convolutions may be filled up.
+    filled = sum(max(0, tiles_bytes(i.dims) - 2 * math.prod(i.dims)) for i in model.graph.initializer)
+    assert packed <= wide * (1 if name in FOLDED else 0.52) + filled
 
 
 @pytest.mark.parametrize("name", ["tiny_mlp", "tiny_vit", "tiny_cnn"])

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import sonde
-from half_models import KINDS, narrowed
+from half_models import KINDS, narrowed, tiles_bytes
 from onnx import TensorProto, helper, numpy_helper
 from small_models import model, value
 
@@ -63,7 +63,8 @@ def one(nodes, shape, weights, opset=17, dtype=TensorProto.FLOAT, domains=()):
 
 
 def attention(w):
-    return one([("Attention", ["x", "w", "b"], ["y"], {"num_heads": 4, "domain": "com.microsoft"})], [2, 5, 32],
+    """Its scores are small, so that their exponentials are no less accurate than they are."""
+    return one([("Attention", ["x", "w", "b"], ["y"], {"num_heads": 4, "scale": 0.01, "domain": "com.microsoft"})], [2, 5, 32],
                {"w": w, "b": random(96)}, domains=["com.microsoft"])
 
 
@@ -119,7 +120,9 @@ def test_each_weight_is_rounded_once(name, kind):
     w = random(*shape)
     x = x_of(make(w))
     got = run(make(w), x, kind)
-    assert close(got, run(make(rounded(w, kind)), x), got)
+    # The products of attention itself may be in bf16, too.
+    layers = 2 if name == "attention" and kind == "bf16" else 0
+    assert close(got, run(make(rounded(w, kind)), x), got, layers)
     assert got.tolist() != run(make(w), x).tolist()
 
 
@@ -157,8 +160,9 @@ def test_packed_weights_take_half_the_memory(name, kind, tmp_path):
     shape, make = PACKED[name]
     proto = make(random(*shape))
     wide, narrow = (packed(proto, p, tmp_path / "m.onnx") for p in ("file", kind))
-    assert 0 < narrow <= wide / 2 + 64  # a weight begins at a multiple of 64 bytes
-    assert wide == packed(proto, "f32", tmp_path / "m.onnx") == packed(proto, "auto", tmp_path / "m.onnx")
+    assert 0 < narrow <= max(wide / 2, tiles_bytes(shape)) + 64  # a weight begins at a multiple of 64 bytes
+    assert wide == packed(proto, "f32", tmp_path / "m.onnx")
+    assert packed(proto, "auto", tmp_path / "m.onnx") in (wide, packed(proto, "bf16", tmp_path / "m.onnx"))
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "f16", "auto"])
@@ -180,13 +184,21 @@ def test_without_packing_nothing_changes(precision):
     assert run(proto, x, precision, **off).tolist() == run(proto, x, **off).tolist()
 
 
-@pytest.mark.parametrize("precision", ["file", "f32", "auto"])
+@pytest.mark.parametrize("precision", ["file", "f32"])
 @pytest.mark.parametrize("name", PACKED)
 def test_f32_files_are_not_changed_by_other_names_of_their_type(name, precision):
     shape, make = PACKED[name]
     proto = make(random(*shape))
     x = x_of(proto)
     assert run(proto, x, precision).tolist() == run(proto, x).tolist()
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_auto_is_bf16_or_f32(name):
+    shape, make = PACKED[name]
+    proto = make(random(*shape))
+    x = x_of(proto)
+    assert run(proto, x, "auto").tolist() in (run(proto, x, "bf16").tolist(), run(proto, x, "f32").tolist())
 
 
 # ---------------------------------------------------------------------- files in 16 bits
@@ -204,7 +216,7 @@ def test_narrow_files_in_f32_compute_the_same(name, kind, tmp_path):
     eps = 2 * UNIT[kind][0]  # the output is rounded, from sums in another order
     assert np.abs(got.astype(np.float64) - want.astype(np.float64)).max() <= eps * np.abs(want.astype(np.float64)).max()
     sizes = [packed(proto, p, tmp_path / "m.onnx") for p in ("file", "f32")]
-    assert sizes[1] == 0 if name in PLAIN else sizes[1] >= 2 * (sizes[0] - 64) > 0
+    assert sizes[1] == 0 if name in PLAIN else 0 < sizes[0] <= max(sizes[1] / 2, tiles_bytes(shape)) + 64
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -217,7 +229,7 @@ def test_f16_files_in_bf16_and_back(name):
         x = x_of(make(w)).astype(KINDS[kind][1])
         got = run(narrowed(make(w), kind), x, other)
         want = run(narrowed(make(rounded(w, other)), kind), x, "f32") if kind == "f16" else run(narrowed(make(w), kind), x)
-        eps = 2 * UNIT[kind][0]
+        eps = 2 * UNIT[kind][0] + (2 * UNIT["bf16"][0] if name == "attention" and other == "bf16" else 0)
         scale = np.abs(want.astype(np.float64)).max()
         # What is rounded to bf16 is an f16 number again unless it has become subnormal: weights of 2^-14 are rare.
         assert got.dtype == want.dtype == KINDS[kind][1]
@@ -266,13 +278,13 @@ def test_a_bf16_weight_beyond_f16_stays_bf16(tmp_path):
 
 
 def two_products(a, b):
-    return one([("MatMul", ["x", "a"], ["h"]), ("MatMul", ["h", "b"], ["y"])], [7, 48], {"a": a, "b": b})
+    return one([("MatMul", ["x", "a"], ["h"]), ("MatMul", ["h", "b"], ["y"])], [7, 64], {"a": a, "b": b})
 
 
 def test_it_is_decided_for_each_weight(tmp_path):
-    a, b = random(48, 48), random(48, 48, seed=3)
+    a, b = random(64, 64), random(64, 64, seed=3)
     b[3, 4] = 1e5
-    x = random(7, 48)
+    x = rounded(random(7, 64), "bf16")
     got = run(two_products(a, b), x, "f16")
     assert close(got, run(two_products(rounded(a, "f16"), b), x), got)
     sizes = [packed(two_products(a, w), "f16", tmp_path / "m.onnx") for w in (np.clip(b, -9, 9), b)]
@@ -284,9 +296,9 @@ def test_the_scale_of_a_normalisation_counts(tmp_path):
     def scaled(w, by):
         ones, zeros = np.ones(32, np.float32), np.zeros(32, np.float32)
         return one([("Conv", ["x", "w"], ["c"]), ("BatchNormalization", ["c", "s", "z", "z", "o"], ["y"], {"epsilon": 0.0})],
-                   [1, 16, 9, 9], {"w": w, "s": ones * np.float32(by), "z": zeros, "o": ones})
-    w = random(32, 16, 3, 3)
-    x = random(1, 16, 9, 9)
+                   [1, 32, 9, 9], {"w": w, "s": ones * np.float32(by), "z": zeros, "o": ones})
+    w = random(32, 32, 3, 3)
+    x = rounded(random(1, 32, 9, 9), "bf16")
     for weights, by, fits in ((w, 2.0 ** 18, False), (w * np.float32(2.0 ** 18), 2.0 ** -18, True)):
         proto = scaled(weights, by)
         got, want = run(proto, x, "f16"), run(proto, x)
@@ -294,7 +306,7 @@ def test_the_scale_of_a_normalisation_counts(tmp_path):
         assert sizes[0] * (2 if fits else 1) == sizes[1]
         assert (got.tolist() != want.tolist()) == fits
         if fits:
-            assert close(got, run(PACKED["opset 7 conv"][1](rounded(w, "f16")), x), got)
+            assert close(got, run(one([("Conv", ["x", "w"], ["y"])], [1, 32, 9, 9], {"w": rounded(w, "f16")}), x), got)
 
 
 # ---------------------------------------------------------------------- graphs
@@ -306,7 +318,7 @@ def test_whole_models(zoo, name, precision):
     ours, file = session(proto, precision), session(proto)
     x = file.random_inputs(3)
     layers = sum(n.op_type in ("Conv", "MatMul", "Gemm") for n in proto.graph.node) or 1
-    unit = UNIT[precision][0] if precision in UNIT else 0.0
+    unit = UNIT["bf16" if precision == "auto" else precision][0] if precision != "f32" else 0.0
     for got, want in zip(ours.run(None, x), file.run(None, x), strict=True):
         if want.dtype != np.float32:
             continue

@@ -180,6 +180,7 @@ static sonde_status bind(sn_bind *b)
                       .out_block = sn_fact_block(&b->out[0]),
                       .residual = b->n_in > Z && b->in[Z],
                       .packed = b->in[W]->pack != 0,
+                      .w_dtype = tiles ? sn_packed_dtype(b->in[W]) : SONDE_DTYPE_F32,
                       .tiles = tiles,
                       .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
