@@ -41,6 +41,7 @@ typedef struct sn_conv_desc {
     bool packed;      /* weights come in the format sn_conv_pack_id names */
     sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
     bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names */
+    bool x_bf16, z_bf16, y_bf16; /* with such of bf16: images that lie in memory as bf16 */
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */

@@ -45,6 +45,11 @@ unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64
     return sn_pack_find(SN_WEIGHTS_CONV_TILES, dtype, &k->bf16_rows_geometry);
 }
 
+static int64_t x_bytes(const sn_conv_desc *d) /* of an element */
+{
+    return d->x_bf16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 bool sn_conv_tiles_plan(sn_conv_plan *p)
 {
     const sn_conv_desc *d = &p->d;
@@ -60,7 +65,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
     const int64_t images = sn_max(d->n, 1);
     const sn_lines_request r = {.conv = d,
-                                .x_pixel = (int64_t)sizeof(float) * (plain ? 1 : BLOCK),
+                                .x_pixel = x_bytes(d) * (plain ? 1 : BLOCK),
                                 .channels_bytes = t->pixel * (int64_t)sizeof(uint16_t),
                                 .merged = t->merged,
                                 .converted = true,
@@ -82,7 +87,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
         return false;
     const size_t n = (size_t)p->threads;
     p->copies = sn_carve_each(&p->workspace, n, (size_t)copy);
-    p->sums = sn_carve_each(&p->workspace, n, (ROWS + 1) * BLOCKS * BLOCK * sizeof(float));
+    p->sums = sn_carve_each(&p->workspace, n, ((ROWS + 1) * BLOCKS + ROWS) * BLOCK * sizeof(float));
     p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
     p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
     p->parts = sn_carve_each(&p->workspace, n, t->split ? (size_t)split : 0);
@@ -112,6 +117,35 @@ static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64
         .step = BLOCK,
     };
     s->p->k->bf16_pairs(&t);
+}
+
+/* The same of images that are bf16 in memory. */
+static void take_halves(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    enum { HALF = BLOCK * sizeof(uint16_t) };
+    const slab_source *s = arg;
+    const bool two = s->there > 1;
+    for (int64_t i = 0; i < n && !s->gate; i++, to += 2 * HALF, from += HALF) {
+        memcpy(to, from, HALF);
+        if (two)
+            memcpy(to + HALF, from + s->plane, HALF);
+        else
+            memset(to + HALF, 0, HALF);
+    }
+    for (int64_t i = 0; i < n && s->gate; i++, to += 2 * HALF, from += HALF) {
+        float wide[2 * BLOCK];
+        const sn_bf16_pairs t = {.a = wide,
+                                 .b = two ? wide + BLOCK : NULL,
+                                 .gate = s->gate,
+                                 .y = (uint16_t *)(void *)to,
+                                 .n = 1,
+                                 .step = BLOCK};
+        s->p->k->bf16_load(wide, (const uint16_t *)(const void *)from, BLOCK);
+        if (two)
+            s->p->k->bf16_load(wide + BLOCK, (const uint16_t *)(const void *)(from + s->plane),
+                               BLOCK);
+        s->p->k->bf16_pairs(&t);
+    }
 }
 
 enum { SOME = 128 }; /* pixels at a time */
@@ -161,7 +195,7 @@ typedef struct tiles_strip {
     sn_lines_part part;
     const float *gate; /* of the image; NULL: none */
     uint8_t *x, *columns;
-    float *sums, *start;
+    float *sums, *start, *wide; /* wide: of z */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
     uint8_t *w;                 /* a unit's weights, split */
 } tiles_strip;
@@ -179,6 +213,7 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
                      .at = sn_pieces_at(c->workspace, p->offsets, i),
                      .w = sn_pieces_at(c->workspace, p->parts, i)};
     s.start = s.sums + ROWS * BLOCKS * BLOCK;
+    s.wide = s.start + BLOCKS * BLOCK;
     s.in_columns = s.at + t->kernel_steps;
     const int64_t each = t->kernel_steps / t->steps;
     for (int64_t k = 0; k < t->kernel_steps; k++) {
@@ -208,7 +243,7 @@ static void prepare(tiles_strip *s, int64_t group)
         uint8_t *to = s->x + i * t->slab_bytes;
         const slab_source source = {
             .p = p,
-            .plane = pixels * unit * (int64_t)sizeof(float),
+            .plane = pixels * unit * x_bytes(d),
             .there = n - from,
             .low = t->split ? t->slabs * t->slab_bytes : 0,
             .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
@@ -219,9 +254,11 @@ static void prepare(tiles_strip *s, int64_t group)
             memset(to, 0, (size_t)t->slab_bytes);
             continue;
         }
-        const float *x = c->x + (s->image * all + first + from) * pixels * unit;
-        const sn_lines_image image = {.pixels = (const uint8_t *)x,
-                                      .convert = plain ? take_channels : take_blocks,
+        const int64_t at = (s->image * all + first + from) * source.plane;
+        const sn_lines_image image = {.pixels = (const uint8_t *)c->x + at,
+                                      .convert = plain       ? take_channels
+                                                 : d->x_bf16 ? take_halves
+                                                             : take_blocks,
                                       .arg = &source};
         sn_lines_prepare(&p->lines, &s->part, &image, to);
     }
@@ -270,6 +307,30 @@ static tiles_unit unit_of(const sn_conv_call *c, int64_t index)
     return u;
 }
 
+/* Sums of pixels of one block of channels to element `to` of y; `lanes` of them are real. */
+static void store_block(const tiles_strip *s, float *sums, int64_t to, int64_t pixels,
+                        int64_t lanes)
+{
+    const sn_conv_call *c = s->c;
+    const sn_conv_plan *p = c->p;
+    const sn_kernels *k = p->k;
+    const size_t n = (size_t)(pixels * BLOCK), even = n / NUMBERS * NUMBERS;
+    const float *z = c->z && !p->d.z_bf16 ? c->z + to : NULL;
+    if (c->z && p->d.z_bf16) {
+        k->bf16_load(s->wide, (const uint16_t *)(const void *)c->z + to, n);
+        z = s->wide;
+    }
+    float *y = p->d.y_bf16 ? sums : c->y + to;
+    k->f32_add_clip(y, sums, z, n, p->lo, p->hi);
+    if (p->post || p->clear)
+        sn_conv_finish(p, y, pixels, lanes);
+    if (!p->d.y_bf16)
+        return;
+    uint16_t *half = (uint16_t *)(void *)c->y + to;
+    sn_tiles_round(k, half, NULL, y, even); /* whole steps, as it fills them up */
+    k->bf16_store(half + even, y + even, n - even);
+}
+
 /* Sums of rows v … v+n-1 to where they belong; rows between lines are no results. */
 static void store_rows(const tiles_strip *s, const tiles_unit *u, int64_t v, int64_t n)
 {
@@ -286,10 +347,8 @@ static void store_rows(const tiles_strip *s, const tiles_unit *u, int64_t v, int
         }
         for (int64_t q = 0; q < u->blocks; q++) {
             const int64_t to = ((s->image * all + first + q) * s->out_pixels + at) * BLOCK;
-            p->k->f32_add_clip(c->y + to, s->sums + (q * ROWS + done) * BLOCK,
-                               c->z ? c->z + to : NULL, (size_t)(there * BLOCK), p->lo, p->hi);
-            if (p->post || p->clear)
-                sn_conv_finish(p, c->y + to, there, out - (u->q + q) * BLOCK);
+            store_block(s, s->sums + (q * ROWS + done) * BLOCK, to, there,
+                        out - (u->q + q) * BLOCK);
         }
         done += there;
     }

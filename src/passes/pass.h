@@ -9,6 +9,8 @@
 typedef struct sn_pass_env {
     sn_context *ctx;
     uint32_t cpu_flags;
+    sonde_precision
+        precision;       /* of packed weights; SONDE_PRECISION_FILE where they are not packed */
     sn_buffers *buffers; /* constants a pass makes: push the buffer, it lives with the program */
     sonde_error *err;
 } sn_pass_env;

@@ -272,6 +272,8 @@ enum {
                                    one element: where it lies and what is beside it do not matter */
 };
 
+enum { SN_BF16_OUT = 1 << 30 }; /* of sn_op.in_bf16 */
+
 #define SN_MS_DOMAIN "com.microsoft"
 
 struct sn_op {
@@ -297,6 +299,9 @@ struct sn_op {
     const sn_op_signature *(*in_blocks)(const sn_node *node, const void *params, int block);
     /* The same with images of bytes that have their channels last. */
     const sn_op_signature *(*in_last)(const sn_node *node, const void *params);
+    /* Storage: which images of f32 may lie in memory as bf16 if that is the precision, a bit per
+     * input and SN_BF16_OUT for output 0. Asked with layouts chosen. NULL: none. */
+    uint32_t (*in_bf16)(const sn_node *node, const void *params, uint32_t cpu_flags);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
      * than this version, or wrong (attributes.c). NULL: attributes.inc has them, or there are none.

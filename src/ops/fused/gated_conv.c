@@ -94,6 +94,12 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
                : &plain;
 }
 
+static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+{
+    (void)params;
+    return sn_conv_in_bf16(n, X, W, Z, 1, cpu_flags);
+}
+
 /* ------------------------------------------------------------------ bind, run */
 typedef struct gated_bound {
     sn_conv_plan plan;       /* of one image */
@@ -104,16 +110,18 @@ typedef struct gated_bound {
     sn_dtype dtype;               /* of the weights, as they come */
     sn_piece wide, weights, core; /* f32 copy of 16-bit weights; by a gate; of the plan */
     sn_piece gates;               /* by tiles: of whole blocks */
+    sn_piece x, z, y;             /* f32 copies of images that are bf16 */
 } gated_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const gated_bound *b = s->bound;
     const sn_tensor *weights = sn_in(s, f, W);
-    const float *x = sn_in(s, f, X)->data;
+    const float *x = sn_converted_in(s, f, X, SONDE_DTYPE_F32, b->x);
     const float *gate = sn_in(s, f, GATE)->data, *bias = sn_has(s, B) ? sn_in(s, f, B)->data : NULL;
-    const float *z = sn_has(s, Z) ? sn_in(s, f, Z)->data : NULL;
-    float *y = sn_out(s, f, 0)->data, *scaled = sn_piece_ptr(f, b->weights);
+    const float *z = sn_converted_in(s, f, Z, SONDE_DTYPE_F32, b->z);
+    float *y = sn_converted_out(s, f, 0, SONDE_DTYPE_F32, b->y);
+    float *scaled = sn_piece_ptr(f, b->weights);
     for (int64_t i = 0; i < b->images; i++) {
         const float *w = weights->data;
         if (b->dtype != SONDE_DTYPE_F32) {
@@ -126,6 +134,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         sn_conv_run(&b->plan, x + i * b->in, scaled, bias, z ? z + i * b->out : NULL,
                     y + i * b->out, sn_piece_ptr(f, b->core), f->pool);
     }
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
 
@@ -185,6 +194,13 @@ static sonde_status bind(sn_bind *b)
                       .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
+    if (!sn_conv_stored(b, X, Z, &d)) { /* weights that do not fit bf16 */
+        d.x_bf16 = d.z_bf16 = d.y_bf16 = false;
+        c->x = sn_converted_carve(&b->workspace, b->in[X], SONDE_DTYPE_F32);
+        if (b->n_in > Z)
+            c->z = sn_converted_carve(&b->workspace, b->in[Z], SONDE_DTYPE_F32);
+        c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    }
     SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     c->images = x->dims[0];
     c->in = round_to(d.c, block) * d.in[1] * d.in[2];
@@ -235,5 +251,6 @@ const sn_op sn_op_gated_conv[] = {{.name = "GatedConv",
                                    .bind = bind,
                                    .run = run,
                                    .in_blocks = in_blocks,
+                                   .in_bf16 = in_bf16,
                                    .types = "f32"},
                                   {.name = NULL}};

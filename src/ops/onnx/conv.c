@@ -140,6 +140,12 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? &first_layer : NULL;
 }
 
+static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+{
+    const conv_params *p = params;
+    return sn_conv_in_bf16(n, X, W, Z, p->groups, cpu_flags);
+}
+
 /* ------------------------------------------------------------------ bind, run */
 typedef struct conv_bound {
     sn_conv_plan plan;
@@ -214,6 +220,9 @@ static sonde_status bind(sn_bind *b)
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
     SN_TRY(describe(b, &d));
+    const bool stored = sn_conv_stored(b, X, Z, &d);
+    if (!stored)
+        d.x_bf16 = d.z_bf16 = d.y_bf16 = false; /* through copies in f32 */
     if (dtype == SONDE_DTYPE_F64) {
         float lo, hi;
         if (!sn_act_limits(&d.act, &lo, &hi))
@@ -230,13 +239,15 @@ static sonde_status bind(sn_bind *b)
     SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;
-    b->run = sn_is_half(dtype) ? run_half : run_f32;
+    b->run = sn_is_half(dtype) || !stored ? run_half : run_f32;
     for (uint32_t i = 0; i < b->n_in && i < 4; i++) {
-        c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
+        if (!stored || b->in[i] == NULL || b->in[i]->form.dtype == 0)
+            c->in[i] = sn_converted_carve(&b->workspace, b->in[i], SONDE_DTYPE_F32);
         if (i == W && !b->in[W]->pack && sn_is_half(b->in[W]->type.dtype))
             b->run = run_half;
     }
-    c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    if (!stored || b->out[0].form.dtype == 0)
+        c->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->bound = c;
     return SONDE_OK;
@@ -247,7 +258,8 @@ static sonde_status bind(sn_bind *b)
         .name = "Conv", .domain = "", .since = from, .until = to, .min_in = 2, .max_in = 3,        \
         .min_out = 1, .max_out = 1, .params_size = sizeof(conv_params), .prepare = prepare,        \
         .infer = infer, .pack = pack, .bind = bind, .run = run_f32, .half = SN_HALF_IN_F32,        \
-        .narrow_in = 1 << W, .in_blocks = in_blocks, .types = "f32 f64 f16 bf16"                   \
+        .narrow_in = 1 << W, .in_blocks = in_blocks, .in_bf16 = in_bf16,                           \
+        .types = "f32 f64 f16 bf16"                                                                \
     }
 
 const sn_op sn_op_conv[] = {CONV(1, 10), CONV(11, 21), CONV(22, 0), {.name = NULL}};
@@ -266,5 +278,6 @@ const sn_op sn_op_fused_conv[] = {{.name = "FusedConv",
                                    .bind = bind,
                                    .run = run_f32,
                                    .in_blocks = in_blocks,
+                                   .in_bf16 = in_bf16,
                                    .types = "f32 f64 f16 bf16"},
                                   {.name = NULL}};

@@ -31,3 +31,26 @@ bool sn_conv_weights_in_tiles(const sn_fact *w)
 {
     return w->pack == SN_PACK_BF16_CONV_TILES16 || w->pack == SN_PACK_F16_CONV_TILES16;
 }
+
+uint32_t sn_conv_in_bf16(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,
+                         uint32_t cpu_flags)
+{
+    const sn_value *image = n->in[x].value, *weight = n->in[w].value, *y = n->out[0];
+    if (!image || !weight || !y || !weight->fact.data || weight->fact.type.rank != 4 ||
+        !sn_type_is_concrete(&weight->fact.type) || !sn_pack_has_tiles(cpu_flags))
+        return 0;
+    const unsigned in = sn_fact_block(&image->fact), out = sn_fact_block(&y->fact);
+    if (sn_conv_tiles_pack_id(SONDE_DTYPE_BF16, weight->fact.type.dims, 4, groups, in, out,
+                              cpu_flags) == SN_PACK_NONE)
+        return 0;
+    return (in ? 1u << x : 0) | 1u << z | SN_BF16_OUT;
+}
+
+bool sn_conv_stored(const sn_bind *b, uint32_t x, uint32_t z, sn_conv_desc *d)
+{
+    const sn_dtype half = SONDE_DTYPE_BF16;
+    d->x_bf16 = b->in[x]->form.dtype == half;
+    d->z_bf16 = b->n_in > z && b->in[z] && b->in[z]->form.dtype == half;
+    d->y_bf16 = b->out[0].form.dtype == half;
+    return !(d->x_bf16 || d->z_bf16 || d->y_bf16) || (d->tiles && d->w_dtype == half);
+}

@@ -25,9 +25,9 @@ bool sn_packed_tiles(const sn_fact *fact)
 sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compute)
 {
     int64_t n;
-    if (!fact || fact->pack || fact->type.dtype == compute)
+    if (!fact || fact->pack || sn_fact_stored(fact) == compute)
         return (sn_piece){0};
-    if (!sn_type_count(&fact->type, &n))
+    if (!sn_layout_count(fact->form.layout, fact->type.dims, fact->type.rank, &n))
         n = -1; /* an overflow, like any other size that cannot be */
     return sn_carve(w, n, sn_dtype_bytes(compute));
 }
