@@ -108,7 +108,7 @@ static uint64_t fact_bytes(const sn_fact *f)
     if (!f || !concrete(f) || !sn_type_count(&f->type, &n))
         return 0;
     const sn_pack_format *packed = sn_pack_get(f->pack);
-    return (uint64_t)n * sn_dtype_bytes(packed ? packed->dtype : f->type.dtype);
+    return (uint64_t)n * sn_dtype_bytes(packed ? packed->dtype : sn_fact_stored(f));
 }
 
 /* Kernel parameters, in the variant that was tuned if there is one. */

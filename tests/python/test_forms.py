@@ -56,6 +56,19 @@ def test_forms_are_as_listed(tmp_path, name, level):
     assert listing == file.read_text()
 
 
+@pytest.mark.parametrize("level", ["avx512", "amx"])
+@pytest.mark.parametrize("name", ["tiny_resnet", "tiny_efficientnet"])
+def test_forms_in_bf16_are_as_listed(tmp_path, name, level):
+    """Images between convolutions are bf16 in memory where convolutions are computed in it."""
+    text = at_level(model_of(name, tmp_path), level, "--forms", "--precision", "bf16")
+    listing = text[text.index("\nforms\n") + len("\nforms\n"):]
+    file = FOLDER / f"{name}-{level}-precision_bf16.txt"
+    if os.environ.get("RENEW"):
+        file.write_text(listing)
+    assert listing == file.read_text()
+    assert ("{bf16, blocks of 16}" in listing) == (level == "amx")
+
+
 def test_json_says_the_same(tmp_path):
     model = model_of("tiny_cnn f16", tmp_path)
     text = at_level(model, "baseline", "--forms")

@@ -309,6 +309,24 @@ def test_the_scale_of_a_normalisation_counts(tmp_path):
             assert close(got, run(one([("Conv", ["x", "w"], ["y"])], [1, 32, 9, 9], {"w": rounded(w, "f16")}), x), got)
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_images_between_convolutions_when_one_has_to_stay_f32(gated):
+    """Images may lie in memory as bf16; a convolution whose weights do not fit bf16 reads and writes them all the same."""
+    w = [random(32, 32, 1, 1, seed=i) for i in range(4)]
+    w[1][3, 5] = np.finfo(np.float32).max
+    nodes = [("Conv", ["x", "w0"], ["a"]), ("Relu", ["a"], ["b"])]
+    if gated:
+        nodes += [("GlobalAveragePool", ["x"], ["p"]), ("Conv", ["p", "w2"], ["q"]), ("Sigmoid", ["q"], ["s"]),
+                  ("Mul", ["b", "s"], ["g"])]
+    nodes += [("Conv", ["g" if gated else "b", "w1"], ["c"]), ("Add", ["c", "b"], ["d"]),
+              ("Clip", ["d", "lo", "hi"], ["e"]), ("Conv", ["e", "w3"], ["y"])]
+    proto = one(nodes, [1, 32, 9, 9], {**{f"w{i}": v for i, v in enumerate(w)}, "lo": np.float32(-4), "hi": np.float32(4)})
+    x = random(1, 32, 9, 9, seed=7)
+    got, want = run(proto, x, "bf16"), run(proto, x)
+    assert np.isfinite(got).all()
+    assert np.abs(got - want).max() <= 4 * UNIT["bf16"][0] * np.abs(want).max()
+
+
 # ---------------------------------------------------------------------- graphs
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "f16", "auto"])
