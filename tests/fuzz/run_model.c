@@ -322,6 +322,9 @@ static run_reached run_loaded(sonde_context *c, sonde_model *model, uint64_t *ra
     run_reached reached = RUN_LOADED;
     how.no_optimize = fuzz_below(random, 5) == 1;
     how.no_prepack = fuzz_below(random, 8) == 1;
+    const uint32_t precision = fuzz_below(random, 8);
+    if (precision <= SONDE_PRECISION_AUTO)
+        how.precision = (sonde_precision)precision;
     how.threads = fuzz_below(random, 32) == 1 ? 2 : 0; /* starts a thread: not for every model */
     sonde_status st = sonde_session_create(model, &how, &session, &err);
     check(st, &err);

@@ -20,9 +20,9 @@ typedef enum run_reached {
 } run_reached;
 
 /* `steer` decides all that the model does not say: values and free dims of inputs, passes on or
- * off, threads, instruction set, which values are fed and fetched, what is run twice. 0: plainly.
- * SONDE_FUZZ_STATS=1 in the environment prints how far models came when the process ends; 2 also
- * why they came no further. */
+ * off, precision, threads, instruction set, which values are fed and fetched, what is run twice. 0:
+ * plainly. SONDE_FUZZ_STATS=1 in the environment prints how far models came when the process ends;
+ * 2 also why they came no further. */
 run_reached run_model(const uint8_t *data, size_t size, uint64_t steer);
 
 /* A file may end in its own steering: a field that protobuf readers skip. */
