@@ -60,6 +60,10 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
             w, 4, sn_conv_tiles_pack_arg(d->groups, plain, d->kernel[2], d->dilation[2]), t))
         return false;
     p->block = BLOCK;
+    if (d->n <= 0 || d->out[1] <= 0 || d->out[2] <= 0) { /* lines are at least one pixel long */
+        p->lines = (sn_lines){0};
+        return true;
+    }
     t->split = d->w_dtype == SONDE_DTYPE_F16;
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
@@ -444,7 +448,7 @@ void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_poo
     const sn_conv_plan *p = c->p;
     tiles_job j = {c, gates};
     const sn_thread_hook hook = sn_tiles_hook(p->k);
-    const int64_t tasks = p->d.n * sn_lines_parts(&p->lines) * p->t.chunk_parts;
+    const int64_t tasks = sn_max(p->d.n, 0) * sn_lines_parts(&p->lines) * p->t.chunk_parts;
     if (tasks > 0)
         sn_pool_run_hooked(pool, (size_t)tasks, task, &j, &hook);
 }
@@ -452,6 +456,8 @@ void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_poo
 void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels)
 {
     const sn_conv_plan *p = c->p;
+    if (sn_lines_parts(&p->lines) <= 0)
+        return;
     tiles_strip s = strip_of(c, pixels, 0);
     for (int64_t at = 0; at < pixels; at += p->lines.lines) {
         const int64_t n = sn_min(p->lines.lines, pixels - at);

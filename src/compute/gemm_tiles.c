@@ -43,7 +43,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
         return false;
     t->shared = all <= SHARED_BYTES;
     int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
-    rows = sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS);
+    rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS); /* there may be none */
     if (p->batches * sn_ceil_div(d->m, rows) < wanted && d->m > rows / 2)
         rows = sn_max(sn_ceil_div(sn_ceil_div(d->m * p->batches, wanted), ROWS), 2) * ROWS;
     t->rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS);

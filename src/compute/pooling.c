@@ -54,6 +54,13 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     const int64_t per_task = sn_max(TASK_READS / sn_max(reads, 1), 1); /* items */
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
+    p->threads = threads > 0 ? threads : 1;
+    if (d->block && (d->x_bf16 || d->y_bf16)) {
+        const int64_t floats =
+            sn_count(d->in[1] * d->in[2] + d->out[1] * d->out[2], d->block, sizeof(float), 1);
+        p->planes = sn_carve_each(&p->workspace, (size_t)p->threads,
+                                  floats < 0 ? SIZE_MAX : (size_t)floats);
+    }
     p->name = d->block == 0            ? "pool_plain"
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
                                        : p->k->f32_avgpool_name;
@@ -64,6 +71,7 @@ typedef struct pool_call {
     const uint8_t *x;
     uint8_t *y;
     int64_t *indices;
+    void *workspace;
 } pool_call;
 
 int64_t sn_pooling_padded_taps(const sn_pooling_desc *d, int axis, int64_t o)
@@ -81,13 +89,11 @@ static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
         p->k->f32_avgpool(t);
 }
 
-static void blocked_plane(const pool_call *c, int64_t plane)
+/* One block of channels: x and y are its own. */
+static void blocked_plane(const sn_pooling_plan *p, const float *x, float *y)
 {
-    const sn_pooling_plan *p = c->p;
     const sn_pooling_desc *d = &p->d;
     const int64_t block = d->block;
-    const float *x = (const float *)(const void *)c->x + plane * d->in[1] * d->in[2] * block;
-    float *y = (float *)(void *)c->y + plane * d->out[1] * d->out[2] * block;
     sn_f32_pool t = {.block = d->block,
                      .x_pixel = d->stride[2] * block,
                      .x_kh = d->dilation[1] * d->in[2] * block,
@@ -135,11 +141,30 @@ static void blocked_plane(const pool_call *c, int64_t plane)
     }
 }
 
+/* The same of the whole tensor's block `plane`, through f32 where it is bf16 in memory. */
+static void blocked_item(const pool_call *c, int64_t plane, int worker)
+{
+    const sn_pooling_plan *p = c->p;
+    const sn_pooling_desc *d = &p->d;
+    const int64_t in = d->in[1] * d->in[2] * d->block, out = d->out[1] * d->out[2] * d->block;
+    const float *x = (const float *)(const void *)c->x + plane * in;
+    float *y = (float *)(void *)c->y + plane * out;
+    if (!d->x_bf16 && !d->y_bf16) {
+        blocked_plane(p, x, y);
+        return;
+    }
+    float *wide = sn_pieces_at(c->workspace, p->planes, (size_t)worker), *result = wide + in;
+    if (d->x_bf16)
+        p->k->bf16_load(wide, (const uint16_t *)(const void *)c->x + plane * in, (size_t)in);
+    blocked_plane(p, d->x_bf16 ? wide : x, d->y_bf16 ? result : y);
+    if (d->y_bf16)
+        p->k->bf16_store((uint16_t *)(void *)c->y + plane * out, result, (size_t)out);
+}
+
 static void pool_task(void *arg, size_t task, int worker)
 {
     const pool_call *c = arg;
     const sn_pooling_plan *p = c->p;
-    (void)worker;
     for (size_t i = sn_split(p->items, p->tasks, task); i < sn_split(p->items, p->tasks, task + 1);
          i++) {
         const float *x = (const float *)(const void *)c->x;
@@ -147,7 +172,7 @@ static void pool_task(void *arg, size_t task, int worker)
         if (p->d.last)
             sn_pooling_last(p, (int64_t)i, c->x, c->y);
         else if (p->d.block)
-            blocked_plane(c, (int64_t)i);
+            blocked_item(c, (int64_t)i, worker);
         else if (c->indices || (!sn_pooling_bytes(p, (int64_t)i, c->x, c->y) &&
                                 !sn_pooling_rows(p, (int64_t)i, x, y)))
             sn_pooling_plane(&p->d, (int64_t)i, c->x, c->y, c->indices);
@@ -155,9 +180,11 @@ static void pool_task(void *arg, size_t task, int worker)
 }
 
 void sn_pooling_run(const sn_pooling_plan *p, const void *x, void *y, int64_t *indices,
-                    sn_pool *pool)
+                    void *workspace, sn_pool *pool)
 {
-    pool_call c = {p, x, y, indices};
+    pool_call c = {p, x, y, indices, workspace};
+    if (sn_pool_threads(pool) > p->threads)
+        pool = NULL; /* workspace is planned per worker */
     if (p->tasks > 0)
         sn_pool_run(pool, p->tasks, pool_task, &c);
 }

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "base/workspace.h"
 #include "kernels/kernels.h"
 #include "sonde/types.h"
 
@@ -18,11 +19,12 @@ typedef struct sn_pooling_desc {
     sonde_dtype dtype; /* blocked: F32; plain: F32, F64, and for maxima I8, U8, … */
     int64_t n, c;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
-    unsigned block;    /* 0 = plain */
-    bool last;         /* maxima of bytes: channels last */
-    bool include_pad;  /* average: padding counts */
-    bool column_major; /* indices: of the transposed image */
-    double p;          /* LP: the exponent */
+    unsigned block;      /* 0 = plain */
+    bool last;           /* maxima of bytes: channels last */
+    bool x_bf16, y_bf16; /* blocked: so in memory */
+    bool include_pad;    /* average: padding counts */
+    bool column_major;   /* indices: of the transposed image */
+    double p;            /* LP: the exponent */
 } sn_pooling_desc;
 
 typedef struct sn_pooling_plan {
@@ -31,15 +33,19 @@ typedef struct sn_pooling_plan {
     size_t items, tasks;
     bool whole;                   /* a global pool: one window, the image */
     int64_t inner_from, inner_to; /* columns whose windows cross neither border; may be none */
+    int threads;
+    sn_pieces planes; /* of each thread, in f32: a block of channels of x, and of y */
+    sn_workspace workspace;
     const char *name;
 } sn_pooling_plan;
 
 bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype);
 void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
                           int threads);
-/* indices: of maxima in the whole input tensor, plain only; NULL: not wanted. */
+/* indices: of maxima in the whole input tensor, plain only; NULL: not wanted. workspace: as the
+ * plan says. */
 void sn_pooling_run(const sn_pooling_plan *p, const void *x, void *y, int64_t *indices,
-                    sn_pool *pool);
+                    void *workspace, sn_pool *pool);
 
 /* Taps of output position o along an axis inside of the padded image: the divisor of an average
  * when padding counts. */

@@ -103,6 +103,8 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.m = i % 3 ? test_between(1, 40) : test_between(1, 9);
             d.n = test_between(1, 150);
             d.k = test_between(i % 10 ? 1 : 0, 60);
+            if (i % 40 == 11) /* none of them */
+                d.m = 0;
             if (i % 40 == 9) /* more than one part of the rows */
                 d.m = test_between(40, 200);
             if (i % 40 == 7) /* more than one part of the sum */

@@ -58,10 +58,10 @@ TEST(plain_pooling_of_f32_matches_f64)
                 wide[k] = (double)x[k];
             sn_pooling_plan p;
             sn_pooling_plan_make(&p, &d, lv->flags, 1);
-            sn_pooling_run(&p, x, y, NULL, NULL);
+            sn_pooling_run(&p, x, y, NULL, NULL, NULL);
             d.dtype = SONDE_DTYPE_F64;
             sn_pooling_plan_make(&p, &d, lv->flags, 1);
-            sn_pooling_run(&p, wide, want, NULL, NULL);
+            sn_pooling_run(&p, wide, want, NULL, NULL, NULL);
             for (size_t k = 0; k < out && !test_errors; k++)
                 CHECK_MSG((isnan(want[k]) && isnan(y[k])) || fabs((double)y[k] - want[k]) <= 1e-6,
                           "%s case %d: element %zu: %g, expected %g", lv->name, i, k, (double)y[k],
@@ -69,6 +69,40 @@ TEST(plain_pooling_of_f32_matches_f64)
             free(x), free(y), free(wide), free(want);
         }
     }
+}
+
+/* x, y or both as bf16 in memory: what f32 gives for rounded numbers, rounded. */
+static void check_bf16(const sn_pooling_desc *of, const float *x, uint32_t cpu_flags)
+{
+    sn_pooling_desc d = *of;
+    const int64_t planes = d.n * ((d.c + d.block - 1) / d.block) * d.block;
+    const size_t in = (size_t)(planes * d.in[1] * d.in[2]);
+    const size_t out = (size_t)(planes * d.out[1] * d.out[2]);
+    float *rounded = malloc((in + 1) * sizeof *rounded), *want = malloc((out + 1) * sizeof *want);
+    float *got = malloc((out + 1) * sizeof *got);
+    uint16_t *half = malloc((in + 1) * sizeof *half), *half_y = malloc((out + 1) * sizeof *half_y);
+    sn_store_f32(0, SONDE_DTYPE_BF16, half, x, in, (sn_rounding){0});
+    sn_load_f32(0, SONDE_DTYPE_BF16, rounded, half, in);
+    sn_pooling_plan p;
+    sn_pooling_plan_make(&p, &d, cpu_flags, 1);
+    sn_pooling_run(&p, rounded, want, NULL, NULL, NULL);
+    for (int i = 1; i < 4; i++) {
+        d.x_bf16 = i & 1;
+        d.y_bf16 = i & 2;
+        sn_pooling_plan_make(&p, &d, cpu_flags, 1);
+        void *space = malloc(p.workspace.bytes + 1);
+        sn_pooling_run(&p, d.x_bf16 ? (const void *)half : rounded, d.y_bf16 ? (void *)half_y : got,
+                       NULL, space, NULL);
+        if (d.y_bf16)
+            sn_load_f32(0, SONDE_DTYPE_BF16, got, half_y, out);
+        for (size_t k = 0; k < out; k++)
+            CHECK_MSG((isnan(want[k]) && isnan(got[k])) ||
+                          fabsf(got[k] - want[k]) <= (d.y_bf16 ? fabsf(want[k]) / 256 : 0),
+                      "bf16 %d: element %zu is %g, expected %g", i, k, (double)got[k],
+                      (double)want[k]);
+        free(space);
+    }
+    free(rounded), free(want), free(got), free(half), free(half_y);
 }
 
 TEST(blocked_pooling_matches_plain_pooling)
@@ -88,10 +122,10 @@ TEST(blocked_pooling_matches_plain_pooling)
             float *yb = random_floats((size_t)(d.n * (d.c + block) * out));
             sn_pooling_plan p;
             sn_pooling_plan_make(&p, &d, lv->flags, 1);
-            sn_pooling_run(&p, x, y, NULL, NULL);
+            sn_pooling_run(&p, x, y, NULL, NULL, NULL);
             d.block = block;
             sn_pooling_plan_make(&p, &d, lv->flags, 1);
-            sn_pooling_run(&p, xb, yb, NULL, NULL);
+            sn_pooling_run(&p, xb, yb, NULL, NULL, NULL);
             for (int64_t n = 0; n < d.n; n++)
                 for (int64_t c = 0; c < d.c; c++)
                     for (int64_t o = 0; o < out; o++) {
@@ -101,6 +135,7 @@ TEST(blocked_pooling_matches_plain_pooling)
                                   "%s case %d: image %d channel %d pixel %d: %g, expected %g",
                                   lv->name, i, (int)n, (int)c, (int)o, (double)got, (double)want);
                     }
+            check_bf16(&d, xb, lv->flags);
             free(x), free(xb), free(y), free(yb);
         }
     }
@@ -122,12 +157,12 @@ TEST(maximum_indices_count_rows_or_columns_first)
                          .dilation = {1, 1, 1}};
     sn_pooling_plan p;
     sn_pooling_plan_make(&p, &d, 0, 1);
-    sn_pooling_run(&p, x, &y, &index, NULL);
+    sn_pooling_run(&p, x, &y, &index, NULL, NULL);
     CHECK(y == 9.0f);
     CHECK_EQ(index, 4);
     d.column_major = true;
     sn_pooling_plan_make(&p, &d, 0, 1);
-    sn_pooling_run(&p, x, &y, &index, NULL);
+    sn_pooling_run(&p, x, &y, &index, NULL, NULL);
     CHECK_EQ(index, 3);
 }
 

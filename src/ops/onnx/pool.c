@@ -114,18 +114,30 @@ static const sn_op_signature *in_last(const sn_node *node, const void *params)
                : NULL;
 }
 
+static uint32_t in_bf16(const sn_node *node, const void *params, uint32_t cpu_flags)
+{
+    const sn_value *x = node->in[0].value, *y = node->out[0];
+    (void)params;
+    (void)cpu_flags;
+    if (!x || !y || sn_fact_block(&x->fact) == 0 || x->fact.type.dtype != SONDE_DTYPE_F32)
+        return 0;
+    return 1u | (sn_fact_block(&y->fact) ? SN_BF16_OUT : 0);
+}
+
 /* ------------------------------------------------------------------ bind, run */
 typedef struct pool_bound {
     sn_pooling_plan plan;
     sn_piece x, y; /* in f32; or y: a blocked result that must become plain */
     sn_copy cut;   /* … by this copy */
+    sn_piece core;
 } pool_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
     int64_t *indices = sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL;
-    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, sn_out(s, f, 0)->data, indices, f->pool);
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, sn_out(s, f, 0)->data, indices,
+                   sn_piece_ptr(f, b->core), f->pool);
     return SONDE_OK;
 }
 
@@ -141,7 +153,7 @@ static sonde_status run_cut(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
     float *part = sn_piece_ptr(f, b->y);
-    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, part, NULL, f->pool);
+    sn_pooling_run(&b->plan, sn_in(s, f, 0)->data, part, NULL, sn_piece_ptr(f, b->core), f->pool);
     sn_copy_run(&b->cut, sn_out(s, f, 0)->data, part, f->pool);
     return SONDE_OK;
 }
@@ -150,7 +162,8 @@ static sonde_status run_half(const sn_step *s, sn_frame *f)
 {
     const pool_bound *b = s->bound;
     sn_pooling_run(&b->plan, sn_converted_in(s, f, 0, SONDE_DTYPE_F32, b->x), sn_piece_ptr(f, b->y),
-                   sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, f->pool);
+                   sn_wants(s, 1) ? sn_out(s, f, 1)->data : NULL, sn_piece_ptr(f, b->core),
+                   f->pool);
     sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
@@ -169,6 +182,8 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
                            .c = x->dims[1],
                            .block = sn_fact_block(b->in[0]),
                            .last = sn_layout_is_last(b->in[0]->form.layout),
+                           .x_bf16 = b->in[0]->form.dtype == SONDE_DTYPE_BF16,
+                           .y_bf16 = b->out[0].form.dtype == SONDE_DTYPE_BF16,
                            .include_pad = p->include_pad != 0,
                            .column_major = p->column_major != 0,
                            .p = (double)p->p};
@@ -193,6 +208,7 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_INTERNAL, "no pooling from blocks of %u to %u", d.block,
                             sn_fact_block(&b->out[0]));
     sn_pooling_plan_make(&q->plan, &d, b->cpu_flags, b->threads);
+    q->core = sn_carve_inner(&b->workspace, &q->plan.workspace);
     sn_type_count(&b->out[0].type, &n);
     b->bound = q;
     b->kernel = q->plan.name;
@@ -216,7 +232,7 @@ static sonde_status bind(sn_bind *b)
         .name = op, .domain = "", .since = from, .until = to, .min_in = 1, .max_in = 1,            \
         .min_out = 1, .max_out = outs, .params_size = sizeof(pool_params), .prepare = prep,        \
         .infer = infer, .bind = bind, .run = run, .half = sixteen, .in_blocks = lay,               \
-        .in_last = in_last, .types = list                                                          \
+        .in_bf16 = in_bf16, .in_last = in_last, .types = list                                      \
     }
 #define FLOATS "f32 f64 f16 bf16"
 
