@@ -58,7 +58,8 @@ static inline void sn_tiles_round(const sn_kernels *k, void *to, void *rest, con
  *
  *   x_h · w_h + x_h · w_l + x_l · w_h
  *
- * What is left out, x_l · w_l, is below the 16th bit. */
+ * What is left out, x_l · w_l, is below the 16th bit. An infinity is all in the low part: in the
+ * high one it would meet a w_l of zero. (Two of them that meet are left out, and give NaN.) */
 enum { SN_SPLIT_STEPS = 3 };
 
 static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const void *from,

@@ -56,11 +56,16 @@ STORE(f16)
 LOAD(bf16)
 STORE(bf16)
 
-/* What rounding to bf16 takes away from v, which became `rounded`; 0 where that is not finite. */
-SN_INLINE sn_v v_rest(sn_v v, sn_vi rounded)
+/* v in bf16, and what rounding takes away from it, in low halves. What is not finite in bf16 is all
+ * rest. */
+SN_INLINE sn_vi vi_split(sn_v v, sn_vi *rest)
 {
-    const sn_v left = v_sub(v, v_cast(vi_shl(rounded, 16)));
-    return v_select(v_lt(v_abs(left), v_set1(__builtin_inff())), left, v_zero());
+    const sn_vi rounded = vi_round_bf16(v);
+    const sn_v back = v_cast(vi_shl(rounded, 16));
+    const sn_vi left = vi_round_bf16(v_sub(v, back));
+    const sn_v inf = v_set1(__builtin_inff());
+    *rest = vi_cast(v_select(v_lt(v_abs(back), inf), v_cast(left), v_cast(rounded)));
+    return vi_cast(v_select(v_lt(v_abs(back), inf), v_cast(rounded), v_zero()));
 }
 
 /* 16 numbers, by 16 factors if there are any. */
@@ -68,10 +73,10 @@ SN_INLINE void store_block(uint16_t *y, uint16_t *rest, const float *x, const fl
 {
     for (size_t l = 0; l < SN_PAIR_BLOCK; l += SN_VL) {
         const sn_v v = gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l);
-        const sn_vi rounded = vi_round_bf16(v);
-        vi_store_u16(y + l, rounded);
+        sn_vi left;
+        vi_store_u16(y + l, rest ? vi_split(v, &left) : vi_round_bf16(v));
         if (rest)
-            vi_store_u16(rest + l, vi_round_bf16(v_rest(v, rounded)));
+            vi_store_u16(rest + l, left);
     }
 }
 
@@ -96,19 +101,17 @@ void SN_ISA(sn_f16_split)(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t
 {
     size_t i = 0;
     for (; i + SN_VL <= n; i += SN_VL) {
-        const sn_v v = v_load_f16(x + i);
-        const sn_vi rounded = vi_round_bf16(v);
-        vi_store_u16(y + i, rounded);
-        vi_store_u16(rest + i, vi_round_bf16(v_rest(v, rounded)));
+        sn_vi left;
+        vi_store_u16(y + i, vi_split(v_load_f16(x + i), &left));
+        vi_store_u16(rest + i, left);
     }
     if (i == n)
         return;
     uint16_t last[SN_VL] = {0}, high[SN_VL], low[SN_VL];
     memcpy(last, x + i, (n - i) * sizeof *x);
-    const sn_v v = v_load_f16(last);
-    const sn_vi rounded = vi_round_bf16(v);
-    vi_store_u16(high, rounded);
-    vi_store_u16(low, vi_round_bf16(v_rest(v, rounded)));
+    sn_vi left;
+    vi_store_u16(high, vi_split(v_load_f16(last), &left));
+    vi_store_u16(low, left);
     memcpy(y + i, high, (n - i) * sizeof *y);
     memcpy(rest + i, low, (n - i) * sizeof *rest);
 }

@@ -29,12 +29,16 @@ void sn_bf16_store_ref(uint16_t *y, const float *x, size_t n)
         y[i] = sn_f32_to_bf16(x[i]);
 }
 
-/* x in bf16, and what that leaves; 0 where it is not finite. */
+/* x in bf16, and what that leaves; all of it where it is not finite. */
 static uint16_t split(float x, uint16_t *rest)
 {
     const uint16_t y = sn_f32_to_bf16(x);
-    const float left = x - sn_bf16_to_f32(y);
-    *rest = isfinite(left) ? sn_f32_to_bf16(left) : 0;
+    const float rounded = sn_bf16_to_f32(y);
+    if (!isfinite(rounded)) {
+        *rest = y;
+        return 0;
+    }
+    *rest = sn_f32_to_bf16(x - rounded);
     return y;
 }
 
@@ -44,12 +48,13 @@ void sn_bf16_pairs_ref(const sn_bf16_pairs *t)
         for (size_t l = 0; l < 2 * SN_PAIR_BLOCK; l++) {
             const float *from = l < SN_PAIR_BLOCK ? t->a : t->b;
             float x = from ? from[i * t->step + l % SN_PAIR_BLOCK] : 0.0f;
-            uint16_t rest;
+            uint16_t rest = 0;
             if (from && t->gate)
                 x *= t->gate[l];
-            t->y[i * 2 * SN_PAIR_BLOCK + l] = split(x, &rest);
+            const size_t at = i * 2 * SN_PAIR_BLOCK + l;
+            t->y[at] = t->rest ? split(x, &rest) : sn_f32_to_bf16(x);
             if (t->rest)
-                t->rest[i * 2 * SN_PAIR_BLOCK + l] = rest;
+                t->rest[at] = rest;
         }
 }
 

@@ -6,14 +6,13 @@
 #include "kernels/kernels.h"
 #include "kernels/simd_common.h"
 
-/* What rounding took away from x; 0 where that is not finite. */
-SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded)
+/* What rounding took away from x, and where it gave a finite number. */
+SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded, __mmask16 *finite)
 {
     const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16);
-    const __m512 left = _mm512_sub_ps(x, _mm512_castsi512_ps(bits));
-    const __mmask16 finite =
-        _mm512_cmp_ps_mask(_mm512_abs_ps(left), _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
-    return _mm512_maskz_mov_ps(finite, left);
+    const __m512 back = _mm512_castsi512_ps(bits);
+    *finite = _mm512_cmp_ps_mask(_mm512_abs_ps(back), _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+    return _mm512_sub_ps(x, back);
 }
 
 SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, const bool split)
@@ -29,14 +28,18 @@ SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, c
             low = _mm512_mul_ps(low, low_gate);
             high = two ? _mm512_mul_ps(high, high_gate) : high;
         }
-        const __m512i y = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-        _mm512_storeu_si512(t->y + i * 2 * SN_PAIR_BLOCK, y);
+        __m512i y = (__m512i)_mm512_cvtne2ps_pbh(high, low);
         if (split) {
-            const __m512 a = what_is_left(low, _mm512_castsi512_si256(y));
-            const __m512 b = what_is_left(high, _mm512_extracti64x4_epi64(y, 1));
+            __mmask16 below, above;
+            const __m512 a = what_is_left(low, _mm512_castsi512_si256(y), &below);
+            const __m512 b = what_is_left(high, _mm512_extracti64x4_epi64(y, 1), &above);
+            const __mmask32 finite = (__mmask32)above << SN_PAIR_BLOCK | below;
+            const __m512i rest = (__m512i)_mm512_cvtne2ps_pbh(b, a);
             _mm512_storeu_si512(t->rest + i * 2 * SN_PAIR_BLOCK,
-                                (__m512i)_mm512_cvtne2ps_pbh(b, a));
+                                _mm512_mask_mov_epi16(y, finite, rest));
+            y = _mm512_maskz_mov_epi16(finite, y);
         }
+        _mm512_storeu_si512(t->y + i * 2 * SN_PAIR_BLOCK, y);
     }
 }
 

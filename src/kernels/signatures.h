@@ -172,7 +172,8 @@ typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t
 /* Two vectors of 16 become one of 32 in bf16, to nearest even, where denormals may become zero:
  * y[i*32 + l] = a[i*step + l] * gate[l] and y[i*32 + 16 + l] = b[i*step + l] * gate[16 + l], for
  * i < n, l < 16. b NULL: zeros; gate NULL: no factors. rest, not NULL, gets in the same order what
- * rounding took away, in bf16, too; 0 where that is not finite. No overlap. */
+ * rounding took away, in bf16, too; what is not finite in bf16 goes there as a whole, and y is 0.
+ * No overlap. */
 enum { SN_PAIR_BLOCK = 16 };
 typedef struct sn_bf16_pairs {
     const float *a, *b, *gate;
@@ -182,7 +183,7 @@ typedef struct sn_bf16_pairs {
 typedef void sn_bf16_pairs_fn(const sn_bf16_pairs *t);
 
 /* n floats of f16, each as the sum of two in bf16, which is exact: the nearest one, and the rest.
- * Of what is not finite, the rest is 0. No overlap. */
+ * What is not finite is 0 and itself. No overlap. */
 typedef void sn_f16_split_fn(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n);
 
 /* Two rows become one of pairs in bf16, to nearest even: y[2*i] = a[i] and y[2*i + 1] = b[i], for

@@ -37,6 +37,6 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 
 const sn_pass sn_pass_store_bf16 = {
     .name = "store-bf16",
-    .summary = "with --precision bf16, keeps images between convolutions as bf16",
+    .summary = "with --precision bf16, stores images between convolutions and pooling as bf16",
     .run = run,
 };

@@ -78,6 +78,7 @@ static void check_split(const sn_kernel_row *row, const sn_kernel_row *ref)
         plain->bf16_load(b, low, n);
         for (size_t k = 0; k < n; k++)
             CHECK_MSG(high[k] == want_high[k] && low[k] == want_low[k] &&
+                          (isfinite(whole[k]) || a[k] == 0) &&
                           (a[k] + b[k] == whole[k] || isnan(whole[k])),
                       "%s: %x is %x and %x, expected %x and %x", row->name, (unsigned)x[k],
                       (unsigned)high[k], (unsigned)low[k], (unsigned)want_high[k],

@@ -8,6 +8,7 @@ import subprocess
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 import sonde
 from half_models import KINDS, narrowed, tiles_bytes
@@ -309,10 +310,33 @@ def test_the_scale_of_a_normalisation_counts(tmp_path):
             assert close(got, run(one([("Conv", ["x", "w"], ["y"])], [1, 32, 9, 9], {"w": rounded(w, "f16")}), x), got)
 
 
+@pytest.mark.parametrize("kind", ["file of f16", "f16", "bf16"])
+@pytest.mark.parametrize("name", ["matmul", "conv", "pointwise", "first conv", "grouped"])
+def test_an_infinity_stays_one(name, kind):
+    """f16 is split into two of bf16: an infinity in one of them must not meet a zero in the other."""
+    shape, make = PACKED[name]
+    proto = make(rounded(np.abs(random(*shape)) + 0.5, "bf16"))
+    dims = [d.dim_value for d in proto.graph.input[0].type.tensor_type.shape.dim]
+    if name == "matmul":
+        dims = [70, 64]
+        proto = one([("MatMul", ["x", "w"], ["y"])], dims, {"w": rounded(np.abs(random(64, 40)) + 0.5, "bf16")})
+    x = rounded(np.abs(random(*dims)), "bf16")
+    x.flat[x.size // 2] = np.inf
+    if kind == "file of f16":
+        proto, x = narrowed(proto, "f16"), x.astype(np.float16)
+    want = onnx.reference.ReferenceEvaluator(proto).run(None, {"x": x})[0]
+    got = run(proto, x, None if kind == "file of f16" else kind)
+    if name == "grouped":  # groups that are computed together share what is not finite
+        assert not np.isfinite(got[~np.isfinite(want)]).any()
+    else:
+        assert (np.isposinf(got) == np.isposinf(want)).all() and not np.isnan(got).any()
+
+
+@pytest.mark.parametrize("channels", [32, 24])
 @pytest.mark.parametrize("gated", [False, True])
-def test_images_between_convolutions_when_one_has_to_stay_f32(gated):
+def test_images_between_convolutions_when_one_has_to_stay_f32(gated, channels):
     """Images may lie in memory as bf16; a convolution whose weights do not fit bf16 reads and writes them all the same."""
-    w = [random(32, 32, 1, 1, seed=i) for i in range(4)]
+    w = [random(channels, channels, 1, 1, seed=i) for i in range(4)]
     w[1][3, 5] = np.finfo(np.float32).max
     nodes = [("Conv", ["x", "w0"], ["a"]), ("Relu", ["a"], ["b"])]
     if gated:
@@ -320,8 +344,8 @@ def test_images_between_convolutions_when_one_has_to_stay_f32(gated):
                   ("Mul", ["b", "s"], ["g"])]
     nodes += [("Conv", ["g" if gated else "b", "w1"], ["c"]), ("Add", ["c", "b"], ["d"]),
               ("Clip", ["d", "lo", "hi"], ["e"]), ("Conv", ["e", "w3"], ["y"])]
-    proto = one(nodes, [1, 32, 9, 9], {**{f"w{i}": v for i, v in enumerate(w)}, "lo": np.float32(-4), "hi": np.float32(4)})
-    x = random(1, 32, 9, 9, seed=7)
+    proto = one(nodes, [1, channels, 9, 9], {**{f"w{i}": v for i, v in enumerate(w)}, "lo": np.float32(-4), "hi": np.float32(4)})
+    x = random(1, channels, 9, 9, seed=7)
     got, want = run(proto, x, "bf16"), run(proto, x)
     assert np.isfinite(got).all()
     assert np.abs(got - want).max() <= 4 * UNIT["bf16"][0] * np.abs(want).max()

@@ -14,7 +14,7 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const int rank = w->type.rank;
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
-    if (sn_pack_by_tiles(r, i)) {
+    if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, 1))) {
         r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(dtype, dims, rank, groups, r->in_block,
                                                     r->out_block, r->cpu_flags);
         if (r->pack[i] != SN_PACK_NONE) {

@@ -3,18 +3,33 @@
 #include "ops/shared/converted.h"
 
 #include "compute/packs.h"
+#include "compute/split.h"
 
 sn_dtype sn_packed_dtype(const sn_fact *fact)
 {
     return fact->pack ? sn_pack_get(fact->pack)->dtype : fact->type.dtype;
 }
 
-bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i)
+bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows)
 {
+    enum { ROWS_THAT_PAY = 64 }; /* for splitting the weights, in every run */
     const sn_dtype dtype = sn_pack_dtype(r, i);
+    const bool asked =
+        dtype == SONDE_DTYPE_BF16 && !r->as_in_file[i] && r->precision == SONDE_PRECISION_BF16;
     return sn_pack_has_tiles(r->cpu_flags) &&
-           (dtype == SONDE_DTYPE_F16 || (dtype == SONDE_DTYPE_BF16 && !r->as_in_file[i] &&
-                                         r->precision == SONDE_PRECISION_BF16));
+           (asked || (dtype == SONDE_DTYPE_F16 && rows >= ROWS_THAT_PAY));
+}
+
+int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but)
+{
+    const sn_type *t = r->n_in > x && r->in[x] ? &r->in[x]->type : NULL;
+    int64_t rows = 1;
+    if (!t || t->rank < 0)
+        return -1;
+    for (int i = 0; i < t->rank; i++)
+        if (i != but)
+            rows = sn_dim_known(t->dims[i]) && rows >= 0 ? sn_count(rows, t->dims[i], 1, 1) : -1;
+    return rows;
 }
 
 bool sn_packed_tiles(const sn_fact *fact)
@@ -32,6 +47,14 @@ sn_piece sn_converted_carve(sn_workspace *w, const sn_fact *fact, sn_dtype compu
     return sn_carve(w, n, sn_dtype_bytes(compute));
 }
 
+/* With the padding of its layout. */
+static size_t stored_count(const sn_tensor *t)
+{
+    int64_t n = 0;
+    (void)sn_layout_count(t->layout, t->dims, t->rank, &n);
+    return (size_t)n;
+}
+
 const void *sn_converted_in(const sn_step *s, const sn_frame *f, uint32_t i, sn_dtype compute,
                             sn_piece piece)
 {
@@ -41,7 +64,7 @@ const void *sn_converted_in(const sn_step *s, const sn_frame *f, uint32_t i, sn_
     if (t->dtype == compute || t->pack)
         return t->data;
     void *copy = sn_piece_ptr(f, piece);
-    sn_cast_run(f->ctx->cpu.flags, compute, copy, t->dtype, t->data, (size_t)sn_tensor_count(t),
+    sn_cast_run(f->ctx->cpu.flags, compute, copy, t->dtype, t->data, stored_count(t),
                 (sn_rounding){0}, f->pool);
     return copy;
 }
@@ -63,5 +86,5 @@ void sn_converted_done(const sn_step *s, const sn_frame *f, uint32_t o, sn_dtype
     const sn_tensor *t = sn_out(s, f, o);
     if (t->dtype != compute)
         sn_cast_run(f->ctx->cpu.flags, t->dtype, t->data, compute, sn_piece_ptr(f, piece),
-                    (size_t)sn_tensor_count(t), (sn_rounding){0}, f->pool);
+                    stored_count(t), (sn_rounding){0}, f->pool);
 }

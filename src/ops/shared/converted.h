@@ -32,8 +32,11 @@ static inline sn_dtype sn_compute_float(sn_dtype t)
 
 /* The type of a weight's elements as a step gets them, packed or not. */
 sn_dtype sn_packed_dtype(const sn_fact *fact);
-/* Is weight i to be packed in tiles? If bf16 is asked for, or it is f16, which bf16 can split. */
-bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i);
+/* Is weight i to be packed in tiles? If bf16 is asked for, or it is f16, which bf16 can split; that
+ * takes many rows to pay, pixels or rows of a matrix. -1: nobody knows how many there will be. */
+bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows);
+/* The product of all dims of input x but `but`; -1: not known. */
+int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but);
 /* Is a packed weight in tiles, whose kernels compute in its type? */
 bool sn_packed_tiles(const sn_fact *fact);
 

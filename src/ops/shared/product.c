@@ -109,7 +109,8 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
 
 unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
 {
-    if (sn_pack_by_tiles(r, i))
+    const sn_fact *a = r->in[0];
+    if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, a ? a->type.rank - 1 : 0)))
         return sn_gemm_tiles_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
     return sn_gemm_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
 }
