@@ -173,18 +173,16 @@ static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int
 {
     const slab_source *s = arg;
     const int64_t pixel = s->p->t.pixel;
-    uint16_t high[BLOCK][SOME], low[BLOCK][SOME];
-    memset(high, 0, sizeof high);
-    memset(low, 0, sizeof low);
+    uint16_t high[BLOCK][SOME], low[BLOCK][SOME]; /* of whole steps */
+    for (int64_t c = s->there; c < pixel; c++) {
+        memset(high[c], 0, sizeof high[c]);
+        memset(low[c], 0, sizeof low[c]);
+    }
     for (int64_t at = 0; at < n; at += SOME, to += SOME * pixel * (int64_t)sizeof(uint16_t)) {
         const int64_t m = sn_min(SOME, n - at);
         for (int64_t c = 0; c < s->there; c++) {
             const float *x = (const float *)(const void *)(from + c * s->plane) + at;
-            _Alignas(SN_ALIGN) uint16_t y[SOME], rest[SOME]; /* whole steps */
-            sn_tiles_round(s->p->k, y, s->low ? rest : NULL, x, (size_t)m);
-            memcpy(high[c], y, (size_t)m * sizeof *y);
-            if (s->low)
-                memcpy(low[c], rest, (size_t)m * sizeof *rest);
+            sn_tiles_round(s->p->k, high[c], s->low ? low[c] : NULL, x, (size_t)m);
         }
         join_channels((uint16_t *)(void *)to, high, pixel, m);
         if (s->low)

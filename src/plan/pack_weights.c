@@ -171,14 +171,17 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         return SONDE_OK;
     const sn_fact *in[8] = {0};
     uint32_t n_in = s->n_in < 8 ? s->n_in : 8;
-    bool any = false;
+    bool any = false, f16 = false;
     for (uint32_t i = 0; i < n_in; i++)
         if (n->in[i].value) {
             in[i] = &n->in[i].value->fact;
             any |= in[i]->data && !n->in[i].value->is_input;
+            f16 |= in[i]->data && in[i]->type.dtype == SONDE_DTYPE_F16;
         }
     if (!any)
         return SONDE_OK;
+    if (f16) /* AMX may multiply it; if that is refused, there is no such flag afterwards */
+        (void)sn_cpu_request(&p->ctx->cpu);
     sn_pack_request req = {
         .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};
     req.precision = k->root->precision;

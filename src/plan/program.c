@@ -402,22 +402,13 @@ static sonde_status make_listed(sn_program *p, const sn_program_config *cfg, sn_
     return st;
 }
 
-static bool has_f16(const sn_graph *g)
-{
-    for (size_t i = 0; i < g->values.n; i++)
-        if (g->values.data[i] && g->values.data[i]->is_initializer &&
-            g->values.data[i]->fact.type.dtype == SONDE_DTYPE_F16)
-            return true;
-    return false;
-}
-
-/* Only programs that may have a use for AMX ask the system for it. */
+/* Only programs that may have a use for AMX ask the system for it; those with constants of f16 do
+ * so when they are packed. */
 static void ask_for_tiles(sn_context *ctx, const sn_model *model, sonde_precision precision)
 {
     const bool halves = precision == SONDE_PRECISION_BF16 || precision == SONDE_PRECISION_F16;
     if ((ctx->cpu.flags & ctx->cpu.on_request) &&
-        (halves || sn_ops_any(model->graph, SN_OP_TILES) || has_f16(model->graph)) &&
-        !sn_cpu_request(&ctx->cpu))
+        (halves || sn_ops_any(model->graph, SN_OP_TILES)) && !sn_cpu_request(&ctx->cpu))
         sn_log_write(&ctx->log, SN_LOG_WARN,
                      "the operating system refuses AMX to this process; it runs without");
 }

@@ -332,6 +332,28 @@ def test_an_infinity_stays_one(name, kind):
         assert (np.isposinf(got) == np.isposinf(want)).all() and not np.isnan(got).any()
 
 
+@pytest.mark.parametrize("where", ["initializer", "constant", "folded", "body"])
+def test_a_process_of_its_own_may_use_what_f16_needs(where, tmp_path):
+    """AMX has to be asked for, once in a process, wherever the weights of f16 are. In this process others did."""
+    w = random(64, 48).astype(np.float16)
+    product = helper.make_node("MatMul", ["x", "w"], ["y"])
+    half, boolean = TensorProto.FLOAT16, TensorProto.BOOL
+    nodes, weights, inputs = [product], [numpy_helper.from_array(w, "w")], [value("x", half, [128, 64])]
+    if where == "constant":
+        nodes, weights = [helper.make_node("Constant", [], ["w"], value=weights[0]), product], []
+    elif where == "folded":
+        nodes = [helper.make_node("Cast", ["wide"], ["w"], to=half), product]
+        weights = [numpy_helper.from_array(w.astype(np.float32), "wide")]
+    elif where == "body":
+        body = helper.make_graph(nodes, "body", [], [value("y", half, [128, 48])], weights)
+        nodes, weights = [helper.make_node("If", ["c"], ["z"], then_branch=body, else_branch=body)], []
+        inputs.append(value("c", boolean, []))
+    graph = helper.make_graph(nodes, "g", inputs, [value(nodes[-1].output[0], half, [128, 48])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    done = subprocess.run([PROGRAM, "run", tmp_path / "m.onnx", "-t", "1", "-q"], capture_output=True, text=True)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
 @pytest.mark.parametrize("channels", [32, 24])
 @pytest.mark.parametrize("gated", [False, True])
 def test_images_between_convolutions_when_one_has_to_stay_f32(gated, channels):

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/copy.h"
+#include "compute/packs.h"
 #include "compute/pooling.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/layouts.h"
@@ -118,8 +119,8 @@ static uint32_t in_bf16(const sn_node *node, const void *params, uint32_t cpu_fl
 {
     const sn_value *x = node->in[0].value, *y = node->out[0];
     (void)params;
-    (void)cpu_flags;
-    if (!x || !y || sn_fact_block(&x->fact) == 0 || x->fact.type.dtype != SONDE_DTYPE_F32)
+    if (!x || !y || !sn_pack_has_tiles(cpu_flags) || sn_fact_block(&x->fact) == 0 ||
+        x->fact.type.dtype != SONDE_DTYPE_F32)
         return 0;
     return 1u | (sn_fact_block(&y->fact) ? SN_BF16_OUT : 0);
 }
