@@ -114,6 +114,11 @@ typedef struct sn_conv_plan {
     char name[48]; /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
 
+/* One filter per channel? Of the weight's dims [out, in per group, …]. */
+static inline bool sn_conv_is_depthwise(const int64_t *w, int64_t groups)
+{
+    return groups > 1 && w[1] == 1 && w[0] == groups;
+}
 /* Can a 2-D convolution with these weights run on blocked output, with blocked or plain input? */
 bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block,
                        bool plain_input);

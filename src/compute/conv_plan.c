@@ -18,17 +18,12 @@ enum {
     FLOPS_A_BYTE = 8, /* a core does so many while a byte comes from beyond the first-level cache */
 };
 
-static bool is_depthwise(const int64_t *w, int64_t groups)
-{
-    return groups > 1 && w[1] == 1 && w[0] == groups;
-}
-
 bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block, bool plain_input)
 {
     sn_conv_blocks b;
     if (rank != 4)
         return false;
-    if (is_depthwise(w, groups))
+    if (sn_conv_is_depthwise(w, groups))
         return !plain_input;
     return sn_conv_blocks_of(w, groups, block, plain_input, &b);
 }
@@ -43,7 +38,7 @@ unsigned sn_conv_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t gro
         return SN_PACK_NONE;
     if (in_block == 0)
         return sn_pack_find(SN_WEIGHTS_CONV_PLAIN, dtype, &k->f32_conv_any_geometry);
-    if (is_depthwise(w, groups))
+    if (sn_conv_is_depthwise(w, groups))
         return sn_pack_find(SN_WEIGHTS_DEPTHWISE, dtype, &k->f32_depthwise_geometry);
     return sn_pack_find(SN_WEIGHTS_CONV, dtype, &k->f32_conv_geometry);
 }
@@ -297,7 +292,7 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     const sn_packing packing = {sn_pack_get(pack), w, 4, d->groups, cpu_flags};
     if (!d->packed && !packing.format->bytes(&packing, &p->pack_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
-    if (d->in_block != 0 && is_depthwise(w, d->groups)) {
+    if (d->in_block != 0 && sn_conv_is_depthwise(w, d->groups)) {
         p->kind = SN_CONV_DEPTHWISE;
         return plan_depthwise(p, l2_bytes, err);
     }

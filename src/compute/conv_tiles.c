@@ -20,7 +20,7 @@
 enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */
     BLOCKS = 4,              /* of output channels at a time */
-    NUMBERS = SN_ROWS_STEP / 2,
+    NUMBERS = SN_STEP_HALVES,
     BLOCK = SN_ROWS_TILE,
     COPY_BYTES = 256 << 10, /* of the lines of a part */
     PAGE = 4096
@@ -37,9 +37,8 @@ unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
     sn_conv_tiles t;
-    const bool depthwise = rank == 4 && groups > 1 && w[1] == 1 && w[0] == groups;
-    if (depthwise || out_block != k->bf16_rows_geometry.block ||
-        (in_block != 0 && in_block != out_block) ||
+    if ((rank == 4 && sn_conv_is_depthwise(w, groups)) ||
+        out_block != k->bf16_rows_geometry.block || (in_block != 0 && in_block != out_block) ||
         !sn_conv_tiles_of(w, rank, sn_conv_tiles_pack_arg(groups, in_block == 0, 1, 1), &t))
         return SN_PACK_NONE;
     return sn_pack_find(SN_WEIGHTS_CONV_TILES, dtype, &k->bf16_rows_geometry);

@@ -15,7 +15,7 @@
 enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */
     CHUNK = 4,               /* blocks of columns at a time */
-    NUMBERS = SN_ROWS_STEP / 2,
+    NUMBERS = SN_STEP_HALVES,
     SHARED_BYTES = 4 << 20, /* an A up to this size is rounded once for all tasks */
     PAGE = 4096
 };
