@@ -18,7 +18,9 @@ static void note_extent(sn_workspace *w, size_t at, size_t bytes)
         return;
     }
     sn_workspace_extent *last = &w->extents[SN_WORKSPACE_EXTENTS - 1];
-    last->bytes = at + bytes - last->at;
+    const size_t end = last->at + last->bytes > at + bytes ? last->at + last->bytes : at + bytes;
+    last->at = at < last->at ? at : last->at;
+    last->bytes = end - last->at;
 #else
     (void)w;
     (void)at;
@@ -72,16 +74,32 @@ sn_pieces sn_carve_each(sn_workspace *w, size_t count, size_t bytes)
     return (sn_pieces){at, step};
 }
 
-sn_piece sn_carve_inner(sn_workspace *w, const sn_workspace *inner)
+static void note_inner(sn_workspace *w, size_t at, const sn_workspace *inner)
 {
-    size_t at;
-    if (!make_room(w, inner->overflow ? SIZE_MAX : inner->bytes, &at))
-        return (sn_piece){0};
 #if SN_WORKSPACE_GUARDED
     for (uint32_t i = 0; i < inner->n_extents; i++)
         note_extent(w, at + inner->extents[i].at, inner->extents[i].bytes);
+#else
+    (void)w;
+    (void)at;
+    (void)inner;
 #endif
+}
+
+sn_piece sn_carve_either(sn_workspace *w, const sn_workspace *a, const sn_workspace *b)
+{
+    const size_t larger = a->bytes > b->bytes ? a->bytes : b->bytes;
+    size_t at;
+    if (!make_room(w, a->overflow || b->overflow ? SIZE_MAX : larger, &at))
+        return (sn_piece){0};
+    note_inner(w, at, a);
+    note_inner(w, at, b);
     return (sn_piece){at};
+}
+
+sn_piece sn_carve_inner(sn_workspace *w, const sn_workspace *inner)
+{
+    return sn_carve_either(w, inner, &(sn_workspace){0});
 }
 
 #if SN_WORKSPACE_GUARDED

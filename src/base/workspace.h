@@ -64,6 +64,8 @@ sn_piece sn_carve_bytes(sn_workspace *w, size_t bytes);
 sn_pieces sn_carve_each(sn_workspace *w, size_t count, size_t bytes);
 /* A piece that is itself divided like `inner`; what was carved from that one lies in it. */
 sn_piece sn_carve_inner(sn_workspace *w, const sn_workspace *inner);
+/* The same for two that are used one after the other, in the same memory. */
+sn_piece sn_carve_either(sn_workspace *w, const sn_workspace *a, const sn_workspace *b);
 
 /* Where pieces lie in memory of workspace.bytes. */
 static inline void *sn_piece_at(void *memory, sn_piece p)

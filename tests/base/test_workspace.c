@@ -106,6 +106,50 @@ TEST(an_inner_workspace_takes_its_bytes_and_passes_its_overflow_on)
     CHECK(w.overflow);
 }
 
+TEST(two_workspaces_used_in_turn_take_the_larger_ones_bytes)
+{
+    sn_workspace small = {0}, large = {0};
+    sn_carve_bytes(&small, 100);
+    sn_carve_bytes(&large, 1000);
+    for (int turned = 0; turned < 2; turned++) {
+        sn_workspace w = {0};
+        const sn_piece p = sn_carve_either(&w, turned ? &large : &small, turned ? &small : &large);
+        CHECK_EQ(w.bytes, p.at + large.bytes);
+        CHECK(!w.overflow);
+    }
+    sn_carve(&small, -1, 1);
+    sn_workspace w = {0};
+    sn_carve_either(&w, &large, &small);
+    CHECK(w.overflow);
+}
+
+/* One piece of 300 bytes, or many of 8: the second ones lie in gaps of the first and before pieces
+ * that were joined. */
+TEST(pieces_of_both_workspaces_can_be_touched)
+{
+#if SN_WORKSPACE_GUARDED
+    sn_workspace few = {0}, many = {0};
+    const sn_piece one = sn_carve_bytes(&few, 300);
+    const sn_pieces each = sn_carve_each(&many, SN_WORKSPACE_EXTENTS + 6, 8);
+    for (int turned = 0; turned < 2; turned++) {
+        sn_workspace w = {0};
+        const sn_piece in = sn_carve_either(&w, turned ? &many : &few, turned ? &few : &many);
+        uint8_t *memory = aligned_alloc(SN_ALIGN, sn_round_up(w.bytes, SN_ALIGN));
+        CHECK(memory != NULL);
+        sn_workspace_close(memory, w.bytes);
+        sn_workspace_open_pieces(memory, &w);
+        uint8_t *core = sn_piece_at(memory, in);
+        CHECK(!__asan_region_is_poisoned(sn_piece_at(core, one), 300));
+        for (size_t i = 0; i < SN_WORKSPACE_EXTENTS + 6; i++)
+            CHECK(!__asan_region_is_poisoned(sn_pieces_at(core, each, i), 8));
+        sn_workspace_open(memory, w.bytes);
+        free(memory);
+    }
+#else
+    SKIP_TEST("only AddressSanitizer can tell");
+#endif
+}
+
 TEST(only_pieces_can_be_touched)
 {
 #if SN_WORKSPACE_GUARDED

@@ -225,4 +225,29 @@ TEST(an_lstm_of_bytes_needs_its_scales)
     node_end(&c);
 }
 
+/* The projection of 64 long rows packs its weights and needs far more room than the attention of
+ * one short head, which has it afterwards. All values are the same, and so is their mean. */
+TEST(attention_uses_the_room_of_its_projection_afterwards)
+{
+    enum { ROWS = 64, DEPTH = 256, SIZE = 2 };
+    one_node c;
+    begin(&c, "Attention", 3, 1);
+    node_int(&c, "num_heads", 1);
+    float *x = node_room(&c, 0, SONDE_DTYPE_F32, SHAPE(1, ROWS, DEPTH));
+    float *w = node_room(&c, 1, SONDE_DTYPE_F32, SHAPE(DEPTH, 3 * SIZE));
+    float *bias = node_room(&c, 2, SONDE_DTYPE_F32, SHAPE(3 * SIZE));
+    for (int i = 0; i < ROWS * DEPTH; i++)
+        x[i] = 1.0f / DEPTH;
+    for (int i = 0; i < DEPTH * 3 * SIZE; i++)
+        w[i] = 2.0f;
+    for (int i = 0; i < 3 * SIZE; i++)
+        bias[i] = (float)i;
+    RUNS(&c);
+    CHECK_EQ(sn_tensor_count(&c.out[0].t), ROWS * SIZE);
+    const float *y = c.out[0].t.data;
+    for (int i = 0; i < ROWS; i++)
+        CHECK(fabsf(y[2 * i] - 6) < 1e-4f && fabsf(y[2 * i + 1] - 7) < 1e-4f);
+    node_end(&c);
+}
+
 TEST_MAIN()

@@ -198,9 +198,7 @@ static sonde_status bind_msa(sn_bind *b)
                            .right = m->causal ? 0 : -1};
     SN_TRY(sn_attn_plan(b, &d, &q, &key, &value, &y, &k->plan));
     /* The projection is done before the attention starts. */
-    k->core =
-        sn_carve_inner(w, k->plan.workspace.bytes > k->gemm.workspace.bytes ? &k->plan.workspace
-                                                                            : &k->gemm.workspace);
+    k->core = sn_carve_either(w, &k->plan.workspace, &k->gemm.workspace);
     b->bound = k;
     b->flops = k->plan.flops + k->gemm.flops;
     return SONDE_OK;
