@@ -447,6 +447,18 @@ static void prepare_sn_bf16_pairs(bench_row *r)
     prepare_flat(r, call_sn_bf16_pairs);
 }
 
+static void call_sn_bf16_add_clip(bench_row *r)
+{
+    ((sn_bf16_add_clip_fn *)r->row->fn)(r->y, r->x, r->w, r->n, 0.0f, 6.0f);
+}
+
+static void prepare_sn_bf16_add_clip(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_add_clip);
+    r->w = floats(r, r->n);
+    r->bytes = moved(r, r->n, r->n) + (double)(r->n * sizeof(uint16_t));
+}
+
 static void call_sn_bf16_zip(bench_row *r)
 {
     const float *x = r->x;

@@ -316,9 +316,14 @@ static void store_block(const tiles_strip *s, float *sums, int64_t to, int64_t p
     const sn_conv_plan *p = c->p;
     const sn_kernels *k = p->k;
     const size_t n = (size_t)(pixels * BLOCK), even = n / NUMBERS * NUMBERS;
-    const float *z = c->z && !p->d.z_bf16 ? c->z + to : NULL;
-    if (c->z && p->d.z_bf16) {
-        k->bf16_load(s->wide, (const uint16_t *)(const void *)c->z + to, n);
+    const uint16_t *halves = c->z && p->d.z_bf16 ? (const uint16_t *)(const void *)c->z + to : NULL;
+    if (p->d.y_bf16 && (halves || !c->z) && !p->post && !p->clear) {
+        k->bf16_add_clip((uint16_t *)(void *)c->y + to, sums, halves, n, p->lo, p->hi);
+        return;
+    }
+    const float *z = c->z && !halves ? c->z + to : NULL;
+    if (halves) {
+        k->bf16_load(s->wide, halves, n);
         z = s->wide;
     }
     float *y = p->d.y_bf16 ? sums : c->y + to;

@@ -81,7 +81,12 @@ size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 
 sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
-/* c, z: NULL where the desc has none. y may be z. */
+/* May y be z? Not where sums are finished in y before the residual is added. */
+static inline bool sn_gemm_overwrites_z(const sn_gemm_plan *p)
+{
+    return p->d.tiles || !p->raw;
+}
+/* c, z: NULL where the desc has none. */
 void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const float *c,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 

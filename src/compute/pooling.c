@@ -9,7 +9,10 @@
 #include "compute/conv.h"
 #include "compute/split.h"
 
-enum { TASK_READS = 25000 }; /* elements; fewer are not worth a task */
+enum {
+    TASK_READS = 25000,    /* elements; fewer are not worth a task */
+    BAND_BYTES = 32 << 10, /* of f32 that stand for bf16: they stay in the first-level cache */
+};
 
 bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype)
 {
@@ -34,6 +37,28 @@ void sn_pooling_inner(const sn_pooling_desc *d, int64_t *from, int64_t *to)
     *to = last < 0 ? 0 : sn_min(last / d->stride[2] + 1, d->out[2]);
 }
 
+/* Lines of x that `rows` rows of y read at most. */
+static int64_t lines_of(const sn_pooling_desc *d, int64_t rows)
+{
+    const int64_t window = (d->kernel[1] - 1) * d->dilation[1] + 1;
+    return sn_min(d->in[1], sn_max(rows - 1, 0) * d->stride[1] + window);
+}
+
+/* Blocked images that are bf16 in memory go through f32 by bands of rows. */
+static void plan_bands(sn_pooling_plan *p)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t line = d->in[2] * d->block, result = d->out[2] * d->block;
+    const int64_t room = BAND_BYTES / (int64_t)sizeof(float) - lines_of(d, 1) * line - result;
+    const int64_t more = sn_max(d->stride[1] * line + result, 1); /* for one more row */
+    p->band = sn_max(sn_min(1 + sn_max(room, 0) / more, d->out[1]), 1);
+    p->band_lines = lines_of(d, p->band);
+    const int64_t bytes =
+        sn_count(p->band_lines * d->in[2] + p->band * d->out[2], d->block, sizeof(float), 1);
+    p->bands =
+        sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
+}
+
 void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
                           int threads)
 {
@@ -55,12 +80,8 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
     p->threads = threads > 0 ? threads : 1;
-    if (d->block && (d->x_bf16 || d->y_bf16)) {
-        const int64_t floats =
-            sn_count(d->in[1] * d->in[2] + d->out[1] * d->out[2], d->block, sizeof(float), 1);
-        p->planes = sn_carve_each(&p->workspace, (size_t)p->threads,
-                                  floats < 0 ? SIZE_MAX : (size_t)floats);
-    }
+    if (d->block && (d->x_bf16 || d->y_bf16))
+        plan_bands(p);
     p->name = d->block == 0            ? "pool_plain"
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
                                        : p->k->f32_avgpool_name;
@@ -89,8 +110,9 @@ static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
         p->k->f32_avgpool(t);
 }
 
-/* One block of channels: x and y are its own. */
-static void blocked_plane(const sn_pooling_plan *p, const float *x, float *y)
+/* Rows from … to-1 of one block of channels, which begin at y; line `first` of x is at x. */
+static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first, float *y,
+                         int64_t from, int64_t to)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t block = d->block;
@@ -107,11 +129,11 @@ static void blocked_plane(const sn_pooling_plan *p, const float *x, float *y)
         call_kernel(p, &t);
         return;
     }
-    for (int64_t row = 0; row < d->out[1]; row++) {
+    for (int64_t row = from; row < to; row++) {
         int64_t i0, i1;
         sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
                      &i1);
-        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
+        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1] - first;
         for (int64_t col = 0, n; col < d->out[2]; col += n) {
             int64_t j0 = 0, j1 = d->kernel[2], counted = j1;
             n = 1;
@@ -122,15 +144,15 @@ static void blocked_plane(const sn_pooling_plan *p, const float *x, float *y)
                              &j0, &j1);
                 counted = sn_pooling_padded_taps(d, 2, col);
             }
-            float *to = y + (row * d->out[2] + col) * block;
+            float *result = y + ((row - from) * d->out[2] + col) * block;
             const int64_t taps = (i1 - i0) * (j1 - j0);
             if (taps <= 0) { /* a window in the padding: nothing to take */
-                memset(to, 0, (size_t)(n * block) * sizeof(float));
+                memset(result, 0, (size_t)(n * block) * sizeof(float));
                 continue;
             }
             t.x =
                 x + (top * d->in[2] + col * d->stride[2] - d->pad[2] + j0 * d->dilation[2]) * block;
-            t.y = to;
+            t.y = result;
             t.pixels = (size_t)n;
             t.kh = (size_t)(i1 - i0);
             t.kw = (size_t)(j1 - j0);
@@ -141,24 +163,35 @@ static void blocked_plane(const sn_pooling_plan *p, const float *x, float *y)
     }
 }
 
-/* The same of the whole tensor's block `plane`, through f32 where it is bf16 in memory. */
+/* Block of channels `plane` of the whole tensor, through f32 where it is bf16 in memory. */
 static void blocked_item(const pool_call *c, int64_t plane, int worker)
 {
     const sn_pooling_plan *p = c->p;
     const sn_pooling_desc *d = &p->d;
-    const int64_t in = d->in[1] * d->in[2] * d->block, out = d->out[1] * d->out[2] * d->block;
-    const float *x = (const float *)(const void *)c->x + plane * in;
-    float *y = (float *)(void *)c->y + plane * out;
+    const int64_t line = d->in[2] * d->block, result = d->out[2] * d->block;
+    const int64_t in = plane * d->in[1] * line, out = plane * d->out[1] * result;
+    const float *x = (const float *)(const void *)c->x + (d->x_bf16 ? 0 : in);
+    float *y = (float *)(void *)c->y + (d->y_bf16 ? 0 : out);
     if (!d->x_bf16 && !d->y_bf16) {
-        blocked_plane(p, x, y);
+        blocked_rows(p, x, 0, y, 0, d->out[1]);
         return;
     }
-    float *wide = sn_pieces_at(c->workspace, p->planes, (size_t)worker), *result = wide + in;
-    if (d->x_bf16)
-        p->k->bf16_load(wide, (const uint16_t *)(const void *)c->x + plane * in, (size_t)in);
-    blocked_plane(p, d->x_bf16 ? wide : x, d->y_bf16 ? result : y);
-    if (d->y_bf16)
-        p->k->bf16_store((uint16_t *)(void *)c->y + plane * out, result, (size_t)out);
+    const uint16_t *x_halves = (const uint16_t *)(const void *)c->x + (d->x_bf16 ? in : 0);
+    uint16_t *y_halves = (uint16_t *)(void *)c->y + (d->y_bf16 ? out : 0);
+    float *wide = sn_pieces_at(c->workspace, p->bands, (size_t)worker);
+    float *sums = wide + p->band_lines * line;
+    for (int64_t from = 0, to; from < d->out[1]; from = to) {
+        to = sn_min(from + p->band, d->out[1]);
+        const int64_t top = from * d->stride[1] - d->pad[1];
+        const int64_t first = sn_min(sn_max(top, 0), d->in[1]);
+        const int64_t n = sn_max(sn_min(lines_of(d, to - from), d->in[1] - first), 0);
+        if (d->x_bf16)
+            p->k->bf16_load(wide, x_halves + first * line, (size_t)(n * line));
+        blocked_rows(p, d->x_bf16 ? wide : x, d->x_bf16 ? first : 0,
+                     d->y_bf16 ? sums : y + from * result, from, to);
+        if (d->y_bf16)
+            p->k->bf16_store(y_halves + from * result, sums, (size_t)((to - from) * result));
+    }
 }
 
 static void pool_task(void *arg, size_t task, int worker)

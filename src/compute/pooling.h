@@ -34,7 +34,10 @@ typedef struct sn_pooling_plan {
     bool whole;                   /* a global pool: one window, the image */
     int64_t inner_from, inner_to; /* columns whose windows cross neither border; may be none */
     int threads;
-    sn_pieces planes; /* of each thread, in f32: a block of channels of x, and of y */
+    /* Of images that are bf16 in memory: rows of y at a time, and the lines of x they read; of each
+     * thread, both in f32. */
+    int64_t band, band_lines;
+    sn_pieces bands;
     sn_workspace workspace;
     const char *name;
 } sn_pooling_plan;

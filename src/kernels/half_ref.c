@@ -71,3 +71,12 @@ void sn_bf16_zip_ref(uint16_t *y, const float *a, const float *b, size_t n)
         y[2 * i + 1] = b ? sn_f32_to_bf16(b[i]) : 0;
     }
 }
+
+void sn_bf16_add_clip_ref(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                          float hi)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float sum = z ? x[i] + sn_bf16_to_f32(z[i]) : x[i];
+        y[i] = sn_f32_to_bf16(sum < lo ? lo : sum > hi ? hi : sum);
+    }
+}

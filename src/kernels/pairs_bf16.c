@@ -52,3 +52,46 @@ void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
     else
         pairs(t, true, false, false);
 }
+
+/* Sums of 16, where there is an addend with it, between limits; a NaN stays one. */
+SN_INLINE __m512 add_clip(__m512 x, __m256i z, const bool add, __m512 lo, __m512 hi)
+{
+    if (add)
+        x = _mm512_add_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(z), 16)));
+    return _mm512_min_ps(hi, _mm512_max_ps(lo, x));
+}
+
+SN_INLINE __m256i load_16(const uint16_t *p, const bool there)
+{
+    return there ? _mm256_loadu_si256((const __m256i *)(const void *)p) : _mm256_setzero_si256();
+}
+
+SN_INLINE void add_clip_all(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                            float hi, const bool add)
+{
+    const __m512 low = _mm512_set1_ps(lo), high = _mm512_set1_ps(hi);
+    size_t i = 0;
+    for (; i + 2 * SN_PAIR_BLOCK <= n; i += 2 * SN_PAIR_BLOCK) {
+        const uint16_t *za = add ? z + i : NULL, *zb = add ? za + SN_PAIR_BLOCK : NULL;
+        const __m512 a = add_clip(_mm512_loadu_ps(x + i), load_16(za, add), add, low, high);
+        const __m512 b =
+            add_clip(_mm512_loadu_ps(x + i + SN_PAIR_BLOCK), load_16(zb, add), add, low, high);
+        _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+    }
+    for (; i < n; i += SN_PAIR_BLOCK) {
+        const size_t left = n - i;
+        const __mmask16 some = (__mmask16)(left < SN_PAIR_BLOCK ? (1u << left) - 1 : 0xffff);
+        const __m256i addend = add ? _mm256_maskz_loadu_epi16(some, z + i) : load_16(NULL, false);
+        const __m512 a = add_clip(_mm512_maskz_loadu_ps(some, x + i), addend, add, low, high);
+        _mm256_mask_storeu_epi16(y + i, some, (__m256i)_mm512_cvtneps_pbh(a));
+    }
+}
+
+void sn_bf16_add_clip_bf16(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                           float hi)
+{
+    if (z)
+        add_clip_all(y, x, z, n, lo, hi, true);
+    else
+        add_clip_all(y, x, NULL, n, lo, hi, false);
+}

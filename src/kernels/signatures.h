@@ -169,6 +169,10 @@ typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const 
 typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t n, float lo,
                                 float hi);
 
+/* The same with z and y in bf16, to nearest even, where denormals may become zero. y may be z. */
+typedef void sn_bf16_add_clip_fn(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                                 float hi);
+
 /* Two vectors of 16 become one of 32 in bf16, to nearest even, where denormals may become zero:
  * y[i*32 + l] = a[i*step + l] * gate[l] and y[i*32 + 16 + l] = b[i*step + l] * gate[16 + l], for
  * i < n, l < 16. b NULL: zeros; gate NULL: no factors. rest, not NULL, gets in the same order what

@@ -13,9 +13,10 @@ typedef struct sn_step_info {
     uint64_t flops, bytes;
     uint64_t bind_ticks;
     size_t workspace_bytes;
-    bool dynamic;    /* shapes known only while running */
-    bool view;       /* see sn_bind */
-    bool unmeasured; /* it can be cut in several ways, and which is fastest is not known */
+    uint32_t overwrites; /* see sn_bind */
+    bool dynamic;        /* shapes known only while running */
+    bool view;           /* see sn_bind */
+    bool unmeasured;     /* it can be cut in several ways, and which is fastest is not known */
 } sn_step_info;
 
 typedef struct sn_input_view {

@@ -2,7 +2,8 @@
 /* Where every value lies while a binding runs. Values with static shapes get offsets in one arena:
  * steps are walked in order, a block is free after the last reader of its value, the smallest free
  * block that fits is taken. Views share their input's block; an elementwise operator may overwrite
- * an input nobody reads afterwards. Values sized while running are listed for release instead. */
+ * an input nobody reads afterwards, and a convolution or product the residual it adds. Values sized
+ * while running are listed for release instead. */
 #include <string.h>
 
 #include "plan/binding.h"
@@ -239,6 +240,13 @@ static bool read_twice(const placer *k, const sn_step *s, uint32_t j, uint32_t r
     return false;
 }
 
+/* A bit per input that output 0 may take the place of. */
+static uint32_t overwrites(const sn_op *op, const sn_step_info *info)
+{
+    return info->overwrites | (op->flags & SN_OP_INPLACE0 ? 1u << 0 : 0) |
+           (op->flags & SN_OP_INPLACE1 ? 1u << 1 : 0);
+}
+
 /* The input whose block output 0 of step i may take over, or SN_NO_SLOT. An input that the step
  * reads twice is kept, unless the operator works element by element (those take over either input).
  */
@@ -248,8 +256,9 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
     const sn_step *s = &b->steps[i];
     uint32_t out = s->out[0];
     const sn_fact *fo = &b->facts[out];
-    for (uint32_t j = 0; j < 2; j++) {
-        if (!(s->op->flags & (j ? SN_OP_INPLACE1 : SN_OP_INPLACE0)) || !sn_has(s, j))
+    const uint32_t may = overwrites(s->op, &b->info[i]);
+    for (uint32_t j = 0; j < s->n_in && j < 32; j++) {
+        if (!(may >> j & 1) || !sn_has(s, j))
             continue;
         uint32_t in = s->in[j], r = b->root[in];
         const sn_fact *fi = &b->facts[in];

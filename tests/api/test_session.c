@@ -461,7 +461,7 @@ TEST(a_run_beyond_the_memory_limit_is_refused_before_it_begins)
     CHECK_OK(sonde_context_create(&co, &c, &err));
     CHECK_OK(sonde_zoo_build(c, "tiny_cnn", 1, &f.model, &err));
     CHECK_OK(sonde_session_create(f.model, NULL, &f.session, &err));
-    const int64_t small[4] = {1, 3, 32, 32}, large[4] = {100, 3, 32, 32};
+    const int64_t small[4] = {1, 3, 32, 32}, large[4] = {200, 3, 32, 32};
     sonde_value *in = ramp(large, 4), *out = NULL;
     CHECK_EQ(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err),
              SONDE_OUT_OF_MEMORY);

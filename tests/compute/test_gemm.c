@@ -42,6 +42,14 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     CHECK_OK(sn_gemm_plan_make(&p, d, lv->flags, 1 << 14, 2, &err));
     void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
     sn_gemm_run(&p, a, bp, c, z, y, space, pool);
+    if (z && sn_gemm_overwrites_z(&p)) {
+        const size_t bytes = (size_t)(batches * m * n) * sizeof(float);
+        float *both = malloc(bytes + 1);
+        memcpy(both, z, bytes);
+        sn_gemm_run(&p, a, bp, c, both, both, space, pool);
+        CHECK_MSG(memcmp(both, y, bytes) == 0, "in place: %s", p.name);
+        free(both);
+    }
     int bad = 0;
     for (int64_t i = 0; i < batches && !bad; i++) {
         int64_t ia = 0, ib = 0, rest = i;

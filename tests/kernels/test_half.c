@@ -143,12 +143,43 @@ static void check_zip(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_add_clip(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    static const float limits[][2] = {{-INFINITY, INFINITY}, {0, INFINITY}, {0, 6}, {-1, 0.5f}};
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), halves = (n + 1) / 2;
+        const bool at_end = i % 2, add = i % 3 > 0, in_place = add && i % 5 == 0;
+        const float *limit = limits[i % 4];
+        guarded x = guard_floats(n, at_end), other = guard_floats(n, at_end);
+        guarded z = guard_floats(halves, at_end);
+        guarded got = guard_floats(halves, at_end), want = guard_floats(halves, at_end);
+        fill(x.data, n, i % 7 ? NONE : ALL);
+        fill(other.data, n, i % 7 ? NONE : ALL);
+        uint16_t *addend = (uint16_t *)(void *)(z.data + halves) - n;
+        uint16_t *a = (uint16_t *)(void *)(want.data + halves) - n;
+        uint16_t *b = (uint16_t *)(void *)(got.data + halves) - n;
+        sn_bf16_store_ref(addend, other.data, n);
+        ((sn_bf16_add_clip_fn *)ref->fn)(a, x.data, add ? addend : NULL, n, limit[0], limit[1]);
+        if (in_place)
+            memcpy(b, addend, n * sizeof *b);
+        const uint16_t *from = in_place ? b : addend;
+        ((sn_bf16_add_clip_fn *)row->fn)(b, x.data, add ? from : NULL, n, limit[0], limit[1]);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(same_bf16(a[k], b[k]), "%s: number %zu of %zu is %x, expected %x", row->name,
+                      k, n, (unsigned)b[k], (unsigned)a[k]);
+        guard_free(&x), guard_free(&other), guard_free(&z), guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
-    static const row_checker checkers[] = {
-        {"sn_half_load", check_half_load}, {"sn_half_store", check_half_store},
-        {"sn_bf16_pairs", check_pairs},    {"sn_bf16_zip", check_zip},
-        {"sn_f16_split", check_split},     {NULL, NULL}};
+    static const row_checker checkers[] = {{"sn_half_load", check_half_load},
+                                           {"sn_half_store", check_half_store},
+                                           {"sn_bf16_pairs", check_pairs},
+                                           {"sn_bf16_zip", check_zip},
+                                           {"sn_f16_split", check_split},
+                                           {"sn_bf16_add_clip", check_add_clip},
+                                           {NULL, NULL}};
     check_family("half", checkers);
 }
 

@@ -179,6 +179,7 @@ static sonde_status bind(sn_bind *b)
     gated_bound *c = SN_NEW(b->arena, gated_bound);
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
+    b->overwrites = 1 << Z;
     const int64_t block = sn_fact_block(b->in[X]);
     const bool tiles = sn_conv_weights_in_tiles(b->in[W]);
     sn_conv_desc d = {.n = tiles ? x->dims[0] : 1,

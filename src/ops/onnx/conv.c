@@ -220,6 +220,7 @@ static sonde_status bind(sn_bind *b)
     if (!c)
         return sn_fail_memory(b->err, sizeof *c);
     SN_TRY(describe(b, &d));
+    b->overwrites = 1 << Z;
     const bool stored = sn_conv_stored(b, X, Z, &d);
     if (!stored)
         d.x_bf16 = d.z_bf16 = d.y_bf16 = false; /* through copies in f32 */

@@ -93,6 +93,8 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     b->bound = p;
     b->flops = p->plan.flops;
     b->bytes = all_bytes(b);
+    if (sn_gemm_overwrites_z(&p->plan) || dtype != SONDE_DTYPE_F32)
+        b->overwrites = 1 << SN_PRODUCT_Z;
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype)) {
         if (!sn_gemm_plain_takes(dtype) || d->act.kind != SN_ACT_NONE)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "matrix products of %s are not supported",
@@ -164,6 +166,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     b->bound = p;
     b->flops = p->plan.flops + p->bcast.total;
+    b->overwrites = 1 << SN_PRODUCT_Z;
     b->kernel = p->plan.name;
     b->run = run_spread;
     return SONDE_OK;
