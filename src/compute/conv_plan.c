@@ -276,7 +276,7 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
         snprintf(p->name, sizeof p->name, "%s_conv%dx%d_%s",
                  d->w_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16", (int)d->kernel[1],
                  (int)d->kernel[2], strrchr(p->k->bf16_rows_name, '_') + 1);
-        return sn_conv_tiles_plan(p)
+        return sn_conv_tiles_plan(p, l2_bytes)
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the convolution's lines are too long");
     }

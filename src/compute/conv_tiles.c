@@ -49,7 +49,7 @@ static int64_t x_bytes(const sn_conv_desc *d) /* of an element */
     return d->x_bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-bool sn_conv_tiles_plan(sn_conv_plan *p)
+bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
 {
     const sn_conv_desc *d = &p->d;
     const int64_t w[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
@@ -67,15 +67,21 @@ bool sn_conv_tiles_plan(sn_conv_plan *p)
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
     const int64_t images = sn_max(d->n, 1);
-    const sn_lines_request r = {.conv = d,
-                                .x_pixel = x_bytes(d) * (plain ? 1 : BLOCK),
-                                .channels_bytes = t->pixel * (int64_t)sizeof(uint16_t),
-                                .merged = t->merged,
-                                .converted = true,
-                                .row_multiple = SN_ROWS_TILE,
-                                .run_end = t->run_steps * SN_ROWS_STEP,
-                                .budget = sn_max(COPY_BYTES / t->slabs, 1),
-                                .want = sn_ceil_div(want, images)};
+    /* Weights that the cache cannot hold come once for every part: then parts are larger. */
+    const int64_t weights = t->b.groups * t->b.out_blocks * t->block_bytes;
+    const int64_t image = d->in[1] * d->in[2] * d->c * (int64_t)sizeof(uint16_t);
+    const bool held = weights <= (int64_t)(l2_bytes / 4);
+    const int64_t copy_bytes = held ? COPY_BYTES : sn_max((int64_t)(l2_bytes / 2), COPY_BYTES);
+    const sn_lines_request r = {
+        .conv = d,
+        .x_pixel = x_bytes(d) * (plain ? 1 : BLOCK),
+        .channels_bytes = t->pixel * (int64_t)sizeof(uint16_t),
+        .merged = t->merged,
+        .converted = true,
+        .row_multiple = SN_ROWS_TILE,
+        .run_end = t->run_steps * SN_ROWS_STEP,
+        .budget = sn_max(copy_bytes / t->slabs, 1),
+        .want = sn_cut_rows(image, weights, l2_bytes) ? sn_ceil_div(want, images) : 1};
     if (!sn_lines_plan(&p->lines, &r))
         return false;
     t->slab_bytes = part_of_pages(p->lines.bytes);

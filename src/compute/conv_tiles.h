@@ -16,7 +16,7 @@ int64_t sn_conv_tiles_pack_arg(int64_t groups, bool plain_input, int64_t kernel_
 bool sn_conv_tiles_of(const int64_t *w, int rank, int64_t arg, sn_conv_tiles *t);
 
 /* The rest of a plan; false: sizes overflow. */
-bool sn_conv_tiles_plan(sn_conv_plan *p);
+bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes);
 /* `gate`, not NULL: of image i, factors of x's channels at gate + i·gate_image; as many as the
  * blocks have lanes. */
 typedef struct sn_conv_gates {

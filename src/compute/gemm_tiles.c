@@ -44,7 +44,9 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     t->shared = all <= SHARED_BYTES;
     int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
     rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS); /* there may be none */
-    if (p->batches * sn_ceil_div(d->m, rows) < wanted && d->m > rows / 2)
+    const int64_t weights = p->panels * t->steps * SN_ROWS_WEIGHTS;
+    if (sn_cut_rows(t->shared ? 0 : d->m * t->pitch, weights, l2_bytes) &&
+        p->batches * sn_ceil_div(d->m, rows) < wanted && d->m > rows / 2)
         rows = sn_max(sn_ceil_div(sn_ceil_div(d->m * p->batches, wanted), ROWS), 2) * ROWS;
     t->rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS);
     t->parts = sn_max(sn_ceil_div(d->m, t->rows), 1);

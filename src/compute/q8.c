@@ -214,19 +214,23 @@ static int64_t images_of(const sn_q8_desc *d)
 }
 
 /* By lines: parts of the rows, and of the columns where rows are too few for all threads. */
-static bool plan_lines(sn_q8_plan *p, int threads)
+static bool plan_lines(sn_q8_plan *p, size_t l2_bytes, int threads)
 {
     const sn_q8_weights *w = &p->w;
     const sn_conv_desc *c = &p->d.conv;
     const int64_t want = threads > 1 ? 4 * (int64_t)threads : 1, images = sn_max(c->n, 1);
-    const sn_lines_request r = {.conv = c,
-                                .x_pixel = p->d.x_pitch,
-                                .channels_bytes = c->c,
-                                .merged = sn_lines_merge(c->groups, c->kernel[2], c->dilation[2]),
-                                .row_multiple = SN_ROWS_TILE,
-                                .run_end = (w->groups - 1) * w->in + w->run,
-                                .budget = LINES_BYTES,
-                                .want = sn_ceil_div(want, images)};
+    const int64_t pixels = c->in[0] * c->in[1] * c->in[2];
+    /* Weights that the cache cannot hold come once for every part: then parts are larger. */
+    const bool held = w->bytes <= (int64_t)(l2_bytes / 4);
+    const sn_lines_request r = {
+        .conv = c,
+        .x_pixel = p->d.x_pitch,
+        .channels_bytes = c->c,
+        .merged = sn_lines_merge(c->groups, c->kernel[2], c->dilation[2]),
+        .row_multiple = SN_ROWS_TILE,
+        .run_end = (w->groups - 1) * w->in + w->run,
+        .budget = held ? LINES_BYTES : sn_max((int64_t)(l2_bytes / 2), LINES_BYTES),
+        .want = sn_cut_rows(pixels * c->c, w->bytes, l2_bytes) ? sn_ceil_div(want, images) : 1};
     if (!sn_lines_plan(&p->lines, &r))
         return false;
     p->steps = w->runs * (w->run / SN_ROWS_STEP);
@@ -257,7 +261,7 @@ static bool plan_quads(sn_q8_plan *p, int threads)
 static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, int threads)
 {
     if (p->by_rows)
-        return plan_lines(p, threads);
+        return plan_lines(p, l2_bytes, threads);
     if (p->by_quads)
         return plan_quads(p, threads);
     p->flat = sn_lines_flat(&p->d.conv);

@@ -3,6 +3,7 @@
 #ifndef SN_COMPUTE_SPLIT_H
 #define SN_COMPUTE_SPLIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,13 @@ static inline int64_t sn_batch_at(const int64_t *dims, const int64_t *steps, int
         i /= dims[k];
     }
     return at;
+}
+
+/* Rows of x times columns of weights: each part of the rows reads all weights again, each part of
+ * the columns all of x. Which are cut to have enough for all threads? */
+static inline bool sn_cut_rows(int64_t x_bytes, int64_t w_bytes, size_t l2_bytes)
+{
+    return w_bytes <= x_bytes || w_bytes <= (int64_t)(l2_bytes / 4);
 }
 
 /* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */

@@ -12,16 +12,18 @@ enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
 /* Lines of memory that will be read later, a few at every step. */
 typedef struct fetch {
     const uint8_t *at;
-    size_t per_step; /* bytes */
+    size_t left, per_step; /* bytes */
 } fetch;
 
 SN_INLINE void fetch_some(fetch *f)
 {
-    if (f->per_step == 0) /* there may be nothing to fetch, and no address */
+    if (f->left == 0) /* there may be nothing to fetch, and no address */
         return;
-    for (size_t i = 0; i < f->per_step; i += TILE_LINE)
+    const size_t n = f->left < f->per_step ? f->left : f->per_step;
+    for (size_t i = 0; i < n; i += TILE_LINE)
         SN_FETCH_L2(f->at + i);
-    f->at += f->per_step;
+    f->at += n;
+    f->left -= n;
 }
 
 /* Sums of one or two tiles of rows × one or two blocks. The products of a step are independent, and
@@ -73,8 +75,9 @@ SN_INLINE void fetch_some(fetch *f)
     {                                                                                              \
         const size_t calls =                                                                       \
             (t->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS) * ((t->blocks + 1) / 2);               \
-        const size_t lines = t->ahead_bytes / TILE_LINE / (calls * t->steps);                      \
-        fetch f = {(const uint8_t *)t->ahead, lines * TILE_LINE};                                  \
+        const size_t lines = t->ahead_bytes / TILE_LINE, steps = calls * t->steps;                 \
+        fetch f = {(const uint8_t *)t->ahead, lines * TILE_LINE,                                   \
+                   (lines + steps - 1) / (steps ? steps : 1) * TILE_LINE};                         \
         for (size_t r = 0; r < t->rows; r += 2 * TILE_ROWS)                                        \
             for (size_t q = 0; q < t->blocks; q += 2) {                                            \
                 const bool tall = t->rows - r > TILE_ROWS, wide = t->blocks - q > 1;               \
