@@ -132,10 +132,11 @@ static bool count_weight(sonde_inspection_totals *totals, sn_map *seen, const sn
     const sn_tensor *t = &p->consts[slot].t;
     /* Joined ones have no memory of their own before they are made readable. */
     const void *where = t->data ? t->data : (const void *)t->parts;
-    if (!where || sn_map_get_n(seen, &where, sizeof where) || is_held_by_model(p->model, where))
+    const void *key = t->data ? (const void *)&t->data : (const void *)&t->parts; /* it stays */
+    if (!where || sn_map_get_n(seen, key, sizeof where) || is_held_by_model(p->model, where))
         return true;
     totals->weight_bytes += t->bytes;
-    return sn_map_put_n(seen, &where, sizeof where, totals, NULL);
+    return sn_map_put_n(seen, key, sizeof where, totals, NULL);
 }
 
 static bool count_weights(sonde_inspection_totals *totals, sn_map *seen, const sn_program *p)

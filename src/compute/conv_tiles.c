@@ -87,7 +87,8 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     t->slab_bytes = part_of_pages(p->lines.bytes);
     t->chunks = sn_ceil_div(t->b.out_blocks, BLOCKS);
     const int64_t units = t->b.groups * t->chunks, parts = images * sn_lines_parts(&p->lines);
-    t->chunk_parts = parts < want ? sn_min(units, sn_ceil_div(want, sn_max(parts, 1))) : 1;
+    t->chunk_parts =
+        parts < want ? sn_unit_parts(units, sn_ceil_div(want, sn_max(parts, 1)), threads) : 1;
     const int64_t parts_of_x = t->split ? 2 : 1;
     const int64_t copy = sn_count(t->slab_bytes, t->slabs, parts_of_x, 1);
     const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;

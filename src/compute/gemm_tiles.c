@@ -51,9 +51,10 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     t->rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS);
     t->parts = sn_max(sn_ceil_div(d->m, t->rows), 1);
     const int64_t others = p->batches * t->parts;
-    t->column_parts = others < wanted && t->shared
-                          ? sn_min(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)))
-                          : 1;
+    t->column_parts =
+        others < wanted && t->shared
+            ? sn_unit_parts(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)), p->threads)
+            : 1;
     const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
     p->tiles_at = sn_carve(&p->workspace, t->kernel_steps, sizeof(ptrdiff_t));
     p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));

@@ -238,7 +238,7 @@ static bool plan_lines(sn_q8_plan *p, size_t l2_bytes, int threads)
     p->chunks = sn_ceil_div(w->blocks, p->chunk);
     const int64_t units = (p->d.product ? 1 : w->groups) * p->chunks;
     const int64_t parts = images * sn_lines_parts(&p->lines);
-    p->chunk_parts = parts < want ? sn_min(units, sn_ceil_div(want, parts)) : 1;
+    p->chunk_parts = parts < want ? sn_unit_parts(units, sn_ceil_div(want, parts), threads) : 1;
     p->rows = 2 * SN_ROWS_TILE;
     return true;
 }

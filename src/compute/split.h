@@ -48,6 +48,15 @@ static inline bool sn_cut_rows(int64_t x_bytes, int64_t w_bytes, size_t l2_bytes
     return w_bytes <= x_bytes || w_bytes <= (int64_t)(l2_bytes / 4);
 }
 
+/* How many parts a row of n units is cut into to have about `want` tasks: the weights of a unit
+ * come into the cache while the one before it is computed, so a part has a few of them, if there
+ * are enough for all threads. */
+static inline int64_t sn_unit_parts(int64_t n, int64_t want, int64_t threads)
+{
+    enum { FEW = 4 };
+    return sn_max(sn_min(n, sn_min(want, sn_max(n / FEW, threads))), 1);
+}
+
 /* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */
 static inline size_t sn_split(size_t n, size_t parts, size_t k)
 {

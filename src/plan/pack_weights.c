@@ -140,7 +140,11 @@ static sonde_status fits(packer *k, const sn_tensor *t, sn_dtype to, bool *yes)
     *yes = known ? *known : look(k, t, to);
     if (known)
         return SONDE_OK;
-    return sn_map_put_n(&k->looked, &key, sizeof key, (void *)(uintptr_t)&answers[*yes], NULL)
+    fits_key *kept = SN_NEW(&k->root->arena, fits_key); /* the map holds a pointer to it */
+    if (!kept)
+        return sn_fail_memory(k->err, sizeof *kept);
+    *kept = key;
+    return sn_map_put_n(&k->looked, kept, sizeof *kept, (void *)(uintptr_t)&answers[*yes], NULL)
                ? SONDE_OK
                : sn_fail_memory(k->err, sizeof(sn_map_entry));
 }

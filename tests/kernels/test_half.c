@@ -49,9 +49,9 @@ static void check_half_store(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
-static bool is_tiny(uint16_t bf16) /* zero, or denormal */
+static bool is_tiny(uint16_t bf16) /* zero, or what a denormal f32 rounds to */
 {
-    return (bf16 & 0x7f80) == 0;
+    return (bf16 & 0x7fff) <= 0x80;
 }
 
 static bool same_bf16(uint16_t a, uint16_t b)

@@ -532,3 +532,18 @@ def test_the_program_says_it_in_its_summary():
     done = subprocess.run([PROGRAM, "profile", "zoo:tiny_mlp", "-n", "2", "--precision", "bf16", "--json", "-", "-q"],
                           check=True, capture_output=True, text=True)
     assert json.loads(done.stdout)["machine"]["precision"] == "bf16"
+
+
+def test_a_weight_that_several_steps_read_is_looked_at_once():
+    """Whether it fits the type is remembered for steps of the graph and of its bodies."""
+    w = numpy_helper.from_array(random(64, 64, seed=3) / 8, "w")
+    z = value("z", shape=[2, 64])
+    bodies = [helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["z"])],
+                                name, [], [z]) for name in ("then", "else")]
+    nodes = [("MatMul", ["x", "w"], ["a"]), ("MatMul", ["a", "w"], ["b"]),
+             ("If", ["c"], ["d"], {"then_branch": bodies[0], "else_branch": bodies[1]}), ("Add", ["b", "d"], ["y"])]
+    proto = model(nodes, [value("x", shape=[2, 64]), value("c", TensorProto.BOOL, [])], [value("y", shape=[2, 64])], [w])
+    feeds = {"x": random(2, 64), "c": np.array(True)}
+    want = session(proto).run(None, feeds)[0]
+    for kind in ("bf16", "f16"):
+        np.testing.assert_allclose(session(proto, kind).run(None, feeds)[0], want, atol=0.1)
