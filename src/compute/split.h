@@ -53,7 +53,7 @@ static inline bool sn_cut_rows(int64_t x_bytes, int64_t w_bytes, size_t l2_bytes
  * are enough for all threads. */
 static inline int64_t sn_unit_parts(int64_t n, int64_t want, int64_t threads)
 {
-    enum { FEW = 4 };
+    enum { FEW = 2 };
     return sn_max(sn_min(n, sn_min(want, sn_max(n / FEW, threads))), 1);
 }
 
