@@ -459,6 +459,26 @@ static void prepare_sn_bf16_add_clip(bench_row *r)
     r->bytes = moved(r, r->n, r->n) + (double)(r->n * sizeof(uint16_t));
 }
 
+static void call_sn_bf16_swish(bench_row *r)
+{
+    ((sn_bf16_swish_fn *)r->row->fn)(r->y, r->x, r->n, 1.0f);
+}
+
+static void prepare_sn_bf16_swish(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_swish);
+}
+
+static void call_sn_f32_swish_rough(bench_row *r)
+{
+    ((sn_f32_swish_rough_fn *)r->row->fn)(r->y, r->x, r->n, 1.0f);
+}
+
+static void prepare_sn_f32_swish_rough(bench_row *r)
+{
+    prepare_flat(r, call_sn_f32_swish_rough);
+}
+
 static void call_sn_bf16_zip(bench_row *r)
 {
     const float *x = r->x;

@@ -65,3 +65,23 @@ void sn_act_apply(const sn_act *act, const sn_kernels *k, float *y, size_t n)
 #undef SN_ACT_CASE
     }
 }
+
+void sn_act_apply_rough(const sn_act *act, const sn_kernels *k, float *y, size_t n)
+{
+    if (act->kind == SN_ACT_SILU)
+        k->f32_swish_rough(y, y, n, act->params[0]);
+    else
+        sn_act_apply(act, k, y, n);
+}
+
+void sn_act_store_bf16(const sn_act *act, const sn_kernels *k, uint16_t *y, float *x, size_t n)
+{
+    float lo, hi;
+    if (act->kind == SN_ACT_SILU) {
+        k->bf16_swish(y, x, n, act->params[0]);
+        return;
+    }
+    if (!sn_act_limits(act, &lo, &hi))
+        sn_act_apply(act, k, x, n);
+    k->bf16_add_clip(y, x, NULL, n, lo, hi);
+}

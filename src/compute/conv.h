@@ -41,7 +41,8 @@ typedef struct sn_conv_desc {
     bool packed;      /* weights come in the format sn_conv_pack_id names */
     sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
     bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names */
-    bool x_bf16, z_bf16, y_bf16; /* with such of bf16: images that lie in memory as bf16 */
+    /* Images that lie in memory as bf16: with tiles of bf16, and but for z of depthwise ones. */
+    bool x_bf16, z_bf16, y_bf16;
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
@@ -109,6 +110,7 @@ typedef struct sn_conv_plan {
     sn_conv_tiles t;
     sn_lines lines; /* of tiles */
     sn_pieces copies, sums, offsets, columns, parts;
+    int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;
     char name[48]; /* "f32_conv3x3_14x2_avx512" */

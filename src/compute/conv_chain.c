@@ -145,6 +145,12 @@ static sn_conv_band band_at(const sn_conv_chain *p, int64_t index)
     return b;
 }
 
+/* Element `at` of an image that may be bf16 in memory. */
+static void *elements_from(void *image, bool is_bf16, int64_t at)
+{
+    return (uint8_t *)image + at * (int64_t)(is_bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
 static void chain_task(void *arg, size_t task, int worker)
 {
     const chain_job *j = arg;
@@ -157,10 +163,12 @@ static void chain_task(void *arg, size_t task, int worker)
     const sn_conv_desc *d = &p->first[part].d;
     const int64_t from = chunk * p->chunk, block = d->out_block;
     const int64_t padded = sn_ceil_div(p->channels, block) * block;
+    const int64_t x_at = image * p->in + band.in_from * d->in[2] * block;
+    const int64_t y_at = (image * padded + from) * p->out;
     float *between = sn_pieces_at(j->workspace, p->between, (size_t)worker);
     void *core = sn_pieces_at(j->workspace, p->core, (size_t)worker);
     const sn_conv_call first = {.p = &p->first[part],
-                                .x = c->x + image * p->in + band.in_from * d->in[2] * block,
+                                .x = elements_from((void *)(uintptr_t)c->x, d->x_bf16, x_at),
                                 .w = (const uint8_t *)c->w[0] + chunk * p->first_weights,
                                 .bias = c->bias[0] ? c->bias[0] + from : NULL,
                                 .y = between,
@@ -169,7 +177,7 @@ static void chain_task(void *arg, size_t task, int worker)
                                  .x = between,
                                  .w = (const uint8_t *)c->w[1] + chunk * p->second_weights,
                                  .bias = c->bias[1] ? c->bias[1] + from : NULL,
-                                 .y = c->y + (image * padded + from) * p->out,
+                                 .y = elements_from(c->y, p->second[part].d.y_bf16, y_at),
                                  .workspace = core};
     (d->tiles ? sn_conv_tiles_band : sn_conv_direct_band)(&first, band.in_rows * d->in[2]);
     sn_conv_depthwise_band(&second, &band);

@@ -28,10 +28,10 @@ sonde_status sn_conv_chain_make(sn_conv_chain *p, const sn_conv_desc *first,
 
 /* Weights and bias (NULL: 0) of both. */
 typedef struct sn_conv_chain_call {
-    const float *x;
+    const void *x;    /* f32, or bf16 as the first desc says */
     const void *w[2]; /* of the descs' w_dtype */
     const float *bias[2];
-    float *y;
+    void *y; /* f32, or bf16 as the second desc says */
 } sn_conv_chain_call;
 void sn_conv_chain_run(const sn_conv_chain *p, const sn_conv_chain_call *c, void *workspace,
                        sn_pool *pool);

@@ -11,7 +11,9 @@
 void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes)
 {
     const int64_t block = p->block;
-    if (p->post)
+    if (p->post && p->d.tiles && p->d.w_dtype == SONDE_DTYPE_BF16)
+        sn_act_apply_rough(&p->d.act, p->k, y, (size_t)(pixels * block));
+    else if (p->post)
         sn_act_apply(&p->d.act, p->k, y, (size_t)(pixels * block));
     for (int64_t i = 0; p->clear && lanes < block && i < pixels; i++)
         memset(y + i * block + lanes, 0, (size_t)(block - lanes) * sizeof(float));

@@ -189,6 +189,26 @@ static void plan_bands(sn_conv_plan *p, int64_t outer)
     p->tasks = (size_t)sn_min((int64_t)p->items, tasks);
 }
 
+/* Bands of rows that go through f32: several, as neighbours read the same lines. */
+static bool plan_stored(sn_conv_plan *p)
+{
+    enum { BAND_BYTES = 40 << 10, FOUR = 4, LEAST = 8 };
+    const sn_conv_desc *d = &p->d;
+    const int64_t size = p->block * (int64_t)sizeof(float);
+    const int64_t line = d->in[2] * size, result = d->out[2] * size;
+    const int64_t window = (d->kernel[1] - 1) * d->dilation[1] + 1;
+    const int64_t rows = (BAND_BYTES - window * line) / sn_max(d->stride[1] * line + result, 1);
+    p->band =
+        sn_max(sn_min(sn_max(rows / FOUR * FOUR, LEAST), p->rows), 1); /* the kernel likes fours */
+    const int64_t lines = sn_min((p->band - 1) * d->stride[1] + window, d->in[1]);
+    const int64_t x = sn_count(lines, line, 1, 1), y = sn_count(p->band, result, 1, 1);
+    if (x < 0 || y < 0)
+        return false;
+    p->copies = sn_carve_each(&p->workspace, (size_t)p->threads, d->x_bf16 ? (size_t)x : 0);
+    p->sums = sn_carve_each(&p->workspace, (size_t)p->threads, d->y_bf16 ? (size_t)y : 0);
+    return true;
+}
+
 static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
 {
     const sn_conv_desc *d = &p->d;
@@ -199,7 +219,9 @@ static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error
     plan_split(p, d->n * sn_ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
     if (p->segs < p->threads && p->tasks > 1)
         plan_bands(p, d->n * sn_ceil_div(d->c, p->block));
-    if (p->items > 0 && !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes))
+    if ((p->items > 0 &&
+         !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes)) ||
+        ((d->x_bf16 || d->y_bf16) && !plan_stored(p)))
         return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
     snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
              isa(p));

@@ -135,26 +135,24 @@ static void take_halves(const void *arg, uint8_t *to, const uint8_t *from, int64
     enum { HALF = BLOCK * sizeof(uint16_t) };
     const slab_source *s = arg;
     const bool two = s->there > 1;
-    for (int64_t i = 0; i < n && !s->gate; i++, to += 2 * HALF, from += HALF) {
+    if (s->gate) {
+        const sn_bf16_pairs t = {
+            .a16 = (const uint16_t *)(const void *)from,
+            .b16 = two ? (const uint16_t *)(const void *)(from + s->plane) : NULL,
+            .gate = s->gate,
+            .y = (uint16_t *)(void *)to,
+            .n = (size_t)n,
+            .step = BLOCK,
+        };
+        s->p->k->bf16_pairs(&t);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++, to += 2 * HALF, from += HALF) {
         memcpy(to, from, HALF);
         if (two)
             memcpy(to + HALF, from + s->plane, HALF);
         else
             memset(to + HALF, 0, HALF);
-    }
-    for (int64_t i = 0; i < n && s->gate; i++, to += 2 * HALF, from += HALF) {
-        float wide[2 * BLOCK];
-        const sn_bf16_pairs t = {.a = wide,
-                                 .b = two ? wide + BLOCK : NULL,
-                                 .gate = s->gate,
-                                 .y = (uint16_t *)(void *)to,
-                                 .n = 1,
-                                 .step = BLOCK};
-        s->p->k->bf16_load(wide, (const uint16_t *)(const void *)from, BLOCK);
-        if (two)
-            s->p->k->bf16_load(wide + BLOCK, (const uint16_t *)(const void *)(from + s->plane),
-                               BLOCK);
-        s->p->k->bf16_pairs(&t);
     }
 }
 
@@ -324,7 +322,11 @@ static void store_block(const tiles_strip *s, float *sums, int64_t to, int64_t p
     const sn_kernels *k = p->k;
     const size_t n = (size_t)(pixels * BLOCK), even = n / NUMBERS * NUMBERS;
     const uint16_t *halves = c->z && p->d.z_bf16 ? (const uint16_t *)(const void *)c->z + to : NULL;
-    if (p->d.y_bf16 && (halves || !c->z) && !p->post && !p->clear) {
+    if (p->d.y_bf16 && !c->z && !p->clear) {
+        sn_act_store_bf16(&p->d.act, k, (uint16_t *)(void *)c->y + to, sums, n);
+        return;
+    }
+    if (p->d.y_bf16 && halves && !p->post && !p->clear) {
         k->bf16_add_clip((uint16_t *)(void *)c->y + to, sums, halves, n, p->lo, p->hi);
         return;
     }

@@ -4,6 +4,8 @@
  * channel. */
 #include "compute/pooling.h"
 
+#include <math.h>
+
 #include <string.h>
 
 #include "compute/conv.h"
@@ -53,6 +55,8 @@ static void plan_bands(sn_pooling_plan *p)
     const int64_t more = sn_max(d->stride[1] * line + result, 1); /* for one more row */
     p->band = sn_max(sn_min(1 + sn_max(room, 0) / more, d->out[1]), 1);
     p->band_lines = lines_of(d, p->band);
+    if (p->whole && d->x_bf16)
+        p->band_lines = sn_min(p->band_lines, sn_max(BAND_BYTES / 4 / sn_max(line, 1), 1));
     const int64_t bytes =
         sn_count(p->band_lines * d->in[2] + p->band * d->out[2], d->block, sizeof(float), 1);
     p->bands =
@@ -163,6 +167,28 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
     }
 }
 
+/* A global pool of a block of channels that is bf16 in memory, a piece at a time. */
+static void whole_plane(const sn_pooling_plan *p, const uint16_t *x, float *wide, float *y)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t pixels = d->in[1] * d->in[2], most = p->band_lines * d->in[2];
+    const bool max = d->kind == SN_POOL_MAX;
+    float part[16]; /* blocks have so many lanes, or fewer */
+    sn_f32_pool t = {
+        .x = wide, .block = d->block, .x_kw = d->block, .pixels = 1, .kh = 1, .scale = 1.0f};
+    for (int64_t at = 0, n; at < pixels; at += n) {
+        n = sn_min(most, pixels - at);
+        p->k->bf16_load(wide, x + at * d->block, (size_t)(n * d->block));
+        t.kw = (size_t)n;
+        t.y = at ? part : y;
+        call_kernel(p, &t);
+        for (unsigned l = 0; at && l < d->block; l++)
+            y[l] = !max ? y[l] + part[l] : isnan(part[l]) || part[l] > y[l] ? part[l] : y[l];
+    }
+    for (unsigned l = 0; !max && l < d->block; l++)
+        y[l] = y[l] / (float)pixels;
+}
+
 /* Block of channels `plane` of the whole tensor, through f32 where it is bf16 in memory. */
 static void blocked_item(const pool_call *c, int64_t plane, int worker)
 {
@@ -180,6 +206,12 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
     uint16_t *y_halves = (uint16_t *)(void *)c->y + (d->y_bf16 ? out : 0);
     float *wide = sn_pieces_at(c->workspace, p->bands, (size_t)worker);
     float *sums = wide + p->band_lines * line;
+    if (p->whole && d->x_bf16) {
+        whole_plane(p, x_halves, wide, d->y_bf16 ? sums : y);
+        if (d->y_bf16)
+            p->k->bf16_store(y_halves, sums, (size_t)result);
+        return;
+    }
     for (int64_t from = 0, to; from < d->out[1]; from = to) {
         to = sn_min(from + p->band, d->out[1]);
         const int64_t top = from * d->stride[1] - d->pad[1];

@@ -2,6 +2,7 @@
 /* Floats of 16 bits and f32, a vector at a time. The file that includes this says how one vector of
  * SN_VL is read and written: v_load_f16, v_store_f16, vi_load_u16 (zeros above), vi_store_u16 (low
  * halves). A rest goes through a copy of a vector's size. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -69,10 +70,12 @@ SN_INLINE sn_vi vi_split(sn_v v, sn_vi *rest)
 }
 
 /* 16 numbers, by 16 factors if there are any. */
-SN_INLINE void store_block(uint16_t *y, uint16_t *rest, const float *x, const float *gate)
+SN_INLINE void store_block(uint16_t *y, uint16_t *rest, const float *x, const uint16_t *halves,
+                           const float *gate)
 {
     for (size_t l = 0; l < SN_PAIR_BLOCK; l += SN_VL) {
-        const sn_v v = gate ? v_mul(v_load(x + l), v_load(gate + l)) : v_load(x + l);
+        const sn_v from = x ? v_load(x + l) : v_load_bf16(halves + l);
+        const sn_v v = gate ? v_mul(from, v_load(gate + l)) : from;
         sn_vi left;
         vi_store_u16(y + l, rest ? vi_split(v, &left) : vi_round_bf16(v));
         if (rest)
@@ -85,10 +88,12 @@ void SN_ISA(sn_bf16_pairs)(const sn_bf16_pairs *t)
     const size_t block = SN_PAIR_BLOCK;
     for (size_t i = 0; i < t->n; i++) {
         uint16_t *y = t->y + i * 2 * block, *rest = t->rest ? t->rest + i * 2 * block : NULL;
-        store_block(y, rest, t->a + i * t->step, t->gate);
-        if (t->b) {
-            store_block(y + block, rest ? rest + block : NULL, t->b + i * t->step,
-                        t->gate ? t->gate + block : NULL);
+        const size_t at = i * t->step;
+        const bool wide = t->a != NULL;
+        store_block(y, rest, wide ? t->a + at : NULL, wide ? NULL : t->a16 + at, t->gate);
+        if (wide ? t->b != NULL : t->b16 != NULL) {
+            store_block(y + block, rest ? rest + block : NULL, wide ? t->b + at : NULL,
+                        wide ? NULL : t->b16 + at, t->gate ? t->gate + block : NULL);
             continue;
         }
         memset(y + block, 0, block * sizeof *y);

@@ -47,9 +47,11 @@ void sn_bf16_pairs_ref(const sn_bf16_pairs *t)
     for (size_t i = 0; i < t->n; i++)
         for (size_t l = 0; l < 2 * SN_PAIR_BLOCK; l++) {
             const float *from = l < SN_PAIR_BLOCK ? t->a : t->b;
-            float x = from ? from[i * t->step + l % SN_PAIR_BLOCK] : 0.0f;
+            const uint16_t *halves = l < SN_PAIR_BLOCK ? t->a16 : t->b16;
+            const size_t k = i * t->step + l % SN_PAIR_BLOCK;
+            float x = t->a ? from ? from[k] : 0.0f : halves ? sn_bf16_to_f32(halves[k]) : 0.0f;
             uint16_t rest = 0;
-            if (from && t->gate)
+            if (t->gate && (t->a ? from != NULL : halves != NULL))
                 x *= t->gate[l];
             const size_t at = i * 2 * SN_PAIR_BLOCK + l;
             t->y[at] = t->rest ? split(x, &rest) : sn_f32_to_bf16(x);
@@ -79,4 +81,21 @@ void sn_bf16_add_clip_ref(uint16_t *y, const float *x, const uint16_t *z, size_t
         const float sum = z ? x[i] + sn_bf16_to_f32(z[i]) : x[i];
         y[i] = sn_f32_to_bf16(sum < lo ? lo : sum > hi ? hi : sum);
     }
+}
+
+static float swish(float x, float beta)
+{
+    return (float)((double)x / (1.0 + exp(-(double)beta * (double)x)));
+}
+
+void sn_f32_swish_rough_ref(float *y, const float *x, size_t n, float beta)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = swish(x[i], beta);
+}
+
+void sn_bf16_swish_ref(uint16_t *y, const float *x, size_t n, float beta)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = sn_f32_to_bf16(swish(x[i], beta));
 }

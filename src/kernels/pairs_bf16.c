@@ -15,15 +15,23 @@ SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded, __mmask16 *finite)
     return _mm512_sub_ps(x, back);
 }
 
-SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, const bool split)
+SN_INLINE __m512 widened(const uint16_t *p)
+{
+    const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, const bool split,
+                     const bool halves)
 {
     const __m512 low_gate = gated ? _mm512_loadu_ps(t->gate) : _mm512_setzero_ps();
     const __m512 high_gate = gated && two ? _mm512_loadu_ps(t->gate + SN_PAIR_BLOCK) : low_gate;
     __m512 high = _mm512_setzero_ps();
     for (size_t i = 0; i < t->n; i++) {
-        __m512 low = _mm512_loadu_ps(t->a + i * t->step);
+        const size_t at = i * t->step;
+        __m512 low = halves ? widened(t->a16 + at) : _mm512_loadu_ps(t->a + at);
         if (two)
-            high = _mm512_loadu_ps(t->b + i * t->step);
+            high = halves ? widened(t->b16 + at) : _mm512_loadu_ps(t->b + at);
         if (gated) {
             low = _mm512_mul_ps(low, low_gate);
             high = two ? _mm512_mul_ps(high, high_gate) : high;
@@ -45,12 +53,14 @@ SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, c
 
 void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
 {
-    if (t->rest || !t->b)
-        pairs(t, t->b != NULL, t->gate != NULL, t->rest != NULL);
+    if (!t->a)
+        pairs(t, t->b16 != NULL, t->gate != NULL, t->rest != NULL, true);
+    else if (t->rest || !t->b)
+        pairs(t, t->b != NULL, t->gate != NULL, t->rest != NULL, false);
     else if (t->gate)
-        pairs(t, true, true, false);
+        pairs(t, true, true, false, false);
     else
-        pairs(t, true, false, false);
+        pairs(t, true, false, false, false);
 }
 
 /* Sums of 16, where there is an addend with it, between limits; a NaN stays one. */
@@ -94,4 +104,44 @@ void sn_bf16_add_clip_bf16(uint16_t *y, const float *x, const uint16_t *z, size_
         add_clip_all(y, x, z, n, lo, hi, true);
     else
         add_clip_all(y, x, NULL, n, lo, hi, false);
+}
+
+/* 2^t by a polynomial in its fraction, to 13 bits; the reciprocal has 14. */
+SN_INLINE __m512 swish(__m512 x, __m512 minus_beta)
+{
+    const __m512 t = _mm512_mul_ps(x, minus_beta), one = _mm512_set1_ps(1.0f);
+    const __m512 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(7.80244917e-2f), f, _mm512_set1_ps(2.26067573e-1f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.95833206e-1f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(9.99925256e-1f));
+    const __m512 e = _mm512_scalef_ps(p, t); /* by its whole part */
+    return _mm512_mul_ps(x, _mm512_rcp14_ps(_mm512_add_ps(e, one)));
+}
+
+void sn_bf16_swish_bf16(uint16_t *y, const float *x, size_t n, float beta)
+{
+    const __m512 factor = _mm512_set1_ps(-1.44269504f * beta);
+    size_t i = 0;
+    for (; i + 2 * SN_PAIR_BLOCK <= n; i += 2 * SN_PAIR_BLOCK) {
+        const __m512 a = swish(_mm512_loadu_ps(x + i), factor);
+        const __m512 b = swish(_mm512_loadu_ps(x + i + SN_PAIR_BLOCK), factor);
+        _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+    }
+    for (; i < n; i += SN_PAIR_BLOCK) {
+        const size_t left = n - i;
+        const __mmask16 some = (__mmask16)(left < SN_PAIR_BLOCK ? (1u << left) - 1 : 0xffff);
+        const __m512 a = swish(_mm512_maskz_loadu_ps(some, x + i), factor);
+        _mm256_mask_storeu_epi16(y + i, some, (__m256i)_mm512_cvtneps_pbh(a));
+    }
+}
+
+void sn_f32_swish_rough_bf16(float *y, const float *x, size_t n, float beta)
+{
+    const __m512 factor = _mm512_set1_ps(-1.44269504f * beta);
+    size_t i = 0;
+    for (; i + SN_PAIR_BLOCK <= n; i += SN_PAIR_BLOCK)
+        _mm512_storeu_ps(y + i, swish(_mm512_loadu_ps(x + i), factor));
+    const __mmask16 some = (__mmask16)((1u << (n - i)) - 1);
+    if (i < n)
+        _mm512_mask_storeu_ps(y + i, some, swish(_mm512_maskz_loadu_ps(some, x + i), factor));
 }

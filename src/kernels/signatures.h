@@ -173,14 +173,20 @@ typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t
 typedef void sn_bf16_add_clip_fn(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
                                  float hi);
 
+/* y[i] = x[i] / (1 + e^(-beta x[i])), within 2^-12 of itself, as f32 or rounded to bf16; what is
+ * below 2^-100 may become zero. y may be x where it is f32, else no overlap. */
+typedef void sn_f32_swish_rough_fn(float *y, const float *x, size_t n, float beta);
+typedef void sn_bf16_swish_fn(uint16_t *y, const float *x, size_t n, float beta);
+
 /* Two vectors of 16 become one of 32 in bf16, to nearest even, where denormals may become zero:
  * y[i*32 + l] = a[i*step + l] * gate[l] and y[i*32 + 16 + l] = b[i*step + l] * gate[16 + l], for
- * i < n, l < 16. b NULL: zeros; gate NULL: no factors. rest, not NULL, gets in the same order what
- * rounding took away, in bf16, too; what is not finite in bf16 goes there as a whole, and y is 0.
- * No overlap. */
+ * i < n, l < 16. b NULL: zeros; gate NULL: no factors; a NULL: from a16 and b16, which are bf16.
+ * rest, not NULL, gets in the same order what rounding took away, in bf16, too; what is not finite
+ * in bf16 goes there as a whole, and y is 0. No overlap. */
 enum { SN_PAIR_BLOCK = 16 };
 typedef struct sn_bf16_pairs {
     const float *a, *b, *gate;
+    const uint16_t *a16, *b16;
     uint16_t *y, *rest;
     size_t n, step;
 } sn_bf16_pairs;

@@ -103,8 +103,14 @@ static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
         uint16_t *x = (uint16_t *)(void *)want.data, *y = (uint16_t *)(void *)got.data;
         uint16_t *rx = (uint16_t *)(void *)left_want.data, *ry = (uint16_t *)(void *)left.data;
         const bool split = i % 2 == 0;
-        sn_bf16_pairs t = {.a = a.data,
-                           .b = two ? b.data : NULL,
+        const bool halves = i % 7 > 3;
+        uint16_t *a16 = calloc(2 * read + 1, sizeof *a16), *b16 = a16 + read;
+        sn_bf16_store_ref(a16, a.data, read);
+        sn_bf16_store_ref(b16, b.data, read);
+        sn_bf16_pairs t = {.a = halves ? NULL : a.data,
+                           .b = two && !halves ? b.data : NULL,
+                           .a16 = halves ? a16 : NULL,
+                           .b16 = two && halves ? b16 : NULL,
                            .gate = gated ? gate.data : NULL,
                            .y = x,
                            .rest = split ? rx : NULL,
@@ -120,6 +126,7 @@ static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
             CHECK_MSG(!split || same_bf16(rx[k], ry[k]), "%s: rest %zu of %zu is %x, expected %x",
                       row->name, k, 2 * block, (unsigned)ry[k], (unsigned)rx[k]);
         }
+        free(a16);
         guard_free(&left), guard_free(&left_want);
         guard_free(&a), guard_free(&b), guard_free(&gate), guard_free(&got), guard_free(&want);
     }
@@ -171,6 +178,57 @@ static void check_add_clip(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void fill_swish(float *x, size_t n, int i)
+{
+    fill(x, n, i % 7 ? NONE : ALL);
+    for (size_t k = 0; k < n && i % 7; k++)
+        x[k] *= i % 5 == 0 ? 100.0f : 8.0f;
+}
+
+/* As many numbers of bf16 lie between the two as the row says, or fewer. */
+static void check_swish(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    const uint16_t small = 0x0d80; /* 2^-100 */
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 2000), halves = (n + 1) / 2;
+        const bool at_end = i % 2;
+        const float beta = i % 3 ? 1.0f : 1.702f;
+        guarded x = guard_floats(n, at_end);
+        guarded got = guard_floats(halves, at_end), want = guard_floats(halves, at_end);
+        fill_swish(x.data, n, i);
+        uint16_t *a = (uint16_t *)(void *)(want.data + halves) - n;
+        uint16_t *b = (uint16_t *)(void *)(got.data + halves) - n;
+        ((sn_bf16_swish_fn *)ref->fn)(a, x.data, n, beta);
+        ((sn_bf16_swish_fn *)row->fn)(b, x.data, n, beta);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(same_bf16(a[k], b[k]) || abs((int)a[k] - (int)b[k]) <= (int)row->ulp ||
+                          ((a[k] & 0x7fff) < small && (b[k] & 0x7fff) < small),
+                      "%s: of %g is %x, expected %x", row->name, (double)x.data[k], (unsigned)b[k],
+                      (unsigned)a[k]);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
+static void check_swish_rough(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 2000);
+        const bool at_end = i % 2;
+        const float beta = i % 3 ? 1.0f : 1.702f;
+        guarded x = guard_floats(n, at_end);
+        guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
+        fill_swish(x.data, n, i);
+        memcpy(got.data, x.data, n * sizeof(float));
+        ((sn_f32_swish_rough_fn *)ref->fn)(want.data, x.data, n, beta);
+        ((sn_f32_swish_rough_fn *)row->fn)(got.data, i % 4 ? x.data : got.data, n, beta);
+        for (size_t k = 0; k < n; k++)
+            CHECK_MSG(close_to(got.data[k], want.data[k], row->ulp, 0x1p-100),
+                      "%s: of %g is %g, expected %g", row->name, (double)x.data[k],
+                      (double)got.data[k], (double)want.data[k]);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
@@ -179,6 +237,8 @@ TEST(every_kernel_of_16_bit_floats_matches_its_reference)
                                            {"sn_bf16_zip", check_zip},
                                            {"sn_f16_split", check_split},
                                            {"sn_bf16_add_clip", check_add_clip},
+                                           {"sn_bf16_swish", check_swish},
+                                           {"sn_f32_swish_rough", check_swish_rough},
                                            {NULL, NULL}};
     check_family("half", checkers);
 }

@@ -89,23 +89,34 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     return &blocked;
 }
 
+static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+{
+    (void)params;
+    return sn_conv_in_bf16(n, X, W1, X, 1, cpu_flags);
+}
+
 /* ------------------------------------------------------------------ bind, run */
 typedef struct chain_bound {
     sn_conv_chain chain;
     sn_piece w[2]; /* f32 copies of 16-bit weights that do not come packed */
+    bool stored;   /* images are taken as they lie in memory, f32 or bf16 */
+    sn_piece x, y; /* else: f32 copies of those that are bf16 */
     sn_piece core;
 } chain_bound;
 
 static sonde_status run(const sn_step *s, sn_frame *f)
 {
     const chain_bound *b = s->bound;
-    const sn_conv_chain_call c = {.x = sn_in(s, f, X)->data,
-                                  .w = {sn_converted_in(s, f, W1, SONDE_DTYPE_F32, b->w[0]),
-                                        sn_converted_in(s, f, W2, SONDE_DTYPE_F32, b->w[1])},
-                                  .bias = {sn_has(s, B1) ? sn_in(s, f, B1)->data : NULL,
-                                           sn_has(s, B2) ? sn_in(s, f, B2)->data : NULL},
-                                  .y = sn_out(s, f, 0)->data};
+    const sn_dtype f32 = SONDE_DTYPE_F32;
+    const sn_conv_chain_call c = {
+        .x = b->stored ? sn_in(s, f, X)->data : sn_converted_in(s, f, X, f32, b->x),
+        .w = {sn_converted_in(s, f, W1, f32, b->w[0]), sn_converted_in(s, f, W2, f32, b->w[1])},
+        .bias = {sn_has(s, B1) ? sn_in(s, f, B1)->data : NULL,
+                 sn_has(s, B2) ? sn_in(s, f, B2)->data : NULL},
+        .y = b->stored ? sn_out(s, f, 0)->data : sn_converted_out(s, f, 0, f32, b->y)};
     sn_conv_chain_run(&b->chain, &c, sn_piece_ptr(f, b->core), f->pool);
+    if (!b->stored)
+        sn_converted_done(s, f, 0, f32, b->y);
     return SONDE_OK;
 }
 
@@ -127,7 +138,14 @@ static sonde_status bind(sn_bind *b)
                           .w_dtype = sn_packed_dtype(b->in[W1]),
                           .tiles = sn_conv_weights_in_tiles(b->in[W1]),
                           .act = p->act[0]};
+    k->stored = sn_conv_stored(b, X, b->n_in, &first);
     sn_conv_desc second = first;
+    first.y_bf16 = second.x_bf16 = false;
+    if (!k->stored) { /* weights that do not fit bf16 */
+        first.x_bf16 = second.y_bf16 = false;
+        k->x = sn_converted_carve(&b->workspace, b->in[X], SONDE_DTYPE_F32);
+        k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
+    }
     second.c = second.groups = second.oc;
     second.act = p->act[1];
     second.tiles = false;
@@ -163,5 +181,6 @@ const sn_op sn_op_conv_depthwise[] = {{.name = "ConvDepthwise",
                                        .bind = bind,
                                        .run = run,
                                        .in_blocks = in_blocks,
+                                       .in_bf16 = in_bf16,
                                        .types = "f32"},
                                       {.name = NULL}};

@@ -40,6 +40,8 @@ uint32_t sn_conv_in_bf16(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, i
         !sn_type_is_concrete(&weight->fact.type) || !sn_pack_has_tiles(cpu_flags))
         return 0;
     const unsigned in = sn_fact_block(&image->fact), out = sn_fact_block(&y->fact);
+    if (sn_conv_is_depthwise(weight->fact.type.dims, groups))
+        return in != 0 && in == out && out == sn_conv_block(cpu_flags) ? 1u << x | SN_BF16_OUT : 0;
     if (sn_conv_tiles_pack_id(SONDE_DTYPE_BF16, weight->fact.type.dims, 4, groups, in, out,
                               cpu_flags) == SN_PACK_NONE)
         return 0;
@@ -52,5 +54,8 @@ bool sn_conv_stored(const sn_bind *b, uint32_t x, uint32_t z, sn_conv_desc *d)
     d->x_bf16 = b->in[x]->form.dtype == half;
     d->z_bf16 = b->n_in > z && b->in[z] && b->in[z]->form.dtype == half;
     d->y_bf16 = b->out[0].form.dtype == half;
-    return !(d->x_bf16 || d->z_bf16 || d->y_bf16) || (d->tiles && d->w_dtype == half);
+    const int64_t w[2] = {d->oc, d->c / sn_max(d->groups, 1)};
+    const bool depthwise = d->packed && d->out_block != 0 && sn_conv_is_depthwise(w, d->groups);
+    return !(d->x_bf16 || d->z_bf16 || d->y_bf16) || (d->tiles && d->w_dtype == half) ||
+           (depthwise && !d->z_bf16);
 }
