@@ -479,6 +479,18 @@ static void prepare_sn_f32_swish_rough(bench_row *r)
     prepare_flat(r, call_sn_f32_swish_rough);
 }
 
+static void call_sn_bf16_join(bench_row *r)
+{
+    const size_t n = r->n / SN_JOIN_CHANNELS;
+    const float *x = r->x, *rows[SN_JOIN_CHANNELS] = {x, x + n, x + 2 * n};
+    (void)((sn_bf16_join_fn *)r->row->fn)(r->y, rows, n);
+}
+
+static void prepare_sn_bf16_join(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_join);
+}
+
 static void call_sn_bf16_zip(bench_row *r)
 {
     const float *x = r->x;

@@ -112,6 +112,7 @@ typedef struct slab_source {
     int64_t there; /* blocks, or channels, that there are */
     int64_t low;   /* bytes from the high part of x to its low one; 0: there is none */
     const float *gate;
+    bool *finite; /* becomes false where it is not, or nobody looked */
 } slab_source;
 
 static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
@@ -132,28 +133,16 @@ static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64
 /* The same of images that are bf16 in memory. */
 static void take_halves(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
-    enum { HALF = BLOCK * sizeof(uint16_t) };
     const slab_source *s = arg;
-    const bool two = s->there > 1;
-    if (s->gate) {
-        const sn_bf16_pairs t = {
-            .a16 = (const uint16_t *)(const void *)from,
-            .b16 = two ? (const uint16_t *)(const void *)(from + s->plane) : NULL,
-            .gate = s->gate,
-            .y = (uint16_t *)(void *)to,
-            .n = (size_t)n,
-            .step = BLOCK,
-        };
-        s->p->k->bf16_pairs(&t);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++, to += 2 * HALF, from += HALF) {
-        memcpy(to, from, HALF);
-        if (two)
-            memcpy(to + HALF, from + s->plane, HALF);
-        else
-            memset(to + HALF, 0, HALF);
-    }
+    const sn_bf16_pairs t = {
+        .a16 = (const uint16_t *)(const void *)from,
+        .b16 = s->there > 1 ? (const uint16_t *)(const void *)(from + s->plane) : NULL,
+        .gate = s->gate,
+        .y = (uint16_t *)(void *)to,
+        .n = (size_t)n,
+        .step = BLOCK,
+    };
+    s->p->k->bf16_pairs(&t);
 }
 
 enum { SOME = 128 }; /* pixels at a time */
@@ -161,22 +150,23 @@ enum { SOME = 128 }; /* pixels at a time */
 /* Channels that lie apart become pixels. */
 static void join_channels(uint16_t *y, uint16_t lanes[BLOCK][SOME], int64_t pixel, int64_t n)
 {
-    if (pixel == 4) /* three channels, most often */
-        for (int64_t i = 0; i < n; i++) {
-            const uint64_t four = (uint64_t)lanes[0][i] | (uint64_t)lanes[1][i] << 16 |
-                                  (uint64_t)lanes[2][i] << 32 | (uint64_t)lanes[3][i] << 48;
-            memcpy(y + i * 4, &four, sizeof four);
-        }
-    else
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t c = 0; c < pixel; c++)
-                y[i * pixel + c] = lanes[c][i];
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < pixel; c++)
+            y[i * pixel + c] = lanes[c][i];
 }
 
 static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
     const slab_source *s = arg;
     const int64_t pixel = s->p->t.pixel;
+    if (pixel == SN_JOIN_CHANNELS && !s->low) { /* three channels, most often */
+        const float *x[SN_JOIN_CHANNELS] = {NULL};
+        for (int64_t c = 0; c < s->there; c++)
+            x[c] = (const float *)(const void *)(from + c * s->plane);
+        *s->finite &= s->p->k->bf16_join((uint16_t *)(void *)to, x, (size_t)n);
+        return;
+    }
+    *s->finite = false;
     uint16_t high[BLOCK][SOME], low[BLOCK][SOME]; /* of whole steps */
     for (int64_t c = s->there; c < pixel; c++) {
         memset(high[c], 0, sizeof high[c]);
@@ -200,6 +190,7 @@ typedef struct tiles_strip {
     int64_t image, out_pixels; /* of a plane of y */
     sn_lines_part part;
     const float *gate; /* of the image; NULL: none */
+    bool finite;       /* what was prepared of a narrow image */
     uint8_t *x, *columns;
     float *sums, *start, *wide; /* wide: of z */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
@@ -244,6 +235,7 @@ static void prepare(tiles_strip *s, int64_t group)
     const int64_t unit = plain ? 1 : BLOCK, first = plain ? 0 : group * t->b.in_blocks;
     const int64_t n = plain ? d->c : sn_min(t->b.in_blocks, all - first);
     const int64_t per_slab = plain ? n : NUMBERS / BLOCK;
+    s->finite = true;
     for (int64_t i = 0; i < t->slabs; i++) {
         const int64_t from = i * per_slab;
         uint8_t *to = s->x + i * t->slab_bytes;
@@ -253,6 +245,7 @@ static void prepare(tiles_strip *s, int64_t group)
             .there = n - from,
             .low = t->split ? t->slabs * t->slab_bytes : 0,
             .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
+            .finite = &s->finite,
         };
         if (t->split) /* outside of the image, too */
             memset(to + source.low, 0, (size_t)t->slab_bytes);
@@ -404,7 +397,7 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             tiles.ahead_bytes = (size_t)share;
         }
         p->k->bf16_rows(&tiles);
-        if (t->narrow && has_nan(s, u->blocks, rows)) {
+        if (t->narrow && !s->finite && has_nan(s, u->blocks, rows)) {
             sn_tile_rows exact = tiles;
             gather(s, v, rows);
             exact.x = s->columns;

@@ -99,3 +99,15 @@ void sn_bf16_swish_ref(uint16_t *y, const float *x, size_t n, float beta)
     for (size_t i = 0; i < n; i++)
         y[i] = sn_f32_to_bf16(swish(x[i], beta));
 }
+
+bool sn_bf16_join_ref(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_t n)
+{
+    bool finite = true;
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < SN_JOIN_CHANNELS; c++) {
+            const uint16_t v = x[c] ? sn_f32_to_bf16(x[c][i]) : 0;
+            y[SN_JOIN_CHANNELS * i + c] = v;
+            finite = finite && (v & 0x7f80) != 0x7f80;
+        }
+    return finite;
+}

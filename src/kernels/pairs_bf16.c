@@ -51,9 +51,25 @@ SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, c
     }
 }
 
+/* Nothing to round: blocks side by side. */
+SN_INLINE void put_together(const sn_bf16_pairs *t, const bool two)
+{
+    __m256i high = _mm256_setzero_si256();
+    for (size_t i = 0; i < t->n; i++) {
+        const size_t at = i * t->step;
+        const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(t->a16 + at));
+        if (two)
+            high = _mm256_loadu_si256((const __m256i *)(const void *)(t->b16 + at));
+        _mm512_storeu_si512(t->y + i * 2 * SN_PAIR_BLOCK,
+                            _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+}
+
 void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
 {
-    if (!t->a)
+    if (!t->a && !t->gate && !t->rest)
+        put_together(t, t->b16 != NULL);
+    else if (!t->a)
         pairs(t, t->b16 != NULL, t->gate != NULL, t->rest != NULL, true);
     else if (t->rest || !t->b)
         pairs(t, t->b != NULL, t->gate != NULL, t->rest != NULL, false);
@@ -144,4 +160,44 @@ void sn_f32_swish_rough_bf16(float *y, const float *x, size_t n, float beta)
     const __mmask16 some = (__mmask16)((1u << (n - i)) - 1);
     if (i < n)
         _mm512_mask_storeu_ps(y + i, some, swish(_mm512_maskz_loadu_ps(some, x + i), factor));
+}
+
+/* 16 numbers of a row, or `some` of them, in the low halves. */
+SN_INLINE __m512i join_load(const float *x, size_t i, __mmask16 some)
+{
+    if (!x)
+        return _mm512_setzero_si512();
+    const __m512 v = _mm512_maskz_loadu_ps(some, x + i);
+    return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(v));
+}
+
+bool sn_bf16_join_bf16(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_t n)
+{
+    const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i high =
+        _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
+    const __m512i top = _mm512_set1_epi16(0x7f80); /* the exponent of what is not finite */
+    __mmask32 wrong = 0;
+    for (size_t i = 0; i < n; i += SN_PAIR_BLOCK) {
+        const size_t left = n - i;
+        const __mmask16 some = (__mmask16)(left < SN_PAIR_BLOCK ? (1u << left) - 1 : 0xffff);
+        const __m512i a = _mm512_or_si512(join_load(x[0], i, some),
+                                          _mm512_slli_epi32(join_load(x[1], i, some), 16));
+        const __m512i b = _mm512_or_si512(join_load(x[2], i, some),
+                                          _mm512_slli_epi32(join_load(x[3], i, some), 16));
+        wrong |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, top), top) |
+                 _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, top), top);
+        uint16_t *to = y + SN_JOIN_CHANNELS * i;
+        const __m512i first = _mm512_permutex2var_epi32(a, low, b);
+        const __m512i second = _mm512_permutex2var_epi32(a, high, b);
+        if (left >= SN_PAIR_BLOCK) {
+            _mm512_storeu_si512(to, first);
+            _mm512_storeu_si512(to + 2 * SN_PAIR_BLOCK, second);
+            continue;
+        }
+        const uint32_t pixels = (1u << left) - 1;
+        _mm512_mask_storeu_epi64(to, (__mmask8)(pixels & 0xff), first);
+        _mm512_mask_storeu_epi64(to + 2 * SN_PAIR_BLOCK, (__mmask8)(pixels >> 8), second);
+    }
+    return wrong == 0;
 }

@@ -192,6 +192,12 @@ typedef struct sn_bf16_pairs {
 } sn_bf16_pairs;
 typedef void sn_bf16_pairs_fn(const sn_bf16_pairs *t);
 
+/* Rows of up to four channels become pixels of four numbers in bf16, to nearest even, where
+ * denormals may become zero: y[4*i + c] = x[c][i], for i < n; zeros where x[c] is NULL. False: some
+ * are not finite. No overlap. */
+enum { SN_JOIN_CHANNELS = 4 };
+typedef bool sn_bf16_join_fn(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_t n);
+
 /* n floats of f16, each as the sum of two in bf16, which is exact: the nearest one, and the rest.
  * What is not finite is 0 and itself. No overlap. */
 typedef void sn_f16_split_fn(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n);

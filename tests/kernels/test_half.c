@@ -229,6 +229,33 @@ static void check_swish_rough(const sn_kernel_row *row, const sn_kernel_row *ref
     }
 }
 
+static void check_join(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const int channels = i % (SN_JOIN_CHANNELS + 1);
+        guarded in[SN_JOIN_CHANNELS];
+        const float *x[SN_JOIN_CHANNELS] = {NULL};
+        guarded got = guard_floats(2 * n, i % 2), want = guard_floats(2 * n, i % 2);
+        for (int c = 0; c < SN_JOIN_CHANNELS; c++) {
+            in[c] = guard_floats(n, i % 2);
+            fill(in[c].data, n, i % 7 ? NONE : ALL);
+            x[c] = c < channels ? in[c].data : NULL;
+        }
+        if (n > 0 && i % 5 == 0) /* one of them is not finite, or is not in bf16 */
+            in[0].data[rnd(0, n - 1)] = i % 2 ? INFINITY : 3.4e38f;
+        uint16_t *a = (uint16_t *)(void *)want.data, *b = (uint16_t *)(void *)got.data;
+        const bool finite = ((sn_bf16_join_fn *)ref->fn)(a, x, n);
+        CHECK_MSG(((sn_bf16_join_fn *)row->fn)(b, x, n) == finite, "%s: finite?", row->name);
+        for (size_t k = 0; k < SN_JOIN_CHANNELS * n; k++)
+            CHECK_MSG(same_bf16(a[k], b[k]), "%s: number %zu of %zu pixels is %x, expected %x",
+                      row->name, k, n, (unsigned)b[k], (unsigned)a[k]);
+        for (int c = 0; c < SN_JOIN_CHANNELS; c++)
+            guard_free(&in[c]);
+        guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
@@ -238,6 +265,7 @@ TEST(every_kernel_of_16_bit_floats_matches_its_reference)
                                            {"sn_f16_split", check_split},
                                            {"sn_bf16_add_clip", check_add_clip},
                                            {"sn_bf16_swish", check_swish},
+                                           {"sn_bf16_join", check_join},
                                            {"sn_f32_swish_rough", check_swish_rough},
                                            {NULL, NULL}};
     check_family("half", checkers);
