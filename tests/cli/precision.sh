@@ -21,7 +21,11 @@ grep -o 'precision: [a-z0-9]*' mlp.md
 sonde report mlp.pftrace -q --json - | grep -o '"precision":"[a-z0-9]*"'
 sonde report mlp.json -q --json - | grep -o '"precision":"[a-z0-9]*"'
 sonde bench zoo:tiny_mlp --against sonde:precision=f16 -n 2 --rounds 1 -t 1 --no-program | grep -o 'sonde:precision=f16' | sort -u
+sonde bench zoo:tiny_mlp --precision fp32,f16 -n 2 --rounds 1 -t 1 --no-program | grep -o 'sonde:precision=f[0-9]*' | sort -u
+sonde bench zoo:tiny_mlp --precision f16 -n 2 --rounds 1 -t 1 --no-program | grep -o 'sonde:precision=f[0-9]*' | sort -u
 
 try sonde run zoo:tiny_mlp --precision int8
+try sonde run zoo:tiny_mlp --precision f32,f16
+try sonde bench zoo:tiny_mlp --precision f32,int8
 try sonde bench zoo:tiny_mlp --precision F16
 try sonde bench zoo:tiny_mlp --against sonde:precision=int8

@@ -26,6 +26,9 @@ static const option_row compared_rows[] = {
      "add a runtime: a program that implements the protocol of docs/benchmarking.md"},
     {0, "python", OPT_TEXT, AT(python), "FILE",
      "interpreter for Python runtimes (default: $SONDE_BENCH_PYTHON, else python3)"},
+    {0, "precision", OPT_TEXT, AT(precision_list), "P,P",
+     "file, f32, bf16, f16 or auto, as for sonde run, or a list to measure each; other runtimes "
+     "that have such a variant are asked for the same"},
     {'t', "threads", OPT_TEXT, AT(thread_list), "N,N",
      "number of threads, or a list to measure each; 0 = all cores that the CPU quota allows "
      "(default: 0)"},

@@ -12,7 +12,7 @@
 typedef struct bench_options {
     run_setup setup;
     list against, peers;
-    const char *python, *thread_list, *batch_list, *workload, *mode, *dataset;
+    const char *python, *thread_list, *precision_list, *batch_list, *workload, *mode, *dataset;
     int64_t rounds, min_runs;
     double timeout_s;
     bool no_program, no_inference, no_pin;

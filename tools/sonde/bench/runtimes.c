@@ -141,6 +141,77 @@ static bool has_option(const runtime *r, const char *start)
     return false;
 }
 
+/* A copy of `one` that is asked for a precision, and says so in its label. */
+static runtime with_precision(const runtime *one, const char *precision)
+{
+    runtime copy = {.label = text_of("%s:precision=%s", one->label, precision),
+                    .name = text_of("%s", one->name),
+                    .file = one->file ? text_of("%s", one->file) : NULL,
+                    .install = one->install};
+    for (size_t i = 0; i < one->options.n; i++)
+        list_add(&copy.options, text_of("%s", one->options.items[i]));
+    list_add(&copy.options, text_of("precision=%s", precision));
+    return copy;
+}
+
+static void runtime_free(runtime *one)
+{
+    list_free_texts(&one->options);
+    free(one->label);
+    free(one->name);
+    free(one->file);
+}
+
+static bool can_be_asked(const bench_options *o, const runtime *one, const char *precision)
+{
+    const struct peer *peer = own_peer(o, one->name) ? NULL : find_peer(one->name);
+    char *option = text_of("precision=%s", precision);
+    const bool can = peer && !has_option(one, "precision=") && variant_fits(peer->variants, option);
+    free(option);
+    return can;
+}
+
+/* --precision: each runtime that has such a variant once for each of them, the others as they are.
+ */
+static int add_precisions(runtimes *r, const bench_options *o)
+{
+    list all = {.n = 0};
+    int code = -1;
+    char *copy = text_of("%s", o->precision_list ? o->precision_list : ""), *state = NULL;
+    for (char *p = strtok_r(copy, ", ", &state); p && code < 0; p = strtok_r(NULL, ", ", &state)) {
+        sonde_precision precision;
+        if (!precision_of(p, &precision))
+            code = fail_usage(
+                "--precision %s is not supported; possible values: file, f32, bf16, f16, auto", p);
+        list_add(&all, text_of("%s", sonde_precision_text(precision)));
+    }
+    runtimes made = {.python = r->python};
+    for (size_t i = 0; i < r->n && code < 0 && all.n > 0; i++) {
+        runtime *one = &r->items[i];
+        size_t asked = 0;
+        for (size_t k = 0; k < all.n; k++) {
+            if (!can_be_asked(o, one, all.items[k]))
+                continue;
+            made.items = grow(made.items, made.n, sizeof *made.items);
+            made.items[made.n++] = with_precision(one, all.items[k]);
+            asked++;
+        }
+        if (asked > 0) {
+            runtime_free(one);
+            continue;
+        }
+        made.items = grow(made.items, made.n, sizeof *made.items);
+        made.items[made.n++] = *one;
+    }
+    if (code < 0 && all.n > 0) {
+        free(r->items);
+        *r = made;
+    }
+    list_free_texts(&all);
+    free(copy);
+    return code;
+}
+
 /* What --no-optimize and its like mean here: options of sonde, whichever its variant. */
 static void add_model_options(runtime *r, const model_options *o)
 {
@@ -160,8 +231,6 @@ static void add_model_options(runtime *r, const model_options *o)
         list_add(&r->options, text_of("%s%s", *o->tune ? "tune=" : "tune", o->tune));
     if (o->cpu)
         list_add(&r->options, text_of("cpu=%s", o->cpu));
-    if (o->precision && !has_option(r, "precision="))
-        list_add(&r->options, text_of("precision=%s", o->precision));
     for (size_t i = 0; i < o->disabled_passes.n; i++)
         list_add(&r->options, text_of("disable-pass=%s", o->disabled_passes.items[i]));
 }
@@ -200,6 +269,8 @@ int runtimes_make(runtimes *r, const bench_options *o)
             code = add_runtime(r, o, name);
         free(name);
     }
+    if (code < 0)
+        code = add_precisions(r, o);
     for (size_t i = 0; i < r->n; i++)
         add_model_options(&r->items[i], &o->setup.model);
     return code;
@@ -207,13 +278,8 @@ int runtimes_make(runtimes *r, const bench_options *o)
 
 void runtimes_free(runtimes *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        runtime *one = &r->items[i];
-        list_free_texts(&one->options);
-        free(one->label);
-        free(one->name);
-        free(one->file);
-    }
+    for (size_t i = 0; i < r->n; i++)
+        runtime_free(&r->items[i]);
     free(r->items);
     *r = (runtimes){.n = 0};
 }
