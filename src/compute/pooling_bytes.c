@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maxima of bytes in one channel of a plain tensor: rows of a window are joined whole, a vector at
- * a time, then the columns of each window. */
+/* Maxima of bytes in one channel of a plain tensor, or with channels last: rows of a window are
+ * joined whole, a vector at a time, then the columns of each window. */
 #include <string.h>
 
 #include "compute/conv.h"
@@ -9,10 +9,10 @@
 
 enum { STRIP = 2048 }; /* bytes of joined rows, on the stack */
 
-/* The window's rows of output row (o0, o1), columns from … from+n-1 of the input, joined; false: it
- * has none inside the image. */
-static bool join_rows(const sn_pooling_plan *p, const uint8_t *x, int64_t o0, int64_t o1,
-                      int64_t from, int64_t n, uint8_t flip, uint8_t *joined)
+/* The window's rows of output row (o0, o1), columns from … from+n-1 of the input, of `unit` bytes
+ * each, joined; false: it has none inside the image. */
+static bool join_rows(const sn_pooling_plan *p, const uint8_t *x, int64_t unit, int64_t o0,
+                      int64_t o1, int64_t from, int64_t n, uint8_t flip, uint8_t *joined)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t o[2] = {o0, o1};
@@ -25,11 +25,11 @@ static bool join_rows(const sn_pooling_plan *p, const uint8_t *x, int64_t o0, in
         for (int64_t k1 = first[1]; k1 < end[1]; k1++) {
             const int64_t i0 = o0 * d->stride[0] - d->pad[0] + k0 * d->dilation[0];
             const int64_t i1 = o1 * d->stride[1] - d->pad[1] + k1 * d->dilation[1];
-            const uint8_t *row = x + (i0 * d->in[1] + i1) * d->in[2] + from;
+            const uint8_t *row = x + ((i0 * d->in[1] + i1) * d->in[2] + from) * unit;
             if (any)
-                p->k->u8_max(joined, row, (size_t)n, flip);
+                p->k->u8_max(joined, row, (size_t)(n * unit), flip);
             else
-                memcpy(joined, row, (size_t)n);
+                memcpy(joined, row, (size_t)(n * unit));
             any = true;
         }
     return any;
@@ -45,7 +45,7 @@ static void pool_strip(const sn_pooling_plan *p, const uint8_t *x, uint8_t *y, i
     const int64_t hi =
         sn_min((to - 1) * stride - d->pad[2] + (d->kernel[2] - 1) * dilation + 1, d->in[2]);
     uint8_t joined[STRIP];
-    if (hi <= lo || !join_rows(p, x, o0, o1, lo, hi - lo, flip, joined)) {
+    if (hi <= lo || !join_rows(p, x, 1, o0, o1, lo, hi - lo, flip, joined)) {
         memset(y + from, 0, (size_t)(to - from));
         return;
     }
@@ -80,15 +80,42 @@ bool sn_pooling_bytes(const sn_pooling_plan *p, int64_t plane, const void *x, vo
     return true;
 }
 
-void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void *y)
+/* ------------------------------------------------------------------ channels last */
+/* Output columns from … to-1 of a row; `row` has been joined, from column `first_column` on. */
+static void join_columns(const sn_pooling_plan *p, const uint8_t *row, int64_t first_column,
+                         uint8_t *to, int64_t from, int64_t end_column, uint8_t flip)
 {
     const sn_pooling_desc *d = &p->d;
+    int64_t inner_from, inner_to;
+    sn_pooling_inner(d, &inner_from, &inner_to);
+    for (int64_t o = from, n; o < end_column; o += n, to += n * d->c) {
+        int64_t first, end;
+        sn_conv_taps(o, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
+                     &end);
+        /* Neighbours that read neighbours, all of their taps inside, are one row of bytes. */
+        n = d->stride[2] == 1 && o >= inner_from ? sn_min(inner_to, end_column) - o : 1;
+        n = sn_max(n, 1);
+        const size_t bytes = (size_t)(n * d->c);
+        for (int64_t k = first; k < end; k++) {
+            const int64_t column = o * d->stride[2] - d->pad[2] + k * d->dilation[2];
+            const uint8_t *pixel = row + (column - first_column) * d->c;
+            if (k > first)
+                p->k->u8_max(to, pixel, bytes, flip);
+            else
+                memcpy(to, pixel, bytes);
+        }
+        if (first >= end)
+            memset(to, 0, bytes);
+    }
+}
+
+/* Some channels of an output row whose windows are too wide to be joined: pixel by pixel. */
+static void last_by_taps(const sn_pooling_plan *p, const uint8_t *from, uint8_t *to, int64_t o0,
+                         int64_t o1, uint8_t flip)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t o[2] = {o0, o1}, in_row = d->in[2] * d->c;
     const size_t c = (size_t)d->c;
-    const uint8_t flip = d->dtype == SONDE_DTYPE_I8 ? 0x80 : 0;
-    const int64_t image = row / (d->out[0] * d->out[1]), in_row = d->in[2] * d->c;
-    const int64_t o[2] = {row / d->out[1] % d->out[0], row % d->out[1]};
-    const uint8_t *from = (const uint8_t *)x + image * d->in[0] * d->in[1] * in_row;
-    uint8_t *to = (uint8_t *)y + row * d->out[2] * d->c;
     int64_t first[3], end[3];
     for (int i = 0; i < 2; i++)
         sn_conv_taps(o[i], d->stride[i], d->pad[i], d->dilation[i], d->kernel[i], d->in[i],
@@ -112,5 +139,32 @@ void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void 
                 }
         if (!any)
             memset(to, 0, c);
+    }
+}
+
+void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void *y)
+{
+    enum { LINE = 8192 }; /* bytes of joined rows, on the stack */
+    const sn_pooling_desc *d = &p->d;
+    const uint8_t flip = d->dtype == SONDE_DTYPE_I8 ? 0x80 : 0;
+    const int64_t image = row / (d->out[0] * d->out[1]), in_row = d->in[2] * d->c;
+    const int64_t o0 = row / d->out[1] % d->out[0], o1 = row % d->out[1];
+    const uint8_t *from = (const uint8_t *)x + image * d->in[0] * d->in[1] * in_row;
+    uint8_t *to = (uint8_t *)y + row * d->out[2] * d->c;
+    const int64_t reach = (d->kernel[2] - 1) * d->dilation[2] + 1, fit = LINE / sn_max(d->c, 1);
+    if (reach > fit) {
+        last_by_taps(p, from, to, o0, o1, flip);
+        return;
+    }
+    const int64_t columns = (fit - reach) / d->stride[2] + 1;
+    uint8_t joined[LINE];
+    for (int64_t o = 0, end; o < d->out[2]; o = end) {
+        end = sn_min(o + columns, d->out[2]);
+        const int64_t lo = sn_max(o * d->stride[2] - d->pad[2], 0);
+        const int64_t hi = sn_min((end - 1) * d->stride[2] - d->pad[2] + reach, d->in[2]);
+        if (hi > lo && join_rows(p, from, d->c, o0, o1, lo, hi - lo, flip, joined))
+            join_columns(p, joined, lo, to + o * d->c, o, end, flip);
+        else
+            memset(to + o * d->c, 0, (size_t)((end - o) * d->c));
     }
 }

@@ -141,6 +141,59 @@ TEST(blocked_pooling_matches_plain_pooling)
     }
 }
 
+/* Channels last against one channel at a time, and that against plain loops, as maxima of i32. */
+TEST(maxima_of_bytes_match_those_of_integers)
+{
+    for (const level *lv = levels(); lv->name; lv++)
+        for (int i = 0; i < 300 && !test_errors; i++) {
+            sn_pooling_desc d;
+            if (!random_pool(&d, i % 20 ? 30 : 2100))
+                continue;
+            d.kind = SN_POOL_MAX;
+            if (i % 30 == 1)
+                d.c = test_between(3000, 9000); /* a window of them is too much to be joined */
+            d.in[1] = i % 30 == 1 ? sn_min(d.in[1], 4) : d.in[1];
+            for (int a = 1; a < 3; a++)
+                d.out[a] =
+                    (d.in[a] + d.pad[a] + d.pad_end[a] - (d.kernel[a] - 1) * d.dilation[a] - 1) /
+                        d.stride[a] +
+                    1;
+            if (d.in[1] + d.pad[1] + d.pad_end[1] <= (d.kernel[1] - 1) * d.dilation[1])
+                continue;
+            const bool is_signed = i % 2;
+            const int64_t in = d.in[1] * d.in[2], out = d.out[1] * d.out[2];
+            const size_t n_in = (size_t)(d.n * d.c * in), n_out = (size_t)(d.n * d.c * out);
+            uint8_t *x = malloc(n_in), *turned = malloc(n_in);
+            uint8_t *y = malloc(n_out), *last = malloc(n_out);
+            int32_t *whole = malloc(n_in * sizeof *whole), *want = malloc(n_out * sizeof *want);
+            for (size_t k = 0; k < n_in; k++) {
+                const size_t pixel = k % (size_t)in, plane = k / (size_t)in;
+                const size_t image = plane / (size_t)d.c, c = plane % (size_t)d.c;
+                x[k] = (uint8_t)test_rand();
+                whole[k] = is_signed ? (int8_t)x[k] : x[k];
+                turned[(image * (size_t)in + pixel) * (size_t)d.c + c] = x[k];
+            }
+            sn_pooling_plan p;
+            d.dtype = SONDE_DTYPE_I32;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, whole, want, NULL, NULL, NULL);
+            d.dtype = is_signed ? SONDE_DTYPE_I8 : SONDE_DTYPE_U8;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, x, y, NULL, NULL, NULL);
+            d.last = true;
+            sn_pooling_plan_make(&p, &d, lv->flags, 1);
+            sn_pooling_run(&p, turned, last, NULL, NULL, NULL);
+            for (size_t k = 0; k < n_out && !test_errors; k++) {
+                const size_t pixel = k % (size_t)out, plane = k / (size_t)out;
+                const size_t image = plane / (size_t)d.c, c = plane % (size_t)d.c;
+                const uint8_t there = last[(image * (size_t)out + pixel) * (size_t)d.c + c];
+                CHECK_MSG((uint8_t)want[k] == y[k], "%s case %d: element %zu", lv->name, i, k);
+                CHECK_MSG(y[k] == there, "%s case %d, channels last: element %zu", lv->name, i, k);
+            }
+            free(x), free(turned), free(y), free(last), free(whole), free(want);
+        }
+}
+
 TEST(maximum_indices_count_rows_or_columns_first)
 {
     const float x[6] = {1, 2, 3, 4, 9, 5}; /* 2 × 3 */
