@@ -86,14 +86,12 @@ static void join_columns(const sn_pooling_plan *p, const uint8_t *row, int64_t f
                          uint8_t *to, int64_t from, int64_t end_column, uint8_t flip)
 {
     const sn_pooling_desc *d = &p->d;
-    int64_t inner_from, inner_to;
-    sn_pooling_inner(d, &inner_from, &inner_to);
     for (int64_t o = from, n; o < end_column; o += n, to += n * d->c) {
         int64_t first, end;
         sn_conv_taps(o, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
                      &end);
         /* Neighbours that read neighbours, all of their taps inside, are one row of bytes. */
-        n = d->stride[2] == 1 && o >= inner_from ? sn_min(inner_to, end_column) - o : 1;
+        n = d->stride[2] == 1 && o >= p->inner_from ? sn_min(p->inner_to, end_column) - o : 1;
         n = sn_max(n, 1);
         const size_t bytes = (size_t)(n * d->c);
         for (int64_t k = first; k < end; k++) {

@@ -547,3 +547,29 @@ def test_a_weight_that_several_steps_read_is_looked_at_once():
     want = session(proto).run(None, feeds)[0]
     for kind in ("bf16", "f16"):
         np.testing.assert_allclose(session(proto, kind).run(None, feeds)[0], want, atol=0.1)
+
+
+@pytest.mark.parametrize("case", ["convolutions", "a sine between", "twice", "an output", "a pool"])
+def test_images_that_are_joined_are_all_stored_alike(case):
+    """Concat moves images of bf16 if all its neighbours know them, else all stay f32: either way the result is close."""
+    weights = {n: random(*s, seed=i) / 6 for i, (n, s) in enumerate(
+        {"w0": (16, 8, 3, 3), "w1": (32, 16, 1, 1), "w2": (16, 16, 3, 3), "w3": (16, 48, 1, 1), "w4": (16, 64, 1, 1)}.items())}
+    pad = {"pads": [1, 1, 1, 1]}
+    nodes = [("Conv", ["x", "w0"], ["a"], pad), ("Conv", ["a", "w1"], ["b"]), ("Conv", ["a", "w2"], ["c"], pad)]
+    outputs = ["y"]
+    if case == "a sine between":
+        nodes += [("Sin", ["c"], ["d"]), ("Concat", ["b", "d"], ["j"], {"axis": 1}), ("Conv", ["j", "w3"], ["y"])]
+    elif case == "twice":
+        nodes += [("Concat", ["b", "c"], ["i"], {"axis": 1}), ("Concat", ["a", "i"], ["j"], {"axis": -3}),
+                  ("Conv", ["j", "w4"], ["y"])]
+    elif case == "a pool":
+        pool = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [1, 1]}
+        nodes += [("MaxPool", ["c"], ["d"], pool), ("Concat", ["b", "d"], ["j"], {"axis": 1}), ("Conv", ["j", "w3"], ["y"])]
+    else:
+        nodes += [("Concat", ["b", "c"], ["j"], {"axis": 1}), ("Conv", ["j", "w3"], ["y"])]
+        outputs += ["j"] if case == "an output" else []
+    proto = model(nodes, [value("x", shape=[1, 8, 9, 11])], [value(n) for n in outputs],
+                  [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    x = {"x": random(1, 8, 9, 11, seed=9)}
+    for got, want in zip(session(proto, "bf16").run(None, x), session(proto).run(None, x)):
+        np.testing.assert_allclose(got, want, atol=0.02 * np.abs(want).max())

@@ -276,7 +276,9 @@ enum {
                                    one element: where it lies and what is beside it do not matter */
 };
 
-enum { SN_BF16_OUT = 1 << 30 }; /* of sn_op.in_bf16 */
+/* Of sn_op.in_bf16: output 0; and the operator only moves elements, so that its images are all bf16
+ * or all f32. */
+enum { SN_BF16_OUT = 1 << 30, SN_BF16_ALIKE = 1 << 29, SN_BF16_INPUTS = 29 };
 
 #define SN_MS_DOMAIN "com.microsoft"
 
@@ -304,7 +306,7 @@ struct sn_op {
     /* The same with images of bytes that have their channels last. */
     const sn_op_signature *(*in_last)(const sn_node *node, const void *params);
     /* Storage: which images of f32 may lie in memory as bf16 if that is the precision, a bit per
-     * input and SN_BF16_OUT for output 0. Asked with layouts chosen. NULL: none. */
+     * input (the first SN_BF16_INPUTS) and SN_BF16_*. Asked with layouts chosen. NULL: none. */
     uint32_t (*in_bf16)(const sn_node *node, const void *params, uint32_t cpu_flags);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
