@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single rows of kernels.inc: rows.c measures them, row_drivers.c knows how they are called. */
+/* Single rows of kernels.inc: rows.c measures them, row_drivers_*.c know how they are called. */
 #ifndef BENCH_KERNELS_ROWS_H
 #define BENCH_KERNELS_ROWS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of f32 become bf16 with AVX512-BF16: one instruction rounds two vectors. */
+/* f32 becomes bf16 with AVX512-BF16, where one instruction rounds two vectors: with what stands
+ * between sums of products and the result (residual, clip, Silu), and on the way to tiles. */
 #include <immintrin.h>
 #include <stdbool.h>
 
@@ -15,10 +16,14 @@ SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded, __mmask16 *finite)
     return _mm512_sub_ps(x, back);
 }
 
+SN_INLINE __m512 widen(__m256i x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
 SN_INLINE __m512 widened(const uint16_t *p)
 {
-    const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+    return widen(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
 SN_INLINE void pairs(const sn_bf16_pairs *t, const bool two, const bool gated, const bool split,
@@ -83,7 +88,7 @@ void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
 SN_INLINE __m512 add_clip(__m512 x, __m256i z, const bool add, __m512 lo, __m512 hi)
 {
     if (add)
-        x = _mm512_add_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(z), 16)));
+        x = _mm512_add_ps(x, widen(z));
     return _mm512_min_ps(hi, _mm512_max_ps(lo, x));
 }
 
