@@ -109,7 +109,7 @@ typedef struct sn_conv_plan {
     sn_pieces panels, wide;
     sn_conv_tiles t;
     sn_lines lines; /* of tiles */
-    sn_pieces copies, sums, offsets, columns, parts;
+    sn_pieces copies, sums, offsets, columns, parts, held;
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;

@@ -101,6 +101,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
     p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
     p->parts = sn_carve_each(&p->workspace, n, t->split ? (size_t)split : 0);
+    p->held = sn_carve_each(&p->workspace, n, sizeof(sn_lines_held));
     return true;
 }
 
@@ -188,9 +189,10 @@ static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int
 typedef struct tiles_strip {
     const sn_conv_call *c;
     int64_t image, out_pixels; /* of a plane of y */
+    int64_t part_index;
     sn_lines_part part;
+    sn_lines_held *held; /* what x has: of a part, the lines of a group */
     const float *gate; /* of the image; NULL: none */
-    bool finite;       /* what was prepared of a narrow image */
     uint8_t *x, *columns;
     float *sums, *start, *wide; /* wide: of z */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
@@ -204,6 +206,7 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
     const size_t i = (size_t)worker;
     tiles_strip s = {.c = c,
                      .out_pixels = out_pixels,
+                     .held = sn_pieces_at(c->workspace, p->held, i),
                      .x = sn_pieces_at(c->workspace, p->copies, i),
                      .columns = sn_pieces_at(c->workspace, p->columns, i),
                      .sums = sn_pieces_at(c->workspace, p->sums, i),
@@ -235,7 +238,7 @@ static void prepare(tiles_strip *s, int64_t group)
     const int64_t unit = plain ? 1 : BLOCK, first = plain ? 0 : group * t->b.in_blocks;
     const int64_t n = plain ? d->c : sn_min(t->b.in_blocks, all - first);
     const int64_t per_slab = plain ? n : NUMBERS / BLOCK;
-    s->finite = true;
+    s->held->finite = true;
     for (int64_t i = 0; i < t->slabs; i++) {
         const int64_t from = i * per_slab;
         uint8_t *to = s->x + i * t->slab_bytes;
@@ -245,7 +248,7 @@ static void prepare(tiles_strip *s, int64_t group)
             .there = n - from,
             .low = t->split ? t->slabs * t->slab_bytes : 0,
             .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
-            .finite = &s->finite,
+            .finite = &s->held->finite,
         };
         if (t->split) /* outside of the image, too */
             memset(to + source.low, 0, (size_t)t->slab_bytes);
@@ -397,7 +400,7 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             tiles.ahead_bytes = (size_t)share;
         }
         p->k->bf16_rows(&tiles);
-        if (t->narrow && !s->finite && has_nan(s, u->blocks, rows)) {
+        if (t->narrow && !s->held->finite && has_nan(s, u->blocks, rows)) {
             sn_tile_rows exact = tiles;
             gather(s, v, rows);
             exact.x = s->columns;
@@ -412,7 +415,6 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
 /* Units from … to-1 of the part. */
 static void compute_units(tiles_strip *s, int64_t from, int64_t to)
 {
-    int64_t group = -1;
     tiles_unit next = unit_of(s->c, from);
     for (int64_t i = from; i < to; i++) {
         const tiles_unit u = next;
@@ -420,9 +422,8 @@ static void compute_units(tiles_strip *s, int64_t from, int64_t to)
             next = unit_of(s->c, i + 1);
         if (u.blocks <= 0)
             continue;
-        if (u.group != group)
+        if (!sn_lines_holds(s->held, s->image, s->part_index, u.group))
             prepare(s, u.group);
-        group = u.group;
         compute(s, &u, i + 1 < to ? &next : NULL);
     }
 }
@@ -441,10 +442,20 @@ static void task(void *arg, size_t index, int worker)
     const size_t cp = index % chunk_parts, place = index / chunk_parts;
     tiles_strip s = strip_of(j->c, p->d.out[1] * p->d.out[2], worker);
     s.image = (int64_t)(place / parts);
-    s.part = sn_lines_part_of(&p->lines, (int64_t)(place % parts));
+    s.part_index = (int64_t)(place % parts);
+    s.part = sn_lines_part_of(&p->lines, s.part_index);
     s.gate = j->gates ? j->gates->of + s.image * j->gates->image : NULL;
     compute_units(&s, (int64_t)sn_split(units, chunk_parts, cp),
                   (int64_t)sn_split(units, chunk_parts, cp + 1));
+}
+
+/* Nothing has been copied yet, by any worker. */
+static void hold_nothing(const sn_conv_call *c)
+{
+    for (int i = 0; i < c->p->threads; i++) {
+        sn_lines_held *h = sn_pieces_at(c->workspace, c->p->held, (size_t)i);
+        *h = (sn_lines_held){.part = -1};
+    }
 }
 
 void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_pool *pool)
@@ -453,8 +464,10 @@ void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_poo
     tiles_job j = {c, gates};
     const sn_thread_hook hook = sn_tiles_hook(p->k);
     const int64_t tasks = sn_max(p->d.n, 0) * sn_lines_parts(&p->lines) * p->t.chunk_parts;
-    if (tasks > 0)
-        sn_pool_run_hooked(pool, (size_t)tasks, task, &j, &hook);
+    if (tasks <= 0)
+        return;
+    hold_nothing(c);
+    sn_pool_run_hooked(pool, (size_t)tasks, task, &j, &hook);
 }
 
 void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels)
@@ -463,7 +476,8 @@ void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels)
     if (sn_lines_parts(&p->lines) <= 0)
         return;
     tiles_strip s = strip_of(c, pixels, 0);
-    for (int64_t at = 0; at < pixels; at += p->lines.lines) {
+    s.held->part = -1; /* of another band */
+    for (int64_t at = 0; at < pixels; at += p->lines.lines, s.part_index++) {
         const int64_t n = sn_min(p->lines.lines, pixels - at);
         s.part = (sn_lines_part){.y = at, .lines = n, .columns = 1, .rows = n};
         compute_units(&s, 0, p->t.b.groups * p->t.chunks);

@@ -72,6 +72,20 @@ typedef struct sn_lines_image {
 /* Row 0 of a part: in the image, or in `copy`, which has l->bytes. */
 const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part,
                                 const sn_lines_image *image, uint8_t *copy);
+/* What a worker's copy holds: tasks that share a part copy it once. `key` is the owner's. */
+typedef struct sn_lines_held {
+    int64_t image, part, key; /* part -1: nothing yet */
+    bool finite;              /* the owner's, too */
+} sn_lines_held;
+/* Does it hold this? Afterwards it says that it does: the caller copies if it did not. */
+static inline bool sn_lines_holds(sn_lines_held *h, int64_t image, int64_t part, int64_t key)
+{
+    const bool same = h->part == part && h->image == image && h->key == key;
+    h->image = image;
+    h->part = part;
+    h->key = key;
+    return same;
+}
 /* Results from row v on that are neighbours: how many, at most n, and where the first is among the
  * pixels of the image. 0: v is none; *at is then the number of rows to leave out. */
 int64_t sn_lines_results(const sn_lines *l, const sn_lines_part *part, int64_t v, int64_t n,

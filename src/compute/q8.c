@@ -290,6 +290,8 @@ static bool carve(sn_q8_plan *p, int threads)
     if (p->by_rows) {
         p->at = sn_carve(&p->workspace, p->steps, sizeof(ptrdiff_t));
         p->copies = sn_carve_each(&p->workspace, n, (size_t)p->lines.bytes);
+        p->held = sn_carve_each(&p->workspace, n, sizeof(sn_lines_held));
+        p->threads = threads;
     } else {
         p->zeros = sn_carve(&p->workspace, sn_max(p->d.conv.c, SN_QUAD_CHANNELS), 1);
     }

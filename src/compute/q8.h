@@ -110,7 +110,8 @@ typedef struct sn_q8_plan {
     int64_t x_images; /* images or matrices that x has */
     /* pieces of the workspace */
     sn_piece packed, zeros, start, factor, at;
-    sn_pieces copies;                  /* of each thread: lines of x */
+    int threads;
+    sn_pieces copies, held;            /* of each thread: lines of x, and which */
     sn_pieces pointers, sums, factors; /* of each thread; factors: of a row */
     sn_workspace workspace;
     uint64_t flops;

@@ -136,8 +136,10 @@ static void task(void *arg, size_t index, int worker)
     const sn_lines_image image = {.pixels = (const uint8_t *)c->a->x + matrix * image_bytes,
                                   .left = (p->x_images - matrix) * image_bytes,
                                   .outside = c->outside};
-    t.x = sn_lines_prepare(&p->lines, &t.part, &image,
-                           sn_pieces_at(memory, p->copies, (size_t)worker));
+    uint8_t *copy = sn_pieces_at(memory, p->copies, (size_t)worker);
+    sn_lines_held *held = sn_pieces_at(memory, p->held, (size_t)worker);
+    const bool there = sn_lines_holds(held, matrix, (int64_t)(place % parts), 0);
+    t.x = there && !p->lines.in_place ? copy : sn_lines_prepare(&p->lines, &t.part, &image, copy);
     q8_unit next = unit_of(&t, (int64_t)u0);
     for (size_t i = u0; i < u1; i++) {
         const q8_unit u = next;
@@ -155,6 +157,10 @@ void sn_q8_by_lines(sn_q8_call *c, sn_pool *pool)
     const int64_t each = p->steps / p->lines.runs;
     for (int64_t s = 0; s < p->steps; s++)
         at[s] = sn_lines_run_at(&p->lines, s / each) + s % each * SN_ROWS_STEP;
+    for (int i = 0; i < p->threads; i++) {
+        sn_lines_held *held = sn_pieces_at(c->a->workspace, p->held, (size_t)i);
+        *held = (sn_lines_held){.part = -1};
+    }
     const sn_thread_hook hook = sn_tiles_hook(p->k);
     const int64_t tasks = sn_max(p->d.conv.n, 0) * sn_lines_parts(&p->lines) * p->chunk_parts;
     sn_pool_run_hooked(pool, (size_t)tasks, task, c, &hook);
