@@ -18,8 +18,8 @@
 #include "compute/tiles.h"
 
 enum {
-    ROWS = 2 * SN_ROWS_TILE, /* at a time */
-    BLOCKS = 4,              /* of output channels at a time */
+    ROWS = SN_ROWS_GROUP, /* at a time */
+    BLOCKS = 4,           /* of output channels at a time */
     NUMBERS = SN_STEP_HALVES,
     BLOCK = SN_ROWS_TILE,
     COPY_BYTES = 256 << 10, /* of the lines of a part */
@@ -192,7 +192,7 @@ typedef struct tiles_strip {
     int64_t part_index;
     sn_lines_part part;
     sn_lines_held *held; /* what x has: of a part, the lines of a group */
-    const float *gate; /* of the image; NULL: none */
+    const float *gate;   /* of the image; NULL: none */
     uint8_t *x, *columns;
     float *sums, *start, *wide; /* wide: of z */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
@@ -388,7 +388,8 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
                           .x_row = (ptrdiff_t)p->lines.row,
                           .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
                           .y_row = BLOCK,
-                          .y_q = ROWS * BLOCK};
+                          .y_q = ROWS * BLOCK,
+                          .again = s->part.rows > SN_AGAIN_ROWS};
     const int64_t shares = sn_ceil_div(s->part.rows, ROWS);
     for (int64_t v = 0; v < s->part.rows; v += ROWS) {
         const int64_t rows = sn_min(ROWS, s->part.rows - v);

@@ -13,8 +13,9 @@
 #include "compute/tiles.h"
 
 enum {
-    ROWS = 2 * SN_ROWS_TILE, /* at a time */
-    CHUNK = 4,               /* blocks of columns at a time */
+    ROWS = SN_ROWS_GROUP, /* at a time */
+    CHUNK = 4,            /* blocks of columns at a time */
+    GROUP_SUMS = ROWS * CHUNK * SN_ROWS_TILE,
     NUMBERS = SN_STEP_HALVES,
     SHARED_BYTES = 4 << 20, /* an A up to this size is rounded once for all tasks */
     PAGE = 4096
@@ -58,8 +59,8 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
     p->tiles_at = sn_carve(&p->workspace, t->kernel_steps, sizeof(ptrdiff_t));
     p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));
-    const int64_t sums = ROWS * CHUNK * SN_ROWS_TILE;
-    p->tiles_sums = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)sums * sizeof(float));
+    p->tiles_sums =
+        sn_carve_each(&p->workspace, (size_t)p->threads, 2 * GROUP_SUMS * sizeof(float));
     const int64_t own = sn_count(t->rows, t->pitch, 1, 1);
     const int64_t parts = sn_count(CHUNK, t->kernel_steps, SN_ROWS_WEIGHTS, 1);
     if (own < 0 || parts < 0)
@@ -135,11 +136,54 @@ static void add_row(const tiles_call *c, float *y, int64_t batch, int64_t row, i
         p->k->f32_add(y, y, more + (batch * d->m + row) * d->n + col, (size_t)n, SN_BINARY_VV);
 }
 
+/* Some rows of a batch times a chunk of columns, n of them from `col` on. Sums that have to be
+ * finished are, a few rows at a time, beside the products that follow: of group `group` of rows
+ * those from row `done` of it on. */
+typedef struct tiles_chunk {
+    const tiles_call *c;
+    int64_t batch, row, rows, col, n;
+    float *sums; /* of two groups */
+    int64_t group, done, some;
+} tiles_chunk;
+
+/* Up to `most` rows of the group that waits. */
+static void finish_some(tiles_chunk *k, int64_t most)
+{
+    enum { SUMS_ROW = CHUNK * SN_ROWS_TILE };
+    const tiles_call *c = k->c;
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t first = k->group * ROWS + k->done;
+    const int64_t n = sn_min(most, sn_min(ROWS - k->done, k->rows - first));
+    if (n <= 0)
+        return;
+    float *sums = k->sums + (k->group & 1) * GROUP_SUMS + k->done * SUMS_ROW;
+    float *y = c->o->y + (k->batch * d->m + k->row + first) * d->n + k->col;
+    k->done += n;
+    if (p->raw || p->add || c->o->z)
+        for (int64_t r = 0; r < n; r++)
+            add_row(c, sums + r * SUMS_ROW, k->batch, k->row + first + r, k->col, k->n);
+    sn_act_apply(&d->act, p->k, sums, (size_t)(n * SUMS_ROW));
+    for (int64_t r = 0; r < n; r++)
+        memcpy(y + r * d->n, sums + r * SUMS_ROW, (size_t)k->n * sizeof *y);
+}
+
+/* `groups` are there: the last one waits from now on, if it is new, and the others are done. */
+static void finish_beside(void *arg, size_t groups)
+{
+    tiles_chunk *k = arg;
+    if (k->group + 1 < (int64_t)groups) {
+        finish_some(k, ROWS);
+        k->group++;
+        k->done = 0;
+    }
+    finish_some(k, k->some);
+}
+
 /* Rows `row` … row+rows-1 of a batch, which lie at x, times chunk `chunk`, whose weights may have
  * been split. */
 static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_t ib, int64_t row,
-                    int64_t rows, int64_t chunk, int64_t shares, int64_t share, float *sums,
-                    const uint8_t *split)
+                    int64_t rows, int64_t chunk, float *sums, const uint8_t *split)
 {
     const sn_gemm_plan *p = c->p;
     const sn_gemm_desc *d = &p->d;
@@ -150,34 +194,46 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const bool whole = n == blocks * SN_ROWS_TILE && rows % SN_ROWS_TILE == 0;
     const bool adds = p->raw || p->add || c->o->z;
     const bool direct = whole && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
-    float *y = c->o->y + (batch * d->m + row) * d->n + col;
     const uint8_t *w = (const uint8_t *)c->o->b + (ib * p->panels + q) * panel;
+    tiles_chunk k = {.c = c,
+                     .batch = batch,
+                     .row = row,
+                     .rows = rows,
+                     .col = col,
+                     .n = n,
+                     .sums = sums,
+                     .group = -1,
+                     .done = ROWS};
     sn_tile_rows tiles = {.x = x,
                           .at = c->at,
                           .w = split ? split : w,
                           .start = c->start + col,
-                          .y = direct ? y : sums,
                           .rows = (size_t)rows,
                           .blocks = (size_t)blocks,
                           .steps = (size_t)t->kernel_steps,
                           .x_row = (ptrdiff_t)t->pitch,
                           .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
-                          .y_row = direct ? d->n : CHUNK * SN_ROWS_TILE,
-                          .y_q = SN_ROWS_TILE};
+                          .y_q = SN_ROWS_TILE,
+                          .again = rows > SN_AGAIN_ROWS};
+    if (direct) {
+        tiles.y = c->o->y + (batch * d->m + row) * d->n + col;
+        tiles.y_row = d->n;
+    } else {
+        tiles.y = sums;
+        tiles.y_row = CHUNK * SN_ROWS_TILE;
+        tiles.turn = GROUP_SUMS;
+        tiles.beside = finish_beside;
+        tiles.beside_arg = &k;
+        k.some = sn_beside_rows(ROWS, sn_tile_rows_calls(&tiles));
+    }
     const int64_t next = sn_min(CHUNK, p->panels - q - blocks);
-    if (next > 0) { /* the share of the next chunk's weights that comes with these rows */
-        const int64_t bytes = sn_ceil_div(next * panel, shares);
-        tiles.ahead = w + blocks * panel + share * bytes;
-        tiles.ahead_bytes = (size_t)bytes;
+    if (next > 0) { /* the next chunk's weights come with these rows */
+        tiles.ahead = w + blocks * panel;
+        tiles.ahead_bytes = (size_t)(next * panel);
     }
     p->k->bf16_rows(&tiles);
-    if (direct)
-        return;
-    for (int64_t r = 0; adds && r < rows; r++)
-        add_row(c, sums + r * tiles.y_row, batch, row + r, col, n);
-    sn_act_apply(&d->act, p->k, sums, (size_t)(rows * tiles.y_row));
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(y + r * d->n, sums + r * tiles.y_row, (size_t)n * sizeof *y);
+    if (!direct)
+        finish_some(&k, ROWS);
 }
 
 static void task(void *arg, size_t index, int worker)
@@ -190,7 +246,7 @@ static void task(void *arg, size_t index, int worker)
     const size_t c0 = sn_split((size_t)t->chunks, column_parts, cp);
     const size_t c1 = sn_split((size_t)t->chunks, column_parts, cp + 1);
     const int64_t batch = (int64_t)(place / parts), first = (int64_t)(place % parts) * t->rows;
-    const int64_t rows = sn_min(t->rows, p->d.m - first), shares = sn_ceil_div(rows, ROWS);
+    const int64_t rows = sn_min(t->rows, p->d.m - first);
     float *sums = sn_pieces_at(c->workspace, p->tiles_sums, (size_t)worker);
     const sn_gemm_desc *d = &p->d;
     const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
@@ -208,9 +264,7 @@ static void task(void *arg, size_t index, int worker)
                                    (const uint8_t *)c->o->b +
                                        (ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS,
                                    blocks * t->steps);
-        for (int64_t v = 0; v < rows; v += ROWS)
-            compute(c, x + v * t->pitch, batch, ib, first + v, sn_min(ROWS, rows - v), (int64_t)k,
-                    shares, v / ROWS, sums, split);
+        compute(c, x, batch, ib, first, rows, (int64_t)k, sums, split);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "compute/tiles.h"
 
-enum { ROWS = 2 * SN_ROWS_TILE, BLOCKS = 4 }; /* of the sums at a time */
+enum { ROWS = SN_ROWS_GROUP, BLOCKS = 4 }; /* of the sums at a time */
 
 typedef struct q8_strip {
     sn_q8_call *c;
@@ -94,7 +94,8 @@ static void compute(const q8_strip *t, int64_t v, const q8_unit *u, const q8_uni
                           .x_row = (ptrdiff_t)p->lines.row,
                           .w_q = (ptrdiff_t)w->block_bytes,
                           .y_row = BLOCKS * SN_ROWS_TILE,
-                          .y_q = SN_ROWS_TILE};
+                          .y_q = SN_ROWS_TILE,
+                          .again = t->part.rows > SN_AGAIN_ROWS};
     if (next) {
         const int64_t share =
             sn_ceil_div(next->blocks * w->block_bytes, sn_ceil_div(t->part.rows, ROWS));

@@ -24,7 +24,10 @@ static inline sn_thread_hook sn_tiles_hook(const sn_kernels *k)
     return (sn_thread_hook){sn_tiles_hook_enter, sn_tiles_hook_leave, (void *)(uintptr_t)k};
 }
 
-enum { SN_STEP_HALVES = SN_ROWS_STEP / 2 }; /* numbers of 16 bits in a step */
+enum {
+    SN_STEP_HALVES = SN_ROWS_STEP / 2, /* numbers of 16 bits in a step */
+    SN_AGAIN_ROWS = 3 * SN_ROWS_GROUP  /* with more, weights come from the cache most of the time */
+};
 
 /* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
  * not NULL. */
@@ -72,6 +75,15 @@ static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const v
         k->f16_split(y, y + N, x, N);
         memcpy(y + 2 * N, y, SN_ROWS_WEIGHTS);
     }
+}
+
+/* How many of a group's rows are finished at a time, so that a kernel that calls so often has them
+ * all done; not too few, as every call costs something. */
+static inline int64_t sn_beside_rows(int64_t rows, size_t calls)
+{
+    enum { FEW = 8 };
+    const int64_t n = rows / (calls > 1 ? (int64_t)calls - 1 : 1) + 1;
+    return n > FEW ? n : FEW;
 }
 
 #endif

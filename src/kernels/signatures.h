@@ -266,17 +266,30 @@ typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
  *
  * Rows of x up to the next multiple of 16 may be read, and those of y written. On a thread between
  * tiles_enter and tiles_leave. */
-enum { SN_ROWS_TILE = 16, SN_ROWS_STEP = 64, SN_ROWS_WEIGHTS = 1024 };
+enum { SN_ROWS_TILE = 16, SN_ROWS_GROUP = 32, SN_ROWS_STEP = 64, SN_ROWS_WEIGHTS = 1024 };
 typedef struct sn_tile_rows {
     const void *x;
     const ptrdiff_t *at;
     const void *w, *start;
-    void *y; /* overlaps nothing */
-    size_t rows, blocks, steps;
+    void *y;                          /* overlaps nothing */
+    size_t rows, blocks, steps;       /* steps > 0 */
     ptrdiff_t x_row, w_q, y_row, y_q; /* y_row and y_q in elements */
     const void *ahead;  /* weights that will be read next: so many bytes, or some of them, may be */
     size_t ahead_bytes; /* brought into the second-level cache on the way */
+    bool again; /* the same weights were, or will be, multiplied by several other groups of rows */
+    /* Not 0: sums have only two places, `turn` elements apart. Groups of SN_ROWS_GROUP rows take
+     * turns, and whoever calls uses them on the way: `beside` is called with the number of groups
+     * that are there so far, for every group at least once before its place is used again, and
+     * often: a call does a small part of the work, while products go on. */
+    ptrdiff_t turn;
+    void (*beside)(void *arg, size_t groups); /* may be NULL if turn is 0 */
+    void *beside_arg;
 } sn_tile_rows;
+/* How often it may be called for each group: once for a step of two blocks. */
+static inline size_t sn_tile_rows_calls(const sn_tile_rows *t)
+{
+    return (t->blocks + 1) / 2 * t->steps;
+}
 typedef void sn_tile_rows_fn(const sn_tile_rows *t);
 
 /* What a thread does before and after it calls kernels whose registers have to be set up. */
