@@ -14,9 +14,13 @@ typedef struct level {
 /* Ended by an entry with name NULL. */
 static inline const level *levels(void)
 {
-    static level list[12];
-    static const char *const names[] = {"baseline", "avx2", "avx512", "vbmi",   "vnni",
-                                        "bf16",     "amx",  "neon",   "dotprod"};
+    static level list[34]; /* flags are 32 bits */
+    static const char *const names[] = {
+        "baseline",
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...) word,
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
+    };
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         sn_cpu cpu;

@@ -23,9 +23,16 @@ static guarded guard_bytes(size_t n, bool at_end, uint8_t **data)
     return g;
 }
 
+/* The largest products: all bytes of x are one number, those of w another, with either sign. */
+static void make_extreme(uint8_t *x, size_t n, int i)
+{
+    static const uint8_t ends[] = {255, 128, 127, 0};
+    memset(x, ends[i % 4], n);
+}
+
 static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
 {
-    const bool at_end = i % 2;
+    const bool at_end = i % 2, extreme = i % 9 == 4;
     sn_q8_tile *t = &p->t;
     *t = (sn_q8_tile){.rows = rnd(1, i % 3 ? 8 : MAX_ROWS),
                       .taps = rnd(1, i % 4 ? 3 : MAX_TAPS),
@@ -48,6 +55,8 @@ static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
     uint8_t *w, *start, *y;
     p->w = guard_bytes(blocks * block_bytes + (depthwise ? 0 : (blocks - 1) * gap), at_end, &w);
     t->w = (const int8_t *)w;
+    if (extreme)
+        make_extreme(w, blocks * block_bytes + (depthwise ? 0 : (blocks - 1) * gap), 1 + i / 9 % 2);
     if (depthwise) /* weights behind the last tap are zero */
         for (size_t k = 0; k < blocks * block_bytes; k++)
             if (k / (t->block * kr) % groups * kr + k % kr >= t->taps)
@@ -63,6 +72,8 @@ static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
     for (size_t k = 0; k < t->taps * t->rows; k++) {
         uint8_t *x;
         p->x[k] = guard_bytes(t->x_at + t->channels, at_end, &x);
+        if (extreme)
+            make_extreme(x, t->x_at + t->channels, i / 18);
         p->pointers[k] = x;
     }
     t->x = p->pointers;

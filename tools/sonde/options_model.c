@@ -12,7 +12,7 @@ const option_row model_option_rows[] = {
     {0, "max-memory", OPT_SIZE, AT(max_memory), "BYTES",
      "fail instead of using more memory than this, for example 500M or 2G (no limit)"},
     {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
-     "newest instruction set to use: baseline, avx2, avx512, neon, …"},
+     "newest instruction set to use: baseline, avx2, avxvnni, avx512, neon, …"},
     {0, "device", OPT_TEXT, AT(device), "cpu", "device to run on; this build has only cpu"},
     {0, "precision", OPT_TEXT, AT(precision), "file|f32|bf16|f16|auto",
      "type in which weights of matrix products and convolutions are stored (default: file, the "
