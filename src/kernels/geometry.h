@@ -45,6 +45,7 @@ typedef enum sn_arrangement {
 #define SN_GEOMETRY_dots8                                                                          \
     .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_DOT_TILES8_1), SN_TILE_MOST(SN_DOT_TILES8_2)}, \
     .speed = 2
+#define SN_GEOMETRY_pairs8 .block = 8, .kr = 8, .pixels = {10}, .speed = 2
 #define SN_GEOMETRY_bytes16                                                                        \
     .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16), .speed = 4
 #define SN_GEOMETRY_rows_c     .block = 16, .kr = 4, .speed = 0.01f
