@@ -52,6 +52,7 @@ typedef enum sn_arrangement {
 #define SN_GEOMETRY_rows_amx   .block = 16, .kr = 4, .speed = 30
 #define SN_GEOMETRY_rows16_c   .block = 16, .kr = 2, .speed = 0.01f
 #define SN_GEOMETRY_rows16_amx .block = 16, .kr = 2, .speed = 15
+#define SN_GEOMETRY_rows16_dot .block = 16, .kr = 2, .speed = 2
 #define SN_GEOMETRY_quads_c    .block = 64, .kr = 4, .speed = 0.01f
 #define SN_GEOMETRY_quads_vnni .block = 64, .kr = 4, .speed = 4
 #define SN_GEOMETRY_quads_dots .block = 64, .kr = 4, .speed = 2

@@ -4,34 +4,16 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "kernels/kernels.h"
-#include "kernels/simd_common.h"
+#include "kernels/tile_rows.h"
 
 enum { TILE_ROWS = 16, TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE };
-
-/* Lines of memory that will be read later, a few at every step. */
-typedef struct fetch {
-    const uint8_t *at;
-    size_t left, per_step; /* bytes */
-} fetch;
-
-SN_INLINE void fetch_some(fetch *f)
-{
-    if (f->left == 0) /* there may be nothing to fetch, and no address */
-        return;
-    const size_t n = f->left < f->per_step ? f->left : f->per_step;
-    for (size_t i = 0; i < n; i += TILE_LINE)
-        SN_FETCH_L2(f->at + i);
-    f->at += n;
-    f->left -= n;
-}
 
 /* Sums of one or two tiles of rows × one or two blocks. The products of a step are independent, and
  * a tile that is loaded is used for both. Sums begin as `start`, the same in every row: a tile
  * whose lines are all read from one place. Numbers of tiles must be literals, so this is a macro.
  */
 #define DEFINE_ROWS(name, product)                                                                 \
-    SN_INLINE void name##_some(const sn_tile_rows *t, size_t r, size_t q, fetch *f,                \
+    SN_INLINE void name##_some(const sn_tile_rows *t, size_t r, size_t q, sn_fetch *f,             \
                                const bool tall, const bool wide)                                   \
     {                                                                                              \
         const size_t x_row = (size_t)t->x_row, y_row = (size_t)t->y_row * sizeof(int32_t);         \
@@ -61,7 +43,7 @@ SN_INLINE void fetch_some(fetch *f)
             }                                                                                      \
             if (tall && wide)                                                                      \
                 product(3, 5, 7);                                                                  \
-            fetch_some(f);                                                                         \
+            sn_fetch_some(f);                                                                      \
         }                                                                                          \
         _tile_stored(0, y, y_row);                                                                 \
         if (wide)                                                                                  \
@@ -75,9 +57,7 @@ SN_INLINE void fetch_some(fetch *f)
     {                                                                                              \
         const size_t calls =                                                                       \
             (t->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS) * ((t->blocks + 1) / 2);               \
-        const size_t lines = t->ahead_bytes / TILE_LINE, steps = calls * t->steps;                 \
-        fetch f = {(const uint8_t *)t->ahead, lines * TILE_LINE,                                   \
-                   (lines + steps - 1) / (steps ? steps : 1) * TILE_LINE};                         \
+        sn_fetch f = sn_fetch_begin(t, calls * t->steps);                                          \
         for (size_t r = 0; r < t->rows; r += 2 * TILE_ROWS)                                        \
             for (size_t q = 0; q < t->blocks; q += 2) {                                            \
                 const bool tall = t->rows - r > TILE_ROWS, wide = t->blocks - q > 1;               \
