@@ -11,6 +11,7 @@ set(SONDE_INSTRUCTION_SETS
   "vbmi x86_64 ${avx512} -mavx512vbmi"
   "vnni x86_64 ${avx512} -mavx512vnni"
   "bf16 x86_64 ${avx512} -mavx512bf16"
+  "dpbf16 x86_64 ${avx512} -mavx512bf16"
   "amx x86_64 ${avx512} -mamx-tile -mamx-int8 -mamx-bf16"
   "neon aarch64"
   "dotprod aarch64 -march=armv8.2-a+dotprod"

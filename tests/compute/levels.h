@@ -27,6 +27,10 @@ static inline const level *levels(void)
         if (sn_cpu_detect(&cpu, names[i], NULL) == SONDE_OK && sn_cpu_request(&cpu))
             list[n++] = (level){names[i], cpu.flags};
     }
+    /* What runs on processors with a faster AVX512-BF16, too: it has the same instructions. */
+    sn_cpu cpu;
+    if (sn_cpu_detect(&cpu, "bf16", NULL) == SONDE_OK)
+        list[n++] = (level){"dpbf16", cpu.flags | SN_CPU_DPBF16};
     list[n].name = NULL;
     return list;
 }
