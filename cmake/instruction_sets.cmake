@@ -6,10 +6,12 @@ set(avx2 "-mavx2 -mfma -mf16c")
 set(avx512 "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512")
 set(SONDE_INSTRUCTION_SETS
   "avx2 x86_64 ${avx2}"
+  "avxvnni x86_64 ${avx2} -mavxvnni"
   "avx512 x86_64 ${avx512}"
   "vbmi x86_64 ${avx512} -mavx512vbmi"
   "vnni x86_64 ${avx512} -mavx512vnni"
   "bf16 x86_64 ${avx512} -mavx512bf16"
+  "dpbf16 x86_64 ${avx512} -mavx512bf16"
   "amx x86_64 ${avx512} -mamx-tile -mamx-int8 -mamx-bf16"
   "neon aarch64"
   "dotprod aarch64 -march=armv8.2-a+dotprod"

@@ -268,7 +268,8 @@ void prepare_sn_tile_rows(bench_row *r)
                        .w_q = (ptrdiff_t)(steps * SN_ROWS_WEIGHTS),
                        .y_row = (ptrdiff_t)columns,
                        .y_q = SN_ROWS_TILE};
-    r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * x_row);
+    const size_t numbers = x_row / (r->row->slot->read == SONDE_DTYPE_BF16 ? 2 : 1);
+    r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * numbers);
     r->call = call_sn_tile_rows;
 }
 

@@ -102,13 +102,13 @@ typedef enum sonde_kind {
 
 /* Precision of a session: the type in which the floating-point weights of matrix products and
  * convolutions (Conv, MatMul, Gemm and what they are fused into) are packed; f64 stays f64. They
- * are converted once, to nearest even. Arithmetic is f32, except with BF16 on a CPU with AMX: there
- * both sides of matrix products and of convolutions, and of the two products of attention, are
- * rounded to bf16, and summed in f32. The types of inputs and outputs do not change. A weight that
- * has an element beyond the range of the type, an infinity
- * or a NaN keeps the type of the file, and so do weights that are not packed: those of convolutions
- * that no blocked kernel computes (1-D and 3-D ones, odd numbers of channels), of recurrent layers,
- * of ConvTranspose, and all of them with no_prepack. */
+ * are converted once, to nearest even. Arithmetic is f32, except with BF16 on a CPU that multiplies
+ * bf16 fast (AMX, AMD's AVX512-BF16, aarch64's FEAT_BF16): there both sides of matrix products and
+ * of the two products of attention, and on x86_64 of convolutions, are rounded to bf16, and summed
+ * in f32. The types of inputs and outputs do not change. A weight that has an element beyond the
+ * range of the type, an infinity or a NaN keeps its type, and so do weights that are not packed: of
+ * convolutions that no blocked kernel computes (1-D and 3-D ones, odd numbers of channels), of
+ * recurrent layers, of ConvTranspose, and all of them with no_prepack. */
 typedef enum sonde_precision {
     SONDE_PRECISION_FILE, /* as the model file has them */
     SONDE_PRECISION_F32,

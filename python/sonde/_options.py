@@ -59,7 +59,7 @@ CONFIG_ENTRIES = {
     "sonde.tune": "folder that keeps measured ways to cut products and convolutions; '1': the user's cache folder",
     "sonde.external_dir": "folder of the model's external data",
     "sonde.no_mmap": "'1': the file is read, not mapped",
-    "sonde.precision": "'f32', 'bf16', 'f16' or 'auto': type in which weights of products and convolutions are stored, and in which they are computed on AMX",
+    "sonde.precision": "'f32', 'bf16', 'f16' or 'auto': type in which weights of products and convolutions are stored, and in which CPUs compute them that are fast in bf16",
     "sonde.instance": "number of the session among several that run side by side; profiles show it",
 }
 

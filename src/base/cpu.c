@@ -47,6 +47,13 @@ static bool has(uint64_t word, uint64_t bits)
     return (word & bits) == bits;
 }
 
+static bool is_amd(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+           d == signature_AMD_edx;
+}
+
 static bool kernel_supports_amx(void)
 {
     uint64_t supported = 0;

@@ -51,9 +51,9 @@ typedef struct sn_cpu {
     double quota_cores;                  /* cgroup quota in cores, 0 = none */
 } sn_cpu;
 
-/* `restrict_to`: NULL, or a level ("baseline", "avx2", "avx512", "vbmi", "vnni", "bf16", "amx",
- * "neon", ...): that level and all below it; a level the machine lacks or an unknown word is an
- * error. */
+/* `restrict_to`: NULL, or a level ("baseline", "avx2", "avxvnni", "avx512", "vbmi", "vnni", "bf16",
+ * "amx", "neon", ...): that level and all below it; a level the machine lacks or an unknown word is
+ * an error. */
 sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *err);
 
 /* AMX has large registers. Linux keeps them from a process until it asks, because signal handlers

@@ -87,3 +87,16 @@ bool sn_pack_has_tiles(uint32_t cpu_flags)
     const sn_kernels *k = sn_kernels_get(cpu_flags);
     return k->bf16_rows_geometry.speed > k->f32_gemm_geometry.speed + 1;
 }
+
+bool sn_pack_has_image_tiles(uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    return sn_pack_has_tiles(cpu_flags) &&
+           k->bf16_rows_geometry.block == k->f32_conv_geometry.block;
+}
+
+bool sn_pack_has_fast_tiles(uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    return k->bf16_rows_geometry.speed > 4 * (k->f32_gemm_geometry.speed + 1);
+}

@@ -294,25 +294,26 @@ static void pack_quads(const sn_packing *p, void *dst, const void *src, size_t u
     }
 }
 
-#define FORMAT(TYPE, type, name_, BLOCK, ARRANGEMENT, fn, source_fn)                               \
-    const sn_pack_format sn_pack_##type##_##name_##BLOCK = {.name = #type "_" #name_ #BLOCK,       \
-                                                            .arrangement =                         \
-                                                                SN_WEIGHTS_##ARRANGEMENT,          \
-                                                            .dtype = SONDE_DTYPE_##TYPE,           \
-                                                            .block = BLOCK,                        \
-                                                            .kr = 4,                               \
-                                                            .bytes = packed_bytes,                 \
-                                                            .units = packed_units,                 \
-                                                            .pack = fn,                            \
-                                                            .source = source_fn};
+#define FORMAT(TYPE, type, name_, BLOCK, KR, ARRANGEMENT, fn, source_fn)                           \
+    const sn_pack_format sn_pack_##type##_##name_ = {.name = #type "_" #name_,                     \
+                                                     .arrangement = SN_WEIGHTS_##ARRANGEMENT,      \
+                                                     .dtype = SONDE_DTYPE_##TYPE,                  \
+                                                     .block = BLOCK,                               \
+                                                     .kr = KR,                                     \
+                                                     .bytes = packed_bytes,                        \
+                                                     .units = packed_units,                        \
+                                                     .pack = fn,                                   \
+                                                     .source = source_fn};
 #define FORMATS(TYPE, type)                                                                        \
-    FORMAT(TYPE, type, conv_last, 8, CONV_LAST, pack_conv, conv_source)                            \
-    FORMAT(TYPE, type, conv_last, 16, CONV_LAST, pack_conv, conv_source)                           \
-    FORMAT(TYPE, type, panels, 8, PANELS, pack_panel, panel_source)                                \
-    FORMAT(TYPE, type, panels, 16, PANELS, pack_panel, panel_source)                               \
-    FORMAT(TYPE, type, conv_tiles, 16, CONV_TILES, pack_conv, conv_source)                         \
-    FORMAT(TYPE, type, panel_tiles, 16, PANEL_TILES, pack_panel, panel_source)                     \
-    FORMAT(TYPE, type, depthwise, 16, DEPTHWISE, pack_depthwise, conv_source)                      \
-    FORMAT(TYPE, type, depthwise_quads, 64, DEPTHWISE_QUADS, pack_quads, conv_source)
+    FORMAT(TYPE, type, conv_last8, 8, 4, CONV_LAST, pack_conv, conv_source)                        \
+    FORMAT(TYPE, type, conv_last8x8, 8, 8, CONV_LAST, pack_conv, conv_source)                      \
+    FORMAT(TYPE, type, conv_last16, 16, 4, CONV_LAST, pack_conv, conv_source)                      \
+    FORMAT(TYPE, type, panels8, 8, 4, PANELS, pack_panel, panel_source)                            \
+    FORMAT(TYPE, type, panels8x8, 8, 8, PANELS, pack_panel, panel_source)                          \
+    FORMAT(TYPE, type, panels16, 16, 4, PANELS, pack_panel, panel_source)                          \
+    FORMAT(TYPE, type, conv_tiles16, 16, 4, CONV_TILES, pack_conv, conv_source)                    \
+    FORMAT(TYPE, type, panel_tiles16, 16, 4, PANEL_TILES, pack_panel, panel_source)                \
+    FORMAT(TYPE, type, depthwise16, 16, 4, DEPTHWISE, pack_depthwise, conv_source)                 \
+    FORMAT(TYPE, type, depthwise_quads64, 64, 4, DEPTHWISE_QUADS, pack_quads, conv_source)
 FORMATS(I8, i8)
 FORMATS(U8, u8)

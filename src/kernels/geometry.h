@@ -42,14 +42,20 @@ typedef enum sn_arrangement {
 #define SN_GEOMETRY_bytes_c   .block = 8, .kr = 4, .pixels = {1}, .speed = 0.05f
 #define SN_GEOMETRY_bytes8                                                                         \
     .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}, .speed = 0.55f
+#define SN_GEOMETRY_dots8                                                                          \
+    .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_DOT_TILES8_1), SN_TILE_MOST(SN_DOT_TILES8_2)}, \
+    .speed = 2
+#define SN_GEOMETRY_pairs8 .block = 8, .kr = 8, .pixels = {10}, .speed = 2
 #define SN_GEOMETRY_bytes16                                                                        \
     .block = 16, .kr = 4, .pixels = SN_TILE_PIXELS(SN_BYTE_TILES16), .speed = 4
 #define SN_GEOMETRY_rows_c     .block = 16, .kr = 4, .speed = 0.01f
 #define SN_GEOMETRY_rows_amx   .block = 16, .kr = 4, .speed = 30
 #define SN_GEOMETRY_rows16_c   .block = 16, .kr = 2, .speed = 0.01f
 #define SN_GEOMETRY_rows16_amx .block = 16, .kr = 2, .speed = 15
+#define SN_GEOMETRY_rows16_dot .block = 16, .kr = 2, .speed = 2
 #define SN_GEOMETRY_quads_c    .block = 64, .kr = 4, .speed = 0.01f
 #define SN_GEOMETRY_quads_vnni .block = 64, .kr = 4, .speed = 4
+#define SN_GEOMETRY_quads_dots .block = 64, .kr = 4, .speed = 2
 #define SN_GEOMETRY_taps_c     .block = 16, .kr = 4, .speed = 0.05f
 #define SN_GEOMETRY_taps8      .block = 16, .kr = 4, .speed = 0.55f
 #define SN_GEOMETRY_taps16     .block = 16, .kr = 4, .speed = 1

@@ -17,14 +17,10 @@
 
 enum { Q8_KR = 4, Q8_MAX_P = 12 };
 
-/* Four channels of all rows. */
-SN_INLINE void q8_step(q8_v *sums, const q8_a *a, const int8_t *w, ptrdiff_t w_q, const int P,
-                       const int Q)
+/* Four channels of a row: it meets the weights of Q blocks. */
+SN_INLINE void q8_row(q8_v *sums, q8_a a, const q8_v *w, const int Q)
 {
-    q8_v wv[4 * Q8_WS];
-    SN_UNROLL for (int q = 0; q < Q; q++) q8_weights(wv + q * Q8_WS, w + q * w_q);
-    SN_UNROLL for (int p = 0; p < P; p++) SN_UNROLL for (int q = 0; q < Q; q++)
-        q8_dot(sums + (p * Q + q) * Q8_SUMS, a[p], wv + q * Q8_WS);
+    SN_UNROLL for (int q = 0; q < Q; q++) q8_dot(sums + q * Q8_SUMS, a, w + q * Q8_WS);
 }
 
 SN_INLINE void q8_tile_rows(const sn_q8_tile *t, size_t row, const int P, const int Q,
@@ -34,34 +30,32 @@ SN_INLINE void q8_tile_rows(const sn_q8_tile *t, size_t row, const int P, const 
     const size_t whole = t->channels / Q8_KR, rest = t->channels % Q8_KR;
     const ptrdiff_t w_q = t->w_q;
     const int8_t *w = t->w;
-    q8_v sums[Q8_MAX_P * 4 * Q8_SUMS];
+    q8_v sums[Q8_MAX_P * 4 * Q8_SUMS], wv[4 * Q8_WS];
     SN_UNROLL for (int i = 0; i < P * Q * Q8_SUMS; i++) sums[i] = q8_zero();
     for (size_t k = 0; k < t->taps; k++) {
         const uint8_t *x[Q8_MAX_P];
-        q8_a a[Q8_MAX_P];
         SN_UNROLL for (int p = 0; p < P; p++) x[p] = t->x[k * t->rows + row + (size_t)p] + t->x_at;
         SN_NO_UNROLL for (size_t c = 0; c < whole; c++)
         {
+            SN_UNROLL for (int q = 0; q < Q; q++) q8_weights(wv + q * Q8_WS, w + q * w_q);
             SN_UNROLL for (int p = 0; p < P; p++)
             {
                 uint32_t word;
                 memcpy(&word, x[p] + c * Q8_KR, sizeof word);
-                a[p] = q8_bytes(word);
-                if (flips)
-                    a[p] = q8_flip(a[p], flip);
+                const q8_a a = q8_bytes(word);
+                q8_row(sums + p * Q * Q8_SUMS, flips ? q8_flip(a, flip) : a, wv, Q);
             }
-            q8_step(sums, a, w, w_q, P, Q);
             w += Q8_BLOCK * Q8_KR;
         }
         if (rest) {
+            SN_UNROLL for (int q = 0; q < Q; q++) q8_weights(wv + q * Q8_WS, w + q * w_q);
             SN_UNROLL for (int p = 0; p < P; p++)
             {
                 uint32_t word = 0;
                 for (size_t i = 0; i < rest; i++)
                     word |= (uint32_t)(x[p][whole * Q8_KR + i] ^ t->flip) << (8 * i);
-                a[p] = q8_bytes(word);
+                q8_row(sums + p * Q * Q8_SUMS, q8_bytes(word), wv, Q);
             }
-            q8_step(sums, a, w, w_q, P, Q);
             w += Q8_BLOCK * Q8_KR;
         }
     }

@@ -4,8 +4,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "kernels/kernels.h"
-#include "kernels/simd_common.h"
+#include "kernels/tile_rows.h"
 
 enum {
     TILE_ROWS = 16,
@@ -13,23 +12,6 @@ enum {
     TILE_BYTES = TILE_ROWS * TILE_LINE,
     TILE_STEPS = 6 /* at a time, for all blocks: their rows of x stay in the first-level cache */
 };
-
-/* Lines of memory that will be read later, a few at every step. */
-typedef struct fetch {
-    const uint8_t *at;
-    size_t left, per_step; /* bytes */
-} fetch;
-
-SN_INLINE void fetch_some(fetch *f)
-{
-    if (f->left == 0) /* there may be nothing to fetch, and no address */
-        return;
-    const size_t n = f->left < f->per_step ? f->left : f->per_step;
-    for (size_t i = 0; i < n; i += TILE_LINE)
-        SN_FETCH_L2(f->at + i);
-    f->at += n;
-    f->left -= n;
-}
 
 /* Steps from … to-1. */
 typedef struct span {
@@ -62,8 +44,8 @@ typedef struct waiting {
             _tile_stored(3, p->y + TILE_ROWS * t->y_row + t->y_q, y_row);                          \
     }                                                                                              \
     SN_INLINE void name##_some(const sn_tile_rows *t, size_t r, size_t q, const waiting *before,   \
-                               fetch *f, const span steps, const int32_t *sums, const bool tall,   \
-                               const bool wide)                                                    \
+                               sn_fetch *f, const span steps, const int32_t *sums,                 \
+                               const bool tall, const bool wide)                                   \
     {                                                                                              \
         const size_t x_row = (size_t)t->x_row, groups = r / SN_ROWS_GROUP;                         \
         const uint8_t *x = (const uint8_t *)t->x + (ptrdiff_t)r * t->x_row;                        \
@@ -107,7 +89,7 @@ typedef struct waiting {
                     _tile_loadd(3, start + down + next, row);                                      \
                 product(3, 5, 7);                                                                  \
             }                                                                                      \
-            fetch_some(f);                                                                         \
+            sn_fetch_some(f);                                                                      \
             if (t->beside)                                                                         \
                 t->beside(t->beside_arg, groups);                                                  \
         }                                                                                          \
@@ -115,17 +97,13 @@ typedef struct waiting {
     void name(const sn_tile_rows *t)                                                               \
     {                                                                                              \
         const size_t groups = (t->rows + SN_ROWS_GROUP - 1) / SN_ROWS_GROUP;                       \
-        const size_t lines = t->ahead_bytes / TILE_LINE;                                           \
-        const size_t calls = groups * sn_tile_rows_calls(t);                                       \
-        fetch f = {(const uint8_t *)t->ahead, lines * TILE_LINE,                                   \
-                   (lines + calls - 1) / (calls ? calls : 1) * TILE_LINE};                         \
+        sn_fetch f = sn_fetch_begin(t, groups * sn_tile_rows_calls(t));                            \
         const size_t pairs = (t->blocks + 1) / 2;                                                  \
         const bool cut = t->again && pairs > 1 && t->steps >= 2 * TILE_STEPS;                      \
         const size_t parts = cut ? (t->steps + TILE_STEPS - 1) / TILE_STEPS : 1;                   \
         waiting sums = {0};                                                                        \
         for (size_t r = 0; r < t->rows; r += SN_ROWS_GROUP) {                                      \
-            int32_t *y = (int32_t *)t->y + (t->turn ? (ptrdiff_t)(r / SN_ROWS_GROUP % 2) * t->turn \
-                                                    : (ptrdiff_t)r * t->y_row);                    \
+            int32_t *y = (int32_t *)t->y + sn_rows_y(t, r);                                        \
             for (size_t p = 0; p < 2 * parts * pairs; p += 2) {                                    \
                 const size_t k = p / 2 / pairs, q = p - 2 * k * pairs;                             \
                 const span steps = {t->steps * k / parts, t->steps * (k + 1) / parts};             \

@@ -4,25 +4,11 @@
 #include <string.h>
 
 #include "base/codec.h"
-#include "kernels/kernels.h"
-
-/* Element 0 of row r of y. */
-static ptrdiff_t y_at(const sn_tile_rows *t, size_t r)
-{
-    if (t->turn == 0)
-        return (ptrdiff_t)r * t->y_row;
-    return (ptrdiff_t)(r / SN_ROWS_GROUP % 2) * t->turn + (ptrdiff_t)(r % SN_ROWS_GROUP) * t->y_row;
-}
-
-static void after_row(const sn_tile_rows *t, size_t r)
-{
-    if (t->beside && (r + 1 == t->rows || (r + 1) % SN_ROWS_GROUP == 0))
-        t->beside(t->beside_arg, r / SN_ROWS_GROUP + 1);
-}
+#include "kernels/tile_rows.h"
 
 static inline void rows(const sn_tile_rows *t, bool is_signed)
 {
-    for (size_t r = 0; r < t->rows; after_row(t, r++))
+    for (size_t r = 0; r < t->rows; sn_rows_done(t, ++r))
         for (size_t q = 0; q < t->blocks; q++)
             for (size_t l = 0; l < SN_ROWS_TILE; l++) {
                 const int8_t *w = (const int8_t *)t->w + (ptrdiff_t)q * t->w_q;
@@ -33,7 +19,7 @@ static inline void rows(const sn_tile_rows *t, bool is_signed)
                         sum += (uint32_t)((is_signed ? (int8_t)x[c] : x[c]) *
                                           w[(c / 4 * SN_ROWS_TILE + l) * 4 + c % 4]);
                 }
-                int32_t *y = (int32_t *)t->y + y_at(t, r) + (ptrdiff_t)q * t->y_q;
+                int32_t *y = (int32_t *)t->y + sn_rows_y(t, r) + (ptrdiff_t)q * t->y_q;
                 y[l] = (int32_t)sum;
             }
 }
@@ -51,7 +37,7 @@ void sn_i8_rows_ref(const sn_tile_rows *t)
 void sn_bf16_rows_ref(const sn_tile_rows *t)
 {
     enum { KR = 2, NUMBERS = SN_ROWS_STEP / 2 };
-    for (size_t r = 0; r < t->rows; after_row(t, r++))
+    for (size_t r = 0; r < t->rows; sn_rows_done(t, ++r))
         for (size_t q = 0; q < t->blocks; q++)
             for (size_t l = 0; l < SN_ROWS_TILE; l++) {
                 const uint8_t *w = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;
@@ -66,7 +52,7 @@ void sn_bf16_rows_ref(const sn_tile_rows *t)
                         sum += sn_bf16_to_f32(a) * sn_bf16_to_f32(b);
                     }
                 }
-                float *y = (float *)t->y + y_at(t, r) + (ptrdiff_t)q * t->y_q;
+                float *y = (float *)t->y + sn_rows_y(t, r) + (ptrdiff_t)q * t->y_q;
                 y[l] = sum;
             }
 }

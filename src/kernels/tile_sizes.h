@@ -24,6 +24,9 @@
 #define SN_BYTE_TILES16_3(X) X(1, 3) X(2, 3) X(4, 3) X(6, 3) X(8, 3)
 #define SN_BYTE_TILES16_4(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
 #define SN_BYTE_TILES8_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(6, 1)
+/* The same where a register has the sums of 8 channels, and there are 16 of them. */
+#define SN_DOT_TILES8_1(X) X(1, 1) X(2, 1) X(4, 1) X(6, 1) X(8, 1) X(12, 1)
+#define SN_DOT_TILES8_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 /* Sanitizer builds have only these, as every instance takes the compiler long; drivers still plan
  * with the others, so that they do the same in every build. */
 #define SN_FEW_TILES_1(X) X(1, 1) X(4, 1)

@@ -418,7 +418,7 @@ static sonde_precision fastest_precision(sn_context *ctx)
 {
     if (ctx->cpu.flags & ctx->cpu.on_request)
         (void)sn_cpu_request(&ctx->cpu); /* one that is refused has no such flag afterwards */
-    return sn_pack_has_tiles(ctx->cpu.flags) ? SONDE_PRECISION_BF16 : SONDE_PRECISION_F32;
+    return sn_pack_has_fast_tiles(ctx->cpu.flags) ? SONDE_PRECISION_BF16 : SONDE_PRECISION_F32;
 }
 
 sonde_status sn_program_get(sn_context *ctx, sn_model *model, const sn_program_config *asked,

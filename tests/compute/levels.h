@@ -14,15 +14,23 @@ typedef struct level {
 /* Ended by an entry with name NULL. */
 static inline const level *levels(void)
 {
-    static level list[12];
-    static const char *const names[] = {"baseline", "avx2", "avx512", "vbmi",   "vnni",
-                                        "bf16",     "amx",  "neon",   "dotprod"};
+    static level list[34]; /* flags are 32 bits */
+    static const char *const names[] = {
+        "baseline",
+#define SN_INSTRUCTION_SET(name, bit, word, architecture, used, ...) word,
+#include "base/instruction_sets.inc"
+#undef SN_INSTRUCTION_SET
+    };
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         sn_cpu cpu;
         if (sn_cpu_detect(&cpu, names[i], NULL) == SONDE_OK && sn_cpu_request(&cpu))
             list[n++] = (level){names[i], cpu.flags};
     }
+    /* What runs on processors with a faster AVX512-BF16, too: it has the same instructions. */
+    sn_cpu cpu;
+    if (sn_cpu_detect(&cpu, "bf16", NULL) == SONDE_OK)
+        list[n++] = (level){"dpbf16", cpu.flags | SN_CPU_DPBF16};
     list[n].name = NULL;
     return list;
 }

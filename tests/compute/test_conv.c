@@ -306,7 +306,7 @@ TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
     sn_pool *pool = NULL;
     CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
     for (const level *lv = levels(); lv->name; lv++) {
-        const int cases = sn_pack_has_tiles(lv->flags) ? 250 : 25; /* plain C is slow */
+        const int cases = sn_pack_has_image_tiles(lv->flags) ? 250 : 25; /* plain C is slow */
         for (int i = 0; i < cases && !test_errors; i++) {
             sn_conv_desc d = unit;
             int64_t pad_end[3] = {0};

@@ -23,9 +23,16 @@ static guarded guard_bytes(size_t n, bool at_end, uint8_t **data)
     return g;
 }
 
+/* The largest products: all bytes of x are one number, those of w another, with either sign. */
+static void make_extreme(uint8_t *x, size_t n, int i)
+{
+    static const uint8_t ends[] = {255, 128, 127, 0};
+    memset(x, ends[i % 4], n);
+}
+
 static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
 {
-    const bool at_end = i % 2;
+    const bool at_end = i % 2, extreme = i % 9 == 4;
     sn_q8_tile *t = &p->t;
     *t = (sn_q8_tile){.rows = rnd(1, i % 3 ? 8 : MAX_ROWS),
                       .taps = rnd(1, i % 4 ? 3 : MAX_TAPS),
@@ -48,6 +55,8 @@ static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
     uint8_t *w, *start, *y;
     p->w = guard_bytes(blocks * block_bytes + (depthwise ? 0 : (blocks - 1) * gap), at_end, &w);
     t->w = (const int8_t *)w;
+    if (extreme)
+        make_extreme(w, blocks * block_bytes + (depthwise ? 0 : (blocks - 1) * gap), 1 + i / 9 % 2);
     if (depthwise) /* weights behind the last tap are zero */
         for (size_t k = 0; k < blocks * block_bytes; k++)
             if (k / (t->block * kr) % groups * kr + k % kr >= t->taps)
@@ -63,6 +72,8 @@ static void make(problem *p, const sn_kernel_row *row, bool depthwise, int i)
     for (size_t k = 0; k < t->taps * t->rows; k++) {
         uint8_t *x;
         p->x[k] = guard_bytes(t->x_at + t->channels, at_end, &x);
+        if (extreme)
+            make_extreme(x, t->x_at + t->channels, i / 18);
         p->pointers[k] = x;
     }
     t->x = p->pointers;
@@ -101,10 +112,17 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
     check(row, ref, true);
 }
 
-static void fill_bf16(uint8_t *to, size_t n) /* numbers from -1 to 1 */
+/* Numbers of bf16: from -1 to 1; small integers, whose sums are exact however they are rounded; or
+ * some of them not finite. */
+typedef enum halves { FRACTIONS, INTEGERS, NOT_FINITE } halves;
+
+static void fill_bf16(uint8_t *to, size_t n, halves kind)
 {
+    static const float others[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < n; i++) {
-        const float f = test_randf();
+        float f = kind == INTEGERS ? (float)rnd(0, 200) - 100.0f : test_randf();
+        if (kind == NOT_FINITE && test_rand() % 200 == 0)
+            f = others[test_rand() % 3];
         uint32_t bits;
         memcpy(&bits, &f, sizeof bits);
         const uint16_t h = (uint16_t)(bits >> 16);
@@ -174,6 +192,12 @@ static void check_turns(const sn_kernel_row *row, const sn_tile_rows *all, int i
         guard_free(&g[n]);
 }
 
+/* Sums of fractions differ by how they are rounded, and in which order. */
+static bool same_sum(float a, float b, halves kind)
+{
+    return a == b || (isnan(a) && isnan(b)) || (kind != INTEGERS && fabsf(a - b) <= 1e-4f);
+}
+
 /* Rows at equal distances; those that fill up a last tile may be read, and are there. */
 static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
@@ -206,11 +230,17 @@ static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
             guard_bytes((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS, i % 2, &w),
             guard_bytes(columns * sizeof(int32_t), i % 2, &start), guard_bytes(sums, i % 2, &y),
             guard_bytes(sums, i % 2, &want)};
+        const halves kind = i % 5 == 1 ? INTEGERS : i % 5 == 3 ? NOT_FINITE : FRACTIONS;
         if (is_float) {
-            fill_bf16(x, ((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP) / elem);
-            fill_bf16(w, ((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS) / elem);
+            fill_bf16(x, ((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP) / elem, kind);
+            fill_bf16(w, ((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS) / elem,
+                      i % 2 || kind == INTEGERS ? kind : FRACTIONS);
             for (size_t n = 0; n < columns; n++)
-                ((float *)(void *)start)[n] = test_randf();
+                ((float *)(void *)start)[n] = kind == INTEGERS ? (float)n : test_randf();
+        } else if (i % 9 == 4) {
+            make_extreme(x, (tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP, i / 18);
+            make_extreme(w, (t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS,
+                         1 + i / 9 % 2);
         }
         t.x = x;
         t.w = w;
@@ -228,7 +258,7 @@ static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
                     r * (size_t)t.y_row + n / SN_ROWS_TILE * (size_t)t.y_q + n % SN_ROWS_TILE;
                 const float a = ((const float *)(void *)y)[e], b = ((const float *)(void *)want)[e];
                 if (is_float)
-                    CHECK_MSG(fabsf(a - b) <= 1e-4f, "%s: case %d, row %zu, column %zu: %g, %g",
+                    CHECK_MSG(same_sum(a, b, kind), "%s: case %d, row %zu, column %zu: %g, %g",
                               row->name, i, r, n, (double)a, (double)b);
                 else
                     CHECK_MSG(memcmp(&a, &b, sizeof a) == 0,

@@ -19,7 +19,7 @@ PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
 WAYS = (["--no-optimize"], ["--disable-pass", "blocked-layout"], ["--no-prepack"], ["-t", "3"])
-LEVELS = ("baseline", "avx2", "avx512", "vbmi", "vnni", "amx", "neon", "dotprod")
+LEVELS = ("baseline", "avx2", "avxvnni", "avx512", "vbmi", "vnni", "amx", "neon", "dotprod", "i8mm")
 
 
 class Net:

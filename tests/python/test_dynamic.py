@@ -21,7 +21,7 @@ from patience import PATIENCE
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
-LEVELS = ("baseline", "avx2", "avx512", "vbmi", "vnni", "amx", "neon", "dotprod")
+LEVELS = ("baseline", "avx2", "avxvnni", "avx512", "vbmi", "vnni", "amx", "neon", "dotprod", "i8mm")
 PASS = "fuse-integer-products"
 
 

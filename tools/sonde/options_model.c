@@ -12,11 +12,11 @@ const option_row model_option_rows[] = {
     {0, "max-memory", OPT_SIZE, AT(max_memory), "BYTES",
      "fail instead of using more memory than this, for example 500M or 2G (no limit)"},
     {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
-     "newest instruction set to use: baseline, avx2, avx512, neon, …"},
+     "newest instruction set to use: baseline, avx2, avxvnni, avx512, neon, …"},
     {0, "device", OPT_TEXT, AT(device), "cpu", "device to run on; this build has only cpu"},
     {0, "precision", OPT_TEXT, AT(precision), "file|f32|bf16|f16|auto",
      "type in which weights of matrix products and convolutions are stored (default: file, the "
-     "file's own); arithmetic is f32, but with bf16 on a CPU with AMX these are computed in bf16; "
+     "file's own); arithmetic is f32; with bf16, CPUs that are fast in bf16 compute in it; "
      "auto: what is fastest here, bf16 with AMX, else f32"},
     {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL,
      "skip all passes; run the graph as it is in the file"},

@@ -179,7 +179,7 @@ static uint32_t in_bf16_concat(const sn_node *node, const void *params, uint32_t
     const sn_value *y = node->out[0];
     (void)params;
     if (!y || sn_fact_block(&y->fact) == 0 || node->n_in > SN_BF16_INPUTS ||
-        !sn_pack_has_tiles(cpu_flags))
+        !sn_pack_has_image_tiles(cpu_flags))
         return 0;
     for (uint32_t i = 0; i < node->n_in; i++)
         if (!node->in[i].value || node->in[i].value->fact.type.dtype != SONDE_DTYPE_F32)

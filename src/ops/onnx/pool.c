@@ -119,7 +119,7 @@ static uint32_t in_bf16(const sn_node *node, const void *params, uint32_t cpu_fl
 {
     const sn_value *x = node->in[0].value, *y = node->out[0];
     (void)params;
-    if (!x || !y || !sn_pack_has_tiles(cpu_flags) || sn_fact_block(&x->fact) == 0 ||
+    if (!x || !y || !sn_pack_has_image_tiles(cpu_flags) || sn_fact_block(&x->fact) == 0 ||
         x->fact.type.dtype != SONDE_DTYPE_F32)
         return 0;
     return 1u | (sn_fact_block(&y->fact) ? SN_BF16_OUT : 0);

@@ -37,7 +37,7 @@ uint32_t sn_conv_in_bf16(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, i
 {
     const sn_value *image = n->in[x].value, *weight = n->in[w].value, *y = n->out[0];
     if (!image || !weight || !y || !weight->fact.data || weight->fact.type.rank != 4 ||
-        !sn_type_is_concrete(&weight->fact.type) || !sn_pack_has_tiles(cpu_flags))
+        !sn_type_is_concrete(&weight->fact.type) || !sn_pack_has_image_tiles(cpu_flags))
         return 0;
     const unsigned in = sn_fact_block(&image->fact), out = sn_fact_block(&y->fact);
     if (sn_conv_is_depthwise(weight->fact.type.dims, groups))

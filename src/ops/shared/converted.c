@@ -16,8 +16,9 @@ bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows)
     const sn_dtype dtype = sn_pack_dtype(r, i);
     const bool asked =
         dtype == SONDE_DTYPE_BF16 && !r->as_in_file[i] && r->precision == SONDE_PRECISION_BF16;
-    return sn_pack_has_tiles(r->cpu_flags) &&
-           (asked || (dtype == SONDE_DTYPE_F16 && rows >= ROWS_THAT_PAY));
+    if (dtype == SONDE_DTYPE_F16)
+        return rows >= ROWS_THAT_PAY && sn_pack_has_fast_tiles(r->cpu_flags);
+    return asked && sn_pack_has_tiles(r->cpu_flags);
 }
 
 int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but)
