@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What drivers that call kernels with tiles of bf16 or bytes share: the state of their threads
- * (tiles_enter, tiles_leave), for sn_pool_run_hooked, and rows of f32 as steps of bf16. */
+ * (tiles_enter, tiles_leave), for sn_pool_run_hooked, and f32 as steps of bf16. */
 #ifndef SN_COMPUTE_TILES_H
 #define SN_COMPUTE_TILES_H
 
@@ -24,7 +24,10 @@ static inline sn_thread_hook sn_tiles_hook(const sn_kernels *k)
     return (sn_thread_hook){sn_tiles_hook_enter, sn_tiles_hook_leave, (void *)(uintptr_t)k};
 }
 
-enum { SN_STEP_HALVES = SN_ROWS_STEP / 2 }; /* numbers of 16 bits in a step */
+enum {
+    SN_STEP_HALVES = SN_ROWS_STEP / 2,               /* numbers of 16 bits in a step */
+    SN_TILE_FLOATS = SN_ROWS_WEIGHTS / sizeof(float) /* of a step of 16 columns, as a size */
+};
 
 /* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
  * not NULL. */
@@ -51,6 +54,18 @@ static inline void sn_tiles_round(const sn_kernels *k, void *to, void *rest, con
         k->bf16_pairs(&t);
     }
 }
+
+/* The right side of a product, n numbers of each column, in the order of weights:
+ *
+ *   [panel of 16 columns][step of 32 numbers][32 / 2][16 columns][2]
+ *
+ * with zeros behind the last column and the last number. Turned: column c is row c of x, x_row
+ * floats apart; plain: it is column c. Turning takes kernels whose blocks are 16, as they are where
+ * there are tiles. */
+void sn_tiles_pack_turned(const sn_kernels *k, float *dst, const float *x, ptrdiff_t x_row,
+                          int64_t columns, int64_t n);
+void sn_tiles_pack_plain(const sn_kernels *k, float *dst, const float *x, ptrdiff_t x_row,
+                         int64_t columns, int64_t n);
 
 /* Products in f16: an f16 is the sum of two bf16, h + l, and so is an f32 to 16 bits. A step of
  * weights becomes three, and x reads the step of its own high part twice, then that of its low
