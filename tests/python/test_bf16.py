@@ -193,6 +193,39 @@ def test_gemm_of_activations(tiles, trans_a, trans_b):
           feeds, {}, {"a", "b"})
 
 
+EQUATIONS = {
+    "ij,jk->ik": ((40, 50), (50, 60)),
+    "bqhd,bkhd->bhqk": ((2, 33, 3, 40), (2, 35, 3, 40)),
+    "bhqk,bkhd->bqhd": ((2, 3, 33, 35), (2, 35, 3, 40)),
+    "btd,dhk->bthk": ((2, 30, 64), (64, 3, 20)),
+    "bij,bjk": ((3, 40, 33), (3, 33, 40)),
+    "...ij,...kj->...ki": ((2, 3, 40, 33), (2, 3, 50, 33)),
+    "aij,bij->ab": ((40, 9, 7), (44, 9, 7)),
+    "ij,kj->ki": ((60, 64), (50, 64)),
+    "bij,jk->bik": ((1, 40, 50), (50, 60)),
+    "iij,jk->ik": ((40, 40, 50), (50, 60)),
+}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_of_two_matrices(tiles, equation):
+    a, b = EQUATIONS[equation]
+    feeds = {"a": random(*a, seed=1), "b": random(*b, seed=2)}
+
+    def make(w):
+        return small([("Einsum", ["a", "b"], ["y"], {"equation": equation})], feeds, w)
+    check(make, feeds, {}, {"a", "b"})
+    assert any(k.startswith("bf16_gemm") for k in kernels(make({}), feeds))
+
+
+@pytest.mark.parametrize("equation, a, b", [("ij,jk->i", (64, 64), (64, 64)), ("ijl,jk->ik", (64, 64, 2), (64, 64)),
+                                            ("ij,ij->ij", (64, 64), (64, 64)), ("i,j->ij", (300,), (300,))])
+def test_other_equations_stay_f32(equation, a, b):
+    feeds = {"a": random(*a, seed=1), "b": random(*b, seed=2)}
+    proto = small([("Einsum", ["a", "b"], ["y"], {"equation": equation})], feeds, {})
+    assert run(proto, feeds, "bf16")[0].tolist() == run(proto, feeds)[0].tolist()
+
+
 def test_what_does_not_pay_stays_f32():
     """Few rows, columns or numbers, and matrices of little work."""
     for a, b in (((12, 512), (512, 512)), ((512, 512), (512, 15)), ((512, 15), (15, 512)), ((7, 20, 24), (7, 24, 20))):
