@@ -131,6 +131,10 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
         p->k->bf16_round(&t);
         return;
     }
+    if (!p->tiles.split && p->k->f32_gemm_geometry.block == SN_ROWS_TILE) {
+        sn_tiles_round_turned(p->k, to, (ptrdiff_t)p->tiles.pitch, a + first, d->m, n, d->k);
+        return;
+    }
     for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
         uint8_t *rest = p->tiles.split ? to + low : NULL;
         if (!d->trans_a) {

@@ -48,3 +48,21 @@ void sn_tiles_pack_plain(const sn_kernels *k, float *dst, const float *x, ptrdif
                         (size_t)sn_min(SN_ROWS_TILE, columns - c));
         }
 }
+
+void sn_tiles_round_turned(const sn_kernels *k, uint8_t *to, ptrdiff_t to_row, const float *x,
+                           ptrdiff_t x_row, int64_t rows, int64_t n)
+{
+    float tile[SN_TILE_FLOATS], turned[SN_TILE_FLOATS];
+    for (int64_t r = 0; r < rows; r += SN_ROWS_TILE, to += SN_ROWS_TILE * to_row) {
+        const int64_t some = sn_min(SN_ROWS_TILE, rows - r);
+        for (int64_t i = 0; i < n; i += SN_STEP_HALVES) {
+            sn_tiles_pack_plain(k, tile, x + i * x_row + r, x_row, some,
+                                sn_min(SN_STEP_HALVES, n - i));
+            /* [pair of numbers][row] becomes [row][pair]. */
+            k->f32_block(turned, tile, SN_ROWS_TILE, STEP_FLOATS, SN_ROWS_TILE, SN_ROWS_TILE);
+            for (int64_t l = 0; l < some; l++)
+                memcpy(to + l * to_row + i * (int64_t)sizeof(uint16_t), turned + l * STEP_FLOATS,
+                       SN_ROWS_STEP);
+        }
+    }
+}

@@ -67,6 +67,11 @@ void sn_tiles_pack_turned(const sn_kernels *k, float *dst, const float *x, ptrdi
 void sn_tiles_pack_plain(const sn_kernels *k, float *dst, const float *x, ptrdiff_t x_row,
                          int64_t columns, int64_t n);
 
+/* The left side of a product in rows of bf16, to_row bytes apart, each n numbers and zeros up to a
+ * whole step: row r is column r of x. The same kernels. */
+void sn_tiles_round_turned(const sn_kernels *k, uint8_t *to, ptrdiff_t to_row, const float *x,
+                           ptrdiff_t x_row, int64_t rows, int64_t n);
+
 /* Products in f16: an f16 is the sum of two bf16, h + l, and so is an f32 to 16 bits. A step of
  * weights becomes three, and x reads the step of its own high part twice, then that of its low
  * part:
