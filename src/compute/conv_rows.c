@@ -32,35 +32,6 @@ enum {
     WAYS = 1024               /* bytes: planes at such distances share lines of the cache */
 };
 
-/* Tiles begin with any row, and what they have beyond the last one of a group is left out. */
-bool sn_conv_rows_count(sn_conv_rows *r, int64_t groups)
-{
-    const int64_t rows = sn_count(groups, r->group_rows, 1, 1);
-    if (rows < 0 || rows > INT64_MAX / 2)
-        return false;
-    r->rows = (sn_ceil_div(rows, SN_ROWS_TILE) + 1) * SN_ROWS_TILE;
-    const int64_t all = sn_count(r->rows, r->row_bytes, 1, 1);
-    return all > 0 && all < PTRDIFF_MAX / 2;
-}
-
-bool sn_conv_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r)
-{
-    memset(r, 0, sizeof *r);
-    if (rank < 3 || rank > 5 || w[0] <= 0 || w[1] <= 0 || groups <= 0 || w[0] % groups != 0)
-        return false;
-    r->taps = 1;
-    for (int i = 2; i < rank; i++)
-        r->taps = w[i] > 0 ? sn_count(r->taps, w[i], 1, 1) : -1;
-    r->pairs = sn_ceil_div(w[1], 2);
-    const int64_t pairs = sn_count(r->taps, r->pairs, 1, 1);
-    if (pairs < 0 || pairs > INT64_MAX / SN_ROWS_WEIGHTS)
-        return false;
-    r->steps = sn_ceil_div(pairs, STEP_PAIRS);
-    r->row_bytes = sn_gemm_tiles_row_bytes(2 * pairs);
-    r->group_rows = w[0] / groups;
-    return sn_conv_rows_count(r, groups);
-}
-
 unsigned sn_conv_rows_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
                               uint32_t cpu_flags)
 {

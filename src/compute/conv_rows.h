@@ -6,8 +6,6 @@
 
 #include "compute/conv.h"
 
-/* Counts the rows of all groups; false: too many. */
-bool sn_conv_rows_count(sn_conv_rows *r, int64_t groups);
 /* How weights of these dims lie in rows; false: they are not packed so. */
 bool sn_conv_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r);
 /* The format for these weights, which are to be BF16; SN_PACK_NONE: there is none. Its argument is

@@ -13,6 +13,52 @@
 #include "compute/conv_transpose.h"
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "compute/tiles.h"
+
+/* Tiles begin with any row, and what they have beyond the last one of a group is left out. */
+static bool count_rows(sn_conv_rows *r, int64_t groups)
+{
+    const int64_t rows = sn_count(groups, r->group_rows, 1, 1);
+    if (rows < 0 || rows > INT64_MAX / 2)
+        return false;
+    r->rows = (sn_ceil_div(rows, SN_ROWS_TILE) + 1) * SN_ROWS_TILE;
+    const int64_t all = sn_count(r->rows, r->row_bytes, 1, 1);
+    return all > 0 && all < PTRDIFF_MAX / 2;
+}
+
+bool sn_conv_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r)
+{
+    memset(r, 0, sizeof *r);
+    if (rank < 3 || rank > 5 || w[0] <= 0 || w[1] <= 0 || groups <= 0 || w[0] % groups != 0)
+        return false;
+    r->taps = 1;
+    for (int i = 2; i < rank; i++)
+        r->taps = w[i] > 0 ? sn_count(r->taps, w[i], 1, 1) : -1;
+    r->pairs = sn_ceil_div(w[1], 2);
+    const int64_t pairs = sn_count(r->taps, r->pairs, 1, 1);
+    if (pairs < 0 || pairs > INT64_MAX / SN_ROWS_WEIGHTS)
+        return false;
+    r->steps = sn_ceil_div(2 * pairs, SN_STEP_HALVES);
+    r->row_bytes = sn_tiles_row_bytes(2 * pairs);
+    r->group_rows = w[0] / groups;
+    return count_rows(r, groups);
+}
+
+bool sn_conv_transpose_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r)
+{
+    memset(r, 0, sizeof *r);
+    if (rank < 3 || w[0] <= 0 || w[1] <= 0 || groups <= 0 || w[0] % groups != 0)
+        return false;
+    r->taps = 1;
+    for (int i = 2; i < rank; i++)
+        r->taps = w[i] > 0 ? sn_count(r->taps, w[i], 1, 1) : -1;
+    const int64_t rows = sn_count(w[1], r->taps, 1, 1);
+    if (rows < 0)
+        return false;
+    r->row_bytes = sn_tiles_row_bytes(w[0] / groups);
+    r->group_rows = rows;
+    return count_rows(r, groups);
+}
 
 static bool rows_of(const sn_packing *p, sn_conv_rows *r)
 {

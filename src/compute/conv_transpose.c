@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "compute/conv_rows.h"
 #include "compute/copy.h"
 #include "compute/split.h"
 #include "compute/tiles.h"
@@ -20,22 +19,6 @@ enum {
 };
 
 /* ------------------------------------------------------------------ weights in rows of bf16 */
-bool sn_conv_transpose_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r)
-{
-    memset(r, 0, sizeof *r);
-    if (rank < 3 || w[0] <= 0 || w[1] <= 0 || groups <= 0 || w[0] % groups != 0)
-        return false;
-    r->taps = 1;
-    for (int i = 2; i < rank; i++)
-        r->taps = w[i] > 0 ? sn_count(r->taps, w[i], 1, 1) : -1;
-    const int64_t rows = sn_count(w[1], r->taps, 1, 1);
-    if (rows < 0)
-        return false;
-    r->row_bytes = sn_gemm_tiles_row_bytes(w[0] / groups);
-    r->group_rows = rows;
-    return sn_conv_rows_count(r, groups);
-}
-
 unsigned sn_conv_transpose_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
                                    uint32_t cpu_flags)
 {
@@ -143,7 +126,7 @@ typedef struct transpose_call {
 
 static int64_t row_bytes(const sn_conv_transpose_plan *p) /* of weights that are turned */
 {
-    return p->d.tiles ? sn_gemm_tiles_row_bytes(p->d.in_channels)
+    return p->d.tiles ? sn_tiles_row_bytes(p->d.in_channels)
                       : p->d.in_channels * (int64_t)sizeof(float);
 }
 

@@ -26,7 +26,8 @@ typedef struct sn_gemm_desc {
     sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
     bool tiles;       /* packed B is in the format sn_gemm_tiles_pack_id names, other B, of f32,
                          and with k > 0, is rounded to bf16 in every run; A is rounded, too */
-    bool a_rows;      /* tiles: A comes in rows of bf16 (sn_gemm_tiles_row_bytes) */
+    bool a_rows;      /* tiles: A comes in rows of bf16 (sn_tiles_row_bytes), and those
+                         behind the last one, up to a whole tile, may be read */
     bool has_c;
     int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
     bool residual;    /* Z, dense like Y */
@@ -82,8 +83,6 @@ unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F16 or
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
 /* The same in tiles of bf16; -1: too many. */
 int64_t sn_gemm_tiles_floats(int64_t n, int64_t k);
-/* From row to row of an A in bf16, with zeros behind k. A whole number of tiles of rows is read. */
-int64_t sn_gemm_tiles_row_bytes(int64_t k);
 /* Is a product of f32 whose B is not packed faster in bf16, with all that has to be rounded? */
 bool sn_gemm_tiles_pay(const sn_gemm_desc *d);
 

@@ -16,8 +16,7 @@ enum {
     ROWS = 2 * SN_ROWS_TILE, /* at a time */
     CHUNK = 4,               /* blocks of columns at a time */
     NUMBERS = SN_STEP_HALVES,
-    SHARED_BYTES = 4 << 20, /* an A up to this size is rounded once for all tasks */
-    PAGE = 4096
+    SHARED_BYTES = 4 << 20 /* an A up to this size is rounded once for all tasks */
 };
 
 unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags)
@@ -30,17 +29,6 @@ int64_t sn_gemm_tiles_floats(int64_t n, int64_t k)
 {
     return sn_count(sn_ceil_div(n, SN_ROWS_TILE), sn_max(sn_ceil_div(k, NUMBERS), 1),
                     SN_TILE_FLOATS, 1);
-}
-
-static int64_t row_bytes(int64_t steps) /* no two rows in the same few lines of the cache */
-{
-    const int64_t bytes = steps * SN_ROWS_STEP;
-    return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes;
-}
-
-int64_t sn_gemm_tiles_row_bytes(int64_t k)
-{
-    return row_bytes(sn_max(sn_ceil_div(k, NUMBERS), 1));
 }
 
 bool sn_gemm_tiles_pay(const sn_gemm_desc *d)
@@ -62,7 +50,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
     t->split = d->packed && d->b_dtype == SONDE_DTYPE_F16;
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
-    t->pitch = row_bytes(t->steps * (t->split ? 2 : 1));
+    t->pitch = sn_tiles_row_bytes(t->steps * (t->split ? 2 : 1) * NUMBERS);
     t->chunks = sn_ceil_div(p->panels, CHUNK);
     const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     const int64_t all = sn_count(p->batches, sn_ceil_div(d->m, ROWS) * ROWS, t->pitch, 1);

@@ -29,6 +29,14 @@ enum {
     SN_TILE_FLOATS = SN_ROWS_WEIGHTS / sizeof(float) /* of a step of 16 columns, as a size */
 };
 
+/* From row to row of bf16 of n numbers each, with zeros up to a whole step; one at least. */
+static inline int64_t sn_tiles_row_bytes(int64_t n)
+{
+    enum { PAGE = 4096 };
+    const int64_t steps = n > 0 ? (n - 1) / SN_STEP_HALVES + 1 : 1, bytes = steps * SN_ROWS_STEP;
+    return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes; /* or they share lines of the cache */
+}
+
 /* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
  * not NULL. */
 static inline void sn_tiles_round(const sn_kernels *k, void *to, void *rest, const float *from,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "compute/packs.h"
+#include "compute/tiles.h"
 #include "compute/variant.h"
 #include "levels.h"
 #include "packed.h"
@@ -41,7 +42,7 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
         memcpy(b_given, b, (size_t)(d->b_count * n * k) * sizeof *b);
         round_to_bf16(b, d->b_count * n * k);
     }
-    const int64_t row = sn_gemm_tiles_row_bytes(k);
+    const int64_t row = sn_tiles_row_bytes(k);
     uint8_t *rows = d->a_rows ? calloc((size_t)(a_count * m + SN_ROWS_TILE), (size_t)row) : NULL;
     for (int64_t i = 0; i < a_count * m && rows; i++)
         sn_store_f32(0, SONDE_DTYPE_BF16, rows + i * row, a + i * k, (size_t)k, (sn_rounding){0});
