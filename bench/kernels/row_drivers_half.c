@@ -91,6 +91,17 @@ void prepare_sn_bf16_join(bench_row *r)
     prepare_flat(r, call_sn_bf16_join);
 }
 
+static void call_sn_bf16_round(bench_row *r)
+{
+    const sn_bf16_round t = {.x = r->x, .y = r->y, .rows = 1, .n = r->n};
+    ((sn_bf16_round_fn *)r->row->fn)(&t);
+}
+
+void prepare_sn_bf16_round(bench_row *r)
+{
+    prepare_flat(r, call_sn_bf16_round);
+}
+
 static void call_sn_bf16_zip(bench_row *r)
 {
     const float *x = r->x;

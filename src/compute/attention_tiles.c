@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed head is
+/* A packed head is (tiles.h)
  *
  *   keys    [block of 16 keys][step of 32 elements][32 / 2][16 keys][2]
  *   values  [block of 16 elements][step of 32 keys][32 / 2][16 elements][2]
- *
- * with zeros behind the last key and the last element. */
+ */
 #include "compute/attention_tiles.h"
 
 #include "compute/tiles.h"
@@ -12,8 +11,7 @@
 enum {
     TILE = SN_ROWS_TILE,
     STEP_FLOATS = SN_ROWS_STEP / sizeof(float),
-    WEIGHT_FLOATS = SN_ROWS_WEIGHTS / sizeof(float),
-    SOME_STEPS = 4 /* of keys that are packed at a time, on the stack */
+    WEIGHT_FLOATS = SN_TILE_FLOATS
 };
 
 static int64_t steps_of(int64_t n)
@@ -65,47 +63,11 @@ int64_t sn_attention_tiles_scratch(const sn_attention_plan *p, int64_t rows)
     return of_rows < 0 || of_rows > INT64_MAX / 2 || others > INT64_MAX / 4 ? -1 : of_rows + others;
 }
 
-static void pack_keys(const sn_attention_plan *p, const float *k, float *dst)
-{
-    const sn_attention_desc *d = &p->d;
-    const int64_t steps = steps_of(d->head);
-    uint16_t some[TILE][SOME_STEPS * SN_STEP_HALVES];
-    for (int64_t t = 0; t < d->kv_len; t += TILE) {
-        const int64_t n = sn_min(TILE, d->kv_len - t);
-        for (int64_t s = 0; s < steps; s += SOME_STEPS) {
-            const int64_t m = sn_min(SOME_STEPS, steps - s), from = s * SN_STEP_HALVES;
-            for (int64_t r = 0; r < n; r++)
-                sn_tiles_round(p->kernels, some[r], NULL, k + (t + r) * d->k[2] + from,
-                               (size_t)sn_min(m * SN_STEP_HALVES, d->head - from));
-            /* Pairs of elements are as wide as floats: keys become lanes. */
-            p->kernels->f32_block(dst, (const float *)(const void *)some[0],
-                                  (size_t)(m * STEP_FLOATS), (unsigned)n, TILE,
-                                  SOME_STEPS * STEP_FLOATS);
-            dst += m * WEIGHT_FLOATS;
-        }
-    }
-}
-
-static void pack_values(const sn_attention_plan *p, const float *v, float *dst)
-{
-    const sn_attention_desc *d = &p->d;
-    const int64_t steps = steps_of(d->kv_len);
-    if (d->kv_len % SN_STEP_HALVES != 0 || d->v_head % TILE != 0)
-        memset(dst, 0, (size_t)sn_attention_tiles_values(d) * sizeof *dst);
-    for (int64_t j = 0; j < d->kv_len; j += 2)
-        for (int64_t c = 0; c < d->v_head; c += TILE) {
-            const float *a = v + j * d->v[2] + c;
-            const int64_t at = c / TILE * steps * WEIGHT_FLOATS + j / 2 * TILE;
-            p->kernels->bf16_zip((uint16_t *)(void *)(dst + at), a,
-                                 j + 1 < d->kv_len ? a + d->v[2] : NULL,
-                                 (size_t)sn_min(TILE, d->v_head - c));
-        }
-}
-
 void sn_attention_tiles_pack(const sn_attention_plan *p, const float *k, const float *v, float *dst)
 {
-    pack_keys(p, k, dst);
-    pack_values(p, v, dst + p->pack_k);
+    const sn_attention_desc *d = &p->d;
+    sn_tiles_pack_turned(p->kernels, dst, k, d->k[2], d->kv_len, d->head);
+    sn_tiles_pack_plain(p->kernels, dst + p->pack_k, v, d->v[2], d->v_head, d->kv_len);
 }
 
 sn_attention_tiles sn_attention_tiles_begin(const sn_attention_plan *p, const float *q,
@@ -123,9 +85,13 @@ sn_attention_tiles sn_attention_tiles_begin(const sn_attention_plan *p, const fl
     t.at = (ptrdiff_t *)(void *)(scratch + zeros(p));
     for (int64_t s = 0; s < most_steps(p); s++)
         t.at[s] = s * SN_ROWS_STEP;
-    for (int64_t r = 0; r < rows; r++)
-        sn_tiles_round(p->kernels, t.q + r * q_row(p) * (int64_t)sizeof(float), NULL,
-                       q + r * p->d.q[2], (size_t)p->d.head);
+    const sn_bf16_round queries = {.x = q,
+                                   .y = (uint16_t *)(void *)t.q,
+                                   .rows = (size_t)rows,
+                                   .n = (size_t)p->d.head,
+                                   .x_row = p->d.q[2],
+                                   .y_row = 2 * q_row(p)};
+    p->kernels->bf16_round(&queries);
     return t;
 }
 
@@ -154,8 +120,13 @@ void sn_attention_tiles_mix(const sn_attention_plan *p, const sn_attention_tiles
 {
     const sn_attention_desc *d = &p->d;
     const int64_t e = e_row(p) * (int64_t)sizeof(float), row = whole_tiles(d->v_head);
-    for (int64_t r = 0; r < rows; r++)
-        sn_tiles_round(p->kernels, t->e + r * e, NULL, s + r * p->keys, (size_t)n);
+    const sn_bf16_round exponentials = {.x = s,
+                                        .y = (uint16_t *)(void *)t->e,
+                                        .rows = (size_t)rows,
+                                        .n = (size_t)n,
+                                        .x_row = p->keys,
+                                        .y_row = 2 * e_row(p)};
+    p->kernels->bf16_round(&exponentials);
     const sn_tile_rows tiles = {.x = t->e,
                                 .at = t->at,
                                 .w = pack + p->pack_k + at / SN_STEP_HALVES * WEIGHT_FLOATS,

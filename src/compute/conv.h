@@ -2,9 +2,9 @@
 /* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
  * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Five ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * Six ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
  * and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), and for plain tensors of one to
- * three spatial dims a matrix product over gathered columns. */
+ * three spatial dims a matrix product over gathered columns, in f32 or in bf16 (conv_rows.h). */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -40,7 +40,8 @@ typedef struct sn_conv_desc {
     bool residual;
     bool packed;      /* weights come in the format sn_conv_pack_id names */
     sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
-    bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names */
+    bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names; those of plain
+                         tensors in that of sn_conv_rows_pack_id */
     /* Images that lie in memory as bf16: with tiles of bf16, and but for z of depthwise ones. */
     bool x_bf16, z_bf16, y_bf16;
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
@@ -55,7 +56,8 @@ typedef enum sn_conv_kind {
     SN_CONV_DEPTHWISE,
     SN_CONV_WINOGRAD,
     SN_CONV_COLUMNS,
-    SN_CONV_TILES
+    SN_CONV_TILES,
+    SN_CONV_ROWS
 } sn_conv_kind;
 
 /* How weights lie in tiles, and x beside them: a step is 32 numbers of 16 bits. */
@@ -74,6 +76,16 @@ typedef struct sn_conv_tiles {
     int64_t slab_bytes;          /* of the copy */
     int64_t chunks, chunk_parts; /* of the output blocks of all groups, and ranges of them */
 } sn_conv_tiles;
+
+/* Weights in rows of bf16, and x beside them (conv_rows.h). */
+typedef struct sn_conv_rows {
+    int64_t taps, pairs;      /* of the kernel; of input channels of a group */
+    int64_t steps, row_bytes; /* of a row */
+    int64_t group_rows, rows; /* of weights; of all, and what tiles read behind them */
+    /* of a plan: the copy of x, with borders, axis by axis; pixels from pair to pair; images at a
+     * time */
+    int64_t extent[3], plane, images;
+} sn_conv_rows;
 
 typedef struct sn_conv_plan {
     sn_conv_desc d;
@@ -108,6 +120,7 @@ typedef struct sn_conv_plan {
     sn_piece pack;
     sn_pieces panels, wide;
     sn_conv_tiles t;
+    sn_conv_rows r;
     sn_lines lines; /* of tiles */
     sn_pieces copies, sums, offsets, columns, parts, held;
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */

@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolution. Small images take one product per group, weights read where they lie. For
  * larger ones output channels are done a few at a time, so that columns stay in the cache and
- * memory does not grow with the kernel; the weights are turned once a run for that. f64 makes its
- * columns by plain loops. */
+ * memory does not grow with the kernel; the weights are turned once a run for that. Weights in rows
+ * of bf16 are turned already, and columns are then products in bf16 (gemm_tiles.c), whose sums and
+ * what they are added to are f32. f64 makes its columns by plain loops. */
 #include "compute/conv_transpose.h"
 
 #include <string.h>
 
 #include "compute/copy.h"
 #include "compute/split.h"
+#include "compute/tiles.h"
 
 enum {
     CHUNK_BYTES = 1 << 20, /* columns of the channels one task works on */
     SMALL_PIXELS = 256,    /* images up to this are done in one product */
+    UNIT_PIXELS = 64,      /* that become bf16 at a time: whole tiles */
 };
+
+/* ------------------------------------------------------------------ weights in rows of bf16 */
+unsigned sn_conv_transpose_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                                   uint32_t cpu_flags)
+{
+    enum { FEW = 16 }; /* input channels, or rows of columns: a tile would be mostly empty */
+    sn_conv_rows r;
+    if (dtype != SONDE_DTYPE_BF16 || !sn_conv_transpose_rows_of(w, rank, groups, &r) ||
+        w[0] / groups < FEW || w[1] * r.taps < FEW)
+        return SN_PACK_NONE;
+    return sn_pack_find(SN_WEIGHTS_FOLD_ROWS, dtype,
+                        &sn_kernels_get(cpu_flags)->bf16_rows_geometry);
+}
 
 /* ------------------------------------------------------------------ plan */
 /* An image is the right side of the product, packed at every run. */
@@ -35,8 +51,10 @@ static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size
                       .n = p->in_pixels,
                       .k = p->d.in_channels,
                       .b_count = 1,
-                      .trans_a = p->small,
+                      .trans_a = p->small && !p->d.tiles,
                       .packed = true,
+                      .tiles = p->d.tiles,
+                      .a_rows = p->d.tiles,
                       .alpha = 1.0f,
                       .beta = 1.0f};
     SN_TRY(sn_gemm_plan_make(&p->plan, &d, cpu_flags, l2_bytes, p->small ? threads : 1, err));
@@ -49,7 +67,15 @@ static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size
     if (p->d.in_channels > 0 && p->in_pixels > 0 && !packing.format->bytes(&packing, &bytes))
         bytes = SIZE_MAX;
     p->panel_bytes = bytes <= PTRDIFF_MAX ? (int64_t)bytes : -1;
-    p->weight_floats = p->small ? 0 : sn_count(p->d.groups, p->d.in_channels, out, p->taps);
+    if (p->d.tiles)
+        p->panel_bytes =
+            sn_count(sn_gemm_tiles_floats(p->in_pixels, p->d.in_channels), sizeof(float), 1, 1);
+    p->product_bytes = (int64_t)sn_round_up(p->plan.workspace.bytes > p->last.workspace.bytes
+                                                ? p->plan.workspace.bytes
+                                                : p->last.workspace.bytes,
+                                            SN_ALIGN);
+    p->weight_floats =
+        p->small || p->d.tiles ? 0 : sn_count(p->d.groups, p->d.in_channels, out, p->taps);
     p->workers = p->small || threads < 1 ? 1 : threads;
     p->name = p->plan.name;
     return SONDE_OK;
@@ -95,8 +121,14 @@ typedef struct transpose_call {
     const void *x, *w, *bias; /* of this image and group; f32: w is turned */
     float *panels;            /* f32: x, packed */
     void *y;
-    uint8_t *columns;
+    uint8_t *columns, *products;
 } transpose_call;
+
+static int64_t row_bytes(const sn_conv_transpose_plan *p) /* of weights that are turned */
+{
+    return p->d.tiles ? sn_tiles_row_bytes(p->d.in_channels)
+                      : p->d.in_channels * (int64_t)sizeof(float);
+}
 
 static void fold_channel(const transpose_call *c, const float *columns, int64_t channel)
 {
@@ -116,8 +148,8 @@ static void chunk_f32(void *arg, size_t task, int worker)
     const int64_t n = sn_min(p->chunk, p->d.out_channels - first);
     float *columns = (float *)(void *)(c->columns + worker * p->columns_bytes);
     sn_gemm_run(n == p->chunk ? &p->plan : &p->last,
-                (const float *)c->w + first * p->taps * p->d.in_channels, c->panels, NULL, NULL,
-                columns, NULL, NULL);
+                (const uint8_t *)c->w + first * p->taps * row_bytes(p), c->panels, NULL, NULL,
+                columns, c->products + worker * p->product_bytes, NULL);
     for (int64_t i = 0; i < n; i++)
         fold_channel(c, columns + i * p->taps * p->in_pixels, first + i);
 }
@@ -155,19 +187,26 @@ static void pack_unit(void *arg, size_t task, int worker)
     const transpose_call *c = arg;
     const int64_t dims[2] = {c->p->d.in_channels, c->p->in_pixels};
     (void)worker;
+    if (c->p->d.tiles) {
+        const int64_t first = (int64_t)task * UNIT_PIXELS;
+        sn_tiles_pack_plain(
+            sn_kernels_get(c->p->cpu_flags), c->panels + sn_gemm_tiles_floats(first, dims[0]),
+            (const float *)c->x + first, dims[1], sn_min(UNIT_PIXELS, dims[1] - first), dims[0]);
+        return;
+    }
     const sn_packing packing = packing_of(c->p, dims);
     packing.format->pack(&packing, c->panels, c->x, task);
 }
 
 /* Weights [in][out][taps] of each group as [out][taps][in]. */
-static const float *turn_weights(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
-                                 sn_pool *pool)
+static const void *turn_weights(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
+                                sn_pool *pool)
 {
     const int64_t rows = p->d.out_channels * p->taps, in = p->d.in_channels;
     const int64_t dims[3] = {p->d.groups, rows, in};
     const ptrdiff_t dst[3] = {rows * in, in, 1}, src[3] = {in * rows, 1, rows};
     sn_copy turn;
-    if (p->small)
+    if (p->small || p->d.tiles)
         return a->w;
     sn_copy_plan(&turn, sizeof(float), 3, dims, dst, src);
     sn_copy_run(&turn, a->weights, a->w, pool);
@@ -180,24 +219,30 @@ static void run_group_f32(const sn_conv_transpose_plan *p, transpose_call *c, sn
     const int64_t dims[2] = {p->d.in_channels, p->in_pixels};
     const sn_packing packing = packing_of(p, dims);
     if (p->d.in_channels * p->in_pixels > 0)
-        sn_pool_run(pool, packing.format->units(&packing), pack_unit, c);
+        sn_pool_run(pool,
+                    p->d.tiles ? (size_t)sn_ceil_div(p->in_pixels, UNIT_PIXELS)
+                               : packing.format->units(&packing),
+                    pack_unit, c);
     if (!p->small) {
         sn_pool_run(pool, (size_t)p->chunks, chunk_f32, c);
         return;
     }
-    sn_gemm_run(&p->plan, c->w, c->panels, NULL, NULL, (float *)(void *)c->columns, NULL, pool);
+    sn_gemm_run(&p->plan, c->w, c->panels, NULL, NULL, (float *)(void *)c->columns, c->products,
+                pool);
     sn_pool_run(pool, (size_t)p->d.out_channels, fold_task, c);
 }
 
 static bool run_f32(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a, sn_pool *pool)
 {
     const int64_t rows = p->d.out_channels * p->taps, in = p->d.in_channels * p->in_pixels;
-    const float *w = turn_weights(p, a, pool), *bias = a->bias;
-    transpose_call c = {.p = p, .panels = a->panels, .columns = a->columns};
+    const uint8_t *w = turn_weights(p, a, pool);
+    const float *bias = a->bias;
+    transpose_call c = {
+        .p = p, .panels = a->panels, .columns = a->columns, .products = a->products};
     for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
         const int64_t g = i % p->d.groups;
         c.x = (const float *)a->x + i * in;
-        c.w = w + g * rows * p->d.in_channels;
+        c.w = w + g * rows * row_bytes(p);
         c.bias = bias ? bias + g * p->d.out_channels : NULL;
         c.y = (float *)a->y + i * p->d.out_channels * p->out_pixels;
         run_group_f32(p, &c, pool);

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "compute/conv.h"
 #include "compute/fold.h"
 #include "compute/gemm.h"
 #include "compute/packs.h"
@@ -13,6 +14,7 @@
 typedef struct sn_conv_transpose_desc {
     sn_fold fold; /* dtype F32 or F64; its grid is the input, its image the output */
     int64_t n, groups, in_channels, out_channels; /* channels of one group */
+    bool tiles; /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
 } sn_conv_transpose_desc;
 
 typedef struct sn_conv_transpose_plan {
@@ -24,11 +26,12 @@ typedef struct sn_conv_transpose_plan {
     uint32_t cpu_flags;
     /* Workspace a run needs; -1: more than can be counted. Columns are per worker. */
     int64_t weight_floats, panel_bytes, columns_bytes, workers;
+    int64_t product_bytes; /* per worker: what the products need */
     uint64_t flops;
     const char *name;
 } sn_conv_transpose_plan;
 
-/* All in the desc's type. */
+/* All in the desc's type, but for weights that are packed. */
 typedef struct sn_conv_transpose_args {
     const void *x;    /* [n][groups][in_channels][grid] */
     const void *w;    /* [groups][in_channels][out_channels][taps] */
@@ -36,9 +39,16 @@ typedef struct sn_conv_transpose_args {
     void *y;          /* [n][groups][out_channels][image] */
     /* workspace, as the plan says; f64 needs columns only */
     float *weights;
-    void *panels, *columns;
+    void *panels, *columns, *products;
     const _Atomic int *cancel; /* not 0: stop; may be NULL */
 } sn_conv_transpose_args;
+
+/* The format for weights of BF16 of these dims, [in, out per group, …]; SN_PACK_NONE: they are
+ * faster in f32, or do not fit. Its argument is the number of groups. */
+unsigned sn_conv_transpose_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
+                                   uint32_t cpu_flags);
+/* How they lie in rows; false: they do not. */
+bool sn_conv_transpose_rows_of(const int64_t *w, int rank, int64_t groups, sn_conv_rows *r);
 
 /* Check the sizes in the plan before it runs. */
 sonde_status sn_conv_transpose_plan_make(sn_conv_transpose_plan *p, const sn_conv_transpose_desc *d,

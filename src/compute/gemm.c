@@ -96,10 +96,10 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
     if (d->tiles) {
         p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
         snprintf(p->name, sizeof p->name, "%s_gemm%s",
-                 d->b_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16",
+                 d->packed && d->b_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16",
                  strrchr(p->k->bf16_rows_name, '_'));
         p->items = (size_t)(p->batches * p->panels);
-        return sn_gemm_tiles_plan(p, l2_bytes)
+        return sn_gemm_tiles_plan(p, l2_bytes) && !p->workspace.overflow
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     }
@@ -328,13 +328,13 @@ static void pack_task(void *arg, size_t task, int worker)
         pack_panel(c, (int64_t)u);
 }
 
-void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const float *c,
+void sn_gemm_run(const sn_gemm_plan *p, const void *a, const void *b, const float *c,
                  const float *z, float *y, void *workspace, sn_pool *pool)
 {
     if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
         return;
     if (p->d.tiles) {
-        const sn_gemm_operands o = {a, c, z, b, y};
+        const sn_gemm_operands o = {.a = a, .b = b, .c = c, .z = z, .y = y};
         sn_gemm_tiles_run(p, &o, workspace, pool);
         return;
     }

@@ -24,7 +24,10 @@ typedef struct sn_gemm_desc {
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
     sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
-    bool tiles;       /* B comes in the format sn_gemm_tiles_pack_id names, A is rounded, too */
+    bool tiles;       /* packed B is in the format sn_gemm_tiles_pack_id names, other B, of f32,
+                         and with k > 0, is rounded to bf16 in every run; A is rounded, too */
+    bool a_rows;      /* tiles: A comes in rows of bf16 (sn_tiles_row_bytes), and those
+                         behind the last one, up to a whole tile, may be read */
     bool has_c;
     int64_t c_m, c_n; /* strides of C over rows and columns: 0 = broadcast */
     bool residual;    /* Z, dense like Y */
@@ -66,7 +69,7 @@ typedef struct sn_gemm_plan {
     sn_piece pack;
     sn_pieces wide;
     sn_gemm_tiles tiles;
-    sn_piece tiles_at, tiles_start;
+    sn_piece tiles_at, tiles_start, tiles_b;
     sn_pieces tiles_a, tiles_sums, tiles_parts;
     sn_workspace workspace; /* of a run: what its way needs of these */
     uint32_t cpu_flags;
@@ -78,6 +81,10 @@ unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
 unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F16 or BF16 */
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
+/* The same in tiles of bf16; -1: too many. */
+int64_t sn_gemm_tiles_floats(int64_t n, int64_t k);
+/* Is a product of f32 whose B is not packed faster in bf16, with all that has to be rounded? */
+bool sn_gemm_tiles_pay(const sn_gemm_desc *d);
 
 sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
@@ -87,7 +94,7 @@ static inline bool sn_gemm_overwrites_z(const sn_gemm_plan *p)
     return p->d.tiles || !p->raw;
 }
 /* c, z: NULL where the desc has none. */
-void sn_gemm_run(const sn_gemm_plan *p, const float *a, const void *b, const float *c,
+void sn_gemm_run(const sn_gemm_plan *p, const void *a, const void *b, const float *c,
                  const float *z, float *y, void *workspace, sn_pool *pool);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products in bf16 by tiles (kernels/signatures.h, bf16_rows): A is rounded to bf16, B was
- * when it was packed, sums are f32. A B of f16 is split in two, and so is A (tiles.h). A is rounded
- * once, for all columns, if there is room for all of it; long ones are rounded part by part. A task
- * is some rows times some chunks of columns. */
+ * when it was packed with the weights, or is before anything else; sums are f32. A B of f16 is
+ * split in two, and so is A (tiles.h). A is rounded once, for all columns, if there is room for all
+ * of it; long ones are rounded part by part. A task is some rows times some chunks of columns. */
 #include "compute/gemm_tiles.h"
 
 #include <math.h>
@@ -17,8 +17,7 @@ enum {
     CHUNK = 4,            /* blocks of columns at a time */
     GROUP_SUMS = ROWS * CHUNK * SN_ROWS_TILE,
     NUMBERS = SN_STEP_HALVES,
-    SHARED_BYTES = 4 << 20, /* an A up to this size is rounded once for all tasks */
-    PAGE = 4096
+    SHARED_BYTES = 4 << 20 /* an A up to this size is rounded once for all tasks */
 };
 
 unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags)
@@ -27,22 +26,38 @@ unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags)
                         &sn_kernels_get(cpu_flags)->bf16_rows_geometry);
 }
 
+int64_t sn_gemm_tiles_floats(int64_t n, int64_t k)
+{
+    return sn_count(sn_ceil_div(n, SN_ROWS_TILE), sn_max(sn_ceil_div(k, NUMBERS), 1),
+                    SN_TILE_FLOATS, 1);
+}
+
+bool sn_gemm_tiles_pay(const sn_gemm_desc *d)
+{
+    enum {
+        FEW_ROWS = 12,       /* up to here f32 reads B where it lies */
+        LEAST = 16,          /* columns, and numbers of k */
+        TURNED = 64,         /* columns, where A has to be turned */
+        LEAST_WORK = 1 << 15 /* multiplications of one matrix */
+    };
+    return d->m > FEW_ROWS && d->n >= (d->trans_a ? TURNED : LEAST) && d->k >= LEAST &&
+           sn_count(d->m, d->n, d->k, 1) >= LEAST_WORK;
+}
+
 bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
     sn_gemm_tiles *t = &p->tiles;
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
-    t->split = d->b_dtype == SONDE_DTYPE_F16;
+    t->split = d->packed && d->b_dtype == SONDE_DTYPE_F16;
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
-    t->pitch = t->steps * SN_ROWS_STEP * (t->split ? 2 : 1);
-    if (t->pitch % PAGE == 0)
-        t->pitch += SN_ROWS_STEP; /* rows would all lie in the same few lines of the cache */
+    t->pitch = sn_tiles_row_bytes(t->steps * (t->split ? 2 : 1) * NUMBERS);
     t->chunks = sn_ceil_div(p->panels, CHUNK);
     const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     const int64_t all = sn_count(p->batches, sn_ceil_div(d->m, ROWS) * ROWS, t->pitch, 1);
     if (all < 0)
         return false;
-    t->shared = all <= SHARED_BYTES;
+    t->shared = d->a_rows || all <= SHARED_BYTES;
     int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
     rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS); /* there may be none */
     const int64_t weights = p->panels * t->steps * SN_ROWS_WEIGHTS;
@@ -66,6 +81,11 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     if (own < 0 || parts < 0)
         return false;
     p->tiles_parts = sn_carve_each(&p->workspace, (size_t)p->threads, t->split ? (size_t)parts : 0);
+    p->tiles_b = sn_carve(
+        &p->workspace, d->packed ? 0 : sn_count(d->b_count, sn_gemm_tiles_floats(d->n, d->k), 1, 1),
+        sizeof(float));
+    if (d->a_rows)
+        return true;
     p->tiles_a = t->shared ? sn_carve_each(&p->workspace, 1, (size_t)all)
                            : sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)own);
     return true;
@@ -75,6 +95,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 typedef struct tiles_call {
     const sn_gemm_plan *p;
     const sn_gemm_operands *o;
+    const uint8_t *b; /* in tiles */
     const ptrdiff_t *at;
     const float *start;
     void *workspace;
@@ -89,6 +110,20 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
     const sn_gemm_desc *d = &p->d;
     const int64_t low = p->tiles.steps * SN_ROWS_STEP;
     a += ia * d->m * d->k;
+    if (!d->trans_a && !p->tiles.split) {
+        const sn_bf16_round t = {.x = a + first * d->k,
+                                 .y = (uint16_t *)(void *)to,
+                                 .rows = (size_t)n,
+                                 .n = (size_t)d->k,
+                                 .x_row = d->k,
+                                 .y_row = (ptrdiff_t)(p->tiles.pitch / (int64_t)sizeof(uint16_t))};
+        p->k->bf16_round(&t);
+        return;
+    }
+    if (!p->tiles.split && p->k->f32_gemm_geometry.block == SN_ROWS_TILE) {
+        sn_tiles_round_turned(p->k, to, (ptrdiff_t)p->tiles.pitch, a + first, d->m, n, d->k);
+        return;
+    }
     for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
         uint8_t *rest = p->tiles.split ? to + low : NULL;
         if (!d->trans_a) {
@@ -114,7 +149,7 @@ static void round_task(void *arg, size_t index, int worker)
     const int64_t ia = sn_batch_at(p->d.batch, p->d.a_batch, p->d.batch_rank, batch);
     (void)worker;
     uint8_t *to = sn_pieces_at(c->workspace, p->tiles_a, 0);
-    round_rows(p, c->o->a, ia, first, sn_min(ROWS, p->d.m - first),
+    round_rows(p, (const float *)c->o->a, ia, first, sn_min(ROWS, p->d.m - first),
                to + (batch * strips * ROWS + first) * p->tiles.pitch);
 }
 
@@ -194,7 +229,7 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const bool whole = n == blocks * SN_ROWS_TILE && rows % SN_ROWS_TILE == 0;
     const bool adds = p->raw || p->add || c->o->z;
     const bool direct = whole && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
-    const uint8_t *w = (const uint8_t *)c->o->b + (ib * p->panels + q) * panel;
+    const uint8_t *w = c->b + (ib * p->panels + q) * panel;
     tiles_chunk k = {.c = c,
                      .batch = batch,
                      .row = row,
@@ -236,6 +271,22 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
         finish_some(&k, ROWS);
 }
 
+/* Rows first … first+rows-1 of a batch, in bf16. */
+static const uint8_t *rounded(const tiles_call *c, int64_t batch, int64_t first, int64_t rows,
+                              int worker)
+{
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
+    if (d->a_rows)
+        return (const uint8_t *)c->o->a + (ia * d->m + first) * p->tiles.pitch;
+    uint8_t *x = sn_pieces_at(c->workspace, p->tiles_a, p->tiles.shared ? 0 : (size_t)worker);
+    if (p->tiles.shared)
+        return x + (batch * sn_ceil_div(d->m, ROWS) * ROWS + first) * p->tiles.pitch;
+    round_rows(p, c->o->a, ia, first, rows, x);
+    return x;
+}
+
 static void task(void *arg, size_t index, int worker)
 {
     const tiles_call *c = arg;
@@ -249,23 +300,38 @@ static void task(void *arg, size_t index, int worker)
     const int64_t rows = sn_min(t->rows, p->d.m - first);
     float *sums = sn_pieces_at(c->workspace, p->tiles_sums, (size_t)worker);
     const sn_gemm_desc *d = &p->d;
-    const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
     const int64_t ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch);
-    uint8_t *x = sn_pieces_at(c->workspace, p->tiles_a, t->shared ? 0 : (size_t)worker);
-    if (t->shared)
-        x += (batch * sn_ceil_div(p->d.m, ROWS) * ROWS + first) * t->pitch;
-    else
-        round_rows(p, c->o->a, ia, first, rows, x);
+    const uint8_t *x = rounded(c, batch, first, rows, worker);
     uint8_t *split = t->split ? sn_pieces_at(c->workspace, p->tiles_parts, (size_t)worker) : NULL;
     for (size_t k = c0; k < c1; k++) {
         const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
         if (split)
             sn_tiles_split_weights(p->k, split,
-                                   (const uint8_t *)c->o->b +
-                                       (ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS,
+                                   c->b + (ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS,
                                    blocks * t->steps);
         compute(c, x, batch, ib, first, rows, (int64_t)k, sums, split);
     }
+}
+
+/* ------------------------------------------------------------------ B that was not packed */
+enum { UNIT_PANELS = 4 }; /* neighbours, so that a row is read in pieces of several cache lines */
+
+static void pack_task(void *arg, size_t index, int worker)
+{
+    const tiles_call *c = arg;
+    const sn_gemm_plan *p = c->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t units = sn_ceil_div(p->panels, UNIT_PANELS);
+    const int64_t matrix = (int64_t)index / units, q = (int64_t)index % units * UNIT_PANELS;
+    const int64_t col = q * SN_ROWS_TILE, n = sn_min(UNIT_PANELS * SN_ROWS_TILE, d->n - col);
+    const float *b = (const float *)c->o->b + matrix * d->n * d->k;
+    float *to = (float *)sn_piece_at(c->workspace, p->tiles_b) +
+                (matrix * p->panels + q) * p->tiles.steps * SN_TILE_FLOATS;
+    (void)worker;
+    if (d->trans_b)
+        sn_tiles_pack_turned(p->k, to, b + col * d->k, d->k, n, d->k);
+    else
+        sn_tiles_pack_plain(p->k, to, b + col, d->n, n, d->k);
 }
 
 void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *workspace,
@@ -283,8 +349,13 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
     memset(start, 0, (size_t)(t->chunks * CHUNK * SN_ROWS_TILE) * sizeof *start);
     if (p->bias)
         memcpy(start, o->c, (size_t)d->n * sizeof *start);
-    tiles_call c = {p, o, at, start, workspace};
-    if (t->shared)
+    tiles_call c = {p, o, o->b, at, start, workspace};
+    if (!d->packed) {
+        c.b = sn_piece_at(workspace, p->tiles_b);
+        sn_pool_run(pool, (size_t)(d->b_count * sn_ceil_div(p->panels, UNIT_PANELS)), pack_task,
+                    &c);
+    }
+    if (t->shared && !d->a_rows)
         sn_pool_run(pool, (size_t)(p->batches * sn_ceil_div(d->m, ROWS)), round_task, &c);
     const sn_thread_hook hook = sn_tiles_hook(p->k);
     sn_pool_run_hooked(pool, (size_t)(p->batches * t->parts * t->column_parts), task, &c, &hook);

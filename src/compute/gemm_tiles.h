@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of matrix products (gemm.h) whose B is packed in tiles of bf16. */
+/* The way of matrix products (gemm.h) whose B is in tiles of bf16. */
 #ifndef SN_COMPUTE_GEMM_TILES_H
 #define SN_COMPUTE_GEMM_TILES_H
 
 #include "compute/gemm.h"
 
 typedef struct sn_gemm_operands {
-    const float *a, *c, *z; /* c, z: NULL where there are none */
-    const void *b;
+    const float *c, *z; /* NULL where there are none */
+    const void *a, *b;
     float *y;
 } sn_gemm_operands;
 

@@ -37,6 +37,7 @@ static bool plan_workspace(sn_recurrent_plan *p)
     p->reset = sn_carve(w, state, sizeof(float));
     p->candidate = sn_carve(w, state, sizeof(float));
     p->bias = sn_carve(w, wide, sizeof(float));
+    p->product = sn_carve_inner(w, &p->from_x.workspace);
     p->rounded = sn_carve(w, d->byte_state ? state : 0, sizeof(float));
     return !w->overflow;
 }
@@ -71,7 +72,10 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
         return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
     p->r_rows[0] = split ? 2 * d->hidden : wide;
     p->r_rows[1] = wide - p->r_rows[0];
-    p->w_floats = sn_gemm_packed_floats(wide, d->input, p->block);
+    const int64_t tiles = d->w_tiles ? sn_gemm_tiles_floats(wide, d->input) : 0;
+    if (tiles < 0)
+        return sn_fail(err, SONDE_LIMIT, "the weights are too large");
+    p->w_floats = d->w_tiles ? (size_t)tiles : sn_gemm_packed_floats(wide, d->input, p->block);
     for (int i = 0; i < 2; i++)
         p->r_floats[i] = sn_gemm_packed_floats(p->r_rows[i], d->hidden, p->block);
     sn_gemm_desc g = {.m = rows,
@@ -80,12 +84,15 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
                       .b_count = 1,
                       .trans_b = true,
                       .packed = true,
+                      .b_dtype = d->w_tiles ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F32,
+                      .tiles = d->w_tiles,
                       .has_c = true,
                       .c_n = 1,
                       .alpha = 1.0f,
                       .beta = 1.0f};
     SN_TRY(sn_gemm_plan_make(&p->from_x, &g, cpu_flags, l2_bytes, threads, err));
-    g.has_c = false;
+    g.has_c = g.tiles = false;
+    g.b_dtype = SONDE_DTYPE_F32;
     g.m = d->batch;
     g.k = d->hidden;
     for (int i = 0; i < 2; i++) {
@@ -97,7 +104,8 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     p->flops = (uint64_t)d->dirs *
                (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
     const char *tile = strstr(p->from_h[0].name, "gemm_");
-    snprintf(p->name, sizeof p->name, "f32_%s_%s", cell_name(d->cell), tile ? tile + 5 : "ref");
+    snprintf(p->name, sizeof p->name, "%s_%s_%s", d->w_tiles ? "bf16" : "f32", cell_name(d->cell),
+             tile ? tile + 5 : "ref");
     return SONDE_OK;
 }
 
@@ -135,6 +143,7 @@ typedef struct layer {
     const float *peepholes, *reset_bias; /* of this direction; NULL: none */
     float *x, *gates, *h, *cell, *reset, *candidate;
     float *multiplied; /* h, or room for it rounded */
+    void *product;     /* what the product of the input needs */
 } layer;
 
 static void activate_plain(const layer *l, int which, float *y, size_t n)
@@ -338,7 +347,7 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
     const size_t cost = (size_t)wide * 12;
     join_bias(l, bias);
     if (d->input > 0)
-        sn_gemm_run(&p->from_x, l->c->x, w, bias, NULL, l->x, NULL, pool);
+        sn_gemm_run(&p->from_x, l->c->x, w, bias, NULL, l->x, l->product, pool);
     else
         for (int64_t i = 0; i < d->seq * d->batch; i++)
             memcpy(l->x + i * wide, bias, (size_t)wide * sizeof *bias);
@@ -403,7 +412,8 @@ bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, vo
                    .h = sn_piece_at(workspace, p->state),
                    .cell = sn_piece_at(workspace, p->cell),
                    .reset = sn_piece_at(workspace, p->reset),
-                   .candidate = sn_piece_at(workspace, p->candidate)};
+                   .candidate = sn_piece_at(workspace, p->candidate),
+                   .product = sn_piece_at(workspace, p->product)};
         l.multiplied = d->byte_state ? sn_piece_at(workspace, p->rounded) : l.h;
         if (!run_direction(&l, w, r, sn_piece_at(workspace, p->bias), pool))
             return false;

@@ -2,7 +2,7 @@
 /* One recurrent layer of f32 (RNN, GRU, LSTM), one or two directions. The input part of all gates
  * and all steps is one matrix product; a step is the product of the state with the recurrence
  * weights and a pass over the gates. Weights are always read packed: packed with the program, or
- * once a run. */
+ * once a run. The product of the input may be in bf16; what is fed back never is. */
 #ifndef SN_COMPUTE_RECURRENT_H
 #define SN_COMPUTE_RECURRENT_H
 
@@ -54,6 +54,7 @@ typedef struct sn_recurrent_desc {
     bool linear_before_reset, input_forget;
     bool byte_state;         /* the state is rounded (byte_steps.h) before it is multiplied */
     bool w_packed, r_packed; /* in the format sn_gemm_pack_id names, argument 1 */
+    bool w_tiles;            /* w is in that of sn_gemm_tiles_pack_id: x is multiplied in bf16 */
     float clip;              /* INFINITY: none */
     sn_gate_act act[2][SN_CELL_MAX_ACTS];
 } sn_recurrent_desc;
@@ -70,7 +71,7 @@ typedef struct sn_recurrent_plan {
     size_t w_floats, r_floats[2]; /* packed, of one direction */
     /* Workspace: packed weights; gates from the input and from the state; the state and what goes
      * into the next one. */
-    sn_piece w, r, x_gates, h_gates, state, cell, reset, candidate, bias, rounded;
+    sn_piece w, r, x_gates, h_gates, state, cell, reset, candidate, bias, rounded, product;
     sn_workspace workspace;
     uint64_t flops;
     char name[48];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What drivers that call kernels with tiles of bf16 or bytes share: the state of their threads
- * (tiles_enter, tiles_leave), for sn_pool_run_hooked, and rows of f32 as steps of bf16. */
+ * (tiles_enter, tiles_leave), for sn_pool_run_hooked, and f32 as steps of bf16. */
 #ifndef SN_COMPUTE_TILES_H
 #define SN_COMPUTE_TILES_H
 
@@ -25,9 +25,18 @@ static inline sn_thread_hook sn_tiles_hook(const sn_kernels *k)
 }
 
 enum {
-    SN_STEP_HALVES = SN_ROWS_STEP / 2, /* numbers of 16 bits in a step */
-    SN_AGAIN_ROWS = 3 * SN_ROWS_GROUP  /* with more, weights come from the cache most of the time */
+    SN_STEP_HALVES = SN_ROWS_STEP / 2,                /* numbers of 16 bits in a step */
+    SN_TILE_FLOATS = SN_ROWS_WEIGHTS / sizeof(float), /* of a step of 16 columns, as a size */
+    SN_AGAIN_ROWS = 3 * SN_ROWS_GROUP /* with more, weights come from the cache most of the time */
 };
+
+/* From row to row of bf16 of n numbers each, with zeros up to a whole step; one at least. */
+static inline int64_t sn_tiles_row_bytes(int64_t n)
+{
+    enum { PAGE = 4096 };
+    const int64_t steps = n > 0 ? (n - 1) / SN_STEP_HALVES + 1 : 1, bytes = steps * SN_ROWS_STEP;
+    return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes; /* or they share lines of the cache */
+}
 
 /* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
  * not NULL. */
@@ -54,6 +63,23 @@ static inline void sn_tiles_round(const sn_kernels *k, void *to, void *rest, con
         k->bf16_pairs(&t);
     }
 }
+
+/* The right side of a product, n numbers of each column, in the order of weights:
+ *
+ *   [panel of 16 columns][step of 32 numbers][32 / 2][16 columns][2]
+ *
+ * with zeros behind the last column and the last number. Turned: column c is row c of x, x_row
+ * floats apart; plain: it is column c. Turning takes kernels whose blocks are 16, as they are where
+ * there are tiles. */
+void sn_tiles_pack_turned(const sn_kernels *k, float *dst, const float *x, ptrdiff_t x_row,
+                          int64_t columns, int64_t n);
+void sn_tiles_pack_plain(const sn_kernels *k, float *dst, const float *x, ptrdiff_t x_row,
+                         int64_t columns, int64_t n);
+
+/* The left side of a product in rows of bf16, to_row bytes apart, each n numbers and zeros up to a
+ * whole step: row r is column r of x. The same kernels. */
+void sn_tiles_round_turned(const sn_kernels *k, uint8_t *to, ptrdiff_t to_row, const float *x,
+                           ptrdiff_t x_row, int64_t rows, int64_t n);
 
 /* Products in f16: an f16 is the sum of two bf16, h + l, and so is an f32 to 16 bits. A step of
  * weights becomes three, and x reads the step of its own high part twice, then that of its low

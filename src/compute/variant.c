@@ -35,14 +35,16 @@ uint64_t sn_conv_cut(const sn_conv_plan *p)
 
 unsigned sn_conv_variants(const sn_conv_plan *p)
 {
-    return p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES ? 1 : SN_VARIANTS;
+    const bool one =
+        p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS;
+    return one ? 1 : SN_VARIANTS;
 }
 
-/* Of weights that are widened first; nothing of f32 ones. */
-static const char *weights_text(bool packed, sn_dtype dtype)
+/* Of weights that are widened first, or of products in bf16; nothing of f32 ones. */
+static const char *weights_text(bool packed, bool tiles, sn_dtype dtype)
 {
     if (!packed)
-        return "";
+        return tiles ? " bf16" : "";
     return dtype == SONDE_DTYPE_F16 ? " f16" : dtype == SONDE_DTYPE_BF16 ? " bf16" : "";
 }
 
@@ -57,7 +59,7 @@ void sn_gemm_text(const sn_gemm_desc *d, char *text, size_t bytes)
              d->c_n != 0, d->residual);
     const size_t n = strlen(text);
     snprintf(text + n, bytes - n, " scaled %d act %d%s", d->alpha != 1.0f || d->beta != 1.0f,
-             (int)d->act.kind, weights_text(d->packed, d->b_dtype));
+             (int)d->act.kind, weights_text(d->packed, d->tiles, d->b_dtype));
 }
 
 static void add_axes(char *text, size_t bytes, const char *name, const int64_t *axes)
@@ -79,5 +81,5 @@ void sn_conv_text(const sn_conv_desc *d, char *text, size_t bytes)
     add_axes(text, bytes, "dilation", d->dilation);
     add_axes(text, bytes, "pad", d->pad);
     const size_t n = strlen(text);
-    snprintf(text + n, bytes - n, "%s", weights_text(d->packed, d->w_dtype));
+    snprintf(text + n, bytes - n, "%s", weights_text(d->packed, d->tiles, d->w_dtype));
 }

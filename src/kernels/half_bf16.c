@@ -84,6 +84,32 @@ void sn_bf16_pairs_bf16(const sn_bf16_pairs *t)
         pairs(t, true, false, false, false);
 }
 
+/* The first n of 16 numbers, and zeros. */
+SN_INLINE __m512 load_some(const float *x, size_t n)
+{
+    const __mmask16 some = (__mmask16)(n < SN_PAIR_BLOCK ? (1u << n) - 1 : 0xffff);
+    return _mm512_maskz_loadu_ps(some, x);
+}
+
+void sn_bf16_round_bf16(const sn_bf16_round *t)
+{
+    enum { HALF = SN_PAIR_BLOCK, STEP = 2 * HALF };
+    const size_t even = t->n / STEP * STEP, left = t->n - even;
+    for (size_t r = 0; r < t->rows; r++) {
+        const float *x = t->x + (ptrdiff_t)r * t->x_row;
+        uint16_t *y = t->y + (ptrdiff_t)r * t->y_row;
+        for (size_t i = 0; i < even; i += STEP)
+            _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + HALF),
+                                                                    _mm512_loadu_ps(x + i)));
+        if (left == 0)
+            continue;
+        const __m512 low = load_some(x + even, left);
+        const __m512 high =
+            left > HALF ? load_some(x + even + HALF, left - HALF) : _mm512_setzero_ps();
+        _mm512_storeu_si512(y + even, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+}
+
 /* Sums of 16, where there is an addend with it, between limits; a NaN stays one. */
 SN_INLINE __m512 add_clip(__m512 x, __m256i z, const bool add, __m512 lo, __m512 hi)
 {

@@ -66,6 +66,17 @@ void sn_f16_split_ref(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n)
         y[i] = split(sn_f16_to_f32(x[i]), &rest[i]);
 }
 
+void sn_bf16_round_ref(const sn_bf16_round *t)
+{
+    enum { STEP = 2 * SN_PAIR_BLOCK };
+    for (size_t r = 0; r < t->rows; r++) {
+        const float *x = t->x + (ptrdiff_t)r * t->x_row;
+        uint16_t *y = t->y + (ptrdiff_t)r * t->y_row;
+        for (size_t i = 0; i < (t->n + STEP - 1) / STEP * STEP; i++)
+            y[i] = i < t->n ? sn_f32_to_bf16(x[i]) : 0;
+    }
+}
+
 void sn_bf16_zip_ref(uint16_t *y, const float *a, const float *b, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -192,6 +192,16 @@ typedef struct sn_bf16_pairs {
 } sn_bf16_pairs;
 typedef void sn_bf16_pairs_fn(const sn_bf16_pairs *t);
 
+/* Rows of f32 in bf16, to nearest even, where denormals may become zero: y[r*y_row + i] =
+ * x[r*x_row + i] for r < rows, i < n, and 0 up to the next multiple of 32 behind n. No overlap. */
+typedef struct sn_bf16_round {
+    const float *x;
+    uint16_t *y;
+    size_t rows, n;
+    ptrdiff_t x_row, y_row;
+} sn_bf16_round;
+typedef void sn_bf16_round_fn(const sn_bf16_round *t);
+
 /* Rows of up to four channels become pixels of four numbers in bf16, to nearest even, where
  * denormals may become zero: y[4*i + c] = x[c][i], for i < n; zeros where x[c] is NULL. False: some
  * are not finite. No overlap. */

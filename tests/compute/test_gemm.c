@@ -4,9 +4,19 @@
 #include <math.h>
 
 #include "compute/packs.h"
+#include "compute/tiles.h"
 #include "compute/variant.h"
 #include "levels.h"
 #include "packed.h"
+
+static void round_to_bf16(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t narrow;
+        sn_store_f32(0, SONDE_DTYPE_BF16, &narrow, x + i, 1, (sn_rounding){0});
+        sn_load_f32(0, SONDE_DTYPE_BF16, x + i, &narrow, 1);
+    }
+}
 
 static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
 {
@@ -23,13 +33,21 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     float *c = d->has_c ? random_floats(c_size) : NULL;
     float *z = d->residual ? random_floats((size_t)(batches * m * n)) : NULL;
     float *y = random_floats((size_t)(batches * m * n));
-    float *bp = b;
-    const bool in_bf16 = d->tiles && d->b_dtype == SONDE_DTYPE_BF16;
-    for (int64_t i = 0; i < a_count * m * k && in_bf16; i++) { /* as the driver rounds it */
-        uint16_t narrow;
-        sn_store_f32(0, SONDE_DTYPE_BF16, &narrow, a + i, 1, (sn_rounding){0});
-        sn_load_f32(0, SONDE_DTYPE_BF16, a + i, &narrow, 1);
+    const bool in_bf16 = d->tiles && (!d->packed || d->b_dtype == SONDE_DTYPE_BF16);
+    if (in_bf16) /* as the driver rounds it */
+        round_to_bf16(a, a_count * m * k);
+    float *b_given = b;
+    if (in_bf16 && !d->packed) {
+        b_given = malloc((size_t)(d->b_count * n * k) * sizeof *b + 1);
+        memcpy(b_given, b, (size_t)(d->b_count * n * k) * sizeof *b);
+        round_to_bf16(b, d->b_count * n * k);
     }
+    const int64_t row = sn_tiles_row_bytes(k);
+    uint8_t *rows = d->a_rows ? calloc((size_t)(a_count * m + SN_ROWS_TILE), (size_t)row) : NULL;
+    for (int64_t i = 0; i < a_count * m && rows; i++)
+        sn_store_f32(0, SONDE_DTYPE_BF16, rows + i * row, a + i * k, (size_t)k, (sn_rounding){0});
+    const void *left = rows ? (const void *)rows : a;
+    float *bp = b_given;
     const int64_t dims[3] = {d->b_count, d->trans_b ? n : k, d->trans_b ? k : n};
     if (d->packed) {
         const unsigned id =
@@ -41,12 +59,12 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     sn_gemm_plan p;
     CHECK_OK(sn_gemm_plan_make(&p, d, lv->flags, 1 << 14, 2, &err));
     void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
-    sn_gemm_run(&p, a, bp, c, z, y, space, pool);
+    sn_gemm_run(&p, left, bp, c, z, y, space, pool);
     if (z && sn_gemm_overwrites_z(&p)) {
         const size_t bytes = (size_t)(batches * m * n) * sizeof(float);
         float *both = malloc(bytes + 1);
         memcpy(both, z, bytes);
-        sn_gemm_run(&p, a, bp, c, both, both, space, pool);
+        sn_gemm_run(&p, left, bp, c, both, both, space, pool);
         CHECK_MSG(memcmp(both, y, bytes) == 0, "in place: %s", p.name);
         free(both);
     }
@@ -96,6 +114,7 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     }
     if (bp != b)
         free(bp);
+    free(rows);
     free(a), free(b), free(c), free(z), free(y), free(space);
 }
 
@@ -106,6 +125,7 @@ TEST(products_of_random_shapes_match_the_naive_sum)
     sn_pool *pool = NULL;
     CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
     for (const level *lv = levels(); lv->name; lv++) {
+        const bool turns = sn_kernels_get(lv->flags)->f32_gemm_geometry.block == SN_ROWS_TILE;
         for (int i = 0; i < 400 && !test_errors; i++) {
             sn_gemm_desc d = {.alpha = 1, .beta = 1, .b_count = 1};
             d.m = i % 3 ? test_between(1, 40) : test_between(1, 9);
@@ -121,7 +141,10 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
             d.b_dtype = d.packed ? weight_dtype(test_rand()) : 0;
-            d.tiles = d.packed && d.b_dtype != SONDE_DTYPE_F32 && test_rand() % 4;
+            d.tiles = d.packed ? d.b_dtype != SONDE_DTYPE_F32 && test_rand() % 4
+                               : d.k > 0 && test_rand() % 2 && (!d.trans_b || turns);
+            d.a_rows = d.tiles && (!d.packed || d.b_dtype == SONDE_DTYPE_BF16) && !d.trans_a &&
+                       test_rand() % 4 == 0;
             d.variant = (unsigned)test_between(0, SN_VARIANTS); /* the last one is none */
             d.has_c = test_rand() % 2;
             switch (test_rand() % 4) {

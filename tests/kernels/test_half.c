@@ -132,6 +132,36 @@ static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_round(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    enum { STEP = 2 * SN_PAIR_BLOCK };
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 70 ? (size_t)i : rnd(0, 200), whole = (n + STEP - 1) / STEP * STEP;
+        const size_t rows = rnd(1, 5), gap = rnd(0, 3), y_row = whole + 2 * rnd(0, 2);
+        const bool at_end = i % 2;
+        guarded x = guard_floats((rows - 1) * (n + gap) + n, at_end);
+        const size_t floats = ((rows - 1) * y_row + whole) / 2;
+        guarded got = guard_floats(floats, at_end), want = guard_floats(floats, at_end);
+        fill(x.data, (rows - 1) * (n + gap) + n, i % 3 == 0 ? ALL : NONE);
+        memset(got.data, 0x55, floats * sizeof(float));
+        memset(want.data, 0x55, floats * sizeof(float));
+        sn_bf16_round t = {.x = x.data,
+                           .y = (uint16_t *)(void *)want.data,
+                           .rows = rows,
+                           .n = n,
+                           .x_row = (ptrdiff_t)(n + gap),
+                           .y_row = (ptrdiff_t)y_row};
+        ((sn_bf16_round_fn *)ref->fn)(&t);
+        t.y = (uint16_t *)(void *)got.data;
+        ((sn_bf16_round_fn *)row->fn)(&t);
+        const uint16_t *a = (const uint16_t *)(const void *)want.data, *b = t.y;
+        for (size_t k = 0; k < 2 * floats; k++)
+            CHECK_MSG(same_bf16(a[k], b[k]), "%s: number %zu of %zu rows of %zu is %x, expected %x",
+                      row->name, k, rows, n, (unsigned)b[k], (unsigned)a[k]);
+        guard_free(&x), guard_free(&got), guard_free(&want);
+    }
+}
+
 static void check_zip(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 600 && !test_errors; i++) {
@@ -261,6 +291,7 @@ TEST(every_kernel_of_16_bit_floats_matches_its_reference)
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
                                            {"sn_half_store", check_half_store},
                                            {"sn_bf16_pairs", check_pairs},
+                                           {"sn_bf16_round", check_round},
                                            {"sn_bf16_zip", check_zip},
                                            {"sn_f16_split", check_split},
                                            {"sn_bf16_add_clip", check_add_clip},

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ops/shared/attention.h"
+#include "ops/shared/converted.h"
 #include "ops/shared/head_view.h"
 
 _Static_assert((int)SN_FUSED_ATTENTION_FILL_BEFORE_BIAS == (int)SN_ATTENTION_FILL_FIRST &&
@@ -225,7 +226,7 @@ static sonde_status bind_fused(sn_bind *b)
                             "the shapes of Q, K, V and the masks do not match");
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
     SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
-    d.in_bf16 = sn_attn_in_bf16(b);
+    d.in_bf16 = sn_bind_in_bf16(b);
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
     k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64. */
+/* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64; in bf16
+ * where that is asked for and its weights are constant. */
 #include "compute/conv_transpose.h"
 #include "compute/split.h"
 #include "ops/shared/checks.h"
@@ -115,11 +116,23 @@ static sonde_status infer(sn_infer *c)
     return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
-/* ------------------------------------------------------------------ bind, run */
+/* ------------------------------------------------------------------ pack, bind, run */
+static sonde_status pack(sn_pack_request *r)
+{
+    const transpose_params *p = r->params;
+    const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
+    if (!w || !w->data || !sn_type_is_concrete(&w->type) || !sn_pack_by_tiles(r, W, -1))
+        return SONDE_OK;
+    r->pack[W] = (uint8_t)sn_conv_transpose_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank,
+                                                    p->groups, r->cpu_flags);
+    r->pack_arg[W] = p->groups;
+    return SONDE_OK;
+}
+
 typedef struct transpose_bound {
     sn_conv_transpose_plan plan;
     sn_piece in[3], y; /* in the type it computes in */
-    sn_piece weights, panels, columns;
+    sn_piece weights, panels, columns, products;
 } transpose_bound;
 
 static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
@@ -129,7 +142,8 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
     *d = (sn_conv_transpose_desc){.n = x->dims[0],
                                   .groups = r->groups,
                                   .in_channels = x->dims[1] / r->groups,
-                                  .out_channels = w->dims[1]};
+                                  .out_channels = w->dims[1],
+                                  .tiles = b->in[W]->pack != 0};
     d->fold.dtype = x->dtype == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
     d->fold.rank = x->rank - 2;
     for (int i = 0; i < x->rank - 2; i++) {
@@ -165,6 +179,7 @@ static sonde_status bind(sn_bind *b)
     for (uint32_t i = X; i <= B && i < b->n_in; i++)
         k->in[i] = sn_converted_carve(&b->workspace, b->in[i], d.fold.dtype);
     k->y = sn_converted_carve(&b->workspace, &b->out[0], d.fold.dtype);
+    k->products = sn_carve(&b->workspace, sn_count(p->workers, p->product_bytes, 1, 1), 1);
     k->columns = sn_carve(&b->workspace, sn_count(p->workers, p->columns_bytes, 1, 1), 1);
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
@@ -185,6 +200,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
                                       .weights = sn_piece_ptr(f, k->weights),
                                       .panels = sn_piece_ptr(f, k->panels),
                                       .columns = sn_piece_ptr(f, k->columns),
+                                      .products = sn_piece_ptr(f, k->products),
                                       .cancel = f->cancel};
     if (!sn_conv_transpose_run(&k->plan, &a, f->pool))
         return sn_fail_cancelled(f);
@@ -202,6 +218,7 @@ const sn_op sn_op_conv_transpose[] = {{.name = "ConvTranspose",
                                        .params_size = sizeof(transpose_params),
                                        .prepare = prepare,
                                        .infer = infer,
+                                       .pack = pack,
                                        .bind = bind,
                                        .run = run,
                                        .half = SN_HALF_IN_F32,

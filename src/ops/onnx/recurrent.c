@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU and LSTM, and DynamicQuantizeLSTM of com.microsoft. Attributes, shapes and element types
- * here; the numbers are made by the driver in compute/recurrent.h, in f32. Constant f32 weights are
- * packed with the program; weights of bytes become f32 in every run. */
+ * here; the numbers are made by the driver in compute/recurrent.h, in f32, but for the product of
+ * the input where bf16 is asked for. Constant f32 weights are packed with the program; weights of
+ * bytes become f32 in every run. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -202,7 +203,9 @@ static sonde_status pack_cell(sn_pack_request *p)
         if (i == IN_R && !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2],
                                                   p->cpu_flags))
             continue;
-        p->pack[i] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags);
+        const bool tiles = i == IN_W && f->data && sn_pack_by_tiles(p, i, -1);
+        p->pack[i] = (uint8_t)(tiles ? sn_gemm_tiles_pack_id(SONDE_DTYPE_BF16, p->cpu_flags)
+                                     : sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
         p->pack_arg[i] = 1;
     }
     return SONDE_OK;
@@ -256,6 +259,7 @@ static sonde_status bind_cell(sn_bind *b)
                            .input_forget = r->input_forget,
                            .byte_state = r->bytes,
                            .w_packed = b->in[IN_W]->pack != 0,
+                           .w_tiles = sn_packed_tiles(b->in[IN_W]),
                            .r_packed = b->in[IN_R]->pack != 0,
                            .clip = r->clip};
     memcpy(d.act, r->act, sizeof d.act);

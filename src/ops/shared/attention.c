@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/packs.h"
 #include "compute/split.h"
+#include "ops/shared/converted.h"
 
 /* ------------------------------------------------------------------ views */
 sn_heads sn_heads_of(const sn_tensor *t, int64_t heads)
@@ -146,11 +146,6 @@ double sn_attn_scale(int64_t size)
     return 1.0 / sqrt((double)(size > 0 ? size : 1));
 }
 
-bool sn_attn_in_bf16(const sn_bind *b)
-{
-    return b->precision == SONDE_PRECISION_BF16 && sn_pack_has_tiles(b->cpu_flags);
-}
-
 sonde_status sn_attn_plan(sn_bind *b, sn_attention_desc *d, const sn_heads *q, const sn_heads *k,
                           const sn_heads *v, const sn_heads *y, sn_attention_plan *p)
 {
@@ -170,7 +165,7 @@ sonde_status sn_attn_plan(sn_bind *b, sn_attention_desc *d, const sn_heads *q, c
     }
     if (b->workspace.overflow)
         return sn_bind_fail(b, SONDE_LIMIT, "the attention is too large");
-    d->in_bf16 = sn_attn_in_bf16(b);
+    d->in_bf16 = sn_bind_in_bf16(b);
     SN_TRY(sn_attention_plan_make(p, d, b->cpu_flags, b->threads, b->err));
     b->kernel = p->name;
     b->flops = p->flops;

@@ -52,8 +52,6 @@ sn_heads sn_attn_cache_run(const sn_attn_cache *c, const sn_frame *f, const sn_h
                            int64_t total, const int64_t *start, const float *bias);
 
 /* ---- masks, plan ---- */
-/* May the products be in bf16? */
-bool sn_attn_in_bf16(const sn_bind *b);
 /* Strides of a 1-D to 4-D mask against [batch, heads, q_len, total]; false: it does not broadcast.
  * The last dim may be shorter than total when `shorter` is set. */
 bool sn_attn_mask_strides(const sn_dim *dims, int rank, int64_t batch, int64_t heads, int64_t q_len,

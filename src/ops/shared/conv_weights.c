@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/shared/conv_weights.h"
 
+#include "compute/conv_rows.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
 #include "ops/shared/converted.h"
@@ -15,6 +16,10 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
     if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, 1))) {
+        if (r->in_block == 0 && r->out_block == 0) {
+            r->pack[i] = (uint8_t)sn_conv_rows_pack_id(dtype, dims, rank, groups, r->cpu_flags);
+            return;
+        }
         r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(dtype, dims, rank, groups, r->in_block,
                                                     r->out_block, r->cpu_flags);
         if (r->pack[i] != SN_PACK_NONE) {
@@ -29,7 +34,8 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
 
 bool sn_conv_weights_in_tiles(const sn_fact *w)
 {
-    return w->pack == SN_PACK_BF16_CONV_TILES16 || w->pack == SN_PACK_F16_CONV_TILES16;
+    return w->pack == SN_PACK_BF16_CONV_TILES16 || w->pack == SN_PACK_F16_CONV_TILES16 ||
+           w->pack == SN_PACK_BF16_CONV_ROWS16;
 }
 
 uint32_t sn_conv_in_bf16(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,

@@ -33,6 +33,11 @@ int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but)
     return rows;
 }
 
+bool sn_bind_in_bf16(const sn_bind *b)
+{
+    return b->precision == SONDE_PRECISION_BF16 && sn_pack_has_tiles(b->cpu_flags);
+}
+
 bool sn_packed_tiles(const sn_fact *fact)
 {
     return fact->pack && sn_pack_get(fact->pack)->arrangement == SN_WEIGHTS_PANEL_TILES;

@@ -37,6 +37,8 @@ sn_dtype sn_packed_dtype(const sn_fact *fact);
 bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows);
 /* The product of all dims of input x but `but`; -1: not known. */
 int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but);
+/* Are products of f32 to be computed in bf16 by tiles, where that is faster? */
+bool sn_bind_in_bf16(const sn_bind *b);
 /* Is a packed weight in tiles, whose kernels compute in its type? */
 bool sn_packed_tiles(const sn_fact *fact);
 

@@ -51,6 +51,19 @@ static sonde_status run_plain(const sn_step *s, sn_frame *f)
 }
 
 /* ------------------------------------------------------------------ bind */
+/* How B comes. One that is not packed is bf16 if that is asked for and it is no weight: those keep
+ * their type unless they are packed. */
+static void describe_right(const sn_bind *b, sn_gemm_desc *d)
+{
+    const sn_fact *right = b->in[SN_PRODUCT_B];
+    const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
+    d->packed = right->pack != 0;
+    d->b_dtype = sn_packed_dtype(right);
+    d->tiles = sn_packed_tiles(right) ||
+               (!d->packed && !right->data && sn_bind_in_bf16(b) && sn_gemm_tiles_pay(d) &&
+                (dtype == SONDE_DTYPE_F32 || sn_is_half(dtype)));
+}
+
 static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
 {
     const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
@@ -60,9 +73,7 @@ static sonde_status check_inputs(sn_bind *b, sn_gemm_desc *d)
             !(i == SN_PRODUCT_B && sn_weights_fit(b->node, b->in[i]->type.dtype, dtype)))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u is %s but input 0 is %s", i,
                                 sn_dtype_name(b->in[i]->type.dtype), sn_dtype_name(dtype));
-    d->packed = b->in[SN_PRODUCT_B]->pack != 0;
-    d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
-    d->tiles = sn_packed_tiles(b->in[SN_PRODUCT_B]);
+    describe_right(b, d);
     d->residual = b->n_in > SN_PRODUCT_Z && b->in[SN_PRODUCT_Z];
     if (d->residual && (!sn_type_count(&b->in[SN_PRODUCT_Z]->type, &have) ||
                         !sn_type_count(&b->out[0].type, &n) || have != n))
@@ -151,9 +162,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
                                 sn_dtype_name(b->in[i]->type.dtype));
     if (!sn_dims_count(dims, rank, &n))
         return sn_bind_fail(b, SONDE_LIMIT, "the product is too large");
-    d->packed = b->in[SN_PRODUCT_B]->pack != 0;
-    d->b_dtype = sn_packed_dtype(b->in[SN_PRODUCT_B]);
-    d->tiles = sn_packed_tiles(b->in[SN_PRODUCT_B]);
+    describe_right(b, d);
     p->act = d->act;
     d->act = (sn_act){.kind = SN_ACT_NONE};
     SN_TRY(sn_gemm_plan_tuned(b, d, &p->plan));
