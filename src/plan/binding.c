@@ -111,6 +111,17 @@ static uint64_t fact_bytes(const sn_fact *f)
     return (uint64_t)n * sn_dtype_bytes(packed ? packed->dtype : sn_fact_stored(f));
 }
 
+/* Loops over numbers that no driver speaks for: bytes and 16-bit floats become f32 on the way. */
+static sn_arithmetic arithmetic_of(const sn_bind *k)
+{
+    if (k->flops == 0 || k->arithmetic != SN_ARITH_NONE)
+        return k->flops ? k->arithmetic : SN_ARITH_NONE;
+    const sn_fact *f = k->n_in > 0 && k->in[0] ? k->in[0] : &k->out[0];
+    const sn_dtype t = f->type.dtype;
+    const bool own = t == SONDE_DTYPE_F64 || (sn_dtype_is_int(t) && sn_dtype_bytes(t) > 1);
+    return own ? sn_arithmetic_of(t, false) : SN_ARITH_F32;
+}
+
 /* Kernel parameters, in the variant that was tuned if there is one. */
 static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, bool *unmeasured)
 {
@@ -212,6 +223,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->kernel = k.kernel;
         info->flops = k.flops;
         info->bytes = k.bytes;
+        info->arithmetic = arithmetic_of(&k);
         info->workspace_bytes = k.workspace.bytes;
         info->dynamic = allocates;
         info->view = k.view;

@@ -96,6 +96,7 @@ static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_
                           .index = i,
                           .flops = info->flops,
                           .bytes = info->bytes,
+                          .arithmetic = info->arithmetic,
                           .bind_ns = (uint64_t)sn_ticks_to_ns(clock, info->bind_ticks),
                           .dynamic = info->dynamic,
                           .control = step->op && (step->op->flags & SN_OP_CONTROL)};

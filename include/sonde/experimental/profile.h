@@ -59,9 +59,11 @@ typedef struct sonde_profile_row {
         roofline; /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
     const char *bound; /* the peak that is nearest: "compute", "l2", "l3", "memory"; "" */
     double instructions, cycles, cache_misses, branch_misses; /* 0: not counted */
-    int bracket;       /* not an operator but time between them */
-    int dynamic;       /* shapes depend on data */
-    const char *nodes; /* SONDE_BY_NODE: all the original nodes, comma-separated; else "" */
+    int bracket;            /* not an operator but time between them */
+    int dynamic;            /* shapes depend on data */
+    const char *nodes;      /* SONDE_BY_NODE: all the original nodes, comma-separated; else "" */
+    const char *arithmetic; /* what the flops are computed in: "f32", "bf16_tiles", "i8"; several:
+                               "f32+bf16_tiles"; "" where there are none */
 } sonde_profile_row;
 
 /* Texts belong to the rows; the rows do not need the profile. Largest time first. */
@@ -93,6 +95,7 @@ typedef struct sonde_profile_span {
     int64_t pe_index, execution_index; /* on a device */
     int64_t flops, bytes;
     int warmup;
+    const char *arithmetic; /* "bf16_tiles" */
 } sonde_profile_span;
 
 /* They are read from the profile, which must live as long. In order of start. */

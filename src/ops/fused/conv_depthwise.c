@@ -163,6 +163,7 @@ static sonde_status bind(sn_bind *b)
     k->core = sn_carve_inner(&b->workspace, &c->workspace);
     b->kernel = c->second[0].name;
     b->flops = c->flops;
+    b->arithmetic = c->first[0].arithmetic;
     b->bound = k;
     return SONDE_OK;
 }

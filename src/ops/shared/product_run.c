@@ -93,6 +93,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     b->bound = p;
     b->flops = p->plan.flops;
     b->bytes = all_bytes(b);
+    b->arithmetic = p->plan.arithmetic;
     if (sn_gemm_overwrites_z(&p->plan) || dtype != SONDE_DTYPE_F32)
         b->overwrites = 1 << SN_PRODUCT_Z;
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype)) {
@@ -100,6 +101,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "matrix products of %s are not supported",
                                 sn_dtype_name(dtype));
         b->kernel = "gemm_ref";
+        b->arithmetic = sn_arithmetic_of(dtype, false);
         b->run = run_plain;
         return SONDE_OK;
     }
@@ -166,6 +168,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     b->bound = p;
     b->flops = p->plan.flops + p->bcast.total;
+    b->arithmetic = p->plan.arithmetic;
     b->overwrites = 1 << SN_PRODUCT_Z;
     b->kernel = p->plan.name;
     b->run = run_spread;
