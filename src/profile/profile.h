@@ -26,7 +26,7 @@
 
 typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *name;
-    const char *dtype;   /* "f32"; "" when absent */
+    const char *dtype;   /* as stored, of packed weights as packed: "f32"; "" when absent */
     int32_t rank;        /* -1: absent or not a tensor */
     const int64_t *dims; /* below 0: not known */
     const char *text;    /* "seq(f32[?])" when not a tensor, else NULL; never "" */

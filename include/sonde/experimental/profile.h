@@ -51,7 +51,7 @@ typedef struct sonde_profile_row {
     size_t struct_size;
     const char *name, *op_type;   /* "Conv+Relu", "Conv"; "[Other]" and "[Mem alloc/free]" too */
     const char *node, *kernel;    /* an example, and the kernel that took most of the time; or "" */
-    const char *dtype;            /* of the first input: "f32"; "" when not known */
+    const char *dtype;            /* of the first input as stored: "f32"; "" when not known */
     double calls, mean_ns, share; /* the rows add up to the run */
     double per_call_mean_ns, per_call_p50_ns, per_call_p99_ns;
     double flops, bytes;

@@ -74,11 +74,14 @@ static size_t all_bytes(const sn_bind *b)
 {
     size_t all = 0, bytes;
     int64_t n;
-    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++) {
+        if (i == SN_PRODUCT_B && b->in[i] == b->in[SN_PRODUCT_A])
+            continue; /* x · x is read once */
         if (b->in[i] && b->in[i]->pack && sn_type_count(&b->in[i]->type, &n))
             all += (size_t)n * sn_dtype_bytes(sn_packed_dtype(b->in[i]));
         else if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
             all += bytes;
+    }
     return sn_fact_bytes(&b->out[0], &bytes) ? all + bytes : all;
 }
 
