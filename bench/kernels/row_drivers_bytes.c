@@ -338,3 +338,26 @@ void prepare_sn_thread_state(bench_row *r)
     r->n = 1;
     r->call = call_sn_thread_state;
 }
+
+/* ------------------------------------------------------------------ peaks */
+enum { PEAK_ROUNDS = 1024 };
+
+static void call_sn_product_peak(bench_row *r)
+{
+    const sn_kernels *k = sn_kernels_get(r->row->flags);
+    k->tiles_enter();
+    ((sn_product_peak_fn *)r->row->fn)(r->y, r->x, r->w, PEAK_ROUNDS);
+    k->tiles_leave();
+}
+
+void prepare_sn_product_peak(bench_row *r)
+{
+    const size_t numbers = SN_ROWS_WEIGHTS / sn_dtype_bytes(r->row->slot->read);
+    r->x = read_by(r, numbers);
+    r->w = read_by(r, numbers);
+    r->y = written_by(r, SN_ROWS_TILE * SN_ROWS_TILE);
+    /* A tile is multiplied by 16 columns, a vector, a sixteenth of it, element by element. */
+    r->flops = 2.0 * PEAK_ROUNDS * (double)numbers *
+               (r->row->geometry.block ? SN_ROWS_TILE : 1.0 / SN_ROWS_TILE);
+    r->call = call_sn_product_peak;
+}

@@ -21,7 +21,7 @@ Columns: TypeAlias = dict[str, Any]
 # The order of columns, and those in which -1 stands for "none".
 COLUMNS = (
     "trace_id span_id parent_span_id name cat thread.id start end dur node op_type iteration instance pe_index "
-    "execution_index operator_index input_shapes input_types output_shapes output_types post_op kernel flops bytes "
+    "execution_index operator_index input_shapes input_types output_shapes output_types post_op kernel arithmetic flops bytes "
     "warm_up thread.name text"
 ).split()
 NULLABLE = frozenset(("iteration", "pe_index", "execution_index", "operator_index", "flops", "bytes"))

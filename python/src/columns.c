@@ -21,6 +21,7 @@
     X("op_type", op_type)                                                                          \
     X("post_op", post_op)                                                                          \
     X("kernel", kernel)                                                                            \
+    X("arithmetic", arithmetic)                                                                    \
     X("input_shapes", input_shapes)                                                                \
     X("input_types", input_types)                                                                  \
     X("output_shapes", output_shapes)                                                              \

@@ -43,7 +43,7 @@ static PyObject *doubles(const double *from, size_t n)
 static PyObject *variant_dict(const sonde_op_variant *v)
 {
     return Py_BuildValue(
-        "{s:N,s:K,s:N,s:N,s:N,s:N,s:i,s:O,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:d,s:d,s:d,s:N}",
+        "{s:N,s:K,s:N,s:N,s:N,s:N,s:i,s:O,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:d,s:d,s:d,s:N,s:N}",
         "latency", doubles(v->latency_us, v->latency_count), "workspace_size",
         (unsigned long long)v->workspace_bytes, "samples", doubles(v->samples_us, v->sample_count),
         "kernel", sn_py_text(v->kernel), "cpu", sn_py_text(v->cpu), "layout", sn_py_text(v->layout),
@@ -51,7 +51,7 @@ static PyObject *variant_dict(const sonde_op_variant *v)
         v->mean_us, "stddev", v->stddev_us, "p50", v->p50_us, "p90", v->p90_us, "p99", v->p99_us,
         "max", v->max_us, "flops", (unsigned long long)v->flops, "bytes",
         (unsigned long long)v->bytes, "gflops", v->gflops, "gbps", v->gbps, "roofline", v->roofline,
-        "bound", sn_py_text(v->bound));
+        "bound", sn_py_text(v->bound), "arithmetic", sn_py_text(v->arithmetic));
 }
 
 static PyObject *result_list(const sonde_op_result *result)

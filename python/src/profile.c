@@ -183,7 +183,8 @@ static PyObject *profile_summary(PyObject *self, PyObject *none)
 static PyObject *row_dict(const sonde_profile_row *r)
 {
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:d,s:d,s:d,s:d,s:O,s:O,s:N}",
+        "{s:N,s:N,s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:d,s:d,s:d,s:d,s:O,s:O,s:N,"
+        "s:N}",
         "name", sn_py_text(r->name), "op_type", sn_py_text(r->op_type), "node", sn_py_text(r->node),
         "kernel", sn_py_text(r->kernel), "dtype", sn_py_text(r->dtype), "calls", r->calls,
         "mean_ns", r->mean_ns, "share", r->share, "per_call_mean_ns", r->per_call_mean_ns,
@@ -191,7 +192,8 @@ static PyObject *row_dict(const sonde_profile_row *r)
         r->flops, "bytes", r->bytes, "roofline", r->roofline, "bound", sn_py_text(r->bound),
         "instructions", r->instructions, "cycles", r->cycles, "cache_misses", r->cache_misses,
         "branch_misses", r->branch_misses, "bracket", r->bracket ? Py_True : Py_False, "dynamic",
-        r->dynamic ? Py_True : Py_False, "nodes", sn_py_text(r->nodes));
+        r->dynamic ? Py_True : Py_False, "nodes", sn_py_text(r->nodes), "arithmetic",
+        sn_py_text(r->arithmetic));
 }
 
 static PyObject *profile_rows(PyObject *self, PyObject *args)

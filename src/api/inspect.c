@@ -106,6 +106,7 @@ static sonde_status node_row(sonde_inspection *s, const sn_graph *g, const sn_no
                                  .origins = origin_names(s, g, n),
                                  .attributes = sn_node_attributes_text(n, &s->arena),
                                  .kernel = "",
+                                 .arithmetic = "",
                                  .inputs = in,
                                  .outputs = out,
                                  .input_count = n->n_in,
@@ -142,6 +143,7 @@ static sonde_status bound_rows(sonde_inspection *s, const sn_binding *b, sonde_e
         sonde_node_info *n = &s->nodes.data[row];
         n->flops = b->info[i].flops;
         n->bytes = b->info[i].bytes;
+        n->arithmetic = sn_arithmetic_name(b->info[i].arithmetic);
         n->kernel = sn_arena_strdup(&s->arena, b->info[i].kernel ? b->info[i].kernel : "");
         if (!n->kernel)
             return sn_fail_memory(err, 0);

@@ -7,10 +7,26 @@
 static sonde_machine_peak shown(const sn_peaks *p)
 {
     return (sonde_machine_peak){.threads = p->threads,
-                                .gflops = p->gflops,
+                                .gflops = p->gops[SN_ARITH_F32],
                                 .l2_gbps = p->l2_gbps,
                                 .l3_gbps = p->l3_gbps,
                                 .memory_gbps = p->memory_gbps};
+}
+
+_Static_assert(SN_ARITH_COUNT - 1 <= SONDE_MACHINE_RATES, "there are more kinds than rates");
+
+static void list_rates(sonde_machine_info *info, const sn_machine *m, const sn_peaks *one,
+                       const sn_peaks *all)
+{
+    for (int a = 1; a < SN_ARITH_COUNT; a++) {
+        const char *instructions = sn_machine_instructions(m, (sn_arithmetic)a);
+        if (*instructions)
+            info->rates[info->rate_count++] =
+                (sonde_machine_rate){.arithmetic = sn_arithmetic_name((sn_arithmetic)a),
+                                     .instructions = instructions,
+                                     .one_gops = one->gops[a],
+                                     .all_gops = all->gops[a]};
+    }
 }
 
 static void fill(sonde_context *c, sonde_machine_info *info)
@@ -20,25 +36,26 @@ static void fill(sonde_context *c, sonde_machine_info *info)
     sn_peaks one, all_threads;
     uint64_t measured_at_s;
     sn_machine_peaks(m, &one, &all_threads, &measured_at_s);
-    const sonde_machine_info all = {.struct_size = info->struct_size,
-                                    .cpu = cpu->model,
-                                    .level = sn_cpu_level_name(cpu->flags),
-                                    .found = sn_cpu_level_name(cpu->found),
-                                    .levels = m->levels,
-                                    .cores = cpu->cores,
-                                    .usable_cores = cpu->usable_cores,
-                                    .threads = c->core.threads,
-                                    .quota_cores = cpu->quota_cores,
-                                    .l1_bytes = cpu->l1_bytes,
-                                    .l2_bytes = cpu->l2_bytes,
-                                    .l3_bytes = cpu->l3_bytes,
-                                    .build = sn_machine_build_note(),
-                                    .measured = all_threads.threads > 0,
-                                    .measured_at_s = measured_at_s,
-                                    .one = shown(&one),
-                                    .all = shown(&all_threads),
-                                    .cache_file = m->path,
-                                    .unused = m->unused};
+    sonde_machine_info all = {.struct_size = info->struct_size,
+                              .cpu = cpu->model,
+                              .level = sn_cpu_level_name(cpu->flags),
+                              .found = sn_cpu_level_name(cpu->found),
+                              .levels = m->levels,
+                              .cores = cpu->cores,
+                              .usable_cores = cpu->usable_cores,
+                              .threads = c->core.threads,
+                              .quota_cores = cpu->quota_cores,
+                              .l1_bytes = cpu->l1_bytes,
+                              .l2_bytes = cpu->l2_bytes,
+                              .l3_bytes = cpu->l3_bytes,
+                              .build = sn_machine_build_note(),
+                              .measured = all_threads.threads > 0,
+                              .measured_at_s = measured_at_s,
+                              .one = shown(&one),
+                              .all = shown(&all_threads),
+                              .cache_file = m->path,
+                              .unused = m->unused};
+    list_rates(&all, m, &one, &all_threads);
     memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
 }
 

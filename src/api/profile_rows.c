@@ -15,8 +15,10 @@ static bool add_row(sonde_profile_rows *rows, const sn_profile *p, const sn_prof
     const sn_prof_step *step = r->step < p->steps.n ? &p->steps.data[r->step] : NULL;
     const char *dtype = step && step->n_inputs ? step->inputs[0].dtype : "";
     const char *bound = "";
+    char arithmetic[SN_ARITH_TEXT];
+    sn_arithmetic_text(r->arithmetic, arithmetic);
     if (!r->bracket && r->calls > 0)
-        (void)sn_prof_attained(p, r->flops / r->calls, r->bytes / r->calls, r->mean_ns / r->calls,
+        (void)sn_prof_attained(p, r->peak_ns / r->calls, r->bytes / r->calls, r->mean_ns / r->calls,
                                &bound);
     const sonde_profile_row row = {.struct_size = sizeof row,
                                    .name = r->name,
@@ -40,8 +42,9 @@ static bool add_row(sonde_profile_rows *rows, const sn_profile *p, const sn_prof
                                    .branch_misses = r->hw.branch_misses,
                                    .bracket = r->bracket,
                                    .dynamic = step && step->dynamic,
-                                   .nodes = r->nodes ? r->nodes : ""};
-    return row.dtype && sn_vec_push(&rows->list, &rows->context->alloc, row);
+                                   .nodes = r->nodes ? r->nodes : "",
+                                   .arithmetic = sn_arena_strdup(&rows->summary.arena, arithmetic)};
+    return row.dtype && row.arithmetic && sn_vec_push(&rows->list, &rows->context->alloc, row);
 }
 
 sonde_status sonde_profile_rows_get(const sonde_profile *profile, sonde_by by,

@@ -81,6 +81,7 @@ static void describe_step(const sonde_profile_spans *spans, uint32_t at, sonde_p
     to->operator_index = step->index;
     to->flops = (int64_t)step->flops;
     to->bytes = (int64_t)step->bytes;
+    to->arithmetic = sn_arithmetic_name(step->arithmetic);
 }
 
 static sonde_profile_span describe(const sonde_profile_spans *spans, size_t at)
@@ -111,7 +112,8 @@ static sonde_profile_span describe(const sonde_profile_spans *spans, size_t at)
                              .execution_index = spans->executions[at],
                              .flops = -1,
                              .bytes = -1,
-                             .warmup = s->warmup};
+                             .warmup = s->warmup,
+                             .arithmetic = ""};
     sn_trace_id_text(p, s->run, to.trace_id);
     sn_span_id_text(p, s->id, to.span_id);
     if (s->parent)

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "compute/attention_tiles.h"
+#include "compute/slot_arithmetic.h"
 #include "compute/split.h"
 #include "compute/tiles.h"
 
@@ -125,6 +126,10 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
               : p->blocks                   ? "f32_attention_rows"
               : d->dtype == SONDE_DTYPE_F64 ? "f64_attention_plain"
                                             : "f32_attention_plain";
+    p->arithmetic = p->tiles                      ? SN_SLOT_ARITHMETIC(bf16_rows)
+                    : p->blocks                   ? SN_SLOT_ARITHMETIC(f32_gemm)
+                    : d->dtype == SONDE_DTYPE_F64 ? SN_ARITH_F64
+                                                  : SN_ARITH_F32;
     p->flops = 2 * (uint64_t)d->batch * (uint64_t)d->heads * (uint64_t)d->q_len *
                (uint64_t)d->kv_len * ((uint64_t)d->head + (uint64_t)d->v_head);
     return plan_workspace(p, err);

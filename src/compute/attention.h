@@ -12,6 +12,7 @@
 #ifndef SN_COMPUTE_ATTENTION_H
 #define SN_COMPUTE_ATTENTION_H
 
+#include "base/arithmetic.h"
 #include "base/cpu.h"
 #include "base/pool.h"
 #include "base/workspace.h"
@@ -71,6 +72,7 @@ typedef struct sn_attention_plan {
     sn_piece held;     /* which packed head each worker has, when it packs for itself */
     sn_workspace workspace;
     uint64_t flops;
+    sn_arithmetic arithmetic; /* of its products */
     const char *name;
 } sn_attention_plan;
 

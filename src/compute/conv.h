@@ -8,6 +8,7 @@
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
+#include "base/arithmetic.h"
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/pool.h"
@@ -126,7 +127,8 @@ typedef struct sn_conv_plan {
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;
-    char name[48]; /* "f32_conv3x3_14x2_avx512" */
+    sn_arithmetic arithmetic; /* of its products */
+    char name[48];            /* "f32_conv3x3_14x2_avx512" */
 } sn_conv_plan;
 
 /* One filter per channel? Of the weight's dims [out, in per group, …]. */

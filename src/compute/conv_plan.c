@@ -10,6 +10,7 @@
 #include "compute/conv_rows.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
+#include "compute/slot_arithmetic.h"
 #include "compute/split.h"
 #include "compute/variant.h"
 
@@ -291,6 +292,7 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->threads = threads > 0 ? threads : 1;
     p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
     p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
+    p->arithmetic = d->tiles ? sn_tiles_arithmetic(d->w_dtype) : SN_SLOT_ARITHMETIC(f32_conv);
     p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];

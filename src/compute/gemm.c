@@ -11,6 +11,7 @@
 
 #include "compute/gemm_tiles.h"
 #include "compute/packs.h"
+#include "compute/slot_arithmetic.h"
 #include "compute/small_floats.h"
 #include "compute/split.h"
 #include "compute/variant.h"
@@ -93,6 +94,7 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
         p->hi = INFINITY;
     }
     p->cpu_flags = cpu_flags;
+    p->arithmetic = d->tiles ? sn_tiles_arithmetic(d->b_dtype) : SN_SLOT_ARITHMETIC(f32_gemm);
     if (d->tiles) {
         p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
         snprintf(p->name, sizeof p->name, "%s_gemm%s",

@@ -6,6 +6,7 @@
 #ifndef SN_COMPUTE_GEMM_H
 #define SN_COMPUTE_GEMM_H
 
+#include "base/arithmetic.h"
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/pool.h"
@@ -74,6 +75,7 @@ typedef struct sn_gemm_plan {
     sn_workspace workspace; /* of a run: what its way needs of these */
     uint32_t cpu_flags;
     uint64_t flops;
+    sn_arithmetic arithmetic; /* of its products */
     char name[48];
 } sn_gemm_plan;
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each figure is the best of several trials: noise only ever takes away. Arithmetic is the slot
- * f32_peak on a few KiB of each thread's own; reading is f32_sum, which loads every byte once and
- * adds less than a core can. A set that fits the second-level cache is read by the thread it
- * belongs to, larger ones in pieces by whoever comes next, as operators do it. */
+/* Each figure is the best of several trials: noise only ever takes away. Arithmetic in f32 is the
+ * slot f32_peak on a few KiB of each thread's own, that of other types keeps to registers; reading
+ * is f32_sum, which loads every byte once and adds less than a core can. A set that fits the
+ * second-level cache is read by the thread it belongs to, larger ones in pieces by whoever comes
+ * next, as operators do it. */
 #include "compute/peaks.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "compute/tiles.h"
 #include "kernels/kernels.h"
 
 #define PEAK_ELEMS  ((size_t)2048)      /* 8 KiB: in every first-level cache */
@@ -24,15 +27,61 @@ typedef struct job {
     size_t stride; /* between the threads' own; 0: one set for all, in pieces */
     size_t rounds;
     int arithmetic;
+    sn_product_peak_fn *products; /* not NULL: of these, in registers */
     _Atomic int sink;
 } job;
+
+/* A kernel that makes products, its reference, and how many it makes in a round. */
+typedef struct product_peak {
+    sn_arithmetic arithmetic;
+    sn_product_peak_fn *fn, *plain;
+    const char *name;
+    double each;
+} product_peak;
+
+/* No kernel: this CPU has no instructions for it. Plain C is not measured. */
+static product_peak product_peak_of(const sn_kernels *k, sn_arithmetic a)
+{
+    enum { HALF = 2 }; /* bytes of a bf16 */
+    const double bytes = SN_ROWS_STEP, tile = (double)SN_ROWS_WEIGHTS * SN_ROWS_TILE;
+    const product_peak all[] = {
+        {SN_ARITH_I8, k->i8_peak, sn_i8_peak_ref, k->i8_peak_name, bytes},
+        {SN_ARITH_BF16, k->bf16_peak, sn_bf16_peak_ref, k->bf16_peak_name, bytes / HALF},
+        {SN_ARITH_I8_TILES, k->i8_tile_peak, sn_i8_tile_peak_ref, k->i8_tile_peak_name, tile},
+        {SN_ARITH_BF16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
+         tile / HALF},
+        {SN_ARITH_F16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
+         tile / HALF / SN_SPLIT_STEPS}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].arithmetic == a && all[i].fn != all[i].plain)
+            return all[i];
+    return (product_peak){.name = ""};
+}
+
+const char *sn_peaks_instructions(sn_arithmetic a, uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    const char *name = a == SN_ARITH_F32 ? k->f32_peak_name : product_peak_of(k, a).name;
+    const char *last = strrchr(name, '_');
+    return last ? last + 1 : "";
+}
+
+/* Whatever the bytes are: nobody reads the sums. */
+static float multiply(const job *j)
+{
+    float sums[SN_ROWS_TILE * SN_ROWS_TILE];
+    j->products(sums, j->data, j->data, j->rounds);
+    return sums[0];
+}
 
 static void work(void *arg, size_t task, int worker)
 {
     job *j = arg;
     const float *own = j->data + (size_t)worker * j->stride;
     float sum = 0;
-    if (j->arithmetic) {
+    if (j->products) {
+        sum = multiply(j);
+    } else if (j->arithmetic) {
         sum = j->k->f32_peak(own, j->elems, j->rounds);
     } else if (j->stride) {
         for (size_t r = 0; r < j->rounds; r++)
@@ -47,7 +96,11 @@ static void work(void *arg, size_t task, int worker)
 static double once(job *j, sn_pool *pool, size_t tasks)
 {
     const uint64_t start = sn_now_ns();
-    sn_pool_run(pool, tasks, work, j);
+    const sn_thread_hook hook = sn_tiles_hook(j->k);
+    if (j->products)
+        sn_pool_run_hooked(pool, tasks, work, j, &hook);
+    else
+        sn_pool_run(pool, tasks, work, j);
     const uint64_t ns = sn_now_ns() - start;
     return ns ? (double)ns : 1;
 }
@@ -78,6 +131,17 @@ static double arithmetic(const sn_kernels *k, sn_pool *pool, const float *data)
     const size_t tasks = 8 * (size_t)sn_pool_threads(pool);
     set_rounds(&j);
     return best_rate(&j, pool, tasks, 4.0 * (double)(PEAK_ELEMS * j.rounds * tasks), 6e7);
+}
+
+static double products(const sn_kernels *k, sn_arithmetic a, sn_pool *pool, const float *data)
+{
+    const product_peak p = product_peak_of(k, a);
+    job j = {.k = k, .data = data, .products = p.fn};
+    const size_t tasks = 8 * (size_t)sn_pool_threads(pool);
+    if (!p.fn)
+        return 0;
+    set_rounds(&j);
+    return best_rate(&j, pool, tasks, 2 * p.each * (double)(j.rounds * tasks), 3e7);
 }
 
 static double own_bandwidth(const sn_kernels *k, sn_pool *pool, const float *data, size_t bytes)
@@ -122,7 +186,10 @@ static void measure(const sn_cpu *cpu, sn_pool *pool, const float *data, size_t 
 {
     const sn_kernels *k = sn_kernels_get(cpu->flags);
     const size_t threads = (size_t)sn_pool_threads(pool);
-    *out = (sn_peaks){.threads = (int)threads, .gflops = arithmetic(k, pool, data)};
+    *out = (sn_peaks){.threads = (int)threads};
+    for (int a = 0; a < SN_ARITH_COUNT; a++)
+        out->gops[a] = products(k, (sn_arithmetic)a, pool, data);
+    out->gops[SN_ARITH_F32] = arithmetic(k, pool, data);
     const size_t l2 = at_most(cpu->l2_bytes / 2, bytes / threads) / SN_ALIGN * SN_ALIGN;
     size_t l3 = at_most(cpu->l3_bytes / 2, L3_MAX);
     if (l3 <

@@ -8,6 +8,7 @@
 
 #include "compute/parallel.h"
 #include "compute/q8_ways.h"
+#include "compute/slot_arithmetic.h"
 
 enum { MAX_BLOCKS = 4, DEPTHWISE_ROWS = 4, DEPTHWISE_BLOCKS = 16, MANY_TAPS = 4096 };
 enum { LINES_BYTES = 128 << 10 }; /* of a part that goes by lines */
@@ -334,6 +335,7 @@ sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_fl
         kernel.name = p->k->u8_by_quads_name;
         p->flips = d->x_type != SONDE_DTYPE_U8;
     }
+    p->arithmetic = p->by_rows ? SN_SLOT_ARITHMETIC(i8_rows) : SN_SLOT_ARITHMETIC(i8_tile);
     const sn_packing packing = packing_of(p, dims);
     p->in_pixels = sn_count(c->in[0], c->in[1], c->in[2], 1);
     p->out_pixels = sn_count(c->out[0], c->out[1], c->out[2], 1);

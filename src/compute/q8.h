@@ -115,7 +115,8 @@ typedef struct sn_q8_plan {
     sn_pieces pointers, sums, factors; /* of each thread; factors: of a row */
     sn_workspace workspace;
     uint64_t flops;
-    char name[48]; /* "u8_conv3x3_vnni" */
+    sn_arithmetic arithmetic; /* of its products */
+    char name[48];            /* "u8_conv3x3_vnni" */
 } sn_q8_plan;
 
 sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_flags,

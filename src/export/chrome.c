@@ -169,6 +169,7 @@ static void step_args(chrome *c, bool *first, const sn_prof_span *span)
     }
     sn_put(w, "]");
     arg_text(c, first, "kernel", s->kernel);
+    arg_text(c, first, "arithmetic", sn_arithmetic_name(s->arithmetic));
     arg_text(c, first, "input_tensor_name", (*text)->input_names);
     arg_text(c, first, "input_type", (*text)->input_types);
     arg_text(c, first, "input_shape", (*text)->input_shapes);

@@ -64,17 +64,20 @@ static void put_machine(sn_writer *w, bool *first, const sn_profile *p)
     if (*p->precision)
         fact_text(w, first, "precision", p->precision);
     fact_i64(w, first, "level", p->level);
-    if (!(p->peak_gflops > 0))
+    if (!(p->peak_gops[SN_ARITH_F32] > 0))
         return;
     bool own = true;
     sn_put_key(w, first, "peaks");
     sn_put(w, "{");
-    fact_number(w, &own, "gflops", p->peak_gflops);
+    fact_number(w, &own, "gflops", p->peak_gops[SN_ARITH_F32]);
     fact_number(w, &own, "gbps", p->peak_gbps);
     fact_number(w, &own, "l2_bytes", p->caches[0].bytes);
     fact_number(w, &own, "l2_gbps", p->caches[0].gbps);
     fact_number(w, &own, "l3_bytes", p->caches[1].bytes);
     fact_number(w, &own, "l3_gbps", p->caches[1].gbps);
+    for (int a = 0; a < SN_ARITH_COUNT; a++)
+        if (a != SN_ARITH_F32 && p->peak_gops[a] > 0)
+            fact_number(w, &own, sn_arithmetic_name((sn_arithmetic)a), p->peak_gops[a]);
     sn_put(w, "}");
 }
 

@@ -64,6 +64,18 @@ static void put_usage(sn_proto *p, const sn_prof_usage *u)
     sn_proto_end(p, mark);
 }
 
+static void put_peaks(sn_proto *p, const sn_profile *f)
+{
+    for (int a = 0; a < SN_ARITH_COUNT; a++) {
+        if (a == SN_ARITH_F32 || !(f->peak_gops[a] > 0))
+            continue;
+        size_t mark = sn_proto_begin(p, SN_PF_FACTS_PEAK);
+        put_text(p, SN_PF_PEAK_ARITHMETIC, sn_arithmetic_name((sn_arithmetic)a));
+        put_double(p, SN_PF_PEAK_GOPS, f->peak_gops[a]);
+        sn_proto_end(p, mark);
+    }
+}
+
 void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
 {
     marks m = begin(p, SN_PF_RECORD_FACTS);
@@ -80,7 +92,7 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_double(p, SN_PF_FACTS_RECORD_NS, f->record_ns);
     put_number(p, SN_PF_FACTS_DROPPED, f->dropped);
     put_number(p, SN_PF_FACTS_INSTANCE, (uint64_t)f->instance);
-    put_double(p, SN_PF_FACTS_PEAK_GFLOPS, f->peak_gflops);
+    put_double(p, SN_PF_FACTS_PEAK_GFLOPS, f->peak_gops[SN_ARITH_F32]);
     put_double(p, SN_PF_FACTS_PEAK_GBPS, f->peak_gbps);
     put_memory(p, &f->memory);
     put_double(p, SN_PF_FACTS_L2_BYTES, f->caches[0].bytes);
@@ -91,6 +103,7 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_text(p, SN_PF_FACTS_COUNTERS_NOTE, f->counters_note);
     put_number(p, SN_PF_FACTS_CATEGORIES, f->categories);
     put_text(p, SN_PF_FACTS_PRECISION, f->precision);
+    put_peaks(p, f);
     end(p, m);
 }
 
@@ -161,6 +174,7 @@ void sn_pf_record_step(sn_proto *p, const sn_prof_step *s)
                (s->folded ? SN_PF_STEP_FOLDED : 0u) | (s->dynamic ? SN_PF_STEP_DYNAMIC : 0u) |
                    (s->control ? SN_PF_STEP_CONTROL : 0u));
     put_counts(p, SN_PF_STEP_COUNTS, &s->hw);
+    put_text(p, SN_PF_STEP_ARITHMETIC, sn_arithmetic_name(s->arithmetic));
     end(p, m);
 }
 

@@ -219,6 +219,7 @@ static bool encode_step(sn_pftrace *t, const sn_prof_step *s, sn_pf_step *own)
     note_interned(t, SN_PF_NOTE_post_op, s->post_op);
     note_nodes(t, s);
     note_interned(t, SN_PF_NOTE_kernel, s->kernel);
+    note_interned(t, SN_PF_NOTE_arithmetic, sn_arithmetic_name(s->arithmetic));
     note_interned(t, SN_PF_NOTE_input_tensor_name, text->input_names);
     note_interned(t, SN_PF_NOTE_input_type, text->input_types);
     note_interned(t, SN_PF_NOTE_input_shape, text->input_shapes);

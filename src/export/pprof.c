@@ -167,13 +167,15 @@ static void put_sample(pprof *c, const sn_prof_row *row)
     const int64_t values[] = {total(row->mean_ns, runs), total(row->calls, runs),
                               total(row->flops, runs), total(row->bytes, runs)};
     uint64_t stack[4];
-    label labels[2];
+    label labels[3];
     const int depth = stack_of(c, row, stack);
     int n_labels = 0;
     if (step && step->n_inputs)
         labels[n_labels++] = label_of(c, "shape", shapes_of(c, step));
     if (step && step->post_op && *step->post_op)
         labels[n_labels++] = label_of(c, "post_op", step->post_op);
+    if (step && step->arithmetic != SN_ARITH_NONE)
+        labels[n_labels++] = label_of(c, "arithmetic", sn_arithmetic_name(step->arithmetic));
     const size_t sample = sn_proto_begin(&c->out, PROFILE_SAMPLE);
     size_t mark = sn_proto_begin(&c->out, SAMPLE_LOCATION);
     for (int i = 0; i < depth; i++)

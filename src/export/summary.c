@@ -42,6 +42,18 @@ static void put_latency(sn_writer *w, const sn_prof_stats *s)
     sn_put(w, "}");
 }
 
+/* "peak_gops":{"f32":180,"bf16_tiles":2500}, in the words of "arithmetic". */
+static void put_peaks(sn_writer *w, bool *first, const sn_profile *p)
+{
+    bool own = true;
+    sn_put_key(w, first, "peak_gops");
+    sn_put(w, "{");
+    for (int a = 0; a < SN_ARITH_COUNT; a++)
+        if (p->peak_gops[a] > 0)
+            key_number(w, &own, sn_arithmetic_name((sn_arithmetic)a), p->peak_gops[a]);
+    sn_put(w, "}");
+}
+
 static void put_machine(sn_writer *w, const sn_profile *p)
 {
     bool first = true;
@@ -52,11 +64,12 @@ static void put_machine(sn_writer *w, const sn_profile *p)
     key_number(w, &first, "threads", p->threads);
     if (*p->precision)
         key_text(w, &first, "precision", p->precision);
-    if (p->peak_gflops > 0) {
-        key_number(w, &first, "peak_gflops", p->peak_gflops);
+    if (p->peak_gops[SN_ARITH_F32] > 0) {
+        key_number(w, &first, "peak_gflops", p->peak_gops[SN_ARITH_F32]);
         key_number(w, &first, "peak_gbps", p->peak_gbps);
         key_number(w, &first, "peak_l2_gbps", p->caches[0].gbps);
         key_number(w, &first, "peak_l3_gbps", p->caches[1].gbps);
+        put_peaks(w, &first, p);
     }
     sn_put(w, "}");
 }
@@ -110,6 +123,9 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
         sn_put_fixed(w, roofline, 6);
     }
     put_counts(w, &first, &r->hw);
+    char arithmetic[SN_ARITH_TEXT];
+    if (r->arithmetic)
+        key_text(w, &first, "arithmetic", sn_arithmetic_text(r->arithmetic, arithmetic));
     key_text(w, &first, "kernel", r->kernel);
     key_text(w, &first, key == SN_BY_NODE ? "node" : "example", r->example);
     if (key == SN_BY_NODE)
@@ -248,13 +264,14 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         sn_put(&w, "| profiler | unknown |\n");
     else
         put_stat(&w, &unit, "profiler (not included)", s.cost_ns);
-    const bool peaks = p->peak_gflops > 0;
+    const bool peaks = p->peak_gops[SN_ARITH_F32] > 0;
+    char arithmetic[SN_ARITH_TEXT];
     sn_put(&w, "\n| operator | calls | ");
     sn_put(&w, unit.name);
     sn_put(&w, " | share | GFLOP/s | ");
-    sn_put(&w, peaks ? "% of roofline | kernel |\n" : "kernel |\n");
+    sn_put(&w, peaks ? "% of roofline | arithmetic | kernel |\n" : "arithmetic | kernel |\n");
     sn_put(&w, "| --- | ---: | ---: | ---: | ---: | ");
-    sn_put(&w, peaks ? "---: | --- |\n" : "--- |\n");
+    sn_put(&w, peaks ? "---: | --- | --- |\n" : "--- | --- |\n");
     for (size_t i = 0; i < s.rows.n; i++) {
         const sn_prof_row *r = &s.rows.data[i];
         sn_put(&w, "| ");
@@ -273,6 +290,8 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         if (roofline >= 0)
             sn_put_fixed(&w, roofline * 100, 1);
         sn_put(&w, peaks ? " | " : "");
+        put_cell(&w, sn_arithmetic_text(r->arithmetic, arithmetic));
+        sn_put(&w, " | ");
         put_cell(&w, r->kernel);
         sn_put(&w, " |\n");
     }

@@ -13,7 +13,7 @@
 enum {
     MIN_TIME_WIDTH = 7,    /* "99.99ms": tables of successive runs line up */
     MAX_SHAPE_WIDTH = 100, /* longer shape lists push their own row only */
-    CELL = 32
+    CELL = SN_ARITH_TEXT
 };
 
 typedef struct table {
@@ -102,9 +102,17 @@ static void cell_ipc(char *c, const sn_profile *p, const sn_prof_row *r)
     else
         strcpy(c, "-");
 }
+static void cell_arithmetic(char *c, const sn_profile *p, const sn_prof_row *r)
+{
+    (void)p;
+    if (r->arithmetic)
+        sn_arithmetic_text(r->arithmetic, c);
+    else
+        strcpy(c, "-");
+}
 
 /* What a column needs to be shown at all. */
-enum { ALWAYS, PEAKS, COUNTERS };
+enum { ALWAYS, PEAKS, COUNTERS, NOT_ALL_F32 };
 
 static const struct column {
     const char *title;
@@ -121,6 +129,7 @@ static const struct column {
     {"GFLOP/s", cell_flops, ALWAYS},
     {"GB/s", cell_bytes, ALWAYS},
     {"% roofline", cell_roofline, PEAKS},
+    {"arithmetic", cell_arithmetic, NOT_ALL_F32},
     {"kernel", NULL, ALWAYS},
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
@@ -277,12 +286,14 @@ typedef struct layout {
 static bool known(const table *t, const sn_prof_summary *s, const struct column *c)
 {
     if (c->needs == PEAKS)
-        return t->p->peak_gflops > 0;
+        return t->p->peak_gops[SN_ARITH_F32] > 0;
     if (c->needs == ALWAYS)
         return true;
-    for (size_t i = 0; i < s->rows.n; i++)
-        if (s->rows.data[i].hw.calls > 0)
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const sn_prof_row *r = &s->rows.data[i];
+        if (c->needs == COUNTERS ? r->hw.calls > 0 : (r->arithmetic & ~(1u << SN_ARITH_F32)) != 0)
             return true;
+    }
     return false;
 }
 

@@ -77,8 +77,9 @@ static void put_facts(sn_xlsx *x)
 
 static void put_types(sn_xlsx *x)
 {
-    static const char *const titles[] = {"operator", "calls",   "mean (ms)",
-                                         "share",    "GFLOP/s", "kernel"};
+    static const char *const titles[] = {"operator", "calls",  "mean (ms)", "share",
+                                         "GFLOP/s",  "kernel", "arithmetic"};
+    char arithmetic[SN_ARITH_TEXT];
     sn_xlsx_row(x);
     put_titles(x, titles, sizeof titles / sizeof *titles);
     x->first_op_row = x->row + 1;
@@ -94,12 +95,13 @@ static void put_types(sn_xlsx *x)
         else
             sn_xlsx_skip(x);
         sn_xlsx_text(x, SN_STYLE_PLAIN, r->kernel);
+        sn_xlsx_text(x, SN_STYLE_PLAIN, sn_arithmetic_text(r->arithmetic, arithmetic));
     }
 }
 
 void sn_xlsx_put_summary(sn_xlsx *x)
 {
-    static const double widths[] = {34, 22, 14, 10, 12, 34};
+    static const double widths[] = {34, 22, 14, 10, 12, 34, 16};
     static const char *const titles[] = {"profile", "value"};
     sn_xlsx_open(x, "xl/worksheets/sheet1.xml");
     sn_xlsx_begin_rows(x, 1, widths, sizeof widths / sizeof *widths);
@@ -107,7 +109,7 @@ void sn_xlsx_put_summary(sn_xlsx *x)
     put_facts(x);
     put_types(x);
     sn_xlsx_end_rows(x);
-    sn_xlsx_filter(x, 'A', 'F', x->first_op_row - 1, x->row);
+    sn_xlsx_filter(x, 'A', 'G', x->first_op_row - 1, x->row);
     sn_xlsx_bars(x, 'C', x->first_op_row, x->row);
     sn_put(&x->w, "<drawing r:id=\"rId1\"/></worksheet>");
     sn_xlsx_close(x);

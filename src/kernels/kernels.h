@@ -35,6 +35,16 @@ typedef struct sn_kernel_slot {
     sn_arrangement arrangement;     /* of the weights */
 } sn_kernel_slot;
 
+/* What a slot multiplies: elements of its weights, or those it reads if it has none; and whether it
+ * does so in tiles. Drivers make the arithmetic they tell of from this. */
+enum {
+#define SN_SLOT(slot, signature, read, weights, written, arrangement)                              \
+    SN_PRODUCTS_##slot = SONDE_DTYPE_##weights ? SONDE_DTYPE_##weights : SONDE_DTYPE_##read,       \
+    SN_TILED_##slot = SN_WEIGHTS_##arrangement == SN_WEIGHTS_CONV_TILES,
+#include "kernels/slots.inc"
+#undef SN_SLOT
+};
+
 /* One row of kernels.inc, for tests and benchmarks; NULL past the end. */
 typedef struct sn_kernel_row {
     const sn_kernel_slot *slot;

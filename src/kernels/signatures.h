@@ -456,4 +456,18 @@ typedef void sn_f32_axpy_fn(float *y, const float *x, size_t n, size_t stride, f
  * that nothing can be left out. */
 typedef float sn_f32_peak_fn(const float *x, size_t n, size_t rounds);
 
+/* The same products `rounds` times over, with operands that stay in registers. x and w are
+ * SN_ROWS_WEIGHTS bytes each, kr numbers of them are four bytes. By slot, with sums in int32, which
+ * wraps, or in f32:
+ *
+ *   i8_peak, bf16_peak   y[i] = rounds * sum over c < kr of x[i*kr + c] * w[i*kr + c], for i < 16,
+ *                        of the first 64 bytes only
+ *   i8_tile_peak,        y[r*16 + l] = rounds * sum over c < 16*kr of
+ *   bf16_tile_peak           x[r*16*kr + c] * w[(c/kr*16 + l)*kr + c%kr], for r < 16, l < 16;
+ *                        on a thread between tiles_enter and tiles_leave
+ *
+ * Bytes of x are 0 … 127, as signed and as unsigned ones: two products then fit 16 bits. Floats are
+ * small integers: sums of any order are exact. */
+typedef void sn_product_peak_fn(void *y, const void *x, const void *w, size_t rounds);
+
 #endif

@@ -122,6 +122,7 @@ static sonde_status describe(const measuring *m, sn_arena *arena, sonde_op_varia
     *steps = 0;
     *reordered = false;
     const char *kernel = "";
+    uint32_t arithmetic = 0;
     for (uint32_t i = 0; i < m->bound->n_steps; i++) {
         const sn_step_info *info = &m->bound->info[i];
         if (is_reorder(m, i)) {
@@ -131,6 +132,7 @@ static sonde_status describe(const measuring *m, sn_arena *arena, sonde_op_varia
         ++*steps;
         row->flops += info->flops;
         row->bytes += info->bytes;
+        arithmetic |= info->arithmetic ? 1u << info->arithmetic : 0;
         if (info->workspace_bytes > row->workspace_bytes)
             row->workspace_bytes = info->workspace_bytes;
         if (info->kernel && *info->kernel && !*kernel)
@@ -140,8 +142,10 @@ static sonde_status describe(const measuring *m, sn_arena *arena, sonde_op_varia
     row->threads = m->way->threads;
     row->packed = sn_session_program(m->session->core)->packed_bytes > 0;
     row->layout = *reordered ? "blocked" : "plain";
+    char text[SN_ARITH_TEXT];
+    row->arithmetic = sn_arena_strdup(arena, sn_arithmetic_text(arithmetic, text));
     row->kernel = sn_arena_strdup(arena, kernel);
-    return row->kernel ? SONDE_OK : sn_fail_memory(err, strlen(kernel));
+    return row->kernel && row->arithmetic ? SONDE_OK : sn_fail_memory(err, strlen(kernel));
 }
 
 static sonde_status measure(measuring *m, sn_arena *arena, sonde_op_variant *row, sonde_error *err)
@@ -179,19 +183,25 @@ static sonde_status measure(measuring *m, sn_arena *arena, sonde_op_variant *row
 }
 
 /* Every variant is held against the same roof: that of the caller's context. */
-static void attain(const sn_op_case *c, sonde_op_variant *row)
+static void attain(const measuring *m, sonde_op_variant *row)
 {
-    sn_profile peaks = {.peak_gflops = 0};
-    sn_machine_describe_peaks(&c->context->machine, row->threads, &peaks);
-    row->roofline = sn_prof_attained(&peaks, (double)row->flops, (double)row->bytes,
-                                     row->mean_us * 1e3, &row->bound);
+    sn_profile peaks = {.peak_gbps = 0};
+    double peak_ns = 0;
+    sn_machine_describe_peaks(&m->c->context->machine, row->threads, &peaks);
+    for (uint32_t i = 0; i < m->bound->n_steps; i++) {
+        const sn_step_info *info = &m->bound->info[i];
+        const double ns = sn_prof_peak_ns(&peaks, info->arithmetic, (double)info->flops);
+        peak_ns = ns < 0 || peak_ns < 0 ? -1 : peak_ns + ns;
+    }
+    row->roofline =
+        sn_prof_attained(&peaks, peak_ns, (double)row->bytes, row->mean_us * 1e3, &row->bound);
 }
 
 sonde_status sn_op_measure(const sn_op_case *c, const sn_op_way *way, sn_arena *arena,
                            sonde_op_variant *row, size_t *steps, bool *reordered, sonde_error *err)
 {
     measuring m = {.c = c, .way = way};
-    *row = (sonde_op_variant){.struct_size = sizeof *row, .bound = ""};
+    *row = (sonde_op_variant){.struct_size = sizeof *row, .bound = "", .arithmetic = ""};
     sonde_status st = open(&m, err);
     if (st == SONDE_OK)
         st = set_inputs(&m, arena, err);
@@ -200,7 +210,7 @@ sonde_status sn_op_measure(const sn_op_case *c, const sn_op_way *way, sn_arena *
     if (st == SONDE_OK && *steps)
         st = measure(&m, arena, row, err);
     if (st == SONDE_OK)
-        attain(c, row);
+        attain(&m, row);
     if (m.bound)
         sn_binding_unref(m.bound);
     sonde_session_release(m.session);

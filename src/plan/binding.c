@@ -111,6 +111,26 @@ static uint64_t fact_bytes(const sn_fact *f)
     return (uint64_t)n * sn_dtype_bytes(packed ? packed->dtype : sn_fact_stored(f));
 }
 
+/* What an earlier input holds already is read once: queries, keys and values of one projection. */
+static bool is_repeated(const sn_step *s, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (s->in[k] == s->in[i])
+            return true;
+    return false;
+}
+
+/* Loops over numbers that no driver speaks for: bytes and 16-bit floats become f32 on the way. */
+static sn_arithmetic arithmetic_of(const sn_bind *k)
+{
+    if (k->flops == 0 || k->arithmetic != SN_ARITH_NONE)
+        return k->flops ? k->arithmetic : SN_ARITH_NONE;
+    const sn_fact *f = k->n_in > 0 && k->in[0] ? k->in[0] : &k->out[0];
+    const sn_dtype t = f->type.dtype;
+    const bool own = t == SONDE_DTYPE_F64 || (sn_dtype_is_int(t) && sn_dtype_bytes(t) > 1);
+    return own ? sn_arithmetic_of(t, false) : SN_ARITH_F32;
+}
+
 /* Kernel parameters, in the variant that was tuned if there is one. */
 static sonde_status choose_kernel(sn_binding *b, const sn_step *s, sn_bind *k, bool *unmeasured)
 {
@@ -212,6 +232,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->kernel = k.kernel;
         info->flops = k.flops;
         info->bytes = k.bytes;
+        info->arithmetic = arithmetic_of(&k);
         info->workspace_bytes = k.workspace.bytes;
         info->dynamic = allocates;
         info->view = k.view;
@@ -221,7 +242,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
     }
     if (!info->bytes) {
         for (uint32_t i = 0; i < s->n_in; i++)
-            info->bytes += fact_bytes(in[i]);
+            info->bytes += is_repeated(s, i) ? 0 : fact_bytes(in[i]);
         for (uint32_t o = 0; o < s->n_out; o++)
             info->bytes += fact_bytes(&out[o]);
     }

@@ -11,6 +11,7 @@
 typedef struct sn_step_info {
     const char *kernel;
     uint64_t flops, bytes;
+    sn_arithmetic arithmetic; /* of the flops; NONE: there are none */
     uint64_t bind_ticks;
     size_t workspace_bytes;
     uint32_t overwrites; /* see sn_bind */

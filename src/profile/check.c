@@ -27,13 +27,9 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
                                m->rss,         m->rss_peak,     m->rss_anon,     m->rss_file,
                                u->cpu_ns,      u->minor_faults, u->major_faults, u->voluntary,
                                u->involuntary, p->dropped,      p->start_wall_ns};
-    const double rates[] = {p->peak_gflops,
-                            p->peak_gbps,
-                            p->caches[0].bytes,
-                            p->caches[0].gbps,
-                            p->caches[1].bytes,
-                            p->caches[1].gbps,
-                            isnan(p->record_ns) ? 0 : p->record_ns};
+    const double rates[] = {p->peak_gbps,      p->caches[0].bytes,
+                            p->caches[0].gbps, p->caches[1].bytes,
+                            p->caches[1].gbps, isnan(p->record_ns) ? 0 : p->record_ns};
     if (!p->model_name || !p->version || !p->cpu_model || !p->cpu_level || !p->precision ||
         !p->counters_note || !p->note)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a string in the header data is missing");
@@ -51,6 +47,10 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
         if (!is_count(rates[k]))
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "a rate in the header data is %g, which is invalid", rates[k]);
+    for (int a = 0; a < SN_ARITH_COUNT; a++)
+        if (!is_count(p->peak_gops[a]))
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "a peak in the header data is %g, which is invalid", p->peak_gops[a]);
     return SONDE_OK;
 }
 
@@ -84,7 +84,8 @@ static sonde_status check_steps(const sn_profile *p, sonde_error *err)
         if (!good_tensors(s->inputs, s->n_inputs) || !good_tensors(s->outputs, s->n_outputs))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "a tensor of step %zu is invalid", i);
         if (s->flops > SN_PROF_MAX_COUNT || s->bytes > SN_PROF_MAX_COUNT ||
-            s->bind_ns > SN_PROF_MAX_NS || !good_counts(&s->hw))
+            s->bind_ns > SN_PROF_MAX_NS || (unsigned)s->arithmetic >= SN_ARITH_COUNT ||
+            !good_counts(&s->hw))
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number of step %zu is out of bounds", i);
     }
     return SONDE_OK;

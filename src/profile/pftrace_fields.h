@@ -59,7 +59,7 @@ enum {
     SN_PF_FACTS_RECORD_NS = 11,
     SN_PF_FACTS_DROPPED = 12,
     SN_PF_FACTS_INSTANCE = 13,
-    SN_PF_FACTS_PEAK_GFLOPS = 14,
+    SN_PF_FACTS_PEAK_GFLOPS = 14, /* of f32 */
     SN_PF_FACTS_PEAK_GBPS = 15,
     SN_PF_FACTS_MEMORY = 16,   /* packed, in the order of sn_prof_memory */
     SN_PF_FACTS_L2_BYTES = 17, /* caches[0] and caches[1] of the profile */
@@ -69,8 +69,10 @@ enum {
     SN_PF_FACTS_USAGE = 21, /* packed, in the order of sn_prof_usage; absent: not known */
     SN_PF_FACTS_COUNTERS_NOTE = 22,
     SN_PF_FACTS_CATEGORIES = 23, /* a set of sn_prof_cat: the spans of others were left out */
-    SN_PF_FACTS_PRECISION = 24
+    SN_PF_FACTS_PRECISION = 24,
+    SN_PF_FACTS_PEAK = 25 /* of other arithmetic than f32, one each */
 };
+enum { SN_PF_PEAK_ARITHMETIC = 1, SN_PF_PEAK_GOPS = 2 };
 enum { SN_PF_FORMAT = 1 };
 
 enum {
@@ -88,7 +90,8 @@ enum {
     SN_PF_STEP_BYTES = 12,
     SN_PF_STEP_BIND_NS = 13,
     SN_PF_STEP_FLAGS = 14,
-    SN_PF_STEP_COUNTS = 15
+    SN_PF_STEP_COUNTS = 15,
+    SN_PF_STEP_ARITHMETIC = 16 /* its name */
 };
 enum { SN_PF_STEP_FOLDED = 1, SN_PF_STEP_DYNAMIC = 2, SN_PF_STEP_CONTROL = 4 };
 enum { SN_PF_COUNTS_STEP = 1, SN_PF_COUNTS_COUNTS = 2 };

@@ -18,6 +18,7 @@
 #define SN_PROFILE_PROFILE_H
 
 #include "base/arena.h"
+#include "base/arithmetic.h"
 #include "base/vec.h"
 
 #define SN_PROF_MAX_NS    (UINT64_C(1) << 60) /* 36 years */
@@ -25,7 +26,7 @@
 
 typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *name;
-    const char *dtype;   /* "f32"; "" when absent */
+    const char *dtype;   /* as stored, of packed weights as packed: "f32"; "" when absent */
     int32_t rank;        /* -1: absent or not a tensor */
     const int64_t *dims; /* below 0: not known */
     const char *text;    /* "seq(f32[?])" when not a tensor, else NULL; never "" */
@@ -58,6 +59,7 @@ typedef struct sn_prof_step {
     const char *kernel;     /* "f32_conv1x1_14x2_avx512" or "" */
     const char *attributes; /* "kernel_shape=3,3;strides=1,1" */
     uint64_t flops, bytes;
+    sn_arithmetic arithmetic; /* of the flops; NONE: there are none, or it is not known */
     uint64_t bind_ns; /* what binding this step cost: the "reshape_time" of spans that `bound` */
     sn_prof_hw hw;    /* over all calls that were counted */
     bool folded;      /* listed at zero time: folded away or merged, never executed */
@@ -206,14 +208,16 @@ typedef struct sn_profile {
     const char *precision; /* of the sessions: "file", "f16", …; "mixed"; "" when not known */
     int cores, threads, level;
     int64_t pid;
-    uint64_t start_wall_ns;        /* epoch time of ns 0 */
-    double record_ns;              /* cost of recording one step; NaN: not known (another program's
-                                      profile) */
-    uint64_t dropped;              /* records lost to overflow */
-    int instance;                  /* of several processes that run side by side, from 0 */
-    uint32_t categories;           /* a set: spans its traces show. Figures are made of all spans */
-    double peak_gflops, peak_gbps; /* of that many threads on this machine; 0 = not measured */
-    sn_prof_cache caches[2];       /* second and third level; peak_gbps is that of memory */
+    uint64_t start_wall_ns; /* epoch time of ns 0 */
+    double record_ns;       /* cost of recording one step; NaN: not known (another program's
+                               profile) */
+    uint64_t dropped;       /* records lost to overflow */
+    int instance;           /* of several processes that run side by side, from 0 */
+    uint32_t categories;    /* a set: spans its traces show. Figures are made of all spans */
+    double peak_gops[SN_ARITH_COUNT]; /* by arithmetic, of that many threads on this machine; 0 =
+                                         not measured */
+    double peak_gbps;                 /* of memory */
+    sn_prof_cache caches[2];          /* second and third level */
     sn_prof_usage usage;
     const char *counters_note; /* why there are no hardware counters though they were wanted; "" */
     sn_prof_memory memory;
@@ -281,6 +285,9 @@ typedef struct sn_prof_row {
     double share;        /* 0…1 of the wall time */
     double per_call_p50_ns, per_call_p99_ns, per_call_mean_ns;
     double flops, bytes; /* per iteration */
+    double peak_ns;      /* per iteration: what the flops take at the peaks of their arithmetic; -1:
+                            a peak is not known */
+    uint32_t arithmetic; /* a set: bit a for arithmetic a of its steps */
     double input_elems;  /* per iteration */
     sn_prof_hw hw;       /* per iteration; calls 0: not counted */
     uint32_t step;       /* index of its first step; UINT32_MAX: none, or not in the tables */
@@ -322,12 +329,15 @@ typedef struct sn_prof_runs {
 sonde_status sn_profile_runs(const sn_profile *p, sn_prof_runs *runs, sonde_error *err);
 void sn_prof_runs_free(sn_prof_runs *runs);
 
+/* What so many operations take at the peak of their arithmetic; -1: it is not known. A file that
+ * does not tell the arithmetic is from when there was one peak, of f32. */
+double sn_prof_peak_ns(const sn_profile *p, sn_arithmetic a, double flops);
 /* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak
  * and of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
 double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row);
-/* The same from plain figures: operations and bytes of one call, and how long it took. `bound` (may
- * be NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
-double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,
+/* The same from plain figures of one call: what sn_prof_peak_ns says, bytes, and how long it took.
+ * `bound` (may be NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
+double sn_prof_attained(const sn_profile *p, double peak_ns, double bytes, double ns,
                         const char **bound);
 
 #endif

@@ -4,13 +4,20 @@
  * Against the memory's it would look faster than possible. */
 #include "profile/profile.h"
 
-double sn_prof_attained(const sn_profile *p, double flops, double bytes, double ns,
+double sn_prof_peak_ns(const sn_profile *p, sn_arithmetic a, double flops)
+{
+    const double peak = p->peak_gops[a == SN_ARITH_NONE ? SN_ARITH_F32 : a];
+    return !(flops > 0) ? 0 : peak > 0 ? flops / peak : -1;
+}
+
+double sn_prof_attained(const sn_profile *p, double peak_ns, double bytes, double ns,
                         const char **bound)
 {
     static const char *const names[] = {"l2", "l3"};
     const char *what = "memory", *none;
     *(bound ? bound : &none) = "";
-    if (!(p->peak_gflops > 0) || !(ns > 0) || !(flops > 0 || bytes > 0))
+    if (!(p->peak_gops[SN_ARITH_F32] > 0) || !(ns > 0) || peak_ns < 0 ||
+        !(peak_ns > 0 || bytes > 0))
         return -1;
     double gbps = p->peak_gbps;
     for (int k = 1; k >= 0; k--)
@@ -18,7 +25,7 @@ double sn_prof_attained(const sn_profile *p, double flops, double bytes, double 
             gbps = p->caches[k].gbps;
             what = names[k];
         }
-    const double compute = flops / ns / p->peak_gflops;
+    const double compute = peak_ns / ns;
     const double reading = gbps > 0 ? bytes / ns / gbps : 0;
     const double most = compute > reading ? compute : reading;
     *(bound ? bound : &none) = compute > reading ? "compute" : what;
@@ -29,6 +36,6 @@ double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row)
 {
     if (row->bracket || !(row->calls > 0))
         return -1;
-    return sn_prof_attained(p, row->flops / row->calls, row->bytes / row->calls,
+    return sn_prof_attained(p, row->peak_ns / row->calls, row->bytes / row->calls,
                             row->mean_ns / row->calls, NULL);
 }

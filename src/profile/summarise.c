@@ -15,6 +15,8 @@
 typedef struct group {
     size_t samples, first; /* how many, and where in the sample array */
     double total_ns, flops, bytes, input_elems;
+    double peak_ns; /* what the flops take at their peaks; -1: not known */
+    uint32_t arithmetic;
     sn_prof_hw hw;
 } group;
 
@@ -143,6 +145,14 @@ static void add_counts(sn_prof_hw *to, const sn_prof_hw *hw, double calls)
     to->branch_misses += hw->branch_misses * scale;
 }
 
+static void add_peak(group *to, const sn_profile *p, const sn_prof_step *s, double calls)
+{
+    const double ns = sn_prof_peak_ns(p, s->arithmetic, (double)s->flops);
+    to->peak_ns = ns < 0 || to->peak_ns < 0 ? -1 : to->peak_ns + calls * ns;
+    if (s->arithmetic != SN_ARITH_NONE)
+        to->arithmetic |= 1u << s->arithmetic;
+}
+
 /* Adds up every measured span, then lays its sample into its group's stretch of the array. */
 static sonde_status add_spans(work *w, sonde_error *err)
 {
@@ -170,6 +180,7 @@ static sonde_status add_spans(work *w, sonde_error *err)
         group *to = &w->groups.data[w->group_of_step[i]];
         to->flops += w->step_calls[i] * (double)s->flops;
         to->bytes += w->step_calls[i] * (double)s->bytes;
+        add_peak(to, p, s, w->step_calls[i]);
         to->input_elems += w->step_calls[i] * sn_prof_step_input_elems(s);
         add_counts(&to->hw, &s->hw, w->step_calls[i]);
     }
@@ -270,6 +281,8 @@ static void fill_rows(work *w)
         row->per_call_p99_ns = stats.p99;
         row->flops = from->flops / iterations;
         row->bytes = from->bytes / iterations;
+        row->peak_ns = from->peak_ns < 0 ? -1 : from->peak_ns / iterations;
+        row->arithmetic = from->arithmetic;
         row->input_elems = from->input_elems / iterations;
         row->hw = (sn_prof_hw){.calls = from->hw.calls / iterations,
                                .cycles = from->hw.cycles / iterations,

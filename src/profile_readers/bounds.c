@@ -32,7 +32,8 @@ static void bound_facts(sn_profile *p)
     p->start_wall_ns = at_most(p->start_wall_ns, SN_PROF_MAX_COUNT);
     p->pid = p->pid > 0 ? p->pid : 0;
     p->record_ns = isnan(p->record_ns) ? p->record_ns : count(p->record_ns);
-    p->peak_gflops = count(p->peak_gflops);
+    for (int a = 0; a < SN_ARITH_COUNT; a++)
+        p->peak_gops[a] = count(p->peak_gops[a]);
     p->peak_gbps = count(p->peak_gbps);
     for (int k = 0; k < 2; k++) {
         p->caches[k].bytes = count(p->caches[k].bytes);

@@ -28,6 +28,7 @@ enum {
     ARG_OUTPUT_TYPES,
     ARG_OUTPUT_SHAPES,
     ARG_ATTRIBUTES,
+    ARG_ARITHMETIC,
     ARG_TEXTS
 };
 static const char *const text_keys[ARG_TEXTS] = {"op",
@@ -39,7 +40,8 @@ static const char *const text_keys[ARG_TEXTS] = {"op",
                                                  "output_tensor_name",
                                                  "output_type",
                                                  "output_shape",
-                                                 "attributes"};
+                                                 "attributes",
+                                                 "arithmetic"};
 
 typedef struct arguments {
     sn_json_text texts[ARG_TEXTS], user, bind, model;
@@ -227,6 +229,7 @@ static uint32_t step_of(sn_build *b, const sn_json_event *e, const arguments *a)
     s->attributes = sn_build_text(b, a->texts[ARG_ATTRIBUTES]);
     s->inputs = read_tensors(b, &a->texts[ARG_INPUT_NAMES], &s->n_inputs);
     s->outputs = read_tensors(b, &a->texts[ARG_OUTPUT_NAMES], &s->n_outputs);
+    s->arithmetic = sn_arithmetic_named(a->texts[ARG_ARITHMETIC].data, a->texts[ARG_ARITHMETIC].n);
     s->flops = a->flops;
     s->bytes = a->bytes;
     s->hw = a->counts;

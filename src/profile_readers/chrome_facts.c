@@ -82,15 +82,18 @@ static void take_peaks(sn_profile *p, sn_json *j)
     const struct {
         const char *key;
         double *to;
-    } all[] = {{"gflops", &p->peak_gflops},       {"gbps", &p->peak_gbps},
-               {"l2_bytes", &p->caches[0].bytes}, {"l2_gbps", &p->caches[0].gbps},
-               {"l3_bytes", &p->caches[1].bytes}, {"l3_gbps", &p->caches[1].gbps}};
+    } all[] = {{"gflops", &p->peak_gops[SN_ARITH_F32]}, {"gbps", &p->peak_gbps},
+               {"l2_bytes", &p->caches[0].bytes},       {"l2_gbps", &p->caches[0].gbps},
+               {"l3_bytes", &p->caches[1].bytes},       {"l3_gbps", &p->caches[1].gbps}};
     sn_json_text key;
     for (sn_json_object(j); next_number(j, &key);) {
         const double v = real(j);
         for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
             if (sn_json_is(key, all[k].key))
                 *all[k].to = v;
+        const sn_arithmetic a = sn_arithmetic_named(key.data, key.n);
+        if (a != SN_ARITH_NONE)
+            p->peak_gops[a] = v;
     }
 }
 

@@ -31,6 +31,27 @@ static void read_usage(sn_wire w, sn_prof_usage *u)
         *all[i] = v;
 }
 
+/* A name of a later version is none. */
+static sn_arithmetic read_arithmetic(const sn_field *f)
+{
+    return sn_arithmetic_named((const char *)f->body.at, sn_wire_bytes(&f->body));
+}
+
+static void read_peak(sn_wire w, sn_profile *p)
+{
+    sn_arithmetic a = SN_ARITH_NONE;
+    double gops = 0;
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_LEN(SN_PF_PEAK_ARITHMETIC))
+            a = read_arithmetic(&f);
+        else if (f.tag == SN_F64(SN_PF_PEAK_GOPS))
+            gops = sn_pf_real(f.num);
+    }
+    if (a != SN_ARITH_NONE)
+        p->peak_gops[a] = gops;
+}
+
 sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
 {
     sn_profile *p = r->p;
@@ -55,6 +76,9 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
             break;
         case SN_LEN(SN_PF_FACTS_CPU_LEVEL):
             p->cpu_level = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_FACTS_PEAK):
+            read_peak(f.body, p);
             break;
         case SN_LEN(SN_PF_FACTS_PRECISION):
             p->precision = sn_pf_text(r, &f);
@@ -84,7 +108,7 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
             p->instance = number(f.num);
             break;
         case SN_F64(SN_PF_FACTS_PEAK_GFLOPS):
-            p->peak_gflops = sn_pf_real(f.num);
+            p->peak_gops[SN_ARITH_F32] = sn_pf_real(f.num);
             break;
         case SN_F64(SN_PF_FACTS_PEAK_GBPS):
             p->peak_gbps = sn_pf_real(f.num);
@@ -294,6 +318,9 @@ void sn_pf_read_step(sn_pf_reader *r, sn_wire w)
             break;
         case SN_LEN(SN_PF_STEP_KERNEL):
             s.kernel = sn_pf_text(r, &f);
+            break;
+        case SN_LEN(SN_PF_STEP_ARITHMETIC):
+            s.arithmetic = read_arithmetic(&f);
             break;
         case SN_LEN(SN_PF_STEP_ATTRIBUTES):
             s.attributes = sn_pf_text(r, &f);

@@ -11,7 +11,7 @@
 #include "profile/profile.h"
 
 typedef struct sn_machine {
-    const sn_context *ctx;
+    sn_context *ctx;
     pthread_mutex_t lock; /* of everything here; held alone or inside the records' */
     bool looked;          /* for the file */
     sn_peaks one, all;    /* threads 0: not known */
@@ -23,7 +23,7 @@ typedef struct sn_machine {
     char note[512]; /* why there are no hardware counters; "" */
 } sn_machine;
 
-void sn_machine_init(sn_machine *m, const sn_context *ctx);
+void sn_machine_init(sn_machine *m, sn_context *ctx);
 void sn_machine_fini(sn_machine *m);
 void sn_machine_after_fork(sn_machine *m); /* in the child */
 
@@ -32,6 +32,8 @@ void sn_machine_after_fork(sn_machine *m); /* in the child */
 const char *sn_machine_build_note(void);
 /* As measured here or read from the file; threads 0: not known. */
 void sn_machine_peaks(sn_machine *m, sn_peaks *one, sn_peaks *all, uint64_t *measured_at_s);
+/* The instructions that make these products here, "" where there are none. */
+const char *sn_machine_instructions(const sn_machine *m, sn_arithmetic a);
 /* Measures them and keeps them in the file. */
 sonde_status sn_machine_calibrate(sn_machine *m, sonde_error *err);
 

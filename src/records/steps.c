@@ -5,6 +5,24 @@
 
 #include <string.h>
 
+#include "compute/packs.h"
+
+/* What kernels read and write, which need not be what the model states: images may be bf16 between
+ * steps, and packed weights what the session asks for. */
+static sn_dtype stored_dtype(const sn_fact *fact)
+{
+    const sn_pack_format *packed = sn_pack_get(fact->pack);
+    return packed ? packed->dtype : sn_fact_stored(fact);
+}
+
+/* The fact of input i as the step finds it: of the packed weight where there is one. */
+static const sn_fact *input_fact(const sn_binding *b, const sn_step *step, uint32_t i,
+                                 const sn_value *v)
+{
+    const bool bound = i < step->n_in && step->in[i] != SN_NO_SLOT;
+    return &b->facts[bound ? step->in[i] : v->id];
+}
+
 /* False: out of memory. */
 static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact, const sn_graph *g,
                        sn_arena *arena, sn_prof_tensor *row)
@@ -15,7 +33,7 @@ static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact,
     const sn_type *t = &fact->type;
     row->name = sn_arena_strdup(arena, name);
     if (t->kind == SN_KIND_TENSOR)
-        row->dtype = sn_dtype_name(t->dtype);
+        row->dtype = sn_dtype_name(stored_dtype(fact));
     if (t->kind == SN_KIND_TENSOR && sn_type_is_concrete(t)) {
         int64_t *dims = SN_NEW_N(arena, int64_t, t->rank + 1);
         if (!dims)
@@ -37,6 +55,7 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
                         sn_prof_step *row)
 {
     const sn_graph *g = b->program->graph;
+    const sn_step *step = &b->steps[row->index];
     sn_prof_tensor *in = SN_NEW_N(arena, sn_prof_tensor, node->n_in + 1);
     sn_prof_tensor *out = SN_NEW_N(arena, sn_prof_tensor, node->n_out + 1);
     if (!in || !out)
@@ -44,11 +63,11 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
     for (uint32_t i = 0; i < node->n_in; i++) {
         const sn_value *v = node->in[i].value;
         const char *name = v ? sn_edge_shown(&node->in[i]) : "";
-        if (!tensor_row(v, name, v ? &b->facts[v->id] : NULL, g, arena, &in[i]))
+        if (!tensor_row(v, name, v ? input_fact(b, step, i, v) : NULL, g, arena, &in[i]))
             return false;
         in[i].constant = v && sn_value_is_const(v);
         if (in[i].constant && i > 0 && in[i].rank >= 2)
-            in[i].zeros = sn_records_weight_zeros(b, &b->steps[row->index], i);
+            in[i].zeros = sn_records_weight_zeros(b, step, i);
     }
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];
@@ -96,6 +115,7 @@ static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_
                           .index = i,
                           .flops = info->flops,
                           .bytes = info->bytes,
+                          .arithmetic = info->arithmetic,
                           .bind_ns = (uint64_t)sn_ticks_to_ns(clock, info->bind_ticks),
                           .dynamic = info->dynamic,
                           .control = step->op && (step->op->flags & SN_OP_CONTROL)};

@@ -35,21 +35,40 @@ static sonde_context *context(int threads)
     return c;
 }
 
-/* A line as sonde_machine_calibrate would write it: 100 GFLOP/s, 200, 50 and 10 GB/s. */
-static void write_peaks(const char *folder, const sonde_machine_info *m, const char *before)
+/* A line as sonde_machine_calibrate would write it: 100 GFLOP/s, 200, 50 and 10 GB/s. `types`: what
+ * the line below says between the key and the processor; NULL: there is none. */
+static void write_types(const char *folder, const sonde_machine_info *m, const char *before,
+                        const char *types)
 {
-    char path[128], text[512];
+    char path[128], text[2048];
     sonde_error err;
     sn_cache cache;
     sn_allocator alloc;
     sn_allocator_init_system(&alloc);
     snprintf(path, sizeof path, "%s/sonde", folder);
-    snprintf(text, sizeof text, "%s%d %d %s 100000 200000 50000 10000 1700000000 %s\n", before,
-             m->threads, m->cores, m->level, m->cpu);
+    int n = snprintf(text, sizeof text, "%s%d %d %s 100000 200000 50000 10000 1700000000 %s\n",
+                     before, m->threads, m->cores, m->level, m->cpu);
+    if (types)
+        snprintf(text + n, sizeof text - (size_t)n, "types %d %d %s %s of %s\n", m->threads,
+                 m->cores, m->level, types, m->cpu);
     if (sn_cache_open(&cache, path, true, &err) ||
         sn_cache_write_text(&cache, "peaks", text, strlen(text), &alloc, &err))
         abort();
     sn_cache_close(&cache);
+}
+
+static void write_peaks(const char *folder, const sonde_machine_info *m, const char *before)
+{
+    write_types(folder, m, before, NULL);
+}
+
+/* All threads' GOP/s of this arithmetic; -1: it is not listed. */
+static double rate_of(const sonde_machine_info *m, const char *arithmetic)
+{
+    for (size_t i = 0; i < m->rate_count; i++)
+        if (strcmp(m->rates[i].arithmetic, arithmetic) == 0)
+            return m->rates[i].all_gops;
+    return -1;
 }
 
 TEST(facts_of_the_machine_are_told)
@@ -90,6 +109,12 @@ TEST(peaks_that_were_measured_are_found_again)
     } else {
         CHECK(again.measured && fabs(again.all.gflops / m.all.gflops - 1) < 0.01);
         CHECK_EQ(again.measured_at_s, m.measured_at_s);
+        CHECK_EQ(again.rate_count, m.rate_count);
+        for (size_t i = 0; i < m.rate_count; i++)
+            CHECK_MSG(m.rates[i].one_gops > 0 && m.rates[i].all_gops > 0 &&
+                          fabs(again.rates[i].all_gops / m.rates[i].all_gops - 1) < 0.01 &&
+                          fabs(again.rates[i].one_gops / m.rates[i].one_gops - 1) < 0.01,
+                      "%s, %s", m.rates[i].arithmetic, m.rates[i].instructions);
     }
     sonde_context_release(c);
     c = context(3); /* not measured with as many */
@@ -138,6 +163,66 @@ TEST(a_corrupt_cache_is_ignored_line_by_line)
         sonde_context_release(c);
         remove_home(home);
     }
+}
+
+/* What no instruction of this machine computes is not told, whatever a file says of it. */
+static double known_rate(const sonde_machine_info *m, const char *arithmetic, double rate)
+{
+    return rate_of(m, arithmetic) < 0 ? -1 : rate;
+}
+
+TEST(peaks_of_types_are_read_and_missing_or_corrupt_ones_are_unknown)
+{
+    static const struct {
+        const char *types;
+        double i8, tiles;
+    } cases[] = {{NULL, 0, 0}, /* the file of an earlier version */
+                 {"i8=700000 bf16_tiles=2500000", 700, 2500},
+                 {"later=5 i8=700000", 700, 0},
+                 {"", 0, 0},
+                 {"i8=-1 bf16_tiles=2500000", 0, 2500},
+                 {"i8=99999999999999999999999 bf16_tiles=2500000", 0, 2500},
+                 {"f32=5 i8=1 i8", 0, 0},
+                 {"i8= bf16_tiles", 0, 0},
+                 {"\x01\xff=3", 0, 0},
+                 {"a_name_that_is_far_longer_than_any_there_is=7 i8=700000", 0, 0}};
+    sonde_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *home = fresh_home();
+        sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+        sonde_context *c = context(1);
+        CHECK_OK(sonde_machine_peaks(c, &m, &err));
+        CHECK(rate_of(&m, "f32") == 0 && rate_of(&m, "f64") == -1);
+        write_types(home, &m, "sonde peaks 2\n", cases[i].types);
+        sonde_context_release(c);
+        c = context(1);
+        CHECK_OK(sonde_machine_peaks(c, &m, &err));
+        CHECK(m.measured && m.all.gflops == 100 && rate_of(&m, "f32") == 100);
+        CHECK_MSG(rate_of(&m, "i8") == known_rate(&m, "i8", cases[i].i8) &&
+                      rate_of(&m, "bf16_tiles") == known_rate(&m, "bf16_tiles", cases[i].tiles),
+                  "%zu: %g, %g", i, rate_of(&m, "i8"), rate_of(&m, "bf16_tiles"));
+        sonde_context_release(c);
+        remove_home(home);
+    }
+}
+
+TEST(peaks_of_types_alone_are_nobodys)
+{
+    const char *home = fresh_home();
+    char before[512];
+    sonde_error err;
+    sonde_machine_info m = SONDE_INIT(sonde_machine_info);
+    sonde_context *c = context(1);
+    CHECK_OK(sonde_machine_peaks(c, &m, &err));
+    snprintf(before, sizeof before, "sonde peaks 2\ntypes %d %d %s i8=5000 of %s\n", m.threads,
+             m.cores, m.level, m.cpu);
+    write_types(home, &m, before, NULL); /* they stand before their line */
+    sonde_context_release(c);
+    c = context(1);
+    CHECK_OK(sonde_machine_peaks(c, &m, &err));
+    CHECK(m.measured && rate_of(&m, "i8") == known_rate(&m, "i8", 0));
+    sonde_context_release(c);
+    remove_home(home);
 }
 
 static bool measured(void)
@@ -223,6 +308,7 @@ static void check_rows(const sonde_profile *profile, bool peaks)
         if (strcmp(r.op_type, "Conv") == 0) {
             conv++;
             CHECK_STR(r.dtype, "f32");
+            CHECK_STR(r.arithmetic, "f32");
             CHECK(peaks ? r.roofline > 0 && r.roofline <= 1 && *r.bound : r.roofline == -1);
         }
         if (r.bracket)

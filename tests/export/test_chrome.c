@@ -84,6 +84,7 @@ TEST(an_operator_carries_everything_known_about_its_step)
     CHECK_EQ(json_get(a, "nodes")->n, 3);
     CHECK_STR(json_get(a, "nodes")->children[1].text, "add1");
     CHECK_STR(json_text(a, "kernel"), "f32_conv1x1_avx2");
+    CHECK_STR(json_text(a, "arithmetic"), "f32");
     CHECK_STR(json_text(a, "input_tensor_name"), "x,w,");
     CHECK_STR(json_text(a, "input_type"), "fp32,fp32,");
     CHECK_STR(json_text(a, "input_shape"), "1*3*4*4,2*3*1*1,");

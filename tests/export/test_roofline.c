@@ -33,7 +33,7 @@ static bool json_valid(const char *text)
 static sn_profile *measured(failing_alloc *m)
 {
     sn_profile *p = syn_tiny(failing_init(m));
-    p->peak_gflops = 1;
+    p->peak_gops[SN_ARITH_F32] = 1;
     p->peak_gbps = 10;
     p->caches[0] = (sn_prof_cache){.bytes = 1e6, .gbps = 100};
     return p;
@@ -53,6 +53,27 @@ TEST(the_table_has_a_column_for_the_roofline_when_peaks_are_known)
     CHECK_HAS(with, "        50.0  f32_gemm_6x16_avx2");
     CHECK(strstr(narrow, "% roofline") == NULL);
     free(without), free(with), free(narrow);
+    sn_profile_free(p);
+}
+
+TEST(tables_say_what_was_computed_in_another_type_than_f32)
+{
+    failing_alloc m;
+    sn_profile *p = measured(&m);
+    p->peak_gops[SN_ARITH_I8_TILES] = 10;
+    p->steps.data[0].arithmetic = SN_ARITH_I8_TILES;
+    char *text = table(p, 200), *summary = file(p, &sn_exporter_summary);
+    CHECK_HAS(text, "GB/s  % roofline  arithmetic  kernel");
+    CHECK_HAS(text, "         1.4    i8_tiles  f32_conv1x1_avx2"); /* a tenth of what f32 attains */
+    CHECK_HAS(text, "        50.0         f32  f32_gemm_6x16_avx2");
+    CHECK_HAS(summary, "\"peak_gops\":{\"f32\":1,\"i8_tiles\":10}");
+    CHECK_HAS(summary, "\"roofline\":0.014286,\"arithmetic\":\"i8_tiles\"");
+    CHECK(json_valid(summary));
+    free(text), free(summary);
+    p->peak_gops[SN_ARITH_I8_TILES] = 0; /* not measured: no share is better than a wrong one */
+    text = table(p, 200);
+    CHECK_HAS(text, "           -    i8_tiles  f32_conv1x1_avx2");
+    free(text);
     sn_profile_free(p);
 }
 
@@ -100,8 +121,8 @@ TEST(summaries_have_the_share_of_every_row)
     CHECK_HAS(summary,
               "\"peak_gflops\":1,\"peak_gbps\":10,\"peak_l2_gbps\":100,\"peak_l3_gbps\":0");
     CHECK(json_valid(summary));
-    CHECK_HAS(markdown, "| GFLOP/s | % of roofline | kernel |\n");
-    CHECK_HAS(markdown, " | 14.3 | f32");
+    CHECK_HAS(markdown, "| GFLOP/s | % of roofline | arithmetic | kernel |\n");
+    CHECK_HAS(markdown, " | 14.3 | f32 | f32");
     free(summary), free(markdown);
     sn_profile_free(p);
     p = syn_tiny(failing_init(&m));

@@ -137,7 +137,7 @@ def add_events(text):
                                      "args": {"span_id": 900 + k, "parent_span_id": 900 if k == 1 else 1, "run": 1, "args": "a=b"}})
     trace["traceEvents"].append({"ph": "C", "name": "used bytes", "pid": 7, "tid": 0, "ts": 7, "args": {"value": 12.5}})
     trace["otherData"]["usage"] = {"cpu_ns": 5, "minor_faults": 2}
-    trace["otherData"]["peaks"] = {"gflops": 100.5, "gbps": 20, "l2_bytes": 1e6, "l2_gbps": 400}
+    trace["otherData"]["peaks"] = {"gflops": 100.5, "gbps": 20, "l2_bytes": 1e6, "l2_gbps": 400, "i8_tiles": 5000}
     trace["otherData"]["folded_nodes"] = [{"name": "c1", "op": "Constant"}]
     return json.dumps(trace, separators=(",", ":")).encode()
 

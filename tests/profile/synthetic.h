@@ -116,6 +116,7 @@ static inline sn_profile *syn_tiny(sn_allocator *alloc)
     uint32_t conv = syn_step(p, "Conv", "conv1", "Add+Relu", "f32_conv1x1_avx2");
     uint32_t matmul = syn_step(p, "MatMul", "fc", "", "f32_gemm_6x16_avx2");
     uint64_t t = 0;
+    p->steps.data[conv].arithmetic = p->steps.data[matmul].arithmetic = SN_ARITH_F32;
     for (uint32_t run = 0; run < 3; run++) {
         uint64_t more = run == 2 ? 2 * MS : 0;
         uint32_t it;

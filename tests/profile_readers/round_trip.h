@@ -23,7 +23,9 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     p->record_ns = 40.25;
     p->dropped = 3;
     p->instance = 2;
-    p->peak_gflops = 123.5;
+    p->peak_gops[SN_ARITH_F32] = 123.5;
+    p->peak_gops[SN_ARITH_BF16_TILES] = 2500.25;
+    p->peak_gops[SN_ARITH_I8] = 700.5;
     p->peak_gbps = 20.25;
     p->caches[0] = (sn_prof_cache){1 << 20, 400.5};
     p->caches[1] = (sn_prof_cache){32 << 20, 100.125};
@@ -34,6 +36,7 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     sn_prof_step *conv = &p->steps.data[0];
     conv->name = "conv \"1\", \xC3\xBC\n";
     conv->dynamic = true;
+    conv->arithmetic = SN_ARITH_BF16_TILES;
     conv->hw = (sn_prof_hw){3, 6e9, 12000000001, 5, 7};
     sn_prof_tensor *in = (sn_prof_tensor *)(uintptr_t)conv->inputs;
     in[1].constant = true;
@@ -101,7 +104,9 @@ static inline bool same_counts(const sn_prof_hw *a, const sn_prof_hw *b)
 static inline bool same_machine(const sn_profile *a, const sn_profile *b)
 {
     const sn_prof_usage *x = &a->usage, *y = &b->usage;
-    bool same = a->peak_gflops == b->peak_gflops && a->peak_gbps == b->peak_gbps;
+    bool same = a->peak_gbps == b->peak_gbps;
+    for (int k = 0; k < SN_ARITH_COUNT; k++)
+        same &= a->peak_gops[k] == b->peak_gops[k];
     for (int k = 0; k < 2; k++)
         same &= a->caches[k].bytes == b->caches[k].bytes && a->caches[k].gbps == b->caches[k].gbps;
     return same && x->known == y->known && x->cpu_ns == y->cpu_ns &&

@@ -104,7 +104,8 @@ TEST(numbers_beyond_all_bounds_are_cut)
     s->flops = s->bytes = s->bind_ns = UINT64_MAX;
     p->steps.data[1].hw = (sn_prof_hw){2, INFINITY, NAN, -1, 1e300};
     p->record_ns = INFINITY;
-    p->peak_gflops = p->caches[0].gbps = INFINITY;
+    p->peak_gops[SN_ARITH_F32] = p->caches[0].gbps = INFINITY;
+    p->peak_gops[SN_ARITH_I8] = INFINITY;
     p->peak_gbps = NAN;
     p->pid = -5;
     p->start_wall_ns = p->dropped = UINT64_MAX;
@@ -122,7 +123,8 @@ TEST(numbers_beyond_all_bounds_are_cut)
     CHECK(q->steps.data[0].flops == SN_PROF_MAX_COUNT &&
           q->steps.data[0].bind_ns == SN_PROF_MAX_NS);
     CHECK(q->steps.data[0].inputs[1].zeros == -1);
-    CHECK(q->peak_gflops == 0 && q->peak_gbps == 0 && q->pid == 0);
+    CHECK(q->peak_gops[SN_ARITH_I8] == 0);
+    CHECK(q->peak_gops[SN_ARITH_F32] == 0 && q->peak_gbps == 0 && q->pid == 0);
     CHECK(q->counters.data[0].value == 0 && q->counters.data[1].step == UINT32_MAX);
     use(q);
     sn_profile_free(q);

@@ -36,6 +36,7 @@ static void compare_steps(const sn_profile *a, const sn_profile *b)
         CHECK(same_text(x->post_op, y->post_op) && same_text(x->kernel, y->kernel));
         CHECK(same_text(x->attributes, y->attributes));
         CHECK(x->flops == y->flops && x->bytes == y->bytes && x->bind_ns == y->bind_ns);
+        CHECK(x->arithmetic == y->arithmetic);
         CHECK(x->folded == y->folded && x->dynamic == y->dynamic && x->control == y->control);
         CHECK(same_counts(&x->hw, &y->hw));
         CHECK_EQ(x->n_origins, y->n_origins);

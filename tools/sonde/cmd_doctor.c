@@ -59,6 +59,20 @@ static void print_peak(const sonde_machine_peak *p)
     printf("\n");
 }
 
+static void print_rates(const sonde_machine_info *m)
+{
+    printf("  GOP/s of products, 1 thread%s\n", m->all.threads > 1 ? " and all:" : ":");
+    for (size_t i = 0; i < m->rate_count; i++) {
+        const sonde_machine_rate *r = &m->rates[i];
+        if (!(r->all_gops > 0))
+            continue;
+        printf("    %-11s %-7s %9.1f", r->arithmetic, r->instructions, r->one_gops);
+        if (m->all.threads > 1)
+            printf("  %9.1f", r->all_gops);
+        printf("\n");
+    }
+}
+
 static void print_machine(const sonde_machine_info *m)
 {
     printf("%s, %s; %d cores, %d usable, %d threads\n", m->cpu, m->level, m->cores, m->usable_cores,
@@ -69,6 +83,8 @@ static void print_machine(const sonde_machine_info *m)
         print_peak(&m->one);
     if (m->measured && m->all.threads > 1)
         print_peak(&m->all);
+    if (m->measured)
+        print_rates(m);
     printf("\n");
 }
 
@@ -92,6 +108,23 @@ static void add_peak(text *t, const char *key, const sonde_machine_peak *p)
              key, p->threads, p->gflops, p->l2_gbps, p->l3_gbps, p->memory_gbps);
 }
 
+static void add_rates(text *t, const sonde_machine_info *m)
+{
+    bool first = true;
+    text_add(t, ",\"products\":[");
+    for (size_t i = 0; i < m->rate_count; i++) {
+        const sonde_machine_rate *r = &m->rates[i];
+        if (!(r->all_gops > 0))
+            continue;
+        text_add(t,
+                 "%s{\"arithmetic\":\"%s\",\"instructions\":\"%s\",\"gops_of_one\":%.3f,"
+                 "\"gops_of_all\":%.3f}",
+                 first ? "" : ",", r->arithmetic, r->instructions, r->one_gops, r->all_gops);
+        first = false;
+    }
+    text_add(t, "]");
+}
+
 static int save_json(const findings *f, const sonde_machine_info *m, const char *path)
 {
     text t = {.n = 0};
@@ -108,6 +141,7 @@ static int save_json(const findings *f, const sonde_machine_info *m, const char 
     if (m->measured) {
         add_peak(&t, "peak_of_one", &m->one);
         add_peak(&t, "peak_of_all", &m->all);
+        add_rates(&t, m);
     }
     text_add(&t, "},\n\"findings\":[");
     for (size_t i = 0; i < f->n; i++) {

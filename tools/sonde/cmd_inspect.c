@@ -171,7 +171,7 @@ static void print_nodes(const sonde_inspection *look)
             put("  ", n.attributes, "\n");
         }
         if (n.flops)
-            printf("  %*s  %s FLOP\n", n.depth * 2, "", grouped(n.flops));
+            printf("  %*s  %s FLOP in %s\n", n.depth * 2, "", grouped(n.flops), n.arithmetic);
     }
 }
 

@@ -222,6 +222,7 @@ static void add_variant(text *t, const sonde_op_variant *v)
              "{\"cpu\":\"%s\",\"threads\":%d,\"packed\":%s,\"layout\":\"%s\",\"kernel\":", v->cpu,
              v->threads, v->packed ? "true" : "false", v->layout);
     text_json(t, v->kernel);
+    text_add(t, ",\"arithmetic\":\"%s\"", v->arithmetic);
     add_list(t, "latency", v->latency_us, v->latency_count);
     add_list(t, "samples", v->samples_us, v->sample_count);
     text_add(t,

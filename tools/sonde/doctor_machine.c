@@ -160,6 +160,15 @@ static void look_at_noise(findings *f)
             evidence, "");
 }
 
+/* NULL: all that this machine can multiply has a peak. */
+static const char *without_peak(const sonde_machine_info *m)
+{
+    for (size_t i = 0; i < m->rate_count; i++)
+        if (!(m->rates[i].all_gops > 0))
+            return m->rates[i].arithmetic;
+    return NULL;
+}
+
 static void look_at_peaks(findings *f, const sonde_machine_info *m)
 {
     if (!m->measured)
@@ -167,6 +176,10 @@ static void look_at_peaks(findings *f, const sonde_machine_info *m)
               text_of("the peak performance of this machine has not been measured"),
               text_of("with %d threads and %s", m->threads, m->level),
               "run 'sonde doctor --calibrate'; profiles then show the percentage of the peak");
+    else if (without_peak(m))
+        found(f, NOTE, "peaks", text_of("the peak of %s has not been measured", without_peak(m)),
+              text_of("the stored peaks are from an earlier version"),
+              "run 'sonde doctor --calibrate'; operators in that type have no percentage without");
     else if (m->all.threads > 1 && m->all.gflops < 0.6 * m->all.threads * m->one.gflops)
         found(f, NOTE, "peaks",
               text_of("%d threads reach only %.1f times the FLOP/s of one thread", m->all.threads,

@@ -129,6 +129,7 @@ static void add_costs(text *t, const sonde_node_info *n)
     add_text(t, "domain", n->domain);
     add_text(t, "nodes", n->origins);
     add_text(t, "kernel", n->kernel);
+    add_text(t, "arithmetic", n->arithmetic);
     add_text(t, "attributes", n->attributes);
     add_number(t, "flops", n->flops);
     add_number(t, "bytes", n->bytes);

@@ -110,8 +110,10 @@ typedef struct sonde_node_info {
     const char *kernel;                  /* bound sessions: "f32_conv1x1_…"; else "" */
     const sonde_port_info *inputs, *outputs;
     size_t input_count, output_count;
-    int depth;             /* 0 = the graph itself, 1 = a body of one of its nodes … */
-    uint64_t flops, bytes; /* bound sessions */
+    int depth;              /* 0 = the graph itself, 1 = a body of one of its nodes … */
+    uint64_t flops, bytes;  /* bound sessions */
+    const char *arithmetic; /* what the flops are computed in: "f32", "bf16_tiles", "i8"; "" where
+                               there are none */
 } sonde_node_info;
 SONDE_API size_t sonde_inspection_node_count(const sonde_inspection *inspection);
 SONDE_API sonde_status sonde_inspection_node(const sonde_inspection *inspection, size_t index,

@@ -20,9 +20,18 @@ extern "C" {
 /* The best of several trials. GB of 10^9 bytes; 0 = not measured. */
 typedef struct sonde_machine_peak {
     int threads;
-    double gflops;                        /* f32 multiply-adds, two operations each */
+    double gflops;                        /* multiply-adds in f32, two operations each */
     double l2_gbps, l3_gbps, memory_gbps; /* reading, all threads together */
 } sonde_machine_peak;
+
+/* One way to multiply that this processor has, among the instructions in use. */
+typedef struct sonde_machine_rate {
+    const char *arithmetic;    /* "f32", "i8", "bf16_tiles", as profiles call it */
+    const char *instructions;  /* "vnni" */
+    double one_gops, all_gops; /* two operations per multiply-add; of one thread, and of all; 0: not
+                                  measured */
+} sonde_machine_rate;
+enum { SONDE_MACHINE_RATES = 8 };
 
 typedef struct sonde_machine_info {
     size_t struct_size;
@@ -38,14 +47,16 @@ typedef struct sonde_machine_info {
     sonde_machine_peak one, all; /* of one thread, and of the context's */
     const char *cache_file;      /* where peaks are kept; "": there is no place, or it is refused */
     const char *unused;          /* those of `levels` that no kernel uses: "vnni, bf16, amx"; "" */
+    sonde_machine_rate rates[SONDE_MACHINE_RATES]; /* of the first rate_count; f32 is one of them */
+    size_t rate_count;
 } sonde_machine_info;
 
 /* Facts, and peaks if they were measured before with this processor, these instructions and this
  * number of threads. Texts belong to the context. */
 SONDE_API sonde_status sonde_machine_peaks(sonde_context *context, sonde_machine_info *info,
                                            sonde_error *err);
-/* Measures the peaks, which takes about a second in which the context should run nothing else, and
- * keeps them. A file that cannot be written is no failure. */
+/* Measures the peaks, which takes one to two seconds in which the context should run nothing else,
+ * and keeps them. A file that cannot be written is no failure. */
 SONDE_API sonde_status sonde_machine_calibrate(sonde_context *context, sonde_machine_info *info,
                                                sonde_error *err);
 

@@ -96,9 +96,10 @@ typedef struct sonde_op_variant {
     size_t sample_count;
     double min_us, mean_us, stddev_us, p50_us, p90_us, p99_us, max_us; /* of the samples */
     uint64_t workspace_bytes, flops, bytes;                            /* of one run */
-    double gflops, gbps; /* at the mean; 0: not known */
-    double roofline;     /* 0…1 of the measured peaks; -1: not known */
-    const char *bound;   /* "compute", "l2", "l3", "memory": the nearest peak; "" */
+    double gflops, gbps;    /* at the mean; 0: not known */
+    double roofline;        /* 0…1 of the measured peaks; -1: not known */
+    const char *bound;      /* "compute", "l2", "l3", "memory": the nearest peak; "" */
+    const char *arithmetic; /* what the flops are computed in: "f32", "bf16_tiles", "i8"; "" */
 } sonde_op_variant;
 SONDE_API size_t sonde_op_result_count(const sonde_op_result *result);
 SONDE_API sonde_status sonde_op_result_variant(const sonde_op_result *result, size_t index,

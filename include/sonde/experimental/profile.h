@@ -51,7 +51,7 @@ typedef struct sonde_profile_row {
     size_t struct_size;
     const char *name, *op_type;   /* "Conv+Relu", "Conv"; "[Other]" and "[Mem alloc/free]" too */
     const char *node, *kernel;    /* an example, and the kernel that took most of the time; or "" */
-    const char *dtype;            /* of the first input: "f32"; "" when not known */
+    const char *dtype;            /* of the first input as stored: "f32"; "" when not known */
     double calls, mean_ns, share; /* the rows add up to the run */
     double per_call_mean_ns, per_call_p50_ns, per_call_p99_ns;
     double flops, bytes;
@@ -59,9 +59,11 @@ typedef struct sonde_profile_row {
         roofline; /* 0…1 of the measured peaks; -1: not known, see sonde/experimental/machine.h */
     const char *bound; /* the peak that is nearest: "compute", "l2", "l3", "memory"; "" */
     double instructions, cycles, cache_misses, branch_misses; /* 0: not counted */
-    int bracket;       /* not an operator but time between them */
-    int dynamic;       /* shapes depend on data */
-    const char *nodes; /* SONDE_BY_NODE: all the original nodes, comma-separated; else "" */
+    int bracket;            /* not an operator but time between them */
+    int dynamic;            /* shapes depend on data */
+    const char *nodes;      /* SONDE_BY_NODE: all the original nodes, comma-separated; else "" */
+    const char *arithmetic; /* what the flops are computed in: "f32", "bf16_tiles", "i8"; several:
+                               "f32+bf16_tiles"; "" where there are none */
 } sonde_profile_row;
 
 /* Texts belong to the rows; the rows do not need the profile. Largest time first. */
@@ -93,6 +95,7 @@ typedef struct sonde_profile_span {
     int64_t pe_index, execution_index; /* on a device */
     int64_t flops, bytes;
     int warmup;
+    const char *arithmetic; /* "bf16_tiles" */
 } sonde_profile_span;
 
 /* They are read from the profile, which must live as long. In order of start. */

@@ -13,6 +13,7 @@
 #ifndef SN_OPS_FRAMEWORK_OP_H
 #define SN_OPS_FRAMEWORK_OP_H
 
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/workspace.h"
 #include "graph/graph.h"
@@ -163,10 +164,12 @@ typedef struct sn_bind {
     sonde_status (*run)(const sn_step *, sn_frame *); /* preset to op->run; may be specialised */
     const char *kernel;    /* name shown to people: "f32_conv3x3_14x2_avx512" */
     uint64_t flops, bytes; /* arithmetic and compulsory memory traffic of the step; 0 = default */
-    uint32_t overwrites;   /* bit per input: output 0 may overwrite it when shapes, types and layout
-                              agree and nobody else reads it, as SN_OP_INPLACE0 says for all steps of
-                              an operator: each element is read before the one in its place is
-                              written, and not again */
+    sn_arithmetic arithmetic; /* what most of the flops are products of; NONE: f32, or the type of
+                                 input 0 where that is f64 or an integer */
+    uint32_t overwrites; /* bit per input: output 0 may overwrite it when shapes, types and layout
+                            agree and nobody else reads it, as SN_OP_INPLACE0 says for all steps of
+                            an operator: each element is read before the one in its place is
+                            written, and not again */
     bool view; /* with these shapes output 0 holds input 0's bytes in their order: the plan may let
                   it share the memory, and then the step does not run */
 } sn_bind;

@@ -232,6 +232,7 @@ static sonde_status bind_fused(sn_bind *b)
     b->bound = k;
     b->kernel = k->plan.name;
     /* The softmax as the operator counts it. */
+    b->arithmetic = k->plan.arithmetic;
     b->flops =
         k->plan.flops + 10 * (uint64_t)(d.batch * d.heads) * (uint64_t)d.q_len * (uint64_t)d.kv_len;
     return SONDE_OK;

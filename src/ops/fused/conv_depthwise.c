@@ -120,6 +120,12 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     return SONDE_OK;
 }
 
+/* "bf16_conv1x1_amx+f32_depthwise3x3_avx512": they may differ in precision. NULL: no memory. */
+static const char *both_names(sn_arena *arena, const sn_conv_chain *c)
+{
+    return sn_arena_printf(arena, "%s+%s", c->first[0].name, c->second[0].name);
+}
+
 static sonde_status bind(sn_bind *b)
 {
     const chain_params *p = b->params;
@@ -161,8 +167,11 @@ static sonde_status bind(sn_bind *b)
     k->w[0] = sn_converted_carve(&b->workspace, b->in[W1], SONDE_DTYPE_F32);
     k->w[1] = sn_converted_carve(&b->workspace, b->in[W2], SONDE_DTYPE_F32);
     k->core = sn_carve_inner(&b->workspace, &c->workspace);
-    b->kernel = c->second[0].name;
+    b->kernel = both_names(b->arena, c);
+    if (!b->kernel)
+        return sn_fail_memory(b->err, sizeof c->first[0].name + sizeof c->second[0].name);
     b->flops = c->flops;
+    b->arithmetic = c->first[0].arithmetic;
     b->bound = k;
     return SONDE_OK;
 }

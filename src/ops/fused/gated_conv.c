@@ -224,6 +224,7 @@ static sonde_status bind(sn_bind *b)
         b->run = run_tiles;
         b->kernel = c->plan.name;
         b->flops = c->plan.flops;
+        b->arithmetic = c->plan.arithmetic;
         b->bound = c;
         return SONDE_OK;
     }
@@ -233,6 +234,7 @@ static sonde_status bind(sn_bind *b)
         return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");
     c->core = sn_carve_inner(&b->workspace, &c->plan.workspace);
     b->kernel = c->plan.name;
+    b->arithmetic = c->plan.arithmetic;
     b->flops = c->plan.flops * (uint64_t)(c->images > 0 ? c->images : 0) + (uint64_t)floats;
     b->bound = c;
     return SONDE_OK;

@@ -201,6 +201,7 @@ static sonde_status bind_msa(sn_bind *b)
     k->core = sn_carve_either(w, &k->plan.workspace, &k->gemm.workspace);
     b->bound = k;
     b->flops = k->plan.flops + k->gemm.flops;
+    b->arithmetic = k->gemm.arithmetic;
     return SONDE_OK;
 }
 

@@ -134,6 +134,7 @@ static sonde_status bind_inverse(sn_bind *b)
         return sn_bind_fail(b, SONDE_LIMIT, "the matrix is too large");
     b->bound = k;
     b->kernel = "f64_gauss_jordan";
+    b->arithmetic = SN_ARITH_F64;
     if (sn_type_count(x, &total))
         b->flops = 2 * (uint64_t)total * (uint64_t)n;
     return SONDE_OK;

@@ -116,6 +116,7 @@ static sonde_status bind(sn_bind *b)
     b->bound = k;
     b->kernel = k->plan.name;
     b->flops = k->plan.flops;
+    b->arithmetic = k->plan.arithmetic;
     return SONDE_OK;
 }
 

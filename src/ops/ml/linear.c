@@ -94,6 +94,7 @@ static sonde_status bind_linear(sn_bind *b)
     k->scores = sn_carve(&b->workspace, sn_count(k->n, out, 1, 1), sizeof(float));
     b->bound = k;
     b->kernel = "f64_linear";
+    b->arithmetic = SN_ARITH_F64;
     b->flops = 2 * (uint64_t)k->n * l->n_coefficients;
     return SONDE_OK;
 }

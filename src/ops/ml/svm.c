@@ -158,6 +158,7 @@ static sonde_status bind_svm(sn_bind *b)
     k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
     b->kernel = "f64_svm";
+    b->arithmetic = SN_ARITH_F64;
     b->flops = 2 * (uint64_t)k->n * floats;
     return SONDE_OK;
 }

@@ -125,6 +125,7 @@ static sonde_status bind_tree(sn_bind *b)
         return sn_bind_fail(b, SONDE_LIMIT, "the result is too large");
     b->bound = k;
     b->kernel = "f64_trees";
+    b->arithmetic = SN_ARITH_F64;
     b->flops = (uint64_t)k->n * (uint64_t)t->trees.n_roots * 8;
     return SONDE_OK;
 }

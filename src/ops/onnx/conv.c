@@ -240,6 +240,7 @@ static sonde_status bind(sn_bind *b)
     SN_TRY(sn_conv_plan_tuned(b, &d, &c->plan));
     b->kernel = c->plan.name;
     b->flops = c->plan.flops;
+    b->arithmetic = c->plan.arithmetic;
     b->run = sn_is_half(dtype) || !stored ? run_half : run_f32;
     for (uint32_t i = 0; i < b->n_in && i < 4; i++) {
         if (!stored || b->in[i] == NULL || b->in[i]->form.dtype == 0)

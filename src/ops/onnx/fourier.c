@@ -78,6 +78,7 @@ static sonde_status bind_fft(sn_bind *b, bool single, sn_fourier_work *w, int64_
     b->kernel = w->fft.padded   ? "f64_fft_bluestein"
                 : w->fft.single ? "f32_fft_stockham"
                                 : "f64_fft_stockham";
+    b->arithmetic = w->fft.single && !w->fft.padded ? SN_ARITH_F32 : SN_ARITH_F64;
     uint64_t bits = 1;
     while (((uint64_t)1 << bits) < (uint64_t)length)
         bits++;

@@ -203,6 +203,7 @@ static sonde_status bind(sn_bind *b)
     b->bound = k;
     b->kernel = p->name;
     b->flops = p->flops;
+    b->arithmetic = p->arithmetic;
     return SONDE_OK;
 }
 

@@ -164,6 +164,7 @@ static sonde_status bind_bytes(sn_bind *b, matmul_bound *k, const sn_gemm_desc *
     k->core = sn_carve_inner(&b->workspace, &k->q8.workspace);
     b->kernel = k->q8.name;
     b->flops = k->q8.flops;
+    b->arithmetic = k->q8.arithmetic;
     return SONDE_OK;
 }
 

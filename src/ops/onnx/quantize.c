@@ -232,6 +232,7 @@ static sonde_status bind_quant(sn_bind *b)
         k->x = sn_converted_carve(&b->workspace, b->in[0], SONDE_DTYPE_F32);
     b->bound = k;
     b->kernel = q->dequantize ? "dequantize_linear" : "quantize_linear";
+    b->arithmetic = SN_ARITH_F32;
     b->flops = 3 * (uint64_t)k->n;
     return SONDE_OK;
 }

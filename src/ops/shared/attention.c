@@ -169,5 +169,6 @@ sonde_status sn_attn_plan(sn_bind *b, sn_attention_desc *d, const sn_heads *q, c
     SN_TRY(sn_attention_plan_make(p, d, b->cpu_flags, b->threads, b->err));
     b->kernel = p->name;
     b->flops = p->flops;
+    b->arithmetic = p->arithmetic;
     return SONDE_OK;
 }

@@ -85,11 +85,14 @@ static size_t all_bytes(const sn_bind *b)
 {
     size_t all = 0, bytes;
     int64_t n;
-    for (uint32_t i = 0; i < 4 && i < b->n_in; i++)
+    for (uint32_t i = 0; i < 4 && i < b->n_in; i++) {
+        if (i == SN_PRODUCT_B && b->in[i] == b->in[SN_PRODUCT_A])
+            continue; /* x · x is read once */
         if (b->in[i] && b->in[i]->pack && sn_type_count(&b->in[i]->type, &n))
             all += (size_t)n * sn_dtype_bytes(sn_packed_dtype(b->in[i]));
         else if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
             all += bytes;
+    }
     return sn_fact_bytes(&b->out[0], &bytes) ? all + bytes : all;
 }
 
@@ -104,6 +107,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     b->bound = p;
     b->flops = p->plan.flops;
     b->bytes = all_bytes(b);
+    b->arithmetic = p->plan.arithmetic;
     if (sn_gemm_overwrites_z(&p->plan) || dtype != SONDE_DTYPE_F32)
         b->overwrites = 1 << SN_PRODUCT_Z;
     if (dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype)) {
@@ -111,6 +115,7 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
             return sn_bind_fail(b, SONDE_UNSUPPORTED, "matrix products of %s are not supported",
                                 sn_dtype_name(dtype));
         b->kernel = "gemm_ref";
+        b->arithmetic = sn_arithmetic_of(dtype, false);
         b->run = run_plain;
         return SONDE_OK;
     }
@@ -175,6 +180,7 @@ sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
     b->bound = p;
     b->flops = p->plan.flops + p->bcast.total;
+    b->arithmetic = p->plan.arithmetic;
     b->overwrites = 1 << SN_PRODUCT_Z;
     b->kernel = p->plan.name;
     b->run = run_spread;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arithmetic of a driver follows from the slot of kernels that makes its products:
+ * SN_SLOT_ARITHMETIC(bf16_rows) is SN_ARITH_BF16_TILES. */
+#ifndef SN_COMPUTE_SLOT_ARITHMETIC_H
+#define SN_COMPUTE_SLOT_ARITHMETIC_H
+
+#include "base/arithmetic.h"
+#include "kernels/kernels.h"
+
+#define SN_SLOT_ARITHMETIC(slot) sn_arithmetic_of((sn_dtype)SN_PRODUCTS_##slot, SN_TILED_##slot)
+
+/* Of steps in tiles of 16-bit floats, which may hold weights of f16 (compute/tiles.h). */
+static inline sn_arithmetic sn_tiles_arithmetic(sn_dtype weights)
+{
+    return weights == SONDE_DTYPE_F16 ? SN_ARITH_F16_TILES : SN_SLOT_ARITHMETIC(bf16_rows);
+}
+
+#endif
