@@ -13,6 +13,7 @@ set(SONDE_INSTRUCTION_SETS
   "bf16 x86_64 ${avx512} -mavx512bf16"
   "dpbf16 x86_64 ${avx512} -mavx512bf16"
   "amx x86_64 ${avx512} -mamx-tile -mamx-int8 -mamx-bf16"
+  "amxfp16 x86_64 ${avx512} -mamx-tile"
   "neon aarch64"
   "dotprod aarch64 -march=armv8.2-a+dotprod"
   "i8mm aarch64 -march=armv8.2-a+dotprod+i8mm"

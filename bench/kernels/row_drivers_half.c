@@ -91,6 +91,18 @@ void prepare_sn_bf16_join(bench_row *r)
     prepare_flat(r, call_sn_bf16_join);
 }
 
+static void call_sn_f16_join(bench_row *r)
+{
+    const size_t n = r->n / SN_JOIN_CHANNELS;
+    const uint16_t *x = r->x, *rows[SN_JOIN_CHANNELS] = {x, x + n, x + 2 * n};
+    (void)((sn_f16_join_fn *)r->row->fn)(r->y, rows, n);
+}
+
+void prepare_sn_f16_join(bench_row *r)
+{
+    prepare_flat(r, call_sn_f16_join);
+}
+
 static void call_sn_bf16_round(bench_row *r)
 {
     const sn_bf16_round t = {.x = r->x, .y = r->y, .rows = 1, .n = r->n};

@@ -271,7 +271,7 @@ sonde_status sn_cpu_detect(sn_cpu *cpu, const char *restrict_to, sonde_error *er
     memset(cpu, 0, sizeof *cpu);
     cpu->found = find_flags();
     cpu->flags = cpu->found;
-    cpu->on_request = SN_CPU_AMX & SN_CPU_WITH_KERNELS;
+    cpu->on_request = (SN_CPU_AMX | SN_CPU_AMXFP16) & SN_CPU_WITH_KERNELS;
     cpu->request = sn_cpu_request_amx;
     find_model(cpu->model, sizeof cpu->model);
     cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 1, (size_t)32 << 10);

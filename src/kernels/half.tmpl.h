@@ -157,3 +157,22 @@ void SN_ISA(sn_bf16_add_clip)(uint16_t *y, const float *x, const uint16_t *z, si
     v_store_bf16(rest, v_at_most(v_at_least(sum, low), high));
     memcpy(y + i, rest, (n - i) * sizeof *y);
 }
+
+void SN_ISA(sn_f16_add_clip)(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                             float hi)
+{
+    const sn_v low = v_set1(lo), high = v_set1(hi);
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL) {
+        const sn_v sum = z ? v_add(v_load(x + i), v_load_f16(z + i)) : v_load(x + i);
+        v_store_f16(y + i, v_at_most(v_at_least(sum, low), high));
+    }
+    if (i == n)
+        return;
+    uint16_t rest[SN_VL] = {0};
+    if (z)
+        memcpy(rest, z + i, (n - i) * sizeof *z);
+    const sn_v last = v_load_n(x + i, n - i), sum = z ? v_add(last, v_load_f16(rest)) : last;
+    v_store_f16(rest, v_at_most(v_at_least(sum, low), high));
+    memcpy(y + i, rest, (n - i) * sizeof *y);
+}

@@ -94,6 +94,28 @@ void sn_bf16_add_clip_ref(uint16_t *y, const float *x, const uint16_t *z, size_t
     }
 }
 
+void sn_f16_add_clip_ref(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                         float hi)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float sum = z ? x[i] + sn_f16_to_f32(z[i]) : x[i];
+        y[i] = sn_f32_to_f16(sum < lo ? lo : sum > hi ? hi : sum);
+    }
+}
+
+bool sn_f16_join_ref(uint16_t *y, const uint16_t *const x[SN_JOIN_CHANNELS], size_t n)
+{
+    enum { TOP = 0x7c00 };
+    bool finite = true;
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < SN_JOIN_CHANNELS; c++) {
+            const uint16_t v = x[c] ? x[c][i] : 0;
+            y[SN_JOIN_CHANNELS * i + c] = v;
+            finite &= (v & TOP) != TOP;
+        }
+    return finite;
+}
+
 static float swish(float x, float beta)
 {
     return (float)((double)x / (1.0 + exp(-(double)beta * (double)x)));

@@ -169,7 +169,8 @@ typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const 
 typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t n, float lo,
                                 float hi);
 
-/* The same with z and y in bf16, to nearest even, where denormals may become zero. y may be z. */
+/* The same with z and y in bf16 or f16 (by slot), to nearest even, where denormals of bf16 may
+ * become zero. y may be z. */
 typedef void sn_bf16_add_clip_fn(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
                                  float hi);
 
@@ -207,6 +208,8 @@ typedef void sn_bf16_round_fn(const sn_bf16_round *t);
  * are not finite. No overlap. */
 enum { SN_JOIN_CHANNELS = 4 };
 typedef bool sn_bf16_join_fn(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_t n);
+/* The same of rows that are f16, and stay it. */
+typedef bool sn_f16_join_fn(uint16_t *y, const uint16_t *const x[SN_JOIN_CHANNELS], size_t n);
 
 /* n floats of f16, each as the sum of two in bf16, which is exact: the nearest one, and the rest.
  * What is not finite is 0 and itself. No overlap. */
@@ -273,6 +276,7 @@ typedef void sn_q8_depthwise_fn(const sn_q8_tile *t);
  *   u8_rows, i8_rows   x in unsigned or signed bytes, w signed, start and y in int32, which wraps
  *   bf16_rows          x and w in bf16, start and y in f32; products are exact, sums rounded in any
  *                      order, denormals may count as zero
+ *   f16_rows           the same with x and w in f16, whose denormals count
  *
  * Rows of x up to the next multiple of 16 may be read, and those of y written. On a thread between
  * tiles_enter and tiles_leave. */

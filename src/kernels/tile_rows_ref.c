@@ -34,7 +34,7 @@ void sn_i8_rows_ref(const sn_tile_rows *t)
     rows(t, true);
 }
 
-void sn_bf16_rows_ref(const sn_tile_rows *t)
+static inline void half_rows(const sn_tile_rows *t, float (*wide)(uint16_t))
 {
     enum { KR = 2, NUMBERS = SN_ROWS_STEP / 2 };
     for (size_t r = 0; r < t->rows; sn_rows_done(t, ++r))
@@ -49,12 +49,22 @@ void sn_bf16_rows_ref(const sn_tile_rows *t)
                         memcpy(&a, x + c * sizeof a, sizeof a);
                         memcpy(&b, w + ((c / KR * SN_ROWS_TILE + l) * KR + c % KR) * sizeof b,
                                sizeof b);
-                        sum += sn_bf16_to_f32(a) * sn_bf16_to_f32(b);
+                        sum += wide(a) * wide(b);
                     }
                 }
                 float *y = (float *)t->y + sn_rows_y(t, r) + (ptrdiff_t)q * t->y_q;
                 y[l] = sum;
             }
+}
+
+void sn_bf16_rows_ref(const sn_tile_rows *t)
+{
+    half_rows(t, sn_bf16_to_f32);
+}
+
+void sn_f16_rows_ref(const sn_tile_rows *t)
+{
+    half_rows(t, sn_f16_to_f32);
 }
 
 void sn_tiles_enter_ref(void) {}

@@ -180,8 +180,15 @@ static void check_zip(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static bool same_f16(uint16_t a, uint16_t b)
+{
+    enum { SIGN = 0x8000, INF = 0x7c00 };
+    return a == b || ((a & ~SIGN) > INF && (b & ~SIGN) > INF);
+}
+
 static void check_add_clip(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
+    const bool is_f16 = row->slot->written == SONDE_DTYPE_F16;
     static const float limits[][2] = {{-INFINITY, INFINITY}, {0, INFINITY}, {0, 6}, {-1, 0.5f}};
     for (int i = 0; i < 600 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i : rnd(0, 300), halves = (n + 1) / 2;
@@ -195,15 +202,16 @@ static void check_add_clip(const sn_kernel_row *row, const sn_kernel_row *ref)
         uint16_t *addend = (uint16_t *)(void *)(z.data + halves) - n;
         uint16_t *a = (uint16_t *)(void *)(want.data + halves) - n;
         uint16_t *b = (uint16_t *)(void *)(got.data + halves) - n;
-        sn_bf16_store_ref(addend, other.data, n);
+        (is_f16 ? sn_f16_store_ref : sn_bf16_store_ref)(addend, other.data, n);
         ((sn_bf16_add_clip_fn *)ref->fn)(a, x.data, add ? addend : NULL, n, limit[0], limit[1]);
         if (in_place)
             memcpy(b, addend, n * sizeof *b);
         const uint16_t *from = in_place ? b : addend;
         ((sn_bf16_add_clip_fn *)row->fn)(b, x.data, add ? from : NULL, n, limit[0], limit[1]);
         for (size_t k = 0; k < n; k++)
-            CHECK_MSG(same_bf16(a[k], b[k]), "%s: number %zu of %zu is %x, expected %x", row->name,
-                      k, n, (unsigned)b[k], (unsigned)a[k]);
+            CHECK_MSG(is_f16 ? same_f16(a[k], b[k]) : same_bf16(a[k], b[k]),
+                      "%s: number %zu of %zu is %x, expected %x", row->name, k, n, (unsigned)b[k],
+                      (unsigned)a[k]);
         guard_free(&x), guard_free(&other), guard_free(&z), guard_free(&got), guard_free(&want);
     }
 }
@@ -286,6 +294,32 @@ static void check_join(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_f16_join(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300), halves = (n + 1) / 2;
+        const int channels = i % (SN_JOIN_CHANNELS + 1);
+        guarded in[SN_JOIN_CHANNELS];
+        const uint16_t *x[SN_JOIN_CHANNELS] = {NULL};
+        guarded got = guard_floats(2 * n, i % 2), want = guard_floats(2 * n, i % 2);
+        for (int c = 0; c < SN_JOIN_CHANNELS; c++) {
+            in[c] = guard_floats(halves, i % 2);
+            uint16_t *row_of = (uint16_t *)(void *)(in[c].data + halves) - n;
+            for (size_t k = 0; k < n; k++)
+                row_of[k] = (uint16_t)(test_rand() & (i % 3 ? 0xbbff : 0xffff));
+            x[c] = c < channels ? row_of : NULL;
+        }
+        uint16_t *a = (uint16_t *)(void *)want.data, *b = (uint16_t *)(void *)got.data;
+        const bool finite = ((sn_f16_join_fn *)ref->fn)(a, x, n);
+        CHECK_MSG(((sn_f16_join_fn *)row->fn)(b, x, n) == finite, "%s: finite?", row->name);
+        CHECK_MSG(memcmp(a, b, SN_JOIN_CHANNELS * n * sizeof *a) == 0, "%s: %zu pixels", row->name,
+                  n);
+        for (int c = 0; c < SN_JOIN_CHANNELS; c++)
+            guard_free(&in[c]);
+        guard_free(&got), guard_free(&want);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
@@ -297,6 +331,7 @@ TEST(every_kernel_of_16_bit_floats_matches_its_reference)
                                            {"sn_bf16_add_clip", check_add_clip},
                                            {"sn_bf16_swish", check_swish},
                                            {"sn_bf16_join", check_join},
+                                           {"sn_f16_join", check_f16_join},
                                            {"sn_f32_swish_rough", check_swish_rough},
                                            {NULL, NULL}};
     check_family("half", checkers);

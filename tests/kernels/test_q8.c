@@ -112,20 +112,23 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
     check(row, ref, true);
 }
 
-/* Numbers of bf16: from -1 to 1; small integers, whose sums are exact however they are rounded; or
- * some of them not finite. */
+/* Numbers of bf16 or f16: from -1 to 1, in f16 denormals, too; small integers, whose sums are exact
+ * however they are rounded; or some of them not finite. */
 typedef enum halves { FRACTIONS, INTEGERS, NOT_FINITE } halves;
 
-static void fill_bf16(uint8_t *to, size_t n, halves kind)
+static void fill_halves(uint8_t *to, size_t n, halves kind, sonde_dtype type)
 {
     static const float others[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < n; i++) {
         float f = kind == INTEGERS ? (float)rnd(0, 200) - 100.0f : test_randf();
         if (kind == NOT_FINITE && test_rand() % 200 == 0)
             f = others[test_rand() % 3];
+        if (type == SONDE_DTYPE_F16 && kind == FRACTIONS && test_rand() % 4 == 0)
+            f *= 0x1p-14f;
         uint32_t bits;
         memcpy(&bits, &f, sizeof bits);
-        const uint16_t h = (uint16_t)(bits >> 16);
+        const uint16_t h =
+            type == SONDE_DTYPE_F16 ? sn_f32_to_f16(f) : (uint16_t)(bits >> 16); /* cut off */
         memcpy(to + i * sizeof h, &h, sizeof h);
     }
 }
@@ -202,7 +205,7 @@ static bool same_sum(float a, float b, halves kind)
 static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     const sn_kernels *k = sn_kernels_get(row->flags);
-    const bool is_float = row->slot->read == SONDE_DTYPE_BF16;
+    const bool is_float = row->slot->read == SONDE_DTYPE_BF16 || row->slot->read == SONDE_DTYPE_F16;
     const size_t elem = is_float ? 2 : 1;
     for (int i = 0; i < 200 && !test_errors; i++) {
         enum { MAX_STEPS = 31 };
@@ -232,9 +235,10 @@ static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
             guard_bytes(sums, i % 2, &want)};
         const halves kind = i % 5 == 1 ? INTEGERS : i % 5 == 3 ? NOT_FINITE : FRACTIONS;
         if (is_float) {
-            fill_bf16(x, ((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP) / elem, kind);
-            fill_bf16(w, ((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS) / elem,
-                      i % 2 || kind == INTEGERS ? kind : FRACTIONS);
+            fill_halves(x, ((tiles - 1) * (size_t)t.x_row + far + SN_ROWS_STEP) / elem, kind,
+                        row->slot->read);
+            fill_halves(w, ((t.blocks - 1) * (size_t)t.w_q + t.steps * SN_ROWS_WEIGHTS) / elem,
+                        i % 2 || kind == INTEGERS ? kind : FRACTIONS);
             for (size_t n = 0; n < columns; n++)
                 ((float *)(void *)start)[n] = kind == INTEGERS ? (float)n : test_randf();
         } else if (i % 9 == 4) {
@@ -258,8 +262,9 @@ static void check_by_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
                     r * (size_t)t.y_row + n / SN_ROWS_TILE * (size_t)t.y_q + n % SN_ROWS_TILE;
                 const float a = ((const float *)(void *)y)[e], b = ((const float *)(void *)want)[e];
                 if (is_float)
-                    CHECK_MSG(same_sum(a, b, kind), "%s: case %d, row %zu, column %zu: %g, %g",
-                              row->name, i, r, n, (double)a, (double)b);
+                    CHECK_MSG(same_sum(a, b, kind, row->slot->read),
+                              "%s: case %d, row %zu, column %zu: %g, %g", row->name, i, r, n,
+                              (double)a, (double)b);
                 else
                     CHECK_MSG(memcmp(&a, &b, sizeof a) == 0,
                               "%s: case %d, row %zu of %zu, column %zu, %zu blocks, %zu steps",
