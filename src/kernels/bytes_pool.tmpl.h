@@ -59,7 +59,7 @@ void SN_ISA(sn_u8_sums)(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t ro
 typedef struct average {
     const sn_q8_average *t;
     operand x;
-    result y;
+    divisor y;
     sn_v mean_scale; /* y's steps of a sum of bytes */
     sn_v sure;       /* how far from a whole step it may be and still be right */
     sn_v zeros;      /* what the zero points of all taps sum up to */
@@ -73,14 +73,14 @@ SN_INLINE average average_of(const sn_q8_average *t)
     const float count = (float)t->count;
     average a = {.t = t,
                  .x = operand_of(t->x_scale, t->x_zero, t->flip),
-                 .y = result_of(t->x_scale, 1.0f, t->y_scale, t->y_zero, t->flip, false),
+                 .y = divisor_of(t->y_scale, is_tame(t->x_scale), 255.0f * t->x_scale),
                  .zeros = v_set1((float)((int32_t)(taps <= SUMS_RUN ? taps : 0) * t->x_zero))};
     /* Three roundings here, three in the rule, each by 2^-24 of at most 255 times `ratio` steps:
      * less than 2^-13 of it. */
     const float scale = t->x_scale / (count * t->y_scale), ratio = scale * (float)taps;
     a.mean_scale = v_set1(scale);
     a.sure = v_set1(0.5f - 0x1p-13f * ratio);
-    a.by_sums = a.y.d.tame && t->count > 0 && taps > 0 && taps <= SUMS_RUN && ratio < 16.0f;
+    a.by_sums = a.y.tame && t->count > 0 && taps > 0 && taps <= SUMS_RUN && ratio < 16.0f;
     for (double power = 1.0; power <= 4096.0; power *= 2.0)
         a.inverse = t->count == power ? 1.0 / power : a.inverse;
     return a;
@@ -104,7 +104,7 @@ SN_INLINE void average_one(const average *a, const uint8_t *x, uint8_t *y)
     const sn_v mean = a->inverse > 0   ? v_from_vd(vd_mul(low, by), vd_mul(high, by))
                       : t->count > 0.0 ? v_from_vd(vd_div(low, by), vd_div(high, by))
                                        : v_zero();
-    const sn_v v = a->y.d.tame ? quotient(mean, &a->y.d) : v_div(mean, a->y.d.s);
+    const sn_v v = a->y.tame ? quotient(mean, &a->y) : v_div(mean, a->y.s);
     const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
     vi_store_u8(y, vi_xor(to_bytes(v_select(v_nan(v), v_zero(), v), &l), vi_set1(t->flip)));
 }
@@ -132,7 +132,7 @@ SN_INLINE bool average_sums(const average *a, const uint8_t *x, uint8_t *y)
     }
     if (v_hmax(v_sub(off, a->sure)) >= 0.0f)
         return false;
-    vi_store_steps(y, steps, a->y.zero, a->y.flip);
+    vi_store_steps(y, steps, (int32_t)t->y_zero, t->flip);
     return true;
 }
 

@@ -219,6 +219,25 @@ def test_averages_of_windows_are_those_of_f32(tmp_path, shape, dtype):
         assert np.array_equal(a, b)
 
 
+def fused(a, b, c):
+    """a · b + c, rounded once."""
+    return (np.longdouble(a) * np.longdouble(b) + np.longdouble(c)).astype(np.float32)
+
+
+def rule_of_sums(a, qa, b, qb, qy):
+    """ONNX Runtime's: scales in units of the result's, and zero points in one constant. b has fewer elements."""
+    f32 = np.float32
+    ra, rb = f32(qa[0]) / f32(qy[0]), f32(qb[0]) / f32(qy[0])
+    offset = f32(qy[1]) - fused(ra, f32(qa[1]), rb * f32(qb[1]))
+    return np.rint(fused(a.astype(f32), ra, fused(b.astype(f32), rb, offset)))
+
+
+def rule_of_products(a, qa, b, qb, qy):
+    f32 = np.float32
+    both = (a.astype(f32) - f32(qa[1])) * (b.astype(f32) - f32(qb[1]))
+    return np.rint(both * (f32(qa[0]) * f32(qb[0]) / f32(qy[0])) + f32(qy[1]))
+
+
 SHAPES = {  # of an image, and of what is broadcast to it
     "1-D": ([2, 37, 9], [[2, 37, 1], [37, 1], [1, 1, 1], [9], [2, 1, 1], [1, 37, 9]]),
     "2-D": ([2, 70, 7, 9], [[2, 70, 1, 1], [1, 70, 1, 1], [1, 1, 1, 1], [2, 1, 7, 9], [70, 7, 1], [9]]),
@@ -254,10 +273,25 @@ def test_broadcasts(tmp_path, kind, op, dtype):
         x = f["x"]
     results = run(tmp_path, [])
     for (name, b, qa, qb, qy, _), got in zip(cases, results[1:]):
-        va, vb = [(v.astype(np.float32) - np.float32(p[1])) * np.float32(p[0])
-                  for v, p in ((x if name == "x" else results[0], qa), (b, qb))]
-        v = np.rint((va + vb if op == "QLinearAdd" else va * vb) / np.float32(qy[0])) + qy[1]
+        rule = rule_of_sums if op == "QLinearAdd" else rule_of_products
+        v = rule(x if name == "x" else results[0], qa, b, qb, qy)
         assert np.array_equal(got, np.clip(v, info.min, info.max)), (name, b.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("scales", [(0.037, 0.25, 0.11), (0.02, 0.01, 0.02), (0.25, 0.125, 0.5), (0.01, 0.03, 0.0005)])
+def test_pairs_of_bytes_are_those_of_onnxruntime(tmp_path, scales, op, dtype):
+    """All of them, also where the result lies half way between two steps or outside of the range."""
+    info = np.iinfo(dtype)
+    every = np.arange(info.min, info.max + 1).astype(dtype)
+    net = Net(10, [256, 256], dtype)
+    other = net.node("Transpose", ["x"])
+    (sa, sb, sy), zeros = scales, [int(v) for v in net.rng.integers(info.min, info.max + 1, 3)]
+    y = net.node(op, ["x", *net.params(sa, zeros[0]), other, *net.params(sb, zeros[1]), *net.params(sy, zeros[2])],
+                 "com.microsoft")
+    net.input = lambda: np.repeat(every[:, None], 256, 1)
+    check(net, [y], tmp_path, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
