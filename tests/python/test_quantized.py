@@ -99,11 +99,12 @@ def steps_of(folder, op):
 
 
 def check(model, folder, shape, step):
-    for args in ([], ["--no-prepack"], ["-t", "2"], ["--cpu", "baseline"]):
-        ours, theirs = run_both(model, folder, shape, args)
-        steps = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)) / step
-        assert steps.max() <= 1.001, steps.max()
-        assert (steps > 0.001).mean() <= 0.01
+    ours, theirs = run_both(model, folder, shape)
+    steps = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)) / step
+    assert steps.max() <= 1.001, steps.max()
+    assert (steps > 0.001).mean() <= 0.01
+    for args in (["--no-optimize"], ["--no-prepack"], ["-t", "2"], ["--cpu", "baseline"]):
+        assert np.array_equal(ours, run_both(model, folder, shape, args)[0]), args
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -198,6 +199,27 @@ def test_what_does_not_fit_is_left_alone(tmp_path):
     ours, theirs = run_both(model, tmp_path, [1, 4, 6, 6])
     assert np.abs(ours - theirs).max() <= 0.111
     assert not re.search(r"\b[ui]8_", kernels(tmp_path))
+
+
+@pytest.mark.parametrize("between", ["Identity", "a scale that is computed", "a second reader that is the same"])
+def test_what_is_an_integer_does_not_depend_on_other_passes(tmp_path, between):
+    """The pass that finds integers runs without optimisation, too, and finds the same."""
+    b = Builder(6)
+    x = b.qdq("x", 0.03, 117)
+    y = b.node("Conv", x, b.weights((4, 4, 3, 3), 0.02))
+    if between == "Identity":
+        y = b.qdq(b.node("Identity", y), 0.11, 40)
+    elif between == "a scale that is computed":
+        scale = b.node("Mul", b.constant(np.float32(0.055)), b.constant(np.float32(2)))
+        zero = b.constant(np.uint8(40))
+        y = b.node("DequantizeLinear", b.node("QuantizeLinear", y, scale, zero), scale, zero)
+    else:
+        y = b.node("Add", b.qdq(y, 0.11, 40), b.node("Relu", b.qdq(y, 0.11, 40)))
+    model = b.model([1, 4, 60, 60], y)
+    ours, theirs = run_both(model, tmp_path, [1, 4, 60, 60])
+    assert np.abs(ours - theirs).max() <= 0.221
+    assert re.search(r"\b[ui]8_", kernels(tmp_path))
+    assert np.array_equal(ours, run_both(model, tmp_path, [1, 4, 60, 60], ["--no-optimize"])[0])
 
 
 def test_the_pass_can_be_left_out(tmp_path):
