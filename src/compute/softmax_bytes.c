@@ -10,7 +10,8 @@ typedef struct job {
     const uint8_t *x;
     uint8_t *y;
     uint32_t exps[256]; /* by how far a number lies below the largest, from 255 down to 0 */
-    double steps;       /* of 1 in the result */
+    sn_bytes_table_fn *table;
+    double steps; /* of 1 in the result */
     int32_t zero;
     uint8_t flip; /* signed bytes are taken as unsigned ones, 128 larger */
 } job;
@@ -24,26 +25,45 @@ static void fill_exps(job *j, float x_scale)
     }
 }
 
+/* What a sum makes of an exponential. Multiplying by 1 / sum instead of dividing by it is exact
+ * enough: quotients are at most 2^16, so the error is below 2^-34, and one that is not an integer
+ * lies at least 2^-32 below the next. */
+typedef struct share {
+    double steps, half, inverse;
+    int32_t zero;
+} share;
+
+static uint8_t byte_of(const share *s, uint32_t e)
+{
+    const double q = ((double)e * s->steps + s->half) * s->inverse + 0x1p-33;
+    const int32_t v = (int32_t)q + s->zero;
+    return (uint8_t)(v < 255 ? v : 255);
+}
+
 static void one_row(const job *j, const uint8_t *x, uint8_t *y)
 {
+    enum { VALUES = 256 };
     const int64_t n = j->p->n, step = j->p->inner;
+    const uint8_t flip = j->flip;
     uint8_t largest = 0;
     uint64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t v = x[i * step] ^ j->flip;
+        const uint8_t v = x[i * step] ^ flip;
         largest = v > largest ? v : largest;
     }
     const uint32_t *exps = j->exps + 255 - largest;
     for (int64_t i = 0; i < n; i++)
-        sum += exps[x[i * step] ^ j->flip];
-    /* Doubles divide these integers exactly enough: quotients are below 2^21, and one that is not
-     * an integer lies at least 2^-32 below the next. */
-    const double half = (double)(sum / 2), divisor = sum ? (double)sum : 1.0;
-    for (int64_t i = 0; i < n; i++) {
-        const double e = (double)exps[x[i * step] ^ j->flip];
-        const int32_t v = (int32_t)((e * j->steps + half) / divisor) + j->zero;
-        y[i * step] = (uint8_t)(v < 255 ? v : 255) ^ j->flip;
+        sum += exps[x[i * step] ^ flip];
+    const share s = {j->steps, (double)(sum / 2), 1.0 / (sum ? (double)sum : 1.0), j->zero};
+    if (step > 1 || n < VALUES) {
+        for (int64_t i = 0; i < n; i++)
+            y[i * step] = byte_of(&s, exps[x[i * step] ^ flip]) ^ flip;
+        return;
     }
+    uint8_t table[VALUES] = {0};
+    for (int v = 0; v <= largest; v++)
+        table[(uint8_t)v ^ flip] = byte_of(&s, exps[v]) ^ flip;
+    j->table(y, x, (size_t)n, table);
 }
 
 static void rows(void *arg, size_t lo, size_t hi)
@@ -56,14 +76,15 @@ static void rows(void *arg, size_t lo, size_t hi)
     }
 }
 
-void sn_softmax_bytes_run(const sn_softmax_bytes *p, sn_qparam qx, sn_qparam qy, const void *x,
-                          void *y, sn_pool *pool)
+void sn_softmax_bytes_run(uint32_t cpu_flags, const sn_softmax_bytes *p, sn_qparam qx, sn_qparam qy,
+                          const void *x, void *y, sn_pool *pool)
 {
     const int32_t more = p->dtype == SONDE_DTYPE_I8 ? 128 : 0;
     const double steps = floor(1.0 / (double)qy.scale);
     job j = {.p = p,
              .x = x,
              .y = y,
+             .table = sn_kernels_get(cpu_flags)->u8_table,
              .steps = steps > 0.0 ? fmin(steps, SN_SOFTMAX_BYTES_STEPS) : 0.0,
              .zero = qy.zero + more,
              .flip = more ? 0x80 : 0};

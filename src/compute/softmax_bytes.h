@@ -12,7 +12,7 @@
 
 #include "compute/quantized.h"
 
-enum { SN_SOFTMAX_BYTES_STEPS = 1 << 20 }; /* m is at most this */
+enum { SN_SOFTMAX_BYTES_STEPS = 1 << 16 }; /* m is at most this */
 
 typedef struct sn_softmax_bytes {
     sonde_dtype dtype;       /* of both */
@@ -20,7 +20,7 @@ typedef struct sn_softmax_bytes {
 } sn_softmax_bytes;
 
 /* y may be x. */
-void sn_softmax_bytes_run(const sn_softmax_bytes *p, sn_qparam qx, sn_qparam qy, const void *x,
-                          void *y, sn_pool *pool);
+void sn_softmax_bytes_run(uint32_t cpu_flags, const sn_softmax_bytes *p, sn_qparam qx, sn_qparam qy,
+                          const void *x, void *y, sn_pool *pool);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct match {
     sn_node *act;    /* Relu or Clip that its range does as well; NULL: none */
     sn_node *op;     /* the operator */
     quantized in[3]; /* its inputs */
+    float alpha;     /* what a Gemm multiplies by; 0: 1 */
 } match;
 
 static bool is_const_of(const sn_value *v, sn_dtype dtype)
@@ -196,13 +197,19 @@ static float of_channel(const sn_value *v, int64_t c)
     return sn_read_f32(v->fact.data, sn_tensor_count(v->fact.data) == 1 ? 0 : c);
 }
 
-static float bias_steps(const match *m, const sn_value *bias, int64_t c)
+/* What sums are in units of. */
+static float sum_scale(const match *m, int64_t c)
 {
-    return of_channel(bias, c) /
-           (of_channel(m->in[0].params[0], 0) * of_channel(m->in[1].params[0], c));
+    const float scale = of_channel(m->in[0].params[0], 0) * of_channel(m->in[1].params[0], c);
+    return m->alpha != 0.0f ? scale * m->alpha : scale;
 }
 
-/* Is the bias, DequantizeLinear of int32, in units of x_scale · w_scale? */
+static float bias_steps(const match *m, const sn_value *bias, int64_t c)
+{
+    return of_channel(bias, c) / sum_scale(m, c);
+}
+
+/* Is the bias, DequantizeLinear of int32, in units of sums? */
 static bool bias_fits(const match *m, int64_t channels)
 {
     const quantized *b = &m->in[2];
@@ -215,10 +222,9 @@ static bool bias_fits(const match *m, int64_t channels)
                 return false;
     }
     for (int64_t c = 0; c < channels; c++) {
-        double want =
-            (double)of_channel(m->in[0].params[0], 0) * (double)of_channel(m->in[1].params[0], c);
+        double want = (double)sum_scale(m, c);
         double have = (double)of_channel(b->params[0], c);
-        if (fabs(want - have) > 1e-5 * want)
+        if (fabs(want - have) > 1e-5 * fabs(want))
             return false;
     }
     return true;
@@ -290,9 +296,10 @@ static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done
 {
     const sn_type *w = &m->op->in[1].value->fact.type;
     const bool turned = sn_node_attr_int(m->op, "transB", 0) != 0;
-    if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) ||
-        sn_node_attr_float(m->op, "alpha", 1.0f) != 1.0f ||
-        sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f ||
+    m->alpha = sn_node_attr_float(m->op, "alpha", 1.0f);
+    if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) || m->alpha == 0.0f ||
+        !isfinite(m->alpha) ||
+        (m->op->n_in > 2 && sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f) ||
         !match_product(m, w->dims[!turned], !turned))
         return SONDE_OK;
     *done = true;

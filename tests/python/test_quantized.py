@@ -140,6 +140,24 @@ def test_a_classifier_head(tmp_path, turned):
     check(b.model([3, 6, 5, 5], y), tmp_path, [3, 6, 5, 5], 0.02)
 
 
+@pytest.mark.parametrize("bias", ["none", "integers", "floats"])
+@pytest.mark.parametrize("alpha", [0.5, -2.0])
+def test_a_factor_of_a_product(tmp_path, alpha, bias):
+    """The bias is not multiplied by it."""
+    b = Builder(17)
+    inputs = [b.qdq("x", 0.03, 117), b.weights((12, 8), 0.02)]
+    if bias == "integers":
+        inputs.append(b.bias(12, np.float32(0.03 * 0.02)))
+    elif bias == "floats":
+        inputs.append(b.constant(b.rng.normal(0, 3, 12).astype(np.float32)))
+    y = b.qdq(b.node("Gemm", *inputs, alpha=alpha, transB=1), 0.2, 120)
+    model = b.model([7, 8], y)
+    ours, theirs = run_both(model, tmp_path, [7, 8], ["--disable-pass", "fuse-qdq"])
+    assert np.abs(run_both(model, tmp_path, [7, 8])[0] - ours).max() <= 0.2001
+    assert np.array_equal(run_both(model, tmp_path, [7, 8])[0], run_both(model, tmp_path, [7, 8], ["--no-optimize"])[0])
+    assert steps_of(tmp_path, "DequantizeLinear") == (2 if bias == "integers" else 1), "its unit is not that of sums"
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "Add", "Mul", "Transpose", "Sigmoid", "LeakyRelu", "Resize"])
 def test_operators_without_weights(tmp_path, op):
     b = Builder(4)

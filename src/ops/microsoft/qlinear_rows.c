@@ -189,8 +189,9 @@ static sonde_status bind_softmax(sn_bind *b)
 static sonde_status run_softmax(const sn_step *s, sn_frame *f)
 {
     const rows_bound *k = s->bound;
-    sn_softmax_bytes_run(&k->softmax, sn_qparam_read(s, f, X_SCALE), sn_qparam_read(s, f, Y_SCALE),
-                         sn_in(s, f, X)->data, sn_out(s, f, 0)->data, f->pool);
+    sn_softmax_bytes_run(f->ctx->cpu.flags, &k->softmax, sn_qparam_read(s, f, X_SCALE),
+                         sn_qparam_read(s, f, Y_SCALE), sn_in(s, f, X)->data, sn_out(s, f, 0)->data,
+                         f->pool);
     return SONDE_OK;
 }
 
