@@ -14,16 +14,14 @@ enum {
     WIDE = 256            /* channels that keep a kernel busy; fewer are joined over pixels */
 };
 
-void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, uint32_t cpu_flags)
+void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, bool whole,
+                           uint32_t cpu_flags)
 {
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
     p->pixels = d->in[0] * d->in[1] * d->in[2];
-    p->whole = p->pixels > 0 && p->pixels <= SN_SUMS_ROWS && d->c > 0;
-    for (int i = 0; i < 3; i++)
-        p->whole = p->whole && d->kernel[i] == d->in[i] && d->out[i] == 1 && d->dilation[i] == 1 &&
-                   d->pad[i] == 0 && d->pad_end[i] == 0;
+    p->whole = whole && p->pixels > 0 && p->pixels <= SN_SUMS_ROWS && d->c > 0;
     sn_pooling_inner(d, &p->inner_from, &p->inner_to);
     if (!p->whole)
         return;
@@ -46,7 +44,7 @@ static void sum_pixels(const average_call *a, int32_t *sums, const uint8_t *x, i
 {
     const sn_kernels *k = a->p->k;
     const int64_t c = a->p->d.c, joined = sn_max(WIDE / c, 1), rows = pixels / joined;
-    const uint8_t flip = a->args.flip;
+    const uint8_t flip = a->args.is_signed ? 0x80 : 0; /* signed bytes are summed 128 larger */
     if (joined == 1 || rows == 0) {
         k->u8_sums(sums, x, c, (size_t)pixels, (size_t)c, flip);
         return;
@@ -79,7 +77,8 @@ static void finish_image(const average_call *a, int64_t image, sn_qparam qx, sn_
 {
     const sn_average_bytes *p = a->p;
     const int64_t c = p->d.c;
-    const int32_t zeros = (int32_t)p->pixels * a->args.x_zero; /* what the zero points sum up to */
+    /* What the zero points sum up to, and what signed bytes are larger by. */
+    const int32_t zeros = (int32_t)p->pixels * (qx.zero + (a->args.is_signed ? 128 : 0));
     const int32_t *sums = a->sums + image * p->parts * c;
     const float count = (float)p->pixels, lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
     for (int64_t from = 0; from < c; from += WIDE) {
@@ -129,7 +128,7 @@ static void average_rows(void *arg, size_t lo, size_t hi)
             n = o[2] == a->p->inner_from ? sn_max(a->p->inner_to - o[2], 1) : 1;
             t.x = a->x + (count ? at * d->c : 0);
             t.pixels = (size_t)n;
-            t.count = (double)(d->include_pad ? padded : count);
+            t.count = (float)(d->include_pad ? padded : count);
             a->p->k->q8_average(&t);
         }
     }
@@ -139,15 +138,13 @@ void sn_average_bytes_run(const sn_average_bytes *p, sn_qparam qx, sn_qparam qy,
                           void *y, int32_t *sums, sn_pool *pool)
 {
     const sn_pooling_desc *d = &p->d;
-    /* Signed bytes are flipped to unsigned ones, 128 larger, as are their zero points. */
-    const int32_t more = d->dtype == SONDE_DTYPE_I8 ? 128 : 0;
     average_call a = {.p = p,
                       .args = {.n = (size_t)d->c,
                                .x_scale = qx.scale,
                                .y_scale = qy.scale,
-                               .x_zero = qx.zero + more,
-                               .y_zero = (float)(qy.zero + more),
-                               .flip = more ? 0x80 : 0},
+                               .x_zero = qx.zero,
+                               .y_zero = (float)qy.zero,
+                               .is_signed = d->dtype == SONDE_DTYPE_I8},
                       .x = x,
                       .y = y,
                       .sums = sums};

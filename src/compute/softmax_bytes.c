@@ -80,7 +80,7 @@ void sn_softmax_bytes_run(uint32_t cpu_flags, const sn_softmax_bytes *p, sn_qpar
                           const void *x, void *y, sn_pool *pool)
 {
     const int32_t more = p->dtype == SONDE_DTYPE_I8 ? 128 : 0;
-    const double steps = floor(1.0 / (double)qy.scale);
+    const double steps = (double)floorf(1.0f / qy.scale);
     job j = {.p = p,
              .x = x,
              .y = y,

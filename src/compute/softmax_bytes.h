@@ -4,7 +4,8 @@
  *
  *   e(x) = round(q · exp((x - largest of the row) · x_scale)), q the largest number that keeps sums
  *          of n of them within 32 bits, but below 2^23
- *   y    = floor((e · m + floor(sum / 2)) / sum) + y_zero, m = floor(1 / y_scale), cut to a byte
+ *   y    = floor((e · m + floor(sum / 2)) / sum) + y_zero, m = floor(1 / y_scale), in f32,
+ *          cut to a byte
  *
  * An exponential has 256 possible arguments, so the table is all there is of floats. */
 #ifndef SN_COMPUTE_SOFTMAX_BYTES_H

@@ -404,25 +404,23 @@ enum { SN_SUMS_ROWS = 1 << 23 }; /* 255 times as much is below 2^31 */
 typedef void sn_bytes_sums_fn(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t rows, size_t n,
                               uint8_t flip);
 
-/* Averages of quantised numbers over a grid of taps, for each of n channels of some pixels:
+/* Averages of quantised numbers over a grid of taps, for each of n channels of some pixels, in f32,
+ * rounded after every operation:
  *
- *   y[p*n + c] = round(mean / y_scale) + y_zero, cut to a byte, for p < pixels, c < n; the mean is,
- *                rounded to f32 once, 1 / count * the sum in double, over i < taps[0], j < taps[1],
- *                k < taps[2], of (x[p*x_pixel + i*step[0] + j*step[1] + k*step[2] + c] - x_zero)
- *                * x_scale, a product in f32
+ *   y[p*n + c] = round(sum / count / y_scale + y_zero), cut to a byte, for p < pixels, c < n; the
+ *                sum is, in this order, over i < taps[0], j < taps[1], k < taps[2], of
+ *                (x[p*x_pixel + i*step[0] + j*step[1] + k*step[2] + c] - x_zero) * x_scale
  *
- * To nearest even, NaN gives y_zero; a count of 0 gives a mean of 0. Bytes are xored with
- * `flip` as they are read and written, and taken as unsigned: signed ones have a flip of 0x80 and
- * zero points 128 larger. No overlap. */
+ * To nearest even, NaN gives y_zero; a count of 0 gives a mean of 0. Bytes are all signed or all
+ * unsigned. No overlap. */
 typedef struct sn_q8_average {
     const uint8_t *x;
     uint8_t *y;
     size_t pixels, n, taps[3];
     ptrdiff_t x_pixel, step[3];
-    double count;
-    float x_scale, y_scale, y_zero;
+    float count, x_scale, y_scale, y_zero;
     int32_t x_zero;
-    uint8_t flip;
+    bool is_signed;
 } sn_q8_average;
 typedef void sn_q8_average_fn(const sn_q8_average *t);
 

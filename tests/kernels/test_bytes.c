@@ -288,12 +288,12 @@ static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
         sn_q8_average t = {.pixels = pixels,
                            .n = n,
                            .x_pixel = (ptrdiff_t)(rnd(1, 2) * pitch),
-                           .count = (double)rnd(0, 30),
+                           .count = (float)rnd(0, 30),
                            .x_scale = i % 4 ? 0.125f : 0.01f + fabsf(test_randf()),
                            .y_scale = i % 9 ? 0.125f : specials[test_rand() % ALL],
-                           .y_zero = (float)rnd(0, 255),
-                           .x_zero = (int32_t)rnd(0, 255),
-                           .flip = i % 3 ? 0 : 0x80};
+                           .y_zero = (float)rnd(0, 255) - (i % 3 ? 0.0f : 128.0f),
+                           .x_zero = (int32_t)rnd(0, 255) - (i % 3 ? 0 : 128),
+                           .is_signed = i % 3 == 0};
         ptrdiff_t step = (ptrdiff_t)pitch;
         size_t last = (pixels - 1) * (size_t)t.x_pixel; /* where the last tap begins */
         for (int d = 2; d >= 0; d--) {

@@ -286,7 +286,7 @@ def test_matrix_products_with_a_scale_per_column(tmp_path, shape, axis):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-@pytest.mark.parametrize("scale", [1 / 256, 0.0043, 0.5])
+@pytest.mark.parametrize("scale", [1 / 256, 1 / 255, 0.0043, 0.5])
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_softmax(tmp_path, axis, scale, dtype):
     """Of bytes it is ONNX Runtime's integer softmax, to the last bit."""
