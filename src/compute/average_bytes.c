@@ -14,14 +14,16 @@ enum {
     WIDE = 256            /* channels that keep a kernel busy; fewer are joined over pixels */
 };
 
-void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, bool whole,
-                           uint32_t cpu_flags)
+void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, uint32_t cpu_flags)
 {
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
     p->pixels = d->in[0] * d->in[1] * d->in[2];
-    p->whole = whole && p->pixels > 0 && p->pixels <= SN_SUMS_ROWS && d->c > 0;
+    p->whole = p->pixels > 0 && p->pixels <= SN_SUMS_ROWS && d->c > 0;
+    for (int i = 0; i < 3; i++)
+        p->whole = p->whole && d->kernel[i] == d->in[i] && d->out[i] == 1 && d->dilation[i] == 1 &&
+                   d->pad[i] == 0 && d->pad_end[i] == 0;
     sn_pooling_inner(d, &p->inner_from, &p->inner_to);
     if (!p->whole)
         return;
@@ -80,20 +82,27 @@ static void finish_image(const average_call *a, int64_t image, sn_qparam qx, sn_
     /* What the zero points sum up to, and what signed bytes are larger by. */
     const int32_t zeros = (int32_t)p->pixels * (qx.zero + (a->args.is_signed ? 128 : 0));
     const int32_t *sums = a->sums + image * p->parts * c;
-    const float count = (float)p->pixels, lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
+    const float lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
+    float scale[WIDE];
+    for (int i = 0; i < WIDE; i++)
+        scale[i] = qx.scale / (qy.scale * (float)p->pixels);
     for (int64_t from = 0; from < c; from += WIDE) {
         const size_t n = (size_t)sn_min(c - from, WIDE);
-        float mean[WIDE];
+        int32_t all[WIDE];
         for (size_t i = 0; i < n; i++) {
-            int32_t sum = -zeros;
+            all[i] = -zeros;
             for (int64_t part = 0; part < p->parts; part++)
-                sum += sums[part * c + from + (int64_t)i];
-            mean[i] = (float)sum;
+                all[i] += sums[part * c + from + (int64_t)i];
         }
-        p->k->f32_mul(mean, mean, &qx.scale, n, SN_BINARY_VS);
-        p->k->f32_div(mean, mean, &count, n, SN_BINARY_VS);
-        p->k->f32_quantize(a->y + image * c + from, mean, n, qy.scale, (float)qy.zero, lo,
-                           lo + 255.0f);
+        const sn_requantize_args t = {.x = all,
+                                      .scale = scale,
+                                      .y = a->y + image * c + from,
+                                      .rows = 1,
+                                      .n = n,
+                                      .zero = (float)qy.zero,
+                                      .lo = lo,
+                                      .hi = lo + 255.0f};
+        p->k->i32_requantize(&t);
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Averages of quantised images with channels last, [n][pixels][c]; one to three spatial dims.
  *
- * Of a whole image (QLinearGlobalAveragePool) the bytes are summed, exactly; the mean, sum · scale
- * / pixels in f32, is quantised. In a window (QLinearAveragePool) the numbers are summed in f32,
- * one by one, and the zero point is there when the mean is rounded. Both are what ONNX Runtime
- * does, and the bits are the same on every CPU and with any number of threads. */
+ * Of a whole image the bytes are summed, exactly, and the sum times x_scale / (y_scale · pixels) is
+ * rounded. In a smaller window the numbers are summed in f32, one by one, and the zero point is
+ * there when the mean is rounded. Both are what ONNX Runtime does, and the bits are the same on
+ * every CPU and with any number of threads. */
 #ifndef SN_COMPUTE_AVERAGE_BYTES_H
 #define SN_COMPUTE_AVERAGE_BYTES_H
 
@@ -21,9 +21,8 @@ typedef struct sn_average_bytes {
     int64_t sums;                 /* of all parts: int32 that a run needs */
 } sn_average_bytes;
 
-/* d: bytes, averages; `block` and `last` are not read. `whole`: the window is the image. */
-void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, bool whole,
-                           uint32_t cpu_flags);
+/* d: bytes, averages; `block` and `last` are not read. */
+void sn_average_bytes_plan(sn_average_bytes *p, const sn_pooling_desc *d, uint32_t cpu_flags);
 void sn_average_bytes_run(const sn_average_bytes *p, sn_qparam qx, sn_qparam qy, const void *x,
                           void *y, int32_t *sums, sn_pool *pool);
 

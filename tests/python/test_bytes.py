@@ -192,9 +192,9 @@ def test_averages_of_whole_images_are_of_exact_sums(tmp_path, shape, dtype):
                                         (conv, after, q, (0.01, y_zero))]:
         axes = tuple(range(2, len(shape)))
         sums = (image.astype(np.int64) - z).sum(axes, keepdims=True)
-        mean = sums.astype(np.float32) * np.float32(s) / np.float32(np.prod(shape[2:]))
+        steps = sums.astype(np.float32) * (np.float32(s) / (np.float32(t) * np.float32(np.prod(shape[2:]))))
         info = np.iinfo(dtype)
-        assert np.array_equal(made, np.clip(np.rint(mean / np.float32(t)) + u, info.min, info.max))
+        assert np.array_equal(made, np.clip(np.rint(steps) + u, info.min, info.max))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])

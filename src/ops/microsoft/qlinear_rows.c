@@ -111,7 +111,7 @@ static sonde_status bind_pool(sn_bind *b)
                   k->out.pixels > 1;
     if (!sn_type_count(x, &k->in_count) || !sn_type_count(&b->out[0].type, &k->out_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the image is too large");
-    sn_average_bytes_plan(&k->pool, &d, r->global, b->cpu_flags);
+    sn_average_bytes_plan(&k->pool, &d, b->cpu_flags);
     if (k->turn_in)
         k->turned[0] = sn_carve(&b->workspace, k->in_count, 1);
     if (k->turn_out)
