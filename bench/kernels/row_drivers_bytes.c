@@ -68,9 +68,9 @@ static void call_sn_q8_pair(bench_row *r)
                                  .b = r->w,
                                  .y = r->y,
                                  .n = r->n,
-                                 .a_scale = 0.01f,
-                                 .b_scale = 0.02f,
-                                 .y_scale = 0.02f};
+                                 .a_scale = 0.5f,
+                                 .b_scale = 0.25f,
+                                 .offset = 3.0f};
     ((sn_q8_pair_fn *)r->row->fn)(&t);
 }
 
@@ -91,9 +91,8 @@ static void call_sn_q8_repeat(bench_row *r)
                             .rows = REPEAT_ROWS,
                             .n = r->n,
                             .row = (ptrdiff_t)r->n,
-                            .a_scale = 0.01f,
-                            .b_scale = 0.02f,
-                            .y_scale = 0.02f};
+                            .a_scale = 0.5f,
+                            .offset = 3.0f};
     ((sn_q8_repeat_fn *)r->row->fn)(&t);
 }
 

@@ -182,7 +182,8 @@ typedef struct sonde_session sonde_session;
 
 typedef struct sonde_session_options {
     size_t struct_size;
-    int no_optimize;                    /* no passes */
+    int no_optimize; /* no passes, but what QuantizeLinear and DequantizeLinear mean stays: a pass
+                        with the name "fuse-qdq" that disabled_passes may contain */
     const char *const *disabled_passes; /* names, see sonde_pass_name */
     size_t disabled_pass_count;
     int no_prepack; /* do not pack weights beforehand */

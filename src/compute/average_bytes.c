@@ -46,7 +46,7 @@ static void sum_pixels(const average_call *a, int32_t *sums, const uint8_t *x, i
 {
     const sn_kernels *k = a->p->k;
     const int64_t c = a->p->d.c, joined = sn_max(WIDE / c, 1), rows = pixels / joined;
-    const uint8_t flip = a->args.flip;
+    const uint8_t flip = a->args.is_signed ? 0x80 : 0; /* signed bytes are summed 128 larger */
     if (joined == 1 || rows == 0) {
         k->u8_sums(sums, x, c, (size_t)pixels, (size_t)c, flip);
         return;
@@ -79,22 +79,30 @@ static void finish_image(const average_call *a, int64_t image, sn_qparam qx, sn_
 {
     const sn_average_bytes *p = a->p;
     const int64_t c = p->d.c;
-    const int32_t zeros = (int32_t)p->pixels * a->args.x_zero; /* what the zero points sum up to */
+    /* What the zero points sum up to, and what signed bytes are larger by. */
+    const int32_t zeros = (int32_t)p->pixels * (qx.zero + (a->args.is_signed ? 128 : 0));
     const int32_t *sums = a->sums + image * p->parts * c;
-    const float count = (float)p->pixels, lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
+    const float lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
+    float scale[WIDE];
+    for (int i = 0; i < WIDE; i++)
+        scale[i] = qx.scale / (qy.scale * (float)p->pixels);
     for (int64_t from = 0; from < c; from += WIDE) {
         const size_t n = (size_t)sn_min(c - from, WIDE);
-        float mean[WIDE];
+        int32_t all[WIDE];
         for (size_t i = 0; i < n; i++) {
-            int32_t sum = -zeros;
+            all[i] = -zeros;
             for (int64_t part = 0; part < p->parts; part++)
-                sum += sums[part * c + from + (int64_t)i];
-            mean[i] = (float)sum;
+                all[i] += sums[part * c + from + (int64_t)i];
         }
-        p->k->f32_mul(mean, mean, &qx.scale, n, SN_BINARY_VS);
-        p->k->f32_div(mean, mean, &count, n, SN_BINARY_VS);
-        p->k->f32_quantize(a->y + image * c + from, mean, n, qy.scale, (float)qy.zero, lo,
-                           lo + 255.0f);
+        const sn_requantize_args t = {.x = all,
+                                      .scale = scale,
+                                      .y = a->y + image * c + from,
+                                      .rows = 1,
+                                      .n = n,
+                                      .zero = (float)qy.zero,
+                                      .lo = lo,
+                                      .hi = lo + 255.0f};
+        p->k->i32_requantize(&t);
     }
 }
 
@@ -129,7 +137,7 @@ static void average_rows(void *arg, size_t lo, size_t hi)
             n = o[2] == a->p->inner_from ? sn_max(a->p->inner_to - o[2], 1) : 1;
             t.x = a->x + (count ? at * d->c : 0);
             t.pixels = (size_t)n;
-            t.count = (double)(d->include_pad ? padded : count);
+            t.count = (float)(d->include_pad ? padded : count);
             a->p->k->q8_average(&t);
         }
     }
@@ -139,15 +147,13 @@ void sn_average_bytes_run(const sn_average_bytes *p, sn_qparam qx, sn_qparam qy,
                           void *y, int32_t *sums, sn_pool *pool)
 {
     const sn_pooling_desc *d = &p->d;
-    /* Signed bytes are flipped to unsigned ones, 128 larger, as are their zero points. */
-    const int32_t more = d->dtype == SONDE_DTYPE_I8 ? 128 : 0;
     average_call a = {.p = p,
                       .args = {.n = (size_t)d->c,
                                .x_scale = qx.scale,
                                .y_scale = qy.scale,
-                               .x_zero = qx.zero + more,
-                               .y_zero = (float)(qy.zero + more),
-                               .flip = more ? 0x80 : 0},
+                               .x_zero = qx.zero,
+                               .y_zero = (float)qy.zero,
+                               .is_signed = d->dtype == SONDE_DTYPE_I8},
                       .x = x,
                       .y = y,
                       .sums = sums};

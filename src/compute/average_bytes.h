@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Averages of quantised images with channels last, [n][pixels][c]; one to three spatial dims.
  *
- * Of a whole image the bytes are summed, exactly; the mean, sum · scale / pixels in f32, is
- * quantised. In a smaller window other engines sum the numbers, and there the order shows where the
- * result is rounded: these are summed in double, which is exact, and their mean is rounded to f32
- * once. Either way the bits are the same on every CPU and with any number of threads. */
+ * Of a whole image the bytes are summed, exactly, and the sum times x_scale / (y_scale · pixels) is
+ * rounded. In a smaller window the numbers are summed in f32, one by one, and the zero point is
+ * there when the mean is rounded. Both are what ONNX Runtime does, and the bits are the same on
+ * every CPU and with any number of threads. */
 #ifndef SN_COMPUTE_AVERAGE_BYTES_H
 #define SN_COMPUTE_AVERAGE_BYTES_H
 

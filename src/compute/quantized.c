@@ -45,14 +45,15 @@ enum {
     LONG = 256    /* elements of a row that is worth a call */
 };
 
+/* The second operand of the job is the one that repeats more, so that kernels may keep it. */
 typedef struct binary_job {
     const sn_q8_binary *p;
-    uint32_t cpu_flags;
     sn_q8_pair_fn *fn;
     sn_q8_repeat_fn *repeat;
     sn_q8_binary_args args; /* what all calls have in common */
     uint8_t *y;
     const uint8_t *operand[2];
+    const ptrdiff_t *stride[2];
 } binary_job;
 
 /* Where row `row` of the innermost dim begins in operand k. */
@@ -61,7 +62,7 @@ static const uint8_t *row_at(const binary_job *j, int k, size_t row)
     const sn_bcast *b = j->p->bcast;
     ptrdiff_t at = 0;
     for (int d = b->rank - 2; d >= 0; d--) {
-        at += (ptrdiff_t)(row % (size_t)b->dims[d]) * b->stride[k][d];
+        at += (ptrdiff_t)(row % (size_t)b->dims[d]) * j->stride[k][d];
         row /= (size_t)b->dims[d];
     }
     return j->operand[k] + at;
@@ -86,21 +87,22 @@ static void long_rows(void *arg, size_t lo, size_t hi)
     const binary_job *j = arg;
     const sn_bcast *b = j->p->bcast;
     const size_t row = (size_t)b->dims[b->rank - 1];
-    const ptrdiff_t step[2] = {b->stride[0][b->rank - 1], b->stride[1][b->rank - 1]};
+    const ptrdiff_t step[2] = {j->stride[0][b->rank - 1], j->stride[1][b->rank - 1]};
     for (size_t i = lo, n; i < hi; i += n) {
         const size_t column = i % row;
         n = row - column < hi - i ? row - column : hi - i;
         const uint8_t *from[2];
         for (int k = 0; k < 2; k++)
             from[k] = row_at(j, k, i / row) + (ptrdiff_t)column * step[k];
-        const bool one = step[0] == 0 && step[1] == 0; /* number for all */
-        call_pair(j, j->y + i, from[0], from[1], one ? 1 : n,
-                  n == 1 || one  ? SN_BINARY_VV
-                  : step[0] == 0 ? SN_BINARY_SV
-                  : step[1] == 0 ? SN_BINARY_VS
-                                 : SN_BINARY_VV);
-        if (one)
+        if (step[0] == 0 && step[1] == 0) { /* one number for all */
+            call_pair(j, j->y + i, from[0], from[1], 1, SN_BINARY_VV);
             memset(j->y + i, j->y[i], n);
+        } else if (step[0] == 0) { /* rare: each repeats what the other has not */
+            for (size_t k = 0; k < n; k++)
+                call_pair(j, j->y + i + k, from[0], from[1] + k, 1, SN_BINARY_VV);
+        } else {
+            call_pair(j, j->y + i, from[0], from[1], n, step[1] ? SN_BINARY_VV : SN_BINARY_VS);
+        }
     }
 }
 
@@ -110,11 +112,11 @@ static const uint8_t *gather(const binary_job *j, int k, size_t i, size_t n, uin
 {
     const sn_bcast *b = j->p->bcast;
     const size_t row = (size_t)b->dims[b->rank - 1];
-    const ptrdiff_t step = b->stride[k][b->rank - 1];
+    const ptrdiff_t step = j->stride[k][b->rank - 1];
     size_t dense = 1;
     bool together = true;
     for (int d = b->rank - 1; d >= 0; d--) {
-        together = together && (b->stride[k][d] == (ptrdiff_t)dense || b->dims[d] == 1);
+        together = together && (j->stride[k][d] == (ptrdiff_t)dense || b->dims[d] == 1);
         dense *= (size_t)b->dims[d];
     }
     if (together)
@@ -143,29 +145,28 @@ static void short_rows(void *arg, size_t lo, size_t hi)
 }
 
 /* ---- a row that repeats: a gate for each channel where channels are last */
-/* The operand that repeats a dense row for all of the second last dim, while the other is dense in
- * both; -1: none does. */
-static int repeating(const sn_bcast *b)
+/* Does the second operand repeat a dense row for all of the second last dim, while the first is
+ * dense in both? */
+static bool repeats(const binary_job *j)
 {
-    const int inner = b->rank - 1;
-    if (inner < 1 || b->stride[0][inner] != 1 || b->stride[1][inner] != 1)
-        return -1;
-    for (int k = 0; k < 2; k++)
-        if (b->stride[k][inner - 1] == 0 && b->stride[1 - k][inner - 1] == b->dims[inner])
-            return k;
-    return -1;
+    const int inner = j->p->bcast->rank - 1;
+    return inner > 0 && j->stride[0][inner] == 1 && j->stride[1][inner] == 1 &&
+           j->stride[0][inner - 1] == j->p->bcast->dims[inner] && j->stride[1][inner - 1] == 0;
 }
 
 /* Columns from … from+n-1 of `rows` rows: the numbers of the row are found once, and several short
- * rows are one. */
-static void repeat_columns(const binary_job *j, int k, const uint8_t *a, const uint8_t *b,
-                           uint8_t *y, size_t rows, size_t from, size_t n)
+ * rows are one. `a` is the first operand of the job. */
+static void repeat_columns(const binary_job *j, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                           size_t rows, size_t from, size_t n)
 {
-    const sn_qparam q[2] = {j->p->a, j->p->b};
     const size_t row = (size_t)j->p->bcast->dims[j->p->bcast->rank - 1];
     const size_t fit = n == row ? CHUNK / n : 1, joined = fit < rows ? fit : rows;
     float numbers[CHUNK];
-    sn_q8_load(j->cpu_flags, j->p->dtype, q[k], numbers, b + from, (int64_t)n);
+    for (size_t i = 0; i < n; i++) {
+        numbers[i] = (float)(sn_byte_at(j->p->dtype, b, (int64_t)(from + i)) - j->args.b_zero);
+        if (j->p->add)
+            numbers[i] = fmaf(numbers[i], j->args.b_scale, j->args.offset);
+    }
     for (size_t i = 1; i < joined; i++)
         memcpy(numbers + i * n, numbers, n * sizeof *numbers);
     sn_q8_repeat t = {.a = a + from,
@@ -174,12 +175,10 @@ static void repeat_columns(const binary_job *j, int k, const uint8_t *a, const u
                       .rows = rows / joined,
                       .n = joined * n,
                       .row = (ptrdiff_t)(joined * row),
-                      .a_scale = q[1 - k].scale,
-                      .b_scale = q[k].scale,
-                      .y_scale = j->args.y_scale,
-                      .y_zero = j->args.y_zero,
-                      .a_zero = k == 0 ? j->args.b_zero : j->args.a_zero,
-                      .flip = j->args.flip};
+                      .a_scale = j->args.a_scale,
+                      .offset = j->args.offset,
+                      .a_zero = j->args.a_zero,
+                      .is_signed = j->args.is_signed};
     j->repeat(&t);
     const size_t done = t.rows * joined;
     if (done == rows)
@@ -196,37 +195,54 @@ static void repeated_rows(void *arg, size_t lo, size_t hi)
 {
     const binary_job *j = arg;
     const sn_bcast *b = j->p->bcast;
-    const int k = repeating(b);
     const size_t row = (size_t)b->dims[b->rank - 1], times = (size_t)b->dims[b->rank - 2];
     for (size_t r = lo, rows; r < hi; r += rows) {
         rows = times - r % times < hi - r ? times - r % times : hi - r;
         for (size_t from = 0; from < row; from += CHUNK)
-            repeat_columns(j, k, row_at(j, 1 - k, r), row_at(j, k, r), j->y + r * row, rows, from,
+            repeat_columns(j, row_at(j, 0, r), row_at(j, 1, r), j->y + r * row, rows, from,
                            row - from < CHUNK ? row - from : CHUNK);
     }
+}
+
+static int64_t elements(const sn_bcast *b, int k)
+{
+    int64_t n = 1;
+    for (int d = 0; d < b->rank; d++)
+        n *= b->stride[k][d] ? b->dims[d] : 1;
+    return n;
+}
+
+/* Scales and zero points as kernels want them. The zero points of a sum are part of its offset. */
+static sn_q8_binary_args args_of(bool add, sn_qparam a, sn_qparam b, sn_qparam y)
+{
+    if (!add)
+        return (sn_q8_binary_args){.a_scale = a.scale * b.scale / y.scale,
+                                   .offset = (float)y.zero,
+                                   .a_zero = a.zero,
+                                   .b_zero = b.zero};
+    const float a_scale = a.scale / y.scale, b_scale = b.scale / y.scale;
+    const float zeros = fmaf(a_scale, (float)a.zero, b_scale * (float)b.zero);
+    return (sn_q8_binary_args){
+        .a_scale = a_scale, .b_scale = b_scale, .offset = (float)y.zero - zeros};
 }
 
 void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const void *a,
                       const void *b, sn_pool *pool)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
-    /* Signed bytes are flipped to unsigned ones, 128 larger, as are their zero points. */
-    const int32_t more = p->dtype == SONDE_DTYPE_I8 ? 128 : 0;
+    const int first = elements(p->bcast, 0) < elements(p->bcast, 1);
+    const void *const operand[2] = {a, b};
+    const sn_qparam q[2] = {p->a, p->b};
     binary_job j = {.p = p,
-                    .cpu_flags = cpu_flags,
                     .fn = p->add ? k->q8_add : k->q8_mul,
                     .repeat = p->add ? k->q8_add_repeat : k->q8_mul_repeat,
-                    .args = {.a_scale = p->a.scale,
-                             .b_scale = p->b.scale,
-                             .y_scale = p->y.scale,
-                             .a_zero = p->a.zero + more,
-                             .b_zero = p->b.zero + more,
-                             .y_zero = (float)(p->y.zero + more),
-                             .flip = more ? 0x80 : 0},
+                    .args = args_of(p->add, q[first], q[!first], p->y),
                     .y = y,
-                    .operand = {a, b}};
+                    .operand = {operand[first], operand[!first]},
+                    .stride = {p->bcast->stride[first], p->bcast->stride[!first]}};
+    j.args.is_signed = p->dtype == SONDE_DTYPE_I8;
     const size_t total = p->bcast->total, row = (size_t)p->bcast->dims[p->bcast->rank - 1];
-    if (total && repeating(p->bcast) >= 0)
+    if (total && repeats(&j))
         sn_parallel_range(pool, total / row, 2 * row, repeated_rows, &j);
     else if (p->bcast->rank == 1 || row >= LONG)
         sn_parallel_range(pool, total, 2, long_rows, &j);

@@ -23,6 +23,11 @@ void sn_q8_store(uint32_t cpu_flags, sonde_dtype t, sn_qparam q, void *dst, cons
                  int64_t n);
 
 /* ---- two operands ---- */
+/* Results are rounded as ONNX Runtime does, which defines these operators (see sn_q8_binary_args in
+ * kernels/signatures.h). With the scales r = a.scale / y.scale and s = b.scale / y.scale a sum is
+ * a·r + (b·s + (y.zero - (r·a.zero + s·b.zero))), and a product, with r = a.scale·b.scale /
+ * y.scale, (a - a.zero)·(b - b.zero)·r + y.zero. b is the operand that has fewer elements, if one
+ * has. */
 typedef struct sn_q8_binary {
     const sn_bcast *bcast;
     sonde_dtype dtype; /* of all three */

@@ -57,37 +57,6 @@ SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
     v[3] = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(b, 1));
 }
 
-typedef __m256d vd;
-SN_INLINE vd vd_set1(double a)
-{
-    return _mm256_set1_pd(a);
-}
-SN_INLINE vd vd_add(vd a, vd b)
-{
-    return _mm256_add_pd(a, b);
-}
-SN_INLINE vd vd_mul(vd a, vd b)
-{
-    return _mm256_mul_pd(a, b);
-}
-SN_INLINE vd vd_div(vd a, vd b)
-{
-    return _mm256_div_pd(a, b);
-}
-SN_INLINE vd vd_low(sn_v v)
-{
-    return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
-}
-SN_INLINE vd vd_high(sn_v v)
-{
-    return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
-}
-SN_INLINE sn_v v_from_vd(vd low, vd high)
-{
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
-                                1);
-}
-
 /* The halves of 128 bits that packing leaves side by side are put in order at the end. */
 SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
 {

@@ -59,37 +59,6 @@ SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
     v[3] = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(high, 1));
 }
 
-typedef __m512d vd;
-SN_INLINE vd vd_set1(double a)
-{
-    return _mm512_set1_pd(a);
-}
-SN_INLINE vd vd_add(vd a, vd b)
-{
-    return _mm512_add_pd(a, b);
-}
-SN_INLINE vd vd_mul(vd a, vd b)
-{
-    return _mm512_mul_pd(a, b);
-}
-SN_INLINE vd vd_div(vd a, vd b)
-{
-    return _mm512_div_pd(a, b);
-}
-SN_INLINE vd vd_low(sn_v v)
-{
-    return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
-}
-SN_INLINE vd vd_high(sn_v v)
-{
-    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
-}
-SN_INLINE sn_v v_from_vd(vd low, vd high)
-{
-    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high),
-                              1);
-}
-
 /* The halves of 128 bits that packing leaves side by side are put in order at the end. */
 SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
 {

@@ -63,36 +63,6 @@ SN_INLINE void vb_sums_wide(sn_vi v[4], const vb_sums *s)
     v[3] = vreinterpretq_s32_u32(vmovl_high_u16(s->high));
 }
 
-typedef float64x2_t vd;
-SN_INLINE vd vd_set1(double a)
-{
-    return vdupq_n_f64(a);
-}
-SN_INLINE vd vd_add(vd a, vd b)
-{
-    return vaddq_f64(a, b);
-}
-SN_INLINE vd vd_mul(vd a, vd b)
-{
-    return vmulq_f64(a, b);
-}
-SN_INLINE vd vd_div(vd a, vd b)
-{
-    return vdivq_f64(a, b);
-}
-SN_INLINE vd vd_low(sn_v v)
-{
-    return vcvt_f64_f32(vget_low_f32(v));
-}
-SN_INLINE vd vd_high(sn_v v)
-{
-    return vcvt_high_f64_f32(v);
-}
-SN_INLINE sn_v v_from_vd(vd low, vd high)
-{
-    return vcvt_high_f32_f64(vcvt_f32_f64(low), high);
-}
-
 SN_INLINE void vi_store_steps(uint8_t *p, const sn_vi v[4], int32_t zero, uint8_t flip)
 {
     const int16x8_t z = vdupq_n_s16((int16_t)zero);

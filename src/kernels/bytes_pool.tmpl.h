@@ -2,8 +2,8 @@
 /* Sums and averages of bytes whose channels lie side by side, a vector of channels at a time.
  * Besides what bytes_quantize.tmpl.h needs, the file that includes this has vb_sums, two vectors of
  * 16-bit sums of VB_BYTES bytes, with vb_sums_add and vb_sums_wide (into QUAD vectors of 32-bit
- * integers), and doubles: vd, half an sn_v of them. The last vector of a row may overlap the one
- * before it: its channels are computed twice, to the same end. */
+ * integers). The last vector of a row may overlap the one before it: its channels are computed
+ * twice, to the same end. */
 #include "kernels/bytes_quantize.tmpl.h"
 
 enum {
@@ -53,36 +53,36 @@ void SN_ISA(sn_u8_sums)(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t ro
         sum_columns(y + n - VB_BYTES, x + n - VB_BYTES, x_row, rows, flip, 1);
 }
 
-/* Averages. The rule sums numbers that were rounded, each by itself, in double. Sums of bytes are
- * much cheaper; they lead to the same result, unless it lies so close to the middle between two
- * steps that rounding decides. */
+/* Averages. The rule sums numbers that were rounded, each by itself. Sums of bytes are cheaper;
+ * they lead to the same result, unless it lies so close to the middle between two steps that
+ * rounding decides. */
 typedef struct average {
     const sn_q8_average *t;
     operand x;
     result y;
+    divisor d;
     sn_v mean_scale; /* y's steps of a sum of bytes */
     sn_v sure;       /* how far from a whole step it may be and still be right */
     sn_v zeros;      /* what the zero points of all taps sum up to */
     bool by_sums;
-    double inverse; /* of the count, where that is a power of 2; else 0 */
 } average;
 
 SN_INLINE average average_of(const sn_q8_average *t)
 {
     const size_t taps = t->taps[0] * t->taps[1] * t->taps[2];
-    const float count = (float)t->count;
+    const int32_t x_zero = t->x_zero + (t->is_signed ? 128 : 0);
     average a = {.t = t,
-                 .x = operand_of(t->x_scale, t->x_zero, t->flip),
-                 .y = result_of(t->x_scale, 1.0f, t->y_scale, t->y_zero, t->flip, false),
-                 .zeros = v_set1((float)((int32_t)(taps <= SUMS_RUN ? taps : 0) * t->x_zero))};
-    /* Three roundings here, three in the rule, each by 2^-24 of at most 255 times `ratio` steps:
-     * less than 2^-13 of it. */
-    const float scale = t->x_scale / (count * t->y_scale), ratio = scale * (float)taps;
+                 .x = byte_operand(t->x_scale, t->x_zero, t->is_signed),
+                 .y = result_of(t->y_zero, t->is_signed),
+                 .d = divisor_of(t->y_scale, is_tame(t->x_scale), 255.0f * t->x_scale),
+                 .zeros = v_set1((float)((int32_t)(taps <= SUMS_RUN ? taps : 0) * x_zero))};
+    /* The rule rounds twice for every tap and three times behind them, sums of bytes are rounded
+     * three times: each by 2^-24 of at most 255 times `ratio` steps; and adding the zero point
+     * rounds by 2^-24 of that and 255. */
+    const float scale = t->x_scale / (t->count * t->y_scale), ratio = scale * (float)taps;
     a.mean_scale = v_set1(scale);
-    a.sure = v_set1(0.5f - 0x1p-13f * ratio);
-    a.by_sums = a.y.d.tame && t->count > 0 && taps > 0 && taps <= SUMS_RUN && ratio < 16.0f;
-    for (double power = 1.0; power <= 4096.0; power *= 2.0)
-        a.inverse = t->count == power ? 1.0 / power : a.inverse;
+    a.sure = v_set1(0.5f - (0x1p-16f * (2.0f * (float)taps + 8.0f) * ratio + 0x1p-15f));
+    a.by_sums = a.d.tame && t->count > 0 && taps > 0 && taps <= SUMS_RUN && ratio < 16.0f;
     return a;
 }
 
@@ -90,23 +90,18 @@ SN_INLINE average average_of(const sn_q8_average *t)
 SN_INLINE void average_one(const average *a, const uint8_t *x, uint8_t *y)
 {
     const sn_q8_average *t = a->t;
-    vd low = vd_set1(0.0), high = low;
+    sn_v sum = v_zero();
     for (size_t i = 0; i < t->taps[0]; i++)
         for (size_t j = 0; j < t->taps[1]; j++) {
             const uint8_t *row = x + (ptrdiff_t)i * t->step[0] + (ptrdiff_t)j * t->step[1];
-            for (size_t k = 0; k < t->taps[2]; k++, row += t->step[2]) {
-                const sn_v v = numbers(row, &a->x);
-                low = vd_add(low, vd_low(v));
-                high = vd_add(high, vd_high(v));
-            }
+            for (size_t k = 0; k < t->taps[2]; k++, row += t->step[2])
+                sum = v_add(sum, numbers(row, &a->x));
         }
-    const vd by = vd_set1(a->inverse > 0 ? a->inverse : t->count);
-    const sn_v mean = a->inverse > 0   ? v_from_vd(vd_mul(low, by), vd_mul(high, by))
-                      : t->count > 0.0 ? v_from_vd(vd_div(low, by), vd_div(high, by))
-                                       : v_zero();
-    const sn_v v = a->y.d.tame ? quotient(mean, &a->y.d) : v_div(mean, a->y.d.s);
-    const byte_limits l = limits_of(t->y_zero, 0.0f, 255.0f);
-    vi_store_u8(y, vi_xor(to_bytes(v_select(v_nan(v), v_zero(), v), &l), vi_set1(t->flip)));
+    const sn_v mean = t->count > 0 ? v_div(sum, v_set1(t->count)) : v_zero();
+    sn_v v = v_add(v_div(mean, a->d.s), a->y.offset);
+    v = v_select(v_nan(v), a->y.offset, v);
+    const sn_vi steps = vi_from_v(v_at_most(v_number_least(v, a->y.lo), a->y.hi));
+    vi_store_u8(y, vi_xor(vi_add(steps, vi_set1(a->y.zero)), vi_set1(a->y.flip)));
 }
 
 /* VB_BYTES channels, by sums of bytes; false: the rule has to be asked. */
@@ -118,7 +113,7 @@ SN_INLINE bool average_sums(const average *a, const uint8_t *x, uint8_t *y)
         for (size_t j = 0; j < t->taps[1]; j++) {
             const uint8_t *row = x + (ptrdiff_t)i * t->step[0] + (ptrdiff_t)j * t->step[1];
             for (size_t k = 0; k < t->taps[2]; k++, row += t->step[2])
-                vb_sums_add(&s, vb_xor(vb_load(row), t->flip));
+                vb_sums_add(&s, vb_xor(vb_load(row), a->y.flip));
         }
     sn_vi steps[QUAD];
     vb_sums_wide(steps, &s);
@@ -132,7 +127,7 @@ SN_INLINE bool average_sums(const average *a, const uint8_t *x, uint8_t *y)
     }
     if (v_hmax(v_sub(off, a->sure)) >= 0.0f)
         return false;
-    vi_store_steps(y, steps, a->y.zero, a->y.flip);
+    vi_store_steps(y, steps, (int32_t)t->y_zero + a->y.zero, a->y.flip);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantising, and sums and products of quantised numbers: what divides by the scale of the result.
+/* Quantising, and sums and products of quantised numbers: what makes bytes of a scale.
  * Besides what bytes.tmpl.h needs, the file that includes this has vi_store_steps, which adds a
  * zero point to QUAD vectors of integers, cuts them to bytes and stores those, xored with `flip`.
  */
@@ -100,89 +100,97 @@ SN_INLINE operand operand_of(float scale, int32_t zero, uint8_t flip)
                      v_set1(scale)};
 }
 
-SN_INLINE sn_v numbers(const uint8_t *p, const operand *o)
+SN_INLINE sn_v integers(const uint8_t *p, const operand *o)
 {
-    return v_mul(v_sub(v_cast(vi_xor(vi_load_u8(p), o->bits)), o->zero), o->scale);
+    return v_sub(v_cast(vi_xor(vi_load_u8(p), o->bits)), o->zero);
 }
 
+SN_INLINE sn_v numbers(const uint8_t *p, const operand *o)
+{
+    return v_mul(integers(p, o), o->scale);
+}
+
+/* What a sum is made of besides a · a_scale, and a product besides a. */
+SN_INLINE sn_v second(const uint8_t *p, const operand *b, sn_v offset, const bool add)
+{
+    return add ? v_fma(integers(p, b), b->scale, offset) : integers(p, b);
+}
+
+/* Signed bytes are flipped to unsigned ones, 128 larger, as are their zero points. */
+SN_INLINE operand byte_operand(float scale, int32_t zero, bool is_signed)
+{
+    return operand_of(scale, zero + (is_signed ? 128 : 0), is_signed ? 0x80 : 0);
+}
+
+/* Where steps of a pair go. */
 typedef struct result {
-    divisor d;
-    sn_v lo, hi; /* where d is not tame */
+    sn_v offset, lo, hi;
     int32_t zero;
     uint8_t flip;
 } result;
 
-SN_INLINE result result_of(float a_scale, float b_scale, float y_scale, float zero, uint8_t flip,
+SN_INLINE result result_of(float offset, bool is_signed)
+{
+    const float lo = is_signed ? -128.0f : 0.0f;
+    return (result){v_set1(offset), v_set1(lo), v_set1(lo + 255.0f), is_signed ? 128 : 0,
+                    is_signed ? 0x80 : 0};
+}
+
+SN_INLINE sn_vi pair_steps(const uint8_t *p, const operand *a, sn_v b, const result *r,
                            const bool add)
 {
-    const bool tame = is_tame(a_scale) && is_tame(b_scale);
-    const float most = 255.0f * (add ? a_scale + b_scale : 255.0f * a_scale * b_scale);
-    return (result){divisor_of(y_scale, tame, most), v_set1(0.0f - zero), v_set1(255.0f - zero),
-                    (int32_t)zero, flip};
+    const sn_v x = integers(p, a);
+    const sn_v f = add ? v_fma(x, a->scale, b) : v_add(v_mul(v_mul(x, b), a->scale), r->offset);
+    return vi_from_v(v_at_most(v_number_least(f, r->lo), r->hi));
 }
 
-/* The steps of f(a, b), without the zero point. NaN gives the smallest. */
-SN_INLINE sn_vi pair_steps(sn_v a, sn_v b, const result *r, const bool add, const bool tame)
-{
-    const sn_v f = add ? v_add(a, b) : v_mul(a, b);
-    return vi_from_v(tame ? quotient(f, &r->d)
-                          : v_at_most(v_number_least(v_div(f, r->d.s), r->lo), r->hi));
-}
-
-/* QUAD_BYTES of them. What is one number for all is in `one`, the other pointer is not used. */
+/* QUAD_BYTES of them. Where b is one number, that is `one`, and the pointer is not used. */
 SN_INLINE void pair_quad(uint8_t *y, const uint8_t *a, const uint8_t *b, const operand *oa,
                          const operand *ob, sn_v one, const result *r, const int mode,
-                         const bool add, const bool tame)
+                         const bool add)
 {
     sn_vi v[QUAD];
     SN_UNROLL for (int k = 0; k < QUAD; k++)
     {
-        const sn_v va = mode == SN_BINARY_SV ? one : numbers(a + k * SN_VL, oa);
-        const sn_v vb = mode == SN_BINARY_VS ? one : numbers(b + k * SN_VL, ob);
-        v[k] = pair_steps(va, vb, r, add, tame);
+        const sn_v vb = mode == SN_BINARY_VS ? one : second(b + k * SN_VL, ob, r->offset, add);
+        v[k] = pair_steps(a + k * SN_VL, oa, vb, r, add);
     }
     vi_store_steps(y, v, r->zero, r->flip);
 }
 
-SN_INLINE void pair_mode(const sn_q8_binary_args *t, const result *r, const int mode,
-                         const bool add, const bool tame)
+SN_INLINE void pair_mode(const sn_q8_binary_args *t, const int mode, const bool add)
 {
-    const operand oa = operand_of(t->a_scale, t->a_zero, t->flip);
-    const operand ob = operand_of(t->b_scale, t->b_zero, t->flip);
+    const operand oa = byte_operand(t->a_scale, t->a_zero, t->is_signed);
+    const operand ob = byte_operand(t->b_scale, t->b_zero, t->is_signed);
+    const result r = result_of(t->offset, t->is_signed);
     uint8_t a[QUAD_BYTES], b[QUAD_BYTES], y[QUAD_BYTES];
     sn_v one = v_zero();
     size_t i = 0;
-    if (mode != SN_BINARY_VV && t->n > 0) {
-        memset(a, mode == SN_BINARY_SV ? *t->a : *t->b, SN_VL);
-        one = numbers(a, mode == SN_BINARY_SV ? &oa : &ob);
+    if (mode == SN_BINARY_VS && t->n > 0) {
+        memset(b, *t->b, SN_VL);
+        one = second(b, &ob, r.offset, add);
     }
     for (; i + QUAD_BYTES <= t->n; i += QUAD_BYTES)
-        pair_quad(t->y + i, t->a + (mode == SN_BINARY_SV ? 0 : i),
-                  t->b + (mode == SN_BINARY_VS ? 0 : i), &oa, &ob, one, r, mode, add, tame);
+        pair_quad(t->y + i, t->a + i, t->b + (mode == SN_BINARY_VS ? 0 : i), &oa, &ob, one, &r,
+                  mode, add);
     const size_t rest = t->n - i;
     if (rest == 0)
         return;
     memset(a, 0, sizeof a);
     memset(b, 0, sizeof b);
-    if (mode != SN_BINARY_SV)
-        memcpy(a, t->a + i, rest);
+    memcpy(a, t->a + i, rest);
     if (mode != SN_BINARY_VS)
         memcpy(b, t->b + i, rest);
-    pair_quad(y, a, b, &oa, &ob, one, r, mode, add, tame);
+    pair_quad(y, a, b, &oa, &ob, one, &r, mode, add);
     memcpy(t->y + i, y, rest);
 }
 
 SN_INLINE void pair(const sn_q8_binary_args *t, const bool add)
 {
-    const result r = result_of(t->a_scale, t->b_scale, t->y_scale, t->y_zero, t->flip, add);
-    if (!r.d.tame)
-        pair_mode(t, &r, t->mode, add, false);
-    else if (t->mode == SN_BINARY_VV)
-        pair_mode(t, &r, SN_BINARY_VV, add, true);
-    else if (t->mode == SN_BINARY_VS)
-        pair_mode(t, &r, SN_BINARY_VS, add, true);
+    if (t->mode == SN_BINARY_VV)
+        pair_mode(t, SN_BINARY_VV, add);
     else
-        pair_mode(t, &r, SN_BINARY_SV, add, true);
+        pair_mode(t, SN_BINARY_VS, add);
 }
 
 void SN_ISA(sn_q8_add)(const sn_q8_binary_args *t)
@@ -197,17 +205,18 @@ void SN_ISA(sn_q8_mul)(const sn_q8_binary_args *t)
 
 /* ------------------------------------------------------------------ a row that repeats */
 SN_INLINE void repeat_quad(uint8_t *y, const uint8_t *a, const float *b, const operand *oa,
-                           const result *r, const bool add, const bool tame)
+                           const result *r, const bool add)
 {
     sn_vi v[QUAD];
     SN_UNROLL for (int k = 0; k < QUAD; k++) v[k] =
-        pair_steps(numbers(a + k * SN_VL, oa), v_load(b + k * SN_VL), r, add, tame);
+        pair_steps(a + k * SN_VL, oa, v_load(b + k * SN_VL), r, add);
     vi_store_steps(y, v, r->zero, r->flip);
 }
 
-SN_INLINE void repeat_rows(const sn_q8_repeat *t, const result *r, const bool add, const bool tame)
+SN_INLINE void repeat(const sn_q8_repeat *t, const bool add)
 {
-    const operand oa = operand_of(t->a_scale, t->a_zero, t->flip);
+    const operand oa = byte_operand(t->a_scale, t->a_zero, t->is_signed);
+    const result r = result_of(t->offset, t->is_signed);
     const size_t n = t->n / QUAD_BYTES * QUAD_BYTES, rest = t->n - n;
     float last[QUAD_BYTES] = {0};
     uint8_t a[QUAD_BYTES] = {0}, y[QUAD_BYTES];
@@ -216,22 +225,13 @@ SN_INLINE void repeat_rows(const sn_q8_repeat *t, const result *r, const bool ad
         const uint8_t *from = t->a + (ptrdiff_t)k * t->row;
         uint8_t *to = t->y + (ptrdiff_t)k * t->row;
         for (size_t i = 0; i < n; i += QUAD_BYTES)
-            repeat_quad(to + i, from + i, t->b + i, &oa, r, add, tame);
+            repeat_quad(to + i, from + i, t->b + i, &oa, &r, add);
         if (rest == 0)
             continue;
         memcpy(a, from + n, rest);
-        repeat_quad(y, a, last, &oa, r, add, tame);
+        repeat_quad(y, a, last, &oa, &r, add);
         memcpy(to + n, y, rest);
     }
-}
-
-SN_INLINE void repeat(const sn_q8_repeat *t, const bool add)
-{
-    const result r = result_of(t->a_scale, t->b_scale, t->y_scale, t->y_zero, t->flip, add);
-    if (r.d.tame)
-        repeat_rows(t, &r, add, true);
-    else
-        repeat_rows(t, &r, add, false);
 }
 
 void SN_ISA(sn_q8_add_repeat)(const sn_q8_repeat *t)

@@ -40,54 +40,56 @@ void sn_f32_quantize_ref(uint8_t *y, const float *x, size_t n, float scale, floa
     }
 }
 
-/* To a byte, flipped. */
-static inline uint8_t step_of(float v, float scale, float zero, uint8_t flip)
+static inline float integer(uint8_t x, int32_t zero, bool is_signed)
 {
-    v = rintf(v / scale) + zero;
-    v = v > 0.0f ? v : 0.0f; /* NaN too */
-    v = v < 255.0f ? v : 255.0f;
-    return (uint8_t)((uint8_t)(int32_t)v ^ flip);
+    return (float)((is_signed ? (int32_t)(int8_t)x : (int32_t)x) - zero);
 }
 
-static inline void pair(const sn_q8_binary_args *t, bool add)
+static inline uint8_t step_of(float v, bool is_signed)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        const int32_t ia = t->a[t->mode == SN_BINARY_SV ? 0 : i] ^ t->flip;
-        const int32_t ib = t->b[t->mode == SN_BINARY_VS ? 0 : i] ^ t->flip;
-        const float a = (float)(ia - t->a_zero) * t->a_scale;
-        const float b = (float)(ib - t->b_zero) * t->b_scale;
-        t->y[i] = step_of(add ? a + b : a * b, t->y_scale, t->y_zero, t->flip);
-    }
+    const float lo = is_signed ? -128.0f : 0.0f;
+    v = rintf(v);
+    v = v > lo ? v : lo; /* NaN too */
+    v = v < lo + 255.0f ? v : lo + 255.0f;
+    return (uint8_t)(int32_t)v;
 }
 
 void sn_q8_add_ref(const sn_q8_binary_args *t)
 {
-    pair(t, true);
+    for (size_t i = 0; i < t->n; i++) {
+        const float a = integer(t->a[i], t->a_zero, t->is_signed);
+        const float b = integer(t->b[t->mode == SN_BINARY_VS ? 0 : i], t->b_zero, t->is_signed);
+        t->y[i] = step_of(fmaf(a, t->a_scale, fmaf(b, t->b_scale, t->offset)), t->is_signed);
+    }
 }
 
 void sn_q8_mul_ref(const sn_q8_binary_args *t)
 {
-    pair(t, false);
-}
-
-static inline void repeat(const sn_q8_repeat *t, bool add)
-{
-    for (size_t r = 0; r < t->rows; r++)
-        for (size_t i = 0; i < t->n; i++) {
-            const ptrdiff_t at = (ptrdiff_t)r * t->row + (ptrdiff_t)i;
-            const float a = (float)((t->a[at] ^ t->flip) - t->a_zero) * t->a_scale;
-            t->y[at] = step_of(add ? a + t->b[i] : a * t->b[i], t->y_scale, t->y_zero, t->flip);
-        }
+    for (size_t i = 0; i < t->n; i++) {
+        const float a = integer(t->a[i], t->a_zero, t->is_signed);
+        const float b = integer(t->b[t->mode == SN_BINARY_VS ? 0 : i], t->b_zero, t->is_signed);
+        t->y[i] = step_of(a * b * t->a_scale + t->offset, t->is_signed);
+    }
 }
 
 void sn_q8_add_repeat_ref(const sn_q8_repeat *t)
 {
-    repeat(t, true);
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const ptrdiff_t at = (ptrdiff_t)r * t->row + (ptrdiff_t)i;
+            const float a = integer(t->a[at], t->a_zero, t->is_signed);
+            t->y[at] = step_of(fmaf(a, t->a_scale, t->b[i]), t->is_signed);
+        }
 }
 
 void sn_q8_mul_repeat_ref(const sn_q8_repeat *t)
 {
-    repeat(t, false);
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const ptrdiff_t at = (ptrdiff_t)r * t->row + (ptrdiff_t)i;
+            const float a = integer(t->a[at], t->a_zero, t->is_signed);
+            t->y[at] = step_of(a * t->b[i] * t->a_scale + t->offset, t->is_signed);
+        }
 }
 
 void sn_u8_table_ref(uint8_t *y, const uint8_t *x, size_t n, const uint8_t *table)

@@ -6,6 +6,7 @@
 #ifndef SN_KERNELS_SIGNATURES_H
 #define SN_KERNELS_SIGNATURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -381,34 +382,42 @@ typedef void sn_i32_scale_fn(const sn_i32_scale_args *t);
 typedef void sn_f32_quantize_fn(uint8_t *y, const float *x, size_t n, float scale, float zero,
                                 float lo, float hi);
 
-/* Two quantised operands: y[i] = round(f(a, b) / y_scale) + y_zero cut to a byte, where
- * a = (a[i] - a_zero) * a_scale, b alike, and f is their sum or product (by slot). To nearest even,
- * NaN gives 0. Bytes are xored with `flip` as they are read and written, and taken as unsigned:
- * signed ones have a flip of 0x80 and zero points 128 larger. The mode (SN_BINARY_*) says which
- * operand is one element for all i. y may be a or b. */
+/* Two quantised operands, a and b less their zero points, all bytes signed or all unsigned:
+ *
+ *   sums      y[i] = round(a·a_scale + (b·b_scale + offset)), a product and the sum that it is part
+ *             of are rounded once, together
+ *   products  y[i] = round(a·b·a_scale + offset), rounded after each multiplication and addition
+ *
+ * to nearest even, cut to a byte; NaN gives the smallest. The zero point of the result is part of
+ * the offset, so it is there when results are rounded. In mode SN_BINARY_VS b is one element for
+ * all i, else the mode is SN_BINARY_VV. y may be a or b. */
 typedef struct sn_q8_binary_args {
     const uint8_t *a, *b;
     uint8_t *y;
     size_t n;
-    float a_scale, b_scale, y_scale, y_zero;
+    float a_scale, b_scale, offset;
     int32_t a_zero, b_zero;
     int mode;
-    uint8_t flip;
+    bool is_signed;
 } sn_q8_binary_args;
 typedef void sn_q8_pair_fn(const sn_q8_binary_args *t);
 
 /* The same of rows, where the second operand is one row for all of them, of numbers that are known:
- * y[r*row + i] = round(f(a, b[i]) / y_scale) + y_zero for r < rows, i < n, where
- * a = (a[r*row + i] - a_zero) * a_scale and b[i] is at most 255 * b_scale. y may be a. */
+ * for r < rows, i < n, a = a[r*row + i] as above,
+ *
+ *   sums      y[r*row + i] = round(a·a_scale + b[i])
+ *   products  y[r*row + i] = round(a·b[i]·a_scale + offset)
+ *
+ * y may be a. */
 typedef struct sn_q8_repeat {
     const uint8_t *a;
     const float *b;
     uint8_t *y;
     size_t rows, n;
     ptrdiff_t row;
-    float a_scale, b_scale, y_scale, y_zero;
+    float a_scale, offset;
     int32_t a_zero;
-    uint8_t flip;
+    bool is_signed;
 } sn_q8_repeat;
 typedef void sn_q8_repeat_fn(const sn_q8_repeat *t);
 
@@ -422,24 +431,23 @@ enum { SN_SUMS_ROWS = 1 << 23 }; /* 255 times as much is below 2^31 */
 typedef void sn_bytes_sums_fn(int32_t *y, const uint8_t *x, ptrdiff_t x_row, size_t rows, size_t n,
                               uint8_t flip);
 
-/* Averages of quantised numbers over a grid of taps, for each of n channels of some pixels:
+/* Averages of quantised numbers over a grid of taps, for each of n channels of some pixels, in f32,
+ * rounded after every operation:
  *
- *   y[p*n + c] = round(mean / y_scale) + y_zero, cut to a byte, for p < pixels, c < n; the mean is,
- *                rounded to f32 once, 1 / count * the sum in double, over i < taps[0], j < taps[1],
- *                k < taps[2], of (x[p*x_pixel + i*step[0] + j*step[1] + k*step[2] + c] - x_zero)
- *                * x_scale, a product in f32
+ *   y[p*n + c] = round(sum / count / y_scale + y_zero), cut to a byte, for p < pixels, c < n; the
+ *                sum is, in this order, over i < taps[0], j < taps[1], k < taps[2], of
+ *                (x[p*x_pixel + i*step[0] + j*step[1] + k*step[2] + c] - x_zero) * x_scale
  *
- * To nearest even, NaN gives y_zero; a count of 0 gives a mean of 0. Bytes are xored with `flip` as
- * those of sn_q8_binary_args. No overlap. */
+ * To nearest even, NaN gives y_zero; a count of 0 gives a mean of 0. Bytes are all signed or all
+ * unsigned. No overlap. */
 typedef struct sn_q8_average {
     const uint8_t *x;
     uint8_t *y;
     size_t pixels, n, taps[3];
     ptrdiff_t x_pixel, step[3];
-    double count;
-    float x_scale, y_scale, y_zero;
+    float count, x_scale, y_scale, y_zero;
     int32_t x_zero;
-    uint8_t flip;
+    bool is_signed;
 } sn_q8_average;
 typedef void sn_q8_average_fn(const sn_q8_average *t);
 

@@ -2,8 +2,11 @@
 /* Quantised models say their arithmetic in floats: DequantizeLinear ► Conv ► Relu ► QuantizeLinear.
  * What they mean is integer arithmetic, QLinearConv, whose sums are exact: this pass says so. Every
  * QuantizeLinear looks back at the operator before it and at that one's DequantizeLinear inputs.
- * Activations have one scale, weights one or one per output channel. Results change by what the
- * float sums rounded: a step at most where a value lies between two. */
+ * Activations have one scale, weights one or one per output channel.
+ *
+ * Float sums round, so their results differ by a step where a value lies close to the middle
+ * between two, and in a deep network such steps add up. Therefore a model is always taken this way,
+ * also without optimisation: with and without the other passes the bits are the same. */
 #include <math.h>
 #include <string.h>
 
@@ -21,6 +24,7 @@ typedef struct match {
     sn_node *act;    /* Relu or Clip that its range does as well; NULL: none */
     sn_node *op;     /* the operator */
     quantized in[3]; /* its inputs */
+    float alpha;     /* what a Gemm multiplies by; 0: 1 */
 } match;
 
 static bool is_const_of(const sn_value *v, sn_dtype dtype)
@@ -47,6 +51,14 @@ static bool params_fit(const sn_node *n, sn_dtype dtype, int64_t channels)
             return false;
     }
     return true;
+}
+
+/* A QuantizeLinear from f32 to bytes with one scale. */
+static bool makes_bytes(const sn_node *q)
+{
+    return sn_node_is(q, "QuantizeLinear") && sn_value_is_byte(q->out[0]) &&
+           sn_value_is_dtype(q->in[0].value, SONDE_DTYPE_F32) &&
+           params_fit(q, q->out[0]->fact.type.dtype, 1);
 }
 
 /* v is DequantizeLinear of bytes, or of `dtype` when that is given. */
@@ -179,12 +191,28 @@ static void rename_node(sn_node *n, const char *domain, const char *op_type)
 }
 
 /* ------------------------------------------------------------------ the operators */
-/* Is the bias, DequantizeLinear of int32, in units of x_scale · w_scale? */
+/* One of the weights' scales or biases, of which there is one or one per channel. */
+static float of_channel(const sn_value *v, int64_t c)
+{
+    return sn_read_f32(v->fact.data, sn_tensor_count(v->fact.data) == 1 ? 0 : c);
+}
+
+/* What sums are in units of. */
+static float sum_scale(const match *m, int64_t c)
+{
+    const float scale = of_channel(m->in[0].params[0], 0) * of_channel(m->in[1].params[0], c);
+    return m->alpha != 0.0f ? scale * m->alpha : scale;
+}
+
+static float bias_steps(const match *m, const sn_value *bias, int64_t c)
+{
+    return of_channel(bias, c) / sum_scale(m, c);
+}
+
+/* Is the bias, DequantizeLinear of int32, in units of sums? */
 static bool bias_fits(const match *m, int64_t channels)
 {
     const quantized *b = &m->in[2];
-    const sn_tensor *x = m->in[0].params[0]->fact.data, *w = m->in[1].params[0]->fact.data,
-                    *s = b->params[0]->fact.data;
     if (!sn_value_is_const(b->q) || sn_tensor_count(b->q->fact.data) != channels)
         return false;
     if (b->params[1]) {
@@ -194,28 +222,62 @@ static bool bias_fits(const match *m, int64_t channels)
                 return false;
     }
     for (int64_t c = 0; c < channels; c++) {
-        double want =
-            (double)sn_read_f32(x, 0) * (double)sn_read_f32(w, sn_tensor_count(w) == 1 ? 0 : c);
-        double have = (double)sn_read_f32(s, sn_tensor_count(s) == 1 ? 0 : c);
-        if (fabs(want - have) > 1e-5 * want)
+        double want = (double)sum_scale(m, c);
+        double have = (double)of_channel(b->params[0], c);
+        if (fabs(want - have) > 1e-5 * fabs(want))
             return false;
     }
     return true;
 }
 
-/* Conv and Gemm: weights and bias constant, scales per tensor or per output channel. */
+/* The axis of the numbers that a DequantizeLinear has several scales for. */
+static int64_t scale_axis(const quantized *x)
+{
+    const int64_t axis = sn_node_attr_int(x->node, "axis", 1);
+    return axis < 0 ? axis + x->q->fact.type.rank : axis;
+}
+
+/* A bias of floats, one per channel; as integers in units of x_scale · w_scale it has a rounding
+ * more than the model says, of half such a unit, which is far below a step of the result. ONNX
+ * Runtime does the same. */
+static bool is_float_bias(const match *m, const sn_value *bias, int64_t channels)
+{
+    enum { MOST = 1 << 30 };
+    if (!is_const_of(bias, SONDE_DTYPE_F32) || sn_tensor_count(bias->fact.data) != channels)
+        return false;
+    for (int64_t c = 0; c < channels; c++)
+        if (!(fabsf(bias_steps(m, bias, c)) < (float)MOST))
+            return false;
+    return true;
+}
+
+/* Conv and Gemm: weights and bias constant, scales per tensor or per output channel. A bias of
+ * floats is left to quantize_bias. */
 static bool match_product(match *m, int64_t channels, int64_t axis)
 {
     const sn_node *n = m->op;
-    const bool bias = n->n_in > 2 && n->in[2].value;
+    sn_value *bias = n->n_in > 2 ? n->in[2].value : NULL;
     if (!dequantized(n->in[0].value, 0, 1, &m->in[0]) ||
-        !dequantized(n->in[1].value, 0, channels, &m->in[1]) || !sn_value_is_const(m->in[1].q) ||
-        (bias && !dequantized(n->in[2].value, SONDE_DTYPE_I32, channels, &m->in[2])))
+        !dequantized(n->in[1].value, 0, channels, &m->in[1]) || !sn_value_is_const(m->in[1].q))
         return false;
-    if (sn_tensor_count(m->in[1].params[0]->fact.data) != 1 &&
-        sn_node_attr_int(m->in[1].node, "axis", 1) != axis)
+    if (sn_tensor_count(m->in[1].params[0]->fact.data) != 1 && scale_axis(&m->in[1]) != axis)
         return false;
-    return !bias || bias_fits(m, channels);
+    if (!bias || is_float_bias(m, bias, channels))
+        return true;
+    return dequantized(bias, SONDE_DTYPE_I32, channels, &m->in[2]) && bias_fits(m, channels);
+}
+
+static sonde_status quantize_bias(sn_graph *g, sn_pass_env *env, match *m, int64_t channels)
+{
+    sn_value *bias = m->op->n_in > 2 ? m->op->in[2].value : NULL;
+    void *data;
+    if (!bias || m->in[2].node)
+        return SONDE_OK;
+    SN_TRY(sn_pass_constant(g, env, bias->name, SONDE_DTYPE_I32, &channels, 1, &m->in[2].q, &data));
+    sn_value_show_as(m->in[2].q, bias);
+    for (int64_t c = 0; c < channels; c++)
+        ((int32_t *)data)[c] = (int32_t)rintf(bias_steps(m, bias, c));
+    return SONDE_OK;
 }
 
 static sonde_status try_conv(sn_graph *g, sn_pass_env *env, match *m, bool *done)
@@ -224,7 +286,8 @@ static sonde_status try_conv(sn_graph *g, sn_pass_env *env, match *m, bool *done
     if (w->rank < 3 || w->rank > 5 || !sn_dim_known(w->dims[0]) || !match_product(m, w->dims[0], 0))
         return SONDE_OK;
     *done = true;
-    SN_TRY(set_inputs(g, env, m, 2, m->in[2].node != NULL, false));
+    SN_TRY(quantize_bias(g, env, m, w->dims[0]));
+    SN_TRY(set_inputs(g, env, m, 2, m->in[2].q != NULL, false));
     rename_node(m->op, "", "QLinearConv");
     return finish(g, env, m);
 }
@@ -233,22 +296,35 @@ static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done
 {
     const sn_type *w = &m->op->in[1].value->fact.type;
     const bool turned = sn_node_attr_int(m->op, "transB", 0) != 0;
-    if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) ||
-        sn_node_attr_float(m->op, "alpha", 1.0f) != 1.0f ||
-        sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f ||
+    m->alpha = sn_node_attr_float(m->op, "alpha", 1.0f);
+    if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) || m->alpha == 0.0f ||
+        !isfinite(m->alpha) ||
+        (m->op->n_in > 2 && sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f) ||
         !match_product(m, w->dims[!turned], !turned))
         return SONDE_OK;
     *done = true;
-    SN_TRY(set_inputs(g, env, m, 2, m->in[2].node != NULL, true));
+    SN_TRY(quantize_bias(g, env, m, w->dims[!turned]));
+    SN_TRY(set_inputs(g, env, m, 2, m->in[2].q != NULL, true));
     sn_node_remove_attr(m->op, "beta");
     rename_node(m->op, "com.microsoft", "QGemm");
     return finish(g, env, m);
 }
 
+/* Both sides may be activations; the right one may have a scale per column. */
+static bool match_matmul(match *m)
+{
+    const sn_type *w = m->op->in[1].value ? &m->op->in[1].value->fact.type : NULL;
+    const sn_dim columns = w && w->rank >= 2 ? w->dims[w->rank - 1] : 1;
+    if (!dequantized(m->op->in[0].value, 0, 1, &m->in[0]) ||
+        !dequantized(m->op->in[1].value, 0, sn_dim_known(columns) ? columns : 1, &m->in[1]))
+        return false;
+    return sn_tensor_count(m->in[1].params[0]->fact.data) == 1 ||
+           scale_axis(&m->in[1]) == w->rank - 1;
+}
+
 static sonde_status try_matmul(sn_graph *g, sn_pass_env *env, match *m, bool *done)
 {
-    if (!dequantized(m->op->in[0].value, 0, 1, &m->in[0]) ||
-        !dequantized(m->op->in[1].value, 0, 1, &m->in[1]))
+    if (!match_matmul(m))
         return SONDE_OK;
     *done = true;
     SN_TRY(set_inputs(g, env, m, 2, false, false));
@@ -271,6 +347,25 @@ static sonde_status try_contrib(sn_graph *g, sn_pass_env *env, match *m, const c
     return finish(g, env, m);
 }
 
+static sonde_status set_int(sn_graph *g, sn_node *n, const char *name, int64_t i, sonde_error *err)
+{
+    const sn_attr a = {.name = name, .kind = SN_ATTR_INT, .n = 1, .i = i};
+    return sn_node_set_attr(g, n, &a, err);
+}
+
+/* The integer softmax wants a scale of the result that is not absurd: 1 has few steps. */
+static sonde_status try_softmax(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    const int64_t opset = m->op->opset;
+    if (sn_read_f32(m->q->in[1].value->fact.data, 0) < 0x1p-16f ||
+        !dequantized(m->op->in[0].value, m->q->out[0]->fact.type.dtype, 1, &m->in[0]))
+        return SONDE_OK;
+    SN_TRY(
+        set_int(g, m->op, "axis", sn_node_attr_int(m->op, "axis", opset < 13 ? 1 : -1), env->err));
+    SN_TRY(set_int(g, m->op, "opset", opset, env->err));
+    return try_contrib(g, env, m, "QLinearSoftmax", 1, done);
+}
+
 static bool same_constant(const sn_value *a, const sn_value *b)
 {
     if (!a || !b)
@@ -279,12 +374,18 @@ static bool same_constant(const sn_value *a, const sn_value *b)
     return x->dtype == y->dtype && x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
 }
 
+/* Is the input in bytes of the scale and zero point that q gives the result? */
+static bool keeps_scale(match *m, const sn_node *q)
+{
+    return dequantized(m->op->in[0].value, q->out[0]->fact.type.dtype, 1, &m->in[0]) &&
+           same_constant(m->in[0].params[0], q->in[1].value) &&
+           same_constant(m->in[0].params[1], q->n_in > 2 ? q->in[2].value : NULL);
+}
+
 /* Data only moves (or its largest is taken): the integers may move instead. */
 static sonde_status try_move(sn_graph *g, sn_pass_env *env, match *m, bool *done)
 {
-    if (m->act || !dequantized(m->op->in[0].value, m->q->out[0]->fact.type.dtype, 1, &m->in[0]) ||
-        !same_constant(m->in[0].params[0], m->q->in[1].value) ||
-        !same_constant(m->in[0].params[1], m->q->n_in > 2 ? m->q->in[2].value : NULL))
+    if (m->act || !keeps_scale(m, m->q))
         return SONDE_OK;
     *done = true;
     sn_node_set_input(m->op, 0, m->in[0].q);
@@ -340,6 +441,78 @@ static sonde_status try_concat(sn_graph *g, sn_pass_env *env, match *m, bool *do
     return sn_node_refresh(g, m->op, env->err);
 }
 
+/* What quantising v gives. */
+static uint8_t byte_of(float v, const sn_node *q)
+{
+    const bool is_signed = sn_value_is_dtype(q->out[0], SONDE_DTYPE_I8);
+    const double lo = is_signed ? -128.0 : 0.0;
+    const double steps = (double)rintf(v / sn_read_f32(q->in[1].value->fact.data, 0)) +
+                         zero_of(q->n_in > 2 ? q->in[2].value : NULL);
+    return (uint8_t)(int32_t)fmin(fmax(steps, lo), lo + 255.0);
+}
+
+/* One number that is known: a constant, or a byte that is one. */
+static bool is_number(sn_value *v, float *number)
+{
+    quantized d;
+    if (sn_value_scalar_f32(v, number))
+        return !isnan(*number);
+    if (!dequantized(v, 0, 1, &d) || !is_const_of(d.q, d.q->fact.type.dtype) ||
+        sn_tensor_count(d.q->fact.data) != 1)
+        return false;
+    *number = (float)(zero_of(d.q) - zero_of(d.params[1])) * of_channel(d.params[0], 0);
+    return true;
+}
+
+/* Padding moves bytes, and the number that it adds is one of them. */
+static sonde_status try_pad(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    enum { PADS = 1, NUMBER };
+    sn_node *n = m->op;
+    float number = 0.0f;
+    sn_value *byte;
+    void *data;
+    if (m->act || n->opset < 13 || n->n_in <= PADS || !keeps_scale(m, m->q) ||
+        (n->n_in > NUMBER && n->in[NUMBER].value && !is_number(n->in[NUMBER].value, &number)))
+        return SONDE_OK;
+    SN_TRY(sn_pass_constant(g, env, "", m->q->out[0]->fact.type.dtype, NULL, 0, &byte, &data));
+    *(uint8_t *)data = byte_of(number, m->q);
+    if (n->n_in > NUMBER)
+        sn_node_set_input(n, NUMBER, byte);
+    else
+        SN_TRY(sn_node_add_input(g, n, byte, env->err));
+    return try_move(g, env, m, done);
+}
+
+/* A Split whose parts all become bytes of its own scale. */
+static sonde_status try_split(sn_graph *g, sn_pass_env *env, sn_node *split, bool *done)
+{
+    enum { PARTS = 32 };
+    match m = {.op = split};
+    sn_node *olds[PARTS + 1], *dq;
+    size_t n = 0;
+    if (split->n_out > PARTS)
+        return SONDE_OK;
+    for (uint32_t i = 0; i < split->n_out; i++) {
+        sn_node *q = split->out[i] ? sn_value_only_reader(split->out[i]) : NULL;
+        if (!q || !makes_bytes(q) || !keeps_scale(&m, q))
+            return SONDE_OK;
+        olds[n++] = q;
+    }
+    if (n == 0)
+        return SONDE_OK;
+    *done = true;
+    dq = m.in[0].node;
+    sn_node_set_input(split, 0, m.in[0].q);
+    for (uint32_t i = 0; i < split->n_out; i++)
+        sn_node_set_output(split, i, olds[i]->out[0]);
+    SN_TRY(sn_node_add_post_op(g, split, olds[0]->op_type, env->err));
+    if (!dq->out[0]->n_uses && !dq->out[0]->n_outputs)
+        olds[n++] = dq;
+    SN_TRY(sn_graph_replace(g, olds, n, split, split, env->err));
+    return sn_node_refresh(g, split, env->err);
+}
+
 static bool says(const sn_node *n, const char *attribute, const char *text)
 {
     const sn_attr *a = sn_node_attr(n, attribute);
@@ -383,6 +556,10 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
         return try_matmul(g, env, m, done);
     if (sn_node_is(n, "Concat"))
         return try_concat(g, env, m, done);
+    if (sn_node_is(n, "Softmax"))
+        return try_softmax(g, env, m, done);
+    if (sn_node_is(n, "Pad"))
+        return try_pad(g, env, m, done);
     for (size_t i = 0; i < sizeof contrib / sizeof *contrib; i++)
         if (sn_node_is(n, contrib[i].from))
             return try_contrib(g, env, m, contrib[i].to, contrib[i].operands, done);
@@ -392,24 +569,93 @@ static sonde_status try_op(sn_graph *g, sn_pass_env *env, match *m, bool *done)
     return SONDE_OK;
 }
 
+/* ------------------------------------------------------------------ results that stay floats */
+/* A product of bytes whose result nobody quantises: its sums are integers, too, and become floats
+ * as in models that are quantised dynamically. Weights are constant. */
+static bool match_float_product(match *m, int64_t channels, int64_t axis)
+{
+    const sn_node *n = m->op;
+    if (n->n_out != 1 || n->n_in < 2 || !sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32) ||
+        !dequantized(n->in[0].value, 0, 1, &m->in[0]) ||
+        !dequantized(n->in[1].value, 0, channels, &m->in[1]) || !sn_value_is_const(m->in[1].q))
+        return false;
+    return sn_tensor_count(m->in[1].params[0]->fact.data) == 1 || scale_axis(&m->in[1]) == axis;
+}
+
+static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, const char *domain,
+                             const char *op_type)
+{
+    sn_node *n = m->op, *olds[2];
+    size_t n_olds = 0;
+    sn_value *bias = n->n_in > 2 ? n->in[2].value : NULL;
+    sn_value *const in[7] = {
+        m->in[0].q,         m->in[1].q, m->in[0].params[0], m->in[1].params[0], m->in[0].params[1],
+        m->in[1].params[1], bias};
+    for (uint32_t i = 0; i < 7; i++) {
+        if (i < n->n_in)
+            sn_node_set_input(n, i, in[i]);
+        else
+            SN_TRY(sn_node_add_input(g, n, in[i], env->err));
+    }
+    for (int i = 0; i < 2; i++) {
+        sn_value *v = m->in[i].node->out[0];
+        if (!v->n_uses && !v->n_outputs && (i == 0 || m->in[1].node != m->in[0].node))
+            olds[n_olds++] = m->in[i].node;
+    }
+    rename_node(n, domain, op_type);
+    if (n_olds)
+        SN_TRY(sn_graph_replace(g, olds, n_olds, n, n, env->err));
+    return sn_node_refresh(g, n, env->err);
+}
+
+static sonde_status try_float(sn_graph *g, sn_pass_env *env, sn_node *n, bool *done)
+{
+    match m = {.op = n};
+    const sn_type *w = n->n_in > 1 && n->in[1].value ? &n->in[1].value->fact.type : NULL;
+    const bool conv = sn_node_is(n, "Conv");
+    if (!w || (!conv && !sn_node_is(n, "MatMul")))
+        return SONDE_OK;
+    const int axis = conv ? 0 : w->rank - 1;
+    if ((conv ? w->rank < 3 || w->rank > 5 : w->rank != 2) || !sn_dim_known(w->dims[axis]) ||
+        n->in[0].value->fact.type.rank < 2 || !match_float_product(&m, w->dims[axis], axis))
+        return SONDE_OK;
+    *done = true;
+    return to_float(g, env, &m, conv ? "sonde" : "com.microsoft",
+                    conv ? "ConvIntegerToFloat" : "MatMulIntegerToFloat");
+}
+
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     sn_graph_each (q, g) {
-        if (!sn_node_is(q, "QuantizeLinear") || !sn_value_is_byte(q->out[0]) ||
-            !sn_value_is_dtype(q->in[0].value, SONDE_DTYPE_F32) ||
-            !params_fit(q, q->out[0]->fact.type.dtype, 1))
-            continue;
-        match m = {.q = q, .op = only_producer(q->in[0].value)};
-        if (m.op && m.op->n_out == 1 && absorbs(q, m.op)) {
-            m.act = m.op;
-            m.op = only_producer(m.act->in[0].value);
-        }
         bool done = false;
-        if (m.op && m.op->n_out == 1 && m.op->n_in > 0)
-            SN_TRY(try_op(g, env, &m, &done));
+        if (sn_node_is(q, "Split")) {
+            SN_TRY(try_split(g, env, q, &done));
+            q_next = q->next; /* what read its parts is gone */
+        } else if (makes_bytes(q)) {
+            match m = {.q = q, .op = only_producer(q->in[0].value)};
+            if (m.op && m.op->n_out == 1 && absorbs(q, m.op)) {
+                m.act = m.op;
+                m.op = only_producer(m.act->in[0].value);
+            }
+            if (m.op && m.op->n_out == 1 && m.op->n_in > 0)
+                SN_TRY(try_op(g, env, &m, &done));
+        }
+        *changes += done;
+    }
+    sn_graph_each (n, g) {
+        bool done = false;
+        SN_TRY(try_float(g, env, n, &done));
         *changes += done;
     }
     return SONDE_OK;
+}
+
+static bool means(const sn_graph *g)
+{
+    for (const sn_node *n = g->first; n; n = n->next)
+        if (sn_node_is(n, "QuantizeLinear") && sn_value_is_byte(n->out[0]))
+            return true;
+    return false;
 }
 
 const sn_pass sn_pass_fuse_qdq = {
@@ -418,4 +664,5 @@ const sn_pass sn_pass_fuse_qdq = {
     .run = run,
     .bodies = true,
     .reads_weights = true,
+    .means = means,
 };

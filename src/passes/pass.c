@@ -31,15 +31,38 @@ static sonde_status run_on(const sn_pass *p, sn_graph *g, sn_pass_env *env, uint
     return SONDE_OK;
 }
 
-sonde_status sn_passes_run(sn_graph *g, sn_pass_env *env, const char *const *disabled,
-                           size_t n_disabled)
+static bool is_named(const sn_pass *p, const char *const *names, size_t n)
 {
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], p->name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_meant(const sn_pass *p, const sn_graph *g)
+{
+    if (p->means(g))
+        return true;
+    for (const sn_node *n = g->first; p->bodies && n; n = n->next) {
+        const sn_graph *body;
+        for (uint32_t k = 0; (body = sn_node_body(n, k)); k++)
+            if (is_meant(p, body))
+                return true;
+    }
+    return false;
+}
+
+sonde_status sn_passes_run(sn_graph *g, sn_pass_env *env, const char *const *disabled,
+                           size_t n_disabled, bool meaning_only)
+{
+    size_t n = sizeof rows / sizeof rows[0];
+    while (meaning_only && n > 0 &&
+           (!rows[n - 1]->means || is_named(rows[n - 1], disabled, n_disabled) ||
+            !is_meant(rows[n - 1], g)))
+        n--;
+    for (size_t k = 0; k < n; k++) {
         const sn_pass *p = rows[k];
-        bool off = false;
-        for (size_t i = 0; i < n_disabled; i++)
-            off |= strcmp(disabled[i], p->name) == 0;
-        if (off)
+        if (is_named(p, disabled, n_disabled))
             continue;
         sn_trace *trace = env->ctx->trace;
         uint64_t begin = trace ? sn_span_begin(trace) : 0;

@@ -23,12 +23,17 @@ typedef struct sn_pass {
     /* Reads the contents of weights, more than single numbers of them. A plan that is made only to
      * know a model's inputs and outputs leaves such passes out. */
     bool reads_weights;
+    /* Not NULL: the pass says what a model means and not how to compute it faster, if the graph has
+     * what this asks for. */
+    bool (*means)(const sn_graph *g);
 } sn_pass;
 
 const sn_pass *sn_pass_row(size_t k); /* NULL past the end */
 
-/* Runs the passes not named in `disabled`, in order. */
+/* Runs the passes not named in `disabled`, in order. `meaning_only`: only up to the last one that
+ * says what this model means; no pass at all if none does. Those before it run because what it
+ * finds depends on them, and the results of a model do not depend on `meaning_only`. */
 sonde_status sn_passes_run(sn_graph *g, sn_pass_env *env, const char *const *disabled,
-                           size_t n_disabled);
+                           size_t n_disabled, bool meaning_only);
 
 #endif

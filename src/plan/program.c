@@ -328,14 +328,12 @@ static sonde_status program_make(sn_program *p, const sn_program_config *cfg, sn
     SN_TRY(sn_ops_check_attributes(p->graph, &ctx->log, err));
     SN_TRY(sn_ops_infer(p->graph, err));
     sn_span_end(ctx->trace, t, "infer", NULL);
-    if (!cfg->no_optimize) {
-        sn_pass_env env = {.ctx = ctx,
-                           .cpu_flags = ctx->cpu.flags,
-                           .precision = cfg->no_prepack ? SONDE_PRECISION_FILE : cfg->precision,
-                           .buffers = &p->buffers,
-                           .err = err};
-        SN_TRY(sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled));
-    }
+    sn_pass_env env = {.ctx = ctx,
+                       .cpu_flags = ctx->cpu.flags,
+                       .precision = cfg->no_prepack ? SONDE_PRECISION_FILE : cfg->precision,
+                       .buffers = &p->buffers,
+                       .err = err};
+    SN_TRY(sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled, cfg->no_optimize));
     t = sn_span_begin(ctx->trace);
     SN_TRY(build(p, p, err));
     SN_TRY(set_consts(p, p, err));

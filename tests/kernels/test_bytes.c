@@ -172,8 +172,8 @@ static void check_pair(const sn_kernel_row *row, const sn_kernel_row *ref)
     for (int i = 0; i < 1000 && !test_errors; i++) {
         const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
         const bool at_end = i % 2;
-        const int mode = (int)rnd(0, 2);
-        const size_t na = mode == SN_BINARY_SV ? 1 : n, nb = mode == SN_BINARY_VS ? 1 : n;
+        const int mode = i % 4 ? SN_BINARY_VV : SN_BINARY_VS;
+        const size_t na = n, nb = mode == SN_BINARY_VS ? 1 : n;
         guarded ga = guard_floats(na, at_end), gb = guard_floats(nb, at_end);
         guarded got = guard_floats(n, at_end), want = guard_floats(n, at_end);
         uint8_t *a = (uint8_t *)(void *)ga.data + (at_end ? 3 * na : 0);
@@ -184,16 +184,16 @@ static void check_pair(const sn_kernel_row *row, const sn_kernel_row *ref)
                                .y = (uint8_t *)(void *)want.data + (at_end ? 3 * n : 0),
                                .n = n,
                                .a_scale = 0.01f + fabsf(test_randf()),
-                               .b_scale = 0.01f + fabsf(test_randf()),
-                               .y_scale = i % 9 ? 0.5f : specials[test_rand() % ALL],
-                               .y_zero = (float)rnd(0, 255),
-                               .a_zero = (int32_t)rnd(0, 255),
-                               .b_zero = (int32_t)rnd(0, 255),
+                               .b_scale = i % 9 ? 0.5f : specials[test_rand() % ALL],
+                               .offset = i % 7 ? (float)rnd(0, 255) - 128.0f
+                                               : specials[test_rand() % ALL],
+                               .a_zero = (int32_t)rnd(0, 255) - (i % 3 ? 0 : 128),
+                               .b_zero = (int32_t)rnd(0, 255) - (i % 3 ? 0 : 128),
                                .mode = mode,
-                               .flip = i % 3 ? 0 : 0x80};
+                               .is_signed = i % 3 == 0};
         const uint8_t *expected = t.y;
         ((sn_q8_pair_fn *)ref->fn)(&t);
-        const bool in_place = i % 5 == 0 && mode != SN_BINARY_SV;
+        const bool in_place = i % 5 == 0;
         t.y = in_place ? a : (uint8_t *)(void *)got.data + (at_end ? 3 * n : 0);
         ((sn_q8_pair_fn *)row->fn)(&t);
         CHECK_MSG(memcmp(t.y, expected, n) == 0, "%s: case %d of %zu", row->name, i, n);
@@ -216,15 +216,15 @@ static void check_repeat(const sn_kernel_row *row, const sn_kernel_row *ref)
                           .rows = rows,
                           .n = n,
                           .row = (ptrdiff_t)step,
-                          .a_scale = i % 4 ? 0.01f + fabsf(test_randf()) : 0.125f,
-                          .b_scale = i % 4 ? 0.01f + fabsf(test_randf()) : 0.25f,
-                          .y_scale = i % 9 ? 0.5f : specials[test_rand() % ALL],
-                          .y_zero = (float)rnd(0, 255),
-                          .a_zero = (int32_t)rnd(0, 255),
-                          .flip = i % 3 ? 0 : 0x80};
+                          .a_scale = i % 9 ? 0.01f + fabsf(test_randf()) : 0.125f,
+                          .offset = (float)rnd(0, 255) - 128.0f,
+                          .a_zero = (int32_t)rnd(0, 255) - (i % 3 ? 0 : 128),
+                          .is_signed = i % 3 == 0};
         random_bytes(a, na);
         for (size_t k = 0; k < n; k++)
-            b.data[k] = (float)((int)rnd(0, 510) - 255) * t.b_scale;
+            b.data[k] = (float)((int)rnd(0, 510) - 255) * (i % 4 ? test_randf() : 0.25f);
+        if (i % 9 == 0 && n > 0)
+            b.data[rnd(0, n - 1)] = specials[test_rand() % ALL];
         uint8_t *other = (uint8_t *)(void *)got.data + (at_end ? 3 * na : 0);
         uint8_t *expected = t.y;
         memcpy(expected, a, na), memcpy(other, a, na); /* what lies between rows stays */
@@ -288,12 +288,12 @@ static void check_average(const sn_kernel_row *row, const sn_kernel_row *ref)
         sn_q8_average t = {.pixels = pixels,
                            .n = n,
                            .x_pixel = (ptrdiff_t)(rnd(1, 2) * pitch),
-                           .count = (double)rnd(0, 30),
+                           .count = (float)rnd(0, 30),
                            .x_scale = i % 4 ? 0.125f : 0.01f + fabsf(test_randf()),
                            .y_scale = i % 9 ? 0.125f : specials[test_rand() % ALL],
-                           .y_zero = (float)rnd(0, 255),
-                           .x_zero = (int32_t)rnd(0, 255),
-                           .flip = i % 3 ? 0 : 0x80};
+                           .y_zero = (float)rnd(0, 255) - (i % 3 ? 0.0f : 128.0f),
+                           .x_zero = (int32_t)rnd(0, 255) - (i % 3 ? 0 : 128),
+                           .is_signed = i % 3 == 0};
         ptrdiff_t step = (ptrdiff_t)pitch;
         size_t last = (pixels - 1) * (size_t)t.x_pixel; /* where the last tap begins */
         for (int d = 2; d >= 0; d--) {
@@ -369,7 +369,7 @@ static float any_scale(void)
     return ldexpf(1.0f + fabsf(test_randf()), (int)rnd(0, 24) - 18);
 }
 
-/* Kernels do not divide by the scale of the result: they must round as if they did. */
+/* Every pair of bytes, with offsets that put many of them half way between two steps. */
 static void check_all_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     static uint8_t a[256], b[256], want[256], got[256];
@@ -379,12 +379,12 @@ static void check_all_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
         sn_q8_binary_args t = {.a = a,
                                .b = b,
                                .n = 256,
-                               .a_scale = any_scale(),
+                               .a_scale = i % 2 ? any_scale() : 0.5f,
                                .b_scale = i % 3 ? any_scale() : 0.25f,
-                               .y_zero = (float)rnd(0, 255),
+                               .offset = (float)rnd(0, 255) - 0.5f * (float)(i % 4),
                                .a_zero = (int32_t)rnd(0, 255),
-                               .b_zero = (int32_t)rnd(0, 255)};
-        t.y_scale = i % 2 ? any_scale() : t.a_scale; /* often half way between two steps */
+                               .b_zero = (int32_t)rnd(0, 255),
+                               .is_signed = i % 5 == 0};
         for (int k = 0; k < 256; k++) {
             memset(b, k, sizeof b);
             t.y = want;
@@ -392,7 +392,7 @@ static void check_all_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
             t.y = got;
             ((sn_q8_pair_fn *)row->fn)(&t);
             CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%s: scales %a, %a, %a", row->name,
-                      (double)t.a_scale, (double)t.b_scale, (double)t.y_scale);
+                      (double)t.a_scale, (double)t.b_scale, (double)t.offset);
         }
     }
 }

@@ -152,7 +152,7 @@ static inline sonde_status run_passes(sn_graph *g, const char *only)
             off[n++] = sn_pass_row(k)->name;
     sn_pass_env env = {
         .ctx = &build_ctx, .cpu_flags = pass_cpu_flags, .buffers = &pass_buffers, .err = &err};
-    SN_TRY(sn_passes_run(g, &env, off, n));
+    SN_TRY(sn_passes_run(g, &env, off, n, false));
     return sn_graph_verify(g, &err);
 }
 

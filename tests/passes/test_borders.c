@@ -45,7 +45,7 @@ TEST(type_and_layout_change_in_one_step)
     const char *off = "merge-borders";
     sn_pass_env env = {
         .ctx = &build_ctx, .cpu_flags = pass_cpu_flags, .buffers = &pass_buffers, .err = &err};
-    CHECK_OK(sn_passes_run(apart, &env, &off, 1));
+    CHECK_OK(sn_passes_run(apart, &env, &off, 1, false));
     CHECK_EQ(shown(apart, "[Convert]"), 2);
     CHECK_EQ(shown(apart, "[Reorder]"), 2);
     CHECK_EQ(shown(p, "[Convert]"), 0);

@@ -192,31 +192,48 @@ def test_averages_of_whole_images_are_of_exact_sums(tmp_path, shape, dtype):
                                         (conv, after, q, (0.01, y_zero))]:
         axes = tuple(range(2, len(shape)))
         sums = (image.astype(np.int64) - z).sum(axes, keepdims=True)
-        mean = sums.astype(np.float32) * np.float32(s) / np.float32(np.prod(shape[2:]))
+        steps = sums.astype(np.float32) * (np.float32(s) / (np.float32(t) * np.float32(np.prod(shape[2:]))))
         info = np.iinfo(dtype)
-        assert np.array_equal(made, np.clip(np.rint(mean / np.float32(t)) + u, info.min, info.max))
+        assert np.array_equal(made, np.clip(np.rint(steps) + u, info.min, info.max))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-@pytest.mark.parametrize("shape", [[2, 37, 9], [1, 70, 9, 8], [1, 3, 12, 13], [2, 18, 5, 6, 7]])
-def test_averages_of_windows_are_those_of_f32(tmp_path, shape, dtype):
-    """Equal scales, so that many results lie half way between two steps."""
+@pytest.mark.parametrize("shape", [[2, 37, 9], [1, 70, 9, 8], [8, 3, 12, 13], [2, 18, 5, 6, 7]])
+def test_averages_of_windows_are_those_of_onnxruntime(tmp_path, shape, dtype):
+    """Equal scales, so that many results lie half way between two steps. The last window is the whole image."""
     net, spatial = Net(5, shape, dtype), len(shape) - 2
-    q = (0.0173, net.zero())
+    scales = [net.constant(np.float32(0.0173)), net.constant(np.asarray(net.zero(), dtype))]
+    other = [net.constant(np.float32(0.0173)), net.constant(np.asarray(net.zero() | 1, dtype))]
     ways = [{"kernel_shape": [2] * spatial, "strides": [2] * spatial},
             {"kernel_shape": [3] * spatial, "pads": [1] * 2 * spatial},
             {"kernel_shape": [3] * spatial, "pads": [2] * spatial + [1] * spatial, "count_include_pad": 1,
-             "strides": [2] * spatial}]
-    scales = [net.constant(np.float32(q[0])), net.constant(np.asarray(q[1], dtype))]
-    made = [net.node("QLinearAveragePool", ["x", *scales, *scales], "com.microsoft", **way) for way in ways]
-    numbers = net.node("DequantizeLinear", ["x", *scales])
-    pools = [net.node("AveragePool", [numbers], **way) for way in ways]
-    again = [net.node("QuantizeLinear", [pool, *scales]) for pool in pools]
-    check(net, made, tmp_path)
-    onnx.save(net.model(made + again), tmp_path / "m.onnx")
-    results = run(tmp_path, ["--no-optimize"])
-    for a, b in zip(results[:3], results[3:]):
-        assert np.array_equal(a, b)
+             "strides": [2] * spatial},
+            {"kernel_shape": shape[2:]}]
+    made = [net.node("QLinearAveragePool", ["x", *scales, *result], "com.microsoft", **way)
+            for way in ways[:3] for result in (scales, other)]
+    fine = [net.constant(np.float32(0.0173 / 4)), other[1]]
+    rows = net.node("Reshape", ["x", net.constant(np.array([-1, 1, *shape[2:]]))])
+    made.append(net.node("QLinearAveragePool", [rows, *scales, *fine], "com.microsoft", **ways[3]))
+    check(net, made, tmp_path, 0)
+
+
+def fused(a, b, c):
+    """a · b + c, rounded once."""
+    return (np.longdouble(a) * np.longdouble(b) + np.longdouble(c)).astype(np.float32)
+
+
+def rule_of_sums(a, qa, b, qb, qy):
+    """ONNX Runtime's: scales in units of the result's, and zero points in one constant. b has fewer elements."""
+    f32 = np.float32
+    ra, rb = f32(qa[0]) / f32(qy[0]), f32(qb[0]) / f32(qy[0])
+    offset = f32(qy[1]) - fused(ra, f32(qa[1]), rb * f32(qb[1]))
+    return np.rint(fused(a.astype(f32), ra, fused(b.astype(f32), rb, offset)))
+
+
+def rule_of_products(a, qa, b, qb, qy):
+    f32 = np.float32
+    both = (a.astype(f32) - f32(qa[1])) * (b.astype(f32) - f32(qb[1]))
+    return np.rint(both * (f32(qa[0]) * f32(qb[0]) / f32(qy[0])) + f32(qy[1]))
 
 
 SHAPES = {  # of an image, and of what is broadcast to it
@@ -254,10 +271,25 @@ def test_broadcasts(tmp_path, kind, op, dtype):
         x = f["x"]
     results = run(tmp_path, [])
     for (name, b, qa, qb, qy, _), got in zip(cases, results[1:]):
-        va, vb = [(v.astype(np.float32) - np.float32(p[1])) * np.float32(p[0])
-                  for v, p in ((x if name == "x" else results[0], qa), (b, qb))]
-        v = np.rint((va + vb if op == "QLinearAdd" else va * vb) / np.float32(qy[0])) + qy[1]
+        rule = rule_of_sums if op == "QLinearAdd" else rule_of_products
+        v = rule(x if name == "x" else results[0], qa, b, qb, qy)
         assert np.array_equal(got, np.clip(v, info.min, info.max)), (name, b.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("scales", [(0.037, 0.25, 0.11), (0.02, 0.01, 0.02), (0.25, 0.125, 0.5), (0.01, 0.03, 0.0005)])
+def test_pairs_of_bytes_are_those_of_onnxruntime(tmp_path, scales, op, dtype):
+    """All of them, also where the result lies half way between two steps or outside of the range."""
+    info = np.iinfo(dtype)
+    every = np.arange(info.min, info.max + 1).astype(dtype)
+    net = Net(10, [256, 256], dtype)
+    other = net.node("Transpose", ["x"])
+    (sa, sb, sy), zeros = scales, [int(v) for v in net.rng.integers(info.min, info.max + 1, 3)]
+    y = net.node(op, ["x", *net.params(sa, zeros[0]), other, *net.params(sb, zeros[1]), *net.params(sy, zeros[2])],
+                 "com.microsoft")
+    net.input = lambda: np.repeat(every[:, None], 256, 1)
+    check(net, [y], tmp_path, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])

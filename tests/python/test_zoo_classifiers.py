@@ -60,14 +60,10 @@ def test_a_batch_is_its_images_one_by_one(saved, tmp_path, name):  # noqa: F811
 
 @pytest.mark.parametrize("name", INT8)
 def test_int8_variants_stay_close_to_the_floats_and_to_onnxruntime(saved, tmp_path, name):  # noqa: F811
-    path = saved(f"{name}_int8")
-    scales = {t.name: t for t in onnx.load(path).graph.initializer if t.name == "output_scale"}
-    step = float(onnx.numpy_helper.to_array(scales["output_scale"]))
-    ours, theirs = run_both(path, tmp_path, seed=4)
-    steps = np.abs(ours["output"] - theirs["output"]) / step
-    # One product that lies between two steps, rounded the other way, spreads through the gates of EfficientNet.
-    share, most = (0.1, 4.001) if name == "efficientnet_b0" else (0.001, 2.001)
-    assert (steps > 1.001).mean() <= share and steps.max() <= most, steps.max()
+    ours, theirs = run_both(saved(f"{name}_int8"), tmp_path, seed=4)
+    # Operators on bytes round where ONNX Runtime's do; one step in an early layer would make this 30 to 38 dB.
+    signal, noise = [(v.astype(np.float64) ** 2).sum() for v in (theirs["output"], ours["output"] - theirs["output"])]
+    assert signal >= 1e4 * noise, 10 * np.log10(signal / noise)
 
     floats, _ = run_both(saved(name), tmp_path, seed=4)
     a, b = floats["output"].ravel(), ours["output"].ravel()

@@ -19,7 +19,9 @@ const option_row model_option_rows[] = {
      "file's own); arithmetic is f32; with bf16, CPUs that are fast in bf16 compute in it; "
      "auto: what is fastest here, bf16 with AMX, else f32"},
     {0, "no-optimize", OPT_FLAG, AT(no_optimize), NULL,
-     "skip all passes; run the graph as it is in the file"},
+     "skip all passes; run the graph as it is in the file (QuantizeLinear and DequantizeLinear "
+     "around "
+     "an operator still mean an operator on integers)"},
     {0, "disable-pass", OPT_LIST, AT(disabled_passes), "NAME", "skip one pass; may be repeated"},
     {0, "no-mmap", OPT_FLAG, AT(no_mmap), NULL,
      "read the model files into memory instead of mapping them"},

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 8-bit operators of com.microsoft that look at more than one element: QLinearAveragePool,
  * QLinearGlobalAveragePool and QLinearSoftmax. Averages are taken of images with channels last;
- * others are turned on the way. For softmax, bytes become f32 in the workspace, the f32 driver
- * runs, and the result is quantised again. */
+ * others are turned on the way. */
 #include <string.h>
 
 #include "compute/average_bytes.h"
 #include "compute/channels_last.h"
-#include "compute/softmax.h"
+#include "compute/softmax_bytes.h"
 #include "ops/microsoft/qlinear.h"
 #include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
@@ -23,11 +22,10 @@ typedef struct rows_params {
 
 typedef struct rows_bound {
     sn_average_bytes pool;
-    sn_softmax_plan softmax;
+    sn_softmax_bytes softmax;
     sn_channels_last in, out;
     bool turn_in, turn_out; /* their channels are not last */
     int64_t in_count, out_count;
-    sn_piece x;         /* in f32 */
     sn_piece turned[2]; /* the bytes of either with channels last */
     sn_piece sums;
 } rows_bound;
@@ -176,15 +174,12 @@ static sonde_status bind_softmax(sn_bind *b)
     const int axis = (int)(r->axis < 0 ? r->axis + x->rank : r->axis);
     const int end =
         r->opset < 13 ? x->rank : axis + 1; /* older ones take all dims from the axis on */
-    k->softmax = (sn_softmax_plan){.kind = SN_SOFTMAX,
-                                   .dtype = SONDE_DTYPE_F32,
-                                   .outer = sn_dims_product(x->dims, 0, axis),
-                                   .n = sn_dims_product(x->dims, axis, end),
-                                   .inner = sn_dims_product(x->dims, end, x->rank)};
-    sn_softmax_choose_kernels(&k->softmax, b->cpu_flags);
+    k->softmax = (sn_softmax_bytes){.dtype = x->dtype,
+                                    .outer = sn_dims_product(x->dims, 0, axis),
+                                    .n = sn_dims_product(x->dims, axis, end),
+                                    .inner = sn_dims_product(x->dims, end, x->rank)};
     if (!sn_type_count(x, &k->in_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
-    k->x = sn_carve(&b->workspace, k->in_count, sizeof(float));
     b->bound = k;
     b->kernel = "q8_softmax";
     b->flops = 12 * (uint64_t)k->in_count;
@@ -194,14 +189,9 @@ static sonde_status bind_softmax(sn_bind *b)
 static sonde_status run_softmax(const sn_step *s, sn_frame *f)
 {
     const rows_bound *k = s->bound;
-    const sn_tensor *x = sn_in(s, f, X);
-    sn_tensor *y = sn_out(s, f, 0);
-    const sn_qparam qx = sn_qparam_read(s, f, X_SCALE), qy = sn_qparam_read(s, f, Y_SCALE);
-    float *v = sn_piece_ptr(f, k->x);
-    sn_q8_load(f->ctx->cpu.flags, x->dtype, qx, v, x->data, k->in_count);
-    if (k->in_count > 0)
-        sn_softmax_run(&k->softmax, v, v, f->pool);
-    sn_q8_store(f->ctx->cpu.flags, y->dtype, qy, y->data, v, k->in_count);
+    sn_softmax_bytes_run(f->ctx->cpu.flags, &k->softmax, sn_qparam_read(s, f, X_SCALE),
+                         sn_qparam_read(s, f, Y_SCALE), sn_in(s, f, X)->data, sn_out(s, f, 0)->data,
+                         f->pool);
     return SONDE_OK;
 }
 
