@@ -74,14 +74,16 @@ void sn_act_apply_rough(const sn_act *act, const sn_kernels *k, float *y, size_t
         sn_act_apply(act, k, y, n);
 }
 
-void sn_act_store_bf16(const sn_act *act, const sn_kernels *k, uint16_t *y, float *x, size_t n)
+void sn_act_store_half(const sn_act *act, const sn_kernels *k, sonde_dtype type, uint16_t *y,
+                       float *x, size_t n)
 {
+    const bool f16 = type == SONDE_DTYPE_F16;
     float lo, hi;
-    if (act->kind == SN_ACT_SILU) {
+    if (act->kind == SN_ACT_SILU && !f16) {
         k->bf16_swish(y, x, n, act->params[0]);
         return;
     }
     if (!sn_act_limits(act, &lo, &hi))
         sn_act_apply(act, k, x, n);
-    k->bf16_add_clip(y, x, NULL, n, lo, hi);
+    (f16 ? k->f16_add_clip : k->bf16_add_clip)(y, x, NULL, n, lo, hi);
 }

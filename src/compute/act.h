@@ -41,7 +41,8 @@ bool sn_act_keeps_zero(const sn_act *act);
 void sn_act_apply(const sn_act *act, const sn_kernels *k, float *y, size_t n);
 /* The same for sums of products of bf16, which are not worth more than 12 bits. */
 void sn_act_apply_rough(const sn_act *act, const sn_kernels *k, float *y, size_t n);
-/* y = f(x) in bf16; x is used up. */
-void sn_act_store_bf16(const sn_act *act, const sn_kernels *k, uint16_t *y, float *x, size_t n);
+/* y = f(x) in bf16 or f16; x is used up. */
+void sn_act_store_half(const sn_act *act, const sn_kernels *k, sonde_dtype type, uint16_t *y,
+                       float *x, size_t n);
 
 #endif

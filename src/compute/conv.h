@@ -43,8 +43,10 @@ typedef struct sn_conv_desc {
     sn_dtype w_dtype; /* of packed weights: F16 and BF16 are widened a few at a time; 0: f32 */
     bool tiles;       /* weights come in the format sn_conv_tiles_pack_id names; those of plain
                          tensors in that of sn_conv_rows_pack_id */
-    /* Images that lie in memory as bf16: with tiles of bf16, and but for z of depthwise ones. */
-    bool x_bf16, z_bf16, y_bf16;
+    /* Types of images that lie in memory as bf16 or f16, all of them the same; 0: f32. With tiles
+     * of that type, and but for z of depthwise ones. */
+    sn_dtype x_half, z_half, y_half;
+    bool f16;     /* weights and images of f16 are that in the file: x may be rounded to it */
     int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
@@ -72,6 +74,7 @@ typedef struct sn_conv_tiles {
     int64_t run_steps, steps;
     int64_t block_bytes; /* of a block of output channels */
     /* of a plan */
+    bool f16;                    /* weights are f16, and x is rounded to it */
     bool split;                  /* weights are f16, x the sum of two bf16 */
     int64_t kernel_steps;        /* that the kernel does for `steps` of weights */
     int64_t slab_bytes;          /* of the copy */

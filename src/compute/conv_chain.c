@@ -168,7 +168,7 @@ static void chain_task(void *arg, size_t task, int worker)
     float *between = sn_pieces_at(j->workspace, p->between, (size_t)worker);
     void *core = sn_pieces_at(j->workspace, p->core, (size_t)worker);
     const sn_conv_call first = {.p = &p->first[part],
-                                .x = elements_from((void *)(uintptr_t)c->x, d->x_bf16, x_at),
+                                .x = elements_from((void *)(uintptr_t)c->x, d->x_half, x_at),
                                 .w = (const uint8_t *)c->w[0] + chunk * p->first_weights,
                                 .bias = c->bias[0] ? c->bias[0] + from : NULL,
                                 .y = between,
@@ -177,7 +177,7 @@ static void chain_task(void *arg, size_t task, int worker)
                                  .x = between,
                                  .w = (const uint8_t *)c->w[1] + chunk * p->second_weights,
                                  .bias = c->bias[1] ? c->bias[1] + from : NULL,
-                                 .y = elements_from(c->y, p->second[part].d.y_bf16, y_at),
+                                 .y = elements_from(c->y, p->second[part].d.y_half, y_at),
                                  .workspace = core};
     (d->tiles ? sn_conv_tiles_band : sn_conv_direct_band)(&first, band.in_rows * d->in[2]);
     sn_conv_depthwise_band(&second, &band);

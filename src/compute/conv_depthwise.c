@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution on blocked tensors: an item is rows of one channel block, which the kernel
  * does with all borders in one call. An activation that is more than a clip cuts an item into
- * slices, so that it finds them in the first-level cache. Images that are bf16 in memory go through
- * f32 by bands of rows. */
+ * slices, so that it finds them in the first-level cache. Images that are bf16 or f16 in memory go
+ * through f32 by bands of rows. */
 #include <string.h>
 
 #include "compute/conv.h"
+#include "compute/halves.h"
 #include "compute/split.h"
 
 enum { SLICE_BYTES = 16 << 10 };
 
-/* Rows of an image that is bf16 in memory, or becomes it. t: of the whole plane. */
+/* Rows of an image that is bf16 or f16 in memory, or becomes it. t: of the whole plane. */
 static void stored_rows(const sn_conv_call *c, sn_f32_depthwise t, int64_t plane, int64_t lanes,
                         const sn_conv_band *band, int worker)
 {
@@ -30,16 +31,17 @@ static void stored_rows(const sn_conv_call *c, sn_f32_depthwise t, int64_t plane
         t.in[0] = sn_max(end - first, 0);
         t.pad[0] = sn_max(first - top, 0);
         t.to = n;
-        t.x = d->x_bf16 ? x : c->x + at;
-        if (d->x_bf16)
-            p->k->bf16_load(x, (const uint16_t *)(const void *)c->x + at, (size_t)(t.in[0] * line));
-        t.y = d->y_bf16 ? y : c->y + out_at + row * result;
+        t.x = d->x_half ? x : c->x + at;
+        if (d->x_half)
+            sn_halves_load(p->k, d->x_half, x, (const uint16_t *)(const void *)c->x + at,
+                           (size_t)(t.in[0] * line));
+        t.y = d->y_half ? y : c->y + out_at + row * result;
         t.z = c->z ? c->z + out_at + row * result : NULL;
         p->k->f32_depthwise(&t);
-        if (!d->y_bf16 || p->clear)
+        if (!d->y_half || p->clear)
             sn_conv_finish(p, t.y, n * d->out[2], lanes);
-        if (d->y_bf16)
-            sn_act_store_bf16(p->clear ? &none : &d->act, p->k,
+        if (d->y_half)
+            sn_act_store_half(p->clear ? &none : &d->act, p->k, d->y_half,
                               (uint16_t *)(void *)c->y + out_at + row * result, y,
                               (size_t)(n * result));
     }
@@ -57,7 +59,7 @@ static void depthwise_rows(const sn_conv_call *c, const float *zeros, int64_t pl
     float bias[16] = {0};
     if (c->bias)
         memcpy(bias, c->bias + cb * block, (size_t)lanes * sizeof(float));
-    const bool stored = d->x_bf16 || d->y_bf16;
+    const bool stored = d->x_half || d->y_half;
     sn_f32_depthwise t = {.x = stored ? NULL : c->x + plane * band->in_rows * d->in[2] * block,
                           .w = sn_conv_weights(c, cb * weights, weights, sn_conv_wide(c, worker)),
                           .bias = bias,

@@ -206,8 +206,8 @@ static bool plan_stored(sn_conv_plan *p)
     const int64_t x = sn_count(lines, line, 1, 1), y = sn_count(p->band, result, 1, 1);
     if (x < 0 || y < 0)
         return false;
-    p->copies = sn_carve_each(&p->workspace, (size_t)p->threads, d->x_bf16 ? (size_t)x : 0);
-    p->sums = sn_carve_each(&p->workspace, (size_t)p->threads, d->y_bf16 ? (size_t)y : 0);
+    p->copies = sn_carve_each(&p->workspace, (size_t)p->threads, d->x_half ? (size_t)x : 0);
+    p->sums = sn_carve_each(&p->workspace, (size_t)p->threads, d->y_half ? (size_t)y : 0);
     return true;
 }
 
@@ -223,7 +223,7 @@ static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error
         plan_bands(p, d->n * sn_ceil_div(d->c, p->block));
     if ((p->items > 0 &&
          !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes)) ||
-        ((d->x_bf16 || d->y_bf16) && !plan_stored(p)))
+        ((d->x_half || d->y_half) && !plan_stored(p)))
         return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
     snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
              isa(p));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions in bf16 by tiles (kernels/signatures.h, bf16_rows). A task is a part of the result,
- * some lines of an image, times a range of chunks, a few blocks of output channels each. It copies
- * the lines of x that it reads, a group at a time, as bf16:
+/* Convolutions in bf16, or f16, by tiles (kernels/signatures.h, bf16_rows and f16_rows). A task is
+ * a part of the result, some lines of an image, times a range of chunks, a few blocks of output
+ * channels each. It copies the lines of x that it reads, a group at a time, as bf16:
  *
  *   [slab of 32 channels][lines][32 channels]     rows of 64 bytes, one step of the kernel
  *   [lines][channels of a pixel]                  narrow: fewer channels, a step has several pixels
@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/halves.h"
 #include "compute/packs.h"
 #include "compute/tiles.h"
 
@@ -46,7 +47,7 @@ unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64
 
 static int64_t x_bytes(const sn_conv_desc *d) /* of an element */
 {
-    return d->x_bf16 ? sizeof(uint16_t) : sizeof(float);
+    return d->x_half ? sizeof(uint16_t) : sizeof(float);
 }
 
 bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
@@ -63,7 +64,8 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
         p->lines = (sn_lines){0};
         return true;
     }
-    t->split = d->w_dtype == SONDE_DTYPE_F16;
+    t->f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(p->cpu_flags);
+    t->split = d->w_dtype == SONDE_DTYPE_F16 && !t->f16;
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
     const int64_t images = sn_max(d->n, 1);
@@ -148,6 +150,55 @@ static void take_halves(const void *arg, uint8_t *to, const uint8_t *from, int64
 
 enum { SOME = 128 }; /* pixels at a time */
 
+/* Pixels of a block in f32, by their factors. */
+static const float *gated(float *to, const float *x, const float *gate, int64_t n)
+{
+    if (!gate)
+        return x;
+    for (int64_t i = 0; i < n * BLOCK; i++)
+        to[i] = x[i] * gate[i % BLOCK];
+    return to;
+}
+
+/* With weights of f16. Where there are products of f16, x becomes that, or is it already; else it
+ * is split. */
+static void take_f16(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    enum { FEW = 32, ROW = FEW * BLOCK };
+    const slab_source *s = arg;
+    const sn_kernels *k = s->p->k;
+    const bool f16 = s->p->t.f16, stored = s->p->d.x_half != 0;
+    const int64_t pixel = BLOCK * (stored ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float));
+    for (int64_t at = 0, m; at < n; at += m, to += m * SN_ROWS_STEP) {
+        float wide[2][ROW];
+        uint16_t halves[2][ROW];
+        m = sn_min(FEW, n - at);
+        sn_bf16_pairs t = {.y = (uint16_t *)(void *)to,
+                           .rest = s->low ? (uint16_t *)(void *)(to + s->low) : NULL,
+                           .n = (size_t)m,
+                           .step = BLOCK};
+        for (int i = 0; i < 2 && i < s->there; i++) {
+            const uint8_t *block = from + i * s->plane + at * pixel;
+            const uint16_t *ready = (const uint16_t *)(const void *)block;
+            const float *gate = s->gate ? s->gate + i * BLOCK : NULL;
+            const float *x = (const float *)(const void *)block;
+            if (stored && (gate || !f16)) {
+                k->f16_load(wide[i], ready, (size_t)(m * BLOCK));
+                x = wide[i];
+            }
+            if (!stored || gate || !f16)
+                x = gated(wide[i], x, gate, m);
+            if (f16 && (!stored || gate)) {
+                k->f16_store(halves[i], x, (size_t)(m * BLOCK));
+                ready = halves[i];
+            }
+            *(i ? &t.b16 : &t.a16) = f16 ? ready : NULL;
+            *(i ? &t.b : &t.a) = f16 ? NULL : x;
+        }
+        k->bf16_pairs(&t);
+    }
+}
+
 /* Channels that lie apart become pixels. */
 static void join_channels(uint16_t *y, uint16_t lanes[BLOCK][SOME], int64_t pixel, int64_t n)
 {
@@ -156,15 +207,47 @@ static void join_channels(uint16_t *y, uint16_t lanes[BLOCK][SOME], int64_t pixe
             y[i * pixel + c] = lanes[c][i];
 }
 
+/* … in f16. */
+static void take_f16_channels(const slab_source *s, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    const int64_t pixel = s->p->t.pixel;
+    const bool stored = s->p->d.x_half != 0;
+    uint16_t lanes[BLOCK][SOME];
+    memset(lanes, 0, sizeof lanes);
+    *s->finite &= pixel == SN_JOIN_CHANNELS;
+    for (int64_t at = 0; at < n; at += SOME, to += SOME * pixel * (int64_t)sizeof(uint16_t)) {
+        const int64_t m = sn_min(SOME, n - at);
+        const uint16_t *x[SN_JOIN_CHANNELS] = {NULL};
+        for (int64_t c = 0; c < s->there; c++) {
+            const uint8_t *channel = from + c * s->plane;
+            const uint16_t *ready = (const uint16_t *)(const void *)channel + at;
+            if (!stored)
+                s->p->k->f16_store(lanes[c], (const float *)(const void *)channel + at, (size_t)m);
+            else if (pixel != SN_JOIN_CHANNELS)
+                memcpy(lanes[c], ready, (size_t)m * sizeof *ready);
+            if (c < SN_JOIN_CHANNELS)
+                x[c] = stored ? ready : lanes[c];
+        }
+        if (pixel == SN_JOIN_CHANNELS)
+            *s->finite &= s->p->k->f16_join((uint16_t *)(void *)to, x, (size_t)m);
+        else
+            join_channels((uint16_t *)(void *)to, lanes, pixel, m);
+    }
+}
+
 static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
     const slab_source *s = arg;
     const int64_t pixel = s->p->t.pixel;
-    if (pixel == SN_JOIN_CHANNELS && !s->low) { /* three channels, most often */
+    if (pixel == SN_JOIN_CHANNELS && !s->low && !s->p->t.f16) { /* three channels, most often */
         const float *x[SN_JOIN_CHANNELS] = {NULL};
         for (int64_t c = 0; c < s->there; c++)
             x[c] = (const float *)(const void *)(from + c * s->plane);
         *s->finite &= s->p->k->bf16_join((uint16_t *)(void *)to, x, (size_t)n);
+        return;
+    }
+    if (s->p->t.f16) {
+        take_f16_channels(s, to, from, n);
         return;
     }
     *s->finite = false;
@@ -258,9 +341,10 @@ static void prepare(tiles_strip *s, int64_t group)
         }
         const int64_t at = (s->image * all + first + from) * source.plane;
         const sn_lines_image image = {.pixels = (const uint8_t *)c->x + at,
-                                      .convert = plain       ? take_channels
-                                                 : d->x_bf16 ? take_halves
-                                                             : take_blocks,
+                                      .convert = plain                           ? take_channels
+                                                 : d->w_dtype == SONDE_DTYPE_F16 ? take_f16
+                                                 : d->x_half                     ? take_halves
+                                                                                 : take_blocks,
                                       .arg = &source};
         sn_lines_prepare(&p->lines, &s->part, &image, to);
     }
@@ -317,27 +401,33 @@ static void store_block(const tiles_strip *s, float *sums, int64_t to, int64_t p
     const sn_conv_plan *p = c->p;
     const sn_kernels *k = p->k;
     const size_t n = (size_t)(pixels * BLOCK), even = n / NUMBERS * NUMBERS;
-    const uint16_t *halves = c->z && p->d.z_bf16 ? (const uint16_t *)(const void *)c->z + to : NULL;
-    if (p->d.y_bf16 && !c->z && !p->clear) {
-        sn_act_store_bf16(&p->d.act, k, (uint16_t *)(void *)c->y + to, sums, n);
+    const uint16_t *halves = c->z && p->d.z_half ? (const uint16_t *)(const void *)c->z + to : NULL;
+    const bool f16 = p->d.y_half == SONDE_DTYPE_F16;
+    if (p->d.y_half && !c->z && !p->clear) {
+        sn_act_store_half(&p->d.act, k, p->d.y_half, (uint16_t *)(void *)c->y + to, sums, n);
         return;
     }
-    if (p->d.y_bf16 && halves && !p->post && !p->clear) {
-        k->bf16_add_clip((uint16_t *)(void *)c->y + to, sums, halves, n, p->lo, p->hi);
+    if (p->d.y_half && halves && !p->post && !p->clear) {
+        (f16 ? k->f16_add_clip : k->bf16_add_clip)((uint16_t *)(void *)c->y + to, sums, halves, n,
+                                                   p->lo, p->hi);
         return;
     }
     const float *z = c->z && !halves ? c->z + to : NULL;
     if (halves) {
-        k->bf16_load(s->wide, halves, n);
+        sn_halves_load(k, p->d.z_half, s->wide, halves, n);
         z = s->wide;
     }
-    float *y = p->d.y_bf16 ? sums : c->y + to;
+    float *y = p->d.y_half ? sums : c->y + to;
     k->f32_add_clip(y, sums, z, n, p->lo, p->hi);
     if (p->post || p->clear)
         sn_conv_finish(p, y, pixels, lanes);
-    if (!p->d.y_bf16)
+    if (!p->d.y_half)
         return;
     uint16_t *half = (uint16_t *)(void *)c->y + to;
+    if (f16) {
+        k->f16_store(half, y, n);
+        return;
+    }
     sn_tiles_round(k, half, NULL, y, even); /* whole steps, as it fills them up */
     k->bf16_store(half + even, y + even, n - even);
 }
@@ -400,14 +490,14 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             tiles.ahead = next->w + v / ROWS * share;
             tiles.ahead_bytes = (size_t)share;
         }
-        p->k->bf16_rows(&tiles);
+        (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
         if (t->narrow && !s->held->finite && has_nan(s, u->blocks, rows)) {
             sn_tile_rows exact = tiles;
             gather(s, v, rows);
             exact.x = s->columns;
             exact.at = s->in_columns;
             exact.x_row = (ptrdiff_t)((t->split ? 2 : 1) * t->steps * SN_ROWS_STEP);
-            p->k->bf16_rows(&exact);
+            (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&exact);
         }
         store_rows(s, u, v, rows);
     }

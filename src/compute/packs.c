@@ -95,6 +95,13 @@ bool sn_pack_has_image_tiles(uint32_t cpu_flags)
            k->bf16_rows_geometry.block == k->f32_conv_geometry.block;
 }
 
+bool sn_pack_has_f16_tiles(uint32_t cpu_flags)
+{
+    const sn_kernels *k = sn_kernels_get(cpu_flags);
+    return sn_pack_has_image_tiles(cpu_flags) &&
+           k->f16_rows_geometry.speed >= k->bf16_rows_geometry.speed;
+}
+
 bool sn_pack_has_fast_tiles(uint32_t cpu_flags)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);

@@ -54,6 +54,8 @@ unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geome
 bool sn_pack_has_tiles(uint32_t cpu_flags);
 /* The same of images: do they lie in blocks as wide as those of the tiles? */
 bool sn_pack_has_image_tiles(uint32_t cpu_flags);
+/* Does it multiply f16 as fast as bf16? */
+bool sn_pack_has_f16_tiles(uint32_t cpu_flags);
 /* Several times as fast: three products of bf16 take less time than one of f32, and a direct
  * convolution less than Winograd's. */
 bool sn_pack_has_fast_tiles(uint32_t cpu_flags);

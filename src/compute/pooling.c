@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "compute/conv.h"
+#include "compute/halves.h"
 #include "compute/split.h"
 
 enum {
     TASK_READS = 25000,    /* elements; fewer are not worth a task */
-    BAND_BYTES = 32 << 10, /* of f32 that stand for bf16: they stay in the first-level cache */
+    BAND_BYTES = 32 << 10, /* of f32 that stand for halves: they stay in the first-level cache */
 };
 
 bool sn_pooling_takes(sn_pooling_kind kind, sonde_dtype dtype)
@@ -46,7 +47,7 @@ static int64_t lines_of(const sn_pooling_desc *d, int64_t rows)
     return sn_min(d->in[1], sn_max(rows - 1, 0) * d->stride[1] + window);
 }
 
-/* Blocked images that are bf16 in memory go through f32 by bands of rows. */
+/* Blocked images that are bf16 or f16 in memory go through f32 by bands of rows. */
 static void plan_bands(sn_pooling_plan *p)
 {
     const sn_pooling_desc *d = &p->d;
@@ -55,7 +56,7 @@ static void plan_bands(sn_pooling_plan *p)
     const int64_t more = sn_max(d->stride[1] * line + result, 1); /* for one more row */
     p->band = sn_max(sn_min(1 + sn_max(room, 0) / more, d->out[1]), 1);
     p->band_lines = lines_of(d, p->band);
-    if (p->whole && d->x_bf16)
+    if (p->whole && d->x_half)
         p->band_lines = sn_min(p->band_lines, sn_max(BAND_BYTES / 4 / sn_max(line, 1), 1));
     const int64_t bytes =
         sn_count(p->band_lines * d->in[2] + p->band * d->out[2], d->block, sizeof(float), 1);
@@ -84,7 +85,7 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
     p->threads = threads > 0 ? threads : 1;
-    if (d->block && (d->x_bf16 || d->y_bf16))
+    if (d->block && (d->x_half || d->y_half))
         plan_bands(p);
     p->name = d->block == 0            ? "pool_plain"
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
@@ -167,7 +168,7 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
     }
 }
 
-/* A global pool of a block of channels that is bf16 in memory, a piece at a time. */
+/* A global pool of a block of channels that is bf16 or f16 in memory, a piece at a time. */
 static void whole_plane(const sn_pooling_plan *p, const uint16_t *x, float *wide, float *y)
 {
     const sn_pooling_desc *d = &p->d;
@@ -178,7 +179,7 @@ static void whole_plane(const sn_pooling_plan *p, const uint16_t *x, float *wide
         .x = wide, .block = d->block, .x_kw = d->block, .pixels = 1, .kh = 1, .scale = 1.0f};
     for (int64_t at = 0, n; at < pixels; at += n) {
         n = sn_min(most, pixels - at);
-        p->k->bf16_load(wide, x + at * d->block, (size_t)(n * d->block));
+        sn_halves_load(p->k, d->x_half, wide, x + at * d->block, (size_t)(n * d->block));
         t.kw = (size_t)n;
         t.y = at ? part : y;
         call_kernel(p, &t);
@@ -189,27 +190,27 @@ static void whole_plane(const sn_pooling_plan *p, const uint16_t *x, float *wide
         y[l] = y[l] / (float)pixels;
 }
 
-/* Block of channels `plane` of the whole tensor, through f32 where it is bf16 in memory. */
+/* Block of channels `plane` of the whole tensor, through f32 where it is bf16 or f16 in memory. */
 static void blocked_item(const pool_call *c, int64_t plane, int worker)
 {
     const sn_pooling_plan *p = c->p;
     const sn_pooling_desc *d = &p->d;
     const int64_t line = d->in[2] * d->block, result = d->out[2] * d->block;
     const int64_t in = plane * d->in[1] * line, out = plane * d->out[1] * result;
-    const float *x = (const float *)(const void *)c->x + (d->x_bf16 ? 0 : in);
-    float *y = (float *)(void *)c->y + (d->y_bf16 ? 0 : out);
-    if (!d->x_bf16 && !d->y_bf16) {
+    const float *x = (const float *)(const void *)c->x + (d->x_half ? 0 : in);
+    float *y = (float *)(void *)c->y + (d->y_half ? 0 : out);
+    if (!d->x_half && !d->y_half) {
         blocked_rows(p, x, 0, y, 0, d->out[1]);
         return;
     }
-    const uint16_t *x_halves = (const uint16_t *)(const void *)c->x + (d->x_bf16 ? in : 0);
-    uint16_t *y_halves = (uint16_t *)(void *)c->y + (d->y_bf16 ? out : 0);
+    const uint16_t *x_halves = (const uint16_t *)(const void *)c->x + (d->x_half ? in : 0);
+    uint16_t *y_halves = (uint16_t *)(void *)c->y + (d->y_half ? out : 0);
     float *wide = sn_pieces_at(c->workspace, p->bands, (size_t)worker);
     float *sums = wide + p->band_lines * line;
-    if (p->whole && d->x_bf16) {
-        whole_plane(p, x_halves, wide, d->y_bf16 ? sums : y);
-        if (d->y_bf16)
-            p->k->bf16_store(y_halves, sums, (size_t)result);
+    if (p->whole && d->x_half) {
+        whole_plane(p, x_halves, wide, d->y_half ? sums : y);
+        if (d->y_half)
+            sn_halves_store(p->k, d->y_half, y_halves, sums, (size_t)result);
         return;
     }
     for (int64_t from = 0, to; from < d->out[1]; from = to) {
@@ -217,12 +218,13 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
         const int64_t top = from * d->stride[1] - d->pad[1];
         const int64_t first = sn_min(sn_max(top, 0), d->in[1]);
         const int64_t n = sn_max(sn_min(lines_of(d, to - from), d->in[1] - first), 0);
-        if (d->x_bf16)
-            p->k->bf16_load(wide, x_halves + first * line, (size_t)(n * line));
-        blocked_rows(p, d->x_bf16 ? wide : x, d->x_bf16 ? first : 0,
-                     d->y_bf16 ? sums : y + from * result, from, to);
-        if (d->y_bf16)
-            p->k->bf16_store(y_halves + from * result, sums, (size_t)((to - from) * result));
+        if (d->x_half)
+            sn_halves_load(p->k, d->x_half, wide, x_halves + first * line, (size_t)(n * line));
+        blocked_rows(p, d->x_half ? wide : x, d->x_half ? first : 0,
+                     d->y_half ? sums : y + from * result, from, to);
+        if (d->y_half)
+            sn_halves_store(p->k, d->y_half, y_halves + from * result, sums,
+                            (size_t)((to - from) * result));
     }
 }
 

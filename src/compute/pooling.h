@@ -19,12 +19,12 @@ typedef struct sn_pooling_desc {
     sonde_dtype dtype; /* blocked: F32; plain: F32, F64, and for maxima I8, U8, … */
     int64_t n, c;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
-    unsigned block;      /* 0 = plain */
-    bool last;           /* maxima of bytes: channels last */
-    bool x_bf16, y_bf16; /* blocked: so in memory */
-    bool include_pad;    /* average: padding counts */
-    bool column_major;   /* indices: of the transposed image */
-    double p;            /* LP: the exponent */
+    unsigned block;             /* 0 = plain */
+    bool last;                  /* maxima of bytes: channels last */
+    sonde_dtype x_half, y_half; /* blocked: BF16 or F16 in memory; 0: f32 */
+    bool include_pad;           /* average: padding counts */
+    bool column_major;          /* indices: of the transposed image */
+    double p;                   /* LP: the exponent */
 } sn_pooling_desc;
 
 typedef struct sn_pooling_plan {

@@ -38,6 +38,7 @@ struct sn_value {
     sn_edge *uses;
     uint32_t n_uses;    /* edges; graph outputs not counted */
     uint32_t n_outputs; /* how often it is a graph output */
+    bool f16_in_file;   /* it is f32 because steps compute in that */
     bool is_input;
     bool is_initializer; /* had an initializer in the file (may also be an input: a default) */
 };

@@ -76,7 +76,9 @@ static uint32_t weight(const sn_value *v)
 static sonde_status mark(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label)
 {
     const types *t = s->user;
-    v->fact.type.dtype = label == WIDE ? SONDE_DTYPE_F32 : (sn_dtype)t->original[of->id];
+    const sn_dtype original = (sn_dtype)t->original[of->id];
+    v->fact.type.dtype = label == WIDE ? SONDE_DTYPE_F32 : original;
+    v->f16_in_file = label == WIDE && original == SONDE_DTYPE_F16;
     return SONDE_OK;
 }
 

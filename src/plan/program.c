@@ -330,7 +330,7 @@ static sonde_status program_make(sn_program *p, const sn_program_config *cfg, sn
     sn_span_end(ctx->trace, t, "infer", NULL);
     sn_pass_env env = {.ctx = ctx,
                        .cpu_flags = ctx->cpu.flags,
-                       .precision = cfg->no_prepack ? SONDE_PRECISION_FILE : cfg->precision,
+                       .precision = cfg->no_prepack ? SONDE_PRECISION_F32 : cfg->precision,
                        .buffers = &p->buffers,
                        .err = err};
     SN_TRY(sn_passes_run(p->graph, &env, cfg->disabled, cfg->n_disabled, cfg->no_optimize));

@@ -115,17 +115,17 @@ static void run_stored(const sn_conv_plan *p, const float *x, int64_t nx, const 
     const sn_conv_desc *d = &p->d;
     uint16_t *xh = to_bf16(x, nx), *zh = z ? to_bf16(z, ny) : NULL;
     uint16_t *yh = malloc((size_t)ny * sizeof *yh + 1);
-    const void *xs = d->x_bf16 ? (const void *)xh : x, *zs = z && d->z_bf16 ? (const void *)zh : z;
-    sn_conv_run(p, xs, w, bias, zs, d->y_bf16 ? (float *)(void *)yh : y, space, pool);
-    if (z && d->y_bf16 == d->z_bf16) { /* y may be z */
-        const size_t bytes = (size_t)ny * (d->y_bf16 ? sizeof *yh : sizeof *y);
+    const void *xs = d->x_half ? (const void *)xh : x, *zs = z && d->z_half ? (const void *)zh : z;
+    sn_conv_run(p, xs, w, bias, zs, d->y_half ? (float *)(void *)yh : y, space, pool);
+    if (z && d->y_half == d->z_half) { /* y may be z */
+        const size_t bytes = (size_t)ny * (d->y_half ? sizeof *yh : sizeof *y);
         float *both = malloc(bytes + 1);
         memcpy(both, zs, bytes);
         sn_conv_run(p, xs, w, bias, both, both, space, pool);
-        CHECK_MSG(memcmp(both, d->y_bf16 ? (const void *)yh : y, bytes) == 0, "%s", p->name);
+        CHECK_MSG(memcmp(both, d->y_half ? (const void *)yh : y, bytes) == 0, "%s", p->name);
         free(both);
     }
-    if (d->y_bf16)
+    if (d->y_half)
         sn_load_f32(0, SONDE_DTYPE_BF16, y, yh, (size_t)ny);
     free(xh), free(zh), free(yh);
 }
@@ -144,12 +144,12 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     const int64_t ob = d->out_block ? d->out_block : 1;
     const int64_t out_all = d->n * ((d->oc + ob - 1) / ob * ob) * out;
     float *y = random_floats((size_t)out_all);
-    if (d->z_bf16 && z)
+    if (d->z_half && z)
         round_to_bf16(z, d->n * d->oc * out);
     float *zb = z && d->out_block ? to_blocked(z, d->n, d->oc, out, d->out_block) : z;
     float *wp = w;
     const bool in_bf16 = d->tiles && d->w_dtype == SONDE_DTYPE_BF16;
-    if (in_bf16 || d->x_bf16) /* as the driver rounds it */
+    if (in_bf16 || d->x_half) /* as the driver rounds it */
         round_to_bf16(x, d->n * d->c * in);
     float *xb = d->in_block ? to_blocked(x, d->n, d->c, in, d->in_block) : x;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
@@ -199,7 +199,7 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
                 float got = d->out_block ? blocked_at(y, d->oc, out, d->out_block, n, oc, i)
                                          : y[(n * d->oc + oc) * out + i];
                 const bool rough = in_bf16 && d->act.kind == SN_ACT_SILU;
-                const double rounding = d->y_bf16 ? fabs(want) / 256
+                const double rounding = d->y_half ? fabs(want) / 256
                                         : rough   ? fabs(want) / 4096
                                                   : 0;
                 if (!(fabs((double)got - want) <= bound * (fmax(scale, top) + 1) + rounding)) {
@@ -347,9 +347,9 @@ TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
             d.out_block = TILES_BLOCK;
             d.in_block = d.groups == 1 && d.c < TILES_BLOCK && i % 8 ? 0 : TILES_BLOCK;
             if (d.w_dtype == SONDE_DTYPE_BF16) { /* any of them in memory as bf16 */
-                d.x_bf16 = d.in_block && test_rand() % 2;
-                d.z_bf16 = d.residual && test_rand() % 2;
-                d.y_bf16 = test_rand() % 2;
+                d.x_half = d.in_block && test_rand() % 2;
+                d.z_half = d.residual && test_rand() % 2;
+                d.y_half = test_rand() % 2;
             }
             const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
             if (set_out(&d, pad_end) && sn_conv_tiles_pack_id(d.w_dtype, wd, 4, d.groups,
@@ -534,8 +534,8 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             const bool stored = i % 3 == 0; /* in memory as bf16, in several bands of rows */
             random_window(&d, 1, stored ? 40 : 12, 5, pad_end);
             random_window(&d, 2, 30, 5, pad_end);
-            d.x_bf16 = stored && test_rand() % 3;
-            d.y_bf16 = stored && test_rand() % 3;
+            d.x_half = stored && test_rand() % 3;
+            d.y_half = stored && test_rand() % 3;
             if (i % 2) { /* the windows that have a kernel of their own */
                 d.kernel[1] = d.kernel[2] = 1 + 2 * test_between(1, 3);
                 d.stride[1] = d.stride[2] = test_between(1, 2);

@@ -71,22 +71,22 @@ static void check(const level *lv, size_t l2_bytes, int threads, sn_pool *pool)
     /* Where the first goes by tiles of bf16, its input and the result may lie in memory as such. */
     const bool tiles = a.tiles && a.w_dtype == SONDE_DTYPE_BF16;
     const int64_t n_in = a.n * ((c + block - 1) / block * block) * in, n_out = a.n * lanes * out;
-    a.x_bf16 = tiles && test_rand() % 2;
-    b.y_bf16 = tiles && test_rand() % 2;
+    a.x_half = tiles && test_rand() % 2;
+    b.y_half = tiles && test_rand() % 2;
     uint16_t *xh = malloc((size_t)n_in * sizeof *xh), *yh = malloc((size_t)n_out * sizeof *yh);
     sn_store_f32(0, SONDE_DTYPE_BF16, xh, xb, (size_t)n_in, (sn_rounding){0});
     sn_conv_chain chain;
     CHECK(sn_conv_chain_make(&chain, &a, &b, lv->flags, l2_bytes, threads, &err) == SONDE_OK);
     uint8_t *own = malloc(chain.workspace.bytes + 64);
-    const sn_conv_chain_call call = {.x = a.x_bf16 ? (const void *)xh : xb,
+    const sn_conv_chain_call call = {.x = a.x_half ? (const void *)xh : xb,
                                      .w = {p1, p2},
                                      .bias = {bias, NULL},
-                                     .y = b.y_bf16 ? (void *)yh : got};
+                                     .y = b.y_half ? (void *)yh : got};
     sn_conv_chain_run(&chain, &call, own, pool);
-    if (b.y_bf16)
+    if (b.y_half)
         sn_load_f32(0, SONDE_DTYPE_BF16, got, yh, (size_t)n_out);
     for (int64_t i = 0; i < a.n * lanes * out && !test_errors; i++)
-        CHECK_MSG(fabsf(got[i] - want[i]) <= 1e-5f + (b.y_bf16 ? fabsf(want[i]) / 256 : 0),
+        CHECK_MSG(fabsf(got[i] - want[i]) <= 1e-5f + (b.y_half ? fabsf(want[i]) / 256 : 0),
                   "%s: %lld → %lld channels, chunks of %lld, bands of %lld: element %lld is %g, "
                   "expected %g",
                   lv->name, (long long)c, (long long)wide, (long long)chain.chunk,

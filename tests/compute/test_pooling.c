@@ -87,18 +87,18 @@ static void check_bf16(const sn_pooling_desc *of, const float *x, uint32_t cpu_f
     sn_pooling_plan_make(&p, &d, cpu_flags, 1);
     sn_pooling_run(&p, rounded, want, NULL, NULL, NULL);
     for (int i = 1; i < 4; i++) {
-        d.x_bf16 = i & 1;
-        d.y_bf16 = i & 2;
+        d.x_half = i & 1;
+        d.y_half = i & 2;
         sn_pooling_plan_make(&p, &d, cpu_flags, 1);
         void *space = malloc(p.workspace.bytes + 1);
-        sn_pooling_run(&p, d.x_bf16 ? (const void *)half : rounded, d.y_bf16 ? (void *)half_y : got,
+        sn_pooling_run(&p, d.x_half ? (const void *)half : rounded, d.y_half ? (void *)half_y : got,
                        NULL, space, NULL);
-        if (d.y_bf16)
+        if (d.y_half)
             sn_load_f32(0, SONDE_DTYPE_BF16, got, half_y, out);
         for (size_t k = 0; k < out; k++)
             CHECK_MSG(
                 (isnan(want[k]) && isnan(got[k])) ||
-                    fabsf(got[k] - want[k]) <= fabsf(want[k]) / (d.y_bf16 ? 256 : 1 << 21) + 1e-7f,
+                    fabsf(got[k] - want[k]) <= fabsf(want[k]) / (d.y_half ? 256 : 1 << 21) + 1e-7f,
                 "bf16 %d: element %zu is %g, expected %g", i, k, (double)got[k], (double)want[k]);
         free(space);
     }

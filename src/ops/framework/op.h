@@ -279,9 +279,9 @@ enum {
                                    one element: where it lies and what is beside it do not matter */
 };
 
-/* Of sn_op.in_bf16: output 0; and the operator only moves elements, so that its images are all bf16
- * or all f32. */
-enum { SN_BF16_OUT = 1 << 30, SN_BF16_ALIKE = 1 << 29, SN_BF16_INPUTS = 29 };
+/* Of sn_op.in_half: output 0; and the operator only moves elements, so that its images are all
+ * halves or all f32. */
+enum { SN_HALF_OUT = 1 << 30, SN_HALF_ALIKE = 1 << 29, SN_HALF_INPUTS = 29 };
 
 #define SN_MS_DOMAIN "com.microsoft"
 
@@ -308,9 +308,10 @@ struct sn_op {
     const sn_op_signature *(*in_blocks)(const sn_node *node, const void *params, int block);
     /* The same with images of bytes that have their channels last. */
     const sn_op_signature *(*in_last)(const sn_node *node, const void *params);
-    /* Storage: which images of f32 may lie in memory as bf16 if that is the precision, a bit per
-     * input (the first SN_BF16_INPUTS) and SN_BF16_*. Asked with layouts chosen. NULL: none. */
-    uint32_t (*in_bf16)(const sn_node *node, const void *params, uint32_t cpu_flags);
+    /* Storage: which images of f32 may lie in memory as `half`, BF16 if that is the precision, or
+     * F16 if they are that in the file; a bit per input (the first SN_HALF_INPUTS) and SN_HALF_*.
+     * Asked with layouts chosen. NULL: none. */
+    uint32_t (*in_half)(const sn_node *node, const void *params, sn_dtype half, uint32_t cpu_flags);
     const char *types; /* allowed element types of input 0 for docs and tests: "f32 f64 i32 …" */
     /* Names of all its attributes, read or not: "axis keepdims"; a file that has others is newer
      * than this version, or wrong (attributes.c). NULL: attributes.inc has them, or there are none.

@@ -89,10 +89,10 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     return &blocked;
 }
 
-static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+static uint32_t in_half(const sn_node *n, const void *params, sn_dtype half, uint32_t cpu_flags)
 {
     (void)params;
-    return sn_conv_in_bf16(n, X, W1, X, 1, cpu_flags);
+    return sn_conv_in_half(n, X, W1, X, 1, half, cpu_flags);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -144,11 +144,11 @@ static sonde_status bind(sn_bind *b)
                           .w_dtype = sn_packed_dtype(b->in[W1]),
                           .tiles = sn_conv_weights_in_tiles(b->in[W1]),
                           .act = p->act[0]};
-    k->stored = sn_conv_stored(b, X, b->n_in, &first);
+    k->stored = sn_conv_stored(b, X, W1, b->n_in, &first);
     sn_conv_desc second = first;
-    first.y_bf16 = second.x_bf16 = false;
+    first.y_half = second.x_half = 0;
     if (!k->stored) { /* weights that do not fit bf16 */
-        first.x_bf16 = second.y_bf16 = false;
+        first.x_half = second.y_half = 0;
         k->x = sn_converted_carve(&b->workspace, b->in[X], SONDE_DTYPE_F32);
         k->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     }
@@ -190,6 +190,6 @@ const sn_op sn_op_conv_depthwise[] = {{.name = "ConvDepthwise",
                                        .bind = bind,
                                        .run = run,
                                        .in_blocks = in_blocks,
-                                       .in_bf16 = in_bf16,
+                                       .in_half = in_half,
                                        .types = "f32"},
                                       {.name = NULL}};

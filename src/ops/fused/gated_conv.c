@@ -94,10 +94,10 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
                : &plain;
 }
 
-static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+static uint32_t in_half(const sn_node *n, const void *params, sn_dtype half, uint32_t cpu_flags)
 {
     (void)params;
-    return sn_conv_in_bf16(n, X, W, Z, 1, cpu_flags);
+    return sn_conv_in_half(n, X, W, Z, 1, half, cpu_flags);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -195,8 +195,8 @@ static sonde_status bind(sn_bind *b)
                       .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, 2, w->dims + 2, &d))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the window does not fit the input");
-    if (!sn_conv_stored(b, X, Z, &d)) { /* weights that do not fit bf16 */
-        d.x_bf16 = d.z_bf16 = d.y_bf16 = false;
+    if (!sn_conv_stored(b, X, W, Z, &d)) { /* weights that do not fit bf16 */
+        d.x_half = d.z_half = d.y_half = 0;
         c->x = sn_converted_carve(&b->workspace, b->in[X], SONDE_DTYPE_F32);
         if (b->n_in > Z)
             c->z = sn_converted_carve(&b->workspace, b->in[Z], SONDE_DTYPE_F32);
@@ -254,6 +254,6 @@ const sn_op sn_op_gated_conv[] = {{.name = "GatedConv",
                                    .bind = bind,
                                    .run = run,
                                    .in_blocks = in_blocks,
-                                   .in_bf16 = in_bf16,
+                                   .in_half = in_half,
                                    .types = "f32"},
                                   {.name = NULL}};

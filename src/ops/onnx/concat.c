@@ -174,17 +174,19 @@ static const sn_op_signature *in_last_concat(const sn_node *node, const void *pa
     return &alike;
 }
 
-static uint32_t in_bf16_concat(const sn_node *node, const void *params, uint32_t cpu_flags)
+static uint32_t in_half_concat(const sn_node *node, const void *params, sn_dtype half,
+                               uint32_t cpu_flags)
 {
     const sn_value *y = node->out[0];
+    (void)half;
     (void)params;
-    if (!y || sn_fact_block(&y->fact) == 0 || node->n_in > SN_BF16_INPUTS ||
+    if (!y || sn_fact_block(&y->fact) == 0 || node->n_in > SN_HALF_INPUTS ||
         !sn_pack_has_image_tiles(cpu_flags))
         return 0;
     for (uint32_t i = 0; i < node->n_in; i++)
         if (!node->in[i].value || node->in[i].value->fact.type.dtype != SONDE_DTYPE_F32)
             return 0;
-    return ((1u << node->n_in) - 1) | SN_BF16_OUT | SN_BF16_ALIKE;
+    return ((1u << node->n_in) - 1) | SN_HALF_OUT | SN_HALF_ALIKE;
 }
 
 static sonde_status bind_concat(sn_bind *b)
@@ -221,7 +223,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         SN_OP_HEAD("Concat", SINCE, UNTIL, 1, -1, 1, 1),                                           \
             .params_size = sizeof(part_params), .prepare = PREPARE, .infer = infer_concat,         \
             .bind = bind_concat, .run = run_concat, .half = SN_HALF_MOVED,                         \
-            .in_blocks = in_blocks_concat, .in_last = in_last_concat, .in_bf16 = in_bf16_concat,   \
+            .in_blocks = in_blocks_concat, .in_last = in_last_concat, .in_half = in_half_concat,   \
             .types = SN_ALL_TYPES                                                                  \
     }
 const sn_op sn_op_concat[] = {

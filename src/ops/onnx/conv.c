@@ -140,10 +140,10 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? &first_layer : NULL;
 }
 
-static uint32_t in_bf16(const sn_node *n, const void *params, uint32_t cpu_flags)
+static uint32_t in_half(const sn_node *n, const void *params, sn_dtype half, uint32_t cpu_flags)
 {
     const conv_params *p = params;
-    return sn_conv_in_bf16(n, X, W, Z, p->groups, cpu_flags);
+    return sn_conv_in_half(n, X, W, Z, p->groups, half, cpu_flags);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -221,9 +221,9 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *c);
     SN_TRY(describe(b, &d));
     b->overwrites = 1 << Z;
-    const bool stored = sn_conv_stored(b, X, Z, &d);
+    const bool stored = sn_conv_stored(b, X, W, Z, &d);
     if (!stored)
-        d.x_bf16 = d.z_bf16 = d.y_bf16 = false; /* through copies in f32 */
+        d.x_half = d.z_half = d.y_half = 0; /* through copies in f32 */
     if (dtype == SONDE_DTYPE_F64) {
         float lo, hi;
         if (!sn_act_limits(&d.act, &lo, &hi))
@@ -260,7 +260,7 @@ static sonde_status bind(sn_bind *b)
         .name = "Conv", .domain = "", .since = from, .until = to, .min_in = 2, .max_in = 3,        \
         .min_out = 1, .max_out = 1, .params_size = sizeof(conv_params), .prepare = prepare,        \
         .infer = infer, .pack = pack, .bind = bind, .run = run_f32, .half = SN_HALF_IN_F32,        \
-        .narrow_in = 1 << W, .in_blocks = in_blocks, .in_bf16 = in_bf16,                           \
+        .narrow_in = 1 << W, .in_blocks = in_blocks, .in_half = in_half,                           \
         .types = "f32 f64 f16 bf16"                                                                \
     }
 
@@ -280,6 +280,6 @@ const sn_op sn_op_fused_conv[] = {{.name = "FusedConv",
                                    .bind = bind,
                                    .run = run_f32,
                                    .in_blocks = in_blocks,
-                                   .in_bf16 = in_bf16,
+                                   .in_half = in_half,
                                    .types = "f32 f64 f16 bf16"},
                                   {.name = NULL}};

@@ -115,14 +115,15 @@ static const sn_op_signature *in_last(const sn_node *node, const void *params)
                : NULL;
 }
 
-static uint32_t in_bf16(const sn_node *node, const void *params, uint32_t cpu_flags)
+static uint32_t in_half(const sn_node *node, const void *params, sn_dtype half, uint32_t cpu_flags)
 {
     const sn_value *x = node->in[0].value, *y = node->out[0];
     (void)params;
+    (void)half;
     if (!x || !y || !sn_pack_has_image_tiles(cpu_flags) || sn_fact_block(&x->fact) == 0 ||
         x->fact.type.dtype != SONDE_DTYPE_F32)
         return 0;
-    return 1u | (sn_fact_block(&y->fact) ? SN_BF16_OUT : 0);
+    return 1u | (sn_fact_block(&y->fact) ? SN_HALF_OUT : 0);
 }
 
 /* ------------------------------------------------------------------ bind, run */
@@ -183,8 +184,8 @@ static sonde_status describe(sn_bind *b, sn_pooling_desc *d)
                            .c = x->dims[1],
                            .block = sn_fact_block(b->in[0]),
                            .last = sn_layout_is_last(b->in[0]->form.layout),
-                           .x_bf16 = b->in[0]->form.dtype == SONDE_DTYPE_BF16,
-                           .y_bf16 = b->out[0].form.dtype == SONDE_DTYPE_BF16,
+                           .x_half = b->in[0]->form.dtype,
+                           .y_half = b->out[0].form.dtype,
                            .include_pad = p->include_pad != 0,
                            .column_major = p->column_major != 0,
                            .p = (double)p->p};
@@ -233,7 +234,7 @@ static sonde_status bind(sn_bind *b)
         .name = op, .domain = "", .since = from, .until = to, .min_in = 1, .max_in = 1,            \
         .min_out = 1, .max_out = outs, .params_size = sizeof(pool_params), .prepare = prep,        \
         .infer = infer, .bind = bind, .run = run, .half = sixteen, .in_blocks = lay,               \
-        .in_bf16 = in_bf16, .in_last = in_last, .types = list                                      \
+        .in_half = in_half, .in_last = in_last, .types = list                                      \
     }
 #define FLOATS "f32 f64 f16 bf16"
 

@@ -38,30 +38,37 @@ bool sn_conv_weights_in_tiles(const sn_fact *w)
            w->pack == SN_PACK_BF16_CONV_ROWS16;
 }
 
-uint32_t sn_conv_in_bf16(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,
-                         uint32_t cpu_flags)
+uint32_t sn_conv_in_half(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,
+                         sn_dtype half, uint32_t cpu_flags)
 {
     const sn_value *image = n->in[x].value, *weight = n->in[w].value, *y = n->out[0];
     if (!image || !weight || !y || !weight->fact.data || weight->fact.type.rank != 4 ||
         !sn_type_is_concrete(&weight->fact.type) || !sn_pack_has_image_tiles(cpu_flags))
         return 0;
+    const bool f16 = half == SONDE_DTYPE_F16;
+    if (f16 && (weight->fact.type.dtype != half || !sn_pack_has_fast_tiles(cpu_flags)))
+        return 0;
     const unsigned in = sn_fact_block(&image->fact), out = sn_fact_block(&y->fact);
     if (sn_conv_is_depthwise(weight->fact.type.dims, groups))
-        return in != 0 && in == out && out == sn_conv_block(cpu_flags) ? 1u << x | SN_BF16_OUT : 0;
-    if (sn_conv_tiles_pack_id(SONDE_DTYPE_BF16, weight->fact.type.dims, 4, groups, in, out,
-                              cpu_flags) == SN_PACK_NONE)
+        return in != 0 && in == out && out == sn_conv_block(cpu_flags) ? 1u << x | SN_HALF_OUT : 0;
+    if (sn_conv_tiles_pack_id(half, weight->fact.type.dims, 4, groups, in, out, cpu_flags) ==
+        SN_PACK_NONE)
         return 0;
-    return (in ? 1u << x : 0) | 1u << z | SN_BF16_OUT;
+    /* A plain image is only read as f16 where nothing has to be split. */
+    const bool plain = f16 && sn_pack_has_f16_tiles(cpu_flags);
+    return (in || plain ? 1u << x : 0) | 1u << z | SN_HALF_OUT;
 }
 
-bool sn_conv_stored(const sn_bind *b, uint32_t x, uint32_t z, sn_conv_desc *d)
+bool sn_conv_stored(const sn_bind *b, uint32_t x, uint32_t w, uint32_t z, sn_conv_desc *d)
 {
-    const sn_dtype half = SONDE_DTYPE_BF16;
-    d->x_bf16 = b->in[x]->form.dtype == half;
-    d->z_bf16 = b->n_in > z && b->in[z] && b->in[z]->form.dtype == half;
-    d->y_bf16 = b->out[0].form.dtype == half;
-    const int64_t w[2] = {d->oc, d->c / sn_max(d->groups, 1)};
-    const bool depthwise = d->packed && d->out_block != 0 && sn_conv_is_depthwise(w, d->groups);
-    return !(d->x_bf16 || d->z_bf16 || d->y_bf16) || (d->tiles && d->w_dtype == half) ||
-           (depthwise && !d->z_bf16);
+    const sn_dtype halves[] = {b->in[x]->form.dtype, b->out[0].form.dtype,
+                               b->n_in > z && b->in[z] ? b->in[z]->form.dtype : (sn_dtype)0};
+    const sn_dtype half = halves[0] ? halves[0] : halves[1] ? halves[1] : halves[2];
+    d->x_half = halves[0];
+    d->y_half = halves[1];
+    d->z_half = halves[2];
+    d->f16 = b->in[w]->type.dtype == SONDE_DTYPE_F16;
+    const int64_t dims[2] = {d->oc, d->c / sn_max(d->groups, 1)};
+    const bool depthwise = d->packed && d->out_block != 0 && sn_conv_is_depthwise(dims, d->groups);
+    return !half || (d->tiles && d->w_dtype == half) || (depthwise && !d->z_half);
 }
