@@ -167,8 +167,9 @@ static sonde_status find_views(placer *k)
         uint32_t in = s->in[0], out = s->out[0];
         const sn_fact *fi = &b->facts[in], *fo = &b->facts[out];
         int64_t from = 0, to = 0; /* what does not fit is left for its step to refuse */
-        if (b->place[out] != SN_PLACE_ARENA || !sn_form_same(fi->form, fo->form) || fi->pack ||
-            fi->type.dtype != fo->type.dtype ||
+        if (b->place[out] != SN_PLACE_ARENA || fi->pack ||
+            sn_fact_stored(fi) != sn_fact_stored(fo) || fi->form.space != fo->form.space ||
+            !sn_layout_same(fi->form.layout, fo->form.layout) ||
             !sn_dims_count(fi->type.dims, fi->type.rank, &from) ||
             !sn_dims_count(fo->type.dims, fo->type.rank, &to) || from != to)
             continue;

@@ -68,13 +68,23 @@ static sonde_status infer_cast(sn_infer *c)
     return sn_infer_ints_1(c, int_value, (int)to);
 }
 
+/* What was f16 may go on as that, although it is called f32: then there is nothing to do. */
+static uint32_t in_half(const sn_node *node, const void *params, sn_dtype half, uint32_t cpu_flags)
+{
+    const sn_value *x = node->in[0].value;
+    (void)params;
+    (void)cpu_flags;
+    return x && x->fact.type.dtype == half && half == SONDE_DTYPE_F16 ? SN_HALF_OUT : 0;
+}
+
 static sonde_status bind_cast(sn_bind *b)
 {
     cast_bound *k = SN_NEW(b->arena, cast_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof(*k));
     const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
-    k->to = y->dtype;
+    k->to = b->out[0].form.dtype ? b->out[0].form.dtype : y->dtype;
+    b->view = b->out[0].form.dtype && x->dtype == b->out[0].form.dtype;
     k->n = sn_fact_elems(&b->out[0]);
     k->dims = y->dims;
     k->rank = y->rank;
@@ -218,7 +228,7 @@ static sonde_status run_cast(const sn_step *s, sn_frame *f)
 const sn_op sn_op_cast[] = {{SN_ELT_HEAD("Cast", 6, 0, 1, 1), .flags = SN_OP_ELEMENTWISE,
                              .params_size = sizeof(cast_params), .prepare = prepare_cast,
                              .infer = infer_cast, .bind = bind_cast, .run = run_cast,
-                             .types = ALL_TYPES},
+                             .in_half = in_half, .types = ALL_TYPES},
                             {.name = NULL}};
 const sn_op sn_op_cast_like[] = {{SN_ELT_HEAD("CastLike", 15, 0, 2, 2), .flags = SN_OP_ELEMENTWISE,
                                   .params_size = sizeof(cast_params), .prepare = prepare_how,
