@@ -91,29 +91,29 @@ static const char *describe(const sn_conv_desc *d, const char *cpu)
     return text;
 }
 
-static void round_to_bf16(float *x, int64_t n)
+static void round_to(sonde_dtype type, float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;
-        sn_store_f32(0, SONDE_DTYPE_BF16, &h, x + i, 1, (sn_rounding){0});
-        sn_load_f32(0, SONDE_DTYPE_BF16, x + i, &h, 1);
+        sn_store_f32(0, type, &h, x + i, 1, (sn_rounding){0});
+        sn_load_f32(0, type, x + i, &h, 1);
     }
 }
 
-static uint16_t *to_bf16(const float *x, int64_t n)
+static uint16_t *to_halves(sonde_dtype type, const float *x, int64_t n)
 {
     uint16_t *y = malloc((size_t)n * sizeof *y + 1);
-    sn_store_f32(0, SONDE_DTYPE_BF16, y, x, (size_t)n, (sn_rounding){0});
+    sn_store_f32(0, type ? type : SONDE_DTYPE_BF16, y, x, (size_t)n, (sn_rounding){0});
     return y;
 }
 
-/* Images that the plan has in bf16 are put there and taken from there. */
+/* Images that the plan has in 16 bits are put there and taken from there. */
 static void run_stored(const sn_conv_plan *p, const float *x, int64_t nx, const void *w,
                        const float *bias, const float *z, float *y, int64_t ny, void *space,
                        sn_pool *pool)
 {
     const sn_conv_desc *d = &p->d;
-    uint16_t *xh = to_bf16(x, nx), *zh = z ? to_bf16(z, ny) : NULL;
+    uint16_t *xh = to_halves(d->x_half, x, nx), *zh = z ? to_halves(d->z_half, z, ny) : NULL;
     uint16_t *yh = malloc((size_t)ny * sizeof *yh + 1);
     const void *xs = d->x_half ? (const void *)xh : x, *zs = z && d->z_half ? (const void *)zh : z;
     sn_conv_run(p, xs, w, bias, zs, d->y_half ? (float *)(void *)yh : y, space, pool);
@@ -126,7 +126,7 @@ static void run_stored(const sn_conv_plan *p, const float *x, int64_t nx, const 
         free(both);
     }
     if (d->y_half)
-        sn_load_f32(0, SONDE_DTYPE_BF16, y, yh, (size_t)ny);
+        sn_load_f32(0, d->y_half, y, yh, (size_t)ny);
     free(xh), free(zh), free(yh);
 }
 
@@ -145,12 +145,16 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     const int64_t out_all = d->n * ((d->oc + ob - 1) / ob * ob) * out;
     float *y = random_floats((size_t)out_all);
     if (d->z_half && z)
-        round_to_bf16(z, d->n * d->oc * out);
+        round_to(d->z_half, z, d->n * d->oc * out);
     float *zb = z && d->out_block ? to_blocked(z, d->n, d->oc, out, d->out_block) : z;
     float *wp = w;
     const bool in_bf16 = d->tiles && d->w_dtype == SONDE_DTYPE_BF16;
-    if (in_bf16 || d->x_half) /* as the driver rounds it */
-        round_to_bf16(x, d->n * d->c * in);
+    const bool in_f16 = d->tiles && d->f16 && sn_pack_has_f16_tiles(lv->flags);
+    if (in_bf16 || in_f16 || d->x_half) /* as the driver rounds it */
+        round_to(d->x_half ? d->x_half
+                 : in_f16  ? SONDE_DTYPE_F16
+                           : SONDE_DTYPE_BF16,
+                 x, d->n * d->c * in);
     float *xb = d->in_block ? to_blocked(x, d->n, d->c, in, d->in_block) : x;
     const int64_t wd[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
     const int64_t wd5[5] = {d->oc, d->c / d->groups, d->kernel[0], d->kernel[1], d->kernel[2]};
@@ -188,7 +192,7 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
         top = fmax(top, scale);
     }
     /* Where f16 is split: 16 bits of each number, but for the product of the last eight. */
-    const double split = d->tiles && !in_bf16 ? 2.0 / 65536 : 4e-6;
+    const double split = d->tiles && !in_bf16 && !in_f16 ? 2.0 / 65536 : 4e-6;
     const double bound = d->winograd == 4 ? 4e-6 : d->winograd == 2 ? 1e-6 : split;
     for (int64_t n = 0; n < d->n && bad < 3; n++)
         for (int64_t oc = 0; oc < d->oc && bad < 3; oc++)
@@ -199,9 +203,10 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
                 float got = d->out_block ? blocked_at(y, d->oc, out, d->out_block, n, oc, i)
                                          : y[(n * d->oc + oc) * out + i];
                 const bool rough = in_bf16 && d->act.kind == SN_ACT_SILU;
-                const double rounding = d->y_half ? fabs(want) / 256
-                                        : rough   ? fabs(want) / 4096
-                                                  : 0;
+                const double rounding = d->y_half == SONDE_DTYPE_F16 ? fabs(want) / 2048 + 0x1p-24
+                                        : d->y_half                  ? fabs(want) / 256
+                                        : rough                      ? fabs(want) / 4096
+                                                                     : 0;
                 if (!(fabs((double)got - want) <= bound * (fmax(scale, top) + 1) + rounding)) {
                     test_errors++;
                     bad++;
@@ -346,10 +351,12 @@ TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
             d.w_dtype = test_rand() % 2 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
             d.out_block = TILES_BLOCK;
             d.in_block = d.groups == 1 && d.c < TILES_BLOCK && i % 8 ? 0 : TILES_BLOCK;
-            if (d.w_dtype == SONDE_DTYPE_BF16) { /* any of them in memory as bf16 */
-                d.x_half = d.in_block && test_rand() % 2;
-                d.z_half = d.residual && test_rand() % 2;
-                d.y_half = test_rand() % 2;
+            d.f16 = d.w_dtype == SONDE_DTYPE_F16 && test_rand() % 3;
+            if (d.w_dtype == SONDE_DTYPE_BF16 || d.f16) { /* any of them so in memory */
+                const bool plain = d.f16 && sn_pack_has_f16_tiles(lv->flags);
+                d.x_half = (d.in_block || plain) && test_rand() % 2 ? d.w_dtype : 0;
+                d.z_half = d.residual && test_rand() % 2 ? d.w_dtype : 0;
+                d.y_half = test_rand() % 2 ? d.w_dtype : 0;
             }
             const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
             if (set_out(&d, pad_end) && sn_conv_tiles_pack_id(d.w_dtype, wd, 4, d.groups,
@@ -531,11 +538,12 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
             d.n = test_between(1, 2);
             d.variant = (unsigned)test_between(0, SN_VARIANTS);
             d.c = d.oc = d.groups = test_between(2, 50);
-            const bool stored = i % 3 == 0; /* in memory as bf16, in several bands of rows */
+            const bool stored = i % 3 == 0; /* in memory as halves, in several bands of rows */
             random_window(&d, 1, stored ? 40 : 12, 5, pad_end);
             random_window(&d, 2, 30, 5, pad_end);
-            d.x_half = stored && test_rand() % 3;
-            d.y_half = stored && test_rand() % 3;
+            const sonde_dtype half = i % 2 ? SONDE_DTYPE_F16 : SONDE_DTYPE_BF16;
+            d.x_half = stored && test_rand() % 3 ? half : 0;
+            d.y_half = stored && test_rand() % 3 ? half : 0;
             if (i % 2) { /* the windows that have a kernel of their own */
                 d.kernel[1] = d.kernel[2] = 1 + 2 * test_between(1, 3);
                 d.stride[1] = d.stride[2] = test_between(1, 2);

@@ -72,7 +72,8 @@ TEST(plain_pooling_of_f32_matches_f64)
 }
 
 /* x, y or both as bf16 in memory: what f32 gives for rounded numbers, rounded. */
-static void check_bf16(const sn_pooling_desc *of, const float *x, uint32_t cpu_flags)
+static void check_halves(const sn_pooling_desc *of, sonde_dtype type, const float *x,
+                         uint32_t cpu_flags)
 {
     sn_pooling_desc d = *of;
     const int64_t planes = d.n * ((d.c + d.block - 1) / d.block) * d.block;
@@ -81,25 +82,26 @@ static void check_bf16(const sn_pooling_desc *of, const float *x, uint32_t cpu_f
     float *rounded = malloc((in + 1) * sizeof *rounded), *want = malloc((out + 1) * sizeof *want);
     float *got = malloc((out + 1) * sizeof *got);
     uint16_t *half = malloc((in + 1) * sizeof *half), *half_y = malloc((out + 1) * sizeof *half_y);
-    sn_store_f32(0, SONDE_DTYPE_BF16, half, x, in, (sn_rounding){0});
-    sn_load_f32(0, SONDE_DTYPE_BF16, rounded, half, in);
+    const float step = type == SONDE_DTYPE_F16 ? 2048 : 256;
+    sn_store_f32(0, type, half, x, in, (sn_rounding){0});
+    sn_load_f32(0, type, rounded, half, in);
     sn_pooling_plan p;
     sn_pooling_plan_make(&p, &d, cpu_flags, 1);
     sn_pooling_run(&p, rounded, want, NULL, NULL, NULL);
     for (int i = 1; i < 4; i++) {
-        d.x_half = i & 1;
-        d.y_half = i & 2;
+        d.x_half = i & 1 ? type : 0;
+        d.y_half = i & 2 ? type : 0;
         sn_pooling_plan_make(&p, &d, cpu_flags, 1);
         void *space = malloc(p.workspace.bytes + 1);
         sn_pooling_run(&p, d.x_half ? (const void *)half : rounded, d.y_half ? (void *)half_y : got,
                        NULL, space, NULL);
         if (d.y_half)
-            sn_load_f32(0, SONDE_DTYPE_BF16, got, half_y, out);
+            sn_load_f32(0, type, got, half_y, out);
         for (size_t k = 0; k < out; k++)
             CHECK_MSG(
                 (isnan(want[k]) && isnan(got[k])) ||
-                    fabsf(got[k] - want[k]) <= fabsf(want[k]) / (d.y_half ? 256 : 1 << 21) + 1e-7f,
-                "bf16 %d: element %zu is %g, expected %g", i, k, (double)got[k], (double)want[k]);
+                    fabsf(got[k] - want[k]) <= fabsf(want[k]) / (d.y_half ? step : 0x1p21f) + 1e-7f,
+                "halves %d: element %zu is %g, expected %g", i, k, (double)got[k], (double)want[k]);
         free(space);
     }
     free(rounded), free(want), free(got), free(half), free(half_y);
@@ -135,7 +137,8 @@ TEST(blocked_pooling_matches_plain_pooling)
                                   "%s case %d: image %d channel %d pixel %d: %g, expected %g",
                                   lv->name, i, (int)n, (int)c, (int)o, (double)got, (double)want);
                     }
-            check_bf16(&d, xb, lv->flags);
+            check_halves(&d, SONDE_DTYPE_BF16, xb, lv->flags);
+            check_halves(&d, SONDE_DTYPE_F16, xb, lv->flags);
             free(x), free(xb), free(y), free(yb);
         }
     }

@@ -151,7 +151,11 @@ static inline sonde_status run_passes(sn_graph *g, const char *only)
         if (only && strcmp(only, sn_pass_row(k)->name) != 0)
             off[n++] = sn_pass_row(k)->name;
     sn_pass_env env = {
-        .ctx = &build_ctx, .cpu_flags = pass_cpu_flags, .buffers = &pass_buffers, .err = &err};
+        .ctx = &build_ctx,
+        .cpu_flags = pass_cpu_flags,
+        .buffers = &pass_buffers,
+        .err = &err,
+        .precision = SONDE_PRECISION_F32 /* facts are those of the tensors, which have no forms */};
     SN_TRY(sn_passes_run(g, &env, off, n, false));
     return sn_graph_verify(g, &err);
 }

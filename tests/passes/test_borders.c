@@ -43,8 +43,11 @@ TEST(type_and_layout_change_in_one_step)
     CHECK_OK(convs(0, &m, &p));
     CHECK_OK(ready_copy(m, &apart));
     const char *off = "merge-borders";
-    sn_pass_env env = {
-        .ctx = &build_ctx, .cpu_flags = pass_cpu_flags, .buffers = &pass_buffers, .err = &err};
+    sn_pass_env env = {.ctx = &build_ctx,
+                       .cpu_flags = pass_cpu_flags,
+                       .buffers = &pass_buffers,
+                       .err = &err,
+                       .precision = SONDE_PRECISION_F32};
     CHECK_OK(sn_passes_run(apart, &env, &off, 1, false));
     CHECK_EQ(shown(apart, "[Convert]"), 2);
     CHECK_EQ(shown(apart, "[Reorder]"), 2);
