@@ -236,6 +236,7 @@ static sonde_status bind_step(sn_binding *b, sn_step *s, sn_step_info *info, con
         info->workspace_bytes = k.workspace.bytes;
         info->dynamic = allocates;
         info->view = k.view;
+        info->joins = k.joins;
         info->overwrites = k.overwrites;
         if (k.workspace.bytes > b->workspace_bytes)
             b->workspace_bytes = k.workspace.bytes;

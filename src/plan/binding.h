@@ -16,7 +16,7 @@ typedef struct sn_step_info {
     size_t workspace_bytes;
     uint32_t overwrites; /* see sn_bind */
     bool dynamic;        /* shapes known only while running */
-    bool view;           /* see sn_bind */
+    bool view, joins;    /* see sn_bind */
     bool unmeasured;     /* it can be cut in several ways, and which is fastest is not known */
 } sn_step_info;
 

@@ -18,6 +18,8 @@ typedef struct placer {
     sn_allocator *alloc;
     uint32_t *last; /* slot ► last step that reads it; n_steps = kept to the end */
     size_t *bytes;  /* slot ► physical bytes */
+    size_t *within; /* slot ► where it begins in its root */
+    bool *placed;   /* slot ► its offset is known */
     uint32_t *dead; /* slots sorted by last step */
     uint32_t *dead_start;
     SN_VEC(free_block) free; /* by offset, never adjacent */
@@ -197,13 +199,62 @@ static sonde_status find_views(placer *k)
     return ok ? SONDE_OK : sn_fail_memory(k->err, sizeof *b->views);
 }
 
+/* Is the slot a value of its own, which no other shares memory with? */
+static bool stands_alone(const sn_binding *b, uint32_t slot)
+{
+    for (uint32_t s = 0; s < b->n_slots; s++)
+        if (s != slot && b->root[s] == slot)
+            return false;
+    return b->root[slot] == slot && b->place[slot] == SN_PLACE_ARENA;
+}
+
+static bool reads_once(const sn_step *s, uint32_t j)
+{
+    for (uint32_t i = 0; i < s->n_in; i++)
+        if (i != j && s->in[i] == s->in[j])
+            return false;
+    return true;
+}
+
+/* Inputs of a step that puts them one behind the other are made in its output, where they begin as
+ * values do. Last steps first: what is joined may be joined again. */
+static void find_joins(placer *k)
+{
+    sn_binding *b = k->b;
+    for (uint32_t i = b->n_steps; i-- > 0;) {
+        const sn_step *s = &b->steps[i];
+        if (!b->info[i].joins || b->info[i].dynamic || !sn_wants(s, 0) ||
+            b->place[s->out[0]] != SN_PLACE_ARENA)
+            continue;
+        const uint32_t out = s->out[0];
+        size_t at = 0, bytes = 0;
+        bool all = true;
+        for (uint32_t j = 0; j < s->n_in; j++, at += bytes) {
+            const uint32_t in = s->in[j];
+            if (!sn_fact_bytes(&b->facts[in], &bytes))
+                break; /* its own step refuses it */
+            const bool joined = at % SN_ALIGN == 0 && bytes % SN_ALIGN == 0 && bytes > 0 &&
+                                stands_alone(b, in) && reads_once(s, j);
+            all &= joined;
+            if (!joined)
+                continue;
+            b->root[in] = b->root[out];
+            k->within[in] = k->within[out] + at;
+        }
+        if (all) {
+            b->info[i].kernel = "joined";
+            b->info[i].bytes = 0;
+        }
+    }
+}
+
 /* Steps that only rename memory leave the list. */
 static void drop_views(sn_binding *b)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n_steps; i++) {
         const sn_step *s = &b->steps[i];
-        if (s->n_out == 1 && sn_wants(s, 0) && b->root[s->out[0]] != s->out[0]) {
+        if (s->n_out == 1 && sn_wants(s, 0) && b->root[s->out[0]] != s->out[0]) { /* a view */
             b->skipped[b->n_skipped++] = s->node;
             continue;
         }
@@ -265,9 +316,9 @@ static uint32_t inplace_input(const placer *k, uint32_t i)
         const sn_fact *fi = &b->facts[in];
         if (!(s->op->flags & SN_OP_INPLACE1) && read_twice(k, s, j, r))
             continue;
-        if (b->place[in] != SN_PLACE_ARENA || k->last[r] != i || k->bytes[r] != k->bytes[out] ||
-            !sn_form_same(fi->form, fo->form) || fi->type.dtype != fo->type.dtype ||
-            fi->type.rank != fo->type.rank ||
+        if (b->place[in] != SN_PLACE_ARENA || k->within[in] || k->last[r] != i ||
+            k->bytes[r] != k->bytes[out] || !sn_form_same(fi->form, fo->form) ||
+            fi->type.dtype != fo->type.dtype || fi->type.rank != fo->type.rank ||
             (fo->type.rank &&
              memcmp(fi->type.dims, fo->type.dims, (size_t)fo->type.rank * sizeof(sn_dim)) != 0))
             continue;
@@ -282,11 +333,14 @@ static sonde_status place_step(placer *k, uint32_t i)
     const sn_step *s = &b->steps[i];
     uint32_t taken = SN_NO_SLOT;
     for (uint32_t o = 0; o < s->n_out; o++) {
-        if (!sn_wants(s, o) || b->place[s->out[o]] != SN_PLACE_ARENA ||
-            b->root[s->out[o]] != s->out[o])
+        if (!sn_wants(s, o) || b->place[s->out[o]] != SN_PLACE_ARENA)
             continue;
-        uint32_t out = s->out[o];
-        uint32_t from = o == 0 ? inplace_input(k, i) : SN_NO_SLOT;
+        const uint32_t out = b->root[s->out[o]]; /* the first that is made of it makes its place */
+        if (k->placed[out])
+            continue;
+        const bool own = out == s->out[o];
+        const uint32_t from = o == 0 && own ? inplace_input(k, i) : SN_NO_SLOT;
+        k->placed[out] = true;
         if (from != SN_NO_SLOT) {
             b->offset[out] = b->offset[from];
             taken = from;
@@ -362,7 +416,7 @@ static void fill_template(placer *k)
             memcpy(slot->t.dims, f->type.dims, (size_t)f->type.rank * sizeof(int64_t));
         slot->t.bytes = k->bytes[s];
         if (b->place[s] == SN_PLACE_ARENA)
-            b->offset[s] = b->offset[b->root[s]];
+            b->offset[s] = b->offset[b->root[s]] + (b->root[s] == s ? 0 : k->within[s]);
     }
 }
 
@@ -381,15 +435,19 @@ sonde_status sn_binding_plan_memory(sn_binding *b, sonde_error *err)
     k.bytes = SN_NEW_N(&scratch, size_t, n);
     k.dead = SN_NEW_N(&scratch, uint32_t, n);
     k.dead_start = SN_NEW_N(&scratch, uint32_t, b->n_steps + 2);
+    k.within = SN_NEW_N(&scratch, size_t, n);
+    k.placed = SN_NEW_N(&scratch, bool, n);
     if (!b->place || !b->offset || !b->root || !b->slots || !k.last || !k.bytes || !k.dead ||
-        !k.dead_start) {
+        !k.dead_start || !k.within || !k.placed) {
         st = sn_fail_memory(err, n * sizeof *b->slots);
         goto fail;
     }
     SN_TRY_GOTO(st, choose_places(&k));
     SN_TRY_GOTO(st, find_views(&k));
-    if (!b->program->unoptimized)
+    if (!b->program->unoptimized) {
         drop_views(b);
+        find_joins(&k);
+    }
     find_lifetimes(&k);
     bucket_dead(&k);
     for (uint32_t i = 0; i < b->n_steps; i++)

@@ -26,17 +26,19 @@ typedef struct slot_life {
     uint32_t last, at;
 } slot_life;
 
-/* Step i overwrites an input with its output at `offset`: the input's life ends before. */
-static void end_overwritten(sn_profile *p, const sn_binding *b, uint32_t i, uint64_t offset,
+/* Step i overwrites an input with its output, or the input is a part of it: the input's life ends
+ * before. */
+static void end_overwritten(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t out,
                             const slot_life *slots)
 {
     const sn_step *s = &b->steps[i];
     for (uint32_t j = 0; j < s->n_in; j++) {
-        if (s->in[j] == SN_NO_SLOT || b->place[s->in[j]] != SN_PLACE_ARENA ||
-            b->offset[s->in[j]] != offset || !slots[s->in[j]].at)
+        const uint32_t in = s->in[j];
+        if (in == SN_NO_SLOT || b->place[in] != SN_PLACE_ARENA || !slots[in].at)
             continue;
-        sn_prof_life *old = &p->lives.data[slots[s->in[j]].at - 1];
-        if (old->last == i && old->first < i)
+        const bool part = b->info[i].joins && b->root[in] == b->root[out];
+        sn_prof_life *old = &p->lives.data[slots[in].at - 1];
+        if ((part || (b->offset[in] == b->offset[out] && old->last == i)) && old->first < i)
             old->last = i - 1;
     }
 }
@@ -57,7 +59,7 @@ static bool add_output(sn_profile *p, const sn_binding *b, uint32_t i, uint32_t 
                          .place = place_of(b, slot)};
     if (life.place == SN_LIFE_ARENA) {
         life.offset = b->offset[slot];
-        end_overwritten(p, b, i, life.offset, slots);
+        end_overwritten(p, b, i, slot, slots);
     }
     if (life.place != SN_LIFE_DYNAMIC)
         life.bytes = b->slots[slot].t.bytes;

@@ -170,8 +170,10 @@ typedef struct sn_bind {
                             agree and nobody else reads it, as SN_OP_INPLACE0 says for all steps of
                             an operator: each element is read before the one in its place is
                             written, and not again */
-    bool view; /* with these shapes output 0 holds input 0's bytes in their order: the plan may let
-                  it share the memory, and then the step does not run */
+    bool view;  /* with these shapes output 0 holds input 0's bytes in their order: the plan may let
+                   it share the memory, and then the step does not run */
+    bool joins; /* with these shapes output 0 holds the bytes of all inputs, one behind the other:
+                   the plan may let some of them be made there, which the step then leaves alone */
 } sn_bind;
 sonde_status sn_bind_fail(sn_bind *b, sonde_status st, const char *fmt, ...) SONDE_PRINTF(3, 4);
 

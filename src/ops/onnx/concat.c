@@ -196,6 +196,14 @@ static sonde_status bind_concat(sn_bind *b)
             return sn_bind_fail(b, SONDE_INTERNAL,
                                 "input %u has a different layout than the output", i);
     b->kernel = "copy_concat";
+    const part_params *p = b->params;
+    const sn_fact *y = &b->out[0];
+    int axis;
+    b->joins = y->type.rank > 0 && y->type.dtype != SONDE_DTYPE_STRING &&
+               sn_axis_index(p->axis, y->type.rank, &axis) && !sn_layout_is_last(y->form.layout) &&
+               (axis <= 1 || sn_fact_block(y) == 0);
+    for (int i = 0; b->joins && i < axis; i++)
+        b->joins = y->type.dims[i] == 1;
     return SONDE_OK;
 }
 
@@ -208,12 +216,17 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
     if (!sn_axis_index(p->axis, y->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the output", (long long)p->axis);
     const extent whole = extent_of(y);
+    const uint8_t *place = y->data;
     for (uint32_t i = 0; i < s->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, i);
         const extent part = extent_of(x);
-        copy_part(y->data, x->data, &part, axis, whole.dims[axis], at, sn_dtype_bytes(y->dtype),
-                  true, f->pool);
+        const bool made_there = x->bytes > 0 && x->data == (const void *)place;
+        place += x->bytes;
         at += part.dims[axis];
+        if (made_there)
+            continue;
+        copy_part(y->data, x->data, &part, axis, whole.dims[axis], at - part.dims[axis],
+                  sn_dtype_bytes(y->dtype), true, f->pool);
     }
     return sn_run_own_strings(s, f, 0);
 }
