@@ -235,15 +235,31 @@ static void take_f16_channels(const slab_source *s, uint8_t *to, const uint8_t *
     }
 }
 
+/* Pixels at … at+m-1 of a channel in f32; `wide` has room for them where they are f16. */
+static const float *channel_at(const slab_source *s, const uint8_t *from, int64_t c, int64_t at,
+                               int64_t m, float *wide)
+{
+    const uint8_t *channel = from + c * s->plane;
+    if (!s->p->d.x_half)
+        return (const float *)(const void *)channel + at;
+    s->p->k->f16_load(wide, (const uint16_t *)(const void *)channel + at, (size_t)m);
+    return wide;
+}
+
 static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
     const slab_source *s = arg;
     const int64_t pixel = s->p->t.pixel;
+    const bool stored = s->p->d.x_half != 0;
     if (pixel == SN_JOIN_CHANNELS && !s->low && !s->p->t.f16) { /* three channels, most often */
         const float *x[SN_JOIN_CHANNELS] = {NULL};
-        for (int64_t c = 0; c < s->there; c++)
-            x[c] = (const float *)(const void *)(from + c * s->plane);
-        *s->finite &= s->p->k->bf16_join((uint16_t *)(void *)to, x, (size_t)n);
+        for (int64_t at = 0, m; at < n; at += m, to += m * SN_JOIN_CHANNELS * 2) {
+            float wide[SN_JOIN_CHANNELS][SOME];
+            m = stored ? sn_min(SOME, n - at) : n;
+            for (int64_t c = 0; c < s->there; c++)
+                x[c] = channel_at(s, from, c, at, m, wide[c]);
+            *s->finite &= s->p->k->bf16_join((uint16_t *)(void *)to, x, (size_t)m);
+        }
         return;
     }
     if (s->p->t.f16) {
@@ -259,7 +275,8 @@ static void take_channels(const void *arg, uint8_t *to, const uint8_t *from, int
     for (int64_t at = 0; at < n; at += SOME, to += SOME * pixel * (int64_t)sizeof(uint16_t)) {
         const int64_t m = sn_min(SOME, n - at);
         for (int64_t c = 0; c < s->there; c++) {
-            const float *x = (const float *)(const void *)(from + c * s->plane) + at;
+            float wide[SOME];
+            const float *x = channel_at(s, from, c, at, m, wide);
             sn_tiles_round(s->p->k, high[c], s->low ? low[c] : NULL, x, (size_t)m);
         }
         join_channels((uint16_t *)(void *)to, high, pixel, m);

@@ -14,7 +14,10 @@ static inline void sn_halves_load(const sn_kernels *k, sonde_dtype type, float *
 static inline void sn_halves_store(const sn_kernels *k, sonde_dtype type, uint16_t *y,
                                    const float *x, size_t n)
 {
-    (type == SONDE_DTYPE_F16 ? k->f16_store : k->bf16_store)(y, x, n);
+    if (type == SONDE_DTYPE_F16)
+        k->f16_store(y, x, n);
+    else /* which some CPUs have an instruction for */
+        k->bf16_add_clip(y, x, NULL, n, -__builtin_inff(), __builtin_inff());
 }
 
 #endif

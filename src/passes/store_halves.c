@@ -28,6 +28,11 @@ static bool may_be_half(const sn_value *v, const sn_pass_env *env)
     return true;
 }
 
+static bool is_f16(const sn_value *v)
+{
+    return v && v->fact.type.dtype == SONDE_DTYPE_F16;
+}
+
 static bool is_half(const sn_value *v)
 {
     return v->fact.form.dtype != 0;
@@ -50,6 +55,24 @@ static uint32_t make_alike(sn_node *n)
     return taken;
 }
 
+/* What a file has as f16 may go on as that to those that read it plain, whatever they round it to.
+ */
+static bool goes_on_as_f16(const sn_node *n, const sn_pass_env *env)
+{
+    const sn_value *v = n->n_out == 1 ? n->out[0] : NULL;
+    if (!n->op->in_half || !v || !v->f16_in_file || v->n_outputs > 0 || v->n_uses == 0 ||
+        is_half(v) || !sn_layout_is_plain(v->fact.form.layout) || !is_f16(n->in[0].value))
+        return false;
+    for (const sn_edge *e = v->uses; e; e = e->next) {
+        const sn_op *op = e->node->op;
+        if (e->index >= SN_HALF_INPUTS || !op->in_half ||
+            !(op->in_half(e->node, e->node->params, SONDE_DTYPE_F16, env->cpu_flags) >> e->index &
+              1u))
+            return false;
+    }
+    return n->op->in_half(n, n->params, SONDE_DTYPE_F16, env->cpu_flags) & SN_HALF_OUT;
+}
+
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     if (env->precision == SONDE_PRECISION_F32 || env->precision == SONDE_PRECISION_AUTO ||
@@ -61,6 +84,11 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
         n->out[0]->fact.form.dtype = half(env);
         (*changes)++;
     }
+    sn_graph_each (n, g)
+        if (half(env) == SONDE_DTYPE_BF16 && goes_on_as_f16(n, env)) {
+            n->out[0]->fact.form.dtype = SONDE_DTYPE_F16;
+            (*changes)++;
+        }
     /* What one of them gives up, its neighbours may have to, too. */
     for (uint32_t taken = 1; taken > 0;) {
         taken = 0;

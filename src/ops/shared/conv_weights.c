@@ -54,21 +54,23 @@ uint32_t sn_conv_in_half(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, i
     if (sn_conv_tiles_pack_id(half, weight->fact.type.dims, 4, groups, in, out, cpu_flags) ==
         SN_PACK_NONE)
         return 0;
-    /* A plain image is only read as f16 where nothing has to be split. */
-    const bool plain = f16 && sn_pack_has_f16_tiles(cpu_flags);
-    return (in || plain ? 1u << x : 0) | 1u << z | SN_HALF_OUT;
+    return (in || f16 ? 1u << x : 0) | 1u << z | SN_HALF_OUT;
 }
 
-bool sn_conv_stored(const sn_bind *b, uint32_t x, uint32_t w, uint32_t z, sn_conv_desc *d)
+bool sn_conv_stored(const sn_bind *b, uint32_t x_in, uint32_t w, uint32_t z, sn_conv_desc *d)
 {
-    const sn_dtype halves[] = {b->in[x]->form.dtype, b->out[0].form.dtype,
+    const sn_dtype halves[] = {b->in[x_in]->form.dtype, b->out[0].form.dtype,
                                b->n_in > z && b->in[z] ? b->in[z]->form.dtype : (sn_dtype)0};
-    const sn_dtype half = halves[0] ? halves[0] : halves[1] ? halves[1] : halves[2];
     d->x_half = halves[0];
     d->y_half = halves[1];
     d->z_half = halves[2];
     d->f16 = b->in[w]->type.dtype == SONDE_DTYPE_F16;
     const int64_t dims[2] = {d->oc, d->c / sn_max(d->groups, 1)};
     const bool depthwise = d->packed && d->out_block != 0 && sn_conv_is_depthwise(dims, d->groups);
-    return !half || (d->tiles && d->w_dtype == half) || (depthwise && !d->z_half);
+    if (!d->tiles)
+        return depthwise ? !d->z_half : !d->x_half && !d->y_half && !d->z_half;
+    /* Plain images of f16 are read by tiles of bf16, too. */
+    const bool x =
+        !d->x_half || d->x_half == d->w_dtype || (d->in_block == 0 && d->x_half == SONDE_DTYPE_F16);
+    return x && (!d->y_half || d->y_half == d->w_dtype) && (!d->z_half || d->z_half == d->w_dtype);
 }
