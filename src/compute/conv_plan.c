@@ -305,10 +305,13 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
                    : sn_fail(err, SONDE_LIMIT, "the convolution's kernel or input is too large");
     }
     if (d->tiles) {
+        const bool in_f16 =
+            d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
         p->kind = SN_CONV_TILES;
         snprintf(p->name, sizeof p->name, "%s_conv%dx%d_%s",
                  d->w_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16", (int)d->kernel[1],
-                 (int)d->kernel[2], strrchr(p->k->bf16_rows_name, '_') + 1);
+                 (int)d->kernel[2],
+                 strrchr(in_f16 ? p->k->f16_rows_name : p->k->bf16_rows_name, '_') + 1);
         return sn_conv_tiles_plan(p, l2_bytes)
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the convolution's lines are too long");

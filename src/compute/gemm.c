@@ -99,7 +99,9 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
         p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
         snprintf(p->name, sizeof p->name, "%s_gemm%s",
                  d->packed && d->b_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16",
-                 strrchr(p->k->bf16_rows_name, '_'));
+                 strrchr(d->f16 && sn_pack_has_f16_tiles(cpu_flags) ? p->k->f16_rows_name
+                                                                    : p->k->bf16_rows_name,
+                         '_'));
         p->items = (size_t)(p->batches * p->panels);
         return sn_gemm_tiles_plan(p, l2_bytes) && !p->workspace.overflow
                    ? SONDE_OK

@@ -25,6 +25,7 @@ typedef struct sn_gemm_desc {
     bool trans_a, trans_b; /* stored as [k, m], [n, k] */
     bool packed;           /* B comes in the format sn_gemm_pack_id names, argument trans_b */
     sn_dtype b_dtype; /* of a packed B: F16 and BF16 are widened a few panels at a time; 0: f32 */
+    bool f16;         /* a packed B of f16, and A, are that in the file: A may be rounded to it */
     bool tiles;       /* packed B is in the format sn_gemm_tiles_pack_id names, other B, of f32,
                          and with k > 0, is rounded to bf16 in every run; A is rounded, too */
     bool a_rows;      /* tiles: A comes in rows of bf16 (sn_tiles_row_bytes), and those
@@ -41,6 +42,7 @@ typedef struct sn_gemm_desc {
 typedef struct sn_gemm_tiles {
     int64_t steps, pitch; /* of 64 bytes of a row; bytes from row to row of A in bf16 */
     int64_t kernel_steps; /* that the kernel does for them */
+    bool f16;             /* B is f16, and A is rounded to it */
     bool split;           /* B is f16, A the sum of two bf16 */
     int64_t rows, parts;  /* of a task; tasks of a batch */
     int64_t chunks, column_parts;

@@ -49,7 +49,9 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     const sn_gemm_desc *d = &p->d;
     sn_gemm_tiles *t = &p->tiles;
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
-    t->split = d->packed && d->b_dtype == SONDE_DTYPE_F16;
+    const bool f16 = d->packed && d->b_dtype == SONDE_DTYPE_F16;
+    t->f16 = f16 && d->f16 && sn_pack_has_f16_tiles(p->cpu_flags);
+    t->split = f16 && !t->f16;
     t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
     t->pitch = sn_tiles_row_bytes(t->steps * (t->split ? 2 : 1) * NUMBERS);
     t->chunks = sn_ceil_div(p->panels, CHUNK);
@@ -101,6 +103,27 @@ typedef struct tiles_call {
     void *workspace;
 } tiles_call;
 
+/* Rows of f16, zero behind k. */
+static void round_rows_to_f16(const sn_gemm_plan *p, const float *a, int64_t first, int64_t n,
+                              uint8_t *to)
+{
+    enum { SOME = 8 * NUMBERS };
+    const sn_gemm_desc *d = &p->d;
+    for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
+        uint16_t *y = (uint16_t *)(void *)to;
+        memset(y + d->k, 0, (size_t)(p->tiles.steps * NUMBERS - d->k) * sizeof *y);
+        if (!d->trans_a)
+            p->k->f16_store(y, a + r * d->k, (size_t)d->k);
+        for (int64_t i = 0; i < d->k && d->trans_a; i += SOME) {
+            float column[SOME];
+            const int64_t m = sn_min(SOME, d->k - i);
+            for (int64_t j = 0; j < m; j++)
+                column[j] = a[(i + j) * d->m + r];
+            p->k->f16_store(y + i, column, (size_t)m);
+        }
+    }
+}
+
 /* Rows first … first+n-1 of matrix `ia` of A, in bf16, zero behind k; low parts follow high ones.
  */
 static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_t first, int64_t n,
@@ -110,6 +133,10 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
     const sn_gemm_desc *d = &p->d;
     const int64_t low = p->tiles.steps * SN_ROWS_STEP;
     a += ia * d->m * d->k;
+    if (p->tiles.f16) {
+        round_rows_to_f16(p, a, first, n, to);
+        return;
+    }
     if (!d->trans_a && !p->tiles.split) {
         const sn_bf16_round t = {.x = a + first * d->k,
                                  .y = (uint16_t *)(void *)to,
@@ -266,7 +293,7 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
         tiles.ahead = w + blocks * panel;
         tiles.ahead_bytes = (size_t)(next * panel);
     }
-    p->k->bf16_rows(&tiles);
+    (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
     if (!direct)
         finish_some(&k, ROWS);
 }

@@ -45,13 +45,14 @@ static product_peak product_peak_of(const sn_kernels *k, sn_arithmetic a)
     enum { HALF = 2 }; /* bytes of a bf16 */
     const double bytes = SN_ROWS_STEP, tile = (double)SN_ROWS_WEIGHTS * SN_ROWS_TILE;
     const product_peak all[] = {
+        /* products of f16 have the rate of bf16, or are three of them */
         {SN_ARITH_I8, k->i8_peak, sn_i8_peak_ref, k->i8_peak_name, bytes},
         {SN_ARITH_BF16, k->bf16_peak, sn_bf16_peak_ref, k->bf16_peak_name, bytes / HALF},
         {SN_ARITH_I8_TILES, k->i8_tile_peak, sn_i8_tile_peak_ref, k->i8_tile_peak_name, tile},
         {SN_ARITH_BF16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
          tile / HALF},
         {SN_ARITH_F16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
-         tile / HALF / SN_SPLIT_STEPS}};
+         tile / HALF / (k->f16_rows != sn_f16_rows_ref ? 1 : SN_SPLIT_STEPS)}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].arithmetic == a && all[i].fn != all[i].plain)
             return all[i];

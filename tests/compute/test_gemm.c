@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "base/codec.h"
 #include "compute/packs.h"
 #include "compute/tiles.h"
 #include "compute/variant.h"
@@ -34,8 +35,11 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
     float *z = d->residual ? random_floats((size_t)(batches * m * n)) : NULL;
     float *y = random_floats((size_t)(batches * m * n));
     const bool in_bf16 = d->tiles && (!d->packed || d->b_dtype == SONDE_DTYPE_BF16);
+    const bool in_f16 = d->tiles && d->f16 && sn_pack_has_f16_tiles(lv->flags);
     if (in_bf16) /* as the driver rounds it */
         round_to_bf16(a, a_count * m * k);
+    for (int64_t i = 0; i < a_count * m * k && in_f16; i++)
+        a[i] = sn_f16_to_f32(sn_f32_to_f16(a[i]));
     float *b_given = b;
     if (in_bf16 && !d->packed) {
         b_given = malloc((size_t)(d->b_count * n * k) * sizeof *b + 1);
@@ -98,7 +102,7 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
                 float got = y[(i * m + r) * n + s];
                 /* 16 bits of each number where f16 is split, but for the product of the last eight
                  */
-                const double bound = d->tiles && !in_bf16 ? 2.0 / 65536 : 4e-6;
+                const double bound = d->tiles && !in_bf16 && !in_f16 ? 2.0 / 65536 : 4e-6;
                 if (!(fabs((double)got - sum) <= bound * (scale + 2))) {
                     bad++;
                     test_errors++;
@@ -141,6 +145,7 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
             d.b_dtype = d.packed ? weight_dtype(test_rand()) : 0;
+            d.f16 = d.b_dtype == SONDE_DTYPE_F16 && test_rand() % 3;
             d.tiles = d.packed ? d.b_dtype != SONDE_DTYPE_F32 && test_rand() % 4
                                : d.k > 0 && test_rand() % 2 && (!d.trans_b || turns);
             d.a_rows = d.tiles && (!d.packed || d.b_dtype == SONDE_DTYPE_BF16) && !d.trans_a &&

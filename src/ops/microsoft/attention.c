@@ -160,6 +160,7 @@ static sonde_status bind_projection(sn_bind *b, msa_bound *k)
                             .b_count = 1,
                             .packed = b->in[WEIGHTS]->pack != 0,
                             .b_dtype = sn_packed_dtype(b->in[WEIGHTS]),
+                            .f16 = b->in[WEIGHTS]->type.dtype == SONDE_DTYPE_F16,
                             .tiles = sn_packed_tiles(b->in[WEIGHTS]),
                             .has_c = sn_bind_has(b, BIAS),
                             .c_n = 1,

@@ -59,6 +59,7 @@ static void describe_right(const sn_bind *b, sn_gemm_desc *d)
     const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
     d->packed = right->pack != 0;
     d->b_dtype = sn_packed_dtype(right);
+    d->f16 = right->type.dtype == SONDE_DTYPE_F16;
     d->tiles = sn_packed_tiles(right) ||
                (!d->packed && !right->data && sn_bind_in_bf16(b) && sn_gemm_tiles_pay(d) &&
                 (dtype == SONDE_DTYPE_F32 || sn_is_half(dtype)));
