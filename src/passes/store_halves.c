@@ -81,7 +81,7 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
     sn_graph_each (n, g) {
         if (!(ports(n, env) & SN_HALF_OUT) || !may_be_half(n->out[0], env))
             continue;
-        n->out[0]->fact.form.dtype = half(env);
+        n->out[0]->fact.form.dtype = (uint8_t)half(env);
         (*changes)++;
     }
     sn_graph_each (n, g)
