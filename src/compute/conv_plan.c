@@ -292,7 +292,9 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->threads = threads > 0 ? threads : 1;
     p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
     p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
-    p->arithmetic = d->tiles ? sn_tiles_arithmetic(d->w_dtype) : SN_SLOT_ARITHMETIC(f32_conv);
+    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
+    p->arithmetic =
+        d->tiles ? sn_tiles_arithmetic(d->w_dtype, in_f16) : SN_SLOT_ARITHMETIC(f32_conv);
     p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
@@ -305,8 +307,6 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
                    : sn_fail(err, SONDE_LIMIT, "the convolution's kernel or input is too large");
     }
     if (d->tiles) {
-        const bool in_f16 =
-            d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
         p->kind = SN_CONV_TILES;
         snprintf(p->name, sizeof p->name, "%s_conv%dx%d_%s",
                  d->w_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16", (int)d->kernel[1],

@@ -339,6 +339,9 @@ static void prepare(tiles_strip *s, int64_t group)
     const int64_t n = plain ? d->c : sn_min(t->b.in_blocks, all - first);
     const int64_t per_slab = plain ? n : NUMBERS / BLOCK;
     s->held->finite = true;
+    /* Steps of narrow pixels read lines that a short part does not have. */
+    if (t->narrow && (s->part.lines < p->lines.lines || s->part.columns < p->lines.columns))
+        memset(s->x, 0, (size_t)t->slab_bytes);
     for (int64_t i = 0; i < t->slabs; i++) {
         const int64_t from = i * per_slab;
         uint8_t *to = s->x + i * t->slab_bytes;

@@ -51,8 +51,10 @@ static product_peak product_peak_of(const sn_kernels *k, sn_arithmetic a)
         {SN_ARITH_I8_TILES, k->i8_tile_peak, sn_i8_tile_peak_ref, k->i8_tile_peak_name, tile},
         {SN_ARITH_BF16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
          tile / HALF},
-        {SN_ARITH_F16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
-         tile / HALF / (k->f16_rows != sn_f16_rows_ref ? 1 : SN_SPLIT_STEPS)}};
+        {SN_ARITH_F16_TILES, k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, NULL,
+         k->bf16_tile_peak_name, tile / HALF},
+        {SN_ARITH_F16_SPLIT, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
+         tile / HALF / SN_SPLIT_STEPS}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].arithmetic == a && all[i].fn != all[i].plain)
             return all[i];

@@ -9,10 +9,13 @@
 
 #define SN_SLOT_ARITHMETIC(slot) sn_arithmetic_of((sn_dtype)SN_PRODUCTS_##slot, SN_TILED_##slot)
 
-/* Of steps in tiles of 16-bit floats, which may hold weights of f16 (compute/tiles.h). */
-static inline sn_arithmetic sn_tiles_arithmetic(sn_dtype weights)
+/* Of steps in tiles of 16-bit floats, which may hold weights of f16, multiplied as that (f16) or
+ * split (compute/tiles.h). */
+static inline sn_arithmetic sn_tiles_arithmetic(sn_dtype weights, bool f16)
 {
-    return weights == SONDE_DTYPE_F16 ? SN_ARITH_F16_TILES : SN_SLOT_ARITHMETIC(bf16_rows);
+    if (weights != SONDE_DTYPE_F16)
+        return SN_SLOT_ARITHMETIC(bf16_rows);
+    return f16 ? SN_SLOT_ARITHMETIC(f16_rows) : SN_ARITH_F16_SPLIT;
 }
 
 #endif

@@ -181,6 +181,7 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     sn_conv_plan p;
     CHECK_OK(sn_conv_plan_make(&p, d, lv->flags, 1 << 16, threads, &err));
     void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
+    memset(space, 0xff, p.workspace.bytes); /* NaN: what was there before counts for nothing */
     const int64_t cb = d->in_block ? d->in_block : 1;
     run_stored(&p, xb, d->n * ((d->c + cb - 1) / cb * cb) * in, wp, bias, zb, y, out_all, space,
                pool);

@@ -15,7 +15,7 @@ PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
 WIDTHS = {"fp64": 8, "i64": 8, "fp32": 4, "i32": 4, "bf16": 2, "fp16": 2, "u8": 1, "i8": 1, "bool": 1}
-PRODUCTS = {"f32": {"f32"}, "bf16": {"bf16_tiles"}, "f16": {"f16_tiles"}, "u8": {"i8", "i8_tiles"}, "i8": {"i8", "i8_tiles"}}
+PRODUCTS = {"f32": {"f32"}, "bf16": {"bf16_tiles"}, "f16": {"f16_tiles", "f16_split"}, "u8": {"i8", "i8_tiles"}, "i8": {"i8", "i8_tiles"}}
 PARTS = {"Gather", "Slice"}  # which read less than their inputs
 MODELS = [("tiny_cnn", "file"), ("tiny_mobilenet", "file"), ("tiny_mobilenet", "bf16"), ("tiny_mobilenet", "f16"),
           ("tiny_efficientnet", "bf16"), ("tiny_resnet", "bf16"), ("tiny_bert", "bf16"), ("tiny_bert", "file"),

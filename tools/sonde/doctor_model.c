@@ -196,11 +196,17 @@ static void bound_by_memory(model_case *m)
         text_free(&w.t);
 }
 
+/* Where products are of 16-bit floats, f32 would be slower, whatever the other steps do. */
 static void half_floats(model_case *m)
 {
     few w = {.n = 0};
     for (size_t i = 0; i < m->ops.n; i++)
-        if (strcmp(m->ops.list[i].dtype, "f16") == 0 || strcmp(m->ops.list[i].dtype, "bf16") == 0)
+        if (strstr(m->ops.list[i].arithmetic, "f16_"))
+            return;
+    for (size_t i = 0; i < m->ops.n; i++)
+        if ((strcmp(m->ops.list[i].dtype, "f16") == 0 ||
+             strcmp(m->ops.list[i].dtype, "bf16") == 0) &&
+            strcmp(m->ops.list[i].arithmetic, "f32") == 0)
             few_add(&w, m->ops.list[i].name, m->ops.list[i].share);
     if (w.share >= 0.05)
         found(m->f, SLOW, "types",

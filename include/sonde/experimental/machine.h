@@ -31,7 +31,7 @@ typedef struct sonde_machine_rate {
     double one_gops, all_gops; /* two operations per multiply-add; of one thread, and of all; 0: not
                                   measured */
 } sonde_machine_rate;
-enum { SONDE_MACHINE_RATES = 8 };
+enum { SONDE_MACHINE_RATES = 12 };
 
 typedef struct sonde_machine_info {
     size_t struct_size;

@@ -16,6 +16,9 @@ bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows)
     const sn_dtype dtype = sn_pack_dtype(r, i);
     const bool asked =
         dtype == SONDE_DTYPE_BF16 && !r->as_in_file[i] && r->precision == SONDE_PRECISION_BF16;
+    if (dtype == SONDE_DTYPE_F16 && r->in[i]->type.dtype == SONDE_DTYPE_F16 &&
+        sn_pack_has_f16_tiles(r->cpu_flags))
+        return true; /* nothing has to be split */
     if (dtype == SONDE_DTYPE_F16)
         return rows >= ROWS_THAT_PAY && sn_pack_has_fast_tiles(r->cpu_flags);
     return asked && sn_pack_has_tiles(r->cpu_flags);
@@ -29,7 +32,7 @@ int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but)
         return -1;
     for (int i = 0; i < t->rank; i++)
         if (i != but)
-            rows = sn_dim_known(t->dims[i]) && rows >= 0 ? sn_count(rows, t->dims[i], 1, 1) : -1;
+            rows = sn_dim_known(t->dims[i]) && rows >= 0 ? sn_count(rows, t->dims[i], 1, 1) : rows;
     return rows;
 }
 

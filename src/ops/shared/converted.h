@@ -35,7 +35,8 @@ sn_dtype sn_packed_dtype(const sn_fact *fact);
 /* Is weight i to be packed in tiles? If bf16 is asked for, or it is f16, which bf16 can split; that
  * takes many rows to pay, pixels or rows of a matrix. -1: nobody knows how many there will be. */
 bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows);
-/* The product of all dims of input x but `but`; -1: not known. */
+/* The product of all dims of input x but `but`; those that are not known count as 1. -1: none is.
+ */
 int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but);
 /* Are products of f32 to be computed in bf16 by tiles, where that is faster? */
 bool sn_bind_in_bf16(const sn_bind *b);
