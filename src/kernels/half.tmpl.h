@@ -139,40 +139,40 @@ void SN_ISA(sn_bf16_zip)(uint16_t *y, const float *a, const float *b, size_t n)
     memcpy(y + 2 * i, &rest, (n - i) * 2 * sizeof *y);
 }
 
+SN_INLINE void add_clip(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
+                        float hi, const bool f16)
+{
+    const sn_v low = v_set1(lo), high = v_set1(hi);
+    for (size_t i = 0; i < n; i += SN_VL) {
+        const size_t left = n - i < SN_VL ? n - i : SN_VL;
+        uint16_t part[SN_VL] = {0}; /* of the last few */
+        const bool whole = left == SN_VL;
+        uint16_t *to = whole ? y + i : part;
+        sn_v v = whole ? v_load(x + i) : v_load_n(x + i, left);
+        if (z && !whole)
+            memcpy(part, z + i, left * sizeof *z);
+        if (z) {
+            const uint16_t *from = whole ? z + i : part;
+            v = v_add(v, f16 ? v_load_f16(from) : v_load_bf16(from));
+        }
+        v = v_at_most(v_at_least(v, low), high);
+        if (f16)
+            v_store_f16(to, v);
+        else
+            v_store_bf16(to, v);
+        if (!whole)
+            memcpy(y + i, part, left * sizeof *y);
+    }
+}
+
 void SN_ISA(sn_bf16_add_clip)(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
                               float hi)
 {
-    const sn_v low = v_set1(lo), high = v_set1(hi);
-    size_t i = 0;
-    for (; i + SN_VL <= n; i += SN_VL) {
-        const sn_v sum = z ? v_add(v_load(x + i), v_load_bf16(z + i)) : v_load(x + i);
-        v_store_bf16(y + i, v_at_most(v_at_least(sum, low), high));
-    }
-    if (i == n)
-        return;
-    uint16_t rest[SN_VL] = {0};
-    if (z)
-        memcpy(rest, z + i, (n - i) * sizeof *z);
-    const sn_v last = v_load_n(x + i, n - i), sum = z ? v_add(last, v_load_bf16(rest)) : last;
-    v_store_bf16(rest, v_at_most(v_at_least(sum, low), high));
-    memcpy(y + i, rest, (n - i) * sizeof *y);
+    add_clip(y, x, z, n, lo, hi, false);
 }
 
 void SN_ISA(sn_f16_add_clip)(uint16_t *y, const float *x, const uint16_t *z, size_t n, float lo,
                              float hi)
 {
-    const sn_v low = v_set1(lo), high = v_set1(hi);
-    size_t i = 0;
-    for (; i + SN_VL <= n; i += SN_VL) {
-        const sn_v sum = z ? v_add(v_load(x + i), v_load_f16(z + i)) : v_load(x + i);
-        v_store_f16(y + i, v_at_most(v_at_least(sum, low), high));
-    }
-    if (i == n)
-        return;
-    uint16_t rest[SN_VL] = {0};
-    if (z)
-        memcpy(rest, z + i, (n - i) * sizeof *z);
-    const sn_v last = v_load_n(x + i, n - i), sum = z ? v_add(last, v_load_f16(rest)) : last;
-    v_store_f16(rest, v_at_most(v_at_least(sum, low), high));
-    memcpy(y + i, rest, (n - i) * sizeof *y);
+    add_clip(y, x, z, n, lo, hi, true);
 }

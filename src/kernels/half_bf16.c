@@ -4,8 +4,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "kernels/kernels.h"
-#include "kernels/simd_common.h"
+#include "kernels/join_avx512.h"
 
 /* What rounding took away from x, and where it gave a finite number. */
 SN_INLINE __m512 what_is_left(__m512 x, __m256i rounded, __mmask16 *finite)
@@ -204,31 +203,12 @@ SN_INLINE __m512i join_load(const float *x, size_t i, __mmask16 some)
 
 bool sn_bf16_join_bf16(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_t n)
 {
-    const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512i high =
-        _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
-    const __m512i top = _mm512_set1_epi16(0x7f80); /* the exponent of what is not finite */
     __mmask32 wrong = 0;
     for (size_t i = 0; i < n; i += SN_PAIR_BLOCK) {
-        const size_t left = n - i;
-        const __mmask16 some = (__mmask16)(left < SN_PAIR_BLOCK ? (1u << left) - 1 : 0xffff);
-        const __m512i a = _mm512_or_si512(join_load(x[0], i, some),
-                                          _mm512_slli_epi32(join_load(x[1], i, some), 16));
-        const __m512i b = _mm512_or_si512(join_load(x[2], i, some),
-                                          _mm512_slli_epi32(join_load(x[3], i, some), 16));
-        wrong |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, top), top) |
-                 _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, top), top);
-        uint16_t *to = y + SN_JOIN_CHANNELS * i;
-        const __m512i first = _mm512_permutex2var_epi32(a, low, b);
-        const __m512i second = _mm512_permutex2var_epi32(a, high, b);
-        if (left >= SN_PAIR_BLOCK) {
-            _mm512_storeu_si512(to, first);
-            _mm512_storeu_si512(to + 2 * SN_PAIR_BLOCK, second);
-            continue;
-        }
-        const uint32_t pixels = (1u << left) - 1;
-        _mm512_mask_storeu_epi64(to, (__mmask8)(pixels & 0xff), first);
-        _mm512_mask_storeu_epi64(to + 2 * SN_PAIR_BLOCK, (__mmask8)(pixels >> 8), second);
+        const __mmask16 some = join_some(i, n);
+        __m512i rows[SN_JOIN_CHANNELS];
+        SN_UNROLL for (int c = 0; c < SN_JOIN_CHANNELS; c++) rows[c] = join_load(x[c], i, some);
+        wrong |= join_store(y + SN_JOIN_CHANNELS * i, rows, some, 0x7f80);
     }
     return wrong == 0;
 }

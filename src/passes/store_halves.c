@@ -7,30 +7,23 @@
  * depend on data are left alone: their steps take types from the tensors they meet. */
 #include "passes/rewrite.h"
 
-static sn_dtype half(const sn_pass_env *env)
+static uint32_t ports(const sn_node *n, sn_dtype half, const sn_pass_env *env)
 {
-    return env->precision == SONDE_PRECISION_BF16 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
+    return n->op->in_half ? n->op->in_half(n, n->params, half, env->cpu_flags) : 0;
 }
 
-static uint32_t ports(const sn_node *n, const sn_pass_env *env)
+/* May what the node makes lie in memory as `half`? */
+static bool may_be_half(const sn_node *n, sn_dtype half, const sn_pass_env *env)
 {
-    return n->op->in_half ? n->op->in_half(n, n->params, half(env), env->cpu_flags) : 0;
-}
-
-static bool may_be_half(const sn_value *v, const sn_pass_env *env)
-{
-    if (!v || (half(env) == SONDE_DTYPE_F16 && !v->f16_in_file) || v->n_outputs > 0 ||
-        v->n_uses == 0 || v->fact.type.dtype != SONDE_DTYPE_F32)
+    const sn_value *v = n->out[0];
+    if (!(ports(n, half, env) & SN_HALF_OUT) || !v ||
+        (half == SONDE_DTYPE_F16 && !v->f16_in_file) || v->n_outputs > 0 || v->n_uses == 0 ||
+        v->fact.type.dtype != SONDE_DTYPE_F32)
         return false;
     for (const sn_edge *e = v->uses; e; e = e->next)
-        if (e->index >= SN_HALF_INPUTS || !(ports(e->node, env) >> e->index & 1u))
+        if (e->index >= SN_HALF_INPUTS || !(ports(e->node, half, env) >> e->index & 1u))
             return false;
     return true;
-}
-
-static bool is_f16(const sn_value *v)
-{
-    return v && v->fact.type.dtype == SONDE_DTYPE_F16;
 }
 
 static bool is_half(const sn_value *v)
@@ -55,22 +48,13 @@ static uint32_t make_alike(sn_node *n)
     return taken;
 }
 
-/* What a file has as f16 may go on as that to those that read it plain, whatever they round it to.
- */
+/* What comes from the file as f16 may go on as that to those that read it plain, whatever they
+ * round it to. */
 static bool goes_on_as_f16(const sn_node *n, const sn_pass_env *env)
 {
-    const sn_value *v = n->n_out == 1 ? n->out[0] : NULL;
-    if (!n->op->in_half || !v || !v->f16_in_file || v->n_outputs > 0 || v->n_uses == 0 ||
-        is_half(v) || !sn_layout_is_plain(v->fact.form.layout) || !is_f16(n->in[0].value))
-        return false;
-    for (const sn_edge *e = v->uses; e; e = e->next) {
-        const sn_op *op = e->node->op;
-        if (e->index >= SN_HALF_INPUTS || !op->in_half ||
-            !(op->in_half(e->node, e->node->params, SONDE_DTYPE_F16, env->cpu_flags) >> e->index &
-              1u))
-            return false;
-    }
-    return n->op->in_half(n, n->params, SONDE_DTYPE_F16, env->cpu_flags) & SN_HALF_OUT;
+    const sn_value *x = n->n_in > 0 ? n->in[0].value : NULL;
+    return x && x->fact.type.dtype == SONDE_DTYPE_F16 && may_be_half(n, SONDE_DTYPE_F16, env) &&
+           sn_layout_is_plain(n->out[0]->fact.form.layout);
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
@@ -78,22 +62,22 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
     if (env->precision == SONDE_PRECISION_F32 || env->precision == SONDE_PRECISION_AUTO ||
         sn_ops_any(g, SN_OP_DATA_DEPENDENT | SN_OP_CONTROL | SN_OP_NONTENSOR))
         return SONDE_OK;
+    const sn_dtype half =
+        env->precision == SONDE_PRECISION_BF16 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
     sn_graph_each (n, g) {
-        if (!(ports(n, env) & SN_HALF_OUT) || !may_be_half(n->out[0], env))
+        const sn_dtype type = may_be_half(n, half, env) ? half
+                              : goes_on_as_f16(n, env)  ? SONDE_DTYPE_F16
+                                                        : (sn_dtype)0;
+        if (!type)
             continue;
-        n->out[0]->fact.form.dtype = (uint8_t)half(env);
+        n->out[0]->fact.form.dtype = (uint8_t)type;
         (*changes)++;
     }
-    sn_graph_each (n, g)
-        if (half(env) == SONDE_DTYPE_BF16 && goes_on_as_f16(n, env)) {
-            n->out[0]->fact.form.dtype = SONDE_DTYPE_F16;
-            (*changes)++;
-        }
     /* What one of them gives up, its neighbours may have to, too. */
     for (uint32_t taken = 1; taken > 0;) {
         taken = 0;
         sn_graph_each (n, g)
-            if (ports(n, env) & SN_HALF_ALIKE)
+            if (ports(n, half, env) & SN_HALF_ALIKE)
                 taken += make_alike(n);
         *changes -= taken;
     }
