@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c: sonde's drivers;
- * openblas.c, onednn.c: libraries that may be installed), how they are timed (measure.c), and how
- * the figures are told (report.c). Single kernels are in rows.h. Running out of memory ends the
- * program. */
+/* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c:
+ * sonde's drivers; openblas.c, onednn.c: libraries that may be installed), how they are timed
+ * (measure.c), and how the figures are told (report.c). Single kernels are in rows.h. Running out
+ * of memory ends the program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 
 #include <stdio.h>
 
+#include "base/arithmetic.h"
 #include "base/cpu.h"
 #include "base/pool.h"
 
@@ -42,6 +43,7 @@ bool bench_case_get(size_t k, bench_case *out);
 typedef struct bench_runner {
     const char *by; /* "sonde", "winograd", "reference", "openblas", "onednn" */
     int threads;
+    sn_arithmetic arithmetic; /* whose peak it is held against; NONE: f32 */
     char plan[64];            /* which kernel, where that is known */
     void (*prepare)(void *);  /* before a slice, not timed; may be NULL */
     void (*run)(void *state); /* once */
@@ -61,13 +63,27 @@ typedef struct bench_setup {
     int thread_counts;
     sn_pool *pool[BENCH_MAX_THREADS];
     bool cold, reference, rivals, winograd;
+    sn_dtype type;                 /* of the weights: F32, BF16, I8 */
     double min_ms;                 /* of each runner and case */
     const char *openblas, *onednn; /* file names, NULL: the usual ones */
 } bench_setup;
 
+/* Weights that are to come from beyond the second-level cache exist often enough to fill it. */
+enum { BENCH_MAX_COPIES = 64 };
+typedef struct bench_weights {
+    void *of[BENCH_MAX_COPIES];
+    size_t copies, next;
+} bench_weights;
+void bench_weights_make(bench_weights *w, const bench_setup *s, size_t bytes);
+const void *bench_weights_next(bench_weights *w);
+void bench_weights_free(bench_weights *w);
+
 /* Each gives 0 or 1 runner; `slot` says which of the setup's thread counts. */
 bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
                   bench_runner *out);
+/* The same in bytes: unsigned ones times signed weights, and bytes again. */
+bool bench_bytes(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
+                 bench_runner *out);
 /* The same as Winograd's F(4×4, 3×3), where a convolution can be. */
 bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 bool bench_openblas(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
@@ -88,12 +104,13 @@ bench_spread bench_share(const bench_runner *r, double flops);
 bench_spread bench_speedup(const bench_runner *one, const bench_runner *r);
 
 typedef struct bench_report bench_report;
-bench_report *bench_report_open(const bench_setup *s, const char *json, double peak);
+bench_report *bench_report_open(const bench_setup *s, const char *json);
 void bench_report_case(bench_report *r, const bench_case *c, const bench_runner *runners, size_t n);
 bool bench_report_close(bench_report *r); /* false: the file could not be written */
 
-double bench_peak(const bench_setup *s); /* of one thread, for the heading */
-void *bench_alloc(size_t bytes);         /* zeroed, aligned */
-float *bench_floats(size_t bytes);       /* small numbers of both signs */
+double bench_peak(const bench_setup *s, sn_arithmetic arithmetic); /* of one thread */
+void *bench_alloc(size_t bytes);                                   /* zeroed, aligned */
+float *bench_floats(size_t bytes);                                 /* small numbers of both signs */
+void *bench_numbers(sn_dtype type, size_t bytes); /* the same of F32 or BF16; any bytes of I8 */
 
 #endif

@@ -17,6 +17,7 @@ static const char usage[] =
     "\n"
     "  -t, --threads LIST   number of threads, such as 1 or 1,2; a list also shows the speedup\n"
     "  -c, --cpu LEVEL      instruction set, as SONDE_CPU: avx512, avx2, neon, baseline\n"
+    "  -p, --precision P    of weights and images: f32 (default), bf16, int8\n"
     "  -r, --min-ms MS      time for each case and runner (default: 30)\n"
     "      --cold           measure with weights that are not in the L2 cache, as in a network\n"
     "      --winograd       also measure Winograd F(4x4, 3x3) where it is possible; it needs a\n"
@@ -56,6 +57,18 @@ float *bench_floats(size_t bytes)
     return p;
 }
 
+void *bench_numbers(sn_dtype type, size_t bytes)
+{
+    if (type == SONDE_DTYPE_F32)
+        return bench_floats(bytes);
+    void *p = bench_alloc(bytes);
+    for (size_t i = 0; type == SONDE_DTYPE_BF16 && i < bytes / sizeof(uint16_t); i++) /* 1 … 2 */
+        ((uint16_t *)p)[i] = (uint16_t)(0x3f80u | (i * 2654435761u >> 8 & 0x7fu) | (i & 1) << 15);
+    for (size_t i = 0; type == SONDE_DTYPE_I8 && i < bytes; i++)
+        ((uint8_t *)p)[i] = (uint8_t)(i * 2654435761u >> 8);
+    return p;
+}
+
 static void fail(const char *text, const char *word)
 {
     fprintf(stderr, "%s: %s\n", word, text);
@@ -76,6 +89,17 @@ static void read_threads(bench_setup *s, const char *text)
             return;
         at = end;
     }
+}
+
+static sn_dtype read_precision(const char *text)
+{
+    if (strcmp(text, "f32") == 0)
+        return SONDE_DTYPE_F32;
+    if (strcmp(text, "bf16") == 0)
+        return SONDE_DTYPE_BF16;
+    if (strcmp(text, "int8") != 0)
+        fail("not a precision; it is f32, bf16 or int8", text);
+    return SONDE_DTYPE_I8;
 }
 
 static bool is(const char *word, const char *short_name, const char *name)
@@ -115,6 +139,8 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
             o->cpu = argv[++i];
         else if (is(a, "-r", "--min-ms"))
             s->min_ms = atof(argv[++i]);
+        else if (is(a, "-p", "--precision"))
+            s->type = read_precision(argv[++i]);
         else if (is(a, "--json", "--json"))
             o->json = argv[++i];
         else if (is(a, "--openblas", "--openblas"))
@@ -131,6 +157,8 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
         fail("measures on one thread and prints a table, nothing else", "--rows");
     if (o->quick && !o->rows)
         fail("goes with --rows", "--quick");
+    if (s->type != SONDE_DTYPE_F32 && (s->rivals || s->winograd))
+        fail("rivals and Winograd are measured in f32", "--precision");
 }
 
 static bool wanted(const bench_case *c, const options *o)
@@ -146,13 +174,15 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
                       bench_report *report)
 {
     size_t n = 0;
+    bool (*const engine)(const bench_setup *, int, uint32_t, const bench_case *, bench_runner *) =
+        s->type == SONDE_DTYPE_I8 ? bench_bytes : bench_engine;
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
-        n += bench_engine(s, slot, s->cpu.flags, c, &runners[n]);
+        n += engine(s, slot, s->cpu.flags, c, &runners[n]);
         if (s->winograd)
             n += bench_winograd(s, slot, c, &runners[n]);
         if (s->reference)
-            n += bench_engine(s, slot, 0, c, &runners[n]);
+            n += engine(s, slot, 0, c, &runners[n]);
         if (s->rivals) {
             n += bench_openblas(s, slot, c, &runners[n]);
             n += bench_onednn(s, slot, c, &runners[n]);
@@ -171,7 +201,7 @@ static int bench_all(const bench_setup *s, const options *o)
         return bench_rows(s, o->words, o->word_count, o->quick) ? 0 : 1;
     size_t found = 0;
     bench_runner *runners = bench_alloc(BENCH_MAX_RUNNERS * sizeof *runners);
-    bench_report *report = bench_report_open(s, o->json, bench_peak(s));
+    bench_report *report = bench_report_open(s, o->json);
     for (size_t k = 0; bench_case_get(k, &c); k++) {
         if (!wanted(&c, o))
             continue;
@@ -188,7 +218,7 @@ static int bench_all(const bench_setup *s, const options *o)
 
 int main(int argc, char **argv)
 {
-    bench_setup s = {.min_ms = 30};
+    bench_setup s = {.min_ms = 30, .type = SONDE_DTYPE_F32};
     options o = {.cpu = getenv("SONDE_CPU"), .words = (const char **)bench_alloc((size_t)argc * 8)};
     bench_case c;
     sonde_error err;
@@ -200,6 +230,8 @@ int main(int argc, char **argv)
     }
     sn_allocator_init_system(&alloc);
     bool ok = sn_cpu_detect(&s.cpu, o.cpu, &err) == SONDE_OK;
+    if (ok)
+        sn_cpu_request(&s.cpu);
     for (int i = 0; ok && i < s.thread_counts; i++)
         ok = sn_pool_create(&s.pool[i], s.threads[i], &alloc, &err) == SONDE_OK;
     if (!ok)

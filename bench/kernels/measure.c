@@ -12,7 +12,8 @@
 #include <time.h>
 
 #include "bench.h"
-#include "kernels/kernels.h"
+#include "compute/peaks.h"
+#include "compute/tiles.h"
 
 enum {
     PEAK_ELEMS = 2048, /* 8 KiB: in every first-level cache */
@@ -56,6 +57,7 @@ static long switches(void)
 
 typedef struct peak {
     const sn_kernels *k;
+    sn_peak_kernel products; /* without a kernel: of f32 */
     sn_pool *pool;
     int threads;
     float *data; /* PEAK_ELEMS for each thread */
@@ -70,7 +72,14 @@ static void peak_task(void *arg, size_t task, int worker)
     peak *p = arg;
     (void)task;
     p->done[worker * SN_ALIGN]++;
-    const float sum = p->k->f32_peak(p->data + (size_t)worker * PEAK_ELEMS, PEAK_ELEMS, p->rounds);
+    const float *own = p->data + (size_t)worker * PEAK_ELEMS;
+    float sum, sums[SN_ROWS_TILE * SN_ROWS_TILE];
+    if (p->products.fn) {
+        p->products.fn(sums, own, own, p->rounds);
+        sum = sums[0];
+    } else {
+        sum = p->k->f32_peak(own, PEAK_ELEMS, p->rounds);
+    }
     atomic_store_explicit(&p->sink, sum > 0, memory_order_relaxed);
 }
 
@@ -81,17 +90,30 @@ static double peak_slice(peak *p)
     for (int i = 0; i < p->threads; i++)
         p->done[i * SN_ALIGN] = 0;
     const double start = now_ns(p->threads);
-    sn_pool_run(p->pool, tasks, peak_task, p);
+    const sn_thread_hook hook = sn_tiles_hook(p->k);
+    sn_pool_run_hooked(p->pool, tasks, peak_task, p, p->products.fn ? &hook : NULL);
     const double ns = since_ns(start, p->threads);
     p->short_handed = false;
     for (int i = 0; i < p->threads; i++)
         p->short_handed |= p->done[i * SN_ALIGN] < LEAST_TASKS;
-    return 4.0 * PEAK_ELEMS * (double)(p->rounds * tasks) / ns;
+    const double each = p->products.fn ? 2 * p->products.products : 4.0 * PEAK_ELEMS;
+    return each * (double)(p->rounds * tasks) / ns;
 }
 
-static void peak_init(peak *p, const bench_setup *s, int slot)
+static void one_task(peak *p)
 {
-    *p = (peak){.k = sn_kernels_get(s->cpu.flags),
+    if (p->products.fn)
+        p->k->tiles_enter();
+    peak_task(p, 0, 0);
+    if (p->products.fn)
+        p->k->tiles_leave();
+}
+
+static void peak_init(peak *p, const bench_setup *s, int slot, sn_arithmetic arithmetic)
+{
+    const sn_kernels *k = sn_kernels_get(s->cpu.flags);
+    *p = (peak){.k = k,
+                .products = sn_peaks_kernel(arithmetic, k),
                 .pool = s->pool[slot],
                 .threads = s->threads[slot],
                 .rounds = 1};
@@ -103,17 +125,17 @@ static void peak_init(peak *p, const bench_setup *s, int slot)
         least = INFINITY;
         for (int i = 0; i < 5; i++) {
             const double start = now_ns(1);
-            peak_task(p, 0, 0);
+            one_task(p);
             least = fmin(least, since_ns(start, 1));
         }
     } while (least < peak_ns / PEAK_TASKS / 2);
 }
 
-double bench_peak(const bench_setup *s)
+double bench_peak(const bench_setup *s, sn_arithmetic arithmetic)
 {
     peak p;
     double best = 0;
-    peak_init(&p, s, 0);
+    peak_init(&p, s, 0, arithmetic);
     for (int i = 0; i < 200; i++)
         best = fmax(best, peak_slice(&p));
     free(p.data), free(p.done);
@@ -156,14 +178,13 @@ static double one_slice(bench_runner *r, peak *p)
 
 void bench_measure(const bench_setup *s, bench_runner *runners, size_t n)
 {
-    peak peaks[BENCH_MAX_THREADS];
+    peak peaks[BENCH_MAX_RUNNERS];
     double spent[BENCH_MAX_RUNNERS] = {0};
-    int slots[BENCH_MAX_RUNNERS] = {0};
-    for (int i = 0; i < s->thread_counts; i++)
-        peak_init(&peaks[i], s, i);
     for (size_t k = 0; k < n; k++) {
-        while (s->threads[slots[k]] != runners[k].threads)
-            slots[k]++;
+        int slot = 0;
+        while (s->threads[slot] != runners[k].threads)
+            slot++;
+        peak_init(&peaks[k], s, slot, runners[k].arithmetic);
         const double first = fmax(fmin(runs_ns(&runners[k], 1), runs_ns(&runners[k], 1)), 1);
         runners[k].inner = first < slice_ns ? (size_t)(slice_ns / first) : 1;
     }
@@ -175,12 +196,12 @@ void bench_measure(const bench_setup *s, bench_runner *runners, size_t n)
             const bool enough = r->rounds >= MIN_ROUNDS && spent[k] >= s->min_ms * 1e6;
             if (enough || (r->rounds > 0 && spent[k] > most_ns))
                 continue;
-            spent[k] += one_slice(r, &peaks[slots[k]]);
+            spent[k] += one_slice(r, &peaks[k]);
             more = true;
         }
     }
-    for (int i = 0; i < s->thread_counts; i++)
-        free(peaks[i].data), free(peaks[i].done);
+    for (size_t k = 0; k < n; k++)
+        free(peaks[k].data), free(peaks[k].done);
 }
 
 static int ascending(const void *a, const void *b)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "compute/peaks.h"
 
 /* What the cases of a group add up to, for one runner. */
 typedef struct sum {
@@ -28,13 +29,29 @@ static void json_spread(FILE *f, const char *name, bench_spread s)
             s.high);
 }
 
-bench_report *bench_report_open(const bench_setup *s, const char *json, double peak)
+/* Of the fastest products in the setup's precision, on one thread. */
+static double peak_of(const bench_setup *s, sn_arithmetic *of)
 {
+    const bool f32 = s->type == SONDE_DTYPE_F32;
+    *of = sn_arithmetic_of(s->type, !f32);
+    double peak = f32 || *sn_peaks_instructions(*of, s->cpu.flags) ? bench_peak(s, *of) : 0;
+    if (peak > 0)
+        return peak;
+    *of = sn_arithmetic_of(s->type, false);
+    if (!*sn_peaks_instructions(*of, s->cpu.flags))
+        *of = SN_ARITH_F32;
+    return bench_peak(s, *of);
+}
+
+bench_report *bench_report_open(const bench_setup *s, const char *json)
+{
+    sn_arithmetic of;
+    const double peak = peak_of(s, &of);
     bench_report *r = bench_alloc(sizeof *r);
     r->first = true;
     r->group = "";
-    printf("%s, %s, peak of one core %.1f GFLOP/s; weights %s\n", s->cpu.model,
-           sn_cpu_level_name(s->cpu.flags), peak,
+    printf("%s, %s, peak of one core %.1f GFLOP/s (%s); weights %s\n", s->cpu.model,
+           sn_cpu_level_name(s->cpu.flags), peak, sn_arithmetic_name(of),
            s->cold ? "from beyond the second-level cache" : "where the last run left them");
     printf("%-36s %-9s %s %10s %8s %7s %-15s %s\n", "case", "by", "threads", "us", "GFLOP/s",
            "of peak", "(quartiles)", "speed-up, kernel");

@@ -17,6 +17,8 @@ enum {
     CHUNK = 4,            /* blocks of columns at a time */
     GROUP_SUMS = ROWS * CHUNK * SN_ROWS_TILE,
     NUMBERS = SN_STEP_HALVES,
+    FAR_STEPS = 12,
+    Y_FAR = 4096 / sizeof(float), /* from row to row of y: all in the same set of the cache */
     SHARED_BYTES = 4 << 20 /* an A up to this size is rounded once for all tasks */
 };
 
@@ -255,7 +257,10 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const int64_t panel = t->steps * SN_ROWS_WEIGHTS;
     const bool whole = n == blocks * SN_ROWS_TILE && rows % SN_ROWS_TILE == 0;
     const bool adds = p->raw || p->add || c->o->z;
-    const bool direct = whole && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
+    /* Sums that go on from y, some steps at a time, where its lines push each other out. */
+    const bool far = rows > SN_AGAIN_ROWS && d->n % Y_FAR == 0 && t->kernel_steps >= FAR_STEPS;
+    const bool direct =
+        whole && !far && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
     const uint8_t *w = c->b + (ib * p->panels + q) * panel;
     tiles_chunk k = {.c = c,
                      .batch = batch,

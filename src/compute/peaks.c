@@ -31,40 +31,40 @@ typedef struct job {
     _Atomic int sink;
 } job;
 
-/* A kernel that makes products, its reference, and how many it makes in a round. */
-typedef struct product_peak {
-    sn_arithmetic arithmetic;
-    sn_product_peak_fn *fn, *plain;
-    const char *name;
-    double each;
-} product_peak;
-
-/* No kernel: this CPU has no instructions for it. Plain C is not measured. */
-static product_peak product_peak_of(const sn_kernels *k, sn_arithmetic a)
+/* Plain C is not measured. */
+sn_peak_kernel sn_peaks_kernel(sn_arithmetic a, const sn_kernels *k)
 {
     enum { HALF = 2 }; /* bytes of a bf16 */
     const double bytes = SN_ROWS_STEP, tile = (double)SN_ROWS_WEIGHTS * SN_ROWS_TILE;
-    const product_peak all[] = {
+    const struct {
+        sn_arithmetic arithmetic;
+        sn_product_peak_fn *plain;
+        sn_peak_kernel kernel;
+    } all[] = {
         /* products of f16 have the rate of bf16, or are three of them */
-        {SN_ARITH_I8, k->i8_peak, sn_i8_peak_ref, k->i8_peak_name, bytes},
-        {SN_ARITH_BF16, k->bf16_peak, sn_bf16_peak_ref, k->bf16_peak_name, bytes / HALF},
-        {SN_ARITH_I8_TILES, k->i8_tile_peak, sn_i8_tile_peak_ref, k->i8_tile_peak_name, tile},
-        {SN_ARITH_BF16_TILES, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
-         tile / HALF},
-        {SN_ARITH_F16_TILES, k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, NULL,
-         k->bf16_tile_peak_name, tile / HALF},
-        {SN_ARITH_F16_SPLIT, k->bf16_tile_peak, sn_bf16_tile_peak_ref, k->bf16_tile_peak_name,
-         tile / HALF / SN_SPLIT_STEPS}};
+        {SN_ARITH_I8, sn_i8_peak_ref, {k->i8_peak, k->i8_peak_name, bytes}},
+        {SN_ARITH_BF16, sn_bf16_peak_ref, {k->bf16_peak, k->bf16_peak_name, bytes / HALF}},
+        {SN_ARITH_I8_TILES, sn_i8_tile_peak_ref, {k->i8_tile_peak, k->i8_tile_peak_name, tile}},
+        {SN_ARITH_BF16_TILES,
+         sn_bf16_tile_peak_ref,
+         {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / HALF}},
+        {SN_ARITH_F16_TILES,
+         NULL,
+         {k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, k->bf16_tile_peak_name,
+          tile / HALF}},
+        {SN_ARITH_F16_SPLIT,
+         sn_bf16_tile_peak_ref,
+         {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / HALF / SN_SPLIT_STEPS}}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].arithmetic == a && all[i].fn != all[i].plain)
-            return all[i];
-    return (product_peak){.name = ""};
+        if (all[i].arithmetic == a && all[i].kernel.fn != all[i].plain)
+            return all[i].kernel;
+    return (sn_peak_kernel){.name = ""};
 }
 
 const char *sn_peaks_instructions(sn_arithmetic a, uint32_t cpu_flags)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
-    const char *name = a == SN_ARITH_F32 ? k->f32_peak_name : product_peak_of(k, a).name;
+    const char *name = a == SN_ARITH_F32 ? k->f32_peak_name : sn_peaks_kernel(a, k).name;
     const char *last = strrchr(name, '_');
     return last ? last + 1 : "";
 }
@@ -138,13 +138,13 @@ static double arithmetic(const sn_kernels *k, sn_pool *pool, const float *data)
 
 static double products(const sn_kernels *k, sn_arithmetic a, sn_pool *pool, const float *data)
 {
-    const product_peak p = product_peak_of(k, a);
+    const sn_peak_kernel p = sn_peaks_kernel(a, k);
     job j = {.k = k, .data = data, .products = p.fn};
     const size_t tasks = 8 * (size_t)sn_pool_threads(pool);
     if (!p.fn)
         return 0;
     set_rounds(&j);
-    return best_rate(&j, pool, tasks, 2 * p.each * (double)(j.rounds * tasks), 3e7);
+    return best_rate(&j, pool, tasks, 2 * p.products * (double)(j.rounds * tasks), 3e7);
 }
 
 static double own_bandwidth(const sn_kernels *k, sn_pool *pool, const float *data, size_t bytes)

@@ -9,6 +9,7 @@
 #include "base/arithmetic.h"
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "kernels/kernels.h"
 
 typedef struct sn_peaks {
     int threads;
@@ -22,6 +23,15 @@ typedef struct sn_peaks {
 /* AMX must have been asked for (sn_cpu_request), if the flags have it. */
 sonde_status sn_peaks_measure(const sn_cpu *cpu, sn_pool *pool, sn_allocator *alloc, sn_peaks *one,
                               sn_peaks *all, sonde_error *err);
+
+/* The kernel that makes products of this kind in registers (signatures.h, i8_peak), its name, and
+ * the products of a round; no kernel: this CPU has no instructions for them, or they are f32. */
+typedef struct sn_peak_kernel {
+    sn_product_peak_fn *fn;
+    const char *name;
+    double products;
+} sn_peak_kernel;
+sn_peak_kernel sn_peaks_kernel(sn_arithmetic a, const sn_kernels *k);
 
 /* The instruction set that makes these products on such a CPU ("vnni"); "" where none does. */
 const char *sn_peaks_instructions(sn_arithmetic a, uint32_t cpu_flags);

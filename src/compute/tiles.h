@@ -30,12 +30,13 @@ enum {
     SN_AGAIN_ROWS = 3 * SN_ROWS_GROUP /* with more, weights come from the cache most of the time */
 };
 
-/* From row to row of bf16 of n numbers each, with zeros up to a whole step; one at least. */
+/* From row to row of bf16 of n numbers each, with zeros up to a whole step; one at least. Rows that
+ * are a power of two apart would share lines of the cache, so that they push each other out. */
 static inline int64_t sn_tiles_row_bytes(int64_t n)
 {
-    enum { PAGE = 4096 };
-    const int64_t steps = n > 0 ? (n - 1) / SN_STEP_HALVES + 1 : 1, bytes = steps * SN_ROWS_STEP;
-    return bytes % PAGE == 0 ? bytes + SN_ROWS_STEP : bytes; /* or they share lines of the cache */
+    enum { FEW = 4 };
+    const int64_t steps = n > 0 ? (n - 1) / SN_STEP_HALVES + 1 : 1;
+    return (steps % FEW ? steps : steps + 1) * SN_ROWS_STEP;
 }
 
 /* n numbers in bf16, and zeros up to a whole step; what rounding took away goes to `rest`, if it is
