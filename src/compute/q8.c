@@ -259,6 +259,23 @@ static bool plan_quads(sn_q8_plan *p, int threads)
     return sn_count(p->ring * c->kernel[0], p->pairs, SN_QUAD_BYTES, 1) >= 0;
 }
 
+/* By pointers, with runs that are rows of the kernel: they read a copy of x whose lines have their
+ * borders, and room for what fills up the last run. */
+static bool plan_copy(sn_q8_plan *p)
+{
+    const sn_conv_desc *c = &p->d.conv;
+    const int64_t pixels = sn_max((c->out[2] - 1) * c->stride[2] + c->kernel[2], 0);
+    const int64_t line = sn_count(sn_max(pixels, c->pad[2] + c->in[2]), c->c, 1, 1);
+    if (line < 0 || line > INT32_MAX)
+        return false;
+    p->line = line + p->w.kr;
+    const int64_t bytes = sn_count(sn_max(c->n, 1), sn_count(c->in[0], c->in[1], 1, 1), p->line, 1);
+    if (bytes < 0)
+        return false;
+    p->copy = sn_carve(&p->workspace, bytes, 1);
+    return true;
+}
+
 static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, int threads)
 {
     if (p->by_rows)
@@ -268,7 +285,7 @@ static bool plan_work(sn_q8_plan *p, const q8_kernel *kernel, size_t l2_bytes, i
     p->flat = sn_lines_flat(&p->d.conv);
     plan_tiles(p, kernel->geometry);
     plan_tasks(p, l2_bytes, threads);
-    return true;
+    return !p->w.merged || plan_copy(p);
 }
 
 static bool carve(sn_q8_plan *p, int threads)
@@ -294,7 +311,8 @@ static bool carve(sn_q8_plan *p, int threads)
         p->held = sn_carve_each(&p->workspace, n, sizeof(sn_lines_held));
         p->threads = threads;
     } else {
-        p->zeros = sn_carve(&p->workspace, sn_max(p->d.conv.c, SN_QUAD_CHANNELS), 1);
+        p->zeros =
+            sn_carve(&p->workspace, sn_max(sn_max(p->d.conv.c, w->run), SN_QUAD_CHANNELS), 1);
     }
     if (p->by_quads) {
         const int64_t *kernel = p->d.conv.kernel;

@@ -36,9 +36,11 @@ typedef struct sn_q8_weights {
     int64_t quads;               /* of a row of taps, where they are four at a time */
     int64_t runs, run;           /* what is summed one behind the other: taps, or rows of taps; and
                                     the numbers of each in packed weights */
-    bool merged;                 /* runs are rows of the kernel (lines.h) */
+    bool merged;                 /* runs are rows of the kernel */
     int64_t block_bytes, sums_bytes, bytes;
 } sn_q8_weights;
+/* Of images with fewer channels, taps of a kernel's row are one run whatever the kernel. */
+enum { SN_Q8_FIRST_CHANNELS = 8 };
 bool sn_q8_weights_of(const sn_packing *p, sn_q8_weights *out);
 
 /* The packed format (compute/packs.inc) of these weights, 0: none, and its argument. */
@@ -101,9 +103,11 @@ typedef struct sn_q8_plan {
     int64_t chunk, chunks;          /* blocks of a tile, and how many such chunks a group has */
     bool chunks_outer;              /* weights are read once, else rows are */
     int64_t row_parts, chunk_parts; /* tasks of an image */
-    sn_q8_by_quads_fn *by_quads;    /* not NULL: depthwise, by quads */
-    int64_t pairs, ring;            /* by quads: of a line; lines that a result reads */
-    sn_pieces quads, offsets; /* of each thread: lines of quads, and where rows of taps read */
+    int64_t line; /* bytes of a line of the copy of x where runs are rows of the kernel */
+    sn_piece copy;
+    sn_q8_by_quads_fn *by_quads; /* not NULL: depthwise, by quads */
+    int64_t pairs, ring;         /* by quads: of a line; lines that a result reads */
+    sn_pieces quads, offsets;    /* of each thread: lines of quads, and where rows of taps read */
     /* by lines */
     sn_lines lines;
     int64_t steps;    /* of 64 bytes, of all runs */

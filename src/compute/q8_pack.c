@@ -87,7 +87,7 @@ static bool conv_weights(const sn_packing *p, sn_q8_weights *w)
     w->in = w->run = w->merge * w->group_in;
     w->out = w->merge * w->group_out;
     const int64_t across = d[p->rank - 1];
-    w->merged = steps && p->arg == 1;
+    w->merged = p->arg == 1 && (steps || (w->in < SN_Q8_FIRST_CHANNELS && across > 1));
     if (w->merged && across > 0) {
         w->runs = w->taps / across;
         w->run = sn_count(w->in, across, 1, 1);

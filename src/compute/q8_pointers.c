@@ -5,12 +5,57 @@
 
 #include <string.h>
 
+#include "compute/parallel.h"
+
 typedef struct q8_tile_at {
     int64_t image, row, n; /* rows row … row+n-1 of an image */
     const uint8_t **pointers;
     int32_t *sums;
     float *factors;
 } q8_tile_at;
+
+/* Lines of the copy (q8.h): what is outside, the pixels of a line, what is outside. */
+static void copy_lines(void *arg, size_t lo, size_t hi)
+{
+    const sn_q8_call *c = arg;
+    const sn_q8_plan *p = c->p;
+    const sn_conv_desc *d = &p->d.conv;
+    const size_t pixel = (size_t)d->c, before = (size_t)d->pad[2] * pixel;
+    const size_t there = (size_t)d->in[2] * pixel;
+    uint8_t *to = (uint8_t *)sn_piece_at(c->a->workspace, p->copy) + lo * (size_t)p->line;
+    for (size_t i = lo; i < hi; i++, to += p->line) {
+        const uint8_t *from = (const uint8_t *)c->a->x + (int64_t)i * d->in[2] * p->d.x_pitch;
+        memset(to, c->outside, before);
+        memset(to + before + there, c->outside, (size_t)p->line - before - there);
+        if (p->d.x_pitch == d->c)
+            memcpy(to + before, from, there);
+        for (size_t k = 0; k < there && p->d.x_pitch != d->c; k += pixel, from += p->d.x_pitch)
+            memcpy(to + before + k, from, pixel);
+    }
+}
+
+/* Of every row of the kernel, where its first tap reads the copy. */
+static void point_at_runs(const sn_q8_call *c, const q8_tile_at *t)
+{
+    const sn_q8_plan *p = c->p;
+    const sn_conv_desc *d = &p->d.conv;
+    const uint8_t *zeros = sn_piece_at(c->a->workspace, p->zeros);
+    const uint8_t *x = (const uint8_t *)sn_piece_at(c->a->workspace, p->copy) +
+                       t->image * d->in[0] * d->in[1] * p->line;
+    for (int64_t r = 0; r < t->n; r++) {
+        const int64_t row = t->row + r, rest = row / d->out[2];
+        const int64_t at = row % d->out[2] * d->stride[2] * d->c;
+        const int64_t y0 = rest % d->out[1] * d->stride[1] - d->pad[1];
+        const int64_t z0 = rest / d->out[1] * d->stride[0] - d->pad[0];
+        const uint8_t **to = t->pointers + r;
+        for (int64_t k = 0; k < p->w.runs; k++, to += t->n) {
+            const int64_t iz = z0 + k / d->kernel[1] * d->dilation[0];
+            const int64_t iy = y0 + k % d->kernel[1] * d->dilation[1];
+            const bool inside = iz >= 0 && iz < d->in[0] && iy >= 0 && iy < d->in[1];
+            *to = inside ? x + (iz * d->in[1] + iy) * p->line + at : zeros;
+        }
+    }
+}
 
 static void point_at_rows(const sn_q8_call *c, const q8_tile_at *t)
 {
@@ -20,6 +65,10 @@ static void point_at_rows(const sn_q8_call *c, const q8_tile_at *t)
     const uint8_t *zeros = sn_piece_at(c->a->workspace, p->zeros);
     const int64_t image = p->d.product ? sn_q8_matrix_of(&p->d, p->d.x_batch, t->image) : t->image;
     const uint8_t *x = (const uint8_t *)c->a->x + image * p->in_pixels * pitch;
+    if (p->w.merged) {
+        point_at_runs(c, t);
+        return;
+    }
     if (p->flat) {
         for (int64_t r = 0; r < t->n; r++)
             t->pointers[r] = x + (t->row + r) * pitch;
@@ -64,8 +113,10 @@ static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
                              .y = t->sums,
                              .x_at = (size_t)x_at,
                              .rows = (size_t)t->n,
-                             .taps = (size_t)w->taps,
-                             .channels = (size_t)(p->depthwise ? n : w->in),
+                             .taps = (size_t)(w->merged ? w->runs : w->taps),
+                             .channels = (size_t)(p->depthwise ? n
+                                                  : w->merged  ? w->run
+                                                               : w->in),
                              .w_q = w->block_bytes,
                              .y_row = columns,
                              .blocks = (unsigned)blocks,
@@ -87,6 +138,7 @@ static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
                           .factors = t->factors,
                           .taps = t->pointers,
                           .taps_step = t->n,
+                          .along = w->merged ? w->taps / w->runs - 1 : 0,
                           .x_at = x_at};
     sn_q8_finish(c, &s);
 }
@@ -124,6 +176,11 @@ static void task(void *arg, size_t index, int worker)
 void sn_q8_by_pointers(sn_q8_call *c, sn_pool *pool)
 {
     const sn_q8_plan *p = c->p;
-    memset(sn_piece_at(c->a->workspace, p->zeros), c->outside, (size_t)p->d.conv.c);
+    const sn_conv_desc *d = &p->d.conv;
+    memset(sn_piece_at(c->a->workspace, p->zeros), c->outside,
+           (size_t)(p->w.merged ? p->w.run : d->c));
+    if (p->w.merged)
+        sn_parallel_range(pool, (size_t)(sn_max(d->n, 0) * d->in[0] * d->in[1]), (size_t)p->line,
+                          copy_lines, c);
     sn_pool_run(pool, (size_t)(sn_max(p->d.conv.n, 0) * p->row_parts * p->chunk_parts), task, c);
 }

@@ -125,9 +125,9 @@ static int32_t row_sum(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int6
     const sn_q8_weights *w = &p->w;
     const int64_t first = s->x_at + (p->depthwise ? o : o / w->group_out * w->group_in);
     int32_t sum = 0;
-    for (int64_t k = 0; k < w->taps; k++) {
+    for (int64_t k = 0; k < w->taps / (s->along + 1); k++) {
         const uint8_t *x = s->taps[k * s->taps_step + r] + first;
-        for (int64_t i = 0; i < w->group_in; i++)
+        for (int64_t i = 0; i < w->group_in * (s->along + 1); i++)
             sum = plus(sum, sn_byte_at(p->d.x_type, x, i) - c->x_shift);
     }
     return sum;

@@ -40,9 +40,10 @@ typedef struct sn_q8_sums {
     int32_t *sums; /* may be changed */
     int64_t sums_row;
     float *factors; /* room for n */
-    /* Where row r reads tap k: taps[k*taps_step + r] + x_at. Only asked if c->w_zeros. */
+    /* Where row r reads tap k: taps[k*taps_step + r] + x_at, and behind it the `along` taps that
+     * follow; 0: none. Only asked if c->w_zeros. */
     const uint8_t *const *taps;
-    int64_t taps_step, x_at;
+    int64_t taps_step, x_at, along;
 } sn_q8_sums;
 void sn_q8_finish(const sn_q8_call *c, const sn_q8_sums *s);
 
