@@ -82,7 +82,8 @@ typedef struct sn_q8_args {
     int64_t x_scales, w_scales; /* as many as the zero points may be */
     float y_scale;
     int32_t y_zero;
-    int32_t lo, hi; /* bytes of the result; lo = hi = 0: all of its type */
+    int32_t lo, hi;               /* bytes of the result; lo = hi = 0: all of its type */
+    const sn_requantize_sum *sum; /* of bytes and others that lie as they do; NULL: none */
     void *workspace;
     const _Atomic int *cancel; /* not 0: stop; may be NULL */
 } sn_q8_args;

@@ -174,16 +174,22 @@ static void store_bytes(const sn_q8_call *c, int64_t at, int64_t o, const int32_
                         int64_t x_row, const float *factor, int64_t rows, int64_t n)
 {
     const sn_q8_desc *d = &c->p->d;
-    const sn_requantize_args t = {.x = sums,
-                                  .scale = factor,
-                                  .y = (uint8_t *)c->a->y + at,
-                                  .rows = (size_t)rows,
-                                  .n = (size_t)n,
-                                  .x_row = x_row,
-                                  .y_row = d->y_pitch,
-                                  .zero = (float)c->a->y_zero,
-                                  .lo = c->lo,
-                                  .hi = c->hi};
+    sn_requantize_args t = {.x = sums,
+                            .scale = factor,
+                            .y = (uint8_t *)c->a->y + at,
+                            .rows = (size_t)rows,
+                            .n = (size_t)n,
+                            .x_row = x_row,
+                            .y_row = d->y_pitch,
+                            .zero = (float)c->a->y_zero,
+                            .lo = c->lo,
+                            .hi = c->hi};
+    sn_requantize_sum sum;
+    if (c->a->sum) {
+        sum = *c->a->sum;
+        sum.z += at;
+        t.sum = &sum;
+    }
     c->p->k->i32_requantize(&t);
     const int64_t padding = d->y_pitch - d->conv.oc;
     for (int64_t r = 0; padding > 0 && o + n == d->conv.oc && r < rows; r++)

@@ -226,6 +226,17 @@ static sn_q8_binary_args args_of(bool add, sn_qparam a, sn_qparam b, sn_qparam y
         .a_scale = a_scale, .b_scale = b_scale, .offset = (float)y.zero - zeros};
 }
 
+sn_requantize_sum sn_q8_sum_with(sonde_dtype dtype, sn_qparam v, sn_qparam z, sn_qparam y,
+                                 bool second)
+{
+    const sn_q8_binary_args t = args_of(true, second ? z : v, second ? v : z, y);
+    return (sn_requantize_sum){.a_scale = t.a_scale,
+                               .b_scale = t.b_scale,
+                               .offset = t.offset,
+                               .second = second,
+                               .is_signed = dtype == SONDE_DTYPE_I8};
+}
+
 void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const void *a,
                       const void *b, sn_pool *pool)
 {

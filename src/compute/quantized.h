@@ -37,6 +37,10 @@ typedef struct sn_q8_binary {
 void sn_q8_binary_run(uint32_t cpu_flags, const sn_q8_binary *p, void *y, const void *a,
                       const void *b, sn_pool *pool);
 
+/* The same sum of bytes v that are being made, the first or the second operand, and z. */
+sn_requantize_sum sn_q8_sum_with(sonde_dtype dtype, sn_qparam v, sn_qparam z, sn_qparam y,
+                                 bool second);
+
 /* ---- one operand ---- */
 typedef enum sn_q8_function { SN_Q8_COPY, SN_Q8_SIGMOID, SN_Q8_LEAKY_RELU } sn_q8_function;
 /* The result of every byte; alpha is LEAKY_RELU's. */

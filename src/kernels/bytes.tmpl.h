@@ -66,6 +66,20 @@ SN_INLINE sn_vi to_bytes(sn_v v, const byte_limits *l)
 }
 
 #if !BYTES_HAVE_REQUANTIZE /* the file has its own */
+SN_INLINE void add_to_row(const sn_requantize_sum *s, uint8_t *y, const uint8_t *z, size_t n)
+{
+    SN_ISA(sn_q8_add)
+    (&(sn_q8_binary_args){.a = s->second ? z : y,
+                          .b = s->second ? y : z,
+                          .y = y,
+                          .n = n,
+                          .a_scale = s->a_scale,
+                          .b_scale = s->b_scale,
+                          .offset = s->offset,
+                          .mode = SN_BINARY_VV,
+                          .is_signed = s->is_signed});
+}
+
 void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
 {
     const byte_limits l = limits_of(t->zero, t->lo, t->hi);
@@ -76,14 +90,16 @@ void SN_ISA(sn_i32_requantize)(const sn_requantize_args *t)
         for (size_t i = 0; i < n; i += SN_VL)
             vi_store_u8(y + i,
                         to_bytes(v_mul(v_from_vi(vi_load(x + i)), v_load(t->scale + i)), &l));
-        if (!rest)
-            continue;
-        int32_t part[SN_VL] = {0};
-        uint8_t made[SN_VL];
-        memcpy(part, x + n, rest * sizeof *x);
-        vi_store_u8(made,
-                    to_bytes(v_mul(v_from_vi(vi_load(part)), v_load_n(t->scale + n, rest)), &l));
-        memcpy(y + n, made, rest);
+        if (rest) {
+            int32_t part[SN_VL] = {0};
+            uint8_t made[SN_VL];
+            memcpy(part, x + n, rest * sizeof *x);
+            const sn_v scale = v_load_n(t->scale + n, rest);
+            vi_store_u8(made, to_bytes(v_mul(v_from_vi(vi_load(part)), scale), &l));
+            memcpy(y + n, made, rest);
+        }
+        if (t->sum)
+            add_to_row(t->sum, y, t->sum->z + (ptrdiff_t)r * t->y_row, t->n);
     }
 }
 #endif

@@ -120,7 +120,60 @@ SN_INLINE __m512i wide_bytes(const int32_t *x, const float *scale, __mmask64 the
     return _mm512_permutexvar_epi32(l->order, y);
 }
 
-SN_INLINE void requantize_wide(const sn_requantize_args *t, const bool is_signed)
+/* 16 bytes, as integers of 32 bits, with what is added to them. */
+typedef struct wide_sum {
+    __m512 a_scale, b_scale, offset, lo, hi;
+    bool second, is_signed;
+} wide_sum;
+
+SN_INLINE wide_sum sum_of(const sn_requantize_sum *s)
+{
+    const float lo = s->is_signed ? -128.0f : 0.0f;
+    return (wide_sum){_mm512_set1_ps(s->a_scale),
+                      _mm512_set1_ps(s->b_scale),
+                      _mm512_set1_ps(s->offset),
+                      _mm512_set1_ps(lo),
+                      _mm512_set1_ps(lo + 255),
+                      s->second,
+                      s->is_signed};
+}
+
+SN_INLINE __m512 as_floats(__m128i bytes, const bool is_signed)
+{
+    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(bytes)
+                                        : _mm512_cvtepu8_epi32(bytes));
+}
+
+SN_INLINE void store_sum(uint8_t *y, __m128i own, const uint8_t *z, __mmask16 m, const wide_sum *s)
+{
+    const __m512 v = as_floats(own, s->is_signed);
+    const __m512 w = as_floats(_mm_maskz_loadu_epi8(m, z), s->is_signed);
+    const __m512 a = s->second ? w : v, b = s->second ? v : w;
+    const __m512 f = _mm512_fmadd_ps(a, s->a_scale, _mm512_fmadd_ps(b, s->b_scale, s->offset));
+    const __m512 cut = _mm512_min_ps(_mm512_max_ps(f, s->lo), s->hi); /* NaN is lo */
+    _mm_mask_storeu_epi8(y, m, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(cut)));
+}
+
+SN_INLINE void store_wide(uint8_t *y, __m512i bytes, __mmask64 there, const uint8_t *z,
+                          const wide_sum *s)
+{
+    if (!s) {
+        _mm512_mask_storeu_epi8(y, there, bytes);
+        return;
+    }
+    store_sum(y, _mm512_castsi512_si128(bytes), z, (__mmask16)there, s);
+    store_sum(y + SN_VL, _mm512_extracti32x4_epi32(bytes, 1), z + SN_VL,
+              (__mmask16)(there >> SN_VL), s);
+    if (!(there >> 2 * SN_VL))
+        return;
+    store_sum(y + 2 * SN_VL, _mm512_extracti32x4_epi32(bytes, 2), z + 2 * SN_VL,
+              (__mmask16)(there >> 2 * SN_VL), s);
+    store_sum(y + 3 * SN_VL, _mm512_extracti32x4_epi32(bytes, 3), z + 3 * SN_VL,
+              (__mmask16)(there >> 3 * SN_VL), s);
+}
+
+/* `s`: NULL, or what t->sum says. */
+SN_INLINE void requantize_wide(const sn_requantize_args *t, const wide_sum *s, const bool is_signed)
 {
     const wide_limits l = {
         .zero = _mm512_set1_epi16((short)t->zero),
@@ -128,18 +181,31 @@ SN_INLINE void requantize_wide(const sn_requantize_args *t, const bool is_signed
         .hi = _mm512_set1_epi8((char)(int)t->hi),
         .order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)};
     for (size_t r = 0; r < t->rows; r++) {
+        const ptrdiff_t at = (ptrdiff_t)r * t->y_row;
         const int32_t *x = t->x + (ptrdiff_t)r * t->x_row;
-        uint8_t *y = t->y + (ptrdiff_t)r * t->y_row;
+        const uint8_t *z = s ? t->sum->z + at : NULL;
+        uint8_t *y = t->y + at;
         size_t i = 0;
         for (; i + WIDE <= t->n; i += WIDE)
-            _mm512_storeu_si512(
-                y + i, wide_bytes(x + i, t->scale + i, ~(__mmask64)0, &l, is_signed, true));
+            store_wide(y + i, wide_bytes(x + i, t->scale + i, ~(__mmask64)0, &l, is_signed, true),
+                       ~(__mmask64)0, s ? z + i : NULL, s);
         if (i == t->n)
             continue;
         const __mmask64 there = ((__mmask64)1 << (t->n - i)) - 1;
-        _mm512_mask_storeu_epi8(y + i, there,
-                                wide_bytes(x + i, t->scale + i, there, &l, is_signed, false));
+        store_wide(y + i, wide_bytes(x + i, t->scale + i, there, &l, is_signed, false), there,
+                   s ? z + i : NULL, s);
     }
+}
+
+/* Scales below 1. */
+SN_INLINE void requantize_small(const sn_requantize_args *t, const bool is_signed)
+{
+    if (!t->sum) {
+        requantize_wide(t, NULL, is_signed);
+        return;
+    }
+    const wide_sum s = sum_of(t->sum);
+    requantize_wide(t, &s, is_signed);
 }
 
 void sn_i32_requantize_avx512(const sn_requantize_args *t)
@@ -148,18 +214,23 @@ void sn_i32_requantize_avx512(const sn_requantize_args *t)
     const bool is_signed = t->lo < 0 || t->zero < 0;
     if (scales_are_small(t->scale, t->n)) {
         if (is_signed)
-            requantize_wide(t, true);
+            requantize_small(t, true);
         else
-            requantize_wide(t, false);
+            requantize_small(t, false);
         return;
     }
+    const wide_sum s = t->sum ? sum_of(t->sum) : (wide_sum){.second = false};
     for (size_t r = 0; r < t->rows; r++)
         for (size_t i = 0; i < t->n; i += SN_VL) {
+            const ptrdiff_t at = (ptrdiff_t)r * t->y_row + (ptrdiff_t)i;
             const __mmask16 m = lanes(t->n - i);
             const __m512i x = _mm512_maskz_loadu_epi32(m, t->x + (ptrdiff_t)r * t->x_row + i);
-            const __m512 s = _mm512_maskz_loadu_ps(m, t->scale + i);
-            _mm_mask_storeu_epi8(
-                t->y + (ptrdiff_t)r * t->y_row + i, m,
-                _mm512_cvtepi32_epi8(to_bytes(_mm512_mul_ps(_mm512_cvtepi32_ps(x), s), &l)));
+            const __m512 scale = _mm512_maskz_loadu_ps(m, t->scale + i);
+            const __m128i y =
+                _mm512_cvtepi32_epi8(to_bytes(_mm512_mul_ps(_mm512_cvtepi32_ps(x), scale), &l));
+            if (t->sum)
+                store_sum(t->y + at, y, t->sum->z + at, m, &s);
+            else
+                _mm_mask_storeu_epi8(t->y + at, m, y);
         }
 }

@@ -158,12 +158,21 @@ SN_INLINE void pair_quad(uint8_t *y, const uint8_t *a, const uint8_t *b, const o
     vi_store_steps(y, v, r->zero, r->flip);
 }
 
+/* SN_VL of them. */
+SN_INLINE void pair_vector(uint8_t *y, const uint8_t *a, const uint8_t *b, const operand *oa,
+                           const operand *ob, sn_v one, const result *r, const int mode,
+                           const bool add)
+{
+    const sn_v vb = mode == SN_BINARY_VS ? one : second(b, ob, r->offset, add);
+    vi_store_u8(y, pair_steps(a, oa, vb, r, add));
+}
+
 SN_INLINE void pair_mode(const sn_q8_binary_args *t, const int mode, const bool add)
 {
     const operand oa = byte_operand(t->a_scale, t->a_zero, t->is_signed);
     const operand ob = byte_operand(t->b_scale, t->b_zero, t->is_signed);
     const result r = result_of(t->offset, t->is_signed);
-    uint8_t a[QUAD_BYTES], b[QUAD_BYTES], y[QUAD_BYTES];
+    uint8_t a[SN_VL], b[SN_VL], y[SN_VL];
     sn_v one = v_zero();
     size_t i = 0;
     if (mode == SN_BINARY_VS && t->n > 0) {
@@ -173,6 +182,9 @@ SN_INLINE void pair_mode(const sn_q8_binary_args *t, const int mode, const bool 
     for (; i + QUAD_BYTES <= t->n; i += QUAD_BYTES)
         pair_quad(t->y + i, t->a + i, t->b + (mode == SN_BINARY_VS ? 0 : i), &oa, &ob, one, &r,
                   mode, add);
+    for (; i + SN_VL <= t->n; i += SN_VL)
+        pair_vector(t->y + i, t->a + i, t->b + (mode == SN_BINARY_VS ? 0 : i), &oa, &ob, one, &r,
+                    mode, add);
     const size_t rest = t->n - i;
     if (rest == 0)
         return;
@@ -181,7 +193,7 @@ SN_INLINE void pair_mode(const sn_q8_binary_args *t, const int mode, const bool 
     memcpy(a, t->a + i, rest);
     if (mode != SN_BINARY_VS)
         memcpy(b, t->b + i, rest);
-    pair_quad(y, a, b, &oa, &ob, one, &r, mode, add);
+    pair_vector(y, a, b, &oa, &ob, one, &r, mode, add);
     memcpy(t->y + i, y, rest);
 }
 

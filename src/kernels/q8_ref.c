@@ -120,6 +120,23 @@ void sn_i32_scale_ref(const sn_i32_scale_args *t)
         }
 }
 
+/* The byte v, of an integer v, with what is added to it. */
+static uint8_t summed(const sn_requantize_sum *s, int32_t v, ptrdiff_t at)
+{
+    const uint8_t own = (uint8_t)v, z = s->z[at];
+    uint8_t y;
+    sn_q8_add_ref(&(sn_q8_binary_args){.a = s->second ? &z : &own,
+                                       .b = s->second ? &own : &z,
+                                       .y = &y,
+                                       .n = 1,
+                                       .a_scale = s->a_scale,
+                                       .b_scale = s->b_scale,
+                                       .offset = s->offset,
+                                       .mode = SN_BINARY_VV,
+                                       .is_signed = s->is_signed});
+    return y;
+}
+
 void sn_i32_requantize_ref(const sn_requantize_args *t)
 {
     for (size_t r = 0; r < t->rows; r++)
@@ -128,6 +145,7 @@ void sn_i32_requantize_ref(const sn_requantize_args *t)
             float v = rintf((float)x * t->scale[i]) + t->zero;
             v = v > t->lo ? v : t->lo; /* NaN too */
             v = v < t->hi ? v : t->hi;
-            t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)i] = (uint8_t)(int32_t)v;
+            const ptrdiff_t at = (ptrdiff_t)r * t->y_row + (ptrdiff_t)i;
+            t->y[at] = t->sum ? summed(t->sum, (int32_t)v, at) : (uint8_t)(int32_t)v;
         }
 }

@@ -354,7 +354,15 @@ typedef void sn_q8_by_quads_fn(const sn_q8_depthwise_args *t);
 
 /* y[r*y_row + i] = round(x[r*x_row + i] * scale[i]) + zero, cut to [lo, hi], as a byte, for
  * r < rows, i < n; x becomes f32 first, rounding is to nearest even, NaN gives lo. zero, lo and hi
- * are integers from 0 to 255, or from -128 to 127. No overlap. */
+ * are integers from 0 to 255, or from -128 to 127. No overlap.
+ *
+ * With `sum` that byte is v, and what is stored is the sum of v and z[r*y_row + i] as q8_add makes
+ * it: v is its first operand, or its second one. */
+typedef struct sn_requantize_sum {
+    const uint8_t *z;
+    float a_scale, b_scale, offset; /* of the first and the second operand */
+    bool second, is_signed;
+} sn_requantize_sum;
 typedef struct sn_requantize_args {
     const int32_t *x;
     const float *scale;
@@ -362,6 +370,7 @@ typedef struct sn_requantize_args {
     size_t rows, n;
     ptrdiff_t x_row, y_row;
     float zero, lo, hi;
+    const sn_requantize_sum *sum; /* NULL: there is none */
 } sn_requantize_args;
 typedef void sn_i32_requantize_fn(const sn_requantize_args *t);
 

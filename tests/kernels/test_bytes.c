@@ -73,12 +73,24 @@ static void check_requantize(const sn_kernel_row *row, const sn_kernel_row *ref)
                                 .zero = zero,
                                 .lo = low,
                                 .hi = i % 6 ? lo + 255.0f : low};
+        guarded others = guard_floats(ny, at_end);
+        uint8_t *z = (uint8_t *)(void *)others.data + (at_end ? 3 * ny : 0);
+        for (size_t k = 0; k < ny; k++)
+            z[k] = (uint8_t)test_rand();
+        const sn_requantize_sum sum = {.z = z,
+                                       .a_scale = i % 11 ? 0.5f : specials[test_rand() % ALL],
+                                       .b_scale = test_randf(),
+                                       .offset = 40 * test_randf(),
+                                       .second = i % 8 < 4,
+                                       .is_signed = is_signed};
+        t.sum = i % 3 == 2 ? &sum : NULL;
         memset(a, 0x5A, ny), memset(b, 0x5A, ny);
         ((sn_i32_requantize_fn *)ref->fn)(&t);
         t.y = b;
         ((sn_i32_requantize_fn *)row->fn)(&t);
         CHECK_MSG(memcmp(a, b, ny) == 0, "%s: case %d of %zu", row->name, i, n);
         guard_free(&x), guard_free(&scale), guard_free(&got), guard_free(&want);
+        guard_free(&others);
     }
 }
 

@@ -2,6 +2,7 @@
 """Models whose operators compute with 8-bit integers themselves (QLinearConv and its kind): the same bits with and
 without passes, packed weights and threads, at every CPU level; and what ONNX Runtime gives, to one step."""
 
+import json
 import os
 import subprocess
 
@@ -171,6 +172,61 @@ def test_a_network_keeps_its_channels_last(tmp_path, dtype):
     qa, avg = net.contrib("QLinearAveragePool", [(c, ql)], kernel_shape=[2, 2])
     qz, z = net.conv(avg, qa, 36, 10, [1, 1])
     check(net, [r, z], tmp_path, 3)
+
+
+def operators(folder, *args):
+    """How many of each are left, after passes."""
+    done = subprocess.run([PROGRAM, "inspect", folder / "m.onnx", "--optimized", "--json", "-", *args],
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return {row["op"]: row["count"] for row in json.loads(done.stdout)["operators"]}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("kind", ["1-D", "2-D", "3-D", "wide", "depthwise", "one pixel", "large scales"])
+@pytest.mark.parametrize("second", [False, True])
+def test_residuals_are_added_where_results_are_made(tmp_path, kind, dtype, second):
+    shape, group, kernel = {
+        "1-D": ([2, 24, 19], 1, [3]),
+        "2-D": ([1, 70, 7, 9], 1, [3, 3]),
+        "3-D": ([1, 18, 3, 4, 5], 1, [1, 1, 3]),
+        "wide": ([2, 200, 5, 5], 1, [1, 1]),
+        "depthwise": ([1, 72, 9, 9], 72, [3, 3]),
+        "one pixel": ([3, 40, 1, 1], 1, [1, 1]),
+        "large scales": ([1, 20, 8, 8], 1, [1, 1]),
+    }[kind]
+    net, c = Net(6, shape, dtype), shape[1]
+    pads = [k // 2 for k in kernel] * 2
+    qx = (300.0 if kind == "large scales" else 0.02, net.zero())
+    qz, z = net.conv("x", qx, c, c, kernel, group, pads=pads)
+    p = net.node("MaxPool", [z], kernel_shape=kernel, pads=pads)
+    qy, y = net.conv(p, qz, c, c, kernel, group, pads=pads)
+    if kind == "large scales":  # those of the second convolution are above 1
+        net.nodes[-1].input[6] = net.constant(np.float32(qy[0] / 300))
+        qy = (qy[0] / 300, qy[1])
+    parts = [(p, qz), (y, qy)] if second else [(y, qy), (p, qz)]
+    qs, s = net.contrib("QLinearAdd", parts)
+    net.nodes[-1].input[6] = net.constant(np.float32(2 * max(qz[0], qy[0])))
+    check(net, [s], tmp_path, 3)
+    assert "QLinearAdd" not in operators(tmp_path)
+    assert operators(tmp_path, "--disable-pass", "fuse-byte-sums")["QLinearAdd"] == 1
+
+
+def test_sums_that_are_no_residuals_stay(tmp_path):
+    """Broadcast, read by others, an output, with a scale of its own, or twice the same."""
+    net = Net(7, [1, 12, 6, 6], np.uint8)
+    q = (0.02, 120)
+    qa, a = net.conv("x", q, 12, 12, [3, 3], pads=[1] * 4)
+    qb, b = net.conv(a, qa, 12, 12, [3, 3], pads=[1] * 4)
+    made = [net.contrib("QLinearAdd", [(a, qa), (b, qb)])[1]]  # both have other readers
+    qc, c = net.conv(a, qa, 12, 12, [1, 1])
+    made.append(net.contrib("QLinearAdd", [(c, (qc[0] * 1.5, qc[1])), (a, qa)])[1])
+    qd, d = net.conv(a, qa, 12, 12, [1, 1])
+    made.append(net.contrib("QLinearAdd", [(d, qd), (net.constant(np.full((12, 1, 1), 7, np.uint8)), (0.1, 3))])[1])
+    qe, e = net.conv(a, qa, 12, 12, [1, 1])
+    made.append(net.contrib("QLinearAdd", [(e, qe), (e, qe)])[1])
+    check(net, [*made, b], tmp_path, 3)
+    assert operators(tmp_path)["QLinearAdd"] == 4
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvInteger and QLinearConv: convolutions of bytes (compute/q8.h), whose zero points and scales
  * are inputs. sonde.ConvIntegerToFloat scales the sums to f32 and adds a bias; its inputs are those
- * of MatMulIntegerToFloat. */
+ * of MatMulIntegerToFloat. sonde.QLinearConvAdd is a QLinearConv, and a QLinearAdd of its result
+ * and other bytes, with all that both round; `second`: its result is the second operand. */
 #include "compute/channels_last.h"
 #include "compute/q8.h"
+#include "compute/quantized.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
@@ -12,6 +14,7 @@
 /* Where each operator has its inputs; 0 behind x: absent. */
 typedef struct conv_ports {
     uint32_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+    uint32_t z, z_scale, sum_scale; /* a zero point behind each scale */
 } conv_ports;
 
 typedef struct conv_params {
@@ -19,6 +22,7 @@ typedef struct conv_params {
     int64_t groups;
     conv_ports at;
     enum { SUMS, BYTES, FLOATS } result;
+    int64_t second;
 } conv_params;
 
 static sonde_status prepare(sn_prep *p)
@@ -48,6 +52,16 @@ static sonde_status prepare_quantized(sn_prep *p)
                          .y_zero = 7,
                          .bias = 8};
     return prepare(p);
+}
+
+static sonde_status prepare_add(sn_prep *p)
+{
+    conv_params *r = p->params;
+    SN_TRY(prepare_quantized(p));
+    r->at.z = 9;
+    r->at.z_scale = 10;
+    r->at.sum_scale = 12;
+    return sn_prep_int(p, "second", 0, &r->second);
 }
 
 static sonde_status prepare_to_float(sn_prep *p)
@@ -123,6 +137,12 @@ static sonde_status infer(sn_infer *c)
     SN_TRY(check_param(c, at->w_zero, w->dims[0]));
     SN_TRY(check_param(c, at->y_scale, 1));
     SN_TRY(check_param(c, at->y_zero, 1));
+    if (at->z) {
+        SN_TRY(sn_check_dtype(c, at->z, &dtype, 1));
+        SN_TRY(sn_check_dims(c, at->z, dims, rank));
+        SN_TRY(check_param(c, at->z_scale, 1));
+        SN_TRY(check_param(c, at->sum_scale, 1));
+    }
     if (at->bias)
         SN_TRY(sn_check_dims(c, at->bias, dims + 1, 1));
     return sn_infer_bounded(c, 0, dtype, dims, rank);
@@ -134,11 +154,14 @@ static const sn_op_signature *in_last(const sn_node *node, const void *params)
 {
     static const sn_op_signature quantized = {
         .in = {SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+    static const sn_op_signature adds = {.in = {[0] = SN_PORT_SAME, [9] = SN_PORT_SAME},
+                                         .out = SN_PORT_SAME,
+                                         .native_cost = SN_COST_NEVER};
     static const sn_op_signature wide = {.in = {SN_PORT_ANY}};
     const conv_params *r = params;
     if (!sn_value_is_byte_image(node->in[r->at.x].value))
         return NULL;
-    return r->result == BYTES ? &quantized : &wide;
+    return r->result != BYTES ? &wide : r->at.z ? &adds : &quantized;
 }
 
 /* ------------------------------------------------------------------ pack, bind, run */
@@ -162,6 +185,7 @@ typedef struct conv_bound {
     sn_channels_last x, y;
     sn_piece x_last, y_last, core;
     bool turns_x, turns_y; /* they lie plain: channels come last, and go back, on the way */
+    sn_bcast whole;        /* then z is added behind that */
 } conv_bound;
 
 /* Room for a plain tensor with its channels last; with one channel or pixel it lies so already. */
@@ -199,6 +223,13 @@ static sonde_status bind(sn_bind *b)
         (sn_channels_last){d.conv.n, d.conv.oc, p->out_pixels, d.y_pitch, sn_dtype_bytes(d.y_type)};
     k->turns_x = turns(b, b->in[r->at.x], &k->x, &k->x_last);
     k->turns_y = turns(b, &b->out[0], &k->y, &k->y_last);
+    if (r->at.z && !sn_layout_same(b->in[r->at.z]->form.layout, b->out[0].form.layout))
+        return sn_bind_fail(b, SONDE_UNSUPPORTED, "what is added does not lie as the result does");
+    if (r->at.z) {
+        const int64_t *dims[2] = {b->out[0].type.dims, b->out[0].type.dims};
+        const int ranks[2] = {b->out[0].type.rank, b->out[0].type.rank};
+        sn_bcast_plan(&k->whole, dims[0], ranks[0], 2, dims, ranks);
+    }
     k->core = sn_carve_inner(&b->workspace, &p->workspace);
     b->bound = k;
     b->kernel = p->name;
@@ -210,6 +241,40 @@ static sonde_status bind(sn_bind *b)
 static float float_in(const sn_step *s, const sn_frame *f, uint32_t i)
 {
     return *(const float *)sn_in(s, f, i)->data;
+}
+
+/* A scale, and the zero point behind it. */
+static sn_qparam qparam_in(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    const sn_byte_zeros zero = sn_zeros_in(s, f, i + 1);
+    return (sn_qparam){float_in(s, f, i), sn_byte_zero(&zero, 0)};
+}
+
+/* Both operands plain; y is the one that was computed. */
+static void add_plain(const sn_step *s, sn_frame *f, sn_tensor *y)
+{
+    const conv_params *r = s->params;
+    const conv_bound *k = s->bound;
+    const void *z = sn_in(s, f, r->at.z)->data;
+    const sn_qparam of_y = qparam_in(s, f, r->at.y_scale), of_z = qparam_in(s, f, r->at.z_scale);
+    const sn_q8_binary t = {.bcast = &k->whole,
+                            .dtype = y->dtype,
+                            .a = r->second ? of_z : of_y,
+                            .b = r->second ? of_y : of_z,
+                            .y = qparam_in(s, f, r->at.sum_scale),
+                            .add = true};
+    sn_q8_binary_run(k->plan.cpu_flags, &t, y->data, r->second ? z : y->data,
+                     r->second ? y->data : z, f->pool);
+}
+
+static sn_requantize_sum sum_of(const sn_step *s, const sn_frame *f, sn_dtype dtype)
+{
+    const conv_params *r = s->params;
+    sn_requantize_sum sum =
+        sn_q8_sum_with(dtype, qparam_in(s, f, r->at.y_scale), qparam_in(s, f, r->at.z_scale),
+                       qparam_in(s, f, r->at.sum_scale), r->second != 0);
+    sum.z = sn_in(s, f, r->at.z)->data;
+    return sum;
 }
 
 static sonde_status run(const sn_step *s, sn_frame *f)
@@ -245,6 +310,11 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         a.y_scale = float_in(s, f, at->y_scale);
         a.y_zero = sn_byte_zero(&y_zero, 0);
     }
+    sn_requantize_sum sum;
+    if (at->z && !k->turns_y) {
+        sum = sum_of(s, f, y->dtype);
+        a.sum = &sum;
+    }
     if (k->turns_x) {
         sn_channels_to_last(&k->x, flags, a.x, sn_piece_ptr(f, k->x_last), f->pool);
         a.x = sn_piece_ptr(f, k->x_last);
@@ -253,6 +323,8 @@ static sonde_status run(const sn_step *s, sn_frame *f)
         return sn_fail_cancelled(f);
     if (k->turns_y)
         sn_channels_from_last(&k->y, flags, a.y, y->data, f->pool);
+    if (k->turns_y && at->z)
+        add_plain(s, f, y);
     return SONDE_OK;
 }
 
@@ -267,5 +339,7 @@ const sn_op sn_op_conv_integer[] = {INTEGER_CONV("ConvInteger", "", 10, 2, 4, pr
                                     {.name = NULL}};
 const sn_op sn_op_qlinear_conv[] = {INTEGER_CONV("QLinearConv", "", 10, 8, 9, prepare_quantized),
                                     {.name = NULL}};
+const sn_op sn_op_qlinear_conv_add[] = {
+    INTEGER_CONV("QLinearConvAdd", "sonde", 1, 13, 14, prepare_add), {.name = NULL}};
 const sn_op sn_op_conv_integer_to_float[] = {
     INTEGER_CONV("ConvIntegerToFloat", "sonde", 1, 4, 7, prepare_to_float), {.name = NULL}};
