@@ -124,3 +124,27 @@ void prepare_sn_bf16_zip(bench_row *r)
 {
     prepare_flat(r, call_sn_bf16_zip);
 }
+
+static void call_sn_half_pool(bench_row *r)
+{
+    ((sn_half_pool_fn *)r->row->fn)(&r->args.half_pool);
+}
+
+void prepare_sn_half_pool(bench_row *r)
+{
+    const size_t pixels = r->quick ? 3 : 56, in = 2 * pixels + 1, b = r->row->geometry.block;
+    r->args.half_pool = (sn_half_pool){.x = read_by(r, 3 * in * b),
+                                       .y = written_by(r, pixels * b),
+                                       .line = keep(r, bench_alloc(in * b * sizeof(int16_t))),
+                                       .rows = 3,
+                                       .in = in,
+                                       .pixels = pixels,
+                                       .kw = 3,
+                                       .stride = 2,
+                                       .step = 1,
+                                       .x_row = (ptrdiff_t)(in * b),
+                                       .block = (unsigned)b,
+                                       .nans = SN_BF16_NANS};
+    r->flops = 9.0 * (double)(pixels * b);
+    r->call = call_sn_half_pool;
+}

@@ -24,6 +24,7 @@ typedef struct bench_row {
         sn_f32_wino_in wino_in;
         sn_f32_wino_out wino_out;
         sn_f32_pool pool;
+        sn_half_pool half_pool;
         sn_f32_exp_rows exp_rows;
         sn_q8_tile bytes;
         sn_tile_rows rows;

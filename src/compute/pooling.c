@@ -64,6 +64,32 @@ static void plan_bands(sn_pooling_plan *p)
         sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
 }
 
+/* Maxima of 16-bit floats need no f32, if there is a kernel for them: every window has a pixel
+ * inside, and results are of the type. */
+static bool joins_halves(const sn_pooling_plan *p)
+{
+    const sn_pooling_desc *d = &p->d;
+    bool inside = true;
+    for (int i = 1; i < 3; i++) {
+        const int64_t reach = (d->kernel[i] - 1) * d->dilation[i];
+        inside = inside && d->in[i] > 0 && d->out[i] > 0 && d->dilation[i] == 1 &&
+                 d->pad[i] <= reach && (d->out[i] - 1) * d->stride[i] - d->pad[i] < d->in[i];
+    }
+    return inside && d->kind == SN_POOL_MAX && d->block == p->k->half_maxpool_geometry.block &&
+           d->x_half && d->x_half == d->y_half && p->k->half_maxpool != sn_half_maxpool_ref;
+}
+
+static void plan_line(sn_pooling_plan *p)
+{
+    const sn_pooling_desc *d = &p->d;
+    const size_t pixels =
+        sn_half_pool_line((size_t)d->pad[2], (size_t)d->in[2], (size_t)d->out[2],
+                          (size_t)d->stride[2], (size_t)d->kernel[2], (size_t)d->dilation[2]);
+    const int64_t bytes = sn_count((int64_t)pixels, d->block, sizeof(int16_t), 1);
+    p->bands =
+        sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
+}
+
 void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
                           int threads)
 {
@@ -85,9 +111,13 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
     p->tasks = (size_t)sn_min(sn_ceil_div((int64_t)p->items, per_task),
                               (int64_t)(threads > 0 ? threads : 1) * 8);
     p->threads = threads > 0 ? threads : 1;
-    if (d->block && (d->x_half || d->y_half))
+    p->halves = joins_halves(p);
+    if (p->halves)
+        plan_line(p);
+    else if (d->block && (d->x_half || d->y_half))
         plan_bands(p);
     p->name = d->block == 0            ? "pool_plain"
+              : p->halves              ? p->k->half_maxpool_name
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
                                        : p->k->f32_avgpool_name;
 }
@@ -190,6 +220,32 @@ static void whole_plane(const sn_pooling_plan *p, const uint16_t *x, float *wide
         y[l] = y[l] / (float)pixels;
 }
 
+/* All rows of a block of channels. */
+static void halves_plane(const sn_pooling_plan *p, const uint16_t *x, uint16_t *y, int16_t *line)
+{
+    const sn_pooling_desc *d = &p->d;
+    sn_half_pool t = {.line = line,
+                      .in = (size_t)d->in[2],
+                      .before = (size_t)d->pad[2],
+                      .pixels = (size_t)d->out[2],
+                      .kw = (size_t)d->kernel[2],
+                      .stride = (size_t)d->stride[2],
+                      .step = (size_t)d->dilation[2],
+                      .x_row = d->dilation[1] * d->in[2] * d->block,
+                      .block = d->block,
+                      .nans = d->x_half == SONDE_DTYPE_F16 ? SN_F16_NANS : SN_BF16_NANS};
+    for (int64_t row = 0; row < d->out[1]; row++) {
+        int64_t i0, i1;
+        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &i0,
+                     &i1);
+        const int64_t top = row * d->stride[1] - d->pad[1] + i0 * d->dilation[1];
+        t.x = x + top * d->in[2] * d->block;
+        t.y = y + row * d->out[2] * d->block;
+        t.rows = (size_t)(i1 - i0);
+        p->k->half_maxpool(&t);
+    }
+}
+
 /* Block of channels `plane` of the whole tensor, through f32 where it is bf16 or f16 in memory. */
 static void blocked_item(const pool_call *c, int64_t plane, int worker)
 {
@@ -205,6 +261,10 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
     }
     const uint16_t *x_halves = (const uint16_t *)(const void *)c->x + (d->x_half ? in : 0);
     uint16_t *y_halves = (uint16_t *)(void *)c->y + (d->y_half ? out : 0);
+    if (p->halves) {
+        halves_plane(p, x_halves, y_halves, sn_pieces_at(c->workspace, p->bands, (size_t)worker));
+        return;
+    }
     float *wide = sn_pieces_at(c->workspace, p->bands, (size_t)worker);
     float *sums = wide + p->band_lines * line;
     if (p->whole && d->x_half) {

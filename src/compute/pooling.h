@@ -37,6 +37,7 @@ typedef struct sn_pooling_plan {
     /* Of images that are bf16 in memory: rows of y at a time, and the lines of x they read; of each
      * thread, both in f32. */
     int64_t band, band_lines;
+    bool halves; /* maxima of 16-bit floats as they are, with a line for each thread */
     sn_pieces bands;
     sn_workspace workspace;
     const char *name;

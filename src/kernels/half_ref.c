@@ -144,3 +144,37 @@ bool sn_bf16_join_ref(uint16_t *y, const float *const x[SN_JOIN_CHANNELS], size_
         }
     return finite;
 }
+
+/* ------------------------------------------------------------------ maxima */
+static int16_t order(uint16_t x, uint16_t nans)
+{
+    const uint16_t flipped = x & 0x8000u ? (uint16_t)(x ^ 0x7fffu) : x;
+    return (int16_t)(uint16_t)(flipped - nans);
+}
+
+static uint16_t number(int16_t order, uint16_t nans)
+{
+    const uint16_t flipped = (uint16_t)((uint16_t)order + nans);
+    return flipped & 0x8000u ? (uint16_t)(flipped ^ 0x7fffu) : flipped;
+}
+
+static int16_t maximum(const sn_half_pool *t, size_t p, size_t l)
+{
+    int16_t most = INT16_MIN;
+    for (size_t j = 0; j < t->kw; j++) {
+        const size_t at = p * t->stride + j * t->step;
+        for (size_t i = 0; i < t->rows && at >= t->before && at < t->before + t->in; i++) {
+            const uint16_t *x = t->x + (ptrdiff_t)i * t->x_row;
+            const int16_t v = order(x[(at - t->before) * t->block + l], t->nans);
+            most = v > most ? v : most;
+        }
+    }
+    return most;
+}
+
+void sn_half_maxpool_ref(const sn_half_pool *t)
+{
+    for (size_t p = 0; p < t->pixels; p++)
+        for (size_t l = 0; l < t->block; l++)
+            t->y[p * t->block + l] = number(maximum(t, p, l), t->nans);
+}

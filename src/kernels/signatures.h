@@ -116,6 +116,36 @@ typedef struct sn_f32_pool {
 } sn_f32_pool;
 typedef void sn_f32_pool_fn(const sn_f32_pool *t);
 
+/* Maxima of bf16 or f16: one row of results of a block of channels,
+ *
+ *   y[p][l] = the maximum of x[i*x_row + (p*stride + j*step - before)*block + l] over i < rows and
+ *             those j < kw whose pixel p*stride + j*step lies in before … before+in-1
+ *
+ * for p < pixels; every window has such a pixel, and rows >= 1. NaN is the largest number.
+ *
+ * Floats with their sign in the first bit are ordered like integers once the other bits of negative
+ * ones are flipped. `nans` is how many codes of NaN have a sign: by so much the order is turned, so
+ * that they are the largest numbers, too. line: room for so many numbers of that order, of all
+ * pixels that windows read. No overlap. */
+typedef struct sn_half_pool {
+    const uint16_t *x;
+    uint16_t *y;
+    int16_t *line;
+    size_t rows, in, before, pixels, kw, stride, step;
+    ptrdiff_t x_row;
+    unsigned block;
+    uint16_t nans;
+} sn_half_pool;
+typedef void sn_half_pool_fn(const sn_half_pool *t);
+enum { SN_BF16_NANS = 0x7f, SN_F16_NANS = 0x3ff };
+/* Pixels of the line. */
+static inline size_t sn_half_pool_line(size_t before, size_t in, size_t pixels, size_t stride,
+                                       size_t kw, size_t step)
+{
+    const size_t there = before + in, read = (pixels - 1) * stride + (kw - 1) * step + 1;
+    return there > read ? there : read;
+}
+
 /* Weighted sums of rows of `inner` elements, taps >= 1:
  * y[o][i] = sum over t < taps of weight[o*taps + t] * x[index[o*taps + t]][i] for o < n. No
  * overlap. */

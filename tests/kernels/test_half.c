@@ -320,10 +320,47 @@ static void check_f16_join(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+static void check_half_pool(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        sn_half_pool t = {.rows = 1 + (size_t)test_rand() % 4,
+                          .in = 1 + (size_t)test_rand() % 20,
+                          .kw = 1 + (size_t)test_rand() % 4,
+                          .stride = 1 + (size_t)test_rand() % 3,
+                          .step = 1 + (size_t)test_rand() % 2,
+                          .block = i % 9 ? row->geometry.block : 8,
+                          .nans = i % 2 ? SN_F16_NANS : SN_BF16_NANS};
+        const size_t reach = (t.kw - 1) * t.step;
+        t.before = t.step > 1 ? 0 : (size_t)test_rand() % (reach + 1);
+        /* The first window, and the last one, have a pixel inside. */
+        t.pixels = 1 + (size_t)test_rand() % ((t.before + t.in - 1) / t.stride + 1);
+        const size_t line = t.in * t.block, gap = (size_t)test_rand() % 5;
+        const size_t nx = (t.rows - 1) * (line + gap) + line, ny = t.pixels * t.block;
+        t.x_row = (ptrdiff_t)(line + gap);
+        guarded x = guard_floats((nx + 1) / 2, i % 4 < 2), want = guard_floats((ny + 1) / 2, false);
+        guarded got = guard_floats((ny + 1) / 2, false);
+        const size_t room =
+            sn_half_pool_line(t.before, t.in, t.pixels, t.stride, t.kw, t.step) * t.block;
+        guarded line_room = guard_floats((room + 1) / 2, true);
+        uint16_t *codes = (uint16_t *)(void *)x.data + (i % 4 < 2 ? nx % 2 : 0);
+        for (size_t k = 0; k < nx; k++)
+            codes[k] = (uint16_t)test_rand();
+        t.x = codes;
+        t.line = (int16_t *)(void *)line_room.data + room % 2;
+        t.y = (uint16_t *)(void *)want.data;
+        ((sn_half_pool_fn *)ref->fn)(&t);
+        t.y = (uint16_t *)(void *)got.data;
+        ((sn_half_pool_fn *)row->fn)(&t);
+        CHECK_MSG(memcmp(got.data, want.data, ny * sizeof *t.y) == 0, "%s: case %d", row->name, i);
+        guard_free(&x), guard_free(&want), guard_free(&got), guard_free(&line_room);
+    }
+}
+
 TEST(every_kernel_of_16_bit_floats_matches_its_reference)
 {
     static const row_checker checkers[] = {{"sn_half_load", check_half_load},
                                            {"sn_half_store", check_half_store},
+                                           {"sn_half_pool", check_half_pool},
                                            {"sn_bf16_pairs", check_pairs},
                                            {"sn_bf16_round", check_round},
                                            {"sn_bf16_zip", check_zip},
