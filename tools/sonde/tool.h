@@ -107,6 +107,8 @@ typedef enum load_for {
 int load(loaded *l, const run_setup *s, const char *model, load_for what);
 /* The context's threads, memory and instructions. */
 sonde_context_options context_options(const model_options *m);
+/* How a session runs; texts belong to the options. */
+sonde_session_options session_options(const model_options *m);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
 void show_warnings(sonde_context_options *c, const common_options *o);
 /* For files alone: a context of at most `max_memory` bytes (0: no limit). NULL: after an error that
