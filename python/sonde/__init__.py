@@ -14,6 +14,7 @@ from . import _convert as _convert
 from . import memory_profiler, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
+from ._compare import ModelComparison, compare
 from ._environment import (
     OrtDevice,
     OrtMemoryInfo,
@@ -78,6 +79,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
+    "ModelComparison",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
@@ -100,6 +102,7 @@ __all__ = [
     "SessionOptions",
     "__version__",
     "bench",
+    "compare",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "from_torch",

@@ -224,6 +224,15 @@ size_t sonde_accuracy_tensor_count(const sonde_accuracy *acc)
     return acc ? acc->n_pairs : 0;
 }
 
+/* Unnamed nodes are called by what they produce. */
+static const char *name_of(const sn_node *n)
+{
+    for (uint32_t i = 0; !*n->name && i < n->n_out; i++)
+        if (n->out[i])
+            return n->out[i]->name;
+    return n->name;
+}
+
 sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t index,
                                        sonde_accuracy_tensor *tensor, sonde_error *err)
 {
@@ -236,7 +245,8 @@ sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t in
     const sonde_accuracy_tensor row = {.struct_size = sizeof row,
                                        .name = p->name,
                                        .name_b = p->b.seen->name,
-                                       .node = *p->node->name ? p->node->name : p->name,
+                                       .node = name_of(p->node),
+                                       .layer = name_of(p->layer),
                                        .op_type = p->node->op_type,
                                        .type_a = p->type_a,
                                        .type_b = p->type_b,
@@ -245,6 +255,7 @@ sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t in
                                        .quantized = p->quantized,
                                        .exact = p->sums.exact,
                                        .different = p->sums.different,
+                                       .missing = p->sums.missing,
                                        .over = p->sums.samples && sn_sums_over(&p->sums, &bound),
                                        .samples = p->sums.samples,
                                        .error = sn_sums_error(&p->sums),

@@ -40,17 +40,50 @@ static bool is_computed(const sn_value *v)
     return *v->name && v->producer && !v->fact.data && !sn_is_op(v->producer, "Constant");
 }
 
+static bool is_clip(const sn_node *n)
+{
+    return sn_is_op(n, "Relu") || sn_is_op(n, "Clip");
+}
+
+static sonde_status match(finder *f, const sn_value *v, sn_place_b *found, sonde_error *err)
+{
+    return sn_match(f->b, sn_model_opset(f->acc->tapped, ""), &f->names_b, &f->names_a, v->name,
+                    found, err);
+}
+
+/* Quantisers drop a Relu where bytes cannot be negative anyway. What is called like the input of
+ * the Relu then is its output. */
+static sonde_status match_clipped(finder *f, const sn_value *v, sn_place_b *found, sonde_error *err)
+{
+    SN_TRY(match(f, v, found, err));
+    const sn_node *behind = v->n_uses == 1 && !v->n_outputs ? v->uses->node : NULL;
+    if (found->quantized && is_clip(behind) && behind->out[0]) {
+        sn_place_b clipped;
+        SN_TRY(match(f, behind->out[0], &clipped, err));
+        if (!clipped.seen)
+            *found = clipped;
+        return SONDE_OK;
+    }
+    const sn_value *x = is_clip(v->producer) ? v->producer->in[0].value : NULL;
+    if (found->seen || !x || x->n_uses != 1 || x->n_outputs || !x->producer)
+        return SONDE_OK;
+    SN_TRY(match(f, x, found, err));
+    if (!found->quantized)
+        found->seen = NULL;
+    return SONDE_OK;
+}
+
 static sonde_status add_pair(finder *f, const sn_node *n, const sn_value *v, sonde_error *err)
 {
     sn_pair p = {.name = v->name,
                  .node = n,
+                 .layer = n,
                  .output = v->n_outputs > 0,
                  .control = has_bodies(n),
                  .type_a = "",
                  .type_b = "",
                  .at_outputs = NAN};
-    SN_TRY(sn_match(f->b, sn_model_opset(f->acc->tapped, ""), &f->names_b, &f->names_a, v->name,
-                    &p.b, err));
+    SN_TRY(match_clipped(f, v, &p.b, err));
     if (!p.b.seen) {
         f->acc->only_a++;
         return SONDE_OK;
@@ -85,15 +118,24 @@ static sonde_status find_pairs(finder *f, sonde_error *err)
 }
 
 /* ------------------------------------------------------------------ what its node reads */
-/* Pairs above v, nearest first; what is not a pair is passed through. */
-static sonde_status collect(finder *f, const sn_node *n, uint32_t *seen, uint32_t mark,
-                            uint32_t *found, uint32_t *count, sonde_error *err)
+static bool is_product(const sn_node *n)
+{
+    return sn_is_op(n, "Conv") || sn_is_op(n, "MatMul") || sn_is_op(n, "Gemm") ||
+           sn_is_op(n, "ConvTranspose");
+}
+
+/* Pairs above the pair's node; nodes that make no pair are passed through. They are part of the
+ * same layer, which is called after its product: a Conv whose normalisation B has folded in. */
+static sonde_status collect(finder *f, sn_pair *p, uint32_t *seen, uint32_t mark, uint32_t *found,
+                            uint32_t *count, sonde_error *err)
 {
     SN_VEC(const sn_node *) todo = {0};
     sn_allocator *alloc = &f->acc->context->alloc;
-    bool fine = sn_vec_push(&todo, alloc, n);
+    bool fine = sn_vec_push(&todo, alloc, p->node);
     while (todo.n && fine) {
         const sn_node *at = todo.data[--todo.n];
+        if (is_product(at) && !is_product(p->layer))
+            p->layer = at;
         for (uint32_t i = 0; i < at->n_in && fine; i++) {
             const sn_value *v = at->in[i].value;
             if (!v || seen[v->id] == mark)
@@ -106,7 +148,7 @@ static sonde_status collect(finder *f, const sn_node *n, uint32_t *seen, uint32_
         }
     }
     sn_vec_free(&todo, alloc);
-    return fine ? SONDE_OK : sn_fail_memory(err, sizeof n);
+    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(void *));
 }
 
 static sonde_status find_reads(finder *f, sonde_error *err)
@@ -121,7 +163,7 @@ static sonde_status find_reads(finder *f, sonde_error *err)
     for (uint32_t i = 0; i < acc->n_pairs && st == SONDE_OK; i++) {
         sn_pair *p = &acc->pairs[i];
         uint32_t n = 0;
-        st = collect(f, p->node, seen, i + 1, found, &n, err);
+        st = collect(f, p, seen, i + 1, found, &n, err);
         uint32_t *reads = SN_NEW_N(&acc->arena, uint32_t, n + 1);
         if (st == SONDE_OK && !reads)
             st = sn_fail_memory(err, n * sizeof *reads);

@@ -40,7 +40,7 @@ static sonde_status choose(sonde_accuracy *acc, sonde_error *err)
     for (uint32_t i = 0; i < acc->n_pairs; i++) {
         const sn_pair *p = &acc->pairs[i];
         if (p->quantized && p->local.samples && !p->local.exact && !p->local.different &&
-            computes(p->node))
+            computes(p->layer))
             all[n++] = (sn_keyed){sn_sums_noise(&p->local), i};
     }
     sn_keyed_sort(all, n);
@@ -64,8 +64,7 @@ typedef struct tail_run {
 static sonde_status run_tail(sonde_accuracy *acc, const tail_run *t, size_t n, sonde_value **out,
                              sonde_error *err)
 {
-    sonde_run_options o = SONDE_INIT(sonde_run_options);
-    o.cancel = acc->options.cancel;
+    const sonde_run_options o = sn_accuracy_run_options(acc);
     return sonde_session_run(acc->tail, &o, t->names, t->values, n, NULL, out, t->n_outputs, err);
 }
 

@@ -15,6 +15,7 @@ typedef struct sn_sums {
     double max_abs, abs, square, aa, bb, ab; /* sums of |a - b|, (a - b)², a², b², a · b */
     bool exact;                              /* no float was among them */
     bool different;                          /* shapes or types differed */
+    bool missing;                            /* a side had no value: another runtime has none */
 } sn_sums;
 /* Adds one sample. A value may be NULL: that side has none. */
 sonde_status sn_sums_add(sn_sums *s, const sonde_value *a, const sonde_value *b, sonde_error *err);
@@ -50,6 +51,7 @@ bool sn_is_quantized_op(const sn_node *n);
 typedef struct sn_pair {
     const char *name;    /* in A */
     const sn_node *node; /* that makes it in A */
+    const sn_node *layer; /* the product among the nodes of A behind its inputs, else `node` */
     sn_place_b b;        /* values of the graph of acc->tapped */
     size_t bytes;        /* planned, on one side */
     sn_type type;        /* of B, as far as it is known without inputs; in acc->arena */
@@ -133,6 +135,15 @@ static inline size_t sn_accuracy_passes(const sonde_accuracy *acc)
 {
     return 1 + sn_accuracy_group_passes(acc) +
            (acc->quantized && !acc->options.no_layers && acc->cut);
+}
+
+static inline sonde_run_options sn_accuracy_run_options(const sonde_accuracy *acc)
+{
+    sonde_run_options o = SONDE_INIT(sonde_run_options);
+    o.cancel = acc->options.cancel;
+    o.interrupt = acc->options.interrupt;
+    o.interrupt_user = acc->options.interrupt_user;
+    return o;
 }
 
 /* ---- find.c: fills acc->pairs, acc->tapped and acc->cut ---- */

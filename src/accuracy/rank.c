@@ -75,6 +75,15 @@ static double worst_output(const sonde_accuracy *acc)
     return worst;
 }
 
+/* Two tensors may come from one layer. */
+static void leave(sonde_accuracy *acc, uint32_t pair)
+{
+    for (uint32_t i = 0; i < acc->n_leave; i++)
+        if (acc->pairs[acc->leave[i]].layer == acc->pairs[pair].layer)
+            return;
+    acc->leave[acc->n_leave++] = pair;
+}
+
 /* As many as bring the outputs to the bound, if errors of layers add up. */
 static void leave_for_bound(sonde_accuracy *acc, const sn_keyed *all, uint32_t n, double total)
 {
@@ -82,7 +91,7 @@ static void leave_for_bound(sonde_accuracy *acc, const sn_keyed *all, uint32_t n
     double left = worst_output(acc);
     const double scale = isfinite(left) && total > 0 ? left / total : 1;
     for (uint32_t i = 0; i < n && left > aim; i++) {
-        acc->leave[acc->n_leave++] = all[i].pair;
+        leave(acc, all[i].pair);
         left -= all[i].key * scale;
     }
 }
@@ -108,7 +117,7 @@ static void rank_layers(sonde_accuracy *acc, sn_keyed *all)
     const double middle = all[n / 2].key;
     for (uint32_t i = 0; i < n && worst_output(acc) > GOOD_ENOUGH; i++)
         if (all[i].key >= SHARE_OF_ERROR * total && all[i].key >= STANDS_OUT * middle)
-            acc->leave[acc->n_leave++] = all[i].pair;
+            leave(acc, all[i].pair);
 }
 
 sonde_status sn_accuracy_rank(sonde_accuracy *acc, sonde_error *err)

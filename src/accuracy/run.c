@@ -122,8 +122,7 @@ static void release_all(sonde_value **values, uint32_t n)
 static sonde_status run_side(sonde_accuracy *acc, const sn_side *side, const sn_runner *r,
                              const sn_sample *s, sonde_value **out, uint32_t n, sonde_error *err)
 {
-    sonde_run_options o = SONDE_INIT(sonde_run_options);
-    o.cancel = acc->options.cancel;
+    const sonde_run_options o = sn_accuracy_run_options(acc);
     const sonde_status st =
         side->run ? side->run(side->user, r->model, s->names, s->values, s->n, out, n, err)
                   : sonde_session_run(r->session, &o, s->names, s->values, s->n, NULL, out, n, err);

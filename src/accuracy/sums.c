@@ -177,13 +177,13 @@ static sonde_status add_values(sn_sums *s, const sonde_value *a, const sonde_val
 
 sonde_status sn_sums_add(sn_sums *s, const sonde_value *a, const sonde_value *b, sonde_error *err)
 {
+    if (!a || !b) {
+        s->missing = true;
+        return SONDE_OK;
+    }
     if (!s->samples && !s->elements)
         s->exact = true;
     s->samples++;
-    if (!a || !b) {
-        s->different = true;
-        return SONDE_OK;
-    }
     sonde_value *held[2];
     const sonde_value *x = inside(a, &held[0]), *y = inside(b, &held[1]);
     const sonde_status st = add_values(s, x, y, err);

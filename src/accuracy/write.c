@@ -74,6 +74,7 @@ static void put_tensor(sn_writer *w, const sonde_accuracy_tensor *t)
     put_json_text(w, &first, "name_b", t->name_b);
     put_json_text(w, &first, "node", t->node);
     put_json_text(w, &first, "op", t->op_type);
+    put_json_text(w, &first, "layer", t->layer);
     put_json_text(w, &first, "type_a", t->type_a);
     put_json_text(w, &first, "type_b", t->type_b);
     put_json_bool(w, &first, "output", t->output);
@@ -81,6 +82,7 @@ static void put_tensor(sn_writer *w, const sonde_accuracy_tensor *t)
     put_json_bool(w, &first, "quantized", t->quantized);
     put_json_bool(w, &first, "exact", t->exact);
     put_json_bool(w, &first, "different", t->different);
+    put_json_bool(w, &first, "missing", t->missing);
     put_json_bool(w, &first, "over", t->over);
     put_json_count(w, &first, "samples", t->samples);
     put_error(w, &first, &t->error);
@@ -121,7 +123,7 @@ static sonde_status put_names(sn_writer *w, const sonde_accuracy *acc, const cha
         sonde_accuracy_tensor t = SONDE_INIT(sonde_accuracy_tensor);
         SN_TRY(sonde_accuracy_tensor_get(acc, (size_t)which(acc, k), &t, err));
         sn_put(w, k ? ", " : "");
-        sn_put_json(w, t.node);
+        sn_put_json(w, t.layer);
     }
     sn_put(w, "]");
     return SONDE_OK;

@@ -54,6 +54,8 @@ typedef struct sonde_accuracy_options {
     int no_local;               /* skip the error each operator adds by itself */
     int no_layers;              /* skip what each quantised layer alone does to the outputs */
     sonde_cancel_token *cancel; /* NULL: nothing cancels */
+    int (*interrupt)(void *user); /* as in sonde_run_options */
+    void *interrupt_user;
 } sonde_accuracy_options;
 
 typedef struct sonde_accuracy sonde_accuracy;
@@ -94,13 +96,16 @@ typedef struct sonde_accuracy_error {
 typedef struct sonde_accuracy_tensor {
     size_t struct_size;
     const char *name, *name_b; /* in A and in B */
-    const char *node, *op_type; /* what makes it in A; unnamed nodes have the name of their output */
+    /* What makes it in A; unnamed nodes are called by what they produce. `layer`: the product (Conv,
+     * MatMul …) where B has folded what is between, a normalisation for example, into that. */
+    const char *node, *op_type, *layer;
     const char *type_a, *type_b; /* "f32[1, 64]", of the last sample */
     int output;       /* of the model */
     int control_flow; /* made by Loop, If or Scan: the tensors inside are not compared */
     int quantized;    /* B computes it with integers, or from quantised weights */
     int exact;        /* integers, booleans, strings: elements are equal or not */
     int different;    /* shapes or types differ on some sample, which then is not compared */
+    int missing;      /* another runtime did not return it on some sample */
     int over;         /* over the bound */
     uint64_t samples;
     sonde_accuracy_error error;

@@ -97,12 +97,10 @@ void peer_close(peer *p)
 }
 
 /* ------------------------------------------------------------------ talking */
-static sonde_status said(const peer *p, sonde_error *err, sonde_status status, const char *message)
+static sonde_status said(sonde_error *err, sonde_status status, const char *message)
 {
-    if (err) {
-        err->status = status;
-        snprintf(err->message, sizeof err->message, "%s: %.800s", p->runtime->label, message);
-    }
+    err->status = status;
+    snprintf(err->message, sizeof err->message, "%.800s", message);
     return status;
 }
 
@@ -110,11 +108,11 @@ static sonde_status said(const peer *p, sonde_error *err, sonde_status status, c
 static sonde_status refused(peer *p, sonde_error *err)
 {
     if (p->talk.stopped)
-        return said(p, err, SONDE_CANCELLED, "interrupted");
+        return said(err, SONDE_CANCELLED, "interrupted");
     char *message = p->talk.state == BENCH_MISSING
                         ? text_of("not installed: %s", p->talk.message)
                         : text_of("%s", p->talk.message ? p->talk.message : "no answer");
-    const sonde_status st = said(p, err, SONDE_RUNTIME, message);
+    const sonde_status st = said(err, SONDE_RUNTIME, message);
     free(message);
     char *forgiven = talk_forgive(&p->talk);
     if (!forgiven) { /* it is gone: another one is started if it is needed */
@@ -153,9 +151,9 @@ static sonde_status load_model(peer *p, sonde_model *model, sonde_error *err)
     free(p->loaded);
     p->loaded = NULL;
     if (sonde_model_save(model, p->model, err))
-        return err ? err->status : SONDE_IO;
+        return err->status;
     if (!p->talking && start(p, err))
-        return err ? err->status : SONDE_RUNTIME;
+        return err->status;
     if (!talk_ask(&p->talk, "load", "loaded", &rest))
         return refused(p, err);
     p->loaded = text_of("%s", name);

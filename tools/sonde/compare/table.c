@@ -40,8 +40,11 @@ static double db_of_power(double power)
 static void put_error(const sonde_accuracy_tensor *r)
 {
     const sonde_accuracy_error *e = &r->error;
-    if (r->different) {
-        printf("  %s here, %s there", r->type_a, r->type_b);
+    if (r->different || !r->samples) {
+        if (r->different)
+            printf("  %s in A, %s in B", r->type_a, r->type_b);
+        else
+            printf("  not compared: %s", r->missing ? "B returns no such value" : "no sample");
         return;
     }
     if (r->exact) {
@@ -72,12 +75,13 @@ static void put_row(const table *t, int64_t index, int width, bool node)
     printf("  %s  %s", name, op);
     free(name);
     free(op);
-    if (t->locals && !r.different)
+    const bool compared = r.samples && !r.different;
+    if (t->locals && compared)
         put_db(!r.local_known        ? NAN
                : r.local.not_finite  ? -INFINITY
                : r.exact             ? (r.local.mismatches ? -INFINITY : INFINITY)
                                      : r.local.sqnr_db);
-    if (t->layers && !r.different)
+    if (t->layers && compared)
         put_db(db_of_power(r.at_outputs));
     put_error(&r);
     put_odd(&r.error);
@@ -167,10 +171,24 @@ static size_t collect(const table *t, int64_t (*which)(const sonde_accuracy *, s
     return n;
 }
 
+static double power_of(const table *t, int64_t index)
+{
+    const sonde_accuracy_tensor r = row_of(t, index);
+    if (!r.local_known)
+        return r.added;
+    return r.exact || r.local.not_finite ? INFINITY : r.local.relative * r.local.relative;
+}
+
+/* What is a millionth of the worst is rounding. */
 static void put_worst(const table *t, size_t most)
 {
     int64_t *rows;
-    const size_t n = collect(t, sonde_accuracy_worst, most, &rows);
+    size_t n = collect(t, sonde_accuracy_worst, most, &rows);
+    double worst = 0;
+    for (size_t i = 0; i < n; i++)
+        worst = isfinite(power_of(t, rows[i])) ? fmax(worst, power_of(t, rows[i])) : worst;
+    while (n && power_of(t, rows[n - 1]) < 1e-6 * worst)
+        n--;
     if (n)
         put_rows(t,
                  t->locals ? "operators that add most error (alone: with A's tensors as inputs)"
@@ -193,9 +211,8 @@ static void put_layers(const table *t)
         printf("\nno layer stands out: none is worth leaving in float\n");
     for (size_t i = 0; i < n; i++) {
         const sonde_accuracy_tensor r = row_of(t, rows[i]);
-        char *node = printable(r.node);
-        printf("  %s (%s): alone %.1f dB at the outputs\n", node, r.op_type,
-               db_of_power(r.at_outputs));
+        char *node = printable(r.layer);
+        printf("  %s: alone %.1f dB at the outputs\n", node, db_of_power(r.at_outputs));
         free(node);
     }
     free(rows);
