@@ -166,7 +166,7 @@ class _OnnxRuntime:
         assert self._session is not None
         arrays = {name: value.numpy() for name, value in feeds.items()}
         return [
-            _convert.tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else None
+            _convert.tensor(np.asarray(value, order="C")) if isinstance(value, np.ndarray) else None
             for value in self._session.run(None, arrays)
         ]
 

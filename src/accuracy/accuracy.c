@@ -250,6 +250,7 @@ sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t in
                                        .op_type = p->node->op_type,
                                        .type_a = p->type_a,
                                        .type_b = p->type_b,
+                                       .inside = p->inside,
                                        .output = p->output,
                                        .control_flow = p->control,
                                        .quantized = p->quantized,

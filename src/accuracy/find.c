@@ -82,6 +82,7 @@ static sonde_status add_pair(finder *f, const sn_node *n, const sn_value *v, son
                  .control = has_bodies(n),
                  .type_a = "",
                  .type_b = "",
+                 .inside = "",
                  .at_outputs = NAN};
     SN_TRY(match_clipped(f, v, &p.b, err));
     if (!p.b.seen) {
@@ -197,9 +198,10 @@ static sonde_status infer(sn_graph *g, const sn_sample *s, sn_arena *arena, sn_g
         }
     }
     sonde_error ignored; /* what is not known, is found while running */
-    if (sn_ops_resolve(*typed, &ignored) == SONDE_OK)
-        (void)sn_ops_infer_undeclared(*typed, &ignored);
-    return SONDE_OK;
+    sonde_status st = sn_ops_resolve(*typed, &ignored);
+    if (st == SONDE_OK)
+        st = sn_ops_infer_undeclared(*typed, &ignored);
+    return st == SONDE_OUT_OF_MEMORY ? sn_fail_memory(err, 0) : SONDE_OK;
 }
 
 static size_t planned_bytes(const sn_type *t)
@@ -308,6 +310,7 @@ static sonde_status find(finder *f, const sn_sample *s, sonde_error *err)
     SN_TRY(find_pairs(f, err));
     SN_TRY(find_reads(f, err));
     SN_TRY(find_types(f, s, err));
+    SN_TRY(sn_accuracy_look_inside(acc, err));
     if (!acc->options.no_local)
         SN_TRY(sn_accuracy_cut(acc, err));
     acc->quantized = any_quantized(f->b) && !any_quantized(f->a);

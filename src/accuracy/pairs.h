@@ -65,6 +65,7 @@ typedef struct sn_pair {
     uint32_t n_needs;
     const char *fed; /* input of acc->cut that stands for it; NULL: it is not cut */
     const char *type_a, *type_b;
+    const char *inside; /* nodes of its bodies that differ; "" */
     sn_sums sums, local;
     bool local_known;
     double at_outputs; /* NAN: not tried */
@@ -151,6 +152,9 @@ sonde_status sn_accuracy_find(sonde_accuracy *acc, const sn_sample *s, sonde_err
 
 /* The values of a graph by name. */
 sonde_status sn_map_values(sn_map *names, const sn_graph *g, sonde_error *err);
+
+/* ---- bodies.c: fills `inside` ---- */
+sonde_status sn_accuracy_look_inside(sonde_accuracy *acc, sonde_error *err);
 
 /* ---- cut.c ---- */
 /* A model with a copy of the graph of `from`, which must live as long. */

@@ -46,7 +46,8 @@ void sn_keyed_sort(sn_keyed *all, size_t n)
         qsort(all, n, sizeof *all, by_key);
 }
 
-static void rank_worst(sonde_accuracy *acc, sn_keyed *all)
+/* A node with several outputs is named once, by the worst of them. */
+static void rank_worst(sonde_accuracy *acc, sn_keyed *all, bool *named)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < acc->n_pairs; i++) {
@@ -58,9 +59,12 @@ static void rank_worst(sonde_accuracy *acc, sn_keyed *all)
             all[n++] = (sn_keyed){key, i};
     }
     sn_keyed_sort(all, n);
-    for (uint32_t i = 0; i < n; i++)
-        acc->worst[i] = all[i].pair;
-    acc->n_worst = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t node = acc->pairs[all[i].pair].node->id;
+        if (!named[node])
+            acc->worst[acc->n_worst++] = all[i].pair;
+        named[node] = true;
+    }
 }
 
 static double worst_output(const sonde_accuracy *acc)
@@ -122,13 +126,16 @@ static void rank_layers(sonde_accuracy *acc, sn_keyed *all)
 
 sonde_status sn_accuracy_rank(sonde_accuracy *acc, sonde_error *err)
 {
-    const size_t n = acc->n_pairs;
-    sn_keyed *all = sn_alloc(&acc->context->alloc, n * sizeof *all);
-    if (!all)
-        return sn_fail_memory(err, n * sizeof *all);
+    sn_arena scratch;
+    sn_arena_init(&scratch, &acc->context->alloc);
+    sn_keyed *all = SN_NEW_N(&scratch, sn_keyed, acc->n_pairs);
+    bool *named = SN_NEW_N(&scratch, bool, acc->a.model->core->graph->n_nodes + 1);
+    const sonde_status st = all && named ? SONDE_OK : sn_fail_memory(err, acc->n_pairs);
     acc->n_worst = acc->n_leave = 0;
-    rank_worst(acc, all);
-    rank_layers(acc, all);
-    sn_free(&acc->context->alloc, all, n * sizeof *all);
-    return SONDE_OK;
+    if (st == SONDE_OK) {
+        rank_worst(acc, all, named);
+        rank_layers(acc, all);
+    }
+    sn_arena_free(&scratch);
+    return st;
 }

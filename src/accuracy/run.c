@@ -89,7 +89,11 @@ sonde_status sn_job_open(sonde_accuracy *acc, sn_job *job, const uint32_t *pairs
     if (!job->n_of_local)
         return SONDE_OK;
     sonde_error why; /* a cut model that cannot be made: there are no local errors */
-    if (open_side(acc, job, &acc->b, acc->cut, job->of_local, job->n_of_local, &job->local, &why)) {
+    const sonde_status st =
+        open_side(acc, job, &acc->b, acc->cut, job->of_local, job->n_of_local, &job->local, &why);
+    if (st == SONDE_OUT_OF_MEMORY)
+        return sn_fail_memory(err, 0);
+    if (st != SONDE_OK) {
         for (uint32_t i = 0; i < job->n_of_local; i++)
             acc->pairs[job->of_local[i]].local_failed = true;
         job->n_of_local = 0;
@@ -156,22 +160,23 @@ static sonde_status sample_of_b(sonde_accuracy *acc, sn_job *job, const sn_sampl
     return SONDE_OK;
 }
 
-static const char *type_text(sonde_accuracy *acc, const sonde_value *v, const char *before)
+static sonde_status set_type(sonde_accuracy *acc, const sonde_value *v, const char **type,
+                             sonde_error *err)
 {
     char text[256] = "nothing";
     if (v && v->slot.kind == SN_KIND_TENSOR) {
         const sn_tensor *t = &v->slot.t;
-        const sn_type type = {
+        const sn_type of = {
             .kind = SN_KIND_TENSOR, .dtype = t->dtype, .rank = t->rank, .dims = t->dims};
-        (void)sn_type_text(&type, NULL, text, sizeof text);
+        (void)sn_type_text(&of, NULL, text, sizeof text);
     } else if (v) {
         static const char *const kinds[] = {"nothing", "tensor", "sequence", "optional", "map"};
         (void)snprintf(text, sizeof text, "%s of %zu", kinds[v->slot.kind], sonde_value_count(v));
     }
-    if (strcmp(before, text) == 0)
-        return before;
-    const char *copy = sn_arena_strdup(&acc->arena, text);
-    return copy ? copy : before;
+    if (strcmp(*type, text) == 0)
+        return SONDE_OK;
+    *type = sn_arena_strdup(&acc->arena, text);
+    return *type ? SONDE_OK : (*type = "", sn_fail_memory(err, sizeof text));
 }
 
 static sonde_value *value_of(const sn_job *job, sonde_value *const *a, uint32_t pair)
@@ -186,8 +191,8 @@ static sonde_status compare(sonde_accuracy *acc, sn_job *job, sonde_value *const
         sn_pair *p = &acc->pairs[job->of_b[i]];
         const sonde_value *own = value_of(job, a, job->of_b[i]);
         SN_TRY(sn_sums_add(&p->sums, own, b[i], err));
-        p->type_a = type_text(acc, own, p->type_a);
-        p->type_b = type_text(acc, b[i], p->type_b);
+        SN_TRY(set_type(acc, own, &p->type_a, err));
+        SN_TRY(set_type(acc, b[i], &p->type_b, err));
     }
     return SONDE_OK;
 }

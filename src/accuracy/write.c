@@ -79,6 +79,7 @@ static void put_tensor(sn_writer *w, const sonde_accuracy_tensor *t)
     put_json_text(w, &first, "type_b", t->type_b);
     put_json_bool(w, &first, "output", t->output);
     put_json_bool(w, &first, "control_flow", t->control_flow);
+    put_json_text(w, &first, "inside", t->inside);
     put_json_bool(w, &first, "quantized", t->quantized);
     put_json_bool(w, &first, "exact", t->exact);
     put_json_bool(w, &first, "different", t->different);

@@ -100,6 +100,8 @@ typedef struct sonde_accuracy_tensor {
      * MatMul …) where B has folded what is between, a normalisation for example, into that. */
     const char *node, *op_type, *layer;
     const char *type_a, *type_b; /* "f32[1, 64]", of the last sample */
+    /* Control flow: nodes inside whose constants or attributes are not those of A, as a text; "". */
+    const char *inside;
     int output;       /* of the model */
     int control_flow; /* made by Loop, If or Scan: the tensors inside are not compared */
     int quantized;    /* B computes it with integers, or from quantised weights */

@@ -143,6 +143,15 @@ static char *bound_text(const sonde_accuracy_bound *b)
                             : text_of("%g %%", b->relative * 100);
 }
 
+static void put_inside(const sonde_accuracy_tensor *r)
+{
+    if (!*r->inside)
+        return;
+    char *inside = printable(r->inside);
+    printf("  inside: %s\n", inside);
+    free(inside);
+}
+
 static void put_first(const table *t)
 {
     char *bound = bound_text(&t->summary.bound);
@@ -153,6 +162,7 @@ static void put_first(const table *t)
         char *name = printable(r.name), *node = printable(r.node);
         printf("\nfirst over the bound of %s: %s '%s', tensor '%s'%s\n", bound, r.op_type, node,
                name, r.control_flow ? " (control flow: the cause may be inside its body)" : "");
+        put_inside(&r);
         free(name);
         free(node);
     }
