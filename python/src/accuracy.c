@@ -11,10 +11,10 @@
 typedef struct py_accuracy {
     PyObject ob_base;
     sonde_accuracy *accuracy; /* NULL: not open */
-    PyObject *run;            /* of B: run(is it another model?, feeds) ► values; NULL: a session */
-    PyObject *path;           /* the file in which `run` finds the model, as bytes */
-    char model[64];           /* name of the model in that file */
-    sn_py_unlocked unlocked;  /* while the library works */
+    PyObject *run;  /* of B: run(is it another model?, feeds) ► values; NULL: a session */
+    PyObject *path; /* the file in which `run` finds the model, as bytes */
+    char model[64]; /* name of the model in that file */
+    sn_py_unlocked unlocked; /* while the library works */
     int busy;
 } py_accuracy;
 
@@ -87,7 +87,8 @@ static PyObject *feeds_dict(const char *const *names, sonde_value *const *values
     return dict;
 }
 
-/* With memory of its own: that of `from` may be an array's. Values that are no tensors stay NULL. */
+/* With memory of its own: that of `from` may be an array's. Values that are no tensors stay NULL.
+ */
 static sonde_status copy_value(const sonde_value *from, sonde_value **to, sonde_error *err)
 {
     if (sonde_value_kind(from) != SONDE_KIND_TENSOR)
@@ -190,8 +191,8 @@ static sonde_status create(py_accuracy *self, const sonde_accuracy_side *sides,
     sn_py_unlock(&self->unlocked, &run);
     o->interrupt = run.interrupt;
     o->interrupt_user = run.interrupt_user;
-    const sonde_status st = sonde_accuracy_create(&sides[0], &sides[1], o, in->names, in->values,
-                                                  in->n, &made, &err);
+    const sonde_status st =
+        sonde_accuracy_create(&sides[0], &sides[1], o, in->names, in->values, in->n, &made, &err);
     *raised = sn_py_lock(&self->unlocked, st, &err);
     self->busy = 0;
     self->accuracy = made;
@@ -287,8 +288,8 @@ static PyObject *accuracy_add(PyObject *object, PyObject *args)
         sonde_error err;
         self->busy = 1;
         sn_py_unlock(&self->unlocked, &run);
-        const sonde_status st = sonde_accuracy_add(self->accuracy, (size_t)pass, in.names,
-                                                   in.values, in.n, &err);
+        const sonde_status st =
+            sonde_accuracy_add(self->accuracy, (size_t)pass, in.names, in.values, in.n, &err);
         raised = sn_py_lock(&self->unlocked, st, &err);
         self->busy = 0;
     }

@@ -59,7 +59,8 @@ static bool same_attribute(const sn_attr *a, const sn_attr *b)
     case SN_ATTR_INT:
         return a->i == b->i;
     case SN_ATTR_STRING:
-        return a->s.size == b->s.size && (!a->s.size || memcmp(a->s.data, b->s.data, a->s.size) == 0);
+        return a->s.size == b->s.size &&
+               (!a->s.size || memcmp(a->s.data, b->s.data, a->s.size) == 0);
     case SN_ATTR_TENSOR:
         return same_data(a->tensor, b->tensor);
     case SN_ATTR_FLOATS:

@@ -67,13 +67,20 @@ static int scale_input(const sn_node *n)
     static const struct {
         const char *op_type;
         int input;
-    } rows[] = {{"QuantizeLinear", 1},           {"QLinearConv", 6},
-                {"QLinearMatMul", 6},            {"QLinearAdd", 6},
-                {"QLinearMul", 6},               {"QGemm", 7},
-                {"QLinearConcat", 0},            {"QLinearSigmoid", 3},
-                {"QLinearLeakyRelu", 3},         {"QLinearSoftmax", 3},
-                {"QLinearGlobalAveragePool", 3}, {"QLinearAveragePool", 3},
-                {"QLinearReduceMean", 3},        {"QLinearWhere", 7}};
+    } rows[] = {{"QuantizeLinear", 1},
+                {"QLinearConv", 6},
+                {"QLinearMatMul", 6},
+                {"QLinearAdd", 6},
+                {"QLinearMul", 6},
+                {"QGemm", 7},
+                {"QLinearConcat", 0},
+                {"QLinearSigmoid", 3},
+                {"QLinearLeakyRelu", 3},
+                {"QLinearSoftmax", 3},
+                {"QLinearGlobalAveragePool", 3},
+                {"QLinearAveragePool", 3},
+                {"QLinearReduceMean", 3},
+                {"QLinearWhere", 7}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (sn_is_op(n, rows[i].op_type))
             return rows[i].input;
@@ -87,8 +94,9 @@ static const sn_node *scale_owner(const sn_value *v)
         const sn_node *n = v->producer;
         if (scale_input(n) >= 0)
             return n;
-        static const char *const moves[] = {"MaxPool", "Reshape", "Transpose", "Flatten",
-                                            "Squeeze", "Unsqueeze", "Identity", "Slice", "Split"};
+        static const char *const moves[] = {"MaxPool",  "Reshape", "Transpose",
+                                            "Flatten",  "Squeeze", "Unsqueeze",
+                                            "Identity", "Slice",   "Split"};
         bool moved = false;
         for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
             moved |= sn_is_op(n, moves[i]);

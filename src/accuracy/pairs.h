@@ -49,13 +49,13 @@ bool sn_is_op(const sn_node *n, const char *op_type); /* in whatever domain it i
 bool sn_is_quantized_op(const sn_node *n);
 
 typedef struct sn_pair {
-    const char *name;    /* in A */
-    const sn_node *node; /* that makes it in A */
+    const char *name;     /* in A */
+    const sn_node *node;  /* that makes it in A */
     const sn_node *layer; /* the product among the nodes of A behind its inputs, else `node` */
-    sn_place_b b;        /* values of the graph of acc->tapped */
-    size_t bytes;        /* planned, on one side */
-    sn_type type;        /* of B, as far as it is known without inputs; in acc->arena */
-    sn_dtype dtype_a;    /* UNDEFINED: not known, or no tensor */
+    sn_place_b b;         /* values of the graph of acc->tapped */
+    size_t bytes;         /* planned, on one side */
+    sn_type type;         /* of B, as far as it is known without inputs; in acc->arena */
+    sn_dtype dtype_a;     /* UNDEFINED: not known, or no tensor */
     bool output, control, quantized;
     bool local_failed; /* B's operator does not take A's tensors */
     uint32_t group;
@@ -99,7 +99,7 @@ typedef struct sn_job {
     uint32_t n_of_local;
     uint32_t *fed; /* pairs whose tensors `local` reads */
     uint32_t n_fed;
-    bool *is_fed; /* by pair */
+    bool *is_fed;            /* by pair */
     sn_arena arena, scratch; /* `scratch`: of one sample */
 } sn_job;
 
@@ -112,8 +112,8 @@ struct sonde_accuracy {
     uint32_t n_pairs, n_groups, only_a;
     bool quantized;
     const char *note;
-    sn_model *tapped; /* B with every tensor that is compared in its graph */
-    sn_model *cut;    /* the same, each operator reads A's tensors; NULL: no local errors */
+    sn_model *tapped;    /* B with every tensor that is compared in its graph */
+    sn_model *cut;       /* the same, each operator reads A's tensors; NULL: no local errors */
     sn_job job;          /* of the pass that was used last */
     size_t pass;         /* its number */
     sonde_session *tail; /* A, for feeding it the tensors of layers */
@@ -126,8 +126,8 @@ struct sonde_accuracy {
 };
 
 /* Pass 0: the outputs. Then one for each group, and where another runtime runs B, which would have
- * to load one model after the other, a second one for each group, for the local errors. Then, maybe,
- * the layers. */
+ * to load one model after the other, a second one for each group, for the local errors. Then,
+ * maybe, the layers. */
 static inline size_t sn_accuracy_group_passes(const sonde_accuracy *acc)
 {
     return (size_t)acc->n_groups * (acc->b.run && acc->cut ? 2 : 1);
@@ -162,9 +162,9 @@ sonde_status sn_copy_model(sonde_context *c, const sn_model *from, sn_model **ma
                            sonde_error *err);
 /* Makes acc->cut of acc->tapped: what B's operators read of a pair is an input. */
 sonde_status sn_accuracy_cut(sonde_accuracy *acc, sonde_error *err);
-/* The model `from`, made of that of the side, with these values as its outputs and without what they
- * do not need; fed inputs nobody needs go. For another runtime the outputs get names that every
- * program can write into a file. */
+/* The model `from`, made of that of the side, with these values as its outputs and without what
+ * they do not need; fed inputs nobody needs go. For another runtime the outputs get names that
+ * every program can write into a file. */
 sonde_status sn_with_outputs(sonde_accuracy *acc, const sn_side *side, const sn_model *from,
                              const char *const *names, size_t n, sonde_model **made,
                              sonde_error *err);

@@ -274,7 +274,8 @@ static int judge(const comparison *c)
         (void)fail("output '%s' has %llu elements that are NaN or infinite on one side only", name,
                    (unsigned long long)t.error.not_finite);
     else
-        (void)fail("output '%s' differs by %.1f dB, at most %.3g, relative %.3g; the limit is %s",
+        (void)fail("output '%s' has an SQNR of %.1f dB, a largest difference of %.3g and a "
+                   "relative error of %.3g; the limit is %s",
                    name, t.error.sqnr_db, t.error.max_abs, t.error.relative, c->o->fail_above);
     free(name);
     return EXIT_MISMATCH;

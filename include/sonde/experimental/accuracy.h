@@ -28,8 +28,8 @@ extern "C" {
 /* One of the two things that are compared. */
 typedef struct sonde_accuracy_side {
     size_t struct_size;
-    const char *label;  /* for messages and files; NULL: the name of the model */
-    sonde_model *model; /* its graph gives the tensors their names */
+    const char *label;                    /* for messages and files; NULL: the name of the model */
+    sonde_model *model;                   /* its graph gives the tensors their names */
     const sonde_session_options *session; /* how it runs; NULL: defaults */
     /* Another runtime: runs `model`, which is this side's model with other outputs, and sets every
      * outputs[i] to a new reference, or leaves it NULL where it has no such value. Equal names
@@ -49,11 +49,11 @@ typedef struct sonde_accuracy_bound {
 
 typedef struct sonde_accuracy_options {
     size_t struct_size;
-    size_t group_bytes; /* that the tensors of one pass may take together; 0: 256 MiB */
-    sonde_accuracy_bound bound; /* which tensors are over the bound; all 0: 30 dB */
-    int no_local;               /* skip the error each operator adds by itself */
-    int no_layers;              /* skip what each quantised layer alone does to the outputs */
-    sonde_cancel_token *cancel; /* NULL: nothing cancels */
+    size_t group_bytes;           /* that the tensors of one pass may take together; 0: 256 MiB */
+    sonde_accuracy_bound bound;   /* which tensors are over the bound; all 0: 30 dB */
+    int no_local;                 /* skip the error each operator adds by itself */
+    int no_layers;                /* skip what each quantised layer alone does to the outputs */
+    sonde_cancel_token *cancel;   /* NULL: nothing cancels */
     int (*interrupt)(void *user); /* as in sonde_run_options */
     void *interrupt_user;
 } sonde_accuracy_options;
@@ -90,17 +90,20 @@ typedef struct sonde_accuracy_error {
     double sqnr_db;  /* -20 log10(relative); INFINITY: no difference */
     double cosine;   /* 1: the same direction; NAN: one of them is 0 */
     uint64_t nan_a, nan_b, inf_a, inf_b;
-    uint64_t not_finite; /* elements that are NaN or infinite on one side, and not so on the other */
+    uint64_t
+        not_finite; /* elements that are NaN or infinite on one side, and not so on the other */
 } sonde_accuracy_error;
 
 typedef struct sonde_accuracy_tensor {
     size_t struct_size;
     const char *name, *name_b; /* in A and in B */
-    /* What makes it in A; unnamed nodes are called by what they produce. `layer`: the product (Conv,
-     * MatMul …) where B has folded what is between, a normalisation for example, into that. */
+    /* What makes it in A; unnamed nodes are called by what they produce. `layer`: the product
+     * (Conv, MatMul …) where B has folded what is between, a normalisation for example, into that.
+     */
     const char *node, *op_type, *layer;
     const char *type_a, *type_b; /* "f32[1, 64]", of the last sample */
-    /* Control flow: nodes inside whose constants or attributes are not those of A, as a text; "". */
+    /* Control flow: nodes inside whose constants or attributes are not those of A, as a text; "".
+     */
     const char *inside;
     int output;       /* of the model */
     int control_flow; /* made by Loop, If or Scan: the tensors inside are not compared */
@@ -131,12 +134,12 @@ typedef struct sonde_accuracy_summary {
     const char *label_a, *label_b;
     uint64_t samples;
     sonde_accuracy_bound bound;
-    size_t shared;   /* tensors both have */
-    size_t only_a;   /* tensors of A that B does not have */
-    size_t outputs;  /* shared tensors that are outputs of A */
-    int64_t first;   /* index of the first tensor that is over the bound; -1: none */
-    int64_t worst;   /* index of the output with the lowest SQNR; -1: none */
-    int quantized;   /* B is quantised and A is not */
+    size_t shared;    /* tensors both have */
+    size_t only_a;    /* tensors of A that B does not have */
+    size_t outputs;   /* shared tensors that are outputs of A */
+    int64_t first;    /* index of the first tensor that is over the bound; -1: none */
+    int64_t worst;    /* index of the output with the lowest SQNR; -1: none */
+    int quantized;    /* B is quantised and A is not */
     const char *note; /* what could not be compared, as a sentence; "" */
 } sonde_accuracy_summary;
 SONDE_API sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
@@ -150,15 +153,16 @@ SONDE_API int64_t sonde_accuracy_worst(const sonde_accuracy *accuracy, size_t k)
  * bring the outputs to it. */
 SONDE_API int64_t sonde_accuracy_leave_in_float(const sonde_accuracy *accuracy, size_t k);
 /* Whether the outputs differ by more than that: 1 or 0. *index: the first such output. */
-SONDE_API int sonde_accuracy_fails(const sonde_accuracy *accuracy, const sonde_accuracy_bound *bound,
-                                   size_t *index);
+SONDE_API int sonde_accuracy_fails(const sonde_accuracy *accuracy,
+                                   const sonde_accuracy_bound *bound, size_t *index);
 
 /* By suffix: ".json" (schema "sonde.compare/1") or ".csv" (a row for each tensor). */
 SONDE_API sonde_status sonde_accuracy_save(const sonde_accuracy *accuracy, const char *path,
                                            sonde_error *err);
 /* The same in pieces; `format` is one of the suffixes. */
 SONDE_API sonde_status sonde_accuracy_write(const sonde_accuracy *accuracy, const char *format,
-                                            void (*write)(void *user, const char *text, size_t size),
+                                            void (*write)(void *user, const char *text,
+                                                          size_t size),
                                             void *user, sonde_error *err);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
 typedef struct samples {
     const loaded *model;
     const run_setup *setup;
-    list files; /* one sample each; empty: */
+    list files;  /* one sample each; empty: */
     feeds whole; /* samples side by side on axis 0, or a single one */
     bool made_up;
     size_t n;

@@ -78,8 +78,7 @@ static int count_arrays(samples *s, int64_t most)
 {
     size_t n = 1;
     for (size_t i = 0; i < s->whole.n; i++) {
-        const size_t parts =
-            cutting_of(s->model, s->whole.names[i], s->whole.values[i]).parts;
+        const size_t parts = cutting_of(s->model, s->whole.names[i], s->whole.values[i]).parts;
         if (parts == 0)
             return fail("the array for input '%s' has no samples", s->whole.names[i]);
         if (parts > 1 && n > 1 && parts != n)

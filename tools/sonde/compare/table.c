@@ -77,10 +77,10 @@ static void put_row(const table *t, int64_t index, int width, bool node)
     free(op);
     const bool compared = r.samples && !r.different;
     if (t->locals && compared)
-        put_db(!r.local_known        ? NAN
-               : r.local.not_finite  ? -INFINITY
-               : r.exact             ? (r.local.mismatches ? -INFINITY : INFINITY)
-                                     : r.local.sqnr_db);
+        put_db(!r.local_known       ? NAN
+               : r.local.not_finite ? -INFINITY
+               : r.exact            ? (r.local.mismatches ? -INFINITY : INFINITY)
+                                    : r.local.sqnr_db);
     if (t->layers && compared)
         put_db(db_of_power(r.at_outputs));
     put_error(&r);
