@@ -8,17 +8,6 @@
 
 enum { DEFAULT_GROUP_BYTES = 256 << 20 };
 
-/* ------------------------------------------------------------------ names */
-sonde_status sn_map_values(sn_map *names, const sn_graph *g, sonde_error *err)
-{
-    for (size_t i = 0; i < g->values.n; i++) {
-        sn_value *v = g->values.data[i];
-        if (*v->name && !sn_map_put(names, v->name, v, NULL))
-            return sn_fail_memory(err, sizeof(sn_map_entry));
-    }
-    return SONDE_OK;
-}
-
 static bool has_bodies(const sn_node *n)
 {
     return sn_node_body(n, 0) != NULL;

@@ -7,6 +7,16 @@
 
 #include "accuracy/pairs.h"
 
+sonde_status sn_map_values(sn_map *names, const sn_graph *g, sonde_error *err)
+{
+    for (size_t i = 0; i < g->values.n; i++) {
+        sn_value *v = g->values.data[i];
+        if (*v->name && !sn_map_put(names, v->name, v, NULL))
+            return sn_fail_memory(err, sizeof(sn_map_entry));
+    }
+    return SONDE_OK;
+}
+
 bool sn_is_op(const sn_node *n, const char *op_type)
 {
     return n && strcmp(n->op_type, op_type) == 0;

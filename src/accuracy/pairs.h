@@ -33,6 +33,8 @@ typedef struct sn_sample {
 } sn_sample;
 
 /* ---- match.c ---- */
+/* The values of a graph by name. */
+sonde_status sn_map_values(sn_map *names, const sn_graph *g, sonde_error *err);
 /* Where B keeps a tensor of A. Values are those of the graph that was searched. */
 typedef struct sn_place_b {
     sn_value *seen;      /* what is compared */
@@ -149,9 +151,6 @@ static inline sonde_run_options sn_accuracy_run_options(const sonde_accuracy *ac
 
 /* ---- find.c: fills acc->pairs, acc->tapped and acc->cut ---- */
 sonde_status sn_accuracy_find(sonde_accuracy *acc, const sn_sample *s, sonde_error *err);
-
-/* The values of a graph by name. */
-sonde_status sn_map_values(sn_map *names, const sn_graph *g, sonde_error *err);
 
 /* ---- bodies.c: fills `inside` ---- */
 sonde_status sn_accuracy_look_inside(sonde_accuracy *acc, sonde_error *err);
