@@ -283,6 +283,9 @@ sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
                                 .worst = -1,
                                 .quantized = accuracy->quantized,
                                 .note = accuracy->note};
+    const sn_graph *g = accuracy->a.model->core->graph;
+    for (size_t i = 0; i < g->outputs.n; i++)
+        s.outputs_a += g->outputs.data[i]->producer != NULL;
     double worst = -1;
     for (uint32_t i = 0; i < accuracy->n_pairs; i++) {
         const sn_pair *p = &accuracy->pairs[i];

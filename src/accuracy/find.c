@@ -40,6 +40,20 @@ static sonde_status match(finder *f, const sn_value *v, sn_place_b *found, sonde
                     found, err);
 }
 
+/* An output that has another name in B is the one in the same place, if that is none of A's names.
+ */
+static void match_output(const finder *f, const sn_value *v, sn_place_b *found)
+{
+    size_t k = 0;
+    while (k < f->a->outputs.n && f->a->outputs.data[k] != v)
+        k++;
+    if (found->seen || k == f->a->outputs.n || f->a->outputs.n != f->b->outputs.n)
+        return;
+    sn_value *other = f->b->outputs.data[k];
+    if (other->producer && !sn_map_get(&f->names_a, other->name))
+        found->seen = other;
+}
+
 /* Quantisers drop a Relu where bytes cannot be negative anyway. What is called like the input of
  * the Relu then is its output. */
 static sonde_status match_clipped(finder *f, const sn_value *v, sn_place_b *found, sonde_error *err)
@@ -74,6 +88,7 @@ static sonde_status add_pair(finder *f, const sn_node *n, const sn_value *v, son
                  .inside = "",
                  .at_outputs = NAN};
     SN_TRY(match_clipped(f, v, &p.b, err));
+    match_output(f, v, &p.b);
     if (!p.b.seen) {
         f->acc->only_a++;
         return SONDE_OK;

@@ -274,10 +274,21 @@ def importable(name):
     return importlib.util.find_spec(name) is not None
 
 
-def test_inputs_may_have_other_names_in_the_second_model(tmp_path):
+def test_inputs_and_outputs_may_have_other_names_in_the_second_model(tmp_path):
     first = saved(two_nodes(np.zeros((2, 3), np.float32)), tmp_path / "a.onnx")
-    second = saved(two_nodes(np.zeros((2, 3), np.float32), names=("renamed", "y", "z")), tmp_path / "b.onnx")
-    assert compare(first, second)["first_over"] is None
+    second = saved(two_nodes(np.zeros((2, 3), np.float32), names=("renamed", "y", "result")), tmp_path / "b.onnx")
+    result = compare(first, second, "--fail-above", "100dB")
+    assert result["first_over"] is None
+    assert [(t["name"], t["name_b"]) for t in result["tensors"]] == [("y", "y"), ("z", "result")]
+
+
+def test_an_output_that_the_second_model_lacks_is_a_failure(tmp_path):
+    first, second = two_nodes(np.zeros((2, 3), np.float32)), two_nodes(np.zeros((2, 3), np.float32))
+    first.graph.output.append(small_models.value("y"))
+    del second.graph.node[1], second.graph.output[0]
+    second.graph.output.append(small_models.value("y"))
+    result = compare(saved(first, tmp_path / "a.onnx"), saved(second, tmp_path / "b.onnx"), "--fail-above", "1dB", status=3)
+    assert result["note"] == "output 'z' is not in the other model"
 
 
 def test_nodes_without_a_name_are_called_by_what_they_produce(tmp_path):

@@ -256,11 +256,30 @@ static int save(const comparison *c, const char *path, const char *format)
     return code;
 }
 
+/* Outputs that could not be judged. */
+static int judge_missing(const comparison *c)
+{
+    sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
+    (void)sonde_accuracy_summary_get(c->accuracy, &s, NULL);
+    for (size_t i = 0; i < s.shared; i++) {
+        sonde_accuracy_tensor t = SONDE_INIT(sonde_accuracy_tensor);
+        (void)sonde_accuracy_tensor_get(c->accuracy, i, &t, NULL);
+        if (t.output && t.missing)
+            warn("output '%s' is not judged: the other runtime does not return it", t.name);
+    }
+    if (s.outputs == s.outputs_a)
+        return EXIT_OK;
+    (void)fail("%zu of the %zu outputs of A are not in B", s.outputs_a - s.outputs, s.outputs_a);
+    return EXIT_MISMATCH;
+}
+
 static int judge(const comparison *c)
 {
     size_t index = 0;
-    if (!c->o->fail_above || !sonde_accuracy_fails(c->accuracy, &c->limit, &index))
+    if (!c->o->fail_above)
         return EXIT_OK;
+    if (!sonde_accuracy_fails(c->accuracy, &c->limit, &index))
+        return judge_missing(c);
     sonde_accuracy_tensor t = SONDE_INIT(sonde_accuracy_tensor);
     (void)sonde_accuracy_tensor_get(c->accuracy, index, &t, NULL);
     char *name = printable(t.name);

@@ -137,6 +137,7 @@ typedef struct sonde_accuracy_summary {
     size_t shared;    /* tensors both have */
     size_t only_a;    /* tensors of A that B does not have */
     size_t outputs;   /* shared tensors that are outputs of A */
+    size_t outputs_a; /* outputs that A computes */
     int64_t first;    /* index of the first tensor that is over the bound; -1: none */
     int64_t worst;    /* index of the output with the lowest SQNR; -1: none */
     int quantized;    /* B is quantised and A is not */
