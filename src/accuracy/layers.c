@@ -116,7 +116,9 @@ static sonde_status try_all(sonde_accuracy *acc, tail_run *t, sonde_error *err)
 static sonde_status open_tail(sonde_accuracy *acc, sonde_error *err)
 {
     sonde_session_options o = acc->a.options;
-    o.no_prepack = 1; /* each layer makes another program: packing would take longer than running */
+    /* Each layer makes another program: copies of weights would take more time and memory than
+     * runs. */
+    o.no_prepack = o.no_optimize = 1;
     return acc->tail ? SONDE_OK : sonde_session_create(acc->a.model, &o, &acc->tail, err);
 }
 
