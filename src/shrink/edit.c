@@ -61,27 +61,45 @@ sonde_status sn_edit_copy(sn_edit *e, const sn_tensor *from, sn_tensor **out, so
     return SONDE_OK;
 }
 
-static sonde_status replace_in(sn_graph *g, const sn_tensor *from, const sn_tensor *to,
-                               sonde_error *err)
+/* `by_data`: bytes of the address of contents ► new contents. */
+static sonde_status replace_in(sn_graph *g, const sn_map *by_data, sonde_error *err)
 {
-    for (size_t i = 0; i < g->values.n; i++)
-        if (g->values.data[i]->fact.data == from)
-            SN_TRY(sn_value_set_constant(g, g->values.data[i], to, err));
+    for (size_t i = 0; i < g->values.n; i++) {
+        sn_value *v = g->values.data[i];
+        const sn_tensor *to =
+            v->fact.data ? sn_map_get_n(by_data, &v->fact.data, sizeof v->fact.data) : NULL;
+        if (to)
+            SN_TRY(sn_value_set_constant(g, v, to, err));
+    }
     for (sn_node *n = g->first; n; n = n->next) {
-        for (uint32_t i = 0; i < n->n_attrs; i++)
-            if (n->attrs[i].kind == SN_ATTR_TENSOR && n->attrs[i].tensor == from)
-                n->attrs[i].tensor = to;
+        for (uint32_t i = 0; i < n->n_attrs; i++) {
+            sn_attr *a = &n->attrs[i];
+            const sn_tensor *to = a->kind == SN_ATTR_TENSOR
+                                      ? sn_map_get_n(by_data, &a->tensor, sizeof a->tensor)
+                                      : NULL;
+            if (to)
+                a->tensor = to;
+        }
         sn_graph *body;
         for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
-            SN_TRY(replace_in(body, from, to, err)); /* depth is bounded by sn_graph_new */
+            SN_TRY(replace_in(body, by_data, err)); /* depth is bounded by sn_graph_new */
     }
     return SONDE_OK;
 }
 
-sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *from, const sn_tensor *to,
-                             sonde_error *err)
+sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *const *from, const sn_tensor *const *to,
+                             size_t n, sonde_error *err)
 {
-    return replace_in(e->graph, from, to, err);
+    sn_map by_data;
+    sonde_status st = SONDE_OK;
+    sn_map_init(&by_data, &e->model->context->alloc);
+    for (size_t i = 0; i < n && st == SONDE_OK; i++)
+        if (!sn_map_put_n(&by_data, &from[i], sizeof from[i], (void *)(uintptr_t)to[i], NULL))
+            st = sn_fail_memory(err, sizeof(sn_map_entry));
+    if (st == SONDE_OK)
+        st = replace_in(e->graph, &by_data, err);
+    sn_map_free(&by_data);
+    return st;
 }
 
 sonde_status sn_edit_save_sparse(sn_edit *e, const sn_tensor *t, sonde_error *err)

@@ -32,10 +32,10 @@ sonde_status sn_edit_tensor(sn_edit *e, sn_dtype dtype, const int64_t *dims, int
                             sn_tensor **out, sonde_error *err);
 /* The same with the elements of a constant. */
 sonde_status sn_edit_copy(sn_edit *e, const sn_tensor *from, sn_tensor **out, sonde_error *err);
-/* Whatever has the constant `from`, initializers and Constant nodes of the graph and its bodies, has
- * `to` from now on. */
-sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *from, const sn_tensor *to,
-                             sonde_error *err);
+/* Whatever has one of the n constants `from`, initializers and Constant nodes of the graph and its
+ * bodies, has that of `to` from now on. */
+sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *const *from, const sn_tensor *const *to,
+                             size_t n, sonde_error *err);
 /* An initializer with these contents is saved as a sparse one if that takes less room. */
 sonde_status sn_edit_save_sparse(sn_edit *e, const sn_tensor *t, sonde_error *err);
 
