@@ -143,7 +143,7 @@ static sonde_status fail_unknown(const sn_graph *g, const char *entry, sonde_err
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s'%.100s'", i ? ", " : "", s.names[i]);
     }
-    return sn_fail(err, SONDE_NOT_FOUND, "the model has no node and no weight '%.200s'%s%s", entry,
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has no node and no weight '%.200s'%s%s", entry,
                    s.n ? "; similar names: " : "", list);
 }
 

@@ -122,7 +122,7 @@ static sonde_status add_row(pruning *p, const sn_weight *w)
                                      .weight = w->name,
                                      .shape = shape_text(w->data, arena),
                                      .pattern = sn_arena_strdup(arena, p->o->pattern),
-                                     .dtype = w->data->dtype,
+                                     .dtype = sn_dtype_name(w->data->dtype),
                                      .elements = (uint64_t)sn_tensor_count(w->data),
                                      .norm_kept = 1,
                                      .skipped = skipped,
@@ -249,6 +249,7 @@ static void add_up(pruning *p)
                                    .op_type = "",
                                    .weight = "",
                                    .shape = "",
+                                   .dtype = "",
                                    .pattern = p->list[0].row->pattern,
                                    .skipped = "",
                                    .selected = 1};

@@ -172,7 +172,7 @@ static void add_row(text *t, const sonde_sparse_weight *w)
     text_json(t, w->weight);
     text_add(t, ", \"shape\": ");
     text_json(t, w->shape);
-    text_add(t, ", \"pattern\": ");
+    text_add(t, ", \"dtype\": \"%s\", \"pattern\": ", w->dtype);
     text_json(t, w->pattern);
     text_add(t, ", \"elements\": %llu", (unsigned long long)w->elements);
     if (*w->skipped) {

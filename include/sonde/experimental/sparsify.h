@@ -61,7 +61,7 @@ typedef struct sonde_sparse_weight {
     const char *weight;  /* its name, "" when it has none */
     const char *shape;   /* "768x3072"; "" in the total */
     const char *pattern; /* "4x1" */
-    sonde_dtype dtype;
+    const char *dtype;   /* "f32"; "" in the total */
     uint64_t elements, zeros_before, zeros_after;
     double norm_kept;    /* the weight's L2 norm, divided by that before; NaN with infinite numbers */
     const char *skipped; /* why it was left as it is; "" for those that were pruned */
