@@ -344,8 +344,8 @@ static sonde_status save(sn_py_session *s, int optimized, const char *path,
     return st;
 }
 
-/* save(path, optimized, external_data, external_name): the model as it was read, or the graph that is
- * run. */
+/* save(path, optimized, external_data, external_name): the model as it was read, or the graph that
+ * is run. */
 static PyObject *session_save(PyObject *self, PyObject *args)
 {
     sn_py_session *s = cast(self);

@@ -82,10 +82,10 @@ typedef struct work {
 static sonde_status prune(const work *w, sonde_sparsified **made, sonde_error *err)
 {
     sonde_model *model = NULL;
-    sonde_status st =
-        w->path  ? sonde_model_load(NULL, w->path, NULL, &model, err)
-        : w->zoo ? sonde_zoo_build(NULL, w->zoo, 0, &model, err)
-                 : sonde_model_load_memory(NULL, w->data.buf, (size_t)w->data.len, NULL, &model, err);
+    sonde_status st = w->path  ? sonde_model_load(NULL, w->path, NULL, &model, err)
+                      : w->zoo ? sonde_zoo_build(NULL, w->zoo, 0, &model, err)
+                               : sonde_model_load_memory(NULL, w->data.buf, (size_t)w->data.len,
+                                                         NULL, &model, err);
     if (st == SONDE_OK)
         st = sonde_sparsify(model, &w->how, made, err);
     sonde_model_release(model);
@@ -125,8 +125,8 @@ static PyObject *sparsify(PyObject *module, PyObject *args)
     PyObject *given_path, *given_out;
     unsigned long long limit;
     if (!PyArg_ParseTuple(args, "OOzOdsO!O!pppzK", &given_path, &data, &w.zoo, &given_out,
-                          &w.how.ratio, &w.how.pattern, &PyTuple_Type, &only, &PyTuple_Type, &except,
-                          &w.how.global, &w.how.sparse_initializers, &w.save.external_data,
+                          &w.how.ratio, &w.how.pattern, &PyTuple_Type, &only, &PyTuple_Type,
+                          &except, &w.how.global, &w.how.sparse_initializers, &w.save.external_data,
                           &w.save.external_name, &limit))
         return NULL;
     w.save.inline_bytes = limit;

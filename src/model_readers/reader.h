@@ -20,8 +20,9 @@ typedef struct sn_model_source {
 typedef struct sn_model_save_options {
     bool external;             /* weights in a file of their own beside the model */
     const char *external_name; /* of that file; NULL: the model's with ".data" behind it */
-    uint64_t inline_bytes; /* models of more bytes have such a file, too; 0: what the format holds */
-    const sn_map *sparse;  /* keys: addresses of tensors to write as sparse ones; may be NULL */
+    uint64_t
+        inline_bytes;     /* models of more bytes have such a file, too; 0: what the format holds */
+    const sn_map *sparse; /* keys: addresses of tensors to write as sparse ones; may be NULL */
     int64_t opset; /* version of ONNX's own operators the graph is written for; 0: the model's */
 } sn_model_save_options;
 

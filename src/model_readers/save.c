@@ -67,9 +67,9 @@ static sonde_status check_path(const sn_model *m, const char *path, sonde_error 
 {
     for (size_t k = 1; k < m->files.n; k++)
         if (sn_file_is_at(m->files.data[k], path))
-            return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "cannot write '%s': it contains weights of the model that is being saved",
-                           path);
+            return sn_fail(
+                err, SONDE_INVALID_ARGUMENT,
+                "cannot write '%s': it contains weights of the model that is being saved", path);
     return SONDE_OK;
 }
 
@@ -147,10 +147,8 @@ static sonde_status save(const sn_model *m, const sn_graph *g, const sn_model_re
                          sonde_error *err)
 {
     target t = {m, s};
-    const sn_model_sink sink = {.write = write_to_model,
-                                .write_data = write_to_data,
-                                .user = &t,
-                                .data_name = data_name};
+    const sn_model_sink sink = {
+        .write = write_to_model, .write_data = write_to_data, .user = &t, .data_name = data_name};
     sonde_status st = row->write(m, g, &sink, opt, err);
     if (s->status != SONDE_OK)
         return sn_fail(err, s->status, "%s", s->error.message);

@@ -21,17 +21,18 @@ sonde_status sn_onnx_read(sn_model *m, const void *data, size_t bytes, const sn_
 /* Takes a piece of what is written; false stops. */
 typedef bool (*sn_onnx_write_fn)(void *user, const void *data, size_t bytes);
 
-/* Where a model goes. A message has at most 2 GiB; the initializers of a larger model go to a second
- * file ("external data"), each at a multiple of SN_ONNX_DATA_ALIGN bytes. */
+/* Where a model goes. A message has at most 2 GiB; the initializers of a larger model go to a
+ * second file ("external data"), each at a multiple of SN_ONNX_DATA_ALIGN bytes. */
 typedef struct sn_onnx_sink {
     sn_onnx_write_fn write;
-    sn_onnx_write_fn write_data; /* the second file; NULL: there is none, large models are refused */
-    void *user;                  /* of both */
-    const char *location;        /* what the model calls the second file */
-    bool external;               /* use it, however small the model is */
-    uint64_t inline_bytes;       /* use it when the model would have more bytes; 0: 2 GiB */
-    /* NULL, or keys that are addresses of tensors (the bytes of a pointer): initializers to write as
-     * sparse ones where that takes less room. */
+    sn_onnx_write_fn
+        write_data;        /* the second file; NULL: there is none, large models are refused */
+    void *user;            /* of both */
+    const char *location;  /* what the model calls the second file */
+    bool external;         /* use it, however small the model is */
+    uint64_t inline_bytes; /* use it when the model would have more bytes; 0: 2 GiB */
+    /* NULL, or keys that are addresses of tensors (the bytes of a pointer): initializers to write
+     * as sparse ones where that takes less room. */
     const sn_map *sparse;
     int64_t opset; /* version of ONNX's own operators to write; 0: that of the model */
 } sn_onnx_sink;

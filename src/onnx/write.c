@@ -32,8 +32,8 @@ typedef struct writer {
     sn_emitter e;
     sn_emitter data; /* the contents of initializers outside the model */
     bool external;   /* large ones are */
-    sn_arena arena; /* names, scopes, imports */
-    sn_map used;    /* names of this graph and the ones around it; a NULL value: free again */
+    sn_arena arena;  /* names, scopes, imports */
+    sn_map used;     /* names of this graph and the ones around it; a NULL value: free again */
     sn_map
         constants; /* address of the contents (the bytes of a pointer) ► constant, where visible */
     SN_VEC(scope) scopes; /* in the order graphs begin */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of weights. Scales and zero points are few, so they are made doubles and integers once. */
+/* Numbers of weights. Scales and zero points are few, so they are made doubles and integers once.
+ */
 #include "shrink/elements.h"
 
 #include "base/codec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks and their norms. Which blocks are the smallest is found without a list of all norms, which
- * would take as much memory as the model: their bits are counted 16 at a time, and norms are computed
- * again for every round. */
+ * would take as much memory as the model: their bits are counted 16 at a time, and norms are
+ * computed again for every round. */
 #include "shrink/pattern.h"
 
 #include <math.h>
@@ -61,13 +61,12 @@ void sn_blocks_open(sn_blocks *b, const sn_elements *e, const sn_weight_view *vi
         int64_t *split = view->groups_along_k ? &b->ks : &b->outputs;
         *split /= view->groups;
         b->dims[b->n_axes] = view->groups;
-        b->strides[b->n_axes++] =
-            *split * (view->groups_along_k ? b->k_stride : b->out_stride);
+        b->strides[b->n_axes++] = *split * (view->groups_along_k ? b->k_stride : b->out_stride);
     }
     for (int i = 0; i < b->n_axes; i++)
         b->matrices *= b->dims[i];
-    b->n = b->matrices * ((b->outputs + p->outputs - 1) / p->outputs) *
-           ((b->ks + p->ks - 1) / p->ks);
+    b->n =
+        b->matrices * ((b->outputs + p->outputs - 1) / p->outputs) * ((b->ks + p->ks - 1) / p->ks);
 }
 
 /* One block: its first element and its size. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of zeros: "4x1" is blocks of 4 neighbouring outputs at one k, "1x16" 16 neighbouring k of
- * one output, "2:4" two zeros among every four neighbours along k. Neighbours along k of a
+/* Patterns of zeros: "4x1" is blocks of 4 neighbouring outputs at one k, "1x16" 16 neighbouring k
+ * of one output, "2:4" two zeros among every four neighbours along k. Neighbours along k of a
  * convolution are input channels at the same tap of the kernel. Where a weight does not divide, the
  * last blocks are smaller. Blocks end where groups of a convolution do. */
 #ifndef SN_SHRINK_PATTERN_H
@@ -20,10 +20,10 @@ sonde_status sn_pattern_parse(const char *text, sn_pattern *p, sonde_error *err)
 typedef struct sn_blocks {
     const sn_elements *e;
     sn_pattern pattern;
-    int64_t outputs, ks;                /* of one matrix */
-    int64_t out_stride, k_stride;       /* in elements */
-    int64_t matrices, n;                /* blocks of all of them */
-    int n_axes;                         /* the others, outermost first; groups are the last */
+    int64_t outputs, ks;          /* of one matrix */
+    int64_t out_stride, k_stride; /* in elements */
+    int64_t matrices, n;          /* blocks of all of them */
+    int n_axes;                   /* the others, outermost first; groups are the last */
     int64_t dims[SN_MAX_RANK + 1], strides[SN_MAX_RANK + 1];
 } sn_blocks;
 void sn_blocks_open(sn_blocks *b, const sn_elements *e, const sn_weight_view *view,

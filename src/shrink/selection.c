@@ -143,8 +143,8 @@ static sonde_status fail_unknown(const sn_graph *g, const char *entry, sonde_err
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s'%.100s'", i ? ", " : "", s.names[i]);
     }
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has no node and no weight '%.200s'%s%s", entry,
-                   s.n ? "; similar names: " : "", list);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has no node and no weight '%.200s'%s%s",
+                   entry, s.n ? "; similar names: " : "", list);
 }
 
 /* ---- the lists ---- */
@@ -165,8 +165,8 @@ static sonde_status add(sn_names *names, const char *entry, sn_arena *arena, siz
     return SONDE_OK;
 }
 
-static sonde_status add_parts(sn_names *names, const sn_graph *g, const char *entry, sn_arena *arena,
-                              size_t *cap, sonde_error *err)
+static sonde_status add_parts(sn_names *names, const sn_graph *g, const char *entry,
+                              sn_arena *arena, size_t *cap, sonde_error *err)
 {
     for (const char *at = entry; at;) {
         const char *comma = strchr(at, ',');

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes of a model a tool works on: lists of names as people type them. An entry is the name
  * of a node or of a weight, a pattern in which * stands for any text and ? for one character, or
- * several of these with commas between them. A node without a name is called as its first output. */
+ * several of these with commas between them. A node without a name is called as its first output.
+ */
 #ifndef SN_SHRINK_SELECTION_H
 #define SN_SHRINK_SELECTION_H
 

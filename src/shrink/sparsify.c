@@ -163,8 +163,7 @@ static sonde_status make_rows(pruning *p)
         return sn_fail_memory(p->err, n * sizeof *p->list);
     for (size_t i = 0; i < n; i++)
         if (!p->r->rows.data[i].skipped[0])
-            p->list[p->n++] =
-                (pruned){.w = &p->weights.list.data[i], .row = &p->r->rows.data[i]};
+            p->list[p->n++] = (pruned){.w = &p->weights.list.data[i], .row = &p->r->rows.data[i]};
     return p->n ? SONDE_OK : fail_nothing(p);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding weights: from every constant forward through all its readers, because a weight may only be
- * changed when all of them are known, and agree on how it lies. */
+/* Finding weights: from every constant forward through all its readers, because a weight may only
+ * be changed when all of them are known, and agree on how it lies. */
 #include "shrink/weights.h"
 
 #include <stdlib.h>
@@ -205,8 +205,7 @@ static bool view_of(finder *f, size_t row, const sn_node *n, const way *at, sn_w
     const reader_kind kind = readers[row].kind;
     int out = kind == CONV ? 0 : kind == CONV_TRANSPOSE ? 1 : at->rank - (kind == RIGHT ? 1 : 2);
     int k = kind == CONV ? 1 : kind == CONV_TRANSPOSE ? 0 : at->rank - (kind == RIGHT ? 2 : 1);
-    const int64_t groups =
-        kind == CONV || kind == CONV_TRANSPOSE ? int_attr(n, "group", 1) : 1;
+    const int64_t groups = kind == CONV || kind == CONV_TRANSPOSE ? int_attr(n, "group", 1) : 1;
     if (readers[row].transposed[0] && int_attr(n, readers[row].transposed, 0)) {
         const int swap = out;
         out = k;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The weights of a model: constants that matrix products and convolutions read, directly or by way
- * of nodes that change nothing but type and order of axes (Identity, Cast, Transpose, QuantizeLinear,
- * DequantizeLinear). One constant is one weight, however many nodes and graphs read it. */
+ * of nodes that change nothing but type and order of axes (Identity, Cast, Transpose,
+ * QuantizeLinear, DequantizeLinear). One constant is one weight, however many nodes and graphs read
+ * it. */
 #ifndef SN_SHRINK_WEIGHTS_H
 #define SN_SHRINK_WEIGHTS_H
 
@@ -19,8 +20,8 @@ typedef struct sn_weight_view {
 typedef struct sn_weight_quant {
     bool there;
     const sn_tensor *scale, *zero; /* NULL: 1 and 0 */
-    int axis;          /* of the constant that they belong to; -1: one for all */
-    int64_t block;     /* elements along that axis that share them, when both are tensors of … */
+    int axis;                      /* of the constant that they belong to; -1: one for all */
+    int64_t block; /* elements along that axis that share them, when both are tensors of … */
     int perm[SN_MAX_RANK]; /* … the constant's rank, whose axis i is axis perm[i] of it; else 0 */
 } sn_weight_quant;
 

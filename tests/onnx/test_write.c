@@ -16,8 +16,8 @@ static bool append(void *user, const void *data, size_t bytes)
 static sonde_status again(fixture *f, fixture *g)
 {
     pb bytes = {0};
-    sonde_status st = sn_onnx_write(
-        f->m, f->m->graph, &(sn_onnx_sink){.write = append, .user = &bytes}, &g->err);
+    sonde_status st =
+        sn_onnx_write(f->m, f->m->graph, &(sn_onnx_sink){.write = append, .user = &bytes}, &g->err);
     if (st != SONDE_OK) {
         free(bytes.data);
         return st;
@@ -196,11 +196,13 @@ TEST(a_file_is_written_whole_or_not_at_all)
     temp_make(folder);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
-    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, NULL, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, NULL, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     CHECK_MSG(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err) == SONDE_OK, "%s",
               g.err.message);
     /* A model may replace the very file it is mapped from. */
-    CHECK_MSG(sn_model_save_file(g.m, g.m->graph, path, NULL, &g.err) == SONDE_OK, "%s", g.err.message);
+    CHECK_MSG(sn_model_save_file(g.m, g.m->graph, path, NULL, &g.err) == SONDE_OK, "%s",
+              g.err.message);
     CHECK_EQ(stat(path, &info), 0);
     CHECK(info.st_size > 100);
     remove(path);

@@ -255,7 +255,8 @@ static int sparsify(const loaded *l, const sparsify_options *o, const sonde_spar
     const sonde_status st = sonde_sparsify(l->model, how, &r, &err);
     progress_end();
     if (st)
-        return fail("%s", err.message);
+        return st == SONDE_INVALID_ARGUMENT ? fail_usage("%s", err.message)
+                                            : fail("%s", err.message);
     int code = read_table(r, &t);
     const sonde_save_options save = save_options(&o->saving);
     if (!code && o->output && sonde_sparsified_save(r, o->output, &save, &err))

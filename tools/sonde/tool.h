@@ -98,7 +98,7 @@ typedef struct loaded {
 } loaded;
 typedef enum load_for {
     LOAD_TO_RUN,
-    LOAD_TO_PLAN,      /* what a run would do and need, without packing any weights */
+    LOAD_TO_PLAN,       /* what a run would do and need, without packing any weights */
     LOAD_TO_KNOW_PORTS, /* what goes in and out: weights are not even looked at */
     LOAD_MODEL          /* no session at all */
 } load_for;

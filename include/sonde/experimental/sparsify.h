@@ -10,9 +10,9 @@
  *     sonde_sparsified_release(sparse);
  *
  * Weights are constant inputs of MatMul, Gemm, Conv, ConvTranspose and their quantised forms
- * (QLinearConv, MatMulInteger, a DequantizeLinear before MatMul, …), in bodies of control flow, too.
- * A constant that several nodes read is pruned once. Zero of a quantised weight is its zero point.
- * Equal models and options give equal files. Experimental: may change between versions. */
+ * (QLinearConv, MatMulInteger, a DequantizeLinear before MatMul, …), in bodies of control flow,
+ * too. A constant that several nodes read is pruned once. Zero of a quantised weight is its zero
+ * point. Equal models and options give equal files. Experimental: may change between versions. */
 #ifndef SONDE_EXPERIMENTAL_SPARSIFY_H
 #define SONDE_EXPERIMENTAL_SPARSIFY_H
 
@@ -63,7 +63,7 @@ typedef struct sonde_sparse_weight {
     const char *pattern; /* "4x1" */
     const char *dtype;   /* "f32"; "" in the total */
     uint64_t elements, zeros_before, zeros_after;
-    double norm_kept;    /* the weight's L2 norm, divided by that before; NaN with infinite numbers */
+    double norm_kept; /* the weight's L2 norm, divided by that before; NaN with infinite numbers */
     const char *skipped; /* why it was left as it is; "" for those that were pruned */
     int selected;        /* 0: the options leave it out */
 } sonde_sparse_weight;
