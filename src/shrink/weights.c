@@ -274,12 +274,14 @@ static bool transpose(const sn_node *n, way *at)
 {
     const sn_attr *a = sn_node_attr(n, "perm");
     const way from = *at;
+    uint32_t seen = 0; /* every axis once: what is no permutation must not become a view */
     if (a && (a->kind != SN_ATTR_INTS || a->n != (size_t)at->rank))
         return false;
     for (int i = 0; i < at->rank; i++) {
         const int64_t axis = a ? a->ints[i] : at->rank - 1 - i;
-        if (axis < 0 || axis >= at->rank)
+        if (axis < 0 || axis >= at->rank || (seen >> axis & 1))
             return false;
+        seen |= UINT32_C(1) << axis;
         at->perm[i] = from.perm[axis];
     }
     return true;

@@ -15,6 +15,10 @@ try sonde sparsify zoo:tiny_cnn --pattern 2:4 --ratio 0.9
 try sonde sparsify zoo:tiny_cnn --only /fc/gemm
 try sonde sparsify zoo:tiny_cnn --only /act/Relu
 try sonde sparsify zoo:tiny_cnn -o sparse.txt
+try sonde sparsify zoo:tiny_cnn --sparse-initializers
+try sonde sparsify zoo:tiny_cnn --external-data
+try sonde inspect zoo:tiny_cnn --inline-limit 1K
+try sonde zoo --external-data
 try sonde sparsify zoo:tiny_if
 try sonde sparsify missing.onnx
 try sonde sparsify zoo:tiny_cnn -o missing/sparse.onnx

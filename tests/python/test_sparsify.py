@@ -466,6 +466,14 @@ def test_a_model_without_weights_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("perm", [[0, 0], [1, 1], [0, 2], [-1, 0], [0, 1, 2]])
+def test_a_transpose_that_is_none_is_not_followed(tmp_path, perm):
+    model = small_models.model([("Transpose", ["w"], ["t"], "turn", {"perm": perm}), ("MatMul", ["x", "t"], ["y"])],
+                               [value("x", shape=[1, 8])], [value("y")], [numpy_helper.from_array(weight(8, 8), "w")])
+    with pytest.raises(sonde.Error, match="no weights to prune"):
+        sonde.sparsify(model, tmp_path / "out.onnx")
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     old = tmp_path / "old.onnx"
     old.write_bytes(b"old")

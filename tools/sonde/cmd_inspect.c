@@ -45,7 +45,10 @@ static int check_output(void *values)
     for (size_t i = 0; i < o->outputs.n; i++)
         if (sonde_inspection_can_save(o->outputs.items[i], &err))
             return fail_usage("%s", err.message);
-    return -1;
+    bool model = false;
+    for (size_t i = 0; i < o->outputs.n; i++)
+        model = model || ends_with(o->outputs.items[i], ".onnx");
+    return saving_check(&o->saving, model, "-o FILE.onnx");
 }
 
 static const option_group groups[] = {{"Output", rows, 0, check_output},

@@ -75,14 +75,16 @@ int cmd_zoo(int argc, char **argv)
     if (code < 0) {
         const list *rest = &o.common.rest;
         const char *const *a = rest->items;
-        if (rest->n == 0 || (rest->n == 1 && strcmp(a[0], "list") == 0))
-            code = list_models();
-        else if (strcmp(a[0], "save") == 0)
+        if (rest->n == 0 || (rest->n == 1 && strcmp(a[0], "list") == 0)) {
+            code = saving_check(&o.saving, false, "'save NAME FILE'");
+            code = code < 0 ? list_models() : code;
+        } else if (strcmp(a[0], "save") == 0) {
             code = rest->n == 3
                        ? save_model(&o, a[1], a[2])
                        : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
-        else
+        } else {
             code = fail_usage("unknown argument '%s'; zoo takes 'list' or 'save'", a[0]);
+        }
     }
     options_free(&verb, &o.common);
     return code;

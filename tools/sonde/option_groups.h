@@ -87,6 +87,9 @@ typedef struct saving_options {
 } saving_options;
 extern const option_row saving_option_rows[];
 sonde_save_options save_options(const saving_options *o);
+/* Options that have no effect because nothing is saved are refused: `how` says what would be saved.
+ * Returns as options_parse does. */
+int saving_check(const saving_options *o, bool saves, const char *how);
 #define SAVING_OPTIONS(type, field)                                                                \
     {                                                                                              \
         "Saving", saving_option_rows, offsetof(type, field), NULL                                  \

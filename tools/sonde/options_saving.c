@@ -19,3 +19,11 @@ sonde_save_options save_options(const saving_options *o)
     s.inline_bytes = (uint64_t)o->inline_limit;
     return s;
 }
+
+int saving_check(const saving_options *o, bool saves, const char *how)
+{
+    if (saves || (!o->external_data && !o->inline_limit))
+        return -1;
+    return fail_usage("%s says how a model is saved and needs %s",
+                      o->external_data ? "--external-data" : "--inline-limit", how);
+}
