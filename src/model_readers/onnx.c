@@ -33,8 +33,7 @@ static sonde_status write_model(const sn_model *m, const sn_graph *g, const sn_m
                              .location = sink->data_name,
                              .external = opt->external,
                              .inline_bytes = opt->inline_bytes,
-                             .sparse = opt->sparse,
-                             .opset = opt->opset};
+                             .sparse = opt->sparse};
     return sn_onnx_write(m, g, &to, err);
 }
 

@@ -23,7 +23,6 @@ typedef struct sn_model_save_options {
     uint64_t
         inline_bytes;     /* models of more bytes have such a file, too; 0: what the format holds */
     const sn_map *sparse; /* keys: addresses of tensors to write as sparse ones; may be NULL */
-    int64_t opset; /* version of ONNX's own operators the graph is written for; 0: the model's */
 } sn_model_save_options;
 
 /* Takes a piece of what is written; false stops. */

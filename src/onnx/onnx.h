@@ -34,7 +34,6 @@ typedef struct sn_onnx_sink {
     /* NULL, or keys that are addresses of tensors (the bytes of a pointer): initializers to write
      * as sparse ones where that takes less room. */
     const sn_map *sparse;
-    int64_t opset; /* version of ONNX's own operators to write; 0: that of the model */
 } sn_onnx_sink;
 enum {
     SN_ONNX_DATA_ALIGN = 4096,

@@ -463,18 +463,6 @@ static void write_model(writer *w)
     }
 }
 
-/* What the operators of a model are written for; `opset` stands for ONNX's own. */
-static void import_opsets(writer *w)
-{
-    for (size_t k = 0; k < w->m->opsets.n; k++) {
-        sn_opset o = w->m->opsets.data[k];
-        if (w->sink->opset && !o.domain[0])
-            o.version = w->sink->opset;
-        if (!sn_vec_push(&w->imports, w->m->ctx->alloc, o))
-            no_memory(w);
-    }
-}
-
 /* The counting pass, which decides all names. */
 static sonde_status count(writer *w, const sn_model *m, const sn_graph *g, const sn_onnx_sink *sink,
                           bool external, sonde_error *err)
@@ -487,7 +475,9 @@ static sonde_status count(writer *w, const sn_model *m, const sn_graph *g, const
     sn_arena_init(&w->arena, alloc);
     sn_map_init(&w->used, alloc);
     sn_map_init(&w->constants, alloc);
-    import_opsets(w);
+    for (size_t k = 0; k < m->opsets.n; k++)
+        if (!sn_vec_push(&w->imports, alloc, m->opsets.data[k]))
+            no_memory(w);
     if (w->status == SONDE_OK)
         write_model(w);
     return w->status;

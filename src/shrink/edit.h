@@ -20,7 +20,6 @@ typedef struct sn_edit {
     sn_graph *graph;    /* the copy: functions of graph/graph.h change it */
     sn_buffers buffers; /* memory of new constants */
     sn_map sparse;      /* tensors to save as sparse ones: sn_edit_save_sparse */
-    int64_t opset;      /* of ONNX's own operators when it is saved; 0: the model's */
 } sn_edit;
 
 /* After a failure there is nothing to close. */

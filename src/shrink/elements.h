@@ -4,7 +4,7 @@
 #ifndef SN_SHRINK_ELEMENTS_H
 #define SN_SHRINK_ELEMENTS_H
 
-#include "shrink/weights.h"
+#include "shrink/find_weights.h"
 
 typedef struct sn_elements {
     const sn_tensor *t; /* with memory that may be written */

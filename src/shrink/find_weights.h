@@ -3,8 +3,8 @@
  * of nodes that change nothing but type and order of axes (Identity, Cast, Transpose,
  * QuantizeLinear, DequantizeLinear). One constant is one weight, however many nodes and graphs read
  * it. */
-#ifndef SN_SHRINK_WEIGHTS_H
-#define SN_SHRINK_WEIGHTS_H
+#ifndef SN_SHRINK_FIND_WEIGHTS_H
+#define SN_SHRINK_FIND_WEIGHTS_H
 
 #include "graph/graph.h"
 

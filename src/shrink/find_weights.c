@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding weights: from every constant forward through all its readers, because a weight may only
  * be changed when all of them are known, and agree on how it lies. */
-#include "shrink/weights.h"
+#include "shrink/find_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
