@@ -60,6 +60,7 @@ from ._random import rand
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sonde import OrtValue, RunOptions
 from ._sonde import version as __version__
+from ._sparsify import sparsify
 from .op_profiler import profile_op
 from .profiler import Profiler, RecordFormat, profile, record
 from ._torch import from_torch
@@ -122,6 +123,7 @@ __all__ = [
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "sparsify",
 ]
 
 # Where people look for them, and where tracebacks say they are.

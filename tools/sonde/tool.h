@@ -98,8 +98,9 @@ typedef struct loaded {
 } loaded;
 typedef enum load_for {
     LOAD_TO_RUN,
-    LOAD_TO_PLAN,      /* what a run would do and need, without packing any weights */
-    LOAD_TO_KNOW_PORTS /* what goes in and out: weights are not even looked at */
+    LOAD_TO_PLAN,       /* what a run would do and need, without packing any weights */
+    LOAD_TO_KNOW_PORTS, /* what goes in and out: weights are not even looked at */
+    LOAD_MODEL          /* no session at all */
 } load_for;
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it, or as many
  * as --instances says. One that is not to run is a single one, and a model that cannot be run
