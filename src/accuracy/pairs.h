@@ -89,21 +89,35 @@ typedef struct sn_runner {
     sonde_session *session; /* NULL: another runtime runs it */
 } sn_runner;
 
+/* Some of B's operators, fed with A's tensors. */
+typedef struct sn_local {
+    sn_runner runner;
+    uint32_t *pairs; /* whose tensors it returns */
+    uint32_t n;
+    uint32_t *fed; /* pairs whose tensors it reads */
+    uint32_t n_fed;
+} sn_local;
+
 /* What is run to compare some pairs. */
 typedef struct sn_job {
-    sn_runner a, b, local;
-    uint32_t *of_a; /* pairs whose tensors `a` returns: those compared, then what `local` reads */
+    sn_runner a, b;
+    uint32_t *of_a; /* pairs whose tensors `a` returns: those compared, then what local runs read */
     uint32_t n_of_a;
     uint32_t *place; /* by pair: where it is in of_a, plus 1; 0: it is not */
     uint32_t *of_b;  /* pairs whose tensors `b` returns */
     uint32_t n_of_b;
-    uint32_t *of_local; /* pairs whose tensors `local` returns */
+    uint32_t *of_local; /* pairs whose operators are to run alone */
     uint32_t n_of_local;
-    uint32_t *fed; /* pairs whose tensors `local` reads */
-    uint32_t n_fed;
-    bool *is_fed;            /* by pair */
+    sn_local local; /* those of them that can */
+    bool local_ready;
     sn_arena arena, scratch; /* `scratch`: of one sample */
 } sn_job;
+
+/* A's tensor of a pair, of what `a` returned; NULL: it is not among them. */
+static inline sonde_value *sn_job_value(const sn_job *job, sonde_value *const *a, uint32_t pair)
+{
+    return job->place[pair] ? a[job->place[pair] - 1] : NULL;
+}
 
 struct sonde_accuracy {
     sonde_context *context;
@@ -168,6 +182,33 @@ sonde_status sn_with_outputs(sonde_accuracy *acc, const sn_side *side, const sn_
                              const char *const *names, size_t n, sonde_model **made,
                              sonde_error *err);
 
+/* ---- sides.c ---- */
+/* Makes `from`, which was made of the side's model, ready to return the tensors of these pairs;
+ * none: does nothing. `arena` must live until it is open. */
+sonde_status sn_runner_open(sonde_accuracy *acc, sn_arena *arena, const sn_side *side,
+                            const sn_model *from, const uint32_t *pairs, uint32_t n, sn_runner *r,
+                            sonde_error *err);
+void sn_runner_close(sn_runner *r); /* also after a failure, and of a zeroed one */
+sonde_status sn_runner_run(sonde_accuracy *acc, const sn_side *side, const sn_runner *r,
+                           const sn_sample *s, sonde_value **out, uint32_t n, sonde_error *err);
+void sn_release_values(sonde_value **values, uint32_t n);
+
+/* ---- local.c ---- */
+typedef sonde_status (*sn_layer_fn)(sonde_accuracy *acc, sn_pair *pair, sonde_value *value,
+                                    void *user, sonde_error *err);
+/* One run on a sample: what `a` of the job has returned for it, names of B's inputs with room for
+ * one more for each pair, and who gets the tensors; layer NULL: they are compared. */
+typedef struct sn_local_run {
+    sn_job *job;
+    const sn_sample *sample;
+    const char **names;
+    sonde_value *const *a;
+    sn_layer_fn layer;
+    void *user;
+} sn_local_run;
+sonde_status sn_local_open(sonde_accuracy *acc, sn_job *job, sonde_error *err);
+sonde_status sn_local_run_all(sonde_accuracy *acc, const sn_local_run *r, sonde_error *err);
+
 /* ---- run.c ---- */
 /* What is compared of pairs; may be added up. */
 enum {
@@ -179,9 +220,7 @@ sonde_status sn_job_open(sonde_accuracy *acc, sn_job *job, const uint32_t *pairs
                          int what, sonde_error *err);
 void sn_job_close(sn_job *job); /* also after a failure, and of a zeroed one */
 /* Runs it on a sample and adds the errors. `layer`, when it is not NULL, is given each tensor that
- * `local` has made instead. */
-typedef sonde_status (*sn_layer_fn)(sonde_accuracy *acc, sn_pair *pair, sonde_value *value,
-                                    void *user, sonde_error *err);
+ * a local run has made instead. */
 sonde_status sn_job_run(sonde_accuracy *acc, sn_job *job, const sn_sample *s, sn_layer_fn layer,
                         void *user, sonde_error *err);
 

@@ -4,6 +4,9 @@ quantisers, another runtime is one side, and odd numbers, shapes and names are r
 
 import json
 import os
+import pathlib
+import re
+import shlex
 import subprocess
 import sys
 
@@ -243,6 +246,26 @@ def test_other_shapes_are_reported_as_such(tmp_path):
     assert (row["type_a"], row["type_b"]) == ("f32[2, 3]", "f32[4, 2, 3]")
 
 
+def test_layers_of_another_width_have_no_error_of_their_own_and_the_others_have(tmp_path):
+    def build(width, scale):
+        rng = np.random.default_rng(0)
+        first, second = rng.standard_normal((8, 16)).astype(np.float32), rng.standard_normal((16, 4)).astype(np.float32)
+        return small_models.model(
+            [("MatMul", ["x", "w1"], ["narrow"], {"name": "first"}), ("Relu", ["narrow"], ["relu"], {"name": "relu"}),
+             ("MatMul", ["relu", "w2"], ["joined"], {"name": "second"}), ("Mul", ["joined", "scale"], ["z"], {"name": "mul"}),
+             ("Neg", ["z"], ["out"], {"name": "neg"})],
+            [small_models.value("x", shape=[2, 8])], [small_models.value("out")],
+            [numpy_helper.from_array(first[:, :width], "w1"), numpy_helper.from_array(second[:width], "w2"),
+             numpy_helper.from_array(np.float32(scale), "scale")])
+
+    rows = {t["node"]: t for t in compare(saved(build(16, 1), tmp_path / "a.onnx"), saved(build(12, 1.01), tmp_path / "b.onnx"),
+                                          "--samples", 2)["tensors"]}
+    assert rows["first"]["different"] and rows["relu"]["different"]
+    assert rows["second"]["local"] is None and not rows["second"]["different"]
+    assert rows["mul"]["local"]["sqnr_db"] == pytest.approx(40, abs=0.1)
+    assert rows["neg"]["local"]["sqnr_db"] is None and rows["neg"]["local"]["mismatches"] == 0
+
+
 def test_elements_of_integers_are_equal_or_not(tmp_path):
     def build(bias):
         return small_models.model([("Add", ["x", "bias"], ["y"])], [small_models.value("x", small_models.INT64, [3])],
@@ -343,6 +366,20 @@ def test_memory_for_tensors_is_bounded_and_changes_no_figure(zoo, tmp_path):
     for a, b in zip(one["tensors"], many["tensors"], strict=True):
         assert a["sqnr_db"] == pytest.approx(b["sqnr_db"], abs=1)
         assert a["samples"] == b["samples"] == 2
+
+
+# ---------------------------------------------------------------- the page
+def test_the_commands_of_the_page_run(tmp_path):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "compare.md").read_text()
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```$", page, re.S | re.M) for line in block.splitlines()]
+    assert len(lines) >= 5
+    env = {**os.environ, "SONDE_BENCH_PYTHON": sys.executable}
+    for line in lines:
+        if "onnxruntime" in line and not importable("onnxruntime"):
+            continue
+        command = [PROGRAM, *shlex.split(line, comments=True)[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
 # ---------------------------------------------------------------- Python
