@@ -98,7 +98,7 @@ def _split(arrays: Mapping[str, Any], ranks: Mapping[str, tuple[int, Any]]) -> l
         data = np.asarray(array)
         if rank >= 0 and data.ndim == rank + 1:
             parts[name] = list(data)
-        elif data.ndim == rank and rank > 0 and isinstance(first, int) and 0 < first < len(data) and len(data) % first == 0:
+        elif data.ndim == rank > 0 and isinstance(first, int) and 0 < first < len(data) and not len(data) % first:
             parts[name] = np.split(data, len(data) // first)
         else:
             parts[name] = [data]
@@ -206,10 +206,12 @@ def _side(model: Any, options: SessionOptions, precision: int | None, against: s
 class _Ports(InferenceSession):
     """A model whose inputs are known and that does not run: nothing is packed."""
 
-    def __init__(self, model: Any) -> None:
-        self._sess_options = SessionOptions()
+    def __init__(self, model: Any, options: SessionOptions) -> None:
+        self._sess_options = options
         self._profiling = None
-        _sonde.Session.__init__(self, **_source(model), plan_only=True)
+        arguments = session_arguments(options)
+        files = {name: arguments[name] for name in ("no_mmap", "external_dir")}
+        _sonde.Session.__init__(self, **_source(model), **files, plan_only=True)
         self._find_ports()
 
 
@@ -268,7 +270,7 @@ def compare(
     second = options_b if options_b is not None else first
     other = a if b is None else b
     sides = (_side(a, first, precisions[0], None), _side(other, second, precisions[1], against))
-    ports, ports_b = _Ports(a), _Ports(other)
+    ports, ports_b = _Ports(a, first), _Ports(other, second)
     each = _samples(inputs, ports, samples, seed, sizes)
     with tempfile.TemporaryDirectory(prefix="sonde-compare-") as folder:
         path = os.path.join(folder, "model.onnx")
