@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pruning from C: the rows, that every failing allocation is survived, cancelling, and arguments
- * that make no sense. Which blocks go is tested against numpy (tests/python/test_package_sparsify.py). */
+ * that make no sense. Which blocks go is tested against numpy
+ * (tests/python/test_package_sparsify.py). */
 #include "sonde/experimental/sparsify.h"
 
 #include "api/counting_alloc.h"
