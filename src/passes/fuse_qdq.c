@@ -614,13 +614,10 @@ static sonde_status become(sn_graph *g, sn_pass_env *env, match *m, sn_value *co
 
 static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, bool conv)
 {
-    sn_value *const in[7] = {m->in[0].q,
-                             m->in[1].q,
-                             m->in[0].params[0],
-                             m->in[1].params[0],
-                             m->in[0].params[1],
-                             m->in[1].params[1],
-                             m->op->n_in > 2 ? m->op->in[2].value : NULL};
+    sn_value *bias = m->op->n_in > 2 ? m->op->in[2].value : NULL;
+    sn_value *const in[7] = {
+        m->in[0].q,         m->in[1].q, m->in[0].params[0], m->in[1].params[0], m->in[0].params[1],
+        m->in[1].params[1], bias};
     return become(g, env, m, in, conv ? "sonde" : "com.microsoft",
                   conv ? "ConvIntegerToFloat" : "MatMulIntegerToFloat");
 }

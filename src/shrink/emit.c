@@ -36,15 +36,22 @@ sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q)
 {
     *w = (sn_q_writer){.q = q, .err = q->err};
     SN_TRY(sn_model_new(&w->m, &q->context->core, q->err));
-    const sonde_status st = sn_q_copy_model(w->m, q->prepared->core, q->err);
+    sonde_status st = sn_q_copy_model(w->m, q->prepared->core, q->err);
     w->g = w->m->graph;
-    if (st != SONDE_OK)
+    sn_map_init(&w->names, &q->context->alloc);
+    for (sn_node *n = w->g->first; n && st == SONDE_OK; n = n->next)
+        if (n->name[0] && !sn_map_put(&w->names, n->name, n, NULL))
+            st = sn_fail_memory(q->err, sizeof(sn_map_entry));
+    if (st != SONDE_OK) {
+        sn_map_free(&w->names);
         sn_model_unref(w->m);
+    }
     return st;
 }
 
 sonde_status sn_q_writer_close(sn_q_writer *w, sonde_status st, sonde_model **made)
 {
+    sn_map_free(&w->names);
     if (st != SONDE_OK) {
         sn_model_unref(w->m);
         return st;
@@ -78,14 +85,26 @@ sonde_status sn_q_constant(sn_model *m, sn_graph *g, const char *name, const cha
     return SONDE_OK;
 }
 
+sonde_status sn_q_node_name(sn_q_writer *w, const char *base, const char *suffix, const char **name)
+{
+    const char *made = sn_arena_printf(&w->m->arena, "%s%s", base, suffix);
+    for (unsigned k = 2; made && sn_map_get(&w->names, made); k++)
+        made = sn_arena_printf(&w->m->arena, "%s%s_%u", base, suffix, k);
+    if (!made || !sn_map_put(&w->names, made, w, NULL))
+        return sn_fail_memory(w->err, 64);
+    *name = made;
+    return SONDE_OK;
+}
+
 sonde_status sn_q_add(sn_q_writer *w, sn_node *before, const char *domain, const char *op_type,
                       const char *base, const char *suffix, sn_value *const *in, uint32_t n_in,
                       sn_node **node, sn_value **out)
 {
     sn_node *n = NULL;
-    const char *name = sn_arena_printf(&w->m->arena, "%s%s", base, suffix);
-    const char *result = sn_arena_printf(&w->m->arena, "%s%s_Output", base, suffix);
-    if (!name || !result)
+    const char *name = NULL;
+    SN_TRY(sn_q_node_name(w, base, suffix, &name));
+    const char *result = sn_arena_printf(&w->m->arena, "%s_Output", name);
+    if (!result)
         return sn_fail_memory(w->err, 64);
     SN_TRY(sn_graph_add_node(w->g, before, domain, op_type, name, n_in, 1, &n, w->err));
     n->opset = domain[0] ? 1 : (int32_t)sn_model_opset(w->m, "");

@@ -128,12 +128,16 @@ sonde_status sn_q_constant(sn_model *m, sn_graph *g, const char *name, const cha
 typedef struct sn_q_writer {
     sn_quantizer *q;
     sn_model *m;
-    sn_graph *g; /* a clone of the prepared graph: ids are the same */
+    sn_graph *g;  /* a clone of the prepared graph: ids are the same */
+    sn_map names; /* of nodes: runtimes refuse two that are called alike */
     sonde_error *err;
 } sn_q_writer;
 sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q);
 /* `made` is the model; on failure (st) it is freed. */
 sonde_status sn_q_writer_close(sn_q_writer *w, sonde_status st, sonde_model **made);
+/* base + suffix, or a variation where a node is called so already. */
+sonde_status sn_q_node_name(sn_q_writer *w, const char *base, const char *suffix,
+                            const char **name);
 /* A node before `before` (NULL: at the end) named base + suffix, with one new output of that name.
  */
 sonde_status sn_q_add(sn_q_writer *w, sn_node *before, const char *domain, const char *op_type,

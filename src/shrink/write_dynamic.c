@@ -16,9 +16,8 @@ static sonde_status quantize_input(sn_q_writer *w, sn_value *x, dynamic *d)
     static const char *const suffixes[] = {"_quantized", "_scale", "_zero_point"};
     sn_value **const made[] = {&d->bytes, &d->scale, &d->zero};
     sn_node *n;
-    const char *name = sn_arena_printf(&w->m->arena, "%s_QuantizeLinear", x->name);
-    if (!name)
-        return sn_fail_memory(w->err, strlen(x->name));
+    const char *name = NULL;
+    SN_TRY(sn_q_node_name(w, x->name, "_QuantizeLinear", &name));
     SN_TRY(sn_graph_add_node(w->g, x->producer ? x->producer->next : w->g->first, "",
                              "DynamicQuantizeLinear", name, 1, 3, &n, w->err));
     n->opset = (int32_t)sn_model_opset(w->m, "");

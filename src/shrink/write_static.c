@@ -235,8 +235,12 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
     SN_TRY(add_weights(w, &p, axis));
     if (w->q->o.correct_bias)
         correct_bias(&p);
+    const char *name =
+        found.bias ? found.bias->name : sn_arena_printf(&w->m->arena, "%s_bias", n->out[0]->name);
+    if (!name)
+        return sn_fail_memory(w->err, 64);
     if (p.bias)
-        SN_TRY(add_bias(w, &p, found.bias ? found.bias->name : n->out[0]->name));
+        SN_TRY(add_bias(w, &p, name));
     const uint64_t count = (uint64_t)sn_tensor_count(found.w->fact.data);
     d->made = "int8";
     d->weights = axis < 0 ? "per tensor" : "per channel";
