@@ -320,10 +320,8 @@ static void keep_matrices(sn_quantizer *q)
         const bool matrix = sn_q_is(n, "MatMul") || sn_q_is(n, "Gemm");
         if (d->role == SN_Q_FLOAT)
             continue;
-        if (d->role != SN_Q_PRODUCT)
-            *d = (sn_q_node){.why = no_form, .sqnr_db = NAN};
-        else if (!matrix)
-            *d = (sn_q_node){.why = "only static quantisation has convolutions", .sqnr_db = NAN};
+        if (d->role != SN_Q_PRODUCT || !matrix)
+            *d = (sn_q_node){.why = "only static quantisation has it", .sqnr_db = NAN};
         else if (q->o.kind == SONDE_QUANTIZE_WEIGHTS && n->in[1].value->fact.data->rank != 2)
             *d = (sn_q_node){.why = "its weights are no matrix", .sqnr_db = NAN};
     }

@@ -152,8 +152,7 @@ def test_one_model_gives_one_file_with_any_number_of_threads(tmp_path, monkeypat
     assert made[0] == made[1] == made[2]
 
 
-def test_small_groups_of_tensors_give_the_same_file(tmp_path):
-    """Through ctypes: group_bytes bounds what calibration keeps."""
+def test_arrays_and_single_samples_give_the_same_file(tmp_path):
     x = images(4, 16)
     sonde.quantize(cnn(), tmp_path / "a.onnx", {"x": x})
     sonde.quantize(cnn(), tmp_path / "b.onnx", [{"x": one[None]} for one in x])

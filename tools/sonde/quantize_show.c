@@ -71,9 +71,12 @@ static void print_fates(const fates *all)
     for (size_t i = 0; i < all->n; i++) {
         const fate *f = &all->list[i];
         char *type = printable(f->row.op_type);
-        printf("%-*s  %5zu  %-5s  %10s  %10s%s%s\n", width, type, f->nodes, f->row.made,
-               f->before ? bytes_text(f->before) : "", f->before ? bytes_text(f->after) : "",
-               *f->row.why ? "  " : "", f->row.why);
+        printf("%-*s  %5zu  %-5s", width, type, f->nodes, f->row.made);
+        if (f->before)
+            printf("  %10s  %10s", bytes_text(f->before), bytes_text(f->after));
+        else if (*f->row.why)
+            printf("  %22s", "");
+        printf("%s%s\n", *f->row.why ? "  " : "", f->row.why);
         free(type);
     }
 }
