@@ -132,3 +132,10 @@ sonde_status sn_q_import(sn_q_writer *w, const char *domain, int64_t version)
     return sn_vec_push(&w->m->opsets, w->m->ctx->alloc, own) ? SONDE_OK
                                                              : sn_fail_memory(w->err, sizeof own);
 }
+
+sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done)
+{
+    if (q->o.progress && q->o.progress(q->o.progress_user, what, done))
+        return sn_fail(q->err, SONDE_CANCELLED, "quantising was cancelled");
+    return SONDE_OK;
+}

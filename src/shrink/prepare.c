@@ -18,38 +18,6 @@ enum {
 static const char *const wanted[] = {"fold-constants", "constant-shapes", "dead-code",
                                      "identity",       "pad-into",        "conv-batchnorm"};
 
-bool sn_q_is(const sn_node *n, const char *op_type)
-{
-    return !n->domain[0] && strcmp(n->op_type, op_type) == 0;
-}
-
-int64_t sn_q_int(const sn_node *n, const char *name, int64_t otherwise)
-{
-    const sn_attr *a = sn_node_attr(n, name);
-    return a && a->kind == SN_ATTR_INT ? a->i : otherwise;
-}
-
-float sn_q_float(const sn_node *n, const char *name, float otherwise)
-{
-    const sn_attr *a = sn_node_attr(n, name);
-    return a && a->kind == SN_ATTR_FLOAT ? a->f : otherwise;
-}
-
-const sn_tensor *sn_q_floats(const sn_value *v)
-{
-    return v && sn_value_is_const(v) && v->fact.data->dtype == SONDE_DTYPE_F32 &&
-                   sn_tensor_is_plain(v->fact.data)
-               ? v->fact.data
-               : NULL;
-}
-
-sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done)
-{
-    if (q->o.progress && q->o.progress(q->o.progress_user, what, done))
-        return sn_fail(q->err, SONDE_CANCELLED, "quantising was cancelled");
-    return SONDE_OK;
-}
-
 /* ------------------------------------------------------------------ rewriting */
 static sonde_status run_passes(sn_model *m, sonde_error *err)
 {

@@ -58,16 +58,26 @@ typedef struct sn_quantizer {
     sonde_error *err;
 } sn_quantizer;
 
-/* ---- prepare.c ---- */
-/* Makes q->prepared, and empty tables. */
-sonde_status sn_q_prepare(sn_quantizer *q);
-/* Calls q->o.progress and looks at the token. */
-sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done);
+/* ---- product.c ---- */
 bool sn_q_is(const sn_node *n, const char *op_type); /* of ONNX's own domain */
 int64_t sn_q_int(const sn_node *n, const char *name, int64_t otherwise);
 float sn_q_float(const sn_node *n, const char *name, float otherwise);
-/* A constant f32 tensor. */
+bool sn_q_is_f32(const sn_value *v);
+/* A constant f32 tensor; NULL: it is none. */
 const sn_tensor *sn_q_floats(const sn_value *v);
+/* How the weights of a product lie. */
+typedef struct sn_q_product {
+    const sn_value *w, *bias; /* bias may be NULL */
+    int axis;                 /* of the output channels */
+    int64_t channels;
+    int64_t groups;
+} sn_q_product;
+/* NULL: it can be quantised; else why not. */
+const char *sn_q_product_of(const sn_node *n, sn_q_product *p);
+
+/* ---- prepare.c ---- */
+/* Makes q->prepared, and empty tables. */
+sonde_status sn_q_prepare(sn_quantizer *q);
 
 /* ---- except.c ---- */
 /* q->o.except with the names of "@FILE" in place of it, in the arena. */
@@ -81,15 +91,6 @@ sonde_status sn_q_raise_opset(sn_model *m, int64_t version, sonde_error *err);
 sonde_status sn_q_equalize(sn_quantizer *q);
 
 /* ---- quantize_plan.c ---- */
-/* How the weights of a product lie. */
-typedef struct sn_q_product {
-    const sn_value *w, *bias; /* bias may be NULL */
-    int axis;                 /* of the output channels */
-    int64_t channels;
-    int64_t groups;
-} sn_q_product;
-/* NULL: it can be quantised; else why not. */
-const char *sn_q_product_of(const sn_node *n, sn_q_product *p);
 sonde_status sn_q_plan(sn_quantizer *q);
 /* Does node n read its input k as bytes, if it computes with integers? */
 bool sn_q_reads_bytes(const sn_quantizer *q, const sn_node *n, uint32_t k);
@@ -144,6 +145,8 @@ sonde_status sn_q_add(sn_q_writer *w, sn_node *before, const char *domain, const
                       const char *base, const char *suffix, sn_value *const *in, uint32_t n_in,
                       sn_node **node, sn_value **out);
 sonde_status sn_q_set_int(sn_q_writer *w, sn_node *n, const char *name, int64_t i);
+/* Calls q->o.progress, which may cancel. */
+sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done);
 sonde_status sn_q_import(sn_q_writer *w, const char *domain, int64_t version);
 
 /* ---- compare.c ---- */

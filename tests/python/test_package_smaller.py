@@ -14,7 +14,6 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sonde").symlink_to(os.environ["SONDE_PROGRAM"])
-    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
     path = f"{tmp_path}/bin:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     text, namespace = PAGE.read_text(), {}
     blocks = list(re.finditer(r"^```(sh|python)\n(.*?)^```$", text, re.S | re.M))

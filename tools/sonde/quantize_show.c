@@ -71,11 +71,12 @@ static void print_fates(const fates *all)
     for (size_t i = 0; i < all->n; i++) {
         const fate *f = &all->list[i];
         char *type = printable(f->row.op_type);
-        printf("%-*s  %5zu  %-5s", width, type, f->nodes, f->row.made);
+        printf("%-*s  %5zu  %s", width, type, f->nodes, f->row.made);
+        const int gap = 5 - (int)strlen(f->row.made);
         if (f->before)
-            printf("  %10s  %10s", bytes_text(f->before), bytes_text(f->after));
+            printf("%*s  %10s  %10s", gap, "", bytes_text(f->before), bytes_text(f->after));
         else if (*f->row.why)
-            printf("  %22s", "");
+            printf("%*s  %22s", gap, "", "");
         printf("%s%s\n", *f->row.why ? "  " : "", f->row.why);
         free(type);
     }
