@@ -4,6 +4,7 @@ model at least as well as those of onnxruntime's own quantiser, and bad input le
 
 import json
 import os
+import subprocess
 import warnings
 
 import numpy as np
@@ -101,6 +102,27 @@ def test_a_cnn_runs_in_onnxruntime_with_the_same_bits(tmp_path):
     assert abs(sqnr(float_, ours) - table.attrs["sqnr_db"]) < 1.5
 
 
+def steps(path):
+    """How often each operator is left after the passes."""
+    ran = subprocess.run([os.environ["SONDE_PROGRAM"], "inspect", path, "--optimized", "--json", "-"], check=True,
+                         capture_output=True, text=True)
+    return {row["op"]: row["count"] for row in json.loads(ran.stdout)["operators"]}
+
+
+def test_everything_between_the_input_and_the_output_is_integers(tmp_path):
+    """One QuantizeLinear at the input, and no DequantizeLinear: the last product makes floats itself."""
+    sonde.quantize(cnn(), tmp_path / "q.onnx", {"x": images(4, 16)})
+    found = steps(tmp_path / "q.onnx")
+    assert found["QuantizeLinear"] == 1 and "DequantizeLinear" not in found and "Relu" not in found
+
+
+def test_products_of_a_transformer_take_their_biases(tmp_path):
+    x = np.random.default_rng(0).standard_normal((2, 7, 32)).astype(np.float32)
+    sonde.quantize(transformer(), tmp_path / "q.onnx", {"x": x})
+    found = steps(tmp_path / "q.onnx")
+    assert "DequantizeLinear" not in found and found["Add"] <= 2
+
+
 @pytest.mark.parametrize("name", ["mobilenet_v2", "regnet_x_400mf"])
 def test_zoo_models_are_closer_to_float_than_those_of_onnxruntimes_quantiser(tmp_path, zoo, name):
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
@@ -139,8 +161,7 @@ def test_every_method_and_option_gives_a_model_that_works(tmp_path, method, opti
     assert sqnr(ours, theirs) > 40
 
 
-def test_one_model_gives_one_file_with_any_number_of_threads(tmp_path, monkeypatch):
-    import subprocess
+def test_one_model_gives_one_file_with_any_number_of_threads(tmp_path):
     program, x = os.environ["SONDE_PROGRAM"], images(6, 224)
     np.savez(tmp_path / "x.npz", input=x)
     made = []
@@ -224,6 +245,19 @@ def test_transformers_work_in_every_kind(tmp_path, kind, rank):
     float_, ours, theirs = run(onnxruntime, model, feeds)[0], run(sonde, path, feeds)[0], run(onnxruntime, path, feeds)[0]
     assert sqnr(float_, ours) > (10 if kind.get("weights_only") == 4 else 25)
     assert sqnr(ours, theirs) > 40
+
+
+def test_openvino_runs_the_files_too(tmp_path):
+    openvino = pytest.importorskip("openvino")
+    core, x = openvino.Core(), images(4, 16)
+    tokens = np.random.default_rng(0).standard_normal((3, 7, 32)).astype(np.float32)
+    for model, x_, kind, least in ((cnn(), x, {}, 40), (cnn(), x, {"per_channel": False}, 40),
+                                   (transformer(), tokens, {"dynamic": True}, 40),
+                                   (transformer(), tokens, {"weights_only": 4}, 25)):
+        path = tmp_path / "q.onnx"
+        sonde.quantize(model, path, {"x": x_}, **kind)
+        compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        assert sqnr(run(sonde, path, {"x": x_})[0], compiled({"x": x_})[0]) > least
 
 
 def test_gemm_becomes_dynamic_and_blocks_whichever_way_its_weights_lie(tmp_path):
