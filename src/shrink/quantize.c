@@ -110,7 +110,7 @@ static sonde_status check_options(sonde_quantize_options *o, sonde_error *err)
     if (block < 16 || block > 1 << 20 || (block & (block - 1)))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "a block has a power of two of weights, at least 16, not %d", block);
-    if (!o->percentile)
+    if (o->percentile == 0)
         o->percentile = 99.999;
     if (!(o->percentile > 50 && o->percentile <= 100))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
