@@ -56,6 +56,7 @@ from ._options import (
     SessionOptions,
 )
 from ._profile import Profile, load_profile
+from ._quantize import quantize
 from ._random import rand
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sonde import OrtValue, RunOptions
@@ -118,6 +119,7 @@ __all__ = [
     "profile",
     "profile_op",
     "profiler",
+    "quantize",
     "rand",
     "record",
     "set_default_logger_severity",

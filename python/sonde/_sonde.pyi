@@ -226,3 +226,24 @@ def sparsify(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
 def op_cache_reset() -> None: ...
 def op_cache_size() -> int: ...
+def quantize(
+    model: str | bytes,
+    output: str,
+    paths: list[str],
+    arrays: list[dict[str, Any]],
+    samples: list[dict[str, Any]],
+    except_nodes: list[str],
+    kind: int,
+    method: int,
+    percentile: float,
+    per_tensor: bool,
+    signed_activations: bool,
+    bits: int,
+    block_size: int,
+    equalize: bool,
+    correct_bias: bool,
+    goal_db: float,
+    force: bool,
+    most: int,
+    /,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...

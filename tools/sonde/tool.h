@@ -130,6 +130,8 @@ typedef struct feeds {
 int feeds_make(feeds *f, const loaded *l, const run_setup *s);
 void feeds_free(feeds *f);
 bool is_image(const char *path); /* by its suffix */
+/* What --image-* say, apart from size and layout. `image` may point into numbers[6] afterwards. */
+int image_numbers(const input_options *o, sonde_image_options *image, float *numbers);
 /* How the image `path` becomes input number `index`. `image` may point into numbers[6] afterwards.
  */
 int image_plan(const loaded *l, const input_options *o, size_t index, const char *path,
