@@ -62,6 +62,7 @@ from ._sonde import version as __version__
 from .op_profiler import profile_op
 from .profiler import Profiler, RecordFormat, profile, record
 from ._torch import from_torch
+from ._whatif import whatif
 
 __all__ = [
     "BenchResult",
@@ -119,6 +120,7 @@ __all__ = [
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "whatif",
 ]
 
 # Where people look for them, and where tracebacks say they are.

@@ -146,9 +146,10 @@ PyObject *sn_py_wrap_profile(sonde_profile *profile);
 /* {name: list of str, or bytearray of int64}, an item for each span. */
 PyObject *sn_py_span_columns(const sonde_profile *profile);
 
-/* ---- profiler.c, op_profiler.c, arrow.c: types and functions of their own ---- */
+/* ---- profiler.c, op_profiler.c, whatif.c, arrow.c: types and functions of their own ---- */
 int sn_py_add_profiler(PyObject *module);
 int sn_py_add_op_profiler(PyObject *module);
+int sn_py_add_whatif(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

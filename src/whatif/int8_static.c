@@ -78,8 +78,12 @@ static bool joins(const sn_node *n)
 
 static bool can_be_bytes(const sn_node *n)
 {
-    static const char *const between[] = {"AveragePool", "GlobalAveragePool", "Sigmoid",
-                                          "HardSwish",   "LeakyRelu",         NULL};
+    static const char *const between[] = {"AveragePool", "GlobalAveragePool",
+                                          "Sigmoid",     "HardSwish",
+                                          "HardSigmoid", "LeakyRelu",
+                                          "Tanh",        "Elu",
+                                          "Gelu",        "Erf",
+                                          NULL};
     return n->n_out == 1 && n->n_in > 0 && n->out[0] &&
            (is_move(n) || joins(n) || is_one_of(n, between));
 }
@@ -157,6 +161,18 @@ static sonde_status params(const quantiser *q, bool positive, sn_value **scale, 
     return SONDE_OK;
 }
 
+/* What a node of bytes makes is bytes for all its readers, so that it is made only once. */
+static void redirect(const quantiser *q, sn_value *x, const sn_node *quantize)
+{
+    if (!x->producer || q->roles[x->producer->id] == NONE)
+        return;
+    for (sn_edge *e = x->uses, *next; e; e = next) {
+        next = e->next;
+        if (e->node != quantize)
+            sn_node_set_input(e->node, e->index, q->bytes[x->id]);
+    }
+}
+
 /* x as bytes and back, made once, right behind where x is made. */
 static sonde_status read_bytes(const quantiser *q, sn_node *n, uint32_t input)
 {
@@ -177,6 +193,7 @@ static sonde_status read_bytes(const quantiser *q, sn_node *n, uint32_t input)
             sn_node_set_input(*m, 2, zero);
         }
         q->bytes[x->id] = dequantize->out[0];
+        redirect(q, x, quantize);
     }
     sn_node_set_input(n, input, q->bytes[x->id]);
     return SONDE_OK;

@@ -72,14 +72,11 @@ bool sn_weight_of(const sn_node *n, sn_weight *w)
     return w->outputs > 0 && w->inputs > 0;
 }
 
-bool sn_weight_may_be_sparse(const sn_node *n, const sn_weight *w)
+bool sn_weight_may_be_sparse(const sn_weight *w)
 {
     const sn_tensor *t = w->data;
-    for (int d = 2; d < t->rank; d++)
-        if (t->dims[d] != 1)
-            return false;
-    return w->outputs % 4 == 0 && sn_attr_or(n, "group", 1) == 1 && t->dtype != SONDE_DTYPE_U8 &&
-           sn_dtype_bytes(t->dtype) > 0 && t->dtype != SONDE_DTYPE_STRING;
+    return (t->rank == 2 || t->dims[1] > 1) && t->dtype != SONDE_DTYPE_U8 &&
+           t->dtype != SONDE_DTYPE_STRING && sn_dtype_bytes(t->dtype) > 0;
 }
 
 sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n)

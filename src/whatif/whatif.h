@@ -70,8 +70,9 @@ typedef struct sn_weight { /* the constant matrix of a product */
 } sn_weight;
 /* False: the node has none. `inputs` of a convolution are channels times pixels of the kernel. */
 bool sn_weight_of(const sn_node *n, sn_weight *w);
-/* Whether it may be sparse in blocks of 4 outputs. */
-bool sn_weight_may_be_sparse(const sn_node *n, const sn_weight *w);
+/* Not that of a depthwise convolution, which has one input for each output, nor one whose zero is
+ * another number. */
+bool sn_weight_may_be_sparse(const sn_weight *w);
 sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n);
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data);
