@@ -10,11 +10,16 @@ static uint64_t hash_text(const char *text, uint64_t h)
     return sn_hash(text ? text : "", text ? strlen(text) + 1 : 1, h);
 }
 
+static uint64_t hash_type(const sn_tensor *t, uint64_t h)
+{
+    h = sn_hash(&t->dtype, sizeof t->dtype, h);
+    return sn_hash(t->dims, (size_t)t->rank * sizeof *t->dims, h);
+}
+
 static uint64_t hash_tensor(const sn_tensor *t, uint64_t h)
 {
     const size_t n = t->bytes < SAMPLE ? t->bytes : SAMPLE;
-    h = sn_hash(&t->dtype, sizeof t->dtype, h);
-    h = sn_hash(t->dims, (size_t)t->rank * sizeof *t->dims, h);
+    h = hash_type(t, h);
     if (!t->data || t->dtype == SONDE_DTYPE_STRING)
         return h;
     h = sn_hash(t->data, n, h);
@@ -50,13 +55,21 @@ uint64_t sn_model_fingerprint(const sn_model *m, sn_arena *arena)
     return hash_graph(m->graph, arena, m->origins.list.n);
 }
 
+/* Integers may be indices and sizes, which decide what is computed; of floats the shape does. */
+static bool is_float(sonde_dtype t)
+{
+    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F64 || t == SONDE_DTYPE_F16 ||
+           t == SONDE_DTYPE_BF16;
+}
+
 uint64_t sn_inputs_fingerprint(const char *const *names, sonde_value *const *values, size_t n)
 {
     uint64_t h = n;
     for (size_t i = 0; i < n; i++) {
+        const sn_slot *slot = &values[i]->slot;
         h = hash_text(names ? names[i] : NULL, h);
-        if (values[i]->slot.kind == SN_KIND_TENSOR)
-            h = hash_tensor(&values[i]->slot.t, h);
+        if (slot->kind == SN_KIND_TENSOR)
+            h = is_float(slot->t.dtype) ? hash_type(&slot->t, h) : hash_tensor(&slot->t, h);
     }
     return h;
 }
