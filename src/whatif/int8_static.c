@@ -19,7 +19,7 @@ typedef enum role {
 } role;
 
 typedef struct quantiser {
-    sn_variant *v;
+    const sn_variant *v;
     sn_graph *g;
     uint8_t *roles;    /* by node */
     uint32_t n_nodes;  /* before any were added */
@@ -91,8 +91,7 @@ static bool can_be_bytes(const sn_node *n)
 static bool is_product(const quantiser *q, const sn_node *n)
 {
     sn_weight w;
-    return sn_variant_form(q->v, n).form == SN_BITS_INT8 && sn_weight_of(n, &w) && w.holder == n &&
-           w.data->dtype == SONDE_DTYPE_F32 && n->in[0].value && n->n_out == 1;
+    return sn_variant_form(q->v, n).form == SN_BITS_INT8 && sn_variant_bits_weight(q->v, n, &w);
 }
 
 static bool readers_take_bytes(const quantiser *q, const sn_value *y)
@@ -214,7 +213,6 @@ static sonde_status quantise_weight(const quantiser *q, sn_node *n)
     sn_node_set_input(dequantize, 0, bytes);
     sn_node_set_input(dequantize, 1, scales);
     sn_node_set_input(n, w.input, dequantize->out[0]);
-    q->v->changed++;
     return SONDE_OK;
 }
 
@@ -269,7 +267,7 @@ static sonde_status quantise(const quantiser *q)
     return SONDE_OK;
 }
 
-sonde_status sn_variant_int8(sn_variant *v, sn_graph *g)
+sonde_status sn_variant_int8(const sn_variant *v, sn_graph *g)
 {
     quantiser q = {.v = v, .g = g, .n_nodes = g->n_nodes, .n_values = (uint32_t)g->values.n};
     sn_allocator *alloc = v->m->ctx->alloc;

@@ -12,7 +12,7 @@ static sonde_status set_int(const sn_variant *v, sn_graph *g, sn_node *n, const 
 
 /* ------------------------------------------------------------------ 8 bits, dynamic */
 /* The node that quantises x: made once for all that read x. */
-static sonde_status quantizer(sn_variant *v, sn_graph *g, sn_value *x, sn_node *before,
+static sonde_status quantizer(const sn_variant *v, sn_graph *g, sn_value *x, sn_node *before,
                               sn_node **found)
 {
     for (const sn_edge *e = x->uses; e; e = e->next)
@@ -26,7 +26,7 @@ static sonde_status quantizer(sn_variant *v, sn_graph *g, sn_value *x, sn_node *
 }
 
 /* y = float(integers) · (scale of x · scales of w); n becomes the product of integers. */
-static sonde_status make_dynamic(sn_variant *v, sn_graph *g, sn_node *n, const sn_weight *w)
+static sonde_status make_dynamic(const sn_variant *v, sn_graph *g, sn_node *n, const sn_weight *w)
 {
     sn_node *quantize = NULL, *cast = NULL, *scale = NULL, *scaled = NULL;
     sn_value *q = NULL, *scales = NULL, *sums = NULL, *y = n->out[0];
@@ -79,19 +79,17 @@ static sonde_status make_int4(const sn_variant *v, sn_graph *g, sn_node *n, cons
     return set_int(v, g, n, "block_size", BLOCK);
 }
 
-sonde_status sn_variant_matmuls(sn_variant *v, sn_graph *g)
+sonde_status sn_variant_matmuls(const sn_variant *v, sn_graph *g)
 {
     sn_graph_each (n, g) {
         const sn_bits form = (sn_bits)sn_variant_form(v, n).form;
         sn_weight w;
-        if ((form != SN_BITS_INT8_DYNAMIC && form != SN_BITS_INT4) || !sn_is_onnx(n, "MatMul") ||
-            !sn_weight_of(n, &w) || w.holder != n || w.data->dtype != SONDE_DTYPE_F32)
+        if (form == SN_BITS_INT8 || !sn_variant_bits_weight(v, n, &w))
             continue;
         if (form == SN_BITS_INT4)
             SN_TRY(make_int4(v, g, n, &w));
         else
             SN_TRY(make_dynamic(v, g, n, &w));
-        v->changed++;
     }
     return SONDE_OK;
 }

@@ -63,8 +63,6 @@ static sonde_status open(runs *r)
     SN_TRY(sn_api_ignore_env(r->context, r->err));
     SN_TRY(sn_variant_make(r->k->model->core, r->k->forms, r->context, &r->buffers, &r->m->changed,
                            &r->model, r->err));
-    if (r->k->must_change && !r->m->changed)
-        return sn_fail(r->err, SONDE_UNSUPPORTED, "no weight of the model can have this form");
     sonde_session_options s = SONDE_INIT(sonde_session_options);
     s.precision = r->k->precision;
     SN_TRY(sonde_session_create(r->model, &s, &r->session, r->err));

@@ -23,10 +23,10 @@ SONDE_PRINTF(2, 3) static void put(sn_text *t, const char *fmt, ...)
     sn_text_add(t, text);
 }
 
-/* Tenths of a nanosecond: independent of the locale. */
+/* Thousandths of a nanosecond: independent of the locale. */
 static void put_ns(sn_text *t, double ns)
 {
-    put(t, "\t%lld", (long long)llround(ns * 10));
+    put(t, "\t%lld", (long long)llround(ns * 1000));
 }
 
 sonde_status sn_measured_write(const sn_measured *m, sn_text *t, sonde_error *err)
@@ -119,10 +119,10 @@ static bool read_runs(sn_measured *m, reader *r)
     if (!word || strcmp(word, "runs") != 0)
         return false;
     while (r->at) {
-        long long tenths;
-        if (!number(r, &tenths) || m->walls.n == MAX_SAMPLES)
+        long long thousandths;
+        if (!number(r, &thousandths) || m->walls.n == MAX_SAMPLES)
             return false;
-        if (!sn_vec_push(&m->walls, m->alloc, (double)tenths / 10))
+        if (!sn_vec_push(&m->walls, m->alloc, (double)thousandths / 1000))
             return keep(r, NULL);
     }
     return m->walls.n > 0;
@@ -151,11 +151,11 @@ static bool read_step(sn_measured *m, reader *r)
     const char *word = field(r);
     sn_whatif_step s = {.added = word && strcmp(word, "added") == 0};
     const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight};
-    long long tenths;
-    if (!word || (!s.added && strcmp(word, "step") != 0) || !number(r, &tenths) ||
+    long long thousandths;
+    if (!word || (!s.added && strcmp(word, "step") != 0) || !number(r, &thousandths) ||
         m->steps.n == MAX_STEPS)
         return false;
-    s.ns = (double)tenths / 10;
+    s.ns = (double)thousandths / 1000;
     for (int k = 0; k < 4; k++) {
         const char *text = field(r);
         if (!text)

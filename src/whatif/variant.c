@@ -86,6 +86,20 @@ sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n)
     return v->forms && origin < v->source->origins.list.n ? v->forms[origin] : none;
 }
 
+bool sn_variant_sparse_weight(const sn_variant *v, const sn_node *n, sn_weight *w)
+{
+    return sn_variant_form(v, n).sparsity && sn_weight_of(n, w) && sn_weight_may_be_sparse(w);
+}
+
+bool sn_variant_bits_weight(const sn_variant *v, const sn_node *n, sn_weight *w)
+{
+    const sn_bits bits = (sn_bits)sn_variant_form(v, n).form;
+    if (bits == SN_BITS_FILE || !n->n_in || !n->in[0].value || n->n_out != 1 || !n->out[0])
+        return false;
+    return (bits == SN_BITS_INT8 || sn_is_onnx(n, "MatMul")) && sn_weight_of(n, w) &&
+           w->holder == n && w->data->dtype == SONDE_DTYPE_F32;
+}
+
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data)
 {
@@ -137,6 +151,24 @@ static sonde_status change(sn_variant *v, sn_graph *g)
     return sn_variant_int8(v, g);
 }
 
+static int64_t count(const sn_variant *v, const sn_graph *g)
+{
+    int64_t n_changed = 0;
+    sn_weight w;
+    for (const sn_node *n = g->first; n; n = n->next) {
+        n_changed += sn_variant_sparse_weight(v, n, &w) || sn_variant_bits_weight(v, n, &w);
+        for (uint32_t k = 0; sn_node_body(n, k); k++)
+            n_changed += count(v, sn_node_body(n, k));
+    }
+    return n_changed;
+}
+
+int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms)
+{
+    const sn_variant v = {.source = source, .forms = forms};
+    return count(&v, source->graph);
+}
+
 static sonde_status copy_origins(const sn_variant *v)
 {
     sn_model *m = v->m;
@@ -179,7 +211,7 @@ sonde_status sn_variant_make(const sn_model *source, const sn_node_form *forms,
         sn_model_unref(v.m);
         return st;
     }
-    *changed = v.changed;
+    *changed = forms ? sn_variant_count(source, forms) : 0;
     return sn_api_model(context, v.m, "what-if", model, err);
 }
 

@@ -127,7 +127,6 @@ static sn_whatif_case case_of(asking *q, const sn_scenario *s)
                             .threads = s->threads ? s->threads : q->o.threads,
                             .precision = s->has_precision ? s->precision : q->o.precision,
                             .batch = s->batch == q->batch ? 0 : s->batch,
-                            .must_change = s->sparsity || s->form,
                             .names = q->o.input_names,
                             .values = q->o.values,
                             .n_values = q->o.value_count,
@@ -240,6 +239,9 @@ static sonde_status answer_all(asking *q)
     size_t missing = 0;
     for (size_t i = 0; i < n; i++) {
         set_forms(q, &list[i].asked);
+        if ((list[i].asked.sparsity || list[i].asked.form) &&
+            !sn_variant_count(q->model->core, q->forms))
+            list[i].shown.reason = "no weight of the model can have this form";
         if (!*list[i].shown.reason)
             SN_TRY(look_up(q, &list[i].asked, &list[i].measured));
         list[i].shown.cached = list[i].measured != NULL;

@@ -48,7 +48,6 @@ typedef struct sn_variant {
     sn_model *m;
     sn_buffers *buffers; /* of new constants: outside of the model, as weights of a mapped file are,
                             so that those which were packed do not count as memory in use */
-    int64_t changed;     /* weights */
     sonde_error *err;
 } sn_variant;
 
@@ -57,6 +56,8 @@ typedef struct sn_variant {
 sonde_status sn_variant_make(const sn_model *source, const sn_node_form *forms,
                              sonde_context *context, sn_buffers *buffers, int64_t *changed,
                              sonde_model **model, sonde_error *err);
+/* How many weights such a variant would change. */
+int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms);
 /* When the model is gone. */
 void sn_variant_free_buffers(sn_buffers *buffers, sonde_context *context);
 
@@ -74,6 +75,9 @@ bool sn_weight_of(const sn_node *n, sn_weight *w);
  * another number. */
 bool sn_weight_may_be_sparse(const sn_weight *w);
 sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n);
+/* The weight that the form of a node changes; false: it stays as it is. */
+bool sn_variant_sparse_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
+bool sn_variant_bits_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data);
 /* A new node of ONNX before `before`, with an origin of its own and new outputs. */
@@ -83,9 +87,9 @@ int64_t sn_attr_or(const sn_node *n, const char *name, int64_t otherwise);
 bool sn_is_onnx(const sn_node *n, const char *op_type);
 
 /* sparse.c, int8_static.c, matmul_forms.c: one graph, bodies not included. */
-sonde_status sn_variant_sparse(sn_variant *v, sn_graph *g);
-sonde_status sn_variant_int8(sn_variant *v, sn_graph *g);
-sonde_status sn_variant_matmuls(sn_variant *v, sn_graph *g);
+sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
+sonde_status sn_variant_int8(const sn_variant *v, sn_graph *g);
+sonde_status sn_variant_matmuls(const sn_variant *v, sn_graph *g);
 /* int8_static.c: the weight in 8 bits with a scale per output, both constants. */
 sonde_status sn_variant_int8_weight(const sn_variant *v, sn_graph *g, const sn_weight *w,
                                     sn_value **q, sn_value **scales);
@@ -115,8 +119,7 @@ typedef struct sn_whatif_case { /* what is to be measured, and how */
     const sn_node_form *forms;
     int threads;
     sonde_precision precision;
-    bool must_change; /* where no weight has another form, there is nothing to measure */
-    int64_t batch;    /* samples are repeated up to it; 0: the inputs as they are */
+    int64_t batch; /* samples are repeated up to it; 0: the inputs as they are */
     const char *const *names;
     sonde_value *const *values;
     size_t n_values;

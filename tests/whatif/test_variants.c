@@ -129,10 +129,10 @@ TEST(a_median_lies_in_its_interval)
 
 TEST(a_measurement_is_read_as_it_was_written)
 {
-    static const char text[] = "figures\t100\t200\t3\nruns\t10\t25\n"
-                               "step\t15\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\t4\t5\n"
-                               "added\t7\tQuantizeLinear\tQuantizeLinear\t1x2\t\n"
-                               "step\t3\t[Other]\t[Other]\t\t\n";
+    static const char text[] = "figures\t100\t200\t3\nruns\t1000\t2500\n"
+                               "step\t1500\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\t4\t5\n"
+                               "added\t700\tQuantizeLinear\tQuantizeLinear\t1x2\t\n"
+                               "step\t300\t[Other]\t[Other]\t\t\n";
     sn_allocator alloc;
     sn_measured m;
     sn_text t;
