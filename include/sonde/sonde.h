@@ -413,6 +413,9 @@ typedef struct sonde_export_options {
     const char *categories; /* as in sonde_profiler_options; NULL: what was chosen there */
     const char *format;     /* ".summary.json", whatever the path is called; NULL: its suffix */
     int folded_nodes;       /* .csv, .xlsx: also rows, at zero, of nodes that were folded away */
+    /* Measured ratios (sonde/experimental/whatif.h), which count before those above; NULL: none. */
+    const sonde_sparse_ratio *measured;
+    size_t measured_count;
 } sonde_export_options;
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,

@@ -117,6 +117,13 @@ typedef enum sonde_precision {
     SONDE_PRECISION_AUTO /* the fastest on this CPU: BF16 on one with AMX, else F32 */
 } sonde_precision;
 
+/* How much faster products with a weight of this shape were when so many % of it were zeros. */
+typedef struct sonde_sparse_ratio {
+    const char *weight;                  /* "768x3072" */
+    double ratio_90, ratio_80, ratio_70; /* the latency now divided by the latency then; 0: not
+                                            measured */
+} sonde_sparse_ratio;
+
 #ifdef __cplusplus
 }
 #endif

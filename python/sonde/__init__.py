@@ -65,6 +65,7 @@ from ._sparsify import sparsify
 from .op_profiler import profile_op
 from .profiler import Profiler, RecordFormat, profile, record
 from ._torch import from_torch
+from ._whatif import whatif
 
 __all__ = [
     "BenchResult",
@@ -126,6 +127,7 @@ __all__ = [
     "set_default_logger_verbosity",
     "set_seed",
     "sparsify",
+    "whatif",
 ]
 
 # Where people look for them, and where tracebacks say they are.

@@ -135,7 +135,7 @@ def _folder(entry: str | None) -> str | None:
     return "" if entry == "1" else entry or None
 
 
-def _precision(text: str | None) -> int:
+def precision_number(text: str | None) -> int:
     names = ["file", "f32", "bf16", "f16", "auto"]
     if text is not None and text not in names:
         raise InvalidArgument(f"sonde.precision is '{text}', expected one of {', '.join(names)}")
@@ -168,6 +168,6 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
         "weights_cache": _folder(entries.get("sonde.weights_cache")),
         "tune": _folder(entries.get("sonde.tune")),
         "external_dir": entries.get("sonde.external_dir"),
-        "precision": _precision(entries.get("sonde.precision")),
+        "precision": precision_number(entries.get("sonde.precision")),
         "instance": _number("sonde.instance", entries.get("sonde.instance", "0")),
     }

@@ -247,3 +247,20 @@ def quantize(
     most: int,
     /,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
+def whatif(
+    session: Session,
+    feeds: list[tuple[str, Any]],
+    scenarios: str | None,
+    only: str | None,
+    by: int,
+    threads: int,
+    precision: int,
+    runs: int,
+    warmup: int,
+    no_mix: bool,
+    no_cache: bool,
+    folder: str | None,
+    paths: tuple[bytes, ...],
+    /,
+) -> tuple[list[dict[str, Any]], list[tuple[str, str, str, str, str, int, int, bool, list[float]]]]: ...
+def whatif_cache_reset() -> None: ...

@@ -152,6 +152,7 @@ int sn_py_add_op_profiler(PyObject *module);
 int sn_py_add_accuracy(PyObject *module);
 int sn_py_add_sparsify(PyObject *module);
 int sn_py_add_quantize(PyObject *module);
+int sn_py_add_whatif(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

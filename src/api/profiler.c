@@ -365,6 +365,13 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
     if (!(o.sparse_aim >= 0 && o.sparse_aim < 100))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "the sparse aim is %g %%, expected less than 100", o.sparse_aim);
+    for (size_t i = 0; i < o.measured_count; i++) {
+        SN_REQUIRE(o.measured, err);
+        SN_REQUIRE(o.measured[i].weight, err);
+        SN_TRY(check_ratio(o.measured[i].ratio_90, err));
+        SN_TRY(check_ratio(o.measured[i].ratio_80, err));
+        SN_TRY(check_ratio(o.measured[i].ratio_70, err));
+    }
     uint32_t categories;
     SN_TRY(choose_categories(profile->core, o.categories, &categories, err));
     *own = (sn_export_options){.ratio_90 = o.sparse_ratio_90,
@@ -374,7 +381,9 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
                                .aim = o.sparse_aim,
                                .categories = categories,
                                .format = o.format,
-                               .folded_nodes = o.folded_nodes != 0};
+                               .folded_nodes = o.folded_nodes != 0,
+                               .measured = o.measured,
+                               .n_measured = o.measured_count};
     return SONDE_OK;
 }
 

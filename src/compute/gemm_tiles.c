@@ -19,7 +19,7 @@ enum {
     NUMBERS = SN_STEP_HALVES,
     FAR_STEPS = 12,
     Y_FAR = 4096 / sizeof(float), /* from row to row of y: all in the same set of the cache */
-    SHARED_BYTES = 4 << 20 /* an A up to this size is rounded once for all tasks */
+    SHARED_BYTES = 4 << 20        /* an A up to this size is rounded once for all tasks */
 };
 
 unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags)

@@ -19,41 +19,9 @@ typedef struct csv {
     uint32_t first; /* line of the first operator */
 } csv;
 
-/* What a spreadsheet may take for the beginning of a formula. */
-static bool starts_formula(char c)
-{
-    return c && strchr("=+-@\t\r", c) != NULL;
-}
-
-/* Bytes that are not UTF-8 become U+FFFD. `harmless`: see put_text. */
-static void put_field(csv *c, const char *text, bool harmless)
-{
-    const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
-    const unsigned char *s = (const unsigned char *)text;
-    size_t n = strlen(text);
-    bool fresh = harmless;
-    sn_put(&c->w, quoted ? "\"" : "");
-    while (n) {
-        uint32_t code;
-        const size_t len = sn_utf8_char(s, n, &code);
-        sn_put(&c->w, fresh && starts_formula((char)*s) ? "'" : "");
-        sn_put(&c->w, *s == '"' ? "\"" : "");
-        if (len)
-            sn_put_bytes(&c->w, s, len);
-        else
-            sn_put(&c->w, "\xEF\xBF\xBD");
-        fresh = harmless && *s == ';';
-        s += len ? len : 1;
-        n -= len ? len : 1;
-    }
-    sn_put(&c->w, quoted ? "\"" : "");
-}
-
-/* Text is data: a quote mark before what would start a formula keeps it text, also where a ";"
- * separates columns. */
 static void put_text(csv *c, const char *text)
 {
-    put_field(c, text, true);
+    sn_put_csv(&c->w, text);
 }
 
 static void put_number(csv *c, double v)
@@ -75,7 +43,7 @@ SONDE_PRINTF(2, 3) static void put_formula(csv *c, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    put_field(c, text, false);
+    sn_put_csv_field(&c->w, text, false);
 }
 
 static void put_titles(csv *c, const char *const *titles, int n)
@@ -95,7 +63,7 @@ static void put_weights(csv *c)
         put_text(c, c->sheet.weights.data[i]);
         for (int k = 0; k < SN_WEIGHT_COLUMNS - 1; k++) {
             sn_put(&c->w, ",");
-            put_number(c, sn_sheet_ratio(&c->sheet, k));
+            put_number(c, sn_sheet_ratio(&c->sheet, (uint32_t)i, k));
         }
         end_line(c);
     }
@@ -179,7 +147,7 @@ static void put_totals(csv *c)
               "aim to sparse support latency ratio");
     put_formula(c, "=P%" PRIu32 "/P%" PRIu32, total + 1, total);
     end_line(c);
-    put_text(c, sn_sheet_note);
+    put_text(c, sn_sheet_note(&c->sheet));
     end_line(c);
 }
 

@@ -39,6 +39,8 @@ typedef struct sn_export_options {
     uint32_t categories; /* a set (profile.h) for .json and .pftrace; 0: the profile's own */
     const char *format;  /* ".summary.json": whatever the path's suffix; NULL: that picks it */
     bool folded_nodes;   /* .csv and .xlsx: also a row, at zero, for each node that never runs */
+    const sonde_sparse_ratio *measured; /* by weight shape: they count before those above */
+    size_t n_measured;
 } sn_export_options;
 
 typedef struct sn_exporter {

@@ -26,7 +26,6 @@ const char *const sn_sheet_titles[SN_COLUMN_COUNT] = {"operator type",
                                                       "aim to sparse latency(ms)"};
 const char *const sn_sheet_weight_titles[SN_WEIGHT_COLUMNS] = {
     "weight shape", "90% 4x1 perf ratio", "80% 4x1 perf ratio", "70% 4x1 perf ratio", "others"};
-const char sn_sheet_note[] = "note: the perf ratios are assumed, not measured";
 
 /* ------------------------------------------------------------------ texts */
 const char *sn_sheet_text(sn_sheet *s, const sn_sheet_row *row, sn_sheet_column column)
@@ -130,6 +129,13 @@ static bool is_sparse_capable(const sn_prof_step *step, const sn_prof_tensor *w)
     return out > 0 && out % 4 == 0;
 }
 
+const sn_prof_tensor *sn_sheet_weight(const sn_prof_step *step, bool *capable)
+{
+    const sn_prof_tensor *w = weight_of(step);
+    *capable = w && is_sparse_capable(step, w);
+    return w;
+}
+
 /* The row of the weight part for this shape, made if new. */
 static bool weight_row(sn_sheet *s, const char *shape, uint32_t *row)
 {
@@ -145,20 +151,45 @@ static bool weight_row(sn_sheet *s, const char *shape, uint32_t *row)
 }
 
 /* ------------------------------------------------------------------ rows */
-double sn_sheet_ratio(const sn_sheet *s, int k)
+static double measured_ratio(const sn_sheet *s, uint32_t row, int k)
+{
+    for (size_t i = 0; i < s->options.n_measured; i++) {
+        const sonde_sparse_ratio *m = &s->options.measured[i];
+        const double ratios[] = {m->ratio_90, m->ratio_80, m->ratio_70, 0};
+        if (strcmp(m->weight, s->weights.data[row]) == 0)
+            return ratios[k];
+    }
+    return 0;
+}
+
+double sn_sheet_ratio(const sn_sheet *s, uint32_t row, int k)
 {
     const sn_export_options *o = &s->options;
     const double ratios[] = {o->ratio_90, o->ratio_80, o->ratio_70, o->ratio_others};
-    return ratios[k];
+    const double measured = measured_ratio(s, row, k);
+    return measured > 0 ? measured : ratios[k];
+}
+
+const char *sn_sheet_note(const sn_sheet *s)
+{
+    size_t measured = 0;
+    for (size_t i = 0; i < s->weights.n; i++)
+        for (int k = 0; k < 3; k++)
+            measured += measured_ratio(s, (uint32_t)i, k) > 0;
+    if (!measured)
+        return "note: the perf ratios are assumed, not measured";
+    return measured == 3 * s->weights.n
+               ? "note: the perf ratios were measured on this machine; others is assumed"
+               : "note: some of the perf ratios were measured on this machine, the rest is assumed";
 }
 
 /* What the formula of column O gives. */
-static double ratio_aimed_at(const sn_sheet *s)
+static double ratio_aimed_at(const sn_sheet *s, uint32_t row)
 {
     static const double shares[] = {90, 80, 70};
     for (int k = 0; k < 3; k++)
         if (s->options.aim == shares[k])
-            return sn_sheet_ratio(s, k);
+            return sn_sheet_ratio(s, row, k);
     return s->options.ratio_others;
 }
 
@@ -181,7 +212,7 @@ static bool add_row(sn_sheet *s, const sn_profile *p, const sn_prof_row *from)
             return false;
     }
     row.aimed = row.ratios != UINT32_MAX && row.zeros < 0.5;
-    row.ratio = ratio_aimed_at(s);
+    row.ratio = row.aimed ? ratio_aimed_at(s, row.ratios) : 1;
     row.aim_ms = row.aimed ? row.latency_ms / row.ratio : row.latency_ms;
     s->totals.latency_ms += row.latency_ms;
     s->totals.aim_ms += row.aim_ms;

@@ -2,7 +2,8 @@
 /* What .csv and .xlsx have in common: one row per step with its latency, and what the latency would
  * be if sparse-capable weights had as many zeros as aimed at. A weight is sparse-capable when it is
  * the constant matrix of a MatMul, Gemm or 1x1 Conv whose output dimension divides by 4 (blocks of
- * 4x1). How much faster such a product would be is assumed, not measured. */
+ * 4x1). How much faster such a product would be is
+ * assumed, unless it was measured (sonde/experimental/whatif.h). */
 #ifndef SN_EXPORT_SHEET_H
 #define SN_EXPORT_SHEET_H
 
@@ -44,8 +45,6 @@ typedef struct sn_sheet_totals {
     double support_ratio, support_aim_ratio; /* their share in everything */
 } sn_sheet_totals;
 
-extern const char sn_sheet_note[]; /* that ratios are assumed */
-
 typedef struct sn_sheet_row {
     const sn_prof_step *step; /* NULL: [Other] and the like */
     const char *type;
@@ -76,8 +75,12 @@ void sn_sheet_free(sn_sheet *s);
 sonde_status sn_sheet_finish(sn_sheet *s, sonde_error *err);
 /* A text column of a row, valid until the next call. */
 const char *sn_sheet_text(sn_sheet *s, const sn_sheet_row *row, sn_sheet_column column);
-/* The k-th ratio (90, 80, 70, others) of the weight part. */
-double sn_sheet_ratio(const sn_sheet *s, int k);
+/* The k-th ratio (90, 80, 70, others) of a row of the weight part: measured, else assumed. */
+double sn_sheet_ratio(const sn_sheet *s, uint32_t row, int k);
+/* The constant weight of a product; NULL: the step has none. `capable`: it may be sparse. */
+const sn_prof_tensor *sn_sheet_weight(const sn_prof_step *step, bool *capable);
+/* That ratios are assumed, or measured, or some of both. */
+const char *sn_sheet_note(const sn_sheet *s);
 /* A number with up to nine decimals, as short as it goes, into at least 32 bytes. */
 const char *sn_sheet_number(char *buf, double v);
 

@@ -38,6 +38,11 @@ void sn_put_json(sn_writer *w, const char *s); /* with the quotes */
 /* "key": before a value, with the comma that separates it from what came before unless *first. */
 void sn_put_key(sn_writer *w, bool *first, const char *key);
 
+/* A field of a CSV file (csv_field.c). Bytes that are not UTF-8 become U+FFFD. The first is text
+ * that no spreadsheet takes for a formula; the second may be one unless `harmless`. */
+void sn_put_csv(sn_writer *w, const char *text);
+void sn_put_csv_field(sn_writer *w, const char *text, bool harmless);
+
 /* The character at s, U+FFFD for a byte that is not UTF-8; how many bytes it took. *s is not 0. */
 size_t sn_put_char(sn_writer *w, const char *s);
 

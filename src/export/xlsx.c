@@ -29,7 +29,8 @@ static sonde_status put_workbook(sn_xlsx *x, sn_sink *sink, sonde_error *err)
 static sonde_status write_xlsx_with(const sn_profile *p, const sn_export_options *opt,
                                     sn_sink *sink, sonde_error *err)
 {
-    sn_xlsx x = {.p = p};
+    static const char *const names[] = {"Summary", "Operators", "Weights", "Totals", NULL};
+    sn_xlsx x = {.p = p, .names = names, .chart = true};
     SN_TRY(sn_sheet_build(&x.sheet, p, opt, err));
     sonde_status st = sn_profile_summarise(p, SN_BY_OP, &x.ops, err);
     if (st == SONDE_OK) {

@@ -18,6 +18,7 @@ typedef enum sn_xlsx_style { /* rows of cellXfs in styles.xml */
                              SN_STYLE_NOTE
 } sn_xlsx_style;
 
+enum { SN_XLSX_MAX_SHEETS = 4 };
 enum { SN_XLSX_MAX_ROWS = 1048576, SN_XLSX_MAX_TEXT = 32767 /* UTF-16 units of a cell */ };
 
 typedef struct sn_xlsx {
@@ -26,9 +27,11 @@ typedef struct sn_xlsx {
     sn_prof_summary ops;   /* by operator type: the table and the chart of the first sheet */
     uint32_t first_op_row; /* of that table */
     sn_zip zip;
-    sn_writer w;     /* of the open part */
-    uint32_t row;    /* the open one, from 1; 0 = none */
-    uint32_t column; /* of the next cell, from 0 */
+    sn_writer w;              /* of the open part */
+    uint32_t row;             /* the open one, from 1; 0 = none */
+    uint32_t column;          /* of the next cell, from 0 */
+    const char *const *names; /* of the sheets, at most SN_XLSX_MAX_SHEETS; a NULL ends them */
+    bool chart;               /* the first has a drawing */
 } sn_xlsx;
 
 /* ---- xlsx_cells.c ---- */
@@ -47,6 +50,8 @@ void sn_xlsx_bool(sn_xlsx *x, bool v);
 void sn_xlsx_formula(sn_xlsx *x, sn_xlsx_style style, double value, const char *fmt, ...)
     SONDE_PRINTF(4, 5);
 void sn_xlsx_end_rows(sn_xlsx *x);
+/* "A", "Z", "AA" of the column, from 0. */
+const char *sn_xlsx_column(char name[4], uint32_t column);
 /* Buttons over the columns first…last of the rows from…to. Columns are letters. */
 void sn_xlsx_filter(sn_xlsx *x, char first, char last, uint32_t from, uint32_t to);
 void sn_xlsx_bars(sn_xlsx *x, char column, uint32_t from, uint32_t to); /* data bars from 0 */

@@ -124,11 +124,21 @@ void sn_xlsx_end_rows(sn_xlsx *x)
     sn_put(&x->w, x->row ? "</row></sheetData>" : "</sheetData>");
 }
 
+const char *sn_xlsx_column(char name[4], uint32_t column)
+{
+    char *c = name;
+    if (column >= 26)
+        *c++ = (char)('A' + (column / 26 - 1) % 26);
+    *c++ = (char)('A' + column % 26);
+    *c = 0;
+    return name;
+}
+
 static void begin_cell(sn_xlsx *x, sn_xlsx_style style, const char *type)
 {
-    char text[64];
-    snprintf(text, sizeof text, "<c r=\"%c%" PRIu32 "\" s=\"%d\"%s>", (char)('A' + x->column),
-             x->row, (int)style, type);
+    char text[64], column[4];
+    snprintf(text, sizeof text, "<c r=\"%s%" PRIu32 "\" s=\"%d\"%s>",
+             sn_xlsx_column(column, x->column), x->row, (int)style, type);
     sn_put(&x->w, text);
     x->column++;
 }

@@ -8,8 +8,19 @@
 #define SHEET_ML "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 #define TYPE     "application/vnd.openxmlformats-officedocument."
 
-static const char *const sheets[] = {"Summary", "Operators", "Weights", "Totals"};
-enum { SHEETS = sizeof sheets / sizeof *sheets };
+/* By sheet. */
+static const char *const parts[SN_XLSX_MAX_SHEETS] = {
+    "worksheets/sheet1.xml", "worksheets/sheet2.xml", "worksheets/sheet3.xml",
+    "worksheets/sheet4.xml"};
+static const char *const ids[SN_XLSX_MAX_SHEETS + 1] = {"rId1", "rId2", "rId3", "rId4", "rId5"};
+
+static int count_sheets(const sn_xlsx *x)
+{
+    int n = 0;
+    while (n < SN_XLSX_MAX_SHEETS && x->names[n])
+        n++;
+    return n;
+}
 
 /* Attributes; a NULL name ends the list. */
 static void put_element(sn_xlsx *x, const char *element, const char *const (*attributes)[2])
@@ -41,7 +52,7 @@ static void put_default(sn_xlsx *x, const char *extension, const char *type)
 
 static void put_content_types(sn_xlsx *x)
 {
-    static const char *const sheet_parts[SHEETS] = {
+    static const char *const sheet_parts[SN_XLSX_MAX_SHEETS] = {
         "/xl/worksheets/sheet1.xml", "/xl/worksheets/sheet2.xml", "/xl/worksheets/sheet3.xml",
         "/xl/worksheets/sheet4.xml"};
     sn_xlsx_open(x, "[Content_Types].xml");
@@ -50,10 +61,12 @@ static void put_content_types(sn_xlsx *x)
     put_default(x, "xml", "application/xml");
     put_override(x, "/xl/workbook.xml", TYPE "spreadsheetml.sheet.main+xml");
     put_override(x, "/xl/styles.xml", TYPE "spreadsheetml.styles+xml");
-    for (int i = 0; i < SHEETS; i++)
+    for (int i = 0; i < count_sheets(x); i++)
         put_override(x, sheet_parts[i], TYPE "spreadsheetml.worksheet+xml");
-    put_override(x, "/xl/drawings/drawing1.xml", TYPE "drawing+xml");
-    put_override(x, "/xl/charts/chart1.xml", TYPE "drawingml.chart+xml");
+    if (x->chart) {
+        put_override(x, "/xl/drawings/drawing1.xml", TYPE "drawing+xml");
+        put_override(x, "/xl/charts/chart1.xml", TYPE "drawingml.chart+xml");
+    }
     sn_put(&x->w, "</Types>");
     sn_xlsx_close(x);
 }
@@ -64,7 +77,6 @@ typedef struct relation {
 
 static void put_relations(sn_xlsx *x, const char *part, const relation *rows, int n)
 {
-    static const char *const ids[] = {"rId1", "rId2", "rId3", "rId4", "rId5"};
     sn_xlsx_open(x, part);
     sn_put(&x->w, "<Relationships xmlns=\"" PACKAGE "relationships\">");
     for (int i = 0; i < n; i++)
@@ -79,30 +91,31 @@ static void put_relations(sn_xlsx *x, const char *part, const relation *rows, in
 static void put_all_relations(sn_xlsx *x)
 {
     static const relation root[] = {{OFFICE "/officeDocument", "xl/workbook.xml"}};
-    static const relation workbook[] = {{OFFICE "/worksheet", "worksheets/sheet1.xml"},
-                                        {OFFICE "/worksheet", "worksheets/sheet2.xml"},
-                                        {OFFICE "/worksheet", "worksheets/sheet3.xml"},
-                                        {OFFICE "/worksheet", "worksheets/sheet4.xml"},
-                                        {OFFICE "/styles", "styles.xml"}};
     static const relation summary[] = {{OFFICE "/drawing", "../drawings/drawing1.xml"}};
     static const relation drawing[] = {{OFFICE "/chart", "../charts/chart1.xml"}};
+    relation workbook[SN_XLSX_MAX_SHEETS + 1];
+    const int n = count_sheets(x);
+    for (int i = 0; i < n; i++)
+        workbook[i] = (relation){OFFICE "/worksheet", parts[i]};
+    workbook[n] = (relation){OFFICE "/styles", "styles.xml"};
     put_relations(x, "_rels/.rels", root, 1);
-    put_relations(x, "xl/_rels/workbook.xml.rels", workbook, 5);
+    put_relations(x, "xl/_rels/workbook.xml.rels", workbook, n + 1);
+    if (!x->chart)
+        return;
     put_relations(x, "xl/worksheets/_rels/sheet1.xml.rels", summary, 1);
     put_relations(x, "xl/drawings/_rels/drawing1.xml.rels", drawing, 1);
 }
 
 static void put_sheet_list(sn_xlsx *x)
 {
-    static const char *const numbers[SHEETS] = {"1", "2", "3", "4"};
-    static const char *const ids[SHEETS] = {"rId1", "rId2", "rId3", "rId4"};
+    static const char *const numbers[SN_XLSX_MAX_SHEETS] = {"1", "2", "3", "4"};
     sn_xlsx_open(x, "xl/workbook.xml");
     sn_put(&x->w, "<workbook xmlns=\"" SHEET_ML "\" xmlns:r=\"" OFFICE "\"><sheets>");
-    for (int i = 0; i < SHEETS; i++)
+    for (int i = 0; i < count_sheets(x); i++)
         put_element(
             x, "sheet",
             (const char *const[][2]){
-                {"name", sheets[i]}, {"sheetId", numbers[i]}, {"r:id", ids[i]}, {NULL, NULL}});
+                {"name", x->names[i]}, {"sheetId", numbers[i]}, {"r:id", ids[i]}, {NULL, NULL}});
     sn_put(&x->w, "</sheets><calcPr fullCalcOnLoad=\"1\"/></workbook>");
     sn_xlsx_close(x);
 }

@@ -5,6 +5,7 @@
 
 #include "runner.h"
 #include "sonde/experimental/memory.h"
+#include "sonde/experimental/whatif.h"
 
 static const char details[] =
     "\n"
@@ -21,7 +22,7 @@ typedef struct profile_options {
     run_setup setup;
     table_options table;
     int64_t level;
-    bool memory;
+    bool memory, what_if;
 } profile_options;
 
 #define AT(field) offsetof(profile_options, field)
@@ -33,6 +34,9 @@ static const option_row recording_rows[] = {
      "read hardware counters for every operator, and the system's counters"},
     {0, "memory", OPT_FLAG, AT(memory), NULL,
      "record used and allocated bytes after every step, as counters in traces"},
+    {0, "what-if", OPT_FLAG, AT(what_if), NULL,
+     "measure the sparse ratios of .csv and .xlsx, as 'sonde whatif' does, instead of assuming "
+     "them"},
     {0}};
 
 static int check_recording(void *values)
@@ -44,6 +48,9 @@ static int check_recording(void *values)
         return fail_usage(
             "--counters cannot be combined with --instances: hardware counters count the whole "
             "process, so they cannot be assigned to an operator while other instances run");
+    if (o->what_if && o->table.sparse_ratio)
+        return fail_usage("--what-if measures the ratios that --sparse-ratio says; give one of "
+                          "them");
     return -1;
 }
 
@@ -76,17 +83,51 @@ static int measure(runner *r, const profile_options *o)
     return code;
 }
 
-static int report(const runner *r, const profile_options *o)
+static void show_progress(void *user, const char *scenario, double done)
+{
+    progress(user, scenario, done);
+}
+
+/* The ratios of the table's files, measured; the result holds them. */
+static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+{
+    sonde_whatif_options how = SONDE_INIT(sonde_whatif_options);
+    sonde_error err;
+    const sonde_session_options session = session_options(&o->setup.model);
+    how.session = &session;
+    how.precision = session.precision;
+    how.scenarios = "sparse90,sparse80,sparse70";
+    how.input_names = r->in[0].names;
+    how.values = r->in[0].values;
+    how.value_count = r->in[0].n;
+    how.no_mix = 1;
+    how.cancel = interrupt_token();
+    how.progress = show_progress;
+    how.progress_user = &o->setup.common;
+    const sonde_status st = sonde_whatif_measure(r->model.model, &how, what, &err);
+    progress_end();
+    if (st == SONDE_CANCELLED && interrupted())
+        return EXIT_OK; /* the profile is there, and its ratios are assumed */
+    if (st || sonde_whatif_ratios(*what, &o->table.export_options, &err))
+        return fail("%s", err.message);
+    return EXIT_OK;
+}
+
+static int report(const runner *r, profile_options *o)
 {
     sonde_profile *profile = NULL;
+    sonde_whatif *what = NULL;
     sonde_error err;
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
+    int code = o->what_if && !interrupted() ? measure_ratios(r, o, &what) : EXIT_OK;
     const bool quiet = o->setup.common.quiet;
     const char *json = o->table.json;
-    const int code = show_profile(profile, &o->table, quiet);
+    if (!code)
+        code = show_profile(profile, &o->table, quiet);
     if (!code && !quiet && !(json && strcmp(json, "-") == 0))
         runner_print_instances(r);
+    sonde_whatif_release(what);
     sonde_profile_release(profile);
     return code;
 }

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The question and its answers: one measurement per scenario, from the cache where there is one,
+ * then rows, then the best mix. What is found in the cache is compared with other measurements only
+ * if "now" comes from there, too: else "now" is measured again beside what is missing. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/cache.h"
+#include "whatif/whatif.h"
+
+typedef struct asking {
+    sonde_model *model;
+    sonde_whatif_options o;
+    sonde_whatif *w;
+    sonde_session_options session;
+    sn_scenarios list;
+    sn_kept kept;
+    char folder[4096];
+    const char *key; /* its part that is the same for all */
+    int64_t batch;   /* of the inputs; 0: none */
+    const char *no_batch;
+    bool *only; /* by origin; NULL: all nodes */
+    sn_node_form *forms;
+    size_t n_forms, step, steps; /* of the progress */
+    const char *what;
+    sonde_error *err;
+} asking;
+
+/* ------------------------------------------------------------------ options */
+static sonde_status check(const asking *q)
+{
+    const sonde_whatif_options *o = &q->o;
+    if (o->warmup < -1 || o->runs < 0 || o->warmup > 1000000 || o->runs > 1000000)
+        return sn_fail(q->err, SONDE_INVALID_ARGUMENT,
+                       "warmup is %d and runs %d, expected 0 to "
+                       "1000000",
+                       o->warmup, o->runs);
+    if (o->threads < 0 || o->threads > 4096)
+        return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096",
+                       o->threads);
+    if (!sonde_precision_text(o->precision))
+        return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "precision %d is not known",
+                       (int)o->precision);
+    for (size_t i = 0; i < o->value_count; i++)
+        if (!o->values || !o->values[i])
+            return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "value %zu of the inputs is NULL", i);
+    return SONDE_OK;
+}
+
+/* "a,b": which nodes may change. */
+static sonde_status read_only(asking *q)
+{
+    const sn_origins *all = &q->model->core->origins;
+    if (!q->o.only)
+        return SONDE_OK;
+    q->only = SN_NEW_N(&q->w->arena, bool, all->list.n + 1);
+    if (!q->only)
+        return sn_fail_memory(q->err, all->list.n);
+    for (const char *at = q->o.only;; at++) {
+        const size_t n = strcspn(at, ",");
+        bool found = false;
+        for (size_t i = 0; i < all->list.n; i++)
+            if (n && strlen(all->list.data[i].name) == n &&
+                memcmp(all->list.data[i].name, at, n) == 0)
+                found = q->only[i] = true;
+        if (!found)
+            return sn_fail(q->err, SONDE_NOT_FOUND, "the model has no node named '%.*s'",
+                           (int)(n < 200 ? n : 200), at);
+        at += n;
+        if (!*at)
+            return SONDE_OK;
+    }
+}
+
+static sonde_status find_batch(asking *q)
+{
+    sonde_session_options so = q->session; /* which also finds out whether they make sense */
+    sonde_session *s = NULL;
+    so.weights_cache = so.tune = NULL;
+    so.precision = q->o.precision;
+    so.plan_only = so.no_optimize = so.no_prepack = 1;
+    SN_TRY(sonde_session_create(q->model, &so, &s, q->err));
+    q->batch = sn_batch_of(s, q->o.input_names, q->o.values, q->o.value_count, &q->no_batch);
+    sonde_session_release(s);
+    return SONDE_OK;
+}
+
+static sonde_status make_key(asking *q)
+{
+    const sn_cpu *cpu = &q->model->context->core.cpu;
+    sn_arena scratch;
+    sn_arena_init(&scratch, &q->w->context->alloc);
+    const uint64_t model = sn_model_fingerprint(q->model->core, &scratch);
+    sn_arena_free(&scratch);
+    const sonde_session_options *so = &q->session;
+    const bool flags[] = {so->no_optimize, so->no_prepack, so->flush_denormals, so->tune};
+    uint64_t how = sn_hash(flags, sizeof flags, 0);
+    for (size_t i = 0; i < q->session.disabled_pass_count; i++)
+        how = sn_hash(q->session.disabled_passes[i], strlen(q->session.disabled_passes[i]), how);
+    char *key = sn_arena_printf(
+        &q->w->arena,
+        "sonde whatif 1, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
+        "session %016llx, warm-up %d, runs %d",
+        SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags), (unsigned)cpu->flags,
+        cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes, (unsigned long long)model,
+        (unsigned long long)sn_inputs_fingerprint(q->o.input_names, q->o.values, q->o.value_count),
+        (unsigned long long)how, q->o.warmup, q->o.runs);
+    for (char *c = key; c && *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    q->key = key;
+    return key ? SONDE_OK : sn_fail_memory(q->err, 256);
+}
+
+static void find_folder(asking *q)
+{
+    const bool users = !q->o.cache || !*q->o.cache;
+    q->kept.context = q->w->context;
+    q->kept.folder = !users                                              ? q->o.cache
+                     : sn_cache_user_folder(q->folder, sizeof q->folder) ? q->folder
+                                                                         : NULL;
+}
+
+/* ------------------------------------------------------------------ one measurement */
+static void tell(void *user, double done)
+{
+    const asking *q = user;
+    if (q->o.progress && q->steps)
+        q->o.progress(q->o.progress_user, q->what, ((double)q->step + done) / (double)q->steps);
+}
+
+static sn_whatif_case case_of(asking *q, const sn_scenario *s)
+{
+    return (sn_whatif_case){.model = q->model,
+                            .forms = q->forms,
+                            .threads = s->threads ? s->threads : q->o.threads,
+                            .precision = s->has_precision ? s->precision : q->o.precision,
+                            .batch = s->batch == q->batch ? 0 : s->batch,
+                            .session = q->session,
+                            .names = q->o.input_names,
+                            .values = q->o.values,
+                            .n_values = q->o.value_count,
+                            .warmup = q->o.warmup,
+                            .runs = q->o.runs,
+                            .cancel = q->o.cancel,
+                            .progress = tell,
+                            .progress_user = q};
+}
+
+static void set_forms(asking *q, const sn_scenario *s)
+{
+    for (size_t i = 0; i < q->n_forms; i++)
+        q->forms[i] = q->only && !q->only[i]
+                          ? (sn_node_form){.sparsity = 0}
+                          : (sn_node_form){(uint8_t)s->sparsity, (uint8_t)s->form};
+}
+
+static const char *key_of(const asking *q, const sn_whatif_case *k)
+{
+    return sn_arena_printf(&q->w->arena, "%s, threads %d, precision %s, batch %lld, forms %016llx",
+                           q->key, k->threads, sonde_precision_text(k->precision),
+                           (long long)k->batch,
+                           (unsigned long long)sn_hash(q->forms, q->n_forms * sizeof *q->forms, 0));
+}
+
+static sonde_status new_measured(const asking *q, sn_measured **m)
+{
+    sn_allocator *alloc = &q->w->context->alloc;
+    sn_measured *made = sn_alloc(alloc, sizeof *made);
+    if (!made || !sn_vec_push(&q->w->measurements, alloc, made)) {
+        sn_free(alloc, made, sizeof *made);
+        return sn_fail_memory(q->err, sizeof *made);
+    }
+    sn_measured_init(made, alloc);
+    *m = made;
+    return SONDE_OK;
+}
+
+/* From the cache; *m stays NULL where it has none. */
+static sonde_status look_up(asking *q, const sn_scenario *s, sn_measured **m)
+{
+    const sn_whatif_case k = case_of(q, s);
+    const char *key = key_of(q, &k);
+    sn_measured *made = NULL;
+    if (!key)
+        return sn_fail_memory(q->err, 256);
+    if (q->o.no_cache)
+        return SONDE_OK;
+    SN_TRY(new_measured(q, &made));
+    const sonde_status st = sn_kept_find(&q->kept, key, made, q->err);
+    *m = st == SONDE_OK ? made : NULL;
+    return st == SONDE_NOT_FOUND ? SONDE_OK : st;
+}
+
+static sonde_status measure(asking *q, const sn_scenario *s, sn_measured **m)
+{
+    const sn_whatif_case k = case_of(q, s);
+    const char *key = key_of(q, &k);
+    sn_measured *made = NULL;
+    if (!key)
+        return sn_fail_memory(q->err, 256);
+    SN_TRY(new_measured(q, &made));
+    SN_TRY(sn_whatif_measure(&k, made, q->err));
+    *m = made;
+    return q->o.no_cache ? SONDE_OK : sn_kept_add(&q->kept, key, made, q->err);
+}
+
+/* ------------------------------------------------------------------ all of them */
+static sonde_status add_answer(asking *q, const sn_scenario *s, const char *name)
+{
+    sn_answer a = {.asked = *s, .scale = 1};
+    const sn_whatif_case k = case_of(q, s);
+    a.shown = (sonde_whatif_scenario){
+        .struct_size = sizeof a.shown,
+        .name = name,
+        .reason = "",
+        .precision = sonde_precision_text(k.precision),
+        .threads = k.threads,
+        .batch = s->batch ? s->batch : q->batch,
+        .speedup = (double)NAN,
+        .low = (double)NAN,
+        .high = (double)NAN,
+        .total_ns = (double)NAN,
+    };
+    if (s->batch && !q->batch)
+        a.shown.reason = q->no_batch;
+    if (s->batch && q->batch)
+        a.scale = (double)q->batch / (double)s->batch;
+    return sn_vec_push(&q->w->answers, &q->w->context->alloc, a) ? SONDE_OK
+                                                                 : sn_fail_memory(q->err, sizeof a);
+}
+
+/* Why there is no answer; the others go on. */
+static sonde_status give_up(asking *q, sn_answer *a, sonde_status st)
+{
+    static const char none[] = "out of memory";
+    if (st == SONDE_CANCELLED)
+        return st;
+    const char *text =
+        sn_arena_strdup(&q->w->arena, q->err && *q->err->message ? q->err->message : none);
+    a->shown.reason = text ? text : none;
+    return SONDE_OK;
+}
+
+static sonde_status answer_all(asking *q)
+{
+    sn_answer *list = q->w->answers.data;
+    const size_t n = q->w->answers.n;
+    size_t missing = 0;
+    for (size_t i = 0; i < n; i++) {
+        set_forms(q, &list[i].asked);
+        if ((list[i].asked.sparsity || list[i].asked.form) &&
+            !sn_variant_count(q->model->core, q->forms))
+            list[i].shown.reason = "no weight of the model can have this form";
+        if (!*list[i].shown.reason)
+            SN_TRY(look_up(q, &list[i].asked, &list[i].measured));
+        list[i].shown.cached = list[i].measured != NULL;
+        missing += !list[i].measured && !*list[i].shown.reason;
+    }
+    if (missing && list[0].measured) {
+        list[0].measured = NULL;
+        missing++;
+    }
+    q->steps = missing + !q->o.no_mix;
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].measured || *list[i].shown.reason)
+            continue;
+        set_forms(q, &list[i].asked);
+        q->what = list[i].shown.name;
+        tell(q, 0);
+        list[i].shown.cached = 0;
+        if (i) /* another scenario of this question may be the same */
+            SN_TRY(look_up(q, &list[i].asked, &list[i].measured));
+        const sonde_status st =
+            list[i].measured ? SONDE_OK : measure(q, &list[i].asked, &list[i].measured);
+        if (st && !i)
+            return st;
+        if (st)
+            SN_TRY(give_up(q, &list[i], st));
+        q->step++;
+    }
+    return SONDE_OK;
+}
+
+static void fill_figures(const sonde_whatif *w, sn_answer *a)
+{
+    const sn_measured *now = w->answers.data[0].measured, *m = a->measured;
+    double now_low, now_high, low, high;
+    if (!m)
+        return;
+    sn_median_interval(now->walls.data, now->walls.n, &now_low, &now_high);
+    sn_median_interval(m->walls.data, m->walls.n, &low, &high);
+    a->shown.total_ns = m->total_ns * a->scale;
+    a->shown.speedup = now->total_ns / a->shown.total_ns;
+    a->shown.low = now_low / (high * a->scale);
+    a->shown.high = now_high / (low * a->scale);
+    a->shown.weight_bytes = m->weight_bytes;
+    a->shown.peak_bytes = m->peak_bytes;
+    a->shown.changed = m->changed;
+    a->shown.runs = m->walls.n;
+}
+
+/* Where one scenario for all turns out to be faster than the mix, it is the mix. */
+static void take_better(sonde_whatif *w, sn_answer *mix)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i + 1 < w->answers.n; i++) {
+        const sn_answer *a = &w->answers.data[i];
+        const double least = best == SIZE_MAX
+                                 ? mix->measured ? mix->measured->total_ns : (double)INFINITY
+                                 : w->answers.data[best].measured->total_ns;
+        if (a->measured && (i == 0 || sn_scenario_is_mixable(&a->asked)) &&
+            a->measured->total_ns < least)
+            best = i;
+    }
+    if (best == SIZE_MAX)
+        return;
+    const char *name = mix->shown.name;
+    *mix = w->answers.data[best];
+    mix->shown.name = name;
+    mix->mix = true;
+}
+
+static sonde_status add_mix(asking *q)
+{
+    sonde_whatif *w = q->w;
+    sn_scenario s = {.has_precision = true};
+    for (size_t i = 0; i < q->n_forms; i++)
+        q->forms[i] = (sn_node_form){.sparsity = 0};
+    (void)sn_whatif_mix(w, q->model->core, q->forms, q->o.precision, &s.precision);
+    SN_TRY(add_answer(q, &s, "best mix"));
+    sn_answer *mix = &w->answers.data[w->answers.n - 1];
+    mix->mix = true;
+    SN_TRY(look_up(q, &s, &mix->measured));
+    mix->shown.cached = mix->measured != NULL;
+    if (!mix->measured) {
+        q->what = mix->shown.name;
+        tell(q, 0);
+        const sonde_status st = measure(q, &s, &mix->measured);
+        if (st)
+            SN_TRY(give_up(q, mix, st));
+    }
+    take_better(w, mix);
+    return SONDE_OK;
+}
+
+static sonde_status ask(asking *q)
+{
+    SN_TRY(check(q));
+    SN_TRY(read_only(q));
+    SN_TRY(find_batch(q));
+    q->n_forms = q->model->core->origins.list.n;
+    q->forms = SN_NEW_N(&q->w->arena, sn_node_form, q->n_forms + 1);
+    if (!q->forms)
+        return sn_fail_memory(q->err, q->n_forms);
+    const int threads = sonde_context_threads(q->model->context);
+    q->o.threads = q->o.threads ? q->o.threads : threads;
+    q->o.warmup = q->o.warmup == 0 ? 3 : q->o.warmup < 0 ? 0 : q->o.warmup;
+    SN_TRY(make_key(q));
+    find_folder(q);
+    SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, threads, &q->w->arena,
+                              &q->w->context->alloc, q->err));
+    SN_TRY(add_answer(q, &(sn_scenario){.sparsity = 0}, "now"));
+    for (size_t i = 0; i < q->list.list.n; i++)
+        SN_TRY(add_answer(q, &q->list.list.data[i], q->list.list.data[i].name));
+    SN_TRY(answer_all(q));
+    SN_TRY(sn_whatif_node_rows(q->w, q->model->core, q->err));
+    if (!q->o.no_mix) {
+        SN_TRY(add_mix(q));
+        SN_TRY(sn_whatif_node_rows(q->w, q->model->core, q->err));
+    }
+    for (size_t i = 0; i < q->w->answers.n; i++)
+        fill_figures(q->w, &q->w->answers.data[i]);
+    SN_TRY(sn_whatif_group_rows(q->w, q->err));
+    return sn_whatif_find_ratios(q->w, q->err);
+}
+
+sonde_status sonde_whatif_measure(sonde_model *model, const sonde_whatif_options *options,
+                                  sonde_whatif **result, sonde_error *err)
+{
+    SN_REQUIRE(result, err);
+    *result = NULL;
+    SN_REQUIRE(model, err);
+    sonde_error own = {.status = SONDE_OK};
+    asking q = {.model = model, .err = err ? err : &own};
+    SN_OPTIONS(q.o, options, err);
+    SN_OPTIONS(q.session, q.o.session, err);
+    sonde_context *c = sn_api_context_ref(model->context);
+    q.w = sn_alloc_zero(&c->alloc, sizeof *q.w);
+    if (!q.w) {
+        sonde_context_release(c);
+        return sn_fail_memory(err, sizeof *q.w);
+    }
+    q.w->context = c;
+    sn_arena_init(&q.w->arena, &c->alloc);
+    q.w->model = sn_arena_strdup(&q.w->arena, model->name);
+    q.w->cpu = sn_arena_strdup(&q.w->arena, c->core.cpu.model);
+    sonde_status st = q.w->model && q.w->cpu ? ask(&q) : sn_fail_memory(err, model->name_bytes);
+    sn_vec_free(&q.list.list, &c->alloc);
+    if (st != SONDE_OK) {
+        sonde_whatif_release(q.w);
+        return st;
+    }
+    *result = q.w;
+    return SONDE_OK;
+}
+
+void sonde_whatif_release(sonde_whatif *w)
+{
+    if (!w)
+        return;
+    sonde_context *c = w->context;
+    for (size_t i = 0; i < w->measurements.n; i++) {
+        sn_measured_free(w->measurements.data[i]);
+        sn_free(&c->alloc, w->measurements.data[i], sizeof(sn_measured));
+    }
+    for (int k = 0; k < 3; k++)
+        sn_vec_free(&w->rows[k], &c->alloc);
+    sn_vec_free(&w->measurements, &c->alloc);
+    sn_vec_free(&w->answers, &c->alloc);
+    sn_vec_free(&w->ratios, &c->alloc);
+    sn_arena_free(&w->arena);
+    sn_free(&c->alloc, w, sizeof *w);
+    sonde_context_release(c);
+}

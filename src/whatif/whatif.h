@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of this room: a scenario is what is asked, a variant the model that answers it,
+ * a measurement what its runs took. */
+#ifndef SN_WHATIF_WHATIF_H
+#define SN_WHATIF_WHATIF_H
+
+#include "api/internal.h"
+#include "sonde/experimental/whatif.h"
+
+/* ---- scenario.c ---- */
+typedef enum sn_bits { /* of the products with constant weights */
+                       SN_BITS_FILE,
+                       SN_BITS_INT8,
+                       SN_BITS_INT8_DYNAMIC,
+                       SN_BITS_INT4
+} sn_bits;
+
+typedef struct sn_scenario {
+    const char *name; /* canonical: the parts in one order */
+    int sparsity;     /* % of zeros; 0: as they are */
+    sn_bits form;
+    bool has_precision;
+    sonde_precision precision;
+    sonde_session_options session; /* but for these two */
+    int64_t batch;                 /* 0: that of the inputs */
+    int threads;                   /* 0: as now */
+} sn_scenario;
+
+typedef struct sn_scenarios {
+    SN_VEC(sn_scenario) list;
+} sn_scenarios;
+
+/* Parses a list, or makes the default one for so many threads; equal ones are listed once. */
+sonde_status sn_scenarios_parse(sn_scenarios *s, const char *text, int threads, sn_arena *arena,
+                                sn_allocator *alloc, sonde_error *err);
+/* Whether it changes weights only: what operators can have side by side. */
+bool sn_scenario_is_mixable(const sn_scenario *s);
+
+/* ---- variant.c: the model of a scenario ---- */
+/* What becomes of the weight of a node. */
+typedef struct sn_node_form {
+    uint8_t sparsity; /* % */
+    uint8_t form;     /* sn_bits */
+} sn_node_form;
+
+typedef struct sn_variant {
+    const sn_model *source;    /* alive as long as the variant */
+    const sn_node_form *forms; /* by origin of the source */
+    sn_model *m;
+    sn_buffers *buffers; /* of new constants: outside of the model, as weights of a mapped file are,
+                            so that those which were packed do not count as memory in use */
+    sonde_error *err;
+} sn_variant;
+
+/* A copy in another context, which shares the constants that stay. Every origin of it is called by
+ * its number in the source; nodes that were added have higher ones. */
+sonde_status sn_variant_make(const sn_model *source, const sn_node_form *forms,
+                             sonde_context *context, sn_buffers *buffers, int64_t *changed,
+                             sonde_model **model, sonde_error *err);
+/* When the model is gone. */
+void sn_variant_free_buffers(sn_buffers *buffers, sonde_context *context);
+
+/* ---- weights.c: for the files that change them ---- */
+typedef struct sn_weight { /* the constant matrix of a product */
+    sn_node *holder;       /* that reads it: the product, or the DequantizeLinear before it */
+    uint32_t input;        /* of the holder */
+    const sn_tensor *data;
+    int64_t outputs, inputs;         /* of the product: columns and rows, channels */
+    int64_t output_step, input_step; /* elements from one to the next */
+} sn_weight;
+/* False: the node has none. `inputs` of a convolution are channels times pixels of the kernel. */
+bool sn_weight_of(const sn_node *n, sn_weight *w);
+/* Not that of a depthwise convolution, which has one input for each output, nor one whose zero is
+ * another number. */
+bool sn_weight_may_be_sparse(const sn_weight *w);
+sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n);
+/* The weight that the form of a node changes; false: it stays as it is. */
+bool sn_variant_sparse_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
+bool sn_variant_bits_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
+sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
+                                 const int64_t *dims, int rank, sn_value **value, void **data);
+/* A new node of ONNX before `before`, with an origin of its own and new outputs. */
+sonde_status sn_variant_node(const sn_variant *v, sn_graph *g, sn_node *before, const char *op_type,
+                             uint32_t n_in, uint32_t n_out, sn_node **made);
+int64_t sn_attr_or(const sn_node *n, const char *name, int64_t otherwise);
+bool sn_is_onnx(const sn_node *n, const char *op_type);
+
+/* How many weights a variant would change. */
+int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms);
+
+/* sparse.c, int8_static.c, matmul_forms.c: one graph, bodies not included. */
+sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
+sonde_status sn_variant_int8(const sn_variant *v, sn_graph *g);
+sonde_status sn_variant_matmuls(const sn_variant *v, sn_graph *g);
+/* int8_static.c: the weight in 8 bits with a scale per output, both constants. */
+sonde_status sn_variant_int8_weight(const sn_variant *v, sn_graph *g, const sn_weight *w,
+                                    sn_value **q, sn_value **scales);
+
+/* ---- measure.c ---- */
+typedef struct sn_whatif_step {
+    const char *name, *op_type;  /* "MatMul+Add", "MatMul"; "[Other]" */
+    const char *shapes, *weight; /* see sonde_whatif_row */
+    const uint32_t *nodes;       /* origins of the source; those that were added are left out */
+    uint32_t n_nodes;
+    bool added; /* nothing but nodes that were added */
+    double ns;  /* of one run */
+} sn_whatif_step;
+
+typedef struct sn_measured {
+    sn_allocator *alloc;
+    sn_arena arena;
+    SN_VEC(sn_whatif_step) steps; /* they add up to total_ns */
+    SN_VEC(double) walls;         /* of every run, smallest first */
+    double total_ns;              /* the mean of the middle half of the runs */
+    uint64_t weight_bytes, peak_bytes;
+    int64_t changed;
+} sn_measured;
+
+typedef struct sn_whatif_case { /* what is to be measured, and how */
+    sonde_model *model;
+    const sn_node_form *forms;
+    int threads;
+    sonde_precision precision;
+    sonde_session_options session; /* but for these two */
+    int64_t batch;                 /* samples are repeated up to it; 0: the inputs as they are */
+    const char *const *names;
+    sonde_value *const *values;
+    size_t n_values;
+    int warmup, runs; /* runs 0: by time */
+    sonde_cancel_token *cancel;
+    void (*progress)(void *user, double done);
+    void *progress_user;
+} sn_whatif_case;
+
+void sn_measured_init(sn_measured *m, sn_allocator *alloc);
+void sn_measured_free(sn_measured *m);
+sonde_status sn_whatif_measure(const sn_whatif_case *k, sn_measured *m, sonde_error *err);
+/* 95 % interval of the median of sorted samples. */
+void sn_median_interval(const double *sorted, size_t n, double *low, double *high);
+
+/* ---- batch.c ---- */
+/* The inputs' batch: the first dimension of those whose first dimension is the symbol that the
+ * first input begins with. 0 and a sentence: there is none. */
+int64_t sn_batch_of(const sonde_session *s, const char *const *names, sonde_value *const *values,
+                    size_t n, const char **reason);
+/* The inputs with another batch: samples are repeated. New references. */
+sonde_status sn_batch_values(const sonde_session *s, const char *const *names,
+                             sonde_value *const *values, size_t n, int64_t batch,
+                             sonde_context *context, sonde_value **out, sonde_error *err);
+
+/* ---- kept.c: measurements by key, in the context and in a folder ---- */
+typedef struct sn_kept {
+    sonde_context *context;
+    const char *folder; /* NULL: only in the context */
+} sn_kept;
+/* SONDE_NOT_FOUND: there is none. What is damaged is none, with a warning. */
+sonde_status sn_kept_find(const sn_kept *k, const char *key, sn_measured *m, sonde_error *err);
+/* A folder that cannot be written to only causes a warning. */
+sonde_status sn_kept_add(const sn_kept *k, const char *key, const sn_measured *m, sonde_error *err);
+
+/* ---- measured_text.c ---- */
+struct sn_text;
+sonde_status sn_measured_write(const sn_measured *m, struct sn_text *t, sonde_error *err);
+/* False: it is not such a text, or there is no memory. `m` is initialised. */
+bool sn_measured_read(sn_measured *m, const char *text, size_t bytes, bool *no_memory);
+
+/* ---- key.c ---- */
+/* Everything of the model and of its inputs that may change how long it runs. */
+uint64_t sn_model_fingerprint(const sn_model *m, sn_arena *arena);
+uint64_t sn_inputs_fingerprint(const char *const *names, sonde_value *const *values, size_t n);
+
+/* ---- the result ---- */
+typedef SN_VEC(sonde_whatif_row) sn_whatif_rows;
+
+typedef struct sn_answer { /* one scenario */
+    sn_scenario asked;
+    sn_measured *measured; /* NULL: it has no figures */
+    double scale;          /* its batch to that of the inputs */
+    bool mix;              /* the best mix */
+    sonde_whatif_scenario shown;
+} sn_answer;
+
+struct sonde_whatif {
+    sonde_context *context;
+    sn_arena arena;
+    const char *model; /* its name */
+    const char *cpu;
+    SN_VEC(sn_answer) answers;
+    SN_VEC(sn_measured *) measurements; /* all of them, to be freed */
+    sn_whatif_rows rows[3];             /* by sonde_by */
+    uint32_t *row_of_node;              /* by origin: number in rows[SONDE_BY_NODE] */
+    SN_VEC(sonde_sparse_ratio) ratios;
+};
+
+/* A form is preferred to one before it only if it takes less than this: what differs by less may be
+ * chance. */
+#define SN_CLEARLY 0.98
+
+/* rows.c: rows of one operator each from the measurements so far; then all rows. */
+sonde_status sn_whatif_node_rows(sonde_whatif *w, const sn_model *source, sonde_error *err);
+sonde_status sn_whatif_group_rows(sonde_whatif *w, sonde_error *err);
+sonde_status sn_whatif_find_ratios(sonde_whatif *w, sonde_error *err);
+
+/* mix.c: the form of every node in the best mix, and the precision of its session; rows say by
+ * `best` which scenario a form comes from. False: nothing is faster than now. */
+bool sn_whatif_mix(const sonde_whatif *w, const sn_model *source, sn_node_form *forms,
+                   sonde_precision now, sonde_precision *precision);
+
+#endif
