@@ -21,6 +21,8 @@ typedef struct bench_row {
     union {
         sn_f32_tile tile;
         sn_f32_depthwise depthwise;
+        sn_f32_sparse sparse;
+        sn_f32_sparse_rows sparse_rows;
         sn_f32_wino_in wino_in;
         sn_f32_wino_out wino_out;
         sn_f32_pool pool;

@@ -55,6 +55,51 @@ typedef struct sn_f32_tile {
 } sn_f32_tile;
 typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 
+/* Sparse weights in panels of four outputs: of each panel only the k at which one of its weights is
+ * not zero, in ascending order. Entries first[p] … first[p+1]-1 belong to panel p; entry j is the
+ * four weights at w[4*j] and their k, index[j]. */
+enum { SN_SPARSE_PANEL = 4 };
+
+/* Rows of x in vectors of `block`, so that a weight meets `block` of them at once:
+ *
+ *   y[o*y_o + v*y_v + l] = clip(start[o] + sum over the entries j of panel o/4 of
+ *                                   x[index[j]*x_k + v*x_v + l] * w[4*j + o%4], lo, hi)
+ *
+ * for o < outputs, v < vectors, l < block. The order of a sum does not depend on `vectors`. clip
+ * keeps NaN; lo = -inf and hi = +inf switch it off. */
+typedef struct sn_f32_sparse {
+    const float *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const float *start; /* outputs; NULL: 0 */
+    float *y;           /* overlaps nothing */
+    size_t outputs;
+    unsigned vectors; /* 1 … pixels[0] of the row's geometry */
+    unsigned block;
+    ptrdiff_t x_k, x_v, y_o, y_v;
+    float lo, hi;
+} sn_f32_sparse;
+typedef void sn_f32_sparse_fn(const sn_f32_sparse *t);
+
+/* The same for few rows of x as they lie:
+ *
+ *   y[r*y_row + o] = clip(start[o] + sum over the entries j of panel o/4 of
+ *                             x[r*x_row + index[j]*x_k] * w[4*j + o%4], lo, hi)
+ *
+ * for r < rows, o < outputs. */
+enum { SN_SPARSE_ROWS = 4 };
+typedef struct sn_f32_sparse_rows {
+    const float *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const float *start;   /* outputs; NULL: 0 */
+    float *y;             /* overlaps nothing */
+    size_t rows, outputs; /* rows: 1 … SN_SPARSE_ROWS */
+    ptrdiff_t x_row, x_k, y_row;
+    float lo, hi;
+} sn_f32_sparse_rows;
+typedef void sn_f32_sparse_rows_fn(const sn_f32_sparse_rows *t);
+
 /* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
  *
  *   y[r][p][l] = clip(bias[l] + z[r][p][l]

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How kernels of sparse weights are called: a tenth of the blocks are not zero. */
+#include <math.h>
+
+#include "row_drivers.h"
+
+enum { OUTPUTS = 64, PANELS = OUTPUTS / SN_SPARSE_PANEL };
+
+/* `each` entries in every panel, spread over k. */
+static void entries(bench_row *r, size_t k, size_t each, const uint32_t **first,
+                    const uint16_t **index)
+{
+    uint32_t *begin = keep(r, bench_alloc((PANELS + 1) * sizeof *begin));
+    uint16_t *at = keep(r, bench_alloc(PANELS * each * sizeof *at));
+    for (size_t p = 0; p <= PANELS; p++)
+        begin[p] = (uint32_t)(p * each);
+    for (size_t p = 0; p < PANELS; p++)
+        for (size_t j = 0; j < each; j++)
+            at[p * each + j] = (uint16_t)(j * k / each + (p * 7 + j * 3) % (k / each));
+    *first = begin;
+    *index = at;
+}
+
+static void call_sn_f32_sparse(bench_row *r)
+{
+    ((sn_f32_sparse_fn *)r->row->fn)(&r->args.sparse);
+}
+
+void prepare_sn_f32_sparse(bench_row *r)
+{
+    const size_t k = r->quick ? 20 : 760, each = k / 10, b = r->row->geometry.block;
+    const size_t v = r->row->geometry.pixels[0];
+    sn_f32_sparse t = {.outputs = OUTPUTS,
+                       .vectors = (unsigned)v,
+                       .block = (unsigned)b,
+                       .x_k = (ptrdiff_t)b,
+                       .x_v = (ptrdiff_t)(k * b),
+                       .y_o = (ptrdiff_t)b,
+                       .y_v = (ptrdiff_t)(OUTPUTS * b),
+                       .lo = -INFINITY,
+                       .hi = INFINITY};
+    entries(r, k, each, &t.first, &t.index);
+    t.x = read_by(r, v * k * b);
+    t.w = elements(r, r->row->slot->weights, PANELS * each * SN_SPARSE_PANEL);
+    t.y = written_by(r, v * OUTPUTS * b);
+    r->args.sparse = t;
+    r->flops = 2.0 * (double)(OUTPUTS * each * v * b);
+    r->call = call_sn_f32_sparse;
+}
+
+static void call_sn_f32_sparse_rows(bench_row *r)
+{
+    ((sn_f32_sparse_rows_fn *)r->row->fn)(&r->args.sparse_rows);
+}
+
+void prepare_sn_f32_sparse_rows(bench_row *r)
+{
+    const size_t k = r->quick ? 20 : 760, each = k / 10;
+    sn_f32_sparse_rows t = {.rows = 1,
+                            .outputs = OUTPUTS,
+                            .x_row = (ptrdiff_t)k,
+                            .x_k = 1,
+                            .y_row = OUTPUTS,
+                            .lo = -INFINITY,
+                            .hi = INFINITY};
+    entries(r, k, each, &t.first, &t.index);
+    t.x = read_by(r, k);
+    t.w = elements(r, r->row->slot->weights, PANELS * each * SN_SPARSE_PANEL);
+    t.y = written_by(r, OUTPUTS);
+    r->args.sparse_rows = t;
+    r->flops = 2.0 * (double)(OUTPUTS * each);
+    r->call = call_sn_f32_sparse_rows;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking for zeros. A few places of a weight say whether it is worth reading as a whole, so dense
+ * weights cost next to nothing. */
+#include "ops/shared/sparse_weights.h"
+
+#include <math.h>
+
+#include "compute/gemm_sparse.h"
+#include "compute/sparse.h"
+#include "ops/shared/converted.h"
+
+/* What every format and driver refuses is not looked at. */
+enum { LEAST_K = 32, LEAST_N = 32 };
+
+/* Zeros stay zeros under these factors. */
+static bool scale_is_finite(const sn_tensor *t)
+{
+    for (int64_t i = 0; t->scale && i < t->dims[0]; i++)
+        if (!isfinite(t->scale[i]))
+            return false;
+    return true;
+}
+
+static sn_sparse_source source_of(const sn_tensor *t, bool turned)
+{
+    const int64_t *last = t->dims + t->rank - 2;
+    return (sn_sparse_source){t->data, t->dtype, last[turned ? 1 : 0], last[turned ? 0 : 1],
+                              turned};
+}
+
+/* Blocks of a weight, or -1: it has too few zeros to be sparse. Parts of one have to end where a
+ * block does. */
+static int64_t blocks_of(const sn_tensor *t, bool turned, int outputs, int ks)
+{
+    const double dense = 0.5; /* share of blocks beyond which nothing pays */
+    if (!scale_is_finite(t))
+        return -1;
+    if (t->parts) {
+        const bool along_outputs = t->parts->axis == t->rank - 1 - turned;
+        const int64_t each = along_outputs ? outputs : ks;
+        int64_t all = 0;
+        for (size_t i = 0; i < t->parts->n && all >= 0; i++) {
+            const sn_tensor *part = t->parts->part[i];
+            const int64_t some = part->dims[t->parts->axis] % each || part->rank != t->rank
+                                     ? -1
+                                     : blocks_of(part, turned, outputs, ks);
+            all = some < 0 ? -1 : all + some;
+        }
+        return all;
+    }
+    const sn_sparse_source s = source_of(t, turned);
+    return sn_sparse_sample(&s, outputs, ks) > dense ? -1 : sn_sparse_blocks(&s, outputs, ks);
+}
+
+/* Rows of the other side; -1: not known. */
+static int64_t rows_of(const sn_fact *a)
+{
+    int64_t rows = 1;
+    for (int i = 0; a && i < a->type.rank - 1; i++)
+        rows = rows < 0 || !sn_dim_known(a->type.dims[i]) ? -1 : rows * a->type.dims[i];
+    return a && a->type.rank > 1 ? rows : -1;
+}
+
+bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned)
+{
+    const sn_tensor *t = r->in[i]->data;
+    const bool floats = t && (t->dtype == SONDE_DTYPE_F32 || sn_is_half(t->dtype));
+    if (!floats || t->rank < 2 || sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1)))
+        return false;
+    const sn_sparse_source s = source_of(t, turned);
+    if (s.k < LEAST_K || s.n < LEAST_N || s.k > SN_SPARSE_MOST_K || sn_tensor_count(t) != s.k * s.n)
+        return false;
+    const int64_t blocks = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
+    if (blocks < 0 || !sn_gemm_sparse_pays(rows_of(r->in[0]), s.n, s.k, blocks))
+        return false;
+    r->pack[i] = SN_PACK_F32_SPARSE4;
+    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
+    return true;
+}
+
+bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks)
+{
+    const sn_pack_format *f = fact->pack ? sn_pack_get(fact->pack) : NULL;
+    if (!f || f->arrangement != SN_WEIGHTS_SPARSE)
+        return false;
+    *blocks = sn_sparse_arg_blocks(fact->pack_arg);
+    return true;
+}
+
+size_t sn_sparse_stored(const sn_fact *fact)
+{
+    const sn_packing p = {sn_pack_get(fact->pack), fact->type.dims, fact->type.rank, fact->pack_arg,
+                          0};
+    size_t bytes = 0;
+    return p.format->bytes(&p, &bytes) ? bytes : 0;
+}
