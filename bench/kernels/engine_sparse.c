@@ -4,15 +4,25 @@
 #include <string.h>
 
 #include "bench.h"
-#include "compute/gemm.h"
+#include "compute/q8.h"
 #include "compute/sparse.h"
 
 typedef struct work {
     sn_gemm_plan gemm;
+    sn_q8_plan q8;
+    sn_q8_args args;
     sn_pool *pool;
-    float *x, *y, *bias, *space;
+    void *x, *y, *space;
+    float *bias; /* or scales */
     bench_weights w;
 } work;
+
+static void run_bytes(void *state)
+{
+    work *w = state;
+    w->args.w = bench_weights_next(&w->w);
+    (void)sn_q8_run(&w->q8, &w->args, w->pool);
+}
 
 static void run(void *state)
 {
@@ -48,58 +58,113 @@ static float *sparse_floats(const bench_gemm *g)
     return w;
 }
 
-static bool make_f32(work *w, const bench_setup *s, int threads, const bench_gemm *g,
-                     sonde_error *err)
+/* Packs weights as the format wants them; false: it does not. */
+static bool pack(work *w, const bench_setup *s, const bench_gemm *g, unsigned format,
+                 const void *dense, int64_t entries)
 {
-    float *dense = sparse_floats(g);
-    const sn_sparse_source source = {dense, SONDE_DTYPE_F32, g->k, g->n, false};
-    const int64_t entries = sn_sparse_blocks(&source, SN_SPARSE_PANEL, 1), dims[] = {g->k, g->n};
-    const sn_packing packing = {sn_pack_get(SN_PACK_F32_SPARSE4), dims, 2,
-                                sn_sparse_arg(false, entries), s->cpu.flags};
+    const int64_t dims[] = {g->k, g->n};
+    const sn_packing packing = {sn_pack_get(format), dims, 2, sn_sparse_arg(false, entries),
+                                s->cpu.flags};
+    size_t bytes = 0;
+    if (!packing.format->bytes(&packing, &bytes))
+        return false;
+    bench_weights_make(&w->w, s, bytes);
+    for (size_t i = 0; i < w->w.copies; i++)
+        packing.format->pack(&packing, w->w.of[i], dense, 0);
+    return true;
+}
+
+static int64_t entries_of(const bench_gemm *g, sn_dtype dtype, const void *dense)
+{
+    const sn_sparse_source source = {dense, dtype, g->k, g->n, false};
+    return sn_sparse_blocks(&source, SN_SPARSE_PANEL, 1);
+}
+
+static bool make_floats(work *w, const bench_setup *s, int threads, const bench_gemm *g,
+                        const float *dense)
+{
+    sonde_error err;
     const sn_gemm_desc d = {.m = g->m,
                             .n = g->n,
                             .k = g->k,
                             .b_count = 1,
                             .packed = true,
                             .sparse = true,
-                            .entries = entries,
+                            .entries = entries_of(g, SONDE_DTYPE_F32, dense),
                             .has_c = true,
                             .c_n = 1,
                             .alpha = 1,
                             .beta = 1};
-    size_t bytes = 0;
-    bool good = packing.format->bytes(&packing, &bytes) &&
-                !sn_gemm_plan_make(&w->gemm, &d, s->cpu.flags, s->cpu.l2_bytes, threads, err);
-    if (good) {
-        bench_weights_make(&w->w, s, bytes);
-        for (size_t i = 0; i < w->w.copies; i++)
-            packing.format->pack(&packing, w->w.of[i], dense, 0);
-    }
-    free(dense);
-    return good;
-}
-
-bool bench_sparse(const bench_setup *s, int slot, const bench_case *c, bench_runner *out)
-{
-    sonde_error err = {0};
-    const bench_gemm *g = &c->gemm;
-    work *w = bench_alloc(sizeof *w);
-    const int threads = s->threads[slot];
-    w->pool = s->pool[slot];
-    if (s->type != SONDE_DTYPE_F32 || !make_f32(w, s, threads, g, &err)) {
-        release(w);
+    if (sn_gemm_plan_make(&w->gemm, &d, s->cpu.flags, s->cpu.l2_bytes, threads, &err) ||
+        !pack(w, s, g, SN_PACK_F32_SPARSE4, dense, d.entries))
         return false;
-    }
     w->x = bench_floats((size_t)(g->m * g->k) * sizeof(float));
     w->y = bench_floats((size_t)(g->m * g->n) * sizeof(float));
     w->bias = bench_floats((size_t)g->n * sizeof(float));
     w->space = bench_floats(w->gemm.workspace.bytes);
+    return true;
+}
+
+static bool make_bytes(work *w, const bench_setup *s, int threads, const bench_gemm *g,
+                       const float *dense)
+{
+    static const uint8_t zero = 128;
+    static const float scale = 0x1p-8f;
+    sonde_error err;
+    const sn_gemm_desc d = {.m = g->m, .n = g->n, .k = g->k, .b_count = 1};
+    int8_t *bytes = bench_alloc((size_t)(g->k * g->n));
+    for (int64_t i = 0; i < g->k * g->n; i++)
+        bytes[i] = dense[i] == 0 ? 0 : (int8_t)((int)(dense[i] * 200) | 1);
+    sn_q8_desc q = sn_q8_product(&d);
+    q.x_type = q.y_type = SONDE_DTYPE_U8;
+    q.w_type = SONDE_DTYPE_I8;
+    q.packed = q.sparse = true;
+    q.entries = entries_of(g, SONDE_DTYPE_I8, bytes);
+    const bool good = !sn_q8_plan_make(&w->q8, &q, s->cpu.flags, s->cpu.l2_bytes, threads, &err) &&
+                      pack(w, s, g, SN_PACK_I8_SPARSE4, bytes, q.entries);
+    free(bytes);
+    if (!good)
+        return false;
+    w->x = bench_numbers(SONDE_DTYPE_I8, (size_t)(g->m * g->k));
+    w->y = bench_alloc((size_t)(g->m * g->n));
+    w->space = bench_alloc(w->q8.workspace.bytes);
+    w->bias = bench_floats((size_t)g->n * sizeof(float));
+    for (int64_t i = 0; i < g->n; i++)
+        w->bias[i] = 0x1p-8f;
+    w->args = (sn_q8_args){.x = w->x,
+                           .y = w->y,
+                           .x_zero = {SONDE_DTYPE_U8, &zero, 1},
+                           .x_scale = &scale,
+                           .x_scales = 1,
+                           .w_scale = w->bias,
+                           .w_scales = g->n,
+                           .y_scale = 1,
+                           .y_zero = zero,
+                           .workspace = w->space};
+    return true;
+}
+
+bool bench_sparse(const bench_setup *s, int slot, const bench_case *c, bench_runner *out)
+{
+    const bench_gemm *g = &c->gemm;
+    work *w = bench_alloc(sizeof *w);
+    const int threads = s->threads[slot];
+    const bool bytes = s->type == SONDE_DTYPE_I8;
+    float *dense = sparse_floats(g);
+    w->pool = s->pool[slot];
+    const bool good =
+        bytes ? make_bytes(w, s, threads, g, dense) : make_floats(w, s, threads, g, dense);
+    free(dense);
+    if (!good) {
+        release(w);
+        return false;
+    }
     *out = (bench_runner){.by = "sparse",
                           .threads = threads,
-                          .arithmetic = w->gemm.arithmetic,
-                          .run = run,
+                          .arithmetic = bytes ? w->q8.arithmetic : w->gemm.arithmetic,
+                          .run = bytes ? run_bytes : run,
                           .free = release,
                           .state = w};
-    snprintf(out->plan, sizeof out->plan, "%s", w->gemm.name);
+    snprintf(out->plan, sizeof out->plan, "%s", bytes ? w->q8.name : w->gemm.name);
     return true;
 }

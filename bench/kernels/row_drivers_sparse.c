@@ -21,6 +21,15 @@ static void entries(bench_row *r, size_t k, size_t each, const uint32_t **first,
     *index = at;
 }
 
+/* The same in groups of four entries. */
+static void group(bench_row *r, size_t each, const uint32_t **first)
+{
+    uint32_t *begin = keep(r, bench_alloc((PANELS + 1) * sizeof *begin));
+    for (size_t p = 0; p <= PANELS; p++)
+        begin[p] = (uint32_t)(p * (each / 4));
+    *first = begin;
+}
+
 static void call_sn_f32_sparse(bench_row *r)
 {
     ((sn_f32_sparse_fn *)r->row->fn)(&r->args.sparse);
@@ -70,4 +79,50 @@ void prepare_sn_f32_sparse_rows(bench_row *r)
     r->args.sparse_rows = t;
     r->flops = 2.0 * (double)(OUTPUTS * each);
     r->call = call_sn_f32_sparse_rows;
+}
+
+static void call_sn_q8_sparse(bench_row *r)
+{
+    ((sn_q8_sparse_fn *)r->row->fn)(&r->args.byte_sparse);
+}
+
+void prepare_sn_q8_sparse(bench_row *r)
+{
+    const size_t k = r->quick ? 40 : 760, each = k / 10, b = r->row->geometry.block;
+    const size_t v = r->row->geometry.pixels[0];
+    sn_q8_sparse t = {.outputs = OUTPUTS,
+                      .vectors = (unsigned)v,
+                      .block = (unsigned)b,
+                      .x_k = (ptrdiff_t)(v * b),
+                      .y_o = (ptrdiff_t)b,
+                      .y_v = (ptrdiff_t)(OUTPUTS * b)};
+    entries(r, k, each, &t.first, &t.index);
+    group(r, each, &t.first);
+    t.x = read_by(r, v * k * b);
+    t.w = elements(r, r->row->slot->weights, PANELS * each * SN_SPARSE_PANEL);
+    t.start = written_by(r, OUTPUTS);
+    t.y = written_by(r, v * OUTPUTS * b);
+    r->args.byte_sparse = t;
+    r->flops = 2.0 * (double)(OUTPUTS * (each / 4 * 4) * v * b);
+    r->call = call_sn_q8_sparse;
+}
+
+static void call_sn_q8_sparse_row(bench_row *r)
+{
+    ((sn_q8_sparse_row_fn *)r->row->fn)(&r->args.byte_sparse_row);
+}
+
+void prepare_sn_q8_sparse_row(bench_row *r)
+{
+    const size_t k = r->quick ? 40 : 760, each = k / 10;
+    sn_q8_sparse_row t = {.outputs = OUTPUTS};
+    entries(r, k, each, &t.first, &t.index);
+    group(r, each, &t.first);
+    t.x = read_by(r, k);
+    t.w = elements(r, r->row->slot->weights, PANELS * each * SN_SPARSE_PANEL);
+    t.start = written_by(r, OUTPUTS);
+    t.y = written_by(r, OUTPUTS);
+    r->args.byte_sparse_row = t;
+    r->flops = 2.0 * (double)(OUTPUTS * (each / 4 * 4));
+    r->call = call_sn_q8_sparse_row;
 }

@@ -343,7 +343,8 @@ void sn_gemm_sparse_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *
                         sn_pool *pool)
 {
     const sn_gemm_sparse *s = &p->sparse;
-    const sparse_call c = {p, o, sn_sparse_view_of(o->b, p->d.n, p->d.entries), workspace};
+    const sparse_call c = {p, o, sn_sparse_view_of(SONDE_DTYPE_F32, o->b, p->d.n, p->d.entries),
+                           workspace};
     if (sn_pool_threads(pool) > p->threads)
         pool = NULL; /* workspace is planned per worker */
     if (s->shared && !s->by_rows)

@@ -32,12 +32,16 @@ int64_t sn_sparse_arg_blocks(int64_t arg); /* -1: none were promised */
 /* The largest k a packed matrix may have. */
 enum { SN_SPARSE_MOST_K = 65536 };
 
-/* The parts of a matrix packed as F32_SPARSE4, for kernels f32_sparse4 (signatures.h). */
+/* The matrix that a sparse format makes of a weight: its last two dims, or the first two of a 1×1
+ * convolution, which is turned. False: it is none, or too large. */
+bool sn_sparse_matrix(const int64_t *dims, int rank, bool turned, int64_t *k, int64_t *n);
+
+/* The parts of a packed matrix, for kernels …_sparse4 (signatures.h). */
 typedef struct sn_sparse_view {
     const uint32_t *first;
     const uint16_t *index;
-    const float *w;
+    const void *w;
 } sn_sparse_view;
-sn_sparse_view sn_sparse_view_of(const void *packed, int64_t n, int64_t blocks);
+sn_sparse_view sn_sparse_view_of(sn_dtype dtype, const void *packed, int64_t n, int64_t blocks);
 
 #endif

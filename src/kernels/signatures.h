@@ -100,6 +100,43 @@ typedef struct sn_f32_sparse_rows {
 } sn_f32_sparse_rows;
 typedef void sn_f32_sparse_rows_fn(const sn_f32_sparse_rows *t);
 
+/* The same of bytes, four entries of a panel at a time, a group: group j of panel p, with j from
+ * first[p] to first[p+1]-1, has the k of its entries at index[4*j] and its weights at w[16*j], four
+ * of each output one behind the other. Groups are filled up with weights of zero, at any k that is
+ * there.
+ *
+ *   y[o*y_o + v*y_v + l] = start[o] + sum over the groups j of panel o/4, i < 4, of
+ *                              number(x[index[4*j + i]*x_k + v*block + l]) * w[16*j + o%4*4 + i]
+ *
+ * for o < outputs, v < vectors, l < block. number() takes the byte as unsigned in slots u8_…, as
+ * signed in i8_…. Sums wrap as 32 bits do. */
+typedef struct sn_q8_sparse {
+    const uint8_t *x;
+    const int8_t *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t outputs;
+    unsigned vectors; /* pixels[0] of the row's geometry */
+    unsigned block;
+    ptrdiff_t x_k, y_o, y_v;
+} sn_q8_sparse;
+typedef void sn_q8_sparse_fn(const sn_q8_sparse *t);
+
+/* The same for one row of x as it lies: y[o] = start[o] + …, reading x[index[4*j + i]] ^ flip. */
+typedef struct sn_q8_sparse_row {
+    const uint8_t *x;
+    const int8_t *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t outputs;
+    uint8_t flip;
+} sn_q8_sparse_row;
+typedef void sn_q8_sparse_row_fn(const sn_q8_sparse_row *t);
+
 /* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
  *
  *   y[r][p][l] = clip(bias[l] + z[r][p][l]

@@ -4,6 +4,8 @@
  * sparse_<isa>.c after the vocabulary. */
 #include "kernels/kernels.h"
 
+enum { SPARSE_AHEAD = 64 }; /* entries whose weights are fetched before they are needed */
+
 /* One panel: o outputs of it are stored. */
 SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V)
 {
@@ -24,6 +26,7 @@ SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V)
     SN_NO_UNROLL for (; at < end; at++, w += SN_SPARSE_PANEL)
     {
         const ptrdiff_t k = *at * x_k;
+        SN_FETCH_L1(w + SPARSE_AHEAD * SN_SPARSE_PANEL);
         sn_v xv[SN_SPARSE_MOST * SN_BV];
         SN_UNROLL for (int i = 0; i < V * SN_BV; i++) xv[i] =
             v_load(x[i / SN_BV] + k + i % SN_BV * SN_VL);

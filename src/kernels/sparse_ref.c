@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The references of products with sparse weights: the formulas of signatures.h. */
+#include <stdbool.h>
+
 #include "kernels/kernels.h"
 
 static float clip(float v, float lo, float hi)
@@ -34,4 +36,55 @@ void sn_f32_sparse4_rows_ref(const sn_f32_sparse_rows *t)
                 sum = sum + x[t->index[j] * t->x_k] * t->w[4 * (size_t)j + o % 4];
             t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)o] = clip(sum, t->lo, t->hi);
         }
+}
+
+static inline int32_t number(uint8_t byte, bool is_signed)
+{
+    return is_signed ? (int32_t)(int8_t)byte : (int32_t)byte;
+}
+
+static inline void bytes(const sn_q8_sparse *t, bool is_signed)
+{
+    for (size_t o = 0; o < t->outputs; o++)
+        for (unsigned v = 0; v < t->vectors; v++)
+            for (unsigned l = 0; l < t->block; l++) {
+                const uint8_t *x = t->x + v * t->block + l;
+                uint32_t sum = (uint32_t)t->start[o];
+                for (size_t e = 4 * (size_t)t->first[o / 4]; e < 4 * (size_t)t->first[o / 4 + 1];
+                     e++)
+                    sum += (uint32_t)(number(x[t->index[e] * t->x_k], is_signed) *
+                                      t->w[e / 4 * 16 + o % 4 * 4 + e % 4]);
+                t->y[(ptrdiff_t)o * t->y_o + (ptrdiff_t)v * t->y_v + l] = (int32_t)sum;
+            }
+}
+
+void sn_u8_sparse4_ref(const sn_q8_sparse *t)
+{
+    bytes(t, false);
+}
+
+void sn_i8_sparse4_ref(const sn_q8_sparse *t)
+{
+    bytes(t, true);
+}
+
+static inline void bytes_row(const sn_q8_sparse_row *t, bool is_signed)
+{
+    for (size_t o = 0; o < t->outputs; o++) {
+        uint32_t sum = (uint32_t)t->start[o];
+        for (size_t e = 4 * (size_t)t->first[o / 4]; e < 4 * (size_t)t->first[o / 4 + 1]; e++)
+            sum += (uint32_t)(number(t->x[t->index[e]] ^ t->flip, is_signed) *
+                              t->w[e / 4 * 16 + o % 4 * 4 + e % 4]);
+        t->y[o] = (int32_t)sum;
+    }
+}
+
+void sn_u8_sparse4_row_ref(const sn_q8_sparse_row *t)
+{
+    bytes_row(t, false);
+}
+
+void sn_i8_sparse4_row_ref(const sn_q8_sparse_row *t)
+{
+    bytes_row(t, true);
 }

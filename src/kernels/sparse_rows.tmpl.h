@@ -8,7 +8,7 @@
 
 SN_INLINE void sparse_rows_panel(const sn_f32_sparse_rows *t, size_t panel, const int R)
 {
-    enum { CHAINS = 4 };
+    enum { CHAINS = 4, AHEAD = 128 }; /* entries that are fetched before they are needed */
     const size_t o0 = panel * SN_SPARSE_PANEL;
     const size_t outputs = t->outputs - o0 < SN_SPARSE_PANEL ? t->outputs - o0 : SN_SPARSE_PANEL;
     const ptrdiff_t x_k = t->x_k, x_row = t->x_row;
@@ -23,7 +23,9 @@ SN_INLINE void sparse_rows_panel(const sn_f32_sparse_rows *t, size_t panel, cons
         acc[r][0] = v4_load(start);
         SN_UNROLL for (int c = 1; c < CHAINS; c++) acc[r][c] = v4_set1(0);
     }
-    for (; j + CHAINS <= end; j += CHAINS)
+    for (; j + CHAINS <= end; j += CHAINS) {
+        SN_FETCH_L1(t->w + ((size_t)j + AHEAD) * SN_SPARSE_PANEL);
+        SN_FETCH_L1(t->index + j + AHEAD);
         SN_UNROLL for (int c = 0; c < CHAINS; c++)
         {
             const v4 w = v4_load(t->w + ((size_t)j + (size_t)c) * SN_SPARSE_PANEL);
@@ -31,6 +33,7 @@ SN_INLINE void sparse_rows_panel(const sn_f32_sparse_rows *t, size_t panel, cons
             SN_UNROLL for (int r = 0; r < R; r++) acc[r][c] =
                 v4_fma(v4_bcast(x + r * x_row), w, acc[r][c]);
         }
+    }
     for (; j < end; j++) {
         const v4 w = v4_load(t->w + (size_t)j * SN_SPARSE_PANEL);
         const float *x = t->x + t->index[j] * x_k;

@@ -127,10 +127,113 @@ static void check_sparse_rows(const sn_kernel_row *row, const sn_kernel_row *ref
     }
 }
 
+static uint8_t *guard_bytes(size_t n, bool at_end, guarded *g)
+{
+    const size_t floats = (n + 3) / 4;
+    *g = guard_floats(floats, at_end);
+    uint8_t *data = (uint8_t *)(void *)g->data + (at_end ? floats * 4 - n : 0);
+    for (size_t i = 0; i < n; i++)
+        data[i] = (uint8_t)(test_rand() % 5 ? test_rand() : test_rand() % 2 ? 255 : 128);
+    return data;
+}
+
+/* Groups of four entries: as many as panels have, rounded down, the last at the end of its page. */
+typedef struct byte_matrix {
+    uint32_t first[MAX_OUTPUTS / 4 + 2];
+    guarded w_room, index_room, start_room;
+    const int8_t *w;
+    const uint16_t *index;
+    const int32_t *start;
+    size_t outputs, k;
+} byte_matrix;
+
+static byte_matrix random_bytes(bool at_end)
+{
+    byte_matrix m = {.outputs = rnd(1, MAX_OUTPUTS), .k = rnd(1, MAX_K)};
+    const size_t panels = (m.outputs + 3) / 4;
+    for (size_t p = 0; p < panels; p++)
+        m.first[p + 1] = m.first[p] + (uint32_t)rnd(0, 5);
+    const size_t groups = m.first[panels];
+    m.w = (const int8_t *)guard_bytes(16 * groups, at_end, &m.w_room);
+    uint16_t *index = (uint16_t *)(void *)guard_bytes(8 * groups, at_end, &m.index_room);
+    for (size_t i = 0; i < 4 * groups; i++)
+        index[i] = (uint16_t)rnd(0, m.k - 1);
+    m.index = index;
+    m.start = (const int32_t *)(const void *)guard_bytes(4 * m.outputs, at_end, &m.start_room);
+    return m;
+}
+
+static void free_bytes(byte_matrix *m)
+{
+    guard_free(&m->w_room), guard_free(&m->index_room), guard_free(&m->start_room);
+}
+
+static void check_bytes(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const bool at_end = i % 2;
+        byte_matrix m = random_bytes(at_end);
+        sn_q8_sparse t = {.w = m.w,
+                          .index = m.index,
+                          .first = m.first,
+                          .start = m.start,
+                          .outputs = m.outputs,
+                          .vectors = row->geometry.pixels[0],
+                          .block = row->geometry.block};
+        const size_t rows = t.vectors * t.block, n = m.outputs * rows;
+        t.x_k = (ptrdiff_t)(rows + rnd(0, 1) * rnd(0, 9));
+        t.y_o = (ptrdiff_t)t.block;
+        t.y_v = (ptrdiff_t)(m.outputs * t.block);
+        guarded x, got, want;
+        t.x = guard_bytes((m.k - 1) * (size_t)t.x_k + rows, at_end, &x);
+        t.y = (int32_t *)(void *)guard_bytes(4 * n, at_end, &want);
+        ((sn_q8_sparse_fn *)ref->fn)(&t);
+        const int32_t *right = t.y;
+        t.y = (int32_t *)(void *)guard_bytes(4 * n, at_end, &got);
+        ((sn_q8_sparse_fn *)row->fn)(&t);
+        if (memcmp(t.y, right, 4 * n) != 0) {
+            fprintf(stderr, "%s: case %d differs\n", row->name, i);
+            test_errors++;
+        }
+        guard_free(&x), guard_free(&got), guard_free(&want);
+        free_bytes(&m);
+    }
+}
+
+static void check_bytes_row(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 600 && !test_errors; i++) {
+        const bool at_end = i % 2;
+        byte_matrix m = random_bytes(at_end);
+        guarded x;
+        int32_t got[MAX_OUTPUTS + 1] = {0}, want[MAX_OUTPUTS + 1] = {0};
+        sn_q8_sparse_row t = {.x = guard_bytes(m.k, at_end, &x),
+                              .w = m.w,
+                              .index = m.index,
+                              .first = m.first,
+                              .start = m.start,
+                              .y = want,
+                              .outputs = m.outputs,
+                              .flip = i % 3 ? 0 : 0x80};
+        ((sn_q8_sparse_row_fn *)ref->fn)(&t);
+        t.y = got;
+        ((sn_q8_sparse_row_fn *)row->fn)(&t);
+        if (memcmp(got, want, sizeof got) != 0) {
+            fprintf(stderr, "%s: case %d differs\n", row->name, i);
+            test_errors++;
+        }
+        guard_free(&x);
+        free_bytes(&m);
+    }
+}
+
 TEST(every_sparse_kernel_matches_its_reference)
 {
-    static const row_checker checkers[] = {
-        {"sn_f32_sparse", check_sparse}, {"sn_f32_sparse_rows", check_sparse_rows}, {NULL, NULL}};
+    static const row_checker checkers[] = {{"sn_f32_sparse", check_sparse},
+                                           {"sn_f32_sparse_rows", check_sparse_rows},
+                                           {"sn_q8_sparse", check_bytes},
+                                           {"sn_q8_sparse_row", check_bytes_row},
+                                           {NULL, NULL}};
     check_family("sparse", checkers);
 }
 

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that are mostly zero, in blocks: they are found when a model is loaded, packed without their zeros and
 multiplied by kernels that skip them. Results are those of the dense kernels."""
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
 import sonde
 from onnx import TensorProto, helper, numpy_helper
+from patience import PATIENCE
 from small_models import model, value
 
 
@@ -151,3 +157,58 @@ def test_weights_that_a_pass_has_joined_may_be_sparse():
     p = np.exp(s - s.max(-1, keepdims=True))
     want = p / p.sum(-1, keepdims=True) @ v
     assert np.abs(session(proto).run(None, {"x": x})[0] - want).max() <= 1e-2
+
+
+def byte_matrix(k, n, zeros=0.9, seed=0):
+    return np.clip(np.rint(pruned(k, n, zeros, seed=seed) * 40), -127, 127).astype(np.int8)
+
+
+def at_level(script, level):
+    """A program of its own: the instruction set is chosen when the library is loaded."""
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "SONDE_CPU": level}, capture_output=True,
+                          text=True, timeout=PATIENCE)
+    if "instruction set" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+BYTES = """
+import itertools
+import sys
+sys.path.insert(0, {folder!r})
+from test_sparse import *
+rng = np.random.default_rng(0)
+w = byte_matrix(256, 192)
+for rows, kind in itertools.product((1, 2, 64, 130), ("MatMulInteger", "QLinearMatMul", "QLinearConv")):
+    x = rng.integers(0, 256, (rows, 256), dtype=np.uint8)
+    xz, yz = np.uint8(120), np.uint8(100)
+    sums = (x.astype(np.int64) - 120) @ w.astype(np.int64)
+    weights = dict(w=w, xz=xz, yz=yz, s=np.float32(0.01), t=np.float32(0.02), u=np.float32(3))
+    want = np.clip(np.rint(sums.astype(np.float32) * np.float32(np.float32(0.01) * np.float32(0.02) / np.float32(3))) + 100, 0, 255)
+    feeds = dict(x=x)
+    if kind == "MatMulInteger":
+        nodes, want = [(kind, ["x", "w", "xz"], ["y"])], sums
+    elif kind == "QLinearMatMul":
+        weights["wz"] = np.int8(0)
+        nodes = [(kind, ["x", "s", "xz", "w", "t", "wz", "u", "yz"], ["y"])]
+    else:
+        weights["wz"] = np.int8(0)
+        weights["w"] = w.T.reshape(192, 256, 1, 1).copy()
+        feeds = dict(x=x.T.reshape(1, 256, rows, 1).copy())
+        want = want.T.reshape(1, 192, rows, 1)
+        nodes = [(kind, ["x", "s", "xz", "w", "t", "wz", "u", "yz"], ["y"])]
+    weights = {{k: v for k, v in weights.items() if any(k in n[1] for n in nodes)}}
+    proto = model(nodes, [value("x", 2, list(feeds["x"].shape))], [value("y", 6 if kind == "MatMulInteger" else 2)],
+                  [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    got = session(proto).run(None, feeds)[0]
+    assert (got == want).all(), (rows, kind)
+    found = [k for k in kernels(proto, feeds)]
+    print(rows, kind, *[k for k in found if "gemm" in k or "conv" in k])
+"""
+
+
+@pytest.mark.parametrize("level", ["avx2", "avxvnni", "vnni", "neon", "dotprod"])
+def test_bytes_are_exact_with_zeros_skipped(level):
+    out = at_level(BYTES.format(folder=str(pathlib.Path(__file__).parent)), level)
+    assert sum("sparse4x1" in word for word in out) >= 6, out

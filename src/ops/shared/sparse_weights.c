@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "compute/gemm_sparse.h"
+#include "compute/q8.h"
 #include "compute/sparse.h"
 #include "ops/shared/converted.h"
 
@@ -21,11 +22,11 @@ static bool scale_is_finite(const sn_tensor *t)
     return true;
 }
 
-static sn_sparse_source source_of(const sn_tensor *t, bool turned)
+/* False: it is no matrix that may be packed so. */
+static bool source_of(const sn_tensor *t, bool turned, sn_sparse_source *s)
 {
-    const int64_t *last = t->dims + t->rank - 2;
-    return (sn_sparse_source){t->data, t->dtype, last[turned ? 1 : 0], last[turned ? 0 : 1],
-                              turned};
+    *s = (sn_sparse_source){.data = t->data, .dtype = t->dtype, .turned = turned};
+    return t->rank >= 2 && sn_sparse_matrix(t->dims, t->rank, turned, &s->k, &s->n);
 }
 
 /* Blocks of a weight, or -1: it has too few zeros to be sparse. Parts of one have to end where a
@@ -48,12 +49,13 @@ static int64_t blocks_of(const sn_tensor *t, bool turned, int outputs, int ks)
         }
         return all;
     }
-    const sn_sparse_source s = source_of(t, turned);
+    sn_sparse_source s;
+    if (!source_of(t, turned, &s))
+        return -1;
     return sn_sparse_sample(&s, outputs, ks) > dense ? -1 : sn_sparse_blocks(&s, outputs, ks);
 }
 
-/* Rows of the other side; -1: not known. */
-static int64_t rows_of(const sn_fact *a)
+int64_t sn_weights_rows(const sn_fact *a)
 {
     int64_t rows = 1;
     for (int i = 0; a && i < a->type.rank - 1; i++)
@@ -61,19 +63,37 @@ static int64_t rows_of(const sn_fact *a)
     return a && a->type.rank > 1 ? rows : -1;
 }
 
+static bool is_large(const sn_tensor *t, bool turned, sn_sparse_source *s)
+{
+    return source_of(t, turned, s) && s->k >= LEAST_K && s->n >= LEAST_N;
+}
+
 bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned)
 {
     const sn_tensor *t = r->in[i]->data;
     const bool floats = t && (t->dtype == SONDE_DTYPE_F32 || sn_is_half(t->dtype));
-    if (!floats || t->rank < 2 || sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1)))
-        return false;
-    const sn_sparse_source s = source_of(t, turned);
-    if (s.k < LEAST_K || s.n < LEAST_N || s.k > SN_SPARSE_MOST_K || sn_tensor_count(t) != s.k * s.n)
+    sn_sparse_source s;
+    if (!floats || !is_large(t, turned, &s) || sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1)))
         return false;
     const int64_t blocks = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
-    if (blocks < 0 || !sn_gemm_sparse_pays(rows_of(r->in[0]), s.n, s.k, blocks))
+    if (blocks < 0 || !sn_gemm_sparse_pays(sn_weights_rows(r->in[0]), s.n, s.k, blocks))
         return false;
     r->pack[i] = SN_PACK_F32_SPARSE4;
+    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
+    return true;
+}
+
+bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, int64_t rows)
+{
+    const sn_tensor *t = r->in[i]->data;
+    sn_sparse_source s;
+    if (!t || !sn_is_byte(t->dtype) || !is_large(t, turned, &s) ||
+        !sn_q8_sparse_pays(rows, s.n, s.k, 0, r->cpu_flags))
+        return false;
+    const int64_t blocks = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
+    if (blocks < 0 || !sn_q8_sparse_pays(rows, s.n, s.k, blocks, r->cpu_flags))
+        return false;
+    r->pack[i] = t->dtype == SONDE_DTYPE_U8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4;
     r->pack_arg[i] = sn_sparse_arg(turned, blocks);
     return true;
 }
