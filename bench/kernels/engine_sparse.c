@@ -58,6 +58,14 @@ static float *sparse_floats(const bench_gemm *g)
     return w;
 }
 
+/* Blocks of 16 outputs are for tiles of AMX, if there are any. */
+static bool in_tiles(const bench_setup *s, const bench_gemm *g)
+{
+    const sn_kernels *k = sn_kernels_get(s->cpu.flags);
+    return s->type != SONDE_DTYPE_F32 && g->outputs % SN_ROWS_TILE == 0 &&
+           k->bf16_sparse16_geometry.speed > 1;
+}
+
 /* Packs weights as the format wants them; false: it does not. */
 static bool pack(work *w, const bench_setup *s, const bench_gemm *g, unsigned format,
                  const void *dense, int64_t entries)
@@ -74,29 +82,42 @@ static bool pack(work *w, const bench_setup *s, const bench_gemm *g, unsigned fo
     return true;
 }
 
-static int64_t entries_of(const bench_gemm *g, sn_dtype dtype, const void *dense)
+/* As the format counts them. */
+static int64_t entries_of(const bench_gemm *g, unsigned format, const void *dense)
 {
-    const sn_sparse_source source = {dense, dtype, g->k, g->n, false};
-    return sn_sparse_blocks(&source, SN_SPARSE_PANEL, 1);
+    const sn_pack_format *f = sn_pack_get(format);
+    const sn_sparse_source source = {dense, f->dtype, g->k, g->n, false};
+    return sn_sparse_blocks(&source, f->block, f->arrangement == SN_WEIGHTS_SPARSE ? 1 : f->kr);
 }
 
 static bool make_floats(work *w, const bench_setup *s, int threads, const bench_gemm *g,
                         const float *dense)
 {
     sonde_error err;
+    const bool tiles = in_tiles(s, g);
+    const unsigned format = tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4;
+    const size_t n = (size_t)(g->k * g->n);
+    void *weights = bench_alloc(n * sizeof(float));
+    memcpy(weights, dense, n * sizeof(float));
+    if (tiles)
+        sn_pack_convert(SONDE_DTYPE_BF16, SONDE_DTYPE_F32, weights, (int64_t)n, s->cpu.flags);
     const sn_gemm_desc d = {.m = g->m,
                             .n = g->n,
                             .k = g->k,
                             .b_count = 1,
                             .packed = true,
                             .sparse = true,
-                            .entries = entries_of(g, SONDE_DTYPE_F32, dense),
+                            .b_dtype = tiles ? SONDE_DTYPE_BF16 : 0,
+                            .entries = entries_of(g, format, weights),
                             .has_c = true,
                             .c_n = 1,
                             .alpha = 1,
                             .beta = 1};
-    if (sn_gemm_plan_make(&w->gemm, &d, s->cpu.flags, s->cpu.l2_bytes, threads, &err) ||
-        !pack(w, s, g, SN_PACK_F32_SPARSE4, dense, d.entries))
+    const bool good =
+        !sn_gemm_plan_make(&w->gemm, &d, s->cpu.flags, s->cpu.l2_bytes, threads, &err) &&
+        pack(w, s, g, format, weights, d.entries);
+    free(weights);
+    if (!good)
         return false;
     w->x = bench_floats((size_t)(g->m * g->k) * sizeof(float));
     w->y = bench_floats((size_t)(g->m * g->n) * sizeof(float));
@@ -119,9 +140,11 @@ static bool make_bytes(work *w, const bench_setup *s, int threads, const bench_g
     q.x_type = q.y_type = SONDE_DTYPE_U8;
     q.w_type = SONDE_DTYPE_I8;
     q.packed = q.sparse = true;
-    q.entries = entries_of(g, SONDE_DTYPE_I8, bytes);
+    q.sparse_tiles = in_tiles(s, g);
+    const unsigned format = q.sparse_tiles ? SN_PACK_I8_SPARSE16 : SN_PACK_I8_SPARSE4;
+    q.entries = entries_of(g, format, bytes);
     const bool good = !sn_q8_plan_make(&w->q8, &q, s->cpu.flags, s->cpu.l2_bytes, threads, &err) &&
-                      pack(w, s, g, SN_PACK_I8_SPARSE4, bytes, q.entries);
+                      pack(w, s, g, format, bytes, q.entries);
     free(bytes);
     if (!good)
         return false;

@@ -126,3 +126,39 @@ void prepare_sn_q8_sparse_row(bench_row *r)
     r->flops = 2.0 * (double)(OUTPUTS * (each / 4 * 4));
     r->call = call_sn_q8_sparse_row;
 }
+
+static void call_sn_tile_sparse(bench_row *r)
+{
+    enum { ROUNDS = 16 }; /* setting up the tiles should not count */
+    const sn_kernels *k = sn_kernels_get(r->row->flags);
+    k->tiles_enter();
+    for (int i = 0; i < ROUNDS; i++)
+        ((sn_tile_sparse_fn *)r->row->fn)(&r->args.tile_sparse);
+    k->tiles_leave();
+}
+
+void prepare_sn_tile_sparse(bench_row *r)
+{
+    enum { TILES = 2, VECTORS = 4, LINES = 384, LINE_FLOATS = 16 };
+    uint32_t *first = keep(r, bench_alloc((OUTPUTS / 16 + 1) * sizeof *first));
+    uint16_t *index = keep(r, bench_alloc(OUTPUTS / 16 * TILES * 16 * sizeof *index));
+    for (size_t p = 0; p <= OUTPUTS / 16; p++)
+        first[p] = (uint32_t)(p * TILES);
+    for (size_t i = 0; i < OUTPUTS / 16 * TILES * 16; i++)
+        index[i] = (uint16_t)(i % (TILES * 16) * (LINES / (TILES * 16)) + i % 7);
+    const size_t numbers = 4 / sn_dtype_bytes(r->row->slot->read);
+    r->args.tile_sparse = (sn_tile_sparse){
+        .x = read_by(r, VECTORS * LINES * LINE_FLOATS * numbers),
+        .w = elements(r, r->row->slot->weights, OUTPUTS / 16 * TILES * 256 * numbers),
+        .index = index,
+        .first = first,
+        .start = written_by(r, OUTPUTS),
+        .y = written_by(r, VECTORS * OUTPUTS * 16),
+        .outputs = OUTPUTS,
+        .vectors = VECTORS,
+        .x_v = LINES * 64,
+        .y_o = 16,
+        .y_v = OUTPUTS * 16};
+    r->flops = 2.0 * (double)(OUTPUTS / 16 * TILES * 256 * numbers * 16 * VECTORS) * 16;
+    r->call = call_sn_tile_sparse;
+}

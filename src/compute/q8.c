@@ -333,9 +333,10 @@ static sonde_status plan_sparse(sn_q8_plan *p, int threads, sonde_error *err)
     p->out_pixels = sn_count(c->out[0], c->out[1], c->out[2], 1);
     if (!sn_q8_sparse_plan(p, threads) || p->in_pixels < 0 || p->out_pixels < 0)
         return sn_fail(err, SONDE_LIMIT, "the product is too large");
-    p->arithmetic = SN_SLOT_ARITHMETIC(i8_sparse4);
+    p->arithmetic = p->by_tiles ? SN_SLOT_ARITHMETIC(i8_sparse16) : SN_SLOT_ARITHMETIC(i8_sparse4);
+    const uint64_t each = p->by_tiles ? 4 * SN_ROWS_TILE : SN_SPARSE_PANEL;
     p->flops = 2 * (uint64_t)sn_max(c->n, 1) * (uint64_t)sn_max(p->out_pixels, 0) *
-               (uint64_t)p->d.entries * SN_SPARSE_PANEL;
+               (uint64_t)p->d.entries * each;
     return SONDE_OK;
 }
 
@@ -420,7 +421,7 @@ bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
     }
     sn_q8_call c;
     sn_q8_prepare(&c, p, a, w);
-    (p->by_panels  ? sn_q8_by_sparse
+    (p->d.sparse   ? sn_q8_by_sparse
      : p->by_rows  ? sn_q8_by_lines
      : p->by_quads ? sn_q8_by_quads
                    : sn_q8_by_pointers)(&c, pool);

@@ -10,14 +10,22 @@
 #include "compute/q8_ways.h"
 #include "compute/sparse.h"
 #include "compute/split.h"
+#include "compute/tiles.h"
 
-enum { CHUNK = 64, FEW = 2, TASKS_PER_THREAD = 4 };
+/* FAST: the speed from which on a kernel has tiles. */
+enum { CHUNK = 64, FEW = 2, TASKS_PER_THREAD = 4, TILE_VECTORS = 4, FAST = 10 };
 
 /* ------------------------------------------------------------------ plan */
 /* The faster of the two kinds; the activations' own where they are the same. */
 static void choose_kernel(sn_q8_plan *p, const char **name)
 {
     const sn_kernels *k = p->k;
+    if (p->d.sparse_tiles) {
+        const bool bytes = p->d.x_type == SONDE_DTYPE_U8;
+        p->by_tiles = bytes ? k->u8_sparse16 : k->i8_sparse16;
+        *name = bytes ? k->u8_sparse16_name : k->i8_sparse16_name;
+        return;
+    }
     const float u8 = k->u8_sparse4_geometry.speed, i8 = k->i8_sparse4_geometry.speed;
     const bool is_signed = u8 == i8 ? p->d.x_type == SONDE_DTYPE_I8 : i8 > u8;
     p->by_panels = is_signed ? k->i8_sparse4 : k->u8_sparse4;
@@ -32,9 +40,9 @@ static const sn_geometry *geometry_of(const sn_q8_plan *p)
     return is_signed ? &p->k->i8_sparse4_geometry : &p->k->u8_sparse4_geometry;
 }
 
-static sn_q8_weights weights_of(const sn_conv_desc *c)
+static sn_q8_weights weights_of(const sn_conv_desc *c, int64_t panel)
 {
-    sn_q8_weights w = {.block = SN_SPARSE_PANEL,
+    sn_q8_weights w = {.block = (unsigned)panel,
                        .kr = 4,
                        .groups = 1,
                        .merge = 1,
@@ -45,45 +53,64 @@ static sn_q8_weights weights_of(const sn_conv_desc *c)
                        .taps = 1,
                        .runs = 1,
                        .run = c->c};
-    w.blocks = sn_ceil_div(c->oc, SN_SPARSE_PANEL);
-    w.sums_bytes =
-        (int64_t)sn_round_up((size_t)(w.blocks * SN_SPARSE_PANEL) * sizeof(int32_t), SN_ALIGN);
+    w.blocks = sn_ceil_div(c->oc, panel);
+    w.sums_bytes = (int64_t)sn_round_up((size_t)(w.blocks * panel) * sizeof(int32_t), SN_ALIGN);
     return w;
 }
 
-/* Cycles of one core, fitted to measurements with VNNI, AVX-VNNI and AVX2. */
-static double sparse_cycles(double rows, double n, double k, double groups, const sn_geometry *g)
+/* Cycles of one core, fitted to measurements with AMX, VNNI, AVX-VNNI and AVX2. */
+static double sparse_cycles(double rows, double n, double k, double entries, const sn_geometry *g)
 {
+    const double groups = entries / 4 + 3 * n / 32;
     if (rows <= FEW)
         return 5 * rows * groups;
-    return 16 * groups * ceil(rows / (g->block * g->pixels[0])) + 0.35 * rows * (n + k);
+    return 16 * groups * ceil(rows / (g->block * g->pixels[0])) + 0.3 * rows * (n + k);
+}
+
+static double sparse_tiles_cycles(double rows, double n, double k, double entries)
+{
+    const double panels = ceil(n / SN_ROWS_TILE), tiles = entries / SN_ROWS_TILE + panels / 2;
+    return ceil(rows / SN_ROWS_TILE) * (60 * tiles + 40 * panels) + rows * (0.1 * k + 0.4 * n);
 }
 
 static double dense_cycles(double rows, double n, double k, double speed)
 {
-    const double products = rows * n * k / (26 * speed), weights = 0.075 * n * k;
+    const bool tiles = speed > FAST;
+    const double products = rows * n * k / (tiles ? 550 : 26 * speed);
+    const double weights = (tiles ? 0.045 : 0.075) * n * k;
     return products > weights ? products : weights;
 }
 
-bool sn_q8_sparse_pays(int64_t rows, int64_t n, int64_t k, int64_t entries, uint32_t cpu_flags)
+bool sn_q8_sparse_pays(const sn_q8_sparse_case *c, uint32_t cpu_flags)
 {
     static const int64_t usual[] = {1, 16, 128};
     const sn_kernels *kernels = sn_kernels_get(cpu_flags);
-    const double u8 = kernels->u8_tile_geometry.speed, i8 = kernels->i8_tile_geometry.speed;
-    const double speed = u8 > i8 ? u8 : i8, tiles = kernels->u8_rows_geometry.speed;
-    const double groups = (double)entries / 4 + 3 * (double)n / 32, margin = 0.95;
-    const bool is_signed = kernels->i8_sparse4_geometry.speed > kernels->u8_sparse4_geometry.speed;
-    const sn_geometry *g =
-        is_signed ? &kernels->i8_sparse4_geometry : &kernels->u8_sparse4_geometry;
-    if (rows == 0 || n <= 0 || k <= 0 || tiles > speed)
-        return false; /* dense in tiles of AMX */
+    const float u8 = kernels->u8_sparse4_geometry.speed, i8 = kernels->i8_sparse4_geometry.speed;
+    const sn_geometry *g = i8 > u8 ? &kernels->i8_sparse4_geometry : &kernels->u8_sparse4_geometry;
+    const float dense[] = {kernels->u8_tile_geometry.speed, kernels->i8_tile_geometry.speed,
+                           kernels->u8_rows_geometry.speed};
+    const double margin = 0.95, n = (double)c->n, k = (double)c->k, entries = (double)c->entries;
+    float speed = 0;
+    for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
+        speed = dense[i] > speed ? dense[i] : speed;
+    if (c->rows == 0 || c->n <= 0 || c->k <= 0 ||
+        (c->tiles && kernels->u8_sparse16_geometry.speed < FAST))
+        return false;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        const double m = (double)(rows > 0 ? rows : usual[i]);
-        if (sparse_cycles(m, (double)n, (double)k, groups, g) >
-            margin * dense_cycles(m, (double)n, (double)k, speed))
+        const double rows = (double)(c->rows > 0 ? c->rows : usual[i]);
+        const double cycles = c->tiles ? sparse_tiles_cycles(rows, n, k, entries)
+                                       : sparse_cycles(rows, n, k, entries, g);
+        if (cycles > margin * dense_cycles(rows, n, k, (double)speed))
             return false;
     }
     return true;
+}
+
+/* Of a tile's rows of x: k bytes of each, or four at a time, which are lines. */
+static int64_t turned_bytes(const sn_q8_plan *p)
+{
+    const int64_t k = sn_max(p->d.conv.c, 1);
+    return p->rows * (p->by_tiles ? sn_ceil_div(k, 4) * 4 : k);
 }
 
 bool sn_q8_sparse_plan(sn_q8_plan *p, int threads)
@@ -92,20 +119,21 @@ bool sn_q8_sparse_plan(sn_q8_plan *p, int threads)
     const char *name;
     choose_kernel(p, &name);
     const sn_geometry *g = geometry_of(p);
+    const int64_t panel = p->by_tiles ? SN_ROWS_TILE : SN_SPARSE_PANEL;
     const size_t n = (size_t)threads;
     p->threads = threads;
     p->empty = c->c == 0;
     p->flat = true;
-    p->w = weights_of(c);
-    p->rows = g->block * g->pixels[0];
-    p->few = p->out_pixels <= FEW;
-    p->chunk = sn_min(CHUNK, p->w.blocks * SN_SPARSE_PANEL);
+    p->w = weights_of(c, panel);
+    p->rows = p->by_tiles ? TILE_VECTORS * SN_ROWS_TILE : g->block * g->pixels[0];
+    p->few = !p->by_tiles && p->out_pixels <= FEW;
+    p->chunk = sn_min(CHUNK, p->w.blocks * panel);
     p->chunks = sn_ceil_div(c->oc, CHUNK);
     p->row_parts = sn_max(p->few ? 1 : sn_ceil_div(p->out_pixels, p->rows), 1);
     const int64_t by_rows = sn_max(c->n, 1) * p->row_parts, want = TASKS_PER_THREAD * threads;
     p->chunk_parts = threads == 1 ? 1 : sn_max(sn_min(p->chunks, sn_ceil_div(want, by_rows)), 1);
     p->shared = p->chunk_parts > 1;
-    const int64_t columns = p->w.blocks * SN_SPARSE_PANEL, tile = p->rows * sn_max(c->c, 1);
+    const int64_t columns = p->w.blocks * panel, tile = turned_bytes(p);
     const size_t sums = (size_t)(p->rows * CHUNK) * sizeof(int32_t);
     p->start = sn_carve(&p->workspace, columns, sizeof(int32_t));
     p->factor = sn_carve(&p->workspace, columns, sizeof(float));
@@ -119,9 +147,9 @@ bool sn_q8_sparse_plan(sn_q8_plan *p, int threads)
         else
             p->turned = sn_carve_each(&p->workspace, n, (size_t)tile);
     }
-    snprintf(p->name, sizeof p->name, "%s_%s_sparse4x1%s",
+    snprintf(p->name, sizeof p->name, "%s_%s_sparse%s%s",
              p->d.x_type == SONDE_DTYPE_U8 ? "u8" : "i8", p->d.product ? "gemm" : "conv1x1",
-             strrchr(name, '_'));
+             p->by_tiles ? "16x4" : "4x1", strrchr(name, '_'));
     return !p->workspace.overflow;
 }
 
@@ -143,9 +171,35 @@ static const uint8_t *rows_at(const sn_q8_call *c, int64_t image, int64_t row)
     return (const uint8_t *)c->a->x + (at * p->in_pixels + row) * p->d.x_pitch;
 }
 
+/* Lines: [16 rows][4 bytes] of every four k, and so on for the next 16 rows. Four bytes that lie
+ * together move as a float does. */
+static void turn_to_lines(const sn_q8_call *c, const part *t, uint8_t *to)
+{
+    const sn_q8_plan *p = c->p;
+    const int64_t k = p->d.conv.c, pitch = p->d.x_pitch, lines = sn_ceil_div(k, 4);
+    const bool words = pitch % 4 == 0 && (uintptr_t)t->x % 4 == 0 &&
+                       p->k->f32_block_geometry.block == SN_ROWS_TILE;
+    for (int64_t r = 0; r < p->rows; r += SN_ROWS_TILE, to += lines * SN_ROWS_STEP) {
+        const uint8_t *x = t->x + r * pitch;
+        const int64_t lanes = sn_max(sn_min(SN_ROWS_TILE, t->n - r), 0);
+        const int64_t moved = words && lanes ? k / 4 : 0;
+        if (moved)
+            p->k->f32_block((float *)(void *)to, (const float *)(const void *)x, (size_t)moved,
+                            (unsigned)lanes, SN_ROWS_TILE, (size_t)(pitch / 4));
+        memset(to + moved * SN_ROWS_STEP, 0, (size_t)((lines - moved) * SN_ROWS_STEP));
+        for (int64_t i = moved * 4; i < k; i++)
+            for (int64_t l = 0; l < lanes; l++)
+                to[i / 4 * SN_ROWS_STEP + l * 4 + i % 4] = x[l * pitch + i];
+    }
+}
+
 static void turn(const sn_q8_call *c, const part *t, uint8_t *to)
 {
     const sn_q8_plan *p = c->p;
+    if (p->by_tiles) {
+        turn_to_lines(c, t, to);
+        return;
+    }
     const size_t bytes = (size_t)(p->rows * p->d.conv.c);
     if (t->n < p->rows)
         memset(to, 0, bytes);
@@ -172,14 +226,21 @@ static void turn_back(const sn_q8_plan *p, int32_t *y, const int32_t *sums, int6
             y[r * CHUNK + i] = sums[i * block + r];
 }
 
+static unsigned format_of(const sn_q8_plan *p)
+{
+    if (p->by_tiles)
+        return p->d.w_type == SONDE_DTYPE_U8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16;
+    return p->d.w_type == SONDE_DTYPE_U8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4;
+}
+
 /* Sums of n columns from `first` on, in rows. */
 static void sum_up(const sn_q8_call *c, const part *t, int64_t first, int64_t n)
 {
     const sn_q8_plan *p = c->p;
     const sn_sparse_view v =
-        sn_sparse_view_of((sn_dtype)p->d.w_type, (const uint8_t *)c->weights - p->w.sums_bytes,
-                          p->d.conv.oc, p->d.entries);
-    const uint32_t *begin = v.first + first / SN_SPARSE_PANEL;
+        sn_sparse_view_of(format_of(p), c->weights - p->w.sums_bytes, p->d.conv.oc, p->d.entries);
+    const uint32_t *begin = v.first + first / p->w.block;
+    const int64_t block = p->by_tiles ? SN_ROWS_TILE : geometry_of(p)->block, each = CHUNK * block;
     if (!t->turned) {
         for (int64_t r = 0; r < t->n; r++) {
             const sn_q8_sparse_row row = {.x = t->x + r * p->d.x_pitch,
@@ -194,24 +255,37 @@ static void sum_up(const sn_q8_call *c, const part *t, int64_t first, int64_t n)
         }
         return;
     }
-    const sn_geometry *g = geometry_of(p);
-    const int64_t block = g->block, each = CHUNK * block;
-    const sn_q8_sparse tile = {.x = t->turned,
-                               .w = v.w,
-                               .index = v.index,
-                               .first = begin,
-                               .start = c->start + first,
-                               .y = t->panels,
-                               .outputs = (size_t)n,
-                               .vectors = g->pixels[0],
-                               .block = g->block,
-                               .x_k = p->rows,
-                               .y_o = block,
-                               .y_v = each};
-    p->by_panels(&tile);
+    if (p->by_tiles) {
+        const sn_tile_sparse tile = {.x = t->turned,
+                                     .w = v.w,
+                                     .index = v.index,
+                                     .first = begin,
+                                     .start = c->start + first,
+                                     .y = t->panels,
+                                     .outputs = (size_t)n,
+                                     .vectors = (size_t)sn_ceil_div(t->n, block),
+                                     .x_v = turned_bytes(p) / TILE_VECTORS,
+                                     .y_o = block,
+                                     .y_v = each};
+        p->by_tiles(&tile);
+    } else {
+        const sn_q8_sparse tile = {.x = t->turned,
+                                   .w = v.w,
+                                   .index = v.index,
+                                   .first = begin,
+                                   .start = c->start + first,
+                                   .y = t->panels,
+                                   .outputs = (size_t)n,
+                                   .vectors = (unsigned)(p->rows / block),
+                                   .block = (unsigned)block,
+                                   .x_k = p->rows,
+                                   .y_o = block,
+                                   .y_v = each};
+        p->by_panels(&tile);
+    }
     for (int64_t r = 0; r < t->n; r += block)
         turn_back(p, t->sums + r * CHUNK, t->panels + r / block * each, n, sn_min(block, t->n - r),
-                  g->block);
+                  (unsigned)block);
 }
 
 static void compute(const sn_q8_call *c, const part *t, int64_t chunk)
@@ -249,7 +323,7 @@ static void turn_task(void *arg, size_t index, int worker)
     (void)worker;
     turn(c, &t,
          (uint8_t *)sn_piece_at(c->a->workspace, c->p->turned_all) +
-             (int64_t)index * c->p->rows * c->p->d.conv.c);
+             (int64_t)index * turned_bytes(c->p));
 }
 
 static void task(void *arg, size_t index, int worker)
@@ -267,9 +341,9 @@ static void task(void *arg, size_t index, int worker)
         t.pointers[r] = t.x + r * p->d.x_pitch;
     if (!p->few) {
         t.panels = sn_pieces_at(memory, p->panels, (size_t)worker);
-        uint8_t *turned = p->shared ? (uint8_t *)sn_piece_at(memory, p->turned_all) +
-                                          place * p->rows * p->d.conv.c
-                                    : sn_pieces_at(memory, p->turned, (size_t)worker);
+        uint8_t *turned =
+            p->shared ? (uint8_t *)sn_piece_at(memory, p->turned_all) + place * turned_bytes(p)
+                      : sn_pieces_at(memory, p->turned, (size_t)worker);
         if (!p->shared)
             turn(c, &t, turned);
         t.turned = turned;
@@ -292,5 +366,9 @@ void sn_q8_by_sparse(sn_q8_call *c, sn_pool *pool)
         pool = NULL; /* workspace is planned per worker */
     if (p->shared && !p->few)
         sn_pool_run(pool, places, turn_task, c);
-    sn_pool_run(pool, places * (size_t)p->chunk_parts, task, c);
+    const sn_thread_hook hook = sn_tiles_hook(p->k);
+    if (p->by_tiles)
+        sn_pool_run_hooked(pool, places * (size_t)p->chunk_parts, task, c, &hook);
+    else
+        sn_pool_run(pool, places * (size_t)p->chunk_parts, task, c);
 }

@@ -36,12 +36,12 @@ enum { SN_SPARSE_MOST_K = 65536 };
  * convolution, which is turned. False: it is none, or too large. */
 bool sn_sparse_matrix(const int64_t *dims, int rank, bool turned, int64_t *k, int64_t *n);
 
-/* The parts of a packed matrix, for kernels …_sparse4 (signatures.h). */
+/* The parts of a packed matrix of this format, for kernels …_sparse… (signatures.h). */
 typedef struct sn_sparse_view {
     const uint32_t *first;
     const uint16_t *index;
     const void *w;
 } sn_sparse_view;
-sn_sparse_view sn_sparse_view_of(sn_dtype dtype, const void *packed, int64_t n, int64_t blocks);
+sn_sparse_view sn_sparse_view_of(unsigned format, const void *packed, int64_t n, int64_t blocks);
 
 #endif

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed formats of sparse matrices, in panels of four columns:
+/* The packed formats of sparse matrices, in panels of four columns, or 16 for tiles:
  *
- *   of bytes, the sum of each column, [4 · panels], which zero points are multiplied by (q8.h)
+ *   of bytes, the sum of each column, which zero points are multiplied by (q8.h)
  *   where the groups of each panel begin, [panels + 1]
- *   the k of each entry, [groups][each]
- *   weights, [groups][4][each]
+ *   which k each entry has, [groups][entries of a group]; in tiles which pair or four of them
+ *   weights, [groups][columns of a panel][entries of a group][k of an entry]
  *
- * An entry is four columns at one k, a group one of them, or four of bytes, filled up with zeros.
- * The argument of a format says how many entries there are. A unit is the matrix, as where a panel
- * goes depends on those before it. The matrix is the last two dims, or the first two of a 1×1
- * convolution; the others are 1. */
+ *                  columns   k of an entry   entries of a group
+ *   f32_sparse4          4               1                    1
+ *   i8_sparse4           4               1                    4
+ *   bf16_sparse16       16               2                   16
+ *   i8_sparse16         16               4                   16
+ *
+ * Groups are filled up with zeros. The argument of a format says how many entries there are. A unit
+ * is the matrix, as where a panel goes depends on those before it. The matrix is the last two dims,
+ * or the first two of a 1×1 convolution; the others are 1. */
 #include <string.h>
 
 #include "compute/sparse.h"
 #include "compute/split.h"
-
-enum { PANEL = SN_SPARSE_PANEL };
 
 int64_t sn_sparse_arg(bool turned, int64_t blocks)
 {
@@ -29,27 +32,32 @@ int64_t sn_sparse_arg_blocks(int64_t arg)
 
 typedef struct layout {
     int64_t k, n, panels, groups;
-    int64_t each; /* entries of a group */
+    int64_t columns, each, ks; /* of a panel; entries of a group; k of an entry */
     size_t elem;
     bool turned;
     uint8_t flip; /* of bytes */
     size_t first_at, index_at, w_at, bytes;
 } layout;
 
-static layout layout_of(sn_dtype dtype, int64_t k, int64_t n, int64_t entries, bool turned)
+static layout layout_of(const sn_pack_format *f, int64_t k, int64_t n, int64_t entries, bool turned)
 {
-    const bool floats = dtype == SONDE_DTYPE_F32;
-    layout l = {.k = k, .n = n, .panels = sn_ceil_div(n, PANEL), .each = floats ? 1 : 4};
-    l.elem = sn_dtype_bytes(dtype);
-    l.turned = turned;
-    l.flip = dtype == SONDE_DTYPE_U8 ? 0x80 : 0;
-    l.groups = floats ? entries : (entries + 3 * l.panels) / 4; /* at most */
-    const size_t sums = floats ? 0 : (size_t)l.panels * PANEL * sizeof(int32_t);
+    const bool tiles = f->arrangement == SN_WEIGHTS_SPARSE_TILES;
+    layout l = {.k = k,
+                .n = n,
+                .columns = f->block,
+                .each = tiles ? SN_ROWS_TILE : f->kr,
+                .ks = tiles ? f->kr : 1,
+                .elem = sn_dtype_bytes(f->dtype),
+                .turned = turned,
+                .flip = f->dtype == SONDE_DTYPE_U8 ? 0x80 : 0};
+    l.panels = sn_ceil_div(n, l.columns);
+    l.groups = (entries + (l.each - 1) * l.panels) / l.each; /* at most */
+    const size_t sums = l.elem == 1 ? (size_t)(l.panels * l.columns) * sizeof(int32_t) : 0;
     l.first_at = sn_round_up(sums, SN_ALIGN);
     l.index_at = l.first_at + sn_round_up(((size_t)l.panels + 1) * sizeof(uint32_t), SN_ALIGN);
     const size_t slots = (size_t)(l.groups * l.each);
     l.w_at = l.index_at + sn_round_up(slots * sizeof(uint16_t), SN_ALIGN);
-    l.bytes = l.w_at + slots * PANEL * l.elem;
+    l.bytes = l.w_at + slots * (size_t)(l.columns * l.ks) * l.elem;
     return l;
 }
 
@@ -75,17 +83,17 @@ static bool layout_in(const sn_packing *p, layout *l)
     const int64_t entries = sn_sparse_arg_blocks(p->arg);
     if (p->arg < 2 || !sn_sparse_matrix(p->dims, p->rank, turned, &k, &n))
         return false;
-    const int64_t all = sn_count(sn_ceil_div(n, PANEL), k, 1, 1);
-    if (all < 0 || entries > all || sn_count(all, 8 * PANEL, sizeof(float), 1) < 0 ||
+    const int64_t all = sn_count(n + SN_ROWS_TILE, k + SN_ROWS_TILE, 1, 1);
+    if (all < 0 || entries > all || sn_count(all, 8 * SN_ROWS_TILE, sizeof(float), 1) < 0 ||
         all > UINT32_MAX)
         return false;
-    *l = layout_of(p->format->dtype, k, n, entries, turned);
+    *l = layout_of(p->format, k, n, entries, turned);
     return true;
 }
 
-sn_sparse_view sn_sparse_view_of(sn_dtype dtype, const void *packed, int64_t n, int64_t blocks)
+sn_sparse_view sn_sparse_view_of(unsigned format, const void *packed, int64_t n, int64_t blocks)
 {
-    const layout l = layout_of(dtype, 0, n, blocks, false);
+    const layout l = layout_of(sn_pack_get(format), 0, n, blocks, false);
     const uint8_t *p = packed;
     return (sn_sparse_view){(const void *)(p + l.first_at), (const void *)(p + l.index_at),
                             p + l.w_at};
@@ -106,35 +114,32 @@ static size_t sparse_units(const sn_packing *p)
     return 1;
 }
 
+enum { MOST_BYTES = SN_ROWS_TILE * 4 }; /* of an entry: of four floats, or a line of a tile */
+
 /* Are these weights not all zero? */
 static bool counts(const layout *l, const uint8_t *w)
 {
+    const size_t last = l->elem - 1; /* the byte of the sign */
     bool any = false;
-    for (int i = 0; i < PANEL; i++) {
-        if (l->elem == 1) {
-            any |= w[i] != 0;
-            continue;
-        }
-        float number;
-        memcpy(&number, w + (size_t)i * sizeof number, sizeof number);
-        any |= number != 0.0f; /* NaN is not */
-    }
+    for (size_t i = 0; i < (size_t)(l->columns * l->ks) * l->elem; i++)
+        any |= (l->elem > 1 && i % l->elem == last ? w[i] & 0x7f : w[i]) != 0;
     return any;
 }
 
-/* Weights of panel `panel` at k, with zeros behind the last column. */
-static bool block_at(const layout *l, const uint8_t *src, int64_t k, int64_t panel, uint8_t *w)
+/* Weights of entry `entry` of panel `panel`, [column][k], with zeros where there are none. */
+static bool entry_at(const layout *l, const uint8_t *src, int64_t entry, int64_t panel, uint8_t *w)
 {
-    const int64_t col = panel * PANEL, lanes = sn_min(PANEL, l->n - col);
-    memset(w, l->flip, PANEL * l->elem);
-    if (l->turned)
-        for (int64_t i = 0; i < lanes; i++)
-            memcpy(w + (size_t)i * l->elem, src + (size_t)((col + i) * l->k + k) * l->elem,
-                   l->elem);
-    else
-        memcpy(w, src + (size_t)(k * l->n + col) * l->elem, (size_t)lanes * l->elem);
-    for (int i = 0; i < PANEL && l->flip; i++)
-        w[i] ^= l->flip;
+    const int64_t col = panel * l->columns, lanes = sn_min(l->columns, l->n - col);
+    const int64_t k0 = entry * l->ks, ks = sn_min(l->ks, l->k - k0);
+    memset(w, 0, (size_t)(l->columns * l->ks) * l->elem);
+    for (int64_t i = 0; i < ks; i++)
+        for (int64_t c = 0; c < lanes; c++) {
+            const int64_t at = l->turned ? (col + c) * l->k + k0 + i : (k0 + i) * l->n + col + c;
+            uint8_t *to = w + (size_t)(c * l->ks + i) * l->elem;
+            memcpy(to, src + (size_t)at * l->elem, l->elem);
+            if (l->elem == 1)
+                *to ^= l->flip;
+        }
     return counts(l, w);
 }
 
@@ -144,23 +149,24 @@ static int64_t pack_one(const layout *l, uint8_t *dst, const uint8_t *src, int64
                         int64_t group)
 {
     uint16_t *index = (uint16_t *)(void *)(dst + l->index_at);
-    int32_t *sums = (int32_t *)(void *)dst + panel * PANEL;
+    int32_t *sums = (int32_t *)(void *)dst + panel * l->columns;
+    const size_t part = (size_t)l->ks * l->elem; /* of a column */
     int64_t at = group * l->each;
-    uint8_t w[PANEL * sizeof(float)];
-    for (int64_t k = 0; k < l->k && at < l->groups * l->each; k++) {
-        if (!block_at(l, src, k, panel, w))
+    uint8_t w[MOST_BYTES];
+    for (int64_t e = 0; e * l->ks < l->k && at < l->groups * l->each; e++) {
+        if (!entry_at(l, src, e, panel, w))
             continue;
-        uint8_t *to = dst + l->w_at + (size_t)(at / l->each * l->each * PANEL) * l->elem;
-        for (int64_t o = 0; o < PANEL; o++) {
-            memcpy(to + (size_t)(o * l->each + at % l->each) * l->elem, w + (size_t)o * l->elem,
-                   l->elem);
-            if (l->elem == 1)
-                sums[o] += (int8_t)w[o];
-        }
-        index[at++] = (uint16_t)k;
+        uint8_t *to = dst + l->w_at + (size_t)(at / l->each * l->each * l->columns) * part;
+        for (int64_t c = 0; c < l->columns; c++)
+            memcpy(to + (size_t)(c * l->each + at % l->each) * part, w + (size_t)c * part, part);
+        for (int64_t i = 0; i < l->columns * l->ks && l->elem == 1; i++)
+            sums[i / l->ks] += (int8_t)w[i];
+        index[at++] = (uint16_t)e;
     }
+    /* What is not finite must not meet a zero that is not there: floats of tiles have a line of
+     * zeros behind the last one. */
     for (; at % l->each; at++)
-        index[at] = index[at - 1];
+        index[at] = l->elem == 2 ? (uint16_t)sn_ceil_div(l->k, l->ks) : index[at - 1];
     return at / l->each;
 }
 
@@ -185,16 +191,19 @@ static bool sparse_source(const sn_packing *p, size_t unit, int64_t *first, int6
     return false;
 }
 
-#define FORMAT(TYPE, type, KR)                                                                     \
-    const sn_pack_format sn_pack_##type##_sparse4 = {.name = #type "_sparse4",                     \
-                                                     .arrangement = SN_WEIGHTS_SPARSE,             \
+#define FORMAT(TYPE, type, name_, ARRANGEMENT, BLOCK, KR)                                          \
+    const sn_pack_format sn_pack_##type##_##name_ = {.name = #type "_" #name_,                     \
+                                                     .arrangement = SN_WEIGHTS_##ARRANGEMENT,      \
                                                      .dtype = SONDE_DTYPE_##TYPE,                  \
-                                                     .block = PANEL,                               \
+                                                     .block = BLOCK,                               \
                                                      .kr = KR,                                     \
                                                      .bytes = sparse_bytes,                        \
                                                      .units = sparse_units,                        \
                                                      .pack = pack_sparse,                          \
                                                      .source = sparse_source};
-FORMAT(F32, f32, 1)
-FORMAT(I8, i8, 4)
-FORMAT(U8, u8, 4)
+FORMAT(F32, f32, sparse4, SPARSE, 4, 1)
+FORMAT(I8, i8, sparse4, SPARSE, 4, 4)
+FORMAT(U8, u8, sparse4, SPARSE, 4, 4)
+FORMAT(BF16, bf16, sparse16, SPARSE_TILES, 16, 2)
+FORMAT(I8, i8, sparse16, SPARSE_TILES, 16, 4)
+FORMAT(U8, u8, sparse16, SPARSE_TILES, 16, 4)

@@ -31,7 +31,8 @@ typedef enum sn_arrangement {
     SN_WEIGHTS_CONV_ROWS,       /* output channels × what they read, the left side of a product */
     SN_WEIGHTS_FOLD_ROWS,       /* the same of a transposed convolution, × input channels */
     SN_WEIGHTS_DEPTHWISE_QUADS, /* blocks of channels, in them rows of taps, four at a time */
-    SN_WEIGHTS_SPARSE, /* only blocks of outputs × k that are not zero, and where they are */
+    SN_WEIGHTS_SPARSE,          /* only blocks of 4 outputs × 1 k that are not zero, and their k */
+    SN_WEIGHTS_SPARSE_TILES,    /* the same of 16 outputs × 4 bytes, 16 of them at a time */
 } sn_arrangement;
 
 /* The geometries that rows of kernels.inc name, as initialisers. */

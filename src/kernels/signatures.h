@@ -137,6 +137,29 @@ typedef struct sn_q8_sparse_row {
 } sn_q8_sparse_row;
 typedef void sn_q8_sparse_row_fn(const sn_q8_sparse_row *t);
 
+/* Sparse weights in tiles, panels of 16 outputs. A line is one pair of k in bf16, or four k in
+ * bytes: 64 bytes, those of 16 rows of x. Group j of panel p, with j from first[p] to first[p+1]-1,
+ * is 16 lines, index[16*j] and those behind it, and a tile of weights:
+ *
+ *   y[o*y_o + v*y_v + r] = start[o] + sum over the groups j of panel o/16, i < 16, c < kr, of
+ *                              x[v*x_v + index[16*j + i]*64 + (r*kr + c) numbers]
+ *                            * w[j*1024 + ((o%16*16 + i)*kr + c) numbers]
+ *
+ * for o < outputs, v < vectors, r < 16, where x_v and what is read at is in bytes. u8_ and
+ * i8_sparse16: x in unsigned or signed bytes, w signed, kr = 4, sums in int32; bf16_sparse16: kr =
+ * 2, sums in f32, rounded in any order that does not depend on `vectors`, denormals may count as
+ * zero. On a thread between tiles_enter and tiles_leave. */
+typedef struct sn_tile_sparse {
+    const void *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const void *start; /* outputs; int32 or f32 */
+    void *y; /* overlaps nothing; int32 or f32; rows of outputs up to a panel are written */
+    size_t outputs, vectors;
+    ptrdiff_t x_v, y_o, y_v;
+} sn_tile_sparse;
+typedef void sn_tile_sparse_fn(const sn_tile_sparse *t);
+
 /* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
  *
  *   y[r][p][l] = clip(bias[l] + z[r][p][l]

@@ -2,6 +2,7 @@
 /* Products with sparse weights against the dense driver, and how zeros are counted and packed. */
 #include <math.h>
 
+#include "base/codec.h"
 #include "compute/gemm_sparse.h"
 #include "compute/sparse.h"
 #include "levels.h"
@@ -73,7 +74,14 @@ typedef struct problem {
     int64_t batches;
     float *a, *b, *c, *z, *want;
     void *packed;
+    bool tiles; /* of bf16 */
 } problem;
+
+static void round_to_bf16(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = sn_bf16_to_f32(sn_f32_to_bf16(x[i]));
+}
 
 static float *run(const problem *p, const sn_gemm_desc *d, const void *b, uint32_t flags,
                   int threads, sn_pool *pool, bool in_place)
@@ -121,17 +129,25 @@ static problem random_problem(int i, uint32_t flags)
     }
     const sn_act_kind acts[] = {SN_ACT_NONE, SN_ACT_RELU, SN_ACT_TANH};
     d->act.kind = acts[test_rand() % 3];
+    p.tiles = test_rand() % 2 && sn_kernels_get(flags)->f32_block_geometry.block == SN_ROWS_TILE;
     p.a = random_floats((size_t)(p.batches * d->m * d->k));
-    p.b = sparse_floats(d->k, d->n, d->trans_b, (int)test_between(0, 10) * 10, 4, 1);
+    p.b = sparse_floats(d->k, d->n, d->trans_b, (int)test_between(0, 10) * 10, p.tiles ? 16 : 4,
+                        p.tiles ? 4 : 1);
+    if (p.tiles) {
+        round_to_bf16(p.a, p.batches * d->m * d->k);
+        round_to_bf16(p.b, d->n * d->k);
+    }
     p.c = d->has_c ? random_floats((size_t)((d->m - 1) * d->c_m + (d->n - 1) * d->c_n + 1)) : NULL;
     p.z = d->residual ? random_floats((size_t)(p.batches * d->m * d->n)) : NULL;
     p.want = run(&p, d, p.b, flags, 1, NULL, false);
     const sn_sparse_source s = {p.b, SONDE_DTYPE_F32, d->k, d->n, d->trans_b};
     const int64_t dims[2] = {d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
     d->sparse = d->packed = true;
-    d->entries = sn_sparse_blocks(&s, 4, 1);
-    p.packed = packed_weights(SN_PACK_F32_SPARSE4, p.b, dims, 2,
-                              sn_sparse_arg(d->trans_b, d->entries), flags);
+    d->entries = p.tiles ? sn_sparse_blocks(&s, 16, 2) : sn_sparse_blocks(&s, 4, 1);
+    d->b_dtype = p.tiles ? SONDE_DTYPE_BF16 : 0;
+    p.packed = packed_rounded(p.tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4, p.b,
+                              (size_t)(d->n * d->k), dims, 2, sn_sparse_arg(d->trans_b, d->entries),
+                              flags);
     return p;
 }
 
@@ -192,6 +208,7 @@ TEST(numbers_that_are_not_finite_reach_outputs_that_skip_them)
                 p.a[test_between(0, n - 1)] = bad == 1 ? NAN : bad ? INFINITY : -INFINITY;
             sn_gemm_desc dense = p.d;
             dense.sparse = dense.packed = false;
+            dense.b_dtype = 0;
             free(p.want);
             p.want = run(&p, &dense, p.b, lv->flags, 1, NULL, false);
             float *got = run(&p, &p.d, p.packed, lv->flags, 1, NULL, false);
@@ -211,21 +228,27 @@ TEST(a_weight_that_changed_after_it_was_counted_stays_in_its_memory)
     CHECK(p.format->bytes(&p, &bytes));
     uint8_t *dst = malloc(bytes);
     p.format->pack(&p, dst, w, 0);
-    const sn_sparse_view v = sn_sparse_view_of(SONDE_DTYPE_F32, dst, N, 17);
+    const sn_sparse_view v = sn_sparse_view_of(SN_PACK_F32_SPARSE4, dst, N, 17);
     for (int i = 0; i <= N / 4; i++)
         CHECK(v.first[i] <= 17);
     free(dst), free(w);
 }
 
+static bool pays(int64_t rows, int64_t n, int64_t k, int64_t entries)
+{
+    return sn_gemm_sparse_pays(&(sn_gemm_sparse_case){rows, n, k, entries, false, false});
+}
+
 TEST(many_zeros_pay_and_few_do_not)
 {
     const int64_t all = 768 * 768 / 4;
-    CHECK(sn_gemm_sparse_pays(128, 768, 768, all / 10));
-    CHECK(sn_gemm_sparse_pays(128, 768, 768, all * 3 / 10));
-    CHECK(sn_gemm_sparse_pays(-1, 768, 768, all / 10));
-    CHECK(!sn_gemm_sparse_pays(128, 768, 768, all * 9 / 10));
-    CHECK(!sn_gemm_sparse_pays(-1, 768, 768, all / 2));
-    CHECK(!sn_gemm_sparse_pays(100000, 8, 768, 768)); /* turning A costs more than it saves */
+    CHECK(pays(128, 768, 768, all / 10));
+    CHECK(pays(128, 768, 768, all * 3 / 10));
+    CHECK(pays(-1, 768, 768, all / 10));
+    CHECK(!pays(128, 768, 768, all * 9 / 10));
+    CHECK(!pays(-1, 768, 768, all / 2));
+    CHECK(!pays(100000, 8, 768, 768)); /* turning A costs more than it saves */
+    CHECK(!pays(0, 768, 768, 1));
 }
 
 TEST_MAIN()

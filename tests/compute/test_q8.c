@@ -152,16 +152,19 @@ static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int ran
         c->d.packed = test_between(0, 1);
         const bool turned = !c->d.product || c->d.turned;
         c->d.sparse = c->d.packed && test_between(0, 1) && may_be_sparse(c);
+        c->d.sparse_tiles = c->d.sparse && test_between(0, 1);
+        const sn_sparse_source source = {c->w, c->d.w_type, c->d.conv.c, c->d.conv.oc, turned};
         if (c->d.sparse)
-            c->d.entries = sn_sparse_blocks(
-                &(sn_sparse_source){c->w, c->d.w_type, c->d.conv.c, c->d.conv.oc, turned}, 4, 1);
+            c->d.entries = c->d.sparse_tiles ? sn_sparse_blocks(&source, 16, 4)
+                                             : sn_sparse_blocks(&source, 4, 1);
         const int threads = (int)test_between(1, 3);
         sn_q8_plan plan;
         CHECK(sn_q8_plan_make(&plan, &c->d, flags, test_between(0, 1) ? 1 << 20 : 1 << 10, threads,
                               NULL) == SONDE_OK);
-        const unsigned format = !c->d.sparse                    ? plan.pack
-                                : c->d.w_type == SONDE_DTYPE_U8 ? SN_PACK_U8_SPARSE4
-                                                                : SN_PACK_I8_SPARSE4;
+        const bool u8 = c->d.w_type == SONDE_DTYPE_U8;
+        const unsigned format = c->d.sparse_tiles ? (u8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16)
+                                : c->d.sparse     ? (u8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4)
+                                                  : plan.pack;
         const int64_t own = c->d.sparse ? sn_sparse_arg(turned, c->d.entries) : arg;
         void *packed = c->d.packed ? packed_weights(format, c->w, dims, rank, own, flags) : NULL;
         void *y = malloc((size_t)c->results * elem + 1);

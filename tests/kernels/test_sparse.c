@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with sparse weights: every variant against its reference. */
+#include "base/codec.h"
 #include "rows.h"
 
 enum { MAX_OUTPUTS = 23, MAX_ENTRIES = 40, MAX_K = 50 };
@@ -227,13 +228,65 @@ static void check_bytes_row(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+/* Bytes, or floats of 16 bits that are small integers: sums of any order are exact. */
+static void check_tiles(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    enum { TILE = 16, MOST_OUTPUTS = 70, MOST_VECTORS = 9, MOST_LINES = 60 };
+    const bool floats = row->slot->read == SONDE_DTYPE_BF16;
+    const sn_kernels *k = sn_kernels_get(row->flags);
+    static int32_t start[MOST_OUTPUTS], got[MOST_OUTPUTS * 2 * MOST_VECTORS * TILE],
+        want[MOST_OUTPUTS * 2 * MOST_VECTORS * TILE];
+    for (int i = 0; i < 300 && !test_errors; i++) {
+        uint32_t first[MOST_OUTPUTS / TILE + 2] = {0};
+        const bool at_end = i % 2;
+        sn_tile_sparse t = {.outputs = rnd(1, MOST_OUTPUTS), .vectors = rnd(1, MOST_VECTORS)};
+        const size_t panels = (t.outputs + TILE - 1) / TILE, lines = rnd(1, MOST_LINES);
+        for (size_t p = 0; p < panels; p++)
+            first[p + 1] = first[p] + (uint32_t)rnd(0, 3);
+        const size_t groups = first[panels];
+        guarded w_room, x_room, index_room;
+        uint8_t *w = guard_bytes(groups * 1024, at_end, &w_room);
+        uint8_t *x = guard_bytes(t.vectors * lines * 64, at_end, &x_room);
+        uint16_t *index = (uint16_t *)(void *)guard_bytes(groups * 32, at_end, &index_room);
+        for (size_t j = 0; j < groups * TILE; j++)
+            index[j] = (uint16_t)rnd(0, lines - 1);
+        for (size_t j = 0; floats && j < groups * 512; j++)
+            ((uint16_t *)(void *)w)[j] = sn_f32_to_bf16((float)rnd(0, 9) - 4);
+        for (size_t j = 0; floats && j < t.vectors * lines * 32; j++)
+            ((uint16_t *)(void *)x)[j] = sn_f32_to_bf16((float)rnd(0, 9) - 4);
+        for (size_t o = 0; o < t.outputs; o++) {
+            const float number = (float)rnd(0, 100);
+            start[o] = (int32_t)rnd(0, 100000);
+            if (floats)
+                memcpy(start + o, &number, sizeof number);
+        }
+        t.w = w, t.x = x, t.index = index, t.first = first, t.start = start;
+        t.x_v = (ptrdiff_t)(lines * 64);
+        t.y_o = TILE;
+        t.y_v = (ptrdiff_t)(panels * TILE * TILE);
+        t.y = want;
+        ((sn_tile_sparse_fn *)ref->fn)(&t);
+        t.y = got;
+        k->tiles_enter();
+        ((sn_tile_sparse_fn *)row->fn)(&t);
+        k->tiles_leave();
+        for (size_t v = 0; v < t.vectors; v++)
+            if (memcmp(got + (ptrdiff_t)v * t.y_v, want + (ptrdiff_t)v * t.y_v,
+                       t.outputs * TILE * sizeof *got) != 0) {
+                fprintf(stderr, "%s: case %d differs in vector %zu\n", row->name, i, v);
+                test_errors++;
+                break;
+            }
+        guard_free(&w_room), guard_free(&x_room), guard_free(&index_room);
+    }
+}
+
 TEST(every_sparse_kernel_matches_its_reference)
 {
-    static const row_checker checkers[] = {{"sn_f32_sparse", check_sparse},
-                                           {"sn_f32_sparse_rows", check_sparse_rows},
-                                           {"sn_q8_sparse", check_bytes},
-                                           {"sn_q8_sparse_row", check_bytes_row},
-                                           {NULL, NULL}};
+    static const row_checker checkers[] = {
+        {"sn_f32_sparse", check_sparse}, {"sn_f32_sparse_rows", check_sparse_rows},
+        {"sn_q8_sparse", check_bytes},   {"sn_q8_sparse_row", check_bytes_row},
+        {"sn_tile_sparse", check_tiles}, {NULL, NULL}};
     check_family("sparse", checkers);
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import sonde
+from half_models import KINDS
 from onnx import TensorProto, helper, numpy_helper
 from patience import PATIENCE
 from small_models import model, value
@@ -212,3 +213,35 @@ for rows, kind in itertools.product((1, 2, 64, 130), ("MatMulInteger", "QLinearM
 def test_bytes_are_exact_with_zeros_skipped(level):
     out = at_level(BYTES.format(folder=str(pathlib.Path(__file__).parent)), level)
     assert sum("sparse4x1" in word for word in out) >= 6, out
+
+
+TILES = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_sparse import *
+x, w = random(128, 1024), pruned(1024, 256, outputs=16, ks=4)
+half = lambda a: a.astype(KINDS["bf16"][1]).astype(np.float32)
+proto = small([("MatMul", ["x", "w"], ["y"])], dict(x=x), dict(w=w))
+want, scale = half(x) @ half(w), np.abs(x) @ np.abs(w)
+first = session(proto, "bf16").run(None, dict(x=x))[0]
+assert (np.abs(first - want) <= 1e-5 * (scale + 1)).all()
+for threads in (2, 3):
+    assert session(proto, "bf16", threads).run(None, dict(x=x))[0].tobytes() == first.tobytes()
+print(*kernels(proto, dict(x=x), precision="bf16"))
+b = np.clip(np.rint(w * 40), -127, 127).astype(np.int8)
+a = np.random.default_rng(0).integers(0, 256, (128, 1024), dtype=np.uint8)
+proto = model([("MatMulInteger", ["x", "w"], ["y"])], [value("x", 2, [128, 1024])], [value("y", 6)],
+              [numpy_helper.from_array(b, "w")])
+assert (session(proto).run(None, dict(x=a))[0] == a.astype(np.int32) @ b.astype(np.int32)).all()
+print(*kernels(proto, dict(x=a)))
+x[5, 100], x[70, 3] = np.inf, np.nan
+got = session(small([("MatMul", ["x", "w"], ["y"])], dict(x=x), dict(w=w)), "bf16").run(None, dict(x=x))[0]
+with np.errstate(invalid="ignore"):
+    want = half(x) @ half(w)
+assert (np.isnan(got) == np.isnan(want)).all()
+"""
+
+
+def test_blocks_that_suit_tiles_are_multiplied_by_them():
+    out = at_level(TILES.format(folder=str(pathlib.Path(__file__).parent)), "amx")
+    assert [word for word in out if "sparse" in word] == ["bf16_gemm_sparse16x4_amx", "u8_gemm_sparse16x4_amx"], out

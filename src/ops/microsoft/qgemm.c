@@ -96,8 +96,7 @@ static sonde_status bind(sn_bind *b)
     q.x_type = a->dtype;
     q.w_type = w->dtype;
     q.y_type = y_type;
-    q.packed = b->in[B]->pack != 0;
-    q.sparse = sn_weights_sparse(b->in[B], &q.entries);
+    sn_weights_describe(b->in[B], &q);
     SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
     SN_TRY(check_per_column(b, B_SCALE, d.n, SONDE_DTYPE_F32));
     SN_TRY(check_per_column(b, B_ZERO, d.n, w->dtype));

@@ -109,8 +109,7 @@ static sonde_status bind_qmm(sn_bind *b)
     product.x_type = q->dynamic ? SONDE_DTYPE_U8 : ta->dtype;
     product.w_type = tb->dtype;
     product.y_type = SONDE_DTYPE_F32;
-    product.packed = b->in[1]->pack != 0;
-    product.sparse = sn_weights_sparse(b->in[1], &product.entries);
+    sn_weights_describe(b->in[1], &product);
     SN_TRY(sn_q8_plan_make(&k->plan, &product, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                            b->err));
     if (q->dynamic)

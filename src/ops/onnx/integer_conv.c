@@ -222,11 +222,8 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_is_byte(x->dtype) || !sn_is_byte(w->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "only 8-bit integers are supported");
-    sn_q8_desc d = {.x_type = x->dtype,
-                    .w_type = w->dtype,
-                    .y_type = b->out[0].type.dtype,
-                    .packed = b->in[r->at.w]->pack != 0};
-    d.sparse = sn_weights_sparse(b->in[r->at.w], &d.entries);
+    sn_q8_desc d = {.x_type = x->dtype, .w_type = w->dtype, .y_type = b->out[0].type.dtype};
+    sn_weights_describe(b->in[r->at.w], &d);
     d.conv =
         (sn_conv_desc){.n = x->dims[0], .c = x->dims[1], .oc = w->dims[0], .groups = r->groups};
     if (!sn_window_conv(&r->window, x->dims + 2, x->rank - 2, w->dims + 2, &d.conv))

@@ -161,8 +161,7 @@ static sonde_status bind_bytes(sn_bind *b, matmul_bound *k, const sn_gemm_desc *
     q.x_type = b->in[r->at.a]->type.dtype;
     q.w_type = w->type.dtype;
     q.y_type = b->out[0].type.dtype;
-    q.packed = w->pack != 0;
-    q.sparse = sn_weights_sparse(w, &q.entries);
+    sn_weights_describe(w, &q);
     SN_TRY(sn_q8_plan_make(&k->q8, &q, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     k->core = sn_carve_inner(&b->workspace, &k->q8.workspace);
     b->kernel = k->q8.name;

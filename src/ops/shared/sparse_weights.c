@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "compute/gemm_sparse.h"
-#include "compute/q8.h"
 #include "compute/sparse.h"
 #include "ops/shared/converted.h"
 
@@ -68,18 +67,35 @@ static bool is_large(const sn_tensor *t, bool turned, sn_sparse_source *s)
     return source_of(t, turned, s) && s->k >= LEAST_K && s->n >= LEAST_N;
 }
 
+static void answer(sn_pack_request *r, uint32_t i, unsigned format, bool turned, int64_t blocks)
+{
+    r->pack[i] = (uint8_t)format;
+    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
+}
+
 bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned)
 {
     const sn_tensor *t = r->in[i]->data;
     const bool floats = t && (t->dtype == SONDE_DTYPE_F32 || sn_is_half(t->dtype));
     sn_sparse_source s;
-    if (!floats || !is_large(t, turned, &s) || sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1)))
+    if (!floats || !is_large(t, turned, &s))
         return false;
-    const int64_t blocks = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
-    if (blocks < 0 || !sn_gemm_sparse_pays(sn_weights_rows(r->in[0]), s.n, s.k, blocks))
+    sn_gemm_sparse_case c = {.rows = sn_weights_rows(r->in[0]), .n = s.n, .k = s.k};
+    c.dense_tiles = sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1));
+    c.tiles = c.dense_tiles && sn_pack_dtype(r, i) == SONDE_DTYPE_BF16 &&
+              sn_pack_has_fast_tiles(r->cpu_flags);
+    if (c.tiles) {
+        c.entries = blocks_of(t, turned, SN_ROWS_TILE, 2);
+        if (c.entries >= 0 && sn_gemm_sparse_pays(&c)) {
+            answer(r, i, SN_PACK_BF16_SPARSE16, turned, c.entries);
+            return true;
+        }
+        c.tiles = false;
+    }
+    c.entries = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
+    if (c.entries < 0 || !sn_gemm_sparse_pays(&c))
         return false;
-    r->pack[i] = SN_PACK_F32_SPARSE4;
-    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
+    answer(r, i, SN_PACK_F32_SPARSE4, turned, c.entries);
     return true;
 }
 
@@ -87,24 +103,39 @@ bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, i
 {
     const sn_tensor *t = r->in[i]->data;
     sn_sparse_source s;
-    if (!t || !sn_is_byte(t->dtype) || !is_large(t, turned, &s) ||
-        !sn_q8_sparse_pays(rows, s.n, s.k, 0, r->cpu_flags))
+    if (!t || !sn_is_byte(t->dtype) || !is_large(t, turned, &s))
         return false;
-    const int64_t blocks = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
-    if (blocks < 0 || !sn_q8_sparse_pays(rows, s.n, s.k, blocks, r->cpu_flags))
-        return false;
-    r->pack[i] = t->dtype == SONDE_DTYPE_U8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4;
-    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
-    return true;
+    const bool u8 = t->dtype == SONDE_DTYPE_U8;
+    for (int tiles = 1; tiles >= 0; tiles--) {
+        sn_q8_sparse_case c = {rows, s.n, s.k, 0, tiles};
+        if (!sn_q8_sparse_pays(&c, r->cpu_flags)) /* not even without a single block */
+            continue;
+        c.entries = blocks_of(t, turned, tiles ? SN_ROWS_TILE : SN_SPARSE_PANEL, tiles ? 4 : 1);
+        if (c.entries < 0 || !sn_q8_sparse_pays(&c, r->cpu_flags))
+            continue;
+        answer(r, i,
+               tiles ? (u8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16)
+                     : (u8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4),
+               turned, c.entries);
+        return true;
+    }
+    return false;
 }
 
 bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks)
 {
     const sn_pack_format *f = fact->pack ? sn_pack_get(fact->pack) : NULL;
-    if (!f || f->arrangement != SN_WEIGHTS_SPARSE)
+    if (!f || (f->arrangement != SN_WEIGHTS_SPARSE && f->arrangement != SN_WEIGHTS_SPARSE_TILES))
         return false;
     *blocks = sn_sparse_arg_blocks(fact->pack_arg);
     return true;
+}
+
+void sn_weights_describe(const sn_fact *fact, sn_q8_desc *d)
+{
+    d->packed = fact->pack != 0;
+    d->sparse = sn_weights_sparse(fact, &d->entries);
+    d->sparse_tiles = d->sparse && sn_pack_get(fact->pack)->arrangement == SN_WEIGHTS_SPARSE_TILES;
 }
 
 size_t sn_sparse_stored(const sn_fact *fact)

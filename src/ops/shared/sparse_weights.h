@@ -4,6 +4,7 @@
 #ifndef SN_OPS_SHARED_SPARSE_WEIGHTS_H
 #define SN_OPS_SHARED_SPARSE_WEIGHTS_H
 
+#include "compute/q8.h"
 #include "ops/framework/op.h"
 
 /* Answers for input i, the right side of a product in floats, [k, n] or `turned`, if it is sparse
@@ -16,6 +17,8 @@ bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, i
 int64_t sn_weights_rows(const sn_fact *a);
 /* Is a weight packed so, with how many blocks? */
 bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks);
+/* How weights of bytes come, into a descriptor. */
+void sn_weights_describe(const sn_fact *fact, sn_q8_desc *d);
 /* Bytes it has then. */
 size_t sn_sparse_stored(const sn_fact *fact);
 
