@@ -32,7 +32,7 @@ enum {
 static double dense_cycles(double rows, double n, double k, bool tiles)
 {
     const double products = rows * n * k / (tiles ? 230 : 31);
-    const double weights = (tiles ? 0.11 : 0.22) * n * k;
+    const double weights = (tiles ? 0.11 : 0.3) * n * k;
     return products > weights ? products : weights;
 }
 
@@ -41,7 +41,7 @@ static double sparse_cycles(double rows, double n, double k, double entries)
     if (rows <= SN_SPARSE_ROWS)
         return entries * (1 + 0.5 * rows);
     const double vectors = ceil(rows / 16);
-    const double turned = 0.5 * rows * k + 0.4 * rows * n, entry = vectors > 1 ? 2.7 * vectors : 4;
+    const double turned = 0.5 * rows * k + 0.4 * rows * n, entry = vectors > 1 ? 2.7 * vectors : 3.4;
     return turned + entry * entries;
 }
 
