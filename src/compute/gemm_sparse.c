@@ -41,7 +41,8 @@ static double sparse_cycles(double rows, double n, double k, double entries)
     if (rows <= SN_SPARSE_ROWS)
         return entries * (1 + 0.5 * rows);
     const double vectors = ceil(rows / 16);
-    const double turned = 0.5 * rows * k + 0.4 * rows * n, entry = vectors > 1 ? 2.7 * vectors : 3.4;
+    const double turned = 0.5 * rows * k + 0.4 * rows * n,
+                 entry = vectors > 1 ? 2.7 * vectors : 3.4;
     return turned + entry * entries;
 }
 
@@ -425,7 +426,8 @@ void sn_gemm_sparse_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *
 {
     const sn_gemm_sparse *s = &p->sparse;
     const unsigned format = s->tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4;
-    const sparse_call c = {p, o, sn_sparse_view_of(format, o->b, p->d.n, p->d.entries), workspace};
+    const sparse_call c = {p, o, sn_sparse_view_of(sn_pack_get(format), o->b, p->d.n, p->d.entries),
+                           workspace};
     if (sn_pool_threads(pool) > p->threads)
         pool = NULL; /* workspace is planned per worker */
     if (s->shared && !s->by_rows)

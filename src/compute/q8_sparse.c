@@ -237,8 +237,8 @@ static unsigned format_of(const sn_q8_plan *p)
 static void sum_up(const sn_q8_call *c, const part *t, int64_t first, int64_t n)
 {
     const sn_q8_plan *p = c->p;
-    const sn_sparse_view v =
-        sn_sparse_view_of(format_of(p), c->weights - p->w.sums_bytes, p->d.conv.oc, p->d.entries);
+    const sn_sparse_view v = sn_sparse_view_of(
+        sn_pack_get(format_of(p)), c->weights - p->w.sums_bytes, p->d.conv.oc, p->d.entries);
     const uint32_t *begin = v.first + first / p->w.block;
     const int64_t block = p->by_tiles ? SN_ROWS_TILE : geometry_of(p)->block, each = CHUNK * block;
     if (!t->turned) {

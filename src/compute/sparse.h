@@ -42,6 +42,7 @@ typedef struct sn_sparse_view {
     const uint16_t *index;
     const void *w;
 } sn_sparse_view;
-sn_sparse_view sn_sparse_view_of(unsigned format, const void *packed, int64_t n, int64_t blocks);
+sn_sparse_view sn_sparse_view_of(const sn_pack_format *f, const void *packed, int64_t n,
+                                 int64_t blocks);
 
 #endif

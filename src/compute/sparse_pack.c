@@ -91,9 +91,10 @@ static bool layout_in(const sn_packing *p, layout *l)
     return true;
 }
 
-sn_sparse_view sn_sparse_view_of(unsigned format, const void *packed, int64_t n, int64_t blocks)
+sn_sparse_view sn_sparse_view_of(const sn_pack_format *f, const void *packed, int64_t n,
+                                 int64_t blocks)
 {
-    const layout l = layout_of(sn_pack_get(format), 0, n, blocks, false);
+    const layout l = layout_of(f, 0, n, blocks, false);
     const uint8_t *p = packed;
     return (sn_sparse_view){(const void *)(p + l.first_at), (const void *)(p + l.index_at),
                             p + l.w_at};

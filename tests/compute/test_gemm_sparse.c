@@ -228,7 +228,7 @@ TEST(a_weight_that_changed_after_it_was_counted_stays_in_its_memory)
     CHECK(p.format->bytes(&p, &bytes));
     uint8_t *dst = malloc(bytes);
     p.format->pack(&p, dst, w, 0);
-    const sn_sparse_view v = sn_sparse_view_of(SN_PACK_F32_SPARSE4, dst, N, 17);
+    const sn_sparse_view v = sn_sparse_view_of(sn_pack_get(SN_PACK_F32_SPARSE4), dst, N, 17);
     for (int i = 0; i <= N / 4; i++)
         CHECK(v.first[i] <= 17);
     free(dst), free(w);
