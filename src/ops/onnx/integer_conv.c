@@ -211,8 +211,6 @@ static bool turns(sn_bind *b, const sn_fact *v, const sn_channels_last *g, sn_pi
     return true;
 }
 
-enum { SUM_FLOPS = 6 }; /* of a sum of two bytes, as QLinearAdd counts it */
-
 static sonde_status bind(sn_bind *b)
 {
     const conv_params *r = b->params;
@@ -247,7 +245,7 @@ static sonde_status bind(sn_bind *b)
     k->core = sn_carve_inner(&b->workspace, &p->workspace);
     b->bound = k;
     b->kernel = p->name;
-    b->flops = p->flops + (r->at.z ? SUM_FLOPS * (uint64_t)k->whole.total : 0);
+    b->flops = p->flops;
     b->arithmetic = p->arithmetic;
     return SONDE_OK;
 }
