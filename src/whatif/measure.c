@@ -63,8 +63,9 @@ static sonde_status open(runs *r)
     SN_TRY(sn_api_ignore_env(r->context, r->err));
     SN_TRY(sn_variant_make(r->k->model->core, r->k->forms, r->context, &r->buffers, &r->m->changed,
                            &r->model, r->err));
-    sonde_session_options s = SONDE_INIT(sonde_session_options);
+    sonde_session_options s = r->k->session;
     s.precision = r->k->precision;
+    s.threads = 0;
     SN_TRY(sonde_session_create(r->model, &s, &r->session, r->err));
     r->n_out = sonde_session_output_count(r->session);
     r->values = SN_NEW_N(&r->m->arena, sonde_value *, r->k->n_values + 1);

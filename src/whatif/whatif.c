@@ -12,6 +12,7 @@ typedef struct asking {
     sonde_model *model;
     sonde_whatif_options o;
     sonde_whatif *w;
+    sonde_session_options session;
     sn_scenarios list;
     sn_kept kept;
     char folder[4096];
@@ -73,8 +74,10 @@ static sonde_status read_only(asking *q)
 
 static sonde_status find_batch(asking *q)
 {
-    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    sonde_session_options so = q->session; /* which also finds out whether they make sense */
     sonde_session *s = NULL;
+    so.weights_cache = so.tune = NULL;
+    so.precision = q->o.precision;
     so.plan_only = so.no_optimize = so.no_prepack = 1;
     SN_TRY(sonde_session_create(q->model, &so, &s, q->err));
     q->batch = sn_batch_of(s, q->o.input_names, q->o.values, q->o.value_count, &q->no_batch);
@@ -89,14 +92,19 @@ static sonde_status make_key(asking *q)
     sn_arena_init(&scratch, &q->w->context->alloc);
     const uint64_t model = sn_model_fingerprint(q->model->core, &scratch);
     sn_arena_free(&scratch);
+    const sonde_session_options *so = &q->session;
+    const bool flags[] = {so->no_optimize, so->no_prepack, so->flush_denormals, so->tune};
+    uint64_t how = sn_hash(flags, sizeof flags, 0);
+    for (size_t i = 0; i < q->session.disabled_pass_count; i++)
+        how = sn_hash(q->session.disabled_passes[i], strlen(q->session.disabled_passes[i]), how);
     char *key = sn_arena_printf(
         &q->w->arena,
         "sonde whatif 1, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
-        "warm-up %d, runs %d",
+        "session %016llx, warm-up %d, runs %d",
         SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags), (unsigned)cpu->flags,
         cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes, (unsigned long long)model,
         (unsigned long long)sn_inputs_fingerprint(q->o.input_names, q->o.values, q->o.value_count),
-        q->o.warmup, q->o.runs);
+        (unsigned long long)how, q->o.warmup, q->o.runs);
     for (char *c = key; c && *c; c++)
         *c = *c == '\n' ? ' ' : *c;
     q->key = key;
@@ -127,6 +135,7 @@ static sn_whatif_case case_of(asking *q, const sn_scenario *s)
                             .threads = s->threads ? s->threads : q->o.threads,
                             .precision = s->has_precision ? s->precision : q->o.precision,
                             .batch = s->batch == q->batch ? 0 : s->batch,
+                            .session = q->session,
                             .names = q->o.input_names,
                             .values = q->o.values,
                             .n_values = q->o.value_count,
@@ -374,6 +383,7 @@ sonde_status sonde_whatif_measure(sonde_model *model, const sonde_whatif_options
     sonde_error own = {.status = SONDE_OK};
     asking q = {.model = model, .err = err ? err : &own};
     SN_OPTIONS(q.o, options, err);
+    SN_OPTIONS(q.session, q.o.session, err);
     sonde_context *c = sn_api_context_ref(model->context);
     q.w = sn_alloc_zero(&c->alloc, sizeof *q.w);
     if (!q.w) {

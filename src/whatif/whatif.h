@@ -21,8 +21,9 @@ typedef struct sn_scenario {
     sn_bits form;
     bool has_precision;
     sonde_precision precision;
-    int64_t batch; /* 0: that of the inputs */
-    int threads;   /* 0: as now */
+    sonde_session_options session; /* but for these two */
+    int64_t batch;                 /* 0: that of the inputs */
+    int threads;                   /* 0: as now */
 } sn_scenario;
 
 typedef struct sn_scenarios {
@@ -56,12 +57,10 @@ typedef struct sn_variant {
 sonde_status sn_variant_make(const sn_model *source, const sn_node_form *forms,
                              sonde_context *context, sn_buffers *buffers, int64_t *changed,
                              sonde_model **model, sonde_error *err);
-/* How many weights such a variant would change. */
-int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms);
 /* When the model is gone. */
 void sn_variant_free_buffers(sn_buffers *buffers, sonde_context *context);
 
-/* For the files that change weights. */
+/* ---- weights.c: for the files that change them ---- */
 typedef struct sn_weight { /* the constant matrix of a product */
     sn_node *holder;       /* that reads it: the product, or the DequantizeLinear before it */
     uint32_t input;        /* of the holder */
@@ -85,6 +84,9 @@ sonde_status sn_variant_node(const sn_variant *v, sn_graph *g, sn_node *before, 
                              uint32_t n_in, uint32_t n_out, sn_node **made);
 int64_t sn_attr_or(const sn_node *n, const char *name, int64_t otherwise);
 bool sn_is_onnx(const sn_node *n, const char *op_type);
+
+/* How many weights a variant would change. */
+int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms);
 
 /* sparse.c, int8_static.c, matmul_forms.c: one graph, bodies not included. */
 sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
@@ -119,7 +121,8 @@ typedef struct sn_whatif_case { /* what is to be measured, and how */
     const sn_node_form *forms;
     int threads;
     sonde_precision precision;
-    int64_t batch; /* samples are repeated up to it; 0: the inputs as they are */
+    sonde_session_options session; /* but for these two */
+    int64_t batch;                 /* samples are repeated up to it; 0: the inputs as they are */
     const char *const *names;
     sonde_value *const *values;
     size_t n_values;

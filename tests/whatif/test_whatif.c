@@ -263,6 +263,28 @@ TEST(only_the_named_nodes_change)
     question_close(&q);
 }
 
+TEST(options_of_sessions_hold_in_every_scenario)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_whatif_row row = SONDE_INIT(sonde_whatif_row);
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("sessions"));
+    q.o.scenarios = "sparse90";
+    for (int round = 0; round < 2; round++) { /* what was measured otherwise is no answer */
+        so.no_optimize = round;
+        q.o.session = &so;
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        bool fused = false;
+        for (size_t i = 0; !sonde_whatif_row_get(w, SONDE_BY_NODE, i, &row, NULL); i++)
+            fused = fused || strcmp(row.name, "Gemm+Relu") == 0;
+        CHECK_EQ(fused, !round);
+        sonde_whatif_release(w);
+    }
+    question_close(&q);
+}
+
 TEST(a_scenario_that_is_impossible_says_why)
 {
     question q;
@@ -309,6 +331,14 @@ TEST(bad_questions_are_refused_with_a_sentence)
     q.o.precision = (sonde_precision)77;
     CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
     q.o.precision = SONDE_PRECISION_FILE;
+    const char *const nobody[] = {"nobody"};
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    so.disabled_passes = nobody;
+    so.disabled_pass_count = 1;
+    q.o.session = &so;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "nobody");
+    q.o.session = NULL;
     q.o.value_count = 0; /* the model's input is missing */
     CHECK(sonde_whatif_measure(q.model, &q.o, &w, &err) != SONDE_OK);
     CHECK_EQ(sonde_whatif_measure(NULL, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);

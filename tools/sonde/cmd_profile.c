@@ -93,7 +93,9 @@ static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **wh
 {
     sonde_whatif_options how = SONDE_INIT(sonde_whatif_options);
     sonde_error err;
-    (void)precision_of(o->setup.model.precision, &how.precision); /* checked with the options */
+    const sonde_session_options session = session_options(&o->setup.model);
+    how.session = &session;
+    how.precision = session.precision;
     how.scenarios = "sparse90,sparse80,sparse70";
     how.input_names = r->in[0].names;
     how.values = r->in[0].values;

@@ -236,7 +236,9 @@ static int show(const sonde_whatif *r, const whatif_options *o, sonde_by by)
 static int measure(const loaded *l, const feeds *f, whatif_options *o, sonde_by by)
 {
     sonde_whatif_options how = SONDE_INIT(sonde_whatif_options);
-    (void)precision_of(o->setup.model.precision, &how.precision); /* checked with the options */
+    const sonde_session_options session = session_options(&o->setup.model);
+    how.session = &session;
+    how.precision = session.precision;
     how.scenarios = o->scenarios;
     how.only = o->only;
     how.input_names = f->names;

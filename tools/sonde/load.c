@@ -117,7 +117,7 @@ static sonde_status make_sessions(loaded *l, int64_t instances, sonde_session_op
     return SONDE_OK;
 }
 
-static sonde_session_options session_options(const model_options *m)
+sonde_session_options session_options(const model_options *m)
 {
     sonde_session_options o = SONDE_INIT(sonde_session_options);
     o.no_optimize = m->no_optimize;

@@ -105,6 +105,8 @@ typedef enum load_for {
  * as --instances says. One that is not to run is a single one, and a model that cannot be run
  * leaves it NULL with a warning that says why. */
 int load(loaded *l, const run_setup *s, const char *model, load_for what);
+/* Of the sessions that load makes; their texts are those of the options. */
+sonde_session_options session_options(const model_options *m);
 /* The context's threads, memory and instructions. */
 sonde_context_options context_options(const model_options *m);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */

@@ -46,8 +46,11 @@ typedef struct sonde_whatif_options {
     const char
         *only; /* names of nodes, separated by commas: the others keep their form; NULL: all */
     /* Today: */
-    int threads;                    /* 0 = the context's */
-    sonde_precision precision;      /* 0: as the file has its weights */
+    int threads;               /* 0 = the context's */
+    sonde_precision precision; /* 0: as the file has its weights */
+    /* What else sessions are made with, now and in every scenario; its threads and precision do not
+     * count. NULL: the defaults. */
+    const sonde_session_options *session;
     const char *const *input_names; /* NULL: the model's inputs in order */
     sonde_value *const *values;
     size_t value_count;
