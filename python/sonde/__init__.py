@@ -14,6 +14,7 @@ from . import _convert as _convert
 from . import memory_profiler, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
+from ._compare import ModelComparison, compare
 from ._environment import (
     OrtDevice,
     OrtMemoryInfo,
@@ -55,10 +56,12 @@ from ._options import (
     SessionOptions,
 )
 from ._profile import Profile, load_profile
+from ._quantize import quantize
 from ._random import rand
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sonde import OrtValue, RunOptions
 from ._sonde import version as __version__
+from ._sparsify import sparsify
 from .op_profiler import profile_op
 from .profiler import Profiler, RecordFormat, profile, record
 from ._torch import from_torch
@@ -79,6 +82,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
+    "ModelComparison",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
@@ -101,6 +105,7 @@ __all__ = [
     "SessionOptions",
     "__version__",
     "bench",
+    "compare",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "from_torch",
@@ -115,11 +120,13 @@ __all__ = [
     "profile",
     "profile_op",
     "profiler",
+    "quantize",
     "rand",
     "record",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "sparsify",
     "whatif",
 ]
 

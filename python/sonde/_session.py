@@ -164,14 +164,17 @@ class InferenceSession(_sonde.Session):
         if self._profiling:
             self._profiling.tie(self)
         self._model_path = source.get("path")
+        self._find_ports()
+        if options.optimized_model_filepath:
+            self._save(os.fspath(options.optimized_model_filepath), True)
+
+    def _find_ports(self) -> None:
         self._sizes = self._default_sizes()
         ports = self._inputs()
         self._symbols = frozenset(dim for port in ports for dim in port[2] or [] if isinstance(dim, str))
         self._input_args = [self._node_arg(port) for port in ports if not port[4]]
         self._initializer_args = [self._node_arg(port) for port in ports if port[4]]
         self._output_args = [self._node_arg(port) for port in self._outputs()]
-        if options.optimized_model_filepath:
-            self._save(os.fspath(options.optimized_model_filepath), True)
 
     def _node_arg(self, port: tuple[str, str, list[int | str | None] | None, int, int]) -> NodeArg:
         name, onnx_type, shape, _, _ = port

@@ -116,7 +116,9 @@ class Session:
     def _outputs(self) -> list[tuple[str, str, list[int | str | None] | None, int, int]]: ...
     def _model_info(self) -> dict[str, Any]: ...
     def _inspect(self) -> dict[str, Any]: ...
-    def _save(self, path: str, optimized: bool = False, /) -> None: ...
+    def _save(
+        self, path: str, optimized: bool = False, external_data: bool = False, external_name: str | None = None, /
+    ) -> None: ...
 
 def tensor(dtype: int, shape: tuple[int, ...], buffer: bytes | NDArray[np.uint8], /) -> OrtValue: ...
 def pointer(dtype: int, shape: tuple[int, ...], address: int, size: int, /) -> OrtValue: ...
@@ -170,6 +172,27 @@ def counters_start() -> str: ...
 def counters_stop() -> None: ...
 def arrow_table(columns: list[tuple[str, Any, int | None]], length: int, /) -> tuple[Any, Any]: ...
 def arrow_stream(columns: list[tuple[str, Any, int | None]], length: int, /) -> Any: ...
+class Accuracy:
+    def __init__(
+        self,
+        a: Session,
+        b: Session,
+        side_a: tuple[Any, ...],
+        side_b: tuple[Any, ...],
+        bound: tuple[float, float, float],
+        group_bytes: int,
+        no_local: bool,
+        no_layers: bool,
+        feeds: dict[str, OrtValue],
+        run: Any,
+        path: bytes,
+        /,
+    ) -> None: ...
+    def passes(self) -> int: ...
+    def add(self, number: int, feeds: dict[str, OrtValue], /) -> None: ...
+    def write(self, format: str, /) -> bytearray: ...
+    def save(self, path: Any, /) -> None: ...
+
 def op_profile(
     op_type: str,
     domain: str | None,
@@ -185,8 +208,45 @@ def op_profile(
     no_cache: bool,
     /,
 ) -> list[dict[str, Any]]: ...
+def sparsify(
+    path: str | None,
+    data: bytes | None,
+    zoo: str | None,
+    out: str | None,
+    ratio: float,
+    pattern: str,
+    only: tuple[str, ...],
+    except_: tuple[str, ...],
+    global_: bool,
+    sparse_initializers: bool,
+    external_data: bool,
+    external_name: str | None,
+    inline_limit: int,
+    /,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
 def op_cache_reset() -> None: ...
 def op_cache_size() -> int: ...
+def quantize(
+    model: str | bytes,
+    output: str,
+    paths: list[str],
+    arrays: list[dict[str, Any]],
+    samples: list[dict[str, Any]],
+    except_nodes: list[str],
+    kind: int,
+    method: int,
+    percentile: float,
+    per_tensor: bool,
+    signed_activations: bool,
+    bits: int,
+    block_size: int,
+    equalize: bool,
+    correct_bias: bool,
+    goal_db: float,
+    force: bool,
+    most: int,
+    /,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
 def whatif(
     session: Session,
     feeds: list[tuple[str, Any]],

@@ -38,7 +38,9 @@ def session(name: str, sess_options: SessionOptions | None = None) -> InferenceS
     return InferenceSession(f"zoo:{name.removeprefix('zoo:')}", sess_options)
 
 
-def save(name: str, path: str | os.PathLike[str], seed: int = 0) -> None:
-    """Writes a built-in model as an ONNX file. Equal seeds give equal weights on every machine."""
+def save(name: str, path: str | os.PathLike[str], seed: int = 0, external_data: bool | str = False) -> None:
+    """Writes a built-in model as an ONNX file. Equal seeds give equal weights on every machine. external_data: weights go
+    to a second file, whose name may be given; models above 2 GiB have one anyway."""
     plain = _sonde.Session(zoo=name.removeprefix("zoo:"), seed=seed, plan_only=True)
-    plain._save(os.fspath(path))
+    name_of_data = external_data if isinstance(external_data, str) else None
+    plain._save(os.fspath(path), False, external_data is not False, name_of_data)

@@ -146,9 +146,12 @@ PyObject *sn_py_wrap_profile(sonde_profile *profile);
 /* {name: list of str, or bytearray of int64}, an item for each span. */
 PyObject *sn_py_span_columns(const sonde_profile *profile);
 
-/* ---- profiler.c, op_profiler.c, whatif.c, arrow.c: types and functions of their own ---- */
+/* ---- files with types or functions of their own ---- */
 int sn_py_add_profiler(PyObject *module);
 int sn_py_add_op_profiler(PyObject *module);
+int sn_py_add_accuracy(PyObject *module);
+int sn_py_add_sparsify(PyObject *module);
+int sn_py_add_quantize(PyObject *module);
 int sn_py_add_whatif(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 

@@ -34,8 +34,9 @@ PyMODINIT_FUNC PyInit__sonde(void)
     if (find_modules() < 0 || sn_py_add_value_type(module) < 0 ||
         sn_py_add_run_options_type(module) < 0 || sn_py_add_profile_type(module) < 0 ||
         sn_py_add_profiler(module) < 0 || sn_py_add_op_profiler(module) < 0 ||
-        sn_py_add_whatif(module) < 0 || sn_py_add_arrow(module) < 0 ||
-        sn_py_add_session_type(module) < 0 ||
+        sn_py_add_arrow(module) < 0 || sn_py_add_session_type(module) < 0 ||
+        sn_py_add_accuracy(module) < 0 || sn_py_add_sparsify(module) < 0 ||
+        sn_py_add_quantize(module) < 0 || sn_py_add_whatif(module) < 0 ||
         PyModule_AddStringConstant(module, "version", sonde_version()) < 0) {
         Py_DECREF(module);
         return NULL;

@@ -331,31 +331,35 @@ static PyObject *session_model_info(PyObject *self, PyObject *none)
     return made;
 }
 
-static sonde_status save(sn_py_session *s, int optimized, const char *path, sonde_error *err)
+static sonde_status save(sn_py_session *s, int optimized, const char *path,
+                         const sonde_save_options *how, sonde_error *err)
 {
     sonde_inspection *look = NULL;
     if (!optimized)
-        return sonde_model_save(s->model, path, err);
+        return sonde_model_save_with(s->model, path, how, err);
     sonde_status st = sonde_inspect_session(s->session, NULL, NULL, 0, &look, err);
     if (st == SONDE_OK)
-        st = sonde_inspection_save(look, path, err);
+        st = sonde_inspection_save_with(look, path, how, err);
     sonde_inspection_release(look);
     return st;
 }
 
-/* save(path, optimized): the model as it was read, or the graph that is run. */
+/* save(path, optimized, external_data, external_name): the model as it was read, or the graph that
+ * is run. */
 static PyObject *session_save(PyObject *self, PyObject *args)
 {
     sn_py_session *s = cast(self);
     PyObject *path = NULL;
     int optimized = 0;
-    if (!PyArg_ParseTuple(args, "O&|p", PyUnicode_FSConverter, &path, &optimized))
+    sonde_save_options how = SONDE_INIT(sonde_save_options);
+    if (!PyArg_ParseTuple(args, "O&|ppz", PyUnicode_FSConverter, &path, &optimized,
+                          &how.external_data, &how.external_name))
         return NULL;
     sonde_error err;
     sonde_status st = SONDE_INTERNAL;
     const char *text = PyBytes_AsString(path);
     if (text && sn_py_session_enter(s) == 0) {
-        Py_BEGIN_ALLOW_THREADS st = save(s, optimized, text, &err);
+        Py_BEGIN_ALLOW_THREADS st = save(s, optimized, text, &how, &err);
         Py_END_ALLOW_THREADS sn_py_session_leave(s);
         if (st != SONDE_OK)
             sn_py_raise(&err);

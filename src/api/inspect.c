@@ -426,8 +426,26 @@ sonde_status sonde_inspection_can_save(const char *path, sonde_error *err)
                    "cannot save a graph as '%s': the suffix must be .dot, .txt or .onnx", path);
 }
 
+sonde_status sn_api_save(const sonde_model *model, const sn_graph *graph, const char *path,
+                         const sonde_save_options *options, const sn_map *sparse, sonde_error *err)
+{
+    sonde_save_options o;
+    SN_OPTIONS(o, options, err);
+    const sn_model_save_options save = {.external = o.external_data || o.external_name,
+                                        .external_name = o.external_name,
+                                        .inline_bytes = o.inline_bytes,
+                                        .sparse = sparse};
+    return sn_model_save_file(model->core, graph, path, &save, err);
+}
+
 sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
                                    sonde_error *err)
+{
+    return sonde_inspection_save_with(inspection, path, NULL, err);
+}
+
+sonde_status sonde_inspection_save_with(const sonde_inspection *inspection, const char *path,
+                                        const sonde_save_options *options, sonde_error *err)
 {
     SN_REQUIRE(inspection, err);
     SN_TRY(sonde_inspection_can_save(path, err));
@@ -435,14 +453,20 @@ sonde_status sonde_inspection_save(const sonde_inspection *inspection, const cha
         return save_text(inspection, path, sn_graph_print_dot, err);
     if (has_suffix(path, ".txt"))
         return save_text(inspection, path, sn_graph_print, err);
-    return sn_model_save_file(inspection->model->core, inspection->graph, path, err);
+    return sn_api_save(inspection->model, inspection->graph, path, options, NULL, err);
 }
 
 sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)
 {
+    return sonde_model_save_with(model, path, NULL, err);
+}
+
+sonde_status sonde_model_save_with(const sonde_model *model, const char *path,
+                                   const sonde_save_options *options, sonde_error *err)
+{
     SN_REQUIRE(model, err);
     SN_REQUIRE(path, err);
-    return sn_model_save_file(model->core, model->core->graph, path, err);
+    return sn_api_save(model, model->core->graph, path, options, NULL, err);
 }
 
 const char *sonde_model_name(const sonde_model *model)

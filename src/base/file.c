@@ -182,6 +182,13 @@ void sn_file_close(sn_file *f)
     *f = (sn_file){0};
 }
 
+bool sn_file_is_at(const sn_file *f, const char *path)
+{
+    struct stat info;
+    return f->identity && stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+           identity_of(&info) == f->identity;
+}
+
 void sn_file_release(const sn_file *f, const void *start, size_t bytes)
 {
     if (!f->mapped)

@@ -31,6 +31,8 @@ sonde_status sn_file_take(sn_file *f, int fd, const char *path, bool map, sn_all
 sonde_status sn_file_read(sn_file *f, const char *path, size_t most, sn_allocator *alloc,
                           sonde_error *err);
 void sn_file_close(sn_file *f);
+/* Whether the path leads to the very file that was opened, unchanged since. */
+bool sn_file_is_at(const sn_file *f, const char *path);
 /* Tells the kernel that this byte range is not needed any more (whole pages inside it). */
 void sn_file_release(const sn_file *f, const void *start, size_t bytes);
 

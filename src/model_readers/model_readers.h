@@ -18,9 +18,10 @@ sonde_status sn_model_load_file(sn_context *ctx, const char *path, const sn_mode
 sonde_status sn_model_load_memory(sn_context *ctx, const void *data, size_t bytes, sn_buffer *owner,
                                   const sn_model_options *opt, sn_model **m, sonde_error *err);
 
-/* In the format that the path ends in, otherwise as ONNX. */
+/* save.c: in the format that the path ends in, otherwise as ONNX. `opt` may be NULL. The model and
+ * a file of weights beside it are put in their places when both are whole, the weights first. */
 sonde_status sn_model_save_file(const sn_model *m, const sn_graph *g, const char *path,
-                                sonde_error *err);
+                                const sn_model_save_options *opt, sonde_error *err);
 /* Whether the path ends as files of a format that can be written do. */
 bool sn_model_can_save_as(const char *path);
 

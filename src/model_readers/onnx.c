@@ -24,10 +24,23 @@ static sonde_status read_model(const sn_model_source *src, sn_model *m, sonde_er
     return sn_onnx_read(m, src->data, src->bytes, &opt, err);
 }
 
+static sonde_status write_model(const sn_model *m, const sn_graph *g, const sn_model_sink *sink,
+                                const sn_model_save_options *opt, sonde_error *err)
+{
+    const sn_onnx_sink to = {.write = sink->write,
+                             .write_data = sink->write_data,
+                             .user = sink->user,
+                             .location = sink->data_name,
+                             .external = opt->external,
+                             .inline_bytes = opt->inline_bytes,
+                             .sparse = opt->sparse};
+    return sn_onnx_write(m, g, &to, err);
+}
+
 const sn_model_reader sn_model_reader_onnx = {
     .name = "ONNX",
     .suffix = ".onnx",
     .sniff = sniff,
     .read = read_model,
-    .write = sn_onnx_write,
+    .write = write_model,
 };

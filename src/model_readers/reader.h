@@ -16,8 +16,24 @@ typedef struct sn_model_source {
     bool no_mmap;     /* such files are read, not mapped */
 } sn_model_source;
 
+/* How a model is saved; what a format has no use for it ignores. */
+typedef struct sn_model_save_options {
+    bool external;             /* weights in a file of their own beside the model */
+    const char *external_name; /* of that file; NULL: the model's with ".data" behind it */
+    uint64_t
+        inline_bytes;     /* models of more bytes have such a file, too; 0: what the format holds */
+    const sn_map *sparse; /* keys: addresses of tensors to write as sparse ones; may be NULL */
+} sn_model_save_options;
+
 /* Takes a piece of what is written; false stops. */
 typedef bool (*sn_model_write_fn)(void *user, const void *data, size_t bytes);
+
+/* The file and, for weights, the one beside it. */
+typedef struct sn_model_sink {
+    sn_model_write_fn write, write_data;
+    void *user;
+    const char *data_name; /* what the model calls the second file */
+} sn_model_sink;
 
 typedef struct sn_model_reader {
     const char *name;   /* "ONNX": what people call the format, for messages */
@@ -29,8 +45,8 @@ typedef struct sn_model_reader {
      * Errors say what is wrong and where in the model, not in which file. */
     sonde_status (*read)(const sn_model_source *src, sn_model *m, sonde_error *err);
     /* The graph `g` of the model as a file; NULL: this format cannot be written. */
-    sonde_status (*write)(const sn_model *m, const sn_graph *g, sn_model_write_fn write, void *user,
-                          sonde_error *err);
+    sonde_status (*write)(const sn_model *m, const sn_graph *g, const sn_model_sink *sink,
+                          const sn_model_save_options *opt, sonde_error *err);
 } sn_model_reader;
 
 #define SN_MODEL_READER(symbol) extern const sn_model_reader symbol;

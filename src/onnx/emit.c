@@ -2,6 +2,7 @@
 /* The two-pass emitter, and the messages that models and test data share: tensors and types. */
 #include "onnx/emit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/wire.h"
@@ -18,13 +19,17 @@ sonde_status sn_emit_second_pass(sn_emitter *e, sonde_error *err)
         return sn_fail_memory(err, e->sizes.n * sizeof(uint64_t));
     if (e->count > INT32_MAX)
         return sn_fail(err, SONDE_LIMIT,
-                       "the file would have %llu bytes; models above 2 GiB need external data, and "
-                       "writing external data is not supported",
+                       "the file would have %llu bytes, and protobuf files have at most 2 GiB",
                        (unsigned long long)e->count);
+    sn_emit_second_pass_of_bytes(e);
+    return SONDE_OK;
+}
+
+void sn_emit_second_pass_of_bytes(sn_emitter *e)
+{
     e->counting = false;
     e->count = 0;
     e->next = 0;
-    return SONDE_OK;
 }
 
 static void flush(sn_emitter *e)
@@ -131,10 +136,6 @@ void sn_emit_text_if(sn_emitter *e, uint32_t field, const char *s)
 static void emit_packed(sn_emitter *e, const sn_tensor *t, int64_t count)
 {
     uint8_t packed[1024];
-    size_t bytes = 0;
-    if (!sn_dtype_file_bytes(t->dtype, count, &bytes))
-        return;
-    sn_emit_head(e, 9, bytes);
     int64_t step = (int64_t)sizeof packed * (8 / sn_dtype_bits(t->dtype));
     for (int64_t i = 0; i < count; i += step) {
         int64_t n = count - i < step ? count - i : step;
@@ -150,7 +151,6 @@ static void emit_converted(sn_emitter *e, const sn_tensor *t, int64_t count)
 {
     _Alignas(max_align_t) uint8_t part[1024];
     const int64_t step = (int64_t)(sizeof part / sn_dtype_bytes(t->dtype));
-    sn_emit_head(e, 9, t->bytes);
     for (int64_t i = 0; i < count; i += step) {
         const int64_t n = count - i < step ? count - i : step;
         sn_tensor_read(t, i, n, part);
@@ -158,29 +158,65 @@ static void emit_converted(sn_emitter *e, const sn_tensor *t, int64_t count)
     }
 }
 
-/* dims, type and name, then `count` elements. */
-static void emit_contents(sn_emitter *e, const sn_tensor *t, const char *name, int64_t count)
+void sn_emit_elements(sn_emitter *e, const sn_tensor *t)
 {
+    if (sn_dtype_bits(t->dtype) < 8)
+        emit_packed(e, t, sn_tensor_count(t));
+    else if (t->scale || t->parts)
+        emit_converted(e, t, sn_tensor_count(t));
+    else
+        sn_emit_raw(e, t->data, t->bytes);
+}
+
+static size_t file_bytes(const sn_tensor *t)
+{
+    size_t bytes = 0;
+    (void)sn_dtype_file_bytes(t->dtype, sn_tensor_count(t), &bytes); /* it is in memory: it fits */
+    return bytes;
+}
+
+/* dims, type and name. */
+static void emit_tensor_head(sn_emitter *e, const sn_tensor *t, const char *name)
+{
+    for (int i = 0; i < t->rank; i++)
+        sn_emit_int(e, 1, (uint64_t)t->dims[i]);
     sn_emit_int(e, 2, (uint64_t)t->dtype);
     sn_emit_text_if(e, 8, name);
-    if (t->dtype == SONDE_DTYPE_STRING) {
-        const sonde_string *s = t->data;
-        for (int64_t i = 0; i < count; i++)
-            sn_emit_bytes(e, 6, s[i].data, s[i].size);
-    } else if (sn_dtype_bits(t->dtype) < 8) {
-        emit_packed(e, t, count);
-    } else if (t->scale || t->parts) {
-        emit_converted(e, t, count);
-    } else {
-        sn_emit_bytes(e, 9, t->data, t->bytes);
-    }
 }
 
 void sn_emit_tensor(sn_emitter *e, const sn_tensor *t, const char *name)
 {
-    for (int i = 0; i < t->rank; i++)
-        sn_emit_int(e, 1, (uint64_t)t->dims[i]);
-    emit_contents(e, t, name, sn_tensor_count(t));
+    emit_tensor_head(e, t, name);
+    if (t->dtype == SONDE_DTYPE_STRING) {
+        const sonde_string *s = t->data;
+        const int64_t count = sn_tensor_count(t);
+        for (int64_t i = 0; i < count; i++)
+            sn_emit_bytes(e, 6, s[i].data, s[i].size);
+    } else {
+        sn_emit_head(e, 9, file_bytes(t));
+        sn_emit_elements(e, t);
+    }
+}
+
+static void emit_entry(sn_emitter *e, const char *key, const char *value)
+{
+    sn_emit_mark mark = sn_emit_begin(e, 13);
+    sn_emit_text(e, 1, key);
+    sn_emit_text(e, 2, value);
+    sn_emit_end(e, mark);
+}
+
+void sn_emit_external(sn_emitter *e, const sn_tensor *t, const char *name, const char *location,
+                      uint64_t offset)
+{
+    char number[24];
+    emit_tensor_head(e, t, name);
+    emit_entry(e, "location", location);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)offset);
+    emit_entry(e, "offset", number);
+    snprintf(number, sizeof number, "%zu", file_bytes(t));
+    emit_entry(e, "length", number);
+    sn_emit_int(e, 14, 1); /* EXTERNAL */
 }
 
 static bool is_zero(const sn_tensor *t, int64_t i)
@@ -224,7 +260,23 @@ static void emit_value(sn_emitter *e, const sn_tensor *t, int64_t i, int64_t k, 
     }
 }
 
-void sn_emit_sparse(sn_emitter *e, const sn_tensor *t)
+/* Every value has an index of 64 bits; heads and dims are small beside what is worth it. */
+#define SPARSE_HEAD_BYTES  ((uint64_t)128)
+#define SPARSE_MOST_GROWTH ((uint64_t)500)
+
+bool sn_emit_sparse_pays(const sn_tensor *t)
+{
+    if (t->dtype == SONDE_DTYPE_STRING || t->scale || t->parts)
+        return false;
+    const uint64_t dense = file_bytes(t);
+    const int64_t nnz = count_nonzero(t, sn_tensor_count(t));
+    size_t values = 0;
+    (void)sn_dtype_file_bytes(t->dtype, nnz, &values);
+    const uint64_t sparse = values + (uint64_t)nnz * 8 + SPARSE_HEAD_BYTES;
+    return nnz > 0 && sparse < dense && dense / sparse < SPARSE_MOST_GROWTH;
+}
+
+void sn_emit_sparse(sn_emitter *e, const sn_tensor *t, const char *name)
 {
     int64_t count = sn_tensor_count(t), nnz = count_nonzero(t, count), k = 0;
     size_t bytes = 0;
@@ -232,6 +284,7 @@ void sn_emit_sparse(sn_emitter *e, const sn_tensor *t)
     sn_emit_mark values = sn_emit_begin(e, 1);
     sn_emit_int(e, 1, (uint64_t)nnz);
     sn_emit_int(e, 2, (uint64_t)t->dtype);
+    sn_emit_text_if(e, 8, name);
     (void)sn_dtype_file_bytes(t->dtype, nnz, &bytes);
     if (t->dtype != SONDE_DTYPE_STRING)
         sn_emit_head(e, 9, bytes);

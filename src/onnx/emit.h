@@ -27,6 +27,8 @@ void sn_emit_start(sn_emitter *e, sn_allocator *alloc, sn_onnx_write_fn write, v
 /* Ends the counting pass; the same calls must follow once more. Refuses what protobuf cannot hold.
  */
 sonde_status sn_emit_second_pass(sn_emitter *e, sonde_error *err);
+/* The same of bytes that are no message and may be any number. */
+void sn_emit_second_pass_of_bytes(sn_emitter *e);
 sonde_status sn_emit_finish(sn_emitter *e, sonde_error *err); /* flushes */
 void sn_emit_free(sn_emitter *e);
 
@@ -49,8 +51,16 @@ void sn_emit_raw(sn_emitter *e, const void *data, size_t bytes);
 
 /* The contents of a message, for a tensor that is plain and dense. */
 void sn_emit_tensor(sn_emitter *e, const sn_tensor *t, const char *name);
+/* The elements alone, as raw data: sn_dtype_file_bytes bytes. Not for strings. */
+void sn_emit_elements(sn_emitter *e, const sn_tensor *t);
+/* A tensor whose elements are in the file `location`, at `offset`. Not for strings. */
+void sn_emit_external(sn_emitter *e, const sn_tensor *t, const char *name, const char *location,
+                      uint64_t offset);
 /* A SparseTensorProto that keeps what is not zero. */
-void sn_emit_sparse(sn_emitter *e, const sn_tensor *t);
+void sn_emit_sparse(sn_emitter *e, const sn_tensor *t, const char *name);
+/* Whether that takes less room than the tensor itself, and is not so much smaller that readers who
+ * bound how a small file may grow refuse it. Counts zeros: reads all elements. */
+bool sn_emit_sparse_pays(const sn_tensor *t);
 /* A TypeProto; `symbols` names symbolic dims (id k is symbols[k-1]). */
 void sn_emit_type(sn_emitter *e, const sn_type *t, const char *const *symbols, size_t n_symbols);
 

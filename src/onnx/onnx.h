@@ -18,11 +18,31 @@ typedef struct sn_onnx_options {
 sonde_status sn_onnx_read(sn_model *m, const void *data, size_t bytes, const sn_onnx_options *opt,
                           sonde_error *err);
 
-/* A graph as a ModelProto (onnx.checker agrees). Internal `sonde` domain nodes are written as such
- * with an opset import. `write` returns false to stop. Files past 2 GiB need external data: refused
- * with a sentence that says so. */
+/* Takes a piece of what is written; false stops. */
 typedef bool (*sn_onnx_write_fn)(void *user, const void *data, size_t bytes);
-sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, sn_onnx_write_fn write, void *user,
+
+/* Where a model goes. A message has at most 2 GiB; the initializers of a larger model go to a
+ * second file ("external data"), each at a multiple of SN_ONNX_DATA_ALIGN bytes. */
+typedef struct sn_onnx_sink {
+    sn_onnx_write_fn write;
+    sn_onnx_write_fn
+        write_data;        /* the second file; NULL: there is none, large models are refused */
+    void *user;            /* of both */
+    const char *location;  /* what the model calls the second file */
+    bool external;         /* use it, however small the model is */
+    uint64_t inline_bytes; /* use it when the model would have more bytes; 0: 2 GiB */
+    /* NULL, or keys that are addresses of tensors (the bytes of a pointer): initializers to write
+     * as sparse ones where that takes less room. */
+    const sn_map *sparse;
+} sn_onnx_sink;
+enum {
+    SN_ONNX_DATA_ALIGN = 4096,
+    SN_ONNX_DATA_LEAST = 1024 /* initializers of fewer bytes stay in the model */
+};
+
+/* A graph as a ModelProto (onnx.checker agrees). Internal `sonde` domain nodes are written as such
+ * with an opset import. */
+sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, const sn_onnx_sink *sink,
                            sonde_error *err);
 
 /* Serialized TensorProto, SequenceProto or OptionalProto (test data). `as` says what to expect: the

@@ -28,9 +28,12 @@ typedef struct scope {
 typedef struct writer {
     const sn_model *m;
     const sn_graph *root;
+    const sn_onnx_sink *sink;
     sn_emitter e;
-    sn_arena arena; /* names, scopes, imports */
-    sn_map used;    /* names of this graph and the ones around it; a NULL value: free again */
+    sn_emitter data; /* the contents of initializers outside the model */
+    bool external;   /* large ones are */
+    sn_arena arena;  /* names, scopes, imports */
+    sn_map used;     /* names of this graph and the ones around it; a NULL value: free again */
     sn_map
         constants; /* address of the contents (the bytes of a pointer) ► constant, where visible */
     SN_VEC(scope) scopes; /* in the order graphs begin */
@@ -214,10 +217,43 @@ static void write_tensor(writer *w, uint32_t field, const sn_tensor *t, const ch
     need_ir(w, t->dtype);
     sn_emit_mark mark = sn_emit_begin(&w->e, field);
     if (sparse)
-        sn_emit_sparse(&w->e, t);
+        sn_emit_sparse(&w->e, t, name);
     else
         sn_emit_tensor(&w->e, t, name);
     sn_emit_end(&w->e, mark);
+}
+
+static bool goes_outside(const writer *w, const sn_tensor *t)
+{
+    size_t bytes = 0;
+    return w->external && t->dtype != SONDE_DTYPE_STRING && sn_tensor_is_plain(t) &&
+           sn_dtype_file_bytes(t->dtype, sn_tensor_count(t), &bytes) && bytes >= SN_ONNX_DATA_LEAST;
+}
+
+/* Both passes count the bytes of the second file, so both know the offset. */
+static void write_outside(writer *w, const sn_tensor *t, const char *name)
+{
+    static const uint8_t zeros[SN_ONNX_DATA_ALIGN];
+    const size_t over = (size_t)(w->data.count % SN_ONNX_DATA_ALIGN);
+    if (over)
+        sn_emit_raw(&w->data, zeros, SN_ONNX_DATA_ALIGN - over);
+    need_ir(w, t->dtype);
+    sn_emit_mark mark = sn_emit_begin(&w->e, 5);
+    sn_emit_external(&w->e, t, name, w->sink->location, w->data.count);
+    sn_emit_end(&w->e, mark);
+    sn_emit_elements(&w->data, t);
+    w->e.stopped = w->e.stopped || w->data.stopped;
+}
+
+static void write_initializer(writer *w, const sn_tensor *t, const char *name)
+{
+    const bool may = w->sink->sparse && sn_map_get_n(w->sink->sparse, &t, sizeof t);
+    if (may && sn_tensor_is_plain(t) && sn_emit_sparse_pays(t))
+        write_tensor(w, 15, t, name, true);
+    else if (goes_outside(w, t))
+        write_outside(w, t, name);
+    else
+        write_tensor(w, 5, t, name, false);
 }
 
 static void write_type(writer *w, uint32_t field, const sn_type *t)
@@ -367,7 +403,7 @@ static void write_values(writer *w, const sn_graph *g, const scope *s)
         const sn_value *v = g->values.data[i];
         const constant *c = s->constants[i];
         if (c && c->owner == v && (v->n_uses || v->n_outputs || v->is_input || c->needed))
-            write_tensor(w, 5, v->fact.data, s->names[i], false);
+            write_initializer(w, v->fact.data, s->names[i]);
     }
     for (size_t k = 0; k < g->n_formal_inputs; k++)
         write_value_info(w, 11, s->names[g->inputs.data[k]->id], g->inputs.data[k]);
@@ -427,33 +463,61 @@ static void write_model(writer *w)
     }
 }
 
-sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, sn_onnx_write_fn write, void *user,
-                           sonde_error *err)
+/* The counting pass, which decides all names. */
+static sonde_status count(writer *w, const sn_model *m, const sn_graph *g, const sn_onnx_sink *sink,
+                          bool external, sonde_error *err)
 {
     sn_allocator *alloc = m->ctx->alloc;
-    writer w = {.m = m, .root = g, .err = err};
-    sonde_status st = SONDE_OK;
-    w.ir_version = m->ir_version > LEAST_IR_VERSION ? m->ir_version : LEAST_IR_VERSION;
-    sn_emit_start(&w.e, alloc, write, user);
-    sn_arena_init(&w.arena, alloc);
-    sn_map_init(&w.used, alloc);
-    sn_map_init(&w.constants, alloc);
+    *w = (writer){.m = m, .root = g, .sink = sink, .external = external, .err = err};
+    w->ir_version = m->ir_version > LEAST_IR_VERSION ? m->ir_version : LEAST_IR_VERSION;
+    sn_emit_start(&w->e, alloc, sink->write, sink->user);
+    sn_emit_start(&w->data, alloc, sink->write_data, sink->user);
+    sn_arena_init(&w->arena, alloc);
+    sn_map_init(&w->used, alloc);
+    sn_map_init(&w->constants, alloc);
     for (size_t k = 0; k < m->opsets.n; k++)
-        if (!sn_vec_push(&w.imports, alloc, m->opsets.data[k]))
-            no_memory(&w);
-    if (w.status == SONDE_OK)
-        write_model(&w);
-    SN_TRY_GOTO(st, w.status);
-    SN_TRY_GOTO(st, sn_emit_second_pass(&w.e, err));
-    write_model(&w);
-    SN_TRY_GOTO(st, w.status);
-    st = sn_emit_finish(&w.e, err);
-fail:
-    sn_emit_free(&w.e);
-    sn_vec_free(&w.scopes, alloc);
-    sn_vec_free(&w.imports, alloc);
-    sn_map_free(&w.used);
-    sn_map_free(&w.constants);
-    sn_arena_free(&w.arena);
+        if (!sn_vec_push(&w->imports, alloc, m->opsets.data[k]))
+            no_memory(w);
+    if (w->status == SONDE_OK)
+        write_model(w);
+    return w->status;
+}
+
+static void writer_free(writer *w)
+{
+    sn_allocator *alloc = w->m->ctx->alloc;
+    sn_emit_free(&w->e);
+    sn_emit_free(&w->data);
+    sn_vec_free(&w->scopes, alloc);
+    sn_vec_free(&w->imports, alloc);
+    sn_map_free(&w->used);
+    sn_map_free(&w->constants);
+    sn_arena_free(&w->arena);
+}
+
+static sonde_status write_counted(writer *w, sonde_error *err)
+{
+    SN_TRY(sn_emit_second_pass(&w->e, err));
+    sn_emit_second_pass_of_bytes(&w->data);
+    write_model(w);
+    SN_TRY(w->status);
+    SN_TRY(sn_emit_finish(&w->data, err));
+    return sn_emit_finish(&w->e, err);
+}
+
+sonde_status sn_onnx_write(const sn_model *m, const sn_graph *g, const sn_onnx_sink *sink,
+                           sonde_error *err)
+{
+    const uint64_t most =
+        sink->inline_bytes && sink->inline_bytes < INT32_MAX ? sink->inline_bytes : INT32_MAX;
+    writer w;
+    sonde_status st = count(&w, m, g, sink, sink->external && sink->write_data, err);
+    if (st == SONDE_OK && !w.external && sink->write_data && w.e.count > most) {
+        writer_free(&w);
+        st = count(&w, m, g, sink, true, err);
+    }
+    if (st == SONDE_OK)
+        st = write_counted(&w, err);
+    writer_free(&w);
     return st;
 }

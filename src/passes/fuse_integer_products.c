@@ -2,7 +2,10 @@
 /* Models that are quantised dynamically multiply bytes and scale the sums behind that:
  * MatMulInteger ► Cast to f32 ► Mul by the product of two scales ► Add of a bias. They become one
  * MatMulIntegerToFloat, or a sonde.ConvIntegerToFloat where it is a ConvInteger. Both round where
- * the nodes do, so the results are the same bits. */
+ * the nodes do, so the results are the same bits. A MatMulIntegerToFloat that fuse-qdq made takes
+ * the bias behind it in the same way. */
+#include <string.h>
+
 #include "passes/rewrite.h"
 
 enum { MAX_NODES = 5, A_SCALE = 2, B_SCALE, A_ZERO, B_ZERO, BIAS, INPUTS };
@@ -173,10 +176,43 @@ static sn_node *behind(const product *m)
     return n;
 }
 
+/* MatMulIntegerToFloat ► Add of a constant row. */
+static sonde_status take_bias(sn_graph *g, sn_pass_env *env, sn_node *n, bool *done)
+{
+    const sn_value *y = n->n_out == 1 ? n->out[0] : NULL;
+    product m = {.nodes = {n}, .n = 1};
+    *done = false;
+    if (strcmp(n->op_type, "MatMulIntegerToFloat") != 0 || !y || y->fact.type.rank < 2 ||
+        input(n, BIAS))
+        return SONDE_OK;
+    m.columns = y->fact.type.rank - 1;
+    match_bias(&m, y);
+    if (!m.bias)
+        return SONDE_OK;
+    *done = true;
+    SN_TRY(sn_pass_flat(g, env, m.bias, &m.bias));
+    while (n->n_in < BIAS)
+        SN_TRY(sn_node_add_input(g, n, NULL, env->err));
+    if (n->n_in > BIAS)
+        sn_node_set_input(n, BIAS, m.bias);
+    else
+        SN_TRY(sn_node_add_input(g, n, m.bias, env->err));
+    sn_node_set_output(n, 0, m.nodes[1]->out[0]);
+    SN_TRY(sn_node_add_post_op(g, n, "Add", env->err));
+    SN_TRY(sn_graph_replace(g, &m.nodes[1], 1, n, n, env->err));
+    return sn_node_refresh(g, n, env->err);
+}
+
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     sn_graph_each (n, g) {
         product m;
+        bool done;
+        SN_TRY(take_bias(g, env, n, &done));
+        if (done) {
+            n_next = n->next;
+            (*changes)++;
+        }
         if (!match(n, &m))
             continue;
         n_next = behind(&m);

@@ -292,18 +292,25 @@ static sonde_status try_conv(sn_graph *g, sn_pass_env *env, match *m, bool *done
     return finish(g, env, m);
 }
 
-static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+static bool match_gemm(match *m, int64_t *columns)
 {
     const sn_type *w = &m->op->in[1].value->fact.type;
     const bool turned = sn_node_attr_int(m->op, "transB", 0) != 0;
     m->alpha = sn_node_attr_float(m->op, "alpha", 1.0f);
     if (w->rank != 2 || !sn_dim_known(w->dims[!turned]) || m->alpha == 0.0f ||
-        !isfinite(m->alpha) ||
-        (m->op->n_in > 2 && sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f) ||
-        !match_product(m, w->dims[!turned], !turned))
+        !isfinite(m->alpha) || (m->op->n_in > 2 && sn_node_attr_float(m->op, "beta", 1.0f) != 1.0f))
+        return false;
+    *columns = w->dims[!turned];
+    return match_product(m, *columns, !turned);
+}
+
+static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done)
+{
+    int64_t columns;
+    if (!match_gemm(m, &columns))
         return SONDE_OK;
     *done = true;
-    SN_TRY(quantize_bias(g, env, m, w->dims[!turned]));
+    SN_TRY(quantize_bias(g, env, m, columns));
     SN_TRY(set_inputs(g, env, m, 2, m->in[2].q != NULL, true));
     sn_node_remove_attr(m->op, "beta");
     rename_node(m->op, "com.microsoft", "QGemm");
@@ -582,24 +589,21 @@ static bool match_float_product(match *m, int64_t channels, int64_t axis)
     return sn_tensor_count(m->in[1].params[0]->fact.data) == 1 || scale_axis(&m->in[1]) == axis;
 }
 
-static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, const char *domain,
-                             const char *op_type)
+/* The operator reads `in` now, and has taken the place of what nobody reads any more. */
+static sonde_status become(sn_graph *g, sn_pass_env *env, match *m, sn_value *const in[7],
+                           const char *domain, const char *op_type)
 {
-    sn_node *n = m->op, *olds[2];
+    sn_node *n = m->op, *olds[3];
     size_t n_olds = 0;
-    sn_value *bias = n->n_in > 2 ? n->in[2].value : NULL;
-    sn_value *const in[7] = {
-        m->in[0].q,         m->in[1].q, m->in[0].params[0], m->in[1].params[0], m->in[0].params[1],
-        m->in[1].params[1], bias};
     for (uint32_t i = 0; i < 7; i++) {
         if (i < n->n_in)
             sn_node_set_input(n, i, in[i]);
         else
             SN_TRY(sn_node_add_input(g, n, in[i], env->err));
     }
-    for (int i = 0; i < 2; i++) {
-        sn_value *v = m->in[i].node->out[0];
-        if (!v->n_uses && !v->n_outputs && (i == 0 || m->in[1].node != m->in[0].node))
+    for (int i = 0; i < 3; i++) {
+        const sn_value *v = m->in[i].node ? m->in[i].node->out[0] : NULL;
+        if (v && !v->n_uses && !v->n_outputs && (i == 0 || m->in[i].node != m->in[0].node))
             olds[n_olds++] = m->in[i].node;
     }
     rename_node(n, domain, op_type);
@@ -608,11 +612,40 @@ static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, const char
     return sn_node_refresh(g, n, env->err);
 }
 
+static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, bool conv)
+{
+    sn_value *bias = m->op->n_in > 2 ? m->op->in[2].value : NULL;
+    sn_value *const in[7] = {
+        m->in[0].q,         m->in[1].q, m->in[0].params[0], m->in[1].params[0], m->in[0].params[1],
+        m->in[1].params[1], bias};
+    return become(g, env, m, in, conv ? "sonde" : "com.microsoft",
+                  conv ? "ConvIntegerToFloat" : "MatMulIntegerToFloat");
+}
+
+/* QGemm without a scale of the result makes floats; its bias is integers. */
+static sonde_status float_gemm(sn_graph *g, sn_pass_env *env, match *m, int64_t columns)
+{
+    SN_TRY(quantize_bias(g, env, m, columns));
+    sn_value *in[7] = {m->in[0].q, m->in[0].params[0], NULL, m->in[1].q, m->in[1].params[0],
+                       NULL,       m->in[2].q};
+    for (int i = 0; i < 2; i++)
+        SN_TRY(zero_or_new(g, env, m->in[i].params[1], m->in[i].q->fact.type.dtype,
+                           sn_tensor_count(m->in[i].params[0]->fact.data), &in[3 * i + 2]));
+    sn_node_remove_attr(m->op, "beta");
+    return become(g, env, m, in, "com.microsoft", "QGemm");
+}
+
 static sonde_status try_float(sn_graph *g, sn_pass_env *env, sn_node *n, bool *done)
 {
     match m = {.op = n};
     const sn_type *w = n->n_in > 1 && n->in[1].value ? &n->in[1].value->fact.type : NULL;
     const bool conv = sn_node_is(n, "Conv");
+    int64_t columns;
+    if (w && sn_node_is(n, "Gemm") && sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32) &&
+        match_gemm(&m, &columns)) {
+        *done = true;
+        return float_gemm(g, env, &m, columns);
+    }
     if (!w || (!conv && !sn_node_is(n, "MatMul")))
         return SONDE_OK;
     const int axis = conv ? 0 : w->rank - 1;
@@ -620,8 +653,7 @@ static sonde_status try_float(sn_graph *g, sn_pass_env *env, sn_node *n, bool *d
         n->in[0].value->fact.type.rank < 2 || !match_float_product(&m, w->dims[axis], axis))
         return SONDE_OK;
     *done = true;
-    return to_float(g, env, &m, conv ? "sonde" : "com.microsoft",
-                    conv ? "ConvIntegerToFloat" : "MatMulIntegerToFloat");
+    return to_float(g, env, &m, conv);
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)

@@ -176,7 +176,8 @@ TEST(a_file_is_read_and_saved_by_its_path)
     fixture_init(&g);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
     CHECK(sn_model_can_save_as("a/b.onnx") && !sn_model_can_save_as(path));
-    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, NULL, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     CHECK_MSG(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err) == SONDE_OK, "%s",
               g.err.message);
     CHECK_EQ(g.m->graph->inputs.n, f.m->graph->inputs.n);

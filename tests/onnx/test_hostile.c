@@ -92,7 +92,8 @@ TEST(every_failing_allocation_while_loading_and_writing_is_reported)
         bad.once = true;
         sonde_status st = sn_model_load_memory(&f.ctx, m.data, m.n, NULL, NULL, &f.m, &f.err);
         if (st == SONDE_OK)
-            st = sn_onnx_write(f.m, f.m->graph, sink, &written, &f.err);
+            st = sn_onnx_write(f.m, f.m->graph, &(sn_onnx_sink){.write = sink, .user = &written},
+                               &f.err);
         done = st == SONDE_OK && bad.calls <= k;
         CHECK_MSG(done || st == SONDE_OUT_OF_MEMORY, "allocation %ld: status %d, %s", k, (int)st,
                   f.err.message);

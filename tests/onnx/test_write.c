@@ -16,7 +16,8 @@ static bool append(void *user, const void *data, size_t bytes)
 static sonde_status again(fixture *f, fixture *g)
 {
     pb bytes = {0};
-    sonde_status st = sn_onnx_write(f->m, f->m->graph, append, &bytes, &g->err);
+    sonde_status st =
+        sn_onnx_write(f->m, f->m->graph, &(sn_onnx_sink){.write = append, .user = &bytes}, &g->err);
     if (st != SONDE_OK) {
         free(bytes.data);
         return st;
@@ -195,16 +196,18 @@ TEST(a_file_is_written_whole_or_not_at_all)
     temp_make(folder);
     snprintf(path, sizeof path, "%s/m.onnx", folder);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
-    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, &f.err) == SONDE_OK, "%s", f.err.message);
+    CHECK_MSG(sn_model_save_file(f.m, f.m->graph, path, NULL, &f.err) == SONDE_OK, "%s",
+              f.err.message);
     CHECK_MSG(sn_model_load_file(&g.ctx, path, NULL, &g.m, &g.err) == SONDE_OK, "%s",
               g.err.message);
     /* A model may replace the very file it is mapped from. */
-    CHECK_MSG(sn_model_save_file(g.m, g.m->graph, path, &g.err) == SONDE_OK, "%s", g.err.message);
+    CHECK_MSG(sn_model_save_file(g.m, g.m->graph, path, NULL, &g.err) == SONDE_OK, "%s",
+              g.err.message);
     CHECK_EQ(stat(path, &info), 0);
     CHECK(info.st_size > 100);
     remove(path);
     snprintf(path, sizeof path, "%s/no/such/m.onnx", folder);
-    CHECK_EQ(sn_model_save_file(f.m, f.m->graph, path, &f.err), SONDE_IO);
+    CHECK_EQ(sn_model_save_file(f.m, f.m->graph, path, NULL, &f.err), SONDE_IO);
     CHECK_HAS(f.err.message, "no/such");
     CHECK_EQ(remove(folder), 0); /* empty: no temporary file is left */
     CHECK(fixture_free(&f) && fixture_free(&g));
@@ -216,12 +219,90 @@ static bool refuse(void *user, const void *data, size_t bytes)
     return false;
 }
 
+/* A model and its external data. */
+typedef struct two_files {
+    pb model, data;
+} two_files;
+
+static bool append_model(void *user, const void *data, size_t bytes)
+{
+    pb_raw(&((two_files *)user)->model, data, bytes);
+    return true;
+}
+
+static bool append_data(void *user, const void *data, size_t bytes)
+{
+    pb_raw(&((two_files *)user)->data, data, bytes);
+    return true;
+}
+
+/* A model with two initializers of 300 and 4 floats. */
+static pb two_weights(void)
+{
+    pb m = {0}, g = pb_relu_graph();
+    float numbers[300];
+    for (int i = 0; i < 300; i++)
+        numbers[i] = (float)i;
+    for (int k = 0; k < 2; k++) {
+        pb t = {0};
+        pb_int(&t, 1, k ? 4 : 300);
+        pb_int(&t, 2, SONDE_DTYPE_F32);
+        pb_text(&t, 8, k ? "small" : "large");
+        pb_bytes(&t, 9, numbers, k ? 16 : sizeof numbers);
+        pb_msg(&g, 5, t);
+        pb_msg(&g, 1, pb_node("Neg", k ? "small" : "large", k ? "a" : "b"));
+    }
+    pb_int(&m, 1, 8);
+    pb_msg(&m, 8, pb_opset("", 18));
+    pb_msg(&m, 7, g);
+    return m;
+}
+
+TEST(a_model_above_the_limit_has_its_large_initializers_outside)
+{
+    static const uint64_t limits[] = {100, 1000, 1 << 20, 0};
+    for (int k = 0; k < 4; k++) {
+        fixture f;
+        two_files to = {0};
+        fixture_init(&f);
+        CHECK_MSG(fixture_load(&f, two_weights()) == SONDE_OK, "%s", f.err.message);
+        const sn_onnx_sink sink = {.write = append_model,
+                                   .write_data = append_data,
+                                   .user = &to,
+                                   .location = "beside",
+                                   .inline_bytes = limits[k]};
+        CHECK_MSG(sn_onnx_write(f.m, f.m->graph, &sink, &f.err) == SONDE_OK, "%s", f.err.message);
+        CHECK_EQ(to.data.n, k < 2 ? 1200 : 0);
+        CHECK_EQ(memmem(to.model.data, to.model.n, "beside", 6) != NULL, k < 2);
+        CHECK(to.model.n > (k < 2 ? 100 : 1200) && to.model.n < (k < 2 ? 1000 : 3000));
+        free(to.model.data);
+        free(to.data.data);
+        CHECK(fixture_free(&f));
+    }
+}
+
+TEST(a_second_file_that_refuses_stops_the_writing)
+{
+    fixture f;
+    two_files to = {0};
+    fixture_init(&f);
+    CHECK_MSG(fixture_load(&f, two_weights()) == SONDE_OK, "%s", f.err.message);
+    const sn_onnx_sink sink = {.write = append_model,
+                               .write_data = refuse,
+                               .user = &to,
+                               .location = "beside",
+                               .external = true};
+    CHECK_EQ(sn_onnx_write(f.m, f.m->graph, &sink, &f.err), SONDE_IO);
+    free(to.model.data);
+    CHECK(fixture_free(&f));
+}
+
 TEST(a_sink_that_refuses_stops_the_writing)
 {
     fixture f;
     fixture_init(&f);
     CHECK_MSG(fixture_load(&f, pb_full_model()) == SONDE_OK, "%s", f.err.message);
-    CHECK_EQ(sn_onnx_write(f.m, f.m->graph, refuse, NULL, &f.err), SONDE_IO);
+    CHECK_EQ(sn_onnx_write(f.m, f.m->graph, &(sn_onnx_sink){.write = refuse}, &f.err), SONDE_IO);
     CHECK(fixture_free(&f));
 }
 

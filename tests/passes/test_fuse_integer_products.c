@@ -205,6 +205,47 @@ TEST(an_addend_that_is_no_bias_stays)
     end_pass_model(m, p);
 }
 
+/* As fuse-qdq leaves it. */
+static void to_float(sn_model *m, const char *out, const char *in)
+{
+    const sn_opset ms = {"com.microsoft", 1};
+    if (!sn_vec_push(&m->opsets, m->ctx->alloc, ms))
+        build_note(SONDE_OUT_OF_MEMORY);
+    sn_node *n = node(m->graph, "MatMulIntegerToFloat", out, in);
+    if (n)
+        n->domain = "com.microsoft";
+}
+
+TEST(a_product_that_makes_floats_takes_the_bias_behind_it)
+{
+    static const char *const inputs[] = {"q w qs ws", "q w qs ws qz wz", "q w qs wsn qz wzn"};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        sn_model *m = begin(0);
+        sn_graph *p = NULL;
+        to_float(m, "m", inputs[i]);
+        node(m->graph, "Add", "y", "b m");
+        outputs(m->graph, "y");
+        CHECK_OK(finish(m, PASS, &p));
+        CHECK_EQ(count_ops(p, "Add"), 0);
+        CHECK_STR(p->last->post_op, "Add");
+        check_same(m, p, 0);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(a_product_that_has_a_bias_takes_no_other)
+{
+    sn_model *m = begin(0);
+    sn_graph *p = NULL;
+    to_float(m, "m", "q w qs ws qz wz b");
+    node(m->graph, "Add", "y", "m b");
+    outputs(m->graph, "y");
+    CHECK_OK(finish(m, PASS, &p));
+    CHECK_EQ(count_ops(p, "Add"), 1);
+    check_same(m, p, 0);
+    end_pass_model(m, p);
+}
+
 /* ------------------------------------------------------------------ what is none */
 static void sums_that_others_read(sn_graph *g)
 {

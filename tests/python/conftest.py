@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 if importlib.util.find_spec("sonde") is None and "SONDE_PROGRAM" not in os.environ:
-    collect_ignore_glob = ["test_package_*.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
+    collect_ignore_glob = ["test_package_*.py", "test_compare.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
 
 
 # Shells start background jobs with signals ignored, and that is inherited: a test of Ctrl-C would wait for ever. What

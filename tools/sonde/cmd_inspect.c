@@ -45,10 +45,14 @@ static int check_output(void *values)
     for (size_t i = 0; i < o->outputs.n; i++)
         if (sonde_inspection_can_save(o->outputs.items[i], &err))
             return fail_usage("%s", err.message);
-    return -1;
+    bool model = false;
+    for (size_t i = 0; i < o->outputs.n; i++)
+        model = model || ends_with(o->outputs.items[i], ".onnx");
+    return saving_check(&o->saving, model, "-o FILE.onnx");
 }
 
 static const option_group groups[] = {{"Output", rows, 0, check_output},
+                                      SAVING_OPTIONS(inspect_options, saving),
                                       INPUT_OPTIONS(inspect_options, setup.inputs),
                                       MODEL_OPTIONS(inspect_options, setup.model),
                                       {0}};
@@ -251,10 +255,11 @@ static int look_at_session(const loaded *l, const run_setup *s, sonde_inspection
 static int save(const sonde_inspection *look, const inspect_options *o)
 {
     sonde_error err;
+    const sonde_save_options how = save_options(&o->saving);
     if (o->graph && sonde_inspection_save(look, o->graph, &err))
         return fail("%s", err.message);
     for (size_t i = 0; i < o->outputs.n; i++)
-        if (sonde_inspection_save(look, o->outputs.items[i], &err))
+        if (sonde_inspection_save_with(look, o->outputs.items[i], &how, &err))
             return fail("%s", err.message);
     return EXIT_OK;
 }

@@ -19,11 +19,13 @@ static const char details[] =
 typedef struct zoo_options {
     common_options common;
     int64_t seed;
+    saving_options saving;
 } zoo_options;
 
 static const option_row rows[] = {SEED_ROW(zoo_options, seed), {0}};
 
-static const option_group groups[] = {{"Common options", rows, 0, NULL}, {0}};
+static const option_group groups[] = {
+    SAVING_OPTIONS(zoo_options, saving), {"Common options", rows, 0, NULL}, {0}};
 
 /* Three digits: "31.8", "0.83", "<0.01". */
 static const char *gflops(uint64_t flops, char *buf, size_t cap)
@@ -50,16 +52,17 @@ static int list_models(void)
     return EXIT_OK;
 }
 
-static int save_model(int64_t seed, const char *name, const char *path)
+static int save_model(const zoo_options *o, const char *name, const char *path)
 {
     sonde_model *model = NULL;
     sonde_error err;
     const int code = output_check(path);
     if (code >= 0)
         return code;
-    if (sonde_zoo_build(NULL, name, (uint64_t)seed, &model, &err))
+    if (sonde_zoo_build(NULL, name, (uint64_t)o->seed, &model, &err))
         return fail("%s", err.message);
-    const sonde_status st = sonde_model_save(model, path, &err);
+    const sonde_save_options how = save_options(&o->saving);
+    const sonde_status st = sonde_model_save_with(model, path, &how, &err);
     sonde_model_release(model);
     return st ? fail("%s", err.message) : EXIT_OK;
 }
@@ -72,14 +75,16 @@ int cmd_zoo(int argc, char **argv)
     if (code < 0) {
         const list *rest = &o.common.rest;
         const char *const *a = rest->items;
-        if (rest->n == 0 || (rest->n == 1 && strcmp(a[0], "list") == 0))
-            code = list_models();
-        else if (strcmp(a[0], "save") == 0)
+        if (rest->n == 0 || (rest->n == 1 && strcmp(a[0], "list") == 0)) {
+            code = saving_check(&o.saving, false, "'save NAME FILE'");
+            code = code < 0 ? list_models() : code;
+        } else if (strcmp(a[0], "save") == 0) {
             code = rest->n == 3
-                       ? save_model(o.seed, a[1], a[2])
+                       ? save_model(&o, a[1], a[2])
                        : fail_usage("zoo save takes NAME and FILE; see 'sonde zoo --help'");
-        else
+        } else {
             code = fail_usage("unknown argument '%s'; zoo takes 'list' or 'save'", a[0]);
+        }
     }
     options_free(&verb, &o.common);
     return code;

@@ -55,6 +55,23 @@ static int three(const char *s, const char *option, float *out)
     return EXIT_OK;
 }
 
+int image_numbers(const input_options *o, sonde_image_options *image, float *numbers)
+{
+    if (o->image_layout && strcmp(o->image_layout, "nhwc") != 0 &&
+        strcmp(o->image_layout, "nchw") != 0)
+        return fail_usage("--image-layout is nchw or nhwc, not '%s'", o->image_layout);
+    image->resize = o->image_resize > 65536 ? 65536 : (int)o->image_resize;
+    image->bgr = o->image_bgr;
+    image->no_normalize = o->image_raw;
+    image->no_mmap = unmapped.no_mmap;
+    int code = EXIT_OK;
+    if (o->image_mean && !(code = three(o->image_mean, "image-mean", numbers)))
+        image->mean = numbers;
+    if (!code && o->image_std && !(code = three(o->image_std, "image-std", numbers + 3)))
+        image->deviation = numbers + 3;
+    return code;
+}
+
 int image_plan(const loaded *l, const input_options *o, size_t index, const char *path,
                sonde_image_options *image, float *numbers)
 {
@@ -66,11 +83,11 @@ int image_plan(const loaded *l, const input_options *o, size_t index, const char
         return fail("'%s' is an image, but input '%s' is %s, not an f32 tensor of rank 4", path,
                     info.name, info.text);
     image->nhwc = info.dims[3] == 3 && info.dims[1] != 3;
-    if (o->image_layout) {
-        if (strcmp(o->image_layout, "nhwc") != 0 && strcmp(o->image_layout, "nchw") != 0)
-            return fail_usage("--image-layout is nchw or nhwc, not '%s'", o->image_layout);
+    const int code = image_numbers(o, image, numbers);
+    if (code)
+        return code;
+    if (o->image_layout)
         image->nhwc = strcmp(o->image_layout, "nhwc") == 0;
-    }
     int64_t size[2] = {224, 224};
     for (int k = 0; k < 2; k++) {
         const int dim = (image->nhwc ? 1 : 2) + k;
@@ -84,16 +101,7 @@ int image_plan(const loaded *l, const input_options *o, size_t index, const char
     }
     image->height = (int)size[0];
     image->width = (int)size[1];
-    image->resize = o->image_resize > 65536 ? 65536 : (int)o->image_resize;
-    image->bgr = o->image_bgr;
-    image->no_normalize = o->image_raw;
-    image->no_mmap = unmapped.no_mmap;
-    int code = EXIT_OK;
-    if (o->image_mean && !(code = three(o->image_mean, "image-mean", numbers)))
-        image->mean = numbers;
-    if (!code && o->image_std && !(code = three(o->image_std, "image-std", numbers + 3)))
-        image->deviation = numbers + 3;
-    return code;
+    return EXIT_OK;
 }
 
 static int load_image(const loaded *l, const input_options *o, size_t index, const char *path,

@@ -11,6 +11,7 @@ typedef struct inspect_options {
     list outputs;
     const char *json, *graph;
     bool nodes, forms, operators, optimized;
+    saving_options saving;
 } inspect_options;
 
 typedef struct inspected {

@@ -140,7 +140,7 @@ int load(loaded *l, const run_setup *s, const char *model, load_for what)
         code = fail("%s", err.message);
     if (!code)
         code = load_model(l, s, model);
-    if (code)
+    if (code || what == LOAD_MODEL)
         return code;
     for (size_t i = 0; i < s->inputs.sizes.n; i++)
         list_add(&l->sizes, text_of("%s", s->inputs.sizes.items[i]));

@@ -5,6 +5,7 @@
 #define SONDE_TOOL_OPTION_GROUPS_H
 
 #include "options.h"
+#include "sonde/experimental/save.h"
 #include "sonde/sonde.h"
 
 /* ---- options_model.c: how the model runs ---- */
@@ -77,6 +78,21 @@ int table_options_check(void *values);
 #define TABLE_OPTIONS(type, field)                                                                 \
     {                                                                                              \
         "Output", table_option_rows, offsetof(type, field), table_options_check                    \
+    }
+
+/* ---- options_saving.c: how models are saved ---- */
+typedef struct saving_options {
+    const char *external_data; /* "" = under the usual name */
+    int64_t inline_limit;      /* bytes; 0 = not given */
+} saving_options;
+extern const option_row saving_option_rows[];
+sonde_save_options save_options(const saving_options *o);
+/* Options that have no effect because nothing is saved are refused: `how` says what would be saved.
+ * Returns as options_parse does. */
+int saving_check(const saving_options *o, bool saves, const char *how);
+#define SAVING_OPTIONS(type, field)                                                                \
+    {                                                                                              \
+        "Saving", saving_option_rows, offsetof(type, field), NULL                                  \
     }
 
 /* ---- what a model is made ready and run with: begins the struct of verbs that do so ---- */

@@ -98,8 +98,9 @@ typedef struct loaded {
 } loaded;
 typedef enum load_for {
     LOAD_TO_RUN,
-    LOAD_TO_PLAN,      /* what a run would do and need, without packing any weights */
-    LOAD_TO_KNOW_PORTS /* what goes in and out: weights are not even looked at */
+    LOAD_TO_PLAN,       /* what a run would do and need, without packing any weights */
+    LOAD_TO_KNOW_PORTS, /* what goes in and out: weights are not even looked at */
+    LOAD_MODEL          /* no session at all */
 } load_for;
 /* Makes the context, loads MODEL (a path or zoo:NAME?dim=n&…) and makes a session of it, or as many
  * as --instances says. One that is not to run is a single one, and a model that cannot be run
@@ -109,6 +110,8 @@ int load(loaded *l, const run_setup *s, const char *model, load_for what);
 sonde_session_options session_options(const model_options *m);
 /* The context's threads, memory and instructions. */
 sonde_context_options context_options(const model_options *m);
+/* How a session runs; texts belong to the options. */
+sonde_session_options session_options(const model_options *m);
 /* What contexts made with these options warn of is printed; with -v also what they tell. */
 void show_warnings(sonde_context_options *c, const common_options *o);
 /* For files alone: a context of at most `max_memory` bytes (0: no limit). NULL: after an error that
@@ -129,6 +132,8 @@ typedef struct feeds {
 int feeds_make(feeds *f, const loaded *l, const run_setup *s);
 void feeds_free(feeds *f);
 bool is_image(const char *path); /* by its suffix */
+/* What --image-* say, apart from size and layout. `image` may point into numbers[6] afterwards. */
+int image_numbers(const input_options *o, sonde_image_options *image, float *numbers);
 /* How the image `path` becomes input number `index`. `image` may point into numbers[6] afterwards.
  */
 int image_plan(const loaded *l, const input_options *o, size_t index, const char *path,

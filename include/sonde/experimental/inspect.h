@@ -14,6 +14,7 @@
 #ifndef SONDE_EXPERIMENTAL_INSPECT_H
 #define SONDE_EXPERIMENTAL_INSPECT_H
 
+#include "sonde/experimental/save.h"
 #include "sonde/sonde.h"
 
 #ifdef __cplusplus
@@ -40,7 +41,7 @@ SONDE_API int sonde_pass_reads_weights(size_t index);
  * family, or an operator that has no loops for this processor's instructions. NULL: 0. */
 SONDE_API int sonde_kernel_is_plain(const char *kernel);
 
-/* Writes the model as it was read (functions inlined) to an ONNX file. */
+/* sonde_model_save_with without options. */
 SONDE_API sonde_status sonde_model_save(const sonde_model *model, const char *path,
                                         sonde_error *err);
 SONDE_API const char *sonde_model_name(const sonde_model *model); /* file name, or the zoo's name */
@@ -130,6 +131,11 @@ SONDE_API const char *sonde_inspection_opset(const sonde_inspection *inspection,
  * the domain "sonde") or ".txt", by suffix. */
 SONDE_API sonde_status sonde_inspection_save(const sonde_inspection *inspection, const char *path,
                                              sonde_error *err);
+/* The same with options, which are those of a model. */
+SONDE_API sonde_status sonde_inspection_save_with(const sonde_inspection *inspection,
+                                                  const char *path,
+                                                  const sonde_save_options *options,
+                                                  sonde_error *err);
 /* Whether the suffix is one of these, before there is a graph to save; the error names them. */
 SONDE_API sonde_status sonde_inspection_can_save(const char *path, sonde_error *err);
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.quantize: a float model becomes one of 8-bit integers, or of weights of 4 or 8 bits."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _sonde
+from ._errors import InvalidArgument
+
+_METHODS = ("", "minmax", "percentile", "entropy", "mse")
+_Path = str | os.PathLike[str]
+
+
+def _samples(calibrate: Any) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Paths, dicts of arrays with samples on axis 0, and single samples."""
+    if calibrate is None:
+        return [], [], []
+    if isinstance(calibrate, (str, os.PathLike)):
+        return [os.fspath(calibrate)], [], []
+    if isinstance(calibrate, Mapping):
+        return [], [dict(calibrate)], []
+    items = list(calibrate)
+    if not items:
+        raise InvalidArgument("calibrate is empty: there are no samples")
+    if all(isinstance(item, (str, os.PathLike)) for item in items):
+        return [os.fspath(item) for item in items], [], []
+    if all(isinstance(item, Mapping) for item in items):
+        return [], [], [dict(item) for item in items]
+    raise InvalidArgument("calibrate takes a path, a dict of arrays, or an iterable of paths or of dicts")
+
+
+def quantize(
+    model: _Path | bytes,
+    output: _Path,
+    calibrate: _Path | Mapping[str, Any] | Iterable[Any] | None = None,
+    *,
+    method: str = "mse",
+    percentile: float = 99.999,
+    per_channel: bool = True,
+    activation_type: str = "u8",
+    dynamic: bool = False,
+    weights_only: int | None = None,
+    block_size: int = 32,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    except_nodes: str | Sequence[str] = (),
+    goal: float | None = None,
+    max_samples: int = 0,
+    force: bool = False,
+) -> Any:
+    """Writes a quantised model to `output` and returns a pandas.DataFrame with a row for each node: what was made of it and why.
+
+    calibrate: a path as for `sonde quantize --calibrate`, a dict of arrays that carry samples on axis 0, or an iterable of
+    dicts, one sample each. dynamic and weights_only (4 or 8 bits) need none. except_nodes: names of nodes that stay in
+    float; "@compare.json" takes them from a comparison. goal: SQNR in dB that the outputs should reach; if they do not,
+    the best model is written and a RuntimeWarning is issued. The attrs of the DataFrame have the totals: sqnr_db,
+    top1_agreement, weight_bytes_before, weight_bytes_after and others.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("sonde.quantize returns a DataFrame and needs pandas (pip install pandas)") from error
+    if method not in _METHODS[1:]:
+        raise InvalidArgument(f"method is {method!r}; it is one of {', '.join(_METHODS[1:])}")
+    if activation_type not in ("u8", "s8"):
+        raise InvalidArgument(f"activation_type is {activation_type!r}; it is u8 or s8")
+    if dynamic and weights_only is not None:
+        raise InvalidArgument("dynamic and weights_only cannot be combined")
+    if weights_only not in (None, 4, 8):
+        raise InvalidArgument(f"weights_only is {weights_only!r}; it is 4 or 8 bits")
+    names = [except_nodes] if isinstance(except_nodes, str) else list(except_nodes)
+    rows, totals = _sonde.quantize(
+        model if isinstance(model, bytes) else os.fspath(model),
+        os.fspath(output),
+        *_samples(calibrate),
+        names,
+        1 if dynamic else 2 if weights_only is not None else 0,
+        _METHODS.index(method),
+        percentile,
+        not per_channel,
+        activation_type == "s8",
+        weights_only or 0,
+        block_size,
+        equalize,
+        bias_correction,
+        goal or 0.0,
+        force,
+        max_samples,
+    )
+    if totals["goal_missed"]:
+        warnings.warn(
+            f"the goal of {goal} dB was not met: the best model found has {totals['sqnr_db']:.1f} dB and was written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    frame = pandas.DataFrame(rows)
+    frame.attrs.update(totals)
+    return frame

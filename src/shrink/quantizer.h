@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the quantiser. The way of a model: prepared (opset raised, normalisations
+ * folded, equalised), planned (which nodes compute with integers, which values are bytes),
+ * calibrated (the range of each such value), written (a clone of the prepared graph with what makes
+ * it integers), compared with the prepared one. */
+#ifndef SN_SHRINK_QUANTIZER_H
+#define SN_SHRINK_QUANTIZER_H
+
+#include "api/internal.h"
+#include "sonde/experimental/quantize.h"
+
+/* What a node does with bytes. */
+typedef enum sn_q_role {
+    SN_Q_FLOAT,   /* nothing */
+    SN_Q_PRODUCT, /* Conv, ConvTranspose, Gemm, MatMul with constant weights */
+    SN_Q_JOIN,    /* Add, Mul, Concat, average pools: its result has a scale of its own */
+    SN_Q_MOVE,    /* Reshape, MaxPool …: its result has the scale of its input */
+    SN_Q_TABLE,   /* elementwise, of one value: only its `root` and the last result are bytes */
+    SN_Q_FOLDED   /* Relu or Clip that the range of the integers does */
+} sn_q_role;
+
+typedef struct sn_q_node { /* by node id of the prepared graph */
+    sn_q_role role;
+    const char *why;      /* of SN_Q_FLOAT */
+    const sn_value *root; /* of SN_Q_TABLE */
+    /* Found while writing, of products: */
+    const char *made, *weights; /* "int8", "per channel" */
+    uint64_t bytes_before, bytes_after;
+    double sqnr_db;
+} sn_q_node;
+
+typedef struct sn_q_value { /* by value id of the prepared graph */
+    bool bytes;             /* QuantizeLinear and DequantizeLinear stand behind it */
+    bool wants_means;       /* per channel, for the correction of biases */
+    uint32_t scale_of;      /* the id of the value whose scale it has; mostly its own */
+    int axis;               /* of the channels, where it wants means */
+    float low, high;        /* the range, 0 included */
+    float scale;
+    int32_t zero;
+    double *means; /* NULL: none */
+    int64_t channels;
+} sn_q_value;
+
+typedef struct sn_quantizer {
+    sonde_context *context;
+    sonde_model *source;
+    const sonde_samples *samples;
+    sonde_quantize_options o;
+    sonde_model *prepared;
+    sn_graph *g; /* of the prepared model */
+    sn_arena arena;
+    const sn_node **g_nodes; /* by id */
+    sn_q_node *nodes;
+    sn_q_value *values;
+    bool *left; /* by node id: stays in float for the goal */
+    int64_t opset_before;
+    size_t equalized;
+    sonde_error *err;
+} sn_quantizer;
+
+/* ---- product.c ---- */
+bool sn_q_is(const sn_node *n, const char *op_type); /* of ONNX's own domain */
+int64_t sn_q_int(const sn_node *n, const char *name, int64_t otherwise);
+float sn_q_float(const sn_node *n, const char *name, float otherwise);
+bool sn_q_is_f32(const sn_value *v);
+/* A constant f32 tensor; NULL: it is none. */
+const sn_tensor *sn_q_floats(const sn_value *v);
+/* How the weights of a product lie. */
+typedef struct sn_q_product {
+    const sn_value *w, *bias; /* bias may be NULL */
+    int axis;                 /* of the output channels */
+    int64_t channels;
+    int64_t groups;
+} sn_q_product;
+/* NULL: it can be quantised; else why not. */
+const char *sn_q_product_of(const sn_node *n, sn_q_product *p);
+
+/* ---- prepare.c ---- */
+/* Makes q->prepared, and empty tables. */
+sonde_status sn_q_prepare(sn_quantizer *q);
+
+/* ---- except.c ---- */
+/* q->o.except with the names of "@FILE" in place of it, in the arena. */
+sonde_status sn_q_expand_except(sn_quantizer *q);
+
+/* ---- raise_opset.c ---- */
+/* Nodes of ONNX's own domain become those of `version`, bodies included. */
+sonde_status sn_q_raise_opset(sn_model *m, int64_t version, sonde_error *err);
+
+/* ---- equalize.c ---- */
+sonde_status sn_q_equalize(sn_quantizer *q);
+
+/* ---- quantize_plan.c ---- */
+sonde_status sn_q_plan(sn_quantizer *q);
+/* Does node n read its input k as bytes, if it computes with integers? */
+bool sn_q_reads_bytes(const sn_quantizer *q, const sn_node *n, uint32_t k);
+
+/* ---- calibrate.c, ranges.c ---- */
+sonde_status sn_q_calibrate(sn_quantizer *q);
+enum { SN_Q_BINS = 2048 };
+/* The range that a method chooses: `bins` counts values between low and high, in equal steps. */
+void sn_q_choose_range(sonde_calibration method, double percentile, const uint64_t *bins,
+                       double low, double high, float *chosen_low, float *chosen_high);
+
+/* ---- weights.c ---- */
+/* A tensor seen as [outer][channels][inner]. */
+typedef struct sn_q_layout {
+    int64_t outer, channels, inner;
+} sn_q_layout;
+/* `axis` < 0: one channel. */
+sn_q_layout sn_q_layout_of(const sn_tensor *t, int axis);
+void sn_q_weight_scales(const float *w, sn_q_layout l, float *scales);
+void sn_q_weight_round(const float *w, sn_q_layout l, const float *scales, int8_t *out);
+double sn_q_weight_sqnr(const float *w, sn_q_layout l, const float *scales, const int8_t *rounded);
+double sn_q_decibel(double signal, double noise);
+
+/* ---- write_static.c, write_dynamic.c, write_blocks.c: a new model ---- */
+sonde_status sn_q_write_static(sn_quantizer *q, sonde_model **made);
+sonde_status sn_q_write_dynamic(sn_quantizer *q, sonde_model **made);
+sonde_status sn_q_write_blocks(sn_quantizer *q, sonde_model **made);
+
+/* ---- emit.c: what writers have in common ---- */
+/* The graph and everything around it, into an empty model. */
+sonde_status sn_q_copy_model(sn_model *m, const sn_model *from, sonde_error *err);
+/* A new constant name + suffix, whose numbers the caller fills in. */
+sonde_status sn_q_constant(sn_model *m, sn_graph *g, const char *name, const char *suffix,
+                           sn_dtype dtype, const int64_t *dims, int rank, sn_value **v, void **data,
+                           sonde_error *err);
+typedef struct sn_q_writer {
+    sn_quantizer *q;
+    sn_model *m;
+    sn_graph *g;  /* a clone of the prepared graph: ids are the same */
+    sn_map names; /* of nodes: runtimes refuse two that are called alike */
+    sonde_error *err;
+} sn_q_writer;
+sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q);
+/* `made` is the model; on failure (st) it is freed. */
+sonde_status sn_q_writer_close(sn_q_writer *w, sonde_status st, sonde_model **made);
+/* base + suffix, or a variation where a node is called so already. */
+sonde_status sn_q_node_name(sn_q_writer *w, const char *base, const char *suffix,
+                            const char **name);
+/* A node before `before` (NULL: at the end) named base + suffix, with one new output of that name.
+ */
+sonde_status sn_q_add(sn_q_writer *w, sn_node *before, const char *domain, const char *op_type,
+                      const char *base, const char *suffix, sn_value *const *in, uint32_t n_in,
+                      sn_node **node, sn_value **out);
+sonde_status sn_q_set_int(sn_q_writer *w, sn_node *n, const char *name, int64_t i);
+/* Calls q->o.progress, which may cancel. */
+sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done);
+sonde_status sn_q_import(sn_q_writer *w, const char *domain, int64_t version);
+
+/* ---- compare.c ---- */
+typedef struct sn_q_agreement {
+    double sqnr_db, top1; /* NaN: nothing to compare */
+} sn_q_agreement;
+/* Of the outputs of both models on the first `most` samples. */
+sonde_status sn_q_compare(const sn_quantizer *q, sonde_model *made, size_t most,
+                          sn_q_agreement *found);
+
+/* ---- goal.c ---- */
+/* Writes models until one meets the goal; the best one is *made. */
+sonde_status sn_q_reach_goal(sn_quantizer *q, sonde_model **made, sn_q_agreement *found,
+                             size_t *left);
+
+#endif

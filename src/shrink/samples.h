@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the two files of samples: the list of them, and what is read from files and folders. */
+#ifndef SN_SHRINK_SAMPLES_H
+#define SN_SHRINK_SAMPLES_H
+
+#include "api/internal.h"
+#include "sonde/experimental/samples.h"
+
+/* Where samples come from: values in memory, or files that are read when their turn comes. */
+typedef struct sn_sample_source {
+    sonde_value_set *set; /* values: one sample as it is (`whole`), or arrays of samples */
+    bool whole;
+    const char *const *paths; /* NULL: values. Images: a batch of them; else test data in order */
+    const size_t *inputs;     /* of test data: the input of each path */
+    size_t n_paths;
+    const sonde_image_options *image; /* NULL: test data */
+    const char *input;                /* of images */
+    size_t count;
+} sn_sample_source;
+
+struct sonde_samples {
+    sonde_context *context;
+    sonde_session *session; /* knows the inputs; runs nothing */
+    sn_arena arena;
+    SN_VEC(sn_sample_source) sources;
+    size_t count;
+};
+
+/* samples.c */
+/* An error lists the inputs there are. */
+sonde_status sn_samples_input(const sonde_samples *s, const char *name, sonde_type_info *info,
+                              sonde_error *err);
+sonde_status sn_samples_push(sonde_samples *s, const sn_sample_source *source, sonde_error *err);
+/* One sample (`one`) or arrays of them. Takes the set over, also on failure. */
+sonde_status sn_samples_push_set(sonde_samples *s, sonde_value_set *set, bool one,
+                                 sonde_error *err);
+/* Sample `index` of arrays. */
+sonde_status sn_samples_cut(const sonde_samples *s, const sonde_value_set *set, size_t index,
+                            sonde_value_set *out, sonde_error *err);
+
+#endif

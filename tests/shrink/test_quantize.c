@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantising through the public API: every allocation may fail, it can be cancelled, calibration in
+ * small groups gives the same model, and what makes no sense is refused. */
+#include <math.h>
+
+#include "api/counting_alloc.h"
+#include "api/zoo_session.h"
+#include "sonde/experimental/quantize.h"
+#include "temp_folder.h"
+
+typedef struct setup {
+    sonde_context *c;
+    sonde_model *model;
+    sonde_samples *samples;
+} setup;
+
+static void close_setup(setup *s)
+{
+    sonde_samples_release(s->samples);
+    sonde_model_release(s->model);
+    sonde_context_release(s->c);
+}
+
+/* A zoo model and `n` samples for it, in a context of one thread. */
+static sonde_status open_setup(setup *s, counting *count, const char *name, int n, sonde_error *err)
+{
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    o.threads = 1;
+    if (count)
+        counting_options(&o, count);
+    *s = (setup){NULL, NULL, NULL};
+    sonde_session *session = NULL;
+    sonde_value *in[MAX_PORTS] = {0};
+    size_t n_in = 0;
+    sonde_status st = sonde_context_create(&o, &s->c, err);
+    if (!st)
+        st = zoo_model(s->c, name, &s->model, err);
+    if (!st)
+        st = sonde_session_create(s->model, NULL, &session, err);
+    if (!st)
+        st = sonde_samples_create(s->model, &s->samples, err);
+    for (int i = 0; i < n && !st; i++) {
+        const char *names[MAX_PORTS];
+        st = random_inputs(s->c, session, 1, in, &n_in, err);
+        for (size_t k = 0; k < n_in; k++)
+            names[k] = sonde_session_input_name(session, k);
+        if (!st)
+            st = sonde_samples_add(s->samples, names, in, n_in, err);
+        release_all(in, MAX_PORTS);
+    }
+    release_all(in, MAX_PORTS);
+    sonde_session_release(session);
+    return st;
+}
+
+static sonde_status whole(counting *count, const char *name, const sonde_quantize_options *o,
+                          sonde_error *err)
+{
+    setup s;
+    sonde_quantized *made = NULL;
+    sonde_status st = open_setup(&s, count, name, 1, err);
+    if (!st)
+        st = sonde_quantize(s.model, s.samples, o, &made, err);
+    sonde_quantized_release(made);
+    close_setup(&s);
+    return st;
+}
+
+/* Each allocation fails once, and all after it. */
+static void walk(const char *name, const sonde_quantize_options *o)
+{
+    sonde_error err;
+    for (long k = 0;; k++) {
+        counting count = {.left = k};
+        const sonde_status st = whole(&count, name, o, &err);
+        CHECK_MSG(count.live == 0, "failing allocation %ld leaves %ld blocks", k, count.live);
+        if (!count.failed) {
+            CHECK_MSG(st == SONDE_OK, "%s", err.message);
+            CHECK_MSG(k > 100, "only %ld allocations were walked", k);
+            break;
+        }
+        CHECK_MSG(st == SONDE_OUT_OF_MEMORY, "allocation %ld: status %d, %s", k, (int)st,
+                  err.message);
+    }
+}
+
+TEST(every_allocation_of_static_quantisation_may_fail)
+{
+    sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+    o.equalize = o.correct_bias = 1;
+    walk("tiny_cnn", &o);
+}
+
+TEST(every_allocation_of_a_search_for_a_goal_may_fail)
+{
+    sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+    o.goal_db = 200;
+    walk("tiny_mlp", &o);
+}
+
+TEST(every_allocation_of_dynamic_quantisation_may_fail)
+{
+    sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+    o.kind = SONDE_QUANTIZE_DYNAMIC;
+    walk("tiny_mlp", &o);
+}
+
+TEST(every_allocation_of_weights_in_blocks_may_fail)
+{
+    sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+    o.kind = SONDE_QUANTIZE_WEIGHTS;
+    walk("tiny_mlp", &o);
+}
+
+/* ------------------------------------------------------------------ */
+/* Which values are asked for decides what is fused, so sums may round in another way. */
+TEST(calibration_one_tensor_at_a_time_gives_a_model_as_good)
+{
+    setup s;
+    sonde_error err;
+    double sqnr_db[2] = {0, 0};
+    CHECK_OK(open_setup(&s, NULL, "tiny_efficientnet", 3, &err));
+    for (int k = 0; k < 2; k++) {
+        sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+        sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+        sonde_quantized *made = NULL;
+        o.group_bytes = k ? 1 : 0;
+        CHECK_OK(sonde_quantize(s.model, s.samples, &o, &made, &err));
+        CHECK_OK(sonde_quantized_info_get(made, &info, &err));
+        sqnr_db[k] = info.sqnr_db;
+        sonde_quantized_release(made);
+    }
+    CHECK_MSG(fabs(sqnr_db[0] - sqnr_db[1]) < 1, "%g dB and %g dB", sqnr_db[0], sqnr_db[1]);
+    close_setup(&s);
+}
+
+static int stop_at(void *user, const char *what, double done)
+{
+    (void)done;
+    return strcmp(what, user) == 0;
+}
+
+TEST(progress_can_cancel_at_every_stage)
+{
+    static char stages[][16] = {"preparing", "calibrating", "writing", "comparing"};
+    setup s;
+    sonde_error err;
+    CHECK_OK(open_setup(&s, NULL, "tiny_cnn", 2, &err));
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+        sonde_quantized *made = NULL;
+        o.progress = stop_at;
+        o.progress_user = stages[i];
+        CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_CANCELLED);
+        CHECK(!made);
+    }
+    close_setup(&s);
+}
+
+TEST(rows_and_figures_tell_of_every_node)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+    CHECK_OK(open_setup(&s, NULL, "tiny_mobilenet", 2, &err));
+    CHECK_OK(sonde_quantize(s.model, s.samples, NULL, &made, &err));
+    CHECK_OK(sonde_quantized_info_get(made, &info, &err));
+    CHECK_EQ(sonde_quantized_count(made), info.nodes);
+    CHECK_EQ(info.products, info.products_quantized);
+    CHECK_EQ(info.nodes, info.nodes_quantized);
+    CHECK_EQ(info.samples, 2);
+    CHECK(info.sqnr_db > 15 && info.weight_bytes_after < info.weight_bytes_before);
+    for (size_t i = 0; i < info.nodes; i++) {
+        sonde_quantized_row row = SONDE_INIT(sonde_quantized_row);
+        CHECK_OK(sonde_quantized_row_get(made, i, &row, &err));
+        CHECK_STR(row.made, "int8");
+        CHECK(isnan(row.weight_sqnr_db) == !*row.weight_shape);
+    }
+    sonde_quantized_row none = SONDE_INIT(sonde_quantized_row);
+    CHECK_EQ(sonde_quantized_row_get(made, info.nodes, &none, &err), SONDE_NOT_FOUND);
+    sonde_quantized_release(made);
+    close_setup(&s);
+}
+
+TEST(both_models_are_measured_on_the_same_inputs)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    sonde_quantized_speed speed = SONDE_INIT(sonde_quantized_speed);
+    sonde_value_set *set = NULL;
+    CHECK_OK(open_setup(&s, NULL, "tiny_cnn", 1, &err));
+    CHECK_OK(sonde_quantize(s.model, s.samples, NULL, &made, &err));
+    CHECK_OK(sonde_samples_get(s.samples, 0, &set, &err));
+    const char *name = sonde_value_set_name(set, 0);
+    sonde_value *value = sonde_value_set_value(set, 0);
+    CHECK_OK(sonde_quantized_measure(made, &name, &value, 1, &speed, &err));
+    CHECK(speed.runs > 0 && speed.before_ms > 0 && speed.after_ms > 0);
+    sonde_value_set_release(set);
+    sonde_quantized_release(made);
+    close_setup(&s);
+}
+
+TEST(the_result_outlives_model_and_samples)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    char dir[TEMP_PATH], path[TEMP_PATH + 16];
+    sonde_model *back = NULL;
+    temp_make(dir);
+    snprintf(path, sizeof path, "%s/q.onnx", dir);
+    CHECK_OK(open_setup(&s, NULL, "tiny_resnet", 1, &err));
+    CHECK_OK(sonde_quantize(s.model, s.samples, NULL, &made, &err));
+    close_setup(&s);
+    CHECK_OK(sonde_quantized_save(made, path, NULL, &err));
+    CHECK_EQ(sonde_quantized_save(made, "/dev/full", NULL, &err), SONDE_IO);
+    sonde_quantized_release(made);
+    CHECK_OK(sonde_model_load(NULL, path, NULL, &back, &err));
+    sonde_model_release(back);
+    temp_remove(dir);
+}
+
+TEST(what_makes_no_sense_is_refused)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    const char *nobody = NULL, *name = "nowhere";
+    CHECK_OK(open_setup(&s, NULL, "tiny_cnn", 0, &err));
+    sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+    CHECK_EQ(sonde_quantize(NULL, NULL, NULL, &made, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_quantize(s.model, NULL, NULL, NULL, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_quantize(s.model, NULL, NULL, &made, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_quantize(s.model, s.samples, NULL, &made, &err), SONDE_INVALID_ARGUMENT);
+    o.bits = 5;
+    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
+    o = (sonde_quantize_options)SONDE_INIT(sonde_quantize_options);
+    o.except = &nobody;
+    o.except_count = 1;
+    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
+    o.except = &name;
+    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_NOT_FOUND);
+    o.kind = (sonde_quantize_kind)7;
+    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_samples_add_path(s.samples, "/nonexistent", NULL, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sonde_samples_add_path(s.samples, "/dev/null", NULL, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_EQ(sonde_samples_add(s.samples, &name, NULL, 1, &err), SONDE_INVALID_ARGUMENT);
+    sonde_value_set *set = NULL;
+    CHECK_EQ(sonde_samples_get(s.samples, 0, &set, &err), SONDE_NOT_FOUND);
+    CHECK(!made);
+    sonde_quantized_release(NULL);
+    sonde_samples_release(NULL);
+    close_setup(&s);
+}
+
+TEST_MAIN()

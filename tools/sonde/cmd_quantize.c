@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde quantize: a float model becomes one of 8-bit integers, or of weights of 4 or 8 bits. Ends
+ * with what it does for accuracy and, measured here, for speed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize.h"
+
+static const char details[] =
+    "\n"
+    "Writes standard ONNX that other runtimes run, too. Without --dynamic and --weights-only,\n"
+    "activations and weights become 8-bit integers (QuantizeLinear and DequantizeLinear), and\n"
+    "the ranges of activations come from --calibrate: a .npz whose arrays carry samples on\n"
+    "axis 0, or a folder of images, of .npz files or of ONNX test data. Convolutions, matrix\n"
+    "products and what lies between them are quantised; the outputs of the model stay floats.\n"
+    "\n"
+    "  sonde quantize model.onnx --calibrate images/ -o int8.onnx\n"
+    "  sonde quantize model.onnx --calibrate samples.npz --goal 30 -o int8.onnx\n"
+    "  sonde quantize bert.onnx --dynamic -o int8.onnx\n"
+    "  sonde quantize llm.onnx --weights-only 4 --block-size 64 -o int4.onnx\n";
+
+#define AT(field) offsetof(quantize_options, field)
+
+static const option_row quantizing_rows[] = {
+    {'o', "output", OPT_FILE, AT(output), "FILE", "the model to write"},
+    {0, "calibrate", OPT_LIST, AT(calibrate), "DATA",
+     "samples: a .npz, an image, or a folder of images, .npz files or test data; may be repeated"},
+    {0, "samples", OPT_INT, AT(most), "N", "take at most N files of a folder (default: all)"},
+    {0, "method", OPT_TEXT, AT(method), "minmax|percentile|entropy|mse",
+     "how the ranges of activations follow from the samples (default: mse)"},
+    {0, "percentile", OPT_REAL, AT(percentile), "P",
+     "share of values inside the range, of --method percentile (default: 99.999)"},
+    {0, "per-channel", OPT_FLAG, AT(per_channel), NULL,
+     "weights have a scale for each output channel (the default)"},
+    {0, "per-tensor", OPT_FLAG, AT(per_tensor), NULL, "weights have one scale"},
+    {0, "activation-type", OPT_TEXT, AT(activation), "u8|s8",
+     "integers of activations (default: u8)"},
+    {0, "dynamic", OPT_FLAG, AT(dynamic), NULL,
+     "find ranges in each run; matrix products only, no samples needed"},
+    {0, "weights-only", OPT_TEXT, AT(weights_only), "4|8",
+     "weights of matrix products in blocks (MatMulNBits); activations stay floats"},
+    {0, "block-size", OPT_INT, AT(block_size), "N",
+     "weights that share a scale, of --weights-only (default: 32)"},
+    {0, "equalize", OPT_FLAG, AT(equalize), NULL,
+     "balance the weights of neighbouring layers first"},
+    {0, "bias-correction", OPT_FLAG, AT(correct_bias), NULL,
+     "let biases take up the mean error of rounded weights"},
+    {0, "except", OPT_LIST, AT(except), "NODES",
+     "leave these nodes in float, separated by commas; @FILE takes them from a comparison"},
+    {0, "goal", OPT_REAL, AT(goal), "DB",
+     "leave the worst layers in float until the outputs reach this SQNR; exit with status 3 if "
+     "they do not (the best model is written)"},
+    {0, "force", OPT_FLAG, AT(force), NULL, "also if the model is quantised already"},
+    {0, "no-measure", OPT_FLAG, AT(no_measure), NULL, "do not measure the speed of both models"},
+    JSON_ROW(quantize_options, json),
+    {0}};
+
+static const option_group groups[] = {{"Quantizing", quantizing_rows, 0, NULL},
+                                      MODEL_OPTIONS(quantize_options, setup.model),
+                                      INPUT_OPTIONS(quantize_options, setup.inputs),
+                                      SAVING_OPTIONS(quantize_options, saving),
+                                      {0}};
+
+/* ------------------------------------------------------------------ options */
+static int choose(const char *option, const char *said, const char *const *words, int *chosen)
+{
+    for (int i = 0; said && words[i]; i++)
+        if (strcmp(said, words[i]) == 0) {
+            *chosen = i;
+            return -1;
+        }
+    return said ? fail_usage("--%s does not take '%s'; see 'sonde quantize --help'", option, said)
+                : -1;
+}
+
+/* "a,b" ► two names; "@file" as it is. Free with list_free_texts. */
+static void split_names(const list *said, list *names)
+{
+    for (size_t i = 0; i < said->n; i++) {
+        const char *at = said->items[i];
+        if (*at == '@') {
+            list_add(names, text_of("%s", at));
+            continue;
+        }
+        for (size_t n; *at; at += n + (at[n] == ',')) {
+            n = strcspn(at, ",");
+            if (n)
+                list_add(names, text_of("%.*s", (int)n, at));
+        }
+    }
+}
+
+static int check_usage(const quantize_options *o, sonde_quantize_options *q)
+{
+    static const char *const methods[] = {"", "minmax", "percentile", "entropy", "mse", NULL};
+    static const char *const types[] = {"u8", "s8", NULL}, *const bits[] = {"4", "8", NULL};
+    int method = 0, activation = 0, eight = 0;
+    if (o->setup.common.rest.n != 1)
+        return fail_usage("quantize takes one MODEL; see 'sonde quantize --help'");
+    if (!o->output)
+        return fail_usage("-o FILE is missing: where should the quantised model go?");
+    if (o->dynamic && o->weights_only)
+        return fail_usage("--dynamic and --weights-only cannot be combined");
+    if (o->per_channel && o->per_tensor)
+        return fail_usage("--per-channel and --per-tensor cannot be combined");
+    if (!o->calibrate.n && !o->dynamic && !o->weights_only)
+        return fail_usage("--calibrate DATA is missing: static quantisation needs samples; "
+                          "--dynamic and --weights-only do not");
+    if (o->goal > 0 && (o->dynamic || o->weights_only))
+        return fail_usage("--goal is for static quantisation");
+    int code = choose("method", o->method, methods, &method);
+    if (code < 0)
+        code = choose("activation-type", o->activation, types, &activation);
+    if (code < 0)
+        code = choose("weights-only", o->weights_only, bits, &eight);
+    if (code >= 0)
+        return code;
+    if (o->block_size > 1 << 20 || o->most > INT32_MAX)
+        return fail_usage("--block-size or --samples is too large");
+    q->kind = o->dynamic        ? SONDE_QUANTIZE_DYNAMIC
+              : o->weights_only ? SONDE_QUANTIZE_WEIGHTS
+                                : SONDE_QUANTIZE_STATIC;
+    q->method = (sonde_calibration)method;
+    q->percentile = o->percentile;
+    q->per_tensor = o->per_tensor;
+    q->signed_activations = activation;
+    q->bits = eight ? 8 : 4;
+    q->block_size = (int)o->block_size;
+    q->equalize = o->equalize;
+    q->correct_bias = o->correct_bias;
+    q->goal_db = o->goal;
+    q->force = o->force;
+    return -1;
+}
+
+static int show_progress(void *user, const char *what, double done)
+{
+    progress(user, what, done);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ samples */
+static int open_samples(const quantize_options *o, const loaded *l, sonde_samples **samples)
+{
+    sonde_samples_options options = SONDE_INIT(sonde_samples_options);
+    sonde_image_options image = SONDE_INIT(sonde_image_options);
+    const input_options *in = &o->setup.inputs;
+    float numbers[6];
+    sonde_error err;
+    if (!o->calibrate.n)
+        return EXIT_OK;
+    int code = image_numbers(in, &image, numbers);
+    if (code)
+        return code;
+    options.image = &image;
+    options.most = (int)o->most;
+    if (in->image_layout)
+        options.layout = strcmp(in->image_layout, "nhwc") == 0 ? 2 : 1;
+    if (sonde_samples_create(l->model, samples, &err))
+        return fail("%s", err.message);
+    for (size_t i = 0; i < o->calibrate.n; i++)
+        if (sonde_samples_add_path(*samples, o->calibrate.items[i], &options, &err))
+            return fail("%s", err.message);
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ speed */
+static int measure(const quantize_options *o, const loaded *l, const sonde_samples *samples,
+                   const sonde_quantized *made, sonde_quantized_speed *speed)
+{
+    sonde_value_set *set = NULL;
+    feeds f = {.n = 0};
+    sonde_error err;
+    int code = EXIT_OK;
+    if (samples) {
+        if (sonde_samples_get(samples, 0, &set, &err))
+            return fail("%s", err.message);
+        f.n = sonde_value_set_count(set);
+        f.names = need(calloc(f.n + 1, sizeof *f.names));
+        f.values = need(calloc(f.n + 1, sizeof *f.values));
+        for (size_t i = 0; i < f.n; i++) {
+            f.names[i] = sonde_value_set_name(set, i);
+            f.values[i] = sonde_value_retain(sonde_value_set_value(set, i));
+        }
+    } else {
+        code = feeds_make_one(&f, l, &o->setup);
+    }
+    progress(&o->setup.common, "measuring", 0);
+    if (!code && sonde_quantized_measure(made, f.names, f.values, f.n, speed, &err))
+        code = fail("%s", err.message);
+    progress_end();
+    feeds_free(&f);
+    sonde_value_set_release(set);
+    return code;
+}
+
+/* ------------------------------------------------------------------ all of it */
+static int save_and_show(const quantize_options *o, const loaded *l, const sonde_samples *samples,
+                         const sonde_quantized *made)
+{
+    sonde_quantized_speed speed = SONDE_INIT(sonde_quantized_speed);
+    sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+    sonde_error err;
+    const sonde_save_options save = save_options(&o->saving);
+    if (sonde_quantized_save(made, o->output, &save, &err) ||
+        sonde_quantized_info_get(made, &info, &err))
+        return fail("%s", err.message);
+    int code = o->no_measure ? EXIT_OK : measure(o, l, samples, made, &speed);
+    if (!code)
+        code = quantize_show(o, made, &info, &speed);
+    if (!code && info.goal_missed) {
+        warn("the goal of %g dB was not met: the best model found has %.1f dB and was written",
+             info.goal_db, info.sqnr_db);
+        code = EXIT_MISMATCH;
+    }
+    return code;
+}
+
+static int quantize(const quantize_options *o, sonde_quantize_options *q)
+{
+    loaded l = {.context = NULL};
+    sonde_samples *samples = NULL;
+    sonde_quantized *made = NULL;
+    sonde_error err;
+    list names = {.n = 0};
+    split_names(&o->except, &names);
+    int code = load(&l, &o->setup, o->setup.common.rest.items[0], LOAD_TO_KNOW_PORTS);
+    if (!code && !l.session)
+        code = EXIT_ERROR; /* load said why */
+    if (!code)
+        code = open_samples(o, &l, &samples);
+    q->except = names.items;
+    q->except_count = names.n;
+    q->progress = show_progress;
+    q->progress_user = (void *)(uintptr_t)&o->setup.common;
+    if (!code && sonde_quantize(l.model, samples, q, &made, &err)) {
+        progress_end();
+        code = fail("%s", err.message);
+    }
+    progress_end();
+    if (!code)
+        code = save_and_show(o, &l, samples, made);
+    sonde_quantized_release(made);
+    sonde_samples_release(samples);
+    list_free_texts(&names);
+    unload(&l);
+    return code;
+}
+
+int cmd_quantize(int argc, char **argv)
+{
+    static const verb_options verb = {"quantize", details, groups, NULL};
+    quantize_options o = {.setup = SETUP_DEFAULTS};
+    sonde_quantize_options q = SONDE_INIT(sonde_quantize_options);
+    int code = options_parse(&verb, &o.setup.common, argc, argv);
+    if (code < 0)
+        code = check_usage(&o, &q);
+    if (code < 0)
+        code = quantize(&o, &q);
+    options_free(&verb, &o.setup.common);
+    return code;
+}
