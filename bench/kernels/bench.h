@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c:
- * sonde's drivers; openblas.c, onednn.c: libraries that may be installed), how they are timed
- * (measure.c), and how the figures are told (report.c). Single kernels are in rows.h. Running out
- * of memory ends the program. */
+ * sonde's drivers; engine_sparse.c; openblas.c, onednn.c: libraries that may be installed), how
+ * they are timed (measure.c), and how the figures are told (report.c). Single kernels are in
+ * rows.h. Running out of memory ends the program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 
@@ -19,6 +19,8 @@ enum { BENCH_GOOD_ROUNDS = 5 };
 typedef struct bench_gemm {
     int64_t m, n, k;
     bool packed;
+    int zeros;       /* percent of the blocks of the weights; 0: they are not sparse */
+    int outputs, ks; /* of a block */
 } bench_gemm;
 
 typedef struct bench_conv {
@@ -41,7 +43,7 @@ bool bench_case_get(size_t k, bench_case *out);
 
 /* One way to compute one case. */
 typedef struct bench_runner {
-    const char *by; /* "sonde", "winograd", "reference", "openblas", "onednn" */
+    const char *by; /* "sonde", "sparse", "winograd", "reference", "openblas", "onednn" */
     int threads;
     sn_arithmetic arithmetic; /* whose peak it is held against; NONE: f32 */
     char plan[64];            /* which kernel, where that is known */
@@ -84,6 +86,9 @@ bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const benc
 /* The same in bytes: unsigned ones times signed weights, and bytes again. */
 bool bench_bytes(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
                  bench_runner *out);
+/* A product whose weights have zeros, without multiplying those; by the driver the engine would
+ * use if that were always faster. */
+bool bench_sparse(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 /* The same as Winograd's F(4×4, 3×3), where a convolution can be. */
 bool bench_winograd(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);
 bool bench_openblas(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases.inc as a list, with names and amounts of work. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench.h"
 
@@ -12,11 +13,14 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-#define BENCH_GEMM(m, n, k, packed) {NULL, NULL, {m, n, k, packed}, {0}, 1},
+#define BENCH_GEMM(m, n, k, packed) {NULL, NULL, {m, n, k, packed, 0, 0, 0}, {0}, 1},
+#define BENCH_SPARSE(m, n, k, zeros, outputs, ks)                                                  \
+    {NULL, NULL, {m, n, k, true, zeros, outputs, ks}, {0}, 1},
 #define BENCH_CONV(network, layer, in, out, groups, image, kernel, stride, count, residual)        \
     {network, layer, {0}, {in, out, groups, image, kernel, stride, residual}, count},
 #include "cases.inc"
 #undef BENCH_GEMM
+#undef BENCH_SPARSE
 #undef BENCH_CONV
 };
 
@@ -39,6 +43,10 @@ bool bench_case_get(size_t k, bench_case *out)
         const bench_gemm *g = &r->gemm;
         snprintf(out->name, sizeof out->name, "gemm/%dx%dx%d%s", (int)g->m, (int)g->n, (int)g->k,
                  g->packed ? "" : "/dynamic");
+        const size_t n = strlen(out->name);
+        if (g->zeros)
+            snprintf(out->name + n, sizeof out->name - n, "/sparse%d_%dx%d", g->zeros, g->outputs,
+                     g->ks);
         out->flops = 2.0 * (double)(g->m * g->n * g->k);
     }
     return true;

@@ -11,7 +11,8 @@ static const char usage[] =
     "usage: script/bench kernels [OPTION...] [WORD...]\n"
     "\n"
     "Measures the cases whose name contains one of the WORDs (without WORDs: all cases):\n"
-    "gemm/MxNxK, conv/NETWORK/LAYER. The peak is measured together with each case, with the same\n"
+    "gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4 outputs at one k are zero),\n"
+    "conv/NETWORK/LAYER. The peak is measured together with each case, with the same\n"
     "instructions and threads. The percentage of the peak is the median over many rounds, with\n"
     "its quartiles. A ! after them: other programs used the cores in nearly all rounds.\n"
     "\n"
@@ -179,6 +180,8 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
         n += engine(s, slot, s->cpu.flags, c, &runners[n]);
+        if (c->gemm.zeros)
+            n += bench_sparse(s, slot, c, &runners[n]);
         if (s->winograd)
             n += bench_winograd(s, slot, c, &runners[n]);
         if (s->reference)

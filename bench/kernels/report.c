@@ -96,11 +96,14 @@ static void add(bench_report *r, const bench_case *c, const bench_runner *b, dou
     s->peak_ns += ns * share * c->count;
 }
 
-/* The first runner that is the same on fewer threads. */
+/* The first runner that is the same on fewer threads, or dense where this one is sparse. */
 static const bench_runner *slower(const bench_runner *runners, const bench_runner *r)
 {
     for (; runners < r; runners++) {
         if (runners->threads < r->threads && strcmp(runners->by, r->by) == 0)
+            return runners;
+        if (runners->threads == r->threads && strcmp(r->by, "sparse") == 0 &&
+            strcmp(runners->by, "sonde") == 0)
             return runners;
     }
     return NULL;

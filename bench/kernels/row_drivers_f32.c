@@ -71,6 +71,8 @@ void prepare_sn_f32_tile(bench_row *r)
     case SN_WEIGHTS_CONV_ROWS:
     case SN_WEIGHTS_FOLD_ROWS:
     case SN_WEIGHTS_DEPTHWISE_QUADS:
+    case SN_WEIGHTS_SPARSE:
+    case SN_WEIGHTS_SPARSE_TILES:
     case SN_WEIGHTS_DEPTHWISE:
     case SN_WEIGHTS_NONE:
         fprintf(stderr, "%s: no tiles are known for how its weights are arranged\n", r->row->name);

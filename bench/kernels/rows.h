@@ -21,6 +21,11 @@ typedef struct bench_row {
     union {
         sn_f32_tile tile;
         sn_f32_depthwise depthwise;
+        sn_f32_sparse sparse;
+        sn_f32_sparse_rows sparse_rows;
+        sn_q8_sparse byte_sparse;
+        sn_tile_sparse tile_sparse;
+        sn_q8_sparse_row byte_sparse_row;
         sn_f32_wino_in wino_in;
         sn_f32_wino_out wino_out;
         sn_f32_pool pool;

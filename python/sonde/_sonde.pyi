@@ -241,7 +241,7 @@ def quantize(
     bits: int,
     block_size: int,
     equalize: bool,
-    correct_bias: bool,
+    no_bias_correction: bool,
     goal_db: float,
     force: bool,
     most: int,

@@ -208,7 +208,7 @@ static PyObject *quantize(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOO!O!O!O!iidppiippdpi", &model, &output, &PyList_Type, &paths,
                           &PyList_Type, &arrays, &PyList_Type, &samples, &PyList_Type, &except,
                           &kind, &method, &j.o.percentile, &j.o.per_tensor, &j.o.signed_activations,
-                          &j.o.bits, &j.o.block_size, &j.o.equalize, &j.o.correct_bias,
+                          &j.o.bits, &j.o.block_size, &j.o.equalize, &j.o.no_bias_correction,
                           &j.o.goal_db, &j.o.force, &most))
         return NULL;
     j.o.kind = (sonde_quantize_kind)kind;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compute/gemm_finish.h"
+#include "compute/gemm_sparse.h"
 #include "compute/gemm_tiles.h"
 #include "compute/packs.h"
 #include "compute/slot_arithmetic.h"
@@ -107,6 +109,10 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     }
+    if (d->sparse)
+        return sn_gemm_sparse_plan(p, l2_bytes) && !p->workspace.overflow
+                   ? SONDE_OK
+                   : sn_fail(err, SONDE_LIMIT, "the matrix is too large");
     p->in_place = !d->packed && !d->trans_a && !d->trans_b &&
                   (d->m <= FEW_ROWS || d->n * d->k <= SMALL_B / (int64_t)sizeof(float));
     if (p->in_place) {
@@ -144,27 +150,6 @@ typedef struct gemm_call {
     const float *tails; /* packed last panels, when B is read in place */
     void *workspace;
 } gemm_call;
-
-/* alpha, C and Z where the kernel could not, then the activation: rows × n elements at y. */
-static void finish(const sn_gemm_plan *p, const float *c, const float *z, float *y, int64_t rows,
-                   int64_t n)
-{
-    const sn_gemm_desc *d = &p->d;
-    for (int64_t i = 0; i < rows; i++) {
-        float *row = y + i * d->n;
-        if (p->raw) {
-            for (int64_t j = 0; j < n; j++) {
-                float v = d->alpha * row[j];
-                if (c)
-                    v = v + d->beta * c[i * d->c_m + j * d->c_n];
-                if (z)
-                    v = v + z[i * d->n + j];
-                row[j] = v;
-            }
-        }
-        sn_act_apply(&d->act, p->k, row, (size_t)n);
-    }
-}
 
 /* Full panels from B itself, whose rows are n apart; a partial one from its packed copy. */
 static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int64_t col)
@@ -268,8 +253,8 @@ static void finish_items(const gemm_call *call, size_t from, size_t to)
     const int64_t width = sn_min(d->n, end * p->panels / p->chunks * p->block) - col;
     const int64_t row = rest % p->segs * p->seg, rows = sn_min(d->m - row, p->seg);
     const int64_t out = (rest / p->segs * d->m + row) * d->n + col;
-    finish(p, call->c ? call->c + row * d->c_m + col * d->c_n : NULL,
-           call->z ? call->z + out : NULL, call->y + out, rows, width);
+    sn_gemm_finish(p, call->c ? call->c + row * d->c_m + col * d->c_n : NULL,
+                   call->z ? call->z + out : NULL, call->y + out, rows, width);
 }
 
 /* Items of one segment go through k part by part together, so that the part of A they share stays
@@ -337,9 +322,13 @@ void sn_gemm_run(const sn_gemm_plan *p, const void *a, const void *b, const floa
 {
     if (p->items == 0 || p->d.m == 0 || p->d.n == 0)
         return;
+    const sn_gemm_operands o = {.a = a, .b = b, .c = c, .z = z, .y = y};
     if (p->d.tiles) {
-        const sn_gemm_operands o = {.a = a, .b = b, .c = c, .z = z, .y = y};
         sn_gemm_tiles_run(p, &o, workspace, pool);
+        return;
+    }
+    if (p->d.sparse) {
+        sn_gemm_sparse_run(p, &o, workspace, pool);
         return;
     }
     /* Workspace is planned per worker: a larger pool than planned may not help. */

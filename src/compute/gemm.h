@@ -28,6 +28,8 @@ typedef struct sn_gemm_desc {
     bool f16;         /* a packed B of f16, and A, are that in the file: A may be rounded to it */
     bool tiles;       /* packed B is in the format sn_gemm_tiles_pack_id names, other B, of f32,
                          and with k > 0, is rounded to bf16 in every run; A is rounded, too */
+    bool sparse;      /* packed B is F32_SPARSE4, or BF16_SPARSE16 by its type (sparse.h), … */
+    int64_t entries;  /* … with so many entries */
     bool a_rows;      /* tiles: A comes in rows of bf16 (sn_tiles_row_bytes), and those
                          behind the last one, up to a whole tile, may be read */
     bool has_c;
@@ -48,6 +50,18 @@ typedef struct sn_gemm_tiles {
     int64_t chunks, column_parts;
     bool shared; /* A is rounded once for all tasks */
 } sn_gemm_tiles;
+
+/* How products with sparse B are cut (gemm_sparse.c). */
+typedef struct sn_gemm_sparse {
+    bool by_rows;            /* a few rows of A as they lie, else vectors of them */
+    bool tiles;              /* A is rounded to bf16, and panels of B are 16 columns */
+    int64_t depth;           /* vectors of a turned one: its k, or pairs of them and one of zeros */
+    int64_t vectors, groups; /* of `block` rows at most in a task; tasks of a batch by rows */
+    int64_t chunks, column_parts;
+    bool shared; /* A is turned once for all tasks */
+    sn_piece turned_all;
+    sn_pieces turned, sums;
+} sn_gemm_sparse;
 
 typedef struct sn_gemm_plan {
     sn_gemm_desc d;
@@ -72,6 +86,7 @@ typedef struct sn_gemm_plan {
     sn_piece pack;
     sn_pieces wide;
     sn_gemm_tiles tiles;
+    sn_gemm_sparse sparse;
     sn_piece tiles_at, tiles_start, tiles_b;
     sn_pieces tiles_a, tiles_sums, tiles_parts;
     sn_workspace workspace; /* of a run: what its way needs of these */

@@ -23,8 +23,9 @@ unsigned sn_pack_find(sn_arrangement arrangement, sn_dtype dtype, const sn_geome
 {
     for (unsigned id = 1; id < SN_PACK_COUNT; id++) {
         const sn_pack_format *f = sn_pack_get(id);
-        if (f->arrangement == arrangement && f->dtype == dtype && f->block == g->block &&
-            f->kr == g->kr)
+        const bool fits = f->block == g->block && f->kr == g->kr;
+        if (f->arrangement == arrangement && f->dtype == dtype &&
+            (fits || arrangement == SN_WEIGHTS_SPARSE)) /* whose blocks are the same for all */
             return id;
     }
     return SN_PACK_NONE;

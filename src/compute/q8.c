@@ -323,11 +323,30 @@ static bool carve(sn_q8_plan *p, int threads)
     return true;
 }
 
+/* Of one matrix, or a convolution that reads pixel r for result r. */
+static sonde_status plan_sparse(sn_q8_plan *p, int threads, sonde_error *err)
+{
+    sn_conv_desc *c = &p->d.conv;
+    if (p->d.product)
+        join_batches(&p->d);
+    p->in_pixels = sn_count(c->in[0], c->in[1], c->in[2], 1);
+    p->out_pixels = sn_count(c->out[0], c->out[1], c->out[2], 1);
+    if (!sn_q8_sparse_plan(p, threads) || p->in_pixels < 0 || p->out_pixels < 0)
+        return sn_fail(err, SONDE_LIMIT, "the product is too large");
+    p->arithmetic = p->by_tiles ? SN_SLOT_ARITHMETIC(i8_sparse16) : SN_SLOT_ARITHMETIC(i8_sparse4);
+    const uint64_t each = p->by_tiles ? 4 * SN_ROWS_TILE : SN_SPARSE_PANEL;
+    p->flops = 2 * (uint64_t)sn_max(c->n, 1) * (uint64_t)sn_max(p->out_pixels, 0) *
+               (uint64_t)p->d.entries * each;
+    return SONDE_OK;
+}
+
 sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_flags,
                              size_t l2_bytes, int threads, sonde_error *err)
 {
     *p = (sn_q8_plan){.d = *d, .k = sn_kernels_get(cpu_flags), .cpu_flags = cpu_flags};
     const sn_conv_desc *c = &p->d.conv;
+    if (d->sparse)
+        return plan_sparse(p, threads, err);
     p->depthwise = !d->product && is_depthwise(c->c / c->groups, c->oc / c->groups, c->groups);
     p->empty = c->c == 0;
     q8_kernel kernel = kernel_for(p->k, p->depthwise, d->x_type);
@@ -402,6 +421,9 @@ bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
     }
     sn_q8_call c;
     sn_q8_prepare(&c, p, a, w);
-    (p->by_rows ? sn_q8_by_lines : p->by_quads ? sn_q8_by_quads : sn_q8_by_pointers)(&c, pool);
+    (p->d.sparse   ? sn_q8_by_sparse
+     : p->by_rows  ? sn_q8_by_lines
+     : p->by_quads ? sn_q8_by_quads
+                   : sn_q8_by_pointers)(&c, pool);
     return !atomic_load_explicit(&c.cancelled, memory_order_relaxed);
 }

@@ -50,6 +50,14 @@ unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int6
 /* The same for the right side of a product; argument 1 where it is stored as [n, k]. */
 unsigned sn_q8_gemm_pack_id(sonde_dtype w_type, uint32_t cpu_flags);
 
+typedef struct sn_q8_sparse_case {
+    int64_t rows, n, k; /* rows: -1: not known */
+    int64_t entries;    /* blocks of 4 columns × 1 k that are not zero, or … */
+    bool tiles;         /* … of 16 × 4, which are multiplied in tiles */
+} sn_q8_sparse_case;
+/* Is a product faster without the zeros? If rows are not known it has to be for any number. */
+bool sn_q8_sparse_pays(const sn_q8_sparse_case *c, uint32_t cpu_flags);
+
 typedef struct sn_q8_desc {
     sn_conv_desc conv; /* n, c, oc, groups and the spatial arrays */
     /* Products: conv has one tap, one group, n = the batches, out[2] = in[2] = m, c = k, oc = n of
@@ -61,7 +69,11 @@ typedef struct sn_q8_desc {
     int64_t matrices;                   /* of w; 0 is 1 */
     sonde_dtype x_type, w_type, y_type; /* y: U8, I8, I32, F32 */
     int64_t x_pitch, y_pitch;           /* elements from row to row */
-    bool packed;                        /* weights come in the format of sn_q8_*_pack_id */
+    bool packed;                        /* weights come in the format of sn_q8_*_pack_id, or … */
+    bool sparse;       /* … as I8_SPARSE4 or U8_SPARSE4 (sparse.h), of a product of one matrix, or
+                          a convolution that is one */
+    bool sparse_tiles; /* the same as I8_SPARSE16 or U8_SPARSE16 */
+    int64_t entries;   /* that are not zero */
 } sn_q8_desc;
 
 /* The rows, columns and batches of a product (m, n, k, batch, a_batch, b_batch, b_count); types and
@@ -109,6 +121,13 @@ typedef struct sn_q8_plan {
     sn_q8_by_quads_fn *by_quads; /* not NULL: depthwise, by quads */
     int64_t pairs, ring;         /* by quads: of a line; lines that a result reads */
     sn_pieces quads, offsets;    /* of each thread: lines of quads, and where rows of taps read */
+    /* sparse */
+    sn_q8_sparse_fn *by_panels;  /* not NULL: it is, in panels of four columns, or … */
+    sn_tile_sparse_fn *by_tiles; /* … in tiles */
+    sn_q8_sparse_row_fn *by_row;
+    bool few, shared;         /* rows go one by one; x is turned once for all tasks */
+    sn_piece turned_all;      /* x, [k][rows of a tile] */
+    sn_pieces turned, panels; /* of each thread: the same, and sums as the kernel makes them */
     /* by lines */
     sn_lines lines;
     int64_t steps;    /* of 64 bytes, of all runs */

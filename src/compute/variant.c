@@ -58,8 +58,9 @@ void sn_gemm_text(const sn_gemm_desc *d, char *text, size_t bytes)
              (long long)d->b_count, d->trans_a, d->trans_b, d->packed, d->has_c, d->c_m != 0,
              d->c_n != 0, d->residual);
     const size_t n = strlen(text);
-    snprintf(text + n, bytes - n, " scaled %d act %d%s", d->alpha != 1.0f || d->beta != 1.0f,
-             (int)d->act.kind, weights_text(d->packed, d->tiles, d->b_dtype));
+    snprintf(text + n, bytes - n, " scaled %d act %d%s%s", d->alpha != 1.0f || d->beta != 1.0f,
+             (int)d->act.kind, weights_text(d->packed, d->tiles, d->b_dtype),
+             d->sparse ? " sparse" : "");
 }
 
 static void add_axes(char *text, size_t bytes, const char *name, const int64_t *axes)

@@ -39,6 +39,7 @@ typedef struct sn_tensor {
     uint8_t space; /* SN_SPACE_* */
     uint8_t pack;  /* 0, or an id from compute/packs.inc: data is a packed weight */
     int32_t rank;
+    int64_t pack_arg;          /* of a packed weight: the argument of its format */
     int64_t dims[SN_MAX_RANK]; /* logical dims, also for blocked and packed tensors */
     void *data;
     size_t bytes;     /* physical size of data */

@@ -55,7 +55,8 @@ typedef struct sn_fact {
     int64_t n_ints;
     const sn_tensor *data; /* constant (or, in a data-dependent step, actual) contents, or NULL */
     sn_form form;          /* as planned */
-    uint8_t pack;          /* as planned: a packed weight (see sn_tensor) */
+    uint8_t pack;          /* as planned: a packed weight (see sn_tensor) … */
+    int64_t pack_arg;      /* … and the argument of its format */
 } sn_fact;
 
 /* Channels of a block; 0: the value does not lie in blocks. */

@@ -106,10 +106,10 @@ void SN_ISA(sn_f32_block)(float *y, const float *x, size_t n, unsigned lanes, un
     for (; p + SN_VL <= n; p += SN_VL) {
         for (unsigned l0 = 0; l0 < SN_BLOCK; l0 += SN_VL) {
             sn_v r[SN_VL];
-            for (unsigned l = 0; l < SN_VL; l++)
-                r[l] = l0 + l < lanes ? v_load(x + (l0 + l) * x_channel + p) : v_zero();
+            SN_UNROLL for (unsigned l = 0; l < SN_VL; l++) r[l] =
+                l0 + l < lanes ? v_load(x + (l0 + l) * x_channel + p) : v_zero();
             v_transpose(r);
-            for (unsigned i = 0; i < SN_VL; i++)
+            SN_UNROLL for (unsigned i = 0; i < SN_VL; i++)
                 v_store(y + (p + i) * SN_BLOCK + l0, r[i]);
         }
     }
@@ -126,10 +126,10 @@ void SN_ISA(sn_f32_unblock)(float *y, const float *x, size_t n, unsigned lanes, 
     for (; p + SN_VL <= n; p += SN_VL) {
         for (unsigned l0 = 0; l0 < lanes; l0 += SN_VL) {
             sn_v r[SN_VL];
-            for (unsigned i = 0; i < SN_VL; i++)
-                r[i] = v_load(x + (p + i) * SN_BLOCK + l0);
+            SN_UNROLL for (unsigned i = 0; i < SN_VL; i++) r[i] =
+                v_load(x + (p + i) * SN_BLOCK + l0);
             v_transpose(r);
-            for (unsigned l = 0; l < SN_VL && l0 + l < lanes; l++)
+            SN_UNROLL for (unsigned l = 0; l < SN_VL; l++) if (l0 + l < lanes)
                 v_store(y + (l0 + l) * y_channel + p, r[l]);
         }
     }

@@ -31,17 +31,27 @@ typedef enum sn_arrangement {
     SN_WEIGHTS_CONV_ROWS,       /* output channels × what they read, the left side of a product */
     SN_WEIGHTS_FOLD_ROWS,       /* the same of a transposed convolution, × input channels */
     SN_WEIGHTS_DEPTHWISE_QUADS, /* blocks of channels, in them rows of taps, four at a time */
+    SN_WEIGHTS_SPARSE,          /* only blocks of 4 outputs × 1 k that are not zero, and their k */
+    SN_WEIGHTS_SPARSE_TILES,    /* the same of 16 outputs × 4 bytes, 16 of them at a time */
 } sn_arrangement;
 
 /* The geometries that rows of kernels.inc name, as initialisers. */
-#define SN_GEOMETRY_flat      .block = 0
-#define SN_GEOMETRY_block8    .block = 8, .speed = 0.55f
-#define SN_GEOMETRY_block16   .block = 16, .speed = 1
-#define SN_GEOMETRY_filters8  .block = 8, .kr = 1
-#define SN_GEOMETRY_filters16 .block = 16, .kr = 1
-#define SN_GEOMETRY_tile8     .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
-#define SN_GEOMETRY_tile16    .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
-#define SN_GEOMETRY_bytes_c   .block = 8, .kr = 4, .pixels = {1}, .speed = 0.05f
+#define SN_GEOMETRY_flat          .block = 0
+#define SN_GEOMETRY_block8        .block = 8, .speed = 0.55f
+#define SN_GEOMETRY_block16       .block = 16, .speed = 1
+#define SN_GEOMETRY_filters8      .block = 8, .kr = 1
+#define SN_GEOMETRY_filters16     .block = 16, .kr = 1
+#define SN_GEOMETRY_tile8         .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
+#define SN_GEOMETRY_tile16        .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
+#define SN_GEOMETRY_sparse_c      .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST_C}, .speed = 0.05f
+#define SN_GEOMETRY_sparse8       .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST8}, .speed = 0.55f
+#define SN_GEOMETRY_sparse16      .block = 16, .kr = 1, .pixels = {SN_SPARSE_MOST16}, .speed = 1
+#define SN_GEOMETRY_byte_sparse_c .block = 8, .kr = 4, .pixels = {2}, .speed = 0.05f
+#define SN_GEOMETRY_byte_sparse8  .block = 8, .kr = 4, .pixels = {2}, .speed = 0.55f
+#define SN_GEOMETRY_dot_sparse8   .block = 8, .kr = 4, .pixels = {4}, .speed = 2
+#define SN_GEOMETRY_arm_sparse8   .block = 8, .kr = 4, .pixels = {2}, .speed = 1
+#define SN_GEOMETRY_byte_sparse16 .block = 16, .kr = 4, .pixels = {4}, .speed = 4
+#define SN_GEOMETRY_bytes_c       .block = 8, .kr = 4, .pixels = {1}, .speed = 0.05f
 #define SN_GEOMETRY_bytes8                                                                         \
     .block = 8, .kr = 4, .pixels = {SN_TILE_MOST(SN_BYTE_TILES8_1)}, .speed = 0.55f
 #define SN_GEOMETRY_dots8                                                                          \

@@ -40,7 +40,8 @@ typedef struct sn_kernel_slot {
 enum {
 #define SN_SLOT(slot, signature, read, weights, written, arrangement)                              \
     SN_PRODUCTS_##slot = SONDE_DTYPE_##weights ? SONDE_DTYPE_##weights : SONDE_DTYPE_##read,       \
-    SN_TILED_##slot = SN_WEIGHTS_##arrangement == SN_WEIGHTS_CONV_TILES,
+    SN_TILED_##slot = SN_WEIGHTS_##arrangement == SN_WEIGHTS_CONV_TILES ||                         \
+                      SN_WEIGHTS_##arrangement == SN_WEIGHTS_SPARSE_TILES,
 #include "kernels/slots.inc"
 #undef SN_SLOT
 };

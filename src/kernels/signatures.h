@@ -55,6 +55,111 @@ typedef struct sn_f32_tile {
 } sn_f32_tile;
 typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 
+/* Sparse weights in panels of four outputs: of each panel only the k at which one of its weights is
+ * not zero, in ascending order. Entries first[p] … first[p+1]-1 belong to panel p; entry j is the
+ * four weights at w[4*j] and their k, index[j]. */
+enum { SN_SPARSE_PANEL = 4 };
+
+/* Rows of x in vectors of `block`, so that a weight meets `block` of them at once:
+ *
+ *   y[o*y_o + v*y_v + l] = clip(start[o] + sum over the entries j of panel o/4 of
+ *                                   x[index[j]*x_k + v*x_v + l] * w[4*j + o%4], lo, hi)
+ *
+ * for o < outputs, v < vectors, l < block. The order of a sum does not depend on `vectors`. clip
+ * keeps NaN; lo = -inf and hi = +inf switch it off. */
+typedef struct sn_f32_sparse {
+    const float *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const float *start; /* outputs; NULL: 0 */
+    float *y;           /* overlaps nothing */
+    size_t outputs;
+    unsigned vectors; /* 1 … pixels[0] of the row's geometry */
+    unsigned block;
+    ptrdiff_t x_k, x_v, y_o, y_v;
+    float lo, hi;
+} sn_f32_sparse;
+typedef void sn_f32_sparse_fn(const sn_f32_sparse *t);
+
+/* The same for few rows of x as they lie:
+ *
+ *   y[r*y_row + o] = clip(start[o] + sum over the entries j of panel o/4 of
+ *                             x[r*x_row + index[j]*x_k] * w[4*j + o%4], lo, hi)
+ *
+ * for r < rows, o < outputs. */
+enum { SN_SPARSE_ROWS = 4 };
+typedef struct sn_f32_sparse_rows {
+    const float *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const float *start;   /* outputs; NULL: 0 */
+    float *y;             /* overlaps nothing */
+    size_t rows, outputs; /* rows: 1 … SN_SPARSE_ROWS */
+    ptrdiff_t x_row, x_k, y_row;
+    float lo, hi;
+} sn_f32_sparse_rows;
+typedef void sn_f32_sparse_rows_fn(const sn_f32_sparse_rows *t);
+
+/* The same of bytes, four entries of a panel at a time, a group: group j of panel p, with j from
+ * first[p] to first[p+1]-1, has the k of its entries at index[4*j] and its weights at w[16*j], four
+ * of each output one behind the other. Groups are filled up with weights of zero, at any k that is
+ * there.
+ *
+ *   y[o*y_o + v*y_v + l] = start[o] + sum over the groups j of panel o/4, i < 4, of
+ *                              number(x[index[4*j + i]*x_k + v*block + l]) * w[16*j + o%4*4 + i]
+ *
+ * for o < outputs, v < vectors, l < block. number() takes the byte as unsigned in slots u8_…, as
+ * signed in i8_…. Sums wrap as 32 bits do. */
+typedef struct sn_q8_sparse {
+    const uint8_t *x;
+    const int8_t *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t outputs;
+    unsigned vectors; /* pixels[0] of the row's geometry */
+    unsigned block;
+    ptrdiff_t x_k, y_o, y_v;
+} sn_q8_sparse;
+typedef void sn_q8_sparse_fn(const sn_q8_sparse *t);
+
+/* The same for one row of x as it lies: y[o] = start[o] + …, reading x[index[4*j + i]] ^ flip. */
+typedef struct sn_q8_sparse_row {
+    const uint8_t *x;
+    const int8_t *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const int32_t *start;
+    int32_t *y; /* overlaps nothing */
+    size_t outputs;
+    uint8_t flip;
+} sn_q8_sparse_row;
+typedef void sn_q8_sparse_row_fn(const sn_q8_sparse_row *t);
+
+/* Sparse weights in tiles, panels of 16 outputs. A line is one pair of k in bf16, or four k in
+ * bytes: 64 bytes, those of 16 rows of x. Group j of panel p, with j from first[p] to first[p+1]-1,
+ * is 16 lines, index[16*j] and those behind it, and a tile of weights:
+ *
+ *   y[o*y_o + v*y_v + r] = start[o] + sum over the groups j of panel o/16, i < 16, c < kr, of
+ *                              x[v*x_v + index[16*j + i]*64 + (r*kr + c) numbers]
+ *                            * w[j*1024 + ((o%16*16 + i)*kr + c) numbers]
+ *
+ * for o < outputs, v < vectors, r < 16, where x_v and what is read at is in bytes. u8_ and
+ * i8_sparse16: x in unsigned or signed bytes, w signed, kr = 4, sums in int32; bf16_sparse16: kr =
+ * 2, sums in f32, rounded in any order that does not depend on `vectors`, denormals may count as
+ * zero. On a thread between tiles_enter and tiles_leave. */
+typedef struct sn_tile_sparse {
+    const void *x, *w;
+    const uint16_t *index;
+    const uint32_t *first;
+    const void *start; /* outputs; int32 or f32 */
+    void *y; /* overlaps nothing; int32 or f32; rows of outputs up to a panel are written */
+    size_t outputs, vectors;
+    ptrdiff_t x_v, y_o, y_v;
+} sn_tile_sparse;
+typedef void sn_tile_sparse_fn(const sn_tile_sparse *t);
+
 /* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
  *
  *   y[r][p][l] = clip(bias[l] + z[r][p][l]

@@ -271,10 +271,11 @@ static inline float v_hmin(sn_v a)
     return -v_hmax(v_neg(a));
 }
 
-static inline void v_transpose(sn_v r[SN_VL])
+SN_INLINE void v_transpose(sn_v r[SN_VL])
 {
     sn_v t[8];
-    for (int i = 0; i < 8; i += 4) {
+    SN_UNROLL for (int i = 0; i < 8; i += 4)
+    {
         sn_v a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]);
         sn_v c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
         t[i] = _mm256_shuffle_ps(a, c, 0x44);
@@ -282,7 +283,8 @@ static inline void v_transpose(sn_v r[SN_VL])
         t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
         t[i + 3] = _mm256_shuffle_ps(b, d, 0xEE);
     }
-    for (int i = 0; i < 4; i++) {
+    SN_UNROLL for (int i = 0; i < 4; i++)
+    {
         r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
         r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
     }

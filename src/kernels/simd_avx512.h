@@ -269,10 +269,11 @@ static inline float v_hmin(sn_v a)
 
 /* r[i][j] becomes r[j][i]. Three steps: inside 128-bit lanes (pairs, then quads), then the lanes.
  */
-static inline void v_transpose(sn_v r[SN_VL])
+SN_INLINE void v_transpose(sn_v r[SN_VL])
 {
     sn_v t[16];
-    for (int i = 0; i < 16; i += 4) {
+    SN_UNROLL for (int i = 0; i < 16; i += 4)
+    {
         sn_v a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]);
         sn_v c = _mm512_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
         t[i] = _mm512_shuffle_ps(a, c, 0x44);
@@ -280,7 +281,8 @@ static inline void v_transpose(sn_v r[SN_VL])
         t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
         t[i + 3] = _mm512_shuffle_ps(b, d, 0xEE);
     }
-    for (int i = 0; i < 4; i++) {
+    SN_UNROLL for (int i = 0; i < 4; i++)
+    {
         sn_v a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
         sn_v b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xDD);
         sn_v c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);

@@ -271,7 +271,7 @@ static inline float v_hmin(sn_v a)
     return vminvq_f32(a);
 }
 
-static inline void v_transpose(sn_v r[SN_VL])
+SN_INLINE void v_transpose(sn_v r[SN_VL])
 {
     sn_v a = vtrn1q_f32(r[0], r[1]), b = vtrn2q_f32(r[0], r[1]);
     sn_v c = vtrn1q_f32(r[2], r[3]), d = vtrn2q_f32(r[2], r[3]);

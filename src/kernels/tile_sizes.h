@@ -27,6 +27,10 @@
 /* The same where a register has the sums of 8 channels, and there are 16 of them. */
 #define SN_DOT_TILES8_1(X) X(1, 1) X(2, 1) X(4, 1) X(6, 1) X(8, 1) X(12, 1)
 #define SN_DOT_TILES8_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+/* Sparse weights: vectors of rows that a panel meets at once. */
+#define SN_SPARSE_MOST16 6
+#define SN_SPARSE_MOST8  3
+#define SN_SPARSE_MOST_C 3
 /* Sanitizer builds have only these, as every instance takes the compiler long; drivers still plan
  * with the others, so that they do the same in every build. */
 #define SN_FEW_TILES_1(X) X(1, 1) X(4, 1)

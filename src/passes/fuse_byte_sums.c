@@ -6,7 +6,7 @@
 
 /* Inputs of the two, and those that the fused node has behind QLinearConv's. */
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, SUM_SCALE, SUM_ZERO };
-enum { Y_SCALE = 6, Y_ZERO, CONV_INPUTS = 9, INPUTS = 14 };
+enum { WEIGHTS = 3, Y_SCALE = 6, Y_ZERO, BIAS, CONV_INPUTS, INPUTS = 14 };
 
 static sn_value *input(const sn_node *n, uint32_t i)
 {
@@ -34,6 +34,26 @@ static bool equal(const sn_value *a, const sn_value *b)
     return of_a == of_b;
 }
 
+/* Of the result; 0: not known. */
+static int64_t channels_of(const sn_node *conv)
+{
+    const sn_type *w = &conv->in[WEIGHTS].value->fact.type;
+    return w->rank > 0 && sn_dim_known(w->dims[0]) ? w->dims[0] : 0;
+}
+
+/* The fused node has a bias: one of zeros where the convolution has none. */
+static sonde_status bias_of(sn_graph *g, sn_pass_env *env, const sn_node *conv, sn_value **bias)
+{
+    const int64_t channels = channels_of(conv);
+    void *data;
+    *bias = input(conv, BIAS);
+    if (*bias)
+        return SONDE_OK;
+    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I32, &channels, 1, bias, &data));
+    memset(data, 0, (size_t)channels * sizeof(int32_t));
+    return SONDE_OK;
+}
+
 /* The convolution that makes operand `at` of the sum, if nothing else reads it and its scale and
  * zero point are the operand's. */
 static sn_node *conv_of(const sn_node *add, uint32_t at)
@@ -43,7 +63,8 @@ static sn_node *conv_of(const sn_node *add, uint32_t at)
     if (!conv || !other || v == other || !sn_node_is(conv, "QLinearConv") ||
         sn_value_only_reader(v) != add || !sn_value_is_byte(v) ||
         v->fact.type.dtype != other->fact.type.dtype ||
-        !sn_type_same_shape(&v->fact.type, &other->fact.type))
+        !sn_type_same_shape(&v->fact.type, &other->fact.type) ||
+        (!input(conv, BIAS) && !channels_of(conv)))
         return NULL;
     return equal(input(conv, Y_SCALE), input(add, at + 1)) &&
                    equal(input(conv, Y_ZERO), input(add, at + 2))
@@ -63,11 +84,13 @@ static sonde_status fuse(sn_graph *g, sn_pass_env *env, sn_node *add, sn_node *c
     const uint32_t z = second ? A : B;
     sn_node *made, *both[2] = {conv, add};
     const uint32_t n_in = input(add, SUM_ZERO) ? INPUTS : INPUTS - 1;
+    sn_value *bias;
+    SN_TRY(bias_of(g, env, conv, &bias));
     SN_TRY(
         sn_graph_add_node(g, add, "sonde", "QLinearConvAdd", conv->name, n_in, 1, &made, env->err));
     made->opset = 1;
     for (uint32_t i = 0; i < CONV_INPUTS; i++)
-        sn_node_set_input(made, i, input(conv, i));
+        sn_node_set_input(made, i, i == BIAS ? bias : input(conv, i));
     for (uint32_t i = 0; i < 3; i++)
         sn_node_set_input(made, CONV_INPUTS + i, input(add, z + i));
     for (uint32_t i = 0; CONV_INPUTS + 3 + i < n_in; i++)

@@ -301,6 +301,7 @@ static void const_facts(sn_binding *b)
             b->facts[slot].data = NULL;
             b->facts[slot].ints = NULL;
             b->facts[slot].pack = p->consts[slot].t.pack;
+            b->facts[slot].pack_arg = p->consts[slot].t.pack_arg;
         }
 }
 

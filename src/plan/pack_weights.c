@@ -244,6 +244,7 @@ static void set_slot(const packer *k, const pack_job *job)
     slot->t.scale = NULL;
     slot->t.parts = NULL;
     slot->t.pack = (uint8_t)job->key.pack;
+    slot->t.pack_arg = job->key.arg;
     slot->t.bytes = job->bytes;
     slot->t.data = k->root->plan_only ? NULL : packed_at(k, job);
 }

@@ -267,7 +267,7 @@ static void mark_values(sn_quantizer *q)
         for (uint32_t k = 0; k < n->n_in; k++)
             if (d->role != SN_Q_FLOAT && sn_q_reads_bytes(q, n, k))
                 q->values[n->in[k].value->id].bytes = true;
-        if (d->role == SN_Q_PRODUCT && q->o.correct_bias) {
+        if (d->role == SN_Q_PRODUCT && !q->o.no_bias_correction) {
             sn_q_value *x = &q->values[n->in[0].value->id];
             const bool rows = sn_q_is(n, "Gemm") || sn_q_is(n, "MatMul");
             x->wants_means = true;

@@ -230,10 +230,10 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
         return sn_fail_memory(w->err, (size_t)p.l.channels * sizeof(float));
     sn_q_weight_scales(p.w, p.l, p.scales);
     if (!matmul)
-        SN_TRY(copy_bias(w, &p, w->q->o.correct_bias));
+        SN_TRY(copy_bias(w, &p, !w->q->o.no_bias_correction));
     widen_scales(&p);
     SN_TRY(add_weights(w, &p, axis));
-    if (w->q->o.correct_bias)
+    if (!w->q->o.no_bias_correction)
         correct_bias(&p);
     const char *name =
         found.bias ? found.bias->name : sn_arena_printf(&w->m->arena, "%s_bias", n->out[0]->name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "compute/q8.h"
+#include "compute/sparse.h"
 #include "levels.h"
 #include "packed.h"
 
@@ -13,6 +14,19 @@ static uint8_t *random_bytes(int64_t n)
     uint8_t *p = malloc((size_t)n + 1);
     for (int64_t i = 0; i < n; i++)
         p[i] = (uint8_t)(test_rand() % 4 ? test_rand() : test_rand() % 2 ? 255 : 128);
+    return p;
+}
+
+/* The same with long runs of a number that is zero, or 128. */
+static uint8_t *random_weights(int64_t n)
+{
+    uint8_t *p = random_bytes(n);
+    const uint8_t none = test_rand() % 2 ? 128 : 0;
+    for (int64_t i = 0; i < n;) {
+        const int64_t run = test_between(0, 40), end = i + run < n ? i + run : n;
+        memset(p + i, none, (size_t)(end - i));
+        i = end + test_between(1, 40);
+    }
     return p;
 }
 
@@ -114,6 +128,19 @@ static bool as_expected(const q8_case *c, const void *y, int64_t row, int64_t o,
     return sn_byte_at(c->d.y_type, y, at) == want;
 }
 
+/* One matrix of weights, and result r reads row r of x. */
+static bool may_be_sparse(const q8_case *c)
+{
+    const sn_conv_desc *d = &c->d.conv;
+    if (c->d.product)
+        return c->d.matrices <= 1 && d->c > 0 && d->oc > 1;
+    bool flat = d->groups == 1 && d->c > 1 && d->oc > 1;
+    for (int i = 0; i < 3; i++)
+        flat = flat && d->kernel[i] == 1 && d->stride[i] == 1 && d->pad[i] == 0 &&
+               d->in[i] == d->out[i];
+    return flat;
+}
+
 typedef void expect_fn(const q8_case *c, int64_t row, int64_t *x_row, int64_t *matrix);
 
 static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int rank, int64_t arg,
@@ -123,11 +150,23 @@ static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int ran
     for (const level *l = levels(); l->name && !test_errors; l++) {
         const uint32_t flags = l->flags;
         c->d.packed = test_between(0, 1);
+        const bool turned = !c->d.product || c->d.turned;
+        c->d.sparse = c->d.packed && test_between(0, 1) && may_be_sparse(c);
+        c->d.sparse_tiles = c->d.sparse && test_between(0, 1);
+        const sn_sparse_source source = {c->w, c->d.w_type, c->d.conv.c, c->d.conv.oc, turned};
+        if (c->d.sparse)
+            c->d.entries = c->d.sparse_tiles ? sn_sparse_blocks(&source, 16, 4)
+                                             : sn_sparse_blocks(&source, 4, 1);
         const int threads = (int)test_between(1, 3);
         sn_q8_plan plan;
         CHECK(sn_q8_plan_make(&plan, &c->d, flags, test_between(0, 1) ? 1 << 20 : 1 << 10, threads,
                               NULL) == SONDE_OK);
-        void *packed = c->d.packed ? packed_weights(plan.pack, c->w, dims, rank, arg, flags) : NULL;
+        const bool u8 = c->d.w_type == SONDE_DTYPE_U8;
+        const unsigned format = c->d.sparse_tiles ? (u8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16)
+                                : c->d.sparse     ? (u8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4)
+                                                  : plan.pack;
+        const int64_t own = c->d.sparse ? sn_sparse_arg(turned, c->d.entries) : arg;
+        void *packed = c->d.packed ? packed_weights(format, c->w, dims, rank, own, flags) : NULL;
         void *y = malloc((size_t)c->results * elem + 1);
         memset(y, 0x5A, (size_t)c->results * elem);
         void *workspace = aligned_alloc(SN_ALIGN, sn_round_up(plan.workspace.bytes + 1, SN_ALIGN));
@@ -228,7 +267,7 @@ static void check_conv(int index)
         c.d.y_pitch = d->oc;
     c.results = c.rows * c.d.y_pitch;
     c.x = random_bytes(c.x_rows * c.d.x_pitch);
-    c.w = random_bytes(d->oc * icg * taps);
+    c.w = random_weights(d->oc * icg * taps);
     c.sums = malloc((size_t)(c.rows * c.columns) * sizeof *c.sums);
     for (int64_t i = 0; i < c.rows * c.columns; i++) {
         const int64_t row = i / c.columns, rest = row / d->out[2];
@@ -299,7 +338,7 @@ static void check_product(int index)
     c.results = c.rows * n;
     random_params(&c);
     c.x = random_bytes(c.x_rows * k);
-    c.w = random_bytes(w_count * k * n);
+    c.w = random_weights(w_count * k * n);
     c.sums = calloc((size_t)(c.rows * n), sizeof *c.sums);
     for (int64_t row = 0; row < c.rows; row++) {
         int64_t x_row, matrix;

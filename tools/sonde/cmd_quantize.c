@@ -45,7 +45,8 @@ static const option_row quantizing_rows[] = {
     {0, "equalize", OPT_FLAG, AT(equalize), NULL,
      "balance the weights of neighbouring layers first"},
     {0, "bias-correction", OPT_FLAG, AT(correct_bias), NULL,
-     "let biases take up the mean error of rounded weights"},
+     "let biases take up the mean error of rounded weights (the default)"},
+    {0, "no-bias-correction", OPT_FLAG, AT(keep_bias), NULL, "leave biases as they are"},
     {0, "except", OPT_LIST, AT(except), "NODES",
      "leave these nodes in float, separated by commas; @FILE takes them from a comparison"},
     {0, "goal", OPT_REAL, AT(goal), "DB",
@@ -104,6 +105,8 @@ static int check_usage(const quantize_options *o, sonde_quantize_options *q)
         return fail_usage("--dynamic and --weights-only cannot be combined");
     if (o->per_channel && o->per_tensor)
         return fail_usage("--per-channel and --per-tensor cannot be combined");
+    if (o->correct_bias && o->keep_bias)
+        return fail_usage("--bias-correction and --no-bias-correction cannot be combined");
     if (!o->calibrate.n && !o->dynamic && !o->weights_only)
         return fail_usage("--calibrate DATA is missing: static quantisation needs samples; "
                           "--dynamic and --weights-only do not");
@@ -128,7 +131,7 @@ static int check_usage(const quantize_options *o, sonde_quantize_options *q)
     q->bits = eight ? 8 : 4;
     q->block_size = (int)o->block_size;
     q->equalize = o->equalize;
-    q->correct_bias = o->correct_bias;
+    q->no_bias_correction = o->keep_bias;
     q->goal_db = o->goal;
     q->force = o->force;
     return -1;

@@ -13,7 +13,7 @@ typedef struct quantize_options {
     list calibrate, except;
     int64_t most, block_size;
     double percentile, goal;
-    bool per_channel, per_tensor, dynamic, equalize, correct_bias, force, no_measure;
+    bool per_channel, per_tensor, dynamic, equalize, correct_bias, keep_bias, force, no_measure;
 } quantize_options;
 
 /* quantize_show.c: the table, or every node with -v; --json. `speed` has no runs where nothing was

@@ -44,7 +44,9 @@ typedef struct sonde_quantize_options {
     int bits;               /* of SONDE_QUANTIZE_WEIGHTS: 4 or 8; 0 = 4 */
     int block_size;         /* of SONDE_QUANTIZE_WEIGHTS: a power of two, at least 16; 0 = 32 */
     int equalize;           /* cross-layer equalisation before anything else */
-    int correct_bias;       /* biases take up the mean error that rounded weights make */
+    /* Static: biases stay as they are. Otherwise they take up the mean error that rounded weights
+     * make on the samples. */
+    int no_bias_correction;
     /* Nodes that stay in float, by their names or by the name of what they produce. "@FILE": those
      * in the list "leave_in_float" of a comparison, JSON of the schema "sonde.compare/1". */
     const char *const *except;

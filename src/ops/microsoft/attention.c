@@ -8,6 +8,7 @@
 #include "ops/microsoft/attention.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/product.h"
+#include "ops/shared/sparse_weights.h"
 
 enum { INPUT, WEIGHTS, BIAS, MASK, PAST, ATTENTION_BIAS, PAST_LEN };
 enum { Y, PRESENT };
@@ -101,7 +102,7 @@ static sonde_status infer_msa(sn_infer *c)
 
 static sonde_status pack_msa(sn_pack_request *p)
 {
-    if (p->in[WEIGHTS]->data)
+    if (p->in[WEIGHTS]->data && !sn_weights_pack_sparse(p, WEIGHTS, false))
         p->pack[WEIGHTS] = (uint8_t)sn_product_pack_id(p, WEIGHTS);
     return SONDE_OK;
 }
@@ -154,11 +155,15 @@ static sonde_status bind_projection(sn_bind *b, msa_bound *k)
     k->w = sn_converted_carve(&b->workspace, b->in[WEIGHTS], SONDE_DTYPE_F32);
     k->c = sn_converted_carve(&b->workspace, b->n_in > BIAS ? b->in[BIAS] : NULL, SONDE_DTYPE_F32);
     k->qkv = sn_carve(&b->workspace, sn_count(rows, k->row, 1, 1), sizeof(float));
+    int64_t entries = 0;
+    const bool sparse = sn_weights_sparse(b->in[WEIGHTS], &entries);
     const sn_gemm_desc d = {.m = rows,
                             .n = k->row,
                             .k = x->dims[2],
                             .b_count = 1,
                             .packed = b->in[WEIGHTS]->pack != 0,
+                            .sparse = sparse,
+                            .entries = entries,
                             .b_dtype = sn_packed_dtype(b->in[WEIGHTS]),
                             .f16 = b->in[WEIGHTS]->type.dtype == SONDE_DTYPE_F16,
                             .tiles = sn_packed_tiles(b->in[WEIGHTS]),

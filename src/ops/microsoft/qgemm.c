@@ -6,6 +6,7 @@
 #include "compute/q8.h"
 #include "ops/microsoft/qlinear.h"
 #include "ops/shared/checks.h"
+#include "ops/shared/sparse_weights.h"
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
@@ -51,6 +52,9 @@ static sonde_status infer(sn_infer *c)
 static sonde_status pack(sn_pack_request *q)
 {
     const gemm_params *r = q->params;
+    if (sn_weights_pack_sparse_bytes(q, B, r->turn_b != 0,
+                                     r->turn_a ? -1 : sn_weights_rows(q->in[A])))
+        return SONDE_OK;
     q->pack[B] = (uint8_t)sn_q8_gemm_pack_id(q->in[B]->type.dtype, q->cpu_flags);
     q->pack_arg[B] = r->turn_b != 0;
     return SONDE_OK;
@@ -92,7 +96,7 @@ static sonde_status bind(sn_bind *b)
     q.x_type = a->dtype;
     q.w_type = w->dtype;
     q.y_type = y_type;
-    q.packed = b->in[B]->pack != 0;
+    sn_weights_describe(b->in[B], &q);
     SN_TRY(sn_qparam_check(b, A_SCALE, a->dtype));
     SN_TRY(check_per_column(b, B_SCALE, d.n, SONDE_DTYPE_F32));
     SN_TRY(check_per_column(b, B_ZERO, d.n, w->dtype));

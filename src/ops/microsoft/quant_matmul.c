@@ -5,6 +5,7 @@
 #include "compute/q8.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/product.h"
+#include "ops/shared/sparse_weights.h"
 #include "ops/shared/zero_points.h"
 
 typedef struct qmm_params {
@@ -70,7 +71,8 @@ static sonde_status check_params(sn_bind *b, uint32_t i, sn_dtype t, int64_t n)
 
 static sonde_status pack_qmm(sn_pack_request *q)
 {
-    if (sn_is_byte(q->in[1]->type.dtype))
+    if (sn_is_byte(q->in[1]->type.dtype) &&
+        !sn_weights_pack_sparse_bytes(q, 1, false, sn_weights_rows(q->in[0])))
         q->pack[1] = (uint8_t)sn_q8_gemm_pack_id(q->in[1]->type.dtype, q->cpu_flags);
     return SONDE_OK;
 }
@@ -107,7 +109,7 @@ static sonde_status bind_qmm(sn_bind *b)
     product.x_type = q->dynamic ? SONDE_DTYPE_U8 : ta->dtype;
     product.w_type = tb->dtype;
     product.y_type = SONDE_DTYPE_F32;
-    product.packed = b->in[1]->pack != 0;
+    sn_weights_describe(b->in[1], &product);
     SN_TRY(sn_q8_plan_make(&k->plan, &product, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                            b->err));
     if (q->dynamic)

@@ -8,6 +8,7 @@
 #include "compute/quantized.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/layouts.h"
+#include "ops/shared/sparse_weights.h"
 #include "ops/shared/window.h"
 #include "ops/shared/zero_points.h"
 
@@ -165,10 +166,23 @@ static const sn_op_signature *in_last(const sn_node *node, const void *params)
 }
 
 /* ------------------------------------------------------------------ pack, bind, run */
+/* Pixels of the image; -1: not known. */
+static int64_t pixels_of(const sn_type *x)
+{
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++)
+        if (i != 1)
+            n = sn_dim_known(x->dims[i]) ? sn_count(n, x->dims[i], 1, 1) : -1;
+    return x->rank > 2 ? n : -1;
+}
+
 static sonde_status pack(sn_pack_request *q)
 {
     const conv_params *r = q->params;
     const sn_type *w = &q->in[r->at.w]->type;
+    if (r->groups == 1 && w->rank > 2 && sn_window_is_pixel(&r->window) &&
+        sn_weights_pack_sparse_bytes(q, r->at.w, true, pixels_of(&q->in[r->at.x]->type)))
+        return SONDE_OK;
     const int last = w->rank - 3; /* axis of the window */
     const int64_t across = last >= 0 ? w->dims[last + 2] : 1;
     const int64_t arg =
@@ -208,10 +222,8 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_is_byte(x->dtype) || !sn_is_byte(w->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "only 8-bit integers are supported");
-    sn_q8_desc d = {.x_type = x->dtype,
-                    .w_type = w->dtype,
-                    .y_type = b->out[0].type.dtype,
-                    .packed = b->in[r->at.w]->pack != 0};
+    sn_q8_desc d = {.x_type = x->dtype, .w_type = w->dtype, .y_type = b->out[0].type.dtype};
+    sn_weights_describe(b->in[r->at.w], &d);
     d.conv =
         (sn_conv_desc){.n = x->dims[0], .c = x->dims[1], .oc = w->dims[0], .groups = r->groups};
     if (!sn_window_conv(&r->window, x->dims + 2, x->rank - 2, w->dims + 2, &d.conv))

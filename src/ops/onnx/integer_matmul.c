@@ -5,6 +5,7 @@
 #include "compute/q8.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/sparse_weights.h"
 #include "ops/shared/zero_points.h"
 
 /* Inputs; 0 behind a: absent. */
@@ -91,7 +92,8 @@ static bool are_exact(const matmul_params *r, const sn_fact *const *in)
 static sonde_status pack(sn_pack_request *q)
 {
     const matmul_params *r = q->params;
-    if (are_exact(r, q->in))
+    if (are_exact(r, q->in) &&
+        !sn_weights_pack_sparse_bytes(q, r->at.b, false, sn_weights_rows(q->in[r->at.a])))
         q->pack[r->at.b] = (uint8_t)sn_q8_gemm_pack_id(q->in[r->at.b]->type.dtype, q->cpu_flags);
     return SONDE_OK;
 }
@@ -159,7 +161,7 @@ static sonde_status bind_bytes(sn_bind *b, matmul_bound *k, const sn_gemm_desc *
     q.x_type = b->in[r->at.a]->type.dtype;
     q.w_type = w->type.dtype;
     q.y_type = b->out[0].type.dtype;
-    q.packed = w->pack != 0;
+    sn_weights_describe(w, &q);
     SN_TRY(sn_q8_plan_make(&k->q8, &q, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     k->core = sn_carve_inner(&b->workspace, &k->q8.workspace);
     b->kernel = k->q8.name;

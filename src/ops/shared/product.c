@@ -7,6 +7,7 @@
 
 #include "compute/packs.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/sparse_weights.h"
 
 int sn_product_matrix(const sn_type *t, bool left, sn_dim out[SN_MAX_RANK])
 {
@@ -119,6 +120,8 @@ sonde_status sn_product_pack(sn_pack_request *r, bool trans_b)
 {
     const sn_fact *b = r->n_in > SN_PRODUCT_B ? r->in[SN_PRODUCT_B] : NULL;
     if (!b || !b->data || b->type.rank < 2)
+        return SONDE_OK;
+    if (sn_weights_pack_sparse(r, SN_PRODUCT_B, trans_b))
         return SONDE_OK;
     r->pack[SN_PRODUCT_B] = (uint8_t)sn_product_pack_id(r, SN_PRODUCT_B);
     r->pack_arg[SN_PRODUCT_B] = trans_b;

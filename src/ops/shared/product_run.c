@@ -5,6 +5,7 @@
 #include "compute/gemm_plain.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/product.h"
+#include "ops/shared/sparse_weights.h"
 #include "ops/shared/tuned_plan.h"
 
 typedef struct product_bound {
@@ -58,6 +59,7 @@ static void describe_right(const sn_bind *b, sn_gemm_desc *d)
     const sn_fact *right = b->in[SN_PRODUCT_B];
     const sn_dtype dtype = b->in[SN_PRODUCT_A]->type.dtype;
     d->packed = right->pack != 0;
+    d->sparse = sn_weights_sparse(right, &d->entries);
     d->b_dtype = sn_packed_dtype(right);
     d->f16 = right->type.dtype == SONDE_DTYPE_F16;
     d->tiles = sn_packed_tiles(right) ||
@@ -89,7 +91,9 @@ static size_t all_bytes(const sn_bind *b)
     for (uint32_t i = 0; i < 4 && i < b->n_in; i++) {
         if (i == SN_PRODUCT_B && b->in[i] == b->in[SN_PRODUCT_A])
             continue; /* x · x is read once */
-        if (b->in[i] && b->in[i]->pack && sn_type_count(&b->in[i]->type, &n))
+        if (b->in[i] && sn_weights_sparse(b->in[i], &n))
+            all += sn_sparse_stored(b->in[i]);
+        else if (b->in[i] && b->in[i]->pack && sn_type_count(&b->in[i]->type, &n))
             all += (size_t)n * sn_dtype_bytes(sn_packed_dtype(b->in[i]));
         else if (b->in[i] && sn_fact_bytes(b->in[i], &bytes))
             all += bytes;

@@ -42,6 +42,15 @@ static inline int64_t sn_window_dilation(const sn_window *w, int axis)
 {
     return w->dilations && axis >= 0 && (size_t)axis < w->n ? w->dilations[axis] : 1;
 }
+/* Does result r read pixel r, if the kernel is one pixel? */
+static inline bool sn_window_is_pixel(const sn_window *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if ((w->strides && w->strides[i] != 1) ||
+            (w->pads && (w->pads[i] != 0 || w->pads[w->n + i] != 0)))
+            return false;
+    return true;
+}
 /* Output dim; unknown input dims give unknown ones. */
 sonde_status sn_window_dim(sn_infer *c, const sn_window *w, int axis, sn_dim in, sn_dim kernel,
                            sn_dim *out);

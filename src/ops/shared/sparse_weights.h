@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights that are mostly zero: found when weights are packed, packed without their zeros where
+ * that is faster (compute/sparse.h). */
+#ifndef SN_OPS_SHARED_SPARSE_WEIGHTS_H
+#define SN_OPS_SHARED_SPARSE_WEIGHTS_H
+
+#include "compute/q8.h"
+#include "ops/framework/op.h"
+
+/* Answers for input i, the right side of a product in floats, [k, n] or `turned`, if it is sparse
+ * and that pays; false: it has to be packed as other weights are. */
+bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned);
+/* The same of bytes: the right side of a product, or the weights of a 1×1 convolution, which are
+ * turned, for so many rows (-1: not known). */
+bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, int64_t rows);
+/* Rows of a matrix on the left; -1: not known. */
+int64_t sn_weights_rows(const sn_fact *a);
+/* Is a weight packed so, with how many blocks? */
+bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks);
+/* How weights of bytes come, into a descriptor. */
+void sn_weights_describe(const sn_fact *fact, sn_q8_desc *d);
+/* Bytes it has then. */
+size_t sn_sparse_stored(const sn_fact *fact);
+
+#endif
