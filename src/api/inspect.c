@@ -427,14 +427,16 @@ sonde_status sonde_inspection_can_save(const char *path, sonde_error *err)
 }
 
 sonde_status sn_api_save(const sonde_model *model, const sn_graph *graph, const char *path,
-                         const sonde_save_options *options, const sn_map *sparse, sonde_error *err)
+                         const sonde_save_options *options, const sn_map *sparse,
+                         const sonde_model *source, sonde_error *err)
 {
     sonde_save_options o;
     SN_OPTIONS(o, options, err);
     const sn_model_save_options save = {.external = o.external_data || o.external_name,
                                         .external_name = o.external_name,
                                         .inline_bytes = o.inline_bytes,
-                                        .sparse = sparse};
+                                        .sparse = sparse,
+                                        .source = source ? source->core : NULL};
     return sn_model_save_file(model->core, graph, path, &save, err);
 }
 
@@ -453,7 +455,7 @@ sonde_status sonde_inspection_save_with(const sonde_inspection *inspection, cons
         return save_text(inspection, path, sn_graph_print_dot, err);
     if (has_suffix(path, ".txt"))
         return save_text(inspection, path, sn_graph_print, err);
-    return sn_api_save(inspection->model, inspection->graph, path, options, NULL, err);
+    return sn_api_save(inspection->model, inspection->graph, path, options, NULL, NULL, err);
 }
 
 sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)
@@ -466,7 +468,7 @@ sonde_status sonde_model_save_with(const sonde_model *model, const char *path,
 {
     SN_REQUIRE(model, err);
     SN_REQUIRE(path, err);
-    return sn_api_save(model, model->core->graph, path, options, NULL, err);
+    return sn_api_save(model, model->core->graph, path, options, NULL, NULL, err);
 }
 
 const char *sonde_model_name(const sonde_model *model)

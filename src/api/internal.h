@@ -180,9 +180,11 @@ sonde_status sn_api_model(sonde_context *c, sn_model *core, const char *name, so
 bool sn_api_is_zoo(const char *path);
 
 /* ---- inspect.c ---- */
-/* A graph of the model to a file; `sparse` (may be NULL) as in sn_model_save_options. */
+/* A graph of the model to a file; `sparse` and `source` (may be NULL) as in
+ * sn_model_save_options. */
 sonde_status sn_api_save(const sonde_model *model, const sn_graph *graph, const char *path,
-                         const sonde_save_options *options, const sn_map *sparse, sonde_error *err);
+                         const sonde_save_options *options, const sn_map *sparse,
+                         const sonde_model *source, sonde_error *err);
 /* The binding a run with these inputs would use; one reference for the caller. */
 sonde_status sn_api_bind(sonde_session *session, const char *const *names,
                          sonde_value *const *inputs, size_t count, struct sn_binding **bound,

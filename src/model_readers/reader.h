@@ -23,6 +23,8 @@ typedef struct sn_model_save_options {
     uint64_t
         inline_bytes;     /* models of more bytes have such a file, too; 0: what the format holds */
     const sn_map *sparse; /* keys: addresses of tensors to write as sparse ones; may be NULL */
+    /* The model that this one was made of: its files are not to be destroyed. NULL: itself. */
+    const struct sn_model *source;
 } sn_model_save_options;
 
 /* Takes a piece of what is written; false stops. */

@@ -16,6 +16,7 @@ typedef struct saving {
     bool data_open;
     sonde_status status; /* of opening the second file */
     sonde_error error;
+    const sn_model *source; /* whose files are not to be destroyed */
 } saving;
 
 static bool ends_with(const char *path, const char *suffix)
@@ -110,23 +111,17 @@ static sonde_status open_data(const sn_model *m, saving *s)
 
 /* ---- writing ---- */
 
-typedef struct target {
-    const sn_model *m;
-    saving *s;
-} target;
-
 static bool write_to_model(void *user, const void *data, size_t bytes)
 {
-    const target *t = user;
-    return sn_file_writer_put(&t->s->model, data, bytes);
+    saving *s = user;
+    return sn_file_writer_put(&s->model, data, bytes);
 }
 
 static bool write_to_data(void *user, const void *data, size_t bytes)
 {
-    const target *t = user;
-    saving *s = t->s;
+    saving *s = user;
     if (!s->data_open && s->status == SONDE_OK) {
-        s->status = open_data(t->m, s);
+        s->status = open_data(s->source, s);
         s->data_open = s->status == SONDE_OK;
     }
     return s->data_open && sn_file_writer_put(&s->data, data, bytes);
@@ -146,9 +141,8 @@ static sonde_status save(const sn_model *m, const sn_graph *g, const sn_model_re
                          const char *data_name, const sn_model_save_options *opt, saving *s,
                          sonde_error *err)
 {
-    target t = {m, s};
     const sn_model_sink sink = {
-        .write = write_to_model, .write_data = write_to_data, .user = &t, .data_name = data_name};
+        .write = write_to_model, .write_data = write_to_data, .user = s, .data_name = data_name};
     sonde_status st = row->write(m, g, &sink, opt, err);
     if (s->status != SONDE_OK)
         return sn_fail(err, s->status, "%s", s->error.message);
@@ -179,7 +173,8 @@ sonde_status sn_model_save_file(const sn_model *m, const sn_graph *g, const char
     sn_arena arena;
     saving s;
     opt = opt ? opt : &defaults;
-    s.how = is_mapped(m) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE;
+    const sn_model *source = opt->source ? opt->source : m;
+    s.how = is_mapped(source) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE;
     s.data_open = false;
     s.status = SONDE_OK;
     sn_arena_init(&arena, m->ctx->alloc);
@@ -192,10 +187,11 @@ sonde_status sn_model_save_file(const sn_model *m, const sn_graph *g, const char
     if (st == SONDE_OK && opt->external_name)
         st = check_name(name, path, err);
     if (st == SONDE_OK)
-        st = check_path(m, path, err);
+        st = check_path(source, path, err);
     if (st == SONDE_OK)
         st = sn_file_writer_open(&s.model, path, s.how, err);
     if (st == SONDE_OK) {
+        s.source = source;
         st = save(m, g, row ? row : &sn_model_reader_onnx, name, opt, &s, err);
         sn_file_writer_abandon(&s.model);
         if (s.data_open)

@@ -270,8 +270,8 @@ static void set_scale(const sn_quantizer *q, const sn_value *v)
     sn_q_value *d = &q->values[v->id];
     const double width = (double)d->high - (double)d->low, bound = bound_of(q, v);
     float scale = (float)(width / 255.0);
-    if (!(scale >= 0x1p-100f))
-        scale = 1.0f;
+    if (!(scale >= 0x1p-100f)) /* always 0: as of numbers up to 1, so that biases have fine steps */
+        scale = 1.0f / 255.0f;
     /* What a Clip leaves must not be exceeded by the largest integer, or the Clip stays. */
     if (d->low >= 0 && (double)d->high <= bound)
         while (255.0 * (double)scale > bound)

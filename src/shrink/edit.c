@@ -116,5 +116,5 @@ sonde_status sn_edit_save_sparse(sn_edit *e, const sn_tensor *t, sonde_error *er
 sonde_status sn_edit_save(const sn_edit *e, const char *path, const sonde_save_options *options,
                           sonde_error *err)
 {
-    return sn_api_save(e->model, e->graph, path, options, &e->sparse, err);
+    return sn_api_save(e->model, e->graph, path, options, &e->sparse, NULL, err);
 }

@@ -209,7 +209,8 @@ sonde_status sonde_quantized_save(const sonde_quantized *result, const char *pat
 {
     SN_REQUIRE(result, err);
     SN_REQUIRE(path, err);
-    return sn_api_save(result->made, result->made->core->graph, path, options, NULL, err);
+    return sn_api_save(result->made, result->made->core->graph, path, options, NULL,
+                       result->q.source, err);
 }
 
 sonde_status sonde_quantized_info_get(const sonde_quantized *result, sonde_quantized_info *info,

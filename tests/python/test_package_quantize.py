@@ -16,6 +16,7 @@ from onnx import helper as h
 from onnx import numpy_helper as nh
 
 import sonde
+from patience import PATIENCE
 
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
@@ -457,3 +458,41 @@ def test_an_array_with_one_sample_belongs_to_all(tmp_path):
     assert table.attrs["samples"] == 5
     with pytest.raises(sonde.Error, match="no value for the input 's'"):
         sonde.quantize(model, tmp_path / "r.onnx", {"x": x})
+
+
+def test_files_that_are_read_are_not_overwritten(tmp_path):
+    """The samples, the model, and weights beside it; two results need two files."""
+    program, model, data = os.environ["SONDE_PROGRAM"], tmp_path / "m.onnx", tmp_path / "m.onnx.data"
+    def run(*args):
+        return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE)
+    assert run("zoo", "save", "tiny_bert", model, "--external-data").returncode == 0
+    samples = tmp_path / "s.onnx"
+    samples.write_bytes(b"samples")
+    before = {path: path.read_bytes() for path in (model, data, samples)}
+    out = tmp_path / "q.onnx"
+    dynamic = ("quantize", model, "--dynamic", "--no-measure", "-q")
+    for args in ([*dynamic, "--external-data=m.onnx.data", "-o", out], [*dynamic, "-o", data],
+                 ["quantize", model, "--calibrate", samples, "-o", samples], [*dynamic, "--json", model, "-o", out],
+                 [*dynamic, "--json", out, "-o", out], ["sparsify", model, "--json", model],
+                 ["compare", model, model, "--precision", "f32,bf16", "--csv", model],
+                 ["compare", model, "--precision", "f32,bf16", "--csv", out, "--json", out]):
+        done = run(*args)
+        assert done.returncode in (1, 2) and done.stderr.startswith("sonde: "), args
+        assert not out.exists(), args
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_activations_that_are_always_zero_keep_fine_biases(tmp_path):
+    """A Relu that calibration never saw open, in front of a convolution with a bias."""
+    w = np.eye(4, dtype=np.float32).reshape(4, 4, 1, 1)
+    small = np.linspace(-0.03, 0.03, 4, dtype=np.float32)
+    nodes = [h.make_node("Conv", ["x", "w", "low"], ["a"], "c0"), h.make_node("Relu", ["a"], ["b"], "r0"),
+             h.make_node("Conv", ["b", "w", "small"], ["y"], "c1")]
+    constants = [nh.from_array(w, "w"), nh.from_array(np.full(4, -100, np.float32), "low"), nh.from_array(small, "small")]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 4, 5, 5])],
+                         [h.make_tensor_value_info("y", T.FLOAT, None)], constants)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    x = np.random.default_rng(0).standard_normal((4, 4, 5, 5), np.float32)
+    sonde.quantize(tmp_path / "m.onnx", tmp_path / "q.onnx", {"x": x})
+    got = sonde.InferenceSession(str(tmp_path / "q.onnx")).run(None, {"x": x[:1]})[0]
+    assert np.abs(got - small.reshape(1, 4, 1, 1)).max() < 1e-3

@@ -101,6 +101,12 @@ static int check_usage(const quantize_options *o, sonde_quantize_options *q)
         return fail_usage("quantize takes one MODEL; see 'sonde quantize --help'");
     if (!o->output)
         return fail_usage("-o FILE is missing: where should the quantised model go?");
+    if (!ends_with(o->output, ".onnx"))
+        return fail_usage("cannot save a model as '%s': the suffix must be .onnx", o->output);
+    const char *const written[] = {o->output, o->json};
+    if (check_outputs(written, 2, &o->calibrate) ||
+        check_outputs(written + 1, 1, &o->setup.common.rest))
+        return EXIT_USAGE;
     if (o->dynamic && o->weights_only)
         return fail_usage("--dynamic and --weights-only cannot be combined");
     if (o->per_channel && o->per_tensor)

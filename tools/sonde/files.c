@@ -29,6 +29,30 @@ bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           S_ISREG(x.st_mode);
+}
+
+int check_outputs(const char *const *written, size_t n, const list *read)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!written[i] || strcmp(written[i], "-") == 0)
+            continue;
+        for (size_t k = 0; k < i; k++)
+            if (written[k] && same_file(written[i], written[k]))
+                return fail_usage("'%s' cannot take two results", written[i]);
+        for (size_t k = 0; k < read->n; k++)
+            if (same_file(written[i], read->items[k]))
+                return fail_usage("'%s' is read and cannot take a result", written[i]);
+    }
+    return EXIT_OK;
+}
+
 int write_text(const char *path, const char *data, size_t bytes)
 {
     sonde_error err;
