@@ -25,5 +25,8 @@ try sonde quantize zoo:tiny_cnn --calibrate images --except conv -o x.onnx
 try sonde quantize zoo:tiny_cnn --calibrate images --except @nowhere.json -o x.onnx
 try sonde quantize zoo:tiny_cnn_int8 --calibrate images -o x.onnx
 try sonde quantize zoo:tiny_loop --dynamic -o x.onnx
-try sonde quantize zoo:tiny_cnn --calibrate images --no-measure -q -o /dev/full
+try sonde quantize zoo:tiny_cnn --calibrate images --no-measure -q -o model.bin
+ln -s /dev/full full.onnx
+try sonde quantize zoo:tiny_cnn --calibrate images --no-measure -q -o full.onnx
+rm full.onnx
 ls
