@@ -44,7 +44,7 @@ def same_results(path, name):
     theirs = onnxruntime.InferenceSession(str(path)).run(None, feeds)
     for a, b, c in zip(plain.run(None, feeds), ours, theirs, strict=True):
         assert np.array_equal(a, b)
-        assert np.allclose(a, c, rtol=1e-3, atol=1e-3 * max(1, np.abs(c).max()))
+        assert np.abs(a - c).max() <= 1e-5 * np.abs(c).max()  # sums of f32 in another order
 
 
 def test_large_weights_lie_in_a_second_file_at_whole_pages(tmp_path):

@@ -250,6 +250,7 @@ def test_transformers_work_in_every_kind(tmp_path, kind, rank):
 
 
 def test_openvino_runs_the_files_too(tmp_path):
+    """Where OpenVINO is installed: it is no requirement of the tests, so most runs skip this."""
     openvino = pytest.importorskip("openvino")
     core, x = openvino.Core(), images(4, 16)
     tokens = np.random.default_rng(0).standard_normal((3, 7, 32)).astype(np.float32)

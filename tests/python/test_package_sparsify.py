@@ -397,13 +397,15 @@ def test_a_shared_weight_is_pruned_only_if_all_its_nodes_are_selected():
 @pytest.mark.parametrize("name", ["tiny_cnn", "tiny_resnet", "tiny_bert", "tiny_gpt2", "tiny_resnet_int8"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_onnxruntime_computes_the_same(tmp_path, name, sparse):
+    """Of the largest number: both round sums of f32 in another order (3e-7 was seen); in int8, where the results were
+    equal, the last step of the output may fall to the other side, which is 1/127."""
     path = tmp_path / "out.onnx"
     pruned(f"zoo:{name}", path, sparse_initializers=sparse)
     session = sonde.InferenceSession(str(path))
     feeds = session.random_inputs(seed=1)
     theirs = onnxruntime.InferenceSession(str(path)).run(None, feeds)
     for a, b in zip(session.run(None, feeds), theirs, strict=True):
-        assert np.allclose(a, b, rtol=1e-3, atol=1e-3 * max(1, np.abs(b).max()) if "int8" not in name else 0.2)
+        assert np.abs(a - b).max() <= (0.01 if "int8" in name else 1e-5) * np.abs(b).max()
 
 
 def test_sparse_initializers_hold_the_same_numbers_and_take_less_room(tmp_path):
