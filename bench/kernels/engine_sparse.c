@@ -71,8 +71,8 @@ static bool pack(work *w, const bench_setup *s, const bench_gemm *g, unsigned fo
                  const void *dense, int64_t entries)
 {
     const int64_t dims[] = {g->k, g->n};
-    const sn_packing packing = {sn_pack_get(format), dims, 2, sn_sparse_arg(false, entries),
-                                s->cpu.flags};
+    const sn_packing packing = {sn_pack_get(format), dims, 2,
+                                sn_sparse_arg(SN_SPARSE_PLAIN, entries), s->cpu.flags};
     size_t bytes = 0;
     if (!packing.format->bytes(&packing, &bytes))
         return false;

@@ -2,9 +2,10 @@
 /* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
  * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Six ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), and for plain tensors of one to
- * three spatial dims a matrix product over gathered columns, in f32 or in bf16 (conv_rows.h). */
+ * Seven ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for plain tensors of one to
+ * three spatial dims a matrix product over gathered columns, in f32 or in bf16 (conv_rows.h), and
+ * for sparse weights without the zeros (conv_sparse.h). */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -46,8 +47,10 @@ typedef struct sn_conv_desc {
     /* Types of images that lie in memory as bf16 or f16, all of them the same; 0: f32. With tiles
      * of that type, and but for z of depthwise ones. */
     sn_dtype x_half, z_half, y_half;
-    bool f16;     /* weights and images of f16 are that in the file: x may be rounded to it */
-    int winograd; /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
+    bool sparse;     /* weights come as SN_PACK_F32_SPARSE4, with … */
+    int64_t entries; /* … so many blocks */
+    bool f16;        /* weights and images of f16 are that in the file: x may be rounded to it */
+    int winograd;    /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
 } sn_conv_desc;
@@ -60,7 +63,8 @@ typedef enum sn_conv_kind {
     SN_CONV_WINOGRAD,
     SN_CONV_COLUMNS,
     SN_CONV_TILES,
-    SN_CONV_ROWS
+    SN_CONV_ROWS,
+    SN_CONV_SPARSE
 } sn_conv_kind;
 
 /* How weights lie in tiles, and x beside them: a step is 32 numbers of 16 bits. */
@@ -90,6 +94,22 @@ typedef struct sn_conv_rows {
      * time */
     int64_t extent[3], plane, images;
 } sn_conv_rows;
+
+/* Sparse weights, and the copies of x they meet (conv_sparse.c). */
+typedef struct sn_conv_sparse {
+    bool flat;                     /* 1×1 at stride 1 */
+    int64_t taps, pixels;          /* of the kernel; of an image of y */
+    int64_t extent[3], phases[3];  /* of a copy, axis by axis */
+    int64_t volume, plane;         /* of a phase; of a channel, all phases */
+    int64_t copy_floats;           /* of an image */
+    int64_t positions;             /* from the first pixel of a copy to the last */
+    int64_t images;                /* that are copied at a time */
+    int64_t lanes, vectors, wide;  /* of a vector; of a group; positions of a group */
+    int64_t groups, chunks, parts; /* of positions; of output channels, and ranges of them */
+    int64_t channels, in_blocks;   /* input channels that are copied at a time */
+    sn_piece copies, bad, at;
+    sn_pieces copy, line, sums, room;
+} sn_conv_sparse;
 
 typedef struct sn_conv_plan {
     sn_conv_desc d;
@@ -125,6 +145,7 @@ typedef struct sn_conv_plan {
     sn_pieces panels, wide;
     sn_conv_tiles t;
     sn_conv_rows r;
+    sn_conv_sparse sparse;
     sn_lines lines; /* of tiles */
     sn_pieces copies, sums, offsets, columns, parts, held;
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */

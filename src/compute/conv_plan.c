@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compute/conv_rows.h"
+#include "compute/conv_sparse.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
 #include "compute/slot_arithmetic.h"
@@ -298,6 +299,12 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
+    if (d->sparse) {
+        p->kind = SN_CONV_SPARSE;
+        return sn_conv_sparse_plan(p, l2_bytes)
+                   ? SONDE_OK
+                   : sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
+    }
     if (d->tiles && d->out_block == 0) {
         p->kind = SN_CONV_ROWS;
         snprintf(p->name, sizeof p->name, "bf16_conv_columns_%s",
@@ -348,7 +355,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
                                size_t l2_bytes, int threads, sonde_error *err)
 {
     SN_TRY(plan_work(p, d, cpu_flags, l2_bytes, threads, err));
-    if (p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS)
+    if (p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE)
         return SONDE_OK;
     p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
     p->panels = sn_carve_each(&p->workspace, (size_t)p->threads, p->panel_bytes);
@@ -396,6 +403,8 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
         sn_conv_tiles_run(&call, NULL, pool);
     else if (p->kind == SN_CONV_ROWS)
         sn_conv_rows_run(&call, pool);
+    else if (p->kind == SN_CONV_SPARSE)
+        sn_conv_sparse_run(&call, pool);
     else if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0)

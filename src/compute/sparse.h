@@ -11,6 +11,14 @@
 
 #include "compute/packs.h"
 
+/* How a file has the matrix: [k, n], [n, k], or the filters of a convolution, [n, …], all of whose
+ * other dims are k. */
+typedef enum sn_sparse_order {
+    SN_SPARSE_PLAIN,
+    SN_SPARSE_TURNED,
+    SN_SPARSE_FILTERS
+} sn_sparse_order;
+
 /* A matrix as it lies in a file: [k, n], or [n, k] where `turned`. */
 typedef struct sn_sparse_source {
     const void *data; /* need not be aligned */
@@ -26,15 +34,15 @@ int64_t sn_sparse_blocks(const sn_sparse_source *s, int outputs, int ks);
  * at all of it. */
 double sn_sparse_sample(const sn_sparse_source *s, int outputs, int ks);
 
-/* The argument of sparse formats, made of `turned` and the number of blocks, and taken apart. */
-int64_t sn_sparse_arg(bool turned, int64_t blocks);
+/* The argument of sparse formats, made of the order and the number of blocks, and taken apart. */
+int64_t sn_sparse_arg(sn_sparse_order order, int64_t blocks);
 int64_t sn_sparse_arg_blocks(int64_t arg); /* -1: none were promised */
 /* The largest k a packed matrix may have. */
 enum { SN_SPARSE_MOST_K = 65536 };
 
-/* The matrix that a sparse format makes of a weight: its last two dims, or the first two of a 1×1
- * convolution, which is turned. False: it is none, or too large. */
-bool sn_sparse_matrix(const int64_t *dims, int rank, bool turned, int64_t *k, int64_t *n);
+/* The matrix that a sparse format makes of a weight: its last two dims, the others being 1, or
+ * filters. False: it is none, or too large. */
+bool sn_sparse_matrix(const int64_t *dims, int rank, sn_sparse_order order, int64_t *k, int64_t *n);
 
 /* The parts of a packed matrix of this format, for kernels …_sparse… (signatures.h). */
 typedef struct sn_sparse_view {

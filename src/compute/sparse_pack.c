@@ -13,21 +13,22 @@
  *   i8_sparse16         16               4                   16
  *
  * Groups are filled up with zeros. The argument of a format says how many entries there are. A unit
- * is the matrix, as where a panel goes depends on those before it. The matrix is the last two dims,
- * or the first two of a 1×1 convolution; the others are 1. */
+ * is the matrix, as where a panel goes depends on those before it. */
 #include <string.h>
 
 #include "compute/sparse.h"
 #include "compute/split.h"
 
-int64_t sn_sparse_arg(bool turned, int64_t blocks)
+enum { ORDERS = 4 };
+
+int64_t sn_sparse_arg(sn_sparse_order order, int64_t blocks)
 {
-    return (blocks + 1) * 2 + turned;
+    return (blocks + 1) * ORDERS + (int64_t)order;
 }
 
 int64_t sn_sparse_arg_blocks(int64_t arg)
 {
-    return arg / 2 - 1;
+    return arg / ORDERS - 1;
 }
 
 typedef struct layout {
@@ -61,33 +62,38 @@ static layout layout_of(const sn_pack_format *f, int64_t k, int64_t n, int64_t e
     return l;
 }
 
-bool sn_sparse_matrix(const int64_t *dims, int rank, bool turned, int64_t *k, int64_t *n)
+bool sn_sparse_matrix(const int64_t *dims, int rank, sn_sparse_order order, int64_t *k, int64_t *n)
 {
+    if (order == SN_SPARSE_FILTERS) {
+        *n = rank > 1 ? dims[0] : 0;
+        *k = 1;
+        for (int i = 1; i < rank; i++)
+            *k = sn_count(*k, sn_max(dims[i], 0), 1, 1);
+        return *k > 0 && *n > 0 && *k <= SN_SPARSE_MOST_K;
+    }
     while (rank > 2 && dims[0] == 1) {
         dims++;
         rank--;
     }
-    while (rank > 2 && dims[rank - 1] == 1)
-        rank--;
     if (rank != 2)
         return false;
-    *k = dims[turned ? 1 : 0];
-    *n = dims[turned ? 0 : 1];
+    *k = dims[order == SN_SPARSE_TURNED];
+    *n = dims[order != SN_SPARSE_TURNED];
     return *k > 0 && *n > 0 && *k <= SN_SPARSE_MOST_K;
 }
 
 static bool layout_in(const sn_packing *p, layout *l)
 {
-    const bool turned = p->arg % 2;
+    const sn_sparse_order order = (sn_sparse_order)(p->arg % ORDERS);
     int64_t k, n;
     const int64_t entries = sn_sparse_arg_blocks(p->arg);
-    if (p->arg < 2 || !sn_sparse_matrix(p->dims, p->rank, turned, &k, &n))
+    if (p->arg < ORDERS || !sn_sparse_matrix(p->dims, p->rank, order, &k, &n))
         return false;
     const int64_t all = sn_count(n + SN_ROWS_TILE, k + SN_ROWS_TILE, 1, 1);
     if (all < 0 || entries > all || sn_count(all, 8 * SN_ROWS_TILE, sizeof(float), 1) < 0 ||
         all > UINT32_MAX)
         return false;
-    *l = layout_of(p->format, k, n, entries, turned);
+    *l = layout_of(p->format, k, n, entries, order != SN_SPARSE_PLAIN);
     return true;
 }
 

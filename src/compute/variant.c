@@ -35,8 +35,8 @@ uint64_t sn_conv_cut(const sn_conv_plan *p)
 
 unsigned sn_conv_variants(const sn_conv_plan *p)
 {
-    const bool one =
-        p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS;
+    const bool one = p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES ||
+                     p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE;
     return one ? 1 : SN_VARIANTS;
 }
 
@@ -82,5 +82,6 @@ void sn_conv_text(const sn_conv_desc *d, char *text, size_t bytes)
     add_axes(text, bytes, "dilation", d->dilation);
     add_axes(text, bytes, "pad", d->pad);
     const size_t n = strlen(text);
-    snprintf(text + n, bytes - n, "%s", weights_text(d->packed, d->tiles, d->w_dtype));
+    snprintf(text + n, bytes - n, "%s%s", weights_text(d->packed, d->tiles, d->w_dtype),
+             d->sparse ? " sparse" : "");
 }

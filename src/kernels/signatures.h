@@ -63,16 +63,17 @@ enum { SN_SPARSE_PANEL = 4 };
 /* Rows of x in vectors of `block`, so that a weight meets `block` of them at once:
  *
  *   y[o*y_o + v*y_v + l] = clip(start[o] + sum over the entries j of panel o/4 of
- *                                   x[index[j]*x_k + v*x_v + l] * w[4*j + o%4], lo, hi)
+ *                                   x[at(index[j]) + v*x_v + l] * w[4*j + o%4], lo, hi)
  *
- * for o < outputs, v < vectors, l < block. The order of a sum does not depend on `vectors`. clip
- * keeps NaN; lo = -inf and hi = +inf switch it off. */
+ * for o < outputs, v < vectors, l < block; at(k) is x_at[k], or k*x_k without it. The order of a
+ * sum does not depend on `vectors`. clip keeps NaN; lo = -inf and hi = +inf switch it off. */
 typedef struct sn_f32_sparse {
     const float *x, *w;
     const uint16_t *index;
     const uint32_t *first;
-    const float *start; /* outputs; NULL: 0 */
-    float *y;           /* overlaps nothing */
+    const float *start;  /* outputs; NULL: 0 */
+    const int32_t *x_at; /* NULL: at equal distances */
+    float *y;            /* overlaps nothing */
     size_t outputs;
     unsigned vectors; /* 1 … pixels[0] of the row's geometry */
     unsigned block;

@@ -7,7 +7,7 @@
 enum { SPARSE_AHEAD = 64 }; /* entries whose weights are fetched before they are needed */
 
 /* One panel: o outputs of it are stored. */
-SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V)
+SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V, const bool listed)
 {
     const size_t o0 = panel * SN_SPARSE_PANEL;
     const int outputs =
@@ -25,7 +25,7 @@ SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V)
     }
     SN_NO_UNROLL for (; at < end; at++, w += SN_SPARSE_PANEL)
     {
-        const ptrdiff_t k = *at * x_k;
+        const ptrdiff_t k = listed ? t->x_at[*at] : *at * x_k;
         SN_FETCH_L1(w + SPARSE_AHEAD * SN_SPARSE_PANEL);
         sn_v xv[SN_SPARSE_MOST * SN_BV];
         SN_UNROLL for (int i = 0; i < V * SN_BV; i++) xv[i] =
@@ -52,7 +52,10 @@ SN_INLINE void sparse_panel(const sn_f32_sparse *t, size_t panel, const int V)
     static void sparse_panels_##V(const sn_f32_sparse *t)                                          \
     {                                                                                              \
         for (size_t p = 0; p * SN_SPARSE_PANEL < t->outputs; p++)                                  \
-            sparse_panel(t, p, V);                                                                 \
+            if (t->x_at)                                                                           \
+                sparse_panel(t, p, V, true);                                                       \
+            else                                                                                   \
+                sparse_panel(t, p, V, false);                                                      \
     }
 SPARSE_PANELS(1)
 SPARSE_PANELS(2)

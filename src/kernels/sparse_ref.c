@@ -22,8 +22,10 @@ void sn_f32_sparse4_ref(const sn_f32_sparse *t)
             for (unsigned l = 0; l < t->block; l++) {
                 const float *x = t->x + (ptrdiff_t)v * t->x_v + l;
                 float sum = t->start ? t->start[o] : 0.0f;
-                for (uint32_t j = t->first[o / 4]; j < t->first[o / 4 + 1]; j++)
-                    sum = sum + x[t->index[j] * t->x_k] * t->w[4 * (size_t)j + o % 4];
+                for (uint32_t j = t->first[o / 4]; j < t->first[o / 4 + 1]; j++) {
+                    const ptrdiff_t at = t->x_at ? t->x_at[t->index[j]] : t->index[j] * t->x_k;
+                    sum = sum + x[at] * t->w[4 * (size_t)j + o % 4];
+                }
                 t->y[(ptrdiff_t)o * t->y_o + (ptrdiff_t)v * t->y_v + l] = clip(sum, t->lo, t->hi);
             }
 }

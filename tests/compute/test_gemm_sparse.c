@@ -145,9 +145,9 @@ static problem random_problem(int i, uint32_t flags)
     d->sparse = d->packed = true;
     d->entries = p.tiles ? sn_sparse_blocks(&s, 16, 2) : sn_sparse_blocks(&s, 4, 1);
     d->b_dtype = p.tiles ? SONDE_DTYPE_BF16 : 0;
-    p.packed = packed_rounded(p.tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4, p.b,
-                              (size_t)(d->n * d->k), dims, 2, sn_sparse_arg(d->trans_b, d->entries),
-                              flags);
+    p.packed = packed_rounded(
+        p.tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4, p.b, (size_t)(d->n * d->k), dims, 2,
+        sn_sparse_arg(d->trans_b ? SN_SPARSE_TURNED : SN_SPARSE_PLAIN, d->entries), flags);
     return p;
 }
 
@@ -223,7 +223,8 @@ TEST(a_weight_that_changed_after_it_was_counted_stays_in_its_memory)
     enum { K = 40, N = 64 };
     const int64_t dims[2] = {K, N};
     float *w = random_floats(K * N);
-    const sn_packing p = {sn_pack_get(SN_PACK_F32_SPARSE4), dims, 2, sn_sparse_arg(false, 17), 0};
+    const sn_packing p = {sn_pack_get(SN_PACK_F32_SPARSE4), dims, 2,
+                          sn_sparse_arg(SN_SPARSE_PLAIN, 17), 0};
     size_t bytes;
     CHECK(p.format->bytes(&p, &bytes));
     uint8_t *dst = malloc(bytes);

@@ -151,6 +151,9 @@ static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int ran
         const uint32_t flags = l->flags;
         c->d.packed = test_between(0, 1);
         const bool turned = !c->d.product || c->d.turned;
+        const sn_sparse_order order = !c->d.product ? SN_SPARSE_FILTERS
+                                      : turned      ? SN_SPARSE_TURNED
+                                                    : SN_SPARSE_PLAIN;
         c->d.sparse = c->d.packed && test_between(0, 1) && may_be_sparse(c);
         c->d.sparse_tiles = c->d.sparse && test_between(0, 1);
         const sn_sparse_source source = {c->w, c->d.w_type, c->d.conv.c, c->d.conv.oc, turned};
@@ -165,7 +168,7 @@ static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int ran
         const unsigned format = c->d.sparse_tiles ? (u8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16)
                                 : c->d.sparse     ? (u8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4)
                                                   : plan.pack;
-        const int64_t own = c->d.sparse ? sn_sparse_arg(turned, c->d.entries) : arg;
+        const int64_t own = c->d.sparse ? sn_sparse_arg(order, c->d.entries) : arg;
         void *packed = c->d.packed ? packed_weights(format, c->w, dims, rank, own, flags) : NULL;
         void *y = malloc((size_t)c->results * elem + 1);
         memset(y, 0x5A, (size_t)c->results * elem);

@@ -64,6 +64,10 @@ static void check_sparse(const sn_kernel_row *row, const sn_kernel_row *ref)
         guarded x = guard_floats(nx, at_end), start = guard_floats(m.outputs, at_end);
         guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
         guarded scale = guard_floats(ny, at_end);
+        int32_t places[MAX_K]; /* rows in any order */
+        for (size_t k = 0; k < m.k; k++)
+            places[k] = (int32_t)(t.x_k * (ptrdiff_t)rnd(0, m.k - 1));
+        t.x_at = i % 5 < 2 ? places : NULL;
         fill(x.data, nx, i % 7 == 0 ? SMALL : NONE);
         fill(start.data, m.outputs, NONE);
         t.x = x.data, t.w = m.w.data, t.index = index_of(&m, at_end);

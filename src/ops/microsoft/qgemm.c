@@ -52,7 +52,7 @@ static sonde_status infer(sn_infer *c)
 static sonde_status pack(sn_pack_request *q)
 {
     const gemm_params *r = q->params;
-    if (sn_weights_pack_sparse_bytes(q, B, r->turn_b != 0,
+    if (sn_weights_pack_sparse_bytes(q, B, r->turn_b ? SN_SPARSE_TURNED : SN_SPARSE_PLAIN,
                                      r->turn_a ? -1 : sn_weights_rows(q->in[A])))
         return SONDE_OK;
     q->pack[B] = (uint8_t)sn_q8_gemm_pack_id(q->in[B]->type.dtype, q->cpu_flags);

@@ -72,7 +72,7 @@ static sonde_status check_params(sn_bind *b, uint32_t i, sn_dtype t, int64_t n)
 static sonde_status pack_qmm(sn_pack_request *q)
 {
     if (sn_is_byte(q->in[1]->type.dtype) &&
-        !sn_weights_pack_sparse_bytes(q, 1, false, sn_weights_rows(q->in[0])))
+        !sn_weights_pack_sparse_bytes(q, 1, SN_SPARSE_PLAIN, sn_weights_rows(q->in[0])))
         q->pack[1] = (uint8_t)sn_q8_gemm_pack_id(q->in[1]->type.dtype, q->cpu_flags);
     return SONDE_OK;
 }

@@ -7,6 +7,7 @@
 #include "ops/shared/activation.h"
 #include "ops/shared/conv_weights.h"
 #include "ops/shared/converted.h"
+#include "ops/shared/sparse_weights.h"
 #include "ops/shared/tuned_plan.h"
 #include "ops/shared/window.h"
 
@@ -110,11 +111,31 @@ static sonde_status infer(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ pack, layout */
+/* What sparse weights meet. */
+static sn_conv_sparse_case sparse_case(const sn_pack_request *r)
+{
+    const conv_params *p = r->params;
+    const sn_type *y = &r->node->out[0]->fact.type;
+    const int rank = r->in[W]->type.rank, first = 5 - rank; /* of the axes that a model has */
+    sn_conv_sparse_case c = {.plain = r->in_block == 0 && r->out_block == 0,
+                             .winograd = p->winograd != 0};
+    for (int i = 0; i < 3; i++) {
+        const bool known = i < first || (y->rank == rank && sn_dim_known(y->dims[i + rank - 3]));
+        c.out[i] = !known ? -1 : i < first ? 1 : y->dims[i + rank - 3];
+        c.stride[i] = i < first ? 1 : sn_window_stride(&p->window, i - first);
+        c.dilation[i] = i < first ? 1 : sn_window_dilation(&p->window, i - first);
+    }
+    return c;
+}
+
 static sonde_status pack(sn_pack_request *r)
 {
     const conv_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     const int last = w ? w->type.rank - 3 : -1; /* of the spatial axes */
+    if (p->groups == 1 && w && w->data && w->type.rank >= 3 && w->type.rank <= 5 &&
+        sn_weights_pack_sparse_filters(r, W, sparse_case(r)))
+        return SONDE_OK;
     sn_conv_weights_pack(r, W, p->groups, sn_window_dilation(&p->window, last));
     return SONDE_OK;
 }
@@ -195,6 +216,8 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
     if (x->rank > 5)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %d spatial dims is not supported",
                             (int)x->rank - 2);
+    int64_t blocks = 0;
+    const bool sparse = sn_weights_sparse(b->in[W], &blocks);
     *d = (sn_conv_desc){.n = x->dims[0],
                         .c = x->dims[1],
                         .oc = w->dims[0],
@@ -205,6 +228,8 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .packed = b->in[W]->pack != 0,
                         .w_dtype = sn_packed_dtype(b->in[W]),
                         .tiles = sn_conv_weights_in_tiles(b->in[W]),
+                        .sparse = sparse,
+                        .entries = blocks,
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))

@@ -180,8 +180,11 @@ static sonde_status pack(sn_pack_request *q)
 {
     const conv_params *r = q->params;
     const sn_type *w = &q->in[r->at.w]->type;
-    if (r->groups == 1 && w->rank > 2 && sn_window_is_pixel(&r->window) &&
-        sn_weights_pack_sparse_bytes(q, r->at.w, true, pixels_of(&q->in[r->at.x]->type)))
+    bool pixel = r->groups == 1 && w->rank > 2 && sn_window_is_pixel(&r->window);
+    for (int i = 2; i < w->rank; i++)
+        pixel = pixel && w->dims[i] == 1;
+    if (pixel && sn_weights_pack_sparse_bytes(q, r->at.w, SN_SPARSE_FILTERS,
+                                              pixels_of(&q->in[r->at.x]->type)))
         return SONDE_OK;
     const int last = w->rank - 3; /* axis of the window */
     const int64_t across = last >= 0 ? w->dims[last + 2] : 1;

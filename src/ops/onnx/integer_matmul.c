@@ -93,7 +93,7 @@ static sonde_status pack(sn_pack_request *q)
 {
     const matmul_params *r = q->params;
     if (are_exact(r, q->in) &&
-        !sn_weights_pack_sparse_bytes(q, r->at.b, false, sn_weights_rows(q->in[r->at.a])))
+        !sn_weights_pack_sparse_bytes(q, r->at.b, SN_SPARSE_PLAIN, sn_weights_rows(q->in[r->at.a])))
         q->pack[r->at.b] = (uint8_t)sn_q8_gemm_pack_id(q->in[r->at.b]->type.dtype, q->cpu_flags);
     return SONDE_OK;
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "compute/gemm_sparse.h"
-#include "compute/sparse.h"
 #include "ops/shared/converted.h"
 
 /* What every format and driver refuses is not looked at. */
@@ -22,34 +21,47 @@ static bool scale_is_finite(const sn_tensor *t)
 }
 
 /* False: it is no matrix that may be packed so. */
-static bool source_of(const sn_tensor *t, bool turned, sn_sparse_source *s)
+static bool source_of(const sn_tensor *t, sn_sparse_order order, sn_sparse_source *s)
 {
-    *s = (sn_sparse_source){.data = t->data, .dtype = t->dtype, .turned = turned};
-    return t->rank >= 2 && sn_sparse_matrix(t->dims, t->rank, turned, &s->k, &s->n);
+    *s = (sn_sparse_source){.data = t->data, .dtype = t->dtype, .turned = order != SN_SPARSE_PLAIN};
+    return t->rank >= 2 && sn_sparse_matrix(t->dims, t->rank, order, &s->k, &s->n);
+}
+
+/* The axis of the outputs. */
+static int output_axis(const sn_tensor *t, sn_sparse_order order)
+{
+    switch (order) {
+    case SN_SPARSE_PLAIN:
+        return t->rank - 1;
+    case SN_SPARSE_TURNED:
+        return t->rank - 2;
+    default:
+        return 0;
+    }
 }
 
 /* Blocks of a weight, or -1: it has too few zeros to be sparse. Parts of one have to end where a
  * block does. */
-static int64_t blocks_of(const sn_tensor *t, bool turned, int outputs, int ks)
+static int64_t blocks_of(const sn_tensor *t, sn_sparse_order order, int outputs, int ks)
 {
     const double dense = 0.5; /* share of blocks beyond which nothing pays */
     if (!scale_is_finite(t))
         return -1;
     if (t->parts) {
-        const bool along_outputs = t->parts->axis == t->rank - 1 - turned;
+        const bool along_outputs = t->parts->axis == output_axis(t, order);
         const int64_t each = along_outputs ? outputs : ks;
         int64_t all = 0;
         for (size_t i = 0; i < t->parts->n && all >= 0; i++) {
             const sn_tensor *part = t->parts->part[i];
             const int64_t some = part->dims[t->parts->axis] % each || part->rank != t->rank
                                      ? -1
-                                     : blocks_of(part, turned, outputs, ks);
+                                     : blocks_of(part, order, outputs, ks);
             all = some < 0 ? -1 : all + some;
         }
         return all;
     }
     sn_sparse_source s;
-    if (!source_of(t, turned, &s))
+    if (!source_of(t, order, &s))
         return -1;
     return sn_sparse_sample(&s, outputs, ks) > dense ? -1 : sn_sparse_blocks(&s, outputs, ks);
 }
@@ -62,61 +74,88 @@ int64_t sn_weights_rows(const sn_fact *a)
     return a && a->type.rank > 1 ? rows : -1;
 }
 
-static bool is_large(const sn_tensor *t, bool turned, sn_sparse_source *s)
+static bool is_large(const sn_tensor *t, sn_sparse_order order, sn_sparse_source *s)
 {
-    return source_of(t, turned, s) && s->k >= LEAST_K && s->n >= LEAST_N;
+    return source_of(t, order, s) && s->k >= LEAST_K && s->n >= LEAST_N;
 }
 
-static void answer(sn_pack_request *r, uint32_t i, unsigned format, bool turned, int64_t blocks)
+static void answer(sn_pack_request *r, uint32_t i, unsigned format, sn_sparse_order order,
+                   int64_t blocks)
 {
     r->pack[i] = (uint8_t)format;
-    r->pack_arg[i] = sn_sparse_arg(turned, blocks);
+    r->pack_arg[i] = sn_sparse_arg(order, blocks);
+}
+
+static bool is_float(const sn_tensor *t)
+{
+    return t && (t->dtype == SONDE_DTYPE_F32 || sn_is_half(t->dtype));
 }
 
 bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned)
 {
     const sn_tensor *t = r->in[i]->data;
-    const bool floats = t && (t->dtype == SONDE_DTYPE_F32 || sn_is_half(t->dtype));
+    const sn_sparse_order order = turned ? SN_SPARSE_TURNED : SN_SPARSE_PLAIN;
     sn_sparse_source s;
-    if (!floats || !is_large(t, turned, &s))
+    if (!is_float(t) || !is_large(t, order, &s))
         return false;
     sn_gemm_sparse_case c = {.rows = sn_weights_rows(r->in[0]), .n = s.n, .k = s.k};
     c.dense_tiles = sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, -1));
     c.tiles = c.dense_tiles && sn_pack_dtype(r, i) == SONDE_DTYPE_BF16 &&
               sn_pack_has_fast_tiles(r->cpu_flags);
     if (c.tiles) {
-        c.entries = blocks_of(t, turned, SN_ROWS_TILE, 2);
+        c.entries = blocks_of(t, order, SN_ROWS_TILE, 2);
         if (c.entries >= 0 && sn_gemm_sparse_pays(&c)) {
-            answer(r, i, SN_PACK_BF16_SPARSE16, turned, c.entries);
+            answer(r, i, SN_PACK_BF16_SPARSE16, order, c.entries);
             return true;
         }
         c.tiles = false;
     }
-    c.entries = blocks_of(t, turned, SN_SPARSE_PANEL, 1);
+    c.entries = blocks_of(t, order, SN_SPARSE_PANEL, 1);
     if (c.entries < 0 || !sn_gemm_sparse_pays(&c))
         return false;
-    answer(r, i, SN_PACK_F32_SPARSE4, turned, c.entries);
+    answer(r, i, SN_PACK_F32_SPARSE4, order, c.entries);
     return true;
 }
 
-bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, int64_t rows)
+bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_sparse_case c)
 {
     const sn_tensor *t = r->in[i]->data;
     sn_sparse_source s;
-    if (!t || !sn_is_byte(t->dtype) || !is_large(t, turned, &s))
+    if (!is_float(t) || t->rank < 3 || t->rank > 5 || !is_large(t, SN_SPARSE_FILTERS, &s))
+        return false;
+    c.oc = t->dims[0];
+    c.ic = t->dims[1];
+    for (int k = 0; k < 3; k++)
+        c.kernel[k] = k < 5 - t->rank ? 1 : t->dims[t->rank - 3 + k];
+    c.tiles = sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, 1));
+    if (!sn_conv_sparse_pays(&c)) /* not even without a single block */
+        return false;
+    c.entries = blocks_of(t, SN_SPARSE_FILTERS, SN_SPARSE_PANEL, 1);
+    if (c.entries < 0 || !sn_conv_sparse_pays(&c))
+        return false;
+    answer(r, i, SN_PACK_F32_SPARSE4, SN_SPARSE_FILTERS, c.entries);
+    return true;
+}
+
+bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, sn_sparse_order order,
+                                  int64_t rows)
+{
+    const sn_tensor *t = r->in[i]->data;
+    sn_sparse_source s;
+    if (!t || !sn_is_byte(t->dtype) || !is_large(t, order, &s))
         return false;
     const bool u8 = t->dtype == SONDE_DTYPE_U8;
     for (int tiles = 1; tiles >= 0; tiles--) {
         sn_q8_sparse_case c = {rows, s.n, s.k, 0, tiles};
         if (!sn_q8_sparse_pays(&c, r->cpu_flags)) /* not even without a single block */
             continue;
-        c.entries = blocks_of(t, turned, tiles ? SN_ROWS_TILE : SN_SPARSE_PANEL, tiles ? 4 : 1);
+        c.entries = blocks_of(t, order, tiles ? SN_ROWS_TILE : SN_SPARSE_PANEL, tiles ? 4 : 1);
         if (c.entries < 0 || !sn_q8_sparse_pays(&c, r->cpu_flags))
             continue;
         answer(r, i,
                tiles ? (u8 ? SN_PACK_U8_SPARSE16 : SN_PACK_I8_SPARSE16)
                      : (u8 ? SN_PACK_U8_SPARSE4 : SN_PACK_I8_SPARSE4),
-               turned, c.entries);
+               order, c.entries);
         return true;
     }
     return false;

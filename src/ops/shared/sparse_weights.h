@@ -4,15 +4,21 @@
 #ifndef SN_OPS_SHARED_SPARSE_WEIGHTS_H
 #define SN_OPS_SHARED_SPARSE_WEIGHTS_H
 
+#include "compute/conv_sparse.h"
 #include "compute/q8.h"
+#include "compute/sparse.h"
 #include "ops/framework/op.h"
 
 /* Answers for input i, the right side of a product in floats, [k, n] or `turned`, if it is sparse
  * and that pays; false: it has to be packed as other weights are. */
 bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned);
-/* The same of bytes: the right side of a product, or the weights of a 1×1 convolution, which are
- * turned, for so many rows (-1: not known). */
-bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, bool turned, int64_t rows);
+/* The same of the filters of a convolution without groups, of which `c` says everything but the
+ * channels, the kernel and the blocks. */
+bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_sparse_case c);
+/* The same of bytes: the right side of a product, or the filters of a 1×1 convolution, for so many
+ * rows (-1: not known). */
+bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, sn_sparse_order order,
+                                  int64_t rows);
 /* Rows of a matrix on the left; -1: not known. */
 int64_t sn_weights_rows(const sn_fact *a);
 /* Is a weight packed so, with how many blocks? */

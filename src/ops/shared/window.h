@@ -42,6 +42,10 @@ static inline int64_t sn_window_dilation(const sn_window *w, int axis)
 {
     return w->dilations && axis >= 0 && (size_t)axis < w->n ? w->dilations[axis] : 1;
 }
+static inline int64_t sn_window_stride(const sn_window *w, int axis)
+{
+    return w->strides && axis >= 0 && (size_t)axis < w->n ? w->strides[axis] : 1;
+}
 /* Does result r read pixel r, if the kernel is one pixel? */
 static inline bool sn_window_is_pixel(const sn_window *w)
 {
