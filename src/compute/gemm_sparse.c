@@ -24,39 +24,46 @@ enum {
     TASK_FLOPS = 500000,
     TASKS_PER_THREAD = 4,
     TILE_VECTORS = 4, /* that a tile of weights meets */
+    START_CYCLES = 1500,
 };
 
 /* ------------------------------------------------------------------ plan */
 /* Cycles, as measured with AVX-512 and AMX: others are slower in everything alike. Dense weights
- * come from beyond the second-level cache, which takes longest where rows are few. */
+ * that are large come from beyond the second-level cache, which takes longest where rows are few;
+ * others may still be there from the run before. */
 static double dense_cycles(double rows, double n, double k, bool tiles)
 {
     const double products = rows * n * k / (tiles ? 230 : 31);
-    const double weights = (tiles ? 0.11 : 0.3) * n * k;
+    const double bytes = n * k * (tiles ? 2 : 4);
+    const double far = tiles ? 0.11 : 0.3, near = tiles ? 0.04 : 0.085;
+    const double weights = (bytes > SN_SPARSE_FAR_BYTES ? far : near) * n * k;
     return products > weights ? products : weights;
 }
 
 static double sparse_cycles(double rows, double n, double k, double entries)
 {
     if (rows <= SN_SPARSE_ROWS)
-        return entries * (1 + 0.5 * rows);
+        return START_CYCLES + entries * (1 + 0.5 * rows);
     const double vectors = ceil(rows / 16);
     const double turned = 0.5 * rows * k + 0.4 * rows * n,
                  entry = vectors > 1 ? 2.7 * vectors : 3.4;
-    return turned + entry * entries;
+    return START_CYCLES + turned + entry * entries;
 }
 
 /* Of pairs of k × 16 columns. */
 static double sparse_tiles_cycles(double rows, double n, double k, double entries)
 {
     const double panels = ceil(n / SN_ROWS_TILE), tiles = entries / SN_ROWS_TILE + panels / 2;
-    return ceil(rows / SN_ROWS_TILE) * (60 * tiles + 40 * panels) + rows * (0.25 * k + 0.35 * n);
+    const double weights = 4 * entries; /* they come from far, too */
+    const double work = ceil(rows / SN_ROWS_TILE) * (70 * tiles + 40 * panels);
+    return START_CYCLES + (work > weights ? work : weights) + rows * (0.25 * k + 0.35 * n);
 }
 
 bool sn_gemm_sparse_pays(const sn_gemm_sparse_case *c)
 {
     static const int64_t usual[] = {1, 8, 128};
-    const double margin = 0.95, n = (double)c->n, k = (double)c->k, entries = (double)c->entries;
+    const double margin = c->tiles ? 0.85 : 0.95, n = (double)c->n, k = (double)c->k,
+                 entries = (double)c->entries;
     if (c->rows == 0 || c->n <= 0 || c->k <= 0)
         return false;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

@@ -13,7 +13,14 @@
 #include "compute/tiles.h"
 
 /* FAST: the speed from which on a kernel has tiles. */
-enum { CHUNK = 64, FEW = 2, TASKS_PER_THREAD = 4, TILE_VECTORS = 4, FAST = 10 };
+enum {
+    CHUNK = 64,
+    FEW = 2,
+    TASKS_PER_THREAD = 4,
+    TILE_VECTORS = 4,
+    FAST = 10,
+    START_CYCLES = 1500
+};
 
 /* ------------------------------------------------------------------ plan */
 /* The faster of the two kinds; the activations' own where they are the same. */
@@ -63,21 +70,25 @@ static double sparse_cycles(double rows, double n, double k, double entries, con
 {
     const double groups = entries / 4 + 3 * n / 32;
     if (rows <= FEW)
-        return 5 * rows * groups;
-    return 16 * groups * ceil(rows / (g->block * g->pixels[0])) + 0.3 * rows * (n + k);
+        return START_CYCLES + 7 * rows * groups;
+    return START_CYCLES + 16 * groups * ceil(rows / (g->block * g->pixels[0])) +
+           0.3 * rows * (n + k);
 }
 
 static double sparse_tiles_cycles(double rows, double n, double k, double entries)
 {
     const double panels = ceil(n / SN_ROWS_TILE), tiles = entries / SN_ROWS_TILE + panels / 2;
-    return ceil(rows / SN_ROWS_TILE) * (60 * tiles + 40 * panels) + rows * (0.1 * k + 0.4 * n);
+    const double weights = 8 * entries; /* they come from far, too */
+    const double work = ceil(rows / SN_ROWS_TILE) * (60 * tiles + 40 * panels);
+    return START_CYCLES + (work > weights ? work : weights) + rows * (0.1 * k + 0.4 * n);
 }
 
 static double dense_cycles(double rows, double n, double k, double speed)
 {
     const bool tiles = speed > FAST;
     const double products = rows * n * k / (tiles ? 550 : 26 * speed);
-    const double weights = (tiles ? 0.045 : 0.075) * n * k;
+    const double far = tiles ? 0.045 : 0.075, near = tiles ? 0.02 : 0.025;
+    const double weights = (n * k > SN_SPARSE_FAR_BYTES ? far : near) * n * k;
     return products > weights ? products : weights;
 }
 
@@ -89,7 +100,8 @@ bool sn_q8_sparse_pays(const sn_q8_sparse_case *c, uint32_t cpu_flags)
     const sn_geometry *g = i8 > u8 ? &kernels->i8_sparse4_geometry : &kernels->u8_sparse4_geometry;
     const float dense[] = {kernels->u8_tile_geometry.speed, kernels->i8_tile_geometry.speed,
                            kernels->u8_rows_geometry.speed};
-    const double margin = 0.95, n = (double)c->n, k = (double)c->k, entries = (double)c->entries;
+    const double margin = c->tiles ? 0.85 : 0.95, n = (double)c->n, k = (double)c->k,
+                 entries = (double)c->entries;
     float speed = 0;
     for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
         speed = dense[i] > speed ? dense[i] : speed;

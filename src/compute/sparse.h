@@ -39,6 +39,8 @@ int64_t sn_sparse_arg(sn_sparse_order order, int64_t blocks);
 int64_t sn_sparse_arg_blocks(int64_t arg); /* -1: none were promised */
 /* The largest k a packed matrix may have. */
 enum { SN_SPARSE_MOST_K = 65536 };
+/* Dense weights of more bytes than this are not expected in the second-level cache. */
+enum { SN_SPARSE_FAR_BYTES = 700 << 10 };
 
 /* The matrix that a sparse format makes of a weight: its last two dims, the others being 1, or
  * filters. False: it is none, or too large. */

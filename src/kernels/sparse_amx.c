@@ -2,14 +2,15 @@
 /* Sparse weights with the tiles of AMX: a tile of weights is the left side, 16 outputs × 16 lines,
  * and meets up to four tiles of x, 16 lines × 16 rows. Tiles are read at equal distances, so the
  * lines of x are copied together first. Tiles do not take what still waits to be written to the
- * cache, so copies of one step, and sums to begin with, are made a step before they are used. */
+ * cache, so copies of one step, and sums to begin with, are made a step before they are used;
+ * weights are fetched some steps before. */
 #include <immintrin.h>
 #include <stdint.h>
 
 #include "kernels/kernels.h"
 #include "kernels/simd_common.h"
 
-enum { TILE = 16, LINE = 64, TILE_BYTES = TILE * LINE, MOST = 4 };
+enum { TILE = 16, LINE = 64, TILE_BYTES = TILE * LINE, MOST = 4, AHEAD = 6 };
 
 /* What the kernels need beside their arguments: two steps of copies, and sums to begin with. */
 typedef struct room {
@@ -28,6 +29,12 @@ SN_INLINE void copy_group(room *m, const sn_tile_sparse *t, size_t v, size_t gro
     const uint8_t *x = (const uint8_t *)t->x + (ptrdiff_t)v * t->x_v;
     SN_UNROLL for (int i = 0; i < V; i++)
         copy_lines(m->lines[group % 2][i], x + i * t->x_v, t->index + group * TILE);
+}
+
+/* A tile of weights, which may lie behind the last one. */
+SN_INLINE void fetch_weights(const uint8_t *w)
+{
+    SN_UNROLL for (int i = 0; i < TILE; i++) SN_FETCH_L1(w + i * LINE);
 }
 
 /* Panel p begins with these sums; it may be the one behind the last. */
@@ -60,6 +67,7 @@ SN_INLINE void make_start(room *m, const sn_tile_sparse *t, size_t p)
         for (size_t j = from; j < to; j++) {                                                       \
             if (j + 1 < last)                                                                      \
                 copy_group(m, t, v, j + 1, V);                                                     \
+            fetch_weights((const uint8_t *)t->w + (j + AHEAD) * TILE_BYTES);                       \
             _tile_loadd(4, (const uint8_t *)t->w + j * TILE_BYTES, LINE);                          \
             _tile_loadd(5, m->lines[j % 2][0], LINE);                                              \
             product(0, 4, 5);                                                                      \
