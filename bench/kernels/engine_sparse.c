@@ -95,7 +95,9 @@ static bool make_floats(work *w, const bench_setup *s, int threads, const bench_
 {
     sonde_error err;
     const bool tiles = in_tiles(s, g);
-    const unsigned format = tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4;
+    const unsigned format = tiles             ? SN_PACK_BF16_SPARSE16
+                            : g->outputs == 1 ? SN_PACK_F32_SPARSE1
+                                              : SN_PACK_F32_SPARSE4;
     const size_t n = (size_t)(g->k * g->n);
     void *weights = bench_alloc(n * sizeof(float));
     memcpy(weights, dense, n * sizeof(float));
@@ -106,7 +108,7 @@ static bool make_floats(work *w, const bench_setup *s, int threads, const bench_
                             .k = g->k,
                             .b_count = 1,
                             .packed = true,
-                            .sparse = true,
+                            .sparse = sn_pack_get(format)->block,
                             .b_dtype = tiles ? SONDE_DTYPE_BF16 : 0,
                             .entries = entries_of(g, format, weights),
                             .has_c = true,

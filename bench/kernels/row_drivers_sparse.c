@@ -40,6 +40,7 @@ void prepare_sn_f32_sparse(bench_row *r)
     const size_t k = r->quick ? 20 : 760, each = k / 10, b = r->row->geometry.block;
     const size_t v = r->row->geometry.pixels[0];
     sn_f32_sparse t = {.outputs = OUTPUTS,
+                       .panel = SN_SPARSE_PANEL,
                        .vectors = (unsigned)v,
                        .block = (unsigned)b,
                        .x_k = (ptrdiff_t)b,
@@ -66,6 +67,7 @@ void prepare_sn_f32_sparse_rows(bench_row *r)
 {
     const size_t k = r->quick ? 20 : 760, each = k / 10;
     sn_f32_sparse_rows t = {.rows = 1,
+                            .panel = SN_SPARSE_PANEL,
                             .outputs = OUTPUTS,
                             .x_row = (ptrdiff_t)k,
                             .x_k = 1,

@@ -47,8 +47,9 @@ typedef struct sn_conv_desc {
     /* Types of images that lie in memory as bf16 or f16, all of them the same; 0: f32. With tiles
      * of that type, and but for z of depthwise ones. */
     sn_dtype x_half, z_half, y_half;
-    bool sparse;     /* weights come as SN_PACK_F32_SPARSE4, with … */
-    int64_t entries; /* … so many blocks */
+    unsigned sparse; /* weights come as SN_PACK_F32_SPARSE4 or 1: outputs of a block; 0: they are
+                        not sparse */
+    int64_t entries; /* blocks of sparse weights */
     bool f16;        /* weights and images of f16 are that in the file: x may be rounded to it */
     int winograd;    /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;

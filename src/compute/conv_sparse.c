@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions whose weights are sparse, in blocks of four output channels at one k, which is a tap
- * of an input channel. Vectors run over pixels, so x has to be plain, and every k at one distance
- * from a pixel, whatever the pixel:
+/* Convolutions whose weights are sparse, in blocks of four output channels, or of one, at one k,
+ * which is a tap of an input channel. Vectors run over pixels, so x has to be plain, and every k at
+ * one distance from a pixel, whatever the pixel:
  *
  *   1×1 at stride 1   a task copies the pixels of a group, [channel][pixel of the group]
  *   others            x is copied with its borders first, [channel][phase][depth][row][column],
@@ -87,7 +87,8 @@ static void plan_groups(sn_conv_plan *p, size_t l2_bytes)
     const int64_t all = sn_max(sn_ceil_div(s->positions, s->lanes), 1);
     const int64_t vector_bytes = d->c * s->lanes * (int64_t)sizeof(float);
     const int64_t fit = sn_max((int64_t)(l2_bytes / 2) / sn_max(vector_bytes, 1), 1);
-    const int64_t most = s->flat ? sn_min(g->pixels[0], fit) : g->pixels[0];
+    const int64_t at_once = g->pixels[d->sparse == 1];
+    const int64_t most = s->flat ? sn_min(at_once, fit) : at_once;
     s->groups = sn_ceil_div(all, most);
     s->vectors = sn_ceil_div(all, s->groups);
     s->chunks = sn_ceil_div(d->oc, CHUNK);
@@ -144,7 +145,7 @@ bool sn_conv_sparse_plan(sn_conv_plan *p, size_t l2_bytes)
     s->taps = taps;
     s->pixels = pixels;
     s->flat = is_flat(d);
-    p->flops = 2 * (uint64_t)d->n * (uint64_t)pixels * (uint64_t)d->entries * SN_SPARSE_PANEL;
+    p->flops = 2 * (uint64_t)d->n * (uint64_t)pixels * (uint64_t)d->entries * d->sparse;
     s->copy_floats = s->plane * d->c + p->k->f32_sparse4_geometry.block;
     const int64_t copy_bytes = sn_count(s->copy_floats, sizeof(float), 1, 1);
     s->images = s->flat ? d->n : sn_max(sn_min(COPIES_BYTES / sn_max(copy_bytes, 1), d->n), 1);
@@ -167,8 +168,8 @@ bool sn_conv_sparse_plan(sn_conv_plan *p, size_t l2_bytes)
     s->room = sn_carve_each(&p->workspace, threads,
                             (size_t)(s->wide * sn_max(d->out_block, 1)) * sizeof(float));
     const char *isa = strrchr(p->k->f32_sparse4_name, '_');
-    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_sparse4x1_%s", (int)d->kernel[1],
-             (int)d->kernel[2], isa ? isa + 1 : "ref");
+    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_sparse%ux1_%s", (int)d->kernel[1],
+             (int)d->kernel[2], d->sparse, isa ? isa + 1 : "ref");
     return copy_bytes >= 0 && !p->workspace.overflow;
 }
 
@@ -361,17 +362,17 @@ static bool is_bad(const group *g, int64_t k, int64_t i)
 static void spoil(const sparse_call *call, const group *g, int64_t col, int64_t n, float *sums)
 {
     const sn_conv_sparse *s = &call->c->p->sparse;
-    const int64_t ks = s->taps * call->c->p->d.c;
+    const int64_t ks = s->taps * call->c->p->d.c, panel = call->c->p->d.sparse;
     for (int64_t i = 0; i < g->n; i++) {
         int64_t bad = 0;
         for (int64_t k = 0; k < ks; k++)
             bad += is_bad(g, k, i);
-        for (int64_t j = 0; j < n && bad; j += SN_SPARSE_PANEL) {
-            const uint32_t *first = call->w.first + (col + j) / SN_SPARSE_PANEL;
+        for (int64_t j = 0; j < n && bad; j += panel) {
+            const uint32_t *first = call->w.first + (col + j) / panel;
             int64_t met = 0;
             for (uint32_t e = first[0]; e < first[1]; e++)
                 met += is_bad(g, call->w.index[e], i);
-            for (int64_t o = j; o < sn_min(j + SN_SPARSE_PANEL, n) && met < bad; o++)
+            for (int64_t o = j; o < sn_min(j + panel, n) && met < bad; o++)
                 sums[o * s->wide + i] = NAN;
         }
     }
@@ -451,11 +452,12 @@ static void chunk_of(const sparse_call *call, const group *g, int64_t col, int w
     const sn_f32_sparse tile = {.x = g->x,
                                 .w = call->w.w,
                                 .index = call->w.index,
-                                .first = call->w.first + col / SN_SPARSE_PANEL,
+                                .first = call->w.first + col / p->d.sparse,
                                 .start = c->bias ? c->bias + col : NULL,
                                 .x_at = g->at,
                                 .y = sums,
                                 .outputs = (size_t)n,
+                                .panel = p->d.sparse,
                                 .vectors = (unsigned)sn_ceil_div(g->n, s->lanes),
                                 .block = (unsigned)s->lanes,
                                 .x_k = g->x_k,
@@ -514,7 +516,8 @@ void sn_conv_sparse_run(const sn_conv_call *c, sn_pool *pool)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_sparse *s = &p->sparse;
-    const sn_pack_format *f = sn_pack_get(SN_PACK_F32_SPARSE4);
+    const sn_pack_format *f =
+        sn_pack_get(p->d.sparse == 1 ? SN_PACK_F32_SPARSE1 : SN_PACK_F32_SPARSE4);
     sparse_call call = {c, sn_sparse_view_of(f, c->w, p->d.oc, p->d.entries), 0};
     if (s->positions == 0)
         return;

@@ -28,8 +28,9 @@ typedef struct sn_gemm_desc {
     bool f16;         /* a packed B of f16, and A, are that in the file: A may be rounded to it */
     bool tiles;       /* packed B is in the format sn_gemm_tiles_pack_id names, other B, of f32,
                          and with k > 0, is rounded to bf16 in every run; A is rounded, too */
-    bool sparse;      /* packed B is F32_SPARSE4, or BF16_SPARSE16 by its type (sparse.h), … */
-    int64_t entries;  /* … with so many entries */
+    unsigned sparse;  /* packed B is F32_SPARSE4 or 1, or BF16_SPARSE16 (sparse.h): outputs of a
+                         block; 0: it is not sparse */
+    int64_t entries;  /* of sparse B */
     bool a_rows;      /* tiles: A comes in rows of bf16 (sn_tiles_row_bytes), and those
                          behind the last one, up to a whole tile, may be read */
     bool has_c;

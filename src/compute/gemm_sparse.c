@@ -40,13 +40,14 @@ static double dense_cycles(double rows, double n, double k, bool tiles)
     return products > weights ? products : weights;
 }
 
-static double sparse_cycles(double rows, double n, double k, double entries)
+static double sparse_cycles(double rows, double n, double k, double entries, bool single)
 {
     if (rows <= SN_SPARSE_ROWS)
-        return START_CYCLES + entries * (1 + 0.5 * rows);
+        return START_CYCLES + entries * (single ? 1.3 + rows : 1 + 0.5 * rows);
     const double vectors = ceil(rows / 16);
-    const double turned = 0.5 * rows * k + 0.4 * rows * n,
-                 entry = vectors > 1 ? 2.7 * vectors : 3.4;
+    const double turned = 0.5 * rows * k + 0.4 * rows * n;
+    const double block = vectors > 1 ? 2.7 * vectors : 3.4;
+    const double entry = single ? 1 + 1.5 * vectors : block;
     return START_CYCLES + turned + entry * entries;
 }
 
@@ -69,7 +70,7 @@ bool sn_gemm_sparse_pays(const sn_gemm_sparse_case *c)
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         const double rows = (double)(c->rows > 0 ? c->rows : usual[i]);
         const double cycles = c->tiles ? sparse_tiles_cycles(rows, n, k, entries)
-                                       : sparse_cycles(rows, n, k, entries);
+                                       : sparse_cycles(rows, n, k, entries, c->single);
         if (cycles > margin * dense_cycles(rows, n, k, c->dense_tiles))
             return false;
     }
@@ -92,7 +93,7 @@ static void plan_groups(sn_gemm_plan *p, size_t l2_bytes)
     const int64_t all = sn_ceil_div(d->m, p->block);
     const int64_t vector_bytes = s->depth * p->block * (int64_t)sizeof(float);
     const int64_t fit = sn_max((int64_t)(l2_bytes / 4 * 3) / vector_bytes, 1);
-    const int64_t most = sn_min(s->tiles ? TILE_VECTORS : g->pixels[0], fit);
+    const int64_t most = sn_min(s->tiles ? TILE_VECTORS : g->pixels[d->sparse == 1], fit);
     s->groups = sn_max(sn_ceil_div(all, most), 1);
     s->vectors = sn_ceil_div(all, s->groups);
     const int64_t want =
@@ -105,10 +106,10 @@ bool sn_gemm_sparse_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
     sn_gemm_sparse *s = &p->sparse;
-    s->tiles = d->b_dtype == SONDE_DTYPE_BF16;
+    s->tiles = d->sparse == SN_ROWS_TILE;
     p->block = s->tiles ? SN_ROWS_TILE : p->k->f32_sparse4_geometry.block;
     s->depth = s->tiles ? sn_ceil_div(d->k, SN_STEP_HALVES) * SN_ROWS_TILE + 1 : sn_max(d->k, 1);
-    const uint64_t each = s->tiles ? 2 * SN_ROWS_TILE : SN_SPARSE_PANEL;
+    const uint64_t each = s->tiles ? 2 * SN_ROWS_TILE : d->sparse;
     p->flops = 2 * (uint64_t)p->batches * (uint64_t)d->m * (uint64_t)d->entries * each;
     s->by_rows = !s->tiles && d->m <= SN_SPARSE_ROWS;
     s->chunks = sn_ceil_div(d->n, CHUNK);
@@ -119,7 +120,7 @@ bool sn_gemm_sparse_plan(sn_gemm_plan *p, size_t l2_bytes)
         snprintf(p->name, sizeof p->name, "bf16_gemm_sparse16x4_%s",
                  isa_of(p->k->bf16_sparse16_name));
     } else {
-        snprintf(p->name, sizeof p->name, "f32_gemm_sparse4x1_%s",
+        snprintf(p->name, sizeof p->name, "f32_gemm_sparse%ux1_%s", d->sparse,
                  isa_of(s->by_rows ? p->k->f32_sparse4_rows_name : p->k->f32_sparse4_name));
     }
     if (s->by_rows)
@@ -203,7 +204,7 @@ static void spoil_row(const sparse_call *c, const piece *t)
 {
     const sn_gemm_plan *p = c->p;
     const sn_gemm_desc *d = &p->d;
-    const int64_t panel = p->sparse.tiles ? SN_ROWS_TILE : SN_SPARSE_PANEL;
+    const int64_t panel = d->sparse;
     const int64_t each = p->sparse.tiles ? SN_ROWS_TILE : 1, ks = p->sparse.tiles ? 2 : 1;
     const row_of_a a = row_at(c, t->batch, t->row);
     const int64_t bad = count_bad(a, 0, d->k);
@@ -230,11 +231,12 @@ static void by_rows(const sparse_call *c, const piece *t)
     const sn_f32_sparse_rows tile = {.x = a,
                                      .w = c->b.w,
                                      .index = c->b.index,
-                                     .first = c->b.first + t->col / SN_SPARSE_PANEL,
+                                     .first = c->b.first + t->col / d->sparse,
                                      .start = p->bias ? c->o->c + t->col : NULL,
                                      .y = add ? sums : y,
                                      .rows = (size_t)t->rows,
                                      .outputs = (size_t)t->n,
+                                     .panel = d->sparse,
                                      .x_row = d->trans_a ? 1 : d->k,
                                      .x_k = d->trans_a ? d->m : 1,
                                      .y_row = add ? CHUNK : d->n,
@@ -342,10 +344,11 @@ static void sum_by_vectors(const sparse_call *c, const piece *t, const float *x,
     const sn_f32_sparse tile = {.x = x,
                                 .w = c->b.w,
                                 .index = c->b.index,
-                                .first = c->b.first + t->col / SN_SPARSE_PANEL,
+                                .first = c->b.first + t->col / p->d.sparse,
                                 .start = p->bias ? c->o->c + t->col : NULL,
                                 .y = sums,
                                 .outputs = (size_t)t->n,
+                                .panel = p->d.sparse,
                                 .vectors = (unsigned)sn_ceil_div(t->rows, block),
                                 .block = p->block,
                                 .x_k = block,
@@ -432,7 +435,9 @@ void sn_gemm_sparse_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *
                         sn_pool *pool)
 {
     const sn_gemm_sparse *s = &p->sparse;
-    const unsigned format = s->tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4;
+    const unsigned format = s->tiles           ? SN_PACK_BF16_SPARSE16
+                            : p->d.sparse == 1 ? SN_PACK_F32_SPARSE1
+                                               : SN_PACK_F32_SPARSE4;
     const sparse_call c = {p, o, sn_sparse_view_of(sn_pack_get(format), o->b, p->d.n, p->d.entries),
                            workspace};
     if (sn_pool_threads(pool) > p->threads)

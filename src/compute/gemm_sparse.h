@@ -10,6 +10,7 @@ typedef struct sn_gemm_sparse_case {
     int64_t rows; /* of A; -1: not known */
     int64_t n, k;
     int64_t entries;  /* blocks of 4 columns × 1 k that are not zero, … */
+    bool single;      /* … or single weights */
     bool tiles;       /* … or of 16 × 2, which are multiplied in tiles of bf16 */
     bool dense_tiles; /* the dense product would be in tiles of bf16 */
 } sn_gemm_sparse_case;

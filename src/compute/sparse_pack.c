@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed formats of sparse matrices, in panels of four columns, or 16 for tiles:
+/* The packed formats of sparse matrices, in panels of four columns, of one, or 16 for tiles:
  *
  *   of bytes, the sum of each column, which zero points are multiplied by (q8.h)
  *   where the groups of each panel begin, [panels + 1]
@@ -7,6 +7,7 @@
  *   weights, [groups][columns of a panel][entries of a group][k of an entry]
  *
  *                  columns   k of an entry   entries of a group
+ *   f32_sparse1          1               1                    1
  *   f32_sparse4          4               1                    1
  *   i8_sparse4           4               1                    4
  *   bf16_sparse16       16               2                   16
@@ -121,7 +122,7 @@ static size_t sparse_units(const sn_packing *p)
     return 1;
 }
 
-enum { MOST_BYTES = SN_ROWS_TILE * 4 }; /* of an entry: of four floats, or a line of a tile */
+enum { MOST_BYTES = SN_ROWS_TILE * 4 }; /* of an entry: a line of a tile */
 
 /* Are these weights not all zero? */
 static bool counts(const layout *l, const uint8_t *w)
@@ -177,6 +178,64 @@ static int64_t pack_one(const layout *l, uint8_t *dst, const uint8_t *src, int64
     return at / l->each;
 }
 
+/* Floats, which need no groups, in the order in which they lie: first how many entries each panel
+ * has, then what they are. `first` is where the next entry of a panel goes meanwhile. */
+typedef struct floats {
+    const layout *l;
+    const uint8_t *src;
+    uint32_t *first;
+    uint16_t *index; /* NULL: they are counted */
+    float *w;
+} floats;
+
+static void float_entry(const floats *f, int64_t panel, int64_t k)
+{
+    const layout *l = f->l;
+    const int64_t col = panel * l->columns, lanes = sn_min(l->columns, l->n - col);
+    float w[SN_SPARSE_PANEL] = {0};
+    bool any = false;
+    for (int64_t c = 0; c < lanes; c++) {
+        const int64_t at = l->turned ? (col + c) * l->k + k : k * l->n + col + c;
+        memcpy(&w[c], f->src + (size_t)at * sizeof *w, sizeof *w);
+        any |= w[c] != 0;
+    }
+    if (!any)
+        return;
+    const uint32_t at = f->first[panel];
+    if (f->index && at >= l->groups) /* it is another weight than that which was counted */
+        return;
+    f->first[panel]++;
+    if (!f->index)
+        return;
+    f->index[at] = (uint16_t)k;
+    memcpy(f->w + (size_t)at * (size_t)l->columns, w, (size_t)l->columns * sizeof *w);
+}
+
+static void all_floats(const floats *f)
+{
+    const layout *l = f->l;
+    for (int64_t a = 0; a < (l->turned ? l->panels : l->k); a++)
+        for (int64_t b = 0; b < (l->turned ? l->k : l->panels); b++)
+            float_entry(f, l->turned ? a : b, l->turned ? b : a);
+}
+
+static void pack_floats(const layout *l, uint8_t *dst, const uint8_t *src)
+{
+    uint32_t *first = (uint32_t *)(void *)(dst + l->first_at), all = 0;
+    floats f = {.l = l, .src = src, .first = first};
+    all_floats(&f);
+    for (int64_t q = 0; q <= l->panels; q++) {
+        const uint32_t some = q < l->panels ? first[q] : 0;
+        first[q] = all;
+        all = (uint32_t)sn_min((int64_t)all + some, l->groups);
+    }
+    f.index = (uint16_t *)(void *)(dst + l->index_at);
+    f.w = (float *)(void *)(dst + l->w_at);
+    all_floats(&f);
+    memmove(first + 1, first, (size_t)l->panels * sizeof *first);
+    first[0] = 0;
+}
+
 static void pack_sparse(const sn_packing *p, void *dst, const void *src, size_t unit)
 {
     layout l;
@@ -184,6 +243,10 @@ static void pack_sparse(const sn_packing *p, void *dst, const void *src, size_t 
     if (!layout_in(p, &l))
         return;
     memset(dst, 0, l.bytes);
+    if (p->format->dtype == SONDE_DTYPE_F32) {
+        pack_floats(&l, dst, src);
+        return;
+    }
     uint32_t *first = (uint32_t *)(void *)((uint8_t *)dst + l.first_at);
     int64_t group = 0;
     for (int64_t q = 0; q < l.panels; q++) {
@@ -208,6 +271,7 @@ static bool sparse_source(const sn_packing *p, size_t unit, int64_t *first, int6
                                                      .units = sparse_units,                        \
                                                      .pack = pack_sparse,                          \
                                                      .source = sparse_source};
+FORMAT(F32, f32, sparse1, SPARSE, 1, 1)
 FORMAT(F32, f32, sparse4, SPARSE, 4, 1)
 FORMAT(I8, i8, sparse4, SPARSE, 4, 4)
 FORMAT(U8, u8, sparse4, SPARSE, 4, 4)

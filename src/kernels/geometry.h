@@ -36,16 +36,19 @@ typedef enum sn_arrangement {
 } sn_arrangement;
 
 /* The geometries that rows of kernels.inc name, as initialisers. */
-#define SN_GEOMETRY_flat          .block = 0
-#define SN_GEOMETRY_block8        .block = 8, .speed = 0.55f
-#define SN_GEOMETRY_block16       .block = 16, .speed = 1
-#define SN_GEOMETRY_filters8      .block = 8, .kr = 1
-#define SN_GEOMETRY_filters16     .block = 16, .kr = 1
-#define SN_GEOMETRY_tile8         .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
-#define SN_GEOMETRY_tile16        .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
-#define SN_GEOMETRY_sparse_c      .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST_C}, .speed = 0.05f
-#define SN_GEOMETRY_sparse8       .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST8}, .speed = 0.55f
-#define SN_GEOMETRY_sparse16      .block = 16, .kr = 1, .pixels = {SN_SPARSE_MOST16}, .speed = 1
+#define SN_GEOMETRY_flat      .block = 0
+#define SN_GEOMETRY_block8    .block = 8, .speed = 0.55f
+#define SN_GEOMETRY_block16   .block = 16, .speed = 1
+#define SN_GEOMETRY_filters8  .block = 8, .kr = 1
+#define SN_GEOMETRY_filters16 .block = 16, .kr = 1
+#define SN_GEOMETRY_tile8     .block = 8, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES8)
+#define SN_GEOMETRY_tile16    .block = 16, .kr = 1, .pixels = SN_TILE_PIXELS(SN_TILES16)
+#define SN_GEOMETRY_sparse_c                                                                       \
+    .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST_C, SN_SPARSE_SINGLE}, .speed = 0.05f
+#define SN_GEOMETRY_sparse8                                                                        \
+    .block = 8, .kr = 1, .pixels = {SN_SPARSE_MOST8, SN_SPARSE_SINGLE}, .speed = 0.55f
+#define SN_GEOMETRY_sparse16                                                                       \
+    .block = 16, .kr = 1, .pixels = {SN_SPARSE_MOST16, SN_SPARSE_SINGLE}, .speed = 1
 #define SN_GEOMETRY_byte_sparse_c .block = 8, .kr = 4, .pixels = {2}, .speed = 0.05f
 #define SN_GEOMETRY_byte_sparse8  .block = 8, .kr = 4, .pixels = {2}, .speed = 0.55f
 #define SN_GEOMETRY_dot_sparse8   .block = 8, .kr = 4, .pixels = {4}, .speed = 2

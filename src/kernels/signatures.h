@@ -57,13 +57,14 @@ typedef void sn_f32_tile_fn(const sn_f32_tile *t);
 
 /* Sparse weights in panels of four outputs: of each panel only the k at which one of its weights is
  * not zero, in ascending order. Entries first[p] … first[p+1]-1 belong to panel p; entry j is the
- * four weights at w[4*j] and their k, index[j]. */
+ * four weights at w[4*j] and their k, index[j]. Of floats panels may also be single outputs, P = 1
+ * instead of 4: then entry j is one weight. */
 enum { SN_SPARSE_PANEL = 4 };
 
 /* Rows of x in vectors of `block`, so that a weight meets `block` of them at once:
  *
- *   y[o*y_o + v*y_v + l] = clip(start[o] + sum over the entries j of panel o/4 of
- *                                   x[at(index[j]) + v*x_v + l] * w[4*j + o%4], lo, hi)
+ *   y[o*y_o + v*y_v + l] = clip(start[o] + sum over the entries j of panel o/P of
+ *                                   x[at(index[j]) + v*x_v + l] * w[P*j + o%P], lo, hi)
  *
  * for o < outputs, v < vectors, l < block; at(k) is x_at[k], or k*x_k without it. The order of a
  * sum does not depend on `vectors`. clip keeps NaN; lo = -inf and hi = +inf switch it off. */
@@ -75,7 +76,8 @@ typedef struct sn_f32_sparse {
     const int32_t *x_at; /* NULL: at equal distances */
     float *y;            /* overlaps nothing */
     size_t outputs;
-    unsigned vectors; /* 1 … pixels[0] of the row's geometry */
+    unsigned panel;   /* P, 4 or 1 */
+    unsigned vectors; /* 1 … pixels[0] of the row's geometry, of single outputs pixels[1] */
     unsigned block;
     ptrdiff_t x_k, x_v, y_o, y_v;
     float lo, hi;
@@ -84,8 +86,8 @@ typedef void sn_f32_sparse_fn(const sn_f32_sparse *t);
 
 /* The same for few rows of x as they lie:
  *
- *   y[r*y_row + o] = clip(start[o] + sum over the entries j of panel o/4 of
- *                             x[r*x_row + index[j]*x_k] * w[4*j + o%4], lo, hi)
+ *   y[r*y_row + o] = clip(start[o] + sum over the entries j of panel o/P of
+ *                             x[r*x_row + index[j]*x_k] * w[P*j + o%P], lo, hi)
  *
  * for r < rows, o < outputs. */
 enum { SN_SPARSE_ROWS = 4 };
@@ -96,6 +98,7 @@ typedef struct sn_f32_sparse_rows {
     const float *start;   /* outputs; NULL: 0 */
     float *y;             /* overlaps nothing */
     size_t rows, outputs; /* rows: 1 … SN_SPARSE_ROWS */
+    unsigned panel;       /* P, 4 or 1 */
     ptrdiff_t x_row, x_k, y_row;
     float lo, hi;
 } sn_f32_sparse_rows;

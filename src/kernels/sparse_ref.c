@@ -22,9 +22,9 @@ void sn_f32_sparse4_ref(const sn_f32_sparse *t)
             for (unsigned l = 0; l < t->block; l++) {
                 const float *x = t->x + (ptrdiff_t)v * t->x_v + l;
                 float sum = t->start ? t->start[o] : 0.0f;
-                for (uint32_t j = t->first[o / 4]; j < t->first[o / 4 + 1]; j++) {
+                for (uint32_t j = t->first[o / t->panel]; j < t->first[o / t->panel + 1]; j++) {
                     const ptrdiff_t at = t->x_at ? t->x_at[t->index[j]] : t->index[j] * t->x_k;
-                    sum = sum + x[at] * t->w[4 * (size_t)j + o % 4];
+                    sum = sum + x[at] * t->w[t->panel * (size_t)j + o % t->panel];
                 }
                 t->y[(ptrdiff_t)o * t->y_o + (ptrdiff_t)v * t->y_v + l] = clip(sum, t->lo, t->hi);
             }
@@ -36,8 +36,8 @@ void sn_f32_sparse4_rows_ref(const sn_f32_sparse_rows *t)
         for (size_t o = 0; o < t->outputs; o++) {
             const float *x = t->x + (ptrdiff_t)r * t->x_row;
             float sum = t->start ? t->start[o] : 0.0f;
-            for (uint32_t j = t->first[o / 4]; j < t->first[o / 4 + 1]; j++)
-                sum = sum + x[t->index[j] * t->x_k] * t->w[4 * (size_t)j + o % 4];
+            for (uint32_t j = t->first[o / t->panel]; j < t->first[o / t->panel + 1]; j++)
+                sum = sum + x[t->index[j] * t->x_k] * t->w[t->panel * (size_t)j + o % t->panel];
             t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)o] = clip(sum, t->lo, t->hi);
         }
 }

@@ -31,6 +31,7 @@
 #define SN_SPARSE_MOST16 6
 #define SN_SPARSE_MOST8  3
 #define SN_SPARSE_MOST_C 3
+#define SN_SPARSE_SINGLE 4 /* … that a single output meets */
 /* Sanitizer builds have only these, as every instance takes the compiler long; drivers still plan
  * with the others, so that they do the same in every build. */
 #define SN_FEW_TILES_1(X) X(1, 1) X(4, 1)

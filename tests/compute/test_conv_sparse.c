@@ -22,7 +22,8 @@ static float *run_dense(const problem *p, const float *x, const float *w, const 
     sn_conv_desc d = p->d;
     sn_conv_plan plan;
     sonde_error err = {0};
-    d.sparse = d.packed = false;
+    d.sparse = 0;
+    d.packed = false;
     d.in_block = d.out_block = 0;
     d.act = *act;
     if (sn_conv_plan_make(&plan, &d, 0, 1 << 16, 1, &err)) {
@@ -50,14 +51,14 @@ static float *copy_of(const float *x, int64_t n)
     return y;
 }
 
-/* Blocks of four filters at one k become zero. */
+/* Blocks of four filters, or one, at one k become zero. */
 static void prune(const problem *p, int percent)
 {
-    const int64_t k = p->nw / p->d.oc;
-    for (int64_t o = 0; o < p->d.oc; o += 4)
+    const int64_t k = p->nw / p->d.oc, each = p->d.sparse;
+    for (int64_t o = 0; o < p->d.oc; o += each)
         for (int64_t i = 0; i < k; i++)
             if (test_between(0, 99) < percent)
-                for (int64_t a = o; a < o + 4 && a < p->d.oc; a++)
+                for (int64_t a = o; a < o + each && a < p->d.oc; a++)
                     p->w[a * k + i] = test_rand() % 2 ? 0.0f : -0.0f;
 }
 
@@ -91,7 +92,7 @@ static bool random_problem(problem *p, int i)
                          .stride = {1, 1, 1},
                          .dilation = {1, 1, 1},
                          .packed = true,
-                         .sparse = true,
+                         .sparse = i % 4 == 2 ? 1 : SN_SPARSE_PANEL,
                          .act = acts[test_rand() % 4],
                          .residual = test_rand() % 2}};
     sn_conv_desc *d = &p->d;
@@ -165,9 +166,9 @@ static void check(const problem *p, const level *lv, unsigned in_block, unsigned
     const sn_sparse_source source = {p->w, SONDE_DTYPE_F32, p->nw / d.oc, d.oc, true};
     d.in_block = in_block;
     d.out_block = out_block;
-    d.entries = sn_sparse_blocks(&source, SN_SPARSE_PANEL, 1);
-    void *w = packed_weights(SN_PACK_F32_SPARSE4, p->w, dims, 5,
-                             sn_sparse_arg(SN_SPARSE_FILTERS, d.entries), lv->flags);
+    d.entries = sn_sparse_blocks(&source, (int)d.sparse, 1);
+    void *w = packed_weights(d.sparse == 1 ? SN_PACK_F32_SPARSE1 : SN_PACK_F32_SPARSE4, p->w, dims,
+                             5, sn_sparse_arg(SN_SPARSE_FILTERS, d.entries), lv->flags);
     sn_conv_plan plan;
     CHECK_OK(sn_conv_plan_make(&plan, &d, lv->flags, 1 << 15, pool ? 2 : 1, &err));
     void *space = aligned_alloc(64, sn_round_up(plan.workspace.bytes + 64, 64));
@@ -260,7 +261,7 @@ TEST(a_sparse_convolution_that_is_too_large_is_refused)
                       .stride = {1, 1, 1},
                       .dilation = {1, 1, 1},
                       .packed = true,
-                      .sparse = true};
+                      .sparse = SN_SPARSE_PANEL};
     CHECK(sn_conv_plan_make(&p, &d, 0, 1 << 20, 1, &err) == SONDE_LIMIT);
 }
 

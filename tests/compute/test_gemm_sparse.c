@@ -131,7 +131,8 @@ static problem random_problem(int i, uint32_t flags)
     d->act.kind = acts[test_rand() % 3];
     p.tiles = test_rand() % 2 && sn_kernels_get(flags)->f32_block_geometry.block == SN_ROWS_TILE;
     p.a = random_floats((size_t)(p.batches * d->m * d->k));
-    p.b = sparse_floats(d->k, d->n, d->trans_b, (int)test_between(0, 10) * 10, p.tiles ? 16 : 4,
+    d->sparse = p.tiles ? SN_ROWS_TILE : test_rand() % 3 ? SN_SPARSE_PANEL : 1;
+    p.b = sparse_floats(d->k, d->n, d->trans_b, (int)test_between(0, 10) * 10, (int)d->sparse,
                         p.tiles ? 4 : 1);
     if (p.tiles) {
         round_to_bf16(p.a, p.batches * d->m * d->k);
@@ -139,14 +140,19 @@ static problem random_problem(int i, uint32_t flags)
     }
     p.c = d->has_c ? random_floats((size_t)((d->m - 1) * d->c_m + (d->n - 1) * d->c_n + 1)) : NULL;
     p.z = d->residual ? random_floats((size_t)(p.batches * d->m * d->n)) : NULL;
-    p.want = run(&p, d, p.b, flags, 1, NULL, false);
+    sn_gemm_desc dense = *d;
+    dense.sparse = 0;
+    p.want = run(&p, &dense, p.b, flags, 1, NULL, false);
     const sn_sparse_source s = {p.b, SONDE_DTYPE_F32, d->k, d->n, d->trans_b};
     const int64_t dims[2] = {d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n};
-    d->sparse = d->packed = true;
-    d->entries = p.tiles ? sn_sparse_blocks(&s, 16, 2) : sn_sparse_blocks(&s, 4, 1);
+    d->packed = true;
+    d->entries = sn_sparse_blocks(&s, (int)d->sparse, p.tiles ? 2 : 1);
     d->b_dtype = p.tiles ? SONDE_DTYPE_BF16 : 0;
+    const unsigned format = p.tiles          ? SN_PACK_BF16_SPARSE16
+                            : d->sparse == 1 ? SN_PACK_F32_SPARSE1
+                                             : SN_PACK_F32_SPARSE4;
     p.packed = packed_rounded(
-        p.tiles ? SN_PACK_BF16_SPARSE16 : SN_PACK_F32_SPARSE4, p.b, (size_t)(d->n * d->k), dims, 2,
+        format, p.b, (size_t)(d->n * d->k), dims, 2,
         sn_sparse_arg(d->trans_b ? SN_SPARSE_TURNED : SN_SPARSE_PLAIN, d->entries), flags);
     return p;
 }
@@ -207,7 +213,8 @@ TEST(numbers_that_are_not_finite_reach_outputs_that_skip_them)
             for (int bad = 0; bad < 3; bad++)
                 p.a[test_between(0, n - 1)] = bad == 1 ? NAN : bad ? INFINITY : -INFINITY;
             sn_gemm_desc dense = p.d;
-            dense.sparse = dense.packed = false;
+            dense.sparse = 0;
+            dense.packed = false;
             dense.b_dtype = 0;
             free(p.want);
             p.want = run(&p, &dense, p.b, lv->flags, 1, NULL, false);
@@ -223,21 +230,25 @@ TEST(a_weight_that_changed_after_it_was_counted_stays_in_its_memory)
     enum { K = 40, N = 64 };
     const int64_t dims[2] = {K, N};
     float *w = random_floats(K * N);
-    const sn_packing p = {sn_pack_get(SN_PACK_F32_SPARSE4), dims, 2,
-                          sn_sparse_arg(SN_SPARSE_PLAIN, 17), 0};
-    size_t bytes;
-    CHECK(p.format->bytes(&p, &bytes));
-    uint8_t *dst = malloc(bytes);
-    p.format->pack(&p, dst, w, 0);
-    const sn_sparse_view v = sn_sparse_view_of(sn_pack_get(SN_PACK_F32_SPARSE4), dst, N, 17);
-    for (int i = 0; i <= N / 4; i++)
-        CHECK(v.first[i] <= 17);
-    free(dst), free(w);
+    for (int single = 0; single < 2; single++) {
+        const sn_pack_format *f = sn_pack_get(single ? SN_PACK_F32_SPARSE1 : SN_PACK_F32_SPARSE4);
+        const sn_packing p = {f, dims, 2, sn_sparse_arg(SN_SPARSE_PLAIN, 17), 0};
+        size_t bytes;
+        CHECK(f->bytes(&p, &bytes));
+        uint8_t *dst = malloc(bytes);
+        f->pack(&p, dst, w, 0);
+        const sn_sparse_view v = sn_sparse_view_of(f, dst, N, 17);
+        for (int i = 0; i <= N / (int)f->block; i++)
+            CHECK(v.first[i] <= 17 && (i == 0 || v.first[i - 1] <= v.first[i]));
+        free(dst);
+    }
+    free(w);
 }
 
 static bool pays(int64_t rows, int64_t n, int64_t k, int64_t entries)
 {
-    return sn_gemm_sparse_pays(&(sn_gemm_sparse_case){rows, n, k, entries, false, false});
+    return sn_gemm_sparse_pays(
+        &(sn_gemm_sparse_case){.rows = rows, .n = n, .k = k, .entries = entries});
 }
 
 TEST(many_zeros_pay_and_few_do_not)
@@ -250,6 +261,12 @@ TEST(many_zeros_pay_and_few_do_not)
     CHECK(!pays(-1, 768, 768, all / 2));
     CHECK(!pays(100000, 8, 768, 768)); /* turning A costs more than it saves */
     CHECK(!pays(0, 768, 768, 1));
+    /* Single weights: more of them have to be zero. */
+    sn_gemm_sparse_case c = {.rows = 128, .n = 768, .k = 768, .entries = 4 * all / 10};
+    c.single = true;
+    CHECK(sn_gemm_sparse_pays(&c));
+    c.entries = 4 * all / 2;
+    CHECK(!sn_gemm_sparse_pays(&c));
 }
 
 TEST_MAIN()

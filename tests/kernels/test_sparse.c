@@ -7,16 +7,17 @@ enum { MAX_OUTPUTS = 23, MAX_ENTRIES = 40, MAX_K = 50 };
 
 /* A random matrix of that form: entries of each panel ascend. */
 typedef struct sparse_matrix {
-    uint32_t first[MAX_OUTPUTS / 4 + 2];
+    uint32_t first[MAX_OUTPUTS + 1];
     guarded w, index;
-    size_t entries, outputs, k;
+    size_t entries, outputs, k, panel;
 } sparse_matrix;
 
 static sparse_matrix random_matrix(bool at_end)
 {
     sparse_matrix m = {.outputs = rnd(1, MAX_OUTPUTS), .k = rnd(1, MAX_K)};
-    const size_t panels = (m.outputs + 3) / 4, share = rnd(0, 4);
-    uint16_t all[(MAX_OUTPUTS / 4 + 1) * MAX_K];
+    m.panel = test_rand() % 3 ? SN_SPARSE_PANEL : 1;
+    const size_t panels = (m.outputs + m.panel - 1) / m.panel, share = rnd(0, 4);
+    uint16_t all[MAX_OUTPUTS * MAX_K];
     for (size_t p = 0; p < panels; p++) {
         m.first[p] = (uint32_t)m.entries;
         for (size_t k = 0; k < m.k; k++)
@@ -24,8 +25,8 @@ static sparse_matrix random_matrix(bool at_end)
                 all[m.entries++] = (uint16_t)k;
     }
     m.first[panels] = (uint32_t)m.entries;
-    m.w = guard_floats(m.entries * 4, at_end);
-    fill(m.w.data, m.entries * 4, NONE);
+    m.w = guard_floats(m.entries * m.panel, at_end);
+    fill(m.w.data, m.entries * m.panel, NONE);
     /* Of two bytes each; an odd one begins in the middle of a float. */
     m.index = guard_floats((m.entries + 1) / 2, at_end);
     memcpy((uint8_t *)m.index.data + (at_end ? m.entries % 2 * 2 : 0), all, m.entries * 2);
@@ -50,7 +51,8 @@ static void check_sparse(const sn_kernel_row *row, const sn_kernel_row *ref)
         const bool at_end = i % 2, direct = test_rand() % 2;
         sparse_matrix m = random_matrix(at_end);
         sn_f32_sparse t = {.outputs = m.outputs, .first = m.first, .block = row->geometry.block};
-        t.vectors = (unsigned)rnd(1, row->geometry.pixels[0]);
+        t.panel = (unsigned)m.panel;
+        t.vectors = (unsigned)rnd(1, row->geometry.pixels[m.panel == 1]);
         const ptrdiff_t wide = (ptrdiff_t)(t.vectors * t.block), b = (ptrdiff_t)t.block;
         /* Rows of vectors side by side, as in an image, or vectors one behind the other. */
         t.x_k = direct ? wide + (ptrdiff_t)rnd(0, 3) : b;
@@ -77,7 +79,7 @@ static void check_sparse(const sn_kernel_row *row, const sn_kernel_row *ref)
         t.y = got.data;
         ((sn_f32_sparse_fn *)row->fn)(&t);
         make_absolute(x.data, nx);
-        make_absolute(m.w.data, m.entries * 4);
+        make_absolute(m.w.data, m.entries * m.panel);
         make_absolute(start.data, m.outputs);
         t.y = scale.data;
         t.lo = -INFINITY;
@@ -99,6 +101,7 @@ static void check_sparse_rows(const sn_kernel_row *row, const sn_kernel_row *ref
         sparse_matrix m = random_matrix(at_end);
         sn_f32_sparse_rows t = {
             .rows = rnd(1, SN_SPARSE_ROWS), .outputs = m.outputs, .first = m.first};
+        t.panel = (unsigned)m.panel;
         t.x_row = turned ? 1 : (ptrdiff_t)m.k;
         t.x_k = turned ? (ptrdiff_t)t.rows : 1;
         t.y_row = (ptrdiff_t)m.outputs;
@@ -117,7 +120,7 @@ static void check_sparse_rows(const sn_kernel_row *row, const sn_kernel_row *ref
         t.y = got.data;
         ((sn_f32_sparse_rows_fn *)row->fn)(&t);
         make_absolute(x.data, nx);
-        make_absolute(m.w.data, m.entries * 4);
+        make_absolute(m.w.data, m.entries * m.panel);
         make_absolute(start.data, m.outputs);
         t.y = scale.data;
         t.lo = -INFINITY;

@@ -156,7 +156,7 @@ static sonde_status bind_projection(sn_bind *b, msa_bound *k)
     k->c = sn_converted_carve(&b->workspace, b->n_in > BIAS ? b->in[BIAS] : NULL, SONDE_DTYPE_F32);
     k->qkv = sn_carve(&b->workspace, sn_count(rows, k->row, 1, 1), sizeof(float));
     int64_t entries = 0;
-    const bool sparse = sn_weights_sparse(b->in[WEIGHTS], &entries);
+    const unsigned sparse = sn_weights_sparse(b->in[WEIGHTS], &entries);
     const sn_gemm_desc d = {.m = rows,
                             .n = k->row,
                             .k = x->dims[2],

@@ -217,7 +217,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "convolution of %d spatial dims is not supported",
                             (int)x->rank - 2);
     int64_t blocks = 0;
-    const bool sparse = sn_weights_sparse(b->in[W], &blocks);
+    const unsigned sparse = sn_weights_sparse(b->in[W], &blocks);
     *d = (sn_conv_desc){.n = x->dims[0],
                         .c = x->dims[1],
                         .oc = w->dims[0],

@@ -110,11 +110,15 @@ bool sn_weights_pack_sparse(sn_pack_request *r, uint32_t i, bool turned)
         }
         c.tiles = false;
     }
-    c.entries = blocks_of(t, order, SN_SPARSE_PANEL, 1);
-    if (c.entries < 0 || !sn_gemm_sparse_pays(&c))
-        return false;
-    answer(r, i, SN_PACK_F32_SPARSE4, order, c.entries);
-    return true;
+    for (int single = 0; single < 2; single++) {
+        c.single = single;
+        c.entries = blocks_of(t, order, single ? 1 : SN_SPARSE_PANEL, 1);
+        if (c.entries >= 0 && sn_gemm_sparse_pays(&c)) {
+            answer(r, i, single ? SN_PACK_F32_SPARSE1 : SN_PACK_F32_SPARSE4, order, c.entries);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_sparse_case c)
@@ -130,11 +134,16 @@ bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_spar
     c.tiles = sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, 1));
     if (!sn_conv_sparse_pays(&c)) /* not even without a single block */
         return false;
-    c.entries = blocks_of(t, SN_SPARSE_FILTERS, SN_SPARSE_PANEL, 1);
-    if (c.entries < 0 || !sn_conv_sparse_pays(&c))
-        return false;
-    answer(r, i, SN_PACK_F32_SPARSE4, SN_SPARSE_FILTERS, c.entries);
-    return true;
+    for (int single = 0; single < 2; single++) {
+        c.single = single;
+        c.entries = blocks_of(t, SN_SPARSE_FILTERS, single ? 1 : SN_SPARSE_PANEL, 1);
+        if (c.entries >= 0 && sn_conv_sparse_pays(&c)) {
+            answer(r, i, single ? SN_PACK_F32_SPARSE1 : SN_PACK_F32_SPARSE4, SN_SPARSE_FILTERS,
+                   c.entries);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, sn_sparse_order order,
@@ -161,19 +170,19 @@ bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, sn_sparse_orde
     return false;
 }
 
-bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks)
+unsigned sn_weights_sparse(const sn_fact *fact, int64_t *blocks)
 {
     const sn_pack_format *f = fact->pack ? sn_pack_get(fact->pack) : NULL;
     if (!f || (f->arrangement != SN_WEIGHTS_SPARSE && f->arrangement != SN_WEIGHTS_SPARSE_TILES))
-        return false;
+        return 0;
     *blocks = sn_sparse_arg_blocks(fact->pack_arg);
-    return true;
+    return f->block;
 }
 
 void sn_weights_describe(const sn_fact *fact, sn_q8_desc *d)
 {
     d->packed = fact->pack != 0;
-    d->sparse = sn_weights_sparse(fact, &d->entries);
+    d->sparse = sn_weights_sparse(fact, &d->entries) != 0;
     d->sparse_tiles = d->sparse && sn_pack_get(fact->pack)->arrangement == SN_WEIGHTS_SPARSE_TILES;
 }
 

@@ -21,8 +21,8 @@ bool sn_weights_pack_sparse_bytes(sn_pack_request *r, uint32_t i, sn_sparse_orde
                                   int64_t rows);
 /* Rows of a matrix on the left; -1: not known. */
 int64_t sn_weights_rows(const sn_fact *a);
-/* Is a weight packed so, with how many blocks? */
-bool sn_weights_sparse(const sn_fact *fact, int64_t *blocks);
+/* Outputs of a block, if a weight is packed so, and how many blocks it has; 0: it is not. */
+unsigned sn_weights_sparse(const sn_fact *fact, int64_t *blocks);
 /* How weights of bytes come, into a descriptor. */
 void sn_weights_describe(const sn_fact *fact, sn_q8_desc *d);
 /* Bytes it has then. */
