@@ -160,6 +160,19 @@ def test_an_interrupted_whatif_without_results_leaves_no_file(tmp_path, monkeypa
 
 
 @needs_program
+def test_an_interrupted_compare_shows_and_saves_what_was_compared(tmp_path):
+    program = Program(tmp_path, "compare", "zoo:tiny_resnet", "zoo:tiny_resnet_int8", "--samples", "1000000", "--json", "c.json",
+                      "--csv", "c.csv", "--fail-above", "100dB")
+    program.wait_for(b"comparing", 3)
+    status, out, said = program.end(signal.SIGINT)
+    assert status == 130 and said == "sonde: interrupted; these are the results so far\n"
+    assert "interrupted before all were compared" in out and "outputs" in out
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert not found["complete"] and 0 < found["samples"] < 1000000
+    assert sorted(os.listdir(tmp_path)) == ["c.csv", "c.json"]
+
+
+@needs_program
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
     """As under nohup."""
     program = Program(tmp_path, "profile", "zoo:tiny_cnn", *FOREVER, before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
