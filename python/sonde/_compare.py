@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -37,6 +38,8 @@ class ModelComparison:
     """nodes that add error, most first"""
     leave_in_float: Sequence[str]
     """nodes of A that are better not quantised, the most harmful first"""
+    weights: Sequence[Mapping[str, Any]] = field(repr=False)
+    """a dict for each constant that both have with other numbers, whether the inputs reach it or not"""
     _accuracy: _sonde.Accuracy = field(repr=False, compare=False)
 
     @property
@@ -57,15 +60,18 @@ class ModelComparison:
         self._accuracy.save(path)
 
 
-def _finish_figures(row: dict[str, Any], local: bool) -> dict[str, Any]:
-    """JSON has no infinities and no NaN: they are put back."""
+def _put_back(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinities and no NaN."""
     for name in FIGURES:
         if row[name] is None:
             row[name] = math.nan if name == "cosine" else math.inf
-    if local:
-        return row
+    return row
+
+
+def _finish_figures(row: dict[str, Any]) -> dict[str, Any]:
+    _put_back(row)
     inner = row.pop("local")
-    own = None if inner is None else _finish_figures(inner, True)
+    own = None if inner is None else _put_back(inner)
     row["local_sqnr_db"] = math.nan if own is None else own["sqnr_db"]
     row["local_max_abs"] = math.nan if own is None else own["max_abs"]
     row["local_not_finite"] = 0 if own is None else own["not_finite"]
@@ -91,17 +97,21 @@ def _parse_bound(bound: str | float | None) -> tuple[float, float, float]:
 
 # ---------------------------------------------------------------- samples
 def _split(arrays: Mapping[str, Any], ranks: Mapping[str, tuple[int, Any]]) -> list[Sample]:
-    """Arrays with one dimension more than their input, or a multiple of its fixed first one, carry samples on axis 0."""
+    """Arrays carry samples on axis 0, as those that a quantiser calibrates on. An array of the rank of its input has
+    samples of batch 1, or of the batch that the model states; one of one rank more has whole inputs."""
     parts: dict[str, list[Any]] = {}
     for name, array in arrays.items():
         rank, first = ranks.get(name, (-1, None))
         data = np.asarray(array)
+        each = first if isinstance(first, int) and first > 0 else 1
         if rank >= 0 and data.ndim == rank + 1:
             parts[name] = list(data)
-        elif data.ndim == rank > 0 and isinstance(first, int) and 0 < first < len(data) and not len(data) % first:
-            parts[name] = np.split(data, len(data) // first)
+        elif data.ndim == rank > 0:
+            parts[name] = [data[i : i + each] for i in range(0, len(data) - each + 1, each)]
         else:
             parts[name] = [data]
+        if not parts[name]:
+            raise InvalidArgument(f"the array for input '{name}' has {len(data)} samples, but the model takes {each} at a time")
     count = max((len(each) for each in parts.values()), default=1)
     odd = [name for name, each in parts.items() if len(each) not in (1, count)]
     if odd:
@@ -110,22 +120,26 @@ def _split(arrays: Mapping[str, Any], ranks: Mapping[str, tuple[int, Any]]) -> l
 
 
 def _samples(
-    inputs: Any, ports: InferenceSession, count: int, seed: int, sizes: Mapping[str, int] | None
+    inputs: Any, ports: InferenceSession, count: int | None, seed: int, sizes: Mapping[str, int] | None
 ) -> Callable[[], Iterable[Sample]]:
     """A function that goes through the samples, again and again."""
     ranks = {arg.name: (len(arg.shape), arg.shape[0] if arg.shape else None) for arg in ports.get_inputs()}
+    if count is not None and count < 1:
+        raise InvalidArgument(f"samples is {count}: nothing would be compared")
     if inputs is None:
-        return lambda: (ports.random_inputs(seed + i, sizes) for i in range(count))
+        return lambda: (ports.random_inputs(seed + i, sizes) for i in range(count or 1))
     if callable(inputs):
-        return inputs  # type: ignore[no-any-return]
+        return lambda: itertools.islice(inputs(), count)
     if isinstance(inputs, (str, os.PathLike)):
         with np.load(inputs, allow_pickle=False) as file:
             inputs = {name: file[name] for name in file.files}
+    if isinstance(inputs, Mapping) and not inputs and ranks:
+        raise InvalidArgument("the inputs contain no arrays: nothing would be compared")
     if isinstance(inputs, Mapping):
         pieces = _split(inputs, ranks) if all(isinstance(a, np.ndarray) for a in inputs.values()) else [inputs]
-        return lambda: pieces
+        return lambda: pieces[:count]
     if isinstance(inputs, Sequence):
-        return lambda: inputs
+        return lambda: inputs[:count]
     raise InvalidArgument(
         f"inputs is {type(inputs).__name__}, expected a dict, a sequence of dicts, the path of an .npz file, or a "
         "function that returns an iterator of dicts"
@@ -231,9 +245,12 @@ def _first(samples: Callable[[], Iterable[Sample]]) -> Sample:
 
 def _result(accuracy: _sonde.Accuracy) -> ModelComparison:
     found = json.loads(accuracy.write(".json"))
-    rows = [_finish_figures(row, False) for row in found.pop("tensors")]
+    rows = [_finish_figures(row) for row in found.pop("tensors")]
     worst, leave = found.pop("worst"), found.pop("leave_in_float")
-    return ModelComparison(found, rows, worst, leave, accuracy)
+    weights = [_put_back(row) for row in found.pop("weights")]
+    if not found["compared"]:
+        raise InvalidArgument("nothing was compared: the outputs have no elements, or B does not return them")
+    return ModelComparison(found, rows, worst, leave, weights, accuracy)
 
 
 def compare(
@@ -246,7 +263,7 @@ def compare(
     options: SessionOptions | None = None,
     options_b: SessionOptions | None = None,
     bound: str | float | None = None,
-    samples: int = 1,
+    samples: int | None = None,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     local: bool = True,
@@ -259,7 +276,7 @@ def compare(
     a, b: what InferenceSession takes. Without b it is a, in another precision ("f32,bf16"), with other options
     (options_b), or in another runtime (against="onnxruntime", "onnxruntime:opt=off"). inputs: a dict of arrays, which
     may carry samples on axis 0; a sequence of dicts; the path of an .npz file; a function that returns an iterator of
-    dicts; None for as many random samples as `samples` says. bound: which tensors are reported as over it, "30dB",
+    dicts; None for random ones. samples: at most so many of them, by default all, or one random sample. bound: which tensors are reported as over it, "30dB",
     0.001 or "1%". local: find the error each operator adds alone. layers: try each layer of a quantised b alone.
     group_bytes: memory for the tensors that are compared at a time. output: files to write, .json or .csv.
     """

@@ -45,8 +45,8 @@ def whatif(
     model: a session, or anything that InferenceSession accepts. Without feeds the inputs are random. scenarios: a list, or
     a str such as "sparse90,int8,sparse90+int8,batch=4,threads=2"; docs/whatif.md explains them. only: names of the nodes
     whose weights change. by: what a row is: "op", "node", "shape", or "scenario" for totals, speed-up, its interval and
-    memory. runs: measured runs per scenario, by default half a second and at least 10. mix: whether the best mix is
-    measured. cache: False measures again and keeps nothing; a path is the folder of what is kept. file: one or several
+    memory. runs: measured runs per scenario, and as many of the model as it is beside them; by default half a second of
+    both and at least 6. mix: whether the best mix is measured. cache: False measures again and keeps nothing; a path is the folder of what is kept. file: one or several
     paths that end in .csv, .xlsx or .json. attrs["scenarios"] of the frame has the scenarios as dicts.
     """
     try:

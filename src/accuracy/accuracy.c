@@ -212,6 +212,7 @@ sonde_status sonde_accuracy_add(sonde_accuracy *accuracy, size_t pass,
     if (st == SONDE_OK)
         st = add(accuracy, pass, &s, err);
     sn_arena_free(&names);
+    accuracy->cancelled |= st == SONDE_CANCELLED;
     if (st != SONDE_OK)
         return st;
     accuracy->added[pass]++;
@@ -267,6 +268,40 @@ sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t in
     return sn_api_copy_out(tensor, &row, sizeof row, err);
 }
 
+/* Elements of the outputs, or of all tensors where no output is shared; one for a tensor of another
+ * shape. */
+static uint64_t compared(const sonde_accuracy *acc)
+{
+    uint64_t at_outputs = 0, all = 0;
+    bool outputs = false;
+    for (uint32_t i = 0; i < acc->n_pairs; i++) {
+        const sn_pair *p = &acc->pairs[i];
+        const uint64_t n = p->sums.elements + p->sums.different;
+        outputs |= p->output;
+        at_outputs += p->output ? n : 0;
+        all += n;
+    }
+    return outputs ? at_outputs : all;
+}
+
+static bool is_complete(const sonde_accuracy *acc)
+{
+    bool complete = acc->added[0] > 0;
+    for (size_t i = 1; i < sn_accuracy_passes(acc); i++)
+        complete = complete && acc->added[i] == acc->added[0];
+    return complete;
+}
+
+/* Nothing but rounding. */
+static bool agrees(const sonde_accuracy *acc)
+{
+    const sonde_accuracy_bound bound = sn_accuracy_bound_of(acc);
+    bool agrees = !acc->n_worst && !acc->n_weights;
+    for (uint32_t i = 0; i < acc->n_pairs && agrees; i++)
+        agrees = !sn_sums_over(&acc->pairs[i].sums, &bound);
+    return agrees;
+}
+
 sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
                                         sonde_accuracy_summary *summary, sonde_error *err)
 {
@@ -286,6 +321,10 @@ sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
     const sn_graph *g = accuracy->a.model->core->graph;
     for (size_t i = 0; i < g->outputs.n; i++)
         s.outputs_a += g->outputs.data[i]->producer != NULL;
+    s.complete = is_complete(accuracy);
+    s.weights = accuracy->n_weights;
+    s.compared = compared(accuracy);
+    s.agree = agrees(accuracy);
     double worst = -1;
     for (uint32_t i = 0; i < accuracy->n_pairs; i++) {
         const sn_pair *p = &accuracy->pairs[i];

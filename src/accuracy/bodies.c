@@ -28,7 +28,7 @@ static const sn_tensor *constant(const scope *s, const sn_value *v)
     return v && !v->is_input ? v->fact.data : NULL;
 }
 
-static bool same_data(const sn_tensor *a, const sn_tensor *b)
+bool sn_same_data(const sn_tensor *a, const sn_tensor *b)
 {
     if (!a || !b || a == b)
         return a == b;
@@ -62,7 +62,7 @@ static bool same_attribute(const sn_attr *a, const sn_attr *b)
         return a->s.size == b->s.size &&
                (!a->s.size || memcmp(a->s.data, b->s.data, a->s.size) == 0);
     case SN_ATTR_TENSOR:
-        return same_data(a->tensor, b->tensor);
+        return sn_same_data(a->tensor, b->tensor);
     case SN_ATTR_FLOATS:
         return !a->n || memcmp(a->floats, b->floats, a->n * sizeof *a->floats) == 0;
     case SN_ATTR_INTS:
@@ -75,7 +75,7 @@ static bool same_attribute(const sn_attr *a, const sn_attr *b)
 static bool same_node(const scope *a, const sn_node *x, const scope *b, const sn_node *y)
 {
     for (uint32_t i = 0; i < x->n_in && i < y->n_in; i++)
-        if (!same_data(constant(a, x->in[i].value), constant(b, y->in[i].value)))
+        if (!sn_same_data(constant(a, x->in[i].value), constant(b, y->in[i].value)))
             return false;
     for (uint32_t i = 0; i < x->n_attrs; i++)
         if (!same_attribute(&x->attrs[i], sn_node_attr(y, x->attrs[i].name)))

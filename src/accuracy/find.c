@@ -315,6 +315,7 @@ static sonde_status find(finder *f, const sn_sample *s, sonde_error *err)
     SN_TRY(find_reads(f, err));
     SN_TRY(find_types(f, s, err));
     SN_TRY(sn_accuracy_look_inside(acc, err));
+    SN_TRY(sn_accuracy_weights(acc, err));
     if (!acc->options.no_local)
         SN_TRY(sn_accuracy_cut(acc, err));
     acc->quantized = any_quantized(f->b) && !any_quantized(f->a);

@@ -73,6 +73,13 @@ typedef struct sn_pair {
     double at_outputs; /* NAN: not tried */
 } sn_pair;
 
+/* A constant that both models have, with other numbers. */
+typedef struct sn_weight_pair {
+    const char *name, *node, *op_type; /* the node that reads it in A */
+    const char *type;
+    sn_sums sums;
+} sn_weight_pair;
+
 typedef struct sn_side {
     const char *label;
     sonde_model *model;
@@ -139,6 +146,9 @@ struct sonde_accuracy {
     uint32_t n_tried;
     uint32_t *worst, *leave; /* made by sn_accuracy_rank, most harmful first */
     uint32_t n_worst, n_leave;
+    sn_weight_pair *weights; /* that differ, in the order of A */
+    uint32_t n_weights;
+    bool cancelled; /* it is to be shown as far as it came */
 };
 
 /* Pass 0: the outputs. Then one for each group, and where another runtime runs B, which would have
@@ -166,7 +176,11 @@ static inline sonde_run_options sn_accuracy_run_options(const sonde_accuracy *ac
 /* ---- find.c: fills acc->pairs, acc->tapped and acc->cut ---- */
 sonde_status sn_accuracy_find(sonde_accuracy *acc, const sn_sample *s, sonde_error *err);
 
+/* ---- weights.c: fills acc->weights ---- */
+sonde_status sn_accuracy_weights(sonde_accuracy *acc, sonde_error *err);
+
 /* ---- bodies.c: fills `inside` ---- */
+bool sn_same_data(const sn_tensor *a, const sn_tensor *b);
 sonde_status sn_accuracy_look_inside(sonde_accuracy *acc, sonde_error *err);
 
 /* ---- cut.c ---- */
@@ -235,6 +249,8 @@ typedef struct sn_keyed {
 } sn_keyed;
 void sn_keyed_sort(sn_keyed *all, size_t n); /* the largest key first, then by pair */
 double sn_pair_added(const sonde_accuracy *acc, const sn_pair *p);
+/* What rounding alone adds to a tensor of A, at most: error power divided by signal power. */
+double sn_pair_floor(const sn_pair *p);
 /* Fills worst and leave; once all passes are done. */
 sonde_status sn_accuracy_rank(sonde_accuracy *acc, sonde_error *err);
 sonde_accuracy_bound sn_accuracy_bound_of(const sonde_accuracy *acc);

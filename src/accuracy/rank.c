@@ -10,6 +10,7 @@
 #define GOOD_ENOUGH    1e-4 /* 40 dB: nobody needs a layer back */
 #define SHARE_OF_ERROR 0.1  /* of what all layers do to the outputs, from which one matters */
 #define STANDS_OUT     3.0  /* times the median layer */
+#define ROUNDING       8.0  /* units in the last place of f32, or f64 */
 
 sonde_accuracy_bound sn_accuracy_bound_of(const sonde_accuracy *acc)
 {
@@ -17,6 +18,12 @@ sonde_accuracy_bound sn_accuracy_bound_of(const sonde_accuracy *acc)
     if (!(b.sqnr_db > 0) && !(b.max_abs > 0) && !(b.relative > 0))
         b.sqnr_db = DEFAULT_DB;
     return b;
+}
+
+double sn_pair_floor(const sn_pair *p)
+{
+    const double unit = p->dtype_a == SONDE_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
+    return p->sums.exact ? 0 : ROUNDING * unit * ROUNDING * unit;
 }
 
 /* An infinite error at an input explains one at the output. */
@@ -55,7 +62,7 @@ static void rank_worst(sonde_accuracy *acc, sn_keyed *all, bool *named)
         const double key = !p->local.samples    ? sn_pair_added(acc, p)
                            : p->local.different ? INFINITY
                                                 : sn_sums_noise(&p->local);
-        if (key > 0)
+        if (key > sn_pair_floor(p))
             all[n++] = (sn_keyed){key, i};
     }
     sn_keyed_sort(all, n);

@@ -199,7 +199,8 @@ double sn_sums_noise(const sn_sums *s)
         return INFINITY;
     if (s->exact)
         return s->elements ? (double)s->mismatches / (double)s->elements : 0;
-    return s->square == 0 ? 0 : s->aa > 0 ? s->square / s->aa : INFINITY;
+    const double noise = s->square == 0 ? 0 : s->aa > 0 ? s->square / s->aa : INFINITY;
+    return isnan(noise) ? INFINITY : noise; /* numbers so large that their squares are not */
 }
 
 sonde_accuracy_error sn_sums_error(const sn_sums *s)
@@ -232,6 +233,8 @@ bool sn_sums_over(const sn_sums *s, const sonde_accuracy_bound *bound)
     if (s->exact)
         return s->mismatches > 0;
     const sonde_accuracy_error e = sn_sums_error(s);
+    if (isnan(e.relative))
+        return true;
     return (bound->sqnr_db > 0 && e.sqnr_db < bound->sqnr_db) ||
            (bound->max_abs > 0 && e.max_abs > bound->max_abs) ||
            (bound->relative > 0 && e.relative > bound->relative);

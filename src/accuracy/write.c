@@ -150,6 +150,28 @@ static sonde_status put_tensor_name(sn_writer *w, const sonde_accuracy *acc, con
     return SONDE_OK;
 }
 
+static sonde_status put_weights(sn_writer *w, const sonde_accuracy *acc, sonde_error *err)
+{
+    bool first = false;
+    sn_put_key(w, &first, "weights");
+    sn_put(w, "[");
+    for (size_t i = 0; i < acc->n_weights; i++) {
+        sonde_accuracy_weight t = SONDE_INIT(sonde_accuracy_weight);
+        SN_TRY(sonde_accuracy_weight_get(acc, i, &t, err));
+        bool inner = true;
+        sn_put(w, i ? ",\n{" : "\n{");
+        put_json_text(w, &inner, "name", t.name);
+        put_json_text(w, &inner, "node", t.node);
+        put_json_text(w, &inner, "op", t.op_type);
+        put_json_text(w, &inner, "type", t.type);
+        put_json_bool(w, &inner, "exact", t.exact);
+        put_error(w, &inner, &t.error);
+        sn_put(w, "}");
+    }
+    sn_put(w, "]");
+    return SONDE_OK;
+}
+
 static sonde_status write_json(const sonde_accuracy *acc, sn_writer *w, sonde_error *err)
 {
     sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
@@ -165,11 +187,15 @@ static sonde_status write_json(const sonde_accuracy *acc, sn_writer *w, sonde_er
     put_json_count(w, &first, "shared", s.shared);
     put_json_count(w, &first, "only_a", s.only_a);
     put_json_bool(w, &first, "quantized", s.quantized);
+    put_json_bool(w, &first, "complete", s.complete);
+    put_json_count(w, &first, "compared", s.compared);
+    put_json_bool(w, &first, "agree", s.agree);
     put_json_text(w, &first, "note", s.note);
     SN_TRY(put_tensor_name(w, acc, "first_over", s.first, err));
     SN_TRY(put_tensor_name(w, acc, "worst_output", s.worst, err));
     SN_TRY(put_names(w, acc, "worst", sonde_accuracy_worst, err));
     SN_TRY(put_names(w, acc, "leave_in_float", sonde_accuracy_leave_in_float, err));
+    SN_TRY(put_weights(w, acc, err));
     sn_put_key(w, &first, "tensors");
     sn_put(w, "[");
     for (size_t i = 0; i < s.shared; i++) {
@@ -205,11 +231,12 @@ static void put_number(sn_writer *w, double v)
         put_real(w, v);
 }
 
-static void put_row(sn_writer *w, const sonde_accuracy_tensor *t)
+static void put_row(sn_writer *w, const char *kind, const sonde_accuracy_tensor *t)
 {
     const char *const texts[] = {t->name, t->name_b, t->node, t->op_type, t->type_a, t->type_b};
+    sn_put(w, kind);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        sn_put(w, i ? "," : "");
+        sn_put(w, ",");
         put_cell(w, texts[i]);
     }
     const int flags[] = {t->output, t->quantized, t->different, t->over};
@@ -241,14 +268,30 @@ static void put_row(sn_writer *w, const sonde_accuracy_tensor *t)
 
 static sonde_status write_csv(const sonde_accuracy *acc, sn_writer *w, sonde_error *err)
 {
-    sn_put(w, "tensor,tensor in B,operator name,operator type,type in A,type in B,output,quantized,"
-              "different,over,max abs,mean abs,rms,relative,sqnr (dB),cosine,elements,mismatches,"
-              "nan in A,nan in B,inf in A,inf in B,not finite,added,local sqnr (dB),local max abs,"
-              "at outputs\r\n");
+    sn_put(
+        w,
+        "kind,tensor,tensor in B,operator name,operator type,type in A,type in B,output,quantized,"
+        "different,over,max abs,mean abs,rms,relative,sqnr (dB),cosine,elements,mismatches,"
+        "nan in A,nan in B,inf in A,inf in B,not finite,added,local sqnr (dB),local max abs,"
+        "at outputs\r\n");
     for (size_t i = 0; i < acc->n_pairs; i++) {
         sonde_accuracy_tensor t = SONDE_INIT(sonde_accuracy_tensor);
         SN_TRY(sonde_accuracy_tensor_get(acc, i, &t, err));
-        put_row(w, &t);
+        put_row(w, "tensor", &t);
+    }
+    for (size_t i = 0; i < acc->n_weights; i++) {
+        sonde_accuracy_weight own = SONDE_INIT(sonde_accuracy_weight);
+        SN_TRY(sonde_accuracy_weight_get(acc, i, &own, err));
+        const sonde_accuracy_tensor t = {.name = own.name,
+                                         .name_b = own.name,
+                                         .node = own.node,
+                                         .op_type = own.op_type,
+                                         .type_a = own.type,
+                                         .type_b = own.type,
+                                         .error = own.error,
+                                         .added = NAN,
+                                         .at_outputs = NAN};
+        put_row(w, "weight", &t);
     }
     return SONDE_OK;
 }
@@ -263,7 +306,10 @@ static bool ends_with(const char *text, const char *suffix)
 static sonde_status write_format(const sonde_accuracy *acc, const char *path, sn_sink *sink,
                                  sonde_error *err)
 {
-    for (size_t i = 1; i < sn_accuracy_passes(acc); i++)
+    if (!acc->added[0])
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "nothing was compared: pass 0 has seen no sample");
+    for (size_t i = 1; i < sn_accuracy_passes(acc) && !acc->cancelled; i++)
         if (acc->added[i] != acc->added[0])
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "the comparison is not complete: pass %zu has seen %llu samples, pass 0 "

@@ -254,8 +254,7 @@ static sonde_status measure_values(calibration *c, sn_arena *arena)
 }
 
 /* ------------------------------------------------------------------ scales */
-/* The number that a Clip before v does not exceed; INFINITY: there is none. */
-static double bound_of(const sn_quantizer *q, const sn_value *v)
+double sn_q_bound_of(const sn_quantizer *q, const sn_value *v)
 {
     const sn_node *n = v->producer;
     float x = INFINITY;
@@ -265,10 +264,10 @@ static double bound_of(const sn_quantizer *q, const sn_value *v)
     return (double)x;
 }
 
-static void set_scale(const sn_quantizer *q, const sn_value *v)
+void sn_q_set_scale(const sn_quantizer *q, const sn_value *v)
 {
     sn_q_value *d = &q->values[v->id];
-    const double width = (double)d->high - (double)d->low, bound = bound_of(q, v);
+    const double width = (double)d->high - (double)d->low, bound = sn_q_bound_of(q, v);
     float scale = (float)(width / 255.0);
     if (!(scale >= 0x1p-100f)) /* always 0: as of numbers up to 1, so that biases have fine steps */
         scale = 1.0f / 255.0f;
@@ -290,7 +289,7 @@ static sonde_status keep(const calibration *c, const statistics *s)
                        s->name);
     sn_q_choose_range(c->q->o.method, c->q->o.percentile, s->bins, s->low, s->high, &d->low,
                       &d->high);
-    set_scale(c->q, c->q->g->values.data[s->id]);
+    sn_q_set_scale(c->q, c->q->g->values.data[s->id]);
     d->means = s->sums;
     d->channels = s->channels;
     for (int64_t k = 0; d->means && k < d->channels; k++)

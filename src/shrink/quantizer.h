@@ -97,6 +97,10 @@ bool sn_q_reads_bytes(const sn_quantizer *q, const sn_node *n, uint32_t k);
 
 /* ---- calibrate.c, ranges.c ---- */
 sonde_status sn_q_calibrate(sn_quantizer *q);
+/* The number that a Clip before v does not exceed; INFINITY: there is none. */
+double sn_q_bound_of(const sn_quantizer *q, const sn_value *v);
+/* Scale and zero point of v, from its range. */
+void sn_q_set_scale(const sn_quantizer *q, const sn_value *v);
 enum { SN_Q_BINS = 2048 };
 /* The range that a method chooses: `bins` counts values between low and high, in equal steps. */
 void sn_q_choose_range(sonde_calibration method, double percentile, const uint64_t *bins,

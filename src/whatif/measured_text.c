@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A measurement as text, for the caches: a line of figures, a line of samples, then a line for each
+/* A measurement as text, for the caches: a line of figures, a line of ratios, then a line for each
  * step. Fields are separated by tabs, which no operator's name and no shape contains. */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,24 +23,27 @@ SONDE_PRINTF(2, 3) static void put(sn_text *t, const char *fmt, ...)
     sn_text_add(t, text);
 }
 
-/* Thousandths of a nanosecond: independent of the locale. */
-static void put_ns(sn_text *t, double ns)
+/* The bits of a double: exactly what was measured, in every locale. */
+static void put_real(sn_text *t, double v)
 {
-    put(t, "\t%lld", (long long)llround(ns * 1000));
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    put(t, "\t%016" PRIx64, bits);
 }
 
 sonde_status sn_measured_write(const sn_measured *m, sn_text *t, sonde_error *err)
 {
-    put(t, "figures\t%" PRIu64 "\t%" PRIu64 "\t%lld\n", m->weight_bytes, m->peak_bytes,
-        (long long)m->changed);
-    sn_text_add(t, "runs");
-    for (size_t i = 0; i < m->walls.n; i++)
-        put_ns(t, m->walls.data[i]);
+    put(t, "figures\t%" PRIu64 "\t%" PRIu64 "\t%lld\t%zu", m->weight_bytes, m->peak_bytes,
+        (long long)m->changed, m->runs);
+    put_real(t, m->now_ns);
+    sn_text_add(t, "\nratios");
+    for (size_t i = 0; i < m->ratios.n; i++)
+        put_real(t, m->ratios.data[i]);
     sn_text_add(t, "\n");
     for (size_t i = 0; i < m->steps.n; i++) {
         const sn_whatif_step *s = &m->steps.data[i];
-        put(t, "%s", s->added ? "added" : "step");
-        put_ns(t, s->ns);
+        sn_text_add(t, s->added ? "added" : s->sparse ? "sparse" : "step");
+        put_real(t, s->ns);
         const char *const texts[] = {s->name, s->op_type, s->shapes, s->weight};
         for (int k = 0; k < 4; k++) {
             sn_text_add(t, "\t");
@@ -92,6 +95,16 @@ static bool number(reader *r, long long *v)
     return text && end != text && !*end && !errno && *v >= 0;
 }
 
+static bool real(reader *r, double *v)
+{
+    const char *text = field(r);
+    char *end = NULL;
+    errno = 0;
+    const uint64_t bits = text ? strtoull(text, &end, 16) : 0;
+    memcpy(v, &bits, sizeof bits);
+    return text && end != text && !*end && !errno && isfinite(*v) && *v >= 0;
+}
+
 static bool keep(reader *r, const void *made)
 {
     r->no_memory = r->no_memory || !made;
@@ -100,32 +113,33 @@ static bool keep(reader *r, const void *made)
 
 static bool read_figures(sn_measured *m, reader *r)
 {
-    long long v[3];
+    long long v[4];
     const char *word = next_line(r) ? field(r) : NULL;
     if (!word || strcmp(word, "figures") != 0)
         return false;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (!number(r, &v[i]))
             return false;
     m->weight_bytes = (uint64_t)v[0];
     m->peak_bytes = (uint64_t)v[1];
     m->changed = v[2];
-    return true;
+    m->runs = (size_t)v[3];
+    return real(r, &m->now_ns) && m->now_ns > 0;
 }
 
-static bool read_runs(sn_measured *m, reader *r)
+static bool read_ratios(sn_measured *m, reader *r)
 {
     const char *word = next_line(r) ? field(r) : NULL;
-    if (!word || strcmp(word, "runs") != 0)
+    if (!word || strcmp(word, "ratios") != 0)
         return false;
     while (r->at) {
-        long long thousandths;
-        if (!number(r, &thousandths) || m->walls.n == MAX_SAMPLES)
+        double ratio;
+        if (!real(r, &ratio) || m->ratios.n == MAX_SAMPLES)
             return false;
-        if (!sn_vec_push(&m->walls, m->alloc, (double)thousandths / 1000))
+        if (!sn_vec_push(&m->ratios, m->alloc, ratio))
             return keep(r, NULL);
     }
-    return m->walls.n > 0;
+    return m->ratios.n > 0;
 }
 
 static bool read_nodes(sn_measured *m, reader *r, sn_whatif_step *s)
@@ -149,13 +163,12 @@ static bool read_nodes(sn_measured *m, reader *r, sn_whatif_step *s)
 static bool read_step(sn_measured *m, reader *r)
 {
     const char *word = field(r);
-    sn_whatif_step s = {.added = word && strcmp(word, "added") == 0};
+    sn_whatif_step s = {.added = word && strcmp(word, "added") == 0,
+                        .sparse = word && strcmp(word, "sparse") == 0};
     const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight};
-    long long thousandths;
-    if (!word || (!s.added && strcmp(word, "step") != 0) || !number(r, &thousandths) ||
+    if (!word || (!s.added && !s.sparse && strcmp(word, "step") != 0) || !real(r, &s.ns) ||
         m->steps.n == MAX_STEPS)
         return false;
-    s.ns = (double)thousandths / 1000;
     for (int k = 0; k < 4; k++) {
         const char *text = field(r);
         if (!text)
@@ -173,7 +186,7 @@ static bool read_step(sn_measured *m, reader *r)
 bool sn_measured_read(sn_measured *m, const char *text, size_t bytes, bool *no_memory)
 {
     reader r = {.next = sn_arena_strndup(&m->arena, text, bytes)};
-    bool fine = keep(&r, r.next) && read_figures(m, &r) && read_runs(m, &r);
+    bool fine = keep(&r, r.next) && read_figures(m, &r) && read_ratios(m, &r);
     while (fine && next_line(&r))
         fine = read_step(m, &r);
     *no_memory = r.no_memory;

@@ -30,6 +30,7 @@ static sonde_status add_row(const table *t, const sn_whatif_step *s, bool bracke
                                    .op_type = s->op_type,
                                    .shapes = s->shapes,
                                    .weight = s->weight,
+                                   .sparse = s->sparse,
                                    .node = "",
                                    .count = 1,
                                    .times_ns = ns,
@@ -167,7 +168,7 @@ sonde_status sn_whatif_node_rows(sonde_whatif *w, const sn_model *source, sonde_
         const sn_answer *a = &w->answers.data[i];
         for (size_t k = 0; a->measured && k < a->measured->steps.n; k++)
             SN_TRY(add_step(&t, i, &a->measured->steps.data[k],
-                            a->measured->steps.data[k].ns * a->scale));
+                            a->measured->steps.data[k].ns * sn_answer_factor(w, a)));
     }
     for (size_t i = 0; i < t.rows->n; i++)
         t.rows->data[i].best = t.rows->data[i].bracket ? 0 : best_of(w, &t.rows->data[i]);
@@ -199,7 +200,8 @@ static sonde_status group(sonde_whatif *w, sonde_by by, sonde_error *err)
         const sn_whatif_step s = {.name = shapes ? r->name : r->op_type,
                                   .op_type = r->op_type,
                                   .shapes = shapes ? r->shapes : "",
-                                  .weight = shapes ? r->weight : ""};
+                                  .weight = shapes ? r->weight : "",
+                                  .sparse = shapes && r->sparse};
         const char *key = sn_arena_printf(&w->arena, "%s\t%s", s.name, s.shapes);
         void *found = key ? sn_map_get(&known, key) : NULL;
         uint32_t row = (uint32_t)((uintptr_t)found - 1);
@@ -255,7 +257,7 @@ static double ratio(const sonde_whatif *w, const char *weight, int sparsity)
     const sn_whatif_rows *rows = &w->rows[SONDE_BY_NODE];
     double now = 0, then = 0;
     for (size_t i = 0; k && i < rows->n; i++)
-        if (strcmp(rows->data[i].weight, weight) == 0) {
+        if (rows->data[i].sparse && strcmp(rows->data[i].weight, weight) == 0) {
             now += rows->data[i].times_ns[0];
             then += rows->data[i].times_ns[k];
         }
@@ -267,7 +269,7 @@ sonde_status sn_whatif_find_ratios(sonde_whatif *w, sonde_error *err)
     const sn_whatif_rows *rows = &w->rows[SONDE_BY_NODE];
     for (size_t i = 0; i < rows->n; i++) {
         const char *weight = rows->data[i].weight;
-        bool known = !*weight;
+        bool known = !rows->data[i].sparse || !*weight;
         for (size_t k = 0; k < w->ratios.n && !known; k++)
             known = strcmp(w->ratios.data[k].weight, weight) == 0;
         if (known)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as a file. CSV: a part with one line per scenario, a part with one line per operator.
+/* A result as a file. CSV is one table, so that every reader takes it: a row per scenario, then a
+ * row per operator, told apart by their first column, and each leaves the other's columns empty.
  * JSON has both and the groups by shape. */
 #include <math.h>
 
@@ -20,51 +21,88 @@ static void put_plain(sn_writer *w, double v, int decimals)
         sn_put_fixed(w, v, decimals);
 }
 
+/* Columns of a table row: those of operators, those of scenarios, then a time for each scenario. */
+static const char *const operator_titles[] = {"operator type", "node", "input shape",
+                                              "weight shape", "fastest"};
+static const char *const scenario_titles[] = {"total (ms)",
+                                              "speed-up",
+                                              "low",
+                                              "high",
+                                              "weights (bytes)",
+                                              "peak memory (bytes)",
+                                              "changed",
+                                              "threads",
+                                              "batch",
+                                              "precision",
+                                              "runs",
+                                              "note"};
+enum {
+    OPERATOR_TITLES = sizeof operator_titles / sizeof *operator_titles,
+    SCENARIO_TITLES = sizeof scenario_titles / sizeof *scenario_titles
+};
+
+static void put_cells(sn_writer *w, const char *const *texts, int n)
+{
+    for (int k = 0; k < n; k++) {
+        sn_put(w, ",");
+        sn_put_csv(w, texts[k]);
+    }
+}
+
+static void put_empty(sn_writer *w, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        sn_put(w, ",");
+}
+
+static void put_scenario(sn_writer *w, const sonde_whatif_scenario *s)
+{
+    sn_put(w, ",");
+    put_ms(w, s->total_ns);
+    const double ratios[] = {s->speedup, s->low, s->high};
+    for (int k = 0; k < 3; k++) {
+        sn_put(w, ",");
+        put_plain(w, ratios[k], 4);
+    }
+    const uint64_t numbers[] = {s->weight_bytes, s->peak_bytes, (uint64_t)s->changed,
+                                (uint64_t)s->threads, (uint64_t)s->batch};
+    for (int k = 0; k < 5; k++) {
+        sn_put(w, ",");
+        sn_put_u64(w, numbers[k]);
+    }
+    put_cells(w, &s->precision, 1);
+    sn_put(w, ",");
+    sn_put_u64(w, s->runs);
+    put_cells(w, &s->reason, 1);
+}
+
 static void write_csv(const sonde_whatif *r, sn_writer *w)
 {
-    sn_put(w, "scenario,total (ms),speed-up,low,high,weights (bytes),peak memory (bytes),threads,"
-              "batch,precision,runs,note\r\n");
+    const sn_whatif_rows *rows = &r->rows[SONDE_BY_NODE];
+    sn_put(w, "kind,name");
+    put_cells(w, operator_titles, OPERATOR_TITLES);
+    put_cells(w, scenario_titles, SCENARIO_TITLES);
     for (size_t i = 0; i < r->answers.n; i++) {
-        const sonde_whatif_scenario *s = &r->answers.data[i].shown;
-        sn_put_csv(w, s->name);
-        sn_put(w, ",");
-        put_ms(w, s->total_ns);
-        const double ratios[] = {s->speedup, s->low, s->high};
-        for (int k = 0; k < 3; k++) {
-            sn_put(w, ",");
-            put_plain(w, ratios[k], 4);
-        }
-        const uint64_t numbers[] = {s->weight_bytes, s->peak_bytes, (uint64_t)s->threads,
-                                    (uint64_t)s->batch};
-        for (int k = 0; k < 4; k++) {
-            sn_put(w, ",");
-            sn_put_u64(w, numbers[k]);
-        }
-        sn_put(w, ",");
-        sn_put_csv(w, s->precision);
-        sn_put(w, ",");
-        sn_put_u64(w, s->runs);
-        sn_put(w, ",");
-        sn_put_csv(w, s->reason);
-        sn_put(w, "\r\n");
-    }
-    sn_put(w, "operator,operator type,node,input shape,weight shape,fastest");
-    for (size_t i = 0; i < r->answers.n; i++) {
-        sn_put(w, ",");
-        sn_put_csv(w, r->answers.data[i].shown.name);
+        put_cells(w, &r->answers.data[i].shown.name, 1);
         sn_put(w, " (ms)");
     }
     sn_put(w, "\r\n");
-    const sn_whatif_rows *rows = &r->rows[SONDE_BY_NODE];
+    for (size_t i = 0; i < r->answers.n; i++) {
+        sn_put(w, "scenario");
+        put_cells(w, &r->answers.data[i].shown.name, 1);
+        put_empty(w, OPERATOR_TITLES);
+        put_scenario(w, &r->answers.data[i].shown);
+        put_empty(w, r->answers.n);
+        sn_put(w, "\r\n");
+    }
     for (size_t i = 0; i < rows->n; i++) {
         const sonde_whatif_row *row = &rows->data[i];
         const char *const texts[] = {
             row->name,   row->op_type, row->node,
             row->shapes, row->weight,  row->bracket ? "" : r->answers.data[row->best].shown.name};
-        for (int k = 0; k < 6; k++) {
-            sn_put(w, k ? "," : "");
-            sn_put_csv(w, texts[k]);
-        }
+        sn_put(w, "operator");
+        put_cells(w, texts, 1 + OPERATOR_TITLES);
+        put_empty(w, SCENARIO_TITLES);
         for (size_t k = 0; k < r->answers.n; k++) {
             sn_put(w, ",");
             put_ms(w, row->times_ns[k]);

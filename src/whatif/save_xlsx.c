@@ -30,13 +30,14 @@ static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
                                          "high",
                                          "weights (bytes)",
                                          "peak memory (bytes)",
+                                         "changed",
                                          "threads",
                                          "batch",
                                          "precision",
                                          "runs",
                                          "note"};
     enum { COLUMNS = sizeof titles / sizeof *titles };
-    static const double widths[COLUMNS] = {26, 14, 12, 12, 12, 18, 20, 10, 10, 12, 10, 60};
+    static const double widths[COLUMNS] = {26, 14, 12, 12, 12, 18, 20, 10, 10, 10, 12, 10, 60};
     sn_xlsx_open(x, "xl/worksheets/sheet1.xml");
     sn_xlsx_begin_rows(x, 1, widths, COLUMNS);
     put_titles(x, titles, COLUMNS);
@@ -53,6 +54,7 @@ static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
         put_known(x, SN_STYLE_PLAIN, s->high);
         sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->weight_bytes);
         sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->peak_bytes);
+        sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->changed);
         sn_xlsx_number(x, SN_STYLE_PLAIN, s->threads);
         sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->batch);
         sn_xlsx_text(x, SN_STYLE_PLAIN, s->precision);
@@ -61,7 +63,7 @@ static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
     }
     const uint32_t last = x->row;
     sn_xlsx_end_rows(x);
-    sn_xlsx_filter(x, 'A', 'L', 1, last);
+    sn_xlsx_filter(x, 'A', 'M', 1, last);
     sn_xlsx_bars(x, 'B', 2, last);
     sn_put(&x->w, "</worksheet>");
     sn_xlsx_close(x);

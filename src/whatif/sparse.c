@@ -25,15 +25,17 @@ static void clear_blocks(const sn_weight *w, int sparsity, uint8_t *data)
 sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g)
 {
     sn_graph_each (n, g) {
+        const int sparsity = sn_variant_sparsity(v, n);
         sn_weight w;
-        if (!sn_variant_sparse_weight(v, n, &w))
+        if (!sparsity || !sn_weight_of(n, &w) || !sn_weight_may_be_sparse(&w))
             continue;
         sn_value *made = NULL;
         void *data = NULL;
         SN_TRY(sn_variant_constant(v, g, w.data->dtype, w.data->dims, w.data->rank, &made, &data));
         sn_tensor_read(w.data, 0, sn_tensor_count(w.data), data);
-        clear_blocks(&w, sn_variant_form(v, n).sparsity, data);
+        clear_blocks(&w, sparsity, data);
         sn_node_set_input(w.holder, w.input, made);
+        v->changed[n->origins[0]] = true;
     }
     return SONDE_OK;
 }

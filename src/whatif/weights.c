@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of products: where they are, which of them a scenario changes, and the constants and
- * nodes that take their place. */
+/* Weights of products: where they are, which of them may have zeros, and the constants that take
+ * their place. */
 #include "whatif/whatif.h"
 
-bool sn_is_onnx(const sn_node *n, const char *op_type)
+static bool is_onnx(const sn_node *n, const char *op_type)
 {
     return !*n->domain && strcmp(n->op_type, op_type) == 0;
 }
 
-int64_t sn_attr_or(const sn_node *n, const char *name, int64_t otherwise)
+static int64_t attr_or(const sn_node *n, const char *name, int64_t otherwise)
 {
     const sn_attr *a = sn_node_attr(n, name);
     return a && a->kind == SN_ATTR_INT ? a->i : otherwise;
@@ -21,9 +21,8 @@ static const sn_tensor *constant_of(const sn_value *v)
         return NULL;
     if (sn_value_is_const(v))
         return v->fact.data;
-    const sn_attr *a = v->producer && sn_is_onnx(v->producer, "Constant")
-                           ? sn_node_attr(v->producer, "value")
-                           : NULL;
+    const sn_attr *a =
+        v->producer && is_onnx(v->producer, "Constant") ? sn_node_attr(v->producer, "value") : NULL;
     return a && a->kind == SN_ATTR_TENSOR ? a->tensor : NULL;
 }
 
@@ -34,7 +33,7 @@ static bool find_weight(const sn_node *n, uint32_t input, sn_weight *w)
     *w = (sn_weight){.holder = (sn_node *)n, .input = input};
     w->data = constant_of(n->in[input].value);
     sn_node *from = n->in[input].value->producer;
-    if (!w->data && from && sn_is_onnx(from, "DequantizeLinear")) {
+    if (!w->data && from && is_onnx(from, "DequantizeLinear")) {
         w->data = constant_of(from->in[0].value);
         w->holder = from;
         w->input = 0;
@@ -53,12 +52,12 @@ bool sn_weight_of(const sn_node *n, sn_weight *w)
                     {"QLinearConv", 3, true}, {"MatMulInteger", 1, false},
                     {"ConvInteger", 1, true}};
     size_t k = 0;
-    while (k < sizeof products / sizeof *products && !sn_is_onnx(n, products[k].op_type))
+    while (k < sizeof products / sizeof *products && !is_onnx(n, products[k].op_type))
         k++;
     if (k == sizeof products / sizeof *products || !find_weight(n, products[k].input, w))
         return false;
     const sn_tensor *t = w->data;
-    const bool turned = products[k].conv || sn_attr_or(n, "transB", 0);
+    const bool turned = products[k].conv || attr_or(n, "transB", 0);
     if ((products[k].conv ? t->rank < 3 : t->rank != 2) || t->dims[0] < 1)
         return false;
     w->outputs = t->dims[turned ? 0 : 1];
@@ -75,25 +74,10 @@ bool sn_weight_may_be_sparse(const sn_weight *w)
            t->dtype != SONDE_DTYPE_STRING && sn_dtype_bytes(t->dtype) > 0;
 }
 
-sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n)
+int sn_variant_sparsity(const sn_variant *v, const sn_node *n)
 {
     const uint32_t origin = n->n_origins ? n->origins[0] : SN_NO_ORIGIN;
-    const sn_node_form none = {.sparsity = 0};
-    return v->forms && origin < v->source->origins.list.n ? v->forms[origin] : none;
-}
-
-bool sn_variant_sparse_weight(const sn_variant *v, const sn_node *n, sn_weight *w)
-{
-    return sn_variant_form(v, n).sparsity && sn_weight_of(n, w) && sn_weight_may_be_sparse(w);
-}
-
-bool sn_variant_bits_weight(const sn_variant *v, const sn_node *n, sn_weight *w)
-{
-    const sn_bits bits = (sn_bits)sn_variant_form(v, n).form;
-    if (bits == SN_BITS_FILE || !n->n_in || !n->in[0].value || n->n_out != 1 || !n->out[0])
-        return false;
-    return (bits == SN_BITS_INT8 || sn_is_onnx(n, "MatMul")) && sn_weight_of(n, w) &&
-           w->holder == n && w->data->dtype == SONDE_DTYPE_F32;
+    return v->forms && origin < v->source->origins.list.n ? v->forms[origin].sparsity : 0;
 }
 
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
@@ -105,7 +89,7 @@ sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype d
     if (!t || !sn_tensor_bytes(dtype, dims, rank, &bytes))
         return sn_fail_memory(v->err, sizeof *t);
     sn_buffer *b = sn_buffer_new(alloc, bytes);
-    if (!b || !sn_vec_push(&v->buffers->list, alloc, b)) {
+    if (!b || !sn_vec_push(&v->parts->buffers.list, alloc, b)) {
         sn_buffer_unref(b);
         return sn_fail_memory(v->err, bytes);
     }
@@ -116,37 +100,4 @@ sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype d
     (*value)->is_initializer = true;
     *data = b->data;
     return SONDE_OK;
-}
-
-sonde_status sn_variant_node(const sn_variant *v, sn_graph *g, sn_node *before, const char *op_type,
-                             uint32_t n_in, uint32_t n_out, sn_node **made)
-{
-    enum { OPSET = 13 }; /* of the operators that are added */
-    SN_TRY(sn_graph_add_node(g, before, "", op_type, "", n_in, n_out, made, v->err));
-    (*made)->opset = OPSET;
-    SN_TRY(sn_graph_add_origin(g, *made, NULL, v->err));
-    for (uint32_t i = 0; i < n_out; i++) {
-        sn_value *y = NULL;
-        SN_TRY(sn_graph_add_value(g, "", &y, v->err));
-        sn_node_set_output(*made, i, y);
-    }
-    return SONDE_OK;
-}
-
-static int64_t count(const sn_variant *v, const sn_graph *g)
-{
-    int64_t n_changed = 0;
-    sn_weight w;
-    for (const sn_node *n = g->first; n; n = n->next) {
-        n_changed += sn_variant_sparse_weight(v, n, &w) || sn_variant_bits_weight(v, n, &w);
-        for (uint32_t k = 0; sn_node_body(n, k); k++)
-            n_changed += count(v, sn_node_body(n, k));
-    }
-    return n_changed;
-}
-
-int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms)
-{
-    const sn_variant v = {.source = source, .forms = forms};
-    return count(&v, source->graph);
 }

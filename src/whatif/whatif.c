@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The question and its answers: one measurement per scenario, from the cache where there is one,
- * then rows, then the best mix. What is found in the cache is compared with other measurements only
- * if "now" comes from there, too: else "now" is measured again beside what is missing. */
+ * then rows, then the best mix. A measurement is of the scenario and of "now" in turns, so one from
+ * the cache is as good beside another "now". */
 #include <math.h>
 #include <stdio.h>
 
@@ -21,8 +21,11 @@ typedef struct asking {
     const char *no_batch;
     bool *only; /* by origin; NULL: all nodes */
     sn_node_form *forms;
-    size_t n_forms, step, steps; /* of the progress */
+    size_t n_forms, measured;
+    size_t step, steps; /* of the progress */
     const char *what;
+    sn_subject now; /* open while anything is measured */
+    bool cancelled;
     sonde_error *err;
 } asking;
 
@@ -99,7 +102,7 @@ static sonde_status make_key(asking *q)
         how = sn_hash(q->session.disabled_passes[i], strlen(q->session.disabled_passes[i]), how);
     char *key = sn_arena_printf(
         &q->w->arena,
-        "sonde whatif 1, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
+        "sonde whatif 2, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
         "session %016llx, warm-up %d, runs %d",
         SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags), (unsigned)cpu->flags,
         cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes, (unsigned long long)model,
@@ -146,12 +149,10 @@ static sn_whatif_case case_of(asking *q, const sn_scenario *s)
                             .progress_user = q};
 }
 
-static void set_forms(asking *q, const sn_scenario *s)
+static sn_node_form form_of(const asking *q, const sn_scenario *s, size_t origin)
 {
-    for (size_t i = 0; i < q->n_forms; i++)
-        q->forms[i] = q->only && !q->only[i]
-                          ? (sn_node_form){.sparsity = 0}
-                          : (sn_node_form){(uint8_t)s->sparsity, (uint8_t)s->form};
+    return q->only && !q->only[origin] ? (sn_node_form){.sparsity = 0}
+                                       : (sn_node_form){(uint8_t)s->sparsity, (uint8_t)s->form};
 }
 
 static const char *key_of(const asking *q, const sn_whatif_case *k)
@@ -175,39 +176,58 @@ static sonde_status new_measured(const asking *q, sn_measured **m)
     return SONDE_OK;
 }
 
-/* From the cache; *m stays NULL where it has none. */
-static sonde_status look_up(asking *q, const sn_scenario *s, sn_measured **m)
+/* From the cache; the answer has no figures where it has none. */
+static sonde_status look_up(asking *q, sn_answer *a)
 {
-    const sn_whatif_case k = case_of(q, s);
-    const char *key = key_of(q, &k);
     sn_measured *made = NULL;
-    if (!key)
-        return sn_fail_memory(q->err, 256);
     if (q->o.no_cache)
         return SONDE_OK;
     SN_TRY(new_measured(q, &made));
-    const sonde_status st = sn_kept_find(&q->kept, key, made, q->err);
-    *m = st == SONDE_OK ? made : NULL;
+    const sonde_status st = sn_kept_find(&q->kept, a->key, made, q->err);
+    a->measured = st == SONDE_OK ? made : NULL;
+    a->shown.cached = st == SONDE_OK;
     return st == SONDE_NOT_FOUND ? SONDE_OK : st;
 }
 
-static sonde_status measure(asking *q, const sn_scenario *s, sn_measured **m)
+static sonde_status keep(const asking *q, const sn_answer *a)
 {
-    const sn_whatif_case k = case_of(q, s);
-    const char *key = key_of(q, &k);
+    return q->o.no_cache ? SONDE_OK : sn_kept_add(&q->kept, a->key, a->measured, q->err);
+}
+
+static bool wants_form(const sn_scenario *s)
+{
+    return s->sparsity || s->form;
+}
+
+/* "now", before anything is compared with it. */
+static sonde_status open_now(asking *q)
+{
+    if (q->now.alloc)
+        return SONDE_OK;
+    sn_whatif_case k = case_of(q, &q->w->answers.data[0].asked);
+    k.forms = NULL;
+    const sonde_status st = sn_subject_open(&q->now, &k, &q->w->context->alloc, q->err);
+    if (st)
+        sn_subject_close(&q->now);
+    return st;
+}
+
+static sonde_status measure(asking *q, sn_answer *a)
+{
+    sn_whatif_case k = case_of(q, &a->asked);
     sn_measured *made = NULL;
-    if (!key)
-        return sn_fail_memory(q->err, 256);
+    k.must_change = wants_form(&a->asked);
+    SN_TRY(open_now(q));
     SN_TRY(new_measured(q, &made));
-    SN_TRY(sn_whatif_measure(&k, made, q->err));
-    *m = made;
-    return q->o.no_cache ? SONDE_OK : sn_kept_add(&q->kept, key, made, q->err);
+    SN_TRY(sn_whatif_measure(&k, &q->now, made, q->err));
+    a->measured = made;
+    return keep(q, a);
 }
 
 /* ------------------------------------------------------------------ all of them */
-static sonde_status add_answer(asking *q, const sn_scenario *s, const char *name)
+static sonde_status add_answer(asking *q, const sn_scenario *s, const char *name, bool mix)
 {
-    sn_answer a = {.asked = *s, .scale = 1};
+    sn_answer a = {.asked = *s, .scale = 1, .mix = mix};
     const sn_whatif_case k = case_of(q, s);
     a.shown = (sonde_whatif_scenario){
         .struct_size = sizeof a.shown,
@@ -221,6 +241,11 @@ static sonde_status add_answer(asking *q, const sn_scenario *s, const char *name
         .high = (double)NAN,
         .total_ns = (double)NAN,
     };
+    for (size_t i = 0; i < q->n_forms && !mix; i++)
+        q->forms[i] = form_of(q, s, i);
+    a.key = key_of(q, &k);
+    if (!a.key)
+        return sn_fail_memory(q->err, 256);
     if (s->batch && !q->batch)
         a.shown.reason = q->no_batch;
     if (s->batch && q->batch)
@@ -232,90 +257,130 @@ static sonde_status add_answer(asking *q, const sn_scenario *s, const char *name
 /* Why there is no answer; the others go on. */
 static sonde_status give_up(asking *q, sn_answer *a, sonde_status st)
 {
-    static const char none[] = "out of memory";
-    if (st == SONDE_CANCELLED)
-        return st;
+    static const char none[] = "out of memory", ended[] = "interrupted before it was measured";
+    if (st == SONDE_CANCELLED) {
+        q->cancelled = true;
+        a->shown.reason = ended;
+        return SONDE_OK;
+    }
     const char *text =
         sn_arena_strdup(&q->w->arena, q->err && *q->err->message ? q->err->message : none);
     a->shown.reason = text ? text : none;
     return SONDE_OK;
 }
 
+static bool is_now(const asking *q, const sn_answer *a)
+{
+    return strcmp(a->key, q->w->answers.data[0].key) == 0;
+}
+
+/* What is in the cache; returns how many are not. */
+static sonde_status look_up_all(asking *q, size_t *missing)
+{
+    *missing = 0;
+    for (size_t i = 0; i < q->w->answers.n; i++) {
+        sn_answer *a = &q->w->answers.data[i];
+        if (!*a->shown.reason)
+            SN_TRY(look_up(q, a));
+        *missing += i && !a->measured && !*a->shown.reason && !is_now(q, a);
+    }
+    return SONDE_OK;
+}
+
+static sonde_status answer_one(asking *q, sn_answer *a)
+{
+    if (q->cancelled)
+        return give_up(q, a, SONDE_CANCELLED);
+    q->what = a->shown.name;
+    tell(q, 0);
+    for (size_t i = 0; i < q->n_forms; i++)
+        q->forms[i] = form_of(q, &a->asked, i);
+    sonde_status st = look_up(q, a); /* another scenario of this question may be the same */
+    if (st == SONDE_OK && !a->measured)
+        st = measure(q, a);
+    q->step++;
+    q->measured += st == SONDE_OK;
+    if (st && !q->now.alloc) /* the model itself does not run */
+        return st;
+    return st ? give_up(q, a, st) : SONDE_OK;
+}
+
+/* Of all rounds so far. Where the first measurement was cancelled it is shown, but not kept. */
+static sonde_status answer_now(asking *q)
+{
+    sn_answer *now = &q->w->answers.data[0];
+    sn_measured *made = NULL;
+    q->what = now->shown.name;
+    if (!q->now.rounds.n && !q->cancelled) {
+        SN_TRY(open_now(q));
+        const sonde_status st = sn_whatif_run_alone(&q->now, q->err);
+        q->cancelled = st == SONDE_CANCELLED;
+        if (st && !q->cancelled)
+            return st;
+    }
+    if (!q->now.rounds.n)
+        return SONDE_CANCELLED;
+    SN_TRY(new_measured(q, &made));
+    SN_TRY(sn_whatif_measure_now(&q->now, made, q->err));
+    now->measured = made;
+    now->shown.cached = 0;
+    return q->cancelled && !q->measured ? SONDE_OK : keep(q, now);
+}
+
+static void answer_with_now(const asking *q, sn_answer *a)
+{
+    a->measured = q->w->answers.data[0].measured;
+    a->shown.cached = q->w->answers.data[0].shown.cached;
+}
+
 static sonde_status answer_all(asking *q)
 {
     sn_answer *list = q->w->answers.data;
-    const size_t n = q->w->answers.n;
-    size_t missing = 0;
-    for (size_t i = 0; i < n; i++) {
-        set_forms(q, &list[i].asked);
-        if ((list[i].asked.sparsity || list[i].asked.form) &&
-            !sn_variant_count(q->model->core, q->forms))
-            list[i].shown.reason = "no weight of the model can have this form";
-        if (!*list[i].shown.reason)
-            SN_TRY(look_up(q, &list[i].asked, &list[i].measured));
-        list[i].shown.cached = list[i].measured != NULL;
-        missing += !list[i].measured && !*list[i].shown.reason;
-    }
-    if (missing && list[0].measured) {
-        list[0].measured = NULL;
-        missing++;
-    }
+    size_t missing;
+    SN_TRY(look_up_all(q, &missing));
     q->steps = missing + !q->o.no_mix;
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].measured || *list[i].shown.reason)
-            continue;
-        set_forms(q, &list[i].asked);
-        q->what = list[i].shown.name;
-        tell(q, 0);
-        list[i].shown.cached = 0;
-        if (i) /* another scenario of this question may be the same */
-            SN_TRY(look_up(q, &list[i].asked, &list[i].measured));
-        const sonde_status st =
-            list[i].measured ? SONDE_OK : measure(q, &list[i].asked, &list[i].measured);
-        if (st && !i)
-            return st;
-        if (st)
-            SN_TRY(give_up(q, &list[i], st));
-        q->step++;
-    }
+    for (size_t i = 1; i < q->w->answers.n; i++)
+        if (!list[i].measured && !*list[i].shown.reason && !is_now(q, &list[i]))
+            SN_TRY(answer_one(q, &list[i]));
+    if (!list[0].measured || q->now.rounds.n)
+        SN_TRY(answer_now(q));
+    for (size_t i = 1; i < q->w->answers.n; i++)
+        if (is_now(q, &list[i]) && !*list[i].shown.reason)
+            answer_with_now(q, &list[i]);
     return SONDE_OK;
 }
 
 static void fill_figures(const sonde_whatif *w, sn_answer *a)
 {
-    const sn_measured *now = w->answers.data[0].measured, *m = a->measured;
-    double now_low, now_high, low, high;
+    const sn_measured *m = a->measured;
     if (!m)
         return;
-    sn_median_interval(now->walls.data, now->walls.n, &now_low, &now_high);
-    sn_median_interval(m->walls.data, m->walls.n, &low, &high);
-    a->shown.total_ns = m->total_ns * a->scale;
-    a->shown.speedup = now->total_ns / a->shown.total_ns;
-    a->shown.low = now_low / (high * a->scale);
-    a->shown.high = now_high / (low * a->scale);
+    sn_median_interval(m->ratios.data, m->ratios.n, &a->shown.low, &a->shown.high);
+    a->shown.low /= a->scale;
+    a->shown.high /= a->scale;
+    a->shown.total_ns = m->total_ns * sn_answer_factor(w, a);
+    a->shown.speedup = w->answers.data[0].measured->total_ns / a->shown.total_ns;
     a->shown.weight_bytes = m->weight_bytes;
     a->shown.peak_bytes = m->peak_bytes;
     a->shown.changed = m->changed;
-    a->shown.runs = m->walls.n;
+    a->shown.runs = m->runs;
 }
 
 /* Where one scenario for all turns out to be faster than the mix, it is the mix. */
 static void take_better(sonde_whatif *w, sn_answer *mix)
 {
-    size_t best = SIZE_MAX;
+    const sn_answer *best = mix;
     for (size_t i = 0; i + 1 < w->answers.n; i++) {
         const sn_answer *a = &w->answers.data[i];
-        const double least = best == SIZE_MAX
-                                 ? mix->measured ? mix->measured->total_ns : (double)INFINITY
-                                 : w->answers.data[best].measured->total_ns;
         if (a->measured && (i == 0 || sn_scenario_is_mixable(&a->asked)) &&
-            a->measured->total_ns < least)
-            best = i;
+            (!best->measured || a->measured->total_ns * sn_answer_factor(w, a) <
+                                    best->measured->total_ns * sn_answer_factor(w, best)))
+            best = a;
     }
-    if (best == SIZE_MAX)
+    if (best == mix)
         return;
     const char *name = mix->shown.name;
-    *mix = w->answers.data[best];
+    *mix = *best;
     mix->shown.name = name;
     mix->mix = true;
 }
@@ -327,17 +392,20 @@ static sonde_status add_mix(asking *q)
     for (size_t i = 0; i < q->n_forms; i++)
         q->forms[i] = (sn_node_form){.sparsity = 0};
     (void)sn_whatif_mix(w, q->model->core, q->forms, q->o.precision, &s.precision);
-    SN_TRY(add_answer(q, &s, "best mix"));
+    SN_TRY(add_answer(q, &s, "best mix", true));
     sn_answer *mix = &w->answers.data[w->answers.n - 1];
-    mix->mix = true;
-    SN_TRY(look_up(q, &s, &mix->measured));
-    mix->shown.cached = mix->measured != NULL;
+    if (is_now(q, mix))
+        answer_with_now(q, mix);
+    else
+        SN_TRY(look_up(q, mix));
     if (!mix->measured) {
         q->what = mix->shown.name;
         tell(q, 0);
-        const sonde_status st = measure(q, &s, &mix->measured);
+        const sonde_status st = measure(q, mix);
         if (st)
             SN_TRY(give_up(q, mix, st));
+        if (q->cancelled)
+            return SONDE_OK;
     }
     take_better(w, mix);
     return SONDE_OK;
@@ -359,12 +427,12 @@ static sonde_status ask(asking *q)
     find_folder(q);
     SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, threads, &q->w->arena,
                               &q->w->context->alloc, q->err));
-    SN_TRY(add_answer(q, &(sn_scenario){.sparsity = 0}, "now"));
+    SN_TRY(add_answer(q, &(sn_scenario){.sparsity = 0}, "now", false));
     for (size_t i = 0; i < q->list.list.n; i++)
-        SN_TRY(add_answer(q, &q->list.list.data[i], q->list.list.data[i].name));
+        SN_TRY(add_answer(q, &q->list.list.data[i], q->list.list.data[i].name, false));
     SN_TRY(answer_all(q));
     SN_TRY(sn_whatif_node_rows(q->w, q->model->core, q->err));
-    if (!q->o.no_mix) {
+    if (!q->o.no_mix && !q->cancelled) {
         SN_TRY(add_mix(q));
         SN_TRY(sn_whatif_node_rows(q->w, q->model->core, q->err));
     }
@@ -396,12 +464,14 @@ sonde_status sonde_whatif_measure(sonde_model *model, const sonde_whatif_options
     q.w->cpu = sn_arena_strdup(&q.w->arena, c->core.cpu.model);
     sonde_status st = q.w->model && q.w->cpu ? ask(&q) : sn_fail_memory(err, model->name_bytes);
     sn_vec_free(&q.list.list, &c->alloc);
+    sn_subject_close(&q.now);
     if (st != SONDE_OK) {
         sonde_whatif_release(q.w);
         return st;
     }
     *result = q.w;
-    return SONDE_OK;
+    return q.cancelled ? sn_fail(err, SONDE_CANCELLED, "cancelled before everything was measured")
+                       : SONDE_OK;
 }
 
 void sonde_whatif_release(sonde_whatif *w)

@@ -43,24 +43,33 @@ typedef struct sn_node_form {
     uint8_t form;     /* sn_bits */
 } sn_node_form;
 
-typedef struct sn_variant {
+/* What the model of a variant refers to; must live as long. */
+typedef struct sn_variant_parts {
+    sn_buffers buffers; /* of new constants: outside of the model, as weights of a mapped file are,
+                           so that those which were packed do not count as memory in use */
+    SN_VEC(sonde_model *) models; /* that it was made of */
+} sn_variant_parts;
+
+typedef struct sn_variant {    /* while it is made */
     const sn_model *source;    /* alive as long as the variant */
-    const sn_node_form *forms; /* by origin of the source */
+    const sn_node_form *forms; /* by origin of the source; NULL: all stay */
+    bool *changed;             /* by origin: its weight has another form */
+    sonde_context *context;
     sn_model *m;
-    sn_buffers *buffers; /* of new constants: outside of the model, as weights of a mapped file are,
-                            so that those which were packed do not count as memory in use */
+    sn_variant_parts *parts;
     sonde_error *err;
 } sn_variant;
 
 /* A copy in another context, which shares the constants that stay. Every origin of it is called by
- * its number in the source; nodes that were added have higher ones. */
+ * its number in the source; nodes that were added have higher ones. `changed`: weights that have
+ * another form. */
 sonde_status sn_variant_make(const sn_model *source, const sn_node_form *forms,
-                             sonde_context *context, sn_buffers *buffers, int64_t *changed,
+                             sonde_context *context, sn_variant_parts *parts, int64_t *changed,
                              sonde_model **model, sonde_error *err);
-/* When the model is gone. */
-void sn_variant_free_buffers(sn_buffers *buffers, sonde_context *context);
+/* When the model is gone, or was not made. */
+void sn_variant_free_parts(sn_variant_parts *parts, sonde_context *context);
 
-/* ---- weights.c: for the files that change them ---- */
+/* ---- weights.c: for sparse.c ---- */
 typedef struct sn_weight { /* the constant matrix of a product */
     sn_node *holder;       /* that reads it: the product, or the DequantizeLinear before it */
     uint32_t input;        /* of the holder */
@@ -73,52 +82,29 @@ bool sn_weight_of(const sn_node *n, sn_weight *w);
 /* Not that of a depthwise convolution, which has one input for each output, nor one whose zero is
  * another number. */
 bool sn_weight_may_be_sparse(const sn_weight *w);
-sn_node_form sn_variant_form(const sn_variant *v, const sn_node *n);
-/* The weight that the form of a node changes; false: it stays as it is. */
-bool sn_variant_sparse_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
-bool sn_variant_bits_weight(const sn_variant *v, const sn_node *n, sn_weight *w);
+/* The % of zeros that the weight of a node is to have. */
+int sn_variant_sparsity(const sn_variant *v, const sn_node *n);
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data);
-/* A new node of ONNX before `before`, with an origin of its own and new outputs. */
-sonde_status sn_variant_node(const sn_variant *v, sn_graph *g, sn_node *before, const char *op_type,
-                             uint32_t n_in, uint32_t n_out, sn_node **made);
-int64_t sn_attr_or(const sn_node *n, const char *name, int64_t otherwise);
-bool sn_is_onnx(const sn_node *n, const char *op_type);
 
-/* How many weights a variant would change. */
-int64_t sn_variant_count(const sn_model *source, const sn_node_form *forms);
-
-/* sparse.c, int8_static.c, matmul_forms.c: one graph, bodies not included. */
+/* ---- sparse.c: one graph, bodies not included ---- */
 sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
-sonde_status sn_variant_int8(const sn_variant *v, sn_graph *g);
-sonde_status sn_variant_matmuls(const sn_variant *v, sn_graph *g);
-/* int8_static.c: the weight in 8 bits with a scale per output, both constants. */
-sonde_status sn_variant_int8_weight(const sn_variant *v, sn_graph *g, const sn_weight *w,
-                                    sn_value **q, sn_value **scales);
 
-/* ---- measure.c ---- */
+/* ---- subject.c: a variant that runs ---- */
 typedef struct sn_whatif_step {
     const char *name, *op_type;  /* "MatMul+Add", "MatMul"; "[Other]" */
     const char *shapes, *weight; /* see sonde_whatif_row */
     const uint32_t *nodes;       /* origins of the source; those that were added are left out */
     uint32_t n_nodes;
-    bool added; /* nothing but nodes that were added */
-    double ns;  /* of one run */
+    bool added;  /* nothing but nodes that were added */
+    bool sparse; /* its weight may be sparse */
+    double ns;   /* of one run */
 } sn_whatif_step;
-
-typedef struct sn_measured {
-    sn_allocator *alloc;
-    sn_arena arena;
-    SN_VEC(sn_whatif_step) steps; /* they add up to total_ns */
-    SN_VEC(double) walls;         /* of every run, smallest first */
-    double total_ns;              /* the mean of the middle half of the runs */
-    uint64_t weight_bytes, peak_bytes;
-    int64_t changed;
-} sn_measured;
 
 typedef struct sn_whatif_case { /* what is to be measured, and how */
     sonde_model *model;
-    const sn_node_form *forms;
+    const sn_node_form *forms; /* read while it is opened */
+    bool must_change;          /* a weight, or it makes no sense */
     int threads;
     sonde_precision precision;
     sonde_session_options session; /* but for these two */
@@ -132,9 +118,68 @@ typedef struct sn_whatif_case { /* what is to be measured, and how */
     void *progress_user;
 } sn_whatif_case;
 
+/* Runs one after the other, each a profile of its own: what one of them takes. */
+typedef struct sn_round {
+    double ns;
+    size_t runs, first_part; /* in the subject's list of parts; the next round's ends it */
+} sn_round;
+typedef struct sn_round_part {
+    uint32_t step;
+    double ns;
+} sn_round_part;
+
+typedef struct sn_subject {
+    sn_whatif_case k;
+    sn_allocator *alloc;
+    sn_arena arena;
+    sonde_context *context; /* its own */
+    sn_variant_parts parts;
+    sonde_model *model;
+    sonde_session *session;
+    sonde_value **values, **outputs;
+    size_t n_out;
+    uint64_t weight_bytes, peak_bytes;
+    int64_t changed;
+    SN_VEC(sn_whatif_step) steps;
+    SN_VEC(sn_round) rounds;
+    SN_VEC(sn_round_part) round_parts;
+    struct sn_round_open *open; /* the round under way */
+} sn_subject;
+
+/* Makes the variant and warms it up. Close it also after a failure. */
+sonde_status sn_subject_open(sn_subject *s, const sn_whatif_case *k, sn_allocator *alloc,
+                             sonde_error *err);
+void sn_subject_close(sn_subject *s); /* also a zeroed one */
+/* Adds a round of so many runs; 0: by time. It is the part of all progress from `done` to `then`.
+ */
+sonde_status sn_subject_round(sn_subject *s, size_t runs, double done, double then,
+                              sonde_error *err);
+
+/* ---- measure.c ---- */
+typedef struct sn_measured {
+    sn_allocator *alloc;
+    sn_arena arena;
+    SN_VEC(sn_whatif_step) steps; /* they add up to total_ns */
+    SN_VEC(double) ratios;        /* of each round, "now" divided by it; smallest first */
+    double total_ns;
+    double now_ns; /* what "now" took in the same rounds */
+    uint64_t weight_bytes, peak_bytes;
+    int64_t changed;
+    size_t runs;
+} sn_measured;
+
 void sn_measured_init(sn_measured *m, sn_allocator *alloc);
 void sn_measured_free(sn_measured *m);
-sonde_status sn_whatif_measure(const sn_whatif_case *k, sn_measured *m, sonde_error *err);
+/* Measures a case in turns with "now", to which rounds are added. */
+sonde_status sn_whatif_measure(const sn_whatif_case *k, sn_subject *now, sn_measured *m,
+                               sonde_error *err);
+/* From the rounds of a subject, of which there must be one, and those of "now" beside them. */
+sonde_status sn_measured_take(sn_measured *m, const sn_subject *s, const sn_round *clock,
+                              sonde_error *err);
+/* "now" itself, of all its rounds so far, of which there must be one. */
+sonde_status sn_whatif_measure_now(const sn_subject *now, sn_measured *m, sonde_error *err);
+/* The rounds of a subject that runs alone. */
+sonde_status sn_whatif_run_alone(sn_subject *s, sonde_error *err);
 /* 95 % interval of the median of sorted samples. */
 void sn_median_interval(const double *sorted, size_t n, double *low, double *high);
 
@@ -176,6 +221,7 @@ typedef struct sn_answer { /* one scenario */
     sn_scenario asked;
     sn_measured *measured; /* NULL: it has no figures */
     double scale;          /* its batch to that of the inputs */
+    const char *key;       /* of the cache */
     bool mix;              /* the best mix */
     sonde_whatif_scenario shown;
 } sn_answer;
@@ -191,6 +237,13 @@ struct sonde_whatif {
     uint32_t *row_of_node;              /* by origin: number in rows[SONDE_BY_NODE] */
     SN_VEC(sonde_sparse_ratio) ratios;
 };
+
+/* What the times of an answer, which were measured beside another "now" than the one that is shown,
+ * are multiplied with: so that all ratios are of one moment each. */
+static inline double sn_answer_factor(const sonde_whatif *w, const sn_answer *a)
+{
+    return a->scale * w->answers.data[0].measured->total_ns / a->measured->now_ns;
+}
 
 /* A form is preferred to one before it only if it takes less than this: what differs by less may be
  * chance. */

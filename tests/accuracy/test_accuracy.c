@@ -86,7 +86,9 @@ TEST(a_model_is_equal_to_itself)
     sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
     CHECK_OK(sonde_accuracy_summary_get(acc, &s, &err));
     CHECK(s.first == -1 && s.only_a == 0 && s.outputs == 1 && !s.quantized);
+    CHECK(s.agree && s.complete && s.compared > 0 && s.weights == 0);
     CHECK_EQ(sonde_accuracy_leave_in_float(acc, 0), -1);
+    CHECK_EQ(sonde_accuracy_worst(acc, 0), -1);
     sonde_accuracy_release(acc);
     close_pair(&p);
 }
@@ -151,8 +153,13 @@ TEST(a_damaged_layer_is_the_first_over_the_bound_and_the_worst)
         const sonde_accuracy_tensor t = row(acc, (size_t)s.first);
         CHECK_STR(t.op_type, cases[k].op_type);
         CHECK(t.local_known && t.local.sqnr_db < 30);
-        const int64_t next = sonde_accuracy_worst(acc, 1);
-        CHECK(next < 0 || row(acc, (size_t)next).local.sqnr_db > 100);
+        CHECK_EQ(sonde_accuracy_worst(acc, 1), -1); /* the others add rounding alone */
+        sonde_accuracy_weight w = SONDE_INIT(sonde_accuracy_weight);
+        CHECK(s.weights == 1 && sonde_accuracy_weight_count(acc) == 1 && !s.agree);
+        CHECK_OK(sonde_accuracy_weight_get(acc, 0, &w, &err));
+        CHECK_STR(w.node, t.node);
+        CHECK(w.error.mismatches > 0 && w.error.sqnr_db < 30 && !w.exact);
+        CHECK_EQ(sonde_accuracy_weight_get(acc, 1, &w, &err), SONDE_INVALID_ARGUMENT);
         sonde_accuracy_release(acc);
         close_pair(&p);
     }
@@ -207,6 +214,41 @@ TEST(a_quantised_model_is_compared_behind_its_quantisers)
     close_pair(&p);
 }
 
+static void take(void *user, const char *text, size_t size)
+{
+    char *all = user;
+    const size_t n = strlen(all), room = 8000 - n;
+    memcpy(all + n, text, size < room ? size : room);
+}
+
+TEST(what_was_compared_before_it_was_cancelled_can_be_written)
+{
+    pair_of p;
+    sonde_error err;
+    sonde_accuracy *acc = NULL;
+    sonde_accuracy_options o = SONDE_INIT(sonde_accuracy_options);
+    sonde_accuracy_side side = SONDE_INIT(sonde_accuracy_side);
+    sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
+    static char text[8192];
+    CHECK_OK(open_pair(&p, NULL, "tiny_mlp", "tiny_mlp", &err));
+    CHECK_OK(sonde_cancel_token_create(&o.cancel, &err));
+    side.model = p.a;
+    CHECK_OK(sonde_accuracy_create(&side, &side, &o, NULL, p.in, p.n_in, &acc, &err));
+    CHECK_EQ(sonde_accuracy_write(acc, ".json", take, text, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "nothing was compared");
+    CHECK_OK(sonde_accuracy_add(acc, 0, NULL, p.in, p.n_in, &err));
+    CHECK_EQ(sonde_accuracy_write(acc, ".json", take, text, &err), SONDE_INVALID_ARGUMENT);
+    sonde_cancel(o.cancel);
+    CHECK_EQ(sonde_accuracy_add(acc, 1, NULL, p.in, p.n_in, &err), SONDE_CANCELLED);
+    CHECK_OK(sonde_accuracy_write(acc, ".json", take, text, &err));
+    CHECK_HAS(text, "\"complete\":false");
+    CHECK_OK(sonde_accuracy_summary_get(acc, &s, &err));
+    CHECK(!s.complete && s.samples == 1 && s.compared > 0);
+    sonde_accuracy_release(acc);
+    sonde_cancel_token_release(o.cancel);
+    close_pair(&p);
+}
+
 TEST(models_without_a_common_tensor_are_refused)
 {
     pair_of p;
@@ -251,6 +293,8 @@ static sonde_status whole_life(counting *count, const char *a, const char *b, so
     pair_of p;
     sonde_accuracy *acc = NULL;
     sonde_status st = open_pair(&p, count, a, b, err);
+    if (!st && strcmp(a, b) == 0)
+        damage(p.b, "Gemm", 0);
     if (!st)
         st = run_all(&p, NULL, NULL, &acc, err);
     sonde_accuracy_release(acc);

@@ -2,6 +2,7 @@
 """sonde compare and sonde.compare: damage is found where it was done, tensors of quantised models are found behind their
 quantisers, another runtime is one side, and odd numbers, shapes and names are reported as what they are."""
 
+import csv
 import json
 import os
 import pathlib
@@ -90,6 +91,67 @@ def test_damage_inside_a_body_is_located_at_its_control_flow_node(zoo, tmp_path,
     row = next(t for t in result["tensors"] if t["name"] == result["first_over"]["tensor"])
     assert row["control_flow"]
     assert row["inside"] == f"node '{inside}' (Mul) has other constants"
+
+
+@pytest.mark.parametrize(("name", "constant"), [("tiny_if", "shift"), ("tiny_if", "scale")])
+def test_a_damaged_weight_is_named_also_where_no_input_reaches_it(zoo, tmp_path, name, constant):
+    """One of both branches of an If does not run."""
+    model = zoo(name)
+    good = saved(model, tmp_path / "good.onnx")
+    weights = constants(model.graph)
+    damage(weights[constant])
+    bad = saved(model, tmp_path / "bad.onnx")
+    result = compare(good, bad, "--csv", tmp_path / "c.csv")
+    assert [w["name"] for w in result["weights"]] == [constant] and not result["agree"]
+    assert result["weights"][0]["node"].startswith(("/then/", "/else/"))
+    with open(tmp_path / "c.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["tensor"] for row in rows if row["kind"] == "weight"] == [constant]
+    said = subprocess.run([PROGRAM, "compare", good, bad], capture_output=True, text=True, check=True).stdout
+    assert f"1 weight differs:\n  {constant}  f32" in said
+    found = sonde.compare(str(good), str(bad))
+    assert [w["name"] for w in found.weights] == [constant] and found.weights[0]["max_abs"] > 0
+
+
+def test_weights_inside_bodies_are_told_apart_by_where_they_are(tmp_path):
+    """Both branches call their weight alike; one is an initializer, the other a Constant."""
+    def build(kept, other):
+        tensors = [numpy_helper.from_array(np.full(3, v, np.float32), "w") for v in (kept, other)]
+        output = [helper.make_tensor_value_info("t", FLOAT, [3])]
+        add = helper.make_node("Add", ["x", "w"], ["t"], "inner")
+        then = helper.make_graph([add], "then", [], output, [tensors[0]])
+        otherwise = helper.make_graph([helper.make_node("Constant", [], ["w"], value=tensors[1]), add], "else", [], output)
+        return small_models.model(
+            [("If", ["c"], ["y"], {"name": "if", "then_branch": then, "else_branch": otherwise})],
+            [small_models.value("x", shape=[3])], [small_models.value("y", shape=[3])],
+            [numpy_helper.from_array(np.array(True), "c")])
+
+    good = saved(build(1, 1), tmp_path / "good.onnx")
+    for kept, other in ((1, 2), (2, 1), (2, 2)):
+        result = compare(good, saved(build(kept, other), tmp_path / "bad.onnx"))
+        assert [w["name"] for w in result["weights"]] == ["w"] * ((kept != 1) + (other != 1))
+        assert result["worst"] == ([] if kept == 1 else ["if"])
+
+
+def test_a_masked_weight_that_differs_is_named_with_its_figures(tmp_path):
+    def build(weight):
+        return small_models.model(
+            [("MatMul", ["x", "w"], ["y"], {"name": "product"}), ("Mul", ["y", "zero"], ["z"], {"name": "mask"})],
+            [small_models.value("x", shape=[2, 3])], [small_models.value("z", shape=[2, 3])],
+            [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.zeros(3, np.float32), "zero")])
+
+    weight = np.arange(9, dtype=np.float32).reshape(3, 3)
+    good, bad = saved(build(weight), tmp_path / "a.onnx"), saved(build(weight + np.eye(3, dtype=np.float32)), tmp_path / "b.onnx")
+    (found,) = compare(good, bad)["weights"]
+    assert (found["name"], found["node"], found["op"], found["type"]) == ("w", "product", "MatMul", "f32[3, 3]")
+    assert found["mismatches"] == 3 and found["max_abs"] == 1
+    assert found["relative"] == pytest.approx(np.sqrt(3 / (weight**2).sum()))
+
+
+def test_weights_of_other_types_and_shapes_are_no_pairs(zoo, tmp_path):
+    good, int8 = (saved(zoo(name), tmp_path / f"{name}.onnx") for name in ("tiny_resnet", "tiny_resnet_int8"))
+    for weight in compare(good, int8)["weights"]:
+        assert weight["type"].startswith("f32")
 
 
 def test_damage_behind_control_flow_is_not_blamed_on_it(tmp_path):
@@ -285,9 +347,8 @@ def test_odd_names_survive(tmp_path, names):
     result = compare(good, bad)
     assert [t["name"] for t in result["tensors"]] == list(names[1:])
     compare(good, bad, "--csv", tmp_path / "c.csv")
-    import csv
     rows = list(csv.reader((tmp_path / "c.csv").open(newline="", encoding="utf-8")))
-    assert [row[0].removeprefix("'") for row in rows[1:]] == list(names[1:])
+    assert [row[1].removeprefix("'") for row in rows[1:] if row[0] == "tensor"] == list(names[1:])
     if importable("onnxruntime"):
         assert compare(good, "--against", "onnxruntime")["first_over"] is None
 
@@ -366,6 +427,100 @@ def test_memory_for_tensors_is_bounded_and_changes_no_figure(zoo, tmp_path):
     for a, b in zip(one["tensors"], many["tensors"], strict=True):
         assert a["sqnr_db"] == pytest.approx(b["sqnr_db"], abs=1)
         assert a["samples"] == b["samples"] == 2
+
+
+def test_a_symbolic_batch_is_cut_into_samples_as_for_calibration(tmp_path):
+    def build(scale):
+        return small_models.model(
+            [("Mul", ["x", "scale"], ["y"], {"name": "mul"})],
+            [small_models.value("x", shape=["N", 3])], [small_models.value("y", shape=["N", 3])],
+            [numpy_helper.from_array(np.full(3, scale, np.float32), "scale")])
+
+    good, bad = saved(build(1), tmp_path / "a.onnx"), saved(build(2), tmp_path / "b.onnx")
+    data = np.random.default_rng(1).random((5, 3), np.float32)
+    np.savez(tmp_path / "all.npz", x=data)
+    np.savez(tmp_path / "whole.npz", x=data[None])
+    (tmp_path / "files").mkdir()
+    np.savez(tmp_path / "files" / "0.npz", x=data[:2])
+    np.savez(tmp_path / "files" / "1.npz", x=data[2:])
+    path = tmp_path / "all.npz"
+    for most in (2, 5, 9):
+        first = np.abs(data[:most]).max()
+        results = [compare(good, bad, "-i", path, "--samples", most),
+                   compare(good, bad, "-i", tmp_path / "files", "--samples", most)]
+        results.append(sonde.compare(str(good), str(bad), str(path), samples=most).summary)
+        results.append(sonde.compare(str(good), str(bad), lambda: ({"x": row[None]} for row in data), samples=most).summary)
+        assert [r["samples"] for r in results] == [min(most, 5)] * 4
+        assert all(r["tensors"][0]["max_abs"] == pytest.approx(first) for r in results[:2])
+        assert results[0]["tensors"][0]["type_a"] == "f32[1, 3]"
+    whole = compare(good, bad, "-i", tmp_path / "whole.npz")
+    assert whole["samples"] == 1 and whole["tensors"][0]["type_a"] == "f32[5, 3]"
+
+
+# ---------------------------------------------------------------- nothing, rounding
+def test_nothing_compared_is_an_error(tmp_path):
+    def build(scale):
+        return small_models.model(
+            [("Mul", ["x", "scale"], ["y"], {"name": "mul"})],
+            [small_models.value("x", shape=["N", "M"])], [small_models.value("y", shape=["N", "M"])],
+            [numpy_helper.from_array(np.full(1, scale, np.float32), "scale")])
+
+    good, bad = saved(build(1), tmp_path / "a.onnx"), saved(build(2), tmp_path / "b.onnx")
+    np.savez(tmp_path / "none.npz")
+    np.savez(tmp_path / "no_samples.npz", x=np.zeros((0, 3), np.float32))
+    np.savez(tmp_path / "no_elements.npz", x=np.zeros((2, 0), np.float32))
+    for words, status, said in [
+        (["-i", tmp_path / "none.npz"], 1, "contains no arrays"),
+        (["-i", tmp_path / "no_samples.npz"], 1, "0 samples"),
+        (["-i", tmp_path / "no_elements.npz"], 1, "nothing was compared"),
+        (["--samples", "0"], 2, "nothing would be compared"),
+    ]:
+        done = subprocess.run([PROGRAM, "compare", good, bad, *words, "--fail-above", "1%", "--json", tmp_path / "c.json"],
+                              capture_output=True, text=True)
+        assert done.returncode == status and said in done.stderr, (words, done)
+        assert not (tmp_path / "c.json").exists()
+    for arguments in ({"inputs": str(tmp_path / "none.npz")}, {"inputs": {"x": np.zeros((0, 3), np.float32)}},
+                      {"inputs": {"x": np.zeros((2, 0), np.float32)}}, {"samples": 0}, {"inputs": []}):
+        with pytest.raises(sonde.InvalidArgument, match="nothing w|0 samples|no samples"):
+            sonde.compare(str(good), str(bad), **arguments)
+
+
+@pytest.mark.parametrize("name", ["tiny_resnet", "tiny_bert", "tiny_cnn"])
+def test_rounding_is_no_error_of_an_operator(zoo, tmp_path, name):
+    path = saved(zoo(name), tmp_path / "m.onnx")
+    result = compare(path, "--against", "sonde:no-optimize")
+    assert result["worst"] == [] and result["agree"] and result["complete"]
+    assert any(t["mismatches"] for t in result["tensors"])
+    said = subprocess.run([PROGRAM, "compare", path, "--against", "sonde:no-optimize"], capture_output=True, text=True,
+                          check=True).stdout
+    assert said.endswith("A and B agree: they differ by rounding alone\n") and "add most" not in said
+    found = sonde.compare(str(path), str(path))
+    assert found.summary["agree"] and found.worst == [] and not found.weights
+    assert not sonde.compare(str(path), precision="f32,bf16").summary["agree"]
+
+
+@pytest.mark.parametrize("limit", ["1dB", "1e30", "99%"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_an_output_that_is_not_finite_fails_every_limit(tmp_path, limit, odd):
+    weight = np.zeros((2, 3), np.float32)
+    good = saved(two_nodes(weight), tmp_path / "a.onnx")
+    weight[0, 0] = odd
+    bad = saved(two_nodes(weight), tmp_path / "b.onnx")
+    for pair in ((good, bad), (bad, good)):
+        done = subprocess.run([PROGRAM, "compare", *pair, "-q", "--fail-above", limit], capture_output=True, text=True)
+        assert done.returncode == 3 and "NaN or infinite" in done.stderr
+
+
+def test_numbers_whose_squares_overflow_fail_every_limit(tmp_path):
+    def build(scale):
+        return small_models.model(
+            [("Mul", ["x", "scale"], ["y"], {"name": "mul"})],
+            [small_models.value("x", TensorProto.DOUBLE, [3])], [small_models.value("y", TensorProto.DOUBLE, [3])],
+            [numpy_helper.from_array(np.full(3, scale, np.float64), "scale")])
+
+    good, bad = saved(build(1e200), tmp_path / "a.onnx"), saved(build(-1e200), tmp_path / "b.onnx")
+    done = subprocess.run([PROGRAM, "compare", good, bad, "-q", "--fail-above", "1dB"], capture_output=True, text=True)
+    assert done.returncode == 3
 
 
 # ---------------------------------------------------------------- the page

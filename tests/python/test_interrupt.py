@@ -137,6 +137,42 @@ def test_an_interrupted_op_shows_the_nodes_that_were_measured(tmp_path):
 
 
 @needs_program
+def test_an_interrupted_whatif_shows_and_saves_the_scenarios_that_were_measured(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    batches = ",".join(f"batch={n}" for n in range(2, 60))
+    program = Program(tmp_path, "whatif", "zoo:tiny_cnn", "--scenarios", f"sparse90,{batches}", "-n", "5000", "-o", "w.json")
+    program.wait_for(b"batch=2", 1)
+    status, out, said = program.end(signal.SIGINT)
+    assert status == 130 and said.startswith("sonde: interrupted; these are the results so far")
+    shown = {line.split()[0]: line for line in out.splitlines() if line}
+    assert "interrupted" not in shown["sparse90"] and "interrupted before" in shown["batch=59"]
+    scenarios = json.loads((tmp_path / "w.json").read_text())["scenarios"]
+    assert scenarios[0]["total_ms"] > 0 and scenarios[1]["total_ms"] > 0 and scenarios[-1]["total_ms"] is None
+
+
+@needs_program
+def test_an_interrupted_whatif_without_results_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = Program(tmp_path, "whatif", "zoo:tiny_cnn", "--scenarios", "sparse90", "-n", "1000000", "-o", "w.json")
+    program.wait_for(b"sparse90", 3)
+    assert program.end(signal.SIGINT) == (130, "", "sonde: interrupted before anything was measured\n")
+    assert not (tmp_path / "w.json").exists()
+
+
+@needs_program
+def test_an_interrupted_compare_shows_and_saves_what_was_compared(tmp_path):
+    program = Program(tmp_path, "compare", "zoo:tiny_resnet", "zoo:tiny_resnet_int8", "--samples", "1000000", "--json", "c.json",
+                      "--csv", "c.csv", "--fail-above", "100dB")
+    program.wait_for(b"comparing", 3)
+    status, out, said = program.end(signal.SIGINT)
+    assert status == 130 and said == "sonde: interrupted; these are the results so far\n"
+    assert "interrupted before all were compared" in out and "outputs" in out
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert not found["complete"] and 0 < found["samples"] < 1000000
+    assert sorted(os.listdir(tmp_path)) == ["c.csv", "c.json"]
+
+
+@needs_program
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
     """As under nohup."""
     program = Program(tmp_path, "profile", "zoo:tiny_cnn", *FOREVER, before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

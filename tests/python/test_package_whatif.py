@@ -55,15 +55,17 @@ def test_without_a_cache_everything_is_measured(tmp_path):
 
 def test_files_have_what_the_frame_has(tmp_path):
     paths = [tmp_path / name for name in ("w.csv", "w.xlsx", "w.json")]
-    frame = sonde.whatif("zoo:tiny_mlp", scenarios="sparse90,int4", runs=2, by="node", file=paths)
+    frame = sonde.whatif("zoo:tiny_cnn_int8", scenarios="sparse90,int4", runs=2, by="node", file=paths)
     saved = json.loads(paths[2].read_text())
     assert saved["schema"] == "sonde.whatif/1" and len(saved["operators"]) == len(frame)
     assert saved["scenarios"][2]["reason"] and saved["scenarios"][2]["total_ms"] is None
-    with open(paths[0], newline="") as file:
-        lines = list(csv.reader(file))
-    titles = next(i for i, line in enumerate(lines) if line[0] == "operator")
-    assert titles == 5 and [line[0] for line in lines[titles + 1 :]] == list(frame.name)
-    assert float(lines[1][1]) == pytest.approx(sum(float(line[6]) for line in lines[titles + 1 :]), abs=1e-5)
+    table = pandas.read_csv(paths[0])  # one table: every row has every column
+    scenarios, operators = table[table.kind == "scenario"], table[table.kind == "operator"]
+    assert list(scenarios.name) == ["now", "sparse90", "int4", "best mix"]
+    assert list(operators.name) == list(frame.name)
+    assert scenarios["total (ms)"][0] == pytest.approx(operators["now (ms)"].sum(), abs=1e-5)
+    assert operators["total (ms)"].isna().all() and scenarios["now (ms)"].isna().all()
+    assert "no weight" in scenarios.note[2]
     book = zipfile.ZipFile(paths[1])
     assert book.testzip() is None and "xl/worksheets/sheet2.xml" in book.namelist()
     sheet = book.read("xl/worksheets/sheet2.xml").decode()
@@ -121,8 +123,8 @@ def test_nodes_without_names_and_with_odd_names_have_rows(tmp_path):
         row = frame[frame.op_type == "MatMul"]
         assert len(row) == 1 and row.node.iloc[0] == names[0]
         with open(path, newline="") as file:
-            lines = [line for line in csv.reader(file) if line[1] == "MatMul"]
-        assert lines[0][2] == ("'" if names[0].startswith("=") else "") + names[0]
+            lines = [line for line in csv.reader(file) if line[2] == "MatMul"]
+        assert lines[0][3] == ("'" if names[0].startswith("=") else "") + names[0]
 
 
 def test_ctrl_c_ends_it_and_keeps_what_was_measured(tmp_path):
@@ -165,4 +167,24 @@ def test_models_with_quantised_weights_and_bodies_are_measured():
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     feeds = {"x": np.ones((2, 64), np.float32), "c": np.array(True)}
     frame = sonde.whatif(made, feeds, scenarios="sparse90,int8,int8-dynamic,int4", runs=1, by="scenario")
-    assert (frame.reason == "").all() and list(frame.changed)[1:5] == [2, 2, 2, 2]
+    # As `sonde quantize` does, only the main graph is quantised; zeros are everywhere.
+    assert (frame.reason == "").all() and list(frame.changed)[1:5] == [2, 1, 1, 1]
+
+
+def test_weights_of_bodies_that_stay_are_not_counted():
+    """zoo:tiny_loop has its products inside a Loop."""
+    frame = sonde.whatif("zoo:tiny_loop", scenarios="int8,int4,int8-dynamic", runs=1, by="scenario")
+    assert all("no weight" in reason for reason in frame.reason[1:4]) and (frame.changed == 0).all()
+
+
+def test_the_cache_returns_exactly_what_was_measured():
+    first, second = (sonde.whatif("zoo:tiny_cnn", scenarios="sparse90,int8", runs=3, by="node") for _ in range(2))
+    pandas.testing.assert_frame_equal(first, second, check_exact=True)
+    assert second.attrs["scenarios"][1]["cached"]
+
+
+def test_every_operator_with_a_weight_says_its_shape():
+    frame = sonde.whatif("zoo:tiny_cnn", scenarios="int8", runs=1, by="node", mix=False)
+    products = frame[frame.op_type.isin(["Conv", "Gemm"])]
+    assert len(products) == 5 and (products.weight != "").all()
+    assert "16x1x3x3" in set(products.weight)  # of a depthwise convolution

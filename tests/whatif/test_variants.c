@@ -3,12 +3,13 @@
  * the source stays as it is; and the arithmetic of measurements. */
 #include "export/text.h"
 #include "sonde/experimental/inspect.h"
+#include "sonde/experimental/quantize.h"
 #include "whatif/whatif_question.h"
 
 typedef struct made {
     question q;
     sn_node_form *forms;
-    sn_buffers buffers;
+    sn_variant_parts parts;
     sonde_model *model;
     int64_t changed;
 } made;
@@ -21,14 +22,14 @@ static sonde_status make(made *m, const char *zoo, int sparsity, sn_bits bits, s
     m->forms = calloc(n + 1, sizeof *m->forms);
     for (size_t i = 0; i < n; i++)
         m->forms[i] = (sn_node_form){(uint8_t)sparsity, (uint8_t)bits};
-    return sn_variant_make(m->q.model->core, m->forms, m->q.context, &m->buffers, &m->changed,
+    return sn_variant_make(m->q.model->core, m->forms, m->q.context, &m->parts, &m->changed,
                            &m->model, err);
 }
 
 static void drop(made *m)
 {
     sonde_model_release(m->model);
-    sn_variant_free_buffers(&m->buffers, m->q.context);
+    sn_variant_free_parts(&m->parts, m->q.context);
     free(m->forms);
     question_close(&m->q);
 }
@@ -127,12 +128,65 @@ TEST(a_median_lies_in_its_interval)
     CHECK(low == 0 && high == 3);
 }
 
+/* The op types of a graph in order, "" where it could not be made. */
+static void list_types(const sn_model *m, char *text, size_t size)
+{
+    size_t n = 0;
+    *text = 0;
+    for (const sn_node *node = m->graph->first; node && n < size; node = node->next)
+        n += (size_t)snprintf(text + n, size - n, "%s ", node->op_type);
+}
+
+TEST(fewer_bits_are_where_the_quantiser_puts_them)
+{
+    static const struct {
+        sn_bits bits;
+        sonde_quantize_kind kind;
+    } kinds[] = {{SN_BITS_INT8, SONDE_QUANTIZE_STATIC},
+                 {SN_BITS_INT8_DYNAMIC, SONDE_QUANTIZE_DYNAMIC},
+                 {SN_BITS_INT4, SONDE_QUANTIZE_WEIGHTS}};
+    static const char *const models[] = {"tiny_cnn", "tiny_resnet", "tiny_efficientnet",
+                                         "bert_mini"};
+    enum { SIZE = 1 << 16 };
+    static char predicted[SIZE], actual[SIZE];
+    for (size_t i = 0; i < 12; i++) {
+        made m;
+        sonde_error err;
+        sonde_samples *samples = NULL;
+        sonde_quantized *q = NULL;
+        sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+        sonde_model *read = NULL;
+        sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+        const char *names[MAX_PORTS], *path = in_dir("quantized.onnx");
+        CHECK_OK(make(&m, models[i / 3], 0, kinds[i % 3].bits, &err));
+        for (size_t k = 0; k < m.q.n_in; k++)
+            names[k] = m.q.model->core->graph->inputs.data[k]->name;
+        CHECK_OK(sonde_samples_create(m.q.model, &samples, &err));
+        CHECK_OK(sonde_samples_add(samples, names, m.q.in, m.q.n_in, &err));
+        o.kind = kinds[i % 3].kind;
+        CHECK_OK(sonde_quantize(m.q.model, samples, &o, &q, &err));
+        CHECK_OK(sonde_quantized_info_get(q, &info, &err));
+        CHECK_EQ(m.changed, (int64_t)info.products_quantized);
+        CHECK_OK(sonde_quantized_save(q, path, NULL, &err));
+        CHECK_OK(sonde_model_load(m.q.context, path, NULL, &read, &err));
+        list_types(m.model->core, predicted, SIZE);
+        list_types(read->core, actual, SIZE);
+        CHECK_STR(predicted, actual);
+        sonde_model_release(read);
+        sonde_quantized_release(q);
+        sonde_samples_release(samples);
+        drop(&m);
+    }
+}
+
 TEST(a_measurement_is_read_as_it_was_written)
 {
-    static const char text[] = "figures\t100\t200\t3\nruns\t1000\t2500\n"
-                               "step\t1500\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\t4\t5\n"
-                               "added\t700\tQuantizeLinear\tQuantizeLinear\t1x2\t\n"
-                               "step\t300\t[Other]\t[Other]\t\t\n";
+    /* 0x3ff8… is 1.5, 0x3fe6… is 0.7, 0x3fd3… is 0.3. */
+    static const char text[] =
+        "figures\t100\t200\t3\t7\t4004000000000000\nratios\t3ff0000000000000\t3ff8000000000000\n"
+        "sparse\t3ff8000000000000\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\t4\t5\n"
+        "added\t3fe6666666666666\tQuantizeLinear\tQuantizeLinear\t1x2\t\n"
+        "step\t3fd3333333333333\t[Other]\t[Other]\t\t\n";
     sn_allocator alloc;
     sn_measured m;
     sn_text t;
@@ -146,7 +200,9 @@ TEST(a_measurement_is_read_as_it_was_written)
     CHECK_EQ(m.steps.data[0].nodes[1], 5);
     CHECK(m.steps.data[1].added && !m.steps.data[2].added);
     CHECK(fabs(m.total_ns - 2.5) < 1e-9);
-    CHECK_EQ(m.walls.n, 2);
+    CHECK_EQ(m.ratios.n, 2);
+    CHECK_EQ(m.runs, 7);
+    CHECK(m.now_ns == 2.5 && m.steps.data[0].sparse && !m.steps.data[1].sparse);
     sn_text_init(&t, &alloc);
     CHECK_OK(sn_measured_write(&m, &t, &err));
     CHECK_STR(sn_text_get(&t), text);

@@ -118,8 +118,10 @@ TEST(an_equal_question_measures_nothing)
         sonde_whatif_scenario a = SONDE_INIT(sonde_whatif_scenario), b = a;
         CHECK_OK(sonde_whatif_scenario_get(first, i, &a, &err));
         CHECK_OK(sonde_whatif_scenario_get(second, i, &b, &err));
-        CHECK(fabs(a.total_ns - b.total_ns) < 1);
+        CHECK(a.total_ns == b.total_ns && a.speedup == b.speedup);
+        CHECK(a.low == b.low && a.high == b.high);
         CHECK_EQ(a.weight_bytes, b.weight_bytes);
+        CHECK_EQ(a.runs, b.runs);
     }
     sonde_whatif_cache_reset(q.context);
     CHECK_EQ(sonde_whatif_cache_size(q.context), 0);
@@ -224,7 +226,14 @@ TEST(a_cancelled_question_goes_on_where_it_ended)
     q.o.progress = cancel_at_int8;
     q.o.progress_user = q.o.cancel;
     CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_CANCELLED);
-    CHECK(!w);
+    static const char *const reasons[] = {"", "", "interrupted", "interrupted"};
+    CHECK_EQ(sonde_whatif_scenario_count(w), 4);
+    for (size_t i = 0; i < 4; i++) { /* what was measured is shown */
+        CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+        CHECK_HAS(s.reason, reasons[i]);
+        CHECK_EQ(s.total_ns > 0, i < 2);
+    }
+    sonde_whatif_release(w);
     CHECK_EQ(sonde_whatif_cache_size(q.context), 2);
     sonde_cancel_reset(q.o.cancel);
     q.o.progress = NULL;
@@ -236,6 +245,53 @@ TEST(a_cancelled_question_goes_on_where_it_ended)
     sonde_whatif_release(w);
     sonde_cancel_token_release(q.o.cancel);
     question_close(&q);
+}
+
+static void cancel_at_once(void *user, const char *scenario, double done)
+{
+    (void)scenario;
+    (void)done;
+    sonde_cancel(user);
+}
+
+TEST(cancelled_before_anything_was_measured_there_is_no_result)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("early"));
+    CHECK_OK(sonde_cancel_token_create(&q.o.cancel, &err));
+    q.o.scenarios = "sparse90";
+    q.o.progress = cancel_at_once;
+    q.o.progress_user = q.o.cancel;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_CANCELLED);
+    CHECK(!w);
+    CHECK_EQ(sonde_whatif_cache_size(q.context), 0);
+    sonde_cancel_token_release(q.o.cancel);
+    question_close(&q);
+}
+
+TEST(a_scenario_has_as_many_runs_as_were_asked_for)
+{
+    static const int runs[] = {1, 3, 6, 20};
+    for (size_t k = 0; k < 4; k++) {
+        question q;
+        sonde_whatif *w = NULL;
+        sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+        sonde_error err;
+        question_open(&q, "tiny_mlp", in_dir("runs"));
+        q.o.scenarios = "sparse90,int8";
+        q.o.runs = runs[k];
+        q.o.no_mix = q.o.no_cache = 1;
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        for (size_t i = 0; i < 3; i++) { /* "now" runs beside each of both */
+            CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+            CHECK_EQ(s.runs, (size_t)runs[k] * (i ? 1 : 2));
+            CHECK(s.low <= s.speedup * (1 + 1e-9) && s.speedup <= s.high * (1 + 1e-9));
+        }
+        sonde_whatif_release(w);
+        question_close(&q);
+    }
 }
 
 /* ------------------------------------------------------------------ options */
@@ -291,7 +347,7 @@ TEST(a_scenario_that_is_impossible_says_why)
     sonde_whatif *w = NULL;
     sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
     sonde_error err;
-    question_open(&q, "tiny_mlp", in_dir("impossible"));
+    question_open(&q, "tiny_cnn_int8", in_dir("impossible"));
     q.o.scenarios = "int4,sparse80";
     CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
     CHECK_OK(sonde_whatif_scenario_get(w, 1, &s, &err));

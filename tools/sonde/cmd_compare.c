@@ -44,7 +44,8 @@ static const option_row comparing_rows[] = {
     {0, "timeout", OPT_REAL, AT(timeout_s), "S",
      "stop if the other runtime does not answer for S seconds (default: 300)"},
     {0, "samples", OPT_INT, AT(samples), "N",
-     "use at most N samples; without -i, N random ones (default: all, or 1 random one)"},
+     "use at most N samples of what -i gives; without -i, N random ones (default: all, or 1 "
+     "random one)"},
     {0, "bound", OPT_TEXT, AT(bound), "BOUND",
      "error from which on a tensor is reported (default: 30dB)"},
     {0, "fail-above", OPT_TEXT, AT(fail_above), "BOUND",
@@ -130,6 +131,8 @@ static int parse(comparison *c)
     const list *rest = &o->setup.common.rest;
     if (rest->n < 1 || rest->n > 2)
         return fail_usage("compare takes two models, A and B, or one; see 'sonde compare --help'");
+    if (o->samples == 0)
+        return fail_usage("--samples 0: nothing would be compared");
     const char *const written[] = {o->json, o->csv};
     if (check_outputs(written, 2, rest))
         return EXIT_USAGE;
@@ -184,6 +187,12 @@ static int load_both(comparison *c)
     return EXIT_OK;
 }
 
+/* What an interrupt does is said later. */
+static int failed(const sonde_error *err)
+{
+    return interrupted() ? EXIT_ERROR : fail("%s", err->message);
+}
+
 static int create(comparison *c, const feeds *f)
 {
     const sonde_session_options sessions[2] = {session_options(&c->setups[0].model),
@@ -208,7 +217,7 @@ static int create(comparison *c, const feeds *f)
     o.cancel = interrupt_token();
     return sonde_accuracy_create(&sides[0], &sides[1], &o, f->names, f->values, f->n, &c->accuracy,
                                  &err)
-               ? fail("%s", err.message)
+               ? failed(&err)
                : EXIT_OK;
 }
 
@@ -220,7 +229,7 @@ static int add(comparison *c, size_t pass, size_t index)
     if (!code && !c->accuracy)
         code = create(c, &f);
     if (!code && sonde_accuracy_add(c->accuracy, pass, f.names, f.values, f.n, &err))
-        code = fail("%s", err.message);
+        code = failed(&err);
     feeds_free(&f);
     return code;
 }
@@ -314,7 +323,31 @@ static int show(const comparison *c)
         code = save(c, o->json, ".json");
     if (!code && o->csv)
         code = save(c, o->csv, ".csv");
-    return code ? code : judge(c);
+    return code;
+}
+
+/* Inputs and outputs without a single element pass every test and prove nothing. */
+static int check_any(const comparison *c)
+{
+    sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
+    sonde_error err;
+    if (sonde_accuracy_summary_get(c->accuracy, &s, &err))
+        return fail("%s", err.message);
+    if (s.compared)
+        return EXIT_OK;
+    return fail("nothing was compared: %s",
+                s.samples ? "the outputs have no elements, or B does not return them"
+                          : "there are no samples");
+}
+
+/* As far as it came. */
+static int end_early(const comparison *c)
+{
+    sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
+    if (sonde_accuracy_summary_get(c->accuracy, &s, NULL) || !s.samples)
+        return fail("interrupted before anything was compared");
+    const int code = show(c);
+    return code ? code : fail("interrupted; these are the results so far");
 }
 
 static int run(comparison *c)
@@ -326,15 +359,18 @@ static int run(comparison *c)
         code = interrupt_keep();
     if (!code)
         code = compare_all(c);
-    if (!code && !sonde_accuracy_tensor_count(c->accuracy))
-        code = fail("there are no samples to compare on");
-    return code ? code : show(c);
+    if (code)
+        return interrupted() ? end_early(c) : code;
+    code = check_any(c);
+    if (!code)
+        code = show(c);
+    return code ? code : judge(c);
 }
 
 int cmd_compare(int argc, char **argv)
 {
     static const verb_options verb = {"compare", details, groups, help_passes};
-    compare_options o = {.setup = SETUP_DEFAULTS, .top = 10, .timeout_s = 300};
+    compare_options o = {.setup = SETUP_DEFAULTS, .top = 10, .timeout_s = 300, .samples = -1};
     comparison c = {.o = &o};
     int code = options_parse(&verb, &o.setup.common, argc, argv);
     const bool parsed = code < 0;

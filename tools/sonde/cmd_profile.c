@@ -106,9 +106,10 @@ static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **wh
     how.progress_user = &o->setup.common;
     const sonde_status st = sonde_whatif_measure(r->model.model, &how, what, &err);
     progress_end();
-    if (st == SONDE_CANCELLED && interrupted())
+    const bool ended = st == SONDE_CANCELLED && interrupted();
+    if (ended && !*what)
         return EXIT_OK; /* the profile is there, and its ratios are assumed */
-    if (st || sonde_whatif_ratios(*what, &o->table.export_options, &err))
+    if ((st && !ended) || sonde_whatif_ratios(*what, &o->table.export_options, &err))
         return fail("%s", err.message);
     return EXIT_OK;
 }

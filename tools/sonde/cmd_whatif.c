@@ -10,12 +10,12 @@
 
 static const char details[] =
     "\n"
-    "Builds the model in memory with made-up weights of another form, runs it under the\n"
-    "profiler, and shows for every operator and for the whole what that takes. A scenario is\n"
-    "one of these parts, or several joined by '+':\n"
+    "Builds the model in memory with made-up weights of another form, runs both in turns under\n"
+    "the profiler, and shows for every operator and for the whole what that takes. A scenario\n"
+    "is one of these parts, or several joined by '+':\n"
     "\n"
     "  sparse90       90 % of the weights of products are zeros, in blocks of 4x1\n"
-    "  int8           products in 8 bits with fixed scales, borders included\n"
+    "  int8           what 'sonde quantize' makes: products in 8 bits, fixed scales\n"
     "  int8-dynamic   matrix products in 8 bits, scales computed in every run\n"
     "  int4           weights of matrix products in 4 bits\n"
     "  bf16, f16, f32 precision of the session\n"
@@ -48,7 +48,8 @@ static const option_row rows[] = {
     {0, "by", OPT_TEXT, AT(by), "op|node|shape",
      "what a row is: operator type, node, or type with input shapes (default: shape)"},
     {'n', "iterations", OPT_INT, AT(runs), "N",
-     "measured runs per scenario (default: half a second, at least 10)"},
+     "measured runs per scenario, and as many of the model as it is (default: half a second of "
+     "both, at least 6)"},
     {'w', "warmup", OPT_INT, AT(warmup), "N", "warm-up runs per scenario (default: 3)"},
     {0, "no-cache", OPT_FLAG, AT(no_cache), NULL, "measure again, and do not keep the results"},
     {0, "no-mix", OPT_FLAG, AT(no_mix), NULL, "do not measure the best mix"},
@@ -258,14 +259,17 @@ static int measure(const loaded *l, const feeds *f, whatif_options *o, sonde_by 
     sonde_error err;
     const sonde_status st = sonde_whatif_measure(l->model, &how, &r, &err);
     progress_end();
-    if (st == SONDE_CANCELLED && interrupted())
-        return fail(o->no_cache ? "interrupted"
-                                : "interrupted; the scenarios that were measured are cached, and "
-                                  "the same command goes on with the others");
-    if (st)
+    const bool ended = st == SONDE_CANCELLED && interrupted();
+    if (st && !ended)
         return fail("%s", err.message);
+    if (!r)
+        return fail("interrupted before anything was measured");
     code = show(r, o, by);
     sonde_whatif_release(r);
+    if (ended && !code)
+        code = fail(o->no_cache ? "interrupted; these are the results so far"
+                                : "interrupted; these are the results so far, and the same command "
+                                  "goes on with the others");
     return code;
 }
 

@@ -158,7 +158,7 @@ static int load_all(feeds *f, const loaded *l, const input_options *o, const cha
     sonde_error err;
     if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
         return fail("%s", err.message);
-    int code = EXIT_OK;
+    int code = sonde_value_set_count(set) ? EXIT_OK : fail("'%s' contains no arrays", path);
     for (size_t i = 0; i < sonde_value_set_count(set) && !code; i++) {
         const char *name = sonde_value_set_name(set, i);
         if (find_input(l, name, strlen(name), &index))

@@ -142,22 +142,44 @@ typedef struct sonde_accuracy_summary {
     int64_t worst;    /* index of the output with the lowest SQNR; -1: none */
     int quantized;    /* B is quantised and A is not */
     const char *note; /* what could not be compared, as a sentence; "" */
+    int complete;     /* every pass has seen all samples; 0 after SONDE_CANCELLED */
+    /* Elements of the outputs that were compared, of all tensors where no output is shared. 0:
+     * nothing was compared, and nothing is known. */
+    uint64_t compared;
+    size_t weights; /* that differ: sonde_accuracy_weight_get */
+    int agree;      /* no weight differs, and no operator adds more than rounding to any tensor */
 } sonde_accuracy_summary;
 SONDE_API sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
                                                   sonde_accuracy_summary *summary,
                                                   sonde_error *err);
 /* Index of the k-th tensor by the error its operator adds, most first; -1 past the last one that
- * adds any. By local error where that is known, else by `added`. */
+ * adds more than rounding, which is a relative error of 8 units in the last place of f32 (f64). By
+ * local error where that is known, else by `added`. */
 SONDE_API int64_t sonde_accuracy_worst(const sonde_accuracy *accuracy, size_t k);
 /* Index of the k-th layer to leave in float, the most harmful first; -1 past the last one. The
  * layers that together cause most of the error at the outputs, or with a bound in dB as many as
  * bring the outputs to it. */
 SONDE_API int64_t sonde_accuracy_leave_in_float(const sonde_accuracy *accuracy, size_t k);
+/* Constants that both models have by name, those of bodies included, of one type and shape but with
+ * other numbers: also where the inputs do not reach them. In the order of A. */
+typedef struct sonde_accuracy_weight {
+    size_t struct_size;
+    const char *name;
+    const char *node, *op_type; /* that reads it in A; "" */
+    const char *type;           /* "f32[64, 64]" */
+    int exact;                  /* integers, booleans: elements are equal or not */
+    sonde_accuracy_error error;
+} sonde_accuracy_weight;
+SONDE_API size_t sonde_accuracy_weight_count(const sonde_accuracy *accuracy);
+SONDE_API sonde_status sonde_accuracy_weight_get(const sonde_accuracy *accuracy, size_t index,
+                                                 sonde_accuracy_weight *weight, sonde_error *err);
+
 /* Whether the outputs differ by more than that: 1 or 0. *index: the first such output. */
 SONDE_API int sonde_accuracy_fails(const sonde_accuracy *accuracy,
                                    const sonde_accuracy_bound *bound, size_t *index);
 
-/* By suffix: ".json" (schema "sonde.compare/1") or ".csv" (a row for each tensor). */
+/* By suffix: ".json" (schema "sonde.compare/1") or ".csv" (a row for each tensor, then one for each
+ * weight that differs). Refused before every pass has seen all samples, unless it was cancelled. */
 SONDE_API sonde_status sonde_accuracy_save(const sonde_accuracy *accuracy, const char *path,
                                            sonde_error *err);
 /* The same in pieces; `format` is one of the suffixes. */

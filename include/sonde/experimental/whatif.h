@@ -14,8 +14,9 @@
  *     sonde_whatif_release(what);
  *
  * For every scenario the model is built in memory with made-up weights of that form (its own
- * shapes, zeros in the pattern, made-up scales) and runs on the given inputs under the profiler. So
- * steps are measured as they run in a model: fused, with the caches as the steps before leave them.
+ * shapes, zeros in the pattern, 8 and 4 bits where sonde_quantize puts them) and runs on the given
+ * inputs under the profiler, in turns with the model as it is. So steps are measured as they run in
+ * a model, fused, with the caches as the steps before leave them, and ratios are of one moment.
  * Results are kept in the context and in the user's cache folder, and an equal question is not
  * measured again. Nothing is said about accuracy.
  *
@@ -55,12 +56,14 @@ typedef struct sonde_whatif_options {
     sonde_value *const *values;
     size_t value_count;
     /* How: */
-    int warmup;                 /* runs before measuring; 0 = 3, -1 = none */
-    int runs;                   /* 0 = at least 10, for at least half a second */
-    int no_mix;                 /* the best mix is not measured */
-    int no_cache;               /* measure, whatever was measured before, and keep nothing */
-    const char *cache;          /* folder of what is kept; NULL: the user's cache folder */
-    sonde_cancel_token *cancel; /* makes it end with SONDE_CANCELLED; what was measured is kept */
+    int warmup;        /* runs before measuring; 0 = 3, -1 = none */
+    int runs;          /* 0 = 6 rounds of 50 ms, at least a run each, and as many of now */
+    int no_mix;        /* the best mix is not measured */
+    int no_cache;      /* measure, whatever was measured before, and keep nothing */
+    const char *cache; /* folder of what is kept; NULL: the user's cache folder */
+    /* Makes it end with SONDE_CANCELLED. *result then has the scenarios that were measured, and a
+     * reason for the others; it is NULL where nothing was measured. */
+    sonde_cancel_token *cancel;
     void (*progress)(void *user, const char *scenario, double done); /* done in 0…1; or NULL */
     void *progress_user;
 } sonde_whatif_options;
@@ -102,12 +105,13 @@ typedef struct sonde_whatif_row {
     size_t struct_size;
     const char *name, *op_type; /* "MatMul+Add", "MatMul" */
     const char *shapes;         /* of the inputs: "1x128x768;768x3072;3072"; "" */
-    const char *weight;         /* shape of its weight where that may be sparse; "" */
+    const char *weight;         /* shape of its weight; "" */
     const char *node;           /* an example */
     size_t count;               /* operators in the row */
     const double *times_ns;     /* by scenario; NaN where that has no figures */
     size_t best;                /* the scenario that is fastest for it among those of the mix */
     int bracket;
+    int sparse; /* the weight may be sparse in blocks of 4x1 */
 } sonde_whatif_row;
 SONDE_API size_t sonde_whatif_row_count(const sonde_whatif *result, sonde_by by);
 SONDE_API sonde_status sonde_whatif_row_get(const sonde_whatif *result, sonde_by by, size_t index,

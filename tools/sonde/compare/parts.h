@@ -4,22 +4,26 @@
 #define SONDE_COMPARE_PARTS_H
 
 #include "sonde/experimental/accuracy.h"
+#include "sonde/experimental/samples.h"
 #include "tool.h"
 
 /* ---- samples.c ---- */
-/* Sets of inputs: each file of a folder, parts of arrays that carry samples on axis 0, or random
- * ones. Nothing is kept of them but what one file holds. */
+/* Sets of inputs: those of each file of a folder, parts of arrays that carry samples on axis 0, or
+ * random ones. Nothing is kept of them but what one file holds. */
 typedef struct samples {
     const loaded *model;
     const run_setup *setup;
-    list files;  /* one sample each; empty: */
-    feeds whole; /* samples side by side on axis 0, or a single one */
+    list files;            /* of a folder; empty: `arrays`, or made up */
+    size_t *counts;        /* samples of each file */
+    sonde_samples *arrays; /* what -i gives, or the file that was opened last: */
+    size_t open;           /* its number; SIZE_MAX: none */
     bool made_up;
+    bool said; /* what is made up */
     size_t n;
 } samples;
-/* At most `most` samples, 0: all that there are, and one that is made up. */
+/* At most `most` samples; -1: all that there are, and one that is made up. */
 int samples_open(samples *s, const loaded *l, const run_setup *setup, int64_t most);
-int samples_get(const samples *s, size_t index, feeds *f); /* feeds_free it, also after an error */
+int samples_get(samples *s, size_t index, feeds *f); /* feeds_free it, also after an error */
 void samples_close(samples *s);
 
 /* ---- peer.c ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples for a comparison. A folder is listed once, and each of its files is read when its turn
- * comes. Arrays with one dimension more than their input, or with a multiple of its fixed first
- * one, are cut along axis 0. */
+ * comes. Arrays are cut along axis 0 by sonde_samples, as those that a quantiser calibrates on. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static bool is_sample(const char *path)
            (is_folder(path) && has_test_data(path));
 }
 
-static int list_folder(samples *s, const char *folder, int64_t most)
+static int list_folder(samples *s, const char *folder)
 {
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
@@ -45,122 +44,143 @@ static int list_folder(samples *s, const char *folder, int64_t most)
                     "folders with input_0.pb",
                     folder);
     qsort((void *)s->files.items, s->files.n, sizeof *s->files.items, by_name);
-    s->n = most && (size_t)most < s->files.n ? (size_t)most : s->files.n;
     return EXIT_OK;
 }
 
 /* ------------------------------------------------------------------ arrays */
-/* How the value of an input is cut. */
-typedef struct cutting {
-    size_t parts;
-    int64_t each; /* size of a part on axis 0; 0: axis 0 counts the parts, and goes; -1: not cut */
-} cutting;
-
-static cutting cutting_of(const loaded *l, const char *name, const sonde_value *v)
+/* Neither an image nor test data, which are one sample each. */
+static bool has_arrays(const char *path)
 {
-    sonde_type_info info = SONDE_INIT(sonde_type_info);
-    info.rank = -1;
+    return !is_image(path) && !is_folder(path);
+}
+
+/* The arrays of these -i options, and how many samples they carry. */
+static int open_arrays(samples *s, const list *inputs, size_t *count)
+{
+    run_setup one = *s->setup;
+    feeds f;
+    sonde_error err;
+    one.inputs.inputs = *inputs;
+    one.common.quiet |= s->said; /* what is made up is said once */
+    sonde_samples_release(s->arrays);
+    s->arrays = NULL;
+    int code = feeds_make(&f, s->model, &one);
+    if (!code && (sonde_samples_create(s->model->model, &s->arrays, &err) ||
+                  sonde_samples_add_arrays(s->arrays, f.names, f.values, f.n, &err)))
+        code = fail("%s", err.message);
+    feeds_free(&f);
+    s->said = true;
+    *count = sonde_samples_count(s->arrays);
+    return code;
+}
+
+static const char *input_named(const loaded *l, const char *name)
+{
     for (size_t i = 0; i < sonde_session_input_count(l->session); i++)
         if (strcmp(sonde_session_input_name(l->session, i), name) == 0)
-            (void)sonde_session_input_info(l->session, i, &info, NULL);
-    const int rank = (int)sonde_tensor_rank(v);
-    if (sonde_value_kind(v) != SONDE_KIND_TENSOR || info.rank < 0 || rank < 1)
-        return (cutting){1, -1};
-    const int64_t n = sonde_tensor_dims(v)[0];
-    if (rank == info.rank + 1)
-        return (cutting){(size_t)n, 0};
-    if (rank != info.rank || info.dims[0] < 1 || n <= info.dims[0] || n % info.dims[0] != 0)
-        return (cutting){1, -1};
-    return (cutting){(size_t)(n / info.dims[0]), info.dims[0]};
+            return sonde_session_input_name(l->session, i);
+    return name;
 }
 
-static int count_arrays(samples *s, int64_t most)
+static int get_array(const samples *s, size_t index, feeds *f)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < s->whole.n; i++) {
-        const size_t parts = cutting_of(s->model, s->whole.names[i], s->whole.values[i]).parts;
-        if (parts == 0)
-            return fail("the array for input '%s' has no samples", s->whole.names[i]);
-        if (parts > 1 && n > 1 && parts != n)
-            return fail("the array for input '%s' has %zu samples, another one has %zu",
-                        s->whole.names[i], parts, n);
-        n = parts > 1 ? parts : n;
-    }
-    s->n = most && (size_t)most < n ? (size_t)most : n;
-    return EXIT_OK;
-}
-
-/* Sample `index` of an array; one that has a single sample gives it to all. */
-static int cut(const samples *s, size_t i, size_t index, sonde_value **out)
-{
-    const char *name = s->whole.names[i];
-    sonde_value *v = s->whole.values[i];
-    const cutting c = cutting_of(s->model, name, v);
-    const size_t rank = sonde_tensor_rank(v);
-    int64_t dims[64];
+    sonde_value_set *set = NULL;
     sonde_error err;
-    if (c.each < 0) {
-        *out = sonde_value_retain(v);
-        return EXIT_OK;
-    }
-    if (sonde_tensor_dtype(v) == SONDE_DTYPE_STRING || rank > 64)
-        return fail("the array for input '%s' cannot be cut into samples", name);
-    const size_t bytes = sonde_tensor_bytes(v) / c.parts, at = c.parts > 1 ? index : 0;
-    for (size_t k = 0; k < rank; k++)
-        dims[k] = sonde_tensor_dims(v)[k];
-    dims[0] = c.each;
-    const bool deeper = c.each == 0;
-    if (sonde_tensor_create(s->model->context, sonde_tensor_dtype(v), deeper ? dims + 1 : dims,
-                            deeper ? rank - 1 : rank,
-                            (const char *)sonde_tensor_data(v) + bytes * at, bytes, out, &err))
+    if (sonde_samples_get(s->arrays, index, &set, &err))
         return fail("%s", err.message);
+    const size_t n = sonde_value_set_count(set);
+    *f = (feeds){.names = need(calloc(n + 1, sizeof *f->names)),
+                 .values = need(calloc(n + 1, sizeof *f->values)),
+                 .n = n};
+    for (size_t i = 0; i < n; i++) {
+        f->names[i] = input_named(s->model, sonde_value_set_name(set, i));
+        f->values[i] = sonde_value_retain(sonde_value_set_value(set, i));
+    }
+    sonde_value_set_release(set);
     return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ files of a folder */
+static int open_file(samples *s, size_t file, size_t *count)
+{
+    const list one = {.items = &s->files.items[file], .n = 1};
+    const int code = open_arrays(s, &one, count);
+    s->open = code ? SIZE_MAX : file;
+    return code;
+}
+
+/* Files with arrays are read to know how many samples they have, until there are enough. */
+static int count_files(samples *s, size_t most)
+{
+    s->counts = need(calloc(s->files.n, sizeof *s->counts));
+    int code = EXIT_OK;
+    for (size_t i = 0; i < s->files.n && s->n < most && !code; i++) {
+        s->counts[i] = 1;
+        if (has_arrays(s->files.items[i]))
+            code = open_file(s, i, &s->counts[i]);
+        s->n += s->counts[i];
+    }
+    return code;
+}
+
+static int get_of_file(samples *s, size_t index, feeds *f)
+{
+    size_t file = 0, count;
+    while (index >= s->counts[file])
+        index -= s->counts[file++];
+    if (has_arrays(s->files.items[file])) {
+        const int code = s->open == file ? EXIT_OK : open_file(s, file, &count);
+        return code ? code : get_array(s, index, f);
+    }
+    run_setup one = *s->setup;
+    one.inputs.inputs = (list){.items = &s->files.items[file], .n = 1};
+    one.common.quiet |= s->said;
+    s->said = true;
+    return feeds_make(f, s->model, &one);
 }
 
 /* ------------------------------------------------------------------ all kinds */
 int samples_open(samples *s, const loaded *l, const run_setup *setup, int64_t most)
 {
     const list *inputs = &setup->inputs.inputs;
-    *s = (samples){.model = l, .setup = setup};
-    if (inputs->n == 1 && is_folder(inputs->items[0]) && !has_test_data(inputs->items[0]))
-        return list_folder(s, inputs->items[0], most);
+    const size_t limit = most > 0 ? (size_t)most : SIZE_MAX;
+    const bool folder = inputs->n == 1 && is_folder(inputs->items[0]);
+    int code = EXIT_OK;
+    *s = (samples){.model = l, .setup = setup, .open = SIZE_MAX};
     if (!inputs->n) {
         s->made_up = true;
-        s->n = most ? (size_t)most : 1;
-        return EXIT_OK;
+        s->n = most > 0 ? (size_t)most : 1;
+    } else if (folder && has_test_data(inputs->items[0])) {
+        list_add(&s->files, text_of("%s", inputs->items[0]));
+        code = count_files(s, limit);
+    } else if (folder) {
+        code = list_folder(s, inputs->items[0]);
+        if (!code)
+            code = count_files(s, limit);
+    } else {
+        code = open_arrays(s, inputs, &s->n);
     }
-    const int code = feeds_make(&s->whole, l, setup);
-    return code ? code : count_arrays(s, most);
+    s->n = s->n < limit ? s->n : limit;
+    return code;
 }
 
-int samples_get(const samples *s, size_t index, feeds *f)
+int samples_get(samples *s, size_t index, feeds *f)
 {
     run_setup one = *s->setup;
     *f = (feeds){.n = 0};
-    one.common.quiet |= index > 0; /* said once */
-    if (s->made_up) {
-        one.inputs.seed += (int64_t)index;
-        return feeds_make(f, s->model, &one);
-    }
-    if (s->files.n) {
-        one.inputs.inputs = (list){.items = &s->files.items[index], .n = 1};
-        return feeds_make(f, s->model, &one);
-    }
-    *f = (feeds){.names = need(calloc(s->whole.n + 1, sizeof *f->names)),
-                 .values = need(calloc(s->whole.n + 1, sizeof *f->values)),
-                 .n = s->whole.n};
-    int code = EXIT_OK;
-    for (size_t i = 0; i < f->n && !code; i++) {
-        f->names[i] = s->whole.names[i];
-        code = cut(s, i, index, &f->values[i]);
-    }
-    return code;
+    if (s->files.n)
+        return get_of_file(s, index, f);
+    if (!s->made_up)
+        return get_array(s, index, f);
+    one.inputs.seed += (int64_t)index;
+    one.common.quiet |= index > 0;
+    return feeds_make(f, s->model, &one);
 }
 
 void samples_close(samples *s)
 {
     list_free_texts(&s->files);
-    if (s->whole.names)
-        feeds_free(&s->whole);
+    free(s->counts);
+    sonde_samples_release(s->arrays);
     *s = (samples){.n = 0};
 }

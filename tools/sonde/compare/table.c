@@ -127,8 +127,9 @@ static void put_heading(const table *t)
     const sonde_accuracy_summary *s = &t->summary;
     char *a = printable(s->label_a), *b = printable(s->label_b), *note = printable(s->note);
     printf("A: %s\nB: %s\n", a, b);
-    printf("%llu sample%s; %zu tensors in both, %zu only in A\n", (unsigned long long)s->samples,
-           s->samples == 1 ? "" : "s", s->shared, s->only_a);
+    printf("%llu sample%s; %zu tensors in both, %zu only in A%s\n", (unsigned long long)s->samples,
+           s->samples == 1 ? "" : "s", s->shared, s->only_a,
+           s->complete ? "" : "; interrupted before all were compared");
     if (*note)
         printf("note: %s\n", note);
     free(a);
@@ -207,11 +208,65 @@ static void put_worst(const table *t, size_t most)
     free(rows);
 }
 
+/* The largest relative errors first; the same ones as in the files. */
+static int by_relative(const void *a, const void *b)
+{
+    const sonde_accuracy_weight *x = a, *y = b;
+    return (x->error.relative < y->error.relative) - (x->error.relative > y->error.relative);
+}
+
+static void put_weight(const sonde_accuracy_weight *w)
+{
+    char *name = printable(w->name), *node = printable(w->node);
+    const sonde_accuracy_error *e = &w->error;
+    printf("  %s  %s", name, w->type);
+    if (*node)
+        printf(", of %s '%s'", w->op_type, node);
+    if (w->exact || e->not_finite)
+        printf(": %llu of %llu elements differ", (unsigned long long)e->mismatches,
+               (unsigned long long)e->elements);
+    else
+        printf(": %.1f dB, largest difference %.3g", e->sqnr_db, e->max_abs);
+    printf("\n");
+    free(name);
+    free(node);
+}
+
+static void put_weights(const table *t, size_t most)
+{
+    const size_t n = t->summary.weights;
+    if (!n)
+        return;
+    sonde_accuracy_weight *all = need(calloc(n, sizeof *all));
+    for (size_t i = 0; i < n; i++) {
+        all[i].struct_size = sizeof all[i];
+        (void)sonde_accuracy_weight_get(t->accuracy, i, &all[i], NULL);
+    }
+    qsort(all, n, sizeof *all, by_relative);
+    printf("\n%zu weight%s\n", n, n == 1 ? " differs:" : "s differ:");
+    for (size_t i = 0; i < n && i < most; i++)
+        put_weight(&all[i]);
+    if (n > most)
+        printf("  and %zu more, which --json and --csv name\n", n - most);
+    free(all);
+}
+
+/* Nothing but rounding, or not even that. */
+static void put_agreement(const table *t)
+{
+    bool equal = true;
+    for (size_t i = 0; i < t->summary.shared && equal; i++)
+        equal = row_of(t, (int64_t)i).error.mismatches == 0;
+    if (t->summary.agree && t->summary.complete)
+        printf("\nA and B agree: %s\n",
+               equal ? "every tensor is equal" : "they differ by rounding alone");
+}
+
 static void put_layers(const table *t)
 {
     int64_t *rows;
     const size_t n = collect(t, sonde_accuracy_leave_in_float, SIZE_MAX, &rows);
-    if (!t->summary.quantized || !t->layers) {
+    if (!t->summary.quantized || !t->layers || !t->summary.complete) {
         free(rows);
         return;
     }
@@ -255,6 +310,8 @@ int compare_table(const table_of *what)
     put_outputs(&t, what->all);
     put_first(&t);
     put_worst(&t, what->top);
+    put_weights(&t, what->top);
     put_layers(&t);
+    put_agreement(&t);
     return EXIT_OK;
 }
