@@ -111,7 +111,7 @@ static sonde_status fill_result(sonde_quantized *r)
                                    .goal_db = q->o.goal_db,
                                    .left_for_goal = r->left};
     info->goal_missed = q->o.goal_db > 0 && !(info->sqnr_db >= q->o.goal_db);
-    SN_TRY(count_bytes(q, q->g, &info->weight_bytes_before));
+    SN_TRY(count_bytes(q, q->widened ? q->source->core->graph : q->g, &info->weight_bytes_before));
     SN_TRY(count_bytes(q, r->made->core->graph, &info->weight_bytes_after));
     for (size_t i = 0; i < q->scopes.n; i++)
         SN_TRY(add_rows(r, &q->scopes.data[i], i > 0));

@@ -247,7 +247,8 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
     const uint64_t count = p.shared ? 0 : (uint64_t)sn_tensor_count(found.w->fact.data);
     d->made = "int8";
     d->weights = axis < 0 ? "per tensor" : "per channel";
-    d->bytes_before = count * 4 + (found.bias ? (uint64_t)p.outputs * 4 : 0);
+    d->bytes_before =
+        (count + (found.bias ? (uint64_t)p.outputs : 0)) * (w->q->widened ? 2 : sizeof(float));
     d->bytes_after = count + (p.shared ? 0 : (uint64_t)p.l.channels * 5) +
                      (p.bias ? (uint64_t)p.outputs * 8 : 0);
     return SONDE_OK;

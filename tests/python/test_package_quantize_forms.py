@@ -218,6 +218,8 @@ def test_a_model_of_f16_becomes_one_of_integers_with_the_same_ports(tmp_path):
     proto, feeds, path = half_model(), {"x": floats(5, 32).astype(np.float16)}, tmp_path / "q.onnx"
     table = sonde.quantize(proto, path, {"x": feeds["x"][None]})
     made = table.set_index("node").made
+    halves = (32 * 64 + 64 + 64 * 16) * 2
+    assert table.attrs["weight_bytes_before"] == table.bytes_before.sum() == halves > table.attrs["weight_bytes_after"]
     assert table.attrs["widened"] and (made["gemm"], made["matmul"]) == ("int8", "int8")
     ports = sonde.InferenceSession(path)
     assert [(a.name, a.type) for a in (*ports.get_inputs(), *ports.get_outputs())] == [

@@ -136,7 +136,8 @@ static void print_summary(const quantize_options *o, const sonde_quantized_info 
     if (o->equalize)
         printf("%zu pairs of layers equalised\n", i->equalized);
     if (i->left_for_goal)
-        printf("%zu layers left in float for the goal of %g dB\n", i->left_for_goal, i->goal_db);
+        printf("%zu layer%s left in float for the goal of %g dB\n", i->left_for_goal,
+               i->left_for_goal == 1 ? "" : "s", i->goal_db);
     if (i->body_products > i->body_products_quantized)
         printf("%zu of %zu products in bodies of Loop, If or Scan stay in float%s\n",
                i->body_products - i->body_products_quantized, i->body_products,
