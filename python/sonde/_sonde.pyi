@@ -232,6 +232,7 @@ def quantize(
     paths: list[str],
     arrays: list[dict[str, Any]],
     samples: list[dict[str, Any]],
+    only_nodes: list[str],
     except_nodes: list[str],
     kind: int,
     method: int,

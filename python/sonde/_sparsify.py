@@ -34,7 +34,7 @@ def sparsify(
     model: a path, "zoo:NAME", the bytes of a model, or an onnx.ModelProto. out: a path, which may be that of the model;
     None saves nothing. ratio: the share of blocks that become zero, 0.9 unless it is given; with pattern "2:4" it is 0.5.
     pattern: OUTPUTSxK ("4x1", "1x16", "16x4", "1x1") or "2:4". only, except_: names of nodes or weights; * and ? are
-    wildcards. global_: one threshold for all weights. external_data: weights go to a second file, whose name may be
+    wildcards, "@FILE" takes the names in a file. global_: one threshold for all weights. external_data: weights go to a second file, whose name may be
     given; models above inline_limit bytes (2 GiB) have one anyway.
 
     Columns: node, op, weight, shape, pattern, dtype, elements, zeros_before, zeros_after, norm_kept (the share of the L2

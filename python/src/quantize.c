@@ -15,7 +15,7 @@ typedef struct job {
     size_t n_feeds;
     PyObject **holds; /* what texts point into */
     size_t n_holds;
-    const char **except;
+    const char **only, **except;
     PyThreadState *state;
 } job;
 
@@ -89,18 +89,17 @@ static int add_dict(job *j, PyObject *dict, int arrays)
     return status;
 }
 
-static int add_samples(job *j, PyObject *paths, PyObject *arrays, PyObject *samples, int most)
+static int add_samples(job *j, PyObject *paths, PyObject *arrays, PyObject *samples, size_t most)
 {
-    sonde_samples_options o = SONDE_INIT(sonde_samples_options);
     sonde_error err;
-    o.most = most;
     if (PyList_Size(paths) + PyList_Size(arrays) + PyList_Size(samples) == 0)
         return 0;
-    if (raise_status(sonde_samples_create(j->model, &j->samples, &err), &err) < 0)
+    if (raise_status(sonde_samples_create(j->model, &j->samples, &err), &err) < 0 ||
+        raise_status(sonde_samples_limit(j->samples, most, &err), &err) < 0)
         return -1;
     for (Py_ssize_t i = 0; i < PyList_Size(paths); i++) {
         const char *path = hold_text(j, PyList_GetItem(paths, i));
-        if (!path || raise_status(sonde_samples_add_path(j->samples, path, &o, &err), &err) < 0)
+        if (!path || raise_status(sonde_samples_add_path(j->samples, path, NULL, &err), &err) < 0)
             return -1;
     }
     for (Py_ssize_t i = 0; i < PyList_Size(arrays); i++)
@@ -112,20 +111,30 @@ static int add_samples(job *j, PyObject *paths, PyObject *arrays, PyObject *samp
     return 0;
 }
 
-static int read_except(job *j, PyObject *names)
+static int read_names(job *j, PyObject *names, const char ***texts, size_t *count)
 {
     const size_t n = (size_t)PyList_Size(names);
-    j->except = PyMem_Calloc(n + 1, sizeof *j->except);
-    if (!j->except) {
+    *texts = PyMem_Calloc(n + 1, sizeof **texts);
+    if (!*texts) {
         PyErr_NoMemory();
         return -1;
     }
     for (size_t i = 0; i < n; i++)
-        if (!(j->except[i] = hold_text(j, PyList_GetItem(names, (Py_ssize_t)i))))
+        if (!((*texts)[i] = hold_text(j, PyList_GetItem(names, (Py_ssize_t)i))))
             return -1;
-    j->o.except = j->except;
-    j->o.except_count = n;
+    *count = n;
     return 0;
+}
+
+static int read_selection(job *j, PyObject *only, PyObject *except)
+{
+    const int status = read_names(j, only, &j->only, &j->o.only_count) < 0 ||
+                               read_names(j, except, &j->except, &j->o.except_count) < 0
+                           ? -1
+                           : 0;
+    j->o.only = j->only;
+    j->o.except = j->except;
+    return status;
 }
 
 /* ------------------------------------------------------------------ the result */
@@ -153,22 +162,24 @@ static PyObject *row_list(const sonde_quantized *made)
     return list;
 }
 
-static PyObject *result_tuple(const sonde_quantized *made)
+static PyObject *result_tuple(const sonde_quantized *made, const sonde_samples *samples)
 {
     sonde_quantized_info i = SONDE_INIT(sonde_quantized_info);
     sonde_error err;
     if (sonde_quantized_info_get(made, &i, &err))
         return sn_py_raise(&err);
     return Py_BuildValue(
-        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n}", row_list(made), "products",
-        (Py_ssize_t)i.products, "products_quantized", (Py_ssize_t)i.products_quantized,
+        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n,s:n,s:n,s:n,s:O}", row_list(made),
+        "products", (Py_ssize_t)i.products, "products_quantized", (Py_ssize_t)i.products_quantized,
         "nodes_quantized", (Py_ssize_t)i.nodes_quantized, "weight_bytes_before",
         (unsigned long long)i.weight_bytes_before, "weight_bytes_after",
         (unsigned long long)i.weight_bytes_after, "opset_before", (long long)i.opset_before,
         "opset_after", (long long)i.opset_after, "equalized", (Py_ssize_t)i.equalized, "samples",
         (Py_ssize_t)i.samples, "sqnr_db", i.sqnr_db, "top1_agreement", i.top1_agreement,
         "goal_missed", i.goal_missed ? Py_True : Py_False, "left_for_goal",
-        (Py_ssize_t)i.left_for_goal);
+        (Py_ssize_t)i.left_for_goal, "body_products", (Py_ssize_t)i.body_products,
+        "body_products_quantized", (Py_ssize_t)i.body_products_quantized, "left_over",
+        (Py_ssize_t)sonde_samples_left_over(samples), "widened", i.widened ? Py_True : Py_False);
 }
 
 static PyObject *run_job(job *j, const char *output)
@@ -182,7 +193,7 @@ static PyObject *run_job(job *j, const char *output)
     if (st == SONDE_OK)
         st = sonde_quantized_save(made, output, NULL, &err);
     PyEval_RestoreThread(j->state);
-    PyObject *result = raise_status(st, &err) < 0 ? NULL : result_tuple(made);
+    PyObject *result = raise_status(st, &err) < 0 ? NULL : result_tuple(made, j->samples);
     sonde_quantized_release(made);
     return result;
 }
@@ -196,26 +207,32 @@ static int load_model(job *j, PyObject *model)
                                                     &err),
                             &err);
     const char *path = hold_text(j, model);
-    return path ? raise_status(sonde_model_load(NULL, path, NULL, &j->model, &err), &err) : -1;
+    const sonde_status st = path ? sonde_model_load(NULL, path, NULL, &j->model, &err) : SONDE_OK;
+    if (st == SONDE_NOT_FOUND) {
+        sn_py_raise_text("NoSuchFile", "%s", err.message);
+        return -1;
+    }
+    return path ? raise_status(st, &err) : -1;
 }
 
 static PyObject *quantize(PyObject *module, PyObject *args)
 {
     (void)module;
     job j = {.o = SONDE_INIT(sonde_quantize_options)};
-    PyObject *model, *output, *paths, *arrays, *samples, *except, *result = NULL;
-    int kind, method, most;
-    if (!PyArg_ParseTuple(args, "OOO!O!O!O!iidppiippdpi", &model, &output, &PyList_Type, &paths,
-                          &PyList_Type, &arrays, &PyList_Type, &samples, &PyList_Type, &except,
-                          &kind, &method, &j.o.percentile, &j.o.per_tensor, &j.o.signed_activations,
-                          &j.o.bits, &j.o.block_size, &j.o.equalize, &j.o.no_bias_correction,
-                          &j.o.goal_db, &j.o.force, &most))
+    PyObject *model, *output, *paths, *arrays, *samples, *only, *except, *result = NULL;
+    int kind, method;
+    Py_ssize_t most;
+    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!iidppiippdpn", &model, &output, &PyList_Type, &paths,
+                          &PyList_Type, &arrays, &PyList_Type, &samples, &PyList_Type, &only,
+                          &PyList_Type, &except, &kind, &method, &j.o.percentile, &j.o.per_tensor,
+                          &j.o.signed_activations, &j.o.bits, &j.o.block_size, &j.o.equalize,
+                          &j.o.no_bias_correction, &j.o.goal_db, &j.o.force, &most))
         return NULL;
     j.o.kind = (sonde_quantize_kind)kind;
     j.o.method = (sonde_calibration)method;
     const char *path = hold_text(&j, output);
-    if (path && load_model(&j, model) == 0 && read_except(&j, except) == 0 &&
-        add_samples(&j, paths, arrays, samples, most) == 0)
+    if (path && load_model(&j, model) == 0 && read_selection(&j, only, except) == 0 &&
+        add_samples(&j, paths, arrays, samples, (size_t)most) == 0)
         result = run_job(&j, path);
     sonde_samples_release(j.samples);
     sonde_model_release(j.model);
@@ -225,6 +242,7 @@ static PyObject *quantize(PyObject *module, PyObject *args)
         Py_DECREF(j.holds[i]);
     PyMem_Free(j.feeds);
     PyMem_Free(j.holds);
+    PyMem_Free(j.only);
     PyMem_Free(j.except);
     return result;
 }

@@ -36,12 +36,18 @@ typedef struct calibration {
 } calibration;
 
 /* ------------------------------------------------------------------ one value */
-static sonde_status fail_number(const calibration *c, const statistics *s, float x)
+sonde_status sn_q_fail_number(const sn_quantizer *q, const sn_value *v, double x)
 {
-    return sn_fail(c->q->err, SONDE_RUNTIME,
-                   "tensor '%.300s' has %s on the samples; a model with such values cannot be "
-                   "calibrated: check the samples, or leave the node that makes it in float",
-                   s->name, isnan(x) ? "NaN" : "infinities");
+    const char *what = isnan(x) ? "NaN" : "infinities";
+    char text[400];
+    if (!v->producer)
+        return sn_fail(q->err, SONDE_RUNTIME,
+                       "tensor '%.300s' has %s; it is an input of the model: check the samples",
+                       v->name, what);
+    return sn_fail(q->err, SONDE_RUNTIME,
+                   "tensor '%.300s' has %s; %s makes it. A model with such values cannot be "
+                   "calibrated: check the samples and the model, or leave what reads it in float",
+                   v->name, what, sn_node_text(v->producer, text, sizeof text));
 }
 
 static sonde_status add_range(const calibration *c, statistics *s, const float *x, int64_t n)
@@ -49,7 +55,7 @@ static sonde_status add_range(const calibration *c, statistics *s, const float *
     float low = s->count ? (float)s->low : INFINITY, high = s->count ? (float)s->high : -INFINITY;
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
-            return fail_number(c, s, x[i]);
+            return sn_q_fail_number(c->q, c->q->g->values.data[s->id], (double)x[i]);
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }

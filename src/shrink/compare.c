@@ -1,40 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the outputs of the quantised model are from those of the float one, on the samples. */
+/* How far the outputs of the quantised model are from those of the float one, on the samples. What
+ * the float model gives must be finite; where only the quantised one gives NaN or infinities, it
+ * agrees as badly as can be. */
 #include <math.h>
 
+#include "base/codec.h"
 #include "shrink/quantizer.h"
 
 typedef struct sums {
     double signal, noise;
-    uint64_t rows, same;
+    uint64_t numbers, rows, same;
 } sums;
 
-static int64_t largest(const float *x, int64_t n)
+static bool is_float(sonde_dtype t)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        best = x[i] > x[best] ? i : best;
+    return t == SONDE_DTYPE_F32 || t == SONDE_DTYPE_F16 || t == SONDE_DTYPE_BF16 ||
+           t == SONDE_DTYPE_F64;
+}
+
+static double number(const sonde_value *v, int64_t i)
+{
+    const void *data = sonde_tensor_data(v);
+    switch (sonde_tensor_dtype(v)) {
+    case SONDE_DTYPE_F16:
+        return (double)sn_f16_to_f32(((const uint16_t *)data)[i]);
+    case SONDE_DTYPE_BF16:
+        return (double)sn_bf16_to_f32(((const uint16_t *)data)[i]);
+    case SONDE_DTYPE_F64:
+        return ((const double *)data)[i];
+    default:
+        return (double)((const float *)data)[i];
+    }
+}
+
+static int64_t largest(const sonde_value *v, int64_t first, int64_t n)
+{
+    int64_t best = first;
+    for (int64_t i = first + 1; i < first + n; i++)
+        best = number(v, i) > number(v, best) ? i : best;
     return best;
 }
 
-static void add(sums *s, const sonde_value *a, const sonde_value *b, bool first)
+static sonde_status add(const sn_quantizer *q, sums *s, const sonde_value *a, const sonde_value *b,
+                        size_t output)
 {
+    if (sonde_value_kind(a) != SONDE_KIND_TENSOR || sonde_value_kind(b) != SONDE_KIND_TENSOR)
+        return SONDE_OK;
     const int64_t n = sonde_tensor_count(a);
-    const float *x = sonde_tensor_data(a), *y = sonde_tensor_data(b);
-    if (sonde_tensor_dtype(a) != SONDE_DTYPE_F32 || sonde_tensor_dtype(b) != SONDE_DTYPE_F32 ||
+    if (!is_float(sonde_tensor_dtype(a)) || sonde_tensor_dtype(b) != sonde_tensor_dtype(a) ||
         sonde_tensor_count(b) != n)
-        return;
+        return SONDE_OK;
     for (int64_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - (double)y[i];
-        s->signal += (double)x[i] * (double)x[i];
-        s->noise += d * d;
+        const double x = number(a, i), d = x - number(b, i);
+        if (!isfinite(x))
+            return sn_q_fail_number(q, q->g->outputs.data[output], x);
+        s->signal += x * x;
+        s->noise += isfinite(d) ? d * d : INFINITY;
     }
+    s->numbers += (uint64_t)n;
     const size_t rank = sonde_tensor_rank(a);
     const int64_t row = rank >= 2 ? sonde_tensor_dims(a)[rank - 1] : 0;
-    for (int64_t i = 0; first && row > 1 && i + row <= n; i += row) {
+    for (int64_t i = 0; output == 0 && row > 1 && i + row <= n; i += row) {
         s->rows++;
-        s->same += largest(x + i, row) == largest(y + i, row);
+        s->same += largest(a, i, row) == largest(b, i, row);
     }
+    return SONDE_OK;
 }
 
 static sonde_status run(const sn_quantizer *q, sonde_session *session, const sonde_value_set *set,
@@ -64,7 +94,7 @@ static sonde_status compare_sample(const sn_quantizer *q, sonde_session *const s
     for (size_t k = 0; k < 2 && st == SONDE_OK; k++)
         st = run(q, sessions[k], set, names, in, values + k * n_out, n_out);
     for (size_t i = 0; i < n_out && st == SONDE_OK; i++)
-        add(s, values[i], values[n_out + i], i == 0);
+        st = add(q, s, values[i], values[n_out + i], i);
     for (size_t i = 0; values && i < 2 * n_out; i++)
         sonde_value_release(values[i]);
     sn_free(&q->context->alloc, values, n * sizeof *values);
@@ -87,12 +117,14 @@ sonde_status sn_q_compare(const sn_quantizer *q, sonde_model *made, size_t most,
         st = sonde_session_create(made, NULL, &sessions[1], q->err);
     for (size_t i = 0; i < n && st == SONDE_OK; i++) {
         st = compare_sample(q, sessions, i, &s);
+        if (st != SONDE_OK && st != SONDE_CANCELLED && st != SONDE_OUT_OF_MEMORY)
+            sn_error_prefix(q->err, "sample %zu", i);
         if (st == SONDE_OK)
             st = sn_q_progress(q, "comparing", (double)(i + 1) / (double)n);
     }
     sonde_session_release(sessions[0]);
     sonde_session_release(sessions[1]);
-    if (s.signal > 0 || s.noise > 0)
+    if (s.numbers)
         found->sqnr_db = sn_q_decibel(s.signal, s.noise);
     if (s.rows)
         found->top1 = (double)s.same / (double)s.rows;

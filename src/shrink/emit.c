@@ -2,6 +2,9 @@
 /* What the writers of quantised models have in common: a clone of the prepared graph in a model of
  * its own, and nodes and constants added to it. Constants that stay as they are remain those of the
  * prepared model, which lives as long. */
+#include <math.h>
+
+#include "base/codec.h"
 #include "shrink/quantizer.h"
 
 static sonde_status copy_facts(sn_model *m, const sn_model *from, sonde_error *err)
@@ -32,6 +35,29 @@ sonde_status sn_q_copy_model(sn_model *m, const sn_model *from, sonde_error *err
     return copy_facts(m, from, err);
 }
 
+/* All graphs of the clone, in the order of q->scopes, and the names of their nodes. */
+static sonde_status list_graphs(sn_q_writer *w, sn_graph *g)
+{
+    if (!sn_vec_push(&w->graphs, &w->q->context->alloc, g))
+        return sn_fail_memory(w->err, sizeof g);
+    for (sn_node *n = g->first; n; n = n->next) {
+        sn_graph *body;
+        if (n->name[0] && !sn_map_put(&w->names, n->name, n, NULL))
+            return sn_fail_memory(w->err, sizeof(sn_map_entry));
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            SN_TRY(list_graphs(w, body)); /* depth is bounded by sn_graph_new */
+    }
+    return SONDE_OK;
+}
+
+static void free_tables(sn_q_writer *w)
+{
+    sn_map_free(&w->names);
+    sn_map_free(&w->made);
+    sn_vec_free(&w->graphs, &w->q->context->alloc);
+    sn_arena_free(&w->scratch);
+}
+
 sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q)
 {
     *w = (sn_q_writer){.q = q, .err = q->err};
@@ -39,25 +65,87 @@ sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q)
     sonde_status st = sn_q_copy_model(w->m, q->prepared->core, q->err);
     w->g = w->m->graph;
     sn_map_init(&w->names, &q->context->alloc);
-    for (sn_node *n = w->g->first; n && st == SONDE_OK; n = n->next)
-        if (n->name[0] && !sn_map_put(&w->names, n->name, n, NULL))
-            st = sn_fail_memory(q->err, sizeof(sn_map_entry));
+    sn_map_init(&w->made, &q->context->alloc);
+    sn_arena_init(&w->scratch, &q->context->alloc);
+    if (st == SONDE_OK)
+        st = list_graphs(w, w->g);
     if (st != SONDE_OK) {
-        sn_map_free(&w->names);
+        free_tables(w);
         sn_model_unref(w->m);
     }
     return st;
 }
 
+/* What nothing reads any more goes, such as weights that are integers now. */
+static void drop_values(sn_graph *g)
+{
+    sn_graph_drop_values(g);
+    for (const sn_node *n = g->first; n; n = n->next) {
+        sn_graph *body;
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            drop_values(body); /* depth is bounded by sn_graph_new */
+    }
+}
+
 sonde_status sn_q_writer_close(sn_q_writer *w, sonde_status st, sonde_model **made)
 {
-    sn_map_free(&w->names);
+    sn_graph *g = w->m->graph;
+    free_tables(w);
+    if (st == SONDE_OK) {
+        drop_values(g);
+        st = sn_q_share_constants(g, w->err);
+    }
     if (st != SONDE_OK) {
         sn_model_unref(w->m);
         return st;
     }
-    sn_graph_drop_values(w->g);
     return sn_api_model(w->q->context, w->m, w->q->source->name, made, w->err);
+}
+
+sonde_status sn_q_write_products(sn_q_writer *w, sn_q_write_fn write)
+{
+    const sn_quantizer *q = w->q;
+    size_t done = 0, total = 0;
+    for (size_t i = 0; i < q->scopes.n; i++)
+        for (const sn_node *n = q->scopes.data[i].g->first; n; n = n->next)
+            total += q->scopes.data[i].nodes[n->id].role == SN_Q_PRODUCT;
+    for (size_t i = 0; i < q->scopes.n; i++) {
+        const sn_q_scope *s = &q->scopes.data[i];
+        w->g = w->graphs.data[i];
+        w->scope = s;
+        sn_graph_each (n, w->g) {
+            if (n->id >= s->g->n_nodes || s->nodes[n->id].role != SN_Q_PRODUCT)
+                continue;
+            SN_TRY(write(w, n, &s->nodes[n->id]));
+            sn_arena_reset(&w->scratch);
+            SN_TRY(sn_q_progress(q, "writing", (double)++done / (double)total));
+        }
+    }
+    w->g = w->m->graph;
+    return SONDE_OK;
+}
+
+sonde_status sn_q_weight_numbers(sn_q_writer *w, const sn_value *v, const float **numbers)
+{
+    const sn_tensor *t = v->fact.data;
+    const int64_t n = sn_tensor_count(t);
+    if (t->dtype == SONDE_DTYPE_F32) {
+        *numbers = t->data;
+    } else {
+        float *own = SN_NEW_N(&w->scratch, float, n + 1);
+        if (!own)
+            return sn_fail_memory(w->err, (size_t)n * sizeof *own);
+        for (int64_t i = 0; i < n; i++)
+            own[i] = sn_f16_to_f32(((const uint16_t *)t->data)[i]);
+        *numbers = own;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite((*numbers)[i]))
+            return sn_fail(w->err, SONDE_INVALID_MODEL,
+                           "weight '%.300s' has a number that is not finite; leave its node in "
+                           "float",
+                           v->name);
+    return SONDE_OK;
 }
 
 sonde_status sn_q_constant(sn_model *m, sn_graph *g, const char *name, const char *suffix,

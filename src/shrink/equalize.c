@@ -28,7 +28,7 @@ typedef struct pair {
 /* A layer whose weights nobody else reads. */
 static bool is_layer(const sn_node *n, sn_q_product *p)
 {
-    return (sn_q_is(n, "Conv") || sn_q_is(n, "Gemm")) && !sn_q_product_of(n, p) &&
+    return (sn_q_is(n, "Conv") || sn_q_is(n, "Gemm")) && !sn_q_product_of(n, p) && !p->half &&
            p->w->n_uses == 1 && (!p->bias || p->bias->n_uses == 1);
 }
 

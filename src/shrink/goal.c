@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An accuracy goal. Where the quantised model misses it, each product is tried alone: the model in
  * which only that one computes with integers tells what it costs. Then the ones that cost most stay
- * in float, one, two, four … of them, until the goal is met or half of them are float. Ranges do
- * not depend on what is quantised, so nothing is calibrated again. */
+ * in float: one, two, four … of them until the goal is met, at most all but one; a binary search
+ * between the last two numbers finds how few are enough. Ranges do not depend on what is quantised,
+ * so nothing is calibrated again. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,29 +70,72 @@ static sonde_status rank_products(sn_quantizer *q, const sn_q_value *found, cost
     return SONDE_OK;
 }
 
-/* Models with more and more of the costliest products in float; the best one is kept in *made. */
-static sonde_status leave_out(sn_quantizer *q, const sn_q_value *found, const cost *all, size_t n,
-                              sonde_model **made, sn_q_agreement *best, size_t *left)
+typedef struct search {
+    sn_quantizer *q;
+    const sn_q_value *found;
+    const cost *all; /* the costliest first */
+    size_t n;
+    sonde_model **made;   /* the best one … */
+    sn_q_agreement *best; /* … how well it agrees … */
+    size_t *left;         /* … and how many of `all` it has in float */
+} search;
+
+static bool is_enough(const search *s, const sn_q_agreement *a)
 {
-    for (size_t k = 1; k <= n / 2 && !(best->sqnr_db >= q->o.goal_db); k *= 2) {
-        sonde_model *tried = NULL;
-        sn_q_agreement a;
-        for (size_t i = 0; i < n; i++)
-            q->left[all[i].node] = i < k;
-        SN_TRY(plan_again(q, found));
-        SN_TRY(sn_q_write_static(q, &tried));
-        const sonde_status st = sn_q_compare(q, tried, COMPARED, &a);
-        const bool better = st == SONDE_OK && a.sqnr_db > best->sqnr_db;
-        sonde_model_release(better ? *made : tried);
-        SN_TRY(st);
-        if (better) {
-            *made = tried;
-            *best = a;
-            *left = k;
-        }
+    return a->sqnr_db >= s->q->o.goal_db;
+}
+
+/* Of models that meet the goal, that with the fewest layers in float; else the one that agrees
+ * best. */
+static bool is_better(const search *s, const sn_q_agreement *a, size_t k)
+{
+    if (is_enough(s, a) != is_enough(s, s->best))
+        return is_enough(s, a);
+    return is_enough(s, a) ? k < *s->left : a->sqnr_db > s->best->sqnr_db;
+}
+
+static void leave_first(const search *s, size_t k)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->q->left[s->all[i].node] = i < k;
+}
+
+static sonde_status try_count(const search *s, size_t k, bool *enough)
+{
+    sonde_model *tried = NULL;
+    sn_q_agreement a;
+    leave_first(s, k);
+    SN_TRY(plan_again(s->q, s->found));
+    SN_TRY(sn_q_write_static(s->q, &tried));
+    const sonde_status st = sn_q_compare(s->q, tried, COMPARED, &a);
+    const bool better = st == SONDE_OK && is_better(s, &a, k);
+    sonde_model_release(better ? *s->made : tried);
+    SN_TRY(st);
+    *enough = is_enough(s, &a);
+    if (better) {
+        *s->made = tried;
+        *s->best = a;
+        *s->left = k;
     }
-    for (size_t i = 0; i < n; i++) /* the tables tell of the best one */
-        q->left[all[i].node] = i < *left;
+    return SONDE_OK;
+}
+
+static sonde_status leave_out(const search *s)
+{
+    const size_t most = s->n - 1;
+    size_t missed = 0, met = 0;
+    bool enough = false;
+    for (size_t k = 1; !enough && missed < most; k = k * 2 < most ? k * 2 : most) {
+        SN_TRY(try_count(s, k, &enough));
+        *(enough ? &met : &missed) = k;
+    }
+    while (enough && met - missed > 1) {
+        const size_t k = missed + (met - missed) / 2;
+        bool also = false;
+        SN_TRY(try_count(s, k, &also));
+        *(also ? &met : &missed) = k;
+    }
+    leave_first(s, *s->left); /* the tables tell of the best one */
     return SONDE_OK;
 }
 
@@ -114,7 +158,7 @@ sonde_status sn_q_reach_goal(sn_quantizer *q, sonde_model **made, sn_q_agreement
     if (n < 2)
         return SONDE_OK;
     SN_TRY(rank_products(q, ranges, all, n));
-    SN_TRY(leave_out(q, ranges, all, n, made, found, left));
+    SN_TRY(leave_out(&(search){q, ranges, all, n, made, found, left}));
     /* Plan and figures once more, as they were for the best. */
     sonde_model *again = NULL;
     SN_TRY(plan_again(q, ranges));

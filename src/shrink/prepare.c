@@ -41,22 +41,34 @@ static sonde_status run_passes(sn_model *m, sonde_error *err)
     return sn_passes_run(m->graph, &env, others, n, false);
 }
 
-/* Passes leave factors of weights and joined weights for later: here they are numbers. */
-static sonde_status make_plain(sn_model *m, sonde_error *err)
+/* Passes leave factors of weights and joined weights for later: here they are numbers. `made` has
+ * the new tensor of an old one: graphs share constants by their address. */
+static sonde_status make_plain(sn_model *m, sn_graph *g, sn_map *made, sonde_error *err)
 {
-    sn_graph *g = m->graph;
     for (size_t i = 0; i < g->values.n; i++) {
         sn_value *v = g->values.data[i];
         const sn_tensor *t = v->fact.data;
         if (!t || v->producer || (!v->n_uses && !v->n_outputs) ||
             (sn_tensor_is_readable(t) && !t->scale && !t->parts))
             continue;
-        sn_tensor *own = SN_NEW(&m->arena, sn_tensor);
-        if (!own)
-            return sn_fail_memory(err, sizeof *own);
-        *own = *t;
-        SN_TRY(sn_tensor_make_readable(own, &m->buffers, m->ctx->alloc, err));
+        sn_tensor *own = sn_map_get_n(made, &t, sizeof t);
+        if (!own) {
+            const sn_tensor **key = SN_NEW(&m->arena, const sn_tensor *);
+            own = SN_NEW(&m->arena, sn_tensor);
+            if (!own || !key)
+                return sn_fail_memory(err, sizeof *own);
+            *own = *t;
+            *key = t;
+            SN_TRY(sn_tensor_make_readable(own, &m->buffers, m->ctx->alloc, err));
+            if (!sn_map_put_n(made, key, sizeof *key, own, NULL))
+                return sn_fail_memory(err, sizeof(sn_map_entry));
+        }
         v->fact.data = own;
+    }
+    for (const sn_node *n = g->first; n; n = n->next) {
+        sn_graph *body;
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            SN_TRY(make_plain(m, body, made, err)); /* depth is bounded by sn_graph_new */
     }
     return SONDE_OK;
 }
@@ -135,14 +147,18 @@ static bool is_quantized(const sn_node *n)
 
 static sonde_status check_float(const sn_graph *g, sonde_error *err)
 {
-    for (const sn_node *n = g->first; n; n = n->next)
+    for (const sn_node *n = g->first; n; n = n->next) {
+        const sn_graph *body;
         if (is_quantized(n)) {
             char text[400];
-            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+            return sn_fail(err, SONDE_UNSUPPORTED,
                            "the model is quantised already (%s); start from the float model, or "
                            "quantise what is left in float with --force",
                            sn_node_text(n, text, sizeof text));
         }
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            SN_TRY(check_float(body, err)); /* depth is bounded by sn_graph_new */
+    }
     return SONDE_OK;
 }
 
@@ -155,11 +171,34 @@ static sonde_status fill(sn_quantizer *q, sn_model *m)
                                                                 : 0;
     if (q->opset_before >= 0 && q->opset_before < least)
         SN_TRY(sn_q_raise_opset(m, OPSET, q->err));
+    if (q->o.kind == SONDE_QUANTIZE_STATIC)
+        SN_TRY(sn_q_widen(m, q->source->core->graph, &q->widened, q->err));
     SN_TRY(run_passes(m, q->err));
     SN_TRY(name_outputs(m, q->source->core->graph, q->err));
+    sn_map made;
+    sn_map_init(&made, m->ctx->alloc);
+    const sonde_status st = make_plain(m, m->graph, &made, q->err);
+    sn_map_free(&made);
+    SN_TRY(st);
+    SN_TRY(sn_q_plain_gemms(m, m->graph, q->err));
     sn_graph_drop_values(m->graph);
-    SN_TRY(make_plain(m, q->err));
     return name_values(m, q->err);
+}
+
+static sonde_status add_scope(sn_quantizer *q, sn_graph *g)
+{
+    const sn_q_scope s = {.g = g,
+                          .g_nodes = SN_NEW_N(&q->arena, const sn_node *, g->n_nodes + 1),
+                          .nodes = SN_NEW_N(&q->arena, sn_q_node, g->n_nodes + 1)};
+    if (!s.g_nodes || !s.nodes || !sn_vec_push(&q->scopes, &q->context->alloc, s))
+        return sn_fail_memory(q->err, g->n_nodes * sizeof *s.nodes);
+    for (sn_node *n = g->first; n; n = n->next) {
+        sn_graph *body;
+        s.g_nodes[n->id] = n;
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            SN_TRY(add_scope(q, body)); /* depth is bounded by sn_graph_new */
+    }
+    return SONDE_OK;
 }
 
 sonde_status sn_q_prepare(sn_quantizer *q)
@@ -177,13 +216,12 @@ sonde_status sn_q_prepare(sn_quantizer *q)
     q->g = m->graph;
     if (q->o.equalize)
         SN_TRY(sn_q_equalize(q));
-    q->nodes = SN_NEW_N(&q->arena, sn_q_node, q->g->n_nodes + 1);
+    SN_TRY(add_scope(q, q->g));
+    q->nodes = q->scopes.data[0].nodes;
+    q->g_nodes = q->scopes.data[0].g_nodes;
     q->left = SN_NEW_N(&q->arena, bool, q->g->n_nodes + 1);
     q->values = SN_NEW_N(&q->arena, sn_q_value, q->g->values.n + 1);
-    q->g_nodes = SN_NEW_N(&q->arena, const sn_node *, q->g->n_nodes + 1);
-    if (!q->nodes || !q->left || !q->values || !q->g_nodes)
-        return sn_fail_memory(q->err, q->g->n_nodes * sizeof *q->nodes);
-    for (const sn_node *n = q->g->first; n; n = n->next)
-        q->g_nodes[n->id] = n;
+    if (!q->left || !q->values)
+        return sn_fail_memory(q->err, q->g->values.n * sizeof *q->values);
     return SONDE_OK;
 }

@@ -30,12 +30,29 @@ const sn_tensor *sn_q_floats(const sn_value *v)
                : NULL;
 }
 
+static bool is_of(const sn_value *v, sn_dtype dtype)
+{
+    return v && v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == dtype;
+}
+
 bool sn_q_is_f32(const sn_value *v)
 {
-    return v && v->fact.type.kind == SN_KIND_TENSOR && v->fact.type.dtype == SONDE_DTYPE_F32;
+    return is_of(v, SONDE_DTYPE_F32);
+}
+
+static bool is_constant(const sn_value *v, bool half)
+{
+    return sn_value_is_const(v) && sn_tensor_is_plain(v->fact.data) &&
+           v->fact.data->dtype == (half ? SONDE_DTYPE_F16 : SONDE_DTYPE_F32);
 }
 
 /* ------------------------------------------------------------------ products */
+bool sn_q_is_product(const sn_node *n)
+{
+    return sn_q_is(n, "Conv") || sn_q_is(n, "ConvTranspose") || sn_q_is(n, "Gemm") ||
+           sn_q_is(n, "MatMul");
+}
+
 static const char *conv_of(const sn_node *n, sn_q_product *p)
 {
     const bool transposed = sn_q_is(n, "ConvTranspose");
@@ -59,7 +76,7 @@ static const char *gemm_of(const sn_node *n, sn_q_product *p)
     const sn_tensor *w = p->w->fact.data;
     if (sn_q_int(n, "transA", 0) || sn_q_float(n, "alpha", 1.0f) != 1.0f ||
         (p->bias && sn_q_float(n, "beta", 1.0f) != 1.0f))
-        return "it scales or transposes its input";
+        return "it scales or transposes what it reads";
     if (w->rank != 2)
         return "its weights are no matrix";
     p->axis = !turned;
@@ -77,15 +94,16 @@ const char *sn_q_product_of(const sn_node *n, sn_q_product *p)
     *p = (sn_q_product){.groups = 1};
     if (n->n_in < 2 || !n->in[0].value || !n->in[1].value || n->n_out < 1 || !n->out[0])
         return "an input is missing";
-    if (!sn_q_is_f32(n->in[0].value) || !sn_q_is_f32(n->in[1].value))
-        return "it does not compute in f32";
+    p->half = is_of(n->in[0].value, SONDE_DTYPE_F16) && is_of(n->in[1].value, SONDE_DTYPE_F16);
+    if (!p->half && (!sn_q_is_f32(n->in[0].value) || !sn_q_is_f32(n->in[1].value)))
+        return "it computes neither in f32 nor in f16";
     if (sn_value_is_const(n->in[0].value))
         return "its left side is constant";
-    if (!sn_q_floats(n->in[1].value))
+    if (!is_constant(n->in[1].value, p->half))
         return matmul ? "a product of two activations" : "its weights are not constant";
     p->w = n->in[1].value;
     p->bias = n->n_in > 2 ? n->in[2].value : NULL;
-    if (p->bias && !sn_q_floats(p->bias))
+    if (p->bias && !is_constant(p->bias, p->half))
         return "its bias is not constant";
     if (sn_tensor_count(p->w->fact.data) == 0)
         return "its weights are empty";

@@ -27,16 +27,13 @@ static const char *shape_text(sn_arena *arena, const sn_tensor *t)
     return text;
 }
 
-static sonde_status add_row(sonde_quantized *r, const sn_node *n)
+static sonde_status add_row(sonde_quantized *r, const sn_node *n, const sn_q_node *d)
 {
     sn_quantizer *q = &r->q;
-    const sn_q_node *d = &q->nodes[n->id];
     sn_q_product p;
     const bool weights = d->role == SN_Q_PRODUCT && !sn_q_product_of(n, &p);
     const bool done = d->role != SN_Q_FLOAT;
-    const sonde_quantized_row row = {.node = n->name[0]              ? n->name
-                                             : n->n_out && n->out[0] ? n->out[0]->name
-                                                                     : "",
+    const sonde_quantized_row row = {.node = sn_node_called(n),
                                      .op_type = n->op_type,
                                      .made = !done     ? "float"
                                              : d->made ? d->made
@@ -54,71 +51,107 @@ static sonde_status add_row(sonde_quantized *r, const sn_node *n)
     return SONDE_OK;
 }
 
-static bool is_product(const sn_node *n)
+/* Of all graphs; what several share counts once. */
+static sonde_status constant_bytes(const sn_graph *g, sn_map *seen, uint64_t *sum, sonde_error *err)
 {
-    return sn_q_is(n, "Conv") || sn_q_is(n, "ConvTranspose") || sn_q_is(n, "Gemm") ||
-           sn_q_is(n, "MatMul");
-}
-
-static uint64_t constant_bytes(const sn_graph *g)
-{
-    uint64_t sum = 0;
     for (size_t i = 0; i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
-        if (v->fact.data && !v->producer && (v->n_uses || v->n_outputs))
-            sum += v->fact.data->bytes;
+        if (!v->fact.data || v->producer || (!v->n_uses && !v->n_outputs) ||
+            sn_map_get_n(seen, &v->fact.data, sizeof v->fact.data))
+            continue;
+        *sum += v->fact.data->bytes;
+        if (!sn_map_put_n(seen, &v->fact.data, sizeof v->fact.data, seen, NULL))
+            return sn_fail_memory(err, sizeof(sn_map_entry));
     }
-    return sum;
+    for (const sn_node *n = g->first; n; n = n->next) {
+        const sn_graph *body;
+        for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
+            SN_TRY(constant_bytes(body, seen, sum, err)); /* depth is bounded by sn_graph_new */
+    }
+    return SONDE_OK;
+}
+
+static sonde_status count_bytes(const sn_quantizer *q, const sn_graph *g, uint64_t *sum)
+{
+    sn_map seen;
+    sn_map_init(&seen, &q->context->alloc);
+    const sonde_status st = constant_bytes(g, &seen, sum, q->err);
+    sn_map_free(&seen);
+    return st;
+}
+
+static sonde_status add_rows(sonde_quantized *r, const sn_q_scope *s, bool body)
+{
+    sonde_quantized_info *info = &r->info;
+    for (const sn_node *n = s->g->first; n; n = n->next) {
+        const sn_q_node *d = &s->nodes[n->id];
+        const bool done = d->role != SN_Q_FLOAT, product = sn_q_is_product(n);
+        SN_TRY(add_row(r, n, d));
+        info->nodes++;
+        info->nodes_quantized += done;
+        info->products += product;
+        info->products_quantized += product && done;
+        info->body_products += product && body;
+        info->body_products_quantized += product && body && done;
+    }
+    return SONDE_OK;
 }
 
 static sonde_status fill_result(sonde_quantized *r)
 {
     const sn_quantizer *q = &r->q;
     sonde_quantized_info *info = &r->info;
-    *info = (sonde_quantized_info){.weight_bytes_before = constant_bytes(q->g),
-                                   .weight_bytes_after = constant_bytes(r->made->core->graph),
-                                   .opset_before = q->opset_before,
+    *info = (sonde_quantized_info){.opset_before = q->opset_before,
                                    .opset_after = sn_model_opset(r->made->core, ""),
                                    .equalized = q->equalized,
+                                   .widened = q->widened,
                                    .samples = sonde_samples_count(q->samples),
                                    .sqnr_db = r->agreement.sqnr_db,
                                    .top1_agreement = r->agreement.top1,
                                    .goal_db = q->o.goal_db,
                                    .left_for_goal = r->left};
     info->goal_missed = q->o.goal_db > 0 && !(info->sqnr_db >= q->o.goal_db);
-    for (const sn_node *n = q->g->first; n; n = n->next) {
-        const bool done = q->nodes[n->id].role != SN_Q_FLOAT;
-        SN_TRY(add_row(r, n));
-        info->nodes++;
-        info->nodes_quantized += done;
-        info->products += is_product(n);
-        info->products_quantized += is_product(n) && done;
-    }
+    SN_TRY(count_bytes(q, q->widened ? q->source->core->graph : q->g, &info->weight_bytes_before));
+    SN_TRY(count_bytes(q, r->made->core->graph, &info->weight_bytes_after));
+    for (size_t i = 0; i < q->scopes.n; i++)
+        SN_TRY(add_rows(r, &q->scopes.data[i], i > 0));
     return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------ the way */
+static sonde_status check_numbers(const sonde_quantize_options *o, sonde_error *err)
+{
+    if (o->bits && o->bits != 4 && o->bits != 8)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "weights have 4 or 8 bits, not %d", o->bits);
+    if (o->block_size &&
+        (o->block_size < 16 || o->block_size > 1 << 20 || (o->block_size & (o->block_size - 1))))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "a block has a power of two of weights, from 16 to 1048576, not %d",
+                       o->block_size);
+    if (o->percentile != 0 && !(o->percentile > 50 && o->percentile <= 100))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "the percentile is %g; it must be above 50 and at most 100", o->percentile);
+    if (!(o->goal_db >= 0 && isfinite(o->goal_db)))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "the goal is %g dB; it must be above 0, or 0 for none", o->goal_db);
+    return SONDE_OK;
+}
+
 static sonde_status check_options(sonde_quantize_options *o, sonde_error *err)
 {
-    const int bits = o->bits ? o->bits : 4, block = o->block_size ? o->block_size : 32;
     if ((int)o->kind < 0 || o->kind > SONDE_QUANTIZE_WEIGHTS || (int)o->method < 0 ||
         o->method > SONDE_CALIBRATION_MSE)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the kind or the method is not known");
-    if (bits != 4 && bits != 8)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "weights have 4 or 8 bits, not %d", bits);
-    if (block < 16 || block > 1 << 20 || (block & (block - 1)))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "a block has a power of two of weights, at least 16, not %d", block);
+    SN_TRY(check_numbers(o, err));
     if (o->percentile == 0)
         o->percentile = 99.999;
-    if (!(o->percentile > 50 && o->percentile <= 100))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the percentile is %g; it must be above 50 and at most 100", o->percentile);
     if (o->goal_db > 0 && o->kind != SONDE_QUANTIZE_STATIC)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "a goal is for static quantisation: the others have no layers to trade");
-    for (size_t i = 0; i < o->except_count; i++)
-        SN_REQUIRE(o->except && o->except[i], err);
+    if (o->only_count)
+        SN_REQUIRE(o->only, err);
+    if (o->except_count)
+        SN_REQUIRE(o->except, err);
     if (o->method == SONDE_CALIBRATION_DEFAULT)
         o->method = SONDE_CALIBRATION_MSE;
     return SONDE_OK;
@@ -126,24 +159,36 @@ static sonde_status check_options(sonde_quantize_options *o, sonde_error *err)
 
 static sonde_status check_any(const sn_quantizer *q)
 {
+    const sn_node *first = NULL;
     const char *why = NULL;
-    for (const sn_node *n = q->g->first; n; n = n->next) {
-        if (q->nodes[n->id].role == SN_Q_PRODUCT)
-            return SONDE_OK;
-        if (is_product(n) && !why)
-            why = q->nodes[n->id].why;
+    char text[400];
+    for (size_t i = 0; i < q->scopes.n; i++) {
+        const sn_q_scope *s = &q->scopes.data[i];
+        for (const sn_node *n = s->g->first; n; n = n->next) {
+            if (s->nodes[n->id].role == SN_Q_PRODUCT)
+                return SONDE_OK;
+            if (sn_q_is_product(n) && !first) {
+                first = n;
+                why = s->nodes[n->id].why;
+            }
+        }
     }
-    return sn_fail(q->err, SONDE_UNSUPPORTED, "there is nothing to quantise: %s%s",
-                   why ? "no Conv, ConvTranspose, Gemm or MatMul can be; of the first one: "
-                       : "the main graph has no Conv, ConvTranspose, Gemm or MatMul",
-                   why ? why : "");
+    if (!first)
+        return sn_fail(q->err, SONDE_UNSUPPORTED,
+                       "there is nothing to quantise: the model has no Conv, ConvTranspose, Gemm "
+                       "or MatMul");
+    return sn_fail(q->err, SONDE_UNSUPPORTED,
+                   "there is nothing to quantise: no Conv, ConvTranspose, Gemm or MatMul can be; "
+                   "%s: %s",
+                   sn_node_text(first, text, sizeof text), why);
 }
 
 static sonde_status quantize(sonde_quantized *r)
 {
     sn_quantizer *q = &r->q;
     SN_TRY(sn_q_progress(q, "preparing", 0));
-    SN_TRY(sn_q_expand_except(q));
+    SN_TRY(sn_selection_make(&q->selection, q->source->core->graph, q->o.only, q->o.only_count,
+                             q->o.except, q->o.except_count, &q->arena, q->err));
     SN_TRY(sn_q_prepare(q));
     SN_TRY(sn_q_plan(q));
     SN_TRY(check_any(q));
@@ -154,6 +199,9 @@ static sonde_status quantize(sonde_quantized *r)
            : q->o.kind == SONDE_QUANTIZE_DYNAMIC ? sn_q_write_dynamic(q, &r->made)
                                                  : sn_q_write_blocks(q, &r->made));
     SN_TRY(sn_q_compare(q, r->made, COMPARED, &r->agreement));
+    if (q->o.goal_db > 0 && isnan(r->agreement.sqnr_db))
+        return sn_fail(q->err, SONDE_UNSUPPORTED,
+                       "a goal in dB cannot be measured: no output of the model has floats");
     SN_TRY(sn_q_reach_goal(q, &r->made, &r->agreement, &r->left));
     return fill_result(r);
 }
@@ -195,6 +243,7 @@ void sonde_quantized_release(sonde_quantized *r)
         return;
     sonde_context *c = r->q.context;
     sn_vec_free(&r->rows, &c->alloc);
+    sn_vec_free(&r->q.scopes, &c->alloc);
     sonde_model_release(r->made);
     sonde_model_release(r->q.prepared);
     sonde_model_release(r->q.source);
@@ -244,16 +293,18 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static sonde_status time_one(sonde_session *s, const char *const *names, sonde_value *const *values,
-                             size_t count, double *ms, sonde_error *err)
+static sonde_status time_one(const sn_quantizer *q, sonde_session *s, const char *const *names,
+                             sonde_value *const *values, size_t count, double *ms, sonde_error *err)
 {
+    sonde_run_options o = SONDE_INIT(sonde_run_options);
+    o.cancel = q->o.cancel;
     const size_t n = sonde_session_output_count(s);
     sonde_context *c = s->model->context;
     sonde_value **out = sn_alloc_zero(&c->alloc, (n + 1) * sizeof *out);
     if (!out)
         return sn_fail_memory(err, n * sizeof *out);
     const uint64_t begin = sn_now_ns();
-    const sonde_status st = sonde_session_run(s, NULL, names, values, count, NULL, out, n, err);
+    const sonde_status st = sonde_session_run(s, &o, names, values, count, NULL, out, n, err);
     *ms = (double)(sn_now_ns() - begin) / 1e6;
     for (size_t i = 0; i < n; i++)
         sonde_value_release(out[i]);
@@ -275,10 +326,10 @@ sonde_status sonde_quantized_measure(const sonde_quantized *result, const char *
     if (st == SONDE_OK)
         st = sonde_session_create(result->made, NULL, &s[1], err);
     for (int k = 0; k < 2 && st == SONDE_OK; k++) /* binding and caches */
-        st = time_one(s[k], names, values, count, &ms[k][0], err);
+        st = time_one(&result->q, s[k], names, values, count, &ms[k][0], err);
     for (int i = 0; i < MEASURED; i++)
         for (int k = 0; k < 2 && st == SONDE_OK; k++)
-            st = time_one(s[k], names, values, count, &ms[k][i], err);
+            st = time_one(&result->q, s[k], names, values, count, &ms[k][i], err);
     sonde_session_release(s[0]);
     sonde_session_release(s[1]);
     SN_TRY(st);

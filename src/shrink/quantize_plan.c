@@ -7,7 +7,6 @@
  *
  * The forms are those that the pass fuse-qdq (and ONNX Runtime) compute with integers. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "shrink/quantizer.h"
@@ -18,6 +17,7 @@ static const char no_form[] = "no 8-bit form";
 static const char feeds_floats[] = "only float operators read it";
 static const char reads_floats[] = "float operators make its input";
 static const char asked[] = "left in float as asked";
+static const char in_body[] = "in a body of control flow, where nothing is calibrated";
 static const char for_goal[] = "left in float for the goal";
 
 static bool is_one_of(const sn_node *n, const char *const *types, size_t count)
@@ -118,38 +118,53 @@ static bool joins(const sn_node *n)
     return n->n_in <= MOST_PARTS;
 }
 
-static bool is_named(const sn_quantizer *q, const sn_node *n)
+/* Is one of the nodes that this one was made of, such as a normalisation in a convolution, to stay
+ * in float? */
+static bool excepts_origin(const sn_quantizer *q, const sn_node *n)
 {
-    for (size_t i = 0; i < q->o.except_count; i++) {
-        const char *name = q->o.except[i];
-        if (strcmp(n->name, name) == 0 && *name)
+    const sn_origins *all = q->g->origins;
+    for (uint32_t i = 0; all && i < n->n_origins; i++) {
+        const sn_node *from =
+            n->origins[i] < all->list.n ? all->list.data[n->origins[i]].node : NULL;
+        if (from && sn_selection_excepts(&q->selection, from, NULL))
             return true;
-        for (uint32_t o = 0; o < n->n_out; o++)
-            if (n->out[o] && strcmp(n->out[o]->name, name) == 0)
-                return true;
     }
     return false;
 }
 
-static bool is_product(const sn_node *n)
+/* Why the selection leaves it in float; NULL: it does not. Only products are selected: what lies
+ * between them follows. */
+static const char *not_selected(const sn_quantizer *q, const sn_node *n)
 {
-    static const char *const types[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
-    return IS_ONE_OF(n, types);
+    const bool product = sn_q_is_product(n);
+    const sn_value *w = product && n->n_in > 1 ? n->in[1].value : NULL;
+    const char *weight = w && sn_value_is_const(w) ? w->name : NULL;
+    if (sn_selection_excepts(&q->selection, n, weight) || excepts_origin(q, n))
+        return asked;
+    return product && !sn_selection_has(&q->selection, n, weight) ? "not selected" : NULL;
+}
+
+static void propose_product(const sn_quantizer *q, const sn_node *n, sn_q_node *d)
+{
+    sn_q_product p;
+    *d = (sn_q_node){.why = not_selected(q, n), .sqnr_db = NAN};
+    if (!d->why)
+        d->why = sn_q_product_of(n, &p);
+    if (!d->why && p.half && q->o.kind == SONDE_QUANTIZE_STATIC)
+        d->why = "it computes in f16, and static quantisation takes f32";
+    d->role = d->why ? SN_Q_FLOAT : SN_Q_PRODUCT;
 }
 
 static void propose(sn_quantizer *q, const sn_node *n)
 {
     sn_q_node *d = &q->nodes[n->id];
-    sn_q_product p;
     *d = (sn_q_node){.why = no_form, .sqnr_db = NAN};
-    if (is_named(q, n))
-        d->why = asked;
-    else if (q->left[n->id])
-        d->why = for_goal;
-    else if (is_product(n)) {
-        d->why = sn_q_product_of(n, &p);
-        d->role = d->why ? SN_Q_FLOAT : SN_Q_PRODUCT;
-    } else if (n->n_in == 0 || n->n_out == 0 || !n->out[0])
+    const char *why = q->left[n->id] ? for_goal : not_selected(q, n);
+    if (why)
+        d->why = why;
+    else if (sn_q_is_product(n))
+        propose_product(q, n, d);
+    else if (n->n_in == 0 || n->n_out == 0 || !n->out[0])
         return;
     else if (is_folded(q, n))
         d->role = SN_Q_FOLDED;
@@ -240,11 +255,12 @@ static void take_out(sn_quantizer *q)
     }
 }
 
+/* ------------------------------------------------------------------ other kinds, and bodies */
 /* The other kinds know products of matrices alone; blocks are of one matrix. */
-static void keep_matrices(sn_quantizer *q)
+static void keep_matrices(const sn_quantizer *q, const sn_q_scope *s)
 {
-    for (const sn_node *n = q->g->first; n; n = n->next) {
-        sn_q_node *d = &q->nodes[n->id];
+    for (const sn_node *n = s->g->first; n; n = n->next) {
+        sn_q_node *d = &s->nodes[n->id];
         const bool matrix = sn_q_is(n, "MatMul") || sn_q_is(n, "Gemm");
         if (d->role == SN_Q_FLOAT)
             continue;
@@ -253,6 +269,16 @@ static void keep_matrices(sn_quantizer *q)
         else if (q->o.kind == SONDE_QUANTIZE_WEIGHTS && n->in[1].value->fact.data->rank != 2)
             *d = (sn_q_node){.why = "its weights are no matrix", .sqnr_db = NAN};
     }
+}
+
+/* Ranges are known of the main graph alone: what a body computes cannot be asked for. */
+static void propose_in_body(const sn_quantizer *q, const sn_node *n, sn_q_node *d)
+{
+    *d = (sn_q_node){.why = no_form, .sqnr_db = NAN};
+    if (sn_q_is_product(n))
+        propose_product(q, n, d);
+    if (d->role == SN_Q_PRODUCT && q->o.kind == SONDE_QUANTIZE_STATIC)
+        *d = (sn_q_node){.why = in_body, .sqnr_db = NAN};
 }
 
 /* ------------------------------------------------------------------ values */
@@ -279,46 +305,20 @@ static void mark_values(sn_quantizer *q)
     }
 }
 
-/* ------------------------------------------------------------------ names that were asked for */
-static sonde_status check_name(const sn_quantizer *q, const char *name)
-{
-    char near[600] = "";
-    size_t used = 0, shown = 0, n_products = 0;
-    sn_quantizer one = *q;
-    one.o.except = &name;
-    one.o.except_count = 1;
-    for (const sn_node *n = q->g->first; n; n = n->next)
-        if (is_named(&one, n))
-            return SONDE_OK;
-    /* Names that begin alike come first; where there are none, the first products. */
-    for (size_t part = strlen(name); shown == 0; part /= 2) {
-        for (const sn_node *n = q->g->first; n && shown < 5; n = n->next) {
-            const char *own = n->name[0] ? n->name : n->out[0] ? n->out[0]->name : "";
-            if (!is_product(n) || strncmp(own, name, part) != 0)
-                continue;
-            const int m =
-                snprintf(near + used, sizeof near - used, "%s'%.100s'", shown ? ", " : "", own);
-            used += m > 0 && (size_t)m < sizeof near - used ? (size_t)m : 0;
-            shown++;
-            n_products++;
-        }
-        if (part == 0)
-            break;
-    }
-    return sn_fail(q->err, SONDE_NOT_FOUND, "the model has no node named '%.200s'%s%s", name,
-                   n_products ? "; there are " : "", near);
-}
-
 sonde_status sn_q_plan(sn_quantizer *q)
 {
-    for (size_t i = 0; i < q->o.except_count; i++)
-        SN_TRY(check_name(q, q->o.except[i]));
     for (const sn_node *n = q->g->first; n; n = n->next)
         propose(q, n);
+    for (size_t i = 1; i < q->scopes.n; i++) {
+        const sn_q_scope *s = &q->scopes.data[i];
+        for (const sn_node *n = s->g->first; n; n = n->next)
+            propose_in_body(q, n, &s->nodes[n->id]);
+    }
     if (q->o.kind == SONDE_QUANTIZE_STATIC)
         take_out(q);
     else
-        keep_matrices(q);
+        for (size_t i = 0; i < q->scopes.n; i++)
+            keep_matrices(q, &q->scopes.data[i]);
     mark_values(q);
     return SONDE_OK;
 }

@@ -7,6 +7,7 @@
 #define SN_SHRINK_QUANTIZER_H
 
 #include "api/internal.h"
+#include "shrink/selection.h"
 #include "sonde/experimental/quantize.h"
 
 /* What a node does with bytes. */
@@ -41,6 +42,13 @@ typedef struct sn_q_value { /* by value id of the prepared graph */
     int64_t channels;
 } sn_q_value;
 
+/* The main graph, or a body of control flow. Clones have the same graphs in the same order. */
+typedef struct sn_q_scope {
+    sn_graph *g;
+    const sn_node **g_nodes; /* by id */
+    sn_q_node *nodes;        /* by id */
+} sn_q_scope;
+
 typedef struct sn_quantizer {
     sonde_context *context;
     sonde_model *source;
@@ -49,11 +57,15 @@ typedef struct sn_quantizer {
     sonde_model *prepared;
     sn_graph *g; /* of the prepared model */
     sn_arena arena;
+    SN_VEC(sn_q_scope) scopes; /* of all graphs, the main one first */
+    sn_selection selection;
+    /* Of the main graph: */
     const sn_node **g_nodes; /* by id */
     sn_q_node *nodes;
     sn_q_value *values;
     bool *left; /* by node id: stays in float for the goal */
     int64_t opset_before;
+    bool widened; /* the model is of f16, the prepared one of f32 */
     size_t equalized;
     sonde_error *err;
 } sn_quantizer;
@@ -71,7 +83,9 @@ typedef struct sn_q_product {
     int axis;                 /* of the output channels */
     int64_t channels;
     int64_t groups;
+    bool half; /* it computes in f16: the static form does not know that */
 } sn_q_product;
+bool sn_q_is_product(const sn_node *n); /* Conv, ConvTranspose, Gemm or MatMul */
 /* NULL: it can be quantised; else why not. */
 const char *sn_q_product_of(const sn_node *n, sn_q_product *p);
 
@@ -79,13 +93,19 @@ const char *sn_q_product_of(const sn_node *n, sn_q_product *p);
 /* Makes q->prepared, and empty tables. */
 sonde_status sn_q_prepare(sn_quantizer *q);
 
-/* ---- except.c ---- */
-/* q->o.except with the names of "@FILE" in place of it, in the arena. */
-sonde_status sn_q_expand_except(sn_quantizer *q);
-
 /* ---- raise_opset.c ---- */
 /* Nodes of ONNX's own domain become those of `version`, bodies included. */
 sonde_status sn_q_raise_opset(sn_model *m, int64_t version, sonde_error *err);
+
+/* ---- widen.c ---- */
+/* Where products compute in f16, all of m computes in f32 but its inputs and outputs, which stay as
+ * those of `from`, the graph that m->graph is a copy of. */
+sonde_status sn_q_widen(sn_model *m, const sn_graph *from, bool *widened, sonde_error *err);
+
+/* ---- plain_gemm.c ---- */
+/* Gemms of this graph and its bodies: constants take up alpha and beta, a Transpose takes up
+ * transA, and a single number as bias becomes one for each column. */
+sonde_status sn_q_plain_gemms(sn_model *m, sn_graph *g, sonde_error *err);
 
 /* ---- equalize.c ---- */
 sonde_status sn_q_equalize(sn_quantizer *q);
@@ -101,6 +121,8 @@ sonde_status sn_q_calibrate(sn_quantizer *q);
 double sn_q_bound_of(const sn_quantizer *q, const sn_value *v);
 /* Scale and zero point of v, from its range. */
 void sn_q_set_scale(const sn_quantizer *q, const sn_value *v);
+/* The error for a value that is NaN or infinite: x. */
+sonde_status sn_q_fail_number(const sn_quantizer *q, const sn_value *v, double x);
 enum { SN_Q_BINS = 2048 };
 /* The range that a method chooses: `bins` counts values between low and high, in equal steps. */
 void sn_q_choose_range(sonde_calibration method, double percentile, const uint64_t *bins,
@@ -133,13 +155,22 @@ sonde_status sn_q_constant(sn_model *m, sn_graph *g, const char *name, const cha
 typedef struct sn_q_writer {
     sn_quantizer *q;
     sn_model *m;
-    sn_graph *g;  /* a clone of the prepared graph: ids are the same */
-    sn_map names; /* of nodes: runtimes refuse two that are called alike */
+    sn_graph *g;               /* being written: of a clone of the prepared model, with its ids */
+    const sn_q_scope *scope;   /* that g is a clone of; set by sn_q_write_products */
+    SN_VEC(sn_graph *) graphs; /* all, as q->scopes */
+    sn_map names;              /* of nodes: runtimes refuse two that are called alike */
+    sn_map made;               /* made.c */
+    sn_arena scratch;          /* for one product */
     sonde_error *err;
 } sn_q_writer;
 sonde_status sn_q_writer_open(sn_q_writer *w, sn_quantizer *q);
 /* `made` is the model; on failure (st) it is freed. */
 sonde_status sn_q_writer_close(sn_q_writer *w, sonde_status st, sonde_model **made);
+/* Calls `write` for every node of the clone that is to compute with integers, bodies included. */
+typedef sonde_status (*sn_q_write_fn)(sn_q_writer *w, sn_node *n, sn_q_node *d);
+sonde_status sn_q_write_products(sn_q_writer *w, sn_q_write_fn write);
+/* The numbers of a weight as floats, in w->scratch where it is f16; all must be finite. */
+sonde_status sn_q_weight_numbers(sn_q_writer *w, const sn_value *v, const float **numbers);
 /* base + suffix, or a variation where a node is called so already. */
 sonde_status sn_q_node_name(sn_q_writer *w, const char *base, const char *suffix,
                             const char **name);
@@ -153,9 +184,29 @@ sonde_status sn_q_set_int(sn_q_writer *w, sn_node *n, const char *name, int64_t 
 sonde_status sn_q_progress(const sn_quantizer *q, const char *what, double done);
 sonde_status sn_q_import(sn_q_writer *w, const char *domain, int64_t version);
 
+/* ---- made.c: constants that several nodes share ---- */
+enum { SN_Q_PARTS = 3 };
+typedef struct sn_q_made {
+    const sn_tensor *of;
+    int form;                     /* how it lies, as the writer numbers it */
+    sn_value *values[SN_Q_PARTS]; /* integers, scales, zero points; NULL: none */
+    double sqnr_db;
+    const sn_graph *g;      /* that has the values */
+    struct sn_q_made *next; /* of the same tensor */
+} sn_q_made;
+/* What was made of a tensor in this form and with these scales (NULL: any), as values of w->g; NULL
+ * in *found: nothing. */
+sonde_status sn_q_made_find(sn_q_writer *w, const sn_tensor *of, int form, const float *scales,
+                            const sn_q_made **found);
+sonde_status sn_q_made_add(sn_q_writer *w, const sn_q_made *one);
+/* A constant that several bodies have becomes one of the main graph, too, so that the file has it
+ * once. */
+sonde_status sn_q_share_constants(sn_graph *g, sonde_error *err);
+
 /* ---- compare.c ---- */
 typedef struct sn_q_agreement {
-    double sqnr_db, top1; /* NaN: nothing to compare */
+    double sqnr_db; /* -infinity: the quantised model gives NaN or infinities; NaN: no floats */
+    double top1;    /* NaN: nothing to compare */
 } sn_q_agreement;
 /* Of the outputs of both models on the first `most` samples. */
 sonde_status sn_q_compare(const sn_quantizer *q, sonde_model *made, size_t most,

@@ -39,7 +39,7 @@ static bool is_image(const char *path)
 
 static bool is_arrays(const char *path)
 {
-    return ends_with(path, ".npz") || ends_with(path, ".safetensors");
+    return ends_with(path, ".npz") || ends_with(path, ".npy") || ends_with(path, ".safetensors");
 }
 
 static bool is_folder(const char *path)
@@ -142,7 +142,8 @@ static sonde_status add_images(reading *r, const char *const *paths, size_t n)
     if (n < r->batch)
         return sn_fail(r->err, SONDE_INVALID_ARGUMENT,
                        "there are %zu images, but the model takes %zu at a time", n, r->batch);
-    for (size_t i = 0; i + r->batch <= n; i += r->batch) {
+    size_t i = 0;
+    for (; i + r->batch <= n && !sn_samples_are_enough(r->s); i += r->batch) {
         const char **own = SN_NEW_N(r->arena, const char *, r->batch);
         if (!own)
             return sn_fail_memory(r->err, r->batch * sizeof *own);
@@ -155,6 +156,8 @@ static sonde_status add_images(reading *r, const char *const *paths, size_t n)
             .paths = own, .n_paths = r->batch, .image = r->image, .input = r->input, .count = 1};
         SN_TRY(sn_samples_push(r->s, &source, r->err));
     }
+    if (!sn_samples_are_enough(r->s))
+        r->s->left_over += n - i;
     return SONDE_OK;
 }
 
@@ -246,11 +249,60 @@ static sonde_status read_files(const sonde_samples *s, const sn_sample_source *s
 }
 
 /* ------------------------------------------------------------------ paths */
-static sonde_status add_arrays(reading *r, const char *path)
+/* The name of the only input without a default; NULL: there is not exactly one. */
+static const char *only_input(const sonde_session *session)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < sonde_session_input_count(session); i++) {
+        sonde_type_info info = SONDE_INIT(sonde_type_info);
+        if (sonde_session_input_info(session, i, &info, NULL) || info.optional_input)
+            continue;
+        if (name)
+            return NULL;
+        name = info.name;
+    }
+    return name;
+}
+
+/* The one value of an .npy file has no name: it belongs to the only input. */
+static sonde_status name_array(reading *r, sonde_value_set *from, sonde_value_set **set)
+{
+    const char *name = only_input(r->s->session);
+    if (!name || sonde_value_set_count(from) != 1)
+        return sn_fail(
+            r->err, SONDE_INVALID_ARGUMENT,
+            "an .npy file is the array of one input, but the model does not have exactly "
+            "one without a default; give the samples as .npz");
+    SN_TRY(sn_api_set_new(r->s->context, set, r->err));
+    sonde_value *v = sonde_value_retain(sonde_value_set_value(from, 0));
+    const sonde_status st = sn_api_set_add(*set, name, v, r->err);
+    if (st != SONDE_OK) {
+        sonde_value_release(v);
+        sonde_value_set_release(*set);
+    }
+    return st;
+}
+
+static sonde_status load_arrays(reading *r, const char *path, sonde_value_set **set)
 {
     const sonde_load_options o = {.struct_size = sizeof o, .no_mmap = 1};
+    sonde_value_set *loaded = NULL;
+    SN_TRY(sonde_values_load_with(r->s->context, path, &o, &loaded, r->err));
+    if (!ends_with(path, ".npy")) {
+        *set = loaded;
+        return SONDE_OK;
+    }
+    const sonde_status st = name_array(r, loaded, set);
+    sonde_value_set_release(loaded);
+    if (st != SONDE_OK)
+        sn_error_prefix(r->err, "'%.300s'", path);
+    return st;
+}
+
+static sonde_status add_arrays(reading *r, const char *path)
+{
     sonde_value_set *set = NULL;
-    SN_TRY(sonde_values_load_with(r->s->context, path, &o, &set, r->err));
+    SN_TRY(load_arrays(r, path, &set));
     const sonde_status st = sn_samples_push_set(r->s, set, false, r->err);
     if (st != SONDE_OK)
         sn_error_prefix(r->err, "'%.300s'", path);
@@ -264,11 +316,9 @@ static bool is_test_set(const char *name)
 
 static sonde_status add_each(reading *r, const names *found, bool (*is_kind)(const char *))
 {
-    const size_t most =
-        r->o.most > 0 && (size_t)r->o.most < found->list.n ? (size_t)r->o.most : found->list.n;
     if (is_kind == is_image)
-        return add_images(r, found->list.data, most);
-    for (size_t i = 0; i < most; i++)
+        return add_images(r, found->list.data, found->list.n);
+    for (size_t i = 0; i < found->list.n && !sn_samples_are_enough(r->s); i++)
         SN_TRY(is_kind == is_arrays ? add_arrays(r, found->list.data[i])
                                     : add_test_data(r, found->list.data[i]));
     return SONDE_OK;
@@ -294,10 +344,11 @@ static sonde_status add_folder(reading *r, const char *folder)
     }
     sn_vec_free(&found.list, &r->s->context->alloc);
     if (st == SONDE_OK && !any)
-        return sn_fail(r->err, SONDE_NOT_FOUND,
-                       "'%.300s' has no samples: neither images (.jpg, .png, .ppm) nor .npz files "
-                       "nor ONNX test data (input_0.pb, test_data_set_*)",
-                       folder);
+        return sn_fail(
+            r->err, SONDE_NOT_FOUND,
+            "'%.300s' has no samples: neither images (.jpg, .png, .ppm) nor .npz or .npy "
+            "files nor ONNX test data (input_0.pb, test_data_set_*)",
+            folder);
     return st;
 }
 
@@ -310,6 +361,8 @@ sonde_status sonde_samples_add_path(sonde_samples *samples, const char *path,
     SN_OPTIONS(r.o, options, err);
     if (!is_there(path))
         return sn_fail(err, SONDE_NOT_FOUND, "'%.300s' does not exist", path);
+    if (sn_samples_are_enough(samples))
+        return SONDE_OK;
     if (is_folder(path))
         return add_folder(&r, path);
     if (is_image(path))
@@ -318,8 +371,8 @@ sonde_status sonde_samples_add_path(sonde_samples *samples, const char *path,
         return add_arrays(&r, path);
     return sn_fail(
         err, SONDE_INVALID_ARGUMENT,
-        "'%.300s' is not a file of samples: .npz, .safetensors, an image, or a folder of "
-        "images, of .npz files or of ONNX test data",
+        "'%.300s' is not a file of samples: .npz, .npy, .safetensors, an image, or a folder of "
+        "images, of such files or of ONNX test data",
         path);
 }
 
@@ -351,9 +404,9 @@ sonde_status sonde_samples_get(const sonde_samples *samples, size_t index, sonde
     size_t k = 0, at = index;
     while (k < samples->sources.n && at >= samples->sources.data[k].count)
         at -= samples->sources.data[k++].count;
-    if (k == samples->sources.n)
-        return sn_fail(err, SONDE_NOT_FOUND, "there are %zu samples, no sample %zu", samples->count,
-                       index);
+    if (k == samples->sources.n || index >= samples->most)
+        return sn_fail(err, SONDE_NOT_FOUND, "there are %zu samples, no sample %zu",
+                       sonde_samples_count(samples), index);
     sonde_value_set *made = NULL;
     SN_TRY(sn_api_set_new(samples->context, &made, err));
     const sonde_status st = get_set(samples, &samples->sources.data[k], at, made, err);

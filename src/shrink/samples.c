@@ -63,8 +63,8 @@ static sonde_status check_type(const sonde_value *v, const sonde_type_info *info
 /* How an array is cut: `each` entries of axis 0 are one sample, of which there are `count`. */
 typedef struct cut {
     size_t count;
-    int64_t each;
-    bool drop_axis; /* a sample has no axis 0 of its own */
+    int64_t each, over; /* over: entries at the end that are no whole sample */
+    bool drop_axis;     /* a sample has no axis 0 of its own */
 } cut;
 
 static sonde_status plan_cut(const sonde_value *v, const sonde_type_info *info, cut *c,
@@ -84,6 +84,7 @@ static sonde_status plan_cut(const sonde_value *v, const sonde_type_info *info, 
                        info->name, rank, info->text, info->rank, info->rank + 1);
     c->each = c->drop_axis || info->rank < 1 || info->dims[0] < 1 ? 1 : info->dims[0];
     c->count = (size_t)(n / c->each);
+    c->over = n % c->each;
     if (c->count == 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "input '%.200s' has %lld samples, but the model takes %lld at a time",
@@ -118,10 +119,11 @@ static sonde_status cut_out(const sonde_samples *s, sonde_value *v, const cut *c
 }
 
 static sonde_status count_arrays(const sonde_samples *s, const sonde_value_set *set, size_t *count,
-                                 sonde_error *err)
+                                 size_t *over, sonde_error *err)
 {
     const char *first = NULL;
     *count = 1;
+    *over = 0;
     for (size_t i = 0; i < sonde_value_set_count(set); i++) {
         const char *name = sonde_value_set_name(set, i);
         sonde_type_info info = SONDE_INIT(sonde_type_info);
@@ -136,6 +138,7 @@ static sonde_status count_arrays(const sonde_samples *s, const sonde_value_set *
             first = name;
             *count = c.count;
         }
+        *over = (size_t)c.over > *over ? (size_t)c.over : *over;
     }
     return check_whole(s, set, err);
 }
@@ -177,6 +180,7 @@ sonde_status sonde_samples_create(sonde_model *model, sonde_samples **samples, s
     }
     s->context = sn_api_context_ref(model->context);
     s->session = session;
+    s->most = SIZE_MAX;
     sn_arena_init(&s->arena, &s->context->alloc);
     *samples = s;
     return SONDE_OK;
@@ -204,10 +208,17 @@ sonde_status sn_samples_push(sonde_samples *s, const sn_sample_source *source, s
     return SONDE_OK;
 }
 
+bool sn_samples_are_enough(const sonde_samples *s)
+{
+    return s->count >= s->most;
+}
+
 sonde_status sn_samples_push_set(sonde_samples *s, sonde_value_set *set, bool one, sonde_error *err)
 {
     sn_sample_source source = {.set = set, .count = 1, .whole = one};
-    sonde_status st = one ? check_whole(s, set, err) : count_arrays(s, set, &source.count, err);
+    size_t over = 0;
+    sonde_status st =
+        one ? check_whole(s, set, err) : count_arrays(s, set, &source.count, &over, err);
     for (size_t i = 0; one && i < sonde_value_set_count(set) && st == SONDE_OK; i++) {
         sonde_type_info info = SONDE_INIT(sonde_type_info);
         st = sn_samples_input(s, sonde_value_set_name(set, i), &info, err);
@@ -218,6 +229,8 @@ sonde_status sn_samples_push_set(sonde_samples *s, sonde_value_set *set, bool on
         st = sn_samples_push(s, &source, err);
     if (st != SONDE_OK)
         sonde_value_set_release(set);
+    else if (!sn_samples_are_enough(s)) /* else what is over is not wanted anyhow */
+        s->left_over += over;
     return st;
 }
 
@@ -258,7 +271,21 @@ sonde_status sonde_samples_add_arrays(sonde_samples *samples, const char *const 
     return add_values(samples, names, values, count, false, err);
 }
 
+sonde_status sonde_samples_limit(sonde_samples *samples, size_t most, sonde_error *err)
+{
+    SN_REQUIRE(samples, err);
+    samples->most = most ? most : SIZE_MAX;
+    return SONDE_OK;
+}
+
 size_t sonde_samples_count(const sonde_samples *samples)
 {
-    return samples ? samples->count : 0;
+    if (!samples)
+        return 0;
+    return samples->count < samples->most ? samples->count : samples->most;
+}
+
+size_t sonde_samples_left_over(const sonde_samples *samples)
+{
+    return samples ? samples->left_over : 0;
 }

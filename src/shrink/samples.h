@@ -24,6 +24,8 @@ struct sonde_samples {
     sn_arena arena;
     SN_VEC(sn_sample_source) sources;
     size_t count;
+    size_t most;      /* SIZE_MAX: all */
+    size_t left_over; /* rows and images in no sample */
 };
 
 /* samples.c */
@@ -31,6 +33,8 @@ struct sonde_samples {
 sonde_status sn_samples_input(const sonde_samples *s, const char *name, sonde_type_info *info,
                               sonde_error *err);
 sonde_status sn_samples_push(sonde_samples *s, const sn_sample_source *source, sonde_error *err);
+/* Another sample would not be taken. */
+bool sn_samples_are_enough(const sonde_samples *s);
 /* One sample (`one`) or arrays of them. Takes the set over, also on failure. */
 sonde_status sn_samples_push_set(sonde_samples *s, sonde_value_set *set, bool one,
                                  sonde_error *err);

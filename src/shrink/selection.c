@@ -49,13 +49,17 @@ static bool is_called(const char *entry, const char *name)
 /* `visit` returns true to stop. */
 typedef bool (*visit_fn)(void *user, const char *name);
 
+static bool each_output(const sn_node *n, visit_fn visit, void *user)
+{
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && n->out[i]->name[0] && visit(user, n->out[i]->name))
+            return true;
+    return false;
+}
+
+/* Names of nodes come first: where similar names are listed, they mean most. */
 static bool each_name(const sn_graph *g, visit_fn visit, void *user)
 {
-    for (size_t i = 0; i < g->values.n; i++) {
-        const sn_value *v = g->values.data[i];
-        if (v->fact.data && !v->producer && v->name[0] && visit(user, v->name))
-            return true;
-    }
     for (const sn_node *n = g->first; n; n = n->next) {
         if (visit(user, sn_node_called(n)))
             return true;
@@ -64,6 +68,14 @@ static bool each_name(const sn_graph *g, visit_fn visit, void *user)
             if (each_name(body, visit, user)) /* depth is bounded by sn_graph_new */
                 return true;
     }
+    for (size_t i = 0; i < g->values.n; i++) {
+        const sn_value *v = g->values.data[i];
+        if (v->fact.data && !v->producer && v->name[0] && visit(user, v->name))
+            return true;
+    }
+    for (const sn_node *n = g->first; n; n = n->next)
+        if (each_output(n, visit, user))
+            return true;
     return false;
 }
 
@@ -133,70 +145,93 @@ static bool visit_near(void *user, const char *name)
     return false;
 }
 
+/* The first few nodes, for a word that is like none of them. */
+static bool visit_first(void *user, const char *name)
+{
+    near_names *s = user;
+    if (*name)
+        s->names[s->n++] = name;
+    return s->n == NEAR;
+}
+
 static sonde_status fail_unknown(const sn_graph *g, const char *entry, sonde_error *err)
 {
     near_names s = {.word = entry};
     char list[400] = "";
     if (!strpbrk(entry, "*?"))
         (void)each_name(g, visit_near, &s);
+    const bool similar = s.n > 0;
+    if (!similar)
+        (void)each_name(g, visit_first, &s);
     for (size_t i = 0; i < s.n; i++) {
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s'%.100s'", i ? ", " : "", s.names[i]);
     }
     return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has no node and no weight '%.200s'%s%s",
-                   entry, s.n ? "; similar names: " : "", list);
+                   entry,
+                   similar ? "; similar names: "
+                   : s.n   ? "; its first names: "
+                           : "",
+                   list);
 }
 
 /* ---- the lists ---- */
 
-static sonde_status add(sn_names *names, const char *entry, sn_arena *arena, size_t *cap,
-                        sonde_error *err)
+/* What the file names must be there, too: a comparison of another model is a mistake. */
+static sonde_status add_file(sn_names *names, const sn_graph *g, const char *path, sn_arena *arena,
+                             sonde_error *err)
 {
-    if (names->n == *cap) {
-        const char **more = SN_NEW_N(arena, const char *, *cap * 2 + 8);
-        if (!more)
-            return sn_fail_memory(err, *cap * sizeof *more);
-        if (names->n)
-            memcpy(more, names->list, names->n * sizeof *more);
-        names->list = more;
-        *cap = *cap * 2 + 8;
-    }
-    names->list[names->n++] = entry;
+    const size_t before = names->n;
+    SN_TRY(sn_names_read(names, path, arena, g->alloc, err));
+    for (size_t i = before; i < names->n; i++)
+        if (!is_there(g, names->list[i])) {
+            (void)fail_unknown(g, names->list[i], err);
+            sn_error_prefix(err, "'%.300s'", path);
+            return SONDE_INVALID_ARGUMENT;
+        }
     return SONDE_OK;
 }
 
-static sonde_status add_parts(sn_names *names, const sn_graph *g, const char *entry,
-                              sn_arena *arena, size_t *cap, sonde_error *err)
+static sonde_status add_part(sn_names *names, const sn_graph *g, const char *part, sn_arena *arena,
+                             sonde_error *err)
 {
+    if (is_there(g, part))
+        return sn_names_add(names, part, arena, err);
+    return part[0] == '@' ? add_file(names, g, part + 1, arena, err) : fail_unknown(g, part, err);
+}
+
+/* "@FILE" is a whole entry: names of files may have commas, too. */
+static sonde_status add_entry(sn_names *names, const sn_graph *g, const char *entry,
+                              sn_arena *arena, sonde_error *err)
+{
+    if (is_there(g, entry) || entry[0] == '@')
+        return add_part(names, g, entry, arena, err);
     for (const char *at = entry; at;) {
         const char *comma = strchr(at, ',');
         const size_t n = comma ? (size_t)(comma - at) : strlen(at);
         const char *part = sn_arena_strndup(arena, at, n);
         if (!part)
             return sn_fail_memory(err, n);
-        if (n && !is_there(g, part))
-            return fail_unknown(g, part, err);
         if (n)
-            SN_TRY(add(names, part, arena, cap, err));
+            SN_TRY(add_part(names, g, part, arena, err));
         at = comma ? comma + 1 : NULL;
     }
     return SONDE_OK;
 }
 
+/* A file may name nothing, which is what a comparison says of a good model; a text may not. */
 static sonde_status make(sn_names *names, const sn_graph *g, const char *const *list, size_t n,
-                         sn_arena *arena, sonde_error *err)
+                         bool may_be_empty, sn_arena *arena, sonde_error *err)
 {
-    size_t cap = 0;
     for (size_t i = 0; i < n; i++) {
         if (!list[i])
             return sn_fail(err, SONDE_INVALID_ARGUMENT, "entry %zu of a list of nodes is NULL", i);
-        if (is_there(g, list[i]))
-            SN_TRY(add(names, list[i], arena, &cap, err));
-        else
-            SN_TRY(add_parts(names, g, list[i], arena, &cap, err));
+        const size_t before = names->n;
+        SN_TRY(add_entry(names, g, list[i], arena, err));
+        if (names->n == before && !(may_be_empty && list[i][0] == '@'))
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "the list of nodes '%.200s' is empty",
+                           list[i]);
     }
-    if (n && !names->n)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a list of nodes is empty");
     return SONDE_OK;
 }
 
@@ -204,12 +239,12 @@ sonde_status sn_selection_make(sn_selection *s, const sn_graph *g, const char *c
                                size_t n_only, const char *const *except, size_t n_except,
                                sn_arena *arena, sonde_error *err)
 {
-    *s = (sn_selection){.only = {NULL, 0}};
-    SN_TRY(make(&s->only, g, only, n_only, arena, err));
-    return make(&s->except, g, except, n_except, arena, err);
+    *s = (sn_selection){.only = {NULL, 0, 0}};
+    SN_TRY(make(&s->only, g, only, n_only, false, arena, err));
+    return make(&s->except, g, except, n_except, true, arena, err);
 }
 
-static bool names_have(const sn_names *names, const char *name)
+static bool list_has(const sn_names *names, const char *name)
 {
     for (size_t i = 0; name && i < names->n; i++)
         if (is_called(names->list[i], name))
@@ -217,8 +252,22 @@ static bool names_have(const sn_names *names, const char *name)
     return false;
 }
 
-bool sn_selection_has(const sn_selection *s, const char *node, const char *weight)
+static bool names_have(const sn_names *names, const sn_node *n, const char *weight)
 {
-    const bool asked = !s->only.n || names_have(&s->only, node) || names_have(&s->only, weight);
-    return asked && !names_have(&s->except, node) && !names_have(&s->except, weight);
+    if (list_has(names, sn_node_called(n)) || list_has(names, weight))
+        return true;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && list_has(names, n->out[i]->name))
+            return true;
+    return false;
+}
+
+bool sn_selection_excepts(const sn_selection *s, const sn_node *n, const char *weight)
+{
+    return names_have(&s->except, n, weight);
+}
+
+bool sn_selection_has(const sn_selection *s, const sn_node *n, const char *weight)
+{
+    return (!s->only.n || names_have(&s->only, n, weight)) && !sn_selection_excepts(s, n, weight);
 }

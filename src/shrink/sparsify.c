@@ -94,7 +94,7 @@ static const char *reason(const pruning *p, const sn_weight *w, bool *selected)
     size_t n = 0;
     const sn_node *other = NULL;
     for (size_t i = 0; i < w->n_readers; i++)
-        if (sn_selection_has(&p->selection, sn_node_called(w->readers[i]), w->name))
+        if (sn_selection_has(&p->selection, w->readers[i], w->name))
             n++;
         else
             other = w->readers[i];

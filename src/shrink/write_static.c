@@ -76,21 +76,9 @@ typedef struct product {
     int64_t outputs; /* channels of the result */
     const sn_q_value *x;
     float x_scale;
-    int8_t *rounded;
+    const int8_t *rounded;
+    bool shared; /* another node above has the same weights */
 } product;
-
-static sonde_status check_finite(const sn_q_writer *w, const sn_value *v)
-{
-    const float *x = v->fact.data->data;
-    const int64_t n = sn_tensor_count(v->fact.data);
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return sn_fail(w->err, SONDE_INVALID_MODEL,
-                           "weight '%.300s' has a number that is not finite; leave its node in "
-                           "float",
-                           v->name);
-    return SONDE_OK;
-}
 
 /* The channel of the weights that output c has. */
 static int64_t channel_of(const product *p, int64_t c)
@@ -142,26 +130,42 @@ static void correct_bias(product *p)
 }
 
 /* ------------------------------------------------------------------ constants of a product */
-static sonde_status add_weights(sn_q_writer *w, product *p, int axis)
+static sonde_status make_weights(sn_q_writer *w, product *p, int axis, sn_q_made *made)
 {
     const sn_value *old = p->p->w;
     const sn_tensor *t = old->fact.data;
-    sn_value *in[3], *out;
     void *data, *scale, *zero;
-    sn_node *dq;
     const int rank = axis < 0 ? 0 : 1;
     SN_TRY(sn_q_constant(w->m, w->g, old->name, "_quantized", SONDE_DTYPE_I8, t->dims, t->rank,
-                         &in[0], &data, w->err));
+                         &made->values[0], &data, w->err));
     SN_TRY(sn_q_constant(w->m, w->g, old->name, "_scale", SONDE_DTYPE_F32, &p->l.channels, rank,
-                         &in[1], &scale, w->err));
+                         &made->values[1], &scale, w->err));
     SN_TRY(sn_q_constant(w->m, w->g, old->name, "_zero_point", SONDE_DTYPE_I8, &p->l.channels, rank,
-                         &in[2], &zero, w->err));
-    p->rounded = data;
-    sn_q_weight_round(p->w, p->l, p->scales, p->rounded);
+                         &made->values[2], &zero, w->err));
+    sn_q_weight_round(p->w, p->l, p->scales, data);
     memcpy(scale, p->scales, (size_t)p->l.channels * sizeof(float));
     memset(zero, 0, (size_t)p->l.channels);
-    SN_TRY(sn_q_add(w, p->n, "", "DequantizeLinear", old->name, "_DequantizeLinear", in, 3, &dq,
-                    &out));
+    made->sqnr_db = sn_q_weight_sqnr(p->w, p->l, p->scales, data);
+    return sn_q_made_add(w, made);
+}
+
+/* Constants are shared; a DequantizeLinear belongs to one node, which is what runtimes look for. */
+static sonde_status add_weights(sn_q_writer *w, product *p, int axis, double *sqnr_db)
+{
+    const sn_value *old = p->p->w;
+    const sn_q_made *made;
+    sn_value *out;
+    sn_node *dq;
+    SN_TRY(sn_q_made_find(w, old->fact.data, axis, p->scales, &made));
+    p->shared = made != NULL;
+    if (!made) {
+        SN_TRY(make_weights(w, p, axis, &(sn_q_made){.of = old->fact.data, .form = axis}));
+        SN_TRY(sn_q_made_find(w, old->fact.data, axis, p->scales, &made));
+    }
+    p->rounded = made->values[0]->fact.data->data;
+    *sqnr_db = made->sqnr_db;
+    SN_TRY(sn_q_add(w, p->n, "", "DequantizeLinear", old->name, "_DequantizeLinear", made->values,
+                    3, &dq, &out));
     if (axis >= 0)
         SN_TRY(sn_q_set_int(w, dq, "axis", axis));
     sn_node_set_input(p->n, 1, out);
@@ -218,13 +222,12 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
     const int axis = w->q->o.per_tensor || found.channels == 1 ? -1 : found.axis;
     product p = {.n = n,
                  .p = &found,
-                 .w = found.w->fact.data->data,
                  .l = sn_q_layout_of(found.w->fact.data, axis),
                  .outputs =
                      sn_q_is(n, "ConvTranspose") ? found.channels * found.groups : found.channels,
                  .x = &w->q->values[x->id],
                  .x_scale = w->q->values[x->id].scale};
-    SN_TRY(check_finite(w, found.w));
+    SN_TRY(sn_q_weight_numbers(w, found.w, &p.w));
     p.scales = SN_NEW_N(&w->m->arena, float, (size_t)p.l.channels);
     if (!p.scales)
         return sn_fail_memory(w->err, (size_t)p.l.channels * sizeof(float));
@@ -232,7 +235,7 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
     if (!matmul)
         SN_TRY(copy_bias(w, &p, !w->q->o.no_bias_correction));
     widen_scales(&p);
-    SN_TRY(add_weights(w, &p, axis));
+    SN_TRY(add_weights(w, &p, axis, &d->sqnr_db));
     if (!w->q->o.no_bias_correction)
         correct_bias(&p);
     const char *name =
@@ -241,12 +244,13 @@ static sonde_status write_product(sn_q_writer *w, sn_node *n, sn_q_node *d)
         return sn_fail_memory(w->err, 64);
     if (p.bias)
         SN_TRY(add_bias(w, &p, name));
-    const uint64_t count = (uint64_t)sn_tensor_count(found.w->fact.data);
+    const uint64_t count = p.shared ? 0 : (uint64_t)sn_tensor_count(found.w->fact.data);
     d->made = "int8";
     d->weights = axis < 0 ? "per tensor" : "per channel";
-    d->bytes_before = count * 4 + (found.bias ? (uint64_t)p.outputs * 4 : 0);
-    d->bytes_after = count + (uint64_t)p.l.channels * 5 + (p.bias ? (uint64_t)p.outputs * 8 : 0);
-    d->sqnr_db = sn_q_weight_sqnr(p.w, p.l, p.scales, p.rounded);
+    d->bytes_before =
+        (count + (found.bias ? (uint64_t)p.outputs : 0)) * (w->q->widened ? 2 : sizeof(float));
+    d->bytes_after = count + (p.shared ? 0 : (uint64_t)p.l.channels * 5) +
+                     (p.bias ? (uint64_t)p.outputs * 8 : 0);
     return SONDE_OK;
 }
 
@@ -257,12 +261,7 @@ static sonde_status write_all(sn_q_writer *w)
     if (!all)
         return sn_fail_memory(w->err, n_values * sizeof *all);
     SN_TRY(add_pairs(w, all, n_values));
-    sn_graph_each (n, w->g) {
-        const bool old = n->id < w->q->g->n_nodes;
-        if (old && w->q->nodes[n->id].role == SN_Q_PRODUCT)
-            SN_TRY(write_product(w, n, &w->q->nodes[n->id]));
-    }
-    return SONDE_OK;
+    return sn_q_write_products(w, write_product);
 }
 
 sonde_status sn_q_write_static(sn_quantizer *q, sonde_model **made)

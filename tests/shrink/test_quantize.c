@@ -241,7 +241,8 @@ TEST(what_makes_no_sense_is_refused)
     o.except_count = 1;
     CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
     o.except = &name;
-    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(err.message, "no node and no weight 'nowhere'");
     o.kind = (sonde_quantize_kind)7;
     CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sonde_samples_add_path(s.samples, "/nonexistent", NULL, &err), SONDE_NOT_FOUND);
@@ -252,6 +253,65 @@ TEST(what_makes_no_sense_is_refused)
     CHECK(!made);
     sonde_quantized_release(NULL);
     sonde_samples_release(NULL);
+    close_setup(&s);
+}
+
+TEST(numbers_out_of_range_are_refused_with_the_range)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    CHECK_OK(open_setup(&s, NULL, "tiny_mlp", 1, &err));
+    const struct {
+        double percentile, goal_db;
+        int bits, block_size;
+        const char *said;
+    } cases[] = {
+        {50, 0, 0, 0, "above 50 and at most 100"},
+        {-1, 0, 0, 0, "above 50 and at most 100"},
+        {(double)NAN, 0, 0, 0, "above 50 and at most 100"},
+        {0, -1, 0, 0, "must be above 0"},
+        {0, (double)NAN, 0, 0, "must be above 0"},
+        {0, (double)INFINITY, 0, 0, "must be above 0"},
+        {0, 0, 2, 0, "4 or 8 bits, not 2"},
+        {0, 0, 0, 8, "from 16 to 1048576, not 8"},
+        {0, 0, 0, 48, "power of two"},
+        {0, 0, 0, -32, "power of two"},
+        {0, 0, 0, 1 << 21, "from 16 to 1048576"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+        o.percentile = cases[i].percentile;
+        o.goal_db = cases[i].goal_db;
+        o.bits = cases[i].bits;
+        o.block_size = cases[i].block_size;
+        CHECK_EQ(sonde_quantize(s.model, s.samples, &o, &made, &err), SONDE_INVALID_ARGUMENT);
+        CHECK_HAS(err.message, cases[i].said);
+    }
+    CHECK(!made);
+    close_setup(&s);
+}
+
+TEST(a_limit_holds_for_every_source_of_samples)
+{
+    setup s;
+    sonde_error err;
+    sonde_quantized *made = NULL;
+    sonde_value_set *set = NULL;
+    sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+    CHECK_OK(open_setup(&s, NULL, "tiny_mlp", 5, &err));
+    CHECK_OK(sonde_samples_limit(s.samples, 2, &err));
+    CHECK_EQ(sonde_samples_count(s.samples), 2);
+    CHECK_EQ(sonde_samples_get(s.samples, 2, &set, &err), SONDE_NOT_FOUND);
+    CHECK_HAS(err.message, "there are 2 samples");
+    CHECK_OK(sonde_quantize(s.model, s.samples, NULL, &made, &err));
+    CHECK_OK(sonde_quantized_info_get(made, &info, &err));
+    CHECK_EQ(info.samples, 2);
+    CHECK_OK(sonde_samples_limit(s.samples, 0, &err));
+    CHECK_EQ(sonde_samples_count(s.samples), 5);
+    CHECK_EQ(sonde_samples_left_over(s.samples), 0);
+    CHECK_EQ(sonde_samples_limit(NULL, 1, &err), SONDE_INVALID_ARGUMENT);
+    sonde_quantized_release(made);
     close_setup(&s);
 }
 

@@ -41,7 +41,7 @@ static const option_row pruning_rows[] = {
      "blocks as OUTPUTSxK (4x1, 1x16, 16x1, 16x4, 1x1, ...) or 2:4 (default: 4x1)"},
     {0, "only", OPT_LIST, AT(only), "NODES",
      "prune only the weights of these nodes: names with commas between them; * and ? are "
-     "wildcards; may be repeated"},
+     "wildcards, @FILE takes names from a file; may be repeated"},
     {0, "except", OPT_LIST, AT(except), "NODES", "leave the weights of these nodes as they are"},
     {0, "global", OPT_FLAG, AT(global), NULL,
      "take the smallest blocks of all weights together instead of those of each weight"},

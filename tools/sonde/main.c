@@ -32,7 +32,7 @@ static void print_help(void)
            "\n"
            "Exit status: 0 success, 1 error, 2 wrong usage, 3 a comparison failed, 128 + N ended\n"
            "by signal N: 130 after Ctrl-C, 143 after SIGTERM. After a signal, the results so far\n"
-           "are shown.\n");
+           "are shown; a file is written whole or not at all.\n");
 }
 
 static bool looks_like_a_model(const char *word)

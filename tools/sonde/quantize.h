@@ -10,7 +10,7 @@ typedef struct quantize_options {
     run_setup setup;
     saving_options saving;
     const char *output, *json, *method, *activation, *weights_only;
-    list calibrate, except;
+    list calibrate, only, except;
     int64_t most, block_size;
     double percentile, goal;
     bool per_channel, per_tensor, dynamic, equalize, correct_bias, keep_bias, force, no_measure;

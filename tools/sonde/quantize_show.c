@@ -129,12 +129,30 @@ static void print_summary(const quantize_options *o, const sonde_quantized_info 
     if (i->opset_after != i->opset_before)
         printf("opset raised from %lld to %lld\n", (long long)i->opset_before,
                (long long)i->opset_after);
+    if (i->widened)
+        printf(
+            "the model computed in f16; what stays in float is f32 now, inputs and outputs are as "
+            "before\n");
     if (o->equalize)
         printf("%zu pairs of layers equalised\n", i->equalized);
     if (i->left_for_goal)
-        printf("%zu layers left in float for the goal of %g dB\n", i->left_for_goal, i->goal_db);
-    if (!isnan(i->sqnr_db)) {
+        printf("%zu layer%s left in float for the goal of %g dB\n", i->left_for_goal,
+               i->left_for_goal == 1 ? "" : "s", i->goal_db);
+    if (i->body_products > i->body_products_quantized)
+        printf("%zu of %zu products in bodies of Loop, If or Scan stay in float%s\n",
+               i->body_products - i->body_products_quantized, i->body_products,
+               o->dynamic || o->weights_only
+                   ? ""
+                   : ": nothing is calibrated there; --dynamic and --weights-only quantise them");
+    if (isinf(i->sqnr_db)) {
+        printf("%zu samples: %s", i->samples,
+               i->sqnr_db > 0
+                   ? "outputs are equal"
+                   : "the outputs of the quantised model are not finite, or should be 0");
+    } else if (!isnan(i->sqnr_db)) {
         printf("%zu samples: outputs agree to %.1f dB SQNR", i->samples, i->sqnr_db);
+    }
+    if (!isnan(i->sqnr_db)) {
         if (!isnan(i->top1_agreement))
             printf(", the largest score is the same in %.1f %%", 100 * i->top1_agreement);
         printf("\n");
@@ -188,6 +206,9 @@ static int write_json(const quantize_options *o, const sonde_quantized *made,
     add_number(&t, "top1_agreement", i->top1_agreement);
     text_add(&t, ",\"goal_missed\":%s,\"left_for_goal\":%zu", i->goal_missed ? "true" : "false",
              i->left_for_goal);
+    text_add(&t, ",\"widened\":%s", i->widened ? "true" : "false");
+    text_add(&t, ",\"body_products\":%zu,\"body_products_quantized\":%zu", i->body_products,
+             i->body_products_quantized);
     add_number(&t, "before_ms", speed->runs ? speed->before_ms : (double)NAN);
     add_number(&t, "after_ms", speed->runs ? speed->after_ms : (double)NAN);
     text_add(&t, ",\"nodes\":[");

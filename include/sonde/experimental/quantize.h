@@ -38,22 +38,24 @@ typedef struct sonde_quantize_options {
     size_t struct_size;
     sonde_quantize_kind kind;
     sonde_calibration method;
-    double percentile;      /* of SONDE_CALIBRATION_PERCENTILE; 0 = 99.999 */
+    double percentile;      /* of SONDE_CALIBRATION_PERCENTILE: above 50, to 100; 0 = 99.999 */
     int per_tensor;         /* weights have one scale, not one per output channel */
     int signed_activations; /* int8 instead of uint8 */
     int bits;               /* of SONDE_QUANTIZE_WEIGHTS: 4 or 8; 0 = 4 */
-    int block_size;         /* of SONDE_QUANTIZE_WEIGHTS: a power of two, at least 16; 0 = 32 */
+    int block_size;         /* of SONDE_QUANTIZE_WEIGHTS: a power of two, 16 to 2^20; 0 = 32 */
     int equalize;           /* cross-layer equalisation before anything else */
     /* Static: biases stay as they are. Otherwise they take up the mean error that rounded weights
      * make on the samples. */
     int no_bias_correction;
-    /* Nodes that stay in float, by their names or by the name of what they produce. "@FILE": those
-     * in the list "leave_in_float" of a comparison, JSON of the schema "sonde.compare/1". */
+    /* Names of nodes, of what they produce or of weights, patterns with * and ?, or lists of these
+     * with commas. "@FILE": those in the list "leave_in_float" of a comparison, JSON of the schema
+     * "sonde.compare/1", or one in each line of a text. `except`: what stays in float. `only`: the
+     * products and convolutions that do not; none: all. */
     const char *const *except;
     size_t except_count;
     /* SQNR in dB between the outputs of both models on the samples; 0: none. Where it is missed,
-     * the layers that cost most stay in float, at most half of them; the best found is the result
-     * also if the goal is not met. */
+     * the layers that cost most stay in float, as few as are needed, all but one at most; the best
+     * found is the result also if the goal is not met. */
     double goal_db;
     int force;          /* also a model that is quantised already */
     size_t group_bytes; /* activations kept at a time while calibrating; 0 = 256 MiB */
@@ -61,7 +63,9 @@ typedef struct sonde_quantize_options {
      * end with SONDE_CANCELLED. */
     int (*progress)(void *user, const char *what, double done);
     void *progress_user;
-    sonde_cancel_token *cancel;
+    sonde_cancel_token *cancel; /* also of sonde_quantized_measure: lives as long as the result */
+    const char *const *only;
+    size_t only_count;
 } sonde_quantize_options;
 
 /* `samples` may be NULL where the kind needs none. Errors name the node or the tensor. */
@@ -77,7 +81,7 @@ SONDE_API sonde_status sonde_quantized_save(const sonde_quantized *result, const
 typedef struct sonde_quantized_info {
     size_t struct_size;
     size_t products, products_quantized;              /* Conv, ConvTranspose, Gemm, MatMul */
-    size_t nodes, nodes_quantized;                    /* of the main graph, products included */
+    size_t nodes, nodes_quantized;                    /* products included */
     uint64_t weight_bytes_before, weight_bytes_after; /* all constants */
     int64_t opset_before, opset_after;
     size_t equalized;      /* pairs of layers */
@@ -87,11 +91,16 @@ typedef struct sonde_quantized_info {
     int goal_missed;
     double goal_db;
     size_t left_for_goal; /* layers that stay in float because of the goal */
+    /* Of products, those in bodies of control flow: the static form leaves them in float, because
+     * nothing is calibrated there. */
+    size_t body_products, body_products_quantized;
+    int widened; /* static: the model computed in f16, and what stays in float is f32 now */
 } sonde_quantized_info;
 SONDE_API sonde_status sonde_quantized_info_get(const sonde_quantized *result,
                                                 sonde_quantized_info *info, sonde_error *err);
 
-/* One node of the model, normalisations folded into their convolutions. */
+/* One node of the model, normalisations folded into their convolutions; nodes of bodies come after
+ * those of the main graph. Weights that several nodes read are counted at the first. */
 typedef struct sonde_quantized_row {
     size_t struct_size;
     const char *node, *op_type; /* a node without a name is called by what it produces */

@@ -22,6 +22,9 @@ typedef struct sonde_samples sonde_samples;
 SONDE_API sonde_status sonde_samples_create(sonde_model *model, sonde_samples **samples,
                                             sonde_error *err);
 SONDE_API void sonde_samples_release(sonde_samples *samples);
+/* Never more than `most` samples are in the list, wherever they come from: the first ones stay, and
+ * files that would only add others are not read. 0: all. */
+SONDE_API sonde_status sonde_samples_limit(sonde_samples *samples, size_t most, sonde_error *err);
 
 /* One sample: a value for each input that has no default. The values are retained. */
 SONDE_API sonde_status sonde_samples_add(sonde_samples *samples, const char *const *names,
@@ -40,15 +43,18 @@ typedef struct sonde_samples_options {
      * where it leaves them open). */
     const sonde_image_options *image;
     int layout; /* of images: 0 as the shape of the input says, 1 NCHW, 2 NHWC */
-    int most;   /* samples that are taken of a folder, in the order of names; 0: all */
 } sonde_samples_options;
-/* A file (.npz, .safetensors: arrays as above; an image), or a folder of images, of such files, or
- * of ONNX test data (input_0.pb …, itself or in test_data_set_* folders). */
+/* A file (.npz, .safetensors: arrays as above; .npy: the array of the only input without a default;
+ * an image), or a folder of images, of such files, or of ONNX test data (input_0.pb …, itself or in
+ * test_data_set_* folders). Folders are read in the order of names. */
 SONDE_API sonde_status sonde_samples_add_path(sonde_samples *samples, const char *path,
                                               const sonde_samples_options *options,
                                               sonde_error *err);
 
 SONDE_API size_t sonde_samples_count(const sonde_samples *samples);
+/* Rows of arrays, and images, that are in no sample: a model that takes n at a time leaves over
+ * what does not divide by n. */
+SONDE_API size_t sonde_samples_left_over(const sonde_samples *samples);
 /* Sample `index` as a set of values by input name; the caller releases it. */
 SONDE_API sonde_status sonde_samples_get(const sonde_samples *samples, size_t index,
                                          sonde_value_set **set, sonde_error *err);

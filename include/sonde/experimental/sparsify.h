@@ -30,8 +30,9 @@ typedef struct sonde_sparsify_options {
      * 16x1, 16x4, 1x1. "2:4": two of four neighbours along k. Of a convolution k is an input
      * channel at one tap of the kernel. The last blocks may be smaller. */
     const char *pattern;
-    /* Names of nodes or weights, patterns with * and ?, or lists of these with commas. A weight is
-     * pruned if all nodes that read it are selected. */
+    /* Names of nodes, of what they produce or of weights, patterns with * and ?, lists of these
+     * with commas, or "@FILE" as in sonde/experimental/quantize.h. A weight is pruned if all nodes
+     * that read it are selected. */
     const char *const *only; /* none: all weights except those of depthwise convolutions */
     size_t only_count;
     const char *const *except;
