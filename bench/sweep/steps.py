@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of the sweep: export, agreement, measurement, profiles. Each returns plain data or raises Failed."""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGES = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "onnxruntime", "openvino", "numpy")
+EXPORTING = PACKAGES[:6]
+RIVALS = ("onnxruntime", "openvino:precision=f32")
+
+
+class Failed(Exception):
+    """A step that did not work; the text is what a reader of the page needs."""
+
+
+def call(command, seconds, memory=None, **environment):
+    """The standard output of a command. It and all it started end after so many seconds; its data stay below `memory`
+    bytes."""
+    def bound():
+        os.setsid()
+        if memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    command = list(map(str, command))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                          env={**os.environ, **environment}, preexec_fn=bound) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except BaseException as error:
+            os.killpg(process.pid, 9)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise Failed(f"took more than {seconds} s") from None
+            raise
+    if process.returncode:
+        last = [line for line in (err.strip() or out.strip()).splitlines() if line.strip()][-1:]
+        ended = f"ended by signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+        raise Failed(last[0].strip()[:300] if last and process.returncode > 0 else ended)
+    return out
+
+
+def versions(python):
+    """The versions of the packages that are installed for this interpreter."""
+    code = ("import importlib.metadata as m, json\nfound = {}\n"
+            f"for name in {PACKAGES!r}:\n    try:\n        found[name] = m.version(name)\n"
+            "    except m.PackageNotFoundError:\n        pass\nprint(json.dumps(found))")
+    return json.loads(call([python, "-c", code], 60))
+
+
+def export(case, key, models, python, seconds, memory):
+    """The folder with model.onnx and inputs.npz of a case. What was exported with this key is not exported again, and
+    what failed with it fails again at once."""
+    folder = models / case.name
+    note = folder / "export.json"
+    try:
+        known = json.loads(note.read_text())
+    except (OSError, ValueError):
+        known = {}
+    if known.get("key") == key and (known.get("error") or (folder / "model.onnx").exists()):
+        if known.get("error"):
+            raise Failed(known["error"])
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    models.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=models) as work:
+        error = None
+        try:
+            call([python, HERE / "export.py", case.name, work], seconds, memory, OMP_NUM_THREADS="1",
+                 PYTHONDONTWRITEBYTECODE="1")
+        except Failed as failure:
+            error = str(failure)
+        (pathlib.Path(work) / "export.json").write_text(json.dumps({"key": key, "error": error}))
+        os.chmod(work, 0o755)
+        shutil.copytree(work, folder)
+    if error:
+        raise Failed(error)
+    return folder
+
+
+def agreement(sonde, python, folder, threads, seconds):
+    """How far sonde's outputs are from ONNX Runtime's: the largest difference as a share of the largest value."""
+    with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
+        ours = pathlib.Path(work) / "sonde.npz"
+        call([sonde, "run", folder / "model.onnx", "-i", folder / "inputs.npz", "-t", threads, "-q", "-o", ours], seconds)
+        try:
+            text = call([python, HERE / "peer_run.py", "compare", folder / "model.onnx", folder / "inputs.npz", ours],
+                        seconds)
+        except Failed as failure:
+            raise Failed(f"ONNX Runtime: {failure}") from None
+    return json.loads(text.splitlines()[-1])
+
+
+def measure(given, folder):
+    """The results of `sonde bench`: the runtimes one at a time, in rounds, pinned to the same cores."""
+    with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
+        out = pathlib.Path(work) / "results.json"
+        call([given.sonde, "bench", folder / "model.onnx", "-i", folder / "inputs.npz", "--threads", given.threads,
+              "--against", ",".join(("sonde", *RIVALS)), "--rounds", given.rounds, "--duration", given.seconds,
+              "--no-program", "--timeout", "300", "--python", given.python, "--json", out, "-q"], 3600)
+        results = json.loads(out.read_text())
+    return results.get("results", [results])
+
+
+def profiles(given, folder, peer):
+    """Sonde's trace, and the steps of the peer: what each operator took, on average over runs."""
+    with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
+        trace = pathlib.Path(work) / "trace.json"
+        call([given.sonde, "profile", folder / "model.onnx", "-i", folder / "inputs.npz", "-t", given.threads,
+              "--duration", "1", "--level", "1", "-q", "-o", trace], 600)
+        own = json.loads(trace.read_text())
+        text = call([given.python, HERE / "peer_run.py", "profile", folder / "model.onnx", folder / "inputs.npz",
+                     peer.split(":")[0], given.threads], 600)
+    return own, json.loads(text.splitlines()[-1])
