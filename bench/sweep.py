@@ -50,7 +50,7 @@ def measured(given, case, folder, row):
     if rows.loses(row):
         try:
             trace, peer = steps.profiles(given, folder, row["better"])
-            row["losers"] = losers.report(losers.own_steps(trace), peer)
+            row["losers"] = losers.report(losers.own_steps(trace), peer["steps"], peer["producers"])
         except (steps.Failed, ValueError) as failure:
             row["losers"] = {"message": str(failure)}
 
@@ -71,7 +71,7 @@ def one(given, case, key, row):
     """Exports, checks and measures one model; what goes wrong becomes its status."""
     stage = "export failed"
     try:
-        folder = steps.export(case, key, given.models, given.python, given.export_seconds, given.export_memory << 30)
+        folder = steps.export(case, key, given)
         stage = "failed"
         if not given.export_only:
             measured(given, case, folder, row)
@@ -110,7 +110,7 @@ def main():
     parser.add_argument("-t", "--threads", type=int, default=1, help="threads of every runtime (1)")
     parser.add_argument("--rounds", type=int, default=5, help="times each runtime is started anew (5)")
     parser.add_argument("--seconds", type=float, default=3, help="seconds for each model and runtime (3)")
-    parser.add_argument("--again", action="store_true", help="measure also what is known")
+    parser.add_argument("--again", action="store_true", help="measure also what is known, export again what failed")
     parser.add_argument("--list", action="store_true", help="print the models and end")
     parser.add_argument("--export-only", action="store_true", help="export, measure nothing")
     parser.add_argument("--check", action="store_true", help="export and compare outputs with ONNX Runtime, measure nothing")

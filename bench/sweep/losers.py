@@ -2,7 +2,7 @@
 """Which operators lose: sonde's steps beside the other runtime's, from the profiles of both.
 
 A step of sonde names the nodes of the file that it computes. A step of another runtime has a name made from the name of
-one node; where that node is found, the two steps are compared. What cannot be matched shows in the sums by class."""
+one node or of the tensor it makes; where that node is found, the two steps are compared. What cannot be matched shows in the sums by class."""
 
 import re
 
@@ -22,7 +22,7 @@ CLASSES = {
     "layout and copies": "Transpose Reshape Reorder ReorderInput ReorderOutput Concat Concatenation Slice StridedSlice "
                          "Split Gather GatherND GatherElements ScatterND ScatterElements ScatterUpdate Pad Expand "
                          "Broadcast Tile Flatten Squeeze Unsqueeze DepthToSpace SpaceToDepth Identity Roll Shape "
-                         "ConstantOfShape Cast Convert",
+                         "ConstantOfShape Cast Convert ShuffleChannels",
 }
 CLASS_OF = {op: name for name, ops in CLASSES.items() for op in ops.split()}
 # What runtimes put around the name of a node when they change it.
@@ -53,14 +53,16 @@ def own_steps(trace):
     return [{**step, "ms": step["ms"] / count, "flops": step["flops"] / count} for step in steps.values()]
 
 
-def matched(own, peer):
+def matched(own, peer, producers):
     """For each own step the milliseconds of the peer's steps on its nodes, or None where it has none."""
     where, times = {}, [None] * len(own)
     for k, step in enumerate(own):
         for node in step["nodes"]:
             where.setdefault(node, k)
     for step in peer:
-        k = where.get(step["name"], where.get(AROUND.sub("", step["name"])))
+        plain = AROUND.sub("", step["name"])
+        names = (step["name"], producers.get(step["name"]), plain, producers.get(plain))
+        k = next((where[name] for name in names if name in where), None)
         if k is not None:
             times[k] = (times[k] or 0.0) + step["ms"]
     return times
@@ -84,10 +86,10 @@ def what(step):
     return ", ".join(kept)
 
 
-def groups(own, peer):
+def groups(own, peer, producers):
     """Own steps of the same operator, shapes and kernel together, with the peer's time on the same nodes."""
     found = {}
-    for step, theirs in zip(own, matched(own, peer)):
+    for step, theirs in zip(own, matched(own, peer, producers)):
         label = step["op"] + (f"+{step['post']}" if step["post"] else "")
         key = (label, step["shapes"], what(step), step["kernel"])
         group = found.setdefault(key, {"op": label, "shapes": step["shapes"], "what": what(step),
@@ -103,10 +105,10 @@ def groups(own, peer):
     return list(found.values())
 
 
-def report(own, peer, most=8):
+def report(own, peer, producers, most=8):
     """What the page says of a model that loses. Steps that lose come first, then long ones without a counterpart."""
     total = sum(step["ms"] for step in own)
-    rows = [g for g in groups(own, peer) if g["ms"] - (g["peer_ms"] or 0) > 0.005 * total]
+    rows = [g for g in groups(own, peer, producers) if g["ms"] - (g["peer_ms"] or 0) > 0.005 * total]
     known = sorted((g for g in rows if g["peer_ms"] is not None), key=lambda g: g["peer_ms"] - g["ms"])
     alone = sorted((g for g in rows if g["peer_ms"] is None and g["ms"] > 0.03 * total), key=lambda g: -g["ms"])
     return {"own_ms": total, "peer_ms": sum(step["ms"] for step in peer), "classes": by_class(own, peer),

@@ -4,7 +4,7 @@
 
 usage: peer_run.py compare MODEL.onnx INPUTS.npz OUTPUTS.npz            the outputs against those of ONNX Runtime
        peer_run.py profile MODEL.onnx INPUTS.npz onnxruntime|openvino THREADS
-                                                                        mean ms of each of its steps
+                                             mean ms of each of its steps, and which node of the file makes which tensor
 """
 
 import json
@@ -110,6 +110,14 @@ def profile_openvino(model, feed, threads):
     return [{**s, "ms": sum(s["ms"][2:]) / len(s["ms"][2:])} for s in steps.values() if sum(s["ms"][2:])]
 
 
+def producers(model):
+    """The name of the node that makes each tensor: runtimes name steps after either."""
+    import onnx
+
+    nodes = onnx.load(model, load_external_data=False).graph.node
+    return {output: node.name for node in nodes for output in node.output if output}
+
+
 def main():
     what, model, inputs, *rest = sys.argv[1:]
     if what == "compare":
@@ -118,7 +126,7 @@ def main():
     with np.load(inputs) as file:
         feed = {name: file[name] for name in file.files}
     kinds = {"onnxruntime": profile_onnxruntime, "openvino": profile_openvino}
-    print(json.dumps(kinds[rest[0]](model, feed, int(rest[1]))))
+    print(json.dumps({"steps": kinds[rest[0]](model, feed, int(rest[1])), "producers": producers(model)}))
 
 
 if __name__ == "__main__":

@@ -52,31 +52,35 @@ def versions(python):
     return json.loads(call([python, "-c", code], 60))
 
 
-def export(case, key, models, python, seconds, memory):
+def export(case, key, given):
     """The folder with model.onnx and inputs.npz of a case. What was exported with this key is not exported again, and
-    what failed with it fails again at once."""
+    what failed with it fails at once, unless it is to be tried again."""
+    models = given.models
     folder = models / case.name
     note = folder / "export.json"
     try:
         known = json.loads(note.read_text())
     except (OSError, ValueError):
         known = {}
-    if known.get("key") == key and (known.get("error") or (folder / "model.onnx").exists()):
-        if known.get("error"):
+    if known.get("key") == key:
+        if known["error"] and not given.again:
             raise Failed(known["error"])
-        return folder
+        if (folder / "model.onnx").exists():
+            return folder
     shutil.rmtree(folder, ignore_errors=True)
     models.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=models) as work:
-        error = None
-        try:
-            call([python, HERE / "export.py", case.name, work], seconds, memory, OMP_NUM_THREADS="1",
-                 PYTHONDONTWRITEBYTECODE="1")
-        except Failed as failure:
-            error = str(failure)
-        (pathlib.Path(work) / "export.json").write_text(json.dumps({"key": key, "error": error}))
-        os.chmod(work, 0o755)
-        shutil.copytree(work, folder)
+    work, error = pathlib.Path(tempfile.mkdtemp(prefix=".export-", dir=models)), None
+    try:
+        call([given.python, HERE / "export.py", case.name, work], given.export_seconds, given.export_memory << 30,
+             OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    except Failed as failure:
+        error = str(failure)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    (work / "export.json").write_text(json.dumps({"key": key, "error": error}))
+    work.chmod(0o755)
+    work.rename(folder)
     if error:
         raise Failed(error)
     return folder
@@ -107,7 +111,7 @@ def measure(given, folder):
 
 
 def profiles(given, folder, peer):
-    """Sonde's trace, and the steps of the peer: what each operator took, on average over runs."""
+    """Sonde's trace, and the steps of the peer with their mean times."""
     with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
         trace = pathlib.Path(work) / "trace.json"
         call([given.sonde, "profile", folder / "model.onnx", "-i", folder / "inputs.npz", "-t", given.threads,
