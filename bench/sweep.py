@@ -113,14 +113,16 @@ def main():
     parser.add_argument("--again", action="store_true", help="measure also what is known, export again what failed")
     parser.add_argument("--list", action="store_true", help="print the models and end")
     parser.add_argument("--export-only", action="store_true", help="export, measure nothing")
-    parser.add_argument("--check", action="store_true", help="export and compare outputs with ONNX Runtime, measure nothing")
+    parser.add_argument("--check", action="store_true",
+                        help="export and compare outputs with ONNX Runtime, measure nothing")
     parser.add_argument("--page-only", action="store_true", help="write the page from the results there are")
     parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="write a page in Markdown")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build" / "sweep.json",
                         help="results, a row after each model (build/sweep.json)")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build" / "sweep", metavar="DIR",
                         help="where exported models are kept (build/sweep)")
-    parser.add_argument("--export-seconds", type=int, default=300, help="time limit of one export (300)")
+    parser.add_argument("--export-seconds", type=int, default=300,
+                        help="seconds of the processor that one export may take (300)")
     parser.add_argument("--export-memory", type=int, default=12, help="GiB that one export may use (12)")
     parser.add_argument("--python", default=os.environ.get("SONDE_BENCH_PYTHON") or sys.executable,
                         help="interpreter that has torch and the runtimes (SONDE_BENCH_PYTHON, this one)")

@@ -137,7 +137,9 @@ def enliven(net):
     """Random numbers in place of tensors that start as one constant."""
     random = torch.Generator().manual_seed(SEED + 2)
     for parameter in net.parameters():
-        if not parameter.is_floating_point() or parameter.numel() == 0 or bool((parameter != parameter.flatten()[0]).any()):
+        if not parameter.is_floating_point() or not parameter.numel():
+            continue
+        if bool((parameter != parameter.flatten()[0]).any()):
             continue
         start = float(parameter.flatten()[0])
         noise = torch.rand(parameter.shape, generator=random)
@@ -195,7 +197,8 @@ def main():
     options = {"input_names": names, "output_names": [f"output{k}" for k in range(outputs)], "opset_version": OPSET}
     with torch.no_grad():
         if case.exporter == "dynamo":
-            torch.onnx.export(net, inputs, folder / "model.onnx", dynamo=True, external_data=False, verbose=False, **options)
+            torch.onnx.export(net, inputs, folder / "model.onnx", dynamo=True, external_data=False, verbose=False,
+                              **options)
         else:
             torch.onnx.export(net, inputs, str(folder / "model.onnx"), dynamo=False, **options)
     np.savez(folder / "inputs.npz", **{n: t.numpy() for n, t in zip(names, inputs)})

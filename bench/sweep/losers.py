@@ -2,7 +2,8 @@
 """Which operators lose: sonde's steps beside the other runtime's, from the profiles of both.
 
 A step of sonde names the nodes of the file that it computes. A step of another runtime has a name made from the name of
-one node or of the tensor it makes; where that node is found, the two steps are compared. What cannot be matched shows in the sums by class."""
+one node or of the tensor it makes; where that node is found, the two steps are compared. What cannot be matched shows in
+the sums by class."""
 
 import re
 

@@ -209,7 +209,7 @@ class DiffusionUNet(nn.Module):
         self.register_buffer("rates", torch.exp(torch.arange(32) * -0.3))
         self.time = nn.Sequential(nn.Linear(64, 128), nn.SiLU(), nn.Linear(128, 128))
         self.enter = nn.Conv2d(4, w, 3, padding=1)
-        self.down1, self.attend1, self.half = TimedBlock(w, w), Attend(w), nn.Conv2d(w, w, 3, 2, 1)
+        self.down1, self.attend1, self.shrink = TimedBlock(w, w), Attend(w), nn.Conv2d(w, w, 3, 2, 1)
         self.down2, self.attend2 = TimedBlock(w, 2 * w), Attend(2 * w)
         self.middle = TimedBlock(2 * w, 2 * w)
         self.up2, self.attend3 = TimedBlock(4 * w, 2 * w), Attend(2 * w)
@@ -221,7 +221,7 @@ class DiffusionUNet(nn.Module):
         angles = timestep[:, None] * 1000 * self.rates[None]
         time = self.time(torch.cat([angles.sin(), angles.cos()], -1))
         a = self.attend1(self.down1(self.enter(sample), time), context)
-        b = self.attend2(self.down2(self.half(a), time), context)
+        b = self.attend2(self.down2(self.shrink(a), time), context)
         x = self.middle(b, time)
         x = self.attend3(self.up2(torch.cat([x, b], 1), time), context)
         x = self.widen(F.interpolate(x, scale_factor=2.0))

@@ -134,8 +134,8 @@ def write(rows):
     machine = first["machine"] if first else {}
     versions = first["versions"] if first else {}
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-    dates = sorted(r["date"] for r in rows)
-    when = "" if not dates else dates[0][:10] if dates[0][:10] == dates[-1][:10] else f"{dates[0][:10]} to {dates[-1][:10]}"
+    dates = sorted({r["date"][:10] for r in rows})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
     about = (f"Measured {when} on {machine.get('cores')} cores of {machine.get('cpu')}, with {listed}." if first else
              f"{count(len(rows), 'row')}, nothing measured.")
     head = ("# Sweep over architectures\n\n<!-- Written by bench/sweep.py: change that, not this page. -->\n\n"

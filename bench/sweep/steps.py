@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -19,11 +20,13 @@ class Failed(Exception):
     """A step that did not work; the text is what a reader of the page needs."""
 
 
-def call(command, seconds, memory=None, **environment):
-    """The standard output of a command. It and all it started end after so many seconds; its data stay below `memory`
-    bytes."""
+def call(command, seconds, cpu_seconds=None, memory=None, **environment):
+    """The standard output of a command. It and all it started end after so many seconds, or seconds of the processor; its
+    data stay below `memory` bytes."""
     def bound():
         os.setsid()
+        if cpu_seconds:
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
         if memory:
             resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     command = list(map(str, command))
@@ -32,11 +35,13 @@ def call(command, seconds, memory=None, **environment):
         try:
             out, err = process.communicate(timeout=seconds)
         except BaseException as error:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise Failed(f"took more than {seconds} s") from None
             raise
+    if cpu_seconds and process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise Failed(f"took more than {cpu_seconds} s of the processor, or was killed")
     if process.returncode:
         last = [line for line in (err.strip() or out.strip()).splitlines() if line.strip()][-1:]
         ended = f"ended by signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
@@ -71,8 +76,8 @@ def export(case, key, given):
     models.mkdir(parents=True, exist_ok=True)
     work, error = pathlib.Path(tempfile.mkdtemp(prefix=".export-", dir=models)), None
     try:
-        call([given.python, HERE / "export.py", case.name, work], given.export_seconds, given.export_memory << 30,
-             OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        call([given.python, HERE / "export.py", case.name, work], 20 * given.export_seconds, given.export_seconds,
+             given.export_memory << 30, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     except Failed as failure:
         error = str(failure)
     except BaseException:

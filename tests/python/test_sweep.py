@@ -202,6 +202,8 @@ def test_a_process_that_fails_or_takes_too_long_is_named(sweep):
         sweep.steps.call([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 600)
     with pytest.raises(sweep.steps.Failed, match="took more than 0.1 s"):
         sweep.steps.call([sys.executable, "-c", "import time; time.sleep(86400)"], 0.1)
+    with pytest.raises(sweep.steps.Failed, match="took more than 1 s of the processor"):
+        sweep.steps.call([sys.executable, "-c", "while True: pass"], 6000, 1)
     with pytest.raises(sweep.steps.Failed, match="MemoryError"):
         sweep.steps.call([sys.executable, "-c", "x = bytearray(1 << 30)"], 600, memory=256 << 20)
 
