@@ -127,7 +127,7 @@ class Gnn(nn.Module):
         x = F.relu(self.enter(nodes))
         for message, update in zip(self.message, self.update):
             sent = F.relu(message(torch.cat([x[edges[0]], x[edges[1]]], -1)))
-            got = torch.zeros_like(x).index_add(0, edges[1], sent)
+            got = torch.zeros_like(x).index_put((edges[1],), sent, accumulate=True)
             x = F.relu(update(torch.cat([x, got], -1)))
         return self.head(x)
 

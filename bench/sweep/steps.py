@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -43,10 +44,16 @@ def call(command, seconds, cpu_seconds=None, memory=None, **environment):
     if cpu_seconds and process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise Failed(f"took more than {cpu_seconds} s of the processor, or was killed")
     if process.returncode:
-        last = [line for line in (err.strip() or out.strip()).splitlines() if line.strip()][-1:]
-        ended = f"ended by signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
-        raise Failed(last[0].strip()[:300] if last and process.returncode > 0 else ended)
+        raise Failed(f"ended by signal {-process.returncode}" if process.returncode < 0 else
+                     reason(err.strip() or out.strip()) or f"status {process.returncode}")
     return out
+
+
+def reason(text):
+    """The line of a program's messages that says why it failed: the last exception, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unsupported\w*)\b", line)]
+    return (named or lines or [""])[-1][:300]
 
 
 def versions(python):

@@ -198,6 +198,7 @@ def test_a_process_that_fails_or_takes_too_long_is_named(sweep):
     assert sweep.steps.call([sys.executable, "-c", "print(7)"], 600) == "7\n"
     with pytest.raises(sweep.steps.Failed, match="^ValueError: no$"):
         sweep.steps.call([sys.executable, "-c", "raise ValueError('no')"], 600)
+    assert sweep.steps.reason("Traceback\n  x()\na.b.SomeError: bad\n  )  (type 'Tensor')\n") == "a.b.SomeError: bad"
     with pytest.raises(sweep.steps.Failed, match="ended by signal 9"):
         sweep.steps.call([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 600)
     with pytest.raises(sweep.steps.Failed, match="took more than 0.1 s"):
