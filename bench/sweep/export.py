@@ -96,15 +96,15 @@ def from_transformers(name, options, exporter):
     part = options.pop("part", None)
     kind = getattr(transformers, name)
     config = kind.config_class(**options)
-    net = None
-    for attention in (("eager",) if exporter == "script" else ("sdpa", "eager")):
-        try:
-            config._attn_implementation = attention
-            net = kind(config)
-            break
-        except ValueError:  # a network that knows no fused attention
-            continue
-    return getattr(net, f"get_{part}")() if part and hasattr(net, f"get_{part}") else getattr(net, part) if part else net
+    config._attn_implementation = "eager" if exporter == "script" else "sdpa"
+    try:
+        net = kind(config)
+    except ValueError:  # a network that knows no fused attention
+        config._attn_implementation = "eager"
+        net = kind(config)
+    if part:
+        net = getattr(net, f"get_{part}")() if hasattr(net, f"get_{part}") else getattr(net, part)
+    return net
 
 
 def own(name, options, _):
