@@ -27,12 +27,15 @@ CLASSES = {
 }
 CLASS_OF = {op: name for name, ops in CLASSES.items() for op in ops.split()}
 # What runtimes put around the name of a node when they change it.
-AROUND = re.compile(r"^(fused |Fused_)+|(_nchwc|_nhwc|/MatMulAddFusion|/WithoutBiases|/MatMul_?WithScale|_token_\d+"
+AROUND = re.compile(r"^(fused |Fused_)+|(_nchwc|_nhwc|/MatMulAddFusion|/WithoutBiases|/MatMulScaleFusion/?|_token_\d+"
                     r"|/fq_.*|_abcd.*|/DequantizeLinear|_original|_fused|_\d+_merged)+$")
 
 
-def class_of(op):
-    return CLASS_OF.get(op.strip("[]"), "other")
+def class_of(step):
+    """The class of a step of either profile. Sonde's fused attention is a product with a softmax behind it."""
+    if "Softmax" in step.get("post", ""):
+        return "attention"
+    return CLASS_OF.get(step["op"].strip("[]"), "elementwise and other")
 
 
 def own_steps(trace):
@@ -74,7 +77,7 @@ def by_class(own, peer):
     sums = {}
     for k, steps in enumerate((own, peer)):
         for step in steps:
-            sums.setdefault(class_of(step["op"]), [0.0, 0.0])[k] += step["ms"]
+            sums.setdefault(class_of(step), [0.0, 0.0])[k] += step["ms"]
     return sorted(((name, *pair) for name, pair in sums.items()), key=lambda row: row[2] - row[1])
 
 

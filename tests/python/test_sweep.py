@@ -259,6 +259,7 @@ def test_steps_are_matched_by_node_and_grouped_by_shape(sweep):
     assert (second["op"], second["ms"], second["peer_ms"]) == ("Transpose", 1.0, None)
     assert lost["own_ms"] == 7.0 and lost["peer_ms"] == 2.75
     assert lost["classes"] == [("convolution", 6.0, 2.5), ("layout and copies", 1.0, 0.25)]
+    assert sweep.losers.class_of({"op": "MatMul", "post": "Softmax+MatMul"}) == "attention"
 
 
 # ---------------------------------------------------------------- the page
