@@ -100,14 +100,19 @@ def export(case, key, given):
 
 def agreement(sonde, python, folder, threads, seconds):
     """How far sonde's outputs are from ONNX Runtime's: the largest difference as a share of the largest value."""
+    net, inputs = folder / "model.onnx", folder / "inputs.npz"
     with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
-        ours = pathlib.Path(work) / "sonde.npz"
-        call([sonde, "run", folder / "model.onnx", "-i", folder / "inputs.npz", "-t", threads, "-q", "-o", ours], seconds)
+        ours, failures = pathlib.Path(work) / "sonde.npz", []
         try:
-            text = call([python, HERE / "peer_run.py", "compare", folder / "model.onnx", folder / "inputs.npz", ours],
-                        seconds)
+            call([sonde, "run", net, "-i", inputs, "-t", threads, "-q", "-o", ours], seconds)
         except Failed as failure:
-            raise Failed(f"ONNX Runtime: {failure}") from None
+            failures.append(str(failure))
+        try:
+            text = call([python, HERE / "peer_run.py", "compare", net, inputs, ours], seconds)
+        except Failed as failure:
+            failures.append(f"ONNX Runtime: {failure}")
+    if failures:
+        raise Failed("; ".join(failures))
     return json.loads(text.splitlines()[-1])
 
 
