@@ -190,7 +190,7 @@ ROWS = {
         ("r3d_18", "torchvision:r3d_18", video(8, 56)),
         ("mc3_18", "torchvision:mc3_18", video(8, 56)),
         ("r2plus1d_18", "torchvision:r2plus1d_18", video(8, 56)),
-        ("s3d", "torchvision:s3d", video(16, 112)),
+        ("s3d", "torchvision:s3d", video(16, 112), {"part": "pooled"}),
         ("x3d_like", "own:x3d", video(8, 80)),
         ("unet_3d", "own:unet3d", floats(1, 1, 32, 32, 32, name="volume")),
     ],
@@ -269,7 +269,8 @@ ROWS = {
         ("tcn", "own:tcn", floats(1, 8, 512, name="series"), {}, "both"),
         ("nbeats", "own:nbeats", floats(16, 96, name="series")),
         ("dlrm", "own:dlrm", (Input("dense", (32, 13)), Input("sparse", (32, 8), "ids", 1000))),
-        ("tab_transformer", "own:tab_transformer", (Input("numbers", (16, 10)), Input("classes", (16, 12), "ids", 50))),
+        ("tab_transformer", "own:tab_transformer", (Input("numbers", (16, 10)), Input("classes", (16, 12), "ids", 50)), {},
+         "dynamo"),
     ],
 }
 

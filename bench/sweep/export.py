@@ -81,7 +81,9 @@ def from_torchvision(name, options, _):
     if "weights_backbone" in known:
         options["weights_backbone"] = None
     net = torchvision.models.get_model(name, weights=None, **options)
-    return {"head": Head, "flow": Flow, None: lambda whole: whole}[part](net)
+    if part == "pooled":  # for images smaller than it was made for
+        net.avgpool = nn.AdaptiveAvgPool3d(1)
+    return {"head": Head, "flow": Flow}.get(part, lambda whole: whole)(net)
 
 
 def from_timm(name, options, _):
