@@ -153,7 +153,7 @@ ROWS = {
         ("gmixer_12", "timm:gmixer_12_224", image(224)),
         ("resmlp_12", "timm:resmlp_12_224", image(224)),
         ("gmlp_ti16", "timm:gmlp_ti16_224", image(224)),
-        ("convmixer_768_8", "timm:convmixer_768_32", image(224), {"depth": 8}),
+        ("convmixer_768_32", "timm:convmixer_768_32", image(84)),
     ],
     "detection": [
         ("ssdlite320", "torchvision:ssdlite320_mobilenet_v3_large", image(320), {"part": "head"}, "both"),
