@@ -84,12 +84,13 @@ def sweep(given):
     if missing := [name for name in steps.PACKAGES if name not in versions]:
         sys.exit(f"{given.python} has no {', '.join(missing)}: pip install -r bench/sweep/requirements.txt")
     build = rows.build_of(given.sonde)
-    cases, failed = chosen(given), 0
+    cases, failed, known = chosen(given), 0, 0
     for k, case in enumerate(cases):
         export_key = case.key({name: versions[name] for name in steps.EXPORTING})
         key = rows.key_of(export_key, build, versions, given.threads)
         keeps = not given.export_only and not given.check
         if keeps and not given.again and rows.known(rows.read(given.json), case.name, given.threads, key):
+            known += 1
             continue
         row = {"model": case.name, "family": case.family, "source": case.source, "exporter": case.exporter,
                "threads": given.threads, "key": key, "build": build, "versions": versions, "status": "ok",
@@ -99,6 +100,8 @@ def sweep(given):
         print(f"[{k + 1}/{len(cases)}] {case.name} ({case.exporter}): {told(row)}", file=sys.stderr, flush=True)
         if keeps:
             rows.put(given.json, row)
+    if known:
+        print(f"{known} of {len(cases)} models were known", file=sys.stderr)
     return failed
 
 

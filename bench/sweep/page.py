@@ -21,6 +21,8 @@ def number(value, digits=3):
         return ""
     if value == 0:
         return "0"
+    if abs(value) < 0.001:
+        return "<0.001"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 

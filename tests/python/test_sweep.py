@@ -171,6 +171,7 @@ def test_a_sweep_goes_on_where_it_was_and_failures_are_rows(sweep, monkeypatch, 
     assert "alexnet (script), export failed: no such operator" in page.read_text()
     fake.exported.clear()
     assert command(sweep, monkeypatch, tmp_path, *words) == 0 and fake.exported == []
+    assert capsys.readouterr().err == "3 of 3 models were known\n"
     command(sweep, monkeypatch, tmp_path, *words, "-t", "2")
     assert len(fake.exported) == 3 and len(sweep.rows.read(tmp_path / "sweep.json")) == 6
     fake.exported.clear()
@@ -283,6 +284,7 @@ def test_an_empty_page_says_so(sweep):
     assert "0 rows, nothing measured." in sweep.page.write([])
 
 
-@pytest.mark.parametrize("value, text", [(0, "0"), (None, ""), (0.01234, "0.0123"), (1.5, "1.50"), (1234.5, "1234")])
+@pytest.mark.parametrize("value, text", [(0, "0"), (None, ""), (0.01234, "0.0123"), (1.5, "1.50"), (8e-6, "<0.001"),
+                                         (1234.5, "1234")])
 def test_numbers_have_three_digits_and_no_exponent(sweep, value, text):
     assert sweep.page.number(value) == text
