@@ -68,12 +68,15 @@ static bool is_wanted(const sn_form_question *f, const sn_node *n)
 static bool note_products(const sn_quantizer *q, const sn_form_question *f)
 {
     bool any = false;
-    for (const sn_node *n = q->g->first; n; n = n->next) {
-        if (q->nodes[n->id].role != SN_Q_PRODUCT)
-            continue;
-        any = true;
-        if (n->n_origins) /* one for each weight, whatever was folded into the product */
-            f->changed[n->anchor != SN_NO_ORIGIN ? n->anchor : n->origins[0]] = true;
+    for (size_t i = 0; i < q->scopes.n; i++) {
+        const sn_q_scope *s = &q->scopes.data[i];
+        for (const sn_node *n = s->g->first; n; n = n->next) {
+            if (s->nodes[n->id].role != SN_Q_PRODUCT)
+                continue;
+            any = true;
+            if (n->n_origins) /* one for each weight, whatever was folded into the product */
+                f->changed[n->anchor != SN_NO_ORIGIN ? n->anchor : n->origins[0]] = true;
+        }
     }
     return any;
 }
@@ -154,6 +157,7 @@ sonde_status sn_quantized_form(const sn_form_question *f, sonde_model **prepared
         sonde_model_release(q.prepared);
         *made = NULL;
     }
+    sn_vec_free(&q.scopes, &q.context->alloc);
     sn_arena_free(&q.arena);
     return st;
 }

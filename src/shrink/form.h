@@ -8,7 +8,7 @@
 #include "sonde/experimental/quantize.h"
 
 /* Products of the main graph whose origins are among the wanted ones are quantised, as far as that
- * is possible. */
+ * is possible; those of bodies are wherever quantising covers bodies. */
 typedef struct sn_form_question {
     sonde_model *model;
     sonde_quantize_kind kind;
