@@ -98,17 +98,33 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         return;
     }
     const int64_t row_fetches = p->tiles * (int64_t)t->ic_blocks * t->w_block;
+    const int64_t plane = d->in[1] * d->in[2], slice = d->kernel[1] * t->w_kh;
+    const sn_f32_tile whole = *t;
     for (int64_t row = it->from; row < it->to; row++) {
-        int64_t first, end;
-        sn_conv_taps(row, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
+        const int64_t above = row / d->out[1], oh = row % d->out[1];
+        int64_t first, end, near, far; /* taps inside, of rows and of depth */
+        sn_conv_taps(oh, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
                      &end);
-        t->kh = (size_t)(end - first);
-        t->w = w + first * t->w_kh;
-        const int64_t top = row * d->stride[1] - d->pad[1] + first * d->dilation[1];
+        sn_conv_taps(above, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &near,
+                     &far);
+        t->kh = far > near ? (size_t)(end - first) : 0;
+        far = sn_max(far, near + 1); /* what is added to nothing has to be written, too */
+        const int64_t top = oh * d->stride[1] - d->pad[1] + first * d->dilation[1];
         const int64_t at = row * d->out[2] * block;
         const int64_t fetched = (row - it->from) * row_fetches;
         t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
-        run_row(p, t, x + (top * d->in[2] - d->pad[2]) * unit, z ? z + at : NULL, y + at);
+        for (int64_t kd = near; kd < far; kd++) { /* sums of the slices before are in y */
+            const int64_t depth = above * d->stride[0] - d->pad[0] + kd * d->dilation[0];
+            t->w = w + kd * slice + first * t->w_kh;
+            t->bias = kd == near ? whole.bias : NULL;
+            t->lo = kd + 1 == far ? whole.lo : -INFINITY;
+            t->hi = kd + 1 == far ? whole.hi : INFINITY;
+            run_row(p, t, x + (depth * plane + top * d->in[2] - d->pad[2]) * unit,
+                    kd > near ? y + at
+                    : z       ? z + at
+                              : NULL,
+                    y + at);
+        }
     }
 }
 
@@ -140,7 +156,7 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
     const sn_conv_blocks *b = &p->b;
-    const int64_t block = b->block, in_pixels = d->in[1] * d->in[2];
+    const int64_t block = b->block, in_pixels = d->in[0] * d->in[1] * d->in[2];
     const bool plain = d->in_block == 0;
     /* The last merged group may have fewer blocks than the others. */
     const int64_t in_all = sn_ceil_div(d->c, block), out_all = sn_ceil_div(d->oc, block);
@@ -169,7 +185,7 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         .x_block = in_pixels * block,
         .x_kh = d->dilation[1] * d->in[2] * unit,
         .x_kw = d->dilation[2] * unit,
-        .w_block = d->kernel[1] * d->kernel[2] * tap,
+        .w_block = d->kernel[0] * d->kernel[1] * d->kernel[2] * tap,
         .w_kh = d->kernel[2] * tap,
         .w_kw = tap,
         .w_ic = block,
@@ -238,6 +254,6 @@ void sn_conv_direct_task(void *call, size_t task, int worker)
     for (size_t i = sn_split(c->p->items, c->p->tasks, task);
          i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
-        direct_item(c, &it, c->p->d.out[1] * c->p->d.out[2], &held);
+        direct_item(c, &it, c->p->d.out[0] * c->p->d.out[1] * c->p->d.out[2], &held);
     }
 }

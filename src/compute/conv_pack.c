@@ -44,11 +44,21 @@ bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool pl
     return true;
 }
 
+/* Taps of the kernel, one to three spatial dims. */
+static int64_t taps_of(const sn_packing *p)
+{
+    int64_t taps = 1;
+    for (int i = 2; i < p->rank; i++)
+        taps *= p->dims[i];
+    return taps;
+}
+
 /* How a weight divides into blocks; `plain`: its input is. */
 static bool blocks_of(const sn_packing *p, sn_conv_blocks *b)
 {
-    return p->rank == 4 && sn_conv_blocks_of(p->dims, p->arg, p->format->block,
-                                             p->format->arrangement == SN_WEIGHTS_CONV_PLAIN, b);
+    return p->rank >= 3 && p->rank <= 5 &&
+           sn_conv_blocks_of(p->dims, p->arg, p->format->block,
+                             p->format->arrangement == SN_WEIGHTS_CONV_PLAIN, b);
 }
 
 /* Bytes of so many vectors at every tap. */
@@ -128,7 +138,7 @@ static void conv_pack(const sn_packing *p, void *packed, const void *weight, siz
     if (!blocks_of(p, &b))
         return;
     const size_t elem = sn_dtype_bytes(p->format->dtype);
-    const int64_t taps = p->dims[2] * p->dims[3], block = b.block;
+    const int64_t taps = taps_of(p), block = b.block;
     const int64_t in_block = taps * b.channels * block; /* elements of one input block */
     const int64_t group = (int64_t)unit / b.out_blocks, ob = (int64_t)unit % b.out_blocks;
     const uint8_t *src = weight;
@@ -169,7 +179,7 @@ static bool conv_source(const sn_packing *p, size_t unit, int64_t *first, int64_
     sn_conv_blocks b;
     if (!blocks_of(p, &b))
         return false;
-    const int64_t each = b.group_in * p->dims[2] * p->dims[3], ob = (int64_t)unit % b.out_blocks;
+    const int64_t each = b.group_in * taps_of(p), ob = (int64_t)unit % b.out_blocks;
     const int64_t o0 = (int64_t)unit / b.out_blocks * b.out + ob * b.block;
     *count = block_lanes(p->dims, &b, o0, ob) * each;
     *first = *count ? o0 * each : 0;
@@ -179,7 +189,7 @@ static bool conv_source(const sn_packing *p, size_t unit, int64_t *first, int64_
 static bool depthwise_bytes(const sn_packing *p, size_t *bytes)
 {
     const int64_t *d = p->dims;
-    return p->rank == 4 && d[0] > 0 && d[0] == p->arg && d[1] == 1 &&
+    return (p->rank == 3 || p->rank == 4) && d[0] > 0 && d[0] == p->arg && d[1] == 1 &&
            bytes_of(p, (d[0] - 1) / p->format->block + 1, bytes);
 }
 
@@ -191,7 +201,7 @@ static size_t depthwise_units(const sn_packing *p)
 static void depthwise_pack(const sn_packing *p, void *dst, const void *src, size_t unit)
 {
     const size_t elem = sn_dtype_bytes(p->format->dtype);
-    const int64_t taps = p->dims[2] * p->dims[3], block = p->format->block;
+    const int64_t taps = taps_of(p), block = p->format->block;
     const int64_t c0 = (int64_t)unit * block, lanes = sn_min(p->dims[0] - c0, block);
     sn_pack_lanes(p, (uint8_t *)dst + (size_t)(c0 * taps) * elem,
                   (const uint8_t *)src + (size_t)(c0 * taps) * elem, (size_t)taps, (unsigned)lanes,

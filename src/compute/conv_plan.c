@@ -24,10 +24,10 @@ enum {
 bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block, bool plain_input)
 {
     sn_conv_blocks b;
-    if (rank != 4)
+    if (rank < 3 || rank > 5)
         return false;
     if (sn_conv_is_depthwise(w, groups))
-        return !plain_input;
+        return !plain_input && rank < 5;
     return sn_conv_blocks_of(w, groups, block, plain_input, &b);
 }
 
@@ -131,8 +131,8 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
     const sn_conv_desc *d = &p->d;
     const double moved =
         (double)weight_bytes + 4.0 * (double)d->n *
-                                   ((double)d->c * (double)(d->in[1] * d->in[2]) +
-                                    (double)d->oc * (double)(d->out[1] * d->out[2]));
+                                   ((double)d->c * (double)(d->in[0] * d->in[1] * d->in[2]) +
+                                    (double)d->oc * (double)(d->out[0] * d->out[1] * d->out[2]));
     const double work = fmax((double)p->flops, moved * FLOPS_A_BYTE);
     const int64_t by_flops = (int64_t)fmin(work / TASK_FLOPS, 1e6) + 1;
     const int64_t wanted =
@@ -153,11 +153,12 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     const sn_conv_desc *d = &p->d;
     const int64_t b = p->block;
     const bool plain = d->in_block == 0;
-    p->flat = !plain && d->kernel[1] == 1 && d->kernel[2] == 1 && d->stride[1] == 1 &&
-              d->stride[2] == 1 && d->pad[1] == 0 && d->pad[2] == 0 && d->out[1] == d->in[1] &&
-              d->out[2] == d->in[2];
-    p->rows = p->flat ? 1 : d->out[1];
-    p->cols = p->flat ? d->out[1] * d->out[2] : d->out[2];
+    p->flat = !plain;
+    for (int i = 0; i < 3; i++)
+        p->flat = p->flat && d->kernel[i] == 1 && d->stride[i] == 1 && d->pad[i] == 0 &&
+                  d->out[i] == d->in[i];
+    p->rows = p->flat ? 1 : d->out[0] * d->out[1];
+    p->cols = p->flat ? d->out[0] * d->out[1] * d->out[2] : d->out[2];
     p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
     plan_run(p);
     const sn_variant v = sn_variant_of(d->variant);
@@ -166,7 +167,7 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     p->tiles = sn_ceil_div(p->cols, sn_max(tile_pixels(p), 1));
-    const int64_t taps = d->kernel[1] * d->kernel[2];
+    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
     const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
     /* Input channels in even parts whose weights, and those fetched meanwhile, stay in the cache.
      */
@@ -176,7 +177,10 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     const int64_t row_in_bytes =
         p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * sn_min(d->stride[1], d->in[1]);
     plan_split(p, d->n * p->b.groups, row_in_bytes, weight_bytes, l2_bytes);
-    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_%dx%d_%s", (int)d->kernel[1],
+    char deep[16] = "";
+    if (d->kernel[0] > 1)
+        snprintf(deep, sizeof deep, "%dx", (int)d->kernel[0]);
+    snprintf(p->name, sizeof p->name, "f32_conv%s%dx%d_%dx%d_%s", deep, (int)d->kernel[1],
              (int)d->kernel[2], (int)tile_pixels(p), (int)p->chunk_blocks, isa(p));
     return SONDE_OK;
 }
@@ -269,7 +273,7 @@ static bool is_narrow(const sn_conv_desc *d)
  * block of channels. */
 static int64_t wide_floats(const sn_conv_plan *p)
 {
-    const int64_t taps = p->d.kernel[1] * p->d.kernel[2], block = p->block;
+    const int64_t taps = p->d.kernel[0] * p->d.kernel[1] * p->d.kernel[2], block = p->block;
     switch (p->kind) {
     case SN_CONV_DIRECT:
         return p->chunk_blocks * p->part * p->b.channels * taps * block;
@@ -280,11 +284,24 @@ static int64_t wide_floats(const sn_conv_plan *p)
     }
 }
 
+/* Dims of the weights, as many as there have to be; how many. */
+static int weight_dims(const sn_conv_desc *d, int64_t *w)
+{
+    const bool deep = d->in[0] != 1 || d->kernel[0] != 1;
+    int rank = 0;
+    w[rank++] = d->oc;
+    w[rank++] = d->c / d->groups;
+    for (int i = deep ? 0 : 1; i < 3; i++)
+        w[rank++] = d->kernel[i];
+    return rank;
+}
+
 /* All but the workspace. */
 static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                               size_t l2_bytes, int threads, sonde_error *err)
 {
-    const int64_t w[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+    int64_t w[5];
+    const int rank = weight_dims(d, w);
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
@@ -327,12 +344,12 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
         p->kind = SN_CONV_COLUMNS;
         return plan_columns(p, err);
     }
-    const unsigned pack = sn_conv_pack_id(is_narrow(d) ? d->w_dtype : SONDE_DTYPE_F32, w, 4,
+    const unsigned pack = sn_conv_pack_id(is_narrow(d) ? d->w_dtype : SONDE_DTYPE_F32, w, rank,
                                           d->groups, d->in_block, d->out_block, cpu_flags);
-    if (pack == SN_PACK_NONE || d->out_block != p->block || d->in[0] != 1 || d->kernel[0] != 1)
+    if (pack == SN_PACK_NONE || d->out_block != p->block)
         return sn_fail(err, SONDE_INTERNAL, "no kernel for a convolution from blocks of %u to %u",
                        d->in_block, d->out_block);
-    const sn_packing packing = {sn_pack_get(pack), w, 4, d->groups, cpu_flags};
+    const sn_packing packing = {sn_pack_get(pack), w, rank, d->groups, cpu_flags};
     if (!d->packed && !packing.format->bytes(&packing, &p->pack_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
     if (d->in_block != 0 && sn_conv_is_depthwise(w, d->groups)) {
@@ -341,7 +358,9 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     }
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
-    if (d->winograd == SN_CONV_FREE)
+    if (rank == 5)
+        p->d.winograd = 0;
+    else if (d->winograd == SN_CONV_FREE)
         p->d.winograd = sn_variant_of(d->variant).other ? 0 : sn_conv_winograd_pick(p, l2_bytes);
     if (p->d.winograd != 0) {
         p->kind = SN_CONV_WINOGRAD;
@@ -391,10 +410,12 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
         pool = NULL;
     if (p->pack_bytes > 0) {
         const sn_conv_desc *d = &p->d;
-        const int64_t dims[4] = {d->oc, d->c / d->groups, d->kernel[1], d->kernel[2]};
+        int64_t dims[5];
+        const int rank = weight_dims(d, dims);
         const sn_pack_format *f = sn_pack_get(sn_conv_pack_id(
-            SONDE_DTYPE_F32, dims, 4, d->groups, d->in_block, d->out_block, p->cpu_flags));
-        pack_call c = {{f, dims, 4, d->groups, p->cpu_flags}, sn_piece_at(workspace, p->pack), w};
+            SONDE_DTYPE_F32, dims, rank, d->groups, d->in_block, d->out_block, p->cpu_flags));
+        pack_call c = {
+            {f, dims, rank, d->groups, p->cpu_flags}, sn_piece_at(workspace, p->pack), w};
         sn_pool_run(pool, f->units(&c.packing), pack_task, &c);
         w = c.dst;
     }

@@ -25,7 +25,12 @@ int64_t sn_conv_tiles_pack_arg(int64_t groups, bool plain_input, int64_t kernel_
 bool sn_conv_tiles_of(const int64_t *w, int rank, int64_t arg, sn_conv_tiles *t)
 {
     const bool plain = arg & PLAIN, apart = arg & APART;
+    const int64_t line[4] = {w[0], rank > 1 ? w[1] : 0, 1, rank > 2 ? w[2] : 0};
     memset(t, 0, sizeof *t);
+    if (rank == 3) { /* an image of one line */
+        w = line;
+        rank = 4;
+    }
     if (rank != 4 || !sn_conv_blocks_of(w, arg / FLAGS, BLOCK, plain, &t->b) || w[2] <= 0 ||
         w[3] <= 0 || (plain && t->b.in >= BLOCK))
         return false;
@@ -115,7 +120,7 @@ static void tiles_pack(const sn_packing *p, void *packed, const void *weight, si
         const int64_t o = first + l, group = (int64_t)unit / t.b.out_blocks;
         /* Where this channel's own group begins inside the merged one. */
         const int64_t channel = o / t.b.group_out * t.b.group_in - group * t.b.in;
-        pack_lane(&t, p->dims[3], (uint16_t *)(void *)dst + l * KR, channel,
+        pack_lane(&t, p->dims[p->rank - 1], (uint16_t *)(void *)dst + l * KR, channel,
                   (const uint8_t *)weight + (size_t)(o * each) * sizeof(uint16_t));
     }
 }

@@ -51,13 +51,16 @@ static bool suits(const sn_op_signature *g, const sn_node *n, is_image_fn *is_im
     return true;
 }
 
-static const sn_op_signature *signature_of(const sn_node *n, int block, uint8_t *label)
+static const sn_op_signature *signature_of(const sn_form_stage *s, const sn_node *n, int block,
+                                           uint8_t *label)
 {
     const sn_op *op = n->op;
     if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
         !n->n_out || !n->out[0])
         return NULL;
-    const sn_op_signature *g = op->in_blocks ? op->in_blocks(n, n->params, block) : NULL;
+    const bool suited =
+        sn_op_blocks_suit(n->out[0]->fact.type.rank, s->env->precision, s->env->cpu_flags);
+    const sn_op_signature *g = suited && op->in_blocks ? op->in_blocks(n, n->params, block) : NULL;
     *label = BLOCKED;
     if (g && suits(g, n, sn_value_is_image))
         return g;
@@ -76,7 +79,7 @@ static const sn_op_signature *of(const sn_form_stage *s, const sn_node *n)
 static uint8_t signature(const sn_form_stage *s, const sn_node *n)
 {
     const layout *l = s->user;
-    const sn_op_signature *g = l->of[n->id] = signature_of(n, l->block, &l->label[n->id]);
+    const sn_op_signature *g = l->of[n->id] = signature_of(s, n, l->block, &l->label[n->id]);
     if (!g || sn_op_signature_out(g, 0) != SN_PORT_SAME)
         return PLAIN;
     return g->native_cost == SN_COST_NEVER ? l->label[n->id] : SN_FORM_ELASTIC;

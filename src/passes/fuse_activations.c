@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations as exporters spell them out in elementwise nodes become one node, which a convolution
- * or a matrix product before it can then take in. All are products:
+ * or a matrix product before it can then take in. All but the last are products:
  *
  *   Gelu         x · ½ · (1 + erf(x / √2)), or with tanh(√(2/π) · (x + 0.044715 x³)) for the erf
  *   Swish        x · Sigmoid(a x)         (a = 1: SiLU; a = 1.702: quick GELU)
  *   HardSwish    x · HardSigmoid(x), x · Clip(x + 3, 0, 6) / 6
  *   HardSigmoid  Clip(x + 3, 0, 6) / 6
- *   Mish         x · Tanh(Softplus(x)) */
+ *   Mish         x · Tanh(Softplus(x))
+ *
+ * And a PRelu with one slope for all is a LeakyRelu. */
 #include "passes/factors.h"
 
 typedef struct match {
@@ -16,7 +18,8 @@ typedef struct match {
     const char *op_type;
     int32_t opset;
     bool tanh_form;
-    float alpha; /* Swish, HardSigmoid */
+    bool has_alpha;
+    float alpha; /* Swish, HardSigmoid, LeakyRelu */
     int rank;    /* of constants */
 } match;
 
@@ -159,6 +162,7 @@ static bool match_gate(sn_value *v, double number, match *m)
         }
         m->op_type = "Swish";
         m->opset = 24;
+        m->has_alpha = true;
         m->alpha = (float)f.number;
     } else if ((n = made_by(v, "HardSigmoid"))) {
         if (n->in[0].value != m->x ||
@@ -181,6 +185,24 @@ static bool match_gate(sn_value *v, double number, match *m)
     return true;
 }
 
+static bool match_prelu(sn_node *root, match *m)
+{
+    float slope;
+    if (!sn_node_is(root, "PRelu") || root->n_in != 2 || !root->in[0].value ||
+        !sn_value_is_dtype(root->out[0], SONDE_DTYPE_F32) ||
+        !sn_value_scalar_f32(root->in[1].value, &slope))
+        return false;
+    *m = (match){.x = root->in[0].value,
+                 .op_type = "LeakyRelu",
+                 .opset = 16,
+                 .has_alpha = true,
+                 .alpha = slope,
+                 .rank = root->in[1].value->fact.data->rank};
+    add(m, root);
+    const sn_type *t = &m->x->fact.type;
+    return t->kind == SN_KIND_TENSOR && t->rank >= m->rank;
+}
+
 /* The product that ends in `root`. */
 static bool find(sn_node *root, match *m)
 {
@@ -190,7 +212,7 @@ static bool find(sn_node *root, match *m)
         return false;
     bool found = false;
     if (f.n_leaves == 1 && sn_near(f.number, 1.0 / 6.0)) {
-        *m = (match){.op_type = "HardSigmoid", .opset = 6, .alpha = 1.0f / 6.0f};
+        *m = (match){.op_type = "HardSigmoid", .opset = 6, .has_alpha = true, .alpha = 1.0f / 6.0f};
         found = match_clip(f.leaves[0], m);
     }
     for (uint32_t i = 0; f.n_leaves == 2 && i < 2 && !found; i++) {
@@ -211,14 +233,14 @@ static sonde_status set_attributes(sn_graph *g, sn_node *made, const match *m, s
     sn_attr alpha = {.name = "alpha", .kind = SN_ATTR_FLOAT, .n = 1, .f = m->alpha};
     if (m->tanh_form)
         SN_TRY(sn_node_set_attr(g, made, &form, err));
-    return m->alpha != 0.0f ? sn_node_set_attr(g, made, &alpha, err) : SONDE_OK;
+    return m->has_alpha ? sn_node_set_attr(g, made, &alpha, err) : SONDE_OK;
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     sn_graph_each (root, g) {
         match m;
-        if (!find(root, &m))
+        if (!find(root, &m) && !match_prelu(root, &m))
             continue;
         sn_node *made;
         SN_TRY(sn_graph_add_node(g, root, "", m.op_type, root->name, 1, 1, &made, env->err));

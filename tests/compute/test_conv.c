@@ -173,9 +173,12 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
             lv->flags);
         CHECK(wp != NULL);
     } else if (d->packed) {
-        wp = packed_rounded(sn_conv_pack_id(d->w_dtype ? d->w_dtype : SONDE_DTYPE_F32, wd, 4,
-                                            d->groups, d->in_block, d->out_block, lv->flags),
-                            w, (size_t)(d->oc * wd[1] * taps), wd, 4, d->groups, lv->flags);
+        const bool deep = d->in[0] > 1 || d->kernel[0] > 1;
+        const int64_t *dims = deep ? wd5 : wd;
+        wp = packed_rounded(
+            sn_conv_pack_id(d->w_dtype ? d->w_dtype : SONDE_DTYPE_F32, dims, deep ? 5 : 4,
+                            d->groups, d->in_block, d->out_block, lv->flags),
+            w, (size_t)(d->oc * wd[1] * taps), dims, deep ? 5 : 4, d->groups, lv->flags);
         CHECK(wp != NULL);
     }
     sn_conv_plan p;
@@ -284,6 +287,12 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
             d.oc = test_between(1, 75);
             random_window(&d, 1, 12, 4, pad_end);
             random_window(&d, 2, i % 5 ? 17 : 60, 5, pad_end);
+            if (i % 6 == 1) { /* a line */
+                d.in[1] = d.kernel[1] = d.stride[1] = d.dilation[1] = 1;
+                d.pad[1] = pad_end[1] = 0;
+            }
+            if (i % 6 == 3) /* a volume */
+                random_window(&d, 0, 4, 3, pad_end);
             if (i % 4 == 0) { /* 1×1 at stride 1 */
                 for (int a = 1; a < 3; a++) {
                     d.kernel[a] = d.stride[a] = d.dilation[a] = 1;
@@ -304,6 +313,8 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
             d.in_block = i % 7 == 0 && d.groups == 1 ? 0 : block;
             const int64_t wd[4] = {d.oc, d.c / d.groups, d.kernel[1], d.kernel[2]};
             if (!set_out(&d, pad_end) || !sn_conv_can_block(wd, 4, d.groups, block, !d.in_block))
+                continue;
+            if ((d.in[0] > 1 || d.kernel[0] > 1) && sn_conv_is_depthwise(wd, d.groups))
                 continue;
             check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
         }

@@ -76,6 +76,16 @@ static void mish(sn_graph *g)
     node(g, "Mul", "y", "x t");
 }
 
+static void prelu(sn_graph *g)
+{
+    node(g, "PRelu", "y", "x sixth");
+}
+
+static void prelu_of_zero(sn_graph *g)
+{
+    node(g, "PRelu", "y", "x zero");
+}
+
 static void hard_swish(sn_graph *g)
 {
     sn_node *n = node(g, "HardSigmoid", "s", "x");
@@ -117,6 +127,8 @@ TEST(activations_are_recognised_in_every_spelling)
                  {silu, "Swish"},
                  {quick_gelu, "Swish"},
                  {mish, "Mish"},
+                 {prelu, "LeakyRelu"},
+                 {prelu_of_zero, "LeakyRelu"},
                  {hard_swish, "HardSwish"},
                  {hard_swish_clip, "HardSwish"},
                  {hard_swish_gate, "HardSwish"},

@@ -152,13 +152,14 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     const conv_params *p = params;
     const sn_value *x = node->in[X].value, *w = node->in[W].value;
     if (!x || !w || x->fact.type.dtype != SONDE_DTYPE_F32 || !w->fact.data ||
-        w->fact.type.rank != 4 || !sn_type_is_concrete(&w->fact.type))
+        !sn_type_is_concrete(&w->fact.type))
         return NULL;
     const int64_t *d = w->fact.type.dims;
-    const int64_t channels = d[1] * p->groups;
+    const int rank = w->fact.type.rank;
+    const int64_t channels = rank > 1 ? d[1] * p->groups : 0;
     if (channels >= block || p->groups > 1)
-        return sn_conv_can_block(d, 4, p->groups, (unsigned)block, false) ? &blocked : NULL;
-    return sn_conv_can_block(d, 4, p->groups, (unsigned)block, true) ? &first_layer : NULL;
+        return sn_conv_can_block(d, rank, p->groups, (unsigned)block, false) ? &blocked : NULL;
+    return sn_conv_can_block(d, rank, p->groups, (unsigned)block, true) ? &first_layer : NULL;
 }
 
 static uint32_t in_half(const sn_node *n, const void *params, sn_dtype half, uint32_t cpu_flags)

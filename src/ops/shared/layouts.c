@@ -17,7 +17,7 @@ static bool is_f32(const sn_value *v)
 
 bool sn_value_is_image(const sn_value *v)
 {
-    return is_f32(v) && v->fact.type.rank == 4;
+    return is_f32(v) && v->fact.type.rank >= 3 && v->fact.type.rank <= 5;
 }
 
 const sn_op_signature *sn_layout_elementwise(const sn_node *n, const void *params, int block)
@@ -62,7 +62,14 @@ const sn_op_signature *sn_layout_operands(const sn_node *n, const void *params, 
     (void)block;
     if (!a || !b || !n->out[0] || !sn_value_is_image(n->out[0]))
         return NULL;
-    const sn_dim channels = n->out[0]->fact.type.dims[1];
+    const sn_type *y = &n->out[0]->fact.type;
+    const sn_dim channels = y->dims[1];
+    if (y->rank != 4) /* of one shape, or with a single number */
+        for (uint32_t i = 0; i < 2; i++) {
+            const sn_value *v = n->in[i].value;
+            if (!is_one_number(v) && (v->fact.data || !sn_type_same_shape(&v->fact.type, y)))
+                return NULL;
+        }
     if (!sn_dim_known(channels) || !has_channels(a, channels) || !has_channels(b, channels))
         return NULL;
     if (is_one_number(a))
