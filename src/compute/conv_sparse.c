@@ -27,6 +27,8 @@ enum {
     CHUNK = 64, /* output channels, a multiple of a panel's and of every layout's block */
     TASK_FLOPS = 500000,
     TASKS_PER_THREAD = 4,
+    START_CYCLES = 1500,
+    LEAST_PIXELS = 16,      /* a vector of them: with fewer, copying takes longest */
     COPY_CHANNELS = 16,     /* of plain tensors, at a time */
     COPIES_BYTES = 8 << 20, /* of images that are copied at a time, if they have less */
 };
@@ -55,8 +57,10 @@ static bool pays_at(const sn_conv_sparse_case *c, const int64_t *out)
         copied + 0.5 * pixels * oc + (vectors > 1 ? 2.9 : 3.6) * vectors * entries;
     const bool winograd = c->winograd && pixels >= 100; /* smaller images do not gain by it */
     const double rate = c->tiles ? 230 : c->plain ? 20 : winograd ? 75 : 29;
-    const double products = pixels * oc * k / rate, weights = 0.3 * oc * k;
-    return sparse < margin * (products > weights ? products : weights);
+    const double products = pixels * oc * k / rate;
+    const double weights = (oc * k * 4 > SN_SPARSE_FAR_BYTES ? 0.3 : 0.085) * oc * k;
+    return pixels >= LEAST_PIXELS &&
+           START_CYCLES + sparse < margin * (products > weights ? products : weights);
 }
 
 bool sn_conv_sparse_pays(const sn_conv_sparse_case *c)

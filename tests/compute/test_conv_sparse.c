@@ -237,6 +237,8 @@ TEST(sparse_convolutions_are_chosen_where_zeros_are_many)
     CHECK(sn_conv_sparse_pays(&c));
     c.out[1] = 0;
     CHECK(!sn_conv_sparse_pays(&c));
+    c.out[1] = c.out[2] = 1; /* a single pixel fills no vector */
+    CHECK(!sn_conv_sparse_pays(&c));
     /* Few channels: what is copied takes longer than what is saved. */
     c = (sn_conv_sparse_case){.out = {1, 56, 56},
                               .oc = 4,
