@@ -28,3 +28,20 @@ touch old.npz
 try sonde run zoo:tiny_mlp -q -o old.npz -o link.npz -o out/ --json - | cut -c1-22
 try sonde run zoo:tiny_mlp -q -o out/
 ls . out
+
+# What is read is not overwritten, and no file takes two results.
+sonde zoo save tiny_mlp model.onnx > /dev/null
+echo /fc1/Gemm > names.txt
+mkdir inputs
+sonde run model.onnx -o inputs/x.npz > /dev/null
+for verb in run profile inspect bench op whatif doctor; do
+    try sonde $verb model.onnx --json ./model.onnx
+done
+try sonde sparsify model.onnx --json model.onnx
+try sonde sparsify model.onnx --ratio 0.5 --except @names.txt --json names.txt
+try sonde compare model.onnx model.onnx -i inputs --csv inputs/x.npz
+try sonde compare model.onnx model.onnx -i x=inputs/x.npz --json inputs/../inputs/x.npz
+try sonde quantize model.onnx --dynamic -o new.onnx --json ./new.onnx
+try sonde profile model.onnx -n 1 -o new.csv -o new.csv
+try sonde sparsify model.onnx --ratio 0.5 -q -o model.onnx
+cmp names.txt - <<< /fc1/Gemm

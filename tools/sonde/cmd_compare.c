@@ -133,9 +133,6 @@ static int parse(comparison *c)
         return fail_usage("compare takes two models, A and B, or one; see 'sonde compare --help'");
     if (o->samples == 0)
         return fail_usage("--samples 0: nothing would be compared");
-    const char *const written[] = {o->json, o->csv};
-    if (check_outputs(written, 2, rest))
-        return EXIT_USAGE;
     const bool two = o->precisions && strchr(o->precisions, ',');
     if (rest->n == 1 && !two && !o->against)
         return fail_usage("compare needs a second model, or two precisions (--precision f32,bf16), "

@@ -27,7 +27,7 @@ static const char details[] =
 enum { NOT_GIVEN = -1 };
 
 static const option_row quantizing_rows[] = {
-    {'o', "output", OPT_FILE, AT(output), "FILE", "the model to write"},
+    {'o', "output", OPT_MODEL, AT(output), "FILE", "the model to write"},
     {0, "calibrate", OPT_LIST, AT(calibrate), "DATA",
      "samples: .npz, .npy, an image, or a folder of images, such files or test data; may be "
      "repeated"},
@@ -117,10 +117,6 @@ static int check_usage(const quantize_options *o, sonde_quantize_options *q)
         return fail_usage("-o FILE is missing: where should the quantised model go?");
     if (!ends_with(o->output, ".onnx"))
         return fail_usage("cannot save a model as '%s': the suffix must be .onnx", o->output);
-    const char *const written[] = {o->output, o->json};
-    if (check_outputs(written, 2, &o->calibrate) ||
-        check_outputs(written + 1, 1, &o->setup.common.rest))
-        return EXIT_USAGE;
     if (o->dynamic && o->weights_only)
         return fail_usage("--dynamic and --weights-only cannot be combined");
     if (o->per_channel && o->per_tensor)

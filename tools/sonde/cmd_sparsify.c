@@ -48,7 +48,7 @@ static const option_row pruning_rows[] = {
     {0}};
 
 static const option_row output_rows[] = {
-    {'o', "output", OPT_FILE, AT(output), "FILE", "save the model to FILE (.onnx)"},
+    {'o', "output", OPT_MODEL, AT(output), "FILE", "save the model to FILE (.onnx)"},
     {0, "sparse-initializers", OPT_FLAG, AT(sparse_initializers), NULL,
      "save pruned weights as sparse_initializer where that takes less room"},
     JSON_ROW(sparsify_options, json),
@@ -278,10 +278,6 @@ static int check(const sparsify_options *o)
                  : fail_usage("sparsify needs a MODEL; see 'sonde sparsify --help'");
     if (o->output && !ends_with(o->output, ".onnx"))
         return fail_usage("cannot save a model as '%s': the suffix must be .onnx", o->output);
-    const char *const written[] = {o->json, o->output};
-    const list none = {0};
-    if (check_outputs(written, 1, &o->setup.common.rest) || check_outputs(written, 2, &none))
-        return EXIT_USAGE;
     if (o->sparse_initializers && !o->output)
         return fail_usage("--sparse-initializers says how a model is saved and needs -o FILE");
     return saving_check(&o->saving, o->output != NULL, "-o FILE");

@@ -29,28 +29,69 @@ bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-static bool same_file(const char *a, const char *b)
+/* The folder that holds `path`, from malloc. */
+static char *folder_of(const char *path)
 {
-    struct stat x, y;
-    if (strcmp(a, b) == 0)
-        return true;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n ? text_of("%.*s", (int)n, path) : text_of(".");
 }
 
-int check_outputs(const char *const *written, size_t n, const list *read)
+/* The same file, or the same name in the same folder where there is none yet. Devices and pipes
+ * take what they get. */
+static bool same_place(const char *a, const char *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!written[i] || strcmp(written[i], "-") == 0)
-            continue;
-        for (size_t k = 0; k < i; k++)
-            if (written[k] && same_file(written[i], written[k]))
-                return fail_usage("'%s' cannot take two results", written[i]);
-        for (size_t k = 0; k < read->n; k++)
-            if (same_file(written[i], read->items[k]))
-                return fail_usage("'%s' is read and cannot take a result", written[i]);
+    struct stat x, y;
+    const bool there_a = stat(a, &x) == 0, there_b = stat(b, &y) == 0;
+    if (there_a && there_b)
+        return x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+    if (there_a != there_b)
+        return false;
+    const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
+    if (strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0)
+        return false;
+    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    const bool same = stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 && x.st_dev == y.st_dev &&
+                      x.st_ino == y.st_ino;
+    free(folder_a);
+    free(folder_b);
+    return same;
+}
+
+/* Is there such a file in a folder whose files are read? */
+static bool lies_in(const char *path, const char *folder)
+{
+    struct stat x, y;
+    char *own = folder_of(path);
+    const bool in = is_file(path) && is_folder(folder) && stat(own, &x) == 0 &&
+                    stat(folder, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    free(own);
+    return in;
+}
+
+static bool is_stdout(const char *path)
+{
+    return path[0] == '-' && (!path[1] || path[1] == '.');
+}
+
+int check_outputs(const list *written, const list *read)
+{
+    for (size_t i = 0; i < written->n; i++) {
+        const char *path = written->items[i];
+        for (size_t k = 0; k < i && !is_stdout(path); k++)
+            if (same_place(path, written->items[k]))
+                return fail_usage("'%s' cannot take two results", path);
+        for (size_t k = 0; k < read->n && !is_stdout(path); k++)
+            if ((is_file(path) && same_place(path, read->items[k])) ||
+                lies_in(path, read->items[k]))
+                return fail_usage("'%s' is read and cannot take a result", path);
     }
-    return EXIT_OK;
+    return -1;
 }
 
 int write_text(const char *path, const char *data, size_t bytes)
@@ -69,19 +110,6 @@ int write_text(const char *path, const char *data, size_t bytes)
 static bool may(const char *path, int what)
 {
     return faccessat(AT_FDCWD, path, what, AT_EACCESS) == 0;
-}
-
-/* The folder that holds `path`, from malloc. */
-static char *folder_of(const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n && path[n - 1] != '/')
-        n--;
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    return n ? text_of("%.*s", (int)n, path) : text_of(".");
 }
 
 static int check_new(const char *path)
@@ -108,8 +136,8 @@ int output_check(const char *path)
     const size_t n = strlen(path);
     if (!n)
         return fail_usage("cannot write '': a file needs a name");
-    if (path[0] == '-' && (!path[1] || path[1] == '.'))
-        return -1; /* standard output, "-.json" also */
+    if (is_stdout(path))
+        return -1; /* "-.json" also */
     const bool there = stat(path, &st) == 0;
     if (!there && lstat(path, &st) == 0)
         return -1; /* a link: where it leads is found out by writing */

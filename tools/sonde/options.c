@@ -108,6 +108,7 @@ static int set_value(found_row f, const char *value)
     }
     case OPT_TEXT:
     case OPT_FILE:
+    case OPT_MODEL:
     case OPT_MAYBE:
         *(const char **)field = value ? value : "";
         return -1;
@@ -190,20 +191,59 @@ static int parse_words(const verb_options *v, common_options *values, int argc, 
     return -1;
 }
 
-/* Every file that the options say to write can be written, as far as its place tells. */
+/* What a value of an option may name: FILE, @FILE, NAME=FILE. */
+static void add_read(list *read, const char *word)
+{
+    const char *equals = word ? strchr(word, '=') : NULL;
+    if (!word || !*word)
+        return;
+    list_add(read, *word == '@' ? word + 1 : word);
+    if (equals && equals[1])
+        list_add(read, equals + 1);
+}
+
+/* The files that a row says to write, or may say to read. */
+static void add_row(const option_row *r, const void *field, list *written, list *read)
+{
+    const bool one =
+        r->kind == OPT_FILE || r->kind == OPT_MODEL || r->kind == OPT_TEXT || r->kind == OPT_MAYBE;
+    const bool writes = r->kind == OPT_FILE || r->kind == OPT_FILES || r->kind == OPT_MODEL;
+    const char *word = one ? *(const char *const *)field : NULL;
+    const list *words = r->kind == OPT_FILES || r->kind == OPT_LIST ? field : NULL;
+    if (word && writes)
+        list_add(written, word);
+    else
+        add_read(read, word);
+    for (size_t i = 0; words && i < words->n; i++)
+        if (writes)
+            list_add(written, words->items[i]);
+        else
+            add_read(read, words->items[i]);
+}
+
+/* Every file that the options say to write can be written, as far as its place tells, and is not
+ * one that is read or written by another of them. */
 static int check_files(const verb_options *v, common_options *values)
 {
-    int code = -1;
+    list written = {0}, results = {0}, read = {0};
     for (const option_group *g = v->groups; g->rows; g++)
-        for (const option_row *r = g->rows; r->name && code < 0; r++) {
-            void *field = (char *)values + g->at + r->at;
-            const char *path = r->kind == OPT_FILE ? *(const char **)field : NULL;
-            const list *paths = r->kind == OPT_FILES ? field : NULL;
-            if (path)
-                code = output_check(path);
-            for (size_t i = 0; paths && i < paths->n && code < 0; i++)
-                code = output_check(paths->items[i]);
-        }
+        for (const option_row *r = g->rows; r->name; r++)
+            if (r->help) { /* else it is another spelling */
+                const void *field = (const char *)values + g->at + r->at;
+                add_row(r, field, &written, &read);
+                if (r->kind == OPT_FILE || r->kind == OPT_FILES)
+                    add_row(r, field, &results, &read);
+            }
+    int code = -1;
+    for (size_t i = 0; i < written.n && code < 0; i++)
+        code = output_check(written.items[i]);
+    if (code < 0)
+        code = check_outputs(&written, &read);
+    if (code < 0)
+        code = check_outputs(&results, &values->rest);
+    list_free(&written);
+    list_free(&results);
+    list_free(&read);
     return code;
 }
 

@@ -29,6 +29,7 @@ typedef enum option_kind {
     OPT_LIST,  /* a text each time it is given; list */
     OPT_FILE,  /* as OPT_TEXT: a file to write, whose place is looked at before the verb works */
     OPT_FILES, /* as OPT_LIST: the same */
+    OPT_MODEL, /* as OPT_FILE: a model, which may take the place of the one that is read */
     OPT_MAYBE  /* a text that may be left out, and then is empty, as --name=TEXT; const char * */
 } option_kind;
 

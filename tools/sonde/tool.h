@@ -34,8 +34,8 @@ bool is_file(const char *path);
 /* For files that are not models: someone who writes one meanwhile must not end the program. */
 extern const sonde_load_options unmapped;
 /* A usage error if two of these files that are to be written are the same, or one of them is among
- * those that are read. Entries may be NULL. */
-int check_outputs(const char *const *written, size_t n, const list *read);
+ * those that are read, or in a folder that is; else -1. */
+int check_outputs(const list *written, const list *read);
 /* Text to a file, or to stdout for "-". */
 int write_text(const char *path, const char *text, size_t bytes);
 /* Before anything is done: whether a file can be written there, or a folder made where the path
