@@ -293,6 +293,11 @@ static sonde_status keep(const calibration *c, const statistics *s)
         return sn_fail(c->q->err, SONDE_RUNTIME,
                        "tensor '%.300s' has no elements on any sample, so its range is unknown",
                        s->name);
+    if (s->low == 0 && s->high == 0 && c->q->g->values.data[s->id]->is_input)
+        sn_log_write(&c->q->context->core.log, SN_LOG_WARN,
+                     "input '%.300s' is 0 on every sample: its range is made up, and other numbers "
+                     "may be cut off",
+                     s->name);
     sn_q_choose_range(c->q->o.method, c->q->o.percentile, s->bins, s->low, s->high, &d->low,
                       &d->high);
     sn_q_set_scale(c->q, c->q->g->values.data[s->id]);

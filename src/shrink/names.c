@@ -36,7 +36,7 @@ typedef struct reading {
 
 static sonde_status push(const reading *r, const char *name, size_t n)
 {
-    const char *copy = sn_arena_strndup(r->arena, name, n);
+    const char *copy = sn_arena_printf(r->arena, "%c%.*s", SN_NAME_EXACT, (int)n, name);
     return copy ? sn_names_add(r->names, copy, r->arena, r->err) : sn_fail_memory(r->err, n);
 }
 
@@ -100,17 +100,19 @@ sonde_status sn_names_read(sn_names *names, const char *path, sn_arena *arena, s
     sn_json j;
     SN_TRY(sn_file_read(&file, path, MOST_BYTES, alloc, err));
     const char *text = (const char *)file.data;
-    size_t first = 0;
+    const size_t begin =
+        file.bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a BOM */
+    size_t first = begin;
     while (first < file.bytes && is_space(text[first]))
         first++;
     sonde_status st;
     if (first < file.bytes && (text[first] == '{' || text[first] == '[')) {
-        sn_json_init(&j, file.data, file.bytes, arena);
+        sn_json_init(&j, file.data + begin, file.bytes - begin, arena);
         st = read_comparison(&r, &j);
         if (st != SONDE_OK && j.problem)
             sn_error_prefix(err, "'%.300s'", path);
     } else {
-        st = file.bytes ? read_lines(&r, text, file.bytes) : SONDE_OK;
+        st = file.bytes > begin ? read_lines(&r, text + begin, file.bytes - begin) : SONDE_OK;
     }
     sn_file_close(&file);
     return st;

@@ -41,6 +41,8 @@ static bool fits(const char *pattern, const char *text)
 
 static bool is_called(const char *entry, const char *name)
 {
+    if (*entry == SN_NAME_EXACT)
+        return strcmp(entry + 1, name) == 0;
     return strcmp(entry, name) == 0 || (strpbrk(entry, "*?") && fits(entry, name));
 }
 
@@ -156,9 +158,11 @@ static bool visit_first(void *user, const char *name)
 
 static sonde_status fail_unknown(const sn_graph *g, const char *entry, sonde_error *err)
 {
+    const bool exact = *entry == SN_NAME_EXACT;
+    entry += exact;
     near_names s = {.word = entry};
     char list[400] = "";
-    if (!strpbrk(entry, "*?"))
+    if (exact || !strpbrk(entry, "*?"))
         (void)each_name(g, visit_near, &s);
     const bool similar = s.n > 0;
     if (!similar)

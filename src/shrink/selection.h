@@ -8,6 +8,9 @@
 
 #include "graph/graph.h"
 
+/* Entries that begin with this are names and nothing else, whatever they contain. */
+enum { SN_NAME_EXACT = '\1' };
+
 typedef struct sn_names {
     const char **list;
     size_t n, cap;

@@ -150,6 +150,14 @@ def test_the_program_warns_of_rows_that_fill_no_batch(tmp_path):
     assert done.returncode == 0 and "fixed batch" in done.stderr and "the last 1 row is not used" in done.stderr
 
 
+@needs_program
+def test_the_program_warns_of_an_input_that_is_always_zero(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(chain(3))
+    np.savez(tmp_path / "x.npz", x=np.zeros_like(samples(4)))
+    done = program("quantize", "m.onnx", "--calibrate", "x.npz", "--no-measure", "-q", "-o", "q.onnx", cwd=tmp_path)
+    assert done.returncode == 0 and "input 'x' is 0 on every sample" in done.stderr
+
+
 # ---------------------------------------------------------------- numbers that are not finite
 def bad_model(op):
     """The tensor that is not finite is an output, and no product reads it."""
@@ -227,6 +235,21 @@ def test_names_of_a_file_must_be_of_the_model(tmp_path):
     (tmp_path / "c.json").write_text('{"schema": "sonde.compare/1", "leave_in_float": []}')
     table = sonde.quantize(chain(3), tmp_path / "q.onnx", {"x": samples(2)}, except_nodes=f"@{tmp_path}/c.json")
     assert table.attrs["products_quantized"] == 3
+
+
+def test_names_of_a_file_are_no_patterns(tmp_path):
+    """Also behind the mark that some editors put in front of a text."""
+    nodes = [h.make_node("MatMul", [x, w], [y], name=name)
+             for x, w, y, name in (("x", "a", "u", "*"), ("u", "b", "v", "st*r"), ("v", "c", "y", "star"))]
+    weights = [onnx.numpy_helper.from_array(samples(16, seed), name) for seed, name in enumerate("abc")]
+    ends = [[h.make_tensor_value_info(name, T.FLOAT, ["batch", 16])] for name in "xy"]
+    data = h.make_model(h.make_graph(nodes, "net", *ends, weights), ir_version=8,
+                        opset_imports=[h.make_opsetid("", 17)]).SerializeToString()
+    (tmp_path / "c.json").write_text('{"schema": "sonde.compare/1", "leave_in_float": ["*", "st*r"]}')
+    (tmp_path / "n.txt").write_bytes("\ufeffst*r\n*\n".encode())
+    for name in ("c.json", "n.txt"):
+        table = sonde.quantize(data, tmp_path / "q.onnx", {"x": samples(4)}, except_nodes=f"@{tmp_path}/{name}")
+        assert dict(zip(table.node, table.made, strict=True)) == {"*": "float", "st*r": "float", "star": "int8"}
 
 
 # ---------------------------------------------------------------- numbers in range
