@@ -210,7 +210,7 @@ static void depthwise_pack(const sn_packing *p, void *dst, const void *src, size
 
 static bool depthwise_source(const sn_packing *p, size_t unit, int64_t *first, int64_t *count)
 {
-    const int64_t each = p->dims[2] * p->dims[3], block = p->format->block;
+    const int64_t each = taps_of(p), block = p->format->block;
     const int64_t at = (int64_t)unit * block;
     *first = at * each;
     *count = sn_min(p->dims[0] - at, block) * each;
