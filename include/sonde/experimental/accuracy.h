@@ -108,7 +108,7 @@ typedef struct sonde_accuracy_tensor {
     int output;       /* of the model */
     int control_flow; /* made by Loop, If or Scan: the tensors inside are not compared */
     int quantized;    /* B computes it with integers, or from quantised weights */
-    int exact;        /* integers, booleans, strings: elements are equal or not */
+    int exact;        /* booleans, strings, integers but u8 and i8: elements are equal or not */
     int different;    /* shapes or types differ on some sample, which then is not compared */
     int missing;      /* another runtime did not return it on some sample */
     int over;         /* over the bound */
@@ -167,7 +167,7 @@ typedef struct sonde_accuracy_weight {
     const char *name;
     const char *node, *op_type; /* that reads it in A; "" */
     const char *type;           /* "f32[64, 64]" */
-    int exact;                  /* integers, booleans: elements are equal or not */
+    int exact;                  /* as in sonde_accuracy_tensor */
     sonde_accuracy_error error;
 } sonde_accuracy_weight;
 SONDE_API size_t sonde_accuracy_weight_count(const sonde_accuracy *accuracy);
