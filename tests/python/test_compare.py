@@ -509,6 +509,24 @@ def test_nothing_compared_is_an_error(tmp_path):
             sonde.compare(str(good), str(bad), **arguments)
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_outputs_without_a_number_in_both_models_are_an_error(tmp_path, odd):
+    paths = {}
+    for name, bias in [("all", [odd] * 6), ("other", [odd] * 6), ("some", [odd] * 5 + [1]), ("none", [0] * 6)]:
+        paths[name] = saved(two_nodes(np.array(bias, np.float32).reshape(2, 3)), tmp_path / f"{name}.onnx")
+    words = [PROGRAM, "compare", paths["all"], paths["other"], "--json", tmp_path / "c.json"]
+    for more in ([], ["--fail-above", "1%"]):
+        done = subprocess.run([*words, *more], capture_output=True, text=True)
+        assert done.returncode == 1 and "agree" not in done.stdout and not (tmp_path / "c.json").exists()
+        assert "nothing was compared: every element of the outputs is NaN or infinite in A and in B" in done.stderr
+    with pytest.raises(sonde.InvalidArgument, match="nothing was compared: every element .* NaN or infinite"):
+        sonde.compare(str(paths["all"]), str(paths["other"]))
+    assert compare(paths["some"], paths["some"], "--fail-above", "1%")["compared"] == 6
+    for pair in (("all", "none"), ("none", "all")):  # a difference, which is found where it is
+        result = compare(*map(paths.get, pair), "--fail-above", "1%", status=3)
+        assert result["first_over"]["node"] == "first" and result["compared"] == 6
+
+
 @pytest.mark.parametrize("name", ["tiny_resnet", "tiny_bert", "tiny_cnn"])
 def test_rounding_is_no_error_of_an_operator(zoo, tmp_path, name):
     path = saved(zoo(name), tmp_path / "m.onnx")

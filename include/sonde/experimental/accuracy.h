@@ -143,7 +143,8 @@ typedef struct sonde_accuracy_summary {
     int quantized;    /* B is quantised and A is not */
     const char *note; /* what could not be compared, as a sentence; "" */
     int complete;     /* every pass has seen all samples; 0 after SONDE_CANCELLED */
-    /* Elements of the outputs that were compared, of all tensors where no output is shared. 0:
+    /* Elements of the outputs that were compared, of all tensors where no output is shared. Tensors
+     * without a number to compare, NaN or the same infinity everywhere in both, do not count. 0:
      * nothing was compared, and nothing is known. */
     uint64_t compared;
     size_t weights; /* that differ: sonde_accuracy_weight_get */
