@@ -286,3 +286,20 @@ def test_the_size_before_is_that_of_the_model_given(tmp_path, options):
     made = onnx.load(tmp_path / "q.onnx").graph
     assert not any(n.op_type in ("Constant", "BatchNormalization") for n in made.node)
     assert table.attrs["weight_bytes_after"] == sum(nh.to_array(i).nbytes for i in made.initializer)
+
+
+# ---------------------------------------------------------------- speed
+@pytest.mark.parametrize("options", [{}, *KINDS])
+def test_both_models_are_measured_on_the_first_sample_if_asked(tmp_path, options):
+    proto = model([h.make_node("MatMul", ["x", "w"], ["y"])], [info("x", [1, 64])], [info("y", [1, 32])],
+                  [("w", floats(64, 32))])
+
+    def times(samples, measure):
+        attrs = sonde.quantize(proto, tmp_path / "q.onnx", samples, measure=measure, **options).attrs
+        return attrs["before_ms"], attrs["after_ms"]
+
+    samples = {"x": floats(3, 64)}
+    assert min(times(samples, True)) > 0
+    assert np.isnan(times(samples, False)).all()
+    if options:
+        assert np.isnan(times(None, True)).all()
