@@ -249,6 +249,9 @@ def _result(accuracy: _sonde.Accuracy) -> ModelComparison:
     worst, leave = found.pop("worst"), found.pop("leave_in_float")
     weights = [_put_back(row) for row in found.pop("weights")]
     if not found["compared"]:
+        outputs = [row for row in rows if row["output"]] or rows
+        if any(row["elements"] for row in outputs):
+            raise InvalidArgument("nothing was compared: every element of the outputs is NaN or infinite in A and in B")
         raise InvalidArgument("nothing was compared: the outputs have no elements, or B does not return them")
     return ModelComparison(found, rows, worst, leave, weights, accuracy)
 

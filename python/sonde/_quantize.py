@@ -74,6 +74,7 @@ def quantize(
     goal: float | None = None,
     max_samples: int = 0,
     force: bool = False,
+    measure: bool = False,
 ) -> Any:
     """Writes a quantised model to `output` and returns a pandas.DataFrame with a row for each node: what was made of it and why.
 
@@ -84,6 +85,8 @@ def quantize(
     do not. Both take * and ?, commas, and "@FILE" for the names in a comparison or in the lines of a text. goal: SQNR in
     dB that the outputs should reach; if they do not, the best model is written and a RuntimeWarning is issued. The attrs
     of the DataFrame have the totals: sqnr_db, top1_agreement, weight_bytes_before, weight_bytes_after and others.
+    measure: run both models a few times on the first sample at the end; before_ms and after_ms are their median times, and
+    NaN otherwise or without samples.
     """
     try:
         import pandas
@@ -116,6 +119,7 @@ def quantize(
         goal or 0.0,
         force,
         max_samples,
+        measure,
     )
     if totals["left_over"]:
         warnings.warn(

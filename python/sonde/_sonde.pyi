@@ -246,6 +246,7 @@ def quantize(
     goal_db: float,
     force: bool,
     most: int,
+    measure: bool,
     /,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
 def whatif(

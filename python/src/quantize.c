@@ -2,6 +2,7 @@
 /* Quantising a model: samples from paths and arrays, the file, and a row for each node. */
 #include "binding.h"
 
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ typedef struct job {
     size_t n_holds;
     const char **only, **except;
     PyThreadState *state;
+    int measure;
+    sonde_quantized_speed speed; /* without runs: not measured */
 } job;
 
 /* Python's signal handlers, between two runs; only the main thread has any. */
@@ -162,24 +165,48 @@ static PyObject *row_list(const sonde_quantized *made)
     return list;
 }
 
-static PyObject *result_tuple(const sonde_quantized *made, const sonde_samples *samples)
+static PyObject *result_tuple(const sonde_quantized *made, const job *j)
 {
+    const sonde_quantized_speed *s = &j->speed;
     sonde_quantized_info i = SONDE_INIT(sonde_quantized_info);
     sonde_error err;
     if (sonde_quantized_info_get(made, &i, &err))
         return sn_py_raise(&err);
     return Py_BuildValue(
-        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n,s:n,s:n,s:n,s:O}", row_list(made),
-        "products", (Py_ssize_t)i.products, "products_quantized", (Py_ssize_t)i.products_quantized,
-        "nodes_quantized", (Py_ssize_t)i.nodes_quantized, "weight_bytes_before",
-        (unsigned long long)i.weight_bytes_before, "weight_bytes_after",
+        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n,s:n,s:n,s:n,s:O,s:d,s:d}",
+        row_list(made), "products", (Py_ssize_t)i.products, "products_quantized",
+        (Py_ssize_t)i.products_quantized, "nodes_quantized", (Py_ssize_t)i.nodes_quantized,
+        "weight_bytes_before", (unsigned long long)i.weight_bytes_before, "weight_bytes_after",
         (unsigned long long)i.weight_bytes_after, "opset_before", (long long)i.opset_before,
         "opset_after", (long long)i.opset_after, "equalized", (Py_ssize_t)i.equalized, "samples",
         (Py_ssize_t)i.samples, "sqnr_db", i.sqnr_db, "top1_agreement", i.top1_agreement,
         "goal_missed", i.goal_missed ? Py_True : Py_False, "left_for_goal",
         (Py_ssize_t)i.left_for_goal, "body_products", (Py_ssize_t)i.body_products,
         "body_products_quantized", (Py_ssize_t)i.body_products_quantized, "left_over",
-        (Py_ssize_t)sonde_samples_left_over(samples), "widened", i.widened ? Py_True : Py_False);
+        (Py_ssize_t)sonde_samples_left_over(j->samples), "widened", i.widened ? Py_True : Py_False,
+        "before_ms", s->runs ? s->before_ms : Py_NAN, "after_ms", s->runs ? s->after_ms : Py_NAN);
+}
+
+/* Both models, on the first sample. Without memory for its names there are no figures. */
+static sonde_status measure(job *j, const sonde_quantized *made, sonde_error *err)
+{
+    sonde_value_set *set = NULL;
+    sonde_status st = sonde_samples_get(j->samples, 0, &set, err);
+    if (st != SONDE_OK)
+        return st;
+    const size_t n = sonde_value_set_count(set);
+    const char **names = calloc(n + 1, sizeof *names);
+    sonde_value **values = calloc(n + 1, sizeof *values);
+    for (size_t i = 0; i < n && names && values; i++) {
+        names[i] = sonde_value_set_name(set, i);
+        values[i] = sonde_value_set_value(set, i);
+    }
+    if (names && values)
+        st = sonde_quantized_measure(made, names, values, n, &j->speed, err);
+    free(names);
+    free(values);
+    sonde_value_set_release(set);
+    return st;
 }
 
 static PyObject *run_job(job *j, const char *output)
@@ -192,8 +219,10 @@ static PyObject *run_job(job *j, const char *output)
     sonde_status st = sonde_quantize(j->model, j->samples, &j->o, &made, &err);
     if (st == SONDE_OK)
         st = sonde_quantized_save(made, output, NULL, &err);
+    if (st == SONDE_OK && j->measure && sonde_samples_count(j->samples))
+        st = measure(j, made, &err);
     PyEval_RestoreThread(j->state);
-    PyObject *result = raise_status(st, &err) < 0 ? NULL : result_tuple(made, j->samples);
+    PyObject *result = raise_status(st, &err) < 0 ? NULL : result_tuple(made, j);
     sonde_quantized_release(made);
     return result;
 }
@@ -218,15 +247,15 @@ static int load_model(job *j, PyObject *model)
 static PyObject *quantize(PyObject *module, PyObject *args)
 {
     (void)module;
-    job j = {.o = SONDE_INIT(sonde_quantize_options)};
+    job j = {.o = SONDE_INIT(sonde_quantize_options), .speed = SONDE_INIT(sonde_quantized_speed)};
     PyObject *model, *output, *paths, *arrays, *samples, *only, *except, *result = NULL;
     int kind, method;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!iidppiippdpn", &model, &output, &PyList_Type, &paths,
+    if (!PyArg_ParseTuple(args, "OOO!O!O!O!O!iidppiippdpnp", &model, &output, &PyList_Type, &paths,
                           &PyList_Type, &arrays, &PyList_Type, &samples, &PyList_Type, &only,
                           &PyList_Type, &except, &kind, &method, &j.o.percentile, &j.o.per_tensor,
                           &j.o.signed_activations, &j.o.bits, &j.o.block_size, &j.o.equalize,
-                          &j.o.no_bias_correction, &j.o.goal_db, &j.o.force, &most))
+                          &j.o.no_bias_correction, &j.o.goal_db, &j.o.force, &most, &j.measure))
         return NULL;
     j.o.kind = (sonde_quantize_kind)kind;
     j.o.method = (sonde_calibration)method;

@@ -269,14 +269,15 @@ sonde_status sonde_accuracy_tensor_get(const sonde_accuracy *accuracy, size_t in
 }
 
 /* Elements of the outputs, or of all tensors where no output is shared; one for a tensor of another
- * shape. */
+ * shape. A tensor that is NaN or infinite everywhere, alike on both sides, says nothing. */
 static uint64_t compared(const sonde_accuracy *acc)
 {
     uint64_t at_outputs = 0, all = 0;
     bool outputs = false;
     for (uint32_t i = 0; i < acc->n_pairs; i++) {
         const sn_pair *p = &acc->pairs[i];
-        const uint64_t n = p->sums.elements + p->sums.different;
+        const bool any = p->sums.finite || p->sums.not_finite;
+        const uint64_t n = (any ? p->sums.elements : 0) + p->sums.different;
         outputs |= p->output;
         at_outputs += p->output ? n : 0;
         all += n;
@@ -324,7 +325,7 @@ sonde_status sonde_accuracy_summary_get(const sonde_accuracy *accuracy,
     s.complete = is_complete(accuracy);
     s.weights = accuracy->n_weights;
     s.compared = compared(accuracy);
-    s.agree = agrees(accuracy);
+    s.agree = s.compared && agrees(accuracy);
     double worst = -1;
     for (uint32_t i = 0; i < accuracy->n_pairs; i++) {
         const sn_pair *p = &accuracy->pairs[i];

@@ -13,7 +13,7 @@ typedef struct sn_sums {
     uint64_t samples, elements, finite, mismatches;
     uint64_t nan_a, nan_b, inf_a, inf_b, not_finite;
     double max_abs, abs, square, aa, bb, ab; /* sums of |a - b|, (a - b)², a², b², a · b */
-    bool exact;                              /* no float was among them */
+    bool exact;                              /* no float and no byte was among them */
     bool different;                          /* shapes or types differed */
     bool missing;                            /* a side had no value: another runtime has none */
 } sn_sums;

@@ -118,12 +118,19 @@ static bool same_shape(const sonde_value *a, const sonde_value *b)
     return same;
 }
 
+/* Numbers whose size counts: floats, and the bytes of quantised models, where one step more or less
+ * is a small error. Other integers are indices, sizes and labels. */
+static bool is_measured(sonde_dtype t)
+{
+    return sn_dtype_is_float(t) || is_complex(t) || t == SONDE_DTYPE_U8 || t == SONDE_DTYPE_I8;
+}
+
 static void add_tensors(sn_sums *s, const sonde_value *a, const sonde_value *b)
 {
     const sonde_dtype x = sonde_tensor_dtype(a), y = sonde_tensor_dtype(b);
     const bool strings = x == SONDE_DTYPE_STRING || y == SONDE_DTYPE_STRING;
     const bool complexes = is_complex(x) || is_complex(y);
-    s->exact &= !complexes && !(sn_dtype_is_float(x) || sn_dtype_is_float(y));
+    s->exact &= !is_measured(x) && !is_measured(y);
     if (!same_shape(a, b) || ((strings || complexes) && x != y)) {
         s->different = true;
         return;

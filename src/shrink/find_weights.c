@@ -107,7 +107,7 @@ static const sn_tensor *constant_of_node(const sn_node *n)
     return a && a->kind == SN_ATTR_TENSOR ? a->tensor : NULL;
 }
 
-static const sn_tensor *constant_of(const sn_value *v)
+const sn_tensor *sn_constant_of(const sn_value *v)
 {
     if (sn_value_is_const(v))
         return v->fact.data;
@@ -124,7 +124,7 @@ static bool quant_inputs(const sn_node *n, int scale, int zero, sn_weight_quant 
     for (int k = 0; k < 2; k++) {
         if (at[k] < 0 || (uint32_t)at[k] >= n->n_in || !n->in[at[k]].value)
             continue;
-        *to[k] = constant_of(n->in[at[k]].value);
+        *to[k] = sn_constant_of(n->in[at[k]].value);
         if (!*to[k])
             return false;
     }

@@ -41,6 +41,10 @@ typedef struct sn_weights {
     SN_VEC(sn_weight) list; /* in the order they are read first */
 } sn_weights;
 
+/* The contents of a constant, whether it is an initializer or made by a Constant node; NULL: it is
+ * none. */
+const sn_tensor *sn_constant_of(const sn_value *v);
+
 /* Memory of the list from g->alloc, all else from the arena. */
 sonde_status sn_weights_find(sn_weights *w, const sn_graph *g, sn_arena *arena, sonde_error *err);
 void sn_weights_free(sn_weights *w, sn_allocator *alloc);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "shrink/find_weights.h"
 #include "shrink/quantizer.h"
 
 enum { COMPARED = 64, MEASURED = 7 };
@@ -56,11 +57,11 @@ static sonde_status constant_bytes(const sn_graph *g, sn_map *seen, uint64_t *su
 {
     for (size_t i = 0; i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
-        if (!v->fact.data || v->producer || (!v->n_uses && !v->n_outputs) ||
-            sn_map_get_n(seen, &v->fact.data, sizeof v->fact.data))
+        const sn_tensor *t = v->producer ? sn_constant_of(v) : v->fact.data;
+        if (!t || (!v->n_uses && !v->n_outputs) || sn_map_get_n(seen, &t, sizeof t))
             continue;
-        *sum += v->fact.data->bytes;
-        if (!sn_map_put_n(seen, &v->fact.data, sizeof v->fact.data, seen, NULL))
+        *sum += t->bytes;
+        if (!sn_map_put_n(seen, &t, sizeof t, seen, NULL))
             return sn_fail_memory(err, sizeof(sn_map_entry));
     }
     for (const sn_node *n = g->first; n; n = n->next) {
@@ -111,7 +112,7 @@ static sonde_status fill_result(sonde_quantized *r)
                                    .goal_db = q->o.goal_db,
                                    .left_for_goal = r->left};
     info->goal_missed = q->o.goal_db > 0 && !(info->sqnr_db >= q->o.goal_db);
-    SN_TRY(count_bytes(q, q->widened ? q->source->core->graph : q->g, &info->weight_bytes_before));
+    SN_TRY(count_bytes(q, q->source->core->graph, &info->weight_bytes_before));
     SN_TRY(count_bytes(q, r->made->core->graph, &info->weight_bytes_after));
     for (size_t i = 0; i < q->scopes.n; i++)
         SN_TRY(add_rows(r, &q->scopes.data[i], i > 0));

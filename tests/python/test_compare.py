@@ -341,6 +341,30 @@ def test_elements_of_integers_are_equal_or_not(tmp_path):
     assert (row["mismatches"], row["elements"]) == (1, 3)
 
 
+@pytest.mark.parametrize(("kind", "measured"), [(np.uint8, True), (np.int8, True), (np.int32, False)])
+def test_bytes_are_measured_and_other_integers_are_equal_or_not(tmp_path, kind, measured):
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+
+    def build(step):
+        bias = np.zeros(1000, kind)
+        bias[7] = step
+        return small_models.model([("Add", ["x", "bias"], ["y"])], [small_models.value("x", code, [1000])],
+                                  [small_models.value("y", code, [1000])], [numpy_helper.from_array(bias, "bias")])
+
+    np.savez(tmp_path / "x.npz", x=np.full(1000, 40, kind))
+    a, b = saved(build(0), tmp_path / "a.onnx"), saved(build(1), tmp_path / "b.onnx")
+    words = a, b, "-i", tmp_path / "x.npz"
+    result = compare(*words, "--fail-above", "20dB", status=0 if measured else 3)
+    row = result["tensors"][0]
+    assert row["exact"] != measured and row["over"] != measured and row["mismatches"] == 1
+    assert row["sqnr_db"] == pytest.approx(20 * np.log10(40) + 30)
+    assert (result["first_over"] is None) == measured and not result["agree"]
+    for limit in ("70dB", "0.5", "0.01%"):
+        compare(*words, "--fail-above", limit, status=3)
+    compare(*words, "--fail-above", "1", status=0 if measured else 3)
+    compare(a, a, "-i", tmp_path / "x.npz", "--fail-above", "200dB")
+
+
 @pytest.mark.parametrize("names", [("x", "file", "a b"), ("in/put", "a,\"b", "=1+2"), ("x", "y\u00e9\n", "z\t")])
 def test_odd_names_survive(tmp_path, names):
     good, bad = (saved(two_nodes(np.full((2, 3), v, np.float32), names=names), tmp_path / f"{v}.onnx") for v in (0, 1))
@@ -483,6 +507,24 @@ def test_nothing_compared_is_an_error(tmp_path):
                       {"inputs": {"x": np.zeros((2, 0), np.float32)}}, {"samples": 0}, {"inputs": []}):
         with pytest.raises(sonde.InvalidArgument, match="nothing w|0 samples|no samples"):
             sonde.compare(str(good), str(bad), **arguments)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_outputs_without_a_number_in_both_models_are_an_error(tmp_path, odd):
+    paths = {}
+    for name, bias in [("all", [odd] * 6), ("other", [odd] * 6), ("some", [odd] * 5 + [1]), ("none", [0] * 6)]:
+        paths[name] = saved(two_nodes(np.array(bias, np.float32).reshape(2, 3)), tmp_path / f"{name}.onnx")
+    words = [PROGRAM, "compare", paths["all"], paths["other"], "--json", tmp_path / "c.json"]
+    for more in ([], ["--fail-above", "1%"]):
+        done = subprocess.run([*words, *more], capture_output=True, text=True)
+        assert done.returncode == 1 and "agree" not in done.stdout and not (tmp_path / "c.json").exists()
+        assert "nothing was compared: every element of the outputs is NaN or infinite in A and in B" in done.stderr
+    with pytest.raises(sonde.InvalidArgument, match="nothing was compared: every element .* NaN or infinite"):
+        sonde.compare(str(paths["all"]), str(paths["other"]))
+    assert compare(paths["some"], paths["some"], "--fail-above", "1%")["compared"] == 6
+    for pair in (("all", "none"), ("none", "all")):  # a difference, which is found where it is
+        result = compare(*map(paths.get, pair), "--fail-above", "1%", status=3)
+        assert result["first_over"]["node"] == "first" and result["compared"] == 6
 
 
 @pytest.mark.parametrize("name", ["tiny_resnet", "tiny_bert", "tiny_cnn"])

@@ -267,3 +267,39 @@ def test_weights_of_three_dimensions_load_and_agree_in_both_runtimes(tmp_path, o
     table = sonde.quantize(data, tmp_path / "q.onnx", {"x": feeds["x"][None]}, **options)
     assert list(table.made) == ["int8"]
     check(tmp_path / "q.onnx", feeds, run(onnxruntime, data, feeds)[0], 20)
+
+
+# ---------------------------------------------------------------- sizes
+@pytest.mark.parametrize("options", [{}, *KINDS])
+def test_the_size_before_is_that_of_the_model_given(tmp_path, options):
+    """Normalisations that go into their convolutions count, and so do weights of Constant nodes."""
+    constants = [("w", floats(8, 3, 3, 3)), *((name, floats(8)) for name in ("scale", "shift", "mean")),
+                 ("variance", np.ones(8, np.float32)), ("axes", np.array([2, 3], np.int64))]
+    v = floats(8, 32)
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"]),
+             h.make_node("BatchNormalization", ["c", "scale", "shift", "mean", "variance"], ["n"]),
+             h.make_node("ReduceSum", ["n", "axes"], ["s"], keepdims=0),
+             h.make_node("Constant", [], ["v"], value=nh.from_array(v)), h.make_node("MatMul", ["s", "v"], ["y"])]
+    proto = model(nodes, [info("x", [1, 3, 8, 8])], [info("y", [1, 32])], constants)
+    table = sonde.quantize(proto, tmp_path / "q.onnx", {"x": floats(2, 3, 8, 8)}, **options)
+    assert table.attrs["weight_bytes_before"] == v.nbytes + sum(a.nbytes for _, a in constants)
+    made = onnx.load(tmp_path / "q.onnx").graph
+    assert not any(n.op_type in ("Constant", "BatchNormalization") for n in made.node)
+    assert table.attrs["weight_bytes_after"] == sum(nh.to_array(i).nbytes for i in made.initializer)
+
+
+# ---------------------------------------------------------------- speed
+@pytest.mark.parametrize("options", [{}, *KINDS])
+def test_both_models_are_measured_on_the_first_sample_if_asked(tmp_path, options):
+    proto = model([h.make_node("MatMul", ["x", "w"], ["y"])], [info("x", [1, 64])], [info("y", [1, 32])],
+                  [("w", floats(64, 32))])
+
+    def times(samples, measure):
+        attrs = sonde.quantize(proto, tmp_path / "q.onnx", samples, measure=measure, **options).attrs
+        return attrs["before_ms"], attrs["after_ms"]
+
+    samples = {"x": floats(3, 64)}
+    assert min(times(samples, True)) > 0
+    assert np.isnan(times(samples, False)).all()
+    if options:
+        assert np.isnan(times(None, True)).all()

@@ -323,7 +323,21 @@ static int show(const comparison *c)
     return code;
 }
 
-/* Inputs and outputs without a single element pass every test and prove nothing. */
+/* Why no element was compared. */
+static const char *why_nothing(const comparison *c, const sonde_accuracy_summary *s)
+{
+    if (!s->samples)
+        return "there are no samples";
+    for (size_t i = 0; i < s->shared; i++) {
+        sonde_accuracy_tensor t = SONDE_INIT(sonde_accuracy_tensor);
+        if (!sonde_accuracy_tensor_get(c->accuracy, i, &t, NULL) && (t.output || !s->outputs) &&
+            t.error.elements)
+            return "every element of the outputs is NaN or infinite in A and in B";
+    }
+    return "the outputs have no elements, or B does not return them";
+}
+
+/* Outputs without a single element, or without a number, pass every test and prove nothing. */
 static int check_any(const comparison *c)
 {
     sonde_accuracy_summary s = SONDE_INIT(sonde_accuracy_summary);
@@ -332,9 +346,7 @@ static int check_any(const comparison *c)
         return fail("%s", err.message);
     if (s.compared)
         return EXIT_OK;
-    return fail("nothing was compared: %s",
-                s.samples ? "the outputs have no elements, or B does not return them"
-                          : "there are no samples");
+    return fail("nothing was compared: %s", why_nothing(c, &s));
 }
 
 /* As far as it came. */

@@ -108,7 +108,7 @@ typedef struct sonde_accuracy_tensor {
     int output;       /* of the model */
     int control_flow; /* made by Loop, If or Scan: the tensors inside are not compared */
     int quantized;    /* B computes it with integers, or from quantised weights */
-    int exact;        /* integers, booleans, strings: elements are equal or not */
+    int exact;        /* booleans, strings, integers but u8 and i8: elements are equal or not */
     int different;    /* shapes or types differ on some sample, which then is not compared */
     int missing;      /* another runtime did not return it on some sample */
     int over;         /* over the bound */
@@ -143,7 +143,8 @@ typedef struct sonde_accuracy_summary {
     int quantized;    /* B is quantised and A is not */
     const char *note; /* what could not be compared, as a sentence; "" */
     int complete;     /* every pass has seen all samples; 0 after SONDE_CANCELLED */
-    /* Elements of the outputs that were compared, of all tensors where no output is shared. 0:
+    /* Elements of the outputs that were compared, of all tensors where no output is shared. Tensors
+     * without a number to compare, NaN or the same infinity everywhere in both, do not count. 0:
      * nothing was compared, and nothing is known. */
     uint64_t compared;
     size_t weights; /* that differ: sonde_accuracy_weight_get */
@@ -167,7 +168,7 @@ typedef struct sonde_accuracy_weight {
     const char *name;
     const char *node, *op_type; /* that reads it in A; "" */
     const char *type;           /* "f32[64, 64]" */
-    int exact;                  /* integers, booleans: elements are equal or not */
+    int exact;                  /* as in sonde_accuracy_tensor */
     sonde_accuracy_error error;
 } sonde_accuracy_weight;
 SONDE_API size_t sonde_accuracy_weight_count(const sonde_accuracy *accuracy);

@@ -82,7 +82,7 @@ typedef struct sonde_quantized_info {
     size_t struct_size;
     size_t products, products_quantized;              /* Conv, ConvTranspose, Gemm, MatMul */
     size_t nodes, nodes_quantized;                    /* products included */
-    uint64_t weight_bytes_before, weight_bytes_after; /* all constants */
+    uint64_t weight_bytes_before, weight_bytes_after; /* all constants, as given and as made */
     int64_t opset_before, opset_after;
     size_t equalized;      /* pairs of layers */
     size_t samples;        /* that were calibrated on */
