@@ -66,6 +66,35 @@ TEST(rows_of_every_kind_add_up_to_the_totals)
     }
 }
 
+/* "threads=2" is what runs now: the very same measurement. */
+TEST(steps_between_operators_have_the_same_row_in_every_column)
+{
+    static const sonde_precision precisions[] = {SONDE_PRECISION_F32, SONDE_PRECISION_BF16};
+    sonde_error err;
+    for (size_t m = 0; m < 2; m++) {
+        question q;
+        sonde_whatif *w = NULL;
+        size_t reorders = 0;
+        question_open(&q, "tiny_resnet", in_dir("between"));
+        q.o.scenarios = "threads=2,sparse90,int8";
+        q.o.precision = precisions[m];
+        q.o.no_cache = 1;
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        for (int by = SONDE_BY_OP; by <= SONDE_BY_SHAPE; by++)
+            for (size_t i = 0; i < sonde_whatif_row_count(w, (sonde_by)by); i++) {
+                sonde_whatif_row row = SONDE_INIT(sonde_whatif_row);
+                CHECK_OK(sonde_whatif_row_get(w, (sonde_by)by, i, &row, &err));
+                CHECK(fabs(row.times_ns[1] - row.times_ns[0]) <= 1e-9 * row.times_ns[0]);
+                CHECK_EQ(row.bracket, row.name[0] == '[');
+                CHECK(!row.bracket || row.best == 0);
+                reorders += strcmp(row.name, "[Reorder]") == 0;
+            }
+        CHECK(reorders == 0 || reorders == 3); /* one for each kind of rows, by the CPU */
+        sonde_whatif_release(w);
+        question_close(&q);
+    }
+}
+
 TEST(every_operator_of_the_model_has_a_row)
 {
     question q;
