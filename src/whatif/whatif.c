@@ -50,31 +50,6 @@ static sonde_status check(const asking *q)
     return SONDE_OK;
 }
 
-/* "a,b": which nodes may change. */
-static sonde_status read_only(asking *q)
-{
-    const sn_origins *all = &q->model->core->origins;
-    if (!q->o.only)
-        return SONDE_OK;
-    q->only = SN_NEW_N(&q->w->arena, bool, all->list.n + 1);
-    if (!q->only)
-        return sn_fail_memory(q->err, all->list.n);
-    for (const char *at = q->o.only;; at++) {
-        const size_t n = strcspn(at, ",");
-        bool found = false;
-        for (size_t i = 0; i < all->list.n; i++)
-            if (n && strlen(all->list.data[i].name) == n &&
-                memcmp(all->list.data[i].name, at, n) == 0)
-                found = q->only[i] = true;
-        if (!found)
-            return sn_fail(q->err, SONDE_NOT_FOUND, "the model has no node named '%.*s'",
-                           (int)(n < 200 ? n : 200), at);
-        at += n;
-        if (!*at)
-            return SONDE_OK;
-    }
-}
-
 static sonde_status find_batch(asking *q)
 {
     sonde_session_options so = q->session; /* which also finds out whether they make sense */
@@ -414,7 +389,8 @@ static sonde_status add_mix(asking *q)
 static sonde_status ask(asking *q)
 {
     SN_TRY(check(q));
-    SN_TRY(read_only(q));
+    SN_TRY(
+        sn_whatif_only(q->model->core, q->o.only, q->o.only_count, &q->w->arena, &q->only, q->err));
     SN_TRY(find_batch(q));
     q->n_forms = q->model->core->origins.list.n;
     q->forms = SN_NEW_N(&q->w->arena, sn_node_form, q->n_forms + 1);

@@ -87,6 +87,12 @@ int sn_variant_sparsity(const sn_variant *v, const sn_node *n);
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data);
 
+/* ---- only.c ---- */
+/* By origin: whether the node is on the lists, see shrink/selection.h; *only is NULL without lists.
+ */
+sonde_status sn_whatif_only(const sn_model *m, const char *const *names, size_t n, sn_arena *arena,
+                            bool **only, sonde_error *err);
+
 /* ---- sparse.c: one graph, bodies not included ---- */
 sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
 

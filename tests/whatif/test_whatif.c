@@ -330,21 +330,34 @@ TEST(only_the_named_nodes_change)
     sonde_whatif *w = NULL;
     sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
     sonde_error err;
+    char file[300];
     question_open(&q, "tiny_mlp", in_dir("only"));
+    snprintf(file, sizeof file, "@%s", in_dir("names.txt"));
+    FILE *f = fopen(file + 1, "w");
+    CHECK(f && fputs("/fc2/Gemm\n", f) >= 0 && fclose(f) == 0);
+    const char *const lists[] = {"/fc2/Gemm", "/fc*",          "/fc?/Gemm", "fc1.weight",
+                                 file,        "/fc1/*,/fc2/*", "/act/*"};
+    static const int64_t changed[] = {1, 2, 2, 1, 1, 2, 0};
     q.o.scenarios = "sparse90,int8";
-    q.o.only = "/fc2/Gemm";
     q.o.no_mix = 1;
-    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
-    for (size_t i = 1; i < 3; i++) {
-        CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
-        CHECK_EQ(s.changed, 1);
+    q.o.only_count = 1;
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        q.o.only = &lists[k];
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        for (size_t i = 1; i < 3; i++) {
+            CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+            CHECK_EQ(s.changed, changed[k]);
+        }
+        sonde_whatif_release(w);
     }
-    sonde_whatif_release(w);
-    q.o.only = "/fc2/Gemm,/nobody";
-    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
-    CHECK_HAS(err.message, "/nobody");
-    q.o.only = "";
-    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
+    const char *const bad[] = {"/fc2/Gemm,/nobody", "/nobody*", "@/nobody/names.txt", "", NULL};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        q.o.only = &bad[k];
+        CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err) == SONDE_OK, false);
+        CHECK_HAS(err.message, k < 3 ? "nobody" : "list of nodes");
+    }
+    q.o.only = NULL;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
     question_close(&q);
 }
 

@@ -44,8 +44,11 @@ typedef struct sonde_whatif_options {
      * NULL: all of sparse90, sparse80, sparse70, int8, sparse90+int8, int8-dynamic, int4, bf16,
      * batch=2 to 16 and threads=1 to all. */
     const char *scenarios;
-    const char
-        *only; /* names of nodes, separated by commas: the others keep their form; NULL: all */
+    /* Names of nodes, of what they produce or of weights, patterns with * and ?, lists of these
+     * with commas, or "@FILE", as in sonde_quantize_options: the others keep their form. None: all
+     * nodes. */
+    const char *const *only;
+    size_t only_count;
     /* Today: */
     int threads;               /* 0 = the context's */
     sonde_precision precision; /* 0: as the file has its weights */
