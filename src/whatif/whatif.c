@@ -396,13 +396,13 @@ static sonde_status ask(asking *q)
     q->forms = SN_NEW_N(&q->w->arena, sn_node_form, q->n_forms + 1);
     if (!q->forms)
         return sn_fail_memory(q->err, q->n_forms);
-    const int threads = sonde_context_threads(q->model->context);
-    q->o.threads = q->o.threads ? q->o.threads : threads;
+    q->o.threads = q->o.threads ? q->o.threads : sonde_context_threads(q->model->context);
     q->o.warmup = q->o.warmup == 0 ? 3 : q->o.warmup < 0 ? 0 : q->o.warmup;
     SN_TRY(make_key(q));
     find_folder(q);
-    SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, threads, &q->w->arena,
-                              &q->w->context->alloc, q->err));
+    const int cores = q->model->context->core.cpu.usable_cores;
+    SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, cores, &q->w->arena, &q->w->context->alloc,
+                              q->err));
     SN_TRY(add_answer(q, &(sn_scenario){.sparsity = 0}, "now", false));
     for (size_t i = 0; i < q->list.list.n; i++)
         SN_TRY(add_answer(q, &q->list.list.data[i], q->list.list.data[i].name, false));

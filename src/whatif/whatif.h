@@ -30,7 +30,7 @@ typedef struct sn_scenarios {
     SN_VEC(sn_scenario) list;
 } sn_scenarios;
 
-/* Parses a list, or makes the default one for so many threads; equal ones are listed once. */
+/* Parses a list, or makes the default one, up to so many threads; equal ones are listed once. */
 sonde_status sn_scenarios_parse(sn_scenarios *s, const char *text, int threads, sn_arena *arena,
                                 sn_allocator *alloc, sonde_error *err);
 /* Whether it changes weights only: what operators can have side by side. */

@@ -361,6 +361,28 @@ TEST(only_the_named_nodes_change)
     question_close(&q);
 }
 
+TEST(without_scenarios_threads_go_up_to_the_cores_whatever_runs_now)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("threads"));
+    const int cores = q.context->core.cpu.usable_cores;
+    int least = 4096, most = 0;
+    q.o.threads = q.o.runs = q.o.no_mix = 1;
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    for (size_t i = 0; sonde_whatif_scenario_get(w, i, &s, NULL) == SONDE_OK; i++)
+        if (strncmp(s.name, "threads=", 8) == 0) {
+            least = s.threads < least ? s.threads : least;
+            most = s.threads > most ? s.threads : most;
+        }
+    CHECK_EQ(most, cores > 1 ? cores : 0);
+    CHECK_EQ(least, cores > 1 ? 1 : 4096);
+    sonde_whatif_release(w);
+    question_close(&q);
+}
+
 TEST(options_of_sessions_hold_in_every_scenario)
 {
     question q;

@@ -42,7 +42,7 @@ typedef struct sonde_whatif_options {
      *   f32 bf16 f16  precision of the session
      *   batch=N threads=N
      * NULL: all of sparse90, sparse80, sparse70, int8, sparse90+int8, int8-dynamic, int4, bf16,
-     * batch=2 to 16 and threads=1 to all. */
+     * batch=2 to 16 and threads=1 to all usable cores. */
     const char *scenarios;
     /* Names of nodes, of what they produce or of weights, patterns with * and ?, lists of these
      * with commas, or "@FILE", as in sonde_quantize_options: the others keep their form. None: all
