@@ -41,6 +41,9 @@ static sonde_status check(const asking *q)
     if (o->threads < 0 || o->threads > 4096)
         return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096",
                        o->threads);
+    if (o->cache_only && o->no_cache)
+        return sn_fail(q->err, SONDE_INVALID_ARGUMENT,
+                       "cache_only and no_cache exclude each other");
     if (!sonde_precision_text(o->precision))
         return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "precision %d is not known",
                        (int)o->precision);
@@ -191,6 +194,8 @@ static sonde_status measure(asking *q, sn_answer *a)
 {
     sn_whatif_case k = case_of(q, &a->asked);
     sn_measured *made = NULL;
+    if (q->o.cache_only)
+        return sn_fail(q->err, SONDE_NOT_FOUND, "it was not measured before");
     k.must_change = wants_form(&a->asked);
     SN_TRY(open_now(q));
     SN_TRY(new_measured(q, &made));
@@ -275,7 +280,7 @@ static sonde_status answer_one(asking *q, sn_answer *a)
         st = measure(q, a);
     q->step++;
     q->measured += st == SONDE_OK;
-    if (st && !q->now.alloc) /* the model itself does not run */
+    if (st && !q->now.alloc && !q->o.cache_only) /* the model itself does not run */
         return st;
     return st ? give_up(q, a, st) : SONDE_OK;
 }
@@ -286,6 +291,8 @@ static sonde_status answer_now(asking *q)
     sn_answer *now = &q->w->answers.data[0];
     sn_measured *made = NULL;
     q->what = now->shown.name;
+    if (q->o.cache_only)
+        return sn_fail(q->err, SONDE_NOT_FOUND, "the model was not measured before");
     if (!q->now.rounds.n && !q->cancelled) {
         SN_TRY(open_now(q));
         const sonde_status st = sn_whatif_run_alone(&q->now, q->err);

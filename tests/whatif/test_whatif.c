@@ -512,6 +512,40 @@ TEST(measured_ratios_reach_the_options_of_a_profile)
     question_close(&q);
 }
 
+TEST(a_question_to_the_cache_measures_nothing)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("cache only"));
+    q.o.scenarios = "sparse90,sparse80";
+    q.o.cache_only = 1;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
+    CHECK(!w);
+    CHECK_HAS(err.message, "not measured before");
+    q.o.scenarios = "sparse90";
+    q.o.cache_only = 0;
+    q.o.no_mix = 1;
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    sonde_whatif_release(w);
+    q.o.scenarios = "sparse90,sparse80";
+    q.o.cache_only = 1;
+    q.o.no_mix = 0;
+    const size_t kept = sonde_whatif_cache_size(q.context);
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+        CHECK_EQ(s.cached, i < 2);
+        CHECK_STR(s.reason, i < 2 ? "" : "it was not measured before");
+    }
+    CHECK_EQ(sonde_whatif_cache_size(q.context), kept);
+    sonde_whatif_release(w);
+    q.o.no_cache = 1;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
+    question_close(&q);
+}
+
 /* ------------------------------------------------------------------ memory */
 static sonde_status ask_with(counting *count, sonde_error *err)
 {

@@ -69,6 +69,9 @@ typedef struct sonde_whatif_options {
     sonde_cancel_token *cancel;
     void (*progress)(void *user, const char *scenario, double done); /* done in 0…1; or NULL */
     void *progress_user;
+    /* Measure nothing: scenarios that were not measured before have a reason instead of figures.
+     * SONDE_NOT_FOUND where there are no figures of the model as it is. */
+    int cache_only;
 } sonde_whatif_options;
 
 typedef struct sonde_whatif sonde_whatif;
