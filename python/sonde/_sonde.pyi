@@ -253,7 +253,7 @@ def whatif(
     session: Session,
     feeds: list[tuple[str, Any]],
     scenarios: str | None,
-    only: str | None,
+    only: tuple[str, ...],
     by: int,
     threads: int,
     precision: int,

@@ -19,6 +19,10 @@ def _words(value: str | Iterable[str] | None) -> str | None:
     return value if value is None or isinstance(value, str) else ",".join(value)
 
 
+def _names(nodes: str | Iterable[str] | None) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes or ())
+
+
 def _paths(file: Any) -> tuple[bytes, ...]:
     several = file if isinstance(file, (list, tuple)) else () if file is None else (file,)
     return tuple(os.fsencode(path) for path in several)
@@ -43,8 +47,8 @@ def whatif(
     """Measures what other forms of a model would give: a pandas.DataFrame with the times in milliseconds.
 
     model: a session, or anything that InferenceSession accepts. Without feeds the inputs are random. scenarios: a list, or
-    a str such as "sparse90,int8,sparse90+int8,batch=4,threads=2"; docs/whatif.md explains them. only: names of the nodes
-    whose weights change. by: what a row is: "op", "node", "shape", or "scenario" for totals, speed-up, its interval and
+    a str such as "sparse90,int8,sparse90+int8,batch=4,threads=2"; docs/whatif.md explains them. only: the nodes whose
+    weights change, chosen as in sonde.quantize: names, wildcards, "@FILE". by: what a row is: "op", "node", "shape", or "scenario" for totals, speed-up, its interval and
     memory. runs: measured runs per scenario, and as many of the model as it is beside them; by default half a second of
     both and at least 6. mix: whether the best mix is measured. cache: False measures again and keeps nothing; a path is the folder of what is kept. file: one or several
     paths that end in .csv, .xlsx or .json. attrs["scenarios"] of the frame has the scenarios as dicts.
@@ -64,7 +68,7 @@ def whatif(
         session,
         list(inputs.items()),
         _words(scenarios),
-        _words(only),
+        _names(only),
         _BY[by],
         threads,
         precision_number(precision),

@@ -14,7 +14,7 @@ typedef struct question {
     sonde_whatif_options o;
     sn_py_feed *feeds;
     sonde_value **values;
-    const char **names;
+    const char **names, **only;
     size_t n;
     PyObject *held; /* owners of the names */
 } question;
@@ -26,6 +26,7 @@ static void question_free(question *q)
     PyMem_Free(q->feeds);
     PyMem_Free(q->values);
     PyMem_Free((void *)q->names);
+    PyMem_Free((void *)q->only);
     Py_XDECREF(q->held);
 }
 
@@ -37,17 +38,25 @@ static const sn_py_port *port_named(const sn_py_session *s, const char *name)
     return NULL;
 }
 
-static int add_feed(question *q, const sn_py_session *s, PyObject *pair)
+/* The bytes of a name; the question holds them. */
+static const char *hold_name(question *q, PyObject *name)
 {
-    PyObject *name, *array, *owner;
-    if (!PyArg_ParseTuple(pair, "OO", &name, &array))
-        return -1;
+    PyObject *owner;
     const char *text = sn_py_name_bytes(name, &owner);
     if (!text)
-        return -1;
+        return NULL;
     const int kept = PyList_Append(q->held, owner);
     Py_DECREF(owner);
-    if (kept < 0)
+    return kept < 0 ? NULL : text;
+}
+
+static int add_feed(question *q, const sn_py_session *s, PyObject *pair)
+{
+    PyObject *name, *array;
+    if (!PyArg_ParseTuple(pair, "OO", &name, &array))
+        return -1;
+    const char *text = hold_name(q, name);
+    if (!text)
         return -1;
     sn_py_feed *f = &q->feeds[q->n];
     if (sn_py_feed_make(f, array, port_named(s, text)) < 0)
@@ -78,6 +87,23 @@ static int read_feeds(question *q, const sn_py_session *s, PyObject *list)
     q->o.input_names = q->names;
     q->o.values = q->values;
     q->o.value_count = q->n;
+    return 0;
+}
+
+/* After read_feeds, which makes the list that holds names. */
+static int read_only(question *q, PyObject *tuple)
+{
+    const Py_ssize_t n = PyTuple_Size(tuple);
+    q->only = PyMem_Calloc((size_t)n + 1, sizeof *q->only);
+    if (!q->only) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!(q->only[i] = hold_name(q, PyTuple_GetItem(tuple, i))))
+            return -1;
+    q->o.only = q->only;
+    q->o.only_count = (size_t)n;
     return 0;
 }
 
@@ -185,12 +211,12 @@ static PyObject *whatif(PyObject *module, PyObject *args)
 {
     (void)module;
     question q = {.o = SONDE_INIT(sonde_whatif_options)};
-    PyObject *session, *feeds, *paths;
+    PyObject *session, *feeds, *only, *paths;
     int by, precision;
-    if (!PyArg_ParseTuple(args, "O!O!zziiiiippzO!", sn_py.session_type, &session, &PyList_Type,
-                          &feeds, &q.o.scenarios, &q.o.only, &by, &q.o.threads, &precision,
-                          &q.o.runs, &q.o.warmup, &q.o.no_mix, &q.o.no_cache, &q.o.cache,
-                          &PyTuple_Type, &paths))
+    if (!PyArg_ParseTuple(args, "O!O!zO!iiiiippzO!", sn_py.session_type, &session, &PyList_Type,
+                          &feeds, &q.o.scenarios, &PyTuple_Type, &only, &by, &q.o.threads,
+                          &precision, &q.o.runs, &q.o.warmup, &q.o.no_mix, &q.o.no_cache,
+                          &q.o.cache, &PyTuple_Type, &paths))
         return NULL;
     sn_py_session *s = (sn_py_session *)session;
     q.o.precision = (sonde_precision)precision;
@@ -202,7 +228,7 @@ static PyObject *whatif(PyObject *module, PyObject *args)
     sonde_status st = sonde_cancel_token_create(&q.o.cancel, &err);
     if (st != SONDE_OK) {
         sn_py_raise(&err);
-    } else if (read_feeds(&q, s, feeds) == 0) {
+    } else if (read_feeds(&q, s, feeds) == 0 && read_only(&q, only) == 0) {
         st = measure(&q, s->model, &w, &err);
         if (st == SONDE_OK && !PyErr_Occurred())
             st = save_all(w, paths, &err);

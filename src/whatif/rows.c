@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measurements side by side. A row is a step of today; a step of another scenario belongs to the
  * rows whose nodes it computes, and where it computes those of several, its time is divided as they
- * take theirs today. So whatever was fused with what, every column adds up to its total. */
+ * take theirs today. Steps that passes put between operators ("[Reorder]") have one row per name,
+ * in every column. So whatever was fused with what, every column adds up to its total. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,10 +49,21 @@ static bool is_equal(const sonde_whatif_row *row, const char *name, const char *
     return strcmp(row->name, name) == 0 && (!shapes || strcmp(row->shapes, shapes) == 0);
 }
 
+/* A step between operators also names the nodes beside it, but it is not their work. */
+static bool is_between(const sn_whatif_step *s)
+{
+    return s->op_type[0] == '[';
+}
+
+static bool is_bracket(const sn_whatif_step *s)
+{
+    return !s->n_nodes || is_between(s);
+}
+
 /* What is no node's: one row for all of a name. */
 static sonde_status bracket_row(const table *t, const sn_whatif_step *s, uint32_t *row)
 {
-    const char *name = s->added ? "[Quantize]" : s->name;
+    const char *name = is_between(s) ? s->op_type : s->added ? "[Quantize]" : s->name;
     for (size_t i = 0; i < t->rows->n; i++)
         if (t->rows->data[i].bracket && is_equal(&t->rows->data[i], name, NULL)) {
             *row = (uint32_t)i;
@@ -90,7 +102,7 @@ static sonde_status add_today(const table *t)
     for (size_t i = 0; i < m->steps.n; i++) {
         const sn_whatif_step *s = &m->steps.data[i];
         uint32_t row;
-        if (!s->n_nodes) {
+        if (is_bracket(s)) {
             SN_TRY(bracket_row(t, s, &row));
             times(&t->rows->data[row])[0] += s->ns;
             continue;
@@ -122,13 +134,13 @@ static sonde_status add_step(const table *t, size_t scenario, const sn_whatif_st
 {
     double today = 0;
     uint32_t rows = 0, row;
-    for (uint32_t k = 0; k < s->n_nodes; k++)
+    for (uint32_t k = 0; k < s->n_nodes && !is_between(s); k++)
         if (is_first(t, s, k)) {
             today += times(&t->rows->data[t->w->row_of_node[s->nodes[k]]])[0];
             rows++;
         }
     if (!rows) {
-        SN_TRY(s->n_nodes ? new_row(t, s, &row) : bracket_row(t, s, &row));
+        SN_TRY(is_bracket(s) ? bracket_row(t, s, &row) : new_row(t, s, &row));
         times(&t->rows->data[row])[scenario] += ns;
         return SONDE_OK;
     }

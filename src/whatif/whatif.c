@@ -41,6 +41,9 @@ static sonde_status check(const asking *q)
     if (o->threads < 0 || o->threads > 4096)
         return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096",
                        o->threads);
+    if (o->cache_only && o->no_cache)
+        return sn_fail(q->err, SONDE_INVALID_ARGUMENT,
+                       "cache_only and no_cache exclude each other");
     if (!sonde_precision_text(o->precision))
         return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "precision %d is not known",
                        (int)o->precision);
@@ -48,31 +51,6 @@ static sonde_status check(const asking *q)
         if (!o->values || !o->values[i])
             return sn_fail(q->err, SONDE_INVALID_ARGUMENT, "value %zu of the inputs is NULL", i);
     return SONDE_OK;
-}
-
-/* "a,b": which nodes may change. */
-static sonde_status read_only(asking *q)
-{
-    const sn_origins *all = &q->model->core->origins;
-    if (!q->o.only)
-        return SONDE_OK;
-    q->only = SN_NEW_N(&q->w->arena, bool, all->list.n + 1);
-    if (!q->only)
-        return sn_fail_memory(q->err, all->list.n);
-    for (const char *at = q->o.only;; at++) {
-        const size_t n = strcspn(at, ",");
-        bool found = false;
-        for (size_t i = 0; i < all->list.n; i++)
-            if (n && strlen(all->list.data[i].name) == n &&
-                memcmp(all->list.data[i].name, at, n) == 0)
-                found = q->only[i] = true;
-        if (!found)
-            return sn_fail(q->err, SONDE_NOT_FOUND, "the model has no node named '%.*s'",
-                           (int)(n < 200 ? n : 200), at);
-        at += n;
-        if (!*at)
-            return SONDE_OK;
-    }
 }
 
 static sonde_status find_batch(asking *q)
@@ -216,6 +194,8 @@ static sonde_status measure(asking *q, sn_answer *a)
 {
     sn_whatif_case k = case_of(q, &a->asked);
     sn_measured *made = NULL;
+    if (q->o.cache_only)
+        return sn_fail(q->err, SONDE_NOT_FOUND, "it was not measured before");
     k.must_change = wants_form(&a->asked);
     SN_TRY(open_now(q));
     SN_TRY(new_measured(q, &made));
@@ -300,7 +280,7 @@ static sonde_status answer_one(asking *q, sn_answer *a)
         st = measure(q, a);
     q->step++;
     q->measured += st == SONDE_OK;
-    if (st && !q->now.alloc) /* the model itself does not run */
+    if (st && !q->now.alloc && !q->o.cache_only) /* the model itself does not run */
         return st;
     return st ? give_up(q, a, st) : SONDE_OK;
 }
@@ -311,6 +291,8 @@ static sonde_status answer_now(asking *q)
     sn_answer *now = &q->w->answers.data[0];
     sn_measured *made = NULL;
     q->what = now->shown.name;
+    if (q->o.cache_only)
+        return sn_fail(q->err, SONDE_NOT_FOUND, "the model was not measured before");
     if (!q->now.rounds.n && !q->cancelled) {
         SN_TRY(open_now(q));
         const sonde_status st = sn_whatif_run_alone(&q->now, q->err);
@@ -414,19 +396,20 @@ static sonde_status add_mix(asking *q)
 static sonde_status ask(asking *q)
 {
     SN_TRY(check(q));
-    SN_TRY(read_only(q));
+    SN_TRY(
+        sn_whatif_only(q->model->core, q->o.only, q->o.only_count, &q->w->arena, &q->only, q->err));
     SN_TRY(find_batch(q));
     q->n_forms = q->model->core->origins.list.n;
     q->forms = SN_NEW_N(&q->w->arena, sn_node_form, q->n_forms + 1);
     if (!q->forms)
         return sn_fail_memory(q->err, q->n_forms);
-    const int threads = sonde_context_threads(q->model->context);
-    q->o.threads = q->o.threads ? q->o.threads : threads;
+    q->o.threads = q->o.threads ? q->o.threads : sonde_context_threads(q->model->context);
     q->o.warmup = q->o.warmup == 0 ? 3 : q->o.warmup < 0 ? 0 : q->o.warmup;
     SN_TRY(make_key(q));
     find_folder(q);
-    SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, threads, &q->w->arena,
-                              &q->w->context->alloc, q->err));
+    const int cores = q->model->context->core.cpu.usable_cores;
+    SN_TRY(sn_scenarios_parse(&q->list, q->o.scenarios, cores, &q->w->arena, &q->w->context->alloc,
+                              q->err));
     SN_TRY(add_answer(q, &(sn_scenario){.sparsity = 0}, "now", false));
     for (size_t i = 0; i < q->list.list.n; i++)
         SN_TRY(add_answer(q, &q->list.list.data[i], q->list.list.data[i].name, false));

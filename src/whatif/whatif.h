@@ -30,7 +30,7 @@ typedef struct sn_scenarios {
     SN_VEC(sn_scenario) list;
 } sn_scenarios;
 
-/* Parses a list, or makes the default one for so many threads; equal ones are listed once. */
+/* Parses a list, or makes the default one, up to so many threads; equal ones are listed once. */
 sonde_status sn_scenarios_parse(sn_scenarios *s, const char *text, int threads, sn_arena *arena,
                                 sn_allocator *alloc, sonde_error *err);
 /* Whether it changes weights only: what operators can have side by side. */
@@ -86,6 +86,12 @@ bool sn_weight_may_be_sparse(const sn_weight *w);
 int sn_variant_sparsity(const sn_variant *v, const sn_node *n);
 sonde_status sn_variant_constant(const sn_variant *v, sn_graph *g, sonde_dtype dtype,
                                  const int64_t *dims, int rank, sn_value **value, void **data);
+
+/* ---- only.c ---- */
+/* By origin: whether the node is on the lists, see shrink/selection.h; *only is NULL without lists.
+ */
+sonde_status sn_whatif_only(const sn_model *m, const char *const *names, size_t n, sn_arena *arena,
+                            bool **only, sonde_error *err);
 
 /* ---- sparse.c: one graph, bodies not included ---- */
 sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);

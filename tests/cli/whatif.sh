@@ -14,8 +14,19 @@ sonde whatif zoo:tiny_mlp --scenarios sparse90 --no-mix --no-cache -q $quick --j
 echo "== files"
 sonde whatif zoo:tiny_mlp --scenarios sparse90 -q $quick -o a.csv -o a.xlsx -o a.json && head -1 a.csv && ls a.*
 tr -d '\r' < a.csv | awk -F, '{ print NF }' | sort -u
-sonde profile zoo:tiny_mlp -n 2 -t 1 --what-if -q -o p.csv && tail -1 p.csv
 sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv && tail -1 p.csv
+sonde profile zoo:tiny_mlp -n 2 -t 1 --what-if -q -o p.csv && tail -1 p.csv
+head -2 p.csv > measured.csv
+echo "== measured ratios are taken from the cache, unless others are given"
+sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv && tail -1 p.csv
+head -2 p.csv | cmp - measured.csv && echo the same ratios
+sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv --sparse-ratio 90=3 && tail -1 p.csv
+echo "== chosen nodes"
+changed() { sonde whatif zoo:tiny_mlp --scenarios int8 --no-mix -q $quick "$@" --json - | grep -o '"changed": [1-9]'; }
+echo /fc1/Gemm > names.txt
+changed --only '/fc*'
+changed --only @names.txt
+changed --only @names.txt --only /fc2/Gemm
 echo "== wrong"
 try sonde whatif
 try sonde whatif zoo:tiny_mlp zoo:tiny_cnn

@@ -74,6 +74,16 @@ def test_files_have_what_the_frame_has(tmp_path):
         sonde.whatif("zoo:tiny_mlp", scenarios="sparse90,int4", runs=2, file=tmp_path / "w.txt")
 
 
+def test_nodes_are_chosen_as_in_quantize(tmp_path):
+    (tmp_path / "names, of nodes.txt").write_text("/fc1/Gemm\n")
+    file = f"@{tmp_path}/names, of nodes.txt"
+    for only, changed in [("/fc*", 2), ("/fc2/Gemm", 1), (["/fc2/*", file], 2), (file, 1), ((), 2)]:
+        frame = sonde.whatif("zoo:tiny_mlp", scenarios="int8", only=only, runs=1, by="scenario", mix=False)
+        assert frame.changed[1] == changed
+    with pytest.raises(sonde.InvalidArgument, match="/fc1/Gemm"):  # a name like it
+        sonde.whatif("zoo:tiny_mlp", scenarios="int8", only=["/fc2/*", "/fc7/Gemm"])
+
+
 def test_bad_arguments_are_refused():
     for arguments, words in [
         ({"scenarios": "int9"}, "int9"),
@@ -167,8 +177,8 @@ def test_models_with_quantised_weights_and_bodies_are_measured():
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     feeds = {"x": np.ones((2, 64), np.float32), "c": np.array(True)}
     frame = sonde.whatif(made, feeds, scenarios="sparse90,int8,int8-dynamic,int4", runs=1, by="scenario")
-    # As `sonde quantize` does, only the main graph is quantised; zeros are everywhere.
-    assert (frame.reason == "").all() and list(frame.changed)[1:5] == [2, 1, 1, 1]
+    # As with `sonde quantize`, int8 leaves bodies in float; the other forms are everywhere.
+    assert (frame.reason == "").all() and list(frame.changed)[1:5] == [2, 1, 2, 2]
 
 
 def test_weights_of_bodies_that_stay_are_not_counted():

@@ -37,8 +37,9 @@ def profile(model, folder, *options, formats=FORMATS, runs=RUNS):
     """The files of one run, by suffix."""
     files = {f: folder / f"a.{f}" for f in formats}
     outputs = [x for path in files.values() for x in ("-o", str(path))]
+    own = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}  # no ratios that were measured earlier
     done = subprocess.run([PROGRAM, "profile", str(model), "-n", str(runs), "-q", *options, *outputs],
-                          capture_output=True, text=True, timeout=PATIENCE)
+                          capture_output=True, text=True, timeout=PATIENCE, env=own)
     assert done.returncode == 0, done.stderr
     return files
 

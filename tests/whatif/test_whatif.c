@@ -66,6 +66,35 @@ TEST(rows_of_every_kind_add_up_to_the_totals)
     }
 }
 
+/* "threads=2" is what runs now: the very same measurement. */
+TEST(steps_between_operators_have_the_same_row_in_every_column)
+{
+    static const sonde_precision precisions[] = {SONDE_PRECISION_F32, SONDE_PRECISION_BF16};
+    sonde_error err;
+    for (size_t m = 0; m < 2; m++) {
+        question q;
+        sonde_whatif *w = NULL;
+        size_t reorders = 0;
+        question_open(&q, "tiny_resnet", in_dir("between"));
+        q.o.scenarios = "threads=2,sparse90,int8";
+        q.o.precision = precisions[m];
+        q.o.no_cache = 1;
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        for (int by = SONDE_BY_OP; by <= SONDE_BY_SHAPE; by++)
+            for (size_t i = 0; i < sonde_whatif_row_count(w, (sonde_by)by); i++) {
+                sonde_whatif_row row = SONDE_INIT(sonde_whatif_row);
+                CHECK_OK(sonde_whatif_row_get(w, (sonde_by)by, i, &row, &err));
+                CHECK(fabs(row.times_ns[1] - row.times_ns[0]) <= 1e-9 * row.times_ns[0]);
+                CHECK_EQ(row.bracket, row.name[0] == '[');
+                CHECK(!row.bracket || row.best == 0);
+                reorders += strcmp(row.name, "[Reorder]") == 0;
+            }
+        CHECK(reorders == 0 || reorders == 3); /* one for each kind of rows, by the CPU */
+        sonde_whatif_release(w);
+        question_close(&q);
+    }
+}
+
 TEST(every_operator_of_the_model_has_a_row)
 {
     question q;
@@ -301,21 +330,56 @@ TEST(only_the_named_nodes_change)
     sonde_whatif *w = NULL;
     sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
     sonde_error err;
+    char file[300];
     question_open(&q, "tiny_mlp", in_dir("only"));
+    snprintf(file, sizeof file, "@%s", in_dir("names.txt"));
+    FILE *f = fopen(file + 1, "w");
+    CHECK(f && fputs("/fc2/Gemm\n", f) >= 0 && fclose(f) == 0);
+    const char *const lists[] = {"/fc2/Gemm", "/fc*",          "/fc?/Gemm", "fc1.weight",
+                                 file,        "/fc1/*,/fc2/*", "/act/*"};
+    static const int64_t changed[] = {1, 2, 2, 1, 1, 2, 0};
     q.o.scenarios = "sparse90,int8";
-    q.o.only = "/fc2/Gemm";
     q.o.no_mix = 1;
-    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
-    for (size_t i = 1; i < 3; i++) {
-        CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
-        CHECK_EQ(s.changed, 1);
+    q.o.only_count = 1;
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        q.o.only = &lists[k];
+        CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+        for (size_t i = 1; i < 3; i++) {
+            CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+            CHECK_EQ(s.changed, changed[k]);
+        }
+        sonde_whatif_release(w);
     }
+    const char *const bad[] = {"/fc2/Gemm,/nobody", "/nobody*", "@/nobody/names.txt", "", NULL};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        q.o.only = &bad[k];
+        CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err) == SONDE_OK, false);
+        CHECK_HAS(err.message, k < 3 ? "nobody" : "list of nodes");
+    }
+    q.o.only = NULL;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
+    question_close(&q);
+}
+
+TEST(without_scenarios_threads_go_up_to_the_cores_whatever_runs_now)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("threads"));
+    const int cores = q.context->core.cpu.usable_cores;
+    int least = 4096, most = 0;
+    q.o.threads = q.o.runs = q.o.no_mix = 1;
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    for (size_t i = 0; sonde_whatif_scenario_get(w, i, &s, NULL) == SONDE_OK; i++)
+        if (strncmp(s.name, "threads=", 8) == 0) {
+            least = s.threads < least ? s.threads : least;
+            most = s.threads > most ? s.threads : most;
+        }
+    CHECK_EQ(most, cores > 1 ? cores : 0);
+    CHECK_EQ(least, cores > 1 ? 1 : 4096);
     sonde_whatif_release(w);
-    q.o.only = "/fc2/Gemm,/nobody";
-    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
-    CHECK_HAS(err.message, "/nobody");
-    q.o.only = "";
-    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
     question_close(&q);
 }
 
@@ -445,6 +509,40 @@ TEST(measured_ratios_reach_the_options_of_a_profile)
     CHECK(o.measured[0].ratio_90 > 0 && o.measured[0].ratio_70 > 0);
     CHECK(o.measured[0].ratio_80 == 0);
     sonde_whatif_release(w);
+    question_close(&q);
+}
+
+TEST(a_question_to_the_cache_measures_nothing)
+{
+    question q;
+    sonde_whatif *w = NULL;
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    sonde_error err;
+    question_open(&q, "tiny_mlp", in_dir("cache only"));
+    q.o.scenarios = "sparse90,sparse80";
+    q.o.cache_only = 1;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_NOT_FOUND);
+    CHECK(!w);
+    CHECK_HAS(err.message, "not measured before");
+    q.o.scenarios = "sparse90";
+    q.o.cache_only = 0;
+    q.o.no_mix = 1;
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    sonde_whatif_release(w);
+    q.o.scenarios = "sparse90,sparse80";
+    q.o.cache_only = 1;
+    q.o.no_mix = 0;
+    const size_t kept = sonde_whatif_cache_size(q.context);
+    CHECK_OK(sonde_whatif_measure(q.model, &q.o, &w, &err));
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_OK(sonde_whatif_scenario_get(w, i, &s, &err));
+        CHECK_EQ(s.cached, i < 2);
+        CHECK_STR(s.reason, i < 2 ? "" : "it was not measured before");
+    }
+    CHECK_EQ(sonde_whatif_cache_size(q.context), kept);
+    sonde_whatif_release(w);
+    q.o.no_cache = 1;
+    CHECK_EQ(sonde_whatif_measure(q.model, &q.o, &w, &err), SONDE_INVALID_ARGUMENT);
     question_close(&q);
 }
 

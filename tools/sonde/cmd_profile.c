@@ -88,19 +88,25 @@ static void show_progress(void *user, const char *scenario, double done)
     progress(user, scenario, done);
 }
 
-/* The ratios of the table's files, measured; the result holds them. */
-static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+static sonde_whatif_options ratio_question(const runner *r, const sonde_session_options *session)
 {
     sonde_whatif_options how = SONDE_INIT(sonde_whatif_options);
-    sonde_error err;
-    const sonde_session_options session = session_options(&o->setup.model);
-    how.session = &session;
-    how.precision = session.precision;
+    how.session = session;
+    how.precision = session->precision;
     how.scenarios = "sparse90,sparse80,sparse70";
     how.input_names = r->in[0].names;
     how.values = r->in[0].values;
     how.value_count = r->in[0].n;
     how.no_mix = 1;
+    return how;
+}
+
+/* The ratios of the table's files, measured; the result holds them. */
+static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+{
+    sonde_error err;
+    const sonde_session_options session = session_options(&o->setup.model);
+    sonde_whatif_options how = ratio_question(r, &session);
     how.cancel = interrupt_token();
     how.progress = show_progress;
     how.progress_user = &o->setup.common;
@@ -114,6 +120,24 @@ static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **wh
     return EXIT_OK;
 }
 
+static bool has_ratios(const table_options *t)
+{
+    for (size_t i = 0; i < t->outputs.n; i++)
+        if (ends_with(t->outputs.items[i], ".csv") || ends_with(t->outputs.items[i], ".xlsx"))
+            return true;
+    return false;
+}
+
+/* What was measured earlier; where nothing was, ratios are assumed. */
+static void look_up_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+{
+    const sonde_session_options session = session_options(&o->setup.model);
+    sonde_whatif_options how = ratio_question(r, &session);
+    how.cache_only = 1;
+    if (sonde_whatif_measure(r->model.model, &how, what, NULL) == SONDE_OK)
+        (void)sonde_whatif_ratios(*what, &o->table.export_options, NULL);
+}
+
 static int report(const runner *r, profile_options *o)
 {
     sonde_profile *profile = NULL;
@@ -122,6 +146,8 @@ static int report(const runner *r, profile_options *o)
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
     int code = o->what_if && !interrupted() ? measure_ratios(r, o, &what) : EXIT_OK;
+    if (!o->what_if && !o->table.sparse_ratio && has_ratios(&o->table))
+        look_up_ratios(r, o, &what);
     const bool quiet = o->setup.common.quiet;
     const char *json = o->table.json;
     if (!code)

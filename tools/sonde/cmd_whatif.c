@@ -28,12 +28,12 @@ static const char details[] =
     "\n"
     "  sonde whatif zoo:bert_base\n"
     "  sonde whatif model.onnx --scenarios sparse90,int8,sparse90+int8 -t 1\n"
-    "  sonde whatif model.onnx --scenarios int8 --only /fc/Gemm -o whatif.xlsx\n";
+    "  sonde whatif model.onnx --scenarios int8 --only '/fc*' -o whatif.xlsx\n";
 
 typedef struct whatif_options {
     run_setup setup;
-    list outputs;
-    const char *json, *scenarios, *only, *by;
+    list outputs, only;
+    const char *json, *scenarios, *by;
     int64_t runs, warmup; /* -1: not given */
     bool no_cache, no_mix;
 } whatif_options;
@@ -43,8 +43,9 @@ typedef struct whatif_options {
 static const option_row rows[] = {
     {0, "scenarios", OPT_TEXT, AT(scenarios), "LIST",
      "what to measure, such as sparse90,int8,batch=4 (default: all that the text above names)"},
-    {0, "only", OPT_TEXT, AT(only), "NODES",
-     "change only the weights of these nodes; names separated by commas"},
+    {0, "only", OPT_LIST, AT(only), "NODES",
+     "change only the weights of these nodes: names with commas between them; * and ? are "
+     "wildcards, @FILE names a file of names"},
     {0, "by", OPT_TEXT, AT(by), "op|node|shape",
      "what a row is: operator type, node, or type with input shapes (default: shape)"},
     {'n', "iterations", OPT_INT, AT(runs), "N",
@@ -241,7 +242,8 @@ static int measure(const loaded *l, const feeds *f, whatif_options *o, sonde_by 
     how.session = &session;
     how.precision = session.precision;
     how.scenarios = o->scenarios;
-    how.only = o->only;
+    how.only = o->only.items;
+    how.only_count = o->only.n;
     how.input_names = f->names;
     how.values = f->values;
     how.value_count = f->n;

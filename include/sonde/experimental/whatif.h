@@ -42,10 +42,13 @@ typedef struct sonde_whatif_options {
      *   f32 bf16 f16  precision of the session
      *   batch=N threads=N
      * NULL: all of sparse90, sparse80, sparse70, int8, sparse90+int8, int8-dynamic, int4, bf16,
-     * batch=2 to 16 and threads=1 to all. */
+     * batch=2 to 16 and threads=1 to all usable cores. */
     const char *scenarios;
-    const char
-        *only; /* names of nodes, separated by commas: the others keep their form; NULL: all */
+    /* Names of nodes, of what they produce or of weights, patterns with * and ?, lists of these
+     * with commas, or "@FILE", as in sonde_quantize_options: the others keep their form. None: all
+     * nodes. */
+    const char *const *only;
+    size_t only_count;
     /* Today: */
     int threads;               /* 0 = the context's */
     sonde_precision precision; /* 0: as the file has its weights */
@@ -66,6 +69,9 @@ typedef struct sonde_whatif_options {
     sonde_cancel_token *cancel;
     void (*progress)(void *user, const char *scenario, double done); /* done in 0…1; or NULL */
     void *progress_user;
+    /* Measure nothing: scenarios that were not measured before have a reason instead of figures.
+     * SONDE_NOT_FOUND where there are no figures of the model as it is. */
+    int cache_only;
 } sonde_whatif_options;
 
 typedef struct sonde_whatif sonde_whatif;
