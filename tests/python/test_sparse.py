@@ -71,7 +71,8 @@ def check(proto, feeds, want, scale):
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 16, 50, 128])
 @pytest.mark.parametrize("turned", [False, True])
 def test_products_with_zeros_are_sparse_and_right(rows, turned):
-    x, w, b = random(rows, 200), pruned(200, 130), random(130)
+    k, n = (200, 130) if rows >= 16 else (1000, 262)  # few rows gain only by reading less of large weights
+    x, w, b = random(rows, k), pruned(k, n), random(n)
     want, scale = x @ w + b, np.abs(x) @ np.abs(w)
     nodes = [("Gemm", ["x", "w", "b"], ["y"], {"transB": int(turned)})]
     check(small(nodes, {"x": x}, {"w": w.T.copy() if turned else w, "b": b}), {"x": x}, want, scale)
@@ -102,6 +103,34 @@ def test_few_zeros_and_zeros_in_no_blocks_are_dense():
         assert not any("sparse" in k for k in kernels(proto, {"x": x}))
 
 
+def test_many_zeros_without_a_pattern_are_left_out():
+    x = random(64, 256)
+    w = random(256, 192) * (np.random.default_rng(0).random((256, 192)) >= 0.93)
+    w = w.astype(np.float32)
+    proto = small([("MatMul", ["x", "w"], ["y"])], {"x": x}, {"w": w})
+    (got,), rows = profiled(proto, {"x": x})
+    assert [row["kernel"].split("_")[2] for row in rows] == ["sparse1x1"]
+    assert [row["flops"] for row in rows] == [2 * 64 * np.count_nonzero(w)]
+    assert np.abs(got - x @ w).max() <= 1e-5 * (np.abs(x) @ np.abs(w)).max()
+
+
+@pytest.mark.parametrize("zeros, outputs", [(0.9, 4), (0.95, 1)])
+@pytest.mark.parametrize("shape, attributes", [
+    ((128, 96, 1, 1), {}), ((160, 128, 3, 3), {"pads": [1, 1, 1, 1]}), ((66, 40, 3, 3), {"strides": [2, 2]}),
+    ((64, 40, 5), {"pads": [2, 2], "dilations": [1]}), ((64, 24, 3, 3, 3), {"strides": [1, 2, 1]}),
+])
+def test_filters_with_zeros_are_sparse_and_right(shape, attributes, zeros, outputs):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    w = pruned(int(np.prod(shape[1:])), shape[0], zeros, outputs).T.reshape(shape).copy()
+    x = {"x": random(2, shape[1], *([40] if len(shape) == 3 else [14] * (len(shape) - 2)), seed=1)}
+    proto = small([("Conv", ["x", "w"], ["y"], attributes)], x, {"w": w})
+    assert any("_sparse" in k for k in kernels(proto, x))
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, x)[0]
+    first = session(proto).run(None, x)[0]
+    assert np.abs(first - want).max() <= 1e-5 * np.abs(want).max()
+    assert session(proto, threads=2).run(None, x)[0].tobytes() == first.tobytes()
+
+
 def test_flops_are_those_that_are_computed():
     x, w = random(64, 256), pruned(256, 256)
     (_,), rows = profiled(small([("MatMul", ["x", "w"], ["y"])], {"x": x}, {"w": w}), {"x": x})
@@ -117,7 +146,7 @@ def test_weights_of_sixteen_bits_may_be_sparse():
 
 
 def test_an_infinity_reaches_outputs_whose_weights_are_zero():
-    x, w = random(20, 128), pruned(128, 96)
+    x, w = random(20, 1000), pruned(1000, 256)
     x[3, 7], x[11, 90] = np.inf, np.nan
     with np.errstate(invalid="ignore"):
         want = x @ w
