@@ -48,9 +48,14 @@ def widened(model, kind):
 def tiles_bytes(shape):
     """What weights of a product or a convolution take at most in tiles of 16 bits: columns, or output channels, are
     filled up to blocks of 16, rows, or input channels, to steps of 32; of fewer than 16 channels, the pixels of a
-    kernel's row to steps."""
+    kernel's row to steps. Volumes have rows of all that a channel reads, a step longer, and 16 more of them."""
     if len(shape) == 2:
         return max(-(-n // 16) * 16 * -(-k // 32) * 32 * 2 for n, k in (shape, shape[::-1]))
+    if len(shape) == 3 and shape[2] < 10:  # a line; else matrices
+        shape = (*shape[:2], 1, shape[2])
+    if len(shape) == 5:
+        taps = shape[2] * shape[3] * shape[4]
+        return (shape[0] + 16) * (-(-taps * -(-shape[1] // 2) // 16) + 1) * 64
     if len(shape) != 4:
         return 0
     out, channels, high, wide = shape

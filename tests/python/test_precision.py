@@ -80,6 +80,8 @@ PACKED = {
                                               [1, 32, 8, 8], {"w": w})),
     "depthwise": ((32, 1, 3, 3), lambda w: one([("Conv", ["x", "w"], ["y"], {"group": 32})], [1, 32, 8, 8],
                                                {"w": w})),
+    "1-D conv": ((32, 16, 3), lambda w: one([("Conv", ["x", "w"], ["y"])], [1, 16, 20], {"w": w})),
+    "3-D conv": ((32, 16, 2, 2, 2), lambda w: one([("Conv", ["x", "w"], ["y"])], [1, 16, 5, 5, 5], {"w": w})),
     "opset 7 conv": ((32, 16, 3, 3), lambda w: one([("Conv", ["x", "w"], ["y"])], [1, 16, 9, 9], {"w": w}, opset=7)),
     "matmul": ((64, 40), lambda w: one([("MatMul", ["x", "w"], ["y"])], [7, 64], {"w": w})),
     "matmul of rank 3": ((64, 40), lambda w: one([("MatMul", ["x", "w"], ["y"])], [3, 7, 64], {"w": w})),
@@ -94,8 +96,6 @@ PACKED = {
 }
 # Weights that are packed for products in bf16 only, where the CPU has these (test_bf16.py).
 ROWS = {
-    "1-D conv": ((32, 16, 3), lambda w: one([("Conv", ["x", "w"], ["y"])], [1, 16, 20], {"w": w})),
-    "3-D conv": ((8, 16, 2, 2, 2), lambda w: one([("Conv", ["x", "w"], ["y"])], [1, 16, 5, 5, 5], {"w": w})),
     "conv transpose": ((16, 32, 3, 3), lambda w: one([("ConvTranspose", ["x", "w"], ["y"])], [1, 16, 6, 6],
                                                      {"w": w})),
 }
