@@ -24,22 +24,19 @@ static void put_plain(sn_writer *w, double v, int decimals)
 /* Columns of a table row: those of operators, those of scenarios, then a time for each scenario. */
 static const char *const operator_titles[] = {"operator type", "node", "input shape",
                                               "weight shape", "fastest"};
-static const char *const scenario_titles[] = {"total (ms)",
-                                              "speed-up",
-                                              "low",
-                                              "high",
-                                              "weights (bytes)",
-                                              "peak memory (bytes)",
-                                              "changed",
-                                              "threads",
-                                              "batch",
-                                              "precision",
-                                              "runs",
-                                              "note"};
-enum {
-    OPERATOR_TITLES = sizeof operator_titles / sizeof *operator_titles,
-    SCENARIO_TITLES = sizeof scenario_titles / sizeof *scenario_titles
-};
+const char *const sn_scenario_titles[SN_SCENARIO_TITLES] = {"total (ms)",
+                                                            "speed-up",
+                                                            "low",
+                                                            "high",
+                                                            "weights (bytes)",
+                                                            "peak memory (bytes)",
+                                                            "changed",
+                                                            "threads",
+                                                            "batch",
+                                                            "precision",
+                                                            "runs",
+                                                            "note"};
+enum { OPERATOR_TITLES = sizeof operator_titles / sizeof *operator_titles };
 
 static void put_cells(sn_writer *w, const char *const *texts, int n)
 {
@@ -81,7 +78,7 @@ static void write_csv(const sonde_whatif *r, sn_writer *w)
     const sn_whatif_rows *rows = &r->rows[SONDE_BY_NODE];
     sn_put(w, "kind,name");
     put_cells(w, operator_titles, OPERATOR_TITLES);
-    put_cells(w, scenario_titles, SCENARIO_TITLES);
+    put_cells(w, sn_scenario_titles, SN_SCENARIO_TITLES);
     for (size_t i = 0; i < r->answers.n; i++) {
         put_cells(w, &r->answers.data[i].shown.name, 1);
         sn_put(w, " (ms)");
@@ -102,7 +99,7 @@ static void write_csv(const sonde_whatif *r, sn_writer *w)
             row->shapes, row->weight,  row->bracket ? "" : r->answers.data[row->best].shown.name};
         sn_put(w, "operator");
         put_cells(w, texts, 1 + OPERATOR_TITLES);
-        put_empty(w, SCENARIO_TITLES);
+        put_empty(w, SN_SCENARIO_TITLES);
         for (size_t k = 0; k < r->answers.n; k++) {
             sn_put(w, ",");
             put_ms(w, row->times_ns[k]);

@@ -2,6 +2,7 @@
 /* A result as a workbook: a sheet of scenarios and a sheet of operators, whose totals are live
  * formulas over the rows above them. */
 #include <math.h>
+#include <string.h>
 
 #include "export/xlsx.h"
 #include "whatif/save.h"
@@ -23,20 +24,9 @@ static void put_known(sn_xlsx *x, sn_xlsx_style style, double v)
 
 static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
 {
-    static const char *const titles[] = {"scenario",
-                                         "total (ms)",
-                                         "speed-up",
-                                         "low",
-                                         "high",
-                                         "weights (bytes)",
-                                         "peak memory (bytes)",
-                                         "changed",
-                                         "threads",
-                                         "batch",
-                                         "precision",
-                                         "runs",
-                                         "note"};
-    enum { COLUMNS = sizeof titles / sizeof *titles };
+    enum { COLUMNS = 1 + SN_SCENARIO_TITLES };
+    const char *titles[COLUMNS] = {"scenario"};
+    memcpy(titles + 1, sn_scenario_titles, sizeof sn_scenario_titles);
     static const double widths[COLUMNS] = {26, 14, 12, 12, 12, 18, 20, 10, 10, 10, 12, 10, 60};
     sn_xlsx_open(x, "xl/worksheets/sheet1.xml");
     sn_xlsx_begin_rows(x, 1, widths, COLUMNS);

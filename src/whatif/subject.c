@@ -46,8 +46,9 @@ static sonde_status open_session(sn_subject *s, sonde_error *err)
     SN_TRY(sn_api_ignore_env(s->context, err));
     SN_TRY(sn_variant_make(s->k.model->core, s->k.forms, s->context, &s->parts, &s->changed,
                            &s->model, err));
-    if (s->k.must_change && !s->changed)
-        return sn_fail(err, SONDE_UNSUPPORTED, "no weight of the model can have this form");
+    if (s->k.must_change && (!s->changed || s->parts.idle))
+        return sn_fail(err, SONDE_UNSUPPORTED, "no weight of the model can have %s",
+                       s->changed ? "one of these forms" : "this form");
     sonde_session_options so = s->k.session;
     so.precision = s->k.precision;
     so.threads = 0;

@@ -139,8 +139,12 @@ static sonde_status quantize(const sn_variant *v, sn_bits bits, sonde_quantize_k
         st = sn_quantized_form(&f, &prepared, &made, v->err);
     if (made)
         st = replace(v, prepared, made, model);
-    for (size_t i = 0; i < known && changed; i++)
+    bool found = false;
+    for (size_t i = 0; i < known && changed; i++) {
+        found |= changed[i];
         v->changed[i] |= changed[i];
+    }
+    v->parts->idle |= any && !found;
     sn_free(alloc, wanted, n);
     sn_free(alloc, changed, n);
     return st;
@@ -149,6 +153,12 @@ static sonde_status quantize(const sn_variant *v, sn_bits bits, sonde_quantize_k
 static sonde_status make(sn_variant *v, sonde_model **model)
 {
     SN_TRY(make_base(v, model));
+    bool pruned = false, found = false;
+    for (size_t i = 0; v->forms && i < v->source->origins.list.n; i++) {
+        pruned |= v->forms[i].sparsity != 0;
+        found |= v->changed[i];
+    }
+    v->parts->idle = pruned && !found;
     sonde_status st = SONDE_OK;
     for (size_t i = 0; v->forms && i < sizeof kinds / sizeof *kinds && st == SONDE_OK; i++)
         st = quantize(v, kinds[i].bits, kinds[i].kind, model);

@@ -48,6 +48,7 @@ typedef struct sn_variant_parts {
     sn_buffers buffers; /* of new constants: outside of the model, as weights of a mapped file are,
                            so that those which were packed do not count as memory in use */
     SN_VEC(sonde_model *) models; /* that it was made of */
+    bool idle; /* a form that was asked for is that of no weight: what is joined is not all there */
 } sn_variant_parts;
 
 typedef struct sn_variant {    /* while it is made */

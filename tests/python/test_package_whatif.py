@@ -44,6 +44,19 @@ def test_every_way_of_rows_has_the_same_totals():
     assert list(totals.scenario) == ["now", "int8", "best mix"] and totals.cached.all()
 
 
+def test_joined_forms_are_measured_only_if_each_is_that_of_a_weight():
+    """Products of f64 are pruned, but have no form of 8 bits."""
+    w = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64)), "w")
+    ends = [[helper.make_tensor_value_info(name, TensorProto.DOUBLE, [4, 64])] for name in "xy"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "net", *ends, [w])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    totals = sonde.whatif(proto, scenarios=["sparse90", "int8", "sparse90+int8"], runs=1, mix=False, by="scenario")
+    reasons = dict(zip(totals.scenario, totals.reason, strict=True))
+    assert reasons["int8"] == "no weight of the model can have this form"
+    assert reasons["sparse90+int8"] == "no weight of the model can have one of these forms"
+    assert reasons["sparse90"] == ""
+
+
 def test_without_a_cache_everything_is_measured(tmp_path):
     for _ in range(2):
         frame = sonde.whatif("zoo:tiny_mlp", scenarios="int8", runs=1, cache=False, mix=False, by="scenario")

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import sonde
 from half_models import KINDS
@@ -120,7 +121,6 @@ def test_many_zeros_without_a_pattern_are_left_out():
     ((64, 40, 5), {"pads": [2, 2], "dilations": [1]}), ((64, 24, 3, 3, 3), {"strides": [1, 2, 1]}),
 ])
 def test_filters_with_zeros_are_sparse_and_right(shape, attributes, zeros, outputs):
-    onnxruntime = pytest.importorskip("onnxruntime")
     w = pruned(int(np.prod(shape[1:])), shape[0], zeros, outputs).T.reshape(shape).copy()
     x = {"x": random(2, shape[1], *([40] if len(shape) == 3 else [14] * (len(shape) - 2)), seed=1)}
     proto = small([("Conv", ["x", "w"], ["y"], attributes)], x, {"w": w})
