@@ -8,6 +8,19 @@
 
 #include "whatif/whatif.h"
 
+const char *const sn_scenario_titles[SN_SCENARIO_TITLES] = {"total (ms)",
+                                                            "speed-up",
+                                                            "low",
+                                                            "high",
+                                                            "weights (bytes)",
+                                                            "peak memory (bytes)",
+                                                            "changed",
+                                                            "threads",
+                                                            "batch",
+                                                            "precision",
+                                                            "runs",
+                                                            "note"};
+
 #define NO_ROW UINT32_MAX
 
 typedef struct table {

@@ -24,18 +24,6 @@ static void put_plain(sn_writer *w, double v, int decimals)
 /* Columns of a table row: those of operators, those of scenarios, then a time for each scenario. */
 static const char *const operator_titles[] = {"operator type", "node", "input shape",
                                               "weight shape", "fastest"};
-const char *const sn_scenario_titles[SN_SCENARIO_TITLES] = {"total (ms)",
-                                                            "speed-up",
-                                                            "low",
-                                                            "high",
-                                                            "weights (bytes)",
-                                                            "peak memory (bytes)",
-                                                            "changed",
-                                                            "threads",
-                                                            "batch",
-                                                            "precision",
-                                                            "runs",
-                                                            "note"};
 enum { OPERATOR_TITLES = sizeof operator_titles / sizeof *operator_titles };
 
 static void put_cells(sn_writer *w, const char *const *texts, int n)

@@ -7,8 +7,4 @@
 
 sonde_status sn_whatif_write_xlsx(const sonde_whatif *r, sn_sink *sink, sonde_error *err);
 
-/* What is said of a scenario beside its name, in all tables. */
-enum { SN_SCENARIO_TITLES = 12 };
-extern const char *const sn_scenario_titles[SN_SCENARIO_TITLES];
-
 #endif

@@ -266,4 +266,8 @@ sonde_status sn_whatif_find_ratios(sonde_whatif *w, sonde_error *err);
 bool sn_whatif_mix(const sonde_whatif *w, const sn_model *source, sn_node_form *forms,
                    sonde_precision now, sonde_precision *precision);
 
+/* What is said of a scenario beside its name, in all tables. */
+enum { SN_SCENARIO_TITLES = 12 };
+extern const char *const sn_scenario_titles[SN_SCENARIO_TITLES];
+
 #endif
