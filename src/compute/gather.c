@@ -5,15 +5,35 @@
 
 #define PARALLEL_BYTES ((int64_t)256 << 10)
 
+bool sn_index_line(sn_elems index, int64_t first, int64_t n, int64_t dim, int64_t *out,
+                   sn_bad_index *bad)
+{
+    if (index.dtype == SONDE_DTYPE_I64)
+        memcpy(out, (const int64_t *)index.data + first, (size_t)n * sizeof *out);
+    else if (index.dtype == SONDE_DTYPE_I32)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = ((const int32_t *)index.data)[first + i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sn_elem_i64(index.dtype, index.data, first + i);
+    int64_t outside = -1;
+    for (int64_t i = n - 1; i >= 0; i--) {
+        const int64_t v = out[i] + (out[i] < 0 ? dim : 0);
+        if ((uint64_t)v >= (uint64_t)dim) {
+            *bad = (sn_bad_index){out[i], dim};
+            outside = i;
+        }
+        out[i] = (uint64_t)v < (uint64_t)dim ? v : 0;
+    }
+    return outside < 0;
+}
+
 bool sn_indices_inside(sn_elems index, int64_t n, int64_t dim, sn_bad_index *bad)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t v = sn_elem_i64(index.dtype, index.data, i);
-        if (v < -dim || v >= dim) {
-            *bad = (sn_bad_index){v, dim};
+    int64_t line[SN_INDEX_LINE];
+    for (int64_t i = 0; i < n; i += SN_INDEX_LINE)
+        if (!sn_index_line(index, i, n - i < SN_INDEX_LINE ? n - i : SN_INDEX_LINE, dim, line, bad))
             return false;
-        }
-    }
     return true;
 }
 
@@ -81,22 +101,43 @@ void sn_gather_rows_run(const sn_gather_rows *g, void *y, const void *x, sn_elem
 }
 
 /* ------------------------------------------------------------------ elements */
+/* n elements, at `stride` from one to the next and `step` times their indices. */
+#define PICK_LINE(T)                                                                               \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        ((T *)y)[i] = ((const T *)x)[i * stride + v[i] * step];
+
+static void pick_line(void *y, const void *x, const int64_t *v, int64_t n, ptrdiff_t stride,
+                      ptrdiff_t step, size_t bytes)
+{
+    if (bytes == sizeof(uint32_t)) {
+        PICK_LINE(uint32_t)
+    } else if (bytes == sizeof(uint64_t)) {
+        PICK_LINE(uint64_t)
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            sn_elem_copy((char *)y + (size_t)i * bytes,
+                         (const char *)x + (ptrdiff_t)bytes * (i * stride + v[i] * step), bytes);
+    }
+}
+
 bool sn_gather_elements_run(const sn_indexed_axis *g, void *y, const void *x, sn_elems index,
                             sn_bad_index *bad)
 {
-    int64_t at[SN_INDEXED_RANK] = {0};
+    int64_t at[SN_INDEXED_RANK] = {0}, line[SN_INDEX_LINE];
+    const int last = g->rank - 1;
+    const int64_t width = g->rank ? g->dims[last] : 1;
+    const ptrdiff_t stride = g->rank ? g->strides[last] : 0;
     ptrdiff_t offset = 0;
-    for (int64_t i = 0; i < g->count; i++) {
-        int64_t v = sn_elem_i64(index.dtype, index.data, i);
-        if (v < -g->dim || v >= g->dim) {
-            *bad = (sn_bad_index){v, g->dim};
-            return false;
+    for (int64_t i = 0; i < g->count; i += width) {
+        for (int64_t k = 0, n; k < width; k += n) {
+            n = width - k < SN_INDEX_LINE ? width - k : SN_INDEX_LINE;
+            if (!sn_index_line(index, i + k, n, g->dim, line, bad))
+                return false;
+            pick_line((char *)y + (size_t)(i + k) * g->elem_bytes,
+                      (const char *)x + (offset + k * stride) * (ptrdiff_t)g->elem_bytes, line, n,
+                      stride, g->step, g->elem_bytes);
         }
-        v += v < 0 ? g->dim : 0;
-        sn_elem_copy((char *)y + (size_t)i * g->elem_bytes,
-                     (const char *)x + (size_t)(offset + (ptrdiff_t)v * g->step) * g->elem_bytes,
-                     g->elem_bytes);
-        offset = sn_next_offset(at, g->dims, g->strides, g->rank, offset);
+        offset = sn_next_offset(at, g->dims, g->strides, last, offset);
     }
     return true;
 }

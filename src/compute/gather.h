@@ -14,6 +14,11 @@
 typedef struct sn_bad_index {
     int64_t index, dim;
 } sn_bad_index;
+enum { SN_INDEX_LINE = 256 };
+/* Indices first … first + n - 1 (at most SN_INDEX_LINE), those below zero counted from the end. One
+ * that is outside becomes 0 and is reported. */
+bool sn_index_line(sn_elems index, int64_t first, int64_t n, int64_t dim, int64_t *out,
+                   sn_bad_index *bad);
 /* Are all of n indices inside an axis of `dim` entries? */
 bool sn_indices_inside(sn_elems index, int64_t n, int64_t dim, sn_bad_index *bad);
 

@@ -271,6 +271,8 @@ static void finish(const sn_reduce_plan *p, uint8_t *y, size_t at, acc a, double
         float f = (float)v;
         if (p->dtype == SONDE_DTYPE_F64)
             ((double *)(void *)y)[at] = v;
+        else if (p->dtype == SONDE_DTYPE_F32)
+            ((float *)(void *)y)[at] = f;
         else
             sn_store_f32(p->cpu_flags, p->dtype, y + at * sn_dtype_bytes(p->dtype), &f, 1,
                          (sn_rounding){0});
@@ -374,10 +376,37 @@ static bool has_kernel(const sn_reduce_plan *p, step s)
     return p->dtype == SONDE_DTYPE_F32 && (s == STEP_SUM || s == STEP_MAX || s == STEP_MIN);
 }
 
-static void fold_columns_f32(const sn_reduce_plan *p, step s, acc *row, const float *base, size_t n)
+static sn_f32_binary_fn *join_of(const sn_reduce_plan *p, step s)
 {
     const sn_kernels *k = p->kernels;
-    sn_f32_binary_fn *join = s == STEP_SUM ? k->f32_add : s == STEP_MAX ? k->f32_max : k->f32_min;
+    return s == STEP_SUM ? k->f32_add : s == STEP_MAX ? k->f32_max : k->f32_min;
+}
+
+/* So few rows of f32 that their sum needs no doubles, and the result is that sum or its mean. */
+static bool is_short(const sn_reduce_plan *p, step s)
+{
+    return has_kernel(p, s) && p->op != SN_REDUCE_LOG_SUM && p->red_count > 1 &&
+           p->red_count <= BATCH;
+}
+
+static void join_columns(const sn_reduce_plan *p, step s, float *y, const float *base, size_t n)
+{
+    sn_f32_binary_fn *join = join_of(p, s);
+    int64_t at[SN_REDUCE_RANK] = {0};
+    ptrdiff_t off = 0;
+    const float *so_far = base;
+    while (advance(p->n_red, p->red, p->red_stride, at, &off)) {
+        join(y, so_far, base + off, n, SN_BINARY_VV);
+        so_far = y;
+    }
+    const float count = (float)p->red_count;
+    if (p->op == SN_REDUCE_MEAN)
+        p->kernels->f32_div(y, y, &count, n, SN_BINARY_VS);
+}
+
+static void fold_columns_f32(const sn_reduce_plan *p, step s, acc *row, const float *base, size_t n)
+{
+    sn_f32_binary_fn *join = join_of(p, s);
     float part[CHUNK];
     int64_t at[SN_REDUCE_RANK] = {0};
     ptrdiff_t off = 0;
@@ -423,10 +452,16 @@ static void columns_range(void *arg, size_t lo, size_t hi)
     for (size_t k = lo; k < hi; k++) {
         int64_t at[SN_REDUCE_RANK];
         acc row[CHUNK];
-        double m[CHUNK] = {0};
+        double m[CHUNK];
         size_t first = k % chunks * CHUNK, n = inner - first < CHUNK ? inner - first : CHUNK;
+        size_t y_at = k / chunks * inner + first;
         ptrdiff_t off = seek(outer, p->keep, p->keep_stride, k / chunks, at) + (ptrdiff_t)first;
         const uint8_t *base = j->x + off * (ptrdiff_t)bytes;
+        if (is_short(p, s)) {
+            join_columns(p, s, (float *)(void *)j->y + y_at, (const float *)(const void *)base, n);
+            continue;
+        }
+        memset(m, 0, n * sizeof *m);
         if (s == STEP_EXP) {
             fold_columns(p, STEP_MAX, row, base, n, m);
             for (size_t i = 0; i < n; i++)
@@ -434,7 +469,7 @@ static void columns_range(void *arg, size_t lo, size_t hi)
         }
         fold_columns(p, s, row, base, n, m);
         for (size_t i = 0; i < n; i++)
-            finish(p, j->y, k / chunks * inner + first + i, row[i], m[i]);
+            finish(p, j->y, y_at + i, row[i], m[i]);
     }
 }
 

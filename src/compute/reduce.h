@@ -56,6 +56,7 @@ void sn_arg_run(const sn_arg_plan *p, int64_t *y, const void *x, sn_pool *pool);
 /* Running sums or products along the middle of [outer][n][inner]; i32, i64, u32, u64, f32, f64. */
 typedef struct sn_cum_plan {
     sonde_dtype dtype;
+    uint32_t cpu_flags;
     bool product, exclusive, reverse;
     int64_t outer, n, inner;
 } sn_cum_plan;

@@ -8,7 +8,7 @@
 #include "compute/reduce.h"
 #include "compute/small_floats.h"
 
-enum { CHUNK = 64 };
+enum { CHUNK = 256, ROW = 8 /* elements side by side that are worth a kernel */ };
 
 /* X(DTYPE, type, is the number a NaN) */
 #define INT_NAN(x) false
@@ -140,14 +140,38 @@ void sn_arg_run(const sn_arg_plan *p, int64_t *y, const void *x, sn_pool *pool)
     }
 CUM_LIST(CUM)
 
+/* Running sums of rows of f32, each from the one before; y may be x. */
+static void sum_rows(const sn_cum_plan *p, float *y, const float *x, size_t width)
+{
+    const sn_kernels *k = sn_kernels_get(p->cpu_flags);
+    float held[2][CHUNK] = {{0}};
+    const float *before = held[0];
+    for (int64_t i = 0; i < p->n; i++) {
+        const int64_t at = (p->reverse ? p->n - 1 - i : i) * p->inner;
+        if (p->exclusive) {
+            float *sum = held[(i + 1) % 2];
+            k->f32_add(sum, held[i % 2], x + at, width, SN_BINARY_VV);
+            memcpy(y + at, held[i % 2], width * sizeof *y);
+            continue;
+        }
+        k->f32_add(y + at, before, x + at, width, SN_BINARY_VV);
+        before = y + at;
+    }
+}
+
 static void cum_range(void *arg, size_t lo, size_t hi)
 {
     const axis_job *j = arg;
     const sn_cum_plan *p = j->cum;
+    const bool rows = p->dtype == SONDE_DTYPE_F32 && !p->product && p->inner >= ROW;
     for (size_t k = lo; k < hi; k++) {
         size_t at, unused, width = unit_width(p->n, p->inner, k, &at, &unused);
         void *y = j->y + at * j->bytes;
         const void *x = j->x + at * j->bytes;
+        if (rows) {
+            sum_rows(p, y, x, width);
+            continue;
+        }
         switch (p->dtype) {
 #define CASE(D, T, W)                                                                              \
     case SONDE_DTYPE_##D:                                                                          \

@@ -91,27 +91,54 @@ static void begin_with_input(const sn_scatter_data *d, sn_pool *pool)
         sn_copy_bytes(d->y, d->x, (size_t)d->count * sn_dtype_bytes(d->dtype), pool);
 }
 
+/* n updates, at `stride` from one to the next and `step` times their indices. */
+#define PUT_LINE(T, TO)                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        ((T *)y)[i * stride + v[i] * step] TO((const T *)u)[i];
+
+static void put_line(scatter_fn how, void *y, const void *u, const int64_t *v, int64_t n,
+                     ptrdiff_t stride, ptrdiff_t step, size_t bytes)
+{
+    if (how == F32_add) {
+        PUT_LINE(float, +=)
+    } else if (!how && bytes == sizeof(uint32_t)) {
+        PUT_LINE(uint32_t, =)
+    } else if (!how && bytes == sizeof(uint64_t)) {
+        PUT_LINE(uint64_t, =)
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            char *to = (char *)y + (ptrdiff_t)bytes * (i * stride + v[i] * step);
+            const char *from = (const char *)u + (size_t)i * bytes;
+            if (how)
+                how(to, from, 1);
+            else
+                sn_elem_copy(to, from, bytes);
+        }
+    }
+}
+
 bool sn_scatter_elements_run(const sn_indexed_axis *g, const sn_scatter_data *d, sn_bad_index *bad,
                              sn_pool *pool)
 {
-    int64_t at[SN_INDEXED_RANK] = {0};
+    int64_t at[SN_INDEXED_RANK] = {0}, line[SN_INDEX_LINE];
+    const int last = g->rank - 1;
+    const int64_t width = g->rank ? g->dims[last] : 1;
+    const ptrdiff_t stride = g->rank ? g->strides[last] : 0;
     ptrdiff_t offset = 0;
     if (!sn_indices_inside(d->index, g->count, g->dim, bad))
         return false;
     begin_with_input(d, pool);
     const scatter_fn how = find(d->dtype, d->how);
-    for (int64_t i = 0; i < g->count; i++) {
-        int64_t v = sn_elem_i64(d->index.dtype, d->index.data, i);
-        v += v < 0 ? g->dim : 0;
-        if (v < 0 || v >= g->dim)
-            v = 0; /* an index that has changed since it was looked at */
-        char *to = (char *)d->y + (size_t)(offset + (ptrdiff_t)v * g->step) * g->elem_bytes;
-        const char *u = (const char *)d->updates + (size_t)i * g->elem_bytes;
-        if (how)
-            how(to, u, 1);
-        else
-            sn_elem_copy(to, u, g->elem_bytes);
-        offset = sn_next_offset(at, g->dims, g->strides, g->rank, offset);
+    for (int64_t i = 0; i < g->count; i += width) {
+        for (int64_t k = 0, n; k < width; k += n) {
+            sn_bad_index changed; /* an index that has changed since it was looked at is 0 */
+            n = width - k < SN_INDEX_LINE ? width - k : SN_INDEX_LINE;
+            (void)sn_index_line(d->index, i + k, n, g->dim, line, &changed);
+            put_line(how, (char *)d->y + (offset + k * stride) * (ptrdiff_t)g->elem_bytes,
+                     (const char *)d->updates + (size_t)(i + k) * g->elem_bytes, line, n, stride,
+                     g->step, g->elem_bytes);
+        }
+        offset = sn_next_offset(at, g->dims, g->strides, last, offset);
     }
     return true;
 }

@@ -127,6 +127,7 @@ static sonde_status infer_cum(sn_infer *c)
 
 typedef struct cum_bound {
     sn_piece x, y; /* of 16-bit floats in f32 */
+    uint32_t cpu_flags;
 } cum_bound;
 
 static sonde_status bind_cum(sn_bind *b)
@@ -146,6 +147,7 @@ static sonde_status bind_cum(sn_bind *b)
     sn_type_count(x, &n);
     k->x = sn_converted_carve(&b->workspace, b->in[0], sn_compute_dtype(x->dtype));
     k->y = sn_converted_carve(&b->workspace, &b->out[0], sn_compute_dtype(x->dtype));
+    k->cpu_flags = b->cpu_flags;
     b->bound = k;
     b->kernel = "cumulate";
     b->flops = (uint64_t)n;
@@ -162,12 +164,13 @@ static sonde_status run_cum(const sn_step *s, sn_frame *f)
     if (x->rank > 0 && (a < -x->rank || a >= x->rank))
         return sn_run_fail(s, f, "axis %lld is outside a tensor of rank %d", (long long)a, x->rank);
     const sn_type type = {.rank = x->rank, .dims = x->dims};
+    const cum_bound *k = s->bound;
     sn_cum_plan p = {.dtype = sn_compute_dtype(x->dtype),
+                     .cpu_flags = k->cpu_flags,
                      .product = c->product,
                      .exclusive = c->exclusive,
                      .reverse = c->reverse};
     around(&type, a, &p.outer, &p.n, &p.inner);
-    const cum_bound *k = s->bound;
     const void *in = sn_converted_in(s, f, 0, p.dtype, k->x);
     sn_cum_run(&p, sn_converted_out(s, f, 0, p.dtype, k->y), in, f->pool);
     sn_converted_done(s, f, 0, p.dtype, k->y);

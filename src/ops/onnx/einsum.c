@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: any sum of products over labelled axes. Labels become strides into each operand, which
- * the driver in compute/einsum.h walks. Correct for every equation; the common matrix products are
- * better written as MatMul. Where bf16 is asked for, products of two matrices are computed as such.
- */
+ * the driver in compute/einsum.h walks. Sums of products of two operands are matrix products, and
+ * computed as such. */
 #include <string.h>
 
-#include "compute/einsum_tiles.h"
+#include "compute/einsum_product.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/data_movement.h"
 
@@ -194,30 +193,30 @@ static sonde_status infer_einsum(sn_infer *c)
 }
 
 /* ------------------------------------------------------------------ bind */
-typedef struct tiles_bound {
-    sn_einsum_tiles plan;
+typedef struct product_bound {
+    sn_einsum_product plan;
     sn_piece core;
-} tiles_bound;
+} product_bound;
 
-static sonde_status run_tiles(const sn_step *s, sn_frame *f)
+static sonde_status run_product(const sn_step *s, sn_frame *f)
 {
-    const tiles_bound *k = s->bound;
-    sn_einsum_tiles_run(&k->plan, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data, sn_in(s, f, 1)->data,
-                        sn_piece_ptr(f, k->core), f->pool);
+    const product_bound *k = s->bound;
+    sn_einsum_product_run(&k->plan, sn_out(s, f, 0)->data, sn_in(s, f, 0)->data,
+                          sn_in(s, f, 1)->data, sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
 }
 
-static sonde_status bind_tiles(sn_bind *b, const sn_einsum *e)
+static sonde_status bind_product(sn_bind *b, const sn_einsum *e)
 {
-    tiles_bound *k = SN_NEW(b->arena, tiles_bound);
+    product_bound *k = SN_NEW(b->arena, product_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    SN_TRY(
-        sn_einsum_tiles_plan(&k->plan, e, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
+    SN_TRY(sn_einsum_product_plan(&k->plan, e, sn_bind_in_bf16(b), b->cpu_flags,
+                                  b->ctx->cpu.l2_bytes, b->threads, b->err));
     k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
     b->bound = k;
     b->kernel = k->plan.gemm.name;
-    b->run = run_tiles;
+    b->run = run_product;
     return SONDE_OK;
 }
 
@@ -274,8 +273,8 @@ static sonde_status bind_einsum(sn_bind *b)
     int64_t work;
     if (sn_i64_mul(e->out_count, e->sum_count, &work))
         b->flops = (uint64_t)work * r->n;
-    if (sn_bind_in_bf16(b) && sn_einsum_tiles_take(e))
-        return bind_tiles(b, e);
+    if (sn_einsum_product_take(e))
+        return bind_product(b, e);
     b->bound = e;
     b->kernel = "einsum_loops";
     return SONDE_OK;

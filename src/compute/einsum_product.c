@@ -5,12 +5,13 @@
  *   [batch][rows of a][rows of b] = [batch][rows of a][summed] · [batch][rows of b][summed]ᵀ
  *
  * with all axes of a kind in the order they have in the result, or in the sum. */
-#include "compute/einsum_tiles.h"
+#include "compute/einsum_product.h"
 
 #include <string.h>
 
 #include "compute/split.h"
 
+enum { LEAST_PRODUCTS = 8 }; /* of a batch: fewer are as fast one by one */
 enum { A, B, Y };
 enum { BATCH, ROWS_A, ROWS_B, SUMMED, KINDS };
 
@@ -70,18 +71,16 @@ static sn_gemm_desc product_of(const axes kinds[KINDS])
                           .b_batch = {1},
                           .b_count = kinds[BATCH].count,
                           .trans_b = true,
-                          .tiles = true,
                           .alpha = 1.0f,
                           .beta = 1.0f};
 }
 
-bool sn_einsum_tiles_take(const sn_einsum *e)
+bool sn_einsum_product_take(const sn_einsum *e)
 {
     axes kinds[KINDS];
     if (e->out_count <= 0 || e->sum_count <= 0 || !sort_axes(e, kinds))
         return false;
-    const sn_gemm_desc d = product_of(kinds);
-    return sn_gemm_tiles_pay(&d);
+    return kinds[ROWS_A].count * kinds[ROWS_B].count >= LEAST_PRODUCTS;
 }
 
 /* A matrix of the product, [batch][first][second], and where its elements are in tensor `which`. */
@@ -110,7 +109,7 @@ static bool is_there(const matrix *m) /* the tensor is this matrix */
     return memcmp(m->dense, m->strides, sizeof *m->dense * (size_t)m->rank) == 0;
 }
 
-static void plan_copy(sn_einsum_tiles *p, int which, const matrix *m)
+static void plan_copy(sn_einsum_product *p, int which, const matrix *m)
 {
     p->copied[which] = !is_there(m);
     if (!p->copied[which])
@@ -120,14 +119,16 @@ static void plan_copy(sn_einsum_tiles *p, int which, const matrix *m)
     p->room[which] = sn_carve(&p->workspace, m->count, sizeof(float));
 }
 
-sonde_status sn_einsum_tiles_plan(sn_einsum_tiles *p, const sn_einsum *e, uint32_t cpu_flags,
-                                  size_t l2_bytes, int threads, sonde_error *err)
+sonde_status sn_einsum_product_plan(sn_einsum_product *p, const sn_einsum *e, bool in_bf16,
+                                    uint32_t cpu_flags, size_t l2_bytes, int threads,
+                                    sonde_error *err)
 {
     axes kinds[KINDS];
     memset(p, 0, sizeof *p);
     if (!sort_axes(e, kinds))
         return sn_fail(err, SONDE_INTERNAL, "the equation is no matrix product");
     sn_gemm_desc d = product_of(kinds);
+    d.tiles = in_bf16 && sn_gemm_tiles_pay(&d);
     const matrix a = matrix_of(A, kinds, ROWS_A, SUMMED), y = matrix_of(Y, kinds, ROWS_A, ROWS_B);
     const matrix b = matrix_of(B, kinds, ROWS_B, SUMMED),
                  plain = matrix_of(B, kinds, SUMMED, ROWS_B);
@@ -142,8 +143,8 @@ sonde_status sn_einsum_tiles_plan(sn_einsum_tiles *p, const sn_einsum *e, uint32
                                  : SONDE_OK;
 }
 
-void sn_einsum_tiles_run(const sn_einsum_tiles *p, float *y, const float *a, const float *b,
-                         void *workspace, sn_pool *pool)
+void sn_einsum_product_run(const sn_einsum_product *p, float *y, const float *a, const float *b,
+                           void *workspace, sn_pool *pool)
 {
     const float *in[2] = {a, b};
     for (int i = A; i <= B; i++)
