@@ -50,6 +50,10 @@ static double sigmoid(double x)
 {
     return 1.0 / (1.0 + exp(-x));
 }
+static double softplus(double x)
+{
+    return log1p(exp(-fabs(x))) + (x < 0.0 ? 0.0 : x);
+}
 static double gelu_tanh(double x)
 {
     const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
@@ -69,6 +73,19 @@ UNARY(swish, (float)((double)x *sigmoid((double)(x *p[0]))))
 UNARY(hard_sigmoid, limit(x *p[0] + p[1], 0.0f, 1.0f))
 UNARY(hard_swish, x *limit(x *(1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
 UNARY(sqrt, sqrtf(x))
+UNARY(elu, x < 0.0f ? (float)((double)p[0] * expm1((double)x)) : x)
+UNARY(selu, p[0] * (x <= 0.0f ? (float)((double)p[1] * expm1((double)x)) : x))
+UNARY(celu, x < 0.0f ? (float)((double)p[0] * expm1((double)(x / p[0]))) : x)
+UNARY(softplus, (float)softplus((double)x))
+UNARY(softsign, x / (1.0f + fabsf(x)))
+UNARY(mish, (float)((double)x *tanh(softplus((double)x))))
+UNARY(log, (float)log((double)x))
+UNARY(sin, (float)sin((double)x))
+UNARY(cos, (float)cos((double)x))
+UNARY(reciprocal, 1.0f / x)
+UNARY(floor, floorf(x))
+UNARY(ceil, ceilf(x))
+UNARY(round, nearbyintf(x))
 UNARY(abs, fabsf(x))
 UNARY(neg, -x)
 
