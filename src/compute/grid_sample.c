@@ -112,26 +112,37 @@ typedef struct tap_list {
     double weight[MAX_TAPS];
 } tap_list;
 
+static void axis_of(const job *c, int64_t pixel, int d, axis_taps *a)
+{
+    /* The grid names the innermost axis first. */
+    const int64_t i = pixel * c->g->spatial + (c->g->spatial - 1 - d), size = c->g->in[d];
+    taps_of(c->g, position_of(c->g, c->grid.dtype, c->grid.data, i, size), size, a);
+}
+
+/* From the innermost axis outwards: an axis multiplies the taps there are, those of its last
+ * position in place, when the others have been made of them. */
 static void collect(const job *c, int64_t pixel, tap_list *list)
 {
+    int64_t stride = 1;
     list->n = 1;
     list->at[0] = 0;
     list->weight[0] = 1.0;
-    for (int d = 0; d < c->g->spatial; d++) {
-        const int64_t size = c->g->in[d];
+    for (int d = c->g->spatial - 1; d >= 0; stride *= c->g->in[d], d--) {
         axis_taps a;
-        tap_list next = {.n = 0};
-        /* The grid names the innermost axis first. */
-        const int64_t i = pixel * c->g->spatial + (c->g->spatial - 1 - d);
-        taps_of(c->g, position_of(c->g, c->grid.dtype, c->grid.data, i, size), size, &a);
-        for (int k = 0; k < list->n; k++)
-            for (int j = 0; j < a.n; j++) {
-                if (a.at[j] < 0 || a.weight[j] == 0)
-                    continue;
-                next.at[next.n] = list->at[k] * size + a.at[j];
-                next.weight[next.n++] = list->weight[k] * a.weight[j];
+        axis_of(c, pixel, d, &a);
+        int used = 0;
+        for (int j = 0; j < a.n; j++)
+            if (a.at[j] >= 0 && a.weight[j] != 0) {
+                a.at[used] = a.at[j];
+                a.weight[used++] = a.weight[j];
             }
-        *list = next;
+        const int n = list->n;
+        for (int j = used - 1; j >= 0; j--)
+            for (int k = 0; k < n; k++) {
+                list->at[j * n + k] = list->at[k] + a.at[j] * stride;
+                list->weight[j * n + k] = list->weight[k] * a.weight[j];
+            }
+        list->n = n * used;
     }
 }
 
