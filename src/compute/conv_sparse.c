@@ -57,7 +57,8 @@ static bool pays_at(const sn_conv_sparse_case *c, const int64_t *out)
         copied + 0.5 * pixels * oc + (vectors > 1 ? 2.9 : 3.6) * vectors * entries;
     const bool winograd = c->winograd && pixels >= 100; /* smaller images do not gain by it */
     const double rate = c->tiles ? 230 : c->plain ? 20 : winograd ? 75 : 29;
-    const double products = pixels * oc * k / rate;
+    const double lanes = c->tiles || c->plain ? oc : 16 * ceil(oc / 16); /* some of them empty */
+    const double products = pixels * lanes * k / rate;
     const double weights = (oc * k * 4 > SN_SPARSE_FAR_BYTES ? 0.3 : 0.085) * oc * k;
     return pixels >= LEAST_PIXELS &&
            START_CYCLES + sparse < margin * (products > weights ? products : weights);
@@ -172,8 +173,11 @@ bool sn_conv_sparse_plan(sn_conv_plan *p, size_t l2_bytes)
     s->room = sn_carve_each(&p->workspace, threads,
                             (size_t)(s->wide * sn_max(d->out_block, 1)) * sizeof(float));
     const char *isa = strrchr(p->k->f32_sparse4_name, '_');
-    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_sparse%ux1_%s", (int)d->kernel[1],
-             (int)d->kernel[2], d->sparse, isa ? isa + 1 : "ref");
+    char form[24] = "pixels"; /* nothing is zero: few outputs, and vectors of pixels */
+    if (d->entries < s->taps * d->c * sn_ceil_div(d->oc, d->sparse))
+        snprintf(form, sizeof form, "sparse%ux1", d->sparse);
+    snprintf(p->name, sizeof p->name, "f32_conv%dx%d_%s_%s", (int)d->kernel[1], (int)d->kernel[2],
+             form, isa ? isa + 1 : "ref");
     return copy_bytes >= 0 && !p->workspace.overflow;
 }
 

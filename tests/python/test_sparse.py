@@ -274,3 +274,23 @@ assert (np.isnan(got) == np.isnan(want)).all()
 def test_blocks_that_suit_tiles_are_multiplied_by_them():
     out = at_level(TILES.format(folder=str(pathlib.Path(__file__).parent)), "amx")
     assert [word for word in out if "sparse" in word] == ["bf16_gemm_sparse16x4_amx", "u8_gemm_sparse16x4_amx"], out
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("shape, window", [((2, 24, 19, 23), (9, 9)), ((1, 40, 31, 30), (3, 5)), ((1, 33, 200), (15,)),
+                                           ((1, 16, 9, 14, 22), (3, 3, 3))])
+def test_filters_of_few_outputs_are_computed_over_pixels(outputs, shape, window):
+    """Also without a zero among the weights: most lanes of vectors over channels would be empty."""
+    feeds = {"x": random(*shape)}
+    weights = {"w": random(outputs, shape[1], *window) / np.float32(np.sqrt(shape[1] * np.prod(window))),
+               "b": random(outputs)}
+    pads = [(k - 1) // 2 for k in window] * 2
+    for strides in ([1] * len(window), [2] * len(window)):
+        nodes = [("Conv", ["x", "w", "b"], ["c"], {"pads": pads, "strides": strides}), ("Tanh", ["c"], ["y"])]
+        proto = small(nodes, feeds, weights)
+        want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)[0]
+        first = session(proto).run(None, feeds)[0]
+        assert np.abs(first - want).max() < 2e-5
+        assert session(proto, threads=3).run(None, feeds)[0].tobytes() == first.tobytes()
+        if strides[0] == 1 and outputs <= 4:
+            assert any("pixels" in k for k in kernels(proto, feeds)), kernels(proto, feeds)

@@ -10,6 +10,9 @@
 
 /* What every format and driver refuses is not looked at. */
 enum { LEAST_K = 32, LEAST_N = 32 };
+/* Filters of so few outputs may go this way with no zero among them: vectors run over pixels, where
+ * the dense way would leave most lanes of its vectors empty. */
+enum { FEW_OUTPUTS = 8 };
 
 /* Zeros stay zeros under these factors. */
 static bool scale_is_finite(const sn_tensor *t)
@@ -72,6 +75,15 @@ int64_t sn_weights_rows(const sn_fact *a)
     for (int i = 0; a && i < a->type.rank - 1; i++)
         rows = rows < 0 || !sn_dim_known(a->type.dims[i]) ? -1 : rows * a->type.dims[i];
     return a && a->type.rank > 1 ? rows : -1;
+}
+
+/* The same of few outputs, however many there are. */
+static int64_t all_blocks_of(const sn_tensor *t, int outputs)
+{
+    sn_sparse_source s;
+    return t->parts || !scale_is_finite(t) || !source_of(t, SN_SPARSE_FILTERS, &s)
+               ? -1
+               : sn_sparse_blocks(&s, outputs, 1);
 }
 
 static bool is_large(const sn_tensor *t, sn_sparse_order order, sn_sparse_source *s)
@@ -138,7 +150,11 @@ bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_spar
 {
     const sn_tensor *t = r->in[i]->data;
     sn_sparse_source s;
-    if (!is_float(t) || t->rank < 3 || t->rank > 5 || !is_large(t, SN_SPARSE_FILTERS, &s))
+    if (!is_float(t) || t->rank < 3 || t->rank > 5 || !source_of(t, SN_SPARSE_FILTERS, &s) ||
+        s.k < LEAST_K)
+        return false;
+    const bool few = s.n <= FEW_OUTPUTS && !t->parts;
+    if (!few && s.n < LEAST_N)
         return false;
     c.oc = t->dims[0];
     c.ic = t->dims[1];
@@ -150,8 +166,9 @@ bool sn_weights_pack_sparse_filters(sn_pack_request *r, uint32_t i, sn_conv_spar
     int64_t entries[2]; /* of blocks, and single ones; -1: they do not pay */
     for (int single = 0; single < 2; single++) {
         c.single = single;
+        const int outputs = single ? 1 : SN_SPARSE_PANEL;
         entries[single] = c.entries =
-            blocks_of(t, SN_SPARSE_FILTERS, single ? 1 : SN_SPARSE_PANEL, 1);
+            few ? all_blocks_of(t, outputs) : blocks_of(t, SN_SPARSE_FILTERS, outputs, 1);
         if (c.entries >= 0 && !sn_conv_sparse_pays(&c))
             entries[single] = -1;
     }
