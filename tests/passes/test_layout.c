@@ -189,20 +189,68 @@ TEST(images_are_resized_in_blocks)
     }
 }
 
-TEST(parts_that_end_inside_a_block_are_joined_plain)
+/* A convolution of a line, an image or a volume, all windows of one pixel. */
+static void pointwise(sn_graph *g, const char *out, const char *in, int64_t oc, int64_t ic,
+                      int rank)
 {
-    sn_model *m = image_model(0, 16, 6, 5);
-    sn_graph *g = m->graph, *p = NULL;
-    conv(g, "a", "x", 20, 16);
-    conv(g, "b", "x", 32, 16);
-    sn_node *join = node(g, "Concat", "j", "a b");
-    attr_int(g, join, "axis", 1);
-    conv(g, "y", "j", 16, 52);
-    outputs(g, "y");
-    CHECK_OK(finish(m, "blocked-layout", &p));
-    CHECK_EQ(count_ops(p, "Reorder"), 5); /* x, both parts, the whole, y */
-    check_same(m, p, 1e-4);
-    end_pass_model(m, p);
+    char w[80], ins[200];
+    snprintf(w, sizeof w, "w_%s", out);
+    const_f32(g, w, 0, rank, (int64_t[]){oc, ic, 1, 1, 1});
+    snprintf(ins, sizeof ins, "%s %s", in, w);
+    node(g, "Conv", out, ins);
+}
+
+TEST(parts_that_end_inside_a_block_are_joined_and_cut_in_blocks)
+{
+    static const int64_t sizes[][2] = {{20, 32}, {17, 47}, {40, 17}, {16, 23}};
+    for (int rank = 3; rank <= 5; rank++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            const int64_t a = sizes[i][0], b = sizes[i][1];
+            sn_model *m = pass_model(0);
+            sn_graph *g = m->graph, *p = NULL;
+            typed_input(g, "x", SONDE_DTYPE_F32, rank, (int64_t[]){2, 16, 3, 4, 5});
+            pointwise(g, "a", "x", a, 16, rank);
+            pointwise(g, "b", "x", b, 16, rank);
+            sn_node *join = node(g, "Concat", "j", "a b");
+            attr_int(g, join, "axis", 1 - rank);
+            sn_node *cut = node(g, "Split", "h k", "j");
+            attr_int(g, cut, "axis", 1);
+            attr_ints(g, cut, "split", DIMS(b, a));
+            cut->opset = 11;
+            pointwise(g, "y", "h", 16, b, rank);
+            pointwise(g, "z", "k", 16, a, rank);
+            outputs(g, "y z");
+            CHECK_OK(finish(m, "blocked-layout", &p));
+            CHECK_EQ(count_ops(p, "Reorder"), 3); /* x, y, z */
+            check_same(m, p, 1e-4);
+            end_pass_model(m, p);
+        }
+}
+
+TEST(images_are_sliced_in_blocks)
+{
+    static const struct {
+        int64_t axis, start, end, step;
+    } cases[] = {{1, 0, 20, 1}, {1, 5, 38, 1},  {1, 16, 32, 1},  {-3, -19, 1000, 1},
+                 {2, 1, 5, 1},  {3, 0, 100, 2}, {-1, -1, -6, -2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 16, 6, 5));
+        pointwise(g, "a", "x", 40, 16, 4);
+        const_i64(g, "starts", 1, &cases[i].start);
+        const_i64(g, "ends", 1, &cases[i].end);
+        const_i64(g, "axes", 1, &cases[i].axis);
+        const_i64(g, "steps", 1, &cases[i].step);
+        node(g, "Slice", "b", "a starts ends axes steps");
+        const int64_t left[] = {20, 33, 16, 19, 40, 40, 40};
+        pointwise(g, "y", "b", 16, left[i], 4);
+        outputs(g, "y");
+        CHECK_OK(finish(m, "blocked-layout", &p));
+        CHECK_MSG(count_ops(p, "Reorder") == 2, "case %zu", i);
+        check_same(m, p, 1e-4);
+        end_pass_model(m, p);
+    }
 }
 
 TEST(all_passes_together_compute_the_same)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat and Split: parts of one axis. Both are a strided copy per part between a dense tensor and
- * a window of the other. Images in blocks are cut along the channels where whole blocks end. */
+ * a window of the other. Images in blocks are cut along the channels; where no block ends, lanes
+ * move. */
 #include <string.h>
 
+#include "compute/channel_copy.h"
 #include "compute/packs.h"
 #include "ops/shared/data_movement.h"
 #include "ops/shared/layouts.h"
@@ -36,8 +38,28 @@ static extent extent_of(const sn_tensor *t)
         return e;
     e.rank = 3;
     e.dims[1] = (t->dims[1] + block - 1) / block;
-    e.dims[2] = t->dims[2] * t->dims[3] * block;
+    e.dims[2] = block;
+    for (int i = 2; i < t->rank; i++)
+        e.dims[2] *= t->dims[i];
     return e;
+}
+
+/* Channels of an image in blocks, between `whole` at channel `at` and all of `part`. */
+static void copy_channels(sn_tensor *y, const sn_tensor *x, int64_t at, bool into_whole,
+                          sn_pool *pool)
+{
+    sn_channel_copy c = {.images = y->dims[0],
+                         .pixels = 1,
+                         .block = sn_layout_block(y->layout),
+                         .x_channels = x->dims[1],
+                         .y_channels = y->dims[1],
+                         .from = into_whole ? 0 : at,
+                         .to = into_whole ? at : 0,
+                         .n = into_whole ? x->dims[1] : y->dims[1],
+                         .elem_bytes = sn_dtype_bytes(y->dtype)};
+    for (int i = 2; i < y->rank; i++)
+        c.pixels *= y->dims[i];
+    sn_channel_copy_run(&c, y->data, x->data, pool);
 }
 
 /* Copies between `dense` and the window of a tensor whose axis has `whole` entries, at `at`. */
@@ -59,18 +81,17 @@ static void copy_part(char *whole_data, char *dense_data, const extent *dense, i
                 pool);
 }
 
-/* Is v an image that ends (unless it is the last part) where a block does? */
-static bool whole_blocks(const sn_value *v, bool last, int block)
+/* Is v an image whose channels are known? */
+static bool has_channels(const sn_value *v)
 {
-    if (!v || v->fact.data || v->fact.type.dtype != SONDE_DTYPE_F32 || v->fact.type.rank != 4)
-        return false;
-    const sn_dim channels = v->fact.type.dims[1];
-    return sn_dim_known(channels) && channels > 0 && (last || channels % block == 0);
+    const sn_type *t = v ? &v->fact.type : NULL;
+    return t && !v->fact.data && t->dtype == SONDE_DTYPE_F32 && t->rank >= 3 && t->rank <= 5 &&
+           sn_dim_known(t->dims[1]) && t->dims[1] > 0;
 }
 
-static bool cuts_channels(const part_params *p)
+static bool cuts_channels(const part_params *p, const sn_value *v)
 {
-    return p->axis == 1 || p->axis == -3;
+    return v && (p->axis == 1 || p->axis == 1 - v->fact.type.rank);
 }
 
 /* ------------------------------------------------------------------ Concat */
@@ -153,10 +174,11 @@ static sonde_status infer_concat(sn_infer *c)
 static const sn_op_signature *in_blocks_concat(const sn_node *node, const void *params, int block)
 {
     static const sn_op_signature alike = {.all_in = true, .out = SN_PORT_SAME};
-    if (!cuts_channels(params))
+    (void)block;
+    if (!cuts_channels(params, node->out[0]))
         return NULL;
     for (uint32_t i = 0; i < node->n_in; i++)
-        if (!whole_blocks(node->in[i].value, i + 1 == node->n_in, block))
+        if (!has_channels(node->in[i].value))
             return NULL;
     return &alike;
 }
@@ -204,6 +226,9 @@ static sonde_status bind_concat(sn_bind *b)
                (axis <= 1 || sn_fact_block(y) == 0);
     for (int i = 0; b->joins && i < axis; i++)
         b->joins = y->type.dims[i] == 1;
+    const int64_t block = sn_fact_block(y);
+    for (uint32_t i = 0; b->joins && block && i + 1 < b->n_in; i++)
+        b->joins = axis == 0 || b->in[i]->type.dims[1] % block == 0;
     return SONDE_OK;
 }
 
@@ -217,8 +242,19 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         return sn_run_fail(s, f, "axis %lld is outside the output", (long long)p->axis);
     const extent whole = extent_of(y);
     const uint8_t *place = y->data;
+    const int64_t block = sn_layout_block(y->layout);
+    int64_t channel = 0;
+    bool apart = false; /* a part before ended inside of a block, or this one does */
     for (uint32_t i = 0; i < s->n_in; i++) {
         const sn_tensor *x = sn_in(s, f, i);
+        if (block && axis == 1) {
+            apart = apart || (i + 1 < s->n_in && x->dims[1] % block);
+            if (apart)
+                copy_channels(y, x, channel, true, f->pool);
+            channel += x->dims[1];
+            if (apart)
+                continue;
+        }
         const extent part = extent_of(x);
         const bool made_there = x->bytes > 0 && x->data == (const void *)place;
         place += x->bytes;
@@ -323,11 +359,19 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
     if (!sn_axis_index(p->axis, x->rank, &axis))
         return sn_run_fail(s, f, "axis %lld is outside the input", (long long)p->axis);
     const extent whole = extent_of(x);
+    const int64_t block = sn_layout_block(x->layout);
     for (uint32_t o = 0; o < s->n_out; o++) {
         if (!sn_wants(s, o))
             return sn_run_fail(s, f, "output %u is missing", o);
         sn_tensor *y = sn_out(s, f, o);
         const extent part = extent_of(y);
+        if (block && axis == 1) {
+            if (y->dims[1] > x->dims[1] - at)
+                return sn_run_fail(s, f, "the parts are larger than the input");
+            copy_channels(y, x, at, false, f->pool);
+            at += y->dims[1];
+            continue;
+        }
         if (part.dims[axis] > whole.dims[axis] - at)
             return sn_run_fail(s, f, "the parts are larger than the input");
         copy_part(x->data, y->data, &part, axis, whole.dims[axis], at, sn_dtype_bytes(y->dtype),
@@ -341,10 +385,11 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
 static const sn_op_signature *in_blocks_split(const sn_node *node, const void *params, int block)
 {
     static const sn_op_signature alike = {.in = {SN_PORT_SAME}, .all_out = true};
-    if (!cuts_channels(params) || !whole_blocks(node->in[0].value, true, block))
+    (void)block;
+    if (!cuts_channels(params, node->in[0].value) || !has_channels(node->in[0].value))
         return NULL;
     for (uint32_t o = 0; o < node->n_out; o++)
-        if (!whole_blocks(node->out[o], o + 1 == node->n_out, block))
+        if (!has_channels(node->out[o]))
             return NULL;
     return &alike;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slice: a window with steps, possibly negative, of any axes. Starts and ends are clamped to the
- * axis; inference and running share that arithmetic. */
+ * axis; inference and running share that arithmetic. Images in blocks are cut along channels alone,
+ * or along other axes alone. */
 #include <string.h>
 
+#include "compute/channel_copy.h"
 #include "ops/shared/data_movement.h"
+#include "ops/shared/layouts.h"
 
 typedef struct slice_params {
     bool from_attr; /* until opset 9 */
@@ -147,6 +150,33 @@ static int64_t read_list(const sn_step *s, const sn_frame *f, uint32_t i, int64_
     return sn_has(s, i) ? sn_tensor_ints(sn_in(s, f, i), out, SN_MAX_RANK) : -1;
 }
 
+static int physical_dims(const sn_tensor *t, int64_t *dims)
+{
+    const int64_t block = sn_layout_block(t->layout);
+    for (int i = 0; i < t->rank; i++)
+        dims[i] = t->dims[i];
+    if (!block)
+        return t->rank;
+    dims[1] = (t->dims[1] + block - 1) / block;
+    dims[t->rank] = block;
+    return t->rank + 1;
+}
+
+static void copy_channels(sn_tensor *y, const sn_tensor *x, int64_t from, sn_pool *pool)
+{
+    sn_channel_copy c = {.images = y->dims[0],
+                         .pixels = 1,
+                         .block = sn_layout_block(y->layout),
+                         .x_channels = x->dims[1],
+                         .y_channels = y->dims[1],
+                         .from = from,
+                         .n = y->dims[1],
+                         .elem_bytes = sn_dtype_bytes(y->dtype)};
+    for (int i = 2; i < y->rank; i++)
+        c.pixels *= y->dims[i];
+    sn_channel_copy_run(&c, y->data, x->data, pool);
+}
+
 static sonde_status run_slice(const sn_step *s, sn_frame *f)
 {
     const slice_params *r = s->params;
@@ -171,11 +201,16 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
             (n_steps >= 0 && n_steps != n))
             return sn_run_fail(s, f, "starts, ends, axes and steps differ in length");
     }
-    ptrdiff_t src[SN_MAX_RANK], dst[SN_MAX_RANK], offset = 0;
-    sn_dense_strides(x->dims, x->rank, src);
-    sn_dense_strides(y->dims, y->rank, dst);
+    /* Of an image in blocks: channels are blocks, and there is one dim more. */
+    const int64_t block = sn_layout_block(x->layout);
+    int64_t x_dims[SN_MAX_RANK + 1], y_dims[SN_MAX_RANK + 1], channel = 0;
+    ptrdiff_t src[SN_MAX_RANK + 1], dst[SN_MAX_RANK + 1], offset = 0;
+    const int rank = physical_dims(x, x_dims);
+    physical_dims(y, y_dims);
+    sn_dense_strides(x_dims, rank, src);
+    sn_dense_strides(y_dims, rank, dst);
     int64_t counts[SN_MAX_RANK];
-    ptrdiff_t dense[SN_MAX_RANK];
+    ptrdiff_t dense[SN_MAX_RANK + 1];
     memcpy(dense, src, sizeof dense);
     for (int a = 0; a < x->rank; a++)
         counts[a] = x->dims[a];
@@ -188,7 +223,10 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
         counts[a] = window(x->dims[a], starts[i], ends[i], step, &first);
         if (counts[a] == 0)
             continue;
-        offset += (ptrdiff_t)first * dense[a];
+        if (block && a == 1)
+            channel = first;
+        else
+            offset += (ptrdiff_t)first * dense[a];
         src[a] = counts[a] > 1 ? dense[a] * (ptrdiff_t)step : 0;
     }
     if (!sn_same_dims(counts, x->rank, y->dims, y->rank))
@@ -196,9 +234,13 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
             s, f, "the values of starts, ends and steps do not match the planned output shape");
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
+    if (block && counts[1] != x->dims[1]) {
+        copy_channels(y, x, channel, f->pool);
+        return SONDE_OK;
+    }
     sn_copy c;
     size_t elem = sn_dtype_bytes(x->dtype);
-    sn_copy_plan(&c, elem, y->rank, y->dims, dst, src);
+    sn_copy_plan(&c, elem, rank, y_dims, dst, src);
     sn_copy_run(&c, y->data, (const char *)x->data + offset * (ptrdiff_t)elem, f->pool);
     return sn_run_own_strings(s, f, 0);
 }
@@ -213,11 +255,45 @@ static sonde_status bind_slice(sn_bind *b)
     return SONDE_OK;
 }
 
+/* Constant entries of input i; -1: they are not, or not as many as an image has axes. */
+static int64_t const_list(const sn_node *n, uint32_t i, int64_t *out)
+{
+    const sn_value *v = n->n_in > i ? n->in[i].value : NULL;
+    return v && v->fact.data ? sn_tensor_ints(v->fact.data, out, SN_MAX_RANK) : -1;
+}
+
+/* Channels alone and one by one, or none of them. */
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
+{
+    const slice_params *r = params;
+    const sn_type *x = node->in[0].value ? &node->in[0].value->fact.type : NULL;
+    const sn_type *y = node->out[0] ? &node->out[0]->fact.type : NULL;
+    int64_t axes[SN_MAX_RANK], steps[SN_MAX_RANK];
+    (void)block;
+    if (!x || !y || r->from_attr || x->dtype != SONDE_DTYPE_F32 || x->rank < 3 || x->rank > 5 ||
+        y->rank != x->rank || !sn_dim_known(x->dims[1]) || !sn_dim_known(y->dims[1]) ||
+        x->dims[1] <= 0 || y->dims[1] <= 0 || node->in[0].value->fact.data)
+        return NULL;
+    const int64_t n = const_list(node, 3, axes), n_steps = const_list(node, 4, steps);
+    const bool has_steps = node->n_in > 4 && node->in[4].value;
+    if (n <= 0 || (has_steps && n_steps != n))
+        return NULL;
+    bool channels = false;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t a = axes[i] < 0 ? axes[i] + x->rank : axes[i];
+        channels |= a == 1;
+        if (has_steps && steps[i] != 1 && a == 1)
+            return NULL;
+    }
+    return channels && n > 1 ? NULL : &sn_layout_follows;
+}
+
 #define SLICE(SINCE, UNTIL, MIN_IN, MAX_IN, PREPARE)                                               \
     {                                                                                              \
         SN_OP_HEAD("Slice", SINCE, UNTIL, MIN_IN, MAX_IN, 1, 1),                                   \
             .params_size = sizeof(slice_params), .prepare = PREPARE, .infer = infer_slice,         \
-            .bind = bind_slice, .run = run_slice, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES     \
+            .bind = bind_slice, .run = run_slice, .half = SN_HALF_MOVED, .in_blocks = in_blocks,   \
+            .types = SN_ALL_TYPES                                                                  \
     }
 const sn_op sn_op_slice[] = {
     SLICE(1, 9, 1, 1, prepare_slice_1), SLICE(10, 0, 3, 5, NULL), {.name = NULL}};
