@@ -3,7 +3,7 @@
  * when a shape is bound; running a plan neither allocates nor fails.
  *
  * Seven ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for plain tensors of one to
+ * (and in narrow groups) and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for plain tensors of one to
  * three spatial dims a matrix product over gathered columns, in f32 or in bf16 (conv_rows.h), and
  * for sparse weights without the zeros (conv_sparse.h). */
 #ifndef SN_COMPUTE_CONV_H
@@ -149,6 +149,7 @@ typedef struct sn_conv_plan {
     sn_conv_sparse sparse;
     sn_lines lines; /* of tiles */
     sn_pieces copies, sums, offsets, columns, parts, held;
+    int64_t room; /* depthwise: planes that packed weights have room for, of each tap of depth */
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */
     uint64_t flops;
@@ -161,7 +162,19 @@ static inline bool sn_conv_is_depthwise(const int64_t *w, int64_t groups)
 {
     return groups > 1 && w[1] == 1 && w[0] == groups;
 }
-/* Can a 2-D convolution with these weights run on blocked output, with blocked or plain input? */
+/* Depthwise, or in groups so narrow that they go the same way, by planes (conv_planes.c). */
+enum { SN_CONV_MAX_PLANES = 64 };
+bool sn_conv_by_planes(const int64_t *w, int rank, int64_t groups, unsigned block);
+/* Planes of one block of outputs, `index`; `at` are numbers of input blocks. How many; no block has
+ * more than sn_conv_plane_room, and none reads more than sn_conv_plane_blocks, one behind the
+ * other. */
+int64_t sn_conv_planes(const int64_t *w, int64_t groups, unsigned block, int64_t index,
+                       sn_f32_plane *out);
+int64_t sn_conv_plane_room(const int64_t *w, int64_t groups, unsigned block);
+int64_t sn_conv_plane_blocks(const int64_t *w, int64_t groups, unsigned block);
+/* By planes, and images may be 16-bit floats in memory. */
+bool sn_conv_stores_planes(const int64_t *w, int rank, int64_t groups, unsigned block);
+/* Can a convolution with these weights run on blocked output, with blocked or plain input? */
 bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned block,
                        bool plain_input);
 /* The packed format (compute/packs.inc) for these weights and layouts; 0: none. Its argument is the
@@ -222,8 +235,8 @@ static inline float *sn_conv_wide(const sn_conv_call *c, int worker)
 void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes);
 /* The first `pixels` pixels from x on of a flat plan's one image; planes of y hold just these. */
 void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels);
-/* Output rows from … to-1 of a depthwise plan's one image, planes of x hold just the input rows
- * in_from … in_from+in_rows-1. */
+/* Output rows from … to-1 of a depthwise plan's one image, one filter per channel; planes of x hold
+ * just the input rows in_from … in_from+in_rows-1. */
 typedef struct sn_conv_band {
     int64_t from, to, in_from, in_rows;
 } sn_conv_band;

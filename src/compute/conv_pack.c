@@ -4,11 +4,11 @@
  *
  *   conv        [group][out block][in block][kh][kw][block channels][block]   blocked input
  *   conv_plain  [out block][kh][kw][channels][block]                          plain input
- *   depthwise   [block of channels][kh][kw][block]
+ *   depthwise   [out block][kd][plane][kh][kw][block]                         by planes
  *
- * Groups narrower than a block are merged until whole blocks result; the weights between channels
- * of different groups are zero, and so are those of groups that the last merged one lacks. `arg` is
- * the number of groups. */
+ * Groups narrower than a block go by planes (conv_planes.c), or they are merged until whole blocks
+ * result; the weights between channels of different groups are zero then, and so are those of
+ * groups that the last merged one lacks. `arg` is the number of groups. */
 #include <string.h>
 
 #include "compute/conv.h"
@@ -188,9 +188,12 @@ static bool conv_source(const sn_packing *p, size_t unit, int64_t *first, int64_
 
 static bool depthwise_bytes(const sn_packing *p, size_t *bytes)
 {
-    const int64_t *d = p->dims;
-    return (p->rank == 3 || p->rank == 4) && d[0] > 0 && d[0] == p->arg && d[1] == 1 &&
-           bytes_of(p, (d[0] - 1) / p->format->block + 1, bytes);
+    const unsigned block = p->format->block;
+    int64_t vectors;
+    return sn_conv_by_planes(p->dims, p->rank, p->arg, block) &&
+           sn_i64_mul((p->dims[0] - 1) / block + 1, sn_conv_plane_room(p->dims, p->arg, block),
+                      &vectors) &&
+           bytes_of(p, vectors, bytes);
 }
 
 static size_t depthwise_units(const sn_packing *p)
@@ -198,19 +201,47 @@ static size_t depthwise_units(const sn_packing *p)
     return (size_t)sn_ceil_div(p->dims[0], p->format->block);
 }
 
+/* Weights of one plane at tap `deep` of depth, lane by lane. */
+static void plane_pack(const sn_packing *p, const sn_f32_plane *plane, int64_t first, int64_t deep,
+                       uint8_t *dst, const uint8_t *src)
+{
+    const size_t elem = sn_dtype_bytes(p->format->dtype);
+    const int64_t block = p->format->block, in = p->dims[1], each = p->dims[0] / p->arg;
+    const int64_t taps = taps_of(p), depth = p->rank == 5 ? p->dims[2] : 1, flat = taps / depth;
+    for (int64_t l = 0; l < block; l++) {
+        const int64_t lane = plane->lane[l], o = first + l;
+        if (lane < 0)
+            continue;
+        const int64_t channel = plane->at[lane / block] * block + lane % block;
+        const int64_t from = (o * in + channel - o / each * in) * taps + deep * flat;
+        for (int64_t k = 0; k < flat; k++)
+            memcpy(dst + (size_t)(k * block + l) * elem, src + (size_t)(from + k) * elem, elem);
+    }
+}
+
 static void depthwise_pack(const sn_packing *p, void *dst, const void *src, size_t unit)
 {
     const size_t elem = sn_dtype_bytes(p->format->dtype);
-    const int64_t taps = taps_of(p), block = p->format->block;
-    const int64_t c0 = (int64_t)unit * block, lanes = sn_min(p->dims[0] - c0, block);
-    sn_pack_lanes(p, (uint8_t *)dst + (size_t)(c0 * taps) * elem,
-                  (const uint8_t *)src + (size_t)(c0 * taps) * elem, (size_t)taps, (unsigned)lanes,
-                  (size_t)taps);
+    const int64_t taps = taps_of(p), block = p->format->block, first = (int64_t)unit * block;
+    const int64_t depth = p->rank == 5 ? p->dims[2] : 1, flat = taps / depth * block;
+    const int64_t room = sn_conv_plane_room(p->dims, p->arg, p->format->block);
+    uint8_t *to = (uint8_t *)dst + (size_t)(first * taps * room) * elem;
+    if (sn_conv_is_depthwise(p->dims, p->arg)) {
+        const int64_t lanes = sn_min(p->dims[0] - first, block);
+        sn_pack_lanes(p, to, (const uint8_t *)src + (size_t)(first * taps) * elem, (size_t)taps,
+                      (unsigned)lanes, (size_t)taps);
+        return;
+    }
+    sn_f32_plane planes[SN_CONV_MAX_PLANES];
+    const int64_t n = sn_conv_planes(p->dims, p->arg, p->format->block, (int64_t)unit, planes);
+    memset(to, 0, (size_t)(block * taps * room) * elem);
+    for (int64_t i = 0; i < depth * n; i++)
+        plane_pack(p, &planes[i % n], first, i / n, to + (size_t)(i * flat) * elem, src);
 }
 
 static bool depthwise_source(const sn_packing *p, size_t unit, int64_t *first, int64_t *count)
 {
-    const int64_t each = taps_of(p), block = p->format->block;
+    const int64_t each = p->dims[1] * taps_of(p), block = p->format->block;
     const int64_t at = (int64_t)unit * block;
     *first = at * each;
     *count = sn_min(p->dims[0] - at, block) * each;

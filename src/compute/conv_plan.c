@@ -26,9 +26,9 @@ bool sn_conv_can_block(const int64_t *w, int rank, int64_t groups, unsigned bloc
     sn_conv_blocks b;
     if (rank < 3 || rank > 5)
         return false;
-    if (sn_conv_is_depthwise(w, groups))
-        return !plain_input && rank < 5;
-    return sn_conv_blocks_of(w, groups, block, plain_input, &b);
+    if (!plain_input && sn_conv_by_planes(w, rank, groups, block))
+        return true;
+    return !sn_conv_is_depthwise(w, groups) && sn_conv_blocks_of(w, groups, block, plain_input, &b);
 }
 
 unsigned sn_conv_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
@@ -41,7 +41,7 @@ unsigned sn_conv_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t gro
         return SN_PACK_NONE;
     if (in_block == 0)
         return sn_pack_find(SN_WEIGHTS_CONV_PLAIN, dtype, &k->f32_conv_any_geometry);
-    if (sn_conv_is_depthwise(w, groups))
+    if (sn_conv_by_planes(w, rank, groups, out_block))
         return sn_pack_find(SN_WEIGHTS_DEPTHWISE, dtype, &k->f32_depthwise_geometry);
     return sn_pack_find(SN_WEIGHTS_CONV, dtype, &k->f32_conv_geometry);
 }
@@ -208,7 +208,9 @@ static bool plan_stored(sn_conv_plan *p)
     p->band =
         sn_max(sn_min(sn_max(rows / FOUR * FOUR, LEAST), p->rows), 1); /* the kernel likes fours */
     const int64_t lines = sn_min((p->band - 1) * d->stride[1] + window, d->in[1]);
-    const int64_t x = sn_count(lines, line, 1, 1), y = sn_count(p->band, result, 1, 1);
+    const int64_t w[2] = {d->oc, d->c / d->groups};
+    const int64_t blocks = sn_conv_plane_blocks(w, d->groups, p->block);
+    const int64_t x = sn_count(lines, line, blocks, 1), y = sn_count(p->band, result, 1, 1);
     if (x < 0 || y < 0)
         return false;
     p->copies = sn_carve_each(&p->workspace, (size_t)p->threads, d->x_half ? (size_t)x : 0);
@@ -223,15 +225,20 @@ static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error
     p->cols = d->out[2];
     p->chunks = 1;
     p->chunk_blocks = 1;
-    plan_split(p, d->n * sn_ceil_div(d->c, p->block), d->in[2] * p->block * 4, 0, l2_bytes);
+    const int64_t slices = d->n * d->out[0] * sn_ceil_div(d->oc, p->block);
+    plan_split(p, slices, d->in[2] * p->block * 4, 0, l2_bytes);
     if (p->segs < p->threads && p->tasks > 1)
-        plan_bands(p, d->n * sn_ceil_div(d->c, p->block));
+        plan_bands(p, slices);
     if ((p->items > 0 &&
          !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes)) ||
         ((d->x_half || d->y_half) && !plan_stored(p)))
         return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
-    snprintf(p->name, sizeof p->name, "f32_depthwise%dx%d_%s", (int)d->kernel[1], (int)d->kernel[2],
-             isa(p));
+    char deep[16] = "";
+    if (d->kernel[0] > 1)
+        snprintf(deep, sizeof deep, "%dx", (int)d->kernel[0]);
+    snprintf(p->name, sizeof p->name, "f32_%s%s%dx%d_%s",
+             d->c == d->groups && d->oc == d->groups ? "depthwise" : "groups", deep,
+             (int)d->kernel[1], (int)d->kernel[2], isa(p));
     return SONDE_OK;
 }
 
@@ -280,7 +287,7 @@ static int64_t wide_floats(const sn_conv_plan *p)
     case SN_CONV_WINOGRAD:
         return taps * block * block;
     default:
-        return taps * block;
+        return taps * block * p->room;
     }
 }
 
@@ -352,8 +359,9 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     const sn_packing packing = {sn_pack_get(pack), w, rank, d->groups, cpu_flags};
     if (!d->packed && !packing.format->bytes(&packing, &p->pack_bytes))
         return sn_fail(err, SONDE_LIMIT, "the convolution's weights are too large");
-    if (d->in_block != 0 && sn_conv_is_depthwise(w, d->groups)) {
+    if (d->in_block != 0 && sn_conv_by_planes(w, rank, d->groups, p->block)) {
         p->kind = SN_CONV_DEPTHWISE;
+        p->room = sn_conv_plane_room(w, d->groups, p->block);
         return plan_depthwise(p, l2_bytes, err);
     }
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))

@@ -48,16 +48,30 @@ void sn_f32_conv_ref(const sn_f32_tile *t)
     }
 }
 
+/* Lane l of pixel `at` of plane q. */
+static float depthwise_lane(const sn_f32_depthwise *t, ptrdiff_t q, ptrdiff_t at, unsigned l)
+{
+    if (!t->planes)
+        return t->x[at * t->block + l];
+    const int32_t lane = t->planes[q].lane[l], block = (int32_t)t->block;
+    if (lane < 0)
+        return 0.0f;
+    return t->x[t->planes[q].at[lane / block] + at * block + lane % block];
+}
+
 static float depthwise_sum(const sn_f32_depthwise *t, ptrdiff_t r, ptrdiff_t p, unsigned l)
 {
+    const ptrdiff_t n = t->planes ? t->n_planes : 1;
+    const float *w = t->w + l;
     float acc = t->bias ? t->bias[l] : 0.0f;
-    for (ptrdiff_t i = 0; i < t->kernel[0]; i++) {
-        for (ptrdiff_t j = 0; j < t->kernel[1]; j++) {
-            const ptrdiff_t row = r * t->stride[0] - t->pad[0] + i * t->dilation[0];
-            const ptrdiff_t col = p * t->stride[1] - t->pad[1] + j * t->dilation[1];
-            if (row >= 0 && row < t->in[0] && col >= 0 && col < t->in[1])
-                acc = acc + t->x[(row * t->in[1] + col) * t->block + l] *
-                                t->w[(i * t->kernel[1] + j) * t->block + l];
+    for (ptrdiff_t q = 0; q < n; q++) {
+        for (ptrdiff_t i = 0; i < t->kernel[0]; i++) {
+            for (ptrdiff_t j = 0; j < t->kernel[1]; j++, w += t->block) {
+                const ptrdiff_t row = r * t->stride[0] - t->pad[0] + i * t->dilation[0];
+                const ptrdiff_t col = p * t->stride[1] - t->pad[1] + j * t->dilation[1];
+                if (row >= 0 && row < t->in[0] && col >= 0 && col < t->in[1])
+                    acc = acc + depthwise_lane(t, q, row * t->in[1] + col, l) * *w;
+            }
         }
     }
     return acc;

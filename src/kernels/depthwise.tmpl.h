@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution of one channel block. There is one multiply-add per weight and pixel, so
- * the common square windows slide over the image: a column of input is loaded once and goes into
- * every pixel of a few output rows that it touches, whose sums stay in registers until their last
- * column has come by. Rows outside of the image are rows of zeros, columns outside add nothing.
- * Other windows go pixel by pixel. Included by depthwise_<isa>.c after the vocabulary. */
+/* Depthwise convolution of one channel block, and convolution in groups so narrow that a vector of
+ * output channels meets a vector of input channels, picked lane by lane, for each channel of a
+ * group. There is one multiply-add per weight and pixel, so the common windows slide over the
+ * image: a column of input is loaded (and picked) once and goes into every pixel of a few output
+ * rows that it touches, whose sums stay in registers until their last column has come by. Rows
+ * outside of the image are rows of zeros, columns outside add nothing. Other windows go eight
+ * pixels at a time. Included by depthwise_<isa>.c after the vocabulary.
+ *
+ * N, a constant, is the number of planes that a lane may come from: 0 where every lane reads
+ * itself. */
 #include "kernels/kernels.h"
 
-#define DW_ROWS (SN_REGS >= 32 ? 4 : 2) /* output rows at once, if the window is small */
+#define DW_WIDE   (SN_REGS >= 32)
+#define DW_ROWS   (DW_WIDE ? 4 : 2) /* output rows at once, if the window is small */
+#define DW_PIXELS 8                 /* at once, of windows that do not slide */
 
 SN_INLINE void depthwise_store(float *y, const float *z, ptrdiff_t at, sn_v v, sn_v lo, sn_v hi)
 {
@@ -15,147 +22,243 @@ SN_INLINE void depthwise_store(float *y, const float *z, ptrdiff_t at, sn_v v, s
     v_store(y + at, v_at_most(v_at_least(v, lo), hi));
 }
 
-/* K × K taps, stride S in both axes, R output rows from `row`; all three are constants. One vector
- * of the block from lane `lane`. While pixel p takes its last S columns, the pixels up to p + F - 1
- * behind it have begun: acc[f] is the sum of pixel p + f. */
-SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t lane,
-                               const int K, const int S, const int R)
+/* A vector of a plane from the pixel x on; keep: -1 in the image, 0 where x is zeros. */
+SN_INLINE sn_v depthwise_read(const float *x, const sn_f32_plane *q, ptrdiff_t keep,
+                              ptrdiff_t lane, const int N)
 {
-    enum { MOST = 10 };
-    const int F = (K - 1) / S + 1, H = (R - 1) * S + K;
+    if (N == 0)
+        return v_load(x + lane);
+    const sn_vi lanes = vi_load(q->lane + lane);
+    const float *first = x + (q->at[0] & keep);
+    return N == 1 ? v_lanes(first, lanes) : v_lanes2(first, x + (q->at[1] & keep), lanes);
+}
+
+/* KH × KW taps, stride S, R output rows from `row` of which the first `n` are stored; the capital
+ * ones are constants. One vector of the block from lane `lane`. Rows and columns that share input
+ * are a dilation apart (S is 1 then): the columns are first, first + dilation, … While pixel p
+ * takes its last S columns, the pixels up to p + F - 1 behind it have begun: acc[f] is the sum of
+ * pixel p + f. */
+SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t first,
+                               ptrdiff_t lane, ptrdiff_t n, const int KH, const int KW, const int S,
+                               const int R, const int N)
+{
+    enum { MOST = 13, SUMS = 20, KEPT = 9 };
+    const int F = (KW - 1) / S + 1, RS = KH == 1 ? 1 : S, H = (R - 1) * RS + KH;
+    const int KEEP = N == 0 && KH * KW <= KEPT ? KH * KW : 0; /* weights that stay in registers */
     const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
     const sn_v bias = t->bias ? v_load(t->bias + lane) : v_zero();
-    const float *w = t->w + lane, *z = t->z, *rows[MOST];
-    const ptrdiff_t cols = t->cols, in_cols = t->in[1], pad = t->pad[1], line = cols * SN_BLOCK;
-    ptrdiff_t at = row * line + lane;
+    const float *weights = t->w + lane, *z = t->z, *rows[MOST];
+    const ptrdiff_t in_cols = t->in[1], right = t->dilation[1], last = KW - S;
+    const ptrdiff_t cols = (t->cols - first + right - 1) / right, left = first * S - t->pad[1];
+    const ptrdiff_t down = KH == 1 ? t->stride[0] : t->dilation[0]; /* of the rows of x */
+    const ptrdiff_t line = (KH == 1 ? 1 : down) * t->cols * SN_BLOCK;
+    const ptrdiff_t top = row * t->stride[0] - t->pad[0], planes = N ? t->n_planes : 1;
+    ptrdiff_t at = (row * t->cols + first) * SN_BLOCK + lane, keep[MOST];
     float *y = t->y;
-    sn_v acc[7 * 4], kept[9]; /* nine weights stay in registers, more are loaded for every pixel */
+    sn_v acc[SUMS], kept[KEPT];
     for (int i = 0; i < H; i++) {
-        const ptrdiff_t from = row * S - t->pad[0] + i;
-        rows[i] = from >= 0 && from < t->in[0] ? t->x + from * in_cols * SN_BLOCK : t->zeros;
-        rows[i] += lane;
+        const ptrdiff_t from = top + i * down;
+        const int inside = from >= 0 && from < t->in[0];
+        rows[i] = inside ? t->x + from * in_cols * SN_BLOCK : t->zeros;
+        keep[i] = -(ptrdiff_t)inside;
     }
-    SN_UNROLL for (int k = 0; k < 9 && K == 3; k++) kept[k] = v_load(w + k * SN_BLOCK);
+    SN_UNROLL for (int k = 0; k < KEEP; k++) kept[k] = v_load(weights + k * SN_BLOCK);
     SN_UNROLL for (int k = 0; k < F * R; k++) acc[k] = bias;
     for (ptrdiff_t p = 1 - F; p < cols; p++) {
         SN_UNROLL for (int s = 0; s < S; s++)
         {
-            const ptrdiff_t c = p * S + K - S + s - pad;
+            const ptrdiff_t c = (p * S + last + s) * right + left;
             if ((size_t)c >= (size_t)in_cols)
                 continue;
-            sn_v x[MOST];
-            SN_UNROLL for (int i = 0; i < H; i++) x[i] = v_load(rows[i] + c * SN_BLOCK);
-            SN_UNROLL for (int f = 0; f < F; f++)
-            {
-                const int j = K - S + s - f * S;
-                SN_UNROLL for (int i = 0; i < K && j >= 0; i++)
+            const float *w = weights;
+            for (ptrdiff_t q = 0; q < planes; q++, w += KH * KW * SN_BLOCK) {
+                const sn_f32_plane *plane = N ? t->planes + q : NULL;
+                sn_v x[MOST];
+                SN_UNROLL for (int i = 0; i < H; i++) x[i] =
+                    depthwise_read(rows[i] + c * SN_BLOCK, plane, keep[i], lane, N);
+                SN_UNROLL for (int f = 0; f < F; f++)
                 {
-                    const sn_v v = K == 3 ? kept[i * K + j] : v_load(w + (i * K + j) * SN_BLOCK);
-                    SN_UNROLL for (int r = 0; r < R; r++) acc[f * R + r] =
-                        v_fma(x[r * S + i], v, acc[f * R + r]);
+                    const int j = KW - S + s - f * S;
+                    SN_UNROLL for (int i = 0; i < KH && j >= 0; i++)
+                    {
+                        const int k = i * KW + j;
+                        const sn_v v = KEEP ? kept[k] : v_load(w + k * SN_BLOCK);
+                        SN_UNROLL for (int r = 0; r < R; r++) acc[f * R + r] =
+                            v_fma(x[r * RS + i], v, acc[f * R + r]);
+                    }
                 }
             }
         }
         if (p >= 0) {
-            SN_UNROLL for (int r = 0; r < R; r++)
+            SN_UNROLL for (int r = 0; r < R; r++) if (r < n)
                 depthwise_store(y, z, at + r * line, acc[r], lo, hi);
-            at += SN_BLOCK;
+            at += right * SN_BLOCK;
         }
         SN_UNROLL for (int k = 0; k < (F - 1) * R; k++) acc[k] = acc[k + R];
         SN_UNROLL for (int r = 0; r < R; r++) acc[(F - 1) * R + r] = bias;
     }
 }
 
-SN_INLINE void depthwise_square(const sn_f32_depthwise *t, const int K, const int S, const int R)
+/* Rows that share input are a dilation apart; a row alone does not have others computed with it. */
+SN_INLINE void depthwise_slide(const sn_f32_depthwise *t, const int KH, const int KW, const int S,
+                               const int R, const int N)
 {
+    const ptrdiff_t down = KH == 1 ? 1 : t->dilation[0];
     for (ptrdiff_t lane = 0; lane < SN_BLOCK; lane += SN_VL) {
-        ptrdiff_t row = t->from;
-        for (; row + R <= t->to; row += R)
-            depthwise_strip(t, row, lane, K, S, R);
-        for (; row < t->to; row++)
-            depthwise_strip(t, row, lane, K, S, 1);
-    }
-}
-
-/* ---- any window ---- */
-
-/* The part of a window inside of the image: taps [first, end) of position o along an axis. */
-SN_INLINE void depthwise_taps(const sn_f32_depthwise *t, int axis, ptrdiff_t o, ptrdiff_t *first,
-                              ptrdiff_t *end)
-{
-    const ptrdiff_t at = o * t->stride[axis] - t->pad[axis], step = t->dilation[axis];
-    ptrdiff_t a = 0, b = t->kernel[axis];
-    while (a < b && at + a * step < 0)
-        a++;
-    while (b > a && at + (b - 1) * step >= t->in[axis])
-        b--;
-    *first = a;
-    *end = b;
-}
-
-/* P pixels (a constant) from column p with the same taps inside. */
-SN_INLINE void depthwise_pixels(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t p,
-                                const ptrdiff_t taps[4], const int P)
-{
-    const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
-    const ptrdiff_t top = row * t->stride[0] - t->pad[0], left = p * t->stride[1] - t->pad[1];
-    const ptrdiff_t step = t->stride[1] * SN_BLOCK;
-    sn_v acc[4 * SN_BV];
-    SN_UNROLL for (int k = 0; k < P * SN_BV; k++) acc[k] =
-        t->bias ? v_load(t->bias + k % SN_BV * SN_VL) : v_zero();
-    for (ptrdiff_t i = taps[0]; i < taps[1]; i++) {
-        const float *line = t->x + (top + i * t->dilation[0]) * t->in[1] * SN_BLOCK;
-        for (ptrdiff_t j = taps[2]; j < taps[3]; j++) {
-            const float *x = line + (left + j * t->dilation[1]) * SN_BLOCK;
-            const float *w = t->w + (i * t->kernel[1] + j) * SN_BLOCK;
-            SN_UNROLL for (int k = 0; k < P * SN_BV; k++) acc[k] =
-                v_fma(v_load(x + k / SN_BV * step + k % SN_BV * SN_VL),
-                      v_load(w + k % SN_BV * SN_VL), acc[k]);
-        }
-    }
-    SN_UNROLL for (int k = 0; k < P * SN_BV; k++)
-        depthwise_store(t->y, t->z, (row * t->cols + p) * SN_BLOCK + k * SN_VL, acc[k], lo, hi);
-}
-
-static void depthwise_any(const sn_f32_depthwise *t)
-{
-    for (ptrdiff_t row = t->from; row < t->to; row++) {
-        ptrdiff_t taps[4], last[2];
-        depthwise_taps(t, 0, row, &taps[0], &taps[1]);
-        for (ptrdiff_t p = 0; p < t->cols;) {
-            /* The window moves one way: if both ends of four pixels see the same, all do. */
-            depthwise_taps(t, 1, p, &taps[2], &taps[3]);
-            if (p + 4 <= t->cols)
-                depthwise_taps(t, 1, p + 3, &last[0], &last[1]);
-            if (p + 4 <= t->cols && last[0] == taps[2] && last[1] == taps[3]) {
-                depthwise_pixels(t, row, p, taps, 4);
-                p += 4;
-            } else {
-                depthwise_pixels(t, row, p, taps, 1);
-                p++;
+        for (ptrdiff_t top = t->from; top < t->from + down && top < t->to; top++) {
+            for (ptrdiff_t row = top; row < t->to; row += R * down) {
+                const ptrdiff_t n = (t->to - row - 1) / down + 1;
+                for (ptrdiff_t first = 0; first < t->dilation[1] && first < t->cols; first++) {
+                    if (R == 1 || n == 1)
+                        depthwise_strip(t, row, first, lane, 1, KH, KW, S, 1, N);
+                    else
+                        depthwise_strip(t, row, first, lane, n, KH, KW, S, R, N);
+                }
             }
         }
     }
 }
 
+/* Is the window this one, and may it slide? */
+SN_INLINE int depthwise_is(const sn_f32_depthwise *t, int kh, int kw, int s)
+{
+    return t->kernel[0] == kh && t->kernel[1] == kw && t->stride[1] == s &&
+           (kh == 1 || t->stride[0] == s) &&
+           (s == 1 || (t->dilation[0] == 1 && t->dilation[1] == 1));
+}
+
+/* ---- any window ---- */
+
+/* Pixels from column p, of which the first n are stored, with taps i of rows[0] … rows[1]-1. EDGE:
+ * some taps are outside, which are read from the zeros. */
+SN_INLINE void depthwise_pixels(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t p, ptrdiff_t n,
+                                const ptrdiff_t rows[2], const int EDGE, const int N)
+{
+    const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
+    const ptrdiff_t top = row * t->stride[0] - t->pad[0], left = p * t->stride[1] - t->pad[1];
+    const ptrdiff_t kh = t->kernel[0], kw = t->kernel[1], planes = N ? t->n_planes : 1;
+    sn_v acc[DW_PIXELS * SN_BV];
+    SN_UNROLL for (int k = 0; k < DW_PIXELS * SN_BV; k++) acc[k] =
+        t->bias ? v_load(t->bias + k % SN_BV * SN_VL) : v_zero();
+    for (ptrdiff_t q = 0; q < planes; q++) {
+        const sn_f32_plane *plane = N ? t->planes + q : NULL;
+        for (ptrdiff_t i = rows[0]; i < rows[1]; i++) {
+            const float *line = t->x + (top + i * t->dilation[0]) * t->in[1] * SN_BLOCK;
+            const float *w = t->w + (q * kh + i) * kw * SN_BLOCK;
+            for (ptrdiff_t j = 0; j < kw; j++, w += SN_BLOCK) {
+                SN_UNROLL for (int k = 0; k < DW_PIXELS; k++)
+                {
+                    const ptrdiff_t c = left + j * t->dilation[1] + k * t->stride[1];
+                    const int inside = !EDGE || (k < n && (size_t)c < (size_t)t->in[1]);
+                    const float *x = inside ? line + c * SN_BLOCK : t->zeros;
+                    SN_UNROLL for (int v = 0; v < SN_BV; v++) acc[k * SN_BV + v] =
+                        v_fma(depthwise_read(x, plane, -(ptrdiff_t)inside, v * SN_VL, N),
+                              v_load(w + v * SN_VL), acc[k * SN_BV + v]);
+                }
+            }
+        }
+    }
+    SN_UNROLL for (int k = 0; k < DW_PIXELS * SN_BV; k++) if (!EDGE || k / SN_BV < n)
+        depthwise_store(t->y, t->z, (row * t->cols + p) * SN_BLOCK + k * SN_VL, acc[k], lo, hi);
+}
+
+SN_INLINE void depthwise_any(const sn_f32_depthwise *t, const int N)
+{
+    const ptrdiff_t reach = (DW_PIXELS - 1) * t->stride[1] + (t->kernel[1] - 1) * t->dilation[1];
+    for (ptrdiff_t row = t->from; row < t->to; row++) {
+        const ptrdiff_t top = row * t->stride[0] - t->pad[0], step = t->dilation[0];
+        ptrdiff_t rows[2] = {0, t->kernel[0]}; /* the part of the window inside of the image */
+        while (rows[0] < rows[1] && top + rows[0] * step < 0)
+            rows[0]++;
+        while (rows[1] > rows[0] && top + (rows[1] - 1) * step >= t->in[0])
+            rows[1]--;
+        for (ptrdiff_t p = 0; p < t->cols; p += DW_PIXELS) {
+            const ptrdiff_t left = p * t->stride[1] - t->pad[1], n = t->cols - p;
+            if (n >= DW_PIXELS && left >= 0 && left + reach < t->in[1])
+                depthwise_pixels(t, row, p, n, rows, 0, N);
+            else
+                depthwise_pixels(t, row, p, n, rows, 1, N);
+        }
+    }
+}
+
+/* Windows that networks have in narrow groups. */
+SN_INLINE void depthwise_groups(const sn_f32_depthwise *t, const int N)
+{
+    if (depthwise_is(t, 1, 1, 1))
+        depthwise_slide(t, 1, 1, 1, DW_ROWS, N);
+    else if (depthwise_is(t, 3, 3, 1))
+        depthwise_slide(t, 3, 3, 1, DW_ROWS, N);
+    else if (depthwise_is(t, 3, 3, 2))
+        depthwise_slide(t, 3, 3, 2, DW_ROWS, N);
+    else if (depthwise_is(t, 5, 5, 1))
+        depthwise_slide(t, 5, 5, 1, 2, N);
+    else if (depthwise_is(t, 7, 7, 1))
+        depthwise_slide(t, 7, 7, 1, 2, N);
+    else if (depthwise_is(t, 7, 7, 2))
+        depthwise_slide(t, 7, 7, 2, DW_ROWS, N);
+    else
+        depthwise_any(t, N);
+}
+
+static void depthwise_from_one(const sn_f32_depthwise *t)
+{
+    depthwise_groups(t, 1);
+}
+
+static void depthwise_from_two(const sn_f32_depthwise *t)
+{
+    depthwise_groups(t, 2);
+}
+
+static void depthwise_lines(const sn_f32_depthwise *t)
+{
+    if (depthwise_is(t, 1, 3, 1))
+        depthwise_slide(t, 1, 3, 1, DW_ROWS, 0);
+    else if (depthwise_is(t, 1, 5, 1))
+        depthwise_slide(t, 1, 5, 1, 2, 0);
+    else if (depthwise_is(t, 1, 7, 1))
+        depthwise_slide(t, 1, 7, 1, 2, 0);
+    else if (depthwise_is(t, 1, 9, 1))
+        depthwise_slide(t, 1, 9, 1, 2, 0);
+    else
+        depthwise_any(t, 0);
+}
+
+static void depthwise_planes(const sn_f32_depthwise *t)
+{
+    for (ptrdiff_t q = 0; q < t->n_planes; q++) {
+        if (t->planes[q].at[0] != t->planes[q].at[1]) {
+            depthwise_from_two(t);
+            return;
+        }
+    }
+    depthwise_from_one(t);
+}
+
 void SN_ISA(sn_f32_depthwise)(const sn_f32_depthwise *t)
 {
-    const ptrdiff_t k = t->kernel[0], s = t->stride[0];
-    const int square =
-        k == t->kernel[1] && s == t->stride[1] && t->dilation[0] == 1 && t->dilation[1] == 1;
-    if (square && k == 1 && s == 1)
-        depthwise_square(t, 1, 1, 1);
-    else if (square && k == 3 && s == 1)
-        depthwise_square(t, 3, 1, DW_ROWS);
-    else if (square && k == 3 && s == 2)
-        depthwise_square(t, 3, 2, 2);
-    else if (square && k == 5 && s == 1)
-        depthwise_square(t, 5, 1, 2);
-    else if (square && k == 5 && s == 2)
-        depthwise_square(t, 5, 2, 2);
-    else if (square && k == 7 && s == 1)
-        depthwise_square(t, 7, 1, 2);
+    if (t->planes)
+        depthwise_planes(t);
+    else if (depthwise_is(t, 1, 1, 1))
+        depthwise_slide(t, 1, 1, 1, 1, 0);
+    else if (depthwise_is(t, 3, 3, 1))
+        depthwise_slide(t, 3, 3, 1, DW_ROWS, 0);
+    else if (depthwise_is(t, 3, 3, 2))
+        depthwise_slide(t, 3, 3, 2, DW_ROWS, 0);
+    else if (depthwise_is(t, 5, 5, 1))
+        depthwise_slide(t, 5, 5, 1, 2, 0);
+    else if (depthwise_is(t, 5, 5, 2))
+        depthwise_slide(t, 5, 5, 2, DW_ROWS, 0);
+    else if (depthwise_is(t, 7, 7, 1))
+        depthwise_slide(t, 7, 7, 1, 2, 0);
+    else if (depthwise_is(t, 7, 7, 2))
+        depthwise_slide(t, 7, 7, 2, DW_ROWS, 0);
+    else if (depthwise_is(t, 9, 9, 1))
+        depthwise_slide(t, 9, 9, 1, DW_WIDE ? 2 : 1, 0);
     else
-        depthwise_any(t);
+        depthwise_lines(t);
 }
+#undef DW_PIXELS
 #undef DW_ROWS
+#undef DW_WIDE

@@ -164,21 +164,31 @@ typedef struct sn_tile_sparse {
 } sn_tile_sparse;
 typedef void sn_tile_sparse_fn(const sn_tile_sparse *t);
 
-/* Depthwise convolution of one channel block: rows `from` … `to`-1 of a plane, `cols` pixels each.
+/* Depthwise convolution of one channel block, and convolution in narrow groups: rows `from` …
+ * `to`-1 of a plane, `cols` pixels each.
  *
  *   y[r][p][l] = clip(bias[l] + z[r][p][l]
- *                     + sum over i < kernel[0], j < kernel[1] of w[i][j][l]
- *                         * x[r*stride[0] - pad[0] + i*dilation[0]]
- *                            [p*stride[1] - pad[1] + j*dilation[1]][l], lo, hi)
+ *                     + sum over q < n_planes, i < kernel[0], j < kernel[1] of w[q][i][j][l]
+ *                         * x_q[r*stride[0] - pad[0] + i*dilation[0]]
+ *                              [p*stride[1] - pad[1] + j*dilation[1]][l], lo, hi)
  *
  * All planes are dense, pixels of `block` lanes. Taps outside of the in[0] × in[1] pixels of x
- * count as zero and are never read. */
+ * count as zero and are never read. Without `planes` there is one, x_0 = x: every lane reads
+ * itself. Otherwise lane l of x_q is lane planes[q].lane[l] of two planes, which begin at
+ * x + planes[q].at[0] and x + planes[q].at[1]: numbers below `block` are lanes of the first, those
+ * from `block` to 2*block-1 lanes of the second, -1 is zero. */
+typedef struct sn_f32_plane {
+    ptrdiff_t at[2];  /* equal where no lane is of the second */
+    int32_t lane[16]; /* `block` of them */
+} sn_f32_plane;
 typedef struct sn_f32_depthwise {
     const float *x, *w, *bias, *z; /* whole planes; bias and z may be NULL */
     const float *zeros;            /* in[1] * block zeros: what rows outside of the image are */
     float *y; /* overlaps no input, except z == y, or x == y where the window is one pixel */
     ptrdiff_t from, to, cols;
     ptrdiff_t in[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
+    const sn_f32_plane *planes;                                 /* NULL: x itself */
+    ptrdiff_t n_planes;                                         /* where there are planes */
     unsigned block;
     float lo, hi;
 } sn_f32_depthwise;

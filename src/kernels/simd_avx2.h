@@ -241,6 +241,19 @@ static inline sn_vi vi_load(const int32_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
+static inline sn_v v_lanes(const float *p, sn_vi lanes)
+{
+    const __m256 none = _mm256_castsi256_ps(_mm256_srai_epi32(lanes, 31));
+    return _mm256_andnot_ps(none, _mm256_permutevar8x32_ps(v_load(p), lanes));
+}
+static inline sn_v v_lanes2(const float *p, const float *q, sn_vi lanes)
+{
+    const __m256 second = _mm256_castsi256_ps(_mm256_slli_epi32(lanes, 28));
+    const __m256 none = _mm256_castsi256_ps(_mm256_srai_epi32(lanes, 31));
+    const __m256 both = _mm256_blendv_ps(_mm256_permutevar8x32_ps(v_load(p), lanes),
+                                         _mm256_permutevar8x32_ps(v_load(q), lanes), second);
+    return _mm256_andnot_ps(none, both);
+}
 static inline void vi_store(int32_t *p, sn_vi v)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, v);

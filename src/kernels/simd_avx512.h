@@ -249,6 +249,18 @@ static inline sn_vi vi_load(const int32_t *p)
 {
     return _mm512_loadu_si512(p);
 }
+/* Lanes of the block at p, or of those at p and q: numbers from SN_BLOCK on are of the second, a
+ * negative number is zero. */
+static inline sn_v v_lanes(const float *p, sn_vi lanes)
+{
+    const __mmask16 some = _mm512_cmpge_epi32_mask(lanes, _mm512_setzero_si512());
+    return _mm512_maskz_permutexvar_ps(some, lanes, v_load(p));
+}
+static inline sn_v v_lanes2(const float *p, const float *q, sn_vi lanes)
+{
+    const __mmask16 some = _mm512_cmpge_epi32_mask(lanes, _mm512_setzero_si512());
+    return _mm512_maskz_permutex2var_ps(some, v_load(p), lanes, v_load(q));
+}
 static inline void vi_store(int32_t *p, sn_vi v)
 {
     _mm512_storeu_si512(p, v);

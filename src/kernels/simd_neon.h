@@ -245,6 +245,27 @@ static inline sn_vi vi_load(const int32_t *p)
 {
     return vld1q_s32(p);
 }
+/* Bytes of lanes: those of a negative number are beyond any table, which gives zero. */
+static inline uint8x16_t v_lane_bytes(sn_vi lanes)
+{
+    const int32x4_t first = vmulq_s32(lanes, vdupq_n_s32(0x04040404));
+    return vreinterpretq_u8_s32(vaddq_s32(first, vdupq_n_s32(0x03020100)));
+}
+static inline uint8x16_t v_bytes_at(const float *p)
+{
+    return vreinterpretq_u8_f32(vld1q_f32(p));
+}
+static inline sn_v v_lanes(const float *p, sn_vi lanes)
+{
+    const uint8x16x2_t table = {{v_bytes_at(p), v_bytes_at(p + SN_VL)}};
+    return vreinterpretq_f32_u8(vqtbl2q_u8(table, v_lane_bytes(lanes)));
+}
+static inline sn_v v_lanes2(const float *p, const float *q, sn_vi lanes)
+{
+    const uint8x16x4_t table = {
+        {v_bytes_at(p), v_bytes_at(p + SN_VL), v_bytes_at(q), v_bytes_at(q + SN_VL)}};
+    return vreinterpretq_f32_u8(vqtbl4q_u8(table, v_lane_bytes(lanes)));
+}
 static inline void vi_store(int32_t *p, sn_vi v)
 {
     vst1q_s32(p, v);

@@ -49,11 +49,10 @@ uint32_t sn_conv_in_half(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, i
     if (f16 && (weight->fact.type.dtype != half || !sn_pack_has_fast_tiles(cpu_flags)))
         return 0;
     const unsigned in = sn_fact_block(&image->fact), out = sn_fact_block(&y->fact);
-    if (sn_conv_is_depthwise(weight->fact.type.dims, groups))
-        return in != 0 && in == out && out == sn_conv_block(cpu_flags) ? 1u << x | SN_HALF_OUT : 0;
-    if (sn_conv_tiles_pack_id(half, weight->fact.type.dims, 4, groups, in, out, cpu_flags) ==
-        SN_PACK_NONE)
-        return 0;
+    const int64_t *dims = weight->fact.type.dims;
+    const bool blocks = in != 0 && in == out && out == sn_conv_block(cpu_flags);
+    if (sn_conv_tiles_pack_id(half, dims, 4, groups, in, out, cpu_flags) == SN_PACK_NONE)
+        return blocks && sn_conv_stores_planes(dims, 4, groups, out) ? 1u << x | SN_HALF_OUT : 0;
     return (in || f16 ? 1u << x : 0) | 1u << z | SN_HALF_OUT;
 }
 
@@ -65,10 +64,12 @@ bool sn_conv_stored(const sn_bind *b, uint32_t x_in, uint32_t w, uint32_t z, sn_
     d->y_half = halves[1];
     d->z_half = halves[2];
     d->f16 = b->in[w]->type.dtype == SONDE_DTYPE_F16;
-    const int64_t dims[2] = {d->oc, d->c / sn_max(d->groups, 1)};
-    const bool depthwise = d->packed && d->out_block != 0 && sn_conv_is_depthwise(dims, d->groups);
+    const int64_t dims[4] = {d->oc, d->c / sn_max(d->groups, 1), d->kernel[1], d->kernel[2]};
+    const bool planes = d->packed && d->in_block != 0 && d->in_block == d->out_block &&
+                        d->in[0] == 1 && d->kernel[0] == 1 &&
+                        sn_conv_stores_planes(dims, 4, d->groups, d->out_block);
     if (!d->tiles)
-        return depthwise ? !d->z_half : !d->x_half && !d->y_half && !d->z_half;
+        return planes ? !d->z_half : !d->x_half && !d->y_half && !d->z_half;
     /* Plain images of f16 are read by tiles of bf16, too. */
     const bool x =
         !d->x_half || d->x_half == d->w_dtype || (d->in_block == 0 && d->x_half == SONDE_DTYPE_F16);

@@ -10,8 +10,8 @@
  * axis. */
 void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_t dilation_x);
 /* For sn_op.in_half of a convolution: its images X and Z (inputs x and z; z is x where there is no
- * Z) and its output, if its weights, input w, will lie in tiles; without Z, if it is a depthwise
- * one. */
+ * Z) and its output, if its weights, input w, will lie in tiles; without Z, if it goes by planes,
+ * as depthwise ones do. */
 uint32_t sn_conv_in_half(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,
                          sn_dtype half, uint32_t cpu_flags);
 /* Says in a descriptor which of them do; false: they do, and the way does not know it. */
