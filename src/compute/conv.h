@@ -3,9 +3,9 @@
  * when a shape is bound; running a plan neither allocates nor fails.
  *
  * Seven ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * (and in narrow groups) and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for plain tensors of one to
- * three spatial dims a matrix product over gathered columns, in f32 or in bf16 (conv_rows.h), and
- * for sparse weights without the zeros (conv_sparse.h). */
+ * (and in narrow groups) and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for
+ * plain tensors of one to three spatial dims a matrix product over gathered columns, in f32 or in
+ * bf16 (conv_rows.h), and for sparse weights without the zeros (conv_sparse.h). */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 

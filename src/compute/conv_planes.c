@@ -97,6 +97,17 @@ static double planes_each(const int64_t *w, int64_t groups, unsigned block)
     return (double)sum / (double)blocks;
 }
 
+/* What a multiply-add takes here, in those of tiles: measured beside merged groups. Lanes are
+ * picked once for the taps and the rows that a pixel is of, if the window is one that slides. */
+static double plane_cost(const int64_t *w, int rank)
+{
+    enum { ROWS = 4, LARGEST = 7 };
+    const double kh = rank > 3 ? (double)w[rank - 2] : 1, kw = (double)w[rank - 1];
+    const double picked = (kh + ROWS - 1) / (kh * kw * ROWS);
+    const bool slides = kh == kw && w[rank - 1] % 2 == 1 && w[rank - 1] <= LARGEST;
+    return slides ? 1.3 * (1 + 2.5 * picked * picked) : 4;
+}
+
 bool sn_conv_by_planes(const int64_t *w, int rank, int64_t groups, unsigned block)
 {
     const int64_t deep = rank == 5 ? w[2] : 1;
@@ -109,12 +120,7 @@ bool sn_conv_by_planes(const int64_t *w, int rank, int64_t groups, unsigned bloc
         return true;
     if (merged.group_in == merged.in)
         return false;
-    /* Lanes are picked once for the taps and the rows that a pixel is of; the rest is what was
-     * measured beside the tiles of merged groups. */
-    enum { ROWS = 4 };
-    const double kh = rank > 3 ? (double)w[rank - 2] : 1, kw = (double)w[rank - 1];
-    const double picked = (kh + ROWS - 1) / (kh * kw * ROWS);
-    return planes_each(w, groups, block) * (1 + picked) * 1.25 < (double)merged.in;
+    return planes_each(w, groups, block) * plane_cost(w, rank) < (double)merged.in;
 }
 
 bool sn_conv_stores_planes(const int64_t *w, int rank, int64_t groups, unsigned block)

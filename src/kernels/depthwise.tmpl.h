@@ -22,37 +22,52 @@ SN_INLINE void depthwise_store(float *y, const float *z, ptrdiff_t at, sn_v v, s
     v_store(y + at, v_at_most(v_at_least(v, lo), hi));
 }
 
-/* A vector of a plane from the pixel x on; keep: -1 in the image, 0 where x is zeros. */
-SN_INLINE sn_v depthwise_read(const float *x, const sn_f32_plane *q, ptrdiff_t keep,
+/* A vector of a plane whose two parts have their pixel at p and q. */
+SN_INLINE sn_v depthwise_pick(const float *p, const float *q, const sn_f32_plane *plane,
                               ptrdiff_t lane, const int N)
 {
     if (N == 0)
-        return v_load(x + lane);
-    const sn_vi lanes = vi_load(q->lane + lane);
-    const float *first = x + (q->at[0] & keep);
-    return N == 1 ? v_lanes(first, lanes) : v_lanes2(first, x + (q->at[1] & keep), lanes);
+        return v_load(p + lane);
+    const sn_vi lanes = vi_load(plane->lane + lane);
+    return N == 1 ? v_lanes(p, lanes) : v_lanes2(p, q, lanes);
+}
+
+/* The same of the pixel x; keep: -1 in the image, 0 where x is zeros. */
+SN_INLINE sn_v depthwise_read(const float *x, const sn_f32_plane *plane, ptrdiff_t keep,
+                              ptrdiff_t lane, const int N)
+{
+    return depthwise_pick(N ? x + (plane->at[0] & keep) : x, N ? x + (plane->at[1] & keep) : x,
+                          plane, lane, N);
+}
+
+/* How many steps of a dilation fit; a division takes as long as a few pixels. */
+SN_INLINE ptrdiff_t depthwise_steps(ptrdiff_t n, ptrdiff_t dilation)
+{
+    return dilation == 1 ? n : (n - 1) / dilation + 1;
 }
 
 /* KH × KW taps, stride S, R output rows from `row` of which the first `n` are stored; the capital
  * ones are constants. One vector of the block from lane `lane`. Rows and columns that share input
  * are a dilation apart (S is 1 then): the columns are first, first + dilation, … While pixel p
  * takes its last S columns, the pixels up to p + F - 1 behind it have begun: acc[f] is the sum of
- * pixel p + f. */
+ * pixel p + f. INSIDE: all rows of x are in the image; not asked where N is 0. */
 SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t first,
                                ptrdiff_t lane, ptrdiff_t n, const int KH, const int KW, const int S,
-                               const int R, const int N)
+                               const int R, const int N, const int INSIDE)
 {
     enum { MOST = 13, SUMS = 20, KEPT = 9 };
+    const int LEAST = R > 2 ? 2 : R; /* fewer rows go another way */
     const int F = (KW - 1) / S + 1, RS = KH == 1 ? 1 : S, H = (R - 1) * RS + KH;
     const int KEEP = N == 0 && KH * KW <= KEPT ? KH * KW : 0; /* weights that stay in registers */
     const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
     const sn_v bias = t->bias ? v_load(t->bias + lane) : v_zero();
     const float *weights = t->w + lane, *z = t->z, *rows[MOST];
-    const ptrdiff_t in_cols = t->in[1], right = t->dilation[1], last = KW - S;
-    const ptrdiff_t cols = (t->cols - first + right - 1) / right, left = first * S - t->pad[1];
+    const ptrdiff_t in_cols = t->in[1], right = S > 1 ? 1 : t->dilation[1], last = KW - S;
+    const ptrdiff_t cols = depthwise_steps(t->cols - first, right), left = first * S - t->pad[1];
     const ptrdiff_t down = KH == 1 ? t->stride[0] : t->dilation[0]; /* of the rows of x */
-    const ptrdiff_t line = (KH == 1 ? 1 : down) * t->cols * SN_BLOCK;
+    const ptrdiff_t line = (KH == 1 || S > 1 ? 1 : down) * t->cols * SN_BLOCK;
     const ptrdiff_t top = row * t->stride[0] - t->pad[0], planes = N ? t->n_planes : 1;
+    const ptrdiff_t next = down * in_cols * SN_BLOCK; /* row of x */
     ptrdiff_t at = (row * t->cols + first) * SN_BLOCK + lane, keep[MOST];
     float *y = t->y;
     sn_v acc[SUMS], kept[KEPT];
@@ -74,8 +89,15 @@ SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff
             for (ptrdiff_t q = 0; q < planes; q++, w += KH * KW * SN_BLOCK) {
                 const sn_f32_plane *plane = N ? t->planes + q : NULL;
                 sn_v x[MOST];
-                SN_UNROLL for (int i = 0; i < H; i++) x[i] =
-                    depthwise_read(rows[i] + c * SN_BLOCK, plane, keep[i], lane, N);
+                if (N && INSIDE) {
+                    const float *a = rows[0] + c * SN_BLOCK + plane->at[0];
+                    const float *b = rows[0] + c * SN_BLOCK + plane->at[1];
+                    SN_UNROLL for (int i = 0; i < H; i++, a += next, b += next) x[i] =
+                        depthwise_pick(a, b, plane, lane, N);
+                } else {
+                    SN_UNROLL for (int i = 0; i < H; i++) x[i] =
+                        depthwise_read(rows[i] + c * SN_BLOCK, plane, keep[i], lane, N);
+                }
                 SN_UNROLL for (int f = 0; f < F; f++)
                 {
                     const int j = KW - S + s - f * S;
@@ -90,7 +112,7 @@ SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff
             }
         }
         if (p >= 0) {
-            SN_UNROLL for (int r = 0; r < R; r++) if (r < n)
+            SN_UNROLL for (int r = 0; r < R; r++) if (r < LEAST || r < n)
                 depthwise_store(y, z, at + r * line, acc[r], lo, hi);
             at += right * SN_BLOCK;
         }
@@ -99,7 +121,23 @@ SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff
     }
 }
 
-/* Rows that share input are a dilation apart; a row alone does not have others computed with it. */
+/* n rows or R of them, whichever is less, from `row` on, all columns. */
+SN_INLINE void depthwise_band(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff_t lane, ptrdiff_t n,
+                              const int KH, const int KW, const int S, const int R, const int N)
+{
+    const int H = KH == 1 ? R : (R - 1) * S + KH;
+    const ptrdiff_t top = row * t->stride[0] - t->pad[0];
+    const ptrdiff_t down = KH == 1 ? t->stride[0] : t->dilation[0];
+    const int inside = top >= 0 && top + (H - 1) * down < t->in[0];
+    for (ptrdiff_t first = 0; first < t->dilation[1] && first < t->cols; first++) {
+        if (N && inside)
+            depthwise_strip(t, row, first, lane, n, KH, KW, S, R, N, 1);
+        else
+            depthwise_strip(t, row, first, lane, n, KH, KW, S, R, N, 0);
+    }
+}
+
+/* Rows that share input are a dilation apart. Few rows do not have others computed with them. */
 SN_INLINE void depthwise_slide(const sn_f32_depthwise *t, const int KH, const int KW, const int S,
                                const int R, const int N)
 {
@@ -107,13 +145,13 @@ SN_INLINE void depthwise_slide(const sn_f32_depthwise *t, const int KH, const in
     for (ptrdiff_t lane = 0; lane < SN_BLOCK; lane += SN_VL) {
         for (ptrdiff_t top = t->from; top < t->from + down && top < t->to; top++) {
             for (ptrdiff_t row = top; row < t->to; row += R * down) {
-                const ptrdiff_t n = (t->to - row - 1) / down + 1;
-                for (ptrdiff_t first = 0; first < t->dilation[1] && first < t->cols; first++) {
-                    if (R == 1 || n == 1)
-                        depthwise_strip(t, row, first, lane, 1, KH, KW, S, 1, N);
-                    else
-                        depthwise_strip(t, row, first, lane, n, KH, KW, S, R, N);
-                }
+                const ptrdiff_t n = depthwise_steps(t->to - row, down);
+                if (R == 1 || n == 1)
+                    depthwise_band(t, row, lane, n, KH, KW, S, 1, N);
+                else if (R > 2 && S == 1 && n == 2)
+                    depthwise_band(t, row, lane, n, KH, KW, S, 2, N);
+                else
+                    depthwise_band(t, row, lane, n, KH, KW, S, R, N);
             }
         }
     }
@@ -193,6 +231,8 @@ SN_INLINE void depthwise_groups(const sn_f32_depthwise *t, const int N)
         depthwise_slide(t, 3, 3, 2, DW_ROWS, N);
     else if (depthwise_is(t, 5, 5, 1))
         depthwise_slide(t, 5, 5, 1, 2, N);
+    else if (depthwise_is(t, 5, 5, 2))
+        depthwise_slide(t, 5, 5, 2, DW_ROWS, N);
     else if (depthwise_is(t, 7, 7, 1))
         depthwise_slide(t, 7, 7, 1, 2, N);
     else if (depthwise_is(t, 7, 7, 2))
@@ -245,11 +285,11 @@ void SN_ISA(sn_f32_depthwise)(const sn_f32_depthwise *t)
     else if (depthwise_is(t, 3, 3, 1))
         depthwise_slide(t, 3, 3, 1, DW_ROWS, 0);
     else if (depthwise_is(t, 3, 3, 2))
-        depthwise_slide(t, 3, 3, 2, DW_ROWS, 0);
+        depthwise_slide(t, 3, 3, 2, 2, 0);
     else if (depthwise_is(t, 5, 5, 1))
         depthwise_slide(t, 5, 5, 1, 2, 0);
     else if (depthwise_is(t, 5, 5, 2))
-        depthwise_slide(t, 5, 5, 2, DW_ROWS, 0);
+        depthwise_slide(t, 5, 5, 2, 2, 0);
     else if (depthwise_is(t, 7, 7, 1))
         depthwise_slide(t, 7, 7, 1, 2, 0);
     else if (depthwise_is(t, 7, 7, 2))

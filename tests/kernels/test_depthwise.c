@@ -27,8 +27,7 @@ static void random_planes(sn_f32_plane *planes, ptrdiff_t n, ptrdiff_t plane, un
     const size_t sources = rnd(1, 2);
     for (ptrdiff_t q = 0; q < n; q++) {
         planes[q].at[0] = (ptrdiff_t)rnd(0, SOURCES - 1) * plane;
-        planes[q].at[1] =
-            sources == 1 ? planes[q].at[0] : (ptrdiff_t)rnd(0, SOURCES - 1) * plane;
+        planes[q].at[1] = sources == 1 ? planes[q].at[0] : (ptrdiff_t)rnd(0, SOURCES - 1) * plane;
         const size_t most = planes[q].at[0] == planes[q].at[1] ? block : 2 * block;
         for (unsigned l = 0; l < block; l++)
             planes[q].lane[l] = (int32_t)rnd(0, most) - 1;
@@ -53,9 +52,9 @@ static void check_depthwise(const sn_kernel_row *row, const sn_kernel_row *ref)
             t.n_planes = (ptrdiff_t)rnd(0, PLANES);
             random_planes(planes, t.n_planes, t.in[0] * t.in[1] * (ptrdiff_t)block, block);
         }
-        const size_t nw =
-            (size_t)(t.kernel[0] * t.kernel[1] * (t.planes ? t.n_planes : 1)) * block;
-        const size_t nx = (size_t)(t.in[0] * t.in[1]) * block * (t.planes ? SOURCES : 1), nz = (size_t)t.in[1] * block;
+        const size_t nw = (size_t)(t.kernel[0] * t.kernel[1] * (t.planes ? t.n_planes : 1)) * block;
+        const size_t nx = (size_t)(t.in[0] * t.in[1]) * block * (t.planes ? SOURCES : 1),
+                     nz = (size_t)t.in[1] * block;
         guarded x = guard_floats(nx, at_end), w = guard_floats(nw, at_end);
         guarded bias = guard_floats(block, at_end), z = guard_floats(ny, at_end);
         guarded got = guard_floats(ny, at_end), want = guard_floats(ny, at_end);
